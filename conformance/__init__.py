@@ -1,0 +1,1 @@
+"""An op-conformance suite for PyTorch device backends."""

@@ -1,0 +1,1 @@
+"""Samples: the model and its reader, the recorder, the deriver, and the pinned data."""

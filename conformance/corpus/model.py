@@ -1,0 +1,95 @@
+"""What a sample is: one overload's arguments, with tensors as slots whose values lie in the corpus.
+
+A slot whose ``dtype`` is None follows the cell's dtype; any other slot (an index, a mask) keeps its own. No torch here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Union
+
+
+@dataclass(frozen=True, slots=True)
+class TensorSlot:
+    """A tensor argument: its logical shape and where its values lie.
+
+    ``name`` is the argument's schema name, with an index inside a list (``tensors[1]``), unique within the sample.
+    ``pool`` and ``start`` find ``numel`` contiguous elements in the corpus' value pool; pool "" means that the values
+    are not defined beforehand (an ``out=`` argument): the twin fills it with poison on both sides.
+    ``same_as`` names an earlier slot that is the very same tensor object (aliased arguments of a recorded call), else "".
+    """
+
+    index: int  # position in Sample.tensors
+    name: str
+    shape: tuple[int, ...]
+    dtype: str | None  # torch's name without "torch.", e.g. "int64"; None follows the cell's dtype
+    written: bool  # the schema marks it as mutated
+    pool: str = ""
+    start: int = 0
+    same_as: str = ""
+
+    @property
+    def numel(self) -> int:
+        n = 1
+        for s in self.shape:
+            n *= s
+        return n
+
+
+@dataclass(frozen=True, slots=True)
+class DtypeArg:
+    """A ``dtype=`` argument; name None follows the cell's dtype."""
+
+    name: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceArg:
+    """A ``device=`` argument: cpu on the reference side, the device under test on the other."""
+
+
+@dataclass(frozen=True, slots=True)
+class EnumArg:
+    """A layout or memory format, e.g. kind "memory_format", name "channels_last"; kind "layout", name "strided"."""
+
+    kind: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class GeneratorArg:
+    """A generator argument: a fresh one of the side's own device, seeded with this."""
+
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class ComplexArg:
+    real: float
+    imag: float
+
+
+Arg = Union[
+    None, bool, int, float, str, TensorSlot, DtypeArg, DeviceArg, EnumArg, GeneratorArg, ComplexArg, tuple["Arg", ...]
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One set of arguments of one overload.
+
+    ``name`` is stable, unique within the overload and says where it comes from (``opinfo.addmm.2``, ``derived.out.addmm.2``,
+    ``own.masking.3``): an id never depends on a position in a list that others may reorder.
+    ``base`` is the dtype recorded (float32, int64, bool, complex64) whose kind the values are drawn for;
+    ``dtypes`` are the cell dtypes for which the CPU ran it when the corpus was built.
+    ``raises`` says that the CPU raised when the corpus was built: the sample asks for error parity.
+    """
+
+    name: str
+    overload: str
+    base: str
+    dtypes: tuple[str, ...]
+    args: tuple[Arg, ...]
+    kwargs: tuple[tuple[str, Arg], ...]
+    tensors: tuple[TensorSlot, ...]
+    raises: bool = False
