@@ -26,8 +26,13 @@ struct View {
   }
 };
 
+// One element carried along with a launch instead of lying in device memory (a zero-dim host tensor among the operands).
+struct Immediate {
+  alignas(16) std::array<char, 16> bytes{};
+};
+
 // N operands iterated together over one shape (what TensorIterator computes: broadcast, permuted, coalesced).
-// Dimension 0 is the innermost. strides[operand][dim] in bytes.
+// Dimension 0 is the innermost. strides[operand][dim] in bytes. An operand without a data pointer is its immediate.
 template <int N>
 struct Nest {
   int ndim = 0;
@@ -35,6 +40,13 @@ struct Nest {
   std::array<char*, N> data{};
   std::array<DType, N> dtypes{};
   std::array<std::array<int64_t, kMaxDims>, N> strides{};
+  std::array<Immediate, N> immediates{};
+
+  int64_t numel() const {
+    int64_t n = 1;
+    for (int d = 0; d < ndim; ++d) n *= sizes[d];
+    return n;
+  }
 };
 
 }  // namespace refnpu
