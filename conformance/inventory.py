@@ -1,0 +1,108 @@
+"""The live dispatcher as a list: every aten overload of this torch, its schema, and how a backend serves it.
+
+Of the 3,110 overloads of torch 2.13, 1,075 have a kernel registered for the CPU key itself. 1,072 of these have a
+tensor among their arguments or results and no CompositeImplicitAutograd kernel: these are the *targets*, what a
+backend must serve by itself and what coverage is counted over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import torch
+
+from conformance import torch_versions as tv
+from conformance.vocabulary import Route
+
+
+@dataclass(frozen=True, slots=True)
+class Overload:
+    """One ATen overload as this torch has it, and its route on one dispatch key."""
+
+    name: str  # without "aten::", e.g. "masked_fill_.Scalar"
+    schema: str  # torch's text of it, "aten::" included
+    tags: tuple[str, ...]
+    has_tensors: bool  # a tensor, or a list of them, among the arguments or results
+    has_cpu_kernel: bool  # a call with CPU tensors finds a kernel, an alias key's included
+    is_composite_implicit: bool  # has a CompositeImplicitAutograd kernel: made of other overloads on every device
+    is_target: bool  # see the module's docstring
+    route: Route
+
+    @property
+    def base(self) -> str:
+        """The operator's name without the overload: ``masked_fill_``."""
+        return self.name.partition(".")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class _Static:
+    """What does not depend on the backend, in Overload's order of fields."""
+
+    name: str
+    schema: str
+    tags: tuple[str, ...]
+    has_tensors: bool
+    has_cpu_kernel: bool
+    is_composite_implicit: bool
+    is_target: bool
+
+
+def inventory(device: str = "PrivateUse1") -> tuple[Overload, ...]:
+    """Every aten overload, sorted by name, with its route for a device (``npu:0``) or dispatch key (``PrivateUse1``).
+
+    Routes are read from the dispatcher on every call, since a backend may be loaded between two; the rest is kept.
+    Raises ValueError for a device that this torch does not know.
+    """
+    key = tv.dispatch_key_of(device)
+    has_fallback = tv.has_backend_fallback(key)
+    return tuple(
+        Overload(s.name, s.schema, s.tags, s.has_tensors, s.has_cpu_kernel, s.is_composite_implicit, s.is_target,
+                 _route(s.name, key, has_fallback))
+        for s in _static()
+    )  # fmt: skip
+
+
+def call_of(overload: str | Overload) -> Callable[..., Any]:
+    """``torch.ops.aten.masked_fill_.Scalar`` for ``masked_fill_.Scalar``; the default overload where none is named.
+
+    Raises LookupError if this torch has no such overload.
+    """
+    name = overload if isinstance(overload, str) else overload.name
+    base, _, which = name.partition(".")
+    try:
+        found: Callable[..., Any] = getattr(getattr(torch.ops.aten, base), which or "default")
+    except AttributeError as e:
+        raise LookupError(f"torch {torch.__version__} has no overload aten::{name}") from e
+    return found
+
+
+def _route(name: str, key: str, has_fallback: bool) -> Route:
+    """The dispatcher's own order: the backend's kernel, then an alias key's, then the backend's boxed fallback."""
+    if tv.has_own_kernel(name, key):
+        return Route.NATIVE
+    if tv.has_computed_kernel(name, key):
+        return Route.COMPOSITE
+    return Route.FALLBACK if has_fallback else Route.UNSUPPORTED
+
+
+@lru_cache(maxsize=1)
+def _static() -> tuple[_Static, ...]:
+    schemas = tv.schemas()
+    return tuple(_describe(name, schemas[name]) for name in tv.aten_names() if name in schemas)
+
+
+def _describe(name: str, schema: Any) -> _Static:
+    has_tensors = any("Tensor" in str(a.type) for a in (*schema.arguments, *schema.returns))
+    implicit = tv.has_own_kernel(name, "CompositeImplicitAutograd")
+    return _Static(
+        name=name,
+        schema=str(schema),
+        tags=tv.tags(name),
+        has_tensors=has_tensors,
+        has_cpu_kernel=tv.has_computed_kernel(name, "CPU"),
+        is_composite_implicit=implicit,
+        is_target=has_tensors and not implicit and tv.has_own_kernel(name, "CPU"),
+    )

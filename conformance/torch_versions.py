@@ -1,0 +1,74 @@
+"""The one place where torch versions differ, and where torch's private names are touched, on the Python side."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+NAMESPACE = "aten::"
+
+# Alias keys in the order in which the dispatcher prefers them when a backend has no kernel of its own.
+COMPOSITE_KEYS = ("CompositeExplicitAutogradNonFunctional", "CompositeExplicitAutograd", "CompositeImplicitAutograd")
+
+
+def aten_names() -> list[str]:
+    """Every overload the dispatcher knows in the aten namespace, sorted, without the namespace."""
+    names: list[str] = torch._C._dispatch_get_all_op_names()
+    return sorted(n[len(NAMESPACE) :] for n in names if n.startswith(NAMESPACE))
+
+
+def schemas() -> dict[str, Any]:
+    """``torch._C.FunctionSchema`` of every aten overload, by name without the namespace."""
+    found = {}
+    for schema in torch._C._jit_get_all_schemas():
+        if schema.name.startswith(NAMESPACE):
+            overload = f".{schema.overload_name}" if schema.overload_name else ""
+            found[schema.name[len(NAMESPACE) :] + overload] = schema
+    return found
+
+
+def tags(name: str) -> tuple[str, ...]:
+    """The dispatcher's tags of an overload, e.g. ``pointwise``, sorted."""
+    base, _, overload = name.partition(".")
+    found = torch._C._get_operation_overload(NAMESPACE + base, overload)
+    return tuple(sorted(t.name for t in found[2])) if found else ()
+
+
+def has_own_kernel(name: str, key: str) -> bool:
+    """Whether a kernel is registered for exactly this dispatch key (alias keys and fallbacks do not count)."""
+    return bool(torch._C._dispatch_has_kernel_for_dispatch_key(NAMESPACE + name, key))
+
+
+def has_computed_kernel(name: str, key: str) -> bool:
+    """Whether the dispatch table has a kernel for this key, an alias key's included, a backend fallback excluded."""
+    return bool(torch._C._dispatch_has_computed_kernel_for_dispatch_key(NAMESPACE + name, key))
+
+
+def has_backend_fallback(key: str) -> bool:
+    """Whether a boxed fallback is registered for this dispatch key."""
+    return bool(torch._C._dispatch_has_backend_fallback(_key(key)))
+
+
+def dispatch_key_of(device: str) -> str:
+    """``npu:0``, ``cuda`` or a dispatch key itself -> the dispatch key's name. ValueError if torch knows neither."""
+    try:
+        _key(device)
+        return device
+    except ValueError:
+        pass
+    try:
+        kind = torch.device(device).type
+    except RuntimeError as e:
+        raise ValueError(
+            f"{device!r} is neither a device of this torch ({torch.__version__}) nor a dispatch key; "
+            "import the backend first, or name a key such as PrivateUse1"
+        ) from e
+    return str(torch._C._dispatch_key_for_device(kind))
+
+
+def _key(name: str) -> Any:
+    try:
+        return torch._C._dispatch_key_parse(name)
+    except RuntimeError as e:
+        raise ValueError(f"no dispatch key is called {name!r}") from e

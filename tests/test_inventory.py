@@ -1,0 +1,67 @@
+"""The inventory says what the dispatcher says, completely and fast."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+import torch
+
+from conformance.inventory import call_of, inventory
+from conformance.vocabulary import Route
+
+
+def test_lists_every_aten_overload_once() -> None:
+    names = [o.name for o in inventory("CPU")]
+    expected = {n[6:] for n in torch._C._dispatch_get_all_op_names() if n.startswith("aten::")}
+    assert len(names) == len(set(names))
+    assert set(names) == expected
+
+
+@pytest.mark.skipif(not torch.__version__.startswith("2.13"), reason="the counts are those of torch 2.13")
+def test_counts_of_torch_2_13() -> None:
+    overloads = inventory("CPU")
+    assert len(overloads) == 3110
+    assert sum(o.route is Route.NATIVE for o in overloads) == 1075
+    assert sum(o.is_target for o in overloads) == 1072
+
+
+def test_routes_of_the_cpu() -> None:
+    by_name = {o.name: o for o in inventory("cpu")}
+    assert by_name["masked_fill_.Scalar"].route is Route.NATIVE
+    assert by_name["masked_fill.Scalar"].route is Route.COMPOSITE
+    assert by_name["cudnn_convolution"].route is Route.UNSUPPORTED
+
+
+def test_a_key_without_kernels_is_served_by_composites_or_not_at_all() -> None:
+    by_name = {o.name: o for o in inventory("PrivateUse3")}
+    assert by_name["add.Tensor"].route is Route.COMPOSITE
+    assert by_name["nonzero"].route is Route.UNSUPPORTED
+
+
+def test_a_boxed_fallback_serves_what_nothing_else_does() -> None:
+    library = torch.library.Library("_", "IMPL", "PrivateUse2")  # type: ignore[no-untyped-call]
+    library.fallback(lambda op, *args, **kwargs: op(*args, **kwargs))  # type: ignore[no-untyped-call]
+    by_name = {o.name: o for o in inventory("PrivateUse2")}
+    library._destroy()  # type: ignore[no-untyped-call]
+    assert by_name["nonzero"].route is Route.FALLBACK
+    assert by_name["add.Tensor"].route is Route.COMPOSITE
+
+
+def test_an_unknown_device_is_an_error_that_says_what_to_do() -> None:
+    with pytest.raises(ValueError, match="import the backend first"):
+        inventory("nosuchdevice:0")
+
+
+def test_call_of_finds_named_and_default_overloads() -> None:
+    x = torch.tensor([1.0, -2.0])
+    assert call_of("neg")(x).tolist() == [-1.0, 2.0]
+    assert call_of("masked_fill.Scalar")(x, x < 0, 7).tolist() == [1.0, 7.0]
+    with pytest.raises(LookupError, match="no overload aten::neg.nosuch"):
+        call_of("neg.nosuch")
+
+
+def test_is_read_in_half_a_second() -> None:
+    start = time.perf_counter()
+    inventory("CPU")
+    assert time.perf_counter() - start < 0.5
