@@ -83,7 +83,7 @@ def _route(name: str, key: str, has_fallback: bool) -> Route:
     """The dispatcher's own order: the backend's kernel, then an alias key's, then the backend's boxed fallback."""
     if tv.has_own_kernel(name, key):
         return Route.NATIVE
-    if tv.has_computed_kernel(name, key):
+    if tv.has_composite_kernel(name):
         return Route.COMPOSITE
     return Route.FALLBACK if has_fallback else Route.UNSUPPORTED
 
@@ -102,7 +102,7 @@ def _describe(name: str, schema: Any) -> _Static:
         schema=str(schema),
         tags=tv.tags(name),
         has_tensors=has_tensors,
-        has_cpu_kernel=tv.has_computed_kernel(name, "CPU"),
+        has_cpu_kernel=tv.has_own_kernel(name, "CPU") or tv.has_composite_kernel(name),
         is_composite_implicit=implicit,
         is_target=has_tensors and not implicit and tv.has_own_kernel(name, "CPU"),
     )

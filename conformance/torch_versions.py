@@ -40,9 +40,9 @@ def has_own_kernel(name: str, key: str) -> bool:
     return bool(torch._C._dispatch_has_kernel_for_dispatch_key(NAMESPACE + name, key))
 
 
-def has_computed_kernel(name: str, key: str) -> bool:
-    """Whether the dispatch table has a kernel for this key, an alias key's included, a backend fallback excluded."""
-    return bool(torch._C._dispatch_has_computed_kernel_for_dispatch_key(NAMESPACE + name, key))
+def has_composite_kernel(name: str) -> bool:
+    """Whether a kernel is registered under an alias key, which then serves every backend that has none of its own."""
+    return any(has_own_kernel(name, key) for key in COMPOSITE_KEYS)
 
 
 def has_backend_fallback(key: str) -> bool:
