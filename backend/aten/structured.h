@@ -2,12 +2,21 @@
 #pragma once
 
 #include <ATen/TensorIterator.h>
-#include <ATen/core/Dimname.h>
 #include <ATen/core/Tensor.h>
 
 #include <array>
 #include <functional>
 #include <type_traits>
+
+// torch with named tensors passes the names of an output along.
+#if __has_include(<ATen/core/Dimname.h>)
+#include <ATen/core/Dimname.h>
+#define REFNPU_NAMES_PARAMETER , at::DimnameList names
+#define REFNPU_NAMES_ARGUMENT , names
+#else
+#define REFNPU_NAMES_PARAMETER
+#define REFNPU_NAMES_ARGUMENT
+#endif
 
 namespace refnpu {
 
@@ -29,17 +38,15 @@ class Structured final : public Meta {
     static_assert(sizeof...(Out) == Outputs);
   }
 
-  void set_output_strided(int64_t index, at::IntArrayRef sizes, at::IntArrayRef strides, at::TensorOptions options,
-                          at::DimnameList names) override {
+  void set_output_strided(int64_t index, at::IntArrayRef sizes, at::IntArrayRef strides, at::TensorOptions options REFNPU_NAMES_PARAMETER) override {
     resize_structured_out(outputs_[index], sizes, strides, options);
     proxies_[index] = make_proxy_out(outputs_[index], sizes, strides, options);
-    tell_iterator(index, sizes, strides, options, names);
+    tell_iterator(index, sizes, strides, options REFNPU_NAMES_ARGUMENT);
   }
 
-  void set_output_raw_strided(int64_t index, at::IntArrayRef sizes, at::IntArrayRef strides, at::TensorOptions options,
-                              at::DimnameList names) override {
+  void set_output_raw_strided(int64_t index, at::IntArrayRef sizes, at::IntArrayRef strides, at::TensorOptions options REFNPU_NAMES_PARAMETER) override {
     resize_structured_out(outputs_[index], sizes, strides, options);
-    tell_iterator(index, sizes, strides, options, names);
+    tell_iterator(index, sizes, strides, options REFNPU_NAMES_ARGUMENT);
   }
 
   const at::Tensor& maybe_get_output(int64_t index) override {
@@ -54,10 +61,9 @@ class Structured final : public Meta {
   }
 
  private:
-  void tell_iterator(int64_t index, at::IntArrayRef sizes, at::IntArrayRef strides, at::TensorOptions options,
-                     at::DimnameList names) {
+  void tell_iterator(int64_t index, at::IntArrayRef sizes, at::IntArrayRef strides, at::TensorOptions options REFNPU_NAMES_PARAMETER) {
     if constexpr (std::is_base_of_v<at::TensorIteratorBase, Meta>) {
-      Meta::set_output_raw_strided(index, sizes, strides, options, names);
+      Meta::set_output_raw_strided(index, sizes, strides, options REFNPU_NAMES_ARGUMENT);
     }
   }
 
