@@ -110,7 +110,6 @@ class Observation:
     raw_ns: int = 0  # of wall_ns, time inside the op calls of both sides
     compared: int = 0  # cases in which results, or the errors of both sides, were compared
 
-
     def to_json(self) -> dict[str, Any]:
         """A JSON-able dict, the form that crosses processes and is stored."""
         return {

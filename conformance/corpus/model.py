@@ -16,7 +16,8 @@ class TensorSlot:
     ``name`` is the argument's schema name, with an index inside a list (``tensors[1]``), unique within the sample.
     ``pool`` and ``start`` find ``numel`` contiguous elements in the corpus' value pool; pool "" means that the values
     are not defined beforehand (an ``out=`` argument): the twin fills it with poison on both sides.
-    ``same_as`` names an earlier slot that is the very same tensor object (aliased arguments of a recorded call), else "".
+    ``same_as`` names an earlier slot that is the very same tensor object (aliased arguments of a recorded call),
+    else "".
     """
 
     index: int  # position in Sample.tensors
@@ -69,7 +70,7 @@ class ComplexArg:
     imag: float
 
 
-Arg = Union[
+Arg = Union[  # noqa: UP007 - a type that holds itself by name cannot be written with "|" on Python 3.10
     None, bool, int, float, str, TensorSlot, DtypeArg, DeviceArg, EnumArg, GeneratorArg, ComplexArg, tuple["Arg", ...]
 ]
 
@@ -78,8 +79,8 @@ Arg = Union[
 class Sample:
     """One set of arguments of one overload.
 
-    ``name`` is stable, unique within the overload and says where it comes from (``opinfo.addmm.2``, ``derived.out.addmm.2``,
-    ``own.masking.3``): an id never depends on a position in a list that others may reorder.
+    ``name`` is stable, unique within the overload and says where it comes from (``opinfo.addmm.2``,
+    ``derived.out.addmm.2``, ``own.masking.3``): an id never depends on a position in a list that others may reorder.
     ``base`` is the dtype recorded (float32, int64, bool, complex64) whose kind the values are drawn for;
     ``dtypes`` are the cell dtypes for which the CPU ran it when the corpus was built.
     ``raises`` says that the CPU raised when the corpus was built: the sample asks for error parity.

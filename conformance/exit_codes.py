@@ -1,0 +1,47 @@
+"""What the process's exit code says of a run: pytest's own codes keep their meaning, the suite's begin at 10."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class Exit(IntEnum):
+    """Exit codes of ``pytest conformance`` and, where they apply, of the ``conformance`` command."""
+
+    OK = 0, "every cell is as expected"
+    CELLS_FAILED = 1, "at least one cell failed that no rule expects to fail"
+    INTERRUPTED = 2, "pytest was interrupted; for the conformance command: a mistake in its arguments or files"
+    INTERNAL = 3, "pytest itself, or a plugin of it, broke"
+    USAGE = 4, "pytest's arguments, or a file that they name, cannot be used"
+    NONE_SELECTED = 5, "the selection left no cell"
+    ACCOUNTING = 10, "the statuses do not add up to the cells collected; no count of this run can be trusted"
+    BRING_UP = 11, "a primitive that every comparison needs is broken; nothing else was judged"
+    EXPECTATIONS = 12, "a rule of the expected failures matches nothing, or a cell that it covers passed"
+    SUITE_ERROR = 13, "the suite could not judge at least one cell: the defect is the suite's, not the backend's"
+
+    meaning: str
+
+    def __new__(cls, code: int, meaning: str) -> Exit:
+        member = int.__new__(cls, code)
+        member._value_ = code
+        member.meaning = meaning
+        return member
+
+
+def of_run(
+    *, bring_up: bool, balanced: bool, collected: int, failed: int, errors: int, broken_expectations: int
+) -> Exit:
+    """The code of a finished run; the gravest finding wins.
+
+    ``failed`` counts unexpected failures of the backend, ``errors`` those of the suite itself, ``broken_expectations``
+    rules that match nothing and cells that passed although a rule expects them to fail.
+    """
+    findings = (
+        (not bring_up, Exit.BRING_UP),
+        (not balanced, Exit.ACCOUNTING),
+        (not collected, Exit.NONE_SELECTED),
+        (failed > 0, Exit.CELLS_FAILED),
+        (errors > 0, Exit.SUITE_ERROR),
+        (broken_expectations > 0, Exit.EXPECTATIONS),
+    )
+    return next((code for found, code in findings if found), Exit.OK)

@@ -1,0 +1,233 @@
+"""Known failures as rules, and the verdict on an observation: as expected or not; and rules that outlived their bug."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import tomlkit
+
+from conformance.near import unknown
+from conformance.toml_table import Table
+from conformance.vocabulary import CellId, Check, Observation, Route, Status
+
+EXPECTABLE = tuple(s.value for s in Status if s.is_failure)
+
+_ANY = ("*",)
+_AXES = ("op", "dtype", "layout", "route", "lane", "check")
+_RAN = frozenset(s for s in Status if s.is_failure or s is Status.PASS)
+_WILD = frozenset("*?[")
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Cells that are known to fail, by shell patterns; of a field with several patterns any one may match."""
+
+    op: tuple[str, ...]  # overloads
+    dtype: tuple[str, ...] = _ANY
+    layout: tuple[str, ...] = _ANY
+    route: tuple[str, ...] = _ANY
+    lane: tuple[str, ...] = _ANY
+    check: tuple[str, ...] = _ANY  # every failure of the cell has to be of one of these; a crash has no check
+    status: Status = Status.FAIL
+    reason: str = ""
+    link: str = ""
+
+    def covers(self, cell: CellId, route: str) -> bool:
+        """Whether the rule speaks of this cell, however the cell ended."""
+        pairs = ((self.op, cell.overload), (self.dtype, cell.dtype), (self.layout, cell.layout), (self.route, route))
+        return all(_matches(patterns, value) for patterns, value in pairs)
+
+    def holds(self, observation: Observation) -> bool:
+        """Whether the cell, which the rule covers, failed in the way that the rule says."""
+        if observation.status is not self.status:
+            return False
+        return self.check == _ANY or all(_matches(self.check, f.check) for f in observation.failures)
+
+    def in_lane(self, lane: str) -> bool:
+        return _matches(self.lane, lane)
+
+    def __str__(self) -> str:
+        shown = [f"{axis}={'|'.join(getattr(self, axis))}" for axis in _AXES if getattr(self, axis) != _ANY]
+        return f"rule {' '.join(shown)} -> {self.status}"
+
+
+class Verdict(str, Enum):
+    """An observation seen against the rules."""
+
+    AS_EXPECTED = "as expected"
+    EXPECTED_FAILURE = "expected failure"
+    UNEXPECTED_FAILURE = "unexpected failure"
+    UNEXPECTED_PASS = "unexpected pass"
+
+    @property
+    def is_failure(self) -> bool:
+        return self in (Verdict.UNEXPECTED_FAILURE, Verdict.UNEXPECTED_PASS)
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """A verdict and the rule that it rests on, if one covers the cell."""
+
+    verdict: Verdict
+    rule: Rule | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """The names that rules may use."""
+
+    overloads: Collection[str]
+    dtypes: Collection[str]
+    layouts: Collection[str]
+
+
+def load(file: Path) -> tuple[Rule, ...]:
+    """The rules of a file; none when there is no file. Raises TomlError."""
+    if not file.exists():
+        return ()
+    top = Table.load(file)
+    rules = tuple(_rule(table) for table in top.tables("rule"))
+    top.done()
+    return rules
+
+
+def mistakes(rules: Iterable[Rule], known: Known, lane: str) -> list[str]:
+    """A line for each name in the rules of this lane that matches nothing known, listing near names."""
+    axes: dict[str, tuple[str, Collection[str]]] = {
+        "op": ("overload", known.overloads),
+        "dtype": ("dtype", known.dtypes),
+        "layout": ("layout", known.layouts),
+        "route": ("route", [r.value for r in Route]),
+        "check": ("check", [c.value for c in Check]),
+    }
+    return [
+        f"{rule}: {unknown(what, pattern, names)}"
+        for rule in rules
+        if rule.in_lane(lane)
+        for axis, (what, names) in axes.items()
+        for pattern in getattr(rule, axis)
+        if not any(fnmatchcase(name, pattern) for name in names)
+    ]
+
+
+def judge(observation: Observation, rules: Iterable[Rule], lane: str) -> Judgement:
+    """The verdict on one cell. A pass under a rule is an unexpected pass, even if other cells that it covers fail."""
+    covering = [r for r in rules if r.in_lane(lane) and r.covers(observation.cell, observation.route)]
+    if observation.status.is_failure:
+        for rule in covering:
+            if rule.holds(observation):
+                return Judgement(Verdict.EXPECTED_FAILURE, rule)
+        return Judgement(Verdict.UNEXPECTED_FAILURE, covering[0] if covering else None)
+    if covering and observation.status is Status.PASS:
+        return Judgement(Verdict.UNEXPECTED_PASS, covering[0])
+    return Judgement(Verdict.AS_EXPECTED)
+
+
+def stale(rules: Iterable[Rule], cells: Collection[tuple[CellId, str]], lane: str) -> list[Rule]:
+    """The rules of this lane that cover none of the ``cells``, each with its route. Ask after a complete collection."""
+    return [r for r in rules if r.in_lane(lane) and not any(r.covers(cell, route) for cell, route in cells)]
+
+
+def update(rules: Sequence[Rule], observations: Sequence[Observation], lane: str, complete: bool) -> tuple[Rule, ...]:
+    """The rules after this run: those that still hold as they are, then new ones, each as wide as what failed alike.
+
+    Rules of other lanes stay, and after a run that was not ``complete`` so do those that cover nothing in it. A new
+    rule takes reason and link from an old one of the same overload. The suite's own errors are never expected.
+    """
+    kept = [r for r in rules if not r.in_lane(lane) or _still_holds(r, observations, complete)]
+    failing = [o for o in observations if o.status.is_failure and o.status is not Status.ERROR]
+    left = [o for o in failing if judge(o, kept, lane).verdict is not Verdict.EXPECTED_FAILURE]
+    groups: dict[tuple[str, Status, tuple[str, ...]], list[Observation]] = defaultdict(list)
+    for o in left:
+        groups[o.cell.overload, o.status, tuple(sorted({f.check for f in o.failures if f.check}))].append(o)
+    fresh = [rule for key in sorted(groups) for rule in _widest(groups[key], observations, complete)]
+    return (*kept, *(_worded(replace(rule, lane=(lane,)), rules) for rule in fresh))
+
+
+def dump(rules: Iterable[Rule], comment: str = "") -> str:
+    """The rules as TOML text, fields that match anything left out."""
+    document = tomlkit.document()
+    if comment:
+        document.add(tomlkit.comment(comment))
+    tables = tomlkit.aot()
+    for rule in rules:
+        table = tomlkit.table()
+        for axis in _AXES:
+            patterns = getattr(rule, axis)
+            if axis == "op" or patterns != _ANY:
+                table.add(axis, patterns[0] if len(patterns) == 1 else list(patterns))
+        table.add("status", rule.status.value)
+        table.add("reason", rule.reason)
+        if rule.link:
+            table.add("link", rule.link)
+        tables.append(table)
+    if tables:
+        document.add("rule", tables)
+    return tomlkit.dumps(document)
+
+
+def _rule(table: Table) -> Rule:
+    rule = Rule(
+        op=table.strings("op"),
+        dtype=table.strings("dtype", _ANY),
+        layout=table.strings("layout", _ANY),
+        route=table.strings("route", _ANY),
+        lane=table.strings("lane", _ANY),
+        check=table.strings("check", _ANY),
+        status=Status(table.one_of("status", EXPECTABLE)),
+        reason=table.take("reason", str),
+        link=table.take("link", str, ""),
+    )
+    table.done()
+    for axis in _AXES:
+        if not getattr(rule, axis):
+            raise table.error(axis, "is empty and matches nothing; expected at least one pattern")
+    if not rule.reason.strip():
+        raise table.error("reason", "is empty; say why these cells are known to fail")
+    return rule
+
+
+def _matches(patterns: tuple[str, ...], value: str) -> bool:
+    return any(p in ("*", value) or (not _WILD.isdisjoint(p) and fnmatchcase(value, p)) for p in patterns)
+
+
+def _still_holds(rule: Rule, observations: Iterable[Observation], complete: bool) -> bool:
+    covered = [o for o in observations if rule.covers(o.cell, o.route)]
+    if not covered:
+        return not complete
+    return all(o.status is not Status.PASS for o in covered) and any(rule.holds(o) for o in covered)
+
+
+def _widest(alike: Sequence[Observation], observations: Iterable[Observation], complete: bool) -> list[Rule]:
+    """One rule for an overload whose cells all failed alike; else one for each set of layouts that dtypes share."""
+    first = alike[0]
+    checks = tuple(sorted({f.check for f in first.failures if f.check})) or _ANY
+    base = Rule(op=(first.cell.overload,), check=checks, status=first.status, reason=_first_line(first))
+    ran = sum(1 for o in observations if o.cell.overload == first.cell.overload and o.status in _RAN)
+    if complete and ran == len(alike):
+        return [base]
+    layouts: dict[str, list[str]] = defaultdict(list)
+    for o in alike:
+        layouts[o.cell.dtype].append(o.cell.layout)
+    dtypes: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    for dtype, failing in layouts.items():
+        dtypes[tuple(sorted(failing))].append(dtype)
+    return [replace(base, dtype=tuple(sorted(ds)), layout=ls) for ls, ds in sorted(dtypes.items())]
+
+
+def _worded(rule: Rule, old: Iterable[Rule]) -> Rule:
+    """A new rule with the reason and link of an earlier one of the same overload and status, as a person wrote them."""
+    for r in old:
+        if r.status is rule.status and _matches(r.op, rule.op[0]):
+            return replace(rule, reason=r.reason, link=r.link)
+    return rule
+
+
+def _first_line(observation: Observation) -> str:
+    said = next((f.message for f in observation.failures if f.message.strip()), "") or observation.signal
+    return said.strip().splitlines()[0][:200] if said.strip() else f"ends as {observation.status}"

@@ -1,0 +1,178 @@
+"""A backend's lanes, read and checked from ``matrices/<backend>.toml``; how a lane is named."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from conformance.toml_table import Table
+
+TIERS = ("smoke", "full")
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.]*")  # no "-": it separates the parts of a lane's name
+
+
+@dataclass(frozen=True, slots=True)
+class Torch:
+    """One torch version that the backend is built against and run on."""
+
+    version: str  # as lanes and sessions name it, e.g. "2.8"
+    requirement: str  # what is installed, e.g. "torch==2.8.0"
+    python: str  # the interpreter's version, or "" for the one that runs the sessions
+    tier: str  # what a session runs unless told otherwise
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """A named set of environment variables that the backend runs under, e.g. an allocator mode."""
+
+    name: str
+    variables: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Exclusion:
+    """Lanes that are left out, and why. An empty field stands for every value."""
+
+    torch: str
+    environment: str
+    build: str
+    reason: str
+
+    def covers(self, lane: Lane) -> bool:
+        pairs = ((self.torch, lane.torch.version), (self.environment, lane.environment.name), (self.build, lane.build))
+        return all(not pattern or pattern == value for pattern, value in pairs)
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """Backend × torch version × environment × build: what one run is made under."""
+
+    backend: str
+    torch: Torch
+    environment: Environment
+    build: str
+
+    @property
+    def name(self) -> str:
+        return lane_name(self.backend, self.torch.version, self.environment.name, self.build)
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """The content of one ``matrices/<backend>.toml``."""
+
+    backend: str  # the name under which the backend's adapter is found
+    project: str  # the directory of the backend's distribution, relative to the repository root
+    module: str  # the Python module that loads it
+    torches: tuple[Torch, ...]
+    environments: tuple[Environment, ...]
+    builds: tuple[str, ...]
+    exclusions: tuple[Exclusion, ...]
+
+    def lanes(self) -> list[Lane]:
+        """Every lane that is not excluded, in the file's order."""
+        lanes = [
+            Lane(self.backend, torch, environment, build)
+            for torch in self.torches
+            for environment in self.environments
+            for build in self.builds
+        ]
+        return [lane for lane in lanes if not any(e.covers(lane) for e in self.exclusions)]
+
+
+def lane_name(backend: str, torch: str, environment: str, build: str) -> str:
+    """E.g. ``refnpu-torch2.8-malloc-release`` for a backend called refnpu; also a directory's name."""
+    return f"{backend}-torch{torch}-{environment}-{build}"
+
+
+def load(file: Path) -> Matrix:
+    """Read one file. Raises TomlError, naming the key, on anything that is not understood."""
+    top = Table.load(file)
+    matrix = Matrix(
+        backend=_name(top, "backend"),
+        project=top.take("project", str),
+        module=top.take("module", str),
+        torches=tuple(_torch(t) for t in top.tables("torch")),
+        environments=_environments(top.table("environments")),
+        builds=top.strings("builds", ("release",)),
+        exclusions=tuple(_exclusion(t) for t in top.tables("exclude")),
+    )
+    top.done()
+    _check(top, matrix)
+    return matrix
+
+
+def load_all(directory: Path) -> list[Matrix]:
+    """Every matrix of a directory, by name."""
+    return [load(file) for file in sorted(directory.glob("*.toml"))]
+
+
+def _torch(table: Table) -> Torch:
+    version = _name(table, "version")
+    torch = Torch(
+        version=version,
+        requirement=table.take("requirement", str, f"torch=={version}.0"),
+        python=table.take("python", str, ""),
+        tier=table.one_of("tier", TIERS, "full"),
+    )
+    table.done()
+    return torch
+
+
+def _environments(table: Table) -> tuple[Environment, ...]:
+    found = []
+    for name in table.names():
+        variables = table.table(name)
+        found.append(Environment(name, tuple((key, variables.take(key, str)) for key in variables.names())))
+    return tuple(found)
+
+
+def _exclusion(table: Table) -> Exclusion:
+    found = Exclusion(
+        torch=table.take("torch", str, ""),
+        environment=table.take("environment", str, ""),
+        build=table.take("build", str, ""),
+        reason=table.take("reason", str),
+    )
+    table.done()
+    if not (found.torch or found.environment or found.build):
+        raise table.error("", "excludes every lane; expected at least one of torch, environment, build")
+    if not found.reason.strip():
+        raise table.error("reason", "is empty; say why these lanes are left out")
+    return found
+
+
+def _name(table: Table, key: str) -> str:
+    value = table.take(key, str)
+    if not _NAME.fullmatch(value):
+        raise table.error(key, f"{value!r} cannot be part of a lane's name; expected letters, digits, '_' and '.'")
+    return value
+
+
+def _check(top: Table, matrix: Matrix) -> None:
+    """What only the whole file tells: empty axes, repeated names, exclusions that name nothing."""
+    axes = {
+        "torch": [t.version for t in matrix.torches],
+        "environments": [e.name for e in matrix.environments],
+        "builds": list(matrix.builds),
+    }
+    for key, names in axes.items():
+        if not names:
+            raise top.error(key, "is empty; a lane needs at least one")
+        for name in names:
+            if names.count(name) > 1:
+                raise top.error(key, f"{name!r} is listed twice")
+            if not _NAME.fullmatch(name):
+                raise top.error(key, f"{name!r} cannot be part of a lane's name; expected letters, digits, '_', '.'")
+    for i, e in enumerate(matrix.exclusions):
+        for key, value, axis in (
+            ("torch", e.torch, "torch"),
+            ("environment", e.environment, "environments"),
+            ("build", e.build, "builds"),
+        ):
+            if value:
+                top.check(f"exclude[{i}].{key}", value, axes[axis])
+    if not matrix.lanes():
+        raise top.error("exclude", "leaves no lane")

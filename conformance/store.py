@@ -1,0 +1,172 @@
+"""The one writer and reader of results: ``results/<lane>/`` holds a lane's latest run, its observations and summary.
+
+``observations.jsonl`` begins with the run's manifest; then one observation a line, written as it happens, so that a run
+that is killed leaves all that it had seen. ``summary.json`` appears when the run ends, whole or not at all.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from conformance.vocabulary import Observation
+
+OBSERVATIONS = "observations.jsonl"
+SUMMARY = "summary.json"
+
+_FORMAT = "op-conformance observations"
+_VERSION = 1
+
+
+class StoreError(ValueError):
+    """Results that cannot be read; the message is one line and names the file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What a run was: written before the first cell runs, so only what is known by then."""
+
+    lane: str
+    backend: str
+    collected: int  # cells
+    complete: bool  # every cell of the lane was collected: no -k, no --dtypes, tier full
+    torch: str
+    environment: str
+    build: str
+    python: str
+    compiler: str
+    backend_commit: str
+    corpus: str  # its content hash
+    tier: str
+    seed: int
+    arguments: tuple[str, ...] = ()  # pytest's, as given
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run as read back."""
+
+    manifest: Manifest
+    observations: tuple[Observation, ...]
+    notes: tuple[str, ...] = field(default=())  # what was wrong with the file and could be borne
+
+
+class Writer:
+    """Writes one run; opening it drops what the directory held of an earlier one.
+
+    Use as a context manager, from one process only: under xdist that is the controller.
+    """
+
+    def __init__(self, directory: Path, manifest: Manifest) -> None:
+        self.directory = directory
+        directory.mkdir(parents=True, exist_ok=True)
+        (directory / SUMMARY).unlink(missing_ok=True)
+        self._file = (directory / OBSERVATIONS).open("w", encoding="utf-8")
+        self._line({"format": _FORMAT, "version": _VERSION, **asdict(manifest)})
+
+    def append(self, observation: Observation) -> None:
+        self._line(observation.to_json())
+
+    def finish(self, summary: dict[str, Any]) -> Path:
+        """Write the summary and close. Returns the summary's path."""
+        self.close()
+        target = self.directory / SUMMARY
+        scratch = target.with_suffix(f".{os.getpid()}.tmp")
+        scratch.write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
+        scratch.replace(target)
+        return target
+
+    def close(self) -> None:
+        self._file.close()
+
+    def __enter__(self) -> Writer:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, e: BaseException | None, tb: TracebackType | None) -> None:
+        self.close()
+
+    def _line(self, record: dict[str, Any]) -> None:
+        self._file.write(json.dumps(record, separators=(",", ":")) + "\n")
+        self._file.flush()
+
+
+def read(path: Path) -> Run:
+    """A run from its directory, or from the observations file itself. Raises StoreError."""
+    file = path / OBSERVATIONS if path.is_dir() else path
+    lines = _text(file).split("\n")
+    notes: list[str] = []
+    if lines.pop():  # what follows the last newline: nothing, unless the writer died in the middle of a line
+        notes.append(f"{file}: the last line is cut off; the run was killed while writing it")
+    if not lines:
+        raise StoreError(f"{file}: is empty; expected the manifest of a run on line 1")
+    manifest = _manifest(file, lines[0])
+    observations = tuple(_observation(file, n, line) for n, line in enumerate(lines[1:], start=2))
+    if len(observations) < manifest.collected:
+        notes.append(f"{file}: {len(observations)} of {manifest.collected} cells observed; the run did not end")
+    return Run(manifest, observations, tuple(notes))
+
+
+def read_summary(path: Path) -> dict[str, Any]:
+    """The summary from a run's directory, or from the file itself. Raises StoreError."""
+    file = path / SUMMARY if path.is_dir() else path
+    summary = _parse(file, 1, _text(file))
+    if "by_status" not in summary:
+        raise StoreError(f"{file}: is not a run's summary (no 'by_status')")
+    return summary
+
+
+def find(results: Path, run: str) -> Path:
+    """The directory of a run, given as a path or as a lane's name. Raises StoreError that lists the runs there are."""
+    for candidate in (Path(run), results / run):
+        if candidate.is_file() or (candidate / OBSERVATIONS).is_file():
+            return candidate
+    found = sorted(p.parent.name for p in results.glob(f"*/{OBSERVATIONS}"))
+    there = ", ".join(found) or "none"
+    raise StoreError(f"no run {run!r}: neither a path nor a lane under {results}/ (there: {there})")
+
+
+def _manifest(file: Path, line: str) -> Manifest:
+    record = _parse(file, 1, line)
+    if record.pop("format", None) != _FORMAT:
+        raise StoreError(f"{file}: line 1 is not the manifest of a run; was this file written by another tool?")
+    version = record.pop("version", None)
+    if version != _VERSION:
+        raise StoreError(
+            f"{file}: format version {version!r}, this suite reads {_VERSION}; use the suite that wrote it"
+        )
+    wanted = {f.name for f in fields(Manifest)}
+    if set(record) != wanted:
+        raise StoreError(f"{file}: line 1: fields differ from a manifest's: {', '.join(sorted(set(record) ^ wanted))}")
+    record["arguments"] = tuple(record["arguments"])
+    return Manifest(**record)
+
+
+def _observation(file: Path, number: int, line: str) -> Observation:
+    record = _parse(file, number, line)
+    try:
+        return Observation.from_json(record)
+    except (KeyError, ValueError, TypeError) as e:
+        raise StoreError(f"{file}: line {number}: not an observation: {type(e).__name__}: {e}") from e
+
+
+def _parse(file: Path, number: int, line: str) -> dict[str, Any]:
+    try:
+        record = json.loads(line)
+    except json.JSONDecodeError as e:
+        raise StoreError(f"{file}: line {number}: not JSON: {e}") from e
+    if not isinstance(record, dict):
+        raise StoreError(f"{file}: line {number}: expected a JSON object, got {type(record).__name__}")
+    return record
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise StoreError(f"{file}: no such file") from None
+    except UnicodeDecodeError as e:
+        raise StoreError(f"{file}: not UTF-8 text: {e}") from e

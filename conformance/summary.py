@@ -1,0 +1,161 @@
+"""What a run comes to: observations and facts of the run in, the summary and the text of its end out."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from conformance.vocabulary import Observation, Status
+
+_TOP = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """An overload that a full run has to compare, how it is served, and why it is out of reach where that is known."""
+
+    overload: str
+    route: str
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RunFacts:
+    """What the observations do not hold."""
+
+    lane: str
+    collected: int
+    wall_s: float
+    cpu_s: float  # of all processes of the run
+    collect_s: float
+    corpus: str
+    torch: str
+    compiler: str
+    backend_commit: str
+
+
+def summarize(facts: RunFacts, observations: Sequence[Observation], targets: Iterable[Target]) -> dict[str, Any]:
+    """The content of ``summary.json``; ``raw_call_share`` is the part of the cells' wall time spent in op calls."""
+    wall_ns = sum(o.wall_ns for o in observations)
+    return {
+        "lane": facts.lane,
+        "collected": facts.collected,
+        "by_status": by_status(observations),
+        "coverage": coverage(observations, targets),
+        "cells": len(observations),
+        "cases": sum(o.cases for o in observations),
+        "wall_s": round(facts.wall_s, 3),
+        "cpu_s": round(facts.cpu_s, 3),
+        "raw_call_share": round(sum(o.raw_ns for o in observations) / wall_ns, 4) if wall_ns else 0.0,
+        "collect_s": round(facts.collect_s, 3),
+        "corpus": facts.corpus,
+        "torch": facts.torch,
+        "compiler": facts.compiler,
+        "backend_commit": facts.backend_commit,
+    }
+
+
+def by_status(observations: Iterable[Observation]) -> dict[str, int]:
+    """A count for each of the seven statuses, zeros included, in the vocabulary's order."""
+    counts = Counter(o.status for o in observations)
+    return {status.value: counts[status] for status in Status}
+
+
+def coverage(observations: Iterable[Observation], targets: Iterable[Target]) -> dict[str, Any]:
+    """Of the targets, how many were compared with CPU in at least one case; and why each of the others was not."""
+    compared: set[str] = set()
+    reasons: dict[str, Counter[str]] = defaultdict(Counter)
+    for o in observations:
+        if o.compared:
+            compared.add(o.cell.overload)
+        else:
+            reasons[o.cell.overload][o.reason or f"its cells ended as {o.status.value}"] += 1
+    by_route: dict[str, dict[str, int]] = defaultdict(lambda: {"compared": 0, "total": 0})
+    not_reached = []
+    for target in sorted(targets, key=lambda t: t.overload):
+        by_route[target.route]["total"] += 1
+        if target.overload in compared:
+            by_route[target.route]["compared"] += 1
+        else:
+            reason = _reason(target, reasons[target.overload])
+            not_reached.append({"overload": target.overload, "reason": reason})
+    return {
+        "compared": sum(r["compared"] for r in by_route.values()),
+        "total": sum(r["total"] for r in by_route.values()),
+        "by_route": {route: by_route[route] for route in sorted(by_route)},
+        "not_reached": not_reached,
+    }
+
+
+def imbalance(summary: dict[str, Any]) -> str:
+    """Empty when collected is the sum over statuses; else how many cells are lost, or were counted twice."""
+    collected, counted = summary["collected"], sum(summary["by_status"].values())
+    if collected == counted:
+        return ""
+    what = f"{collected - counted} lost" if collected > counted else f"{counted - collected} counted twice"
+    return f"accounting does not balance: {collected} cells collected, {counted} in the statuses: {what}"
+
+
+def text(summary: dict[str, Any], observations: Iterable[Observation], results: str) -> str:
+    """What a run prints at its end; ``results`` is the directory where its files lie."""
+    parts = [_failures(observations), _coverage(summary["coverage"], results), _figures(summary), _accounting(summary)]
+    return "\n".join([*(part for part in parts if part), f"results: {results}/"])
+
+
+def _reason(target: Target, seen: Counter[str]) -> str:
+    if target.reason:
+        return target.reason
+    return min(seen, key=lambda r: (-seen[r], r)) if seen else "no cell of it was in this run"
+
+
+def _failures(observations: Iterable[Observation]) -> str:
+    """The overloads with most failing cells: how many, in which way, and the first case to look at."""
+    groups: dict[str, list[Observation]] = defaultdict(list)
+    for o in observations:
+        if o.status.is_failure:
+            groups[o.cell.overload].append(o)
+    if not groups:
+        return ""
+    worst = sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
+    width = max(len(overload) for overload, _ in worst[:_TOP])
+    lines = [f"failing cells by overload ({sum(map(len, groups.values()))} cells, {len(groups)} overloads):"]
+    lines += [f"  {overload:<{width}}  {len(cells):>6}  {_ways(cells)}" for overload, cells in worst[:_TOP]]
+    if len(worst) > _TOP:
+        lines.append(f"  ... and {len(worst) - _TOP} overloads more")
+    return "\n".join(lines)
+
+
+def _ways(cells: Sequence[Observation]) -> str:
+    ways: Counter[str] = Counter()
+    for o in cells:
+        ways.update({f.check for f in o.failures if f.check} or {o.signal or o.status.value})
+    listed = ", ".join(f"{way} {n}" for way, n in sorted(ways.items(), key=lambda item: (-item[1], item[0])))
+    first = next((f.case for o in cells for f in o.failures), cells[0].cell.name)
+    return f"{listed}; first: {first}"
+
+
+def _coverage(figures: dict[str, Any], results: str) -> str:
+    share = 100 * figures["compared"] / figures["total"] if figures["total"] else 0.0
+    routes = ", ".join(f"{route} {r['compared']}/{r['total']}" for route, r in figures["by_route"].items())
+    head = f"coverage: {figures['compared']} of {figures['total']} overloads compared ({share:.1f} %)"
+    line = f"{head}: {routes}" if routes else head
+    if not figures["not_reached"]:
+        return line
+    return f"{line}\nnot reached: {len(figures['not_reached'])} overloads, reasons in {results}/summary.json"
+
+
+def _figures(summary: dict[str, Any]) -> str:
+    return (
+        f"lane {summary['lane']}: {summary['cells']} cells, {summary['cases']} cases in {summary['wall_s']:.1f} s "
+        f"({summary['cpu_s']:.1f} s CPU, {100 * summary['raw_call_share']:.0f} % of cell time in op calls, "
+        f"collected in {summary['collect_s']:.1f} s)"
+    )
+
+
+def _accounting(summary: dict[str, Any]) -> str:
+    counts = summary["by_status"]
+    line = f"accounting: {summary['collected']} collected = " + " + ".join(f"{n} {s}" for s, n in counts.items())
+    lost = imbalance(summary)
+    return f"{line}\nERROR: {lost}" if lost else line

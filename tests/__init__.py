@@ -1,0 +1,1 @@
+"""The tool's own tests, laid out as conformance/ is."""

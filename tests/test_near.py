@@ -1,0 +1,22 @@
+"""Names that lie near an unknown one."""
+
+from __future__ import annotations
+
+from conformance.near import near, unknown
+
+
+def test_the_nearest_name_comes_first() -> None:
+    assert near("masked_fil", ["masked_fill_", "masked_fill", "mm"]) == ["masked_fill", "masked_fill_"]
+
+
+def test_letter_case_does_not_count() -> None:
+    assert near("Float32", ["float32", "int8"]) == ["float32"]
+
+
+def test_few_known_names_are_all_listed_when_none_is_near() -> None:
+    assert unknown("route", "zzz", ["native", "fallback"]) == "unknown route 'zzz'; known: fallback, native"
+
+
+def test_many_known_names_are_only_counted_when_none_is_near() -> None:
+    known = [f"op{n}" for n in range(99)]
+    assert unknown("overload", "-", known) == "unknown overload '-'; none of the 99 known names is near"

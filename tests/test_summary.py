@@ -1,0 +1,107 @@
+"""The summary's counts, and the text that a run ends with."""
+
+from __future__ import annotations
+
+import expecttest
+
+from conformance import summary
+from conformance.summary import RunFacts, Target
+from conformance.vocabulary import Status
+from tests.records import observed
+
+FACTS = RunFacts("demo-torch2.8-malloc-release", 6, 12.5, 20.25, 0.5, "sha256:1", "2.8.0", "g++ 12.2", "abc")
+CELLS = (
+    observed("mm"),
+    observed("masked_fill_.Scalar", "bool-expanded", Status.FAIL, checks=("value", "stride")),
+    observed("masked_fill_.Scalar", "float32-gap", Status.FAIL, checks=("value",)),
+    observed("cat", "int8-contiguous", Status.CRASH, signal="SIGSEGV"),
+    observed("fft", "float32-contiguous", Status.NOT_REACHED, compared=0, cases=0, reason="needs MKL"),
+    observed("fft", "float64-contiguous", Status.NOT_REACHED, compared=0, cases=0, reason="needs MKL"),
+)
+TARGETS = (
+    Target("mm", "native"),
+    Target("masked_fill_.Scalar", "native"),
+    Target("cat", "fallback"),
+    Target("fft", "fallback"),
+    Target("qadd", "unsupported", "quantized engine"),
+    Target("zeros", "composite"),
+)
+
+
+class TestText(expecttest.TestCase):
+    def test_a_run_with_failures(self) -> None:
+        made = summary.summarize(FACTS, CELLS, TARGETS)
+        self.assertExpectedInline(
+            summary.text(made, CELLS, "results/lane"),
+            """\
+failing cells by overload (3 cells, 2 overloads):
+  masked_fill_.Scalar       2  value 2, stride 1; first: masked_fill_.Scalar[bool-expanded]#s.0
+  cat                       1  SIGSEGV 1; first: cat[int8-contiguous]
+coverage: 3 of 6 overloads compared (50.0 %): composite 0/1, fallback 1/2, native 2/2, unsupported 0/1
+not reached: 3 overloads, reasons in results/lane/summary.json
+lane demo-torch2.8-malloc-release: 6 cells, 8 cases in 12.5 s (20.2 s CPU, 60 % of cell time in op calls, collected in 0.5 s)
+accounting: 6 collected = 1 pass + 2 fail + 0 error + 1 crash + 0 timeout + 0 unsupported + 2 not_reached
+results: results/lane/""",
+        )
+
+    def test_a_clean_run(self) -> None:
+        facts = RunFacts("demo-torch2.8-malloc-release", 1, 1.0, 1.0, 0.1, "sha256:1", "2.8.0", "g++ 12.2", "abc")
+        made = summary.summarize(facts, CELLS[:1], TARGETS[:1])
+        self.assertExpectedInline(
+            summary.text(made, CELLS[:1], "results/lane"),
+            """\
+coverage: 1 of 1 overloads compared (100.0 %): native 1/1
+lane demo-torch2.8-malloc-release: 1 cells, 2 cases in 1.0 s (1.0 s CPU, 60 % of cell time in op calls, collected in 0.1 s)
+accounting: 1 collected = 1 pass + 0 fail + 0 error + 0 crash + 0 timeout + 0 unsupported + 0 not_reached
+results: results/lane/""",
+        )
+
+    def test_cells_that_were_lost_are_shouted(self) -> None:
+        made = summary.summarize(FACTS, CELLS[:4], TARGETS)
+        self.assertExpectedInline(
+            summary.text(made, (), "results/lane"),
+            """\
+coverage: 3 of 6 overloads compared (50.0 %): composite 0/1, fallback 1/2, native 2/2, unsupported 0/1
+not reached: 3 overloads, reasons in results/lane/summary.json
+lane demo-torch2.8-malloc-release: 4 cells, 8 cases in 12.5 s (20.2 s CPU, 60 % of cell time in op calls, collected in 0.5 s)
+accounting: 6 collected = 1 pass + 2 fail + 0 error + 1 crash + 0 timeout + 0 unsupported + 0 not_reached
+ERROR: accounting does not balance: 6 cells collected, 4 in the statuses: 2 lost
+results: results/lane/""",
+        )
+
+
+def test_the_summary_has_exactly_the_agreed_fields() -> None:
+    made = summary.summarize(FACTS, CELLS, TARGETS)
+    assert set(made) == {
+        "lane", "collected", "by_status", "coverage", "cells", "cases", "wall_s", "cpu_s", "raw_call_share",
+        "collect_s", "corpus", "torch", "compiler", "backend_commit",
+    }  # fmt: skip
+    assert set(made["by_status"]) == {s.value for s in Status}
+    assert (made["cells"], made["cases"], made["raw_call_share"]) == (6, 8, 0.6)
+
+
+def test_an_overload_not_compared_has_the_target_s_reason_or_the_commonest_of_its_cells() -> None:
+    missing = summary.coverage(CELLS, TARGETS)["not_reached"]
+    assert missing == [
+        {"overload": "fft", "reason": "needs MKL"},
+        {"overload": "qadd", "reason": "quantized engine"},
+        {"overload": "zeros", "reason": "no cell of it was in this run"},
+    ]
+
+
+def test_an_overload_of_which_one_case_was_compared_counts_by_its_route() -> None:
+    figures = summary.coverage(CELLS, TARGETS)
+    assert (figures["compared"], figures["total"]) == (3, 6)
+    assert figures["by_route"] == {
+        "composite": {"compared": 0, "total": 1},
+        "fallback": {"compared": 1, "total": 2},
+        "native": {"compared": 2, "total": 2},
+        "unsupported": {"compared": 0, "total": 1},
+    }
+
+
+def test_accounting_balances_or_says_how_many_are_lost_or_doubled() -> None:
+    made = summary.summarize(FACTS, CELLS, TARGETS)
+    assert summary.imbalance(made) == ""
+    assert "7 cells collected, 6 in the statuses: 1 lost" in summary.imbalance({**made, "collected": 7})
+    assert "1 counted twice" in summary.imbalance({**made, "collected": 5})
