@@ -148,9 +148,9 @@ def _coverage(figures: dict[str, Any], results: str) -> str:
 
 def _figures(summary: dict[str, Any]) -> str:
     return (
-        f"lane {summary['lane']}: {summary['cells']} cells, {summary['cases']} cases in {summary['wall_s']:.1f} s "
-        f"({summary['cpu_s']:.1f} s CPU, {100 * summary['raw_call_share']:.0f} % of cell time in op calls, "
-        f"collected in {summary['collect_s']:.1f} s)"
+        f"lane {summary['lane']}: {summary['cells']} cells, {summary['cases']} cases\n"
+        f"time: {summary['wall_s']:.1f} s, {summary['cpu_s']:.1f} s of CPU, {summary['collect_s']:.1f} s to collect; "
+        f"{100 * summary['raw_call_share']:.0f} % of the time in cells went to op calls"
     )
 
 

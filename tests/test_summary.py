@@ -39,7 +39,8 @@ failing cells by overload (3 cells, 2 overloads):
   cat                       1  SIGSEGV 1; first: cat[int8-contiguous]
 coverage: 3 of 6 overloads compared (50.0 %): composite 0/1, fallback 1/2, native 2/2, unsupported 0/1
 not reached: 3 overloads, reasons in results/lane/summary.json
-lane demo-torch2.8-malloc-release: 6 cells, 8 cases in 12.5 s (20.2 s CPU, 60 % of cell time in op calls, collected in 0.5 s)
+lane demo-torch2.8-malloc-release: 6 cells, 8 cases
+time: 12.5 s, 20.2 s of CPU, 0.5 s to collect; 60 % of the time in cells went to op calls
 accounting: 6 collected = 1 pass + 2 fail + 0 error + 1 crash + 0 timeout + 0 unsupported + 2 not_reached
 results: results/lane/""",
         )
@@ -51,7 +52,8 @@ results: results/lane/""",
             summary.text(made, CELLS[:1], "results/lane"),
             """\
 coverage: 1 of 1 overloads compared (100.0 %): native 1/1
-lane demo-torch2.8-malloc-release: 1 cells, 2 cases in 1.0 s (1.0 s CPU, 60 % of cell time in op calls, collected in 0.1 s)
+lane demo-torch2.8-malloc-release: 1 cells, 2 cases
+time: 1.0 s, 1.0 s of CPU, 0.1 s to collect; 60 % of the time in cells went to op calls
 accounting: 1 collected = 1 pass + 0 fail + 0 error + 0 crash + 0 timeout + 0 unsupported + 0 not_reached
 results: results/lane/""",
         )
@@ -63,7 +65,8 @@ results: results/lane/""",
             """\
 coverage: 3 of 6 overloads compared (50.0 %): composite 0/1, fallback 1/2, native 2/2, unsupported 0/1
 not reached: 3 overloads, reasons in results/lane/summary.json
-lane demo-torch2.8-malloc-release: 4 cells, 8 cases in 12.5 s (20.2 s CPU, 60 % of cell time in op calls, collected in 0.5 s)
+lane demo-torch2.8-malloc-release: 4 cells, 8 cases
+time: 12.5 s, 20.2 s of CPU, 0.5 s to collect; 60 % of the time in cells went to op calls
 accounting: 6 collected = 1 pass + 2 fail + 0 error + 1 crash + 0 timeout + 0 unsupported + 0 not_reached
 ERROR: accounting does not balance: 6 cells collected, 4 in the statuses: 2 lost
 results: results/lane/""",
