@@ -1,0 +1,119 @@
+"""Where a torch wheel comes from on this machine: a directory, the user's index, torch's CPU index, the default.
+
+The default Linux wheels hold CUDA libraries: about 3 GB received and 7 GB on disk, of which nothing is used here. So
+what is smaller is looked for first, and what the user has configured is never gone past.
+"""
+
+from __future__ import annotations
+
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote, urlparse
+
+from packaging.requirements import Requirement
+from packaging.tags import platform_tags
+from packaging.utils import InvalidWheelFilename, parse_wheel_filename
+
+CPU_INDEX = "https://download.pytorch.org/whl/cpu"
+INDEX_VARIABLES = (
+    "UV_DEFAULT_INDEX", "UV_INDEX", "UV_INDEX_URL", "UV_EXTRA_INDEX_URL", "UV_TORCH_BACKEND",
+    "PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_NO_INDEX",
+)  # fmt: skip
+
+# uv's names for what pip reads, and what separates several values there.
+_UV_NAMES = {
+    "PIP_FIND_LINKS": ("UV_FIND_LINKS", ","),
+    "PIP_INDEX_URL": ("UV_DEFAULT_INDEX", " "),
+    "PIP_EXTRA_INDEX_URL": ("UV_INDEX", " "),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A place to install torch from."""
+
+    name: str  # for people
+    disk_gib: float  # free space that installing from here takes, the download included
+    pip: tuple[str, ...] = ()  # extra arguments of ``pip install``
+    uv: tuple[str, ...] = ()  # extra arguments of ``uv pip install``
+    # The wheel lies here, its dependencies elsewhere: install it with these arguments first, then once more without.
+    first: tuple[str, ...] = ()
+
+
+def choose(
+    requirement: str,
+    python: tuple[int, int],
+    environment: Mapping[str, str],
+    cpu_index_answers: Callable[[], bool],
+    platform: str = sys.platform,
+) -> Source:
+    """The best source for a requirement like ``torch==2.13.0``; asks the network only when nothing nearer is known."""
+    directory = local_wheel(requirement, python, environment)
+    if directory:
+        first = ("--no-index", "--no-deps", "--find-links", str(directory))
+        return Source(f"the wheel in {directory}", 2.0, first=first)
+    given = [name for name in INDEX_VARIABLES if environment.get(name)]
+    if given:
+        return Source(f"the index that {', '.join(given)} names", 9.0)
+    if platform != "linux":
+        return Source("the default index, whose wheels are CPU-only here", 2.0)
+    if cpu_index_answers():
+        return Source(CPU_INDEX, 2.0, pip=("--extra-index-url", CPU_INDEX), uv=("--torch-backend=cpu",))
+    return Source(f"the default index, with CUDA libraries, since {CPU_INDEX} does not answer", 9.0)
+
+
+def satisfied(requirement: str, installed: Iterable[str]) -> bool:
+    """Whether one of the installed versions is what is required; ``2.13.0+cpu`` is 2.13.0."""
+    return any(Requirement(requirement).specifier.contains(version) for version in installed)
+
+
+def local_wheel(requirement: str, python: tuple[int, int], environment: Mapping[str, str]) -> Path | None:
+    """The first find-links directory that holds a wheel of the requirement for this Python and platform."""
+    wanted = Requirement(requirement)
+    for directory in _directories(environment):
+        for wheel in sorted(directory.glob(f"{wanted.name}-*.whl")):
+            if _fits(wheel.name, wanted, python):
+                return directory
+    return None
+
+
+def uv_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """What pip is configured with through variables, in uv's names; what the user set for uv itself stays as it is."""
+    found = {}
+    for pip_name, (uv_name, separator) in _UV_NAMES.items():
+        values = environment.get(pip_name, "").split()
+        if values and uv_name not in environment:
+            found[uv_name] = separator.join(values)
+    return found
+
+
+def cpu_index_answers(timeout_s: float = 5.0) -> bool:
+    """Whether torch's CPU index can be reached from here."""
+    request = urllib.request.Request(f"{CPU_INDEX}/torch/", method="HEAD")
+    try:
+        with urllib.request.urlopen(request, timeout=timeout_s) as answer:
+            return bool(answer.status == 200)
+    except (urllib.error.URLError, OSError):
+        return False
+
+
+def _directories(environment: Mapping[str, str]) -> list[Path]:
+    given = (
+        environment.get("UV_FIND_LINKS", "").replace(",", " ").split() + environment.get("PIP_FIND_LINKS", "").split()
+    )
+    paths = [Path(unquote(urlparse(g).path)) if g.startswith("file:") else Path(g).expanduser() for g in given]
+    return [path for path in paths if path.is_dir()]
+
+
+def _fits(filename: str, wanted: Requirement, python: tuple[int, int]) -> bool:
+    try:
+        _, version, _, tags = parse_wheel_filename(filename)
+    except InvalidWheelFilename:
+        return False
+    interpreter = f"cp{python[0]}{python[1]}"
+    here = {*platform_tags(), "any"}
+    return wanted.specifier.contains(version) and any(t.interpreter == interpreter and t.platform in here for t in tags)

@@ -1,0 +1,155 @@
+"""The sessions: what a person types, and all that CI calls. Lanes come from matrices/; see ``nox -l``."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import nox
+
+ROOT = Path(__file__).parent
+sys.path.insert(0, str(ROOT))
+
+from conformance import matrix, torch_wheel  # noqa: E402 - found only once the checkout is on the path
+
+nox.needs_version = ">=2024.10.9"
+nox.options.default_venv_backend = "uv|virtualenv"
+nox.options.sessions = ["lint", "docs-check", "tests"]
+
+MATRICES = matrix.load_all(ROOT / "matrices")
+CPUS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+# More workers than this wait for each other's imports of torch longer than they work.
+WORKERS = min(CPUS, 8)
+GIB = 2**30
+LIST_TORCH = (
+    "import sys; from importlib.metadata import distributions as found;"
+    "print(*sys.version_info[:2], *(d.version for d in found(name='torch')))"
+)
+
+
+def session_names(m: matrix.Matrix, torch: matrix.Torch) -> tuple[str, str]:
+    """The names of a torch version's sessions: the one that runs the cells, and the one that makes its environment."""
+    suffix = f"{torch.version}" if len(MATRICES) == 1 else f"{m.backend}-{torch.version}"
+    return f"conformance-{suffix}", f"torch-{suffix}"
+
+
+def add_environment(m: matrix.Matrix, torch: matrix.Torch) -> None:
+    """A session that installs torch, the suite and the backend once, for all lanes of a torch version to share."""
+    name = session_names(m, torch)[1]
+
+    @nox.session(name=name, python=torch.python or None, reuse_venv=True, default=False)
+    def environment(session: nox.Session) -> None:
+        install_torch(session, torch.requirement)
+        install_backend(session, ROOT / m.project, torch)
+        session.install("-e", ".[tests]", env=index_variables(session))
+        python = session.run("python", "-c", "import sys; print(sys.executable)", silent=True)
+        python_of(name).write_text(str(python).strip().splitlines()[-1])
+
+    environment.__doc__ = (
+        f"Make the environment that conformance-{torch.version} runs in: {torch.requirement}, backend."
+    )
+
+
+def add_conformance(m: matrix.Matrix, torch: matrix.Torch) -> None:
+    """A session that runs the matrix on a torch version, once in each environment of the backend."""
+    name, environment_session = session_names(m, torch)
+    lanes = [lane for lane in m.lanes() if lane.torch == torch]
+    parameters = [nox.param(lane, id=lane.environment.name) for lane in lanes]
+
+    @nox.session(name=name, venv_backend="none", requires=[environment_session], default=False)
+    @nox.parametrize("lane", parameters)
+    def conformance(session: nox.Session, lane: matrix.Lane) -> None:
+        python = python_of(environment_session).read_text()
+        arguments = ["--backend", lane.backend, "--lane-name", lane.name, "--tier", torch.tier, "-n", str(WORKERS)]
+        variables = dict(lane.environment.variables)
+        session.run(python, "-m", "pytest", "conformance", *arguments, *session.posargs, env=variables, external=True)
+
+    conformance.__doc__ = f"Compare {m.backend} with CPU on {torch.requirement}; what follows -- goes to pytest."
+
+
+def python_of(environment_session: str) -> Path:
+    """The file in which an environment's session leaves the path of its interpreter for other sessions."""
+    return ROOT / ".nox" / f"{environment_session}.python"
+
+
+for found in MATRICES:
+    for version in found.torches:
+        add_environment(found, version)
+        add_conformance(found, version)
+
+NEWEST_ENVIRONMENT = session_names(MATRICES[0], MATRICES[0].torches[-1])[1]
+
+
+@nox.session(venv_backend="none", requires=[NEWEST_ENVIRONMENT])
+def tests(session: nox.Session) -> None:
+    """Run the tests of the suite and of the backend, on the newest torch; what follows -- goes to pytest."""
+    python = python_of(NEWEST_ENVIRONMENT).read_text()
+    where = ["tests", *(f"{m.project}/tests" for m in MATRICES)]
+    session.run(python, "-m", "pytest", "-n", str(WORKERS), *(session.posargs or where), external=True)
+
+
+@nox.session(reuse_venv=True)
+def lint(session: nox.Session) -> None:
+    """Check style, types and the workflows' schema: ruff, mypy, clang-format, check-jsonschema."""
+    session.install("-e", ".[lint]", env=index_variables(session))
+    session.run("ruff", "check")
+    session.run("ruff", "format", "--check")
+    session.run("mypy")
+    session.run("check-jsonschema", "--builtin-schema", "vendor.github-workflows", *files(".github/workflows/*.yml"))
+    cxx = [f for m in MATRICES for pattern in ("h", "cpp") for f in files(f"{m.project}/**/*.{pattern}")]
+    session.run("clang-format", "--dry-run", "-Werror", *(f for f in cxx if "/build/" not in f))
+
+
+@nox.session(name="docs-check", reuse_venv=True)
+def docs_check(session: nox.Session) -> None:
+    """Check that the tables in the docs are what the code says; ``-- --write`` brings them up to date."""
+    session.install("-e", ".", env=index_variables(session))
+    session.run("python", "tools/docs.py", *session.posargs)
+
+
+def files(pattern: str) -> list[str]:
+    return [str(path.relative_to(ROOT)) for path in sorted(ROOT.glob(pattern))]
+
+
+def index_variables(session: nox.Session) -> dict[str, str]:
+    return torch_wheel.uv_environment(os.environ) if session.venv_backend == "uv" else {}
+
+
+def install_torch(session: nox.Session, requirement: str) -> None:
+    """Install torch from the smallest source at hand, unless the environment has it already."""
+    major, minor, *installed = str(session.run("python", "-c", LIST_TORCH, silent=True)).split()
+    if torch_wheel.satisfied(requirement, installed):
+        session.log(f"torch {installed[0]} is installed already")
+        return
+    source = torch_wheel.choose(requirement, (int(major), int(minor)), os.environ, torch_wheel.cpu_index_answers)
+    session.log(f"installing {requirement} from {source.name}")
+    free = shutil.disk_usage(ROOT).free / GIB
+    if free < source.disk_gib:
+        session.error(
+            f"{ROOT}: {free:.1f} GiB free on this disk, {source.disk_gib:.0f} GiB needed to install {requirement} from "
+            f"{source.name}; free some space, or name a directory with a CPU wheel in PIP_FIND_LINKS"
+        )
+    if source.first:
+        session.install(*source.first, requirement)
+    extra = source.uv if session.venv_backend == "uv" else source.pip
+    session.install(*extra, requirement, env=index_variables(session))
+
+
+def install_backend(session: nox.Session, project: Path, torch: matrix.Torch) -> None:
+    """Build and install the backend against the environment's torch; what earlier builds left is used again."""
+    if not any(map(shutil.which, [os.environ.get("CXX") or "c++", "g++", "clang++"])):
+        session.error("no C++ compiler found (c++, g++, clang++); install one, or name it in CXX")
+    requires = nox.project.load_toml(project / "pyproject.toml")["build-system"]["requires"]
+    session.install(*requires, "cmake>=3.26", "ninja", env=index_variables(session))
+    tag = f"torch{torch.version}-{sys.implementation.cache_tag}-{'uv' if session.venv_backend == 'uv' else 'pip'}"
+    variables = {"CMAKE_BUILD_PARALLEL_LEVEL": str(CPUS), **index_variables(session)}
+    if shutil.which("ccache") and "CMAKE_CXX_COMPILER_LAUNCHER" not in os.environ:
+        variables["CMAKE_CXX_COMPILER_LAUNCHER"] = "ccache"
+    # uv keeps what it built by the project's path alone: ask for it anew, or a changed source is not seen.
+    again = ["--reinstall-package", nox.project.load_toml(project / "pyproject.toml")["project"]["name"]]
+    session.install(
+        "--no-build-isolation", *(again if session.venv_backend == "uv" else []),
+        "-C", f"build-dir={project / 'build' / tag}", str(project), env=variables,
+    )  # fmt: skip
