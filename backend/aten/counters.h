@@ -1,0 +1,32 @@
+// How often each overload ran natively or through the fallback.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <string>
+
+namespace refnpu {
+
+class Counter {
+ public:
+  void add() { count_.fetch_add(1, std::memory_order_relaxed); }
+  uint64_t value() const { return count_.load(std::memory_order_relaxed); }
+  void reset() { count_ = 0; }
+
+ private:
+  std::atomic<uint64_t> count_{0};
+};
+
+enum class Route { native, fallback };
+
+// Calls served by each route since the process started; never reset.
+extern Counter native_total, fallback_total;
+
+// The counter of one overload, made on first use; lives as long as the process.
+Counter& counter(Route route, const std::string& overload);
+
+std::map<std::string, uint64_t> counts(Route route);  // of those that are not zero
+void reset_counts();
+
+}  // namespace refnpu

@@ -1,0 +1,75 @@
+// How a native op is registered: counted, and run with its tensors' device as the current one.
+//
+//   TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+//     NATIVE("masked_fill_.Scalar", masked_fill__scalar);
+//     NATIVE("neg.out", neg_out);
+//   }
+#pragma once
+
+#include <ATen/core/ATen_fwd.h>
+#include <ATen/core/IListRef.h>
+#include <ATen/core/Tensor.h>
+#include <torch/library.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "aten/counters.h"
+#include "runtime/device.h"
+
+namespace refnpu {
+
+// A string that can be a template argument.
+template <size_t N>
+struct OverloadName {
+  char text[N];
+  consteval OverloadName(const char (&name)[N]) { std::copy_n(name, N, text); }  // NOLINT: implicit on purpose
+};
+
+// The index of the npu that an argument lies on or names; -1 when it says nothing.
+template <class T>
+c10::DeviceIndex npu_index(const T&) {
+  return -1;
+}
+inline c10::DeviceIndex npu_index(const at::Tensor& tensor) {
+  return tensor.defined() && tensor.device().type() == kDevice ? tensor.device().index() : -1;
+}
+inline c10::DeviceIndex npu_index(const std::optional<at::Tensor>& tensor) { return tensor ? npu_index(*tensor) : -1; }
+inline c10::DeviceIndex npu_index(const std::optional<c10::Device>& device) {
+  return device && device->type() == kDevice ? device->index() : -1;
+}
+template <class List>
+c10::DeviceIndex first_npu_index(const List& tensors) {
+  for (const auto& tensor : tensors) {
+    if (c10::DeviceIndex index = npu_index(tensor); index >= 0) return index;
+  }
+  return -1;
+}
+inline c10::DeviceIndex npu_index(const at::TensorList& tensors) { return first_npu_index(tensors); }
+inline c10::DeviceIndex npu_index(const at::ITensorListRef& tensors) { return first_npu_index(tensors); }
+
+template <class... Arguments>
+c10::DeviceIndex first_npu_of(const Arguments&... arguments) {
+  c10::DeviceIndex found = -1;
+  (void)((found = npu_index(arguments), found >= 0) || ...);
+  return found;
+}
+
+template <OverloadName Name, auto Function>
+struct Native;
+
+template <OverloadName Name, class Result, class... Arguments, Result (*Function)(Arguments...)>
+struct Native<Name, Function> {
+  static Result call(Arguments... arguments) {
+    static Counter& calls = counter(Route::native, Name.text);
+    calls.add();
+    native_total.add();
+    DeviceScope scope(first_npu_of(arguments...));
+    return Function(std::forward<Arguments>(arguments)...);
+  }
+};
+
+}  // namespace refnpu
+
+#define NATIVE(name, function) m.impl(name, TORCH_FN((::refnpu::Native<name, &(function)>::call)))

@@ -1,0 +1,109 @@
+// Ops that touch no element: making empty tensors, views, and changes of a tensor's metadata.
+#include <ATen/EmptyTensor.h>
+#include <ATen/native/Resize.h>
+#include <ATen/ops/_reshape_alias_native.h>
+#include <ATen/ops/as_strided_native.h>
+#include <ATen/ops/set_native.h>
+#include <ATen/ops/unfold_native.h>
+#include <ATen/ops/view_as_complex_native.h>
+#include <ATen/ops/view_as_real_native.h>
+#include <ATen/ops/view_native.h>
+#include <c10/core/DeviceGuard.h>
+
+#include "aten/register.h"
+#include "runtime/allocator.h"
+
+namespace refnpu::views {
+namespace {
+
+constexpr c10::DispatchKeySet kKeys(c10::DispatchKey::PrivateUse1);
+
+at::Tensor empty(at::IntArrayRef size, std::optional<at::ScalarType> dtype, std::optional<at::Layout>,
+                 std::optional<at::Device>, std::optional<bool>, std::optional<at::MemoryFormat> format) {
+  return at::detail::empty_generic(size, device_allocator(), kKeys, c10::dtype_or_default(dtype), format);
+}
+
+at::Tensor empty_strided(at::IntArrayRef size, at::IntArrayRef stride, std::optional<at::ScalarType> dtype,
+                         std::optional<at::Layout>, std::optional<at::Device>, std::optional<bool>) {
+  return at::detail::empty_strided_generic(size, stride, device_allocator(), kKeys, c10::dtype_or_default(dtype));
+}
+
+at::Tensor as_strided(const at::Tensor& self, at::IntArrayRef size, at::IntArrayRef stride,
+                      std::optional<int64_t> offset) {
+  return at::native::as_strided_tensorimpl(self, size, stride, offset);
+}
+
+at::Scalar local_scalar_dense(const at::Tensor& self) {
+  at::Tensor host = at::detail::empty_cpu({}, self.scalar_type());
+  check(npuMemcpy(host.mutable_data_ptr(), self.const_data_ptr(), self.itemsize(), npuMemcpyDeviceToHost));
+  return host.item();
+}
+
+// Gives `self` the sizes, and strides when there are any, and more storage where that is too small.
+void restride(const at::Tensor& self, at::IntArrayRef size, at::OptionalIntArrayRef stride) {
+  c10::TensorImpl* impl = self.unsafeGetTensorImpl();
+  if (impl->sizes() == size && (!stride || impl->strides() == *stride)) return;
+  size_t nbytes = 0;
+  if (stride) {
+    impl->set_sizes_and_strides(size, *stride);
+    nbytes = at::detail::computeStorageNbytes(size, *stride, self.itemsize(), self.storage_offset());
+  } else {
+    impl->set_sizes_contiguous(size);
+    nbytes = at::detail::computeStorageNbytesContiguous(size, self.itemsize(), self.storage_offset());
+  }
+  if (impl->numel() == 0) return;
+  c10::StorageImpl* storage = self.storage().unsafeGetStorageImpl();
+  if (nbytes > storage->nbytes()) resize_storage(storage, nbytes);
+}
+
+const at::Tensor& resize_(const at::Tensor& self, at::IntArrayRef size, std::optional<at::MemoryFormat> format) {
+  restride(self, size, std::nullopt);
+  if (format) {
+    TORCH_CHECK(*format != at::MemoryFormat::Preserve, "Unsupported memory format", *format);
+    self.unsafeGetTensorImpl()->empty_tensor_restride(*format);
+  }
+  return self;
+}
+
+at::Tensor& set_storage_offset(at::Tensor& self, at::Storage source, int64_t offset, at::IntArrayRef size,
+                               at::IntArrayRef stride) {
+  at::native::checkSetStorage(self, std::move(source), offset, size, stride);
+  self.unsafeGetTensorImpl()->set_storage_offset(offset);
+  restride(self, size, stride.data() ? at::OptionalIntArrayRef(stride) : std::nullopt);
+  return self;
+}
+
+at::Tensor& set_storage(at::Tensor& self, at::Storage source) {
+  int64_t length = static_cast<int64_t>(source.nbytes() / self.itemsize());
+  return set_storage_offset(self, std::move(source), 0, length, {});
+}
+
+at::Tensor& set_tensor(at::Tensor& self, const at::Tensor& source) {
+  if (self.unsafeGetTensorImpl() == source.unsafeGetTensorImpl()) return self;
+  return set_storage_offset(self, source.storage(), source.storage_offset(), source.sizes(), source.strides());
+}
+
+at::Tensor& set_nothing(at::Tensor& self) {
+  return set_storage_offset(self, make_storage(0, self.device().index()), 0, {0}, {});
+}
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  NATIVE("empty.memory_format", empty);
+  NATIVE("empty_strided", empty_strided);
+  NATIVE("as_strided", as_strided);
+  NATIVE("view", at::native::view);
+  NATIVE("_reshape_alias", at::native::_reshape_alias);
+  NATIVE("unfold", at::native::unfold);
+  NATIVE("view_as_real", at::native::view_as_real);
+  NATIVE("view_as_complex", at::native::view_as_complex);
+  NATIVE("_local_scalar_dense", local_scalar_dense);
+  NATIVE("resize_", resize_);
+  NATIVE("set_.source_Storage", set_storage);
+  NATIVE("set_.source_Storage_storage_offset", set_storage_offset);
+  NATIVE("set_.source_Tensor", set_tensor);
+  NATIVE("set_", set_nothing);
+}
+
+}  // namespace refnpu::views

@@ -1,0 +1,118 @@
+/* The C API of the simulated device: memory, streams, events. Knows nothing of torch. */
+#ifndef REFNPU_DRIVER_H_
+#define REFNPU_DRIVER_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Every call returns one of these. The words for the last failure of the calling thread: npuGetLastErrorMessage. */
+typedef enum npuError {
+  npuSuccess = 0,
+  npuErrorInvalidValue = 1,
+  npuErrorInvalidDevice = 2,
+  npuErrorOutOfMemory = 3,
+  npuErrorUntrackedPointer = 4, /* a free, or a copy's device end, that no live block holds */
+  npuErrorDoubleFree = 5,
+  npuErrorBadDirection = 6,  /* a copy whose ends do not lie where its direction says */
+  npuErrorOutOfBounds = 7,   /* a copy or memset that runs past the end of its block */
+  npuErrorLaunchFailure = 8, /* a kernel raised */
+  npuErrorNotReady = 9,      /* queried work is still pending; not a failure */
+  npuErrorForked = 10,       /* the process was forked after its parent had used the device */
+  npuErrorConfiguration = 11 /* an environment variable says something that does not exist */
+} npuError_t;
+
+const char* npuGetErrorName(npuError_t error);
+const char* npuGetLastErrorMessage(void); /* never null; valid until this thread's next failure */
+
+/* -- devices --------------------------------------------------------------------------------------------------- */
+/* REFNPU_DEVICES (default 2) devices; the current one is per thread and starts at 0. */
+typedef struct npuDeviceProperties {
+  char name[64];
+  size_t total_memory;  /* bytes: REFNPU_CAPACITY, or what npuSetCapacity said */
+  int multiprocessor_count;
+  int major, minor;
+} npuDeviceProperties;
+
+npuError_t npuGetDeviceCount(int* count);
+npuError_t npuGetDevice(int* device);
+npuError_t npuSetDevice(int device);
+npuError_t npuGetDeviceProperties(npuDeviceProperties* properties, int device);
+npuError_t npuDeviceSynchronize(void); /* waits for every stream of the current device */
+int npuDeviceUsed(void);               /* 1 once this process has touched a device */
+int npuIsForked(void);                 /* 1 in a child of a process that had touched a device */
+
+/* -- memory ---------------------------------------------------------------------------------------------------- */
+typedef enum npuMemcpyKind {
+  npuMemcpyHostToHost = 0,
+  npuMemcpyHostToDevice = 1,
+  npuMemcpyDeviceToHost = 2, /* synchronizes: the data is there when it returns */
+  npuMemcpyDeviceToDevice = 3
+} npuMemcpyKind;
+
+typedef struct npuMemoryStats {
+  size_t live_bytes, live_blocks;
+  size_t peak_bytes;                       /* highest live_bytes since start or npuResetPeakMemory */
+  size_t allocations, frees;               /* how many, since start */
+  size_t allocated_bytes, freed_bytes;     /* summed since start */
+  size_t failed_allocations;               /* refused: out of memory */
+  size_t capacity;
+} npuMemoryStats;
+
+typedef enum npuMemoryType { npuMemoryUnregistered = 0, npuMemoryPinned = 1, npuMemoryDevice = 2 } npuMemoryType;
+
+typedef struct npuPointerAttributes {
+  npuMemoryType type;
+  int device;   /* -1 for host memory */
+  void* block;  /* start of the block that holds the pointer; null when unregistered */
+  size_t size;  /* that block's bytes */
+} npuPointerAttributes;
+
+npuError_t npuMalloc(void** pointer, size_t size); /* on the current device; size 0 gives null */
+npuError_t npuFree(void* pointer);                 /* ordered after all work submitted so far; null is fine */
+npuError_t npuMallocHost(void** pointer, size_t size);
+npuError_t npuFreeHost(void* pointer);
+npuError_t npuMemcpy(void* destination, const void* source, size_t size, npuMemcpyKind kind);
+npuError_t npuMemset(void* destination, int byte, size_t size);
+npuError_t npuPointerGetAttributes(npuPointerAttributes* attributes, const void* pointer);
+npuError_t npuMemGetInfo(size_t* free_bytes, size_t* total_bytes);
+npuError_t npuGetMemoryStats(npuMemoryStats* stats, int device);
+npuError_t npuResetPeakMemory(int device);
+npuError_t npuSetCapacity(int device, size_t bytes);
+const char* npuAllocatorMode(void);
+/* Looks at every live block the way the allocator mode can; writes one line per damaged block. */
+npuError_t npuVerifyMemory(char* report, size_t report_size, size_t* damaged_blocks);
+
+/* -- streams and events ---------------------------------------------------------------------------------------- */
+typedef struct npuStream_st* npuStream_t; /* null: the current device's default stream */
+typedef struct npuEvent_st* npuEvent_t;
+typedef void (*npuKernel_t)(const void* arguments);
+
+npuError_t npuStreamCreate(npuStream_t* stream);
+npuError_t npuStreamDestroy(npuStream_t stream);
+npuError_t npuStreamSynchronize(npuStream_t stream);
+npuError_t npuStreamQuery(npuStream_t stream); /* npuSuccess or npuErrorNotReady */
+npuError_t npuStreamGetDevice(npuStream_t stream, int* device);
+npuError_t npuGetDefaultStream(npuStream_t* stream, int device);
+npuError_t npuGetCurrentStream(npuStream_t* stream, int device); /* of this thread */
+npuError_t npuSetCurrentStream(npuStream_t stream);              /* for the stream's own device */
+
+/* Submits a kernel. The driver owns a copy of `arguments` from here on, as a real launch does; the caller must not
+   take the work for done before a synchronization. `name` must outlive the process. */
+npuError_t npuLaunch(npuStream_t stream, const char* name, npuKernel_t kernel, const void* arguments, size_t size);
+
+npuError_t npuEventCreate(npuEvent_t* event);
+npuError_t npuEventDestroy(npuEvent_t event);
+npuError_t npuEventRecord(npuEvent_t event, npuStream_t stream);
+npuError_t npuEventQuery(npuEvent_t event);
+npuError_t npuEventSynchronize(npuEvent_t event);
+npuError_t npuStreamWaitEvent(npuStream_t stream, npuEvent_t event);
+npuError_t npuEventElapsedTime(float* milliseconds, npuEvent_t start, npuEvent_t end);
+
+#ifdef __cplusplus
+}
+#endif
+#endif  /* REFNPU_DRIVER_H_ */

@@ -1,0 +1,201 @@
+// Devices, the current one of each thread, their capacity and memory statistics, and what a fork does to them.
+#include "driver/src/device.h"
+
+#include <pthread.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+#include <vector>
+
+#include "driver/src/allocators/allocator.h"
+#include "driver/src/error.h"
+#include "refnpu/fault.h"
+
+namespace refnpu::driver {
+namespace {
+
+constexpr size_t kDefaultCapacity = size_t{16} << 30;
+constexpr int kMaxDevices = 64;
+
+std::atomic<bool> used{false};
+std::atomic<bool> forked{false};
+thread_local int current = 0;
+
+struct Device {
+  npuMemoryStats stats{};
+};
+
+struct Devices {
+  std::mutex mutex;
+  std::vector<Device> all;
+  std::string error;  // what is wrong with the environment
+};
+
+// The number in an environment variable, or `fallback`; what is wrong with it goes to `error`.
+size_t number_from_environment(const char* variable, size_t fallback, size_t lowest, size_t highest,
+                               std::string* error) {
+  const char* text = std::getenv(variable);
+  if (!text || !*text) return fallback;
+  char* end = nullptr;
+  errno = 0;
+  unsigned long long value = std::strtoull(text, &end, 10);
+  if (errno == 0 && *end == '\0' && text[0] != '-' && value >= lowest && value <= highest) return value;
+  *error = std::string(variable) + "='" + text + "': expected a whole number from " + std::to_string(lowest) + " to " +
+           std::to_string(highest);
+  return fallback;
+}
+
+Devices* make_devices() {
+  auto* devices = new Devices;
+  devices->error = fault_environment_error();
+  size_t count = number_from_environment("REFNPU_DEVICES", 2, 1, kMaxDevices, &devices->error);
+  size_t capacity = number_from_environment("REFNPU_CAPACITY", kDefaultCapacity, 0, SIZE_MAX, &devices->error);
+  devices->all.resize(count);
+  for (auto& device : devices->all) device.stats.capacity = capacity;
+  if (devices->error.empty()) devices->error = allocator_error();
+  pthread_atfork(nullptr, nullptr, [] { forked = used.load(); });
+  return devices;
+}
+
+Devices& devices() {
+  static Devices* instance = make_devices();
+  return *instance;
+}
+
+}  // namespace
+
+npuError_t ready() {
+  if (forked.load(std::memory_order_relaxed)) {
+    return fail(npuErrorForked,
+                "this process was forked from one that had already used the device; fork before the first use, or "
+                "start the child with multiprocessing's 'spawn' method");
+  }
+  if (used.load(std::memory_order_relaxed)) return npuSuccess;
+  if (!devices().error.empty()) return fail(npuErrorConfiguration, devices().error);
+  used = true;
+  return npuSuccess;
+}
+
+int device_count() { return static_cast<int>(devices().all.size()); }
+int current_device() { return current; }
+
+npuError_t check_device(int device, const char* call) {
+  if (device >= 0 && device < device_count()) return npuSuccess;
+  return fail(npuErrorInvalidDevice, std::string(call) + ": device " + std::to_string(device) + " of " +
+                                         std::to_string(device_count()) + " (REFNPU_DEVICES says how many there are)");
+}
+
+npuError_t reserve(int device, size_t size) {
+  std::lock_guard lock(devices().mutex);
+  npuMemoryStats& stats = devices().all[device].stats;
+  if (size > stats.capacity || stats.live_bytes > stats.capacity - size) {
+    ++stats.failed_allocations;
+    return fail(npuErrorOutOfMemory, "npuMalloc(" + std::to_string(size) + " bytes) on npu:" + std::to_string(device) +
+                                         ": " + std::to_string(stats.live_bytes) + " of " +
+                                         std::to_string(stats.capacity) + " bytes are in use by " +
+                                         std::to_string(stats.live_blocks) + " blocks");
+  }
+  stats.live_bytes += size;
+  ++stats.live_blocks;
+  ++stats.allocations;
+  stats.allocated_bytes += size;
+  if (stats.live_bytes > stats.peak_bytes) stats.peak_bytes = stats.live_bytes;
+  return npuSuccess;
+}
+
+void unreserve(int device, size_t size) {
+  std::lock_guard lock(devices().mutex);
+  npuMemoryStats& stats = devices().all[device].stats;
+  stats.live_bytes -= size;
+  --stats.live_blocks;
+  --stats.allocations;
+  stats.allocated_bytes -= size;
+  ++stats.failed_allocations;
+}
+
+void account_free(int device, size_t size) {
+  std::lock_guard lock(devices().mutex);
+  npuMemoryStats& stats = devices().all[device].stats;
+  stats.live_bytes -= size;
+  --stats.live_blocks;
+  ++stats.frees;
+  stats.freed_bytes += size;
+}
+
+}  // namespace refnpu::driver
+
+using namespace refnpu::driver;  // NOLINT: the API's own definitions follow
+
+extern "C" {
+
+npuError_t npuGetDeviceCount(int* count) {
+  if (!count) return fail(npuErrorInvalidValue, "npuGetDeviceCount: null result pointer");
+  *count = device_count();
+  return npuSuccess;
+}
+
+npuError_t npuGetDevice(int* device) {
+  if (!device) return fail(npuErrorInvalidValue, "npuGetDevice: null result pointer");
+  *device = current;
+  return npuSuccess;
+}
+
+npuError_t npuSetDevice(int device) {
+  NPU_TRY(check_device(device, "npuSetDevice"));
+  current = device;
+  return npuSuccess;
+}
+
+npuError_t npuGetDeviceProperties(npuDeviceProperties* properties, int device) {
+  if (!properties) return fail(npuErrorInvalidValue, "npuGetDeviceProperties: null result pointer");
+  NPU_TRY(check_device(device, "npuGetDeviceProperties"));
+  std::lock_guard lock(devices().mutex);
+  *properties = npuDeviceProperties{};
+  std::snprintf(properties->name, sizeof properties->name, "Reference NPU");
+  properties->total_memory = devices().all[device].stats.capacity;
+  properties->multiprocessor_count = 1;
+  properties->major = 1;
+  return npuSuccess;
+}
+
+int npuDeviceUsed(void) { return used; }
+int npuIsForked(void) { return forked; }
+
+npuError_t npuGetMemoryStats(npuMemoryStats* stats, int device) {
+  if (!stats) return fail(npuErrorInvalidValue, "npuGetMemoryStats: null result pointer");
+  NPU_TRY(check_device(device, "npuGetMemoryStats"));
+  std::lock_guard lock(devices().mutex);
+  *stats = devices().all[device].stats;
+  return npuSuccess;
+}
+
+npuError_t npuResetPeakMemory(int device) {
+  NPU_TRY(check_device(device, "npuResetPeakMemory"));
+  std::lock_guard lock(devices().mutex);
+  npuMemoryStats& stats = devices().all[device].stats;
+  stats.peak_bytes = stats.live_bytes;
+  return npuSuccess;
+}
+
+npuError_t npuSetCapacity(int device, size_t bytes) {
+  NPU_TRY(check_device(device, "npuSetCapacity"));
+  std::lock_guard lock(devices().mutex);
+  devices().all[device].stats.capacity = bytes;
+  return npuSuccess;
+}
+
+npuError_t npuMemGetInfo(size_t* free_bytes, size_t* total_bytes) {
+  if (!free_bytes || !total_bytes) return fail(npuErrorInvalidValue, "npuMemGetInfo: null result pointer");
+  std::lock_guard lock(devices().mutex);
+  const npuMemoryStats& stats = devices().all[current].stats;
+  *total_bytes = stats.capacity;
+  *free_bytes = stats.capacity > stats.live_bytes ? stats.capacity - stats.live_bytes : 0;
+  return npuSuccess;
+}
+
+const char* npuAllocatorMode(void) { return allocator_name().c_str(); }
+
+}  // extern "C"

@@ -1,0 +1,22 @@
+// The devices of this process: how many, which is current, and what each has given out.
+#pragma once
+
+#include <string>
+
+#include "refnpu/driver.h"
+
+namespace refnpu::driver {
+
+// Refuses when the environment is wrong or the process was forked after use; marks the device as used.
+npuError_t ready();
+npuError_t check_device(int device, const char* call);
+
+int device_count();
+int current_device();
+
+// Accounting of device memory. `reserve` refuses what would not fit in the capacity.
+npuError_t reserve(int device, size_t size);
+void unreserve(int device, size_t size);        // the bytes were never given out
+void account_free(int device, size_t size);
+
+}  // namespace refnpu::driver

@@ -1,0 +1,57 @@
+// Which fault is awake: read from REFNPU_FAULT when the library is loaded, changed by set_fault.
+#include "refnpu/fault.h"
+
+#include <cstdlib>
+
+#include "driver/src/near_names.h"
+
+namespace refnpu {
+namespace detail {
+std::atomic<Fault> active_fault{Fault::none};
+}
+
+const std::vector<FaultDescription>& fault_descriptions() {
+  static const std::vector<FaultDescription> all = {
+#define FAULT(name, description) {#name, description},
+#include "refnpu/faults.def"
+#undef FAULT
+  };
+  return all;
+}
+
+std::string set_fault(std::string_view name) {
+  if (name.empty()) {
+    detail::active_fault = Fault::none;
+    return {};
+  }
+  std::vector<std::string> known;
+  for (const auto& each : fault_descriptions()) {
+    known.emplace_back(each.name);
+    if (name == each.name) {
+      detail::active_fault = static_cast<Fault>(known.size());
+      return {};
+    }
+  }
+  return unknown_name("fault", name, known);
+}
+
+std::string active_fault_name() {
+  int index = static_cast<int>(detail::active_fault.load());
+  return index == 0 ? "" : fault_descriptions()[index - 1].name;
+}
+
+const std::string& fault_environment_error() {
+  static const std::string error = [] {
+    const char* name = std::getenv("REFNPU_FAULT");
+    std::string wrong = set_fault(name ? name : "");
+    return wrong.empty() ? wrong : "REFNPU_FAULT: " + wrong;
+  }();
+  return error;
+}
+
+namespace {
+// Reading it here makes the variable work for programs that link the driver and never ask.
+[[maybe_unused]] const bool read_at_load = fault_environment_error().empty();
+}  // namespace
+
+}  // namespace refnpu

@@ -1,0 +1,53 @@
+// The table of allocations: which blocks live, where, how large. One mutex, safe under threads.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "refnpu/driver.h"
+
+namespace refnpu::driver {
+
+struct Block {
+  char* start = nullptr;
+  size_t size = 0;
+  int device = -1;  // -1: pinned host memory
+
+  const char* end() const { return start + size; }
+};
+
+class Table {
+ public:
+  void insert(const Block& block);
+
+  // Takes the block that starts at `pointer` out of the table.
+  npuError_t remove(void* pointer, bool pinned, Block* removed);
+
+  // The live block that holds `pointer`; a pointer one past the end belongs to no block.
+  std::optional<Block> find(const void* pointer) const;
+
+  // "nearest live block: 0x… (64 bytes on npu:0), ends 16 bytes before"
+  std::string nearest(const void* pointer) const;
+
+  std::vector<Block> blocks() const;
+
+ private:
+  npuError_t explain_bad_free(void* pointer, bool pinned) const;
+  std::string nearest_locked(const void* pointer) const;
+  std::optional<Block> find_locked(const void* pointer) const;
+
+  static constexpr size_t kRemembered = 4096;  // frees remembered, to tell a second free from a stray one
+  mutable std::mutex mutex_;
+  std::map<uintptr_t, Block> live_;
+  std::deque<Block> freed_;
+};
+
+std::string describe(const Block& block);
+Table& table();
+
+}  // namespace refnpu::driver

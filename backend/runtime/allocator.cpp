@@ -1,0 +1,109 @@
+// torch's allocator over npuMalloc and npuFree, its statistics, and growing a storage in place.
+#include "runtime/allocator.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+
+#include "refnpu/fault.h"
+#include "runtime/device.h"
+#include "runtime/version.h"
+
+namespace refnpu {
+namespace {
+
+// A deleter cannot throw, and a free that the driver refuses means that somebody's memory is damaged: stop here.
+void free_block(void* pointer) {
+  npuError_t error = npuFree(pointer);
+  if (error == npuSuccess || error == npuErrorForked) return;
+  std::fprintf(stderr, "refnpu: %s\n", npuGetLastErrorMessage());
+  std::abort();
+}
+
+#if REFNPU_HAS_DEVICE_ALLOCATOR
+void fill(c10::CachingAllocator::StatArray& array, size_t current, size_t peak, size_t allocated, size_t freed) {
+  auto& stat = array[static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE)];
+  stat.current = static_cast<int64_t>(current);
+  stat.peak = static_cast<int64_t>(peak);
+  stat.allocated = static_cast<int64_t>(allocated);
+  stat.freed = static_cast<int64_t>(freed);
+}
+#endif
+
+class Allocator final : public DeviceAllocatorBase {
+ public:
+  c10::DataPtr allocate(size_t nbytes) override {
+    c10::DeviceIndex device = current_device();
+    if (fault(Fault::second_device_lands_on_first)) device = 0;
+    DeviceScope scope(device);
+    void* pointer = nullptr;
+    check(npuMalloc(&pointer, nbytes));
+    return {pointer, pointer, &free_block, c10::Device(kDevice, device)};
+  }
+
+  c10::DeleterFnPtr raw_deleter() const override { return &free_block; }
+
+  void copy_data(void* destination, const void* source, size_t count) const override {
+    check(npuMemcpy(destination, source, count, npuMemcpyDeviceToDevice));
+  }
+
+#if REFNPU_HAS_DEVICE_ALLOCATOR
+  bool initialized() override { return npuDeviceUsed(); }
+  void emptyCache(c10::MempoolId_t) override {}  // nothing is cached
+  void recordStream(const c10::DataPtr&, c10::Stream) override {}  // a free waits for every stream of the device
+
+  c10::CachingDeviceAllocator::DeviceStats getDeviceStats(c10::DeviceIndex device) override {
+    npuMemoryStats stats;
+    check(npuGetMemoryStats(&stats, device));
+    c10::CachingDeviceAllocator::DeviceStats result;
+    for (auto* bytes : {&result.allocated_bytes, &result.reserved_bytes, &result.active_bytes, &result.requested_bytes})
+      fill(*bytes, stats.live_bytes, stats.peak_bytes, stats.allocated_bytes, stats.freed_bytes);
+    for (auto* count : {&result.allocation, &result.segment, &result.active})
+      fill(*count, stats.live_blocks, stats.live_blocks, stats.allocations, stats.frees);
+    result.num_ooms = static_cast<int64_t>(stats.failed_allocations);
+    return result;
+  }
+
+  void resetAccumulatedStats(c10::DeviceIndex) override {
+    TORCH_CHECK_NOT_IMPLEMENTED(false, "npu: accumulated memory statistics count from the start of the process");
+  }
+  void resetPeakStats(c10::DeviceIndex device) override { check(npuResetPeakMemory(device)); }
+#endif
+#if REFNPU_HAS_MEMORY_INFO
+  std::pair<size_t, size_t> getMemoryInfo(c10::DeviceIndex device) override {
+    DeviceScope scope(device);
+    size_t free_bytes = 0, total_bytes = 0;
+    check(npuMemGetInfo(&free_bytes, &total_bytes));
+    return {free_bytes, total_bytes};
+  }
+#endif
+};
+
+}  // namespace
+
+c10::Allocator* device_allocator() {
+  static auto* instance = new Allocator;
+  return instance;
+}
+
+c10::Storage make_storage(size_t nbytes, c10::DeviceIndex device) {
+  DeviceScope scope(device);
+  return c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t{}, nbytes,
+                                               device_allocator()->allocate(nbytes), device_allocator(),
+                                               /*resizable=*/true);
+}
+
+void resize_storage(c10::StorageImpl* storage, size_t nbytes) {
+  TORCH_CHECK(storage->resizable(), "Trying to resize storage that is not resizable");
+  DeviceScope scope(storage->device().index());
+  c10::DataPtr fresh = device_allocator()->allocate(nbytes);
+  size_t kept = std::min(nbytes, storage->nbytes());
+  if (kept > 0) check(npuMemcpy(fresh.get(), storage->data(), kept, npuMemcpyDeviceToDevice));
+  c10::DataPtr old = storage->set_data_ptr(std::move(fresh));
+  storage->set_nbytes(nbytes);
+  if (fault(Fault::double_free) && old.get()) free_block(old.get());
+}
+
+REGISTER_ALLOCATOR(c10::DeviceType::PrivateUse1, device_allocator())
+
+}  // namespace refnpu

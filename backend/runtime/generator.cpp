@@ -1,0 +1,71 @@
+// The device generator's seed and state, and the default generator of each device.
+#include "runtime/generator.h"
+
+#include <mutex>
+#include <vector>
+
+#include "refnpu/fault.h"
+#include "runtime/device.h"
+#include "runtime/version.h"
+
+namespace refnpu {
+
+NpuGenerator::NpuGenerator(c10::DeviceIndex device)
+    : c10::GeneratorImpl(c10::Device(kDevice, device), c10::DispatchKeySet(c10::DispatchKey::PrivateUse1)),
+      inner_(at::detail::createCPUGenerator()) {}
+
+c10::DeviceType NpuGenerator::device_type() { return kDevice; }
+
+void NpuGenerator::set_current_seed(uint64_t seed) {
+  if (fault(Fault::seed_ignored)) return;
+  inner_.set_current_seed(seed);
+}
+uint64_t NpuGenerator::current_seed() const { return inner_.current_seed(); }
+uint64_t NpuGenerator::seed() { return inner_.seed(); }
+void NpuGenerator::set_offset(uint64_t) {
+  TORCH_CHECK_NOT_IMPLEMENTED(false, "npu generator: a Mersenne twister has no offset; use set_state");
+}
+uint64_t NpuGenerator::get_offset() const {
+  TORCH_CHECK_NOT_IMPLEMENTED(false, "npu generator: a Mersenne twister has no offset; use get_state");
+}
+void NpuGenerator::set_state(const c10::TensorImpl& state) { inner_.unsafeGetGeneratorImpl()->set_state(state); }
+c10::intrusive_ptr<c10::TensorImpl> NpuGenerator::get_state() const {
+  return inner_.unsafeGetGeneratorImpl()->get_state();
+}
+
+NpuGenerator* NpuGenerator::clone_impl() const {
+  auto* copy = new NpuGenerator(device_.index());
+  copy->inner_ = inner_.clone();
+  return copy;
+}
+
+at::Generator make_generator(c10::DeviceIndex device) {
+  return at::make_generator<NpuGenerator>(device < 0 ? current_device() : device);
+}
+
+const at::Generator& default_generator(c10::DeviceIndex device) {
+  static const auto* all = [] {
+    auto* generators = new std::vector<at::Generator>;
+    for (c10::DeviceIndex each = 0; each < device_count(); ++each) generators->push_back(make_generator(each));
+    return generators;
+  }();
+  c10::DeviceIndex index = device < 0 ? current_device() : device;
+  TORCH_CHECK(index < device_count(), "npu:", int(index), " does not exist: there are ", int(device_count()), " devices");
+  return (*all)[index];
+}
+
+at::Generator inner_generator(const std::optional<at::Generator>& generator, c10::DeviceIndex device) {
+  const at::Generator& chosen = generator && generator->defined() ? *generator : default_generator(device);
+  TORCH_CHECK(chosen.device().type() == kDevice, "Expected a 'npu' device type for generator but found '",
+              chosen.device().type(), "'");
+  return static_cast<NpuGenerator*>(chosen.unsafeGetGeneratorImpl())->inner();
+}
+
+uint64_t draw_seed(const std::optional<at::Generator>& generator, c10::DeviceIndex device) {
+  at::Generator inner = inner_generator(generator, device);
+  auto* engine = at::check_generator<at::CPUGeneratorImpl>(inner);
+  std::lock_guard lock(engine->mutex_);
+  return engine->random64();
+}
+
+}  // namespace refnpu

@@ -1,0 +1,57 @@
+// torch's pinned-memory allocator over npuMallocHost and npuFreeHost.
+#include "runtime/host_allocator.h"
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "runtime/device.h"
+
+namespace refnpu {
+namespace {
+
+void free_pinned(void* pointer) {
+  npuError_t error = npuFreeHost(pointer);
+  if (error == npuSuccess || error == npuErrorForked) return;
+  std::fprintf(stderr, "refnpu: %s\n", npuGetLastErrorMessage());
+  std::abort();
+}
+
+class PinnedAllocator final : public HostAllocatorBase {
+ public:
+  c10::DataPtr allocate(size_t nbytes) override {
+    void* pointer = nullptr;
+    check(npuMallocHost(&pointer, nbytes));
+    return {pointer, pointer, &free_pinned, c10::Device(c10::DeviceType::CPU)};
+  }
+  c10::DeleterFnPtr raw_deleter() const override { return &free_pinned; }
+  void copy_data(void* destination, const void* source, size_t count) const override {
+    default_copy_data(destination, source, count);
+  }
+
+#if REFNPU_HAS_HOST_ALLOCATOR
+  bool record_event(void*, void*, c10::Stream) override { return true; }  // a free waits for every stream
+  void empty_cache() override {}
+  at::HostStats get_stats() override { return {}; }
+  void reset_accumulated_stats() override {}
+  void reset_peak_stats() override {}
+#endif
+};
+
+}  // namespace
+
+HostAllocatorBase* host_allocator() {
+  static auto* instance = new PinnedAllocator;
+  return instance;
+}
+
+bool is_pinned(const void* pointer) {
+  npuPointerAttributes attributes;
+  check(npuPointerGetAttributes(&attributes, pointer));
+  return attributes.type == npuMemoryPinned;
+}
+
+#if REFNPU_HAS_HOST_ALLOCATOR
+REGISTER_HOST_ALLOCATOR(c10::DeviceType::PrivateUse1, host_allocator())
+#endif
+
+}  // namespace refnpu

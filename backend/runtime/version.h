@@ -1,0 +1,48 @@
+// The one place where torch versions differ, on the C++ side. REFNPU_TORCH is 100 * major + minor of the torch that
+// this is compiled against (2.13 is 213), defined by the build.
+#pragma once
+
+#include <c10/core/Allocator.h>
+
+#ifndef REFNPU_TORCH
+#error "REFNPU_TORCH is not defined: build with the CMakeLists.txt of this directory"
+#endif
+
+// 2.9: c10::DeviceAllocator is what torch.accelerator.memory_* asks. Before, an allocator is a plain c10::Allocator.
+#define REFNPU_HAS_DEVICE_ALLOCATOR (REFNPU_TORCH >= 209)
+// 2.10: DeviceAllocator::getMemoryInfo and DeviceGuardImplInterface::getDeviceCapability.
+#define REFNPU_HAS_MEMORY_INFO (REFNPU_TORCH >= 210)
+// 2.7: hooks make generators; before, REGISTER_GENERATOR_PRIVATEUSE1 does.
+#define REFNPU_HOOKS_MAKE_GENERATORS (REFNPU_TORCH >= 207)
+// 2.8: pinned memory comes from a HostAllocator registered for the device; before, from the hooks.
+#define REFNPU_HAS_HOST_ALLOCATOR (REFNPU_TORCH >= 208)
+
+#if REFNPU_HAS_DEVICE_ALLOCATOR
+#include <c10/core/CachingDeviceAllocator.h>
+#endif
+#if REFNPU_HAS_HOST_ALLOCATOR
+#include <ATen/core/CachingHostAllocator.h>
+#endif
+
+namespace refnpu {
+
+#if REFNPU_HAS_DEVICE_ALLOCATOR
+using DeviceAllocatorBase = c10::DeviceAllocator;
+#else
+using DeviceAllocatorBase = c10::Allocator;
+#endif
+
+#if REFNPU_HAS_HOST_ALLOCATOR
+using HostAllocatorBase = at::HostAllocator;
+#else
+using HostAllocatorBase = c10::Allocator;
+#endif
+
+}  // namespace refnpu
+
+// `override` for what a torch version may not have yet.
+#if REFNPU_HOOKS_MAKE_GENERATORS
+#define REFNPU_OVERRIDE_SINCE_2_7 override
+#else
+#define REFNPU_OVERRIDE_SINCE_2_7
+#endif
