@@ -1,0 +1,72 @@
+"""A sample as a live call on contiguous CPU tensors: what builds and checks the corpus; layouts are not its matter."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import torch
+
+from conformance.corpus.model import (
+    Arg,
+    ComplexArg,
+    DeviceArg,
+    DtypeArg,
+    EnumArg,
+    GeneratorArg,
+    Sample,
+    TensorSlot,
+)
+
+
+class HasValues(Protocol):
+    def value(self, slot: TensorSlot, dtype: str) -> torch.Tensor:
+        """See :meth:`conformance.corpus.values.Values.value`."""
+
+
+def plain_call(sample: Sample, dtype: str, values: HasValues) -> tuple[list[Any], dict[str, Any]]:
+    """Fresh positional and keyword arguments for a cell of ``dtype``. Undefined tensors hold a pattern."""
+    tensors = tensors_of(sample, dtype, values)
+    args = [argument(a, dtype, tensors) for a in sample.args]
+    return args, {k: argument(a, dtype, tensors) for k, a in sample.kwargs}
+
+
+def tensors_of(sample: Sample, dtype: str, values: HasValues) -> list[torch.Tensor]:
+    """A fresh tensor for each slot; slots that are the same tensor give the same one."""
+    by_name: dict[str, torch.Tensor] = {}
+    for slot in sample.tensors:
+        if slot.same_as:
+            by_name[slot.name] = by_name[slot.same_as]
+        elif slot.pool:
+            by_name[slot.name] = values.value(slot, dtype).clone()
+        else:
+            by_name[slot.name] = pattern(slot.shape, slot.dtype or dtype)
+    return [by_name[s.name] for s in sample.tensors]
+
+
+def pattern(shape: tuple[int, ...], dtype: str) -> torch.Tensor:
+    """What an output holds before it is written: NaN where there is one, else bytes of 0x55."""
+    t = torch.empty(shape, dtype=getattr(torch, dtype))
+    if t.numel():
+        t.view(-1).view(torch.uint8).fill_(1 if t.dtype == torch.bool else 0x55)
+    if t.is_floating_point() and t.element_size() > 1 or t.is_complex() and t.element_size() > 4:
+        t.fill_(float("nan"))
+    return t
+
+
+def argument(arg: Arg, dtype: str, tensors: list[torch.Tensor]) -> Any:
+    """The live value of one argument; lists come back as lists."""
+    if isinstance(arg, TensorSlot):
+        return tensors[arg.index]
+    if isinstance(arg, tuple):
+        return [argument(a, dtype, tensors) for a in arg]
+    if isinstance(arg, DtypeArg):
+        return getattr(torch, arg.name or dtype)
+    if isinstance(arg, DeviceArg):
+        return torch.device("cpu")
+    if isinstance(arg, EnumArg):
+        return getattr(torch, arg.name)
+    if isinstance(arg, GeneratorArg):
+        return torch.Generator().manual_seed(arg.seed)
+    if isinstance(arg, ComplexArg):
+        return complex(arg.real, arg.imag)
+    return arg

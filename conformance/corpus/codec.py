@@ -1,0 +1,99 @@
+"""The written form of a sample: compact JSON values, and back. No torch here.
+
+A sample is ``[name, base, dtype set, args, kwargs, tensors, raises]``, the dtype set a position in the file's list of
+sets. Plain arguments are themselves, a list is a tuple of arguments, and a dict with a single key is everything else:
+``{"t": i}`` tensor i, ``{"d": name}`` dtype, ``{"D": 0}`` device, ``{"e": [kind, name]}`` layout or memory format,
+``{"g": seed}`` generator, ``{"c": [re, im]}`` complex number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from conformance.corpus.model import (
+    Arg,
+    ComplexArg,
+    DeviceArg,
+    DtypeArg,
+    EnumArg,
+    GeneratorArg,
+    Sample,
+    TensorSlot,
+)
+
+
+def encode(sample: Sample, dtype_set: int) -> list[Any]:
+    """A JSON-able list; ``dtype_set`` stands for ``sample.dtypes``."""
+    return [
+        sample.name,
+        sample.base,
+        dtype_set,
+        [_encode_arg(a) for a in sample.args],
+        {k: _encode_arg(a) for k, a in sample.kwargs},
+        [_encode_slot(t) for t in sample.tensors],
+        int(sample.raises),
+    ]
+
+
+def decode(overload: str, row: list[Any], dtype_sets: Sequence[tuple[str, ...]]) -> Sample:
+    """Inverse of :func:`encode`. Raises ValueError, TypeError, KeyError or IndexError on what it cannot read."""
+    name, base, dtype_set, args, kwargs, slots, raises = row
+    tensors = tuple([_decode_slot(i, s) for i, s in enumerate(slots)])
+    return Sample(
+        name=name,
+        overload=overload,
+        base=base,
+        dtypes=dtype_sets[dtype_set],
+        args=tuple([_decode_arg(a, tensors) for a in args]),
+        kwargs=tuple([(k, _decode_arg(a, tensors)) for k, a in kwargs.items()]) if kwargs else (),
+        tensors=tensors,
+        raises=bool(raises),
+    )
+
+
+def _encode_slot(t: TensorSlot) -> list[Any]:
+    row: list[Any] = [t.name, list(t.shape), t.dtype, int(t.written), t.pool, t.start]
+    return [*row, t.same_as] if t.same_as else row
+
+
+def _decode_slot(index: int, row: list[Any]) -> TensorSlot:
+    name, shape, dtype, written, pool, start, *same = row
+    return TensorSlot(index, name, tuple(shape), dtype, bool(written), pool, start, same[0] if same else "")
+
+
+def _encode_arg(arg: Arg) -> Any:
+    if arg is None or isinstance(arg, (bool, int, float, str)):
+        return arg
+    if isinstance(arg, tuple):
+        return [_encode_arg(a) for a in arg]
+    if isinstance(arg, TensorSlot):
+        return {"t": arg.index}
+    if isinstance(arg, DtypeArg):
+        return {"d": arg.name}
+    if isinstance(arg, DeviceArg):
+        return {"D": 0}
+    if isinstance(arg, EnumArg):
+        return {"e": [arg.kind, arg.name]}
+    if isinstance(arg, GeneratorArg):
+        return {"g": arg.seed}
+    return {"c": [arg.real, arg.imag]}
+
+
+def _decode_arg(value: Any, tensors: tuple[TensorSlot, ...]) -> Arg:
+    if isinstance(value, list):
+        return tuple([_decode_arg(v, tensors) for v in value])
+    if isinstance(value, dict):
+        ((kind, payload),) = value.items()
+        return tensors[payload] if kind == "t" else _SPECIAL[kind](payload)
+    plain: Arg = value
+    return plain
+
+
+_SPECIAL: dict[str, Callable[[Any], Arg]] = {
+    "d": DtypeArg,
+    "D": lambda _: DeviceArg(),
+    "e": lambda p: EnumArg(p[0], p[1]),
+    "g": GeneratorArg,
+    "c": lambda p: ComplexArg(p[0], p[1]),
+}

@@ -1,0 +1,144 @@
+"""A live ATen call as a sample: tensors become slots over pooled values, everything else its written form."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from conformance.corpus.model import (
+    Arg,
+    ComplexArg,
+    DeviceArg,
+    DtypeArg,
+    EnumArg,
+    GeneratorArg,
+    Sample,
+    TensorSlot,
+)
+from conformance.corpus.writer import PoolBuilder
+
+BASES = ("float32", "int64", "bool", "complex64")
+SEED = 2026
+
+
+class NotStorable(Exception):
+    """The call has an argument that a sample cannot hold: a sparse, quantized or nested tensor, a symbol, an object."""
+
+
+def dtype_name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
+@dataclass
+class Drafter:
+    """Turns calls into samples of one base, adding their values to the pools.
+
+    ``fixed`` are argument names that keep their own dtype even where it equals the base, such as an index of int64.
+    """
+
+    pools: PoolBuilder
+    base: str
+    fixed: frozenset[str] = frozenset()
+    _slots: list[TensorSlot] = field(default_factory=list)
+    _seen: dict[int, str] = field(default_factory=dict)
+    _undefined: frozenset[str] = frozenset()
+
+    def draft(
+        self,
+        overload: str,
+        schema: Any,
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        origin: str,
+        undefined: frozenset[str] = frozenset(),
+    ) -> Sample:
+        """A sample named ``origin.digest`` without dtypes. ``undefined``: arguments whose values do not matter.
+
+        Raises NotStorable.
+        """
+        self._slots, self._seen, self._undefined = [], {}, undefined
+        formals = {a.name: a for a in schema.arguments}
+        names = [a.name for a in schema.arguments if not a.kwarg_only]
+        out_args = tuple(self._arg(formals[n], v) for n, v in zip(names, args))
+        out_kwargs = tuple((k, self._arg(formals[k], v)) for k, v in kwargs.items())
+        tensors = tuple(self._slots)
+        name = f"{origin}.{_digest((self.base, out_args, out_kwargs), tensors, self.pools)}"
+        return Sample(name, overload, self.base, (), out_args, out_kwargs, tensors)
+
+    def _arg(self, formal: Any, value: Any, name: str = "") -> Arg:
+        name = name or formal.name
+        if isinstance(value, torch.Tensor):
+            return self._tensor(formal, value, name)
+        if isinstance(value, (list, tuple)):
+            return tuple(self._arg(formal, v, f"{name}[{i}]") for i, v in enumerate(value))
+        if value is None or isinstance(value, (bool, int, float, str)):
+            return self._number(formal, value)
+        return _special(name, value, self.base)
+
+    def _number(self, formal: Any, value: None | bool | int | float | str) -> Arg:
+        """Some Python callers pass a ScalarType by its number: only its name is the same in every version."""
+        if type(value) is int and str(formal.real_type) in ("ScalarType", "Optional[ScalarType]"):
+            raise NotStorable(f"{formal.name} is a dtype given by number")
+        return value
+
+    def _tensor(self, formal: Any, t: torch.Tensor, name: str) -> Arg:
+        if t.layout is not torch.strided or t.is_quantized or t.is_nested or t.device.type != "cpu":
+            raise NotStorable(f"{name} is no strided CPU tensor")
+        if type(t) not in (torch.Tensor, torch.nn.Parameter):
+            raise NotStorable(f"{name} is a {type(t).__name__}")
+        dtype = dtype_name(t.dtype)
+        follows = dtype == self.base and formal.name not in self.fixed
+        undefined = formal.name in self._undefined
+        pool, start = ("", 0) if undefined else self.pools.add(t)
+        slot = TensorSlot(
+            index=len(self._slots),
+            name=name,
+            shape=tuple(t.shape),
+            dtype=None if follows else dtype,
+            written=formal.alias_info is not None and formal.alias_info.is_write,
+            pool=pool,
+            start=start,
+            same_as=self._seen.get(id(t), ""),
+        )
+        self._seen.setdefault(id(t), name)
+        self._slots.append(slot)
+        return slot
+
+
+def _special(name: str, value: Any, base: str) -> Arg:
+    if isinstance(value, torch.dtype):
+        spelled = dtype_name(value)
+        return DtypeArg(None if spelled == base else spelled)
+    if isinstance(value, torch.device):
+        if value.type != "cpu":
+            raise NotStorable(f"{name} is the device {value}")
+        return DeviceArg()
+    if isinstance(value, torch.memory_format):
+        return EnumArg("memory_format", str(value).removeprefix("torch."))
+    if isinstance(value, torch.layout):
+        return EnumArg("layout", str(value).removeprefix("torch."))
+    if isinstance(value, torch.Generator):
+        return GeneratorArg(SEED)
+    if isinstance(value, complex):
+        return ComplexArg(value.real, value.imag)
+    raise NotStorable(f"{name} is a {type(value).__name__}")
+
+
+def _digest(call: object, tensors: tuple[TensorSlot, ...], pools: PoolBuilder) -> str:
+    """Eight hex digits over structure and values; where the values lie in the pools does not count."""
+    h = hashlib.sha256(repr(strip(call)).encode())
+    for t in tensors:
+        if t.pool:
+            h.update(pools.digest(t))
+    return h.hexdigest()[:8]
+
+
+def strip(call: object) -> object:
+    """The call without the position of its values."""
+    if isinstance(call, TensorSlot):
+        return ("tensor", call.name, call.shape, call.dtype, call.pool, call.same_as)
+    return tuple(strip(c) for c in call) if isinstance(call, tuple) else call

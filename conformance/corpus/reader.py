@@ -1,0 +1,159 @@
+"""The corpus as data: an index of samples decoded overload by overload, and the values they point into.
+
+On disk: ``index.jsonl.gz``, a header line and then a line of samples for each overload in the header's order, and
+``values.safetensors``, one flat pool for each stored dtype. The corpus' hash is that of the index' text, which pins the
+hash of the values.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import zlib
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load as load_safetensors
+
+from conformance.corpus.codec import decode
+from conformance.corpus.model import Sample, TensorSlot
+from conformance.corpus.values import Values
+
+FORMAT = 1
+INDEX = "index.jsonl.gz"
+VALUES = "values.safetensors"
+DATA = Path(__file__).parent / "data"
+
+
+class CorpusError(Exception):
+    """The corpus' files are missing, damaged, or of another format than this version reads."""
+
+
+@dataclass(frozen=True)
+class Header:
+    """The first line of the index."""
+
+    format: int
+    torch: str  # the version whose CPU ran the samples
+    values_sha256: str
+    dtype_sets: tuple[tuple[str, ...], ...]
+    overloads: tuple[str, ...]
+    schemas: dict[str, str]
+    reasons: dict[str, str]
+
+
+class Corpus:
+    """Samples of every overload. Cheap to open: an overload's samples are decoded when they are first asked for."""
+
+    def __init__(self, where: Path, hash_: str, header: Header, lines: dict[str, str]) -> None:
+        self.where = where
+        self.hash = hash_  # sha256 of the index, in hex
+        self.torch = header.torch
+        self.schemas = header.schemas  # as the torch that built the corpus spelled them
+        self.reasons = header.reasons  # overload without samples -> why
+        self._header = header
+        self._lines = lines
+        self._decoded: dict[str, tuple[Sample, ...]] = {}
+
+    @property
+    def overloads(self) -> tuple[str, ...]:
+        """Those that have samples, sorted."""
+        return self._header.overloads
+
+    def samples(self, overload: str) -> tuple[Sample, ...]:
+        """In order of name; empty for an overload that has none. Raises CorpusError on a damaged line."""
+        found = self._decoded.get(overload)
+        if found is None:
+            found = self._decoded[overload] = self._decode(overload)
+        return found
+
+    def value(self, slot: TensorSlot, dtype: str) -> torch.Tensor:
+        """Contiguous CPU tensor with the slot's values in a cell of ``dtype``; see :meth:`Values.value`."""
+        return self._values.value(slot, dtype)
+
+    def _decode(self, overload: str) -> tuple[Sample, ...]:
+        line = self._lines.get(overload)
+        if line is None:
+            return ()
+        try:
+            return tuple(decode(overload, row, self._header.dtype_sets) for row in json.loads(line))
+        except (ValueError, TypeError, KeyError, IndexError) as e:
+            raise CorpusError(
+                f"{self.where / INDEX}: the samples of {overload} cannot be read ({e}); {_REBUILD}"
+            ) from e
+
+    @cached_property
+    def _values(self) -> Values:
+        path = self.where / VALUES
+        data = _read(path)
+        found = hashlib.sha256(data).hexdigest()
+        if found != self._header.values_sha256:
+            raise CorpusError(
+                f"{path}: its hash is {found[:12]}, the index expects {self._header.values_sha256[:12]}: index and "
+                f"values are not of the same build, or damaged; {_REBUILD}"
+            )
+        try:
+            pools = load_safetensors(data)
+        except SafetensorError as e:
+            raise CorpusError(f"{path}: not a safetensors file ({e}); {_REBUILD}") from e
+        if "complex64" in pools:
+            pools["complex64"] = torch.view_as_complex(pools["complex64"].view(-1, 2))
+        return Values(pools)
+
+
+def load(path: Path | str | None = None) -> Corpus:
+    """The corpus in a directory, the one shipped with the package by default. Raises CorpusError."""
+    return _load(Path(path).resolve() if path is not None else DATA)
+
+
+@lru_cache(maxsize=4)
+def _load(where: Path) -> Corpus:
+    path = where / INDEX
+    data = _read(path)
+    try:
+        text = gzip.decompress(data).decode()
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as e:
+        raise CorpusError(f"{path}: not an index of samples ({e}); {_REBUILD}") from e
+    first, *rest = text.split("\n")
+    header = _read_header(path, first)
+    if len(rest) != len(header.overloads) + 1 or rest[-1]:
+        raise CorpusError(
+            f"{path}: the header lists {len(header.overloads)} overloads, {len(rest) - 1} lines follow; {_REBUILD}"
+        )
+    return Corpus(where, hashlib.sha256(text.encode()).hexdigest(), header, dict(zip(header.overloads, rest)))
+
+
+def _read_header(path: Path, line: str) -> Header:
+    try:
+        d: dict[str, Any] = json.loads(line)
+        if d["format"] != FORMAT:
+            raise CorpusError(
+                f"{path}: format {d['format']}, this version reads {FORMAT}; "
+                f"{'update op-conformance' if d['format'] > FORMAT else _REBUILD}"
+            )
+        return Header(
+            format=d["format"],
+            torch=d["torch"],
+            values_sha256=d["values_sha256"],
+            dtype_sets=tuple(tuple(s) for s in d["dtype_sets"]),
+            overloads=tuple(d["overloads"]),
+            schemas=d["schemas"],
+            reasons=d["reasons"],
+        )
+    except (ValueError, TypeError, KeyError) as e:
+        raise CorpusError(f"{path}: the first line is not a header of this format ({e!r}); {_REBUILD}") from e
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as e:
+        raise CorpusError(f"{path}: {e.strerror}; {_REBUILD}") from e
+
+
+_REBUILD = "restore it, or build another with `conformance corpus build`"

@@ -1,0 +1,254 @@
+"""Records the aten calls that OpInfo's samples lead to: forward, backward, in-place, out, and those that must raise."""
+
+from __future__ import annotations
+
+import random
+import warnings
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from conformance.corpus.drafts import BASES, SEED, Drafter, NotStorable, dtype_name
+from conformance.corpus.model import Sample
+from conformance.corpus.writer import PoolBuilder
+
+MOST_CANDIDATES = 96  # of an overload and base; more of them only repeat
+MOST_ELEMENTS = 20_000  # over all tensors of a call
+MOST_OF_AN_OP = 120  # samples of one OpInfo and dtype
+MOST_GRADIENTS = 24  # of these, the ones whose backward is run
+MOST_ERRORS = 4  # raising calls of an overload
+
+Progress = Callable[[str], None]
+Signature = tuple[Any, ...]
+
+
+@dataclass
+class Recording:
+    """The candidates found so far, by overload and base, the values in ``pools``."""
+
+    pools: PoolBuilder = field(default_factory=PoolBuilder)
+    candidates: dict[tuple[str, str], list[Sample]] = field(default_factory=lambda: defaultdict(list))
+    failures: dict[str, str] = field(default_factory=dict)  # OpInfo -> why it gave nothing
+    _signatures: set[Signature] = field(default_factory=set)
+    # Arguments of an overload seen with the base's dtype, and with another, while recording floats.
+    _following: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    _keeping: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+
+    def fixed(self, overload: str) -> frozenset[str]:
+        """Arguments that are never of the op's own dtype, such as an index or a mask."""
+        return frozenset(self._keeping[overload] - self._following[overload])
+
+    def take(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], dtype: str, origin: str) -> Sample | None:
+        """A candidate for this call if it adds anything, not yet kept; its values are taken now."""
+        overload = func._schema.name.removeprefix("aten::")
+        if func._schema.overload_name:
+            overload += f".{func._schema.overload_name}"
+        tensors = list(_tensors((args, dict(kwargs))))
+        base = _base(tensors, kwargs, dtype)
+        if base is None or sum(t.numel() for t in tensors) > MOST_ELEMENTS:
+            return None
+        signature = (overload, base, _signature(args), _signature(kwargs), origin.endswith(".error"))
+        if signature in self._signatures or len(self.candidates[overload, base]) >= MOST_CANDIDATES:
+            return None
+        self._signatures.add(signature)
+        if base in ("float32", "complex64"):
+            self._learn(overload, func._schema, args, kwargs, base)
+        fixed = self.fixed(overload) if base in ("int64", "bool") else frozenset[str]()
+        try:
+            return Drafter(self.pools, base, fixed).draft(overload, func._schema, args, kwargs, origin)
+        except NotStorable:
+            return None
+
+    def keep(self, sample: Sample, raises: bool) -> None:
+        rows = self.candidates[sample.overload, sample.base]
+        if raises and sum(s.raises for s in rows) >= MOST_ERRORS:
+            return
+        rows.append(replace(sample, raises=raises))
+
+    def _learn(self, overload: str, schema: Any, args: Sequence[Any], kwargs: Mapping[str, Any], base: str) -> None:
+        names = [a.name for a in schema.arguments]
+        for name, value in [*zip(names, args), *kwargs.items()]:
+            for t in _tensors(value):
+                seen = self._following if dtype_name(t.dtype) == base else self._keeping
+                seen[overload].add(name)
+
+
+class _Recorder(TorchDispatchMode):
+    """Hands every aten call to the recording, before it runs, and says afterwards whether it raised."""
+
+    def __init__(self, recording: Recording, dtype: str, origin: str) -> None:
+        super().__init__()
+        self._recording, self._dtype, self._origin = recording, dtype, origin
+
+    def __torch_dispatch__(
+        self, func: Any, types: Iterable[type], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        sample = None
+        if func.namespace == "aten":
+            sample = self._recording.take(func, args, kwargs, self._dtype, self._origin)
+        try:
+            result = func(*args, **kwargs)
+        except Exception:
+            if sample is not None:
+                self._recording.keep(sample, raises=True)
+            raise
+        if sample is not None:
+            self._recording.keep(sample, raises=False)
+        return result
+
+
+def record(progress: Progress) -> Recording:
+    """Run all of OpInfo on CPU. Needs expecttest and numpy, which torch.testing._internal imports."""
+    recording = Recording()
+    ops = list(_opinfos())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for base in ("float32", "complex64", "int64", "bool"):
+            for i, op in enumerate(ops):
+                if i % 200 == 0:
+                    progress(f"recording {base}: {i} of {len(ops)} operators")
+                _record_op(recording, op, base)
+    return recording
+
+
+def _opinfos() -> Iterator[Any]:
+    from torch.testing._internal import common_methods_invocations as cmi
+
+    yield from cmi.op_db
+    for group in ("unary", "binary", "pointwise", "reduce", "other"):
+        yield from getattr(cmi, f"foreach_{group}_op_db", [])
+
+
+def _record_op(recording: Recording, op: Any, base: str) -> None:
+    dtype = getattr(torch, base)
+    origin = f"opinfo.{op.name}" + (f".{op.variant_test_name}" if op.variant_test_name else "")
+    if dtype in op.supported_dtypes("cpu"):
+        _record_samples(recording, op, dtype, origin)
+    if base == "float32" and op.error_inputs_func is not None:
+        _record_errors(recording, op, origin)
+
+
+def _record_samples(recording: Recording, op: Any, dtype: torch.dtype, origin: str) -> None:
+    differentiable = op.supports_autograd and (dtype.is_floating_point or dtype.is_complex)
+    with _seeded():
+        try:
+            samples = _first(op.sample_inputs("cpu", dtype, requires_grad=differentiable), MOST_OF_AN_OP)
+        except Exception as e:  # an OpInfo that cannot make its own samples says nothing about a backend
+            recording.failures[f"{origin}[{dtype}]"] = repr(e)
+            return
+        for i, sample in enumerate(samples):
+            for variant, run in _variants(op, sample, differentiable and i < MOST_GRADIENTS):
+                _try(recording, dtype, origin + variant, run)
+
+
+def _variants(op: Any, sample: Any, backward: bool) -> Iterator[tuple[str, Callable[[], Any]]]:
+    args, kwargs = (sample.input, *sample.args), sample.kwargs
+    yield "", lambda: op.op(*args, **kwargs)
+    if op.inplace_variant is not None:
+        yield ".inplace", lambda: op.inplace_variant(*_detached(args), **kwargs)
+    if op.supports_out:
+        yield ".out", lambda: _run_out(op, _detached(args), kwargs)
+    if backward:
+        yield ".backward", lambda: _run_backward(op, args, kwargs)
+
+
+def _run_out(op: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    with torch.no_grad():
+        result = op.op(*args, **kwargs)
+        out = tuple(torch.empty_like(r) for r in result) if isinstance(result, tuple) else torch.empty_like(result)
+        op.op(*args, **kwargs, out=out)
+
+
+def _run_backward(op: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    """First and second derivatives with respect to every input that has one."""
+    leaves = [t for t in _tensors((args, dict(kwargs))) if t.requires_grad]
+    results = [t for t in _tensors(op.op(*args, **kwargs)) if t.requires_grad]
+    if not (leaves and results):
+        return
+    seeds = [torch.randn_like(r).requires_grad_(op.supports_gradgrad) for r in results]
+    first = torch.autograd.grad(results, leaves, seeds, create_graph=op.supports_gradgrad, allow_unused=True)
+    again = [g for g in first if g is not None and g.requires_grad]
+    if again and op.supports_gradgrad:
+        torch.autograd.grad(again, [*leaves, *seeds], [torch.randn_like(g) for g in again], allow_unused=True)
+
+
+def _record_errors(recording: Recording, op: Any, origin: str) -> None:
+    with _seeded():
+        try:
+            errors = list(op.error_inputs("cpu"))
+        except Exception as e:
+            recording.failures[f"{origin}[errors]"] = repr(e)
+            return
+        for error in errors:
+            sample = error.sample_input
+            dtype = next((t.dtype for t in _tensors(sample.input)), torch.float32)
+            args, kwargs = (sample.input, *sample.args), sample.kwargs
+            _try(recording, dtype, f"{origin}.error", lambda a=args, k=kwargs: op.op(*a, **k))
+
+
+def _try(recording: Recording, dtype: torch.dtype, origin: str, run: Callable[[], Any]) -> None:
+    """Run under the recorder; a call that raises has been recorded as such, or never reached aten."""
+    try:
+        with _Recorder(recording, dtype_name(dtype), origin):
+            run()
+    except Exception:
+        return
+
+
+@contextmanager
+def _seeded() -> Iterator[None]:
+    torch.manual_seed(SEED)
+    random.seed(SEED)
+    np.random.seed(SEED)
+    yield
+
+
+def _first(samples: Iterable[Any], most: int) -> list[Any]:
+    return [s for s, _ in zip(samples, range(most))]
+
+
+def _detached(value: Any) -> Any:
+    if isinstance(value, torch.Tensor):
+        return value.detach().clone()
+    if isinstance(value, (list, tuple)):
+        return type(value)(_detached(v) for v in value) if type(value) in (list, tuple) else value
+    return value
+
+
+def _tensors(value: Any) -> Iterator[torch.Tensor]:
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, (list, tuple)):
+        for v in value:
+            yield from _tensors(v)
+    elif isinstance(value, dict):
+        for v in value.values():
+            yield from _tensors(v)
+
+
+def _base(tensors: Sequence[torch.Tensor], kwargs: Mapping[str, Any], dtype: str) -> str | None:
+    """The dtype a call is about: the sample's own if a tensor has it, else the first tensor's; None if not a base."""
+    if not tensors:
+        asked = kwargs.get("dtype")
+        dtype = dtype_name(asked) if isinstance(asked, torch.dtype) else "float32"
+    elif all(dtype_name(t.dtype) != dtype for t in tensors):
+        dtype = dtype_name(tensors[0].dtype)
+    return dtype if dtype in BASES else None
+
+
+def _signature(value: Any) -> Any:
+    """What tells two calls apart for us: structure, shapes and dtypes, and plain values."""
+    if isinstance(value, torch.Tensor):
+        return ("t", tuple(value.shape), value.dtype)
+    if isinstance(value, (list, tuple)):
+        return tuple(_signature(v) for v in value)
+    if isinstance(value, Mapping):
+        return tuple((k, _signature(v)) for k, v in value.items())
+    return (type(value).__name__, str(value))

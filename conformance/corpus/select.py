@@ -1,0 +1,80 @@
+"""Chooses few samples that differ much: each next one adds the most features not seen yet, and small ones go first."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+
+from conformance.corpus.drafts import strip
+from conformance.corpus.model import Arg, DtypeArg, EnumArg, Sample, TensorSlot
+
+ELEMENTS_WORTH_A_FEATURE = 400
+
+
+def most_different(samples: Sequence[Sample], most: int, at_least: int = 2) -> list[Sample]:
+    """At most ``most`` samples, best first; fewer when the rest adds nothing new to ``at_least`` chosen ones.
+
+    Depends on the samples alone, not on their order.
+    """
+    left = [(frozenset(features(s)), _elements(s), s) for s in sorted(samples, key=lambda s: s.name)]
+    seen: set[Hashable] = set()
+    chosen: list[Sample] = []
+    while left and len(chosen) < most:
+        best = max(left, key=lambda row: (len(row[0] - seen) - row[1] / ELEMENTS_WORTH_A_FEATURE, -row[1]))
+        if not best[0] - seen and len(chosen) >= at_least:
+            break
+        left.remove(best)
+        seen |= best[0]
+        chosen.append(best[2])
+    return chosen
+
+
+def features(sample: Sample) -> Iterator[Hashable]:
+    """What a reader would name when telling one sample from another."""
+    yield ("arguments", len(sample.args), tuple(k for k, _ in sample.kwargs))
+    for slot in sample.tensors:
+        yield (slot.name, "rank", len(slot.shape))
+        yield (slot.name, "dtype", slot.dtype)
+        yield (slot.name, "same as", slot.same_as)
+        if slot.numel == 0:
+            yield (slot.name, "empty")
+    yield ("shapes alike", len({s.shape for s in sample.tensors}) == 1)
+    yield ("ranks", tuple(len(s.shape) for s in sample.tensors[:4]))
+    for position, arg in enumerate(sample.args):
+        yield from _of_argument(position, arg)
+    for name, arg in sample.kwargs:
+        yield from _of_argument(name, arg)
+
+
+def _of_argument(where: Hashable, arg: Arg) -> Iterator[Hashable]:
+    if isinstance(arg, tuple):
+        yield (where, "length", len(arg))
+        yield (where, "kinds", tuple(sorted({str(_kind(a)) for a in arg})))
+        return
+    yield (where, _kind(arg))
+
+
+def _kind(arg: Arg) -> Hashable:
+    if isinstance(arg, (bool, str, DtypeArg, EnumArg)) or arg is None:
+        return str(arg)
+    if isinstance(arg, TensorSlot):
+        return "tensor"
+    if isinstance(arg, (int, float)):
+        return _size_of(arg)
+    return str(strip(arg))
+
+
+def _size_of(number: int | float) -> str:
+    if number != number or number in (float("inf"), float("-inf")):
+        return str(number)
+    whole = "whole" if float(number).is_integer() else "fraction"
+    size = min(abs(number), 2)
+    return f"{type(number).__name__} {whole} {'-' if number < 0 else ''}{int(size)}"
+
+
+def _elements(sample: Sample) -> int:
+    return sum(s.numel for s in sample.tensors)
+
+
+def total(samples: Iterable[Sample]) -> int:
+    """Samples times dtypes."""
+    return sum(len(s.dtypes) for s in samples)

@@ -1,0 +1,106 @@
+"""How stored values become a tensor of a cell's dtype: the same bits on every torch version and machine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+
+from conformance.corpus.model import TensorSlot
+
+# Which pool holds the values of a dtype. Only float32, int64, bool and complex64 are recorded, and float64 for
+# arguments that have that dtype themselves.
+POOL_OF_KIND = {"float": "float32", "int": "int64", "bool": "bool", "complex": "complex64"}
+
+# NaN as each 8-bit float format spells it; conversion keeps no promise about it.
+_FLOAT8_NAN = {
+    "float8_e4m3fn": 0x7F,
+    "float8_e5m2": 0x7F,
+    "float8_e4m3fnuz": 0x80,
+    "float8_e5m2fnuz": 0x80,
+    "float8_e8m0fnu": 0xFF,
+}
+
+
+def kind_of(dtype: str) -> str:
+    """``float``, ``int``, ``bool`` or ``complex``."""
+    if dtype.startswith(("float", "bfloat")):
+        return "float"
+    if dtype.startswith("complex"):
+        return "complex"
+    return "bool" if dtype == "bool" else "int"
+
+
+class Values:
+    """The pools of a corpus, one flat tensor for each stored dtype, read as slots of any dtype of that kind."""
+
+    def __init__(self, pools: Mapping[str, torch.Tensor]) -> None:
+        self._pools = pools
+        self._cache: dict[tuple[str, int, int, str], torch.Tensor] = {}
+
+    def value(self, slot: TensorSlot, dtype: str) -> torch.Tensor:
+        """Contiguous CPU tensor of ``slot.shape`` for a cell of ``dtype``. Shared: clone it before writing to it.
+
+        Raises ValueError for a slot without values (``out=`` arguments), or one that lies outside its pool.
+        """
+        if not slot.pool:
+            raise ValueError(f"argument {slot.name} has no values: it is only written; fill it with a pattern instead")
+        numel = slot.numel
+        key = (slot.pool, slot.start, numel, slot.dtype or dtype)
+        flat = self._cache.get(key)
+        if flat is None:
+            flat = self._cache[key] = convert(self._range(slot, numel), key[3])
+        return flat.view(slot.shape)
+
+    def _range(self, slot: TensorSlot, numel: int) -> torch.Tensor:
+        pool = self._pools.get(slot.pool)
+        if pool is None or slot.start + numel > pool.numel():
+            raise ValueError(
+                f"argument {slot.name} wants elements {slot.start}..{slot.start + numel} of pool {slot.pool!r}, which "
+                f"has {0 if pool is None else pool.numel()}: index and values of the corpus do not belong together"
+            )
+        return pool[slot.start : slot.start + numel]
+
+
+def convert(flat: torch.Tensor, dtype: str) -> torch.Tensor:
+    """Stored values as ``dtype``: floats rounded to nearest even, integers clamped, made positive for unsigned."""
+    target = getattr(torch, dtype)
+    if flat.dtype == target:
+        return flat.clone()
+    if kind_of(dtype) == "int":
+        return _to_int(flat, target)
+    if dtype in _FLOAT8_NAN:
+        return _to_float8(flat, dtype)
+    converted = flat.to(target)
+    if converted.is_complex():
+        _one_nan(torch.view_as_real(flat), torch.view_as_real(converted))
+    elif converted.is_floating_point():
+        _one_nan(flat, converted)
+    return converted
+
+
+def _one_nan(source: torch.Tensor, converted: torch.Tensor) -> None:
+    """Which NaN a conversion gives depends on the vector instructions at hand: make it the same one everywhere."""
+    nan = source.isnan()
+    if nan.any():
+        converted.masked_fill_(nan, float("nan"))
+
+
+def _to_int(flat: torch.Tensor, target: torch.dtype) -> torch.Tensor:
+    info = torch.iinfo(target)
+    wide = flat.to(torch.int64)
+    top = min(info.max, 2**63 - 1)
+    if info.min == 0:
+        return wide.clamp(-(2**63) + 1, 2**63 - 1).abs().clamp(0, top).to(target)
+    return wide.clamp(info.min, top).to(target)
+
+
+def _to_float8(flat: torch.Tensor, dtype: str) -> torch.Tensor:
+    wide = flat.to(torch.float32)
+    if dtype == "float8_e8m0fnu":  # powers of two only: no sign, no zero
+        wide = wide.abs().clamp(min=2.0**-126)
+    limit = float(torch.finfo(getattr(torch, dtype)).max)
+    nan = wide.isnan()
+    converted = wide.clamp(-limit, limit).to(getattr(torch, dtype))
+    converted.view(torch.uint8).masked_fill_(nan, _FLOAT8_NAN[dtype])
+    return converted
