@@ -79,7 +79,7 @@ class Drafter:
             return self._number(formal, value)
         return _special(name, value, self.base)
 
-    def _number(self, formal: Any, value: None | bool | int | float | str) -> Arg:
+    def _number(self, formal: Any, value: bool | int | float | str | None) -> Arg:
         """Some Python callers pass a ScalarType by its number: only its name is the same in every version."""
         if type(value) is int and str(formal.real_type) in ("ScalarType", "Optional[ScalarType]"):
             raise NotStorable(f"{formal.name} is a dtype given by number")

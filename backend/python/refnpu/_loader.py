@@ -15,7 +15,7 @@ def load() -> ModuleType:
     except ImportError:
         raise ImportError("refnpu is not built: install it with `pip install --no-build-isolation ./backend`") from None
     # Loaded into another version it would abort the process or lack symbols, so this comes before the import.
-    if _build_info.TORCH != torch.__version__:
+    if torch.__version__ != _build_info.TORCH:
         raise ImportError(
             f"refnpu was built for torch {_build_info.TORCH}, but torch {torch.__version__} is running; "
             "build it again: pip install --no-build-isolation --force-reinstall --no-deps ./backend"

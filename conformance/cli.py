@@ -1,0 +1,208 @@
+"""The command line: arguments in, text and exit codes out; what it prints, other modules know.
+
+torch is loaded only by the commands that need it: summaries and expectations can be read where it is not installed.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from conformance import expectations, store, summary
+from conformance.exit_codes import Exit
+from conformance.near import unknown
+from conformance.toml_table import TomlError
+from conformance.vocabulary import Route
+
+if TYPE_CHECKING:
+    from conformance.inventory import Overload
+
+RESULTS = Path("results")
+EXPECTED = Path("matrices/expected")
+
+
+class Mistake(click.ClickException):
+    """The user's: one line, exit code 2, no traceback."""
+
+    exit_code = Exit.INTERRUPTED
+
+
+class Commands(click.Group):
+    """A group that answers an unknown command with the names near it."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
+            raise Mistake(unknown("command", args[0], self.list_commands(ctx)))
+        return super().resolve_command(ctx, args)
+
+
+def main() -> None:
+    """The ``conformance`` command."""
+    try:
+        commands()
+    except ModuleNotFoundError as e:
+        if e.name != "torch":
+            raise
+        click.echo("Error: torch is not installed in this environment; this command needs it, and a backend", err=True)
+        sys.exit(Mistake.exit_code)
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+def commands() -> None:
+    """Op conformance of a PyTorch device backend. The matrix itself runs as: pytest --pyargs conformance."""
+
+
+@commands.command("inventory")
+@click.option("--backend", default="", metavar="NAME", help="An installed backend, or module:device.")
+@click.option("--route", type=click.Choice([r.value for r in Route]), help="Only overloads served in this way.")
+@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@click.option(
+    "-k", "pattern", default="", metavar="PATTERN", help="Only names that hold this text or match this pattern."
+)
+def inventory_(backend: str, route: str | None, form: str, pattern: str) -> None:
+    """List every aten overload of this torch, and how the backend serves it."""
+    from conformance import inventory_text
+
+    overloads = _overloads(backend)
+    found = _matching(pattern, [o.name for o in overloads])
+    chosen = [o for o in overloads if o.name in found and (route is None or o.route.value == route)]
+    click.echo(inventory_text.as_json(chosen) if form == "json" else inventory_text.table(chosen))
+
+
+@commands.group(cls=Commands)
+def corpus() -> None:
+    """The samples: build them, or look at them."""
+
+
+@corpus.command("build")
+@click.option(
+    "--out", type=click.Path(file_okay=False, path_type=Path), help="Where to; default: the installed package."
+)
+def corpus_build(out: Path | None) -> None:
+    """Record, derive, check and write the samples, on this machine's CPU; takes minutes."""
+    from conformance.corpus import build, reader
+
+    with _mistakes(reader.CorpusError, OSError):
+        built = build.build(out or reader.DATA, lambda step: click.echo(step, err=True))
+    click.echo(built.summary())
+
+
+@corpus.command("show")
+@click.argument("overload", default="")
+@click.option(
+    "--from", "source", type=click.Path(exists=True, path_type=Path), help="A directory; default: the installed one."
+)
+def corpus_show(overload: str, source: Path | None) -> None:
+    """Print what the corpus holds; with OVERLOAD (a name or a pattern), its samples."""
+    from conformance.corpus import reader
+
+    with _mistakes(reader.CorpusError):
+        found = reader.load(source)
+        if not overload:
+            total = sum(len(found.samples(name)) for name in found.overloads)
+            counts = f"{len(found.overloads)} overloads, {total} samples"
+            click.echo(f"corpus {found.hash[:12]}, built on torch {found.torch}: {counts}")
+            return
+        for name in sorted(_matching(overload, found.overloads)):
+            for sample in found.samples(name):
+                click.echo(_sample_line(sample))
+
+
+@commands.command()
+@click.argument("case")
+@click.option("--backend", default="", metavar="NAME", help="An installed backend, or module:device.")
+@click.option(
+    "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="A file; default: standard output."
+)
+def repro(case: str, backend: str, output: Path | None) -> None:
+    """Write a script that repeats CASE with torch and the backend alone."""
+    from conformance import backends
+    from conformance import repro as repro_
+
+    with _mistakes(LookupError, ValueError, OSError):
+        text = repro_.script(case, backend or backends.default())
+        if output is None:
+            click.echo(text, nl=False)
+        else:
+            output.write_text(text, encoding="utf-8")
+
+
+@commands.group(cls=Commands)
+def expect() -> None:
+    """Known failures."""
+
+
+@expect.command("update")
+@click.argument("run")
+@click.option(
+    "--expected", type=click.Path(dir_okay=False, path_type=Path), help="Default: matrices/expected/<backend>.toml."
+)
+def expect_update(run: str, expected: Path | None) -> None:
+    """Rewrite the known failures from RUN, a lane's name or a directory of results; reasons written by hand stay."""
+    with _mistakes(store.StoreError, TomlError, OSError):
+        read = store.read(store.find(RESULTS, run))
+        file = expected or EXPECTED / f"{read.manifest.backend}.toml"
+        if len(read.observations) < read.manifest.collected:
+            raise Mistake(f"{run}: {read.notes[-1]}; nothing was changed")
+        old = expectations.load(file)
+        new = expectations.update(old, read.observations, read.manifest.lane, read.manifest.complete)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(expectations.dump(new, f"Known failures of {read.manifest.backend}."), encoding="utf-8")
+    kept = sum(rule in old for rule in new)
+    click.echo(f"{file}: {len(new)} rules: {kept} kept, {len(new) - kept} new; {len(old) - kept} dropped")
+
+
+@commands.command("summary")
+@click.argument("run")
+def summary_(run: str) -> None:
+    """Print again what RUN, a lane's name or a directory of results, ended with."""
+    with _mistakes(store.StoreError, OSError):
+        path = store.find(RESULTS, run)
+        read = store.read(path)
+        for note in read.notes:
+            click.echo(f"note: {note}", err=True)
+        directory = path if path.is_dir() else path.parent
+        click.echo(summary.text(store.read_summary(directory), read.observations, str(directory)))
+
+
+@contextmanager
+def _mistakes(*kinds: type[Exception]) -> Iterator[None]:
+    """Turn errors of these kinds, which say what the user can do, into one line."""
+    try:
+        yield
+    except kinds as e:
+        raise Mistake(str(e.args[0]) if isinstance(e, LookupError) and e.args else str(e)) from e
+
+
+def _overloads(backend: str) -> Sequence[Overload]:
+    from conformance import backends
+    from conformance.inventory import inventory
+
+    with _mistakes(backends.BackendNotFound):
+        return inventory(backends.find(backend or backends.default()).device)
+
+
+def _matching(pattern: str, names: Sequence[str]) -> set[str]:
+    """The names that hold the pattern's text, or match it as a shell pattern. Raises Mistake when there are none."""
+    found = {n for n in names if pattern in n or fnmatchcase(n, pattern)}
+    if not found:
+        raise Mistake(unknown("overload", pattern, names))
+    return found
+
+
+def _sample_line(sample: Any) -> str:
+    slots = ", ".join(f"{s.name}{list(s.shape)}" + (f":{s.dtype}" if s.dtype else "") for s in sample.tensors)
+    raises = "  raises" if sample.raises else ""
+    return f"{sample.overload}  {sample.name}  ({slots})  {' '.join(sample.dtypes)}{raises}"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,85 @@
+"""The command line: what it prints, and that a mistake is one line with exit code 2."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from conformance import store, summary
+from conformance.cli import commands
+from conformance.vocabulary import Status
+from tests.records import manifest, observed
+
+LANE = "demo-torch2.8-malloc-release"
+CELLS = (observed("mm"), observed("masked_fill_.Scalar", "bool-expanded", Status.FAIL))
+
+
+@pytest.fixture
+def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working directory with the results of one finished run."""
+    monkeypatch.chdir(tmp_path)
+    with store.Writer(tmp_path / "results" / LANE, manifest()) as writer:
+        for cell in CELLS:
+            writer.append(cell)
+        facts = summary.RunFacts(LANE, 2, 1.0, 1.0, 0.1, "sha256:1", "2.8.0", "g++ 12.2", "abc")
+        writer.finish(summary.summarize(facts, CELLS, [summary.Target("mm", "native")]))
+    return tmp_path
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(commands, arguments)
+
+
+def test_summary_prints_what_the_run_ended_with(results: Path) -> None:
+    shown = run("summary", LANE)
+    assert shown.exit_code == 0
+    assert "accounting: 2 collected = 1 pass + 1 fail" in shown.output
+    assert shown.output.endswith(f"results: results/{LANE}/\n")
+    assert run("summary", str(results / "results" / LANE)).exit_code == 0
+
+
+def test_expect_update_writes_rules_that_the_next_run_meets(results: Path) -> None:
+    shown = run("expect", "update", LANE)
+    assert shown.output == "matrices/expected/demo.toml: 1 rules: 0 kept, 1 new; 0 dropped\n"
+    assert 'op = "masked_fill_.Scalar"' in (results / "matrices/expected/demo.toml").read_text()
+    assert run("expect", "update", LANE).output == "matrices/expected/demo.toml: 1 rules: 1 kept, 0 new; 0 dropped\n"
+
+
+def test_expect_update_leaves_the_rules_alone_after_a_run_that_did_not_end(results: Path) -> None:
+    with store.Writer(results / "results" / LANE, manifest()):
+        pass
+    shown = run("expect", "update", LANE)
+    assert shown.exit_code == 2
+    assert "the run did not end; nothing was changed" in shown.output
+    assert not (results / "matrices").exists()
+
+
+def test_inventory_lists_a_device_without_an_adapter() -> None:
+    shown = run("inventory", "--backend", "torch:cpu", "-k", "masked_fill.", "--format", "json")
+    assert shown.exit_code == 0, shown.output
+    assert [o["name"] for o in json.loads(shown.output)] == ["masked_fill.Scalar", "masked_fill.Tensor"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["inventroy"], "unknown command 'inventroy'; near: inventory"),
+        (["expect", "updat", "x"], "unknown command 'updat'; near: update"),
+        (["summary", "nowhere"], "no run 'nowhere': neither a path nor a lane under results/"),
+        (["inventory", "--backend", "torch:cpu", "-k", "masked_fil_.Scalar"], "near: masked_fill_.Scalar"),
+        (["inventory", "--backend", "nosuch"], "nosuch"),
+        (["inventory", "--backend", "no_such_module:cpu"], "no_such_module"),
+        (["inventory", "--route", "nativ"], "'nativ' is not one of"),
+        (["repro", "nonsense", "--backend", "torch:cpu"], "nonsense"),
+    ],
+)
+@pytest.mark.usefixtures("results")
+def test_a_mistake_is_one_line_and_exit_code_2(arguments: list[str], message: str) -> None:
+    shown = run(*arguments)
+    assert shown.exit_code == 2
+    assert message in shown.output
+    assert "Traceback" not in shown.output
+    assert isinstance(shown.exception, SystemExit)
