@@ -1,16 +1,205 @@
-// Ops without a native kernel: run on the CPU over copies of whole storages.
-#include <ATen/native/CPUFallback.h>
+// Ops without a native kernel: run on the CPU over copies of whole storages, by one boxed kernel for all of them.
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <torch/library.h>
 
-#include "aten/register.h"
+#include <exception>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <unordered_set>
 
-namespace refnpu {
+#include "aten/counters.h"
+#include "aten/host_copies.h"
+#include "refnpu/fault.h"
+#include "runtime/allocator.h"
+#include "runtime/device.h"
+#include "runtime/generator.h"
+
+namespace refnpu::fallback {
 namespace {
-void fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
-  const auto& name = op.operator_name();
-  counter(Route::fallback, (name.overload_name.empty() ? name.name : name.name + "." + name.overload_name).substr(6)).add();
-  fallback_total.add();
-  at::native::cpu_fallback(op, stack);
+
+using Stack = torch::jit::Stack;
+
+// Arguments that these write although their schemas do not say so.
+bool writes_undeclared(const std::string& op, const std::string& argument) {
+  static const std::unordered_set<std::string> ops = {
+      "aten::native_batch_norm", "aten::native_batch_norm.out", "aten::rrelu_with_noise", "aten::rrelu_with_noise.out",
+      "aten::rrelu_with_noise_", "aten::batch_norm_update_stats"};
+  return (argument == "running_mean" || argument == "running_var" || argument == "noise") && ops.count(op) > 0;
 }
+
+// "aten::masked_fill_.Scalar", or "aten::neg" when the overload has no name.
+std::string full_name(const c10::OperatorHandle& op) {
+  const c10::OperatorName& name = op.operator_name();
+  return name.overload_name.empty() ? name.name : name.name + "." + name.overload_name;
+}
+
+// Applies `tensor_to_tensor` to every tensor in a value: a tensor, a list of them, or a list of optional ones.
+template <class Map>
+c10::IValue map_tensors(const c10::IValue& value, const Map& map) {
+  if (value.isTensor()) return map(value.toTensor());
+  if (value.isTensorList()) {
+    c10::List<at::Tensor> mapped;
+    for (const at::Tensor& each : value.toTensorVector()) mapped.push_back(map(each));
+    return mapped;
+  }
+  if (value.isOptionalTensorList()) {
+    c10::List<std::optional<at::Tensor>> mapped;
+    for (const auto& each : value.toOptionalTensorVector()) {
+      mapped.push_back(each ? std::optional(map(*each)) : std::nullopt);
+    }
+    return mapped;
+  }
+  return value;
+}
+
+bool is_generator(const c10::Argument& argument) {
+  auto optional = argument.type()->cast<c10::OptionalType>();
+  return (optional ? optional->getElementType() : argument.type())->kind() == c10::TypeKind::GeneratorType;
+}
+
+bool names_npu(const c10::IValue& value) { return value.isDevice() && value.toDevice().type() == kDevice; }
+
+// Lends the device generator's state to torch's default CPU generator, for random ops that take no generator.
+class LentState {
+ public:
+  explicit LentState(c10::DeviceIndex device)
+      : lender_(inner_generator(std::nullopt, device)), borrower_(at::detail::getDefaultCPUGenerator()) {
+    std::lock_guard lock(borrower_.mutex());
+    saved_ = borrower_.get_state();
+    borrower_.set_state(lender_.get_state());
+  }
+  ~LentState() {
+    std::lock_guard lock(borrower_.mutex());
+    lender_.set_state(borrower_.get_state());
+    borrower_.set_state(saved_);
+  }
+  LentState(const LentState&) = delete;
+  LentState& operator=(const LentState&) = delete;
+
+ private:
+  at::Generator lender_, borrower_;
+  at::Tensor saved_;
+};
+
+// One call: its arguments on the stack, their host copies, and what comes back.
+class Call {
+ public:
+  Call(const c10::OperatorHandle& op, Stack* stack)
+      : op_(op), schema_(op.schema()), name_(full_name(op)), stack_(stack), copies_(name_) {
+    size_t count = schema_.arguments().size();
+    arguments_.assign(stack->end() - static_cast<std::ptrdiff_t>(count), stack->end());
+    stack->resize(stack->size() - count);
+  }
+
+  void run() {
+    count();
+    TORCH_CHECK_NOT_IMPLEMENTED(op_.hasComputedKernelForDispatchKey(c10::DispatchKey::CPU), "Could not run '", name_,
+                                "' on npu: it has no native kernel there, and the CPU, which would stand in, has none");
+    to_host();
+    run_on_cpu();
+    write_back();
+    results_to_device();
+  }
+
+ private:
+  void count() const {
+    bool aten = name_.rfind("aten::", 0) == 0;
+    counter(Route::fallback, aten ? name_.substr(6) : name_).add();
+    fallback_total.add();
+  }
+
+  void to_host() {
+    for (const c10::IValue& argument : arguments_) {
+      stack_->push_back(map_tensors(argument, [&](const at::Tensor& tensor) { return copies_.host(tensor); }));
+    }
+    c10::DeviceIndex named = -1;
+    for (const c10::IValue& argument : arguments_) {
+      if (names_npu(argument)) named = with_index(argument.toDevice()).index();
+    }
+    // A device argument says where results go; without one they go where the tensors are.
+    if (named >= 0) copies_.set_device_index(named);
+    if (copies_.device_index() < 0) copies_.set_device_index(current_device());
+    replace_devices_and_generators();
+  }
+
+  void replace_devices_and_generators() {
+    size_t first = stack_->size() - arguments_.size();
+    for (size_t i = 0; i < arguments_.size(); ++i) {
+      c10::IValue& value = (*stack_)[first + i];
+      if (names_npu(value)) value = c10::Device(c10::kCPU);
+      if (!is_generator(schema_.arguments()[i])) continue;
+      takes_generator_ = true;
+      auto given = value.isNone() ? std::nullopt : std::optional(value.toGenerator());
+      value = inner_generator(given, copies_.device_index());
+    }
+  }
+
+  void run_on_cpu() {
+    std::optional<LentState> lent;
+    if (!takes_generator_ && op_.hasTag(at::Tag::nondeterministic_seeded)) lent.emplace(copies_.device_index());
+    try {
+      op_.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack_);
+    } catch (const std::exception& error) {
+      if (fault(Fault::leak_on_error)) make_storage(64, copies_.device_index()).unsafeReleaseStorageImpl();
+      if (fault(Fault::wrong_error_type)) throw std::runtime_error(error.what());
+      throw;
+    }
+  }
+
+  bool written(size_t i) const {
+    const c10::Argument& argument = schema_.arguments()[i];
+    const c10::AliasInfo* alias = argument.alias_info();
+    return (alias && alias->isWrite()) || writes_undeclared(name_, argument.name());
+  }
+
+  void write_back() {
+    for (size_t i = 0; i < arguments_.size(); ++i) {
+      if (written(i)) {
+        map_tensors(arguments_[i], [&](const at::Tensor& tensor) {
+          copies_.write_back(tensor);
+          return tensor;
+        });
+      } else if (fault(Fault::mutates_const_input)) {
+        damage(arguments_[i]);
+      }
+    }
+  }
+
+  static void damage(const c10::IValue& argument) {
+    map_tensors(argument, [](const at::Tensor& tensor) {
+      if (!tensor.defined() || tensor.device().type() != kDevice || tensor.numel() == 0) return tensor;
+      uint8_t byte = 0;
+      check(npuMemcpy(&byte, tensor.const_data_ptr(), 1, npuMemcpyDeviceToHost));
+      byte ^= 1;
+      check(npuMemcpy(tensor.mutable_data_ptr(), &byte, 1, npuMemcpyHostToDevice));
+      return tensor;
+    });
+  }
+
+  void results_to_device() {
+    size_t count = schema_.returns().size();
+    for (size_t i = stack_->size() - count; i < stack_->size(); ++i) {
+      (*stack_)[i] = map_tensors((*stack_)[i], [&](const at::Tensor& tensor) {
+        bool narrowed = fault(Fault::fallback_output_dtype_wrong) && tensor.scalar_type() == at::kDouble;
+        return copies_.device(narrowed ? tensor.to(at::kFloat) : tensor);
+      });
+    }
+  }
+
+  const c10::OperatorHandle& op_;
+  const c10::FunctionSchema& schema_;
+  std::string name_;
+  Stack* stack_;
+  HostCopies copies_;
+  Stack arguments_;
+  bool takes_generator_ = false;
+};
+
+void run(const c10::OperatorHandle& op, Stack* stack) { Call(op, stack).run(); }
+
 }  // namespace
-TORCH_LIBRARY_IMPL(_, PrivateUse1, m) { m.fallback(torch::CppFunction::makeFromBoxedFunction<&fallback>()); }
-}  // namespace refnpu
+
+TORCH_LIBRARY_IMPL(_, PrivateUse1, m) { m.fallback(torch::CppFunction::makeFromBoxedFunction<&run>()); }
+
+}  // namespace refnpu::fallback

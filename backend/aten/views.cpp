@@ -3,14 +3,14 @@
 #include <ATen/native/Resize.h>
 #include <ATen/ops/_reshape_alias_native.h>
 #include <ATen/ops/as_strided_native.h>
+#include <ATen/ops/is_set_to_native.h>
 #include <ATen/ops/set_native.h>
 #include <ATen/ops/unfold_native.h>
 #include <ATen/ops/view_as_complex_native.h>
 #include <ATen/ops/view_as_real_native.h>
 #include <ATen/ops/view_native.h>
-#include <c10/core/DeviceGuard.h>
-
 #include "aten/register.h"
+#include "refnpu/fault.h"
 #include "runtime/allocator.h"
 
 namespace refnpu::views {
@@ -28,10 +28,26 @@ at::Tensor empty_strided(at::IntArrayRef size, at::IntArrayRef stride, std::opti
   return at::detail::empty_strided_generic(size, stride, device_allocator(), kKeys, c10::dtype_or_default(dtype));
 }
 
+// What fault output_alias_lost does to views.
+at::Tensor alias_or_copy(at::Tensor alias) {
+  if (!fault(Fault::output_alias_lost)) return alias;
+  at::Tensor copy = at::detail::empty_strided_generic(alias.sizes(), alias.strides(), device_allocator(), kKeys,
+                                                      alias.scalar_type());
+  size_t nbytes = std::min(copy.storage().nbytes(), alias.storage().nbytes() - alias.storage_offset() * alias.itemsize());
+  if (nbytes > 0) check(npuMemcpy(copy.mutable_data_ptr(), alias.const_data_ptr(), nbytes, npuMemcpyDeviceToDevice));
+  return copy;
+}
+
 at::Tensor as_strided(const at::Tensor& self, at::IntArrayRef size, at::IntArrayRef stride,
                       std::optional<int64_t> offset) {
-  return at::native::as_strided_tensorimpl(self, size, stride, offset);
+  if (fault(Fault::view_offset_dropped)) offset = 0;
+  return alias_or_copy(at::native::as_strided_tensorimpl(self, size, stride, offset));
 }
+
+at::Tensor view(const at::Tensor& self, at::IntArrayRef size) { return alias_or_copy(at::native::view(self, size)); }
+
+// Memory of a stream's tensors is freed after the work of every stream of the device, so there is nothing to note.
+void record_stream(at::Tensor&, at::Stream) {}
 
 at::Scalar local_scalar_dense(const at::Tensor& self) {
   at::Tensor host = at::detail::empty_cpu({}, self.scalar_type());
@@ -93,7 +109,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   NATIVE("empty.memory_format", empty);
   NATIVE("empty_strided", empty_strided);
   NATIVE("as_strided", as_strided);
-  NATIVE("view", at::native::view);
+  NATIVE("view", view);
   NATIVE("_reshape_alias", at::native::_reshape_alias);
   NATIVE("unfold", at::native::unfold);
   NATIVE("view_as_real", at::native::view_as_real);
@@ -104,6 +120,8 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   NATIVE("set_.source_Storage_storage_offset", set_storage_offset);
   NATIVE("set_.source_Tensor", set_tensor);
   NATIVE("set_", set_nothing);
+  NATIVE("is_set_to", at::native::is_set_to);
+  NATIVE("record_stream", record_stream);
 }
 
 }  // namespace refnpu::views

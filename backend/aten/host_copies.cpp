@@ -1,0 +1,137 @@
+// Copying storages to the host and back, and rebuilding tensors over them.
+#include "aten/host_copies.h"
+
+#include <c10/core/CPUAllocator.h>
+
+#include <algorithm>
+
+#include "refnpu/fault.h"
+#include "runtime/allocator.h"
+#include "runtime/device.h"
+
+namespace refnpu {
+namespace {
+
+// A tensor over `storage` that lies in it as `like` lies in its own.
+at::Tensor rebuild(const c10::Storage& storage, c10::DispatchKey key, const at::Tensor& like) {
+  at::Tensor tensor = at::detail::make_tensor<c10::TensorImpl>(c10::Storage(storage), c10::DispatchKeySet(key),
+                                                              like.dtype());
+  c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
+  impl->set_sizes_and_strides(like.sizes(), like.strides(), like.storage_offset());
+  if (like.unsafeGetTensorImpl()->is_wrapped_number()) impl->set_wrapped_number(true);
+  if (like.is_conj()) tensor._set_conj(true);
+  if (like.is_neg()) tensor._set_neg(true);
+  return tensor;
+}
+
+bool same(const c10::Storage& left, const c10::Storage& right) {
+  return left.unsafeGetStorageImpl() == right.unsafeGetStorageImpl();
+}
+
+bool lies_alike(const at::Tensor& left, const at::Tensor& right) {
+  return left.sizes() == right.sizes() && left.strides() == right.strides() &&
+         left.storage_offset() == right.storage_offset();
+}
+
+c10::Storage download(const c10::Storage& device) {
+  size_t nbytes = device.nbytes();
+  c10::Allocator* allocator = c10::GetCPUAllocator();
+  c10::DataPtr memory = allocator->allocate(nbytes);
+  if (nbytes > 0) check(npuMemcpy(memory.get(), device.data(), nbytes, npuMemcpyDeviceToHost));
+  return c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t{}, nbytes, std::move(memory),
+                                               allocator, device.resizable());
+}
+
+// What fault fallback_copies_back_to_contiguous does: the elements, packed, over the start of the view.
+void upload_packed(const at::Tensor& device, const at::Tensor& host) {
+  at::Tensor packed = host.contiguous();
+  size_t room = device.storage().nbytes() - device.storage_offset() * device.itemsize();
+  size_t size = std::min(packed.nbytes(), room);
+  check(npuMemcpy(device.mutable_data_ptr(), packed.const_data_ptr(), size, npuMemcpyHostToDevice));
+}
+
+}  // namespace
+
+void HostCopies::check_supported(const at::Tensor& tensor, const char* what) const {
+  const char* kind = tensor.is_nested()                    ? "nested"
+                     : tensor.is_quantized()               ? "quantized"
+                     : tensor.layout() != c10::kStrided    ? "sparse or opaque"
+                                                           : nullptr;
+  TORCH_CHECK_NOT_IMPLEMENTED(!kind, op_, ": ", what, " is a ", kind, " tensor (", tensor.toString(),
+                              "); npu has dense strided tensors only: run the op on CPU");
+}
+
+void HostCopies::join_device(const at::Tensor& argument) {
+  c10::DeviceIndex index = argument.device().index();
+  TORCH_CHECK(index_ < 0 || index_ == index,
+              "Expected all tensors to be on the same device, but found at least two devices, npu:", int(index_),
+              " and npu:", int(index), "! (", op_, ")");
+  index_ = index;
+}
+
+at::Tensor HostCopies::host(const at::Tensor& argument) {
+  if (!argument.defined()) return argument;
+  bool on_device = argument.device().type() == kDevice;
+  for (const TensorPair& pair : tensors_) {
+    if (pair.device.is_same(argument)) return pair.host;
+  }
+  if (on_device) {
+    check_supported(argument, "an argument");
+    join_device(argument);
+  }
+  at::Tensor host = on_device ? rebuild(host_storage(argument.storage()), c10::DispatchKey::CPU, argument) : argument;
+  tensors_.push_back({argument, host});
+  return host;
+}
+
+const c10::Storage& HostCopies::host_storage(const c10::Storage& device) {
+  for (const StoragePair& pair : storages_) {
+    if (same(pair.device, device)) return pair.host;
+  }
+  return storages_.emplace_back(StoragePair{device, download(device)}).host;
+}
+
+HostCopies::StoragePair& HostCopies::pair_of_host(const c10::Storage& host) {
+  for (StoragePair& pair : storages_) {
+    if (same(pair.host, host)) return pair;
+  }
+  StoragePair& made = storages_.emplace_back(StoragePair{make_storage(host.nbytes(), index_), host});
+  upload(made);
+  return made;
+}
+
+void HostCopies::upload(StoragePair& pair) {
+  if (pair.written) return;
+  pair.written = true;
+  size_t nbytes = pair.host.nbytes();
+  if (nbytes != pair.device.nbytes()) resize_storage(pair.device.unsafeGetStorageImpl(), nbytes);
+  if (nbytes > 0) check(npuMemcpy(pair.device.mutable_data(), pair.host.data(), nbytes, npuMemcpyHostToDevice));
+}
+
+void HostCopies::write_back(const at::Tensor& argument) {
+  if (!argument.defined() || argument.device().type() != kDevice) return;
+  at::Tensor host = this->host(argument);
+  if (fault(Fault::fallback_not_copied_back)) return;
+  if (fault(Fault::fallback_copies_back_to_contiguous) && lies_alike(argument, host)) {
+    return upload_packed(argument, host);
+  }
+  StoragePair& pair = pair_of_host(host.storage());
+  upload(pair);
+  c10::TensorImpl* impl = argument.unsafeGetTensorImpl();
+  if (!same(argument.storage(), pair.device)) impl->set_storage_keep_dtype(pair.device);
+  if (!lies_alike(argument, host)) {
+    impl->set_sizes_and_strides(host.sizes(), host.strides(), host.storage_offset());
+  }
+}
+
+at::Tensor HostCopies::device(const at::Tensor& result) {
+  if (!result.defined()) return result;
+  for (const TensorPair& pair : tensors_) {
+    if (pair.host.is_same(result)) return pair.device;
+  }
+  check_supported(result, "the result");
+  if (!result.is_cpu()) return result;
+  return rebuild(pair_of_host(result.storage()).device, c10::DispatchKey::PrivateUse1, result);
+}
+
+}  // namespace refnpu
