@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+__all__ = ["TorchDispatchMode"]
 
 NAMESPACE = "aten::"
 
@@ -26,6 +29,11 @@ def schemas() -> dict[str, Any]:
             overload = f".{schema.overload_name}" if schema.overload_name else ""
             found[schema.name[len(NAMESPACE) :] + overload] = schema
     return found
+
+
+def schema_of(call: Any) -> Any:
+    """The ``FunctionSchema`` of an overload such as ``torch.ops.aten.neg.default``."""
+    return call._schema
 
 
 def tags(name: str) -> tuple[str, ...]:

@@ -10,12 +10,14 @@ from pathlib import Path
 
 import torch
 
+from conformance.corpus.derive import Deriver
 from conformance.corpus.model import Sample
 from conformance.corpus.reader import DATA
 from conformance.corpus.record import Recording, record
 from conformance.corpus.select import most_different, total
 from conformance.corpus.validate import Died, validate
-from conformance.corpus.writer import PoolBuilder, write
+from conformance.corpus.pools import PoolBuilder
+from conformance.corpus.writer import write
 from conformance.inventory import Overload, inventory
 
 Progress = Callable[[str], None]
@@ -23,6 +25,7 @@ Progress = Callable[[str], None]
 # How many samples of an overload to keep for each base: of the targets, and of what is composed of them.
 MOST_OF_A_TARGET = {"float32": 6, "int64": 3, "complex64": 3, "bool": 2}
 MOST_OF_A_COMPOSITE = {"float32": 2, "int64": 1, "complex64": 1, "bool": 1}
+DERIVING_ROUNDS = 3
 SPARE = 2  # chosen beyond that, for those that turn out not to run
 
 
@@ -60,6 +63,13 @@ def _build(out_dir: Path, progress: Progress) -> Built:
     recording = record(progress)
     progress("validating what was recorded")
     kept, died = _keep(_candidates(recording, overloads), overloads, recording.pools)
+    deriver = Deriver(overloads, recording.pools, _most)
+    for round_ in range(DERIVING_ROUNDS):  # a functional form derived in one round gives outputs in the next
+        progress(f"deriving, round {round_ + 1} of {DERIVING_ROUNDS}")
+        derived, died_deriving = _keep(deriver.derive(kept), overloads, recording.pools)
+        died += died_deriving
+        for name, rows in derived.items():
+            kept[name] += rows
     progress("writing")
     reached = {name for name, rows in kept.items() if any(not s.raises for s in rows)}
     targets = {o.name for o in overloads.values() if o.is_target}
@@ -85,7 +95,7 @@ def _keep(
     kept: dict[str, list[Sample]] = defaultdict(list)
     for sample in valid:
         same = [s for s in kept[sample.overload] if (s.base, s.raises) == (sample.base, sample.raises)]
-        if len(same) < (1 if sample.raises else _most(overloads[sample.overload])[sample.base]):
+        if all(s.name != sample.name for s in same) and len(same) < (1 if sample.raises else _most(overloads[sample.overload])[sample.base]):
             kept[sample.overload].append(sample)
     return kept, died
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -19,7 +19,7 @@ from conformance.corpus.model import (
     Sample,
     TensorSlot,
 )
-from conformance.corpus.writer import PoolBuilder
+from conformance.corpus.pools import PoolBuilder
 
 BASES = ("float32", "int64", "bool", "complex64")
 SEED = 2026
@@ -31,6 +31,11 @@ class NotStorable(Exception):
 
 def dtype_name(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
+
+
+def out_formals(schema: Any) -> list[Any]:
+    """The formal arguments that only receive results: ``out=`` and its kin."""
+    return [a for a in schema.arguments if a.is_out]
 
 
 @dataclass
@@ -54,13 +59,12 @@ class Drafter:
         args: Sequence[Any],
         kwargs: Mapping[str, Any],
         origin: str,
-        undefined: frozenset[str] = frozenset(),
     ) -> Sample:
-        """A sample named ``origin.digest`` without dtypes. ``undefined``: arguments whose values do not matter.
+        """A sample named ``origin.digest`` without dtypes. The values of ``out=`` arguments are left undefined.
 
         Raises NotStorable.
         """
-        self._slots, self._seen, self._undefined = [], {}, undefined
+        self._slots, self._seen, self._undefined = [], {}, frozenset(a.name for a in out_formals(schema))
         formals = {a.name: a for a in schema.arguments}
         names = [a.name for a in schema.arguments if not a.kwarg_only]
         out_args = tuple(self._arg(formals[n], v) for n, v in zip(names, args))
@@ -135,6 +139,18 @@ def _digest(call: object, tensors: tuple[TensorSlot, ...], pools: PoolBuilder) -
         if t.pool:
             h.update(pools.digest(t))
     return h.hexdigest()[:8]
+
+
+def with_slots(sample: Sample, tensors: tuple[TensorSlot, ...]) -> Sample:
+    """The sample with other slots in the same places."""
+
+    def exchange(arg: Arg) -> Arg:
+        if isinstance(arg, TensorSlot):
+            return tensors[arg.index]
+        return tuple(exchange(a) for a in arg) if isinstance(arg, tuple) else arg
+
+    args = tuple(exchange(a) for a in sample.args)
+    return replace(sample, args=args, kwargs=tuple((k, exchange(a)) for k, a in sample.kwargs), tensors=tensors)
 
 
 def strip(call: object) -> object:

@@ -8,21 +8,24 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from conformance.corpus.drafts import BASES, SEED, Drafter, NotStorable, dtype_name
 from conformance.corpus.model import Sample
-from conformance.corpus.writer import PoolBuilder
+from conformance.corpus.pools import PoolBuilder
+from conformance.torch_versions import TorchDispatchMode, schema_of
 
 MOST_CANDIDATES = 96  # of an overload and base; more of them only repeat
 MOST_ELEMENTS = 20_000  # over all tensors of a call
 MOST_OF_AN_OP = 120  # samples of one OpInfo and dtype
 MOST_GRADIENTS = 24  # of these, the ones whose backward is run
 MOST_ERRORS = 4  # raising calls of an overload
+
+UNINITIALIZED = ("empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "empty_permuted")
 
 Progress = Callable[[str], None]
 Signature = tuple[Any, ...]
@@ -46,9 +49,8 @@ class Recording:
 
     def take(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], dtype: str, origin: str) -> Sample | None:
         """A candidate for this call if it adds anything, not yet kept; its values are taken now."""
-        overload = func._schema.name.removeprefix("aten::")
-        if func._schema.overload_name:
-            overload += f".{func._schema.overload_name}"
+        schema = schema_of(func)
+        overload = schema.name.removeprefix("aten::") + (f".{schema.overload_name}" if schema.overload_name else "")
         tensors = list(_tensors((args, dict(kwargs))))
         base = _base(tensors, kwargs, dtype)
         if base is None or sum(t.numel() for t in tensors) > MOST_ELEMENTS:
@@ -58,10 +60,10 @@ class Recording:
             return None
         self._signatures.add(signature)
         if base in ("float32", "complex64"):
-            self._learn(overload, func._schema, args, kwargs, base)
+            self._learn(overload, schema, args, kwargs, base)
         fixed = self.fixed(overload) if base in ("int64", "bool") else frozenset[str]()
         try:
-            return Drafter(self.pools, base, fixed).draft(overload, func._schema, args, kwargs, origin)
+            return Drafter(self.pools, base, fixed).draft(overload, schema, args, kwargs, origin)
         except NotStorable:
             return None
 
@@ -79,11 +81,11 @@ class Recording:
                 seen[overload].add(name)
 
 
-class _Recorder(TorchDispatchMode):
+class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Hands every aten call to the recording, before it runs, and says afterwards whether it raised."""
 
     def __init__(self, recording: Recording, dtype: str, origin: str) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self._recording, self._dtype, self._origin = recording, dtype, origin
 
     def __torch_dispatch__(
@@ -101,6 +103,8 @@ class _Recorder(TorchDispatchMode):
             raise
         if sample is not None:
             self._recording.keep(sample, raises=False)
+        if func.__name__.partition(".")[0] in UNINITIALIZED:
+            result.zero_()  # or what a later call reads there would differ from build to build
         return result
 
 
@@ -140,7 +144,7 @@ def _record_samples(recording: Recording, op: Any, dtype: torch.dtype, origin: s
     with _seeded():
         try:
             samples = _first(op.sample_inputs("cpu", dtype, requires_grad=differentiable), MOST_OF_AN_OP)
-        except Exception as e:  # an OpInfo that cannot make its own samples says nothing about a backend
+        except Exception as e:  # noqa: BLE001 - an OpInfo that cannot make its own samples says nothing about a backend
             recording.failures[f"{origin}[{dtype}]"] = repr(e)
             return
         for i, sample in enumerate(samples):
@@ -183,14 +187,14 @@ def _record_errors(recording: Recording, op: Any, origin: str) -> None:
     with _seeded():
         try:
             errors = list(op.error_inputs("cpu"))
-        except Exception as e:
+        except Exception as e:  # noqa: BLE001 - as above
             recording.failures[f"{origin}[errors]"] = repr(e)
             return
         for error in errors:
             sample = error.sample_input
             dtype = next((t.dtype for t in _tensors(sample.input)), torch.float32)
             args, kwargs = (sample.input, *sample.args), sample.kwargs
-            _try(recording, dtype, f"{origin}.error", lambda a=args, k=kwargs: op.op(*a, **k))
+            _try(recording, dtype, f"{origin}.error", partial(op.op, *args, **kwargs))
 
 
 def _try(recording: Recording, dtype: torch.dtype, origin: str, run: Callable[[], Any]) -> None:
@@ -198,7 +202,7 @@ def _try(recording: Recording, dtype: torch.dtype, origin: str, run: Callable[[]
     try:
         with _Recorder(recording, dtype_name(dtype), origin):
             run()
-    except Exception:
+    except Exception:  # noqa: BLE001 - whatever it raised, it has been seen
         return
 
 

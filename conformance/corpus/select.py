@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from conformance.corpus.drafts import strip
 from conformance.corpus.model import Arg, DtypeArg, EnumArg, Sample, TensorSlot
@@ -13,19 +15,36 @@ ELEMENTS_WORTH_A_FEATURE = 400
 def most_different(samples: Sequence[Sample], most: int, at_least: int = 2) -> list[Sample]:
     """At most ``most`` samples, best first; fewer when the rest adds nothing new to ``at_least`` chosen ones.
 
-    Depends on the samples alone, not on their order.
+    The first is an ordinary one, whose tensors have many dimensions longer than one: only there do layouts differ. One
+    in four at most is empty. Depends on the samples alone, not on their order.
     """
-    left = [(frozenset(features(s)), _elements(s), s) for s in sorted(samples, key=lambda s: s.name)]
+    left = [_Row(frozenset(features(s)), _elements(s), s) for s in sorted(samples, key=lambda s: s.name)]
     seen: set[Hashable] = set()
-    chosen: list[Sample] = []
+    chosen: list[_Row] = []
     while left and len(chosen) < most:
-        best = max(left, key=lambda row: (len(row[0] - seen) - row[1] / ELEMENTS_WORTH_A_FEATURE, -row[1]))
-        if not best[0] - seen and len(chosen) >= at_least:
+        best = max(left, key=lambda row: row.worth(seen) if chosen else row.ordinary())
+        if not best.features - seen and len(chosen) >= at_least:
             break
         left.remove(best)
-        seen |= best[0]
-        chosen.append(best[2])
-    return chosen
+        seen |= best.features
+        chosen.append(best)
+        if sum(row.elements == 0 for row in chosen) * 4 >= most:
+            left = [row for row in left if row.elements]
+    return [row.sample for row in chosen]
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    features: frozenset[Hashable]
+    elements: int
+    sample: Sample
+
+    def worth(self, seen: set[Hashable]) -> tuple[float, int]:
+        return len(self.features - seen) - self.elements / ELEMENTS_WORTH_A_FEATURE, -self.elements
+
+    def ordinary(self) -> tuple[float, int]:
+        long = sum(min(sum(n > 1 for n in s.shape), 3) for s in self.sample.tensors if s.numel)
+        return long - self.elements / ELEMENTS_WORTH_A_FEATURE, -self.elements
 
 
 def features(sample: Sample) -> Iterator[Hashable]:
@@ -35,8 +54,9 @@ def features(sample: Sample) -> Iterator[Hashable]:
         yield (slot.name, "rank", len(slot.shape))
         yield (slot.name, "dtype", slot.dtype)
         yield (slot.name, "same as", slot.same_as)
-        if slot.numel == 0:
-            yield (slot.name, "empty")
+        yield (slot.name, "elements", len(str(slot.numel)) if slot.numel > 1 else slot.numel)
+        if len(slot.shape) > 1 and min(slot.shape) > 1:
+            yield (slot.name, "no dimension of one", len(slot.shape))
     yield ("shapes alike", len({s.shape for s in sample.tensors}) == 1)
     yield ("ranks", tuple(len(s.shape) for s in sample.tensors[:4]))
     for position, arg in enumerate(sample.args):
@@ -63,8 +83,8 @@ def _kind(arg: Arg) -> Hashable:
     return str(strip(arg))
 
 
-def _size_of(number: int | float) -> str:
-    if number != number or number in (float("inf"), float("-inf")):
+def _size_of(number: float) -> str:
+    if not math.isfinite(number):
         return str(number)
     whole = "whole" if float(number).is_integer() else "fraction"
     size = min(abs(number), 2)

@@ -1,0 +1,227 @@
+"""Samples for an overload from those of its siblings: the same arguments by name, outputs as the call makes them."""
+
+from __future__ import annotations
+
+import warnings
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+
+from conformance.corpus.calls import plain_call
+from conformance.corpus.drafts import SEED, Drafter, NotStorable, dtype_name, out_formals, with_slots
+from conformance.corpus.model import Sample
+from conformance.corpus.pools import PoolBuilder
+from conformance.inventory import Overload, call_of
+from conformance.torch_versions import schema_of
+
+MOST_SOURCES = 3  # siblings tried for each base
+
+# Overloads whose sibling has another name altogether.
+SIBLINGS = {
+    "__ilshift__": "bitwise_left_shift_",
+    "__irshift__": "bitwise_right_shift_",
+    "__lshift__": "bitwise_left_shift",
+    "__rshift__": "bitwise_right_shift",
+    "_addmm_activation": "addmm",
+    "_add_relu": "add",
+    "_reshape_alias": "as_strided",
+    "_index_put_impl_": "index_put_",
+    "_embedding_bag_forward_only": "_embedding_bag",
+    "_linalg_eigvals": "linalg_eig",
+    "_cummax_helper": "cummax",
+    "_cummin_helper": "cummin",
+    "_cholesky_solve_helper": "cholesky_solve",
+    "_slow_conv2d_forward": "conv2d",
+    "_functional_assert_async": "_assert_async",
+    "_softmax_backward_data": "_log_softmax_backward_data",
+    "batch_norm_update_stats": "native_batch_norm",
+    "_batch_norm_with_update": "native_batch_norm",
+    "_upsample_bicubic2d_aa": "upsample_bicubic2d",
+    "_upsample_lanczos2d_aa": "upsample_bicubic2d",
+    "_upsample_bicubic2d_aa_backward": "upsample_bicubic2d_backward",
+    "_upsample_lanczos2d_aa_backward": "upsample_bicubic2d_backward",
+    "slow_conv_dilated2d": "_slow_conv2d_forward",
+    "hardsigmoid": "sigmoid",
+}
+
+Kept = Mapping[str, Sequence[Sample]]
+Live = dict[str, Any]  # argument name -> value
+
+
+@dataclass
+class Deriver:
+    """Derives from the samples kept so far; call :meth:`derive` again once its results have been validated."""
+
+    overloads: Mapping[str, Overload]
+    pools: PoolBuilder
+    most: Callable[[Overload], Mapping[str, int]]
+
+    def derive(self, kept: Kept) -> list[Sample]:
+        """Samples to validate for every overload that has no value sample in some base its siblings have."""
+        families = _families(self.overloads)
+        derived: list[Sample] = []
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for name, overload in self.overloads.items():
+                if overload.has_cpu_kernel and overload.has_tensors and not _has_values(kept.get(name, ())):
+                    derived += self._derive_one(overload, _siblings(overload, families, kept), kept)
+        return derived
+
+    def _derive_one(self, target: Overload, siblings: Sequence[str], kept: Kept) -> list[Sample]:
+        schema = schema_of(call_of(target))
+        derived: list[Sample] = []
+        for base, most in self.most(target).items():
+            found: list[Sample] = []
+            for sibling in siblings:
+                for source in kept[sibling]:
+                    if source.base == base and not source.raises and len(found) < most:
+                        found += self._from(source, target.name, schema)
+            derived += found
+        return derived
+
+    def _from(self, source: Sample, target: str, schema: Any) -> list[Sample]:
+        given = self._live(source, source.base if source.base in source.dtypes else source.dtypes[0])
+        call = _adapt(given, schema)
+        if call is None:
+            return []
+        origin = f"derived.{source.name.split('.', 1)[1].rpartition('.')[0]}"
+        if not out_formals(schema):
+            draft = self._draft(source, target, schema, call, origin)
+            return [draft] if draft else []
+        return list(self._outs(source, target, schema, call, origin))
+
+    def _outs(self, source: Sample, target: str, schema: Any, call: Live, origin: str) -> Iterator[Sample]:
+        """One sample for all dtypes in which the results have the same dtypes, or follow the cell's alike."""
+        groups: dict[tuple[str | None, ...], list[str]] = defaultdict(list)
+        shapes: tuple[tuple[int, ...], ...] | None = None
+        functional = _functional(target, schema, self.overloads)
+        if functional is None:
+            return
+        for dtype in source.dtypes:
+            results = self._results(source, dtype, functional, len(out_formals(schema)))
+            if results is None:
+                continue
+            shapes = shapes or tuple(tuple(r.shape) for r in results)
+            groups[tuple(None if dtype_name(r.dtype) == dtype else dtype_name(r.dtype) for r in results)].append(dtype)
+        for key, dtypes in groups.items():
+            assert shapes is not None
+            outs = {
+                a.name: torch.empty(shape, dtype=getattr(torch, kind or source.base))
+                for a, shape, kind in zip(out_formals(schema), shapes, key)
+            }
+            draft = self._draft(source, target, schema, {**call, **outs}, f"{origin}.out")
+            if draft:
+                kinds = dict(zip(outs, key))
+                slots = tuple(replace(s, dtype=kinds.get(s.name, s.dtype)) for s in draft.tensors)
+                yield replace(with_slots(draft, slots), dtypes=tuple(dtypes))
+
+    def _results(self, source: Sample, dtype: str, functional: str, count: int) -> list[torch.Tensor] | None:
+        schema = schema_of(call_of(functional))
+        call = _adapt(self._live(source, dtype), schema)
+        if call is None:
+            return None
+        torch.manual_seed(SEED)
+        try:
+            args, kwargs = _split(schema, call)
+            result = call_of(functional)(*args, **kwargs)
+        except Exception:  # noqa: BLE001 - a sibling's arguments need not suit
+            return None
+        results = list(result) if isinstance(result, (tuple, list)) else [result]
+        return results[:count] if len(results) >= count and all(isinstance(r, torch.Tensor) for r in results) else None
+
+    def _live(self, source: Sample, dtype: str) -> Live:
+        args, kwargs = plain_call(source, dtype, self.pools)
+        formals = [a.name for a in schema_of(call_of(source.overload)).arguments]
+        return {**dict(zip(formals, args)), **kwargs}
+
+    def _draft(self, source: Sample, target: str, schema: Any, call: Live, origin: str) -> Sample | None:
+        fixed = frozenset(s.name.partition("[")[0] for s in source.tensors if s.dtype == source.base)
+        args, kwargs = _split(schema, call)
+        try:
+            return Drafter(self.pools, source.base, fixed).draft(target, schema, args, kwargs, origin)
+        except NotStorable:
+            return None
+
+
+def _has_values(samples: Sequence[Sample]) -> bool:
+    return any(not s.raises for s in samples)
+
+
+def stem(name: str) -> str:
+    """What siblings have in common: ``masked_fill`` for ``masked_fill_.Scalar``, ``neg`` for ``_foreach_neg_``."""
+    base = name.partition(".")[0].removeprefix("_foreach_").strip("_")
+    return base.removesuffix("_copy") if base != "_copy" else base
+
+
+def _families(overloads: Mapping[str, Overload]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = defaultdict(list)
+    for name in overloads:
+        found[stem(name)].append(name)
+    return found
+
+
+def _siblings(target: Overload, families: Mapping[str, list[str]], kept: Kept) -> list[str]:
+    """Overloads with values, closest first: the same operator, then the most argument names in common."""
+    names = list(families[stem(target.name)])
+    other = SIBLINGS.get(target.base) or SIBLINGS.get(target.base.rstrip("_"))
+    if other:
+        names += [n for n in families[stem(other)] if n not in names]
+    wanted = {a.name for a in schema_of(call_of(target)).arguments}
+
+    def distance(name: str) -> tuple[int, bool, str]:
+        own = {a.name for a in schema_of(call_of(name)).arguments}
+        return -len(wanted & own), name.partition(".")[0] != target.base, name
+
+    return sorted((n for n in names if _has_values(kept.get(n, ()))), key=distance)[:MOST_SOURCES]
+
+
+def _functional(target: str, schema: Any, overloads: Mapping[str, Overload]) -> str | None:
+    """The overload with the same inputs that returns what the target writes into its outputs."""
+    inputs = [(a.name, str(a.type)) for a in schema.arguments if not a.is_out]
+    base = target.partition(".")[0]
+    for name, overload in overloads.items():
+        if overload.base in (base, base.removesuffix("_out")) and name != target:
+            other = schema_of(call_of(name))
+            if not out_formals(other) and [(a.name, str(a.type)) for a in other.arguments] == inputs:
+                return name
+    return None
+
+
+def _adapt(given: Live, schema: Any) -> Live | None:
+    """Values for the schema's arguments by name; None where one without default is missing. Outputs are left out."""
+    call: Live = {}
+    for formal in schema.arguments:
+        if formal.is_out:
+            continue
+        if formal.name in given:
+            call[formal.name] = _coerce(given[formal.name], str(formal.type))
+        elif not formal.has_default_value():
+            if not str(formal.type).startswith("Optional"):
+                return None
+            call[formal.name] = None
+    return call
+
+
+def _coerce(value: Any, kind: str) -> Any:
+    """A tensor as a number, a number as a tensor of no dimension, a tensor as a list, where the schema differs so."""
+    if isinstance(value, torch.Tensor):
+        if kind in ("number", "Optional[number]", "float", "int") and value.numel():
+            return value.view(-1)[0].item()
+        return [value, value.clone()] if kind == "List[Tensor]" else value
+    if isinstance(value, (bool, int, float)) and kind in ("Tensor", "Optional[Tensor]"):
+        return torch.tensor(value)
+    return value
+
+
+def _split(schema: Any, call: Live) -> tuple[list[Any], Live]:
+    """Positional up to the first left to its default, by keyword from there."""
+    args: list[Any] = []
+    for formal in schema.arguments:
+        if formal.kwarg_only or formal.name not in call:
+            break
+        args.append(call[formal.name])
+    taken = {a.name for a in schema.arguments[: len(args)]}
+    return args, {k: v for k, v in call.items() if k not in taken}
