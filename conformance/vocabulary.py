@@ -10,31 +10,41 @@ from enum import Enum
 from typing import Any
 
 
-class Route(str, Enum):
+class _Word(str, Enum):
+    """A string out of a closed set, and what it means."""
+
+    _value_: str
+    meaning: str
+
+    def __new__(cls, value: str, meaning: str = "") -> _Word:  # by value alone when looked up
+        word = str.__new__(cls, value)
+        word._value_ = value
+        word.meaning = meaning
+        return word
+
+    def __str__(self) -> str:
+        return self._value_
+
+
+class Route(_Word):
     """How a backend serves an overload."""
 
-    NATIVE = "native"
-    FALLBACK = "fallback"
-    COMPOSITE = "composite"
-    UNSUPPORTED = "unsupported"
-
-    def __str__(self) -> str:
-        return self.value
+    NATIVE = "native", "a kernel that the backend registered for it"
+    FALLBACK = "fallback", "the backend's boxed fallback, which runs CPU's kernel"
+    COMPOSITE = "composite", "torch, from other overloads"
+    UNSUPPORTED = "unsupported", "nobody: a call raises"
 
 
-class Status(str, Enum):
+class Status(_Word):
     """What came of a cell. Closed: every collected cell ends in exactly one of these."""
 
-    PASS = "pass"
-    FAIL = "fail"
-    ERROR = "error"
-    CRASH = "crash"
-    TIMEOUT = "timeout"
-    UNSUPPORTED = "unsupported"
-    NOT_REACHED = "not_reached"
-
-    def __str__(self) -> str:
-        return self.value
+    PASS = "pass", "every case that was compared agrees with CPU"
+    FAIL = "fail", "a case differs from CPU"
+    ERROR = "error", "the suite itself broke, and judged nothing"
+    CRASH = "crash", "the process died in a case"
+    TIMEOUT = "timeout", "a case did not end in time"
+    UNSUPPORTED = "unsupported", "there is nothing to compare: no kernel for it, or none for this dtype, on either side"
+    NOT_REACHED = "not_reached", "the run ended, or was told to, before it was tried"
 
     @property
     def is_failure(self) -> bool:
@@ -42,28 +52,25 @@ class Status(str, Enum):
         return self in (Status.FAIL, Status.ERROR, Status.CRASH, Status.TIMEOUT)
 
 
-class Check(str, Enum):
+class Check(_Word):
     """What was compared when a case failed."""
 
-    VALUE = "value"
-    DTYPE = "dtype"
-    SHAPE = "shape"
-    STRIDE = "stride"
-    OFFSET = "offset"
-    ALIASING = "aliasing"
-    MUTATION = "mutation"
-    UNTOUCHED = "untouched"
-    VERSION = "version"
-    REDZONE = "redzone"
-    LEAK = "leak"
-    ROUTE = "route"
-    ERROR_PARITY = "error_parity"
-    DETERMINISM = "determinism"
-    DISTRIBUTION = "distribution"
-    DEVICE = "device"
-
-    def __str__(self) -> str:
-        return self.value
+    VALUE = "value", "a result differs: by a bit on a fallback; by more than CPU is from float64, with a floor, else"
+    DTYPE = "dtype", "a result has another dtype"
+    SHAPE = "shape", "a result has another size"
+    STRIDE = "stride", "a result has other strides"
+    OFFSET = "offset", "a result lies elsewhere in its storage"
+    ALIASING = "aliasing", "a result shares storage with another argument than on CPU, or with none"
+    MUTATION = "mutation", "an argument changed that the schema does not mark, or one that it marks changed otherwise"
+    UNTOUCHED = "untouched", "bytes of a storage changed that no view reaches"
+    VERSION = "version", "a version counter moved otherwise"
+    REDZONE = "redzone", "the allocator found damage around or in its blocks"
+    LEAK = "leak", "more blocks of device memory are alive after the call than its results hold"
+    ROUTE = "route", "the call went another way than the dispatcher says: a native op that fell back, or the reverse"
+    ERROR_PARITY = "error_parity", "one side raised and the other did not, or another type"
+    DETERMINISM = "determinism", "the same call gave other bits the second time"
+    DISTRIBUTION = "distribution", "random values do not follow CPU's distribution"
+    DEVICE = "device", "a result is on another device"
 
 
 @dataclass(frozen=True, slots=True)

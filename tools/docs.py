@@ -1,0 +1,142 @@
+"""The tables in the docs that say what the code says: ``python tools/docs.py`` checks them, ``--write`` renews them.
+
+A table stands between ``<!-- table: NAME -->`` and ``<!-- end of table -->``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from conformance.layouts import LAYOUTS
+
+from conformance import matrix, plugin
+from conformance.exit_codes import Exit
+from conformance.near import unknown
+from conformance.vocabulary import Check, Route, Status
+
+ROOT = Path(__file__).parents[1]
+PAGES = ("README.md", "CONTRIBUTING.md", "docs/reference.md")
+
+_BLOCK = re.compile(r"(<!-- table: (?P<name>[\w-]+) -->\n).*?(<!-- end of table -->)", re.DOTALL)
+_FAULT = re.compile(r'^FAULT\((\w+),\s*"([^"]*)"\)', re.MULTILINE)
+
+
+def main(arguments: list[str]) -> int:
+    """Exit code 1 when a page is stale, and the command that renews it."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--write", action="store_true", help="renew the tables instead of checking them")
+    write = parser.parse_args(arguments).write
+    stale = [page for page in PAGES if _renew(ROOT / page, write)]
+    for page in stale:
+        print(f"{page}: {'renewed' if write else 'stale; renew it with: nox -s docs-check -- --write'}")
+    return 1 if stale and not write else 0
+
+
+def renewed(text: str) -> str:
+    """A page with its tables made anew. Raises ValueError, listing near names, for a table that nobody makes."""
+
+    def table_of(block: re.Match[str]) -> str:
+        name = block["name"]
+        if name not in TABLES:
+            raise ValueError(unknown("table", name, TABLES))
+        return f"{block[1]}{TABLES[name]()}\n{block[3]}"
+
+    return _BLOCK.sub(table_of, text)
+
+
+def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """A Markdown table."""
+    columns = list(head)
+    lines = [columns, ["---"] * len(columns), *([cell.replace("|", "\\|") for cell in row] for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _renew(file: Path, write: bool) -> bool:
+    """Whether the page was stale."""
+    old = file.read_text(encoding="utf-8")
+    new = renewed(old)
+    if write and new != old:
+        file.write_text(new, encoding="utf-8")
+    return new != old
+
+
+def _exit_codes() -> str:
+    return table(("code", "name", "meaning"), ((str(int(c)), f"`{c.name}`", c.meaning) for c in Exit))
+
+
+def _layouts() -> str:
+    return table(("layout", "where it puts a tensor"), ((f"`{name}`", words) for name, words in LAYOUTS.items()))
+
+
+def _checks() -> str:
+    return table(("check", "fails when"), ((f"`{check}`", check.meaning) for check in Check))
+
+
+def _statuses() -> str:
+    return table(
+        ("status", "meaning", "failure"), ((f"`{s}`", s.meaning, "yes" if s.is_failure else "") for s in Status)
+    )
+
+
+def _routes() -> str:
+    return table(("route", "who serves the overload"), ((f"`{route}`", route.meaning) for route in Route))
+
+
+def _options() -> str:
+    options = _Options()
+    plugin.pytest_addoption(cast(pytest.Parser, options))
+    return table(("option", "what it does"), options.rows)
+
+
+class _Options:
+    """Stands in for pytest's parser, to see what options the plugin adds."""
+
+    def __init__(self) -> None:
+        self.rows: list[tuple[str, str]] = []
+
+    def getgroup(self, *_: str) -> _Options:
+        return self
+
+    def addoption(self, *names: str, **given: Any) -> None:
+        metavar = f" {given['metavar']}" if "metavar" in given else ""
+        self.rows.append((", ".join(f"`{name}{metavar}`" for name in names), given.get("help", "")))
+
+
+def _faults() -> str:
+    rows = [
+        (f"`{name}`", words)
+        for m in matrix.load_all(ROOT / "matrices")
+        for file in sorted((ROOT / m.project).glob("driver/include/*/faults.def"))
+        for name, words in _FAULT.findall(file.read_text(encoding="utf-8"))
+    ]
+    return table(("fault", "what it does wrong"), rows)
+
+
+def _lanes() -> str:
+    lanes = [lane for m in matrix.load_all(ROOT / "matrices") for lane in m.lanes()]
+    rows = (
+        (f"`{lane.name}`", f'`nox -s "conformance-{lane.torch.version}({lane.environment.name})"`') for lane in lanes
+    )
+    return table(("lane", "its session"), rows)
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    "exit-codes": _exit_codes,
+    "layouts": _layouts,
+    "checks": _checks,
+    "statuses": _statuses,
+    "routes": _routes,
+    "options": _options,
+    "faults": _faults,
+    "lanes": _lanes,
+}
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
