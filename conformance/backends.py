@@ -14,7 +14,7 @@ class Backend(Protocol):
     """
 
     name: str
-    device: str  # e.g. "npu:0"
+    device: str  # e.g. "mydev:0"
 
     def route_counters(self) -> tuple[int, int]:
         """(native calls, fallback calls) since the process started; cheap, read around every call."""

@@ -51,7 +51,7 @@ class _Static:
 
 
 def inventory(device: str = "PrivateUse1") -> tuple[Overload, ...]:
-    """Every aten overload, sorted by name, with its route for a device (``npu:0``) or dispatch key (``PrivateUse1``).
+    """Every aten overload, sorted by name, with its route for a device (``mydev:0``) or dispatch key (``PrivateUse1``).
 
     Routes are read from the dispatcher on every call, since a backend may be loaded between two; the rest is kept.
     Raises ValueError for a device that this torch does not know.

@@ -83,7 +83,7 @@ class Matrix:
 
 
 def lane_name(backend: str, torch: str, environment: str, build: str) -> str:
-    """E.g. ``refnpu-torch2.8-malloc-release`` for a backend called refnpu; also a directory's name."""
+    """E.g. ``demo-torch2.8-malloc-release`` for a backend called demo; also a directory's name."""
     return f"{backend}-torch{torch}-{environment}-{build}"
 
 

@@ -59,7 +59,7 @@ def has_backend_fallback(key: str) -> bool:
 
 
 def dispatch_key_of(device: str) -> str:
-    """``npu:0``, ``cuda`` or a dispatch key itself -> the dispatch key's name. ValueError if torch knows neither."""
+    """``mydev:0``, ``cuda`` or a dispatch key itself -> the dispatch key's name. ValueError if torch knows neither."""
     try:
         _key(device)
         return device

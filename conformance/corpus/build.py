@@ -95,7 +95,9 @@ def _keep(
     kept: dict[str, list[Sample]] = defaultdict(list)
     for sample in valid:
         same = [s for s in kept[sample.overload] if (s.base, s.raises) == (sample.base, sample.raises)]
-        if all(s.name != sample.name for s in same) and len(same) < (1 if sample.raises else _most(overloads[sample.overload])[sample.base]):
+        if all(s.name != sample.name for s in same) and len(same) < (
+            1 if sample.raises else _most(overloads[sample.overload])[sample.base]
+        ):
             kept[sample.overload].append(sample)
     return kept, died
 
