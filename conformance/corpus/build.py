@@ -12,11 +12,11 @@ import torch
 
 from conformance.corpus.derive import Deriver
 from conformance.corpus.model import Sample
+from conformance.corpus.pools import PoolBuilder
 from conformance.corpus.reader import DATA
 from conformance.corpus.record import Recording, record
 from conformance.corpus.select import most_different, total
 from conformance.corpus.validate import Died, validate
-from conformance.corpus.pools import PoolBuilder
 from conformance.corpus.writer import write
 from conformance.inventory import Overload, inventory
 
