@@ -86,8 +86,7 @@ NEWEST_ENVIRONMENT = session_names(MATRICES[0], MATRICES[0].torches[-1])[1]
 def tests(session: nox.Session) -> None:
     """Run the tests of the suite and of the backend, on the newest torch; what follows -- goes to pytest."""
     python = python_of(NEWEST_ENVIRONMENT).read_text()
-    where = ["tests", *(f"{m.project}/tests" for m in MATRICES)]
-    session.run(python, "-m", "pytest", "-n", str(WORKERS), *(session.posargs or where), external=True)
+    session.run(python, "-m", "pytest", "-n", str(WORKERS), *session.posargs, external=True)
 
 
 @nox.session(reuse_venv=True)
