@@ -1,0 +1,39 @@
+// Moving elements between places; see the header.
+#include "kernels/cat.h"
+
+#include "kernels/index_move.h"
+
+namespace refnpu {
+namespace {
+
+int64_t repeats_at(const View& repeats, int64_t i) {
+  const char* at = repeats.data + i * repeats.strides[0];
+  return repeats.dtype == DType::i32 ? load<int32_t>(at) : load<int64_t>(at);
+}
+
+}  // namespace
+
+void move_elements(const View& from, const View& to) {
+  by_size(size_of(to.dtype), [&]<class T>() {
+    for_each_row(row_major<2>({to, from}), [](char* const* data, const int64_t* strides, int64_t n) {
+      for (int64_t i = 0; i < n; ++i) store(data[0] + i * strides[0], load<T>(data[1] + i * strides[1]));
+    });
+  });
+}
+
+void repeat_interleave(const View& repeats, int64_t* to, int64_t count) {
+  const int64_t* end = to + count;
+  for (int64_t i = 0; i < repeats.sizes[0]; ++i) {
+    for (int64_t left = repeats_at(repeats, i); left > 0 && to < end; --left) *to++ = i;
+  }
+}
+
+void sum_repeats(const View& repeats, int64_t* totals) {
+  totals[0] = totals[1] = 0;
+  for (int64_t i = 0; i < repeats.sizes[0]; ++i) {
+    totals[0] += repeats_at(repeats, i);
+    if (repeats_at(repeats, i) < 0) totals[1] = 1;
+  }
+}
+
+}  // namespace refnpu

@@ -1,0 +1,42 @@
+// The gradient of an embedding table; see the header.
+#include "kernels/embedding.h"
+
+#include <vector>
+
+namespace refnpu {
+namespace {
+
+std::vector<int64_t> read_indices(const View& indices) {
+  std::vector<int64_t> result(indices.sizes[0]);
+  for (size_t i = 0; i < result.size(); ++i) {
+    const char* at = indices.data + int64_t(i) * indices.strides[0];
+    result[i] = indices.dtype == DType::i32 ? load<int32_t>(at) : load<int64_t>(at);
+  }
+  return result;
+}
+
+}  // namespace
+
+void embedding_backward(const View& grad, const View& indices, const View& table, int64_t padding_index,
+                        bool scale_by_frequency) {
+  const std::vector<int64_t> rows = read_indices(indices);
+  const auto inside = [&](int64_t row) { return row != padding_index && row >= 0 && row < table.sizes[0]; };
+  std::vector<int64_t> counts(scale_by_frequency ? table.sizes[0] : 0);
+  for (int64_t row : rows) {
+    if (scale_by_frequency && inside(row)) ++counts[row];
+  }
+  dispatch<Concat<NumericTypes, Bool>>(table.dtype, "embedding_dense_backward", [&]<class T>() {
+    using C = compute_t<T>;
+    for (size_t i = 0; i < rows.size(); ++i) {
+      if (!inside(rows[i])) continue;
+      const C scale = scale_by_frequency ? C(1.0 / double(counts[rows[i]])) : C(1);
+      for (int64_t j = 0; j < table.sizes[1]; ++j) {
+        char* at = table.data + rows[i] * table.strides[0] + j * table.strides[1];
+        const char* from = grad.data + int64_t(i) * grad.strides[0] + j * grad.strides[1];
+        store<T>(at, T(C(load<T>(at)) + C(load<T>(from)) * scale));
+      }
+    }
+  });
+}
+
+}  // namespace refnpu

@@ -1,0 +1,63 @@
+// Sequences and the identity; see the header.
+#include "kernels/factory.h"
+
+#include <algorithm>
+
+namespace refnpu {
+namespace {
+
+using Countable = Concat<RealTypes, Unsigned, Bool>;
+using Spaceable = Concat<NumericTypes, Unsigned, Bool>;
+
+template <class T, class F>
+void for_each_place(const View& out, F&& value_at) {
+  for (int64_t i = 0; i < out.sizes[0]; ++i) store<T>(out.data + i * out.strides[0], value_at(i));
+}
+
+template <class C>
+C bound(const Immediate& at) {
+  return convert<C>(load<complex128>(at.bytes.data()));
+}
+
+// Interpolates in C; near the end from the end, so that both bounds come out exact.
+template <class C, class F>
+auto interpolation(const View& out, const Immediate& start_at, const Immediate& end_at, F&& finish) {
+  const C start = bound<C>(start_at), end = bound<C>(end_at);
+  const int64_t last = out.sizes[0] - 1;
+  const C step = last > 0 ? (end - start) / C(double(last)) : C(0);
+  return
+      [=](int64_t i) { return finish(i <= last / 2 ? start + step * C(double(i)) : end - step * C(double(last - i))); };
+}
+
+}  // namespace
+
+void arange(const View& out, Immediate start, Immediate step) {
+  dispatch<Countable>(out.dtype, "arange", [&]<class T>() {
+    using C = std::conditional_t<std::is_integral_v<T>, int64_t, double>;
+    const C first = load<C>(start.bytes.data()), stride = load<C>(step.bytes.data());
+    for_each_place<T>(out, [=](int64_t i) { return convert<T>(C(first + stride * C(i))); });
+  });
+}
+
+void linspace(const View& out, Immediate start, Immediate end) {
+  dispatch<Spaceable>(out.dtype, "linspace", [&]<class T>() {
+    using C = std::conditional_t<is_complex_v<T>, complex128, double>;
+    for_each_place<T>(out, interpolation<C>(out, start, end, [](C value) { return convert<T>(value); }));
+  });
+}
+
+void logspace(const View& out, Immediate start, Immediate end, double base) {
+  dispatch<Spaceable>(out.dtype, "logspace", [&]<class T>() {
+    using C = std::conditional_t<is_complex_v<T>, complex128, double>;
+    for_each_place<T>(out, interpolation<C>(out, start, end, [=](C x) { return convert<T>(C(std::pow(C(base), x))); }));
+  });
+}
+
+void eye(const View& out) {
+  dispatch_all(out.dtype, "eye", [&]<class T>() {
+    const int64_t n = std::min(out.sizes[0], out.sizes[1]);
+    for (int64_t i = 0; i < n; ++i) store<T>(out.data + i * (out.strides[0] + out.strides[1]), convert<T>(1.0f));
+  });
+}
+
+}  // namespace refnpu

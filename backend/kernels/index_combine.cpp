@@ -1,0 +1,63 @@
+// Arithmetic through index tensors: the elements meant are combined one after the other, so duplicates add up.
+#include "kernels/index_loop.h"
+
+namespace refnpu {
+namespace {
+
+using Combinable = Concat<NumericTypes, ComplexHalf, Bool>;
+using Addable = Concat<Combinable, Float8>;
+
+template <class C>
+bool is_nan(C value) {
+  return value != value;
+}
+
+// C is the type computed in. bool adds as "or" and multiplies as "and", as its conversion from int does.
+template <Combine op, class C>
+C combined(C left, C right, C scale) {
+  if constexpr (op == Combine::add)
+    return convert<C>(left + right * scale);
+  else if constexpr (op == Combine::multiply)
+    return convert<C>(left * right);
+  else if constexpr (is_complex_v<C>)
+    return left;
+  else if constexpr (op == Combine::maximum)
+    return is_nan(right) || left < right ? right : left;
+  else
+    return is_nan(right) || right < left ? right : left;
+}
+
+template <Combine op>
+void combine_all(const IndexedNest& nest, DType dtype, const Immediate& scale) {
+  using Types = std::conditional_t<op == Combine::add, Addable, Combinable>;
+  dispatch<Types>(dtype, "index_combine", [&]<class T>() {
+    using C = compute_t<T>;
+    const C factor = C(load<T>(scale.bytes.data()));
+    for_each_indexed(nest, true, [=](char* plain, char* indexed) {
+      store<T>(indexed, T(combined<op, C>(C(load<T>(indexed)), C(load<T>(plain)), factor)));
+    });
+  });
+}
+
+}  // namespace
+
+void index_combine(const IndexedNest& nest, DType dtype, Combine combine, Immediate scale) {
+  switch (combine) {
+    case Combine::add:
+      return combine_all<Combine::add>(nest, dtype, scale);
+    case Combine::multiply:
+      return combine_all<Combine::multiply>(nest, dtype, scale);
+    case Combine::maximum:
+      return combine_all<Combine::maximum>(nest, dtype, scale);
+    case Combine::minimum:
+      return combine_all<Combine::minimum>(nest, dtype, scale);
+  }
+}
+
+Immediate one_of(DType dtype) {
+  Immediate one;
+  dispatch_all(dtype, "one_of", [&]<class T>() { store<T>(one.bytes.data(), convert<T>(float(1))); });
+  return one;
+}
+
+}  // namespace refnpu

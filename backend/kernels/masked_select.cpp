@@ -1,0 +1,73 @@
+// Selecting elements by a condition; see the header.
+#include "kernels/masked_select.h"
+
+#include "kernels/index_move.h"
+#include "refnpu/fault.h"
+
+namespace refnpu {
+namespace {
+
+template <class T>
+bool is_nonzero(const char* at) {
+  return convert<bool>(load<T>(at));
+}
+
+}  // namespace
+
+void count_nonzero(const View& self, int64_t* count) {
+  *count = 0;
+  dispatch_all(self.dtype, "count_nonzero", [&]<class T>() {
+    for_each_row(row_major<1>({self}), [&](char* const* data, const int64_t* strides, int64_t n) {
+      for (int64_t i = 0; i < n; ++i) *count += is_nonzero<T>(data[0] + i * strides[0]);
+    });
+  });
+}
+
+void nonzero(const View& self, const View& out) {
+  const bool transposed = fault(Fault::nonzero_transposed);
+  std::array<int64_t, kMaxDims> at{};
+  int64_t found = 0;
+  const auto write = [&] {
+    char* row = out.data + found++ * out.strides[0];
+    for (int d = 0; d < self.ndim; ++d) {
+      store<int64_t>(row + d * out.strides[1], at[transposed ? self.ndim - 1 - d : d]);
+    }
+  };
+  const auto advance = [&] {
+    for (int d = self.ndim - 1; d >= 0 && ++at[d] == self.sizes[d]; --d) at[d] = 0;
+  };
+  dispatch_all(self.dtype, "nonzero", [&]<class T>() {
+    for_each_row(row_major<1>({self}), [&](char* const* data, const int64_t* strides, int64_t n) {
+      for (int64_t i = 0; i < n; ++i, advance()) {
+        if (found < out.sizes[0] && is_nonzero<T>(data[0] + i * strides[0])) write();
+      }
+    });
+  });
+}
+
+void masked_select(const View& self, const View& mask, const View& out) {
+  char* next = out.data;
+  by_size(size_of(self.dtype), [&]<class T>() {
+    for_each_row(row_major<2>({self, mask}), [&](char* const* data, const int64_t* strides, int64_t n) {
+      for (int64_t i = 0; i < n; ++i) {
+        if (!load<bool>(data[1] + i * strides[1])) continue;
+        store(next, load<T>(data[0] + i * strides[0]));
+        next += out.strides[0];
+      }
+    });
+  });
+}
+
+void masked_scatter(const Nest<2>& self_and_mask, const char* source) {
+  by_size(size_of(self_and_mask.dtypes[0]), [&]<class T>() {
+    for_each_row(self_and_mask, [&](char* const* data, const int64_t* strides, int64_t n) {
+      for (int64_t i = 0; i < n; ++i) {
+        if (!load<bool>(data[1] + i * strides[1])) continue;
+        store(data[0] + i * strides[0], load<T>(source));
+        source += sizeof(T);
+      }
+    });
+  });
+}
+
+}  // namespace refnpu

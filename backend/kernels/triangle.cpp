@@ -1,0 +1,61 @@
+// Triangles and the trace; see the header.
+#include "kernels/triangle.h"
+
+#include "kernels/index_move.h"
+#include "refnpu/fault.h"
+
+namespace refnpu {
+
+void triangle(const View& self, const View& out, int64_t k, bool upper) {
+  if (upper && fault(Fault::triu_off_by_one)) ++k;
+  const int row = self.ndim - 2, column = self.ndim - 1;
+  View matrices = self, results = out;
+  matrices.ndim = results.ndim = row;
+  const auto copy_matrix = [&]<class T>(const char* from, char* to) {
+    for (int64_t i = 0; i < self.sizes[row]; ++i) {
+      for (int64_t j = 0; j < self.sizes[column]; ++j) {
+        const bool inside = upper ? j - i >= k : j - i <= k;
+        store(to + i * out.strides[row] + j * out.strides[column],
+              inside ? load<T>(from + i * self.strides[row] + j * self.strides[column]) : T{});
+      }
+    }
+  };
+  by_size(size_of(self.dtype), [&]<class T>() {
+    for_each_row(row_major<2>({matrices, results}), [&](char* const* data, const int64_t* strides, int64_t n) {
+      for (int64_t i = 0; i < n; ++i) {
+        copy_matrix.template operator()<T>(data[0] + i * strides[0], data[1] + i * strides[1]);
+      }
+    });
+  });
+}
+
+void triangle_indices(const View& out, int64_t rows, int64_t columns, int64_t k, bool upper) {
+  dispatch<Concat<Integral, Unsigned>>(out.dtype, "triangle_indices", [&]<class T>() {
+    char* at = out.data;
+    for (int64_t i = 0; i < rows; ++i) {
+      for (int64_t j = 0; j < columns; ++j) {
+        if (upper ? j - i < k : j - i > k) continue;
+        store<T>(at, T(i));
+        store<T>(at + out.strides[0], T(j));
+        at += out.strides[1];
+      }
+    }
+  });
+}
+
+void trace(const View& self, DType out_dtype, char* out) {
+  using Traced = Concat<NumericTypes, Bool, ComplexHalf>;
+  dispatch<Traced>(self.dtype, "trace", [&]<class T>() {
+    using Sum =
+        std::conditional_t<is_complex_v<T>, complex128, std::conditional_t<std::is_integral_v<T>, int64_t, double>>;
+    Sum sum{};
+    const int64_t n = self.sizes[0] < self.sizes[1] ? self.sizes[0] : self.sizes[1];
+    for (int64_t i = 0; i < n; ++i) sum += convert<Sum>(load<T>(self.data + i * (self.strides[0] + self.strides[1])));
+    if constexpr (std::is_integral_v<T>) {
+      if (out_dtype == DType::i64) return store<int64_t>(out, sum);
+    }
+    store<T>(out, convert<T>(sum));
+  });
+}
+
+}  // namespace refnpu
