@@ -22,7 +22,6 @@ MATRICES = matrix.load_all(ROOT / "matrices")
 CPUS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 # More workers than this wait for each other's imports of torch longer than they work.
 WORKERS = min(CPUS, 8)
-GIB = 2**30
 LIST_TORCH = (
     "import sys; from importlib.metadata import distributions as found;"
     "print(*sys.version_info[:2], *(d.version for d in found(name='torch')))"
@@ -124,12 +123,9 @@ def install_torch(session: nox.Session, requirement: str) -> None:
         return
     source = torch_wheel.choose(requirement, (int(major), int(minor)), os.environ, torch_wheel.cpu_index_answers)
     session.log(f"installing {requirement} from {source.name}")
-    free = shutil.disk_usage(ROOT).free / GIB
-    if free < source.disk_gib:
-        session.error(
-            f"{ROOT}: {free:.1f} GiB free on this disk, {source.disk_gib:.0f} GiB needed to install {requirement} from "
-            f"{source.name}; free some space, or name a directory with a CPU wheel in PIP_FIND_LINKS"
-        )
+    lacking = torch_wheel.lacking_room(source, ROOT, shutil.disk_usage(ROOT).free)
+    if lacking:
+        session.error(lacking)
     if source.first:
         session.install(*source.first, requirement)
     extra = source.uv if session.venv_backend == "uv" else source.pip

@@ -91,6 +91,17 @@ def uv_environment(environment: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
+def lacking_room(source: Source, where: Path, free_bytes: int) -> str:
+    """What to tell the user when the disk is too full to install from ``source``; empty when it is not."""
+    free_gib = free_bytes / 2**30
+    if free_gib >= source.disk_gib:
+        return ""
+    return (
+        f"{where}: {free_gib:.1f} GiB free on this disk, {source.disk_gib:.0f} GiB needed to install torch from "
+        f"{source.name}; free some space, or name a directory that holds a CPU wheel in PIP_FIND_LINKS"
+    )
+
+
 def cpu_index_answers(timeout_s: float = 5.0) -> bool:
     """Whether torch's CPU index can be reached from here."""
     request = urllib.request.Request(f"{CPU_INDEX}/torch/", method="HEAD")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from packaging.tags import platform_tags
 
-from conformance.torch_wheel import choose, local_wheel, satisfied, uv_environment
+from conformance.torch_wheel import Source, choose, lacking_room, local_wheel, satisfied, uv_environment
 
 PYTHON = (3, 11)
 
@@ -62,6 +62,13 @@ def test_a_cpu_build_satisfies_its_version() -> None:
     assert satisfied("torch==2.13.0", ["2.13.0+cpu"])
     assert not satisfied("torch==2.13.0", ["2.8.0"])
     assert not satisfied("torch==2.13.0", [])
+
+
+def test_a_full_disk_is_told_with_what_is_needed_and_what_to_do() -> None:
+    source = Source("the default index", 9.0)
+    said = lacking_room(source, Path("/checkout"), 3 * 2**30)
+    assert said.startswith("/checkout: 3.0 GiB free on this disk, 9 GiB needed to install torch from the default index")
+    assert lacking_room(source, Path("/checkout"), 10 * 2**30) == ""
 
 
 def test_uv_gets_what_pip_is_configured_with_unless_it_has_its_own() -> None:

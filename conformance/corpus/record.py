@@ -81,11 +81,11 @@ class Recording:
                 seen[overload].add(name)
 
 
-class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class _Recorder(TorchDispatchMode):
     """Hands every aten call to the recording, before it runs, and says afterwards whether it raised."""
 
     def __init__(self, recording: Recording, dtype: str, origin: str) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self._recording, self._dtype, self._origin = recording, dtype, origin
 
     def __torch_dispatch__(
