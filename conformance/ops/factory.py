@@ -1,0 +1,31 @@
+"""Factories: tensors from sizes and numbers alone, and fills."""
+
+from __future__ import annotations
+
+from conformance.ops.family import EXACT, ROUNDED, Family, T, own, words
+
+_UNDEFINED = words("empty empty_like empty_permuted empty_strided new_empty new_empty_strided empty_quantized")
+
+FAMILY = Family(
+    "factory",
+    _UNDEFINED
+    + words(
+        "arange _dim_arange _efficientzerotensor eye fill full full_like linspace logspace new_full new_ones new_zeros "
+        "_new_zeros_with_same_feature_meta ones ones_like range scalar_tensor zero zeros zeros_like from_file "
+        "_spdiags"
+    ),
+    {"tolerance": EXACT},
+    but={
+        **{name: {"undefined": (0,)} for name in _UNDEFINED},
+        **{name: {"tolerance": ROUNDED} for name in words("arange linspace logspace range")},
+        "from_file": {"cannot": "maps a file into memory; a file has no device"},
+        "_efficientzerotensor": {"cannot": "a tensor without memory, which autograd makes for itself"},
+        "empty_quantized": {"cannot": "makes a quantized tensor"},
+        "_spdiags": {"cannot": "makes a sparse tensor"},
+    },
+    samples=(
+        own("range.out", "by_two", 1, 9, 2, out=T((5,), "undefined"), bases="float32 int64"),
+        own("range.out_", "to_nine", 1, 9, out=T((9,), "undefined"), bases="float32 int64"),
+        own("fill_.Tensor", "of_one", T((3, 4)), T((), (3.0,)), bases="float32 int64 bool complex64"),
+    ),
+)

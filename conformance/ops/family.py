@@ -1,0 +1,176 @@
+"""The shape of what a schema does not say about an op: facts, families, and samples of our own. No torch here."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import Any
+
+
+class Equivalence(str, Enum):
+    """How a result that is not unique is to be compared."""
+
+    EQUAL = "equal"  # element by element, within the tolerance
+    METADATA = "metadata"  # content is undefined, or an implementation's own: shape, dtype, stride only
+    INDEX_OF_EQUAL = "index_of_equal"  # any index at which the first tensor argument holds an equal value
+    UP_TO_PHASE = "up_to_phase"  # columns, each times a number of modulus one
+    UNORDERED = "unordered"  # the same elements in any order
+
+    def __str__(self) -> str:
+        return self.value
+
+
+class Accumulation(str, Enum):
+    """What the rounding error of a result grows with: the number of terms summed into one element of it."""
+
+    NONE = "none"
+    REDUCED = "reduced"  # elements of the largest argument over elements of the result
+    INNER = "inner"  # the last dimension of the first tensor argument (matrix products)
+    WINDOW = "window"  # elements of the weight, or kernel, over its first dimension
+    ALL = "all"  # elements of the largest argument
+
+    def __str__(self) -> str:
+        return self.value
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """How far a native kernel's result may lie from the float64 one.
+
+    Allowed is the greatest of ``cpu_multiple`` times the CPU's own distance, and ``ulps`` units in the last place of
+    the result's dtype, times the square root of the accumulation length where there is one. Integers are exact.
+    """
+
+    ulps: float = 2.0
+    cpu_multiple: float = 2.0
+    accumulation: Accumulation = Accumulation.NONE
+
+    @property
+    def exact(self) -> bool:
+        """Whether the op moves or makes values without rounding, so that bits must be equal."""
+        return self.ulps == 0.0
+
+
+EXACT = Tolerance(ulps=0.0, cpu_multiple=0.0)
+ROUNDED = Tolerance(ulps=1.0)  # one correctly rounded operation, or two
+TRANSCENDENTAL = Tolerance(ulps=4.0)
+SUMMED = Tolerance(ulps=4.0, accumulation=Accumulation.REDUCED)
+ITERATED = Tolerance(ulps=64.0, cpu_multiple=8.0, accumulation=Accumulation.ALL)  # factorizations, long recurrences
+
+
+@dataclass(frozen=True, slots=True)
+class Random:
+    """Results are compared by equality under the same seed on the same device, and by their distribution."""
+
+    distribution: str  # "uniform", "normal", ... as torch names the sampler
+    results: tuple[int, ...] = (0,)  # positions of the random results
+
+
+@dataclass(frozen=True, slots=True)
+class OpFacts:
+    """What is true of an overload on every backend. Known failures of one backend do not belong here."""
+
+    family: str
+    tolerance: Tolerance = ROUNDED
+    random: Random | None = None
+    undefined: tuple[int, ...] = ()  # positions of results whose content is not defined
+    equivalence: tuple[tuple[int, Equivalence], ...] = ()  # position of a result -> how to compare it
+    may_alias: bool = False  # a result may share memory with an argument or not: both are right
+    cannot: str = ""  # why no sample reaches it; "" if one should
+
+    def equivalence_of(self, result: int) -> Equivalence:
+        """How to compare the result at a position."""
+        if result in self.undefined:
+            return Equivalence.METADATA
+        return dict(self.equivalence).get(result, Equivalence.EQUAL)
+
+
+@dataclass(frozen=True, slots=True)
+class T:
+    """A tensor of a sample of our own: its shape and what it is filled with.
+
+    ``fill`` is ``normal``, ``uniform`` (0 to 1), ``positive`` (0.5 to 2), ``zeros``, ``ones``, ``arange``, ``mask`` (a
+    bool of both values), ``index:N`` (0 to N-1), ``undefined`` (an ``out=``), or the values themselves, flat.
+    ``dtype`` None follows the cell.
+    """
+
+    shape: tuple[int, ...]
+    fill: str | tuple[float, ...] = "normal"
+    dtype: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Dtype:
+    """A ``dtype=`` argument; None follows the cell."""
+
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """A ``device=`` argument."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seeded:
+    """A ``generator=`` argument: one of the side's own device."""
+
+
+@dataclass(frozen=True, slots=True)
+class Own:
+    """A sample of our own: arguments in schema order, lists as tuples."""
+
+    overload: str
+    label: str
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    bases: tuple[str, ...] = ("float32",)
+    raises: bool = False
+
+
+def own(overload: str, label: str, *args: Any, bases: str = "float32", raises: bool = False, **kwargs: Any) -> Own:
+    """Reads as a call; ``bases`` are words, e.g. ``"float32 int64"``."""
+    return Own(overload, label, args, kwargs, tuple(bases.split()), raises)
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Ops that share their facts, named by operator (``masked_fill``; in-place forms are meant) or pattern.
+
+    ``but`` changes fields of the shared facts, by operator, pattern or overload; the most exact name wins.
+    """
+
+    name: str
+    ops: tuple[str, ...]
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    but: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    samples: tuple[Own, ...] = ()
+
+    def facts_of(self, overload: str) -> OpFacts:
+        """The shared facts, with what is different for this overload."""
+        facts = OpFacts(self.name, **self.facts)
+        operator = operator_of(overload)
+        for pattern, changes in _patterns(self.but):
+            if fnmatch.fnmatchcase(operator, pattern):
+                facts = replace(facts, **changes)
+        for exact in (operator, overload) if operator != overload else (operator,):
+            if exact in self.but:
+                facts = replace(facts, **self.but[exact])
+        return facts
+
+
+def _patterns(but: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, Mapping[str, Any]]]:
+    """The entries that are patterns, the longest last, since it says most."""
+    return sorted(((k, v) for k, v in but.items() if "*" in k), key=lambda entry: len(entry[0]))
+
+
+def words(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
+def operator_of(overload: str) -> str:
+    """``masked_fill`` for ``masked_fill_.Scalar``: the operator, without the mark of the in-place form."""
+    base = overload.partition(".")[0]
+    return base[:-1] if base.endswith("_") and not base.endswith("__") else base

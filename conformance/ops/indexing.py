@@ -1,0 +1,28 @@
+"""Reading and writing at given positions: index tensors, slices of one dimension, nonzero."""
+
+from __future__ import annotations
+
+from conformance.ops.family import EXACT, ROUNDED, Family, T, own, words
+
+FAMILY = Family(
+    "indexing",
+    words(
+        "argwhere index index_add index_copy index_fill index_put _index_put_impl index_reduce index_select "
+        "index_select_backward nonzero nonzero_numpy nonzero_static put take take_along_dim _unsafe_index "
+        "_unsafe_index_put _unsafe_masked_index _unsafe_masked_index_put_accumulate one_hot select_scatter "
+        "slice_scatter diagonal_scatter as_strided_scatter fill_diagonal select_backward slice_backward "
+        "diagonal_backward narrow_copy unfold_backward"
+    ),
+    {"tolerance": EXACT},
+    but={
+        name: {"tolerance": ROUNDED}
+        for name in words("index_add index_put _index_put_impl index_reduce put _unsafe_index_put "
+                          "_unsafe_masked_index_put_accumulate unfold_backward index_select_backward")
+    },
+    samples=(
+        own("_index_put_impl_", "accumulated", T((4, 3)), (T((5,), "index:4", "int64"),), T((5, 3)), True),
+        own("_index_put_impl_", "unsafe", T((4, 3)), (T((2,), (3, 1), "int64"),), T((2, 3)), False, True),
+        own("_unsafe_index.Tensor", "rows", T((4, 3)), (T((5,), "index:4", "int64"),), bases="float32 int64"),
+        own("_unsafe_index_put", "rows", T((4, 3)), (T((2,), (3, 1), "int64"),), T((2, 3))),
+    ),
+)  # fmt: skip

@@ -1,0 +1,39 @@
+"""Factorizations and what is solved by them."""
+
+from __future__ import annotations
+
+from conformance.ops.family import EXACT, ITERATED, Equivalence, Family, T, own, words
+
+_SPD = (4.0, 1.0, 0.5, 1.0, 3.0, 0.25, 0.5, 0.25, 2.0)
+_VECTORS = {"equivalence": ((1, Equivalence.UP_TO_PHASE),)}
+
+FAMILY = Family(
+    "linalg",
+    words(
+        "cholesky cholesky_inverse cholesky_solve _cholesky_solve_helper det geqrf inverse linalg_cholesky "
+        "linalg_cholesky_ex linalg_cond linalg_cross cross linalg_det _linalg_det linalg_eig linalg_eigh _linalg_eigh "
+        "linalg_eigvals _linalg_eigvals linalg_eigvalsh linalg_householder_product linalg_inv linalg_inv_ex "
+        "linalg_ldl_factor linalg_ldl_factor_ex linalg_ldl_solve linalg_lstsq linalg_lu linalg_lu_factor "
+        "linalg_lu_factor_ex linalg_lu_solve linalg_matrix_exp linalg_matrix_norm linalg_matrix_power "
+        "linalg_matrix_rank linalg_norm linalg_pinv linalg_qr linalg_slogdet _linalg_slogdet linalg_solve "
+        "linalg_solve_ex _linalg_solve_ex linalg_solve_triangular linalg_svd _linalg_svd linalg_svdvals linalg_tensorinv "
+        "linalg_tensorsolve linalg_vander vander logdet lu_solve lu_unpack _lu_with_info matrix_exp matrix_exp_backward "
+        "matrix_power orgqr ormqr pinverse qr slogdet svd triangular_solve _linalg_check_errors tril triu tril_indices "
+        "triu_indices block_diag"
+    ),
+    {"tolerance": ITERATED},
+    but={
+        **{name: {"tolerance": EXACT} for name in words("tril triu tril_indices triu_indices lu_unpack block_diag")},
+        **{name: _VECTORS for name in words("linalg_eig linalg_eigh _linalg_eigh")},
+        **{
+            name: {"equivalence": ((0, Equivalence.UP_TO_PHASE), (2, Equivalence.UP_TO_PHASE))}
+            for name in words("linalg_svd _linalg_svd svd")
+        },
+        # The rank and the singular values are only given for some drivers.
+        "linalg_lstsq": {"undefined": (2, 3)},
+    },
+    samples=(
+        own("_cholesky_solve_helper", "lower", T((3, 2)), T((3, 3), _SPD), False, bases="float32 complex64"),
+        own("_linalg_check_errors", "none", T((2,), (0, 0), "int32"), "linalg.inv", is_matrix=False, bases="int64"),
+    ),
+)

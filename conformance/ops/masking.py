@@ -1,0 +1,36 @@
+"""Masking: where a mask decides which elements are written or kept, the family of the first incident."""
+
+from __future__ import annotations
+
+from conformance.ops.family import EXACT, Family, Own, T, own, words
+
+ALL_BASES = "float32 int64 bool complex64"
+LOWEST = -3.0  # stands for the -inf of a real attention mask in every dtype
+
+
+def _attention_masks() -> tuple[Own, ...]:
+    """The mask of a causal decoder as a model builds it: [B, T] made [B, 1, 1, T], against scores [B, H, T, T]."""
+    scores, causal, padding = T((2, 3, 4, 4)), T((2, 1, 4, 4), "mask", "bool"), T((2, 1, 1, 4), "mask", "bool")
+    square, row = T((4, 4), "mask", "bool"), T((2, 4), "mask", "bool")
+    samples: list[Own] = []
+    for label, mask in (("causal", causal), ("padding", padding), ("square", square)):
+        for overload in ("masked_fill.Scalar", "masked_fill_.Scalar"):
+            samples.append(own(overload, label, scores, mask, LOWEST))
+        for overload in ("masked_fill.Tensor", "masked_fill_.Tensor"):
+            samples.append(own(overload, label, scores, mask, T((), (LOWEST,))))
+        samples.append(own("where.self", label, mask, scores, T((), (LOWEST,))))
+        samples.append(own("masked_scatter_", label, scores, mask, T((2, 3, 4, 4))))
+        samples.append(own("masked_select", label, scores, mask))
+    for shape, label in (((2, 1, 4, 4), "mask_of_scores"), ((1, 1, 4, 4), "one_batch"), ((4, 4), "tril")):
+        samples.append(own("masked_fill_.Scalar", label, T(shape), T(shape, "mask", "bool"), 0, bases=ALL_BASES))
+    samples.append(own("masked_fill_.Scalar", "row", T((2, 4)), row, 1, bases=ALL_BASES))
+    samples.append(own("masked_fill_.Scalar", "all_empty", T((0, 4)), T((0, 1), "mask", "bool"), 1))
+    return tuple(samples)
+
+
+FAMILY = Family(
+    "masking",
+    words("masked_fill masked_scatter masked_scatter_backward masked_select masked_select_backward where"),
+    {"tolerance": EXACT},
+    samples=_attention_masks(),
+)

@@ -1,0 +1,25 @@
+"""Normalization over batches, layers, groups and weights, forward and backward."""
+
+from __future__ import annotations
+
+from conformance.ops.family import Accumulation, Family, T, Tolerance, own, words
+
+_OTHER_DEVICE = {"cannot": "a kernel of one vendor's library; the CPU has none to compare with"}
+
+FAMILY = Family(
+    "normalization",
+    words(
+        "*batch_norm* group_norm instance_norm layer_norm native_group_norm* native_layer_norm* "
+        "renorm rms_norm _fused_rms_norm _fused_rms_norm_backward _weight_norm*"
+    ),
+    {"tolerance": Tolerance(8.0, 4.0, Accumulation.REDUCED)},
+    but={"cudnn_*": _OTHER_DEVICE, "miopen_*": _OTHER_DEVICE, "quantized_*": {"cannot": "takes quantized tensors"}},
+    samples=(
+        own("_weight_norm_interface", "rows", T((4, 3)), T((4, 1)), 0),
+        own("_weight_norm_interface", "columns", T((4, 3)), T((1, 3)), 1),
+        own("_weight_norm_interface_backward", "rows", T((4, 3)), T((4, 3)), T((4, 1)), T((4, 1), "positive"), 0),
+        own("native_group_norm_backward", "two_groups", T((2, 4, 3)), T((2, 4, 3)), T((2, 2)), T((2, 2), "positive"),
+            T((4,)), 2, 4, 3, 2, (True, True, True)),
+        own("batch_norm_update_stats", "channels", T((2, 3, 4)), T((3,)), T((3,), "positive"), 0.1),
+    ),
+)  # fmt: skip

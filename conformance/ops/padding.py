@@ -1,0 +1,12 @@
+"""Padding, forward and backward."""
+
+from __future__ import annotations
+
+from conformance.ops.family import EXACT, SUMMED, Family, words
+
+FAMILY = Family(
+    "padding",
+    words("constant_pad_nd pad _pad_circular _pad_enum reflection_pad* replication_pad*"),
+    {"tolerance": EXACT},
+    but={"*_backward": {"tolerance": SUMMED}},
+)

@@ -1,0 +1,24 @@
+"""Pointwise functions of one tensor."""
+
+from __future__ import annotations
+
+from conformance.ops.family import EXACT, TRANSCENDENTAL, Family, words
+
+_EXACT = words(
+    "abs absolute ceil conj_physical _conj_physical deg2rad fix floor frac imag nan_to_num neg negative positive "
+    "rad2deg real round sgn sign signbit square trunc bitwise_not logical_not isfinite isinf isnan isneginf isposinf "
+    "isreal clamp clamp_max clamp_min clip special_round _is_all_true _is_any_true frexp"
+)
+_ROUNDS = words("deg2rad frac rad2deg round sgn square special_round abs absolute conj_physical")
+
+FAMILY = Family(
+    "pointwise_unary",
+    _EXACT
+    + words(
+        "acos acosh angle arccos arccosh arcsin arcsinh arctan arctanh asin asinh atan atanh cos cosh digamma erf erfc "
+        "erfinv exp exp2 expm1 i0 lgamma log log10 log1p log2 logit logit_backward mvlgamma polygamma reciprocal rsqrt "
+        "sigmoid sigmoid_backward sin sinc sinh sqrt tan tanh tanh_backward"
+    ),
+    {"tolerance": TRANSCENDENTAL},
+    but={name: {"tolerance": EXACT} for name in _EXACT if name not in _ROUNDS},
+)
