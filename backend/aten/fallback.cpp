@@ -1,5 +1,4 @@
 // Ops without a native kernel: run on the CPU over copies of whole storages, by one boxed kernel for all of them.
-#include <ATen/core/dispatch/Dispatcher.h>
 #include <torch/library.h>
 
 #include <exception>
@@ -8,6 +7,7 @@
 #include <string>
 #include <unordered_set>
 
+#include "aten/boxed.h"
 #include "aten/counters.h"
 #include "aten/host_copies.h"
 #include "refnpu/fault.h"
@@ -22,35 +22,10 @@ using Stack = torch::jit::Stack;
 
 // Arguments that these write although their schemas do not say so.
 bool writes_undeclared(const std::string& op, const std::string& argument) {
-  static const std::unordered_set<std::string> ops = {
-      "aten::native_batch_norm", "aten::native_batch_norm.out", "aten::rrelu_with_noise", "aten::rrelu_with_noise.out",
-      "aten::rrelu_with_noise_", "aten::batch_norm_update_stats"};
+  static const std::unordered_set<std::string> ops = {"aten::native_batch_norm", "aten::native_batch_norm.out",
+                                                      "aten::rrelu_with_noise",  "aten::rrelu_with_noise.out",
+                                                      "aten::rrelu_with_noise_", "aten::batch_norm_update_stats"};
   return (argument == "running_mean" || argument == "running_var" || argument == "noise") && ops.count(op) > 0;
-}
-
-// "aten::masked_fill_.Scalar", or "aten::neg" when the overload has no name.
-std::string full_name(const c10::OperatorHandle& op) {
-  const c10::OperatorName& name = op.operator_name();
-  return name.overload_name.empty() ? name.name : name.name + "." + name.overload_name;
-}
-
-// Applies `tensor_to_tensor` to every tensor in a value: a tensor, a list of them, or a list of optional ones.
-template <class Map>
-c10::IValue map_tensors(const c10::IValue& value, const Map& map) {
-  if (value.isTensor()) return map(value.toTensor());
-  if (value.isTensorList()) {
-    c10::List<at::Tensor> mapped;
-    for (const at::Tensor& each : value.toTensorVector()) mapped.push_back(map(each));
-    return mapped;
-  }
-  if (value.isOptionalTensorList()) {
-    c10::List<std::optional<at::Tensor>> mapped;
-    for (const auto& each : value.toOptionalTensorVector()) {
-      mapped.push_back(each ? std::optional(map(*each)) : std::nullopt);
-    }
-    return mapped;
-  }
-  return value;
 }
 
 bool is_generator(const c10::Argument& argument) {

@@ -14,8 +14,8 @@ namespace {
 
 // A tensor over `storage` that lies in it as `like` lies in its own.
 at::Tensor rebuild(const c10::Storage& storage, c10::DispatchKey key, const at::Tensor& like) {
-  at::Tensor tensor = at::detail::make_tensor<c10::TensorImpl>(c10::Storage(storage), c10::DispatchKeySet(key),
-                                                              like.dtype());
+  at::Tensor tensor =
+      at::detail::make_tensor<c10::TensorImpl>(c10::Storage(storage), c10::DispatchKeySet(key), like.dtype());
   c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
   impl->set_sizes_and_strides(like.sizes(), like.strides(), like.storage_offset());
   if (like.unsafeGetTensorImpl()->is_wrapped_number()) impl->set_wrapped_number(true);
@@ -53,10 +53,10 @@ void upload_packed(const at::Tensor& device, const at::Tensor& host) {
 }  // namespace
 
 void HostCopies::check_supported(const at::Tensor& tensor, const char* what) const {
-  const char* kind = tensor.is_nested()                    ? "nested"
-                     : tensor.is_quantized()               ? "quantized"
-                     : tensor.layout() != c10::kStrided    ? "sparse or opaque"
-                                                           : nullptr;
+  const char* kind = tensor.is_nested()                 ? "nested"
+                     : tensor.is_quantized()            ? "quantized"
+                     : tensor.layout() != c10::kStrided ? "sparse or opaque"
+                                                        : nullptr;
   TORCH_CHECK_NOT_IMPLEMENTED(!kind, op_, ": ", what, " is a ", kind, " tensor (", tensor.toString(),
                               "); npu has dense strided tensors only: run the op on CPU");
 }

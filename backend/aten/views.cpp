@@ -9,6 +9,7 @@
 #include <ATen/ops/view_as_complex_native.h>
 #include <ATen/ops/view_as_real_native.h>
 #include <ATen/ops/view_native.h>
+
 #include "aten/register.h"
 #include "refnpu/fault.h"
 #include "runtime/allocator.h"
@@ -31,9 +32,10 @@ at::Tensor empty_strided(at::IntArrayRef size, at::IntArrayRef stride, std::opti
 // What fault output_alias_lost does to views.
 at::Tensor alias_or_copy(at::Tensor alias) {
   if (!fault(Fault::output_alias_lost)) return alias;
-  at::Tensor copy = at::detail::empty_strided_generic(alias.sizes(), alias.strides(), device_allocator(), kKeys,
-                                                      alias.scalar_type());
-  size_t nbytes = std::min(copy.storage().nbytes(), alias.storage().nbytes() - alias.storage_offset() * alias.itemsize());
+  at::Tensor copy =
+      at::detail::empty_strided_generic(alias.sizes(), alias.strides(), device_allocator(), kKeys, alias.scalar_type());
+  size_t nbytes =
+      std::min(copy.storage().nbytes(), alias.storage().nbytes() - alias.storage_offset() * alias.itemsize());
   if (nbytes > 0) check(npuMemcpy(copy.mutable_data_ptr(), alias.const_data_ptr(), nbytes, npuMemcpyDeviceToDevice));
   return copy;
 }

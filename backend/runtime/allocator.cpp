@@ -49,7 +49,7 @@ class Allocator final : public DeviceAllocatorBase {
 
 #if REFNPU_HAS_DEVICE_ALLOCATOR
   bool initialized() override { return npuDeviceUsed(); }
-  void emptyCache(c10::MempoolId_t) override {}  // nothing is cached
+  void emptyCache(c10::MempoolId_t) override {}                    // nothing is cached
   void recordStream(const c10::DataPtr&, c10::Stream) override {}  // a free waits for every stream of the device
 
   c10::CachingDeviceAllocator::DeviceStats getDeviceStats(c10::DeviceIndex device) override {

@@ -50,7 +50,8 @@ const at::Generator& default_generator(c10::DeviceIndex device) {
     return generators;
   }();
   c10::DeviceIndex index = device < 0 ? current_device() : device;
-  TORCH_CHECK(index < device_count(), "npu:", int(index), " does not exist: there are ", int(device_count()), " devices");
+  TORCH_CHECK(index < device_count(), "npu:", int(index), " does not exist: there are ", int(device_count()),
+              " devices");
   return (*all)[index];
 }
 

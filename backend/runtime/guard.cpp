@@ -27,11 +27,15 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
   }
   c10::DeviceIndex deviceCount() const noexcept override { return device_count(); }
 
-  c10::Stream getStream(c10::Device device) const noexcept override { return current_stream_of(with_index(device).index()); }
+  c10::Stream getStream(c10::Device device) const noexcept override {
+    return current_stream_of(with_index(device).index());
+  }
   c10::Stream getDefaultStream(c10::Device device) const override {
     return c10::Stream(c10::Stream::DEFAULT, with_index(device));
   }
-  c10::Stream getStreamFromGlobalPool(c10::Device device, bool) const override { return new_stream(with_index(device)); }
+  c10::Stream getStreamFromGlobalPool(c10::Device device, bool) const override {
+    return new_stream(with_index(device));
+  }
   c10::Stream getNewStream(c10::Device device, int) const override { return new_stream(with_index(device)); }
   c10::Stream exchangeStream(c10::Stream stream) const noexcept override {
     c10::Stream previous = current_stream_of(stream.device_index());

@@ -1,5 +1,6 @@
 // The Python extension module: what refnpu's Python side needs of the driver, the counters and the faults.
 #include <pybind11/stl.h>
+#include <torch/csrc/Exceptions.h>
 #include <torch/csrc/Generator.h>
 #include <torch/csrc/utils/pybind.h>
 
@@ -14,27 +15,76 @@ namespace py = pybind11;
 namespace refnpu {
 namespace {
 
-py::dict memory_stats(int device) {
+std::map<std::string, size_t> memory_stats(int device) {
   npuMemoryStats stats;
   check(npuGetMemoryStats(&stats, device));
-  py::dict result;
-  result["live_bytes"] = stats.live_bytes;
-  result["live_blocks"] = stats.live_blocks;
-  result["peak_bytes"] = stats.peak_bytes;
-  result["allocations"] = stats.allocations;
-  result["frees"] = stats.frees;
-  result["allocated_bytes"] = stats.allocated_bytes;
-  result["freed_bytes"] = stats.freed_bytes;
-  result["failed_allocations"] = stats.failed_allocations;
-  result["capacity"] = stats.capacity;
-  return result;
+  return {{"live_bytes", stats.live_bytes},
+          {"live_blocks", stats.live_blocks},
+          {"peak_bytes", stats.peak_bytes},
+          {"allocations", stats.allocations},
+          {"frees", stats.frees},
+          {"allocated_bytes", stats.allocated_bytes},
+          {"freed_bytes", stats.freed_bytes},
+          {"failed_allocations", stats.failed_allocations},
+          {"capacity", stats.capacity}};
 }
 
-py::dict counters() {
-  py::dict result;
-  result["native"] = counts(Route::native);
-  result["fallback"] = counts(Route::fallback);
-  return result;
+std::vector<std::string> verify_memory() {
+  std::string report(1 << 16, '\0');
+  size_t damaged = 0;
+  check(npuVerifyMemory(report.data(), report.size(), &damaged));
+  std::vector<std::string> lines;
+  for (size_t start = 0, end; (end = report.find('\n', start)) != std::string::npos; start = end + 1) {
+    lines.push_back(report.substr(start, end - start));
+  }
+  if (lines.size() < damaged) lines.push_back("and " + std::to_string(damaged - lines.size()) + " blocks more");
+  return lines;
+}
+
+py::object wrapped_default_generator(int device) {
+  at::Generator generator = default_generator(static_cast<c10::DeviceIndex>(device));
+  return py::reinterpret_steal<py::object>(THPGenerator_Wrap(generator));
+}
+
+// Defines a function whose C++ exceptions become the Python ones that torch maps them to.
+template <class Function>
+void def(py::module_& module, const char* name, Function function) {
+  module.def(name, torch::wrap_pybind_function(function));
+}
+
+void bind_devices(py::module_& module) {
+  def(module, "device_count", [] { return int(device_count()); });
+  def(module, "current_device", [] { return int(current_device()); });
+  def(module, "set_device", [](int device) { check(npuSetDevice(device)); });
+  def(module, "synchronize", [](int device) {
+    py::gil_scoped_release release;
+    DeviceScope scope(static_cast<c10::DeviceIndex>(device));
+    check(npuDeviceSynchronize());
+  });
+  def(module, "device_properties", [](int device) {
+    npuDeviceProperties properties;
+    check(npuGetDeviceProperties(&properties, device));
+    return std::tuple(std::string(properties.name), properties.total_memory, properties.multiprocessor_count,
+                      properties.major, properties.minor);
+  });
+  def(module, "is_forked", [] { return npuIsForked() != 0; });
+  def(module, "device_used", [] { return npuDeviceUsed() != 0; });
+  def(module, "default_generator", &wrapped_default_generator);
+}
+
+void bind_memory(py::module_& module) {
+  def(module, "memory_stats", &memory_stats);
+  def(module, "reset_peak_memory", [](int device) { check(npuResetPeakMemory(device)); });
+  def(module, "set_capacity", [](int device, size_t bytes) { check(npuSetCapacity(device, bytes)); });
+  def(module, "verify_memory", &verify_memory);
+  def(module, "allocator_mode", [] { return std::string(npuAllocatorMode()); });
+}
+
+void bind_counters(py::module_& module) {
+  module.def("native_counts", [] { return counts(Route::native); });
+  module.def("fallback_counts", [] { return counts(Route::fallback); });
+  module.def("reset_counts", &reset_counts);
+  module.def("route_totals", [] { return std::pair(native_total.value(), fallback_total.value()); });
 }
 
 void bind_faults(py::module_& module) {
@@ -51,26 +101,12 @@ void bind_faults(py::module_& module) {
 }
 
 PYBIND11_MODULE(_C, module) {
-  if (!fault_environment_error().empty()) throw py::value_error(fault_environment_error());
+  if (std::string wrong = npuConfigurationError(); !wrong.empty()) throw py::value_error(wrong);
   register_hooks();
+  bind_devices(module);
+  bind_memory(module);
+  bind_counters(module);
   bind_faults(module);
-  module.def("device_count", [] { return int(device_count()); });
-  module.def("current_device", [] { return int(current_device()); });
-  module.def("set_device", [](int device) { check(npuSetDevice(device)); });
-  module.def("synchronize", [](int device) {
-    DeviceScope scope(static_cast<c10::DeviceIndex>(device));
-    check(npuDeviceSynchronize());
-  });
-  module.def("memory_stats", &memory_stats);
-  module.def("is_forked", [] { return npuIsForked() != 0; });
-  module.def("device_used", [] { return npuDeviceUsed() != 0; });
-  module.def("counters", &counters);
-  module.def("reset_counters", &reset_counts);
-  module.def("route_totals", [] { return std::pair(native_total.value(), fallback_total.value()); });
-  module.def("default_generator", [](int device) -> py::object {
-    at::Generator generator = default_generator(static_cast<c10::DeviceIndex>(device));
-    return py::reinterpret_steal<py::object>(THPGenerator_Wrap(generator));
-  });
 }
 
 }  // namespace

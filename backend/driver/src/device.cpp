@@ -161,6 +161,7 @@ npuError_t npuGetDeviceProperties(npuDeviceProperties* properties, int device) {
   return npuSuccess;
 }
 
+const char* npuConfigurationError(void) { return devices().error.c_str(); }
 int npuDeviceUsed(void) { return used; }
 int npuIsForked(void) { return forked; }
 

@@ -16,7 +16,7 @@ int current_device();
 
 // Accounting of device memory. `reserve` refuses what would not fit in the capacity.
 npuError_t reserve(int device, size_t size);
-void unreserve(int device, size_t size);        // the bytes were never given out
+void unreserve(int device, size_t size);  // the bytes were never given out
 void account_free(int device, size_t size);
 
 }  // namespace refnpu::driver

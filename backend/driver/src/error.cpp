@@ -24,18 +24,30 @@ std::string hex(const void* pointer) {
 
 extern "C" const char* npuGetErrorName(npuError_t error) {
   switch (error) {
-    case npuSuccess: return "success";
-    case npuErrorInvalidValue: return "invalid value";
-    case npuErrorInvalidDevice: return "invalid device";
-    case npuErrorOutOfMemory: return "out of memory";
-    case npuErrorUntrackedPointer: return "untracked pointer";
-    case npuErrorDoubleFree: return "double free";
-    case npuErrorBadDirection: return "bad copy direction";
-    case npuErrorOutOfBounds: return "out of bounds";
-    case npuErrorLaunchFailure: return "launch failure";
-    case npuErrorNotReady: return "not ready";
-    case npuErrorForked: return "forked after device use";
-    case npuErrorConfiguration: return "bad configuration";
+    case npuSuccess:
+      return "success";
+    case npuErrorInvalidValue:
+      return "invalid value";
+    case npuErrorInvalidDevice:
+      return "invalid device";
+    case npuErrorOutOfMemory:
+      return "out of memory";
+    case npuErrorUntrackedPointer:
+      return "untracked pointer";
+    case npuErrorDoubleFree:
+      return "double free";
+    case npuErrorBadDirection:
+      return "bad copy direction";
+    case npuErrorOutOfBounds:
+      return "out of bounds";
+    case npuErrorLaunchFailure:
+      return "launch failure";
+    case npuErrorNotReady:
+      return "not ready";
+    case npuErrorForked:
+      return "forked after device use";
+    case npuErrorConfiguration:
+      return "bad configuration";
   }
   return "unknown error";
 }

@@ -14,8 +14,8 @@ std::string hex(const void* pointer);
 
 }  // namespace refnpu::driver
 
-#define NPU_TRY(expression)                            \
-  do {                                                 \
-    npuError_t npu_try_error_ = (expression);          \
+#define NPU_TRY(expression)                                  \
+  do {                                                       \
+    npuError_t npu_try_error_ = (expression);                \
     if (npu_try_error_ != npuSuccess) return npu_try_error_; \
   } while (false)

@@ -59,7 +59,8 @@ npuError_t Table::explain_bad_free(void* pointer, bool pinned) const {
   }
   auto before = std::find_if(freed_.rbegin(), freed_.rend(), [&](const Block& b) { return b.start == pointer; });
   if (before != freed_.rend()) {
-    return fail(npuErrorDoubleFree, call + ": already freed, was " + describe(*before) + "; " + nearest_locked(pointer));
+    return fail(npuErrorDoubleFree,
+                call + ": already freed, was " + describe(*before) + "; " + nearest_locked(pointer));
   }
   return fail(npuErrorUntrackedPointer, call + ": never allocated here; " + nearest_locked(pointer));
 }

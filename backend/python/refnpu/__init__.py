@@ -1,33 +1,29 @@
-"""The reference NPU: importing this module makes ``torch.device("npu")`` exist."""
+"""The reference NPU: importing this module makes ``torch.device("npu")`` exist, and touches no device."""
 
 from __future__ import annotations
 
-import torch
+from refnpu._loader import check_torch_version
 
-from refnpu._loader import load
+check_torch_version()  # before anything that imports the extension
 
-_C = load()
-
-from refnpu import npu  # noqa: E402  # needs the extension
+from refnpu import _C, npu  # noqa: E402  # see above
 
 npu.install()
 
 
 def counters() -> dict[str, dict[str, int]]:
     """Calls by overload since :func:`reset_counters`: ``{"native": {...}, "fallback": {...}}``."""
-    result: dict[str, dict[str, int]] = _C.counters()
-    return result
+    return {"native": _C.native_counts(), "fallback": _C.fallback_counts()}
 
 
 def reset_counters() -> None:
-    """Set every overload's count to zero; the totals that :func:`route_totals` gives go on."""
-    _C.reset_counters()
+    """Set every overload's count to zero; the totals of :func:`route_totals` go on."""
+    _C.reset_counts()
 
 
 def route_totals() -> tuple[int, int]:
     """(native, fallback) calls since the process started; cheap."""
-    result: tuple[int, int] = _C.route_totals()
-    return result
+    return _C.route_totals()
 
 
-__all__ = ["counters", "npu", "reset_counters", "route_totals", "torch"]
+__all__ = ["counters", "npu", "reset_counters", "route_totals"]

@@ -1,23 +1,20 @@
-"""Loading the extension: refuses, in words, one that was built for another torch."""
+"""Whether the extension may be loaded: one built for another torch would abort the process or lack symbols."""
 
 from __future__ import annotations
 
-import importlib
-from types import ModuleType
-
 import torch
 
+BUILD = "pip install --no-build-isolation --no-deps --force-reinstall ./backend"
 
-def load() -> ModuleType:
-    """The extension module; raises ImportError when it is missing or was built for another torch version."""
+
+def check_torch_version() -> None:
+    """Raise ImportError when the extension is missing or was built for another torch version than the running one."""
     try:
         from refnpu import _build_info
     except ImportError:
-        raise ImportError("refnpu is not built: install it with `pip install --no-build-isolation ./backend`") from None
-    # Loaded into another version it would abort the process or lack symbols, so this comes before the import.
+        raise ImportError(f"refnpu is not built; build it with: {BUILD}") from None
     if torch.__version__ != _build_info.TORCH:
         raise ImportError(
             f"refnpu was built for torch {_build_info.TORCH}, but torch {torch.__version__} is running; "
-            "build it again: pip install --no-build-isolation --force-reinstall --no-deps ./backend"
+            f"build it for this one with: {BUILD}"
         )
-    return importlib.import_module("refnpu._C")

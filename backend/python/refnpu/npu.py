@@ -1,12 +1,42 @@
-"""The module that torch knows as ``torch.npu``."""
+"""The module that torch knows as ``torch.npu``: devices, and names gathered from memory, random and streams."""
 
 from __future__ import annotations
 
 import sys
+from typing import NamedTuple
 
 import torch
 
-from refnpu import _C  # type: ignore[attr-defined]  # set by the package before this module is imported
+from refnpu import _C
+from refnpu._index import Device, device_index
+from refnpu._memory import (
+    empty_cache,
+    max_memory_allocated,
+    max_memory_reserved,
+    mem_get_info,
+    memory_allocated,
+    memory_reserved,
+    memory_stats,
+    reset_peak_memory_stats,
+)
+from refnpu._random import (
+    default_generators,
+    get_rng_state,
+    get_rng_state_all,
+    initial_seed,
+    manual_seed,
+    manual_seed_all,
+    seed,
+    seed_all,
+    set_rng_state,
+    set_rng_state_all,
+)
+from refnpu._streams import Event, Stream, current_stream, default_stream, set_stream, stream
+
+FORKED = (
+    "the npu cannot be used in a process that was forked after its parent had used the device: fork before the first "
+    "use, or start the process with torch.multiprocessing's 'spawn' method"
+)
 
 
 def install() -> None:
@@ -16,22 +46,142 @@ def install() -> None:
     torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
 
 
+class DeviceProperties(NamedTuple):
+    """What a device says of itself; memory in bytes."""
+
+    name: str
+    total_memory: int
+    multi_processor_count: int
+    major: int
+    minor: int
+
+
+class device:
+    """Context manager that makes a device the current one; an index below 0 or None changes nothing."""
+
+    def __init__(self, device: Device | None) -> None:
+        self._index = -1 if device is None else device_index(device)
+        self._previous = -1
+
+    def __enter__(self) -> None:
+        self._previous = current_device()
+        if self._index >= 0:
+            _C.set_device(self._index)
+
+    def __exit__(self, *exc_info: object) -> None:
+        _C.set_device(self._previous)
+
+
 def is_available() -> bool:
-    return bool(_C.device_count() > 0)
+    """Whether there is a device; never touches one."""
+    return _C.device_count() > 0
+
+
+def is_initialized() -> bool:
+    """Whether this process has used a device."""
+    return _C.device_used()
+
+
+def init() -> None:
+    """Nothing to do ahead of the first use, except to refuse a process forked too late."""
+    _lazy_init()
 
 
 def device_count() -> int:
-    return int(_C.device_count())
+    """How many devices there are: ``REFNPU_DEVICES``, 2 unless set."""
+    return _C.device_count()
 
 
 def current_device() -> int:
-    return int(_C.current_device())
+    """The index of this thread's current device."""
+    return _C.current_device()
+
+
+def set_device(device: Device) -> None:
+    """Make a device this thread's current one; an index below 0 changes nothing."""
+    index = device_index(device)
+    if index >= 0:
+        _C.set_device(index)
+
+
+def synchronize(device: Device | None = None) -> None:
+    """Return when all work submitted to the device's streams is done."""
+    _C.synchronize(device_index(device))
+
+
+def get_device_properties(device: Device | None = None) -> DeviceProperties:
+    """Name, memory and so on of a device."""
+    return DeviceProperties(*_C.device_properties(device_index(device)))
+
+
+def get_device_name(device: Device | None = None) -> str:
+    """The device's name."""
+    return get_device_properties(device).name
+
+
+def get_device_capability(device: Device | None = None) -> tuple[int, int]:
+    """The device's version, major and minor."""
+    properties = get_device_properties(device)
+    return properties.major, properties.minor
+
+
+def is_bf16_supported() -> bool:
+    """Every dtype of the CPU is supported."""
+    return True
+
+
+def get_amp_supported_dtype() -> list[torch.dtype]:
+    """What ``torch.autocast("npu")`` may lower to."""
+    return [torch.bfloat16, torch.float16]
 
 
 def _is_in_bad_fork() -> bool:
-    return bool(_C.is_forked())
+    return _C.is_forked()
 
 
-def manual_seed_all(seed: int) -> None:
-    for index in range(device_count()):
-        _C.default_generator(index).manual_seed(seed)
+def _lazy_init() -> None:
+    if _C.is_forked():
+        raise RuntimeError(FORKED)
+
+
+__all__ = [
+    "DeviceProperties",
+    "Event",
+    "Stream",
+    "current_device",
+    "current_stream",
+    "default_generators",
+    "default_stream",
+    "device",
+    "device_count",
+    "empty_cache",
+    "get_amp_supported_dtype",
+    "get_device_capability",
+    "get_device_name",
+    "get_device_properties",
+    "get_rng_state",
+    "get_rng_state_all",
+    "init",
+    "initial_seed",
+    "install",
+    "is_available",
+    "is_bf16_supported",
+    "is_initialized",
+    "manual_seed",
+    "manual_seed_all",
+    "max_memory_allocated",
+    "max_memory_reserved",
+    "mem_get_info",
+    "memory_allocated",
+    "memory_reserved",
+    "memory_stats",
+    "reset_peak_memory_stats",
+    "seed",
+    "seed_all",
+    "set_device",
+    "set_rng_state",
+    "set_rng_state_all",
+    "set_stream",
+    "stream",
+    "synchronize",
+]

@@ -32,7 +32,7 @@ const char* npuGetLastErrorMessage(void); /* never null; valid until this thread
 /* REFNPU_DEVICES (default 2) devices; the current one is per thread and starts at 0. */
 typedef struct npuDeviceProperties {
   char name[64];
-  size_t total_memory;  /* bytes: REFNPU_CAPACITY, or what npuSetCapacity said */
+  size_t total_memory; /* bytes: REFNPU_CAPACITY, or what npuSetCapacity said */
   int multiprocessor_count;
   int major, minor;
 } npuDeviceProperties;
@@ -41,9 +41,10 @@ npuError_t npuGetDeviceCount(int* count);
 npuError_t npuGetDevice(int* device);
 npuError_t npuSetDevice(int device);
 npuError_t npuGetDeviceProperties(npuDeviceProperties* properties, int device);
-npuError_t npuDeviceSynchronize(void); /* waits for every stream of the current device */
-int npuDeviceUsed(void);               /* 1 once this process has touched a device */
-int npuIsForked(void);                 /* 1 in a child of a process that had touched a device */
+npuError_t npuDeviceSynchronize(void);   /* waits for every stream of the current device */
+const char* npuConfigurationError(void); /* what is wrong with the REFNPU_ variables; empty when nothing is */
+int npuDeviceUsed(void);                 /* 1 once this process has touched a device */
+int npuIsForked(void);                   /* 1 in a child of a process that had touched a device */
 
 /* -- memory ---------------------------------------------------------------------------------------------------- */
 typedef enum npuMemcpyKind {
@@ -55,10 +56,10 @@ typedef enum npuMemcpyKind {
 
 typedef struct npuMemoryStats {
   size_t live_bytes, live_blocks;
-  size_t peak_bytes;                       /* highest live_bytes since start or npuResetPeakMemory */
-  size_t allocations, frees;               /* how many, since start */
-  size_t allocated_bytes, freed_bytes;     /* summed since start */
-  size_t failed_allocations;               /* refused: out of memory */
+  size_t peak_bytes;                   /* highest live_bytes since start or npuResetPeakMemory */
+  size_t allocations, frees;           /* how many, since start */
+  size_t allocated_bytes, freed_bytes; /* summed since start */
+  size_t failed_allocations;           /* refused: out of memory */
   size_t capacity;
 } npuMemoryStats;
 
@@ -66,9 +67,9 @@ typedef enum npuMemoryType { npuMemoryUnregistered = 0, npuMemoryPinned = 1, npu
 
 typedef struct npuPointerAttributes {
   npuMemoryType type;
-  int device;   /* -1 for host memory */
-  void* block;  /* start of the block that holds the pointer; null when unregistered */
-  size_t size;  /* that block's bytes */
+  int device;  /* -1 for host memory */
+  void* block; /* start of the block that holds the pointer; null when unregistered */
+  size_t size; /* that block's bytes */
 } npuPointerAttributes;
 
 npuError_t npuMalloc(void** pointer, size_t size); /* on the current device; size 0 gives null */
@@ -115,4 +116,4 @@ npuError_t npuEventElapsedTime(float* milliseconds, npuEvent_t start, npuEvent_t
 #ifdef __cplusplus
 }
 #endif
-#endif  /* REFNPU_DRIVER_H_ */
+#endif /* REFNPU_DRIVER_H_ */

@@ -1,0 +1,166 @@
+// torch.autocast("npu"): which ops run in the lower precision, which in float32, which in their widest argument's.
+#include <torch/library.h>
+
+#include "aten/boxed.h"
+#include "runtime/device.h"
+
+// Declared here because ATen/autocast_mode.h includes every operator there is.
+namespace at::autocast {
+TORCH_API at::ScalarType get_autocast_dtype(at::DeviceType device_type);
+}
+
+namespace refnpu::autocast {
+namespace {
+
+using Stack = torch::jit::Stack;
+using Excluded = c10::impl::ExcludeDispatchKeyGuard;
+
+constexpr c10::DispatchKey kKey = c10::DispatchKey::AutocastPrivateUse1;
+
+// As on torch's other devices: floating point, but not double.
+bool eligible(const at::Tensor& tensor) {
+  return tensor.defined() && tensor.device().type() == kDevice && tensor.is_floating_point() &&
+         tensor.scalar_type() != at::kDouble;
+}
+
+c10::IValue* arguments(const c10::OperatorHandle& op, Stack* stack) {
+  return stack->data() + (stack->size() - op.schema().arguments().size());
+}
+
+void cast_arguments(const c10::OperatorHandle& op, Stack* stack, at::ScalarType dtype) {
+  c10::IValue* first = arguments(op, stack);
+  for (size_t i = 0; i < op.schema().arguments().size(); ++i) {
+    first[i] = map_tensors(first[i], [&](const at::Tensor& each) { return eligible(each) ? each.to(dtype) : each; });
+  }
+}
+
+void lower_precision(const c10::OperatorHandle& op, Stack* stack) {
+  Excluded below(kKey);
+  cast_arguments(op, stack, at::autocast::get_autocast_dtype(kDevice));
+  op.callBoxed(stack);
+}
+
+void float32(const c10::OperatorHandle& op, Stack* stack) {
+  Excluded below(kKey);
+  cast_arguments(op, stack, at::kFloat);
+  op.callBoxed(stack);
+}
+
+// The op accumulates in float32 when asked to, so ask instead of casting its input.
+void float32_result(const c10::OperatorHandle& op, Stack* stack) {
+  Excluded below(kKey);
+  c10::IValue* first = arguments(op, stack);
+  auto index = op.schema().argumentIndexWithName("dtype");
+  if (index && first[*index].isNone() && first[0].isTensor() && eligible(first[0].toTensor())) {
+    first[*index] = at::kFloat;
+  }
+  op.callBoxed(stack);
+}
+
+void widest(const c10::OperatorHandle& op, Stack* stack) {
+  Excluded below(kKey);
+  at::ScalarType dtype = at::autocast::get_autocast_dtype(kDevice);
+  c10::IValue* first = arguments(op, stack);
+  for (size_t i = 0; i < op.schema().arguments().size(); ++i) {
+    map_tensors(first[i], [&](const at::Tensor& each) {
+      if (eligible(each)) dtype = c10::promoteTypes(dtype, each.scalar_type());
+      return each;
+    });
+  }
+  cast_arguments(op, stack, dtype);
+  op.callBoxed(stack);
+}
+
+template <void (*Policy)(const c10::OperatorHandle&, Stack*)>
+void set_policy(torch::Library& m, std::initializer_list<const char*> overloads) {
+  for (const char* overload : overloads) m.impl(overload, torch::CppFunction::makeFromBoxedFunction<Policy>());
+}
+
+TORCH_LIBRARY_IMPL(_, AutocastPrivateUse1, m) { m.fallback(torch::CppFunction::makeFallthrough()); }
+
+TORCH_LIBRARY_IMPL(aten, AutocastPrivateUse1, m) {
+  set_policy<&lower_precision>(m, {"_convolution",
+                                   "_convolution.deprecated",
+                                   "conv1d",
+                                   "conv2d",
+                                   "conv3d",
+                                   "conv_tbc",
+                                   "conv_transpose1d",
+                                   "conv_transpose2d.input",
+                                   "conv_transpose3d.input",
+                                   "convolution",
+                                   "prelu",
+                                   "addmm",
+                                   "addmv",
+                                   "addr",
+                                   "matmul",
+                                   "einsum",
+                                   "mm",
+                                   "mv",
+                                   "linalg_vecdot",
+                                   "linear",
+                                   "addbmm",
+                                   "baddbmm",
+                                   "bmm",
+                                   "chain_matmul",
+                                   "linalg_multi_dot",
+                                   "lstm_cell",
+                                   "gru_cell",
+                                   "rnn_tanh_cell",
+                                   "rnn_relu_cell",
+                                   "scaled_dot_product_attention"});
+  set_policy<&float32>(m, {"acos",
+                           "asin",
+                           "cosh",
+                           "erfinv",
+                           "exp",
+                           "expm1",
+                           "log",
+                           "log10",
+                           "log2",
+                           "log1p",
+                           "reciprocal",
+                           "rsqrt",
+                           "sinh",
+                           "tan",
+                           "pow.Tensor_Scalar",
+                           "pow.Tensor_Tensor",
+                           "pow.Scalar",
+                           "softplus",
+                           "layer_norm",
+                           "native_layer_norm",
+                           "group_norm",
+                           "frobenius_norm.dim",
+                           "nuclear_norm",
+                           "nuclear_norm.dim",
+                           "cosine_similarity",
+                           "poisson_nll_loss",
+                           "cosine_embedding_loss",
+                           "nll_loss",
+                           "nll_loss2d",
+                           "hinge_embedding_loss",
+                           "kl_div",
+                           "l1_loss",
+                           "smooth_l1_loss",
+                           "huber_loss",
+                           "mse_loss",
+                           "margin_ranking_loss",
+                           "multilabel_margin_loss",
+                           "soft_margin_loss",
+                           "triplet_margin_loss",
+                           "multi_margin_loss",
+                           "binary_cross_entropy_with_logits",
+                           "dist",
+                           "pdist",
+                           "cdist",
+                           "renorm",
+                           "logsumexp"});
+  set_policy<&float32_result>(
+      m, {"prod", "prod.dim_int", "softmax.int", "log_softmax.int", "cumprod", "cumsum", "linalg_vector_norm",
+          "linalg_matrix_norm", "linalg_matrix_norm.str_ord", "sum", "sum.dim_IntList"});
+  set_policy<&widest>(m, {"addcdiv", "addcmul", "atan2", "bilinear", "cross", "dot", "vdot", "grid_sampler",
+                          "index_put", "tensordot", "scatter_add", "cat", "stack"});
+}
+
+}  // namespace
+}  // namespace refnpu::autocast

@@ -1,0 +1,4 @@
+TORCH: str
+COMPILER: str
+COMMIT: str
+BUILD_TYPE: str

@@ -1,0 +1,21 @@
+"""The index of a device, however a caller names it."""
+
+from __future__ import annotations
+
+import torch
+
+from refnpu import _C
+
+Device = int | str | torch.device
+
+
+def device_index(device: Device | None) -> int:
+    """The device's index; the current one's for None and for ``npu`` without an index."""
+    if device is None:
+        return _C.current_device()
+    if isinstance(device, int):
+        return device
+    named = torch.device(device)
+    if named.type != "npu":
+        raise ValueError(f"expected an npu device, got {named}")
+    return _C.current_device() if named.index is None else named.index

@@ -1,0 +1,57 @@
+"""Memory statistics under the names that torch's devices share; figures in bytes, of live blocks."""
+
+from __future__ import annotations
+
+from refnpu import _C
+from refnpu._index import Device, device_index
+
+
+def memory_allocated(device: Device | None = None) -> int:
+    """Bytes in live blocks."""
+    return _C.memory_stats(device_index(device))["live_bytes"]
+
+
+def max_memory_allocated(device: Device | None = None) -> int:
+    """The highest that :func:`memory_allocated` has been since the start or :func:`reset_peak_memory_stats`."""
+    return _C.memory_stats(device_index(device))["peak_bytes"]
+
+
+def memory_reserved(device: Device | None = None) -> int:
+    """The same as :func:`memory_allocated`: nothing is kept back."""
+    return memory_allocated(device)
+
+
+def max_memory_reserved(device: Device | None = None) -> int:
+    """The same as :func:`max_memory_allocated`."""
+    return max_memory_allocated(device)
+
+
+def reset_peak_memory_stats(device: Device | None = None) -> None:
+    """Start :func:`max_memory_allocated` again from what lives now."""
+    _C.reset_peak_memory(device_index(device))
+
+
+def mem_get_info(device: Device | None = None) -> tuple[int, int]:
+    """(free, total) bytes."""
+    stats = _C.memory_stats(device_index(device))
+    return max(0, stats["capacity"] - stats["live_bytes"]), stats["capacity"]
+
+
+def memory_stats(device: Device | None = None) -> dict[str, int]:
+    """The driver's statistics, and the same under the keys that ``torch.cuda.memory_stats`` uses."""
+    stats = _C.memory_stats(device_index(device))
+    common = {
+        "allocated_bytes.all.current": stats["live_bytes"],
+        "allocated_bytes.all.peak": stats["peak_bytes"],
+        "allocated_bytes.all.allocated": stats["allocated_bytes"],
+        "allocated_bytes.all.freed": stats["freed_bytes"],
+        "allocation.all.current": stats["live_blocks"],
+        "allocation.all.allocated": stats["allocations"],
+        "allocation.all.freed": stats["frees"],
+        "num_ooms": stats["failed_allocations"],
+    }
+    return stats | common
+
+
+def empty_cache() -> None:
+    """Nothing to do: a freed block goes back at once."""

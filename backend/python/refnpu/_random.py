@@ -1,0 +1,62 @@
+"""Seeds and states of the devices' default generators. States are CPU byte tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+from refnpu import _C
+from refnpu._index import Device, device_index
+
+#: One generator for each device; they are host objects, so making them touches no device.
+default_generators: tuple[torch.Generator, ...] = tuple(_C.default_generator(i) for i in range(_C.device_count()))
+
+
+def manual_seed(seed: int) -> None:
+    """Seed the current device's generator."""
+    default_generators[_C.current_device()].manual_seed(int(seed))
+
+
+def manual_seed_all(seed: int) -> None:
+    """Seed every device's generator; ``torch.manual_seed`` calls this."""
+    for generator in default_generators:
+        generator.manual_seed(int(seed))
+
+
+def seed() -> None:
+    """Give the current device's generator a random seed."""
+    default_generators[_C.current_device()].seed()
+
+
+def seed_all() -> None:
+    """Give every device's generator the same random seed."""
+    manual_seed_all(default_generators[0].seed())
+
+
+def initial_seed() -> int:
+    """The seed of the current device's generator."""
+    return default_generators[_C.current_device()].initial_seed()
+
+
+def get_rng_state(device: Device = "npu") -> torch.Tensor:
+    """The state of a device's generator."""
+    return default_generators[device_index(device)].get_state()
+
+
+def set_rng_state(new_state: torch.Tensor, device: Device = "npu") -> None:
+    """Set the state that :func:`get_rng_state` gave."""
+    default_generators[device_index(device)].set_state(new_state)
+
+
+def get_rng_state_all() -> list[torch.Tensor]:
+    """Every device's state."""
+    return [generator.get_state() for generator in default_generators]
+
+
+def set_rng_state_all(new_states: Sequence[torch.Tensor]) -> None:
+    """Set every device's state."""
+    if len(new_states) != len(default_generators):
+        raise ValueError(f"expected {len(default_generators)} states, one for each npu, got {len(new_states)}")
+    for generator, state in zip(default_generators, new_states, strict=True):
+        generator.set_state(state)

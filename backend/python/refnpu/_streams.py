@@ -1,0 +1,59 @@
+"""Streams and events, under the names that torch's devices share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import torch
+
+from refnpu._index import Device, device_index
+
+
+class Stream(torch.Stream):
+    """A new stream of a device, the current one unless given."""
+
+    def __new__(cls, device: Device | None = None, priority: int = 0, **kwargs: Any) -> Stream:
+        """As ``torch.Stream``; ``stream_id`` and the like pass through."""
+        if kwargs:
+            return super().__new__(cls, priority=priority, **kwargs)
+        return super().__new__(cls, torch.device("npu", device_index(device)), priority=priority)
+
+
+#: A marker in a stream's work. Not a subclass: ``torch.Event.elapsed_time`` takes nothing but ``torch.Event`` itself.
+Event = partial(torch.Event, device="npu")
+
+
+def current_stream(device: Device | None = None) -> torch.Stream:
+    """The stream that this thread submits a device's work to."""
+    return torch.accelerator.current_stream(device_index(device))
+
+
+def default_stream(device: Device | None = None) -> torch.Stream:
+    """The stream that is current until another is set."""
+    npu = torch.device("npu", device_index(device))
+    return torch.Stream(stream_id=0, device_index=npu.index, device_type=current_stream(npu).device_type)
+
+
+def set_stream(stream: torch.Stream) -> None:
+    """Make a stream, and its device, the current one of this thread."""
+    torch.accelerator.set_stream(stream)
+
+
+@contextmanager
+def stream(stream: torch.Stream | None) -> Iterator[None]:
+    """Submit work to a stream in a ``with`` block; None changes nothing."""
+    if stream is None:
+        yield
+        return
+    device = torch.accelerator.current_device_index() if hasattr(torch.accelerator, "current_device_index") else None
+    before_here = current_stream(device)
+    before_there = current_stream(stream.device)
+    set_stream(stream)
+    try:
+        yield
+    finally:
+        set_stream(before_there)
+        set_stream(before_here)

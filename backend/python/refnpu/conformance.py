@@ -1,0 +1,45 @@
+"""What the conformance suite needs of this backend, offered through the entry point ``conformance.backends``."""
+
+from __future__ import annotations
+
+from refnpu import _C, _build_info
+
+
+class Adapter:
+    """The reference NPU's first device. Making and importing it touches no device."""
+
+    name = "refnpu"
+    device = "npu:0"
+
+    def route_counters(self) -> tuple[int, int]:
+        """(native calls, fallback calls) since the process started."""
+        return _C.route_totals()
+
+    def memory_stats(self) -> dict[str, int]:
+        """``live_bytes`` and ``live_blocks`` of the device, and more."""
+        return _C.memory_stats(0)
+
+    def synchronize(self) -> None:
+        """Return when all submitted work is done."""
+        _C.synchronize(0)
+
+    def verify_memory(self) -> list[str]:
+        """Damage that the allocator mode can see, one line per block."""
+        return _C.verify_memory()
+
+    def build_info(self) -> dict[str, str]:
+        """Facts of the build, and the allocator mode of this process."""
+        return {
+            "torch": _build_info.TORCH,
+            "compiler": _build_info.COMPILER,
+            "commit": _build_info.COMMIT,
+            "build_type": _build_info.BUILD_TYPE,
+            "allocator": _C.allocator_mode(),
+        }
+
+    def environment(self) -> str:
+        """The allocator mode."""
+        return _C.allocator_mode()
+
+
+adapter = Adapter()

@@ -1,0 +1,45 @@
+"""Waking the backend's faults from Python, and shrinking a device, for tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from refnpu import _C
+
+
+def faults() -> dict[str, str]:
+    """Every fault that can be woken: name → what it does wrong."""
+    return _C.faults()
+
+
+def active_fault() -> str | None:
+    """The fault that is awake, from ``REFNPU_FAULT`` or :func:`set_fault`."""
+    return _C.active_fault() or None
+
+
+def set_fault(name: str | None) -> None:
+    """Wake one fault, or none; a ValueError lists the names near an unknown one."""
+    _C.set_fault(name or "")
+
+
+@contextmanager
+def fault(name: str) -> Iterator[None]:
+    """Keep one fault awake in a ``with`` block."""
+    before = active_fault()
+    set_fault(name)
+    try:
+        yield
+    finally:
+        set_fault(before)
+
+
+@contextmanager
+def capacity(bytes: int, device: int = 0) -> Iterator[None]:
+    """Let a device have this many bytes in a ``with`` block."""
+    before = _C.memory_stats(device)["capacity"]
+    _C.set_capacity(device, bytes)
+    try:
+        yield
+    finally:
+        _C.set_capacity(device, before)
