@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conformance.ops.family import Accumulation, Family, T, Tolerance, own, words
+from conformance.ops.family import Accumulation, Dtype, Family, T, Tolerance, own, words
 
 _F8 = "float8_e4m3fn"
 
@@ -25,8 +25,8 @@ FAMILY = Family(
         own("_int_mm", "square", T((17, 16), "arange", "int8"), T((16, 8), "arange", "int8"), bases="int64"),
         own("_int_mm.out", "square", T((17, 16), "arange", "int8"), T((16, 8), "arange", "int8"),
             out=T((17, 8), "undefined", "int32"), bases="int64"),
-        own("_scaled_mm", "one_scale", *_scaled(), None, None, "float32"),
-        own("_scaled_mm.out", "one_scale", *_scaled(), None, None, "float32", out=T((16, 16), "undefined", "float32")),
+        own("_scaled_mm", "one_scale", *_scaled(), None, None, Dtype("float32")),
+        own("_scaled_mm.out", "one_scale", *_scaled(), None, None, Dtype("float32"), out=T((16, 16), "undefined", "float32")),
         own("_compute_linear_combination", "of_three", T((3, 2, 4)), T((5, 3)), bases="float32 complex64"),
         own("_compute_linear_combination.out", "of_three", T((3, 2, 4)), T((5, 3)), out=T((5, 2, 4), "zeros"),
             bases="float32 complex64"),

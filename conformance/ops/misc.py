@@ -27,9 +27,9 @@ FAMILY = Family(
     samples=(
         own("_foobar", "defaults", T((3, 4))),
         own("_test_functorch_fallback", "matrix", T((3, 4)), T((3, 4))),
-        own("_test_optional_intlist", "given", T((3,)), (1, 2, 3), bases="int64"),
-        own("_test_optional_intlist", "none", T((3,)), None, bases="int64"),
-        own("_test_optional_filled_intlist", "given", T((2,)), (1, 2), bases="int64"),
+        own("_test_optional_intlist", "given", T((3,), dtype="int32"), (1, 2, 3), bases="int64"),
+        own("_test_optional_intlist", "none", T((3,), dtype="int32"), None, bases="int64"),
+        own("_test_optional_filled_intlist", "given", T((2,), dtype="int32"), (1, 2), bases="int64"),
         own("_test_optional_floatlist", "given", T((3,), dtype="float32"), (1.0, 2.0, 3.0)),
         own("_assert_async", "true", T((1,), (1.0,)), bases="float32 int64 bool"),
         own("_assert_async.msg", "true", T((1,), (1.0,)), "must be true", bases="float32 int64 bool"),

@@ -28,7 +28,7 @@ FAMILY = Family(
     {"tolerance": EXACT},
     but={name: {"random": Random(kind)} for kind, names in _KINDS.items() for name in words(names)},
     samples=(
-        own("bernoulli_.Tensor", "p_of_each", T((3, 4)), _P, bases="float32 int64 bool"),
+        own("bernoulli_.Tensor", "p_of_each", T((3, 4)), _P),
         own("bernoulli.Tensor", "p_of_each", T((3, 4)), _P),
         own("bernoulli.p", "half", T((3, 4)), 0.5),
         own("binomial", "ten", T((3, 4), (10.0,) * 12), _P),

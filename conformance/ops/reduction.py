@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conformance.ops.family import EXACT, SUMMED, Accumulation, Equivalence, Family, T, Tolerance, own, words
+from conformance.ops.family import EXACT, SUMMED, Accumulation, Dtype, Equivalence, Family, T, Tolerance, own, words
 
 _EXACT = words(
     "all any amax amin aminmax _aminmax max min argmax argmin count_nonzero cummax cummin _cummax_helper _cummin_helper hash_tensor"
@@ -32,7 +32,16 @@ FAMILY = Family(
     samples=(
         own("linalg__powsum", "vectors", T((3, 4)), 2, (1,), False),
         own("linalg__powsum", "all", T((3, 4)), 3, None, True),
-        own("norm.ScalarOpt_dim_dtype", "rows", T((3, 4)), 2, (1,), True, dtype="float64"),
-        own("norm.dtype_out", "rows", T((3, 4)), 2, (1,), True, dtype="float64", out=T((3, 1), "undefined", "float64")),
+        own("norm.ScalarOpt_dim_dtype", "rows", T((3, 4)), 2, (1,), True, dtype=Dtype("float64")),
+        own(
+            "norm.dtype_out",
+            "rows",
+            T((3, 4)),
+            2,
+            (1,),
+            True,
+            dtype=Dtype("float64"),
+            out=T((3, 1), "undefined", "float64"),
+        ),
     ),
 )

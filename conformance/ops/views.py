@@ -33,7 +33,6 @@ FAMILY = Family(
         own("squeeze_copy.dims", "two", T((1, 3, 1, 2)), (0, 2), bases="float32 int64"),
         own("unsafe_split_with_sizes", "one_and_two", T((3, 4)), (1, 2), bases="float32 int64"),
         own("_neg_view_copy", "matrix", T((3, 4))),
-        own("_fw_primal_copy", "matrix", T((3, 4)), 0),
         own("_reshape_copy", "rows", T((3, 4)), (2, 6), bases="float32 int64"),
     ),
 )
