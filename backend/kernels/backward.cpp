@@ -72,14 +72,12 @@ Row real_backward(Binary op) {
     case Binary::hardtanh_backward:
       return backward<T>([](P p, T g, T x) { return x <= p.get<T>(0) || x >= p.get<T>(1) ? T(0) : g; });
     case Binary::leaky_relu_backward:
-      return backward<T>([](P p, T g, T x) { return x > T(0) ? g : g * p.get<T>(0); });
+      return backward<T>([](P p, T x, T g) { return x > T(0) ? g : g * p.get<T>(0); });  // input first, as torch has it
     case Binary::logit_backward: return backward<T>([](P p, T g, T x) { return logit_backward(p, g, x); });
     case Binary::mish_backward: return backward<T>([](T g, T x) { return mish_backward(g, x); });
     case Binary::shrink_backward:
       return backward<T>([](P p, T g, T x) { return x >= -p.get<T>(0) && x <= p.get<T>(0) ? T(0) : g; });
     case Binary::softplus_backward: return backward<T>([](P p, T g, T x) { return softplus_backward(p, g, x); });
-    case Binary::threshold_backward:
-      return backward<T>([](P p, T g, T x) { return x <= p.get<T>(0) ? T(0) : g; });
     default: return nullptr;
   }
 }

@@ -3,9 +3,8 @@
 #include <algorithm>
 
 #include "kernels/complex_math.h"
-#include "kernels/copy.h"
 #include "kernels/integer_math.h"
-#include "kernels/iterate.h"
+#include "refnpu/fault.h"
 
 namespace refnpu {
 namespace {
@@ -47,10 +46,13 @@ Row real_row(Binary op) {
     case Binary::fmod: return binary<T>([](T a, T b) { return std::fmod(a, b); });
     case Binary::hypot: return binary<T>([](T a, T b) { return std::hypot(a, b); });
     case Binary::maximum:
+      if (fault(Fault::nan_lost_in_maximum)) return binary<T>([](T a, T b) { return a > b ? a : b; });
       return binary<T>([](T a, T b) { return std::isnan(a) ? a : std::isnan(b) ? b : std::max(a, b); });
     case Binary::minimum:
       return binary<T>([](T a, T b) { return std::isnan(a) ? a : std::isnan(b) ? b : std::min(a, b); });
     case Binary::remainder: return binary<T>([](T a, T b) { return remainder(a, b); });
+    case Binary::threshold:
+      return binary<T>([](P p, T a, T b) { return a <= p.get<T>(0) ? p.get<T>(1) : b; });
     default: return nullptr;
   }
 }
@@ -113,7 +115,9 @@ Row integer_row(Binary op) {
     case Binary::sub:
       return binary<T>([](P p, T a, T b) { return wrapping_add(a, wrapping_negate(wrapping_multiply(p.get<T>(0), b))); });
     case Binary::mul: return binary<T>([](T a, T b) { return wrapping_multiply(a, b); });
-    case Binary::div_floor: return binary<T>([](T a, T b) { return floored_quotient(a, b); });
+    case Binary::div_floor:
+      if (fault(Fault::integer_division_rounds_wrong)) return integer_row<T>(Binary::div_trunc);
+      return binary<T>([](T a, T b) { return floored_quotient(a, b); });
     case Binary::div_trunc: return binary<T>([](T a, T b) { return truncated_quotient(a, b); });
     case Binary::remainder: return binary<T>([](T a, T b) { return floored_remainder(a, b); });
     case Binary::fmod: return binary<T>([](T a, T b) { return truncated_remainder(a, b); });
@@ -127,8 +131,8 @@ Row integer_row(Binary op) {
     case Binary::bitwise_xor: return binary<T>([](T a, T b) { return T(a ^ b); });
     case Binary::left_shift: return binary<T>([](P p, T a, T b) { return left_shift(p, a, b); });
     case Binary::right_shift: return binary<T>([](P p, T a, T b) { return right_shift(p, a, b); });
-    case Binary::threshold_backward:
-      return binary<T>([](P p, T g, T x) { return x <= p.get<T>(0) ? T(0) : g; });
+    case Binary::threshold:
+      return binary<T>([](P p, T a, T b) { return a <= p.get<T>(0) ? p.get<T>(1) : b; });
     default: return nullptr;
   }
 }
@@ -153,15 +157,15 @@ Row binary_row(Binary op, DType compute) {
   }
 }
 
-void any_zero_kernel(const Nest<2>& nest) {
-  const CastRow read = cast_row(DType::b8, nest.dtypes[1]);
-  for_each_row(nest, [&](char* const* data, const int64_t* strides, int64_t n) {
-    for (int64_t i = 0; i < n; ++i) {
-      bool nonzero = true;
-      read(reinterpret_cast<char*>(&nonzero), 1, data[1] + i * strides[1], 0, 1);
-      if (!nonzero) store<bool>(data[0] + i * strides[0], true);
-    }
-  });
+Row any_zero_row(DType compute) {
+  const auto make = []<class T>() -> Row {
+    return [](char* const* data, const int64_t* strides, int64_t n, const Params&) {
+      for (int64_t i = 0; i < n; ++i) {
+        if (load<T>(data[1] + i * strides[1]) == T(0)) store<bool>(data[0] + i * strides[0], true);
+      }
+    };
+  };
+  return compute == DType::u64 ? make.operator()<uint64_t>() : make.operator()<int64_t>();
 }
 
 }  // namespace refnpu

@@ -1,5 +1,7 @@
 #include "kernels/compare.h"
 
+#include "refnpu/fault.h"
+
 namespace refnpu {
 namespace {
 
@@ -22,7 +24,9 @@ Row order_row(Compare op) {
 template <class T>
 Row row(Compare op) {
   switch (op) {
-    case Compare::eq: return question<T>([](T a, T b) { return a == b; });
+    case Compare::eq:
+      if (fault(Fault::bool_stored_as_two)) return row_of<uint8_t, T, T>([](T a, T b) { return uint8_t(a == b ? 2 : 0); });
+      return question<T>([](T a, T b) { return a == b; });
     case Compare::ne: return question<T>([](T a, T b) { return a != b; });
     case Compare::logical_and: return question<T>([](T a, T b) { return a != T(0) && b != T(0); });
     case Compare::logical_or: return question<T>([](T a, T b) { return a != T(0) || b != T(0); });

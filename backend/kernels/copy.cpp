@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "kernels/iterate.h"
+#include "refnpu/fault.h"
 
 namespace refnpu {
 namespace {
@@ -37,6 +38,7 @@ CastRow move_row(int64_t size) {
 
 CastRow cast_row(DType to, DType from) {
   if (to == from) return move_row(size_of(to));
+  if (fault(Fault::copy_dtype_reinterpreted) && size_of(to) == size_of(from)) return move_row(size_of(to));
   return dispatch_all(to, "copy", [&]<class To>() -> CastRow {
     return dispatch_all(from, "copy", []<class From>() -> CastRow { return cast<To, From>; });
   });
@@ -44,8 +46,14 @@ CastRow cast_row(DType to, DType from) {
 
 void copy_kernel(const Nest<2>& nest) {
   const CastRow row = cast_row(nest.dtypes[0], nest.dtypes[1]);
+  if (fault(Fault::copy_ignores_strides)) {
+    row(nest.data[0], size_of(nest.dtypes[0]), nest.data[1], size_of(nest.dtypes[1]), nest.numel());
+    return;
+  }
   for_each_row(nest, [&](char* const* data, const int64_t* strides, int64_t n) {
-    row(data[0], strides[0], data[1], strides[1], n);
+    const bool dense = strides[1] == 0 && fault(Fault::copy_expanded_source_as_dense);
+    const int64_t count = fault(Fault::copy_size_rounded_down) ? n / 4 * 4 : n;
+    row(data[0], strides[0], data[1], dense ? size_of(nest.dtypes[1]) : strides[1], count);
   });
 }
 

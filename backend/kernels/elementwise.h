@@ -33,15 +33,21 @@ using Row = void (*)(char* const* data, const int64_t* strides, int64_t n, const
 // integers and bool. 64-bit arithmetic, cut to the width of the result, is what arithmetic of that width gives.
 DType compute_dtype(DType dtype);
 
-// Runs `row` over the nest. Operands stored in another dtype than the row wants are converted on the way in and out, a
-// short stretch at a time; what a row computes in float is thereby rounded once.
+// Runs `row` over the nest. An operand is stored in the nest's dtype, counts as `seen` (what type promotion made of it),
+// and reaches the row as `computed`. Where these differ, it is converted on the way in or out, step by step and a short
+// stretch at a time: so a scalar too large for the promoted dtype wraps or overflows as it must, and what a row computes
+// in float is rounded once.
 template <int N>
 struct Elementwise {
   Nest<N> nest;
-  std::array<DType, N> wanted;
+  std::array<DType, N> seen;
+  std::array<DType, N> computed;
   Row row;
   Params params;
   void operator()() const;
+
+ private:
+  void run(const Nest<N>& nest) const;
 };
 extern template struct Elementwise<2>;
 extern template struct Elementwise<3>;

@@ -10,7 +10,7 @@ enum class Unary {
   frac, gelu_erf, gelu_tanh, isneginf, isposinf, log, log10, log1p, log2, logical_not, nan_to_num, neg, neg_conj,
   reciprocal, round, round_decimals, rsqrt, sgn, sigmoid, sign, signbit, silu, sin, sinh, sqrt, square, cube, tan, tanh,
   trunc, clamp, clamp_min, clamp_max, elu, hardshrink, hardsigmoid, hardswish, leaky_relu, logit, mish, pow_scalar,
-  softplus, softshrink, threshold,
+  softplus, softshrink,
 };
 
 // The row that computes `op` in `compute` (one of compute_dtype's), or nullptr when there is none. Predicates (isneginf,

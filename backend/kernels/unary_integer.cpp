@@ -35,7 +35,6 @@ Row unary_integer_row(Unary op) {
     case Unary::sign: return row_of<T, T>([](T x) { return T(T(x > T(0)) - T(x < T(0))); });
     case Unary::signbit: return row_of<bool, T>([](T x) { return x < T(0); });
     case Unary::square: return row_of<T, T>([](T x) { return wrapping_multiply(x, x); });
-    case Unary::threshold: return row_of<T, T>([](P p, T x) { return x <= p.get<T>(0) ? p.get<T>(1) : x; });
     default: return nullptr;
   }
 }

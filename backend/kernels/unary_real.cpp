@@ -4,6 +4,7 @@
 #include <numbers>
 
 #include "kernels/unary.h"
+#include "refnpu/fault.h"
 
 namespace refnpu {
 namespace {
@@ -140,7 +141,6 @@ Row activation(Unary op) {
     case Unary::silu: return unary<T>([](T x) { return x / (T(1) + std::exp(-x)); });
     case Unary::softplus: return unary<T>([](P p, T x) { return softplus(p, x); });
     case Unary::softshrink: return unary<T>([](P p, T x) { return softshrink(p, x); });
-    case Unary::threshold: return unary<T>([](P p, T x) { return x <= p.get<T>(0) ? p.get<T>(1) : x; });
     default: return nullptr;
   }
 }
@@ -162,7 +162,9 @@ Row arithmetic(Unary op) {
     case Unary::logical_not: return predicate<T>([](T x) { return x == T(0); });
     case Unary::nan_to_num: return unary<T>([](P p, T x) { return nan_to_num(p, x); });
     case Unary::neg:
-    case Unary::neg_conj: return unary<T>([](T x) { return -x; });
+    case Unary::neg_conj:
+      if (fault(Fault::negative_zero_lost)) return unary<T>([](T x) { return T(0) - x; });
+      return unary<T>([](T x) { return -x; });
     case Unary::reciprocal: return unary<T>([](T x) { return T(1) / x; });
     case Unary::round: return unary<T>([](T x) { return std::nearbyint(x); });
     case Unary::round_decimals: return unary<T>([](P p, T x) { return round_decimals(p, x); });
