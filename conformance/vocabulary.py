@@ -5,9 +5,18 @@ Nothing here imports torch or pytest, so that results can be read and judged whe
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
+
+
+# The dtypes a cell can have, by torch's names.
+DTYPES = (
+    "float16", "bfloat16", "float32", "float64", "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz",
+    "float8_e8m0fnu", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool",
+    "complex32", "complex64", "complex128",
+)  # fmt: skip
 
 
 class _Word(str, Enum):
@@ -89,6 +98,15 @@ class CellId:
     def name(self) -> str:
         """The pytest item's name, e.g. ``masked_fill_.Scalar[float32-expanded]``."""
         return f"{self.overload}[{self.dtype}-{self.layout}]"
+
+    @staticmethod
+    def parse(text: str) -> CellId | None:
+        """Inverse of ``str``; None for a text that is no cell's id."""
+        found = _CELL.fullmatch(text)
+        return CellId(*found.groups()) if found else None
+
+
+_CELL = re.compile(r"ops/(\w+)\.py::([\w.]+)\[(\w+)-(\w+)\]")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,228 @@
+"""Inventory × corpus × dtype × layout: cells, and the cases in each, under ids that do not drift."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from conformance import layouts
+from conformance.corpus.model import Sample, TensorSlot
+from conformance.layouts import ALIASED, MIXED, Placement
+from conformance.vocabulary import CellId
+
+# Layouts that change the size of what they fall on.
+RESHAPING = frozenset({"zero_size", "zero_dim"})
+# A layout on one argument alone is tried on at most this many arguments of a sample (and on all of them at once).
+SINGLES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A cell × one sample × the arguments the layout falls on: the smallest thing that runs and replays.
+
+    ``placements`` has one entry a slot of the sample. ``shared`` maps the index of a slot to (index of the earlier slot whose storage
+    it lies in, distance in elements between the two views).
+    """
+
+    cell: CellId
+    sample: Sample
+    variant: str  # the argument the layout is applied to, "all", or "" for contiguous
+    placements: tuple[Placement, ...]
+    shared: tuple[tuple[int, int, int], ...] = ()  # (slot, earlier slot, offset in elements)
+
+    @property
+    def id(self) -> str:
+        """Overload, dtype, layout, the sample's own name, the argument: nothing that depends on an order of listing."""
+        return f"{self.cell}#{self.sample.name}" + (f"@{self.variant}" if self.variant else "")
+
+
+@dataclass(frozen=True)
+class Tier:
+    """How much of the matrix a run takes."""
+
+    name: str
+    samples: int | None  # at most so many samples of a cell
+    dtypes: frozenset[str] | None
+    layouts: frozenset[str] | None
+
+
+TIERS = {
+    "full": Tier("full", None, None, None),
+    "smoke": Tier(
+        "smoke",
+        1,
+        frozenset({"float32", "int64", "bool"}),
+        frozenset({"contiguous", "transposed", "offset_gap", "expanded", "mixed"}),
+    ),
+}
+
+
+def slot_dtype(slot: TensorSlot, dtype: str) -> str:
+    """The dtype a slot has in a cell of ``dtype``."""
+    return slot.dtype or dtype
+
+
+def _free(sample: Sample) -> list[TensorSlot]:
+    """The slots that a layout may move: all but those that are the same tensor as an earlier one."""
+    return [s for s in sample.tensors if not s.same_as]
+
+
+def _contiguous(slot: TensorSlot) -> Placement:
+    placement = layouts.place("contiguous", slot.shape)
+    assert placement is not None  # every shape can be contiguous
+    return placement
+
+
+def _placed(slot: TensorSlot, layout: str, dtype: str) -> Placement | None:
+    if not layouts.carries(layout, slot_dtype(slot, dtype)):
+        return None
+    return layouts.place(layout, slot.shape, slot.written)
+
+
+def _put(sample: Sample, moved: dict[int, Placement]) -> tuple[Placement, ...]:
+    return tuple(moved.get(s.index) or _contiguous(s) for s in sample.tensors)
+
+
+def _one_layout(cell: CellId, sample: Sample, pointwise: bool) -> Iterator[Case]:
+    """The layout on every argument that can have it, then on each alone.
+
+    A layout that changes sizes falls on one argument alone only where sizes broadcast: other ops may trust that the sizes of
+    their arguments fit, and then not even the CPU's result is defined.
+    """
+    if cell.layout == "contiguous":
+        yield Case(cell, sample, "", _put(sample, {}))
+        return
+    moved = {s.index: p for s in _free(sample) if (p := _placed(s, cell.layout, cell.dtype))}
+    if not moved:
+        return
+    if len(moved) > 1:
+        yield Case(cell, sample, "all", _put(sample, moved))
+        if cell.layout in RESHAPING and not pointwise:
+            return
+    for index in list(moved)[:SINGLES]:
+        yield Case(cell, sample, sample.tensors[index].name, _put(sample, {index: moved[index]}))
+
+
+def _alias_pairs(cell: CellId, sample: Sample) -> list[tuple[TensorSlot, TensorSlot]]:
+    """Pairs of like arguments of which at most ``self`` of an in-place op is written.
+
+    An ``out=`` that is also an input has no promised result outside pointwise ops, so it is not judged.
+    """
+    free = [s for s in _free(sample) if s.numel > 0 and s.pool]
+    pairs = []
+    for i, a in enumerate(free):
+        for b in free[i + 1 :]:
+            same = a.shape == b.shape and slot_dtype(a, cell.dtype) == slot_dtype(b, cell.dtype)
+            if same and not b.written and (not a.written or a.name == "self"):
+                pairs.append((a, b))
+    return pairs[:SINGLES]
+
+
+def _aliased(cell: CellId, sample: Sample) -> Iterator[Case]:
+    for a, b in _alias_pairs(cell, sample):
+        yield Case(cell, sample, f"{a.name}={b.name}", _put(sample, {}), ((b.index, a.index, 0),))
+        if not a.written:
+            yield Case(cell, sample, f"{a.name}~{b.name}", _overlap(sample, a), ((b.index, a.index, 1),))
+
+
+def _overlap(sample: Sample, a: TensorSlot) -> tuple[Placement, ...]:
+    """Slot ``a`` with one element to spare behind it, for another slot to begin one element later."""
+    p = _contiguous(a)
+    return _put(sample, {a.index: Placement("contiguous", p.size, p.stride, 0, p.storage + 1)})
+
+
+def _mixed(cell: CellId, sample: Sample) -> Iterator[Case]:
+    """Two deals of the rotation, the starting point taken from the sample's name so that ids stay as they are."""
+    free = _free(sample)
+    if len(free) < 2:
+        return
+    start = zlib.crc32(sample.name.encode())
+    for deal in (0, 3):
+        moved: dict[int, Placement] = {}
+        at = start + deal
+        for slot in free:
+            at, placement = _deal(slot, at, cell.dtype)
+            moved[slot.index] = placement
+        if sum(p.layout != "contiguous" for p in moved.values()) >= 2:
+            yield Case(cell, sample, f"deal{deal}", _put(sample, moved))
+
+
+def _deal(slot: TensorSlot, at: int, dtype: str) -> tuple[int, Placement]:
+    """The next layout of the rotation that fits the slot (expanded only where it is not written)."""
+    for _ in layouts.MIXABLE:
+        layout = layouts.MIXABLE[at % len(layouts.MIXABLE)]
+        at += 1
+        placement = _placed(slot, layout, dtype)
+        if placement and not (slot.written and layout == "expanded"):
+            return at, placement
+    return at, _contiguous(slot)
+
+
+def cases_of_sample(cell: CellId, sample: Sample, pointwise: bool) -> Iterator[Case]:
+    """Every case of one sample in a cell."""
+    if cell.layout == ALIASED:
+        return _aliased(cell, sample)
+    if cell.layout == MIXED:
+        return _mixed(cell, sample)
+    return _one_layout(cell, sample, pointwise)
+
+
+def cases(cell: CellId, samples: Iterable[Sample], tier: Tier = TIERS["full"], pointwise: bool = False) -> list[Case]:
+    """The cases of ``cell``, in the order they run. Empty where the layout fits no sample.
+
+    ``pointwise``: the overload broadcasts its arguments.
+    """
+    found: list[Case] = []
+    taken = 0
+    for sample in samples:
+        if cell.dtype not in sample.dtypes:
+            continue
+        more = list(cases_of_sample(cell, sample, pointwise))
+        taken += bool(more)
+        found.extend(more)
+        if tier.samples is not None and taken >= tier.samples:
+            break
+    return found
+
+
+def cells(family: str, overload: str, samples: Iterable[Sample], tier: Tier = TIERS["full"]) -> list[CellId]:
+    """The cells of one overload: the dtypes its samples run in, and per dtype the layouts that fit at least one sample."""
+    fits: dict[str, set[str]] = {}
+    for sample in samples:
+        for dtype, names in _fitting(sample, tier).items():
+            fits.setdefault(dtype, set()).update(names)
+    return [
+        CellId(family, overload, dtype, layout)
+        for dtype in sorted(fits)
+        for layout in layouts.LAYOUTS
+        if layout in fits[dtype]
+    ]
+
+
+def _fitting(sample: Sample, tier: Tier) -> dict[str, set[str]]:
+    """Layouts that fit a sample, by dtype. Shapes decide for all dtypes at once; only the bits ask for the dtype."""
+    dtypes = [d for d in sample.dtypes if tier.dtypes is None or d in tier.dtypes]
+    if not dtypes:
+        return {}
+    shaped = {name for name in layouts.PLACERS if name not in ("conj", "neg") and _fits(sample, name)}
+    shaped.add("contiguous")
+    result = {}
+    for dtype in dtypes:
+        names = set(shaped)
+        names.update(bit for bit in ("conj", "neg") if _bit_fits(sample, bit, dtype))
+        probe = CellId("", sample.overload, dtype, ALIASED)
+        if _alias_pairs(probe, sample):
+            names.add(ALIASED)
+        if next(_mixed(probe, sample), None):
+            names.add(MIXED)
+        result[dtype] = names if tier.layouts is None else names & tier.layouts
+    return result
+
+
+def _fits(sample: Sample, layout: str) -> bool:
+    return any(layouts.place(layout, s.shape, s.written) for s in _free(sample))
+
+
+def _bit_fits(sample: Sample, bit: str, dtype: str) -> bool:
+    return any(layouts.carries(bit, slot_dtype(s, dtype)) for s in _free(sample))

@@ -1,0 +1,201 @@
+"""The catalogue of layouts: where each one puts a shape in a storage. Pure arithmetic, no torch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """One tensor in its storage. All figures are in elements of the tensor's dtype.
+
+    ``size`` differs from the sample's shape only for ``zero_size`` and ``zero_dim``. ``bit`` is "", "conj" or "neg": the
+    view carries that bit, and the storage holds the conjugated or negated values.
+    """
+
+    layout: str
+    size: Shape
+    stride: Shape
+    offset: int
+    storage: int
+    bit: str = ""
+
+
+def _numel(shape: Shape) -> int:
+    n = 1
+    for s in shape:
+        n *= s
+    return n
+
+
+def contiguous_stride(shape: Shape) -> Shape:
+    """Row-major strides, with torch's rule that a size of 0 counts as 1."""
+    stride: list[int] = []
+    step = 1
+    for size in reversed(shape):
+        stride.append(step)
+        step *= max(size, 1)
+    return tuple(reversed(stride))
+
+
+def _extent(size: Shape, stride: Shape) -> int:
+    """Elements from the first to one past the last that the view reaches."""
+    if _numel(size) == 0:
+        return 0
+    return 1 + sum((n - 1) * s for n, s in zip(size, stride, strict=True))
+
+
+def _contiguous(shape: Shape) -> Placement | None:
+    return Placement("contiguous", shape, contiguous_stride(shape), 0, _numel(shape))
+
+
+def _transposed(shape: Shape) -> Placement | None:
+    if len(shape) < 2 or shape[-1] < 2 or shape[-2] < 2:
+        return None
+    stride = contiguous_stride((*shape[:-2], shape[-1], shape[-2]))
+    return Placement("transposed", shape, (*stride[:-2], stride[-1], stride[-2]), 0, _numel(shape))
+
+
+def _channels_last(shape: Shape) -> Placement | None:
+    if len(shape) not in (4, 5) or shape[1] < 2 or _numel(shape[2:]) < 2:
+        return None
+    inner = contiguous_stride((shape[0], *shape[2:], shape[1]))
+    return Placement("channels_last", shape, (inner[0], inner[-1], *inner[1:-1]), 0, _numel(shape))
+
+
+def _step2(shape: Shape) -> Placement | None:
+    if not shape or _numel(shape) < 2:
+        return None
+    stride = tuple(2 * s for s in contiguous_stride(shape))
+    return Placement("step2", shape, stride, 0, 2 * _numel(shape))
+
+
+def _outer_gap(shape: Shape) -> Placement | None:
+    if len(shape) < 2 or _numel(shape) < 2 or shape[0] < 2:
+        return None
+    inner = _numel(shape[1:]) + 3
+    return Placement("outer_gap", shape, (inner, *contiguous_stride(shape)[1:]), 0, shape[0] * inner)
+
+
+def _offset1(shape: Shape) -> Placement | None:
+    return Placement("offset1", shape, contiguous_stride(shape), 1, _numel(shape) + 2)
+
+
+def _offset_gap(shape: Shape) -> Placement | None:
+    """An offset, a gap in the outermost dimension (step 3 when there is only one), and a tail behind the view."""
+    if not shape or _numel(shape) < 2:
+        return None
+    if len(shape) == 1:
+        stride: Shape = (3,)
+    else:
+        stride = (_numel(shape[1:]) + 2, *contiguous_stride(shape)[1:])
+    return Placement("offset_gap", shape, stride, 5, 5 + _extent(shape, stride) + 4)
+
+
+def _expanded(shape: Shape) -> Placement | None:
+    dim = next((d for d, n in enumerate(shape) if n > 1), None)
+    if dim is None:
+        return None
+    kept = (*shape[:dim], 1, *shape[dim + 1 :])
+    stride = list(contiguous_stride(kept))
+    stride[dim] = 0
+    return Placement("expanded", shape, tuple(stride), 0, _numel(kept))
+
+
+def _overlapping(shape: Shape) -> Placement | None:
+    """A sliding window: moving along dimension 0 moves by one element, so rows share all but one of theirs."""
+    if len(shape) < 2 or shape[0] < 2 or _numel(shape[1:]) < 2:
+        return None
+    stride = (1, *contiguous_stride(shape)[1:])
+    return Placement("overlapping", shape, stride, 0, _extent(shape, stride))
+
+
+def _conj(shape: Shape) -> Placement | None:
+    return Placement("conj", shape, contiguous_stride(shape), 0, _numel(shape), "conj")
+
+
+def _neg(shape: Shape) -> Placement | None:
+    return Placement("neg", shape, contiguous_stride(shape), 0, _numel(shape), "neg")
+
+
+def _zero_size(shape: Shape) -> Placement | None:
+    if not shape or shape[0] == 0:
+        return None
+    size = (0, *shape[1:])
+    return Placement("zero_size", size, contiguous_stride(size), 0, 0)
+
+
+def _zero_dim(shape: Shape) -> Placement | None:
+    if not shape or _numel(shape) == 0:
+        return None
+    return Placement("zero_dim", (), (), 0, 1)
+
+
+PLACERS: dict[str, Callable[[Shape], Placement | None]] = {
+    "contiguous": _contiguous,
+    "transposed": _transposed,
+    "channels_last": _channels_last,
+    "step2": _step2,
+    "outer_gap": _outer_gap,
+    "offset1": _offset1,
+    "offset_gap": _offset_gap,
+    "expanded": _expanded,
+    "overlapping": _overlapping,
+    "conj": _conj,
+    "neg": _neg,
+    "zero_size": _zero_size,
+    "zero_dim": _zero_dim,
+}
+
+# Layouts of a whole argument list rather than of one tensor.
+ALIASED = "aliased"
+MIXED = "mixed"
+
+LAYOUTS: dict[str, str] = {
+    "contiguous": "row-major, the storage exactly as long as the tensor",
+    "transposed": "the last two dimensions swapped in memory",
+    "channels_last": "4-d and 5-d: channels innermost",
+    "step2": "every second element of the last dimension",
+    "outer_gap": "unused elements between the rows of dimension 0",
+    "offset1": "begins one element into the storage, hence misaligned",
+    "offset_gap": "an offset, gaps, and a tail behind the view",
+    "expanded": "stride 0 in the first dimension longer than 1",
+    "overlapping": "a sliding window whose rows share memory (inputs only)",
+    "conj": "the conjugate bit set (complex dtypes)",
+    "neg": "the negative bit set (floating and complex dtypes)",
+    "zero_size": "dimension 0 emptied",
+    "zero_dim": "one element, no dimension",
+    ALIASED: "two arguments are the same tensor, or overlapping views of one storage",
+    MIXED: "each argument in another layout",
+}
+
+# The rotation that `mixed` deals from.
+MIXABLE = ("transposed", "offset_gap", "step2", "expanded", "offset1", "outer_gap", "channels_last", "contiguous")
+
+CONJ_DTYPES = frozenset({"complex32", "complex64", "complex128"})
+NEG_DTYPES = frozenset({"float16", "bfloat16", "float32", "float64", "complex64", "complex128"})
+
+
+@lru_cache(maxsize=None)
+def place(layout: str, shape: Shape, written: bool = False) -> Placement | None:
+    """Where ``layout`` puts a tensor of ``shape``; None where the layout means nothing for it.
+
+    A written argument is never an overlapping window: which of two writes to one element wins is nobody's promise. It
+    may be expanded, for which the CPU raises, and so must the device.
+    """
+    if written and layout == "overlapping":
+        return None
+    return PLACERS[layout](shape)
+
+
+def carries(layout: str, dtype: str) -> bool:
+    """Whether a tensor of ``dtype`` can have ``layout`` at all (the conj and neg bits are for some dtypes only)."""
+    if layout == "conj":
+        return dtype in CONJ_DTYPES
+    if layout == "neg":
+        return dtype in NEG_DTYPES
+    return True

@@ -1,0 +1,242 @@
+"""A case -> the same arguments twice, on CPU and on the device, each over storages of its own with equal bytes.
+
+The device side stands on four primitives only: allocate bytes, copy contiguous bytes both ways, ``view(dtype)`` and
+``as_strided``. The bring-up gate tries exactly these before anything is judged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from conformance.cases import Case, slot_dtype
+from conformance.corpus.model import (
+    Arg,
+    ComplexArg,
+    DeviceArg,
+    DtypeArg,
+    EnumArg,
+    GeneratorArg,
+    Sample,
+    TensorSlot,
+)
+from conformance.layouts import Placement
+
+ValueOf = Callable[[TensorSlot, str], torch.Tensor]
+
+# All bits set is NaN in every floating dtype and -1 in every integer: a value read from where nobody may read shows.
+POISON = 0xFF
+# In a bool storage only 0 and 1 are legal; an irregular run of both, so that neither a constant nor a shift matches it.
+POISON_BOOL = (1, 0, 1, 1, 0, 0, 1, 0, 1, 1, 1, 0, 0)
+
+TEMPLATES_KEPT = 20_000
+
+
+@dataclass(slots=True)
+class Argument:
+    """One tensor argument on one side. ``base`` is the whole storage as bytes, ``tensor`` the view that the op gets."""
+
+    slot: TensorSlot
+    placement: Placement
+    base: torch.Tensor
+    tensor: torch.Tensor
+
+
+@dataclass(slots=True)
+class Side:
+    """The arguments of a case on one device, ready to be called with."""
+
+    device: torch.device
+    arguments: list[Argument]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+
+
+def poison(nbytes: int, dtype: str) -> torch.Tensor:
+    """``nbytes`` bytes that no defined value of ``dtype`` equals (for bool: an irregular run of both values)."""
+    if dtype == "bool":
+        run = torch.tensor(POISON_BOOL, dtype=torch.uint8)
+        return run.repeat(nbytes // len(POISON_BOOL) + 1)[:nbytes].clone()
+    return torch.full((nbytes,), POISON, dtype=torch.uint8)
+
+
+def torch_dtype(name: str) -> torch.dtype:
+    """The torch dtype called ``name``; a clear error where this torch has none."""
+    found = getattr(torch, name, None)
+    if not isinstance(found, torch.dtype):
+        raise LookupError(f"torch {torch.__version__} has no dtype {name!r}")
+    return found
+
+
+def _shaped(value: torch.Tensor, placement: Placement) -> torch.Tensor:
+    """The part of a sample's value that a placement with another size keeps."""
+    if placement.layout == "zero_dim":
+        return value.reshape(-1)[0]
+    if placement.layout == "zero_size":
+        return value[:0]
+    return value
+
+
+def fill(base: torch.Tensor, placement: Placement, value: torch.Tensor) -> None:
+    """Write ``value`` (contiguous, on CPU) where ``placement`` puts it into the storage ``base`` (bytes, on CPU)."""
+    typed = base.view(value.dtype)
+    if placement.bit == "conj":
+        value = torch.conj_physical(value)
+    elif placement.bit == "neg":
+        value = -value
+    if placement.layout in ("expanded", "overlapping"):
+        # Several indices share an element, so the storage is filled in order and the view repeats it.
+        typed.copy_(value.reshape(-1)[: placement.storage])
+        return
+    typed.as_strided(placement.size, placement.stride, placement.offset).copy_(_shaped(value, placement))
+
+
+def view(base: torch.Tensor, dtype: torch.dtype, placement: Placement) -> torch.Tensor:
+    """The tensor that ``placement`` describes over the bytes ``base``."""
+    tensor = base.view(dtype).as_strided(placement.size, placement.stride, placement.offset)
+    if placement.bit == "conj":
+        return torch.conj(tensor)
+    if placement.bit == "neg":
+        return torch._neg_view(tensor)
+    return tensor
+
+
+class Twins:
+    """Makes twin sides of cases. Keeps the filled storage of each (value, dtype, placement) as a template to clone."""
+
+    def __init__(self, value_of: ValueOf) -> None:
+        self._value_of = value_of
+        self._templates: dict[tuple[object, ...], torch.Tensor] = {}
+
+    def storage(self, slot: TensorSlot, placement: Placement, dtype: str, wide: str = "") -> torch.Tensor:
+        """The storage of a slot as it is before the call: CPU bytes, owned by the cache and not to be written.
+
+        ``wide``: values of ``dtype``, held in this dtype instead (the float64 reference gets the very same numbers).
+        """
+        key = (slot.pool, slot.start, slot.shape, placement, dtype, wide)
+        found = self._templates.get(key)
+        if found is None:
+            found = self._fill_template(slot, placement, dtype, wide or dtype)
+            if len(self._templates) >= TEMPLATES_KEPT:
+                self._templates.clear()
+            self._templates[key] = found
+        return found
+
+    def _fill_template(self, slot: TensorSlot, placement: Placement, dtype: str, wide: str) -> torch.Tensor:
+        base = poison(placement.storage * torch_dtype(wide).itemsize, wide)
+        if slot.pool:
+            fill(base, placement, self._value_of(slot, dtype).to(torch_dtype(wide)))
+        return base
+
+    def side(self, case: Case, device: torch.device, dtypes: Callable[[str], str] = str) -> Side:
+        """Fresh arguments of ``case`` on ``device``.
+
+        ``dtypes`` maps the dtype of each slot to the one to use (the float64 reference widens with it).
+        """
+        arguments: list[Argument] = []
+        shared = {slot: (earlier, distance) for slot, earlier, distance in case.shared}
+        for slot, placement in zip(case.sample.tensors, case.placements, strict=True):
+            arguments.append(self._argument(case, slot, placement, arguments, shared, device, dtypes))
+        tensors = [a.tensor for a in arguments]
+        fit = _Fitter(tensors, device, torch_dtype(dtypes(case.cell.dtype)), dtypes)
+        return Side(
+            device,
+            arguments,
+            tuple(fit(a) for a in case.sample.args),
+            {name: fit(a) for name, a in case.sample.kwargs},
+        )
+
+    def _argument(
+        self,
+        case: Case,
+        slot: TensorSlot,
+        placement: Placement,
+        earlier: list[Argument],
+        shared: dict[int, tuple[int, int]],
+        device: torch.device,
+        dtypes: Callable[[str], str],
+    ) -> Argument:
+        if slot.same_as:
+            same = earlier[_index_of(case.sample, slot.same_as)]
+            return Argument(slot, same.placement, same.base, same.tensor)
+        if slot.index in shared:
+            index, distance = shared[slot.index]
+            other = earlier[index]
+            if distance == 0:
+                return Argument(slot, other.placement, other.base, other.tensor)
+            moved = other.tensor.as_strided(placement.size, placement.stride, distance)
+            return Argument(slot, placement, other.base, moved)
+        dtype = slot_dtype(slot, case.cell.dtype)
+        wide = dtypes(dtype)
+        template = self.storage(slot, placement, dtype, wide)
+        base = template.clone() if device.type == "cpu" else template.to(device)
+        return Argument(slot, placement, base, view(base, torch_dtype(wide), placement))
+
+
+def _index_of(sample: Sample, name: str) -> int:
+    return next(s.index for s in sample.tensors if s.name == name)
+
+
+class _Fitter:
+    """Turns a sample's argument tree into what the op is called with on one side."""
+
+    def __init__(
+        self, tensors: list[torch.Tensor], device: torch.device, dtype: torch.dtype, dtypes: Callable[[str], str]
+    ) -> None:
+        self._tensors = tensors
+        self._device = device
+        self._dtype = dtype
+        self._dtypes = dtypes
+
+    def __call__(self, arg: Arg) -> Any:
+        if arg is None or isinstance(arg, (bool, int, float, str)):
+            return arg
+        if isinstance(arg, TensorSlot):
+            return self._tensors[arg.index]
+        if isinstance(arg, tuple):
+            return [self(a) for a in arg]
+        if isinstance(arg, DtypeArg):
+            return self._dtype if arg.name is None else torch_dtype(self._dtypes(arg.name))
+        if isinstance(arg, DeviceArg):
+            return self._device
+        if isinstance(arg, EnumArg):
+            return _enum(arg)
+        if isinstance(arg, ComplexArg):
+            return complex(arg.real, arg.imag)
+        assert isinstance(arg, GeneratorArg)
+        return torch.Generator(self._device).manual_seed(arg.seed)
+
+
+def _enum(arg: EnumArg) -> Any:
+    return getattr(torch, arg.name)
+
+
+def device_bytes(base: torch.Tensor) -> torch.Tensor:
+    """A storage's bytes on the CPU, by the contiguous byte copy that the bring-up gate has tried."""
+    return base if base.device.type == "cpu" else base.cpu()
+
+
+def host_copy(tensor: torch.Tensor) -> torch.Tensor:
+    """A device tensor on the CPU, with its stride, offset and bits, without the device's strided copy.
+
+    The storage is brought over as bytes and viewed again there, so that a wrong strided copy cannot blame another op.
+    """
+    if tensor.device.type == "cpu":
+        return tensor
+    plain = tensor
+    conj, neg = tensor.is_conj(), tensor.is_neg()
+    if conj:
+        plain = torch._conj(plain)
+    if neg:
+        plain = torch._neg_view(plain)
+    itemsize = tensor.element_size()
+    count = tensor.untyped_storage().nbytes() // itemsize
+    flat = plain.as_strided((count,), (1,), 0)
+    host = flat.view(torch.uint8).cpu().view(tensor.dtype)
+    host = host.as_strided(tensor.shape, tensor.stride(), tensor.storage_offset())
+    if conj:
+        host = torch._conj(host)
+    return torch._neg_view(host) if neg else host
