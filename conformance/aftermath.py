@@ -1,0 +1,106 @@
+"""What a call left behind in the storages it was given: aliasing, versions, mutation, and bytes that should not move."""
+
+from __future__ import annotations
+
+import torch
+
+from conformance import compare
+from conformance.compare import Mismatch
+from conformance.oracle import Outcome
+from conformance.twins import Argument, Side, device_bytes
+from conformance.vocabulary import Check
+
+
+def _storage_id(tensor: torch.Tensor) -> int:
+    """Identifies the storage object (not its address: an empty storage has none)."""
+    return int(tensor.untyped_storage()._cdata)
+
+
+def same_storage(a: torch.Tensor, b: torch.Tensor) -> bool:
+    """Whether two strided tensors lie in one storage."""
+    return _storage_id(a) == _storage_id(b)
+
+
+def argument_of(side: Side, tensor: torch.Tensor) -> int | None:
+    """The index of the first argument whose storage ``tensor`` lies in."""
+    wanted = _storage_id(tensor)
+    return next((i for i, a in enumerate(side.arguments) if _storage_id(a.tensor) == wanted), None)
+
+
+def aliasing(expected: Outcome, actual: Outcome, i: int) -> Mismatch | None:
+    """Whether result ``i`` shares its storage with the same argument, or the same earlier result, on both sides."""
+    name, want = expected.leaves[i]
+    got = actual.leaves[i][1]
+    ours, theirs = argument_of(actual.side, got), argument_of(expected.side, want)
+    if ours != theirs:
+        return Mismatch(Check.ALIASING, f"{name}: {_shares(actual, ours)} on the device, {_shares(expected, theirs)} on CPU")
+    if theirs is not None:
+        same, both = got is actual.side.arguments[theirs].tensor, want is expected.side.arguments[theirs].tensor
+        if same != both:
+            kind = ("the argument itself", "another tensor over the argument's storage")
+            return Mismatch(Check.ALIASING, f"{name}: is {kind[not same]} on the device, {kind[not both]} on CPU")
+        return None
+    if _earlier(actual, i) != _earlier(expected, i):
+        return Mismatch(Check.ALIASING, f"{name}: shares its storage with another result on one side only")
+    return None
+
+
+def _shares(outcome: Outcome, argument: int | None) -> str:
+    if argument is None:
+        return "has a storage of its own"
+    return f"shares the storage of {outcome.side.arguments[argument].slot.name}"
+
+
+def _earlier(outcome: Outcome, i: int) -> int | None:
+    """The first earlier result in the same storage."""
+    wanted = _storage_id(outcome.leaves[i][1])
+    for j, (_, leaf) in enumerate(outcome.leaves[:i]):
+        if isinstance(leaf, torch.Tensor) and leaf.layout == torch.strided and _storage_id(leaf) == wanted:
+            return j
+    return None
+
+
+def versions(expected: Side, actual: Side) -> list[Mismatch]:
+    """An op bumps the version counter of what it writes, so that autograd sees it; and of nothing else."""
+    found = []
+    for want, got in zip(expected.arguments, actual.arguments, strict=True):
+        cpu, device = want.tensor._version, got.tensor._version
+        if cpu != device:
+            found.append(Mismatch(Check.VERSION, f"{want.slot.name}: version counter is {device} on the device, {cpu} on CPU"))
+    return found
+
+
+def storages(expected: Side, actual: Side) -> list[Mismatch]:
+    """Every storage that went in, byte for byte against the CPU's, outside the views that may be written."""
+    found = []
+    seen: set[int] = set()
+    for want, got in zip(expected.arguments, actual.arguments, strict=True):
+        if id(want.base) in seen:
+            continue
+        seen.add(id(want.base))
+        after = device_bytes(got.base)
+        if not torch.equal(after, want.base):
+            one = _changed(expected, want, after)
+            found += [one] if one else []
+    return found
+
+
+def _changed(side: Side, argument: Argument, after: torch.Tensor) -> Mismatch | None:
+    sharing = [a for a in side.arguments if a.base is argument.base]
+    reached = torch.zeros(after.numel(), dtype=torch.bool)
+    for a in sharing:
+        _mark(reached, a)
+    written = any(a.slot.written for a in sharing)
+    return compare.untouched(argument.base, after, reached, written, argument.slot.name)
+
+
+def _mark(reached: torch.Tensor, argument: Argument) -> None:
+    """Mark the bytes that the argument's view reaches; all of them once the op gave it another storage or size."""
+    tensor, placement = argument.tensor, argument.placement
+    moved = _storage_id(tensor) != _storage_id(argument.base)
+    if moved or tensor.shape != placement.size or tensor.stride() != placement.stride:
+        reached.fill_(True)
+        return
+    width = tensor.element_size()
+    stride = [s * width for s in placement.stride]
+    reached.as_strided((*placement.size, width), (*stride, 1), tensor.storage_offset() * width).fill_(True)

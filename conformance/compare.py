@@ -1,0 +1,206 @@
+"""Expected and actual -> mismatches. Pure: CPU tensors in, findings out; nothing here runs an op under test."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from conformance.vocabulary import Check
+
+# An integer dtype of the same width, to compare bits (NaN payloads and the sign of zero included).
+_BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+
+
+@dataclass(frozen=True, slots=True)
+class Mismatch:
+    """One finding: which check, in words, and the figures behind the words."""
+
+    check: Check
+    message: str
+    figures: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Closeness:
+    """How far a native result may be from the float64 one.
+
+    Bound per element: ``multiple`` × (the CPU's own distance) + ``ulps`` × eps(dtype) × scale, where scale is the element's own
+    magnitude, or, for a result that accumulates, the largest magnitude in the result times the square root of the number of terms.
+    """
+
+    multiple: float = 4.0
+    ulps: float = 4.0
+    accumulates: bool = False
+    terms: int = 1
+
+
+def real(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor without conj and neg bits, and complex as pairs of reals in a last dimension of 2."""
+    if tensor.is_conj():
+        tensor = tensor.resolve_conj()
+    if tensor.is_neg():
+        tensor = tensor.resolve_neg()
+    return torch.view_as_real(tensor) if tensor.dtype.is_complex else tensor
+
+
+def bits(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor's elements as integers of the same width, complex as pairs."""
+    tensor = real(tensor)
+    return tensor.view(_BITS[tensor.element_size()])
+
+
+def same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:
+    """Bit equality of two CPU tensors of one dtype and shape."""
+    return torch.equal(bits(a), bits(b))
+
+
+def same_exactly(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """Elementwise: equal bits, or both NaN (a payload is nobody's promise)."""
+    equal = bits(a) == bits(b)
+    if a.dtype.is_complex:
+        both = torch.isnan(real(a)) & torch.isnan(real(b))
+        return (equal | both).all(-1)
+    if a.dtype.is_floating_point and a.element_size() > 1:
+        return equal | (torch.isnan(a) & torch.isnan(b))
+    return equal
+
+
+def metadata(expected: torch.Tensor, actual: torch.Tensor, subject: str) -> Mismatch | None:
+    """dtype, shape, stride, storage offset, and the conj and neg bits, in that order: the first that differs."""
+    if expected.dtype != actual.dtype:
+        return _differs(Check.DTYPE, subject, "dtype", expected.dtype, actual.dtype)
+    if expected.shape != actual.shape:
+        return _differs(Check.SHAPE, subject, "shape", tuple(expected.shape), tuple(actual.shape))
+    if expected.stride() != actual.stride() and expected.numel() > 0:
+        return _differs(Check.STRIDE, subject, "stride", expected.stride(), actual.stride())
+    if expected.storage_offset() != actual.storage_offset() and expected.numel() > 0:
+        return _differs(Check.OFFSET, subject, "storage offset", expected.storage_offset(), actual.storage_offset())
+    if expected.is_conj() != actual.is_conj():
+        return _differs(Check.VALUE, subject, "conj bit", expected.is_conj(), actual.is_conj())
+    if expected.is_neg() != actual.is_neg():
+        return _differs(Check.VALUE, subject, "neg bit", expected.is_neg(), actual.is_neg())
+    return None
+
+
+def _differs(check: Check, subject: str, what: str, expected: object, actual: object) -> Mismatch:
+    return Mismatch(
+        check, f"{subject}: {what} is {actual} on the device, {expected} on CPU", {"cpu": str(expected), "device": str(actual)}
+    )
+
+
+def exact(expected: torch.Tensor, actual: torch.Tensor, subject: str) -> Mismatch | None:
+    """Bit for bit (NaN equals NaN). The figures name the first index and both values."""
+    same = same_exactly(expected, actual)
+    if bool(same.all()):
+        return None
+    return _first(~same, expected, actual, None, subject, "must be equal bit for bit")
+
+
+def close(
+    expected: torch.Tensor, actual: torch.Tensor, wide: torch.Tensor | None, closeness: Closeness, subject: str
+) -> Mismatch | None:
+    """Whether ``actual`` is about as near to the float64 result ``wide`` as ``expected`` (the CPU's own) is.
+
+    Without a float64 result the CPU's own stands in for it. Integers and bools are compared exactly.
+    """
+    if not (expected.dtype.is_floating_point or expected.dtype.is_complex):
+        return exact(expected, actual, subject)
+    reference = expected if wide is None or wide.shape != expected.shape else wide
+    wrong = _too_far(expected, actual, reference, closeness) & ~same_exactly(expected, actual)
+    if not bool(wrong.any()):
+        return None
+    return _first(wrong, expected, actual, reference, subject, _rule(expected.dtype, closeness))
+
+
+def _too_far(
+    expected: torch.Tensor, actual: torch.Tensor, reference: torch.Tensor, closeness: Closeness
+) -> torch.Tensor:
+    """Elementwise: further from the reference than allowed. Not-a-number must stay so; infinities must agree."""
+    ours, theirs, true = _widen(actual), _widen(expected), _widen(reference)
+    own = (theirs - true).abs()
+    own = torch.where(own.isnan(), torch.zeros_like(own), own)
+    eps = torch.finfo(expected.dtype).eps
+    magnitude = true.abs()
+    scale = magnitude
+    if closeness.accumulates and true.numel():
+        finite = torch.where(magnitude.isfinite(), magnitude, torch.zeros_like(magnitude))
+        scale = torch.maximum(magnitude, finite.max()) * max(closeness.terms, 1) ** 0.5
+    bound = closeness.multiple * own + closeness.ulps * (eps * scale + torch.finfo(expected.dtype).tiny)
+    distance = (ours - true).abs()
+    ok = (distance <= bound) | (ours == true) | (ours == theirs)
+    return ~(ok | (ours.isnan() & (true.isnan() | theirs.isnan())))
+
+
+def _widen(t: torch.Tensor) -> torch.Tensor:
+    if t.is_conj() or t.is_neg():
+        t = t.resolve_conj().resolve_neg()
+    return t.to(torch.complex128 if t.dtype.is_complex else torch.float64)
+
+
+def _rule(dtype: torch.dtype, closeness: Closeness) -> str:
+    name = str(dtype).removeprefix("torch.")
+    text = f"allowed: {closeness.multiple:g} x CPU's own distance from float64 + {closeness.ulps:g} ULP of {name}"
+    return text + (f" of the largest element, {closeness.terms} terms" if closeness.accumulates else "")
+
+
+def _first(
+    wrong: torch.Tensor,
+    expected: torch.Tensor,
+    actual: torch.Tensor,
+    reference: torch.Tensor | None,
+    subject: str,
+    rule: str,
+) -> Mismatch:
+    """The finding for the first wrong element in row-major order."""
+    count = int(wrong.sum())
+    index = tuple(int(i) for i in torch.nonzero(wrong)[0]) if wrong.dim() else ()
+    cpu, device = expected[index].item(), actual[index].item()
+    distance, figures = _distance(cpu, device, expected.dtype)
+    figures |= {"index": list(index), "cpu": str(cpu), "device": str(device), "wrong": count, "of": expected.numel()}
+    text = f"{subject}: {count} of {expected.numel()} elements differ, first at {list(index)}: device {device}, CPU {cpu}"
+    if reference is not None and reference is not expected:
+        true = reference[index].item()
+        figures["float64"] = str(true)
+        text += f", float64 {true}"
+    return Mismatch(Check.VALUE, f"{text}; distance {distance}; {rule}", figures)
+
+
+def _distance(cpu: Any, device: Any, dtype: torch.dtype) -> tuple[str, dict[str, Any]]:
+    """The distance of two values, absolute and, for floating dtypes, in ULP of the CPU's value."""
+    if isinstance(cpu, bool):
+        return "1", {"absolute": 1}
+    absolute = abs(complex(device) - complex(cpu)) if isinstance(cpu, complex) else abs(device - cpu)
+    if not (dtype.is_floating_point or dtype.is_complex):
+        return str(absolute), {"absolute": str(absolute)}
+    unit = torch.finfo(dtype).eps * max(abs(cpu), torch.finfo(dtype).tiny) if cpu == cpu else float("nan")
+    ulps = absolute / unit if unit else float("inf")
+    return f"{absolute:.6g} ({ulps:.3g} ULP)", {"absolute": str(absolute), "ulp": str(ulps)}
+
+
+def untouched(
+    before: torch.Tensor, after: torch.Tensor, reached: torch.Tensor, written: bool, subject: str
+) -> Mismatch | None:
+    """The device's storage bytes ``after`` against the CPU's ``before`` it, outside the bytes the view reaches.
+
+    Bytes inside the view of an argument that nothing may write count as a mutation; of one that is written they are
+    judged as values elsewhere. ``reached`` is a bool mask over the bytes.
+    """
+    changed = before != after
+    outside = changed & ~reached
+    if bool(outside.any()):
+        return _bytes(Check.UNTOUCHED, outside, before, after, subject, "outside the view")
+    if not written and bool(changed.any()):
+        return _bytes(Check.MUTATION, changed, before, after, subject, "of an argument that the schema does not mark as written")
+    return None
+
+
+def _bytes(
+    check: Check, wrong: torch.Tensor, before: torch.Tensor, after: torch.Tensor, subject: str, where: str
+) -> Mismatch:
+    first = int(torch.nonzero(wrong)[0])
+    count = int(wrong.sum())
+    old, new = int(before[first]), int(after[first])
+    message = f"{subject}: {count} bytes {where} differ from CPU's, first at byte {first} of {before.numel()}: 0x{new:02x}, not 0x{old:02x}"
+    return Mismatch(check, message, {"byte": first, "bytes": count, "cpu": old, "device": new})

@@ -1,0 +1,70 @@
+"""Results that are not unique: when two different ones are both right. Pure, on CPU tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+
+from conformance.ops.family import Equivalence
+
+
+def index_of_equal(source: torch.Tensor | None, expected: torch.Tensor, actual: torch.Tensor) -> bool:
+    """Whether both index tensors point at equal values of ``source``: along some dimension, flat, or within a plane."""
+    if source is None or actual.dtype != torch.int64:
+        return False
+    source = source.resolve_conj().resolve_neg()
+    return any(_points_alike(source, expected, actual, pick) for pick in _picks(source, expected))
+
+
+Pick = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+
+
+def _picks(source: torch.Tensor, index: torch.Tensor) -> list[Pick]:
+    """The ways in which an index tensor of this shape can address the source."""
+    picks: list[Pick] = [lambda s, i: s.reshape(-1)[i]]
+    for dim in range(source.dim()):
+        if index.dim() == source.dim():
+            picks.append(lambda s, i, d=dim: s.gather(d, i))
+        elif index.dim() == source.dim() - 1:
+            picks.append(lambda s, i, d=dim: s.gather(d, i.unsqueeze(d)))
+    for planes in range(1, min(source.dim(), index.dim())):
+        picks.append(lambda s, i, p=planes: s.flatten(p).gather(-1, i.flatten(p)))
+    return picks
+
+
+def _points_alike(source: torch.Tensor, expected: torch.Tensor, actual: torch.Tensor, pick: Pick) -> bool:
+    try:
+        a, b = pick(source, expected), pick(source, actual)
+    except (IndexError, RuntimeError):
+        return False  # this way of addressing does not fit the shapes
+    return bool(((a == b) | ((a != a) & (b != b))).all())
+
+
+def up_to_phase(expected: torch.Tensor, actual: torch.Tensor) -> bool:
+    """Whether the columns are equal up to a factor of modulus one each, to half the digits of the dtype."""
+    if expected.dim() < 2:
+        return False
+    wide = torch.complex128 if expected.is_complex() else torch.float64
+    a, b = expected.to(wide), actual.to(wide)
+    inner = (a.conj() * b).sum(-2).abs()
+    norms = a.norm(dim=-2) * b.norm(dim=-2)
+    return bool(torch.allclose(inner, norms, rtol=torch.finfo(expected.dtype).eps ** 0.5, atol=0.0))
+
+
+def unordered(expected: torch.Tensor, actual: torch.Tensor) -> bool:
+    """Whether both hold the same elements, in any order."""
+    if expected.is_complex():
+        expected, actual = torch.view_as_real(expected), torch.view_as_real(actual)
+    return torch.equal(expected.reshape(-1).sort().values, actual.reshape(-1).sort().values)
+
+
+def holds(kind: Equivalence, source: torch.Tensor | None, expected: torch.Tensor, actual: torch.Tensor) -> bool:
+    """Whether ``actual`` is as right as ``expected`` under ``kind``. ``source`` is the op's first tensor argument."""
+    if kind is Equivalence.METADATA:
+        return True
+    if kind is Equivalence.INDEX_OF_EQUAL:
+        return index_of_equal(source, expected, actual)
+    if kind is Equivalence.UP_TO_PHASE:
+        return up_to_phase(expected, actual)
+    return kind is Equivalence.UNORDERED and unordered(expected, actual)

@@ -1,0 +1,280 @@
+"""One case on both sides, in this process: what was compared, and every difference found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import torch
+
+from conformance import aftermath, compare, distribution, equivalence, oracle
+from conformance.backends import Capabilities
+from conformance.cases import Case
+from conformance.compare import Mismatch
+from conformance.ops.family import Equivalence
+from conformance.oracle import CPU, Outcome
+from conformance.rules import Rules, position_of
+from conformance.twins import Twins, host_copy
+from conformance.vocabulary import Check, Route
+
+# Why a case is not judged whose reference is not defined.
+UNSOUND = "the CPU reference does not agree with itself: for these arguments it reads memory that nobody wrote"
+
+Counters = tuple[int, int] | None
+
+
+@dataclass(slots=True)
+class Judgement:
+    """What came of one case. ``skipped`` says why nothing could be compared; else ``mismatches`` empty means equal."""
+
+    mismatches: list[Mismatch] = field(default_factory=list)
+    skipped: str = ""
+    raw_ns: int = 0
+
+
+class Judge:
+    """Runs cases of one overload on CPU and on the device, and compares."""
+
+    def __init__(
+        self, twins: Twins, backend: Capabilities, op: Callable[..., Any], route: Route, rules: Rules, seed: int
+    ) -> None:
+        self._twins = twins
+        self._backend = backend
+        self._op = op
+        self._route = route
+        self._rules = rules
+        self._device = torch.device(backend.device)
+        self._seed = seed if rules.random else None
+
+    def judge(self, case: Case, on_phase: Callable[[str], None] = lambda phase: None) -> Judgement:
+        """Run and compare one case.
+
+        ``on_phase`` is told "cpu" and "device" before each side, for whoever may have to say where the process died.
+        """
+        on_phase("cpu")
+        try:
+            expected = self._call(case, CPU)
+        except (LookupError, RuntimeError) as e:
+            return Judgement(skipped=f"the arguments cannot be made on CPU: {_line(e)}")
+        if oracle.lacks_dtype(expected.error):
+            return Judgement(skipped=f"CPU: {_line(expected.error)}", raw_ns=expected.raw_ns)
+        on_phase("device")
+        blocks = self._backend.live_blocks()
+        verdict = self._on_device(case, expected)
+        grown = self._backend.live_blocks() - blocks
+        if grown and not verdict.mismatches and not verdict.skipped:
+            text = f"{grown} device blocks more are live after the call"
+            verdict.mismatches.append(Mismatch(Check.LEAK, text, {"blocks": grown}))
+        if verdict.mismatches and not self._agrees(case, expected):
+            return Judgement(skipped=UNSOUND, raw_ns=verdict.raw_ns)
+        return verdict
+
+    def reference_is_sound(self, case: Case) -> bool:
+        """Whether the CPU gives the same bits for ``case`` whatever fresh memory holds."""
+        return self._agrees(case, self._call(case, CPU))
+
+    def _agrees(self, case: Case, first: Outcome) -> bool:
+        return oracle.agrees_with_itself(first, lambda: self._call(case, CPU))
+
+    def _call(self, case: Case, device: torch.device, seed: int | None = None) -> Outcome:
+        wait = None if device == CPU else self._backend.synchronize
+        return oracle.call(self._op, self._twins.side(case, device), self._seed if seed is None else seed, wait)
+
+    def _on_device(self, case: Case, expected: Outcome) -> Judgement:
+        before = self._backend.route_counters()
+        actual = self._call(case, self._device)
+        after = self._backend.route_counters()
+        verdict = Judgement(raw_ns=expected.raw_ns + actual.raw_ns)
+        if oracle.lacks_kernel(actual.error, self._route) and expected.error is None:
+            verdict.skipped = _line(actual.error)
+            return verdict
+        parity = error_parity(expected.error, actual.error)
+        if parity:
+            verdict.mismatches.append(parity)
+            return verdict
+        verdict.mismatches += [Mismatch(Check.REDZONE, text) for text in self._backend.verify_memory()]
+        if expected.error is None:
+            wide = _Wide(case, self._twins, self._op)
+            verdict.mismatches += route_taken(self._route, before, after)
+            verdict.mismatches += self._results(expected, actual, wide)
+            verdict.mismatches += self._written(expected, actual, wide)
+            verdict.mismatches += aftermath.versions(expected.side, actual.side)
+        verdict.mismatches += aftermath.storages(expected.side, actual.side)
+        if expected.error is None and not verdict.mismatches and case.cell.layout == "contiguous":
+            verdict.mismatches += self._again(case, actual)
+        return verdict
+
+    # Results ------------------------------------------------------------------------------------------------------
+
+    def _results(self, expected: Outcome, actual: Outcome, wide: _Wide) -> list[Mismatch]:
+        if len(expected.leaves) != len(actual.leaves):
+            n, m = len(actual.leaves), len(expected.leaves)
+            return [Mismatch(Check.SHAPE, f"the device returned {n} results, CPU {m}")]
+        found = (self._result(expected, actual, i, wide) for i in range(len(expected.leaves)))
+        return [one for one in found if one]
+
+    def _result(self, expected: Outcome, actual: Outcome, i: int, wide: _Wide) -> Mismatch | None:
+        name, want = expected.leaves[i]
+        got = actual.leaves[i][1]
+        if not isinstance(want, torch.Tensor) or not isinstance(got, torch.Tensor):
+            return self._plain(name, want, got, i)
+        if got.device != self._device and got.device.type != want.device.type:
+            return Mismatch(Check.DEVICE, f"{name}: lies on {got.device}, not on {self._device}")
+        if want.layout != torch.strided or got.layout != torch.strided:
+            return _sparse(name, want, got)
+        relation = None if self._rules.may_alias else aftermath.aliasing(expected, actual, i)
+        differs = relation or compare.metadata(want, got, name)
+        if differs or aftermath.argument_of(expected.side, want) is not None:
+            return differs  # a result that is an argument's storage is compared with that argument
+        return self._values(expected, i, want, got, name, lambda: wide.leaf(i))
+
+    def _plain(self, name: str, want: Any, got: Any, i: int) -> Mismatch | None:
+        if type(want) is not type(got):
+            return Mismatch(Check.DTYPE, f"{name}: {type(got).__name__} on the device, {type(want).__name__} on CPU")
+        if want == got or (want != want and got != got) or self._rules.equivalence(i) is not Equivalence.EQUAL:
+            return None
+        if isinstance(want, (float, complex)) and self._route != Route.FALLBACK:
+            return compare.close(torch.tensor(want), torch.tensor(got), None, compare.Closeness(), name)
+        return Mismatch(Check.VALUE, f"{name}: {got!r} on the device, {want!r} on CPU")
+
+    def _values(
+        self,
+        expected: Outcome,
+        position: int | None,
+        want: torch.Tensor,
+        got: torch.Tensor,
+        name: str,
+        wide: Callable[[], torch.Tensor | None],
+    ) -> Mismatch | None:
+        """Equal bits settle it. Else the fallback has to be exact, and a kernel about as near to float64 as the CPU."""
+        kind = self._rules.equivalence(position)
+        if kind is Equivalence.METADATA:
+            return None
+        here = host_copy(got)
+        if compare.same_bits(want, here):
+            return None
+        if self._route is Route.FALLBACK:
+            return compare.exact(want, here, name)
+        if kind is not Equivalence.EQUAL and equivalence.holds(kind, _source(expected), want, here):
+            return None
+        if self._rules.exact:
+            return compare.exact(want, here, name)
+        return compare.close(want, here, wide(), self._rules.closeness(expected, want), name)
+
+    def _written(self, expected: Outcome, actual: Outcome, wide: _Wide) -> list[Mismatch]:
+        """The values of written arguments, which are results too."""
+        found: list[Mismatch] = []
+        for i, (want, got) in enumerate(zip(expected.side.arguments, actual.side.arguments, strict=True)):
+            if not want.slot.written:
+                continue
+            name = want.slot.name
+            differs = compare.metadata(want.tensor, got.tensor, name)
+            if not differs:
+                at = position_of(expected, i)
+                differs = self._values(expected, at, want.tensor, got.tensor, name, lambda i=i: wide.argument(i))
+            found += [differs] if differs else []
+        return found
+
+    # The same again -----------------------------------------------------------------------------------------------
+
+    def _again(self, case: Case, first: Outcome) -> list[Mismatch]:
+        """A second call on fresh arguments (with the same seed) has to give the same bits."""
+        second = self._call(case, self._device)
+        if second.error is not None:
+            return [Mismatch(Check.DETERMINISM, f"the second call raised {_line(second.error)}, the first did not")]
+        for i, ((name, a), (_, b)) in enumerate(zip(first.leaves, second.leaves, strict=True)):
+            defined = self._rules.drawn(i) or self._rules.equivalence(i) is not Equivalence.METADATA
+            if defined and isinstance(a, torch.Tensor) and a.layout == torch.strided and not _same(a, b):
+                return [Mismatch(Check.DETERMINISM, f"{name}: two calls with the same arguments gave different bits")]
+        return self._draws(case, first) if self._rules.random else []
+
+    def _draws(self, case: Case, first: Outcome) -> list[Mismatch]:
+        """Random results under several seeds on both sides, by their distribution."""
+        i = next((i for i in range(len(first.leaves)) if self._rules.drawn(i)), None)
+        if i is None or not isinstance(first.leaves[i][1], torch.Tensor) or first.leaves[i][1].numel() == 0:
+            return []
+        assert self._seed is not None  # an overload that draws is seeded
+        calls = min(distribution.CALLS, 1 + distribution.WANTED // first.leaves[i][1].numel())
+        ours: list[torch.Tensor] = []
+        theirs: list[torch.Tensor] = []
+        for seed in range(self._seed + 1, self._seed + 1 + calls):
+            cpu, device = self._call(case, CPU, seed), self._call(case, self._device, seed)
+            if cpu.error is not None or device.error is not None:
+                parity = error_parity(cpu.error, device.error)
+                return [parity] if parity else []
+            theirs.append(cpu.leaves[i][1])
+            ours.append(host_copy(device.leaves[i][1]))
+        differs = distribution.compare(theirs, ours, first.leaves[i][0])
+        return [differs] if differs else []
+
+
+class _Wide:
+    """The float64 reference of a case, computed when it is first asked for."""
+
+    def __init__(self, case: Case, twins: Twins, op: Callable[..., Any]) -> None:
+        self._make = lambda: oracle.float64(case, twins, op)
+
+    @cached_property
+    def _outcome(self) -> Outcome | None:
+        return self._make()
+
+    def leaf(self, i: int) -> torch.Tensor | None:
+        """Result ``i``; None where there is no float64 reference."""
+        if self._outcome is None or i >= len(self._outcome.leaves):
+            return None
+        leaf = self._outcome.leaves[i][1]
+        return leaf if isinstance(leaf, torch.Tensor) else None
+
+    def argument(self, i: int) -> torch.Tensor | None:
+        """Written argument ``i`` after the call."""
+        return None if self._outcome is None else self._outcome.side.arguments[i].tensor
+
+
+def _source(expected: Outcome) -> torch.Tensor | None:
+    """The op's first tensor argument."""
+    arguments = expected.side.arguments
+    return arguments[0].tensor if arguments else None
+
+
+def _same(a: torch.Tensor, b: torch.Tensor) -> bool:
+    return a.shape == b.shape and bool(compare.same_exactly(host_copy(a), host_copy(b)).all())
+
+
+def _sparse(name: str, want: torch.Tensor, got: torch.Tensor) -> Mismatch | None:
+    """Results without strides are compared by their layout and by the strided tensors they are made of."""
+    if want.layout != got.layout:
+        return Mismatch(Check.STRIDE, f"{name}: layout is {got.layout} on the device, {want.layout} on CPU")
+    for part in ("_indices", "_values") if want.layout == torch.sparse_coo else ("values",):
+        a, b = getattr(want, part)(), getattr(got, part)()
+        differs = compare.metadata(a, b, f"{name}.{part}") or compare.exact(a, host_copy(b), f"{name}.{part}")
+        if differs:
+            return differs
+    return None
+
+
+def route_taken(route: Route, before: Counters, after: Counters) -> list[Mismatch]:
+    """The dispatcher's table says which route serves the overload; the backend's counters say which one did."""
+    if before is None or after is None:
+        return []
+    native, fallback = after[0] - before[0], after[1] - before[1]
+    if route is Route.NATIVE and native == 0:
+        return [Mismatch(Check.ROUTE, "registered natively, but no native kernel ran", {"fallback": fallback})]
+    if route is Route.FALLBACK and fallback == 0:
+        return [Mismatch(Check.ROUTE, "served by the fallback, but the fallback did not run", {"native": native})]
+    return []
+
+
+def error_parity(expected: BaseException | None, actual: BaseException | None) -> Mismatch | None:
+    """Where CPU raises, the device raises the same type; where it does not, neither does the device."""
+    if type(expected) is type(actual):
+        return None
+    ours = f"raised {_line(actual)}" if actual else "raised nothing"
+    theirs = f"raised {_line(expected)}" if expected else "raised nothing"
+    return Mismatch(Check.ERROR_PARITY, f"the device {ours}; CPU {theirs}")
+
+
+def _line(error: BaseException | None) -> str:
+    text = str(error).strip().split("\n")[0]
+    return f"{type(error).__name__}: {text}"

@@ -1,0 +1,123 @@
+"""The CPU reference of a case, and the float64 one that distances are judged by."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from conformance import compare, heap
+from conformance.cases import Case
+from conformance.twins import Side, Twins
+from conformance.vocabulary import Route
+
+CPU = torch.device("cpu")
+
+# What the float64 reference holds a dtype's values in. Integers and bools stay as they are.
+_WIDE = {
+    "float16": "float64", "bfloat16": "float64", "float32": "float64", "float8_e4m3fn": "float64",
+    "float8_e5m2": "float64", "float8_e4m3fnuz": "float64", "float8_e5m2fnuz": "float64", "float8_e8m0fnu": "float64",
+    "complex32": "complex128", "complex64": "complex128",
+}  # fmt: skip
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a call did: its results as a flat list of (name, leaf), or the exception it raised; and the time inside it."""
+
+    side: Side
+    leaves: list[tuple[str, Any]] = field(default_factory=list)
+    error: BaseException | None = None
+    raw_ns: int = 0
+
+
+def widened(dtype: str) -> str:
+    """The dtype in which the float64 reference computes what a cell of ``dtype`` does."""
+    return _WIDE.get(dtype, dtype)
+
+
+def call(op: Callable[..., Any], side: Side, seed: int | None = None, synchronize: Callable[[], None] | None = None) -> Outcome:
+    """Call ``op`` with a side's arguments, timing the call and the wait for the device alone."""
+    outcome = Outcome(side)
+    if seed is not None:
+        torch.manual_seed(seed)
+    start = time.perf_counter_ns()
+    try:
+        result = op(*side.args, **side.kwargs)
+        if synchronize is not None:
+            synchronize()
+    except Exception as e:  # whatever an op under test raises is an observation
+        # The traceback holds the frames' tensors alive, which would look like a leak of the op.
+        outcome.error = e.with_traceback(None)
+        outcome.raw_ns = time.perf_counter_ns() - start
+        return outcome
+    outcome.raw_ns = time.perf_counter_ns() - start
+    _flatten("result", result, outcome.leaves)
+    return outcome
+
+
+def _flatten(name: str, value: Any, into: list[tuple[str, Any]]) -> None:
+    if isinstance(value, (list, tuple)):
+        for i, v in enumerate(value):
+            _flatten(f"{name}[{i}]", v, into)
+    else:
+        into.append((name, value))
+
+
+def float64(case: Case, twins: Twins, op: Callable[..., Any]) -> Outcome | None:
+    """The case computed on CPU in double precision from the very same numbers; None where that adds nothing or raises.
+
+    Called only when the bits of the two sides differ, which is rare, so it is worth the third call.
+    """
+    if case.cell.dtype not in _WIDE and not any(s.dtype in _WIDE for s in case.sample.tensors):
+        return None
+    try:
+        outcome = call(op, twins.side(case, CPU, widened))
+    except (RuntimeError, LookupError, TypeError):
+        return None  # the arguments themselves do not exist in the wide dtype
+    return None if outcome.error else outcome
+
+
+def agrees_with_itself(first: Outcome, call_again: Callable[[], Outcome]) -> bool:
+    """Whether the CPU gives the same bits again when fresh memory holds other leftovers.
+
+    Some CPU kernels trust their arguments and read, for shapes that a layout makes, memory that nobody wrote. There is
+    nothing to compare with then. Asked only when a difference was found, so it costs nothing otherwise.
+    """
+    for byte in (0x5A, 0xC3) * 3:
+        with heap.leftovers(byte):
+            again = call_again()
+        if not _alike(first, again):
+            return False
+    return True
+
+
+def _alike(a: Outcome, b: Outcome) -> bool:
+    if type(a.error) is not type(b.error) or len(a.leaves) != len(b.leaves):
+        return False
+    pairs = [(x, y) for (_, x), (_, y) in zip(a.leaves, b.leaves, strict=True)]
+    pairs += [(x.tensor, y.tensor) for x, y in zip(a.side.arguments, b.side.arguments, strict=True)]
+    return all(_same_leaf(x, y) for x, y in pairs)
+
+
+def _same_leaf(a: Any, b: Any) -> bool:
+    if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor):
+        if a.layout != torch.strided or b.layout != torch.strided:
+            return a.layout == b.layout
+        return a.dtype == b.dtype and a.shape == b.shape and bool(compare.same_exactly(a, b).all())
+    return bool(a == b or (a != a and b != b))
+
+
+def lacks_dtype(error: BaseException | None) -> bool:
+    """Whether the CPU raised because it has no kernel for the dtype, which says nothing about the device."""
+    if isinstance(error, NotImplementedError):
+        return True
+    return isinstance(error, RuntimeError) and "not implemented for" in str(error)
+
+
+def lacks_kernel(error: BaseException | None, route: str) -> bool:
+    """Whether the device said that it does not serve the overload. A registered kernel that says so is at fault."""
+    return isinstance(error, NotImplementedError) and (route != Route.NATIVE or "Could not run" in str(error))

@@ -1,0 +1,81 @@
+"""How the results of an overload are judged: what ops/ says of it, in the words of the judge."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import torch
+
+from conformance import aftermath, ops
+from conformance.compare import Closeness
+from conformance.oracle import Outcome
+from conformance.ops.family import Accumulation, Equivalence, OpFacts
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """The facts of one overload, asked by the position of a result."""
+
+    facts: OpFacts
+
+    @property
+    def random(self) -> bool:
+        """Whether the overload draws, so that it has to be seeded."""
+        return self.facts.random is not None
+
+    @property
+    def may_alias(self) -> bool:
+        """Whether a result may share an argument's memory or not, and both are right."""
+        return self.facts.may_alias
+
+    def drawn(self, position: int | None) -> bool:
+        """Whether this result is drawn at random. A written argument that is not returned has no position."""
+        return self.facts.random is not None and (position or 0) in self.facts.random.results
+
+    def equivalence(self, position: int | None) -> Equivalence:
+        """What has to be equal in this result; the values of a random one are judged elsewhere."""
+        if self.drawn(position):
+            return Equivalence.METADATA
+        return Equivalence.EQUAL if position is None else self.facts.equivalence_of(position)
+
+    @property
+    def exact(self) -> bool:
+        """Whether even a native kernel has to give the CPU's bits: it moves values and rounds nothing."""
+        return self.facts.tolerance.exact
+
+    def closeness(self, expected: Outcome, result: torch.Tensor) -> Closeness:
+        """How far a native kernel's ``result`` may be off, with the number of terms that went into one element."""
+        tolerance = self.facts.tolerance
+        terms = _terms(tolerance.accumulation, expected, result)
+        return Closeness(tolerance.cpu_multiple, tolerance.ulps, tolerance.accumulation is not Accumulation.NONE, terms)
+
+
+@lru_cache(maxsize=None)
+def rules_of(overload: str) -> Rules:
+    """The rules of an overload."""
+    return Rules(ops.facts(overload))
+
+
+def _terms(accumulation: Accumulation, expected: Outcome, result: torch.Tensor) -> int:
+    tensors = [a.tensor for a in expected.side.arguments]
+    if accumulation is Accumulation.NONE or not tensors:
+        return 1
+    largest = max(t.numel() for t in tensors)
+    if accumulation is Accumulation.REDUCED:
+        return max(1, largest // max(1, result.numel()))
+    if accumulation is Accumulation.INNER:
+        return max(1, tensors[0].shape[-1] if tensors[0].dim() else 1)
+    if accumulation is Accumulation.WINDOW:
+        weight = next((a.tensor for a in expected.side.arguments if "weight" in a.slot.name), None)
+        return max(1, largest if weight is None or not weight.dim() else weight.numel() // max(1, weight.shape[0]))
+    return max(1, largest)
+
+
+def position_of(outcome: Outcome, argument: int) -> int | None:
+    """The position of the result that is this argument, or lies in its storage; None where it is not returned."""
+    wanted = outcome.side.arguments[argument].tensor
+    for i, (_, leaf) in enumerate(outcome.leaves):
+        if isinstance(leaf, torch.Tensor) and leaf.layout == torch.strided and aftermath.same_storage(leaf, wanted):
+            return i
+    return None
