@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import difflib
+import importlib
+from dataclasses import dataclass
+from importlib.metadata import entry_points
 from typing import Any, Protocol, runtime_checkable
+
+GROUP = "conformance.backends"
 
 
 @runtime_checkable
 class Backend(Protocol):
-    """What the suite needs of a backend. Offered through the entry point group ``conformance.backends``.
+    """What the suite can use of a backend. Offered through the entry point group ``conformance.backends``.
 
     Only ``name`` and ``device`` are required; what a backend lacks is not checked, and the run says so. Importing the
     module that offers it must load the backend without touching the device: cells run in forked children.
@@ -33,3 +39,104 @@ class Backend(Protocol):
 
     def environment(self) -> str:
         """The name of the environment the process runs in, e.g. the allocator mode."""
+
+
+class BackendNotFound(LookupError):
+    """No such backend, or it cannot be loaded. The message says which there are and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class BareDevice:
+    """A backend that offers no adapter: ``module:device``, e.g. ``my_backend:mydev`` or ``torch:cpu``."""
+
+    name: str
+    device: str
+
+
+class Capabilities:
+    """A backend with every method there: what it does not offer does nothing, and is listed in ``missing``."""
+
+    OPTIONAL = ("route_counters", "memory_stats", "synchronize", "verify_memory", "build_info", "environment")
+
+    def __init__(self, backend: Any, module: str) -> None:
+        self.module = module  # importing it loads the device
+        self.name: str = backend.name
+        self.device: str = backend.device
+        self.missing = tuple(m for m in self.OPTIONAL if not callable(getattr(backend, m, None)))
+        self._counters = getattr(backend, "route_counters", None)
+        self._stats = getattr(backend, "memory_stats", None)
+        self._verify = getattr(backend, "verify_memory", None)
+        self._info = getattr(backend, "build_info", None)
+        self._environment = getattr(backend, "environment", None)
+        self.synchronize = getattr(backend, "synchronize", _nothing)
+
+    def route_counters(self) -> tuple[int, int] | None:
+        """(native, fallback) calls so far, or None where the backend does not count."""
+        return self._counters() if self._counters else None
+
+    def live_blocks(self) -> int:
+        """Blocks of device memory alive now; always 0 where the backend does not say."""
+        return int(self._stats()["live_blocks"]) if self._stats else 0
+
+    def verify_memory(self) -> list[str]:
+        """Damage found in the allocator's bookkeeping; empty where the backend cannot tell."""
+        return list(self._verify()) if self._verify else []
+
+    def build_info(self) -> dict[str, Any]:
+        """Facts of the build; empty where the backend does not say."""
+        return dict(self._info()) if self._info else {}
+
+    def environment(self) -> str:
+        """The environment's name, "default" where the backend does not say."""
+        return str(self._environment()) if self._environment else "default"
+
+
+def _nothing() -> None:
+    """Stands in for a method that a backend does not offer."""
+
+
+def offered() -> tuple[str, ...]:
+    """The names of the backends installed here."""
+    return tuple(sorted(e.name for e in entry_points(group=GROUP)))
+
+
+def find(name: str) -> Capabilities:
+    """The backend called ``name``, or given as ``module:device``. Raises BackendNotFound saying what to do."""
+    if ":" in name:
+        return _bare(name)
+    for entry in entry_points(group=GROUP):
+        if entry.name == name:
+            try:
+                return Capabilities(entry.load(), entry.module.partition(".")[0])
+            except Exception as e:
+                raise BackendNotFound(f"backend {name!r} ({entry.value}) cannot be loaded: {type(e).__name__}: {e}") from e
+    known = offered()
+    near = difflib.get_close_matches(name, known, 3)
+    hint = f"did you mean {', '.join(near)}?" if near else f"installed: {', '.join(known) or 'none'}."
+    raise BackendNotFound(
+        f"no backend called {name!r}; {hint} Install one that offers the entry point group {GROUP!r}, or give module:device."
+    )
+
+
+def default() -> str:
+    """The backend of a run that names none: the only one installed. Raises BackendNotFound otherwise."""
+    known = offered()
+    if len(known) == 1:
+        return known[0]
+    what = f"several are installed ({', '.join(known)})" if known else "none is installed"
+    raise BackendNotFound(f"no --backend given, and {what}; give --backend NAME or --backend module:device.")
+
+
+def _bare(name: str) -> Capabilities:
+    module, _, device = name.partition(":")
+    try:
+        importlib.import_module(module)
+    except ImportError as e:
+        raise BackendNotFound(f"--backend {name}: module {module!r} cannot be imported: {e}") from e
+    import torch
+
+    try:
+        torch.device(device)
+    except RuntimeError as e:
+        raise BackendNotFound(f"--backend {name}: torch knows no device {device!r} after importing {module!r}: {e}") from e
+    return Capabilities(BareDevice(module, device), module)

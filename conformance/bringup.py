@@ -1,0 +1,68 @@
+"""The bring-up gate: the primitives that the twins stand on, tried before anything else is judged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+
+from conformance.backends import Capabilities
+
+SIZES = (0, 1, 7, 64, 1000, 65_537)
+
+
+def _bytes(n: int) -> torch.Tensor:
+    """``n`` bytes without a period that a wrong stride or offset would hide."""
+    return (torch.arange(n, dtype=torch.int64) * 31 + torch.arange(n, dtype=torch.int64) // 256).to(torch.uint8)
+
+
+def allocate(backend: Capabilities) -> None:
+    """Memory of every size can be had, and lies on the device."""
+    for n in SIZES:
+        t = torch.empty(n, dtype=torch.uint8, device=backend.device)
+        assert t.device == torch.device(backend.device), f"{n} bytes asked for on {backend.device} lie on {t.device}"
+        assert t.numel() == n, f"{n} bytes asked for, {t.numel()} given"
+
+
+def copy_bytes(backend: Capabilities) -> None:
+    """Bytes sent to the device come back the same."""
+    for n in SIZES:
+        sent = _bytes(n)
+        back = sent.to(backend.device).cpu()
+        assert torch.equal(back, sent), f"{n} bytes came back changed"
+
+
+def view_as_dtype(backend: Capabilities) -> None:
+    """Bytes viewed as float32 and back are the same bytes."""
+    sent = _bytes(64)
+    seen = sent.to(backend.device).view(torch.float32)
+    assert seen.dtype == torch.float32 and seen.numel() == 16, f"64 bytes viewed as float32 are {seen.numel()} of {seen.dtype}"
+    assert torch.equal(seen.view(torch.uint8).cpu(), sent), "the bytes changed"
+
+
+def as_strided(backend: Capabilities) -> None:
+    """A view has the size, stride and offset asked for, and shares the storage."""
+    base = _bytes(64).to(backend.device)
+    seen = base.as_strided((3, 2), (10, 3), 5)
+    got = (tuple(seen.shape), seen.stride(), seen.storage_offset())
+    assert got == ((3, 2), (10, 3), 5), f"size, stride, offset are {got}"
+    assert seen.untyped_storage()._cdata == base.untyped_storage()._cdata, "the view has a storage of its own"
+
+
+def synchronize(backend: Capabilities) -> None:
+    """The backend's own synchronize returns."""
+    backend.synchronize()
+
+
+GATE: tuple[Callable[[Capabilities], None], ...] = (allocate, copy_bytes, view_as_dtype, as_strided, synchronize)
+
+
+def failing(backend: Capabilities) -> str:
+    """What is wrong with the first primitive that fails; "" when all hold. To be run where a crash can be survived."""
+    for primitive in GATE:
+        try:
+            primitive(backend)
+        except Exception as e:
+            what = (primitive.__doc__ or "").strip().rstrip(".")
+            return f"{primitive.__name__} ({what}): {type(e).__name__}: {str(e).strip().splitlines()[0]}"
+    return ""

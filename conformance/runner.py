@@ -1,0 +1,195 @@
+"""Runs cells in a forked child, survives its death, and names the case that killed it.
+
+The parent has imported everything and never touched the device, so a new child is ready milliseconds after a death.
+Parent and child share one page of memory, in which the child notes the case it is about to call, and on which side.
+"""
+
+from __future__ import annotations
+
+import mmap
+import signal
+import struct
+import time
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from conformance.child import BROKEN, Child, Death, Hang
+from conformance.vocabulary import CaseFailure, CellId, Observation, Status
+
+# Deaths within one cell after which its remaining cases are given up; the observation says so.
+DEATHS_PER_CELL = 3
+
+_PHASES = ("", "cpu", "device")
+_NOTE = struct.Struct("<iB")
+
+class Progress:
+    """The page shared with the child: the index of the case that is running, and the side."""
+
+    def __init__(self) -> None:
+        self._page = mmap.mmap(-1, mmap.PAGESIZE)
+
+    def note(self, index: int, phase: str) -> None:
+        """Called by the child before each call: a store into memory, no system call."""
+        _NOTE.pack_into(self._page, 0, index, _PHASES.index(phase))
+
+    def read(self) -> tuple[int, str]:
+        """(index of the case, side) last noted."""
+        index, phase = _NOTE.unpack_from(self._page, 0)
+        return index, _PHASES[phase]
+
+
+class Work(Protocol):
+    """What there is to run. ``run`` and ``reference`` are called in the child, the rest in the parent."""
+
+    def run(self, cell: CellId, first: int, progress: Progress) -> tuple[Observation, bool]:
+        """Run the cases from index ``first`` on: what was observed, and whether a case may have damaged the process."""
+
+    def reference(self, cell: CellId, index: int) -> None:
+        """Run the CPU side alone of one case, several times."""
+
+    def case_ids(self, cell: CellId) -> list[str]:
+        """The ids of the cell's cases, in the order they run."""
+
+    def route(self, cell: CellId) -> str:
+        """How the backend serves the cell."""
+
+
+class Runner:
+    """A parent with one child at a time. ``timeout`` is in seconds a cell."""
+
+    def __init__(self, work: Work, timeout: float) -> None:
+        self._run = work.run
+        self._reference = work.reference
+        self._case_ids = work.case_ids
+        self._route = work.route
+        self._timeout = timeout
+        self._child: Child | None = None
+        self._progress = Progress()
+
+    def observe(self, cell: CellId) -> Observation:
+        """Run every case of a cell. A death is charged to its case, and the cases after it still run."""
+        parts: list[Observation] = []
+        first = 0
+        while True:
+            part, died_at = self._attempt(cell, first)
+            parts.append(part)
+            if died_at is None:
+                return merge(parts, left=0)
+            first = died_at + 1
+            left = len(self._case_ids(cell)) - first
+            if left <= 0 or len(parts) >= DEATHS_PER_CELL:
+                return merge(parts, left=max(left, 0))
+
+    def close(self) -> None:
+        """End the child."""
+        if self._child:
+            self._child.close()
+            self._child = None
+
+    def gate(self, bring_up: Callable[[], str]) -> str:
+        """Try the bring-up gate in a child of its own. Returns what is broken, "" when nothing is."""
+        child = Child(lambda request: {"broken": bring_up()})
+        try:
+            reply = child.ask(None, self._timeout)
+        finally:
+            child.close()
+        if isinstance(reply, dict):
+            return str(reply["broken"])
+        how = f"hung for {reply.seconds:g} s" if isinstance(reply, Hang) else f"died: {signal_name(reply.status)}"
+        return f"the process that tried the primitives {how}\n{reply.log}".strip()
+
+    def _attempt(self, cell: CellId, first: int) -> tuple[Observation, int | None]:
+        """(what was observed, the index of the case that killed the child, if one did)."""
+        if self._child is None:
+            self._child = Child(self._serve)
+        self._progress.note(first, "")
+        started = time.perf_counter_ns()
+        reply = self._child.ask(_request("run", cell, first), self._timeout)
+        if isinstance(reply, dict):
+            if reply["tainted"]:
+                self.close()  # a reference that reads what nobody wrote may write there too: the next cell starts afresh
+            return Observation.from_json(reply["observation"]), None
+        self.close()
+        index, phase = self._progress.read()
+        if phase == "device" and self._reference_dies(cell, index):
+            phase = "cpu"
+        case = self._case_ids(cell)[index]
+        wall = time.perf_counter_ns() - started
+        return _death(cell, self._route(cell), reply, case, phase, index - first + 1, wall), index
+
+    def _reference_dies(self, cell: CellId, index: int) -> bool:
+        """Whether the CPU side of a case, alone in a fresh child, dies as well: then the device is not to blame."""
+        child = Child(self._serve)
+        try:
+            return isinstance(child.ask(_request("reference", cell, index), self._timeout), Death)
+        finally:
+            child.close()
+
+    def _serve(self, request: dict[str, Any]) -> dict[str, Any]:
+        """In the child: answer one request."""
+        cell, index = CellId(*request["cell"]), request["case"]
+        if request["what"] == "reference":
+            self._reference(cell, index)
+            return {}
+        observation, tainted = self._run(cell, index, self._progress)
+        return {"observation": observation.to_json(), "tainted": tainted}
+
+
+def _request(what: str, cell: CellId, case: int) -> dict[str, Any]:
+    return {"what": what, "cell": [cell.family, cell.overload, cell.dtype, cell.layout], "case": case}
+
+
+def _death(
+    cell: CellId, route: str, how: Death | Hang, case: str, phase: str, cases: int, wall_ns: int
+) -> Observation:
+    """The observation of a cell whose child died or hung. On the CPU's side that is the reference's fault, not the device's."""
+    if isinstance(how, Hang):
+        status, what, name = Status.TIMEOUT, f"did not return within {how.seconds:g} s", ""
+    else:
+        name = signal_name(how.status)
+        status, what = (Status.ERROR if how.status == BROKEN else Status.CRASH), f"died: {name}"
+    where = {"cpu": "on the CPU side, in torch itself", "device": "on the device side"}.get(phase, "between cases")
+    text = f"the process {what}, {where}" + (f"\n{how.log}" if how.log else "")
+    if phase == "cpu":
+        reason = f"the CPU reference of {case} {what}"
+        return Observation(cell, route, Status.UNSUPPORTED, cases, reason=reason, signal=name, wall_ns=wall_ns)
+    failure = CaseFailure(case, "", text)
+    return Observation(cell, route, status, cases, (failure,), signal=name, wall_ns=wall_ns)
+
+
+def signal_name(status: int) -> str:
+    """``SIGSEGV`` for a wait status of a process killed by it, ``exit code 3`` for one that exited."""
+    code = -status if status < 0 else 0
+    if not code:
+        return f"exit code {status}"
+    try:
+        return signal.Signals(code).name
+    except ValueError:
+        return f"signal {code}"
+
+
+# Which status a cell has when its parts differ: the worst one first.
+_WORST = (Status.ERROR, Status.CRASH, Status.TIMEOUT, Status.FAIL, Status.PASS, Status.UNSUPPORTED, Status.NOT_REACHED)
+
+
+def merge(parts: list[Observation], left: int) -> Observation:
+    """One observation of the runs that a cell took. ``left``: cases given up after too many deaths."""
+    if len(parts) == 1 and not left:
+        return parts[0]
+    status = min((p.status for p in parts), key=_WORST.index)
+    reasons = [p.reason for p in parts if p.reason]
+    if left:
+        reasons.append(f"{left} more cases not run after {len(parts)} deaths")
+    return Observation(
+        parts[0].cell,
+        parts[0].route,
+        status,
+        sum(p.cases for p in parts),
+        tuple(f for p in parts for f in p.failures),
+        reason="; ".join(reasons),
+        signal=next((p.signal for p in parts if p.signal), ""),
+        wall_ns=sum(p.wall_ns for p in parts),
+        cpu_ns=sum(p.cpu_ns for p in parts),
+        raw_ns=sum(p.raw_ns for p in parts),
+        compared=sum(p.compared for p in parts),
+    )
