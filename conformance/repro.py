@@ -1,0 +1,149 @@
+"""A case -> a standalone script that needs torch and the backend only."""
+
+from __future__ import annotations
+
+from conformance import describe
+from conformance.cases import Case, slot_dtype
+from conformance.corpus.model import Arg, ComplexArg, DeviceArg, DtypeArg, EnumArg, GeneratorArg, TensorSlot
+from conformance.suite import Suite
+from conformance.twins import Twins
+from conformance.vocabulary import CellId
+
+_HEX_COLUMNS = 96
+
+_TEMPLATE = '''"""{id}
+
+{arguments}
+"""
+
+import torch
+{imports}
+
+def storage(device, *text):
+    return torch.tensor(list(bytes.fromhex("".join(text))), dtype=torch.uint8).to(device)
+
+
+def call(device):
+{body}
+    storages = {{{storages}}}
+    torch.manual_seed({seed})
+    try:
+        result = torch.ops.aten.{op}({call})
+    except Exception as e:
+        result = e
+    return result, storages
+
+
+def show(device):
+    result, storages = call(device)
+    for r in result if isinstance(result, (list, tuple)) else [result]:
+        if isinstance(r, torch.Tensor):
+            print(f"{{device}}: {{r.dtype}} size {{tuple(r.shape)}} stride {{r.stride()}} offset {{r.storage_offset()}}\\n{{r.cpu()}}")
+        else:
+            print(f"{{device}}: {{r!r}}")
+    return {{name: base.cpu() for name, base in storages.items()}}
+
+
+expected, actual = show("cpu"), show("{device}")
+for name in expected:
+    different = (expected[name] != actual[name]).nonzero().flatten().tolist()
+    print(f"storage of {{name}}:", f"differs at bytes {{different[:16]}}" if different else "equal")
+'''
+
+
+def script(suite: Suite, case: Case, seed: int) -> str:
+    """The script's text. Raises nothing for a case that the suite made."""
+    writer = _Writer(case, suite.backend.device, Twins(suite.corpus.value))
+    module = suite.backend.module
+    return _TEMPLATE.format(
+        id=case.id,
+        arguments="\n".join(describe.arguments(case)),
+        imports="" if module == "torch" else f"import {module}  # loads the device\n",
+        body="\n".join(f"    {line}" for line in writer.lines()) or "    pass",
+        storages=", ".join(f'"{name}": {base}' for name, base in writer.bases),
+        seed=seed,
+        op=_attribute(case.sample.overload),
+        call=writer.call(),
+        device=suite.backend.device,
+    )
+
+
+def find(suite: Suite, case_id: str) -> Case:
+    """The case with this id. Raises LookupError that lists near ids."""
+    cell = CellId.parse(case_id.partition("#")[0])
+    if cell is None or not suite.knows(case_id):
+        raise LookupError(suite.unknown_case(case_id))
+    return next(c for c in suite.cases(cell) if c.id == case_id)
+
+
+def _attribute(overload: str) -> str:
+    return overload if "." in overload else f"{overload}.default"
+
+
+class _Writer:
+    """Python text for one case's arguments."""
+
+    def __init__(self, case: Case, device: str, twins: Twins) -> None:
+        self._case = case
+        self._device = device
+        self._twins = twins
+        self._shared = {slot: (earlier, distance) for slot, earlier, distance in case.shared}
+        self.bases: list[tuple[str, str]] = []  # (slot's name, variable)
+
+    def lines(self) -> list[str]:
+        """Statements that make every tensor argument; variables are ``t0``, ``t1``, … in the order of the slots."""
+        lines: list[str] = []
+        for slot in self._case.sample.tensors:
+            lines += self._slot(slot)
+        return lines
+
+    def _slot(self, slot: TensorSlot) -> list[str]:
+        placement = self._case.placements[slot.index]
+        variable = f"t{slot.index}"
+        if slot.same_as:
+            same = next(s.index for s in self._case.sample.tensors if s.name == slot.same_as)
+            return [f"{variable} = t{same}  # {slot.name}"]
+        where = f"{placement.size}, {placement.stride}"
+        if slot.index in self._shared:
+            earlier, distance = self._shared[slot.index]
+            made = f"t{earlier}" if distance == 0 else f"t{earlier}.as_strided({where}, {distance})"
+            return [f"{variable} = {made}  # {slot.name}"]
+        dtype = slot_dtype(slot, self._case.cell.dtype)
+        text = self._twins.storage(slot, placement, dtype).numpy().tobytes().hex()
+        chunks = [text[i : i + _HEX_COLUMNS] for i in range(0, len(text), _HEX_COLUMNS)] or [""]
+        self.bases.append((slot.name, f"s{slot.index}"))
+        made = f"s{slot.index}.view(torch.{dtype}).as_strided({where}, {placement.offset})"
+        if placement.bit:
+            made = f"torch.conj({made})" if placement.bit == "conj" else f"torch._neg_view({made})"
+        return [
+            f"s{slot.index} = storage(",
+            "    device,",
+            *(f'    "{chunk}",' for chunk in chunks),
+            ")",
+            f"{variable} = {made}  # {slot.name}",
+        ]
+
+    def call(self) -> str:
+        """The arguments of the call."""
+        sample = self._case.sample
+        parts = [self._text(a) for a in sample.args]
+        return ", ".join(parts + [f"{name}={self._text(a)}" for name, a in sample.kwargs])
+
+    def _text(self, arg: Arg) -> str:
+        if isinstance(arg, TensorSlot):
+            return f"t{arg.index}"
+        if isinstance(arg, tuple):
+            return "[" + ", ".join(self._text(a) for a in arg) + "]"
+        if isinstance(arg, DtypeArg):
+            return f"torch.{arg.name or self._case.cell.dtype}"
+        if isinstance(arg, DeviceArg):
+            return "device"
+        if isinstance(arg, EnumArg):
+            return f"torch.{arg.name}"
+        if isinstance(arg, ComplexArg):
+            return repr(complex(arg.real, arg.imag))
+        if isinstance(arg, GeneratorArg):
+            return f"torch.Generator(device).manual_seed({arg.seed})"
+        if isinstance(arg, float):
+            return f'float("{arg}")'
+        return repr(arg)

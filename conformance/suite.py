@@ -1,0 +1,245 @@
+"""A run's ingredients put together: corpus, inventory, families and backend; its cells, and how one of them is run."""
+
+from __future__ import annotations
+
+import platform
+import time
+import traceback
+import warnings
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import torch
+
+from conformance import bringup, describe, ops
+from conformance import cases as cases_
+from conformance.backends import Capabilities
+from conformance.cases import TIERS, Case, Tier
+from conformance.corpus import reader
+from conformance.inventory import Overload, call_of, inventory
+from conformance.judge import UNSOUND, Judge
+from conformance.matrix import lane_name
+from conformance.near import unknown
+from conformance.rules import rules_of
+from conformance.runner import Progress
+from conformance.store import Manifest
+from conformance.summary import Target
+from conformance.twins import Twins
+from conformance.vocabulary import CaseFailure, CellId, Observation, Status
+
+FAILURES_KEPT = 5
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which part of the matrix a run takes. None takes all."""
+
+    tier: Tier = TIERS["full"]
+    dtypes: frozenset[str] | None = None
+    layouts: frozenset[str] | None = None
+    routes: frozenset[str] | None = None
+    case: str = ""  # this case alone
+
+    def narrowed(self) -> Tier:
+        """The tier, cut down to the dtypes and layouts asked for."""
+        return replace(
+            self.tier,
+            dtypes=self.dtypes if self.dtypes is not None else self.tier.dtypes,
+            layouts=self.layouts if self.layouts is not None else self.tier.layouts,
+        )
+
+    @property
+    def whole(self) -> bool:
+        """Whether this is every cell there is: only then can a rule be said to match nothing."""
+        return self == Selection()
+
+
+class Suite:
+    """The matrix of one backend: what there is to run, and how a cell is run (in a child of the runner)."""
+
+    def __init__(self, backend: Capabilities, selection: Selection, seed: int) -> None:
+        torch.set_num_threads(1)  # before any fork, and so that the reference's sums do not depend on the machine
+        self.backend = backend
+        self.selection = selection
+        self.corpus = reader.load()
+        self.inventory: dict[str, Overload] = {o.name: o for o in inventory(backend.device)}
+        self.collect_s = 0.0  # kept by whoever collects
+        self._seed = seed
+        self._tier = selection.narrowed()
+        self._twins = Twins(self.corpus.value)
+        self._judge: tuple[str, Judge] | None = None
+
+    def bring_up(self) -> str:
+        """What is broken of the primitives that every comparison stands on; to be run in a child."""
+        return bringup.failing(self.backend)
+
+    def lane(self) -> str:
+        """The lane that this process is, e.g. ``mydev-torch2.8-malloc-release``."""
+        build = str(self.backend.build_info().get("build_type", "release")).lower()
+        return lane_name(self.backend.name, _short(torch.__version__), self.backend.environment(), build)
+
+    def manifest(self, lane: str, collected: int, complete: bool, arguments: tuple[str, ...]) -> Manifest:
+        """What is known of the run before its first cell."""
+        info = self.backend.build_info()
+        return Manifest(
+            lane=lane, backend=self.backend.name, collected=collected, complete=complete, torch=torch.__version__,
+            environment=self.backend.environment(), build=str(info.get("build_type", "release")).lower(),
+            python=platform.python_version(), compiler=str(info.get("compiler", "")),
+            backend_commit=str(info.get("commit", "")), corpus=self.corpus.hash, tier=self.selection.tier.name,
+            seed=self._seed, arguments=arguments,
+        )  # fmt: skip
+
+    def targets(self) -> list[Target]:
+        """The overloads that coverage is counted over, each with the reason why it is out of reach, if it is."""
+        return [
+            Target(o.name, o.route.value, "" if o.name in self.corpus.overloads else self._unreached(o.name))
+            for o in self.inventory.values()
+            if o.is_target
+        ]
+
+    def _unreached(self, overload: str) -> str:
+        return self.corpus.reasons.get(overload) or ops.facts(overload).cannot or "the corpus has no sample of it"
+
+    def knows(self, case_id: str) -> bool:
+        """Whether the matrix has this case."""
+        cell = CellId.parse(case_id.partition("#")[0])
+        return cell is not None and cell.overload in self.inventory and case_id in self.case_ids(cell)
+
+    def unknown_case(self, case_id: str) -> str:
+        """What to say about a case that the matrix does not have."""
+        cell = CellId.parse(case_id.partition("#")[0])
+        if cell is None:
+            return f"--case {case_id}: not a case's id; one looks like ops/masking.py::masked_fill_.Scalar[float32-expanded]#sample@self"
+        if cell.overload not in self.corpus.overloads:
+            return "--case: " + unknown("overload", cell.overload, self.corpus.overloads)
+        ids = [c.id for c in cases_.cases(cell, self.corpus.samples(cell.overload))]
+        return "--case: " + unknown("case", case_id, ids)
+
+    def family(self, name: str) -> list[CellId]:
+        """The cells of one family, by overload."""
+        return [cell for overload in self.overloads() if ops.facts(overload).family == name for cell in self.cells(overload)]
+
+    def overloads(self) -> list[str]:
+        """Overloads that have samples, exist in this torch, and are served by a route asked for."""
+        routes = self.selection.routes
+        found = (o for o in self.corpus.overloads if o in self.inventory)
+        return [o for o in found if routes is None or self.inventory[o].route.value in routes]
+
+    def cells(self, overload: str) -> list[CellId]:
+        """The cells of one overload."""
+        return cases_.cells(ops.facts(overload).family, overload, self.corpus.samples(overload), self._tier)
+
+    def cases(self, cell: CellId) -> list[Case]:
+        """The cases of one cell; the one asked for alone if one was."""
+        return _cases(self, cell)
+
+    def case_ids(self, cell: CellId) -> list[str]:
+        """The ids of a cell's cases, in the order they run."""
+        return [case.id for case in self.cases(cell)]
+
+    def route(self, cell: CellId) -> str:
+        """How the backend serves the cell's overload."""
+        return self.inventory[cell.overload].route.value
+
+    def run(self, cell: CellId, first: int, progress: Progress) -> tuple[Observation, bool]:
+        """Run the cell's cases from index ``first`` on, in this process: what was observed, and whether the process may be damaged.
+
+        Never raises for what an op does.
+        """
+        warnings.simplefilter("ignore")  # what an op warns of (prototype dtypes, deprecations) is not judged
+        tally = _Tally(cell, self.route(cell))
+        judge = self._judge_of(cell.overload)
+        for index, case in enumerate(self.cases(cell)[first:], start=first):
+            self._run_case(judge, case, index, progress, tally)
+        return tally.observation(), tally.tainted
+
+    def reference(self, cell: CellId, index: int) -> None:
+        """Run the CPU side alone of one case, several times over other leftovers in memory."""
+        case = self.cases(cell)[index]
+        for _ in range(3):
+            self._judge_of(cell.overload).reference_is_sound(case)
+
+    def _run_case(self, judge: Judge, case: Case, index: int, progress: Progress, tally: _Tally) -> None:
+        tally.cases += 1
+        try:
+            judgement = judge.judge(case, lambda phase: progress.note(index, phase))
+        except Exception:  # the suite's own fault: said so, and the next case runs
+            tally.broke(CaseFailure(case.id, "", f"the suite itself failed\n{traceback.format_exc()}"))
+            return
+        tally.raw_ns += judgement.raw_ns
+        if judgement.skipped:
+            tally.reason = tally.reason or judgement.skipped
+            tally.tainted |= judgement.skipped == UNSOUND
+            return
+        tally.compared += 1
+        if judgement.mismatches:
+            text = describe.failure(case, judgement.mismatches, tally.route, self.backend.name)
+            worst = judgement.mismatches[0]
+            tally.failed(CaseFailure(case.id, worst.check.value, text, worst.figures))
+
+    def _judge_of(self, overload: str) -> Judge:
+        if self._judge is None or self._judge[0] != overload:
+            route = self.inventory[overload].route
+            judge = Judge(self._twins, self.backend, call_of(overload), route, rules_of(overload), self._seed)
+            self._judge = (overload, judge)
+        return self._judge[1]
+
+
+def _short(version: str) -> str:
+    """``2.8`` of ``2.8.0+cu128``."""
+    return ".".join(version.partition("+")[0].split(".")[:2])
+
+
+@lru_cache(maxsize=8)
+def _cases(suite: Suite, cell: CellId) -> list[Case]:
+    pointwise = "pointwise" in suite.inventory[cell.overload].tags
+    found = cases_.cases(cell, suite.corpus.samples(cell.overload), suite._tier, pointwise)
+    wanted = suite.selection.case
+    return [c for c in found if c.id == wanted] if wanted else found
+
+
+class _Tally:
+    """Adds up the cases of one cell."""
+
+    def __init__(self, cell: CellId, route: str) -> None:
+        self.cell = cell
+        self.route = route
+        self.compared = 0
+        self.raw_ns = 0
+        self.cases = 0
+        self.tainted = False
+        self.reason = ""  # why the first case that could not be compared could not
+        self._failures: list[CaseFailure] = []
+        self._failing = 0
+        self._broken = False
+        self._wall = time.perf_counter_ns()
+        self._cpu = time.process_time_ns()
+
+    def failed(self, failure: CaseFailure) -> None:
+        self._failing += 1
+        if len(self._failures) < FAILURES_KEPT:
+            self._failures.append(failure)
+
+    def broke(self, failure: CaseFailure) -> None:
+        self._broken = True
+        self.failed(failure)
+
+    def observation(self) -> Observation:
+        if self._broken:
+            status = Status.ERROR
+        elif self._failing:
+            status = Status.FAIL
+        else:
+            status = Status.PASS if self.compared else Status.UNSUPPORTED
+        return Observation(
+            self.cell,
+            self.route,
+            status,
+            cases=self.cases,
+            failures=tuple(self._failures),
+            reason=self.reason if status is Status.UNSUPPORTED else "",
+            wall_ns=time.perf_counter_ns() - self._wall,
+            cpu_ns=time.process_time_ns() - self._cpu,
+            raw_ns=self.raw_ns,
+            compared=self.compared,
+        )
