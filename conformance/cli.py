@@ -116,19 +116,22 @@ def corpus_show(overload: str, source: Path | None) -> None:
                 click.echo(_sample_line(sample))
 
 
-@commands.command()
+@commands.command("repro")
 @click.argument("case")
 @click.option("--backend", default="", metavar="NAME", help="An installed backend, or module:device.")
+@click.option("--seed", type=int, default=20, show_default=True, help="Of the random overloads, as given to the run.")
 @click.option(
     "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="A file; default: standard output."
 )
-def repro(case: str, backend: str, output: Path | None) -> None:
+def repro_(case: str, backend: str, seed: int, output: Path | None) -> None:
     """Write a script that repeats CASE with torch and the backend alone."""
-    from conformance import backends
-    from conformance import repro as repro_
+    from conformance import backends, repro
+    from conformance.corpus.reader import CorpusError
+    from conformance.suite import Selection, Suite
 
-    with _mistakes(LookupError, ValueError, OSError):
-        text = repro_.script(case, backend or backends.default())
+    with _mistakes(backends.BackendNotFound, CorpusError, LookupError, OSError):
+        suite = Suite(backends.find(backend or backends.default()), Selection(), seed)
+        text = repro.script(suite, repro.find(suite, case), seed)
         if output is None:
             click.echo(text, nl=False)
         else:

@@ -1,38 +1,117 @@
-// Copies between tensors: any strides, any direction, any dtypes. For now a byte loop between equal dtypes.
+// Copies between tensors: host and device, within a device and across, with any strides, dtypes and pending bits.
 #include <ATen/EmptyTensor.h>
-#include <vector>
+#include <ATen/ExpandUtils.h>
+#include <ATen/MemoryOverlap.h>
+#include <ATen/ops/empty.h>
+#include <c10/core/DeviceGuard.h>
 
+#include "aten/launch.h"
+#include "aten/plan.h"
 #include "aten/register.h"
+#include "kernels/copy.h"
+#include "kernels/unary.h"
 
 namespace refnpu::copies {
 namespace {
 
-at::Tensor& copy_bytes(const at::Tensor& source, at::Tensor& target) {
-  auto kind = source.is_cpu() ? npuMemcpyHostToDevice : target.is_cpu() ? npuMemcpyDeviceToHost : npuMemcpyDeviceToDevice;
-  at::Tensor expanded = source.expand(target.sizes());
-  std::vector<int64_t> index(target.dim(), 0);
-  for (int64_t n = 0; n < target.numel(); ++n) {
-    int64_t to = target.storage_offset(), from = expanded.storage_offset();
-    for (int64_t d = 0; d < target.dim(); ++d) {
-      to += index[d] * target.stride(d);
-      from += index[d] * expanded.stride(d);
-    }
-    size_t size = target.itemsize();
-    check(npuMemcpy(static_cast<char*>(target.storage().mutable_data()) + to * size,
-                    static_cast<const char*>(expanded.storage().data()) + from * size, size, kind));
-    for (int64_t d = target.dim() - 1; d >= 0 && ++index[d] == target.size(d); --d) index[d] = 0;
-  }
-  return target;
+// What has to be done to the values besides moving them, since a bit is set on one side only.
+std::optional<Unary> pending_function(const at::Tensor& target, const at::Tensor& source) {
+  const bool conj = target.is_conj() != source.is_conj() && !fault(Fault::conj_bit_ignored);
+  const bool neg = target.is_neg() != source.is_neg() && !fault(Fault::neg_bit_ignored);
+  if (conj && neg) return Unary::neg_conj;
+  if (conj) return Unary::conj;
+  return neg ? std::optional(Unary::neg) : std::nullopt;
 }
 
-at::Tensor copy_from(const at::Tensor& self, const at::Tensor& target, bool) {
-  at::Tensor result = target;
-  if (self.scalar_type() == target.scalar_type()) return copy_bytes(self, result);
-  at::Tensor host = at::detail::empty_cpu(self.sizes(), self.scalar_type());
-  copy_bytes(self, host);
-  at::Tensor cast = host.to(target.scalar_type());
-  if (target.is_cpu()) return result.copy_(cast);
-  return copy_bytes(cast, result);
+Nest<2> nest_of_copy(const at::Tensor& target, const at::Tensor& source) {
+  const bool checked = !fault(Fault::copy_overlap_forward);
+  auto iter = at::TensorIteratorConfig()
+                  .set_check_mem_overlap(checked)
+                  .add_output(target)
+                  .add_input(source)
+                  .resize_outputs(false)
+                  .check_all_same_dtype(false)
+                  .check_all_same_device(false)
+                  .build();
+  Nest<2> nest = nest_of<2>(iter);
+  if (fault(Fault::copy_ignores_offset)) nest.data[1] -= source.storage_offset() * source.itemsize();
+  return nest;
+}
+
+// Both on one device.
+void copy_on_device(const at::Tensor& target, const at::Tensor& source) {
+  const c10::DeviceGuard guard(target.device());
+  const Nest<2> nest = nest_of_copy(target, source);
+  if (nest.numel() == 0) return;
+  const auto function = pending_function(target, source);
+  if (!function) {
+    launch("copy", [=] { copy_kernel(nest); });
+    return;
+  }
+  const DType seen = nest.dtypes[1], computed = compute_dtype(seen);
+  launch("copy", Elementwise<2>{nest, {seen, seen}, {computed, computed}, unary_row(*function, computed), {}});
+}
+
+// Nothing but bytes: same dtype, same bits, and the same elements at the same places of two blocks without gaps.
+bool is_one_block(const at::Tensor& target, const at::Tensor& source) {
+  return target.scalar_type() == source.scalar_type() && !pending_function(target, source) &&
+         target.sizes() == source.sizes() && target.strides() == source.strides() &&
+         target.is_non_overlapping_and_dense();
+}
+
+void copy_block(const at::Tensor& target, const at::Tensor& source, npuMemcpyKind kind) {
+  if (target.numel() == 0) return;
+  check(npuMemcpy(target.mutable_data_ptr(), source.const_data_ptr(), target.nbytes(), kind));
+}
+
+at::Tensor empty_on(const at::Tensor& like, at::ScalarType dtype, at::Device device) {
+  return at::empty(like.sizes(), at::TensorOptions().dtype(dtype).device(device));
+}
+
+void copy_host_to_device(const at::Tensor& target, const at::Tensor& source) {
+  at::assert_no_internal_overlap(target);
+  if (is_one_block(target, source)) return copy_block(target, source, npuMemcpyHostToDevice);
+  const at::Tensor dense = source.resolve_conj().resolve_neg().contiguous();
+  const at::Tensor staged = empty_on(source, source.scalar_type(), target.device());
+  copy_block(staged, dense, npuMemcpyHostToDevice);
+  copy_on_device(target, staged);
+}
+
+void copy_device_to_host(const at::Tensor& target, const at::Tensor& source) {
+  at::assert_no_internal_overlap(target);
+  if (is_one_block(target, source)) return copy_block(target, source, npuMemcpyDeviceToHost);
+  const at::Tensor staged = empty_on(source, target.scalar_type(), source.device());
+  copy_on_device(staged, source);
+  const at::Tensor dense = empty_on(source, target.scalar_type(), target.device());
+  copy_block(dense, staged, npuMemcpyDeviceToHost);
+  target.copy_(dense);
+}
+
+void copy_across_devices(const at::Tensor& target, const at::Tensor& source) {
+  at::assert_no_internal_overlap(target);
+  if (is_one_block(target, source)) return copy_block(target, source, npuMemcpyDeviceToDevice);
+  const at::Tensor staged = empty_on(source, target.scalar_type(), source.device());
+  copy_on_device(staged, source);
+  const at::Tensor arrived = empty_on(source, target.scalar_type(), target.device());
+  copy_block(arrived, staged, npuMemcpyDeviceToDevice);
+  copy_on_device(target, arrived);
+}
+
+// Registered under the names of torch's schema: `self` is the source. Copies wait, whatever non_blocking says.
+at::Tensor copy_from(const at::Tensor& self, const at::Tensor& target, bool /*non_blocking*/) {
+  if (self.is_same(target)) return target;
+  TORCH_CHECK(at::is_expandable_to(self.sizes(), target.sizes()), "output with shape ", target.sizes(),
+              " doesn't match the broadcast shape ", at::infer_size(self.sizes(), target.sizes()));
+  if (self.device() == target.device()) {
+    copy_on_device(target, self);
+  } else if (self.is_cpu()) {
+    copy_host_to_device(target, self);
+  } else if (target.is_cpu()) {
+    copy_device_to_host(target, self);
+  } else {
+    copy_across_devices(target, self);
+  }
+  return target;
 }
 
 at::Tensor copy_from_and_resize(const at::Tensor& self, const at::Tensor& target) {

@@ -3,9 +3,19 @@
 
 #include <c10/core/Storage.h>
 
+#include <cmath>
 #include <cstring>
 
 namespace refnpu {
+namespace {
+
+// The device overflows float8_e4m3fn as this torch does.
+const bool kSaturationSet = [] {
+  float8_e4m3fn_saturates = !std::isnan(static_cast<float>(c10::Float8_e4m3fn(1e6f)));
+  return true;
+}();
+
+}  // namespace
 
 bool is_device_dtype(c10::ScalarType type) {
   switch (static_cast<DType>(type)) {
@@ -40,23 +50,19 @@ View view_of(const at::Tensor& tensor) {
 
 Immediate immediate_of(const c10::Scalar& value, DType dtype) {
   Immediate result;
-  dispatch_all(dtype, "immediate_of", [&]<class T>() {
-    T element;
-    if (value.isComplex()) {
-      const auto z = value.toComplexDouble();
-      element = convert<T>(complex128(z.real(), z.imag()));
-    } else if (value.isFloatingPoint()) {
-      element = convert<T>(value.toDouble());
-    } else if (value.isBoolean()) {
-      element = convert<T>(value.toBool());
-    } else if (value.type() == c10::ScalarType::UInt64) {
-      element = convert<T>(value.toUInt64());
-    } else {
-      element = convert<T>(value.toLong());
-    }
-    std::memcpy(result.bytes.data(), &element, sizeof(T));
-  });
-  return result;
+  const auto keep = [&](auto element) { std::memcpy(result.bytes.data(), &element, sizeof(element)); };
+  switch (to_scalar_type(dtype)) {  // c10::Scalar's own conversions: they throw on overflow, in torch's words
+#define REFNPU_KEEP(T, name)     \
+  case c10::ScalarType::name:    \
+    keep(value.to<T>());         \
+    return result;
+    AT_FORALL_SCALAR_TYPES_WITH_COMPLEX(REFNPU_KEEP)
+    REFNPU_KEEP(uint16_t, UInt16)
+    REFNPU_KEEP(uint32_t, UInt32)
+    REFNPU_KEEP(uint64_t, UInt64)
+#undef REFNPU_KEEP
+    default: throw_unsupported("immediate_of", dtype);
+  }
 }
 
 namespace detail {

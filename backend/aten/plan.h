@@ -34,7 +34,7 @@ inline c10::ScalarType to_scalar_type(DType dtype) { return static_cast<c10::Sca
 // The tensor as it lies: sizes and byte strides of the view, no bits (conj, neg) applied.
 View view_of(const at::Tensor& tensor);
 
-// One value of `dtype`, to be carried along with a launch.
+// One value of `dtype`, to be carried along with a launch. Throws when it overflows, as c10::Scalar::to does.
 Immediate immediate_of(const c10::Scalar& value, DType dtype);
 
 namespace detail {

@@ -12,6 +12,8 @@ import torch
 
 from conformance.corpus.derive import Deriver
 from conformance.corpus.model import Sample
+from conformance.corpus.outs import vary_outs
+from conformance.corpus.own import realize
 from conformance.corpus.pools import PoolBuilder
 from conformance.corpus.reader import DATA
 from conformance.corpus.record import Recording, record
@@ -19,11 +21,12 @@ from conformance.corpus.select import most_different, total
 from conformance.corpus.validate import Died, validate
 from conformance.corpus.writer import write
 from conformance.inventory import Overload, inventory
+from conformance.ops import own_samples
 
 Progress = Callable[[str], None]
 
 # How many samples of an overload to keep for each base: of the targets, and of what is composed of them.
-MOST_OF_A_TARGET = {"float32": 6, "int64": 3, "complex64": 3, "bool": 2}
+MOST_OF_A_TARGET = {"float32": 7, "int64": 4, "complex64": 3, "bool": 3}
 MOST_OF_A_COMPOSITE = {"float32": 2, "int64": 1, "complex64": 1, "bool": 1}
 DERIVING_ROUNDS = 3
 SPARE = 2  # chosen beyond that, for those that turn out not to run
@@ -63,6 +66,11 @@ def _build(out_dir: Path, progress: Progress) -> Built:
     recording = record(progress)
     progress("validating what was recorded")
     kept, died = _keep(_candidates(recording, overloads), overloads, recording.pools)
+    progress("adding samples of our own")
+    own, died_own = validate(realize(own_samples(), recording.pools), recording.pools)
+    died += died_own
+    for sample in own:
+        kept[sample.overload].append(sample)
     deriver = Deriver(overloads, recording.pools, _most)
     for round_ in range(DERIVING_ROUNDS):  # a functional form derived in one round gives outputs in the next
         progress(f"deriving, round {round_ + 1} of {DERIVING_ROUNDS}")
@@ -70,9 +78,14 @@ def _build(out_dir: Path, progress: Progress) -> Built:
         died += died_deriving
         for name, rows in derived.items():
             kept[name] += rows
+    progress("varying outputs")
+    targets = {o.name for o in overloads.values() if o.is_target}
+    varied, died_varied = validate(list(vary_outs(kept, sorted(targets))), recording.pools)
+    died += died_varied
+    for sample in varied:
+        kept[sample.overload].append(sample)
     progress("writing")
     reached = {name for name, rows in kept.items() if any(not s.raises for s in rows)}
-    targets = {o.name for o in overloads.values() if o.is_target}
     schemas = {name: o.schema for name, o in overloads.items()}
     hash_ = write(out_dir, kept, recording.pools, schemas, {})
     return Built(hash_, kept, died, len(targets), len(targets & reached))

@@ -95,42 +95,55 @@ class Deriver:
 
     def _outs(self, source: Sample, target: str, schema: Any, call: Live, origin: str) -> Iterator[Sample]:
         """One sample for all dtypes in which the results have the same dtypes, or follow the cell's alike."""
-        groups: dict[tuple[str | None, ...], list[str]] = defaultdict(list)
-        shapes: tuple[tuple[int, ...], ...] | None = None
         functional = _functional(target, schema, self.overloads)
         if functional is None:
             return
+        groups: dict[tuple[str | None, ...], list[str]] = defaultdict(list)
+        made: dict[tuple[str | None, ...], Live] = {}
         for dtype in source.dtypes:
-            results = self._results(source, dtype, functional, len(out_formals(schema)))
-            if results is None:
-                continue
-            shapes = shapes or tuple(tuple(r.shape) for r in results)
-            groups[tuple(None if dtype_name(r.dtype) == dtype else dtype_name(r.dtype) for r in results)].append(dtype)
+            results = self._results(source, dtype, schema, functional)
+            if results is not None:
+                own = tuple(dtype_name(r.dtype) for r in tensors_in(list(results.values())))
+                key = tuple(None if name == dtype else name for name in own)
+                groups[key].append(dtype)
+                if dtype == source.base or key not in made:
+                    made[key] = results
         for key, dtypes in groups.items():
-            assert shapes is not None
-            outs = {
-                a.name: torch.empty(shape, dtype=getattr(torch, kind or source.base))
-                for a, shape, kind in zip(out_formals(schema), shapes, key)
-            }
-            draft = self._draft(source, target, schema, {**call, **outs}, f"{origin}.out")
-            if draft:
-                kinds = dict(zip(outs, key))
-                slots = tuple(replace(s, dtype=kinds.get(s.name, s.dtype)) for s in draft.tensors)
-                yield replace(with_slots(draft, slots), dtypes=tuple(dtypes))
+            yield from self._out_sample(source, target, schema, {**call, **made[key]}, origin, key, tuple(dtypes))
 
-    def _results(self, source: Sample, dtype: str, functional: str, count: int) -> list[torch.Tensor] | None:
-        schema = schema_of(call_of(functional))
-        call = _adapt(self._live(source, dtype), schema)
+    def _out_sample(
+        self, source: Sample, target: str, schema: Any, call: Live, origin: str,
+        kinds: tuple[str | None, ...], dtypes: tuple[str, ...],
+    ) -> Iterator[Sample]:  # fmt: skip
+        draft = self._draft(source, target, schema, call, f"{origin}.out")
+        if draft is not None:
+            outs = {s.index: kind for s, kind in zip((s for s in draft.tensors if not s.pool), kinds)}
+            slots = tuple(replace(s, dtype=outs.get(s.index, s.dtype)) for s in draft.tensors)
+            yield replace(with_slots(draft, slots), dtypes=dtypes)
+
+    def _results(self, source: Sample, dtype: str, schema: Any, functional: str) -> Live | None:
+        """What the functional form returns, by the name of the argument that receives it."""
+        other = schema_of(call_of(functional))
+        inputs = {a.name for a in schema.arguments if not a.is_out}
+        call = _adapt({k: v for k, v in self._live(source, dtype).items() if k in inputs}, other)
+        outs = out_formals(schema)
         if call is None:
             return None
         torch.manual_seed(SEED)
         try:
-            args, kwargs = _split(schema, call)
+            args, kwargs = _split(other, call)
             result = call_of(functional)(*args, **kwargs)
         except Exception:  # noqa: BLE001 - a sibling's arguments need not suit
             return None
-        results = list(result) if isinstance(result, (tuple, list)) else [result]
-        return results[:count] if len(results) >= count and all(isinstance(r, torch.Tensor) for r in results) else None
+        if len(outs) == 1:
+            named = {outs[0].name: result}
+        elif isinstance(result, (tuple, list)) and len(result) == len(outs):
+            named = {a.name: r for a, r in zip(outs, result)}
+        else:
+            return None
+        lists = {a.name for a in outs if "List" in str(a.type)}
+        fits = all(isinstance(r, (list, tuple) if n in lists else torch.Tensor) for n, r in named.items())
+        return named if fits else None
 
     def _live(self, source: Sample, dtype: str) -> Live:
         args, kwargs = plain_call(source, dtype, self.pools)
@@ -179,15 +192,25 @@ def _siblings(target: Overload, families: Mapping[str, list[str]], kept: Kept) -
 
 
 def _functional(target: str, schema: Any, overloads: Mapping[str, Overload]) -> str | None:
-    """The overload with the same inputs that returns what the target writes into its outputs."""
-    inputs = [(a.name, str(a.type)) for a in schema.arguments if not a.is_out]
+    """The overload that returns what the target writes: with the same inputs, or more that have defaults."""
+    inputs = {a.name: str(a.type) for a in schema.arguments if not a.is_out}
     base = target.partition(".")[0]
+    found: list[tuple[int, str]] = []
     for name, overload in overloads.items():
         if overload.base in (base, base.removesuffix("_out")) and name != target:
             other = schema_of(call_of(name))
-            if not out_formals(other) and [(a.name, str(a.type)) for a in other.arguments] == inputs:
-                return name
-    return None
+            own = {a.name: str(a.type) for a in other.arguments}
+            more = [a for a in other.arguments if a.name not in inputs]
+            if inputs.items() <= own.items() and all(a.has_default_value() for a in more) and not out_formals(other):
+                found.append((len(more), name))
+    return min(found)[1] if found else None
+
+
+def tensors_in(value: Any) -> list[torch.Tensor]:
+    """The tensors in nested lists, in order."""
+    if isinstance(value, (list, tuple)):
+        return [t for v in value for t in tensors_in(v)]
+    return [value]
 
 
 def _adapt(given: Live, schema: Any) -> Live | None:

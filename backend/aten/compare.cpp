@@ -1,0 +1,72 @@
+// Comparisons and logical ops.
+#include "kernels/compare.h"
+
+#include <ATen/ops/eq_meta.h>
+#include <ATen/ops/ge_meta.h>
+#include <ATen/ops/gt_meta.h>
+#include <ATen/ops/le_meta.h>
+#include <ATen/ops/lt_meta.h>
+#include <ATen/ops/ne_meta.h>
+
+#include "aten/elementwise.h"
+#include "aten/register.h"
+#include "aten/structured.h"
+
+namespace refnpu::compare {
+namespace {
+
+constexpr unsigned kOrdered = kBool | kIntegers | kFloats;
+
+// The row gives bool: an output of another dtype holds the cast of it.
+void run(const char* name, at::TensorIteratorBase& iter, Compare op, unsigned supported) {
+  check_dtype(name, iter.common_dtype(), supported);
+  const DType common = to_dtype(iter.common_dtype());
+  launch_pointwise(
+      iter, {.op = name, .common = common, .result = DType::b8, .row = compare_row(op, compute_dtype(common))});
+}
+
+#define REFNPU_COMPARISONS(X) \
+  X(eq, kAnyDtype) X(ne, kAnyDtype) X(lt, kOrdered) X(le, kOrdered) X(gt, kOrdered) X(ge, kOrdered)
+
+#define REFNPU_DEFINE(name, supported)                                                                \
+  at::Tensor& name##_tensor_out(const at::Tensor& self, const at::Tensor& other, at::Tensor& out) {   \
+    Structured<at::meta::structured_##name##_Tensor> op(out);                                         \
+    op.meta(self, other);                                                                             \
+    run(#name, op, Compare::name, supported);                                                         \
+    op.finish();                                                                                      \
+    return out;                                                                                       \
+  }                                                                                                   \
+  at::Tensor& name##_scalar_out(const at::Tensor& self, const at::Scalar& other, at::Tensor& out) {   \
+    Structured<at::meta::structured_##name##_Scalar> op(out);                                         \
+    op.meta(self, other);                                                                             \
+    run(#name, op, Compare::name, supported);                                                         \
+    op.finish();                                                                                      \
+    return out;                                                                                       \
+  }
+REFNPU_COMPARISONS(REFNPU_DEFINE)
+#undef REFNPU_DEFINE
+
+template <Compare Op>
+at::Tensor& logical_out(const at::Tensor& self, const at::Tensor& other, at::Tensor& out) {
+  constexpr const char* name = Op == Compare::logical_and  ? "logical_and"
+                               : Op == Compare::logical_or ? "logical_or"
+                                                           : "logical_xor";
+  auto iter = at::TensorIterator::comparison_op(out, self, other);
+  run(name, iter, Op, kOrdered | kComplex);
+  return out;
+}
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+#define REFNPU_REGISTER(op, supported)         \
+  NATIVE(#op ".Tensor_out", op##_tensor_out);  \
+  NATIVE(#op ".Scalar_out", op##_scalar_out);
+  REFNPU_COMPARISONS(REFNPU_REGISTER)
+#undef REFNPU_REGISTER
+  NATIVE("logical_and.out", logical_out<Compare::logical_and>);
+  NATIVE("logical_or.out", logical_out<Compare::logical_or>);
+  NATIVE("logical_xor.out", logical_out<Compare::logical_xor>);
+}
+
+}  // namespace refnpu::compare

@@ -1,0 +1,83 @@
+// Builds the launch of a pointwise kernel.
+#include "aten/elementwise.h"
+
+namespace refnpu {
+namespace {
+
+unsigned set_of(DType dtype) {
+  switch (dtype) {
+    case DType::b8: return kBool;
+    case DType::u8: return kUint8;
+    case DType::i8:
+    case DType::i16:
+    case DType::i32:
+    case DType::i64: return kSigned;
+    case DType::u16:
+    case DType::u32:
+    case DType::u64: return kWideUnsigned;
+    case DType::f32:
+    case DType::f64: return kSingles;
+    case DType::f16:
+    case DType::bf16: return kReduced;
+    case DType::c64:
+    case DType::c128: return kComplex;
+    case DType::c32: return kComplexHalf;
+    case DType::f8_e8m0fnu: return kExponents;
+    default: return kFloat8;
+  }
+}
+
+bool is_small_float(DType dtype) { return size_of(dtype) <= 2 && is_floating_dtype(dtype); }
+
+// The dtype that input k counts as.
+template <int N>
+DType seen_as(const at::TensorIteratorBase& iter, const Nest<N>& nest, const Pointwise& what, int k) {
+  if (fault(Fault::wrong_promotion) && is_integral_dtype(nest.dtypes[1]) && is_floating_dtype(what.common)) {
+    return nest.dtypes[1];
+  }
+  const bool exact = what.exact_scalars && is_small_float(what.common) && iter.tensor_base(k).numel() == 1;
+  return exact && is_floating_dtype(nest.dtypes[k]) ? nest.dtypes[k] : what.common;
+}
+
+template <int N>
+void launch_operands(const at::TensorIteratorBase& iter, const Pointwise& what) {
+  Elementwise<N> kernel{.nest = nest_of<N>(iter), .seen = {}, .computed = {}, .row = what.row, .params = what.params};
+  const DType computed = compute_dtype(what.common);
+  kernel.seen[0] = what.result;
+  kernel.computed[0] = what.result == what.common ? computed : what.result;
+  for (int k = 1; k < N; ++k) {
+    kernel.seen[k] = seen_as(iter, kernel.nest, what, k);
+    kernel.computed[k] = computed;
+  }
+  launch(what.op, kernel);
+}
+
+}  // namespace
+
+void check_dtype(const char* op, at::ScalarType dtype, unsigned supported) {
+  TORCH_CHECK_NOT_IMPLEMENTED(is_device_dtype(dtype) && (set_of(to_dtype(dtype)) & supported), "\"", op,
+                              "\" not implemented for '", c10::toString(dtype), "'");
+}
+
+Number number_of(const at::Scalar& scalar) {
+  if (scalar.isComplex()) {
+    const auto z = scalar.toComplexDouble();
+    return {z.real(), z.imag(), static_cast<int64_t>(z.real())};
+  }
+  if (scalar.isFloatingPoint()) return {scalar.toDouble(), 0, static_cast<int64_t>(scalar.toDouble())};
+  const int64_t i = scalar.isBoolean() ? int64_t(scalar.toBool()) : scalar.toLong();
+  return {double(i), 0, i};
+}
+
+void launch_pointwise(at::TensorIteratorBase& iter, const Pointwise& what) {
+  TORCH_CHECK_NOT_IMPLEMENTED(what.row, "\"", what.op, "\" not implemented for '",
+                              c10::toString(to_scalar_type(what.common)), "'");
+  if (iter.numel() == 0) return;
+  switch (iter.ntensors()) {
+    case 2: return launch_operands<2>(iter, what);
+    case 3: return launch_operands<3>(iter, what);
+    default: return launch_operands<4>(iter, what);
+  }
+}
+
+}  // namespace refnpu

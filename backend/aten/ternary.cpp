@@ -1,0 +1,101 @@
+// Pointwise functions of three tensors.
+#include "kernels/ternary.h"
+
+#include <ATen/ops/addcdiv_meta.h>
+#include <ATen/ops/addcmul_meta.h>
+#include <ATen/ops/clamp_meta.h>
+#include <ATen/ops/lerp_meta.h>
+
+#include "aten/elementwise.h"
+#include "aten/register.h"
+#include "aten/structured.h"
+#include "kernels/binary.h"
+
+namespace refnpu::ternary {
+namespace {
+
+constexpr unsigned kReals = kIntegers | kFloats;
+constexpr unsigned kInexact = kFloats | kComplex;
+
+void run(const char* name, at::TensorIteratorBase& iter, Row (*row)(DType), unsigned supported,
+         const Params& params = {}) {
+  check_dtype(name, iter.common_dtype(), supported);
+  const DType common = to_dtype(iter.common_dtype());
+  launch_pointwise(iter, {.op = name,
+                          .common = common,
+                          .result = common,
+                          .row = row(compute_dtype(common)),
+                          .params = params});
+}
+
+template <Ternary Op>
+Row row(DType compute) {
+  return ternary_row(Op, compute);
+}
+template <Binary Op>
+Row row(DType compute) {
+  return binary_row(Op, compute);
+}
+
+at::Tensor& addcmul_out(const at::Tensor& self, const at::Tensor& first, const at::Tensor& second,
+                        const at::Scalar& value, at::Tensor& out) {
+  Structured<at::meta::structured_addcmul> op(out);
+  op.meta(self, first, second, value);
+  run("addcmul", op, row<Ternary::addcmul>, kReals | kComplex | kComplexHalf, params_of(value));
+  op.finish();
+  return out;
+}
+
+at::Tensor& addcdiv_out(const at::Tensor& self, const at::Tensor& first, const at::Tensor& second,
+                        const at::Scalar& value, at::Tensor& out) {
+  Structured<at::meta::structured_addcdiv> op(out);
+  op.meta(self, first, second, value);
+  run("addcdiv", op, row<Ternary::addcdiv>, kInexact, params_of(value));
+  op.finish();
+  return out;
+}
+
+at::Tensor& lerp_tensor_out(const at::Tensor& self, const at::Tensor& end, const at::Tensor& weight, at::Tensor& out) {
+  Structured<at::meta::structured_lerp_Tensor> op(out);
+  op.meta(self, end, weight);
+  run("lerp", op, row<Ternary::lerp>, kInexact);
+  op.finish();
+  return out;
+}
+
+at::Tensor& lerp_scalar_out(const at::Tensor& self, const at::Tensor& end, const at::Scalar& weight, at::Tensor& out) {
+  Structured<at::meta::structured_lerp_Scalar> op(out);
+  op.meta(self, end, weight);
+  run("lerp", op, lerp_scalar_row, kInexact, params_of(weight));
+  op.finish();
+  return out;
+}
+
+at::Tensor& clamp_tensor_out(const at::Tensor& self, const std::optional<at::Tensor>& min,
+                             const std::optional<at::Tensor>& max, at::Tensor& out) {
+  Structured<at::meta::structured_clamp_Tensor> op(out);
+  const auto reference = [](const std::optional<at::Tensor>& bound) {
+    return bound && bound->defined() ? at::OptionalTensorRef(*bound) : at::OptionalTensorRef();
+  };
+  const at::OptionalTensorRef low = reference(min), high = reference(max);
+  op.meta(self, low, high);
+  if (low.has_value() && high.has_value()) {
+    run("clamp", op, row<Ternary::clamp>, kReals);
+  } else {
+    run("clamp", op, low.has_value() ? row<Binary::maximum> : row<Binary::minimum>, kBool | kReals);
+  }
+  op.finish();
+  return out;
+}
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  NATIVE("addcmul.out", addcmul_out);
+  NATIVE("addcdiv.out", addcdiv_out);
+  NATIVE("lerp.Tensor_out", lerp_tensor_out);
+  NATIVE("lerp.Scalar_out", lerp_scalar_out);
+  NATIVE("clamp.Tensor_out", clamp_tensor_out);
+}
+
+}  // namespace refnpu::ternary

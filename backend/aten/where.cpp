@@ -1,0 +1,73 @@
+// where: choosing between two tensors by a condition.
+#include <ATen/TensorIterator.h>
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/result_type.h>
+
+#include "aten/launch.h"
+#include "aten/plan.h"
+#include "aten/register.h"
+#include "kernels/where.h"
+
+namespace refnpu::choice {
+namespace {
+
+// A zero-dim host tensor may stand beside device tensors: it is brought over.
+at::Tensor operand(const at::Tensor& tensor, at::Device device, at::ScalarType dtype) {
+  const bool moves = tensor.device() != device && tensor.dim() == 0 && tensor.is_cpu();
+  const at::Tensor cast = tensor.scalar_type() == dtype ? tensor : tensor.to(dtype);
+  return moves ? cast.to(device) : cast;
+}
+
+at::Tensor condition_operand(const at::Tensor& condition, at::Device device) {
+  at::ScalarType dtype = condition.scalar_type();
+  if (dtype == at::kByte) {
+    TORCH_WARN_ONCE("where received a uint8 condition tensor. This behavior is deprecated and will be removed in a future "
+                    "version of PyTorch. Use a boolean condition instead.");
+    dtype = at::kBool;
+  }
+  TORCH_CHECK(dtype == at::kBool, "where expected condition to be a boolean tensor, but got a tensor with dtype ",
+              condition.scalar_type());
+  return operand(condition, device, dtype);
+}
+
+at::Tensor& where_self_out(const at::Tensor& condition, const at::Tensor& self, const at::Tensor& other,
+                           at::Tensor& out) {
+  const at::ScalarType dtype = at::result_type(self, other);
+  TORCH_CHECK(out.scalar_type() == dtype, "Expected out type to be ", dtype, " but got ", out.scalar_type());
+  const at::Device device = out.device();
+  auto iter = at::TensorIteratorConfig()
+                  .check_all_same_dtype(false)
+                  .add_output(out)
+                  .add_owned_const_input(condition_operand(condition, device))
+                  .add_owned_const_input(operand(self, device, dtype))
+                  .add_owned_const_input(operand(other, device, dtype))
+                  .build();
+  const Nest<4> nest = nest_of<4>(iter);
+  if (nest.numel() > 0) launch("where", [=] { where_kernel(nest); });
+  return out;
+}
+
+at::Device device_of_result(const at::Tensor& condition, const at::Tensor& self, const at::Tensor& other) {
+  for (const at::Tensor* each : {&condition, &self, &other}) {
+    if (each->device().type() == kDevice) return each->device();
+  }
+  return condition.device();
+}
+
+at::Tensor where_self(const at::Tensor& condition, const at::Tensor& self, const at::Tensor& other) {
+  const auto options = at::TensorOptions()
+                           .device(device_of_result(condition, self, other))
+                           .dtype(at::result_type(self, other));
+  at::Tensor result = at::empty({0}, options);
+  return choice::where_self_out(condition, self, other, result);
+}
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  NATIVE("where.self", where_self);
+  NATIVE("where.self_out", where_self_out);
+}
+
+}  // namespace refnpu::choice

@@ -1,0 +1,111 @@
+// The gradients of activations: (gradient, input or result) -> gradient of the input.
+#include <limits>
+#include <numbers>
+
+#include "kernels/binary.h"
+#include "kernels/complex_math.h"
+
+namespace refnpu {
+namespace {
+
+using P = const Params&;
+
+template <class T>
+Row backward(auto f) {
+  return row_of<T, T, T>(f);
+}
+
+template <class T>
+T gelu_erf_backward(T g, T x) {
+  const T cdf = T(0.5) * std::erfc(-x / T(std::numbers::sqrt2));
+  const T pdf = std::exp(T(-0.5) * x * x) * T(std::numbers::inv_sqrtpi / std::numbers::sqrt2);
+  return g * (cdf + x * pdf);
+}
+
+template <class T>
+T gelu_tanh_backward(T g, T x) {
+  constexpr T kBeta = T(std::numbers::sqrt2 * std::numbers::inv_sqrtpi), kKappa = T(0.044715);
+  const T tanh = std::tanh(kBeta * (x + kKappa * x * x * x));
+  const T inner = kBeta * (T(1) + T(3) * kKappa * x * x);
+  return g * (T(0.5) * (T(1) + tanh) + T(0.5) * x * (T(1) - tanh * tanh) * inner);
+}
+
+template <class T>
+T mish_backward(T g, T x) {
+  const T sigmoid = T(1) / (T(1) + std::exp(-x)), tanh = std::tanh(std::log1p(std::exp(x)));
+  return g * (tanh + x * sigmoid * (T(1) - tanh * tanh));
+}
+
+template <class T>
+T softplus_backward(P p, T g, T x) {
+  const T beta = p.get<T>(0), z = std::exp(x * beta);
+  return x * beta > p.get<T>(1) ? g : g * z / (z + T(1));
+}
+
+// numbers: eps, negative for "do not clamp".
+template <class T>
+T logit_backward(P p, T g, T x) {
+  const T eps = p.get<T>(0), low = eps < T(0) ? T(0) : eps, high = T(1) - low;
+  if (x < low || x > high) return eps < T(0) ? std::numeric_limits<T>::quiet_NaN() : T(0);
+  if (eps < T(0) && (x == T(0) || x == T(1))) return g * std::numeric_limits<T>::infinity();
+  return g / (x * (T(1) - x));
+}
+
+template <class T>
+Row real_backward(Binary op) {
+  switch (op) {
+    case Binary::elu_backward:  // numbers: as for elu
+      return backward<T>([](P p, T g, T x) {
+        const T slope = p.get<T>(2) * p.get<T>(0);
+        return x <= T(0) ? g * slope * std::exp(x * p.get<T>(2)) : g * p.get<T>(1);
+      });
+    case Binary::elu_backward_from_result:
+      return backward<T>([](P p, T g, T y) {
+        return y <= T(0) ? g * p.get<T>(2) * (y + p.get<T>(0)) : g * p.get<T>(1);
+      });
+    case Binary::gelu_erf_backward: return backward<T>([](T g, T x) { return gelu_erf_backward(g, x); });
+    case Binary::gelu_tanh_backward: return backward<T>([](T g, T x) { return gelu_tanh_backward(g, x); });
+    case Binary::hardsigmoid_backward:
+      return backward<T>([](T g, T x) { return x > T(-3) && x < T(3) ? g / T(6) : T(0); });
+    case Binary::hardswish_backward:
+      return backward<T>([](T g, T x) { return x <= T(-3) ? T(0) : x < T(3) ? g * (x / T(3) + T(0.5)) : g; });
+    case Binary::hardtanh_backward:
+      return backward<T>([](P p, T g, T x) { return x <= p.get<T>(0) || x >= p.get<T>(1) ? T(0) : g; });
+    case Binary::leaky_relu_backward:
+      return backward<T>([](P p, T x, T g) { return x > T(0) ? g : g * p.get<T>(0); });  // input first, as torch has it
+    case Binary::logit_backward: return backward<T>([](P p, T g, T x) { return logit_backward(p, g, x); });
+    case Binary::mish_backward: return backward<T>([](T g, T x) { return mish_backward(g, x); });
+    case Binary::shrink_backward:
+      return backward<T>([](P p, T g, T x) { return x >= -p.get<T>(0) && x <= p.get<T>(0) ? T(0) : g; });
+    case Binary::softplus_backward: return backward<T>([](P p, T g, T x) { return softplus_backward(p, g, x); });
+    default: return nullptr;
+  }
+}
+
+// g s (1 + x (1 - s)), s the sigmoid.
+template <class T>
+T silu_backward(T g, T x) {
+  const T sigmoid = over(T(1), T(1) + std::exp(-x));
+  return times(times(g, sigmoid), T(1) + times(x, T(1) - sigmoid));
+}
+
+}  // namespace
+
+template <class T>
+Row backward_row(Binary op) {
+  switch (op) {
+    case Binary::sigmoid_backward:
+      return backward<T>([](T g, T y) { return times(g, conjugate(times(T(1) - y, y))); });
+    case Binary::tanh_backward: return backward<T>([](T g, T y) { return times(g, conjugate(T(1) - times(y, y))); });
+    case Binary::silu_backward: return backward<T>([](T g, T x) { return silu_backward(g, x); });
+    default:
+      if constexpr (is_complex_v<T>) return nullptr;
+      else return real_backward<T>(op);
+  }
+}
+template Row backward_row<float>(Binary);
+template Row backward_row<double>(Binary);
+template Row backward_row<complex64>(Binary);
+template Row backward_row<complex128>(Binary);
+
+}  // namespace refnpu

@@ -1,0 +1,171 @@
+#include "kernels/binary.h"
+
+#include <algorithm>
+
+#include "kernels/complex_math.h"
+#include "kernels/integer_math.h"
+#include "refnpu/fault.h"
+
+namespace refnpu {
+namespace {
+
+using P = const Params&;
+
+template <class T>
+Row binary(auto f) {
+  return row_of<T, T, T>(f);
+}
+
+// Python's floor division: the quotient of what fmod leaves, corrected where the signs differ.
+template <class T>
+T floor_divide(T a, T b) {
+  if (b == T(0)) return a / b;
+  const T mod = std::fmod(a, b);
+  T quotient = (a - mod) / b;
+  if (mod != T(0) && (b < T(0)) != (mod < T(0))) quotient -= T(1);
+  if (quotient == T(0)) return std::copysign(T(0), a / b);
+  const T floored = std::floor(quotient);
+  return quotient - floored > T(0.5) ? floored + T(1) : floored;
+}
+
+template <class T>
+T remainder(T a, T b) {
+  const T mod = std::fmod(a, b);
+  return mod != T(0) && (b < T(0)) != (mod < T(0)) ? mod + b : mod;
+}
+
+template <class T>
+Row real_row(Binary op) {
+  switch (op) {
+    case Binary::atan2: return binary<T>([](T a, T b) { return std::atan2(a, b); });
+    case Binary::copysign: return binary<T>([](T a, T b) { return std::copysign(a, b); });
+    case Binary::div_floor: return binary<T>([](T a, T b) { return floor_divide(a, b); });
+    case Binary::div_trunc: return binary<T>([](T a, T b) { return std::trunc(a / b); });
+    case Binary::fmax: return binary<T>([](T a, T b) { return std::fmax(a, b); });
+    case Binary::fmin: return binary<T>([](T a, T b) { return std::fmin(a, b); });
+    case Binary::fmod: return binary<T>([](T a, T b) { return std::fmod(a, b); });
+    case Binary::hypot: return binary<T>([](T a, T b) { return std::hypot(a, b); });
+    case Binary::maximum:
+      if (fault(Fault::nan_lost_in_maximum)) return binary<T>([](T a, T b) { return a > b ? a : b; });
+      return binary<T>([](T a, T b) { return std::isnan(a) ? a : std::isnan(b) ? b : std::max(a, b); });
+    case Binary::minimum:
+      return binary<T>([](T a, T b) { return std::isnan(a) ? a : std::isnan(b) ? b : std::min(a, b); });
+    case Binary::remainder: return binary<T>([](T a, T b) { return remainder(a, b); });
+    case Binary::threshold:
+      return binary<T>([](P p, T a, T b) { return a <= p.get<T>(0) ? p.get<T>(1) : b; });
+    default: return nullptr;
+  }
+}
+
+// What real and complex numbers have in common.
+template <class T>
+Row field_row(Binary op) {
+  switch (op) {
+    case Binary::add: return binary<T>([](P p, T a, T b) { return a + times(p.get<T>(0), b); });
+    case Binary::sub: return binary<T>([](P p, T a, T b) { return a - times(p.get<T>(0), b); });
+    case Binary::mul: return binary<T>([](T a, T b) { return times(a, b); });
+    case Binary::div: return binary<T>([](T a, T b) { return over(a, b); });
+    case Binary::pow: return binary<T>([](T a, T b) { return T(std::pow(a, b)); });
+    default: return backward_row<T>(op);
+  }
+}
+
+template <class T>
+T truncated_quotient(T a, T b) {
+  if (b == T(0)) return 0;  // reported by the host, which looks for zeros first
+  if constexpr (std::is_signed_v<T>) {
+    if (b == T(-1)) return wrapping_negate(a);
+  }
+  return a / b;
+}
+
+template <class T>
+T truncated_remainder(T a, T b) {
+  return wrapping_add(a, wrapping_negate(wrapping_multiply(truncated_quotient(a, b), b)));
+}
+
+template <class T>
+T floored_quotient(T a, T b) {
+  const T quotient = truncated_quotient(a, b);
+  return (a < T(0)) != (b < T(0)) && truncated_remainder(a, b) != T(0) ? quotient - T(1) : quotient;
+}
+
+template <class T>
+T floored_remainder(T a, T b) {
+  const T mod = truncated_remainder(a, b);
+  return mod != T(0) && (mod < T(0)) != (b < T(0)) ? wrapping_add(mod, b) : mod;
+}
+
+template <class T>
+T left_shift(P p, T a, T b) {
+  return b < T(0) || b >= T(p.numbers[0].i) ? T(0) : static_cast<T>(static_cast<uint64_t>(a) << b);
+}
+
+// Beyond the width nothing is left but the sign.
+template <class T>
+T right_shift(P p, T a, T b) {
+  const int64_t last = std::min<int64_t>(p.numbers[0].i - p.numbers[1].i, 63);
+  return a >> (b < T(0) || b >= T(last) ? last : int64_t(b));
+}
+
+template <class T>
+Row integer_row(Binary op) {
+  switch (op) {
+    case Binary::add: return binary<T>([](P p, T a, T b) { return wrapping_add(a, wrapping_multiply(p.get<T>(0), b)); });
+    case Binary::sub:
+      return binary<T>([](P p, T a, T b) { return wrapping_add(a, wrapping_negate(wrapping_multiply(p.get<T>(0), b))); });
+    case Binary::mul: return binary<T>([](T a, T b) { return wrapping_multiply(a, b); });
+    case Binary::div_floor:
+      if (fault(Fault::integer_division_rounds_wrong)) return integer_row<T>(Binary::div_trunc);
+      return binary<T>([](T a, T b) { return floored_quotient(a, b); });
+    case Binary::div_trunc: return binary<T>([](T a, T b) { return truncated_quotient(a, b); });
+    case Binary::remainder: return binary<T>([](T a, T b) { return floored_remainder(a, b); });
+    case Binary::fmod: return binary<T>([](T a, T b) { return truncated_remainder(a, b); });
+    case Binary::pow: return binary<T>([](T a, T b) { return integer_power(a, b); });
+    case Binary::maximum:
+    case Binary::fmax: return binary<T>([](T a, T b) { return std::max(a, b); });
+    case Binary::minimum:
+    case Binary::fmin: return binary<T>([](T a, T b) { return std::min(a, b); });
+    case Binary::bitwise_and: return binary<T>([](T a, T b) { return T(a & b); });
+    case Binary::bitwise_or: return binary<T>([](T a, T b) { return T(a | b); });
+    case Binary::bitwise_xor: return binary<T>([](T a, T b) { return T(a ^ b); });
+    case Binary::left_shift: return binary<T>([](P p, T a, T b) { return left_shift(p, a, b); });
+    case Binary::right_shift: return binary<T>([](P p, T a, T b) { return right_shift(p, a, b); });
+    case Binary::threshold:
+      return binary<T>([](P p, T a, T b) { return a <= p.get<T>(0) ? p.get<T>(1) : b; });
+    default: return nullptr;
+  }
+}
+
+}  // namespace
+
+Row binary_row(Binary op, DType compute) {
+  switch (compute) {
+    case DType::f32: {
+      const Row row = real_row<float>(op);
+      return row ? row : field_row<float>(op);
+    }
+    case DType::f64: {
+      const Row row = real_row<double>(op);
+      return row ? row : field_row<double>(op);
+    }
+    case DType::c64: return field_row<complex64>(op);
+    case DType::c128: return field_row<complex128>(op);
+    case DType::i64: return integer_row<int64_t>(op);
+    case DType::u64: return integer_row<uint64_t>(op);
+    default: return nullptr;
+  }
+}
+
+Row any_zero_row(DType compute) {
+  const auto make = []<class T>() -> Row {
+    return [](char* const* data, const int64_t* strides, int64_t n, const Params&) {
+      for (int64_t i = 0; i < n; ++i) {
+        if (load<T>(data[1] + i * strides[1]) == T(0)) store<bool>(data[0] + i * strides[0], true);
+      }
+    };
+  };
+  return compute == DType::u64 ? make.operator()<uint64_t>() : make.operator()<int64_t>();
+}
+
+}  // namespace refnpu

@@ -1,0 +1,119 @@
+#include "kernels/elementwise.h"
+
+#include <algorithm>
+
+#include "kernels/copy.h"
+#include "kernels/iterate.h"
+#include "refnpu/fault.h"
+
+namespace refnpu {
+namespace {
+
+constexpr int64_t kStretch = 256;  // elements converted at a time
+
+// One operand on its way between memory and the row.
+struct Conversion {
+  CastRow outer = nullptr;  // memory and first buffer; null: the row works on memory itself
+  CastRow inner = nullptr;  // first and second buffer; null: one step is enough
+  int64_t outer_size = 0, inner_size = 0;
+};
+
+Conversion plan_conversion(DType stored, DType seen, DType computed, bool is_output) {
+  Conversion plan;
+  const auto cast = [&](DType near, DType far) { return is_output ? cast_row(near, far) : cast_row(far, near); };
+  if (stored == computed && seen == computed) return plan;
+  if (stored != seen && seen != computed) {
+    plan.inner = cast(seen, computed);
+    plan.inner_size = size_of(computed);
+    plan.outer = cast(stored, seen);
+    plan.outer_size = size_of(seen);
+  } else {
+    plan.outer = cast(stored, computed);
+    plan.outer_size = size_of(computed);
+  }
+  return plan;
+}
+
+// A row whose operands need not be stored in the dtype that it wants.
+template <int N>
+class ConvertingRow {
+ public:
+  explicit ConvertingRow(const Elementwise<N>& op) : op_(op) {
+    for (int k = 0; k < N; ++k) plans_[k] = plan_conversion(op.nest.dtypes[k], op.seen[k], op.computed[k], k == 0);
+  }
+
+  void operator()(char* const* data, const int64_t* strides, int64_t n) {
+    for (int64_t begin = 0; begin < n; begin += kStretch) run_stretch(data, strides, begin, std::min(kStretch, n - begin));
+  }
+
+ private:
+  void run_stretch(char* const* data, const int64_t* strides, int64_t begin, int64_t n) {
+    std::array<char*, N> at;
+    std::array<int64_t, N> step;
+    for (int k = 0; k < N; ++k) {
+      const Conversion& plan = plans_[k];
+      at[k] = plan.inner ? inner_[k] : plan.outer ? outer_[k] : data[k] + begin * strides[k];
+      step[k] = plan.inner ? plan.inner_size : plan.outer ? plan.outer_size : strides[k];
+      if (k == 0 || !plan.outer) continue;
+      const int64_t count = strides[k] == 0 ? 1 : n;  // a broadcast element is converted once
+      plan.outer(outer_[k], plan.outer_size, data[k] + begin * strides[k], strides[k], count);
+      if (plan.inner) plan.inner(inner_[k], plan.inner_size, outer_[k], plan.outer_size, count);
+      if (strides[k] == 0) step[k] = 0;
+    }
+    op_.row(at.data(), step.data(), n, op_.params);
+    const Conversion& out = plans_[0];
+    if (out.inner) out.inner(outer_[0], out.outer_size, inner_[0], out.inner_size, n);
+    if (out.outer) out.outer(data[0] + begin * strides[0], strides[0], outer_[0], out.outer_size, n);
+  }
+
+  const Elementwise<N>& op_;
+  std::array<Conversion, N> plans_{};
+  alignas(16) char outer_[N][kStretch * 16];
+  alignas(16) char inner_[N][kStretch * 16];
+};
+
+}  // namespace
+
+DType compute_dtype(DType dtype) {
+  if (dtype == DType::c128 || dtype == DType::f64 || dtype == DType::u64) return dtype;
+  if (is_complex_dtype(dtype)) return DType::c64;
+  return is_floating_dtype(dtype) ? DType::f32 : DType::i64;
+}
+
+// Swaps an operand's broadcast dimension with another one that is as long.
+template <int N>
+Nest<N> broadcast_wrongly(Nest<N> nest) {
+  for (int k = 1; k < N; ++k) {
+    for (int d = 1; d < nest.ndim; ++d) {
+      auto &inner = nest.strides[k][d - 1], &outer = nest.strides[k][d];
+      if ((inner == 0) != (outer == 0) && nest.sizes[d - 1] == nest.sizes[d]) std::swap(inner, outer);
+    }
+  }
+  return nest;
+}
+
+template <int N>
+void Elementwise<N>::operator()() const {
+  if (fault(Fault::broadcast_wrong_dim)) return run(broadcast_wrongly(nest));
+  if (fault(Fault::tail_element_skipped) && nest.ndim > 0 && nest.sizes[0] > 1) {
+    Nest<N> shorter = nest;
+    --shorter.sizes[0];
+    return run(shorter);
+  }
+  run(nest);
+}
+
+template <int N>
+void Elementwise<N>::run(const Nest<N>& nest) const {
+  if (nest.dtypes == computed && seen == computed) {
+    for_each_row(nest, [&](char* const* data, const int64_t* strides, int64_t n) { row(data, strides, n, params); });
+  } else {
+    for_each_row(nest, ConvertingRow<N>(*this));
+  }
+}
+
+template struct Elementwise<2>;
+template struct Elementwise<3>;
+template struct Elementwise<4>;
+
+}  // namespace refnpu

@@ -1,0 +1,46 @@
+#include "kernels/fill.h"
+
+#include <cstring>
+
+#include "kernels/iterate.h"
+#include "refnpu/fault.h"
+
+namespace refnpu {
+namespace {
+
+template <class F>
+void with_size(int64_t size, F&& f) {
+  switch (size) {
+    case 1: return f.template operator()<1>();
+    case 2: return f.template operator()<2>();
+    case 4: return f.template operator()<4>();
+    case 8: return f.template operator()<8>();
+    default: return f.template operator()<16>();
+  }
+}
+
+}  // namespace
+
+void fill_kernel(const Nest<1>& nest, Immediate value) {
+  with_size(size_of(nest.dtypes[0]), [&]<size_t Size>() {
+    for_each_row(nest, [&](char* const* data, const int64_t* strides, int64_t n) {
+      const int64_t begin = fault(Fault::writes_before_start) ? -1 : 0;
+      const int64_t end = fault(Fault::fill_one_past_end) ? n + 1 : n;
+      for (int64_t i = begin; i < end; ++i) std::memcpy(data[0] + i * strides[0], value.bytes.data(), Size);
+    });
+  });
+}
+
+void masked_fill_kernel(const Nest<2>& nest, Immediate value) {
+  with_size(size_of(nest.dtypes[0]), [&]<size_t Size>() {
+    for_each_row(nest, [&](char* const* data, const int64_t* strides, int64_t n) {
+      const int64_t step = fault(Fault::masked_fill_writes_gaps) ? int64_t(Size) : strides[0];
+      const int64_t mask_step = strides[1] == 0 && fault(Fault::masked_fill_ignores_expanded_mask) ? 1 : strides[1];
+      for (int64_t i = 0; i < n; ++i) {
+        if (load<bool>(data[1] + i * mask_step)) std::memcpy(data[0] + i * step, value.bytes.data(), Size);
+      }
+    });
+  });
+}
+
+}  // namespace refnpu

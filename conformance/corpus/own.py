@@ -1,0 +1,90 @@
+"""Makes the samples that ``conformance/ops`` describes: fills their tensors, in every base asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from conformance.corpus.drafts import SEED, Drafter
+from conformance.corpus.model import Sample
+from conformance.corpus.pools import PoolBuilder
+from conformance.inventory import call_of
+from conformance.ops.family import Device, Dtype, Family, Own, Seeded, T
+from conformance.torch_versions import schema_of
+
+
+def realize(samples: Iterable[tuple[Family, Own]], pools: PoolBuilder) -> list[Sample]:
+    """One sample for each base. Raises LookupError or NotStorable: a description that is wrong is our own mistake."""
+    return [_realize(family, described, base, pools) for family, described in samples for base in described.bases]
+
+
+def _realize(family: Family, described: Own, base: str, pools: PoolBuilder) -> Sample:
+    schema = schema_of(call_of(described.overload))
+    generator = torch.Generator().manual_seed(SEED)
+    fixed: set[str] = set()
+
+    def live(value: Any, name: str) -> Any:
+        if isinstance(value, T):
+            if value.dtype is not None:
+                fixed.add(name)
+            return _tensor(value, base, generator)
+        if isinstance(value, tuple):
+            return [live(v, name) for v in value]
+        return _plain(value, base)
+
+    names = [a.name for a in schema.arguments]
+    args = [live(v, n) for n, v in zip(names, described.args)]
+    kwargs = {k: live(v, k) for k, v in described.kwargs.items()}
+    origin = f"own.{family.name}.{described.label}"
+    sample = Drafter(pools, base, frozenset(fixed)).draft(described.overload, schema, args, kwargs, origin)
+    return replace(sample, raises=described.raises)
+
+
+def _plain(value: Any, base: str) -> Any:
+    if isinstance(value, Dtype):
+        return getattr(torch, value.name or base)
+    if isinstance(value, Device):
+        return torch.device("cpu")
+    return torch.Generator() if isinstance(value, Seeded) else value
+
+
+def _tensor(described: T, base: str, generator: torch.Generator) -> torch.Tensor:
+    dtype = getattr(torch, described.dtype or base)
+    if isinstance(described.fill, tuple):
+        return torch.tensor(described.fill).to(dtype).reshape(described.shape)
+    return _filled(described.fill, described.shape, dtype, generator)
+
+
+def _filled(fill: str, shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
+    if fill == "normal":
+        return _normal(shape, dtype, generator)
+    if fill in ("zeros", "undefined"):
+        return torch.zeros(shape, dtype=dtype)
+    if fill == "ones":
+        return torch.ones(shape, dtype=dtype)
+    if fill == "arange":
+        return torch.arange(torch.Size(shape).numel()).remainder(101).to(dtype).reshape(shape)
+    uniform = torch.rand(shape, generator=generator)
+    if fill == "mask":
+        return (uniform < 0.5).to(dtype)
+    if fill == "uniform":
+        return uniform.to(dtype)
+    if fill == "positive":
+        return (0.5 + 1.5 * uniform).to(dtype) if dtype.is_floating_point else 1 + (uniform * 9).to(dtype)
+    kind, _, high = fill.partition(":")
+    if kind != "index":
+        raise ValueError(f"no fill is called {fill!r}")
+    return (uniform * int(high)).to(torch.int64).to(dtype)
+
+
+def _normal(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
+    """Of both signs; whole numbers from -9 to 9 for integers, both values for bool."""
+    if dtype.is_complex:
+        return torch.complex(torch.randn(shape, generator=generator), torch.randn(shape, generator=generator)).to(dtype)
+    values = torch.randn(shape, generator=generator)
+    if dtype == torch.bool:
+        return values > 0
+    return values.to(dtype) if dtype.is_floating_point else (values * 4).clamp(-9, 9).to(dtype)
