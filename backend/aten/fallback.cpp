@@ -16,9 +16,12 @@
 #include "runtime/generator.h"
 
 namespace refnpu::fallback {
-namespace {
 
 using Stack = torch::jit::Stack;
+
+void run_on_cpu(const c10::OperatorHandle& op, Stack* stack);
+
+namespace {
 
 // Arguments that these write although their schemas do not say so.
 bool writes_undeclared(const std::string& op, const std::string& argument) {
@@ -171,10 +174,37 @@ class Call {
   bool takes_generator_ = false;
 };
 
-void run(const c10::OperatorHandle& op, Stack* stack) { Call(op, stack).run(); }
+c10::OperatorHandle operator_named(const char* name) {
+  return c10::Dispatcher::singleton().findSchemaOrThrow(name, "");
+}
+
+// torch hands convolutions of out-of-tree devices to ops of their own. The CPU knows them by their public name.
+void convolution(const c10::OperatorHandle&, Stack* stack) {
+  static const c10::OperatorHandle op = operator_named("aten::convolution");
+  run_on_cpu(op, stack);
+}
+
+// As aten::convolution_backward, which takes the bias' sizes as its fourth argument.
+void convolution_backward(const c10::OperatorHandle&, Stack* stack) {
+  static const c10::OperatorHandle op = operator_named("aten::convolution_backward");
+  constexpr std::ptrdiff_t kArguments = 10, kBiasSizes = 3;
+  auto first = stack->end() - kArguments;
+  bool wants_bias = stack->back().toBoolList().get(2);
+  c10::IValue sizes;
+  if (wants_bias) sizes = c10::List<int64_t>({first->toTensor().size(1)});
+  stack->insert(first + kBiasSizes, sizes);
+  run_on_cpu(op, stack);
+}
 
 }  // namespace
 
-TORCH_LIBRARY_IMPL(_, PrivateUse1, m) { m.fallback(torch::CppFunction::makeFromBoxedFunction<&run>()); }
+void run_on_cpu(const c10::OperatorHandle& op, Stack* stack) { Call(op, stack).run(); }
+
+TORCH_LIBRARY_IMPL(_, PrivateUse1, m) { m.fallback(torch::CppFunction::makeFromBoxedFunction<&run_on_cpu>()); }
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  m.impl("convolution_overrideable", torch::CppFunction::makeFromBoxedFunction<&convolution>());
+  m.impl("convolution_backward_overrideable", torch::CppFunction::makeFromBoxedFunction<&convolution_backward>());
+}
 
 }  // namespace refnpu::fallback

@@ -1,0 +1,51 @@
+"""One thread, no fault awake, and a leak check for tests that ask for it."""
+
+from __future__ import annotations
+
+import gc
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+
+import pytest
+import torch
+
+import refnpu  # noqa: F401  # makes the device exist
+import refnpu.testing
+
+
+@pytest.fixture(autouse=True)
+def quiet_backend() -> Iterator[None]:
+    """One thread; whatever fault a test woke is put back to sleep."""
+    torch.set_num_threads(1)
+    yield
+    refnpu.testing.set_fault(None)
+
+
+@pytest.fixture
+def no_leak() -> Iterator[None]:
+    """Fails a test that leaves blocks behind on the device."""
+    gc.collect()
+    before = torch.npu.memory_stats(0)["live_blocks"]
+    yield
+    gc.collect()
+    assert torch.npu.memory_stats(0)["live_blocks"] == before
+
+
+@pytest.fixture
+def python() -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Runs a script in a fresh interpreter; keyword arguments are its environment's additions."""
+
+    def run(script: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        import os
+
+        return subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", script],
+            env=dict(os.environ) | environment,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+
+    return run

@@ -1,0 +1,192 @@
+"""The boxed fallback: what the CPU op does to its arguments and to memory happens on the device too."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+import refnpu.testing
+
+aten = torch.ops.aten
+
+
+def on_npu(storage: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
+    """A device tensor that lies in a copy of the whole storage as `like` lies in its own."""
+    copy = torch.empty(like.untyped_storage().nbytes() // like.itemsize, dtype=like.dtype, device="npu")
+    copy.copy_(storage)
+    return copy.as_strided(like.size(), like.stride(), like.storage_offset())
+
+
+def fallbacks(overload: str) -> int:
+    return refnpu.counters()["fallback"].get(overload, 0)
+
+
+@pytest.mark.usefixtures("no_leak")
+def test_a_written_argument_is_carried_back_and_its_gaps_are_not_touched() -> None:
+    storage = torch.arange(24.0)
+    view = storage.as_strided((3, 2), (8, 3), 1)
+    device = on_npu(storage, view)
+    before = fallbacks("erfinv.out")
+    torch.erfinv(view / 100, out=view)
+    torch.erfinv(device / 100, out=device)
+    whole = torch.empty(0, device="npu").set_(device.untyped_storage())
+    assert torch.equal(whole.cpu(), storage)
+    assert fallbacks("erfinv.out") == before + 1
+
+
+def test_arguments_that_share_a_storage_still_share_it() -> None:
+    cpu = torch.arange(6.0)
+    npu = cpu.npu()
+    torch.lgamma(cpu[:3], out=cpu[3:])
+    torch.lgamma(npu[:3], out=npu[3:])
+    assert torch.equal(npu.cpu(), cpu)
+
+
+def test_a_result_that_aliases_an_argument_is_a_view_of_it() -> None:
+    x = torch.arange(6.0, device="npu")
+    y = aten.unfold.default(x, 0, 2, 2)
+    assert y.data_ptr() == x.data_ptr()
+    y.fill_(7)
+    assert x.tolist() == [7.0] * 6
+
+
+def test_an_in_place_op_returns_its_own_argument() -> None:
+    x = torch.rand(4, device="npu")
+    assert x.erfinv_() is x
+
+
+def test_an_empty_out_is_resized_with_its_storage() -> None:
+    x, out = torch.rand(3, 3), torch.empty(0, device="npu")
+    result = torch.linalg.inv(x.npu(), out=out)
+    assert result is out
+    assert torch.equal(out.cpu(), torch.linalg.inv(x))
+    assert out.stride() == torch.linalg.inv(x, out=torch.empty(0)).stride()
+
+
+def test_a_result_keeps_the_strides_and_the_storage_size_that_the_cpu_gave_it() -> None:
+    x = torch.randn(3, 4).t()
+    cpu, npu = torch.erfinv(x), torch.erfinv(x.npu())
+    assert npu.stride() == cpu.stride()
+    assert npu.untyped_storage().nbytes() == cpu.untyped_storage().nbytes()
+
+
+def test_lists_and_optional_and_undefined_tensors_pass_through() -> None:
+    x = torch.randn(4, 3)
+    left, right = aten.native_group_norm(x.npu().view(1, 4, 3), None, None, 1, 4, 3, 2, 1e-5)[:2]
+    assert left.device == right.device == torch.device("npu:0")
+    assert torch.equal(torch.block_diag(x.npu(), x.npu()).cpu(), torch.block_diag(x, x))
+    _, grad_weight, none = aten.convolution_backward(
+        *(t.npu() for t in (torch.ones(1, 1, 2), torch.ones(1, 1, 3), torch.ones(1, 1, 2))),
+        None, [1], [0], [1], False, [0], 1, [False, True, False],
+    )  # fmt: skip
+    assert grad_weight.device.type == "npu"
+    assert none is None
+
+
+def test_batch_norm_updates_its_statistics_although_its_schema_does_not_say_so() -> None:
+    cpu = torch.nn.BatchNorm1d(3)
+    npu = torch.nn.BatchNorm1d(3).npu()
+    x = torch.randn(5, 3)
+    cpu(x), npu(x.npu())
+    assert torch.equal(npu.running_mean.cpu(), cpu.running_mean)
+    assert torch.equal(npu.running_var.cpu(), cpu.running_var)
+
+
+@pytest.mark.usefixtures("no_leak")
+def test_the_cpu_ops_exception_passes_through_unchanged() -> None:
+    x = torch.ones(3)
+    for call in (
+        lambda t: torch.lgamma(t, out=torch.empty(3, dtype=torch.int64, device=t.device)),
+        lambda t: torch.linalg.inv(t),
+        lambda t: torch.kthvalue(t, 9),
+    ):
+        with pytest.raises(Exception) as cpu:
+            call(x)
+        with pytest.raises(type(cpu.value)):
+            call(x.npu())
+        del cpu
+
+
+def test_tensors_of_two_devices_are_refused() -> None:
+    with pytest.raises(RuntimeError, match="Expected all tensors to be on the same device.*npu:0.*npu:1"):
+        torch.dist(torch.ones(3, device="npu:0"), torch.ones(3, device="npu:1"))
+
+
+def test_a_cpu_scalar_mixes_with_device_tensors() -> None:
+    result = torch.heaviside(torch.tensor([-1.0, 0.0], device="npu"), torch.tensor(0.5))
+    assert result.device.type == "npu"
+    assert result.tolist() == [0.0, 0.5]
+
+
+def test_a_sparse_result_is_refused_in_words() -> None:
+    with pytest.raises(NotImplementedError, match="the result is a sparse or opaque tensor.*run the op on CPU"):
+        torch.eye(3, device="npu").to_sparse()
+
+
+def test_a_quantized_result_is_refused_in_words() -> None:
+    with pytest.raises(NotImplementedError, match="the result is a quantized tensor"):
+        torch.quantize_per_tensor(torch.ones(3, device="npu"), 0.1, 0, torch.qint8)
+
+
+def test_results_go_to_the_arguments_device() -> None:
+    x = torch.rand(3, device="npu:1")
+    assert torch.erfinv(x).device == torch.device("npu:1")
+    assert torch.erfinv(x).cpu().tolist() == torch.erfinv(x.cpu()).tolist()
+
+
+def test_conj_bits_reach_the_cpu_op() -> None:
+    x = torch.tensor([1 + 2j, 3 - 4j])
+    assert torch.equal(torch.linalg.vander(x.npu().conj()).cpu(), torch.linalg.vander(x.conj()))
+
+
+def test_gradients_flow_through_it() -> None:
+    x = torch.rand(3, requires_grad=True)
+    y = x.detach().npu().requires_grad_()
+    torch.erfinv(x).sum().backward()
+    torch.erfinv(y).sum().backward()
+    assert torch.equal(y.grad.cpu(), x.grad)
+    assert y.grad.device.type == "npu"
+
+
+def test_the_version_of_a_written_argument_grows() -> None:
+    x = torch.rand(3, device="npu")
+    before = x._version
+    x.erfinv_()
+    assert x._version == before + 1
+
+
+def test_an_op_with_a_random_generator_draws_from_the_devices() -> None:
+    rates = torch.full((50,), 3.0, device="npu")
+    torch.npu.manual_seed_all(1)
+    first = torch.poisson(rates)
+    torch.npu.manual_seed_all(1)
+    assert torch.equal(torch.poisson(rates).cpu(), first.cpu())
+    assert not torch.equal(torch.poisson(rates).cpu(), first.cpu())
+
+
+def test_a_random_op_without_a_generator_draws_from_the_devices_too() -> None:
+    host_state = torch.get_rng_state()
+    x = torch.ones(64, device="npu")
+    torch.npu.manual_seed_all(1)
+    first = torch.native_dropout(x, 0.5, True)[0]
+    torch.npu.manual_seed_all(1)
+    assert torch.equal(torch.native_dropout(x, 0.5, True)[0].cpu(), first.cpu())
+    assert torch.equal(torch.get_rng_state(), host_state)
+
+
+def test_a_cpu_generator_is_refused_for_a_device_tensor() -> None:
+    with pytest.raises(RuntimeError, match="Expected a 'npu' device type for generator but found 'cpu'"):
+        torch.poisson(torch.ones(2, device="npu"), generator=torch.Generator())
+
+
+def test_convolutions_and_their_gradients_equal_the_cpus() -> None:
+    cpu = torch.nn.Conv2d(2, 3, 3)
+    npu = torch.nn.Conv2d(2, 3, 3).npu()
+    npu.load_state_dict(cpu.state_dict())
+    x = torch.randn(1, 2, 6, 6)
+    cpu(x).sum().backward()
+    result = npu(x.npu())
+    result.sum().backward()
+    assert torch.equal(result.cpu(), cpu(x))
+    assert torch.equal(npu.weight.grad.cpu(), cpu.weight.grad)
+    assert torch.equal(npu.bias.grad.cpu(), cpu.bias.grad)

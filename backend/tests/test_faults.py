@@ -1,0 +1,96 @@
+"""Each fault of the runtime and the fallback, awake, does what its description says."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from refnpu import testing
+from refnpu.testing import fault
+
+Python = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def test_faults_are_listed_and_asleep() -> None:
+    assert testing.active_fault() is None
+    assert testing.faults()["double_free"] == "growing a storage frees the old block twice"
+
+
+def test_an_unknown_fault_is_refused_with_the_near_name() -> None:
+    with pytest.raises(ValueError, match="unknown fault 'leak_on_eror'; did you mean 'leak_on_error'"):
+        testing.set_fault("leak_on_eror")
+
+
+def test_fallback_not_copied_back() -> None:
+    x = torch.full((3,), 0.5, device="npu")
+    with fault("fallback_not_copied_back"):
+        x.erfinv_()
+    assert x.tolist() == [0.5] * 3
+
+
+def test_fallback_copies_back_to_contiguous() -> None:
+    x = torch.arange(6.0, device="npu").view(2, 3).t()
+    with fault("fallback_copies_back_to_contiguous"):
+        x.lgamma_()
+    assert x.tolist() != torch.arange(6.0).view(2, 3).t().lgamma_().tolist()
+
+
+def test_fallback_output_dtype_wrong() -> None:
+    with fault("fallback_output_dtype_wrong"):
+        assert torch.cdist(*torch.ones(2, 3, 4, dtype=torch.float64, device="npu")).dtype == torch.float32
+
+
+def test_wrong_error_type() -> None:
+    x = torch.ones(3, device="npu")
+    with fault("wrong_error_type"), pytest.raises(RuntimeError):
+        torch.kthvalue(x, 1, 4)
+    with pytest.raises(IndexError):
+        torch.kthvalue(x, 1, 4)
+
+
+def test_leak_on_error() -> None:
+    x = torch.ones(3, device="npu")
+    before = torch.npu.memory_stats()["live_blocks"]
+    with fault("leak_on_error"), pytest.raises(RuntimeError):
+        torch.kthvalue(x, 9)
+    assert torch.npu.memory_stats()["live_blocks"] == before + 1
+
+
+def test_mutates_const_input() -> None:
+    x = torch.full((3,), 0.5, device="npu")
+    with fault("mutates_const_input"):
+        torch.erfinv(x)
+    assert x.tolist() != [0.5] * 3
+
+
+def test_output_alias_lost() -> None:
+    x = torch.ones(4, device="npu")
+    with fault("output_alias_lost"):
+        assert x.view(2, 2).data_ptr() != x.data_ptr()
+
+
+def test_view_offset_dropped() -> None:
+    x = torch.arange(4.0, device="npu")
+    with fault("view_offset_dropped"):
+        assert x[2:].storage_offset() == 0
+
+
+def test_seed_ignored() -> None:
+    torch.npu.manual_seed(1)
+    with fault("seed_ignored"):
+        torch.npu.manual_seed(2)
+    assert torch.npu.initial_seed() == 1
+
+
+def test_second_device_lands_on_first() -> None:
+    with fault("second_device_lands_on_first"):
+        assert torch.empty(1, device="npu:1").device == torch.device("npu:0")
+
+
+def test_double_free_stops_the_process_with_the_drivers_words(python: Python) -> None:
+    done = python("import refnpu, torch; torch.ones(1, device='npu').resize_(9)", REFNPU_FAULT="double_free")
+    assert done.returncode == -6
+    assert "refnpu: double free: npuFree(" in done.stderr

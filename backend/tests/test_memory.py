@@ -1,0 +1,85 @@
+"""Device memory as torch sees it: statistics, out of memory, storages, pinned memory."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+import torch
+
+from refnpu import testing
+
+
+def test_memory_is_counted_by_device() -> None:
+    before = torch.npu.memory_allocated(0), torch.npu.memory_allocated("npu:1")
+    x = torch.empty(1000, dtype=torch.uint8, device="npu:1")
+    assert (torch.npu.memory_allocated(0), torch.npu.memory_allocated("npu:1")) == (before[0], before[1] + 1000)
+    torch.npu.reset_peak_memory_stats(1)
+    del x
+    assert torch.npu.memory_allocated(1) == before[1]
+    assert torch.npu.max_memory_allocated(1) == before[1] + 1000
+
+
+def test_statistics_speak_the_common_language() -> None:
+    x = torch.empty(8, device="npu")
+    stats = torch.npu.memory_stats()
+    assert stats["allocated_bytes.all.current"] == stats["live_bytes"] >= x.nbytes
+    assert torch.npu.memory_reserved() == torch.npu.memory_allocated()
+    free, total = torch.npu.mem_get_info()
+    assert free == total - stats["live_bytes"]
+
+
+@pytest.mark.skipif(not hasattr(torch.accelerator, "memory_allocated"), reason="torch.accelerator.memory_* is 2.9's")
+def test_the_accelerator_module_reports_the_same_memory() -> None:
+    x = torch.empty(8, device="npu")
+    assert torch.accelerator.memory_allocated() == torch.npu.memory_allocated() >= x.nbytes
+    assert torch.accelerator.max_memory_allocated() == torch.npu.max_memory_allocated()
+    torch.accelerator.empty_cache()
+
+
+def test_out_of_memory_is_torchs_own_error_and_says_how_much_was_left() -> None:
+    with testing.capacity(torch.npu.memory_allocated() + 100), pytest.raises(torch.OutOfMemoryError) as error:
+        torch.empty(101, dtype=torch.uint8, device="npu")
+    assert "npuMalloc(101 bytes) on npu:0" in str(error.value)
+
+
+def test_an_empty_tensor_takes_no_block() -> None:
+    before = torch.npu.memory_stats()["live_blocks"]
+    x = torch.empty(0, 3, device="npu")
+    assert x.data_ptr() == 0
+    assert torch.npu.memory_stats()["live_blocks"] == before
+
+
+def test_a_storage_can_be_resized_copied_and_cloned() -> None:
+    x = torch.arange(3.0, device="npu")
+    storage = x.untyped_storage()
+    storage.resize_(20)
+    assert storage.nbytes() == 20
+    assert x.tolist() == [0.0, 1.0, 2.0]
+    assert storage.cpu().nbytes() == 20
+    twin = copy.deepcopy(x)
+    assert twin.tolist() == [0.0, 1.0, 2.0]
+    assert twin.data_ptr() != x.data_ptr()
+
+
+def test_modules_and_tensors_move_by_method() -> None:
+    layer = torch.nn.Linear(2, 2).npu()
+    assert layer.weight.is_npu
+    assert torch.ones(1).npu(1).device == torch.device("npu:1")
+    assert layer.cpu().weight.device.type == "cpu"
+
+
+def test_pinned_memory_is_host_memory_that_the_device_knows() -> None:
+    x = torch.arange(4.0).pin_memory()
+    assert x.is_pinned()
+    assert x.device.type == "cpu"
+    assert not torch.ones(4).is_pinned()
+    assert torch.empty(4, pin_memory=True).is_pinned()
+    assert x.to("npu", non_blocking=True).tolist() == [0.0, 1.0, 2.0, 3.0]
+
+
+def test_a_gradient_of_each_device_lives_there() -> None:
+    for device in ("npu:0", "npu:1"):
+        x = torch.ones(2, device=device, requires_grad=True)
+        (x * 2).sum().backward()
+        assert x.grad.device == torch.device(device)

@@ -1,0 +1,152 @@
+"""``torch.npu`` and what torch's generic code finds there: devices, streams, random states, autocast."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+import torch
+
+
+def test_devices_are_counted_and_chosen() -> None:
+    assert torch.npu.device_count() == 2
+    assert torch.npu.is_available()
+    with torch.npu.device("npu:1"):
+        assert torch.npu.current_device() == 1
+        assert torch.empty(1, device="npu").device == torch.device("npu:1")
+    assert torch.npu.current_device() == 0
+    torch.npu.set_device(1)
+    torch.npu.set_device("npu:0")
+    assert torch.npu.current_device() == 0
+
+
+def test_a_device_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(RuntimeError, match="npuSetDevice: device 7 of 2"):
+        torch.npu.set_device(7)
+    with pytest.raises(RuntimeError, match="device 7 of 2"):
+        torch.empty(1, device="npu:7")
+    with pytest.raises(ValueError, match="expected an npu device, got cpu"):
+        torch.npu.set_device("cpu")
+
+
+def test_a_device_says_what_it_is() -> None:
+    properties = torch.npu.get_device_properties()
+    assert (properties.name, torch.npu.get_device_name(1)) == ("Reference NPU", "Reference NPU")
+    assert properties.total_memory == torch.npu.mem_get_info()[1]
+    assert torch.npu.get_device_capability() == (1, 0)
+    assert torch.npu.is_bf16_supported()
+
+
+def test_it_is_the_accelerator() -> None:
+    assert torch.accelerator.current_accelerator().type == "npu"
+    assert torch.accelerator.device_count() == 2
+    torch.accelerator.synchronize()
+
+
+def test_the_current_device_belongs_to_the_thread() -> None:
+    seen: list[int] = []
+    with torch.npu.device(1):
+        thread = threading.Thread(target=lambda: seen.append(torch.npu.current_device()))
+        thread.start()
+        thread.join()
+    assert seen == [0]
+
+
+def test_work_goes_to_the_stream_that_is_current() -> None:
+    default = torch.npu.default_stream()
+    assert torch.npu.current_stream() == default
+    stream = torch.npu.Stream()
+    with torch.npu.stream(stream):
+        assert torch.npu.current_stream() == stream != default
+        x = torch.ones(3, device="npu")
+    assert torch.npu.current_stream() == default
+    default.wait_stream(stream)
+    x.record_stream(default)
+    stream.synchronize()
+    assert stream.query()
+
+
+def test_a_stream_brings_its_device_along() -> None:
+    with torch.npu.stream(torch.npu.Stream("npu:1")):
+        assert torch.npu.current_device() == 1
+    assert torch.npu.current_device() == 0
+    assert torch.npu.current_stream(1) == torch.npu.default_stream(1)
+
+
+def test_events_order_and_time_work() -> None:
+    start, end = torch.npu.Event(enable_timing=True), torch.npu.Event(enable_timing=True)
+    start.record()
+    torch.ones(10, device="npu")
+    end.record()
+    end.synchronize()
+    assert end.query()
+    assert start.elapsed_time(end) >= 0
+
+
+def test_a_seed_repeats_what_is_drawn() -> None:
+    torch.manual_seed(5)
+    first = torch.rand(5, device="npu").cpu()
+    torch.npu.manual_seed(5)
+    assert torch.npu.initial_seed() == 5
+    assert torch.equal(torch.rand(5, device="npu").cpu(), first)
+
+
+def test_a_random_state_can_be_kept_and_put_back() -> None:
+    state, states = torch.npu.get_rng_state(), torch.npu.get_rng_state_all()
+    first = torch.rand(5, device="npu").cpu()
+    torch.npu.set_rng_state(state)
+    assert torch.equal(torch.rand(5, device="npu").cpu(), first)
+    torch.npu.set_rng_state_all(states)
+    assert torch.equal(torch.rand(5, device="npu").cpu(), first)
+    with pytest.raises(ValueError, match="expected 2 states"):
+        torch.npu.set_rng_state_all(states[:1])
+
+
+def test_each_device_draws_on_its_own() -> None:
+    torch.npu.manual_seed_all(3)
+    torch.rand(7, device="npu:0")
+    second = torch.rand(5, device="npu:1").cpu()
+    torch.npu.manual_seed_all(3)
+    assert torch.equal(torch.rand(5, device="npu:1").cpu(), second)
+
+
+def test_a_generator_of_ones_own_can_be_used() -> None:
+    generator = torch.Generator(device="npu")
+    generator.manual_seed(11)
+    assert (generator.device, generator.initial_seed()) == (torch.device("npu:0"), 11)
+    state = generator.get_state()
+    first = torch.rand(5, generator=generator, device="npu").cpu()
+    generator.set_state(state)
+    assert torch.equal(torch.rand(5, generator=generator, device="npu").cpu(), first)
+
+
+def test_fork_rng_leaves_the_state_alone() -> None:
+    before = torch.npu.get_rng_state()
+    with torch.random.fork_rng(devices=range(2), device_type="npu"):
+        torch.rand(5, device="npu")
+    assert torch.equal(torch.npu.get_rng_state(), before)
+
+
+def test_autocast_lowers_matrix_products_and_keeps_sums_in_float32() -> None:
+    x = torch.randn(3, 3, device="npu")
+    with torch.autocast("npu", dtype=torch.bfloat16):
+        product = x @ x
+        assert product.dtype == torch.bfloat16
+        assert product.exp().dtype == torch.float32
+        assert product.softmax(0).dtype == torch.float32
+        assert torch.addcmul(x, product, product).dtype == torch.float32
+    assert (x @ x).dtype == torch.float32
+    assert torch.npu.get_amp_supported_dtype() == [torch.bfloat16, torch.float16]
+
+
+def test_calls_are_counted_by_route() -> None:
+    import refnpu
+
+    refnpu.reset_counters()
+    native, fallback = refnpu.route_totals()
+    x = torch.empty(3, device="npu")
+    assert refnpu.counters() == {"native": {"empty.memory_format": 1}, "fallback": {}}
+    torch.lgamma(x)
+    assert refnpu.counters()["fallback"] == {"lgamma.out": 1}
+    assert refnpu.route_totals()[1] == fallback + 1
+    assert refnpu.route_totals()[0] > native

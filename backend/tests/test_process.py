@@ -1,0 +1,105 @@
+"""What a process may do with the device: importing, forking, being built for another torch."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable
+from importlib.metadata import entry_points
+
+import torch
+
+Python = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def test_nothing_happens_before_the_import(python: Python) -> None:
+    done = python("import torch; print(hasattr(torch, 'npu'), torch._C._get_privateuse1_backend_name())")
+    assert done.stdout.split() == ["False", "privateuseone"], done.stderr
+
+
+def test_importing_touches_no_device(python: Python) -> None:
+    done = python("import refnpu.conformance, torch; torch.manual_seed(0); print(torch.npu.is_initialized())")
+    assert done.stdout.split() == ["False"], done.stderr
+
+
+def test_a_child_forked_before_the_first_use_works(python: Python) -> None:
+    done = python("""
+import os, refnpu, torch
+if os.fork() == 0:
+    print(torch.ones(2, device="npu").tolist(), flush=True)
+    os._exit(0)
+os.wait()
+print(torch.npu.is_initialized())
+""")
+    assert done.stdout.split("\n")[:2] == ["[1.0, 1.0]", "False"], done.stderr
+
+
+def test_a_child_forked_after_use_is_told_why_it_fails(python: Python) -> None:
+    done = python("""
+import os, refnpu, torch
+x = torch.ones(2, device="npu")
+if os.fork() == 0:
+    assert torch.npu._is_in_bad_fork()
+    for use in (lambda: torch.ones(2, device="npu"), lambda: x + 1, x.cpu, torch.npu.synchronize):
+        try:
+            use()
+        except RuntimeError as error:
+            print("fork before the first use" in str(error), flush=True)
+    torch.manual_seed(0)
+    del x
+    os._exit(0)
+print(os.wait()[1], x.tolist())
+""")
+    assert done.stdout.split("\n")[:5] == ["True"] * 4 + ["0 [1.0, 1.0]"], done.stdout + done.stderr
+
+
+def test_data_loader_workers_may_be_forked(python: Python) -> None:
+    done = python("""
+import refnpu, torch
+x = torch.ones(2, device="npu")
+options = {"num_workers": 1, "pin_memory": True, "pin_memory_device": "npu"}
+loader = torch.utils.data.DataLoader(torch.arange(4.0), **options)
+print([(batch.npu().item(), batch.is_pinned()) for batch in loader])
+""")
+    assert done.stdout.strip() == "[(0.0, True), (1.0, True), (2.0, True), (3.0, True)]", done.stderr
+
+
+def test_a_build_for_another_torch_is_refused_before_it_is_loaded(python: Python) -> None:
+    done = python("""
+import sys, torch
+torch.__version__ = "1.2.3"
+try:
+    import refnpu
+except ImportError as error:
+    print(error)
+print("refnpu._C" in sys.modules)
+""")
+    assert f"refnpu was built for torch {torch.__version__}, but torch 1.2.3 is running" in done.stdout
+    assert done.stdout.strip().endswith("False")
+
+
+def test_a_wrong_environment_is_an_error_at_import(python: Python) -> None:
+    done = python("import refnpu", REFNPU_FAULT="copy_ignores_everything")
+    assert "unknown fault 'copy_ignores_everything'" in done.stderr
+    done = python("import refnpu", REFNPU_ALLOCATOR="guards")
+    assert "unknown allocator mode 'guards'" in done.stderr
+
+
+def test_both_allocator_modes_serve_tensors(python: Python) -> None:
+    for mode in ("malloc", "aligned_alloc"):
+        script = "import refnpu.conformance as c, torch; torch.ones(9, device='npu'); print(c.adapter.environment())"
+        assert python(script, REFNPU_ALLOCATOR=mode).stdout.strip() == mode
+
+
+def test_the_adapter_is_offered_and_complete() -> None:
+    (entry,) = entry_points(group="conformance.backends", name="refnpu")
+    adapter = entry.load()
+    assert (adapter.name, adapter.device, adapter.environment()) == (
+        "refnpu", "npu:0", os.environ.get("REFNPU_ALLOCATOR", "malloc")
+    )  # fmt: skip
+    assert adapter.build_info()["torch"] == torch.__version__
+    assert {"live_bytes", "live_blocks"} <= adapter.memory_stats().keys()
+    assert adapter.verify_memory() == []
+    native, fallback = adapter.route_counters()
+    assert native >= 0 <= fallback
+    adapter.synchronize()

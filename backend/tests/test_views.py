@@ -1,0 +1,108 @@
+"""Views and metadata: no element is touched, and nothing falls back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+import refnpu
+
+VIEWS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "view": lambda x: x.view(4, 6),
+    "view_dtype": lambda x: x.view(torch.int32),
+    "as_strided": lambda x: x.as_strided((2, 2), (3, 1), 5),
+    "transpose": lambda x: x.transpose(0, 2),
+    "permute": lambda x: x.permute(2, 0, 1),
+    "expand": lambda x: x[:1].expand(5, 3, 4),
+    "select": lambda x: x[1],
+    "slice": lambda x: x[:, 1:, ::2],
+    "unfold": lambda x: x.unfold(2, 2, 1),
+    "diagonal": lambda x: x.diagonal(0, 1, 2),
+    "unsqueeze": lambda x: x.unsqueeze(1),
+    "squeeze": lambda x: x[:1].squeeze(0),
+    "split": lambda x: x.split(1, 1)[2],
+    "chunk": lambda x: x.chunk(2)[1],
+    "reshape": lambda x: x.reshape(24),
+    "movedim": lambda x: x.movedim(0, 2),
+    "detach": lambda x: x.detach(),
+    "alias": lambda x: torch.ops.aten.alias(x),
+    "reshape_alias": lambda x: torch.ops.aten._reshape_alias(x, (6, 4), (4, 1)),
+    "view_as_complex": lambda x: torch.view_as_complex(x.view(12, 2)),
+    "real_of_complex": lambda x: torch.view_as_real(torch.view_as_complex(x.view(12, 2))),
+    "conj": lambda x: torch.view_as_complex(x.view(12, 2)).conj(),
+    "neg_view": lambda x: torch._neg_view(x),
+    "swapaxes": lambda x: x.swapaxes(0, 1),
+    "unbind": lambda x: x.unbind(1)[1],
+}
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_a_view_lies_where_the_cpus_does(name: str) -> None:
+    cpu = torch.arange(24.0).view(2, 3, 4)
+    npu = cpu.npu()
+    refnpu.reset_counters()
+    expected, view = VIEWS[name](cpu), VIEWS[name](npu)
+    assert refnpu.counters()["fallback"] == {}
+    assert (view.size(), view.stride(), view.storage_offset()) == (
+        expected.size(), expected.stride(), expected.storage_offset()
+    )  # fmt: skip
+    assert view.dtype == expected.dtype
+    assert (view.is_conj(), view.is_neg()) == (expected.is_conj(), expected.is_neg())
+    assert view.untyped_storage().data_ptr() == npu.untyped_storage().data_ptr()
+
+
+def test_resize_grows_the_storage_and_keeps_its_contents() -> None:
+    x = torch.arange(4.0, device="npu")
+    x.resize_(2, 4)
+    assert x.untyped_storage().nbytes() == 32
+    assert x.flatten()[:4].tolist() == [0.0, 1.0, 2.0, 3.0]
+
+
+def test_resize_to_fewer_elements_keeps_the_storage() -> None:
+    x = torch.ones(8, device="npu")
+    pointer = x.data_ptr()
+    x.resize_(2)
+    assert (x.data_ptr(), x.untyped_storage().nbytes()) == (pointer, 32)
+
+
+def test_resize_takes_a_memory_format() -> None:
+    x = torch.empty(0, device="npu").resize_(1, 2, 3, 4, memory_format=torch.channels_last)
+    assert x.is_contiguous(memory_format=torch.channels_last)
+
+
+def test_set_makes_a_tensor_share_anothers_storage() -> None:
+    x = torch.arange(6.0, device="npu")
+    y = torch.empty(0, device="npu").set_(x.untyped_storage(), 2, (2, 2), (2, 1))
+    assert y.tolist() == [[2.0, 3.0], [4.0, 5.0]]
+    assert torch.empty(0, device="npu").set_(x).is_set_to(x)
+    assert x.set_().untyped_storage().nbytes() == 0
+
+
+def test_a_tensor_knows_its_device_by_both_names() -> None:
+    assert torch.empty(1, device="npu:1").device == torch.empty(1, device="privateuseone:1").device
+    assert torch.empty(1, device="npu").device == torch.device("npu", 0)
+
+
+def test_empty_tensors_take_every_dtype_layout_and_format() -> None:
+    assert torch.empty(2, 3, dtype=torch.float8_e5m2, device="npu").dtype == torch.float8_e5m2
+    assert torch.empty_strided((2, 3), (1, 2), device="npu").stride() == (1, 2)
+    nhwc = torch.empty(1, 2, 3, 4, device="npu", memory_format=torch.channels_last)
+    assert nhwc.stride() == (24, 1, 8, 2)
+    with pytest.raises(RuntimeError, match="negative dimension"):
+        torch.empty(-1, device="npu")
+
+
+def test_a_scalar_is_read_with_a_synchronizing_copy() -> None:
+    assert torch.tensor([1.5, 2.5], device="npu")[1].item() == 2.5
+    assert torch.tensor(True, device="npu").item() is True
+    assert torch.tensor(1 + 2j, device="npu").conj().item() == 1 - 2j
+
+
+def test_a_view_of_a_view_takes_part_in_autograd() -> None:
+    x = torch.zeros(3, 4, device="npu", requires_grad=True)
+    y = x * 1
+    y[1].view(2, 2)[0].add_(1)
+    y.sum().backward()
+    assert x.grad.cpu().tolist() == torch.ones(3, 4).tolist()
