@@ -8,10 +8,9 @@ import sys
 from collections.abc import Callable, Iterator
 
 import pytest
-import torch
-
-import refnpu  # noqa: F401  # makes the device exist
+import refnpu  # makes the device exist
 import refnpu.testing
+import torch
 
 
 @pytest.fixture(autouse=True)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import pytest
-import torch
-
 import refnpu.testing
+import torch
 
 aten = torch.ops.aten
 
@@ -97,10 +96,10 @@ def test_the_cpu_ops_exception_passes_through_unchanged() -> None:
     x = torch.ones(3)
     for call in (
         lambda t: torch.lgamma(t, out=torch.empty(3, dtype=torch.int64, device=t.device)),
-        lambda t: torch.linalg.inv(t),
+        torch.linalg.inv,
         lambda t: torch.kthvalue(t, 9),
     ):
-        with pytest.raises(Exception) as cpu:
+        with pytest.raises((RuntimeError, IndexError)) as cpu:
             call(x)
         with pytest.raises(type(cpu.value)):
             call(x.npu())
@@ -108,7 +107,7 @@ def test_the_cpu_ops_exception_passes_through_unchanged() -> None:
 
 
 def test_tensors_of_two_devices_are_refused() -> None:
-    with pytest.raises(RuntimeError, match="Expected all tensors to be on the same device.*npu:0.*npu:1"):
+    with pytest.raises(RuntimeError, match=r"Expected all tensors to be on the same device.*npu:0.*npu:1"):
         torch.dist(torch.ones(3, device="npu:0"), torch.ones(3, device="npu:1"))
 
 
@@ -119,7 +118,7 @@ def test_a_cpu_scalar_mixes_with_device_tensors() -> None:
 
 
 def test_a_sparse_result_is_refused_in_words() -> None:
-    with pytest.raises(NotImplementedError, match="the result is a sparse or opaque tensor.*run the op on CPU"):
+    with pytest.raises(NotImplementedError, match=r"the result is a sparse or opaque tensor.*run the op on CPU"):
         torch.eye(3, device="npu").to_sparse()
 
 

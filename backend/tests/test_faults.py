@@ -7,7 +7,6 @@ from collections.abc import Callable
 
 import pytest
 import torch
-
 from refnpu import testing
 from refnpu.testing import fault
 

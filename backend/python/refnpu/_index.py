@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import torch
 
 from refnpu import _C
 
-Device = int | str | torch.device
+Device: TypeAlias = int | str | torch.device
 
 
 def device_index(device: Device | None) -> int:

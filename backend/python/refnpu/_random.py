@@ -36,7 +36,7 @@ def seed_all() -> None:
 
 def initial_seed() -> int:
     """The seed of the current device's generator."""
-    return default_generators[_C.current_device()].initial_seed()
+    return int(default_generators[_C.current_device()].initial_seed())
 
 
 def get_rng_state(device: Device = "npu") -> torch.Tensor:

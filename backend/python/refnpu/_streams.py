@@ -17,9 +17,10 @@ class Stream(torch.Stream):
 
     def __new__(cls, device: Device | None = None, priority: int = 0, **kwargs: Any) -> Stream:
         """As ``torch.Stream``; ``stream_id`` and the like pass through."""
-        if kwargs:
-            return super().__new__(cls, priority=priority, **kwargs)
-        return super().__new__(cls, torch.device("npu", device_index(device)), priority=priority)
+        if not kwargs:
+            kwargs["device"] = torch.device("npu", device_index(device))
+        stream: Stream = super().__new__(cls, priority=priority, **kwargs)
+        return stream
 
 
 #: A marker in a stream's work. Not a subclass: ``torch.Event.elapsed_time`` takes nothing but ``torch.Event`` itself.

@@ -56,7 +56,7 @@ class DeviceProperties(NamedTuple):
     minor: int
 
 
-class device:
+class device:  # noqa: N801  # torch.cuda.device and its like are spelt so
     """Context manager that makes a device the current one; an index below 0 or None changes nothing."""
 
     def __init__(self, device: Device | None) -> None:

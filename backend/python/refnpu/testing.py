@@ -35,10 +35,10 @@ def fault(name: str) -> Iterator[None]:
 
 
 @contextmanager
-def capacity(bytes: int, device: int = 0) -> Iterator[None]:
-    """Let a device have this many bytes in a ``with`` block."""
+def capacity(size: int, device: int = 0) -> Iterator[None]:
+    """Let a device have ``size`` bytes in a ``with`` block."""
     before = _C.memory_stats(device)["capacity"]
-    _C.set_capacity(device, bytes)
+    _C.set_capacity(device, size)
     try:
         yield
     finally:
