@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
 __all__ = ["TorchDispatchMode"]
 
@@ -36,11 +37,22 @@ def schema_of(call: Any) -> Any:
     return call._schema
 
 
+def without_modes() -> AbstractContextManager[Any]:
+    """A context in which no dispatch mode sees what is called."""
+    manager: AbstractContextManager[Any] = _disable_current_modes()
+    return manager
+
+
 def tags(name: str) -> tuple[str, ...]:
     """The dispatcher's tags of an overload, e.g. ``pointwise``, sorted."""
     base, _, overload = name.partition(".")
     found = torch._C._get_operation_overload(NAMESPACE + base, overload)
     return tuple(sorted(t.name for t in found[2])) if found else ()
+
+
+def has_no_memory(tensor: torch.Tensor) -> bool:
+    """Whether it is one of autograd's zeros, which have a shape and no storage."""
+    return bool(tensor._is_zerotensor())
 
 
 def has_own_kernel(name: str, key: str) -> bool:

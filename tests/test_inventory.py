@@ -62,6 +62,6 @@ def test_call_of_finds_named_and_default_overloads() -> None:
 
 
 def test_is_read_in_half_a_second() -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     inventory("CPU")
-    assert time.perf_counter() - start < 0.5
+    assert time.process_time() - start < 0.5

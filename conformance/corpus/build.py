@@ -4,24 +4,33 @@ from __future__ import annotations
 
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
 
 from conformance.corpus.derive import Deriver
-from conformance.corpus.model import Sample
+from conformance.corpus.model import (
+    Arg,
+    ComplexArg,
+    DeviceArg,
+    DtypeArg,
+    EnumArg,
+    GeneratorArg,
+    Sample,
+    TensorSlot,
+)
 from conformance.corpus.outs import vary_outs
 from conformance.corpus.own import realize
 from conformance.corpus.pools import PoolBuilder
-from conformance.corpus.reader import DATA
+from conformance.corpus.reader import DATA, Corpus
 from conformance.corpus.record import Recording, record
 from conformance.corpus.select import most_different, total
 from conformance.corpus.validate import Died, validate
 from conformance.corpus.writer import write
 from conformance.inventory import Overload, inventory
-from conformance.ops import own_samples
+from conformance.ops import facts, own_samples
 
 Progress = Callable[[str], None]
 
@@ -40,13 +49,14 @@ class Built:
     samples: dict[str, list[Sample]]
     died: list[Died]
     targets: int
-    targets_reached: int
+    unreached: dict[str, str]  # target without a sample with values -> why
 
     def summary(self) -> str:
         rows = [s for found in self.samples.values() for s in found]
         return (
             f"corpus {self.hash[:12]}: {len(self.samples)} overloads, {len(rows)} samples, {total(rows)} with dtypes, "
-            f"{sum(s.raises for s in rows)} that raise; {self.targets_reached} of {self.targets} targets reached; "
+            f"{sum(s.raises for s in rows)} that raise; "
+            f"{self.targets - len(self.unreached)} of {self.targets} targets reached; "
             f"{len(self.died)} samples killed the CPU itself"
         )
 
@@ -63,56 +73,119 @@ def build(out_dir: Path = DATA, progress: Progress = lambda _: None) -> Built:
 
 def _build(out_dir: Path, progress: Progress) -> Built:
     overloads = {o.name: o for o in inventory("CPU")}
-    recording = record(progress)
+    recording = record(progress, composites(overloads))
+    pools = recording.pools
+    gathering = Gathering(overloads, pools)
     progress("validating what was recorded")
-    kept, died = _keep(_candidates(recording, overloads), overloads, recording.pools)
+    gathering.take(_candidates(recording, overloads), _most)
     progress("adding samples of our own")
-    own, died_own = validate(realize(own_samples(), recording.pools), recording.pools)
-    died += died_own
-    for sample in own:
-        kept[sample.overload].append(sample)
-    deriver = Deriver(overloads, recording.pools, _most)
+    gathering.take(realize(own_samples(), pools))
+    deriver = Deriver(overloads, pools, _most)
     for round_ in range(DERIVING_ROUNDS):  # a functional form derived in one round gives outputs in the next
         progress(f"deriving, round {round_ + 1} of {DERIVING_ROUNDS}")
-        derived, died_deriving = _keep(deriver.derive(kept), overloads, recording.pools)
-        died += died_deriving
-        for name, rows in derived.items():
-            kept[name] += rows
+        gathering.take(deriver.derive(gathering.kept), _most)
     progress("varying outputs")
-    targets = {o.name for o in overloads.values() if o.is_target}
-    varied, died_varied = validate(list(vary_outs(kept, sorted(targets))), recording.pools)
-    died += died_varied
-    for sample in varied:
-        kept[sample.overload].append(sample)
+    targets = frozenset(o.name for o in overloads.values() if o.is_target)
+    gathering.take(list(vary_outs(gathering.kept, targets)))
     progress("writing")
+    return _write(out_dir, gathering, targets)
+
+
+def composites(overloads: Mapping[str, Overload]) -> dict[str, list[str]]:
+    """Operator -> its overloads that are taken apart above the backends."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for name, overload in overloads.items():
+        if overload.is_composite_implicit and overload.has_tensors:
+            found[overload.base].append(name)
+    return found
+
+
+def _write(out_dir: Path, gathering: Gathering, targets: frozenset[str]) -> Built:
+    kept, overloads = gathering.kept, gathering.overloads
     reached = {name for name, rows in kept.items() if any(not s.raises for s in rows)}
     schemas = {name: o.schema for name, o in overloads.items()}
-    hash_ = write(out_dir, kept, recording.pools, schemas, {})
-    return Built(hash_, kept, died, len(targets), len(targets & reached))
+    reasons = {name: reason(o) for name, o in overloads.items() if name not in reached}
+    hash_ = write(out_dir, kept, gathering.pools, schemas, reasons)
+    unreached = {name: reasons[name] for name in sorted(targets - reached)}
+    return Built(hash_, kept, gathering.died, len(targets), unreached)
+
+
+def reason(overload: Overload) -> str:
+    """Why an overload has no sample with values."""
+    known = facts(overload.name).cannot
+    if known:
+        return known
+    if not overload.has_cpu_kernel:
+        return "the CPU has no kernel for it, so there is nothing to compare with"
+    if not overload.has_tensors:
+        return "neither takes nor gives a tensor"
+    if overload.is_composite_implicit:
+        return "made of other overloads on every device, and those are compared"
+    return "no sample suits it: neither recorded, nor derived from a sibling, nor written by hand"
+
+
+@dataclass
+class Gathering:
+    """The samples that the CPU runs, by overload."""
+
+    overloads: dict[str, Overload]
+    pools: PoolBuilder
+    kept: dict[str, list[Sample]] = field(default_factory=lambda: defaultdict(list))
+    died: list[Died] = field(default_factory=list)
+
+    def take(self, samples: list[Sample], most: Callable[[Overload], dict[str, int]] | None = None) -> None:
+        """Keep those that run; at most as many of each base, and one that raises, where ``most`` says so."""
+        valid, died = validate(samples, self.pools)
+        self.died += died
+        for sample in valid:
+            rows = self.kept[sample.overload]
+            same = [s for s in rows if (s.base, s.raises) == (sample.base, sample.raises)]
+            if most and len(same) >= (1 if sample.raises else most(self.overloads[sample.overload])[sample.base]):
+                continue
+            if all(s.name != sample.name for s in rows):
+                rows.append(sample)
+
+
+def describe(corpus: Corpus, overload: str) -> list[dict[str, str]]:
+    """A row for each sample of an overload, for people to read; without any, ``corpus.reasons`` says why."""
+    return [
+        {
+            "sample": s.name,
+            "base": s.base,
+            "dtypes": " ".join(s.dtypes),
+            "call": ", ".join([*map(_spell, s.args), *[f"{k}={_spell(a)}" for k, a in s.kwargs]]),
+            "expects": "an error" if s.raises else "values",
+        }
+        for s in corpus.samples(overload)
+    ]
+
+
+def _spell(arg: Arg) -> str:
+    if isinstance(arg, TensorSlot):
+        dtype = f" {arg.dtype}" if arg.dtype else ""
+        same = f" is {arg.same_as}" if arg.same_as else ""
+        return f"{arg.name}{list(arg.shape)}{dtype}{same}{'' if arg.pool else ' undefined'}"
+    if isinstance(arg, tuple):
+        return f"[{', '.join(_spell(a) for a in arg)}]"
+    if isinstance(arg, DtypeArg):
+        return arg.name or "the cell's dtype"
+    if isinstance(arg, DeviceArg):
+        return "the device"
+    if isinstance(arg, EnumArg):
+        return arg.name
+    if isinstance(arg, GeneratorArg):
+        return f"generator seeded {arg.seed}"
+    return f"{arg.real}+{arg.imag}j" if isinstance(arg, ComplexArg) else repr(arg)
 
 
 def _candidates(recording: Recording, overloads: dict[str, Overload]) -> list[Sample]:
     chosen: list[Sample] = []
     for (name, base), rows in sorted(recording.candidates.items()):
-        if name in overloads:
+        if name in overloads and not facts(name).cannot:
             most = _most(overloads[name])[base] + SPARE
             chosen += most_different([s for s in rows if not s.raises], most)
             chosen += most_different([s for s in rows if s.raises], 1)
     return chosen
-
-
-def _keep(
-    samples: list[Sample], overloads: dict[str, Overload], pools: PoolBuilder
-) -> tuple[dict[str, list[Sample]], list[Died]]:
-    valid, died = validate(samples, pools)
-    kept: dict[str, list[Sample]] = defaultdict(list)
-    for sample in valid:
-        same = [s for s in kept[sample.overload] if (s.base, s.raises) == (sample.base, sample.raises)]
-        if all(s.name != sample.name for s in same) and len(same) < (
-            1 if sample.raises else _most(overloads[sample.overload])[sample.base]
-        ):
-            kept[sample.overload].append(sample)
-    return kept, died
 
 
 def _most(overload: Overload) -> dict[str, int]:

@@ -48,7 +48,7 @@ def pattern(shape: tuple[int, ...], dtype: str) -> torch.Tensor:
     t = torch.empty(shape, dtype=getattr(torch, dtype))
     if t.numel():
         t.view(-1).view(torch.uint8).fill_(1 if t.dtype == torch.bool else 0x55)
-    if t.is_floating_point() and t.element_size() > 1 or t.is_complex() and t.element_size() > 4:
+    if (t.is_floating_point() and t.element_size() > 1) or (t.is_complex() and t.element_size() > 4):
         t.fill_(float("nan"))
     return t
 

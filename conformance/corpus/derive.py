@@ -15,6 +15,7 @@ from conformance.corpus.drafts import SEED, Drafter, NotStorable, dtype_name, ou
 from conformance.corpus.model import Sample
 from conformance.corpus.pools import PoolBuilder
 from conformance.inventory import Overload, call_of
+from conformance.ops import facts
 from conformance.torch_versions import schema_of
 
 MOST_SOURCES = 3  # siblings tried for each base
@@ -66,7 +67,8 @@ class Deriver:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             for name, overload in self.overloads.items():
-                if overload.has_cpu_kernel and overload.has_tensors and not _has_values(kept.get(name, ())):
+                wanted = overload.has_cpu_kernel and overload.has_tensors and not facts(name).cannot
+                if wanted and not _has_values(kept.get(name, ())):
                     derived += self._derive_one(overload, _siblings(overload, families, kept), kept)
         return derived
 
@@ -117,7 +119,7 @@ class Deriver:
     ) -> Iterator[Sample]:  # fmt: skip
         draft = self._draft(source, target, schema, call, f"{origin}.out")
         if draft is not None:
-            outs = {s.index: kind for s, kind in zip((s for s in draft.tensors if not s.pool), kinds)}
+            outs = {s.index: kind for s, kind in zip((s for s in draft.tensors if not s.pool), kinds, strict=False)}
             slots = tuple(replace(s, dtype=outs.get(s.index, s.dtype)) for s in draft.tensors)
             yield replace(with_slots(draft, slots), dtypes=dtypes)
 
@@ -138,7 +140,7 @@ class Deriver:
         if len(outs) == 1:
             named = {outs[0].name: result}
         elif isinstance(result, (tuple, list)) and len(result) == len(outs):
-            named = {a.name: r for a, r in zip(outs, result)}
+            named = {a.name: r for a, r in zip(outs, result, strict=False)}
         else:
             return None
         lists = {a.name for a in outs if "List" in str(a.type)}
@@ -148,7 +150,7 @@ class Deriver:
     def _live(self, source: Sample, dtype: str) -> Live:
         args, kwargs = plain_call(source, dtype, self.pools)
         formals = [a.name for a in schema_of(call_of(source.overload)).arguments]
-        return {**dict(zip(formals, args)), **kwargs}
+        return {**dict(zip(formals, args, strict=False)), **kwargs}
 
     def _draft(self, source: Sample, target: str, schema: Any, call: Live, origin: str) -> Sample | None:
         fixed = frozenset(s.name.partition("[")[0] for s in source.tensors if s.dtype == source.base)

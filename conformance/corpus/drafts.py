@@ -67,7 +67,7 @@ class Drafter:
         self._slots, self._seen, self._undefined = [], {}, frozenset(a.name for a in out_formals(schema))
         formals = {a.name: a for a in schema.arguments}
         names = [a.name for a in schema.arguments if not a.kwarg_only]
-        out_args = tuple(self._arg(formals[n], v) for n, v in zip(names, args))
+        out_args = tuple(self._arg(formals[n], v) for n, v in zip(names, args, strict=False))
         out_kwargs = tuple((k, self._arg(formals[k], v)) for k, v in kwargs.items())
         tensors = tuple(self._slots)
         name = f"{origin}.{_digest((self.base, out_args, out_kwargs), tensors, self.pools)}"
@@ -83,9 +83,9 @@ class Drafter:
             return self._number(formal, value)
         return _special(name, value, self.base)
 
-    def _number(self, formal: Any, value: bool | int | float | str | None) -> Arg:
+    def _number(self, formal: Any, value: bool | float | str | None) -> Arg:
         """Some Python callers pass a ScalarType by its number: only its name is the same in every version."""
-        if type(value) is int and str(formal.real_type) in ("ScalarType", "Optional[ScalarType]"):
+        if isinstance(value, int) and str(formal.real_type) in ("ScalarType", "Optional[ScalarType]"):
             raise NotStorable(f"{formal.name} is a dtype given by number")
         return value
 

@@ -12,15 +12,14 @@ WIDER = {"float32": "float64", "int64": "float64", "complex64": "complex128", "b
 UNSAFE = {"float32": "int64", "complex64": "float32"}
 
 
-def vary_outs(samples: Mapping[str, Sequence[Sample]], thoroughly: Sequence[str]) -> Iterator[Sample]:
+def vary_outs(samples: Mapping[str, Sequence[Sample]], thoroughly: frozenset[str]) -> Iterator[Sample]:
     """To validate: an empty ``out`` for every overload that has one, the other variants for those in ``thoroughly``."""
-    thorough = frozenset(thoroughly)
     for overload, rows in samples.items():
         for base in ("float32", "int64", "complex64", "bool"):
             source = next((s for s in rows if s.base == base and not s.raises and _outs(s)), None)
             if source is not None:
                 yield _variant(source, "empty_out", source.dtypes, shape=(0,))
-                if overload in thorough:
+                if overload in thoroughly:
                     yield from _thorough(source)
                 break
 

@@ -36,7 +36,7 @@ def _realize(family: Family, described: Own, base: str, pools: PoolBuilder) -> S
         return _plain(value, base)
 
     names = [a.name for a in schema.arguments]
-    args = [live(v, n) for n, v in zip(names, described.args)]
+    args = [live(v, n) for n, v in zip(names, described.args, strict=False)]
     kwargs = {k: live(v, k) for k, v in described.kwargs.items()}
     origin = f"own.{family.name}.{described.label}"
     sample = Drafter(pools, base, frozenset(fixed)).draft(described.overload, schema, args, kwargs, origin)

@@ -125,7 +125,9 @@ def _load(where: Path) -> Corpus:
         raise CorpusError(
             f"{path}: the header lists {len(header.overloads)} overloads, {len(rest) - 1} lines follow; {_REBUILD}"
         )
-    return Corpus(where, hashlib.sha256(text.encode()).hexdigest(), header, dict(zip(header.overloads, rest)))
+    return Corpus(
+        where, hashlib.sha256(text.encode()).hexdigest(), header, dict(zip(header.overloads, rest, strict=False))
+    )
 
 
 def _read_header(path: Path, line: str) -> Header:

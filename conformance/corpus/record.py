@@ -13,16 +13,19 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.overrides import TorchFunctionMode
 
 from conformance.corpus.drafts import BASES, SEED, Drafter, NotStorable, dtype_name
 from conformance.corpus.model import Sample
 from conformance.corpus.pools import PoolBuilder
-from conformance.torch_versions import TorchDispatchMode, schema_of
+from conformance.inventory import call_of
+from conformance.torch_versions import TorchDispatchMode, schema_of, without_modes
 
 MOST_CANDIDATES = 96  # of an overload and base; more of them only repeat
 MOST_ELEMENTS = 20_000  # over all tensors of a call
 MOST_OF_AN_OP = 120  # samples of one OpInfo and dtype
 MOST_GRADIENTS = 24  # of these, the ones whose backward is run
+MOST_OF_A_COMPOSITE = 40  # candidates of a composite overload, over all bases
 MOST_ERRORS = 4  # raising calls of an overload
 
 UNINITIALIZED = ("empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "empty_permuted")
@@ -37,6 +40,7 @@ class Recording:
 
     pools: PoolBuilder = field(default_factory=PoolBuilder)
     candidates: dict[tuple[str, str], list[Sample]] = field(default_factory=lambda: defaultdict(list))
+    composites: Mapping[str, Sequence[str]] = field(default_factory=dict)
     failures: dict[str, str] = field(default_factory=dict)  # OpInfo -> why it gave nothing
     _signatures: set[Signature] = field(default_factory=set)
     # Arguments of an overload seen with the base's dtype, and with another, while recording floats.
@@ -75,13 +79,13 @@ class Recording:
 
     def _learn(self, overload: str, schema: Any, args: Sequence[Any], kwargs: Mapping[str, Any], base: str) -> None:
         names = [a.name for a in schema.arguments]
-        for name, value in [*zip(names, args), *kwargs.items()]:
+        for name, value in [*zip(names, args, strict=False), *kwargs.items()]:
             for t in _tensors(value):
                 seen = self._following if dtype_name(t.dtype) == base else self._keeping
                 seen[overload].add(name)
 
 
-class _Recorder(TorchDispatchMode):
+class Recorder(TorchDispatchMode):
     """Hands every aten call to the recording, before it runs, and says afterwards whether it raised."""
 
     def __init__(self, recording: Recording, dtype: str, origin: str) -> None:
@@ -108,9 +112,52 @@ class _Recorder(TorchDispatchMode):
         return result
 
 
-def record(progress: Progress) -> Recording:
-    """Run all of OpInfo on CPU. Needs expecttest and numpy, which torch.testing._internal imports."""
-    recording = Recording()
+class FunctionRecorder(TorchFunctionMode):
+    """Takes composite overloads, which the dispatcher has taken apart before a dispatch mode sees them.
+
+    A Python function is matched with the overloads of its name, and one that takes its arguments is a candidate.
+    """
+
+    def __init__(self, recording: Recording, composites: Mapping[str, Sequence[str]], dtype: str, origin: str) -> None:
+        super().__init__()
+        self._recording, self._composites = recording, composites
+        self._dtype, self._origin = dtype, origin
+
+    def __torch_function__(
+        self, func: Any, types: Iterable[type], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        for overload in self._composites.get(getattr(func, "__name__", ""), ()):
+            self._offer(overload, args, kwargs)
+        return func(*args, **kwargs)
+
+    def _offer(self, overload: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+        if sum(len(self._recording.candidates[overload, b]) for b in BASES) >= MOST_OF_A_COMPOSITE:
+            return
+        call = call_of(overload)
+        if not takes(schema_of(call), args, kwargs):
+            return
+        with without_modes():  # or the calls made to take the values would be recorded too
+            sample = self._recording.take(call, args, kwargs, self._dtype, self._origin)
+        if sample is not None:
+            self._recording.keep(sample, raises=False)
+
+
+def takes(schema: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+    """Whether the schema has a place for each argument, and an argument for each place without default."""
+    names = [a.name for a in schema.arguments]
+    positional = [a.name for a in schema.arguments if not a.kwarg_only]
+    given = {*positional[: len(args)], *kwargs}
+    needed = {a.name for a in schema.arguments if not a.has_default_value()}
+    return len(args) <= len(positional) and needed <= given <= set(names)
+
+
+def record(progress: Progress, composites: Mapping[str, Sequence[str]]) -> Recording:
+    """Run all of OpInfo on CPU. Needs expecttest and numpy, which torch.testing._internal imports.
+
+    ``composites``: operator -> its CompositeImplicit overloads.
+    """
+    recording = Recording(composites=composites)
     ops = list(_opinfos())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -144,7 +191,7 @@ def _record_samples(recording: Recording, op: Any, dtype: torch.dtype, origin: s
     with _seeded():
         try:
             samples = _first(op.sample_inputs("cpu", dtype, requires_grad=differentiable), MOST_OF_AN_OP)
-        except Exception as e:  # noqa: BLE001 - an OpInfo that cannot make its own samples says nothing about a backend
+        except Exception as e:  # noqa: BLE001 - an OpInfo that cannot make its own samples says nothing here
             recording.failures[f"{origin}[{dtype}]"] = repr(e)
             return
         for i, sample in enumerate(samples):
@@ -200,7 +247,10 @@ def _record_errors(recording: Recording, op: Any, origin: str) -> None:
 def _try(recording: Recording, dtype: torch.dtype, origin: str, run: Callable[[], Any]) -> None:
     """Run under the recorder; a call that raises has been recorded as such, or never reached aten."""
     try:
-        with _Recorder(recording, dtype_name(dtype), origin):
+        with (
+            Recorder(recording, dtype_name(dtype), origin),
+            FunctionRecorder(recording, recording.composites, dtype_name(dtype), origin),
+        ):
             run()
     except Exception:  # noqa: BLE001 - whatever it raised, it has been seen
         return
@@ -215,7 +265,7 @@ def _seeded() -> Iterator[None]:
 
 
 def _first(samples: Iterable[Any], most: int) -> list[Any]:
-    return [s for s, _ in zip(samples, range(most))]
+    return [s for s, _ in zip(samples, range(most), strict=False)]
 
 
 def _detached(value: Any) -> Any:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import select
 import signal
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 
@@ -15,6 +17,7 @@ from conformance.corpus.calls import HasValues, plain_call
 from conformance.corpus.drafts import SEED
 from conformance.corpus.model import Arg, DtypeArg, Sample
 from conformance.inventory import call_of
+from conformance.torch_versions import has_no_memory
 
 # Dtypes tried for each base, those that this torch has.
 DTYPES = {
@@ -28,7 +31,7 @@ DTYPES = {
 }  # fmt: skip
 PATIENCE_S = 60
 
-_STARTED, _RAN, _RAISED = b"?", b"+", b"-"
+_STARTED, _RAN, _RAISED, _UNUSABLE = b"?", b"+", b"-", b"!"
 
 
 @dataclass(frozen=True)
@@ -48,7 +51,7 @@ def validate(samples: Sequence[Sample], values: HasValues) -> tuple[list[Sample]
     jobs = [(i, dtype) for i, s in enumerate(samples) for dtype in candidates(s)]
     outcomes, died = _outcomes(samples, jobs, values)
     ran: dict[int, list[str]] = {}
-    for (i, dtype), outcome in zip(jobs, outcomes):
+    for (i, dtype), outcome in zip(jobs, outcomes, strict=False):
         if outcome == (_RAISED if samples[i].raises else _RAN):
             ran.setdefault(i, []).append(dtype)
     return [replace(samples[i], dtypes=tuple(dtypes)) for i, dtypes in sorted(ran.items())], died
@@ -118,6 +121,7 @@ def _receive(read: int) -> tuple[bytes, bool]:
 
 def _child(samples: Sequence[Sample], jobs: Sequence[tuple[int, str]], values: HasValues, write: int) -> None:
     warnings.simplefilter("ignore")
+    faulthandler.disable()  # a death is reported by the parent
     torch.set_num_threads(1)
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, 2)
@@ -134,11 +138,26 @@ def _attempt(sample: Sample, dtype: str, values: HasValues) -> bytes:
     try:
         args, kwargs = plain_call(sample, dtype, values)
     except Exception:  # noqa: BLE001 - a value this dtype cannot hold
-        return b"!"
+        return _UNUSABLE
     torch.manual_seed(SEED)
     try:
         with torch.no_grad():
-            call_of(sample.overload)(*args, **kwargs)
+            result = call_of(sample.overload)(*args, **kwargs)
     except Exception:  # noqa: BLE001 - that it raised is the answer
         return _RAISED
-    return _RAN
+    return _RAN if readable(result) else _UNUSABLE
+
+
+def readable(result: Any) -> bool:
+    """Whether every tensor of a result can be compared: strided, with memory of its own kind, and copied as it is."""
+    if isinstance(result, (list, tuple)):
+        return all(readable(r) for r in result)
+    if not isinstance(result, torch.Tensor):
+        return True
+    if result.layout is not torch.strided or result.is_quantized or result.is_nested:
+        return False
+    try:
+        result.clone().resolve_conj().resolve_neg()
+    except Exception:  # noqa: BLE001 - a view that this dtype cannot resolve, such as a negative one of float8
+        return False
+    return not has_no_memory(result)

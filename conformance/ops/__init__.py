@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 from collections.abc import Iterable
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib import import_module
 
 from conformance.ops.family import Family, OpFacts, Own, operator_of
@@ -23,13 +23,13 @@ def families() -> tuple[Family, ...]:
     return tuple(import_module(f"conformance.ops.{name}").FAMILY for name in FAMILIES)
 
 
-@lru_cache(maxsize=None)
+@cache
 def facts(overload: str) -> OpFacts:
     """The facts of an overload, e.g. ``masked_fill_.Scalar``. Every name has some: ``misc`` has the most common."""
     return family_of(operator_of(overload)).facts_of(overload)
 
 
-@lru_cache(maxsize=None)
+@cache
 def family_of(operator: str) -> Family:
     """The family of an operator, e.g. ``masked_fill``."""
     exact = _by_operator().get(operator)

@@ -7,14 +7,15 @@ from conformance.ops.family import TRANSCENDENTAL, Accumulation, Family, Random,
 FAMILY = Family(
     "activation",
     words(
-        "celu elu elu_backward gelu gelu_backward glu glu_backward glu_backward_jvp glu_jvp hardshrink "
-        "hardshrink_backward hardsigmoid hardsigmoid_backward hardswish hardswish_backward hardtanh hardtanh_backward "
-        "infinitely_differentiable_gelu_backward leaky_relu leaky_relu_backward log_sigmoid log_sigmoid_backward "
-        "log_sigmoid_forward log_softmax _log_softmax _log_softmax_backward_data mish mish_backward prelu "
-        "_prelu_kernel _prelu_kernel_backward relu relu6 rrelu rrelu_with_noise* selu silu silu_backward softmax "
-        "_softmax _softmax_backward_data softplus softplus_backward softshrink softshrink_backward special_softmax "
-        "special_log_softmax threshold threshold_backward _safe_softmax _masked_softmax _masked_softmax_backward"
-    ),
+            "celu elu elu_backward gelu gelu_backward glu glu_backward glu_backward_jvp glu_jvp hardshrink "
+            "hardshrink_backward hardsigmoid hardsigmoid_backward hardswish hardswish_backward hardtanh "
+            "hardtanh_backward infinitely_differentiable_gelu_backward leaky_relu leaky_relu_backward log_sigmoid "
+            "log_sigmoid_backward log_sigmoid_forward log_softmax _log_softmax _log_softmax_backward_data mish "
+            "mish_backward prelu _prelu_kernel _prelu_kernel_backward relu relu6 rrelu rrelu_with_noise* selu "
+            "silu silu_backward softmax _softmax _softmax_backward_data softplus softplus_backward softshrink "
+            "softshrink_backward special_softmax special_log_softmax threshold threshold_backward _safe_softmax "
+            "_masked_softmax _masked_softmax_backward"
+        ),
     {"tolerance": TRANSCENDENTAL},
     but={
         "*softmax*": {"tolerance": Tolerance(8.0, 4.0, Accumulation.REDUCED)},

@@ -7,8 +7,8 @@ from conformance.ops.family import EXACT, Family, T, own, words
 FAMILY = Family(
     "concatenation",
     words(
-        "cartesian_prod cat _chunk_cat column_stack combinations concat concatenate dstack hstack pad_sequence row_stack "
-        "stack _stack vstack"
+        "cartesian_prod cat _chunk_cat column_stack combinations concat concatenate dstack hstack "
+        "pad_sequence row_stack stack _stack vstack"
     ),
     {"tolerance": EXACT},
     samples=(

@@ -9,18 +9,20 @@ ALL_BASES = "float32 int64 bool complex64"
 FAMILY = Family(
     "copying",
     words(
-        "_autocast_to_full_precision _autocast_to_reduced_precision _cast_* clone contiguous copy _copy_from "
-        "_copy_from_and_resize _local_scalar_dense item _lazy_clone lift lift_fresh lift_fresh_copy _pin_memory "
-        "pin_memory resize resize_as _resize_output resolve_conj resolve_neg set set_data to _to_copy _to_cpu type_as "
-        "chalf data is_set_to _reshape_from_tensor"
-    ),
+            "_autocast_to_full_precision _autocast_to_reduced_precision _cast_* clone contiguous copy _copy_from "
+            "_copy_from_and_resize _local_scalar_dense item _lazy_clone lift lift_fresh lift_fresh_copy "
+            "_pin_memory pin_memory resize resize_as _resize_output resolve_conj resolve_neg set set_data to "
+            "_to_copy _to_cpu type_as chalf data is_set_to _reshape_from_tensor"
+        ),
     {"tolerance": EXACT},
     but={
         # What lies beyond the old end of a grown tensor is not defined.
         **{name: {"undefined": (0,)} for name in words("resize resize_as _resize_output")},
         **{
             name: {"may_alias": True}
-            for name in words("contiguous to _cast_* resolve_conj resolve_neg type_as _autocast_* lift lift_fresh chalf")
+            for name in words(
+                "contiguous to _cast_* resolve_conj resolve_neg type_as _autocast_* lift lift_fresh chalf"
+            )
         },
         "set_.source_Storage": {"cannot": "takes a storage, which a sample cannot hold"},
         "set_.source_Storage_storage_offset": {"cannot": "takes a storage, which a sample cannot hold"},

@@ -7,7 +7,8 @@ from conformance.ops.family import ROUNDED, Family, Random, T, own, words
 FAMILY = Family(
     "dropout",
     words(
-        "alpha_dropout dropout feature_alpha_dropout feature_dropout _fused_dropout _masked_scale native_dropout native_dropout_backward"
+        "alpha_dropout dropout feature_alpha_dropout feature_dropout _fused_dropout _masked_scale "
+        "native_dropout native_dropout_backward"
     ),
     {"tolerance": ROUNDED, "random": Random("dropout")},
     but={

@@ -8,7 +8,10 @@ _INDEX = T((4,), (1, 0, 2, 1), "int64")
 
 FAMILY = Family(
     "embedding",
-    words("embedding embedding_backward embedding_bag _embedding_bag* embedding_dense_backward embedding_renorm embedding_sparse_backward"),
+    words(
+            "embedding embedding_backward embedding_bag _embedding_bag* embedding_dense_backward embedding_renorm "
+            "embedding_sparse_backward"
+        ),
     {"tolerance": SUMMED},
     but={
         "embedding_sparse_backward": {"cannot": "makes a sparse tensor"},

@@ -10,9 +10,9 @@ FAMILY = Family(
     "factory",
     _UNDEFINED
     + words(
-        "arange _dim_arange _efficientzerotensor eye fill full full_like linspace logspace new_full new_ones new_zeros "
-        "_new_zeros_with_same_feature_meta ones ones_like range scalar_tensor zero zeros zeros_like from_file "
-        "_spdiags"
+        "arange _dim_arange _efficientzerotensor eye fill full full_like linspace logspace new_full new_ones "
+        "new_zeros _new_zeros_with_same_feature_meta ones ones_like range scalar_tensor zero zeros zeros_like "
+        "from_file _spdiags"
     ),
     {"tolerance": EXACT},
     but={

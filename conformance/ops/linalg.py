@@ -11,20 +11,20 @@ FAMILY = Family(
     "linalg",
     words(
         "cholesky cholesky_inverse cholesky_solve _cholesky_solve_helper det geqrf inverse linalg_cholesky "
-        "linalg_cholesky_ex linalg_cond linalg_cross cross linalg_det _linalg_det linalg_eig linalg_eigh _linalg_eigh "
-        "linalg_eigvals _linalg_eigvals linalg_eigvalsh linalg_householder_product linalg_inv linalg_inv_ex "
-        "linalg_ldl_factor linalg_ldl_factor_ex linalg_ldl_solve linalg_lstsq linalg_lu linalg_lu_factor "
-        "linalg_lu_factor_ex linalg_lu_solve linalg_matrix_exp linalg_matrix_norm linalg_matrix_power "
-        "linalg_matrix_rank linalg_norm linalg_pinv linalg_qr linalg_slogdet _linalg_slogdet linalg_solve "
-        "linalg_solve_ex _linalg_solve_ex linalg_solve_triangular linalg_svd _linalg_svd linalg_svdvals linalg_tensorinv "
-        "linalg_tensorsolve linalg_vander vander logdet lu_solve lu_unpack _lu_with_info matrix_exp matrix_exp_backward "
-        "matrix_power orgqr ormqr pinverse qr slogdet svd triangular_solve _linalg_check_errors tril triu tril_indices "
-        "triu_indices block_diag"
+        "linalg_cholesky_ex linalg_cond linalg_cross cross linalg_det _linalg_det linalg_eig linalg_eigh "
+        "_linalg_eigh linalg_eigvals _linalg_eigvals linalg_eigvalsh linalg_householder_product linalg_inv "
+        "linalg_inv_ex linalg_ldl_factor linalg_ldl_factor_ex linalg_ldl_solve linalg_lstsq linalg_lu "
+        "linalg_lu_factor linalg_lu_factor_ex linalg_lu_solve linalg_matrix_exp linalg_matrix_norm "
+        "linalg_matrix_power linalg_matrix_rank linalg_norm linalg_pinv linalg_qr linalg_slogdet "
+        "_linalg_slogdet linalg_solve linalg_solve_ex _linalg_solve_ex linalg_solve_triangular linalg_svd "
+        "_linalg_svd linalg_svdvals linalg_tensorinv linalg_tensorsolve linalg_vander vander logdet lu_solve "
+        "lu_unpack _lu_with_info matrix_exp matrix_exp_backward matrix_power orgqr ormqr pinverse qr slogdet "
+        "svd triangular_solve _linalg_check_errors tril triu tril_indices triu_indices block_diag"
     ),
     {"tolerance": ITERATED},
     but={
         **{name: {"tolerance": EXACT} for name in words("tril triu tril_indices triu_indices lu_unpack block_diag")},
-        **{name: _VECTORS for name in words("linalg_eig linalg_eigh _linalg_eigh")},
+        **dict.fromkeys(words("linalg_eig linalg_eigh _linalg_eigh"), _VECTORS),
         **{
             name: {"equivalence": ((0, Equivalence.UP_TO_PHASE), (2, Equivalence.UP_TO_PHASE))}
             for name in words("linalg_svd _linalg_svd svd")

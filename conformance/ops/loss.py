@@ -21,6 +21,8 @@ FAMILY = Family(
     ),
     {"tolerance": Tolerance(8.0, 4.0, Accumulation.REDUCED)},
     but={
+        # log_alpha: only what the targets' lengths reach is written.
+        "_ctc_loss": {"undefined": (1,)},
         "*cudnn_ctc_loss": {"cannot": "a kernel of one vendor's library; the CPU has none to compare with"},
         "*miopen_ctc_loss": {"cannot": "a kernel of one vendor's library; the CPU has none to compare with"},
     },

@@ -14,11 +14,10 @@ def _attention_masks() -> tuple[Own, ...]:
     square, row = T((4, 4), "mask", "bool"), T((2, 4), "mask", "bool")
     samples: list[Own] = []
     for label, mask in (("causal", causal), ("padding", padding), ("square", square)):
-        for overload in ("masked_fill.Scalar", "masked_fill_.Scalar"):
-            samples.append(own(overload, label, scores, mask, LOWEST))
-        for overload in ("masked_fill.Tensor", "masked_fill_.Tensor"):
-            samples.append(own(overload, label, scores, mask, T((), (LOWEST,))))
-        samples.append(own("where.self", label, mask, scores, T((), (LOWEST,))))
+        samples += [own(f"{op}.Scalar", label, scores, mask, LOWEST) for op in ("masked_fill", "masked_fill_")]
+        lowest = T((), (LOWEST,))
+        samples += [own(f"{op}.Tensor", label, scores, mask, lowest) for op in ("masked_fill", "masked_fill_")]
+        samples.append(own("where.self", label, mask, scores, lowest))
         samples.append(own("masked_scatter_", label, scores, mask, T((2, 3, 4, 4))))
         samples.append(own("masked_select", label, scores, mask))
     for shape, label in (((2, 1, 4, 4), "mask_of_scores"), ((1, 1, 4, 4), "one_batch"), ((4, 4), "tril")):

@@ -4,29 +4,29 @@ from __future__ import annotations
 
 from conformance.ops.family import Accumulation, Dtype, Family, T, Tolerance, own, words
 
-_F8 = "float8_e4m3fn"
-
-
-def _scaled() -> tuple[T, T, T, T]:
-    """Row-major times column-major, as float8 products want it, with one scale each."""
-    return T((16, 16), "uniform", _F8), T((16, 16), "uniform", _F8), T((), "ones", "float32"), T((), "ones", "float32")
-
+# Products of float8, with one scale each.
+_A, _B = T((16, 16), "uniform", "float8_e4m3fn"), T((16, 16), "uniform", "float8_e4m3fn")
+_ONE, _TO_FLOAT = T((), "ones", "float32"), Dtype("float32")
+_PRODUCT = T((16, 16), "undefined", "float32")
 
 FAMILY = Family(
     "matmul",
     words(
-        "addbmm addmm _addmm_activation addmv addr baddbmm bilinear bmm chain_matmul dot einsum ger _grouped_mm inner "
-        "_int_mm kron linalg_matmul linalg_multi_dot linalg_vecdot linear linear_backward matmul matmul_backward mm mv "
-        "outer _scaled_grouped_mm _scaled_grouped_mm_v2 _scaled_mm _scaled_mm_v2 tensordot _trilinear vdot "
-        "_compute_linear_combination"
-    ),
+            "addbmm addmm _addmm_activation addmv addr baddbmm bilinear bmm chain_matmul dot einsum ger "
+            "_grouped_mm inner _int_mm kron linalg_matmul linalg_multi_dot linalg_vecdot linear linear_backward "
+            "matmul matmul_backward mm mv outer _scaled_grouped_mm _scaled_grouped_mm_v2 _scaled_mm _scaled_mm_v2 "
+            "tensordot _trilinear vdot _compute_linear_combination"
+        ),
     {"tolerance": Tolerance(4.0, accumulation=Accumulation.INNER)},
     samples=(
         own("_int_mm", "square", T((17, 16), "arange", "int8"), T((16, 8), "arange", "int8"), bases="int64"),
         own("_int_mm.out", "square", T((17, 16), "arange", "int8"), T((16, 8), "arange", "int8"),
             out=T((17, 8), "undefined", "int32"), bases="int64"),
-        own("_scaled_mm", "one_scale", *_scaled(), None, None, Dtype("float32")),
-        own("_scaled_mm.out", "one_scale", *_scaled(), None, None, Dtype("float32"), out=T((16, 16), "undefined", "float32")),
+        own("_scaled_mm", "one_scale", _A, _B, _ONE, _ONE, None, None, _TO_FLOAT),
+        own("_scaled_mm.out", "one_scale", _A, _B, _ONE, _ONE, None, None, _TO_FLOAT, out=_PRODUCT),
+        own("_scaled_mm_v2", "one_scale", _A, _B, (_ONE,), (0,), (0,), (_ONE,), (0,), (0,), None, _TO_FLOAT),
+        own("_scaled_mm_v2.out", "one_scale", _A, _B, (_ONE,), (0,), (0,), (_ONE,), (0,), (0,), None, _TO_FLOAT,
+            out=_PRODUCT),
         own("_compute_linear_combination", "of_three", T((3, 2, 4)), T((5, 3)), bases="float32 complex64"),
         own("_compute_linear_combination.out", "of_three", T((3, 2, 4)), T((5, 3)), out=T((5, 2, 4), "zeros"),
             bases="float32 complex64"),

@@ -14,9 +14,9 @@ FAMILY = Family(
     "pointwise_binary",
     _EXACT
     + words(
-        "add addcdiv addcmul _add_relu arctan2 atan2 complex dist div divide float_power floor_divide fmod hypot "
-        "igamma igammac ldexp lerp logaddexp logaddexp2 mul multiply polar pow remainder rsub sub subtract true_divide "
-        "xlogy _test_serialization_subcmul"
+        "add addcdiv addcmul _add_relu arctan2 atan2 complex dist div divide float_power floor_divide fmod "
+        "hypot igamma igammac ldexp lerp logaddexp logaddexp2 mul multiply polar pow remainder rsub sub "
+        "subtract true_divide xlogy _test_serialization_subcmul"
     ),
     but={
         **{name: {"tolerance": EXACT} for name in _EXACT},

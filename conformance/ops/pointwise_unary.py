@@ -15,9 +15,9 @@ FAMILY = Family(
     "pointwise_unary",
     _EXACT
     + words(
-        "acos acosh angle arccos arccosh arcsin arcsinh arctan arctanh asin asinh atan atanh cos cosh digamma erf erfc "
-        "erfinv exp exp2 expm1 i0 lgamma log log10 log1p log2 logit logit_backward mvlgamma polygamma reciprocal rsqrt "
-        "sigmoid sigmoid_backward sin sinc sinh sqrt tan tanh tanh_backward"
+        "acos acosh angle arccos arccosh arcsin arcsinh arctan arctanh asin asinh atan atanh cos cosh digamma "
+        "erf erfc erfinv exp exp2 expm1 i0 lgamma log log10 log1p log2 logit logit_backward mvlgamma "
+        "polygamma reciprocal rsqrt sigmoid sigmoid_backward sin sinc sinh sqrt tan tanh tanh_backward"
     ),
     {"tolerance": TRANSCENDENTAL},
     but={name: {"tolerance": EXACT} for name in _EXACT if name not in _ROUNDS},

@@ -5,7 +5,8 @@ from __future__ import annotations
 from conformance.ops.family import EXACT, SUMMED, Accumulation, Dtype, Equivalence, Family, T, Tolerance, own, words
 
 _EXACT = words(
-    "all any amax amin aminmax _aminmax max min argmax argmin count_nonzero cummax cummin _cummax_helper _cummin_helper hash_tensor"
+    "all any amax amin aminmax _aminmax max min argmax argmin count_nonzero cummax cummin _cummax_helper "
+    "_cummin_helper hash_tensor"
 )
 _WITH_INDEX = words("max min cummax cummin _cummax_helper _cummin_helper")
 
@@ -14,9 +15,10 @@ FAMILY = Family(
     _EXACT
     + words(
         "cummaxmin_backward cumprod cumprod_backward cumsum cumulative_trapezoid frobenius_norm logcumsumexp "
-        "_logcumsumexp logsumexp mean nanmean nansum native_norm norm norm_except_dim nuclear_norm prod special_logsumexp std std_mean "
-        "sum sum_to_size trace trace_backward trapezoid trapz value_selecting_reduction_backward var var_mean "
-        "linalg_vector_norm linalg__powsum corrcoef cov diff gradient"
+        "_logcumsumexp logsumexp mean nanmean nansum native_norm norm norm_except_dim nuclear_norm prod "
+        "special_logsumexp std std_mean sum sum_to_size trace trace_backward trapezoid trapz "
+        "value_selecting_reduction_backward var var_mean linalg_vector_norm linalg__powsum corrcoef cov diff "
+        "gradient"
     ),
     {"tolerance": SUMMED},
     but={

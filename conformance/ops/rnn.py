@@ -13,8 +13,8 @@ FAMILY = Family(
     "rnn",
     words(
         "_cudnn_init_dropout_state _cudnn_rnn* _use_cudnn_rnn_flatten_weight gru gru_cell lstm lstm_cell "
-        "lstm_mps_backward _lstm_mps miopen_rnn* mkldnn_rnn_layer* _pack_padded_sequence* _pad_packed_sequence rnn_relu "
-        "rnn_relu_cell rnn_tanh rnn_tanh_cell _thnn_*"
+        "lstm_mps_backward _lstm_mps miopen_rnn* mkldnn_rnn_layer* _pack_padded_sequence* "
+        "_pad_packed_sequence rnn_relu rnn_relu_cell rnn_tanh rnn_tanh_cell _thnn_*"
     ),
     {"tolerance": Tolerance(16.0, 4.0, Accumulation.INNER)},
     but={

@@ -10,12 +10,13 @@ _DENSE = words("_convert_indices_from_coo_to_csr _convert_indices_from_csr_to_co
 FAMILY = Family(
     "sparse",
     words(
-        "_sparse_* sparse_* copy_sparse_to_sparse resize_as_sparse _validate_* _coalesce _coalesced coalesce ccol_indices* col_indices* crow_indices* row_indices* indices "
-        "indices_copy _indices _indices_copy values values_copy _values _values_copy _nnz _dimI _dimV dense_dim sparse_dim "
-        "is_coalesced hspmm smm sspaddmm _to_dense to_dense to_dense_backward to_sparse* _to_sparse* _spsolve "
-        "_convert_indices_from_coo_to_csr _convert_indices_from_csr_to_coo _cslt_* to_mkldnn to_mkldnn_backward "
-        "_mkldnn_reshape _mkldnn_transpose mkldnn_reorder_* mkldnn_linear*"
-    ),
+            "_sparse_* sparse_* copy_sparse_to_sparse resize_as_sparse _validate_* _coalesce _coalesced coalesce "
+            "ccol_indices* col_indices* crow_indices* row_indices* indices indices_copy _indices _indices_copy "
+            "values values_copy _values _values_copy _nnz _dimI _dimV dense_dim sparse_dim is_coalesced hspmm smm "
+            "sspaddmm _to_dense to_dense to_dense_backward to_sparse* _to_sparse* _spsolve "
+            "_convert_indices_from_coo_to_csr _convert_indices_from_csr_to_coo _cslt_* to_mkldnn "
+            "to_mkldnn_backward _mkldnn_reshape _mkldnn_transpose mkldnn_reorder_* mkldnn_linear*"
+        ),
     {"tolerance": EXACT, "cannot": "takes or makes a tensor of a layout that is not strided"},
     but={name: {"cannot": ""} for name in _DENSE},
     samples=(

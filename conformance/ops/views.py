@@ -7,15 +7,16 @@ from conformance.ops.family import EXACT, Dtype, Family, T, own, words
 FAMILY = Family(
     "views",
     words(
-        "adjoint alias alias_copy as_strided as_strided_copy atleast_1d atleast_2d atleast_3d broadcast_tensors "
-        "broadcast_to chunk conj _conj _conj_copy detach detach_copy diag diag_embed diagflat diagonal diagonal_copy "
-        "dsplit expand expand_as expand_copy flatten flatten_dense_tensors flip fliplr flipud _fw_primal "
-        "_fw_primal_copy hsplit linalg_diagonal mH mT matrix_H meshgrid moveaxis movedim narrow _neg_view "
-        "_neg_view_copy numpy_T permute permute_copy ravel repeat repeat_interleave reshape reshape_as _reshape_alias "
-        "_reshape_alias_copy _reshape_copy roll rot90 select select_copy slice slice_copy slice_inverse split "
-        "split_copy split_with_sizes split_with_sizes_copy squeeze squeeze_copy swapaxes swapdims t t_copy tensor_split "
-        "tile transpose transpose_copy unbind unbind_copy unflatten unflatten_dense_tensors unfold unfold_copy "
-        "unsafe_chunk unsafe_split unsafe_split_with_sizes _unsafe_view unsqueeze unsqueeze_copy view view_as "
+        "adjoint alias alias_copy as_strided as_strided_copy atleast_1d atleast_2d atleast_3d "
+        "broadcast_tensors broadcast_to chunk conj _conj _conj_copy detach detach_copy diag diag_embed "
+        "diagflat diagonal diagonal_copy dsplit expand expand_as expand_copy flatten flatten_dense_tensors "
+        "flip fliplr flipud _fw_primal _fw_primal_copy hsplit linalg_diagonal mH mT matrix_H meshgrid "
+        "moveaxis movedim narrow _neg_view _neg_view_copy numpy_T permute permute_copy ravel repeat "
+        "repeat_interleave reshape reshape_as _reshape_alias _reshape_alias_copy _reshape_copy roll rot90 "
+        "select select_copy slice slice_copy slice_inverse split split_copy split_with_sizes "
+        "split_with_sizes_copy squeeze squeeze_copy swapaxes swapdims t t_copy tensor_split tile transpose "
+        "transpose_copy unbind unbind_copy unflatten unflatten_dense_tensors unfold unfold_copy unsafe_chunk "
+        "unsafe_split unsafe_split_with_sizes _unsafe_view unsqueeze unsqueeze_copy view view_as "
         "view_as_complex view_as_complex_copy view_as_real view_as_real_copy view_copy vsplit channel_shuffle "
         "native_channel_shuffle pixel_shuffle pixel_unshuffle"
     ),

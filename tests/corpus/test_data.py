@@ -1,0 +1,59 @@
+"""The corpus that ships: what it reaches, and that it still runs."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from conformance.corpus.build import describe
+from conformance.corpus.calls import plain_call
+from conformance.corpus.reader import DATA, load
+from conformance.inventory import call_of, inventory
+
+CORPUS = load()
+of_its_torch = pytest.mark.skipif(
+    torch.__version__.partition("+")[0] != CORPUS.torch, reason="counted on its own torch"
+)
+
+
+@of_its_torch
+def test_reaches_95_percent_of_the_targets_and_says_why_not_the_rest() -> None:
+    targets = {o.name for o in inventory("CPU") if o.is_target}
+    reached = {n for n in targets if any(not s.raises for s in CORPUS.samples(n))}
+    assert len(reached) >= 0.95 * len(targets)
+    assert targets - reached <= CORPUS.reasons.keys()
+    assert not [n for n in targets - reached if CORPUS.reasons[n].startswith("no sample suits it")]
+
+
+@of_its_torch
+def test_every_overload_has_samples_or_a_reason() -> None:
+    names = {o.name for o in inventory("CPU")}
+    assert names <= set(CORPUS.overloads) | CORPUS.reasons.keys()
+
+
+def test_is_small() -> None:
+    assert sum(f.stat().st_size for f in DATA.iterdir()) < 8_000_000
+
+
+@of_its_torch
+def test_its_schemas_are_the_dispatcher_s() -> None:
+    live = {o.name: o.schema for o in inventory("CPU")}
+    assert {n: s for n, s in CORPUS.schemas.items() if live[n] != s} == {}
+
+
+@pytest.mark.parametrize("overload", ["masked_fill_.Scalar", "convolution", "_foreach_add.List", "sort.values", "cat"])
+def test_its_samples_run_as_they_say(overload: str) -> None:
+    for sample in CORPUS.samples(overload):
+        args, kwargs = plain_call(sample, sample.dtypes[0], CORPUS)
+        if sample.raises:
+            with pytest.raises((RuntimeError, IndexError, TypeError, ValueError, NotImplementedError)):
+                call_of(overload)(*args, **kwargs)
+        else:
+            call_of(overload)(*args, **kwargs)
+
+
+def test_a_sample_can_be_described() -> None:
+    row = next(r for r in describe(CORPUS, "masked_fill_.Scalar") if "own.masking.causal" in r["sample"])
+    assert row["call"] == "self[2, 3, 4, 4], mask[2, 1, 4, 4] bool, -3.0"
+    assert row["dtypes"] == "float32 float64 float16 bfloat16"
+    assert row["expects"] == "values"
