@@ -61,7 +61,17 @@ def add_conformance(m: matrix.Matrix, torch: matrix.Torch) -> None:
     @nox.parametrize("lane", parameters)
     def conformance(session: nox.Session, lane: matrix.Lane) -> None:
         python = python_of(environment_session).read_text()
-        arguments = ["--backend", lane.backend, "--lane-name", lane.name, "--tier", torch.tier, "-n", str(WORKERS), "-rN"]
+        arguments = [
+            "--backend",
+            lane.backend,
+            "--lane-name",
+            lane.name,
+            "--tier",
+            torch.tier,
+            "-n",
+            str(WORKERS),
+            "-rN",
+        ]
         variables = dict(lane.environment.variables)
         session.run(python, "-m", "pytest", "conformance", *arguments, *session.posargs, env=variables, external=True)
 

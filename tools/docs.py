@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from conformance.layouts import LAYOUTS
 
 from conformance import matrix, plugin
 from conformance.exit_codes import Exit
+from conformance.layouts import LAYOUTS
 from conformance.near import unknown
 from conformance.vocabulary import Check, Route, Status
 
