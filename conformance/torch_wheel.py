@@ -29,6 +29,7 @@ _UV_NAMES = {
     "PIP_FIND_LINKS": ("UV_FIND_LINKS", ","),
     "PIP_INDEX_URL": ("UV_DEFAULT_INDEX", " "),
     "PIP_EXTRA_INDEX_URL": ("UV_INDEX", " "),
+    "PIP_CERT": ("SSL_CERT_FILE", " "),
 }
 
 

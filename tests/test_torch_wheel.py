@@ -73,7 +73,9 @@ def test_a_full_disk_is_told_with_what_is_needed_and_what_to_do() -> None:
 
 def test_uv_gets_what_pip_is_configured_with_unless_it_has_its_own() -> None:
     pip = {"PIP_FIND_LINKS": "/a /b", "PIP_INDEX_URL": "https://i", "PIP_EXTRA_INDEX_URL": "https://x https://y"}
+    pip["PIP_CERT"] = "/etc/bundle.pem"
     assert uv_environment({**pip, "UV_INDEX": "https://mine"}) == {
         "UV_FIND_LINKS": "/a,/b",
         "UV_DEFAULT_INDEX": "https://i",
+        "SSL_CERT_FILE": "/etc/bundle.pem",
     }
