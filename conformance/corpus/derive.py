@@ -6,6 +6,7 @@ import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -198,14 +199,22 @@ def _functional(target: str, schema: Any, overloads: Mapping[str, Overload]) -> 
     inputs = {a.name: str(a.type) for a in schema.arguments if not a.is_out}
     base = target.partition(".")[0]
     found: list[tuple[int, str]] = []
-    for name, overload in overloads.items():
-        if overload.base in (base, base.removesuffix("_out")) and name != target:
-            other = schema_of(call_of(name))
-            own = {a.name: str(a.type) for a in other.arguments}
-            more = [a for a in other.arguments if a.name not in inputs]
-            if inputs.items() <= own.items() and all(a.has_default_value() for a in more) and not out_formals(other):
-                found.append((len(more), name))
+    by_base = _by_base(tuple(overloads))
+    for name in {*by_base.get(base, ()), *by_base.get(base.removesuffix("_out"), ())} - {target}:
+        other = schema_of(call_of(name))
+        own = {a.name: str(a.type) for a in other.arguments}
+        more = [a for a in other.arguments if a.name not in inputs]
+        if inputs.items() <= own.items() and all(a.has_default_value() for a in more) and not out_formals(other):
+            found.append((len(more), name))
     return min(found)[1] if found else None
+
+
+@lru_cache(maxsize=1)
+def _by_base(names: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+    found: dict[str, tuple[str, ...]] = defaultdict(tuple)
+    for name in names:
+        found[name.partition(".")[0]] += (name,)
+    return found
 
 
 def tensors_in(value: Any) -> list[torch.Tensor]:
