@@ -1,4 +1,4 @@
-"""What a call left behind in the storages it was given: aliasing, versions, mutation, and bytes that should not move."""
+"""What a call left behind in the storages it was given: aliasing, versions, mutation, bytes that should not move."""
 
 from __future__ import annotations
 
@@ -7,24 +7,20 @@ import torch
 from conformance import compare
 from conformance.compare import Mismatch
 from conformance.oracle import Outcome
+from conformance.torch_versions import storage_id, version
 from conformance.twins import Argument, Side, device_bytes
 from conformance.vocabulary import Check
 
 
-def _storage_id(tensor: torch.Tensor) -> int:
-    """Identifies the storage object (not its address: an empty storage has none)."""
-    return int(tensor.untyped_storage()._cdata)
-
-
 def same_storage(a: torch.Tensor, b: torch.Tensor) -> bool:
     """Whether two strided tensors lie in one storage."""
-    return _storage_id(a) == _storage_id(b)
+    return storage_id(a) == storage_id(b)
 
 
 def argument_of(side: Side, tensor: torch.Tensor) -> int | None:
     """The index of the first argument whose storage ``tensor`` lies in."""
-    wanted = _storage_id(tensor)
-    return next((i for i, a in enumerate(side.arguments) if _storage_id(a.tensor) == wanted), None)
+    wanted = storage_id(tensor)
+    return next((i for i, a in enumerate(side.arguments) if storage_id(a.tensor) == wanted), None)
 
 
 def aliasing(expected: Outcome, actual: Outcome, i: int) -> Mismatch | None:
@@ -33,7 +29,9 @@ def aliasing(expected: Outcome, actual: Outcome, i: int) -> Mismatch | None:
     got = actual.leaves[i][1]
     ours, theirs = argument_of(actual.side, got), argument_of(expected.side, want)
     if ours != theirs:
-        return Mismatch(Check.ALIASING, f"{name}: {_shares(actual, ours)} on the device, {_shares(expected, theirs)} on CPU")
+        return Mismatch(
+            Check.ALIASING, f"{name}: {_shares(actual, ours)} on the device, {_shares(expected, theirs)} on CPU"
+        )
     if theirs is not None:
         same, both = got is actual.side.arguments[theirs].tensor, want is expected.side.arguments[theirs].tensor
         if same != both:
@@ -53,9 +51,9 @@ def _shares(outcome: Outcome, argument: int | None) -> str:
 
 def _earlier(outcome: Outcome, i: int) -> int | None:
     """The first earlier result in the same storage."""
-    wanted = _storage_id(outcome.leaves[i][1])
+    wanted = storage_id(outcome.leaves[i][1])
     for j, (_, leaf) in enumerate(outcome.leaves[:i]):
-        if isinstance(leaf, torch.Tensor) and leaf.layout == torch.strided and _storage_id(leaf) == wanted:
+        if isinstance(leaf, torch.Tensor) and leaf.layout == torch.strided and storage_id(leaf) == wanted:
             return j
     return None
 
@@ -64,9 +62,11 @@ def versions(expected: Side, actual: Side) -> list[Mismatch]:
     """An op bumps the version counter of what it writes, so that autograd sees it; and of nothing else."""
     found = []
     for want, got in zip(expected.arguments, actual.arguments, strict=True):
-        cpu, device = want.tensor._version, got.tensor._version
+        cpu, device = version(want.tensor), version(got.tensor)
         if cpu != device:
-            found.append(Mismatch(Check.VERSION, f"{want.slot.name}: version counter is {device} on the device, {cpu} on CPU"))
+            found.append(
+                Mismatch(Check.VERSION, f"{want.slot.name}: version counter is {device} on the device, {cpu} on CPU")
+            )
     return found
 
 
@@ -97,7 +97,7 @@ def _changed(side: Side, argument: Argument, after: torch.Tensor) -> Mismatch | 
 def _mark(reached: torch.Tensor, argument: Argument) -> None:
     """Mark the bytes that the argument's view reaches; all of them once the op gave it another storage or size."""
     tensor, placement = argument.tensor, argument.placement
-    moved = _storage_id(tensor) != _storage_id(argument.base)
+    moved = storage_id(tensor) != storage_id(argument.base)
     if moved or tensor.shape != placement.size or tensor.stride() != placement.stride:
         reached.fill_(True)
         return

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from typing import Any, Protocol, runtime_checkable
+
+from conformance.near import unknown
 
 GROUP = "conformance.backends"
 
@@ -108,14 +109,12 @@ def find(name: str) -> Capabilities:
         if entry.name == name:
             try:
                 return Capabilities(entry.load(), entry.module.partition(".")[0])
-            except Exception as e:
-                raise BackendNotFound(f"backend {name!r} ({entry.value}) cannot be loaded: {type(e).__name__}: {e}") from e
-    known = offered()
-    near = difflib.get_close_matches(name, known, 3)
-    hint = f"did you mean {', '.join(near)}?" if near else f"installed: {', '.join(known) or 'none'}."
-    raise BackendNotFound(
-        f"no backend called {name!r}; {hint} Install one that offers the entry point group {GROUP!r}, or give module:device."
-    )
+            except Exception as e:  # whatever a broken installation raises
+                raise BackendNotFound(
+                    f"backend {name!r} ({entry.value}) cannot be loaded: {type(e).__name__}: {e}"
+                ) from e
+    todo = f"install one that offers the entry point group {GROUP!r}, or give module:device"
+    raise BackendNotFound(f"{unknown('backend', name, offered())}; {todo}")
 
 
 def default() -> str:
@@ -138,5 +137,7 @@ def _bare(name: str) -> Capabilities:
     try:
         torch.device(device)
     except RuntimeError as e:
-        raise BackendNotFound(f"--backend {name}: torch knows no device {device!r} after importing {module!r}: {e}") from e
+        raise BackendNotFound(
+            f"--backend {name}: torch knows no device {device!r} after importing {module!r}: {e}"
+        ) from e
     return Capabilities(BareDevice(module, device), module)

@@ -21,8 +21,7 @@ SINGLES = 3
 class Case:
     """A cell × one sample × the arguments the layout falls on: the smallest thing that runs and replays.
 
-    ``placements`` has one entry a slot of the sample. ``shared`` maps the index of a slot to (index of the earlier slot whose storage
-    it lies in, distance in elements between the two views).
+    ``placements`` has one entry a slot of the sample; ``shared`` lists the slots that lie in an earlier slot's storage.
     """
 
     cell: CellId
@@ -87,8 +86,8 @@ def _put(sample: Sample, moved: dict[int, Placement]) -> tuple[Placement, ...]:
 def _one_layout(cell: CellId, sample: Sample, pointwise: bool) -> Iterator[Case]:
     """The layout on every argument that can have it, then on each alone.
 
-    A layout that changes sizes falls on one argument alone only where sizes broadcast: other ops may trust that the sizes of
-    their arguments fit, and then not even the CPU's result is defined.
+    A layout that changes sizes falls on one argument alone only where sizes broadcast: other ops may trust that the
+    sizes of their arguments fit, and then not even the CPU's result is defined.
     """
     if cell.layout == "contiguous":
         yield Case(cell, sample, "", _put(sample, {}))
@@ -187,7 +186,7 @@ def cases(cell: CellId, samples: Iterable[Sample], tier: Tier = TIERS["full"], p
 
 
 def cells(family: str, overload: str, samples: Iterable[Sample], tier: Tier = TIERS["full"]) -> list[CellId]:
-    """The cells of one overload: the dtypes its samples run in, and per dtype the layouts that fit at least one sample."""
+    """The cells of one overload: the dtypes its samples run in, and for each the layouts that fit a sample."""
     fits: dict[str, set[str]] = {}
     for sample in samples:
         for dtype, names in _fitting(sample, tier).items():

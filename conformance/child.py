@@ -50,7 +50,7 @@ class Child:
     """
 
     def __init__(self, serve: Callable[[Any], dict[str, Any]]) -> None:
-        self._log = tempfile.TemporaryFile()
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115  # closed by close()
         requests, self._requests = os.pipe()
         self._replies, replies = os.pipe()
         sys.stdout.flush()
@@ -133,7 +133,7 @@ def _live(serve: Callable[[Any], dict[str, Any]], requests: int, replies: int, l
                 reply = json.dumps(serve(json.loads(incoming.read(_LENGTH.unpack(head)[0])))).encode()
                 outgoing.write(_LENGTH.pack(len(reply)) + reply)
                 outgoing.flush()
-    except BaseException:  # the parent reads it from the log; nothing above this frame may run twice
+    except BaseException:  # noqa: BLE001  # the parent reads it from the log; nothing above this frame may run twice
         traceback.print_exc()
         sys.stderr.flush()
         code = BROKEN

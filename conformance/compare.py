@@ -26,8 +26,8 @@ class Mismatch:
 class Closeness:
     """How far a native result may be from the float64 one.
 
-    Bound per element: ``multiple`` × (the CPU's own distance) + ``ulps`` × eps(dtype) × scale, where scale is the element's own
-    magnitude, or, for a result that accumulates, the largest magnitude in the result times the square root of the number of terms.
+    Bound per element: ``multiple`` × (the CPU's own distance) + ``ulps`` × eps(dtype) × scale, where scale is the
+    element's own magnitude or, for a result that accumulates, the largest magnitude in it × sqrt(``terms``).
     """
 
     multiple: float = 4.0
@@ -53,7 +53,7 @@ def bits(tensor: torch.Tensor) -> torch.Tensor:
 
 def same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:
     """Bit equality of two CPU tensors of one dtype and shape."""
-    return torch.equal(bits(a), bits(b))
+    return bool(torch.equal(bits(a), bits(b)))
 
 
 def same_exactly(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
@@ -86,7 +86,9 @@ def metadata(expected: torch.Tensor, actual: torch.Tensor, subject: str) -> Mism
 
 def _differs(check: Check, subject: str, what: str, expected: object, actual: object) -> Mismatch:
     return Mismatch(
-        check, f"{subject}: {what} is {actual} on the device, {expected} on CPU", {"cpu": str(expected), "device": str(actual)}
+        check,
+        f"{subject}: {what} is {actual} on the device, {expected} on CPU",
+        {"cpu": str(expected), "device": str(actual)},
     )
 
 
@@ -159,7 +161,9 @@ def _first(
     cpu, device = expected[index].item(), actual[index].item()
     distance, figures = _distance(cpu, device, expected.dtype)
     figures |= {"index": list(index), "cpu": str(cpu), "device": str(device), "wrong": count, "of": expected.numel()}
-    text = f"{subject}: {count} of {expected.numel()} elements differ, first at {list(index)}: device {device}, CPU {cpu}"
+    text = (
+        f"{subject}: {count} of {expected.numel()} elements differ, first at {list(index)}: device {device}, CPU {cpu}"
+    )
     if reference is not None and reference is not expected:
         true = reference[index].item()
         figures["float64"] = str(true)
@@ -192,7 +196,9 @@ def untouched(
     if bool(outside.any()):
         return _bytes(Check.UNTOUCHED, outside, before, after, subject, "outside the view")
     if not written and bool(changed.any()):
-        return _bytes(Check.MUTATION, changed, before, after, subject, "of an argument that the schema does not mark as written")
+        return _bytes(
+            Check.MUTATION, changed, before, after, subject, "of an argument that the schema does not mark as written"
+        )
     return None
 
 
@@ -202,5 +208,6 @@ def _bytes(
     first = int(torch.nonzero(wrong)[0])
     count = int(wrong.sum())
     old, new = int(before[first]), int(after[first])
-    message = f"{subject}: {count} bytes {where} differ from CPU's, first at byte {first} of {before.numel()}: 0x{new:02x}, not 0x{old:02x}"
+    at = f"first at byte {first} of {before.numel()}: 0x{new:02x}, not 0x{old:02x}"
+    message = f"{subject}: {count} bytes {where} differ from CPU's, {at}"
     return Mismatch(check, message, {"byte": first, "bytes": count, "cpu": old, "device": new})

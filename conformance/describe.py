@@ -1,4 +1,4 @@
-"""The text a person reads about a failing case: what was called, how its arguments lie, what differs, how to repeat it."""
+"""The text a person reads about a failing case: the call, how its arguments lie, what differs, how to repeat it."""
 
 from __future__ import annotations
 

@@ -37,8 +37,8 @@ def compare(expected: list[torch.Tensor], actual: list[torch.Tensor], subject: s
     limit = math.sqrt(-math.log(ALPHA / 2) / 2) * math.sqrt(1 / ours.numel() + 1 / theirs.numel())
     if distance <= limit:
         return None
-    text = f"{subject}: Kolmogorov-Smirnov distance {distance:.3f} from CPU's draws, allowed {limit:.3f} for {ours.numel()} draws"
-    return Mismatch(Check.DISTRIBUTION, text, {"ks": distance, "allowed": limit})
+    text = f"Kolmogorov-Smirnov distance {distance:.3f} from CPU's draws, allowed {limit:.3f} for {ours.numel()} draws"
+    return Mismatch(Check.DISTRIBUTION, f"{subject}: {text}", {"ks": distance, "allowed": limit})
 
 
 def _constant(draws: list[torch.Tensor]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import torch
 
@@ -22,15 +23,28 @@ Pick = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
 def _picks(source: torch.Tensor, index: torch.Tensor) -> list[Pick]:
     """The ways in which an index tensor of this shape can address the source."""
-    picks: list[Pick] = [lambda s, i: s.reshape(-1)[i]]
-    for dim in range(source.dim()):
-        if index.dim() == source.dim():
-            picks.append(lambda s, i, d=dim: s.gather(d, i))
-        elif index.dim() == source.dim() - 1:
-            picks.append(lambda s, i, d=dim: s.gather(d, i.unsqueeze(d)))
-    for planes in range(1, min(source.dim(), index.dim())):
-        picks.append(lambda s, i, p=planes: s.flatten(p).gather(-1, i.flatten(p)))
-    return picks
+    picks: list[Pick] = [_flat]
+    if index.dim() == source.dim():
+        picks += [partial(_along, dim) for dim in range(source.dim())]
+    elif index.dim() == source.dim() - 1:
+        picks += [partial(_along_reduced, dim) for dim in range(source.dim())]
+    return picks + [partial(_in_plane, outer) for outer in range(1, min(source.dim(), index.dim()))]
+
+
+def _flat(source: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
+    return source.reshape(-1)[index]
+
+
+def _along(dim: int, source: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
+    return source.gather(dim, index)
+
+
+def _along_reduced(dim: int, source: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
+    return source.gather(dim, index.unsqueeze(dim))
+
+
+def _in_plane(outer: int, source: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
+    return source.flatten(outer).gather(-1, index.flatten(outer))
 
 
 def _points_alike(source: torch.Tensor, expected: torch.Tensor, actual: torch.Tensor, pick: Pick) -> bool:
@@ -56,7 +70,7 @@ def unordered(expected: torch.Tensor, actual: torch.Tensor) -> bool:
     """Whether both hold the same elements, in any order."""
     if expected.is_complex():
         expected, actual = torch.view_as_real(expected), torch.view_as_real(actual)
-    return torch.equal(expected.reshape(-1).sort().values, actual.reshape(-1).sort().values)
+    return bool(torch.equal(expected.reshape(-1).sort().values, actual.reshape(-1).sort().values))
 
 
 def holds(kind: Equivalence, source: torch.Tensor | None, expected: torch.Tensor, actual: torch.Tensor) -> bool:

@@ -12,7 +12,7 @@ _M_PERTURB = -6  # glibc's mallopt
 
 @contextlib.contextmanager
 def leftovers(byte: int) -> Iterator[None]:
-    """Within, malloc fills what it gives and what it takes back with patterns made of ``byte``. A no-op without glibc."""
+    """Within, malloc fills what it gives and takes back with patterns made of ``byte``. A no-op without glibc."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
     if mallopt is None:
         yield

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import torch
@@ -48,19 +48,20 @@ class Judge:
         self._device = torch.device(backend.device)
         self._seed = seed if rules.random else None
 
-    def judge(self, case: Case, on_phase: Callable[[str], None] = lambda phase: None) -> Judgement:
+    def judge(self, case: Case, on_phase: Callable[[str], None] | None = None) -> Judgement:
         """Run and compare one case.
 
         ``on_phase`` is told "cpu" and "device" before each side, for whoever may have to say where the process died.
         """
-        on_phase("cpu")
+        tell = on_phase or _ignore
+        tell("cpu")
         try:
             expected = self._call(case, CPU)
         except (LookupError, RuntimeError) as e:
             return Judgement(skipped=f"the arguments cannot be made on CPU: {_line(e)}")
         if oracle.lacks_dtype(expected.error):
             return Judgement(skipped=f"CPU: {_line(expected.error)}", raw_ns=expected.raw_ns)
-        on_phase("device")
+        tell("device")
         blocks = self._backend.live_blocks()
         verdict = self._on_device(case, expected)
         grown = self._backend.live_blocks() - blocks
@@ -128,7 +129,7 @@ class Judge:
         differs = relation or compare.metadata(want, got, name)
         if differs or aftermath.argument_of(expected.side, want) is not None:
             return differs  # a result that is an argument's storage is compared with that argument
-        return self._values(expected, i, want, got, name, lambda: wide.leaf(i))
+        return self._values(expected, i, want, got, name, partial(wide.leaf, i))
 
     def _plain(self, name: str, want: Any, got: Any, i: int) -> Mismatch | None:
         if type(want) is not type(got):
@@ -173,7 +174,7 @@ class Judge:
             differs = compare.metadata(want.tensor, got.tensor, name)
             if not differs:
                 at = position_of(expected, i)
-                differs = self._values(expected, at, want.tensor, got.tensor, name, lambda i=i: wide.argument(i))
+                differs = self._values(expected, at, want.tensor, got.tensor, name, partial(wide.argument, i))
             found += [differs] if differs else []
         return found
 
@@ -214,7 +215,7 @@ class _Wide:
     """The float64 reference of a case, computed when it is first asked for."""
 
     def __init__(self, case: Case, twins: Twins, op: Callable[..., Any]) -> None:
-        self._make = lambda: oracle.float64(case, twins, op)
+        self._make = partial(oracle.float64, case, twins, op)
 
     @cached_property
     def _outcome(self) -> Outcome | None:
@@ -232,6 +233,10 @@ class _Wide:
         return None if self._outcome is None else self._outcome.side.arguments[i].tensor
 
 
+def _ignore(phase: str) -> None:
+    """Nobody asked to be told."""
+
+
 def _source(expected: Outcome) -> torch.Tensor | None:
     """The op's first tensor argument."""
     arguments = expected.side.arguments
@@ -247,7 +252,8 @@ def _sparse(name: str, want: torch.Tensor, got: torch.Tensor) -> Mismatch | None
     if want.layout != got.layout:
         return Mismatch(Check.STRIDE, f"{name}: layout is {got.layout} on the device, {want.layout} on CPU")
     for part in ("_indices", "_values") if want.layout == torch.sparse_coo else ("values",):
-        a, b = getattr(want, part)(), getattr(got, part)()
+        a: torch.Tensor = getattr(want, part)()
+        b: torch.Tensor = getattr(got, part)()
         differs = compare.metadata(a, b, f"{name}.{part}") or compare.exact(a, host_copy(b), f"{name}.{part}")
         if differs:
             return differs

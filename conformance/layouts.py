@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 
 Shape = tuple[int, ...]
 
@@ -13,8 +13,8 @@ Shape = tuple[int, ...]
 class Placement:
     """One tensor in its storage. All figures are in elements of the tensor's dtype.
 
-    ``size`` differs from the sample's shape only for ``zero_size`` and ``zero_dim``. ``bit`` is "", "conj" or "neg": the
-    view carries that bit, and the storage holds the conjugated or negated values.
+    ``size`` differs from the sample's shape only for ``zero_size`` and ``zero_dim``. ``bit`` is "", "conj" or "neg":
+    the view carries that bit, and the storage holds the conjugated or negated values.
     """
 
     layout: str
@@ -180,7 +180,7 @@ CONJ_DTYPES = frozenset({"complex32", "complex64", "complex128"})
 NEG_DTYPES = frozenset({"float16", "bfloat16", "float32", "float64", "complex64", "complex128"})
 
 
-@lru_cache(maxsize=None)
+@cache
 def place(layout: str, shape: Shape, written: bool = False) -> Placement | None:
     """Where ``layout`` puts a tensor of ``shape``; None where the layout means nothing for it.
 

@@ -26,7 +26,12 @@ class Ledger:
     """Kept by the process that sees every report. Observations are stored the moment they are entered."""
 
     def __init__(
-        self, directory: Path, manifest: Manifest, cells: Collection[CellId], targets: Iterable[Target], rules: Iterable[Rule]
+        self,
+        directory: Path,
+        manifest: Manifest,
+        cells: Collection[CellId],
+        targets: Iterable[Target],
+        rules: Iterable[Rule],
     ) -> None:
         self._cells = {str(cell): cell for cell in cells}
         self._manifest = manifest
@@ -52,7 +57,9 @@ class Ledger:
     def close(self, collect_s: float, cpu_s: float) -> Closing:
         """Account for every cell, write the summary, and say what to print and how to exit."""
         for key in self._cells.keys() - self._seen.keys():
-            self.enter(Observation(self._cells[key], "", Status.NOT_REACHED, 0, reason=self.gate or "the run ended before it"))
+            self.enter(
+                Observation(self._cells[key], "", Status.NOT_REACHED, 0, reason=self.gate or "the run ended before it")
+            )
         observations = list(self._seen.values())
         facts = RunFacts(
             lane=self._manifest.lane,
@@ -69,7 +76,9 @@ class Ledger:
         self._writer.finish(result)
         verdicts = [(o, self.verdict(o).verdict) for o in observations]
         notes = self._broken_expectations(verdicts)
-        text = summary.text(result, [o for o, v in verdicts if v is not Verdict.EXPECTED_FAILURE], str(self._writer.directory))
+        text = summary.text(
+            result, [o for o, v in verdicts if v is not Verdict.EXPECTED_FAILURE], str(self._writer.directory)
+        )
         code = exit_codes.of_run(
             bring_up=not self.gate,
             balanced=not summary.imbalance(result),
@@ -87,4 +96,3 @@ class Ledger:
             cells = [(o.cell, o.route) for o, _ in verdicts]
             notes += [f"matches no cell: {r}" for r in expectations.stale(self._rules, cells, self._manifest.lane)]
         return notes
-

@@ -26,7 +26,7 @@ _WIDE = {
 
 @dataclass(slots=True)
 class Outcome:
-    """What a call did: its results as a flat list of (name, leaf), or the exception it raised; and the time inside it."""
+    """What a call did: its results as a flat list of (name, leaf), or what it raised; and the time inside it."""
 
     side: Side
     leaves: list[tuple[str, Any]] = field(default_factory=list)
@@ -39,7 +39,9 @@ def widened(dtype: str) -> str:
     return _WIDE.get(dtype, dtype)
 
 
-def call(op: Callable[..., Any], side: Side, seed: int | None = None, synchronize: Callable[[], None] | None = None) -> Outcome:
+def call(
+    op: Callable[..., Any], side: Side, seed: int | None = None, synchronize: Callable[[], None] | None = None
+) -> Outcome:
     """Call ``op`` with a side's arguments, timing the call and the wait for the device alone."""
     outcome = Outcome(side)
     if seed is not None:
@@ -49,7 +51,7 @@ def call(op: Callable[..., Any], side: Side, seed: int | None = None, synchroniz
         result = op(*side.args, **side.kwargs)
         if synchronize is not None:
             synchronize()
-    except Exception as e:  # whatever an op under test raises is an observation
+    except Exception as e:  # noqa: BLE001  # whatever an op under test raises is an observation
         # The traceback holds the frames' tensors alive, which would look like a leak of the op.
         outcome.error = e.with_traceback(None)
         outcome.raw_ns = time.perf_counter_ns() - start
@@ -108,7 +110,7 @@ def _same_leaf(a: Any, b: Any) -> bool:
         if a.layout != torch.strided or b.layout != torch.strided:
             return a.layout == b.layout
         return a.dtype == b.dtype and a.shape == b.shape and bool(compare.same_exactly(a, b).all())
-    return bool(a == b or (a != a and b != b))
+    return bool(a == b) or bool(a != a and b != b)
 
 
 def lacks_dtype(error: BaseException | None) -> bool:

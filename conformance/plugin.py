@@ -1,6 +1,6 @@
 """The pytest edge: options, cells as items, and the run's account at the end.
 
-Without xdist one process does everything. Under xdist each worker runs cells, and the controller alone keeps the ledger.
+Without xdist one process does everything. Under xdist workers run cells, and the controller alone keeps the ledger.
 torch and the backend are loaded only when the suite is asked for, so that the plugin costs other test runs nothing.
 """
 
@@ -20,7 +20,6 @@ from conformance.vocabulary import DTYPES, CaseFailure, CellId, Observation, Rou
 
 if TYPE_CHECKING:
     from conformance.expectations import Rule
-    from conformance.ledger import Ledger
     from conformance.suite import Suite
 
 PACKAGE = Path(__file__).resolve().parent
@@ -38,15 +37,21 @@ _WORKER_KEY = "conformance"
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("conformance", "op conformance of a device backend")
-    group.addoption("--backend", metavar="NAME", help="an installed backend, or module:device; default: the only one installed")
+    group.addoption(
+        "--backend", metavar="NAME", help="an installed backend, or module:device; default: the only one installed"
+    )
     group.addoption("--tier", default="full", metavar="|".join(TIERS), help="how much of the matrix (default: full)")
     group.addoption("--dtypes", metavar="A,B", help="only cells of these dtypes")
     group.addoption("--layouts", metavar="A,B", help="only cells of these layouts")
     group.addoption("--route", metavar="A,B", help="only overloads that the backend serves by these routes")
     group.addoption("--case", metavar="ID", default="", help="only this case, as a failure message gives it")
     group.addoption("--seed", type=int, default=20, metavar="N", help="seed of the random overloads (default: 20)")
-    group.addoption("--cell-timeout", type=float, default=60.0, metavar="S", help="seconds a cell may take (default: 60)")
-    group.addoption("--lane-name", metavar="NAME", help="the lane's name (default: made of backend, torch, environment, build)")
+    group.addoption(
+        "--cell-timeout", type=float, default=60.0, metavar="S", help="seconds a cell may take (default: 60)"
+    )
+    group.addoption(
+        "--lane-name", metavar="NAME", help="the lane's name (default: made of backend, torch, environment, build)"
+    )
     group.addoption("--results", default="results", metavar="DIR", help="where results/<lane>/ goes (default: results)")
     group.addoption("--expected", metavar="FILE", help="known failures (default: matrices/expected/<backend>.toml)")
 
@@ -89,14 +94,14 @@ def _suite(config: pytest.Config) -> Suite:
 
 
 def _selection(config: pytest.Config) -> Any:
-    from conformance.cases import TIERS as tiers
+    from conformance import cases
     from conformance.suite import Selection
 
     option = config.option
-    if option.tier not in tiers:
-        raise pytest.UsageError("--tier: " + unknown("tier", option.tier, tiers))
+    if option.tier not in cases.TIERS:
+        raise pytest.UsageError("--tier: " + unknown("tier", option.tier, cases.TIERS))
     return Selection(
-        tier=tiers[option.tier],
+        tier=cases.TIERS[option.tier],
         dtypes=_names("--dtypes", "dtype", option.dtypes, DTYPES),
         layouts=_names("--layouts", "layout", option.layouts, LAYOUTS),
         routes=_names("--route", "route", option.route, [r.value for r in Route]),
@@ -160,7 +165,7 @@ class _Cells:
     """Runs cells in this process' child, and turns what was observed into reports."""
 
     def __init__(self, suite: Suite, rules: tuple[Rule, ...], lane: str, timeout: float) -> None:
-    
+
         from conformance.runner import Runner
 
         self._suite = suite
@@ -183,7 +188,9 @@ class _Cells:
 
     def _observe(self, cell: CellId) -> Observation:
         if self._gate:
-            return Observation(cell, self._suite.route(cell), Status.NOT_REACHED, 0, reason=f"bring-up gate: {self._gate}")
+            return Observation(
+                cell, self._suite.route(cell), Status.NOT_REACHED, 0, reason=f"bring-up gate: {self._gate}"
+            )
         return self.runner.observe(cell)
 
     def _verdict(self, item: CellItem, observation: Observation) -> tuple[Any, Any, dict[str, str]]:
@@ -301,7 +308,7 @@ class _Reports:
         elif cell := CellId.parse(report.nodeid):  # xdist's own report: the worker that had the cell is gone
             ledger.enter(lost(cell, str(report.longrepr)))
 
-    def pytest_testnodedown(self, node: Any, error: object) -> None:
+    def pytest_testnodedown(self, node: Any) -> None:
         """A worker's last words."""
         self._config.stash[_SPENT].append(getattr(node, "workeroutput", {}).get(_WORKER_KEY, (0.0, 0.0)))
 

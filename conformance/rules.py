@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 
 import torch
 
 from conformance import aftermath, ops
 from conformance.compare import Closeness
-from conformance.oracle import Outcome
 from conformance.ops.family import Accumulation, Equivalence, OpFacts
+from conformance.oracle import Outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Rules:
         return Closeness(tolerance.cpu_multiple, tolerance.ulps, tolerance.accumulation is not Accumulation.NONE, terms)
 
 
-@lru_cache(maxsize=None)
+@cache
 def rules_of(overload: str) -> Rules:
     """The rules of an overload."""
     return Rules(ops.facts(overload))
@@ -63,13 +63,15 @@ def _terms(accumulation: Accumulation, expected: Outcome, result: torch.Tensor) 
         return 1
     largest = max(t.numel() for t in tensors)
     if accumulation is Accumulation.REDUCED:
-        return max(1, largest // max(1, result.numel()))
+        return int(max(1, largest // max(1, result.numel())))
     if accumulation is Accumulation.INNER:
-        return max(1, tensors[0].shape[-1] if tensors[0].dim() else 1)
+        return int(max(1, tensors[0].shape[-1] if tensors[0].dim() else 1))
     if accumulation is Accumulation.WINDOW:
         weight = next((a.tensor for a in expected.side.arguments if "weight" in a.slot.name), None)
-        return max(1, largest if weight is None or not weight.dim() else weight.numel() // max(1, weight.shape[0]))
-    return max(1, largest)
+        if weight is None or not weight.dim():
+            return int(max(1, largest))
+        return int(max(1, weight.numel() // max(1, weight.shape[0])))
+    return int(max(1, largest))
 
 
 def position_of(outcome: Outcome, argument: int) -> int | None:

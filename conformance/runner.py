@@ -22,6 +22,7 @@ DEATHS_PER_CELL = 3
 _PHASES = ("", "cpu", "device")
 _NOTE = struct.Struct("<iB")
 
+
 class Progress:
     """The page shared with the child: the index of the case that is running, and the side."""
 
@@ -88,7 +89,7 @@ class Runner:
 
     def gate(self, bring_up: Callable[[], str]) -> str:
         """Try the bring-up gate in a child of its own. Returns what is broken, "" when nothing is."""
-        child = Child(lambda request: {"broken": bring_up()})
+        child = Child(lambda _: {"broken": bring_up()})
         try:
             reply = child.ask(None, self._timeout)
         finally:
@@ -107,7 +108,7 @@ class Runner:
         reply = self._child.ask(_request("run", cell, first), self._timeout)
         if isinstance(reply, dict):
             if reply["tainted"]:
-                self.close()  # a reference that reads what nobody wrote may write there too: the next cell starts afresh
+                self.close()  # a reference that reads what nobody wrote may write there too: start afresh
             return Observation.from_json(reply["observation"]), None
         self.close()
         index, phase = self._progress.read()
@@ -139,10 +140,8 @@ def _request(what: str, cell: CellId, case: int) -> dict[str, Any]:
     return {"what": what, "cell": [cell.family, cell.overload, cell.dtype, cell.layout], "case": case}
 
 
-def _death(
-    cell: CellId, route: str, how: Death | Hang, case: str, phase: str, cases: int, wall_ns: int
-) -> Observation:
-    """The observation of a cell whose child died or hung. On the CPU's side that is the reference's fault, not the device's."""
+def _death(cell: CellId, route: str, how: Death | Hang, case: str, phase: str, cases: int, wall_ns: int) -> Observation:
+    """The observation of a cell whose child died or hung. On the CPU's side that is not the device's fault."""
     if isinstance(how, Hang):
         status, what, name = Status.TIMEOUT, f"did not return within {how.seconds:g} s", ""
     else:

@@ -65,7 +65,7 @@ class Suite:
         self.inventory: dict[str, Overload] = {o.name: o for o in inventory(backend.device)}
         self.collect_s = 0.0  # kept by whoever collects
         self._seed = seed
-        self._tier = selection.narrowed()
+        self.tier = selection.narrowed()
         self._twins = Twins(self.corpus.value)
         self._judge: tuple[str, Judge] | None = None
 
@@ -109,7 +109,8 @@ class Suite:
         """What to say about a case that the matrix does not have."""
         cell = CellId.parse(case_id.partition("#")[0])
         if cell is None:
-            return f"--case {case_id}: not a case's id; one looks like ops/masking.py::masked_fill_.Scalar[float32-expanded]#sample@self"
+            like = "ops/masking.py::masked_fill_.Scalar[float32-expanded]#sample@self"
+            return f"--case {case_id}: not a case's id; one looks like {like}"
         if cell.overload not in self.corpus.overloads:
             return "--case: " + unknown("overload", cell.overload, self.corpus.overloads)
         ids = [c.id for c in cases_.cases(cell, self.corpus.samples(cell.overload))]
@@ -117,7 +118,9 @@ class Suite:
 
     def family(self, name: str) -> list[CellId]:
         """The cells of one family, by overload."""
-        return [cell for overload in self.overloads() if ops.facts(overload).family == name for cell in self.cells(overload)]
+        return [
+            cell for overload in self.overloads() if ops.facts(overload).family == name for cell in self.cells(overload)
+        ]
 
     def overloads(self) -> list[str]:
         """Overloads that have samples, exist in this torch, and are served by a route asked for."""
@@ -127,7 +130,7 @@ class Suite:
 
     def cells(self, overload: str) -> list[CellId]:
         """The cells of one overload."""
-        return cases_.cells(ops.facts(overload).family, overload, self.corpus.samples(overload), self._tier)
+        return cases_.cells(ops.facts(overload).family, overload, self.corpus.samples(overload), self.tier)
 
     def cases(self, cell: CellId) -> list[Case]:
         """The cases of one cell; the one asked for alone if one was."""
@@ -142,9 +145,9 @@ class Suite:
         return self.inventory[cell.overload].route.value
 
     def run(self, cell: CellId, first: int, progress: Progress) -> tuple[Observation, bool]:
-        """Run the cell's cases from index ``first`` on, in this process: what was observed, and whether the process may be damaged.
+        """Run the cell's cases from index ``first`` on, in this process. Never raises for what an op does.
 
-        Never raises for what an op does.
+        Returns what was observed, and whether the process may have been damaged by a case that is not defined.
         """
         warnings.simplefilter("ignore")  # what an op warns of (prototype dtypes, deprecations) is not judged
         tally = _Tally(cell, self.route(cell))
@@ -163,7 +166,7 @@ class Suite:
         tally.cases += 1
         try:
             judgement = judge.judge(case, lambda phase: progress.note(index, phase))
-        except Exception:  # the suite's own fault: said so, and the next case runs
+        except Exception:  # noqa: BLE001  # the suite's own fault: said so, and the next case runs
             tally.broke(CaseFailure(case.id, "", f"the suite itself failed\n{traceback.format_exc()}"))
             return
         tally.raw_ns += judgement.raw_ns
@@ -193,7 +196,7 @@ def _short(version: str) -> str:
 @lru_cache(maxsize=8)
 def _cases(suite: Suite, cell: CellId) -> list[Case]:
     pointwise = "pointwise" in suite.inventory[cell.overload].tags
-    found = cases_.cases(cell, suite.corpus.samples(cell.overload), suite._tier, pointwise)
+    found = cases_.cases(cell, suite.corpus.samples(cell.overload), suite.tier, pointwise)
     wanted = suite.selection.case
     return [c for c in found if c.id == wanted] if wanted else found
 

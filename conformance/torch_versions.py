@@ -92,3 +92,18 @@ def _key(name: str) -> Any:
         return torch._C._dispatch_key_parse(name)
     except RuntimeError as e:
         raise ValueError(f"no dispatch key is called {name!r}") from e
+
+
+def neg_view(tensor: torch.Tensor) -> torch.Tensor:
+    """A view with the negative bit flipped."""
+    return torch._neg_view(tensor)
+
+
+def version(tensor: torch.Tensor) -> int:
+    """The tensor's version counter, by which autograd sees that it was written."""
+    return tensor._version
+
+
+def storage_id(tensor: torch.Tensor) -> int:
+    """Identifies the tensor's storage object (not its address: an empty storage has none)."""
+    return int(tensor.untyped_storage()._cdata)

@@ -24,6 +24,8 @@ from conformance.corpus.model import (
     TensorSlot,
 )
 from conformance.layouts import Placement
+from conformance.torch_versions import neg_view
+from conformance.vocabulary import DTYPES
 
 ValueOf = Callable[[TensorSlot, str], torch.Tensor]
 
@@ -33,6 +35,8 @@ POISON = 0xFF
 POISON_BOOL = (1, 0, 1, 1, 0, 0, 1, 0, 1, 1, 1, 0, 0)
 
 TEMPLATES_KEPT = 20_000
+
+_DTYPES = {name: dtype for name in DTYPES if isinstance(dtype := getattr(torch, name, None), torch.dtype)}
 
 
 @dataclass(slots=True)
@@ -65,8 +69,8 @@ def poison(nbytes: int, dtype: str) -> torch.Tensor:
 
 def torch_dtype(name: str) -> torch.dtype:
     """The torch dtype called ``name``; a clear error where this torch has none."""
-    found = getattr(torch, name, None)
-    if not isinstance(found, torch.dtype):
+    found = _DTYPES.get(name)
+    if found is None:
         raise LookupError(f"torch {torch.__version__} has no dtype {name!r}")
     return found
 
@@ -100,7 +104,7 @@ def view(base: torch.Tensor, dtype: torch.dtype, placement: Placement) -> torch.
     if placement.bit == "conj":
         return torch.conj(tensor)
     if placement.bit == "neg":
-        return torch._neg_view(tensor)
+        return neg_view(tensor)
     return tensor
 
 
@@ -229,14 +233,14 @@ def host_copy(tensor: torch.Tensor) -> torch.Tensor:
     plain = tensor
     conj, neg = tensor.is_conj(), tensor.is_neg()
     if conj:
-        plain = torch._conj(plain)
+        plain = torch.conj(plain)
     if neg:
-        plain = torch._neg_view(plain)
+        plain = neg_view(plain)
     itemsize = tensor.element_size()
     count = tensor.untyped_storage().nbytes() // itemsize
     flat = plain.as_strided((count,), (1,), 0)
     host = flat.view(torch.uint8).cpu().view(tensor.dtype)
     host = host.as_strided(tensor.shape, tensor.stride(), tensor.storage_offset())
     if conj:
-        host = torch._conj(host)
-    return torch._neg_view(host) if neg else host
+        host = torch.conj(host)
+    return neg_view(host) if neg else host
