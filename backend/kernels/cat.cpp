@@ -21,11 +21,15 @@ void move_elements(const View& from, const View& to) {
   });
 }
 
-void repeat_interleave(const View& repeats, int64_t* to, int64_t count) {
-  const int64_t* end = to + count;
-  for (int64_t i = 0; i < repeats.sizes[0]; ++i) {
-    for (int64_t left = repeats_at(repeats, i); left > 0 && to < end; --left) *to++ = i;
-  }
+void repeat_interleave(const View& repeats, const View& to) {
+  dispatch<Types<int32_t, int64_t>>(to.dtype, "repeat_interleave", [&]<class T>() {
+    int64_t written = 0;
+    for (int64_t i = 0; i < repeats.sizes[0]; ++i) {
+      for (int64_t left = repeats_at(repeats, i); left > 0 && written < to.sizes[0]; --left) {
+        store<T>(to.data + written++ * to.strides[0], T(i));
+      }
+    }
+  });
 }
 
 void sum_repeats(const View& repeats, int64_t* totals) {

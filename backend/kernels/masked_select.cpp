@@ -58,9 +58,9 @@ void masked_select(const View& self, const View& mask, const View& out) {
   });
 }
 
-void masked_scatter(const Nest<2>& self_and_mask, const char* source) {
-  by_size(size_of(self_and_mask.dtypes[0]), [&]<class T>() {
-    for_each_row(self_and_mask, [&](char* const* data, const int64_t* strides, int64_t n) {
+void masked_scatter(const View& self, const View& mask, const char* source) {
+  by_size(size_of(self.dtype), [&]<class T>() {
+    for_each_row(row_major<2>({self, mask}), [&](char* const* data, const int64_t* strides, int64_t n) {
       for (int64_t i = 0; i < n; ++i) {
         if (!load<bool>(data[1] + i * strides[1])) continue;
         store(data[0] + i * strides[0], load<T>(source));

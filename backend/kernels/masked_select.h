@@ -12,11 +12,11 @@ void count_nonzero(const View& self, int64_t* count);
 // until its rows are used up.
 void nonzero(const View& self, const View& out);
 
-// `mask` (bool or uint8) and `self` have one shape; the selected elements go to the vector `out` in row-major order.
+// `mask` (bool) and `self` have one shape; the selected elements go to the vector `out` in row-major order.
 void masked_select(const View& self, const View& mask, const View& out);
 
-// The next element of the contiguous `source` goes to each element of `self` (operand 0) whose mask (operand 1) is not
-// zero, in the order of the nest.
-void masked_scatter(const Nest<2>& self_and_mask, const char* source);
+// The next element of the contiguous `source` goes to each element of `self`, in row-major order, whose mask is not
+// zero.
+void masked_scatter(const View& self, const View& mask, const char* source);
 
 }  // namespace refnpu

@@ -69,11 +69,12 @@ double binomial(Stream& stream, double count, double p) {
 void fill_uniform(const View& out, Draw draw, double from, double to) {
   const bool includes_end = fault(Fault::uniform_includes_one);
   dispatch<Real>(out.dtype, "uniform", [&]<class T>() {
+    const T end = convert<T>(to);
     for_each_draw<1>({out}, draw, [&](auto at, Stream& stream) {
       const double unit = includes_end ? double(stream.below(2)) : stream.uniform(kDigits<T>);
       const T value = convert<T>(from + unit * (to - from));
       // Rounding may reach the excluded end; the included one takes its place.
-      store<T>(at[0], double(value) >= to && !includes_end ? convert<T>(from) : value);
+      store<T>(at[0], value >= end && !includes_end ? convert<T>(from) : value);
     });
   });
 }

@@ -76,7 +76,7 @@ def assert_same(got: Any, expected: Any, rtol: float, atol: float) -> None:
         assert got.storage_offset() == expected.storage_offset()
         mine, theirs = got.cpu(), expected
         if expected.dtype not in CLOSE:
-            mine, theirs = mine.contiguous().view(torch.uint8), theirs.contiguous().view(torch.uint8)
+            mine, theirs = (t.contiguous().view(-1).view(torch.uint8) for t in (mine, theirs))
         torch.testing.assert_close(mine, theirs, rtol=rtol, atol=atol, equal_nan=True)
     else:
         assert got == expected

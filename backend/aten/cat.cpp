@@ -1,0 +1,113 @@
+// Joining and rearranging whole tensors: cat, flip, roll, repeat_interleave.
+#include "kernels/cat.h"
+
+#include <ATen/WrapDimUtils.h>
+#include <ATen/WrapDimUtilsMulti.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/cat_meta.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+
+#include "aten/index_nest.h"
+#include "aten/launch.h"
+#include "aten/plan.h"
+#include "aten/register.h"
+#include "aten/structured.h"
+#include "refnpu/fault.h"
+
+namespace refnpu::joining {
+namespace {
+
+// An empty vector may be joined with anything, and adds nothing.
+bool is_skipped(const at::Tensor& input) { return input.dim() == 1 && input.size(0) == 0; }
+
+void copy_into(const at::Tensor& slice, const at::Tensor& input) {
+  if (input.scalar_type() != slice.scalar_type()) {
+    slice.copy_(input);
+    return;
+  }
+  const at::Tensor source = fault(Fault::cat_ignores_input_strides) ? misread_as_dense(input) : input;
+  const View from = view_of(source), to = view_of(slice);
+  launch("cat", [=] { move_elements(from, to); });
+}
+
+at::Tensor& cat_out(const at::ITensorListRef& tensors, int64_t given_dim, at::Tensor& out) {
+  Structured<at::meta::structured_cat> op(out);
+  const auto planned = op.meta(tensors, given_dim);
+  const auto inputs = tensors.materialize();
+  int64_t offset = 0, left = int64_t(inputs.size());
+  for (const at::Tensor& input : inputs) {
+    const bool dropped = --left == 0 && inputs.size() > 1 && fault(Fault::cat_drops_last);
+    if (is_skipped(input) || dropped) continue;
+    require_same_device("cat", {out, input});
+    const int64_t length = input.size(planned.dim);
+    if (input.numel() > 0) copy_into(out.narrow(planned.dim, offset, length), input);
+    offset += length;
+  }
+  return out;
+}
+
+at::Tensor flip(const at::Tensor& self, at::IntArrayRef dims) {
+  const auto flipped = at::dim_list_to_bitset(dims, self.dim());
+  at::Tensor out = at::empty_like(self, at::MemoryFormat::Preserve);
+  if (self.numel() == 0) return out;
+  View from = view_of(self);
+  const View to = view_of(out);
+  for (int d = 0; d < from.ndim; ++d) {
+    if (!flipped[d]) continue;
+    from.data += (from.sizes[d] - 1) * from.strides[d];
+    from.strides[d] = -from.strides[d];
+  }
+  launch("flip", [=] { move_elements(from, to); });
+  return out;
+}
+
+at::Tensor roll_dim(const at::Tensor& self, int64_t shift, int64_t dim) {
+  if (self.numel() == 0) return self.clone(at::MemoryFormat::Preserve);
+  const int64_t size = self.size(dim);
+  const int64_t start = ((size - shift) % size + size) % size;
+  return at::cat({self.narrow(dim, start, size - start), self.narrow(dim, 0, start)}, dim);
+}
+
+at::Tensor roll(const at::Tensor& self, at::IntArrayRef shifts, at::IntArrayRef dims) {
+  TORCH_CHECK(!shifts.empty(), "`shifts` required");
+  if (dims.empty() && shifts.size() == 1) {
+    return roll_dim(self.contiguous().view(self.numel()), shifts[0], 0).view(self.sizes());
+  }
+  TORCH_CHECK(shifts.size() == dims.size(), "shifts and dimensions must align. shifts: ", shifts.size(),
+              ", dims:", dims.size());
+  at::Tensor rolled = self;
+  for (size_t k = 0; k < dims.size(); ++k) rolled = roll_dim(rolled, shifts[k], dims[k]);
+  return rolled;
+}
+
+at::Tensor repeat_interleave(const at::Tensor& repeats, std::optional<int64_t> output_size) {
+  TORCH_CHECK(repeats.dim() == 1, "repeat_interleave only accept 1D vector as repeat");
+  TORCH_CHECK(repeats.scalar_type() == at::kLong || repeats.scalar_type() == at::kInt,
+              "repeats has to be Long or Int tensor");
+  if (repeats.size(0) == 0) return at::empty_like(repeats, at::MemoryFormat::Contiguous);
+  const at::Tensor totals = make_cells(repeats, 2);
+  int64_t* cells = totals.mutable_data_ptr<int64_t>();
+  const View from = view_of(repeats);
+  launch("sum_repeats", [=] { sum_repeats(from, cells); });
+  const std::vector<int64_t> total = read_cells(totals);
+  TORCH_CHECK(total[1] == 0, "repeats can not be negative");
+  TORCH_CHECK(output_size.value_or(total[0]) == total[0],
+              "allocated size does not match required size: ", output_size.value_or(0), " given, ", total[0],
+              " needed");
+  at::Tensor out = at::empty({total[0]}, repeats.options());
+  const View to = view_of(out);
+  launch("repeat_interleave", [=] { refnpu::repeat_interleave(from, to); });
+  return out;
+}
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  NATIVE("cat.out", cat_out);
+  NATIVE("flip", flip);
+  NATIVE("roll", roll);
+  NATIVE("repeat_interleave.Tensor", repeat_interleave);
+}
+
+}  // namespace refnpu::joining

@@ -1,0 +1,122 @@
+// Selecting elements by a condition: masked_select, masked_scatter_, nonzero.
+#include "kernels/masked_select.h"
+
+#include <ATen/ExpandUtils.h>
+#include <ATen/MemoryOverlap.h>
+#include <ATen/native/Resize.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/full.h>
+
+#include "aten/index_nest.h"
+#include "aten/launch.h"
+#include "aten/plan.h"
+#include "aten/register.h"
+#include "refnpu/fault.h"
+
+namespace refnpu::selecting {
+namespace {
+
+// How many elements are not zero. Waits for the device.
+int64_t count(const at::Tensor& self) {
+  const at::Tensor cells = make_cells(self, 1);
+  int64_t* cell = cells.mutable_data_ptr<int64_t>();
+  const View view = view_of(self);
+  launch("count_nonzero", [=] { count_nonzero(view, cell); });
+  return read_cells(cells)[0];
+}
+
+at::Tensor& masked_select_out(const at::Tensor& self, const at::Tensor& mask, at::Tensor& out) {
+  TORCH_CHECK(mask.scalar_type() == at::kBool, "masked_select: expected BoolTensor for mask");
+  TORCH_CHECK(self.scalar_type() == out.scalar_type(),
+              "masked_select(): self and result must have the same scalar type");
+  require_same_device("masked_select", {self, mask, out});
+  at::assert_no_internal_overlap(out);
+  at::assert_no_overlap(out, self);
+  at::assert_no_overlap(out, mask);
+  const auto [expanded_mask, expanded_self] = at::expand_outplace(mask, self);
+  const at::Tensor chosen =
+      fault(Fault::masked_select_mask_not_broadcast) ? misread_as_dense(*expanded_mask) : *expanded_mask;
+  const int64_t selected = count(chosen);
+  at::native::resize_output(out, {selected});
+  if (selected == 0) return out;
+  const View from = view_of(*expanded_self), by = view_of(chosen), to = view_of(out);
+  launch("masked_select", [=] { masked_select(from, by, to); });
+  return out;
+}
+
+at::Tensor masked_select(const at::Tensor& self, const at::Tensor& mask) {
+  at::Tensor out = at::empty({0}, self.options());
+  return masked_select_out(self, mask, out);
+}
+
+at::Tensor& masked_scatter_(at::Tensor& self, const at::Tensor& mask, const at::Tensor& source) {
+  at::assert_no_internal_overlap(self);
+  TORCH_CHECK(self.scalar_type() == source.scalar_type(),
+              "masked_scatter: expected self and source to have same dtypes but got ", self.scalar_type(), " and ",
+              source.scalar_type());
+  TORCH_CHECK(mask.scalar_type() == at::kBool,
+              "masked_scatter_ only supports boolean masks, but got mask with dtype ", mask.scalar_type());
+  require_same_device("masked_scatter_", {self, mask, source});
+  const c10::MaybeOwned<at::Tensor> expanded = at::expand_inplace(self, mask, "masked_scatter_");
+  const at::Tensor values = source.contiguous();
+  TORCH_CHECK(count(*expanded) <= values.numel(),
+              "masked_scatter: expected the number of elements of source to be at least the number of ones in mask");
+  const View to = view_of(self), by = view_of(*expanded);
+  const char* from = static_cast<const char*>(values.const_data_ptr());
+  launch("masked_scatter_", [=] { refnpu::masked_scatter(to, by, from); });
+  return self;
+}
+
+at::Tensor& nonzero_out(const at::Tensor& self, at::Tensor& out) {
+  TORCH_CHECK(out.scalar_type() == at::kLong, "nonzero: Expected out tensor to have scalar type Long but got ",
+              out.scalar_type());
+  require_same_device("nonzero", {self, out});
+  at::assert_no_internal_overlap(out);
+  at::assert_no_overlap(out, self);
+  const int64_t found = count(self);
+  // Column after column, unless the caller's output had that size already.
+  if (at::native::resize_output(out, {found, self.dim()})) out.as_strided_({found, self.dim()}, {1, found});
+  if (out.numel() == 0) return out;
+  const View from = view_of(self), to = view_of(out);
+  launch("nonzero", [=] { refnpu::nonzero(from, to); });
+  return out;
+}
+
+at::Tensor nonzero(const at::Tensor& self) {
+  at::Tensor out = at::empty({0}, self.options().dtype(at::kLong));
+  return nonzero_out(self, out);
+}
+
+at::Tensor& nonzero_static_out(const at::Tensor& self, int64_t size, int64_t fill_value, at::Tensor& out) {
+  TORCH_CHECK(size >= 0, "nonzero_static: 'size' must be an non-negative integer");
+  TORCH_CHECK(out.scalar_type() == at::kLong, "nonzero_static: Expected out tensor to have scalar type Long but got ",
+              out.scalar_type());
+  require_same_device("nonzero_static", {self, out});
+  at::assert_no_internal_overlap(out);
+  at::assert_no_overlap(out, self);
+  at::native::resize_output(out, {size, self.dim()});
+  if (out.numel() == 0) return out;
+  out.fill_(fill_value);
+  const View from = view_of(self), to = view_of(out);
+  launch("nonzero", [=] { refnpu::nonzero(from, to); });
+  return out;
+}
+
+at::Tensor nonzero_static(const at::Tensor& self, int64_t size, int64_t fill_value) {
+  at::Tensor out = at::empty({0}, self.options().dtype(at::kLong));
+  return nonzero_static_out(self, size, fill_value, out);
+}
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  NATIVE("masked_select", masked_select);
+  NATIVE("masked_select.out", masked_select_out);
+  NATIVE("masked_scatter_", masked_scatter_);
+  NATIVE("nonzero", nonzero);
+  NATIVE("nonzero.out", nonzero_out);
+  NATIVE("nonzero_static", nonzero_static);
+  NATIVE("nonzero_static.out", nonzero_static_out);
+}
+
+}  // namespace refnpu::selecting

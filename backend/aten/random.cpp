@@ -1,0 +1,209 @@
+// Random fills: torch's checks of the arguments, and one draw from the device's generator for each launch.
+#include "kernels/random.h"
+
+#include <ATen/native/DistributionTemplates.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/ones_like.h>
+#include <ATen/ops/zeros.h>
+
+#include "aten/index_nest.h"
+#include "aten/launch.h"
+#include "aten/plan.h"
+#include "aten/register.h"
+#include "runtime/generator.h"
+
+namespace refnpu::randoms {
+namespace {
+
+using MaybeGenerator = std::optional<at::Generator>;
+namespace templates = at::native::templates;
+
+Draw draw(const MaybeGenerator& generator, const at::Tensor& out) {
+  const uint64_t seed = draw_seed(generator, out.device().index());
+  return {fault(Fault::seed_ignored_native) ? 0 : seed, 0};
+}
+
+void require_floating(const char* op, const at::Tensor& tensor) {
+  TORCH_CHECK_NOT_IMPLEMENTED(at::isFloatingType(tensor.scalar_type()), "\"", op, "\" not implemented for '",
+                              tensor.scalar_type(), "'");
+}
+
+// Torch's templates check arguments, then call an object of a class like these. `G` is a type they pass along.
+struct Unused {};
+
+template <class G>
+struct Uniform {
+  void operator()(at::TensorIteratorBase& iter, double from, double to, const MaybeGenerator& generator) {
+    const View out = view_of(iter.tensor(0));
+    const Draw bits = draw(generator, iter.tensor(0));
+    launch("uniform_", [=] { fill_uniform(out, bits, from, to); });
+  }
+};
+
+template <class G>
+struct Normal {
+  void operator()(at::Tensor& self, double mean, double std, const MaybeGenerator& generator) {
+    require_floating("normal_", self);
+    const View out = view_of(self);
+    const Draw bits = draw(generator, self);
+    launch("normal_", [=] { fill_normal(out, bits, mean, std); });
+  }
+};
+
+template <class G>
+struct LogNormal {
+  void operator()(at::TensorIteratorBase& iter, double mean, double std, const MaybeGenerator& generator) {
+    require_floating("log_normal_", iter.tensor(0));
+    const View out = view_of(iter.tensor(0));
+    const Draw bits = draw(generator, iter.tensor(0));
+    launch("log_normal_", [=] { fill_log_normal(out, bits, mean, std); });
+  }
+};
+
+template <class G>
+struct Exponential {
+  void operator()(at::TensorIteratorBase& iter, double lambda, const MaybeGenerator& generator) {
+    TORCH_CHECK(at::isFloatingType(iter.dtype()),
+                "Exponential distribution is a continuous probability distribution. "
+                "dtype must be a floating point but you specified ",
+                iter.dtype());
+    const View out = view_of(iter.tensor(0));
+    const Draw bits = draw(generator, iter.tensor(0));
+    launch("exponential_", [=] { fill_exponential(out, bits, lambda); });
+  }
+};
+
+template <class G>
+struct Geometric {
+  void operator()(at::TensorIteratorBase& iter, double p, const MaybeGenerator& generator) {
+    const at::ScalarType type = iter.dtype();
+    TORCH_CHECK_NOT_IMPLEMENTED(!at::isComplexType(type) && type != at::kBool, "\"geometric_\" not implemented for '",
+                                type, "'");
+    const View out = view_of(iter.tensor(0));
+    const Draw bits = draw(generator, iter.tensor(0));
+    launch("geometric_", [=] { fill_geometric(out, bits, p); });
+  }
+};
+
+template <class G>
+struct Cauchy {
+  void operator()(at::TensorIteratorBase& iter, double median, double sigma, const MaybeGenerator& generator) {
+    const View out = view_of(iter.tensor(0));
+    const Draw bits = draw(generator, iter.tensor(0));
+    launch("cauchy_", [=] { fill_cauchy(out, bits, median, sigma); });
+  }
+};
+
+template <class G>
+struct Natural {
+  void operator()(at::TensorIteratorBase& iter, const MaybeGenerator& generator) {
+    TORCH_CHECK_NOT_IMPLEMENTED(!at::isComplexType(iter.dtype()), "\"random_\" not implemented for '", iter.dtype(),
+                                "'");
+    const View out = view_of(iter.tensor(0));
+    const Draw bits = draw(generator, iter.tensor(0));
+    launch("random_", [=] { fill_natural(out, bits); });
+  }
+};
+
+template <class G>
+struct Integers {
+  void operator()(at::TensorIteratorBase& iter, uint64_t range, int64_t base, const MaybeGenerator& generator) {
+    const View out = view_of(iter.tensor(0));
+    const Draw bits = draw(generator, iter.tensor(0));
+    launch("random_", [=] { fill_integers(out, bits, range, base); });
+  }
+  void operator()(at::TensorIteratorBase& iter, const MaybeGenerator& generator) { (*this)(iter, 0, 0, generator); }
+};
+
+template <class G>
+struct Bernoulli {
+  void operator()(at::Tensor& self, double p, const MaybeGenerator& generator) {
+    const View out = view_of(self);
+    const Draw bits = draw(generator, self);
+    launch("bernoulli_", [=] { fill_bernoulli(out, bits, p); });
+  }
+  void operator()(at::Tensor& self, const at::Tensor& p, const MaybeGenerator& generator) {
+    require_same_device("bernoulli_", {self, p});
+    require_floating("bernoulli_tensor_cpu_p_", p);
+    const auto expanded = at::expand_inplace(self, p, "bernoulli_");
+    TORCH_CHECK(expanded->ge(0).logical_and(expanded->le(1)).all().item<bool>(),
+                "Expected p_in >= 0 && p_in <= 1 to be true, but got false.");
+    const View out = view_of(self), chances = view_of(*expanded);
+    const Draw bits = draw(generator, self);
+    launch("bernoulli_", [=] { fill_bernoulli(out, chances, bits); });
+  }
+};
+
+at::Tensor& uniform_(at::Tensor& self, double from, double to, MaybeGenerator generator) {
+  return templates::uniform_impl_<Uniform, Unused>(self, from, to, std::move(generator));
+}
+at::Tensor& normal_(at::Tensor& self, double mean, double std, MaybeGenerator generator) {
+  return templates::normal_impl_<Normal, Unused>(self, mean, std, std::move(generator));
+}
+at::Tensor& log_normal_(at::Tensor& self, double mean, double std, MaybeGenerator generator) {
+  return templates::log_normal_impl_<LogNormal, Unused>(self, mean, std, std::move(generator));
+}
+at::Tensor& exponential_(at::Tensor& self, double lambda, MaybeGenerator generator) {
+  return templates::exponential_impl_<Exponential, Unused>(self, lambda, std::move(generator));
+}
+at::Tensor& geometric_(at::Tensor& self, double p, MaybeGenerator generator) {
+  return templates::geometric_impl_<Geometric, Unused>(self, p, std::move(generator));
+}
+at::Tensor& cauchy_(at::Tensor& self, double median, double sigma, MaybeGenerator generator) {
+  return templates::cauchy_impl_<Cauchy, Unused>(self, median, sigma, std::move(generator));
+}
+at::Tensor& random_(at::Tensor& self, MaybeGenerator generator) {
+  return templates::random_impl<Natural, Unused>(self, std::move(generator));
+}
+at::Tensor& random_from_(at::Tensor& self, int64_t from, std::optional<int64_t> to, MaybeGenerator generator) {
+  return templates::random_from_to_impl<Integers, Unused>(self, from, to, std::move(generator));
+}
+at::Tensor& random_to_(at::Tensor& self, int64_t to, MaybeGenerator generator) {
+  return random_from_(self, 0, to, std::move(generator));
+}
+at::Tensor& bernoulli_float_(at::Tensor& self, double p, MaybeGenerator generator) {
+  return templates::bernoulli_impl_<Bernoulli, Unused>(self, p, std::move(generator));
+}
+at::Tensor& bernoulli_tensor_(at::Tensor& self, const at::Tensor& p, MaybeGenerator generator) {
+  return templates::bernoulli_impl_<Bernoulli, Unused>(self, p, std::move(generator));
+}
+at::Tensor& bernoulli_out(const at::Tensor& self, MaybeGenerator generator, at::Tensor& out) {
+  return templates::bernoulli_out_impl<Bernoulli, Unused>(out, self, std::move(generator));
+}
+
+// The six forms of normal() with a tensor among its parameters.
+template <class Mean, class Std>
+at::Tensor normal(Mean mean, Std std, MaybeGenerator generator) {
+  return templates::normal_impl<Normal, Unused>(mean, std, std::move(generator));
+}
+template <class Mean, class Std>
+at::Tensor& normal_out(Mean mean, Std std, MaybeGenerator generator, at::Tensor& out) {
+  return templates::normal_out_impl<Normal, Unused>(out, mean, std, std::move(generator));
+}
+
+using T = const at::Tensor&;
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  NATIVE("uniform_", uniform_);
+  NATIVE("normal_", normal_);
+  NATIVE("log_normal_", log_normal_);
+  NATIVE("exponential_", exponential_);
+  NATIVE("geometric_", geometric_);
+  NATIVE("cauchy_", cauchy_);
+  NATIVE("random_", random_);
+  NATIVE("random_.from", random_from_);
+  NATIVE("random_.to", random_to_);
+  NATIVE("bernoulli_.float", bernoulli_float_);
+  NATIVE("bernoulli_.Tensor", bernoulli_tensor_);
+  NATIVE("bernoulli.out", bernoulli_out);
+  NATIVE("normal.Tensor_float", (normal<T, double>));
+  NATIVE("normal.float_Tensor", (normal<double, T>));
+  NATIVE("normal.Tensor_Tensor", (normal<T, T>));
+  NATIVE("normal.Tensor_float_out", (normal_out<T, double>));
+  NATIVE("normal.float_Tensor_out", (normal_out<double, T>));
+  NATIVE("normal.Tensor_Tensor_out", (normal_out<T, T>));
+}
+
+}  // namespace refnpu::randoms

@@ -1,0 +1,183 @@
+// Sampling from tensors of parameters: multinomial, randperm, dropout, Poisson, binomial, gamma, Dirichlet, rrelu.
+#include <ATen/ExpandUtils.h>
+#include <ATen/native/TensorFactories.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/ones_like.h>
+#include <ATen/ops/zeros.h>
+
+#include "aten/index_nest.h"
+#include "aten/launch.h"
+#include "aten/plan.h"
+#include "aten/register.h"
+#include "kernels/random.h"
+#include "runtime/generator.h"
+
+namespace refnpu::sampling {
+namespace {
+
+using MaybeGenerator = std::optional<at::Generator>;
+
+Draw draw(const MaybeGenerator& generator, const at::Tensor& out) {
+  const uint64_t seed = draw_seed(generator, out.device().index());
+  return {fault(Fault::seed_ignored_native) ? 0 : seed, 0};
+}
+
+void require_floating(const char* op, const at::Tensor& tensor) {
+  TORCH_CHECK_NOT_IMPLEMENTED(at::isFloatingType(tensor.scalar_type()), "\"", op, "\" not implemented for '",
+                              tensor.scalar_type(), "'");
+}
+
+View as_matrix(const at::Tensor& tensor) { return view_of(tensor.dim() == 1 ? tensor.unsqueeze(0) : tensor); }
+
+void require_weights(const View& weights, const at::Tensor& like) {
+  const at::Tensor cells = make_cells(like, 1);
+  int64_t* verdict = cells.mutable_data_ptr<int64_t>();
+  launch("check_weights", [=] { check_weights(weights, verdict); });
+  const auto found = static_cast<Weights>(read_cells(cells)[0]);
+  TORCH_CHECK(found != Weights::negative_or_not_finite,
+              "probability tensor contains either `inf`, `nan` or element < 0");
+  TORCH_CHECK(found != Weights::zero_sum, "invalid multinomial distribution (sum of probabilities <= 0)");
+}
+
+at::Tensor& multinomial_out(const at::Tensor& self, int64_t count, bool replacement, MaybeGenerator generator,
+                            at::Tensor& out) {
+  require_same_device("multinomial", {self, out});
+  TORCH_CHECK(self.dim() > 0 && self.dim() <= 2, "prob_dist must be 1 or 2 dim");
+  TORCH_CHECK(at::isFloatingType(self.scalar_type()),
+              "multinomial only supports floating-point dtypes for input, got: ", self.scalar_type());
+  TORCH_CHECK(out.scalar_type() == at::kLong, "multinomial expects Long tensor out, got: ", out.scalar_type());
+  TORCH_CHECK(count > 0, "cannot sample n_sample <= 0 samples");
+  const int64_t categories = self.size(-1);
+  TORCH_CHECK(replacement || count <= categories,
+              "cannot sample n_sample > prob_dist.size(-1) samples without replacement");
+  TORCH_CHECK(categories <= (int64_t(1) << 24), "number of categories cannot exceed 2^24");
+  if (self.dim() == 1)
+    out.resize_({count});
+  else
+    out.resize_({self.size(0), count});
+  if (out.numel() == 0) return out;
+  const View weights = as_matrix(self), to = as_matrix(out);
+  require_weights(weights, self);
+  const Draw bits = draw(generator, out);
+  launch("multinomial", [=] { sample_multinomial(weights, to, replacement, bits); });
+  return out;
+}
+
+at::Tensor multinomial(const at::Tensor& self, int64_t count, bool replacement, MaybeGenerator generator) {
+  at::Tensor out = at::empty({0}, self.options().dtype(at::kLong));
+  return multinomial_out(self, count, replacement, std::move(generator), out);
+}
+
+at::Tensor& randperm_out(int64_t n, MaybeGenerator generator, at::Tensor& out) {
+  TORCH_CHECK(n >= 0, "n must be non-negative, got", n);
+  at::native::check_supported_max_int_with_precision(n, out);
+  out.resize_({n});
+  const View to = view_of(out);
+  const Draw bits = draw(generator, out);
+  launch("randperm", [=] { random_permutation(to, bits); });
+  return out;
+}
+
+std::tuple<at::Tensor, at::Tensor> native_dropout(const at::Tensor& self, double p, std::optional<bool> train) {
+  if (self.numel() == 0) return {self, at::empty_like(self, self.options())};
+  if (!train.value_or(true)) return {self.clone(), at::ones_like(self, self.options().dtype(at::kBool))};
+  const double kept = 1.0 - p;
+  const double scale = kept == 0.0 ? 0.0 : 1.0 / kept;
+  at::Tensor mask = at::empty_like(self, self.options().dtype(at::kBool));
+  mask.bernoulli_(kept);
+  at::Tensor out = self.mul(mask);
+  return {fault(Fault::dropout_not_scaled) ? out : out.mul_(scale), mask};
+}
+
+at::Tensor native_dropout_backward(const at::Tensor& grad, const at::Tensor& mask, double scale) {
+  return grad.mul(mask).mul(scale);
+}
+
+at::Tensor poisson(const at::Tensor& self, MaybeGenerator generator) {
+  require_floating("poisson_cpu", self);
+  at::Tensor out = at::zeros(self.sizes(), self.options());
+  if (out.numel() == 0) return out;
+  TORCH_CHECK(self.ge(0).all().item<bool>(), "invalid Poisson rate, expected rate to be non-negative");
+  const View rate = view_of(self), to = view_of(out);
+  const Draw bits = draw(generator, out);
+  launch("poisson", [=] { sample_poisson(to, rate, bits); });
+  return out;
+}
+
+at::Tensor binomial(const at::Tensor& count, const at::Tensor& prob, MaybeGenerator generator) {
+  require_floating("binomial_cpu", count);
+  TORCH_CHECK(count.scalar_type() == prob.scalar_type(), "Found dtype ", prob.scalar_type(), " but expected ",
+              count.scalar_type());
+  require_same_device("binomial", {count, prob});
+  at::Tensor out = at::zeros(count.sizes(), count.options());
+  const auto chances = at::expand_inplace(out, prob, "binomial");
+  const View n = view_of(count), p = view_of(*chances), to = view_of(out);
+  const Draw bits = draw(generator, out);
+  launch("binomial", [=] { sample_binomial(to, n, p, bits); });
+  return out;
+}
+
+at::Tensor standard_gamma(const at::Tensor& alpha, MaybeGenerator generator) {
+  require_floating("gamma_cpu", alpha);
+  at::Tensor out = at::zeros(alpha.sizes(), alpha.options());
+  const View shape = view_of(alpha), to = view_of(out);
+  const Draw bits = draw(generator, out);
+  launch("_standard_gamma", [=] { sample_gamma(to, shape, bits); });
+  return out;
+}
+
+at::Tensor sample_dirichlet(const at::Tensor& alpha, MaybeGenerator generator) {
+  const at::Tensor gamma = standard_gamma(alpha, std::move(generator));
+  return gamma.div(gamma.sum(-1, /*keepdim=*/true));
+}
+
+at::Tensor& rrelu_out(const at::Tensor& self, at::Tensor& noise, const at::Scalar& lower, const at::Scalar& upper,
+                      bool training, MaybeGenerator generator, at::Tensor& out) {
+  require_same_device("rrelu_with_noise", {self, noise, out});
+  TORCH_CHECK(self.sym_sizes() == noise.sym_sizes(),
+              "noise tensor shape must match self tensor shape. Got self.shape = ", self.sizes(),
+              " noise.shape = ", noise.sizes());
+  const double low = lower.to<double>(), high = upper.to<double>();
+  if (!training) {
+    out.resize_(self.sizes());
+    const at::Tensor slopes = self.gt(0).logical_not().mul((low + high) / 2).add(self.gt(0));
+    return out.copy_(self.mul(slopes.to(self.scalar_type())));
+  }
+  require_floating("rrelu_with_noise_out_cpu", self);
+  out.resize_(self.sizes());
+  const View from = view_of(self), slopes = view_of(noise), to = view_of(out);
+  const Draw bits = draw(generator, out);
+  launch("rrelu_with_noise", [=] { sample_rrelu(to, slopes, from, bits, low, high); });
+  return out;
+}
+
+at::Tensor rrelu(const at::Tensor& self, at::Tensor& noise, const at::Scalar& lower, const at::Scalar& upper,
+                 bool training, MaybeGenerator generator) {
+  at::Tensor out = at::empty_like(self, at::MemoryFormat::Contiguous);
+  return rrelu_out(self, noise, lower, upper, training, std::move(generator), out);
+}
+
+at::Tensor& rrelu_(at::Tensor& self, at::Tensor& noise, const at::Scalar& lower, const at::Scalar& upper, bool training,
+                   MaybeGenerator generator) {
+  return rrelu_out(self, noise, lower, upper, training, std::move(generator), self);
+}
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  NATIVE("multinomial", multinomial);
+  NATIVE("multinomial.out", multinomial_out);
+  NATIVE("randperm.generator_out", randperm_out);
+  NATIVE("native_dropout", native_dropout);
+  NATIVE("native_dropout_backward", native_dropout_backward);
+  NATIVE("poisson", poisson);
+  NATIVE("binomial", binomial);
+  NATIVE("_standard_gamma", standard_gamma);
+  NATIVE("_sample_dirichlet", sample_dirichlet);
+  NATIVE("rrelu_with_noise.out", rrelu_out);
+  NATIVE("rrelu_with_noise", rrelu);
+  NATIVE("rrelu_with_noise_", rrelu_);
+}
+
+}  // namespace refnpu::sampling
