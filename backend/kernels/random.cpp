@@ -1,6 +1,7 @@
 // Random fills by distribution; see the header.
 #include "kernels/random.h"
 
+#include <algorithm>
 #include <numbers>
 #include <random>
 
@@ -19,6 +20,13 @@ template <>
 inline constexpr int kDigits<half> = 11;
 template <>
 inline constexpr int kDigits<bfloat16> = 8;
+
+template <class T>
+inline constexpr double kSmallestNormal = double(std::numeric_limits<T>::min());
+template <>
+inline constexpr double kSmallestNormal<half> = 0x1p-14;
+template <>
+inline constexpr double kSmallestNormal<bfloat16> = 0x1p-126;
 
 // The elements of views of one shape in row-major order, each with its stream.
 template <int N, class F>
@@ -142,9 +150,10 @@ void sample_poisson(const View& out, const View& rate, Draw draw) {
 }
 
 void sample_gamma(const View& out, const View& alpha, Draw draw) {
-  sample(out, alpha, "standard_gamma", draw, [](Stream& stream, double shape) {
-    if (!(shape > 0.0)) return shape == 0.0 ? 0.0 : std::numeric_limits<double>::quiet_NaN();
-    return std::gamma_distribution<double>(shape)(stream);
+  const double smallest = dispatch<Real>(out.dtype, "standard_gamma", []<class T>() { return kSmallestNormal<T>; });
+  sample(out, alpha, "standard_gamma", draw, [=](Stream& stream, double shape) {
+    if (shape != shape) return shape;
+    return std::max(smallest, shape > 0.0 ? std::gamma_distribution<double>(shape)(stream) : 0.0);
   });
 }
 

@@ -59,7 +59,7 @@ def outcome(call: Callable[..., Any], device: str, args: Any, kwargs: dict[str, 
             own = fresh(list(args), device, storages)
             named = {name: fresh(value, device, storages) for name, value in kwargs.items()}
             result, error = call(*own, **named), None
-        except Exception as raised:
+        except Exception as raised:  # noqa: BLE001 - whatever it is, it is compared
             result, error = None, raised
     return result, error, [flat.cpu() for flat in storages.values()]
 

@@ -60,7 +60,11 @@ def test_flip_roll_and_repeat_at_the_edges() -> None:
         check(torch.roll, self, 2)
         check(torch.roll, self, [1, 2], [0])
         check(torch.roll, self, [])
-    for repeats in (torch.tensor([2, 0, 3]), torch.tensor([1, 2], dtype=torch.int32), torch.tensor([], dtype=torch.int64)):
+    for repeats in (
+        torch.tensor([2, 0, 3]),
+        torch.tensor([1, 2], dtype=torch.int32),
+        torch.tensor([], dtype=torch.int64),
+    ):
         check(torch.repeat_interleave, repeats)
     for repeats in (torch.tensor([1, -1]), torch.tensor([1.0]), torch.tensor([[1]]), torch.tensor(1)):
         check(torch.repeat_interleave, repeats)

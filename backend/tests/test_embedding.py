@@ -21,7 +21,13 @@ def test_embedding(dtype: torch.dtype, layout: str) -> None:
 
 def test_at_the_edges() -> None:
     table = values(5, 3)
-    for indices in (torch.tensor(2), torch.tensor([5]), torch.tensor([-1]), torch.tensor([1.0]), torch.empty(0, 2).long()):
+    for indices in (
+        torch.tensor(2),
+        torch.tensor([5]),
+        torch.tensor([-1]),
+        torch.tensor([1.0]),
+        torch.empty(0, 2).long(),
+    ):
         check(torch.ops.aten.embedding, table, indices)
     check(torch.ops.aten.embedding, values(3), torch.tensor([0]))
     check(torch.ops.aten.embedding_dense_backward, torch.empty(0, 3), torch.empty(0).long(), 4, -1, False)

@@ -46,7 +46,14 @@ def test_wrong_arguments() -> None:
 
 
 def test_outputs() -> None:
-    for out in (torch.empty(0), torch.empty(6), torch.empty(12)[::2], torch.empty(2, 3), torch.empty(2), values(3, 2).t()):
+    for out in (
+        torch.empty(0),
+        torch.empty(6),
+        torch.empty(12)[::2],
+        torch.empty(2, 3),
+        torch.empty(2),
+        values(3, 2).t(),
+    ):
         check(torch.arange, 6, out=out)
         check(torch.range, 0, 5, 1, out=out)
         check(torch.linspace, 0, 5, 6, out=out)

@@ -101,7 +101,9 @@ def test_index_select(dtype: torch.dtype, layout: str) -> None:
 
 def test_index_select_at_the_edges() -> None:
     self = values(3, 4)
-    for dim, where in itertools.product((0, 1), (index(-1), index(4), index(), torch.tensor(2), index([1]), index(1.5))):
+    for dim, where in itertools.product(
+        (0, 1), (index(-1), index(4), index(), torch.tensor(2), index([1]), index(1.5))
+    ):
         check(torch.index_select, self, dim, where)
     check(torch.index_select, torch.tensor(3.0), 0, torch.tensor([0]))
     check(torch.index_select, torch.tensor(3.0), 0, torch.tensor([1]))
@@ -118,7 +120,7 @@ def test_index_select_at_the_edges() -> None:
 @layouts
 def test_index_add_and_copy(dtype: torch.dtype, layout: str) -> None:
     self = LAYOUTS[layout](values(2, 3, 4, dtype=dtype))
-    for dim, size in ((0, 2), (1, 3), (-1, 4)):
+    for dim, _size in ((0, 2), (1, 3), (-1, 4)):
         shape = [2, 3, 4]
         shape[dim] = 3
         source = LAYOUTS[layout](values(*shape, dtype=dtype, seed=4))

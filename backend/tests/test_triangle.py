@@ -29,7 +29,7 @@ def test_at_the_edges() -> None:
         check(torch.triu, values(2, 3), out=out)
 
 
-@pytest.mark.parametrize("rows, columns", [(3, 4), (4, 2), (0, 3), (3, 0), (-1, 2)])
+@pytest.mark.parametrize(("rows", "columns"), [(3, 4), (4, 2), (0, 3), (3, 0), (-1, 2)])
 @pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.uint8])
 def test_coordinates(rows: int, columns: int, dtype: torch.dtype) -> None:
     for k in (-5, -1, 0, 1, 5):
