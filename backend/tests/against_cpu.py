@@ -30,7 +30,7 @@ def values(*shape: int, dtype: torch.dtype = torch.float32, seed: int = 0) -> to
 
 LAYOUTS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "contiguous": lambda t: t.clone(),
-    "permuted": lambda t: t.permute(*reversed(range(t.dim()))).contiguous().permute(*reversed(range(t.dim()))),
+    "permuted": lambda t: t.permute(tuple(range(t.dim()))[::-1]).contiguous().permute(tuple(range(t.dim()))[::-1]),
     "stepped": lambda t: t.unsqueeze(-1).repeat_interleave(2, -1)[..., 0] if t.dim() else t.clone(),
     "offset": lambda t: torch.cat([t.flatten()[:1], t.flatten()])[1 if t.numel() else 0 :].view(t.shape),
 }
@@ -76,7 +76,8 @@ def assert_same(got: Any, expected: Any, rtol: float, atol: float) -> None:
         assert got.storage_offset() == expected.storage_offset()
         mine, theirs = got.cpu(), expected
         if expected.dtype not in CLOSE:
-            mine, theirs = (t.contiguous().view(-1).view(torch.uint8) for t in (mine, theirs))
+            flat = (one.flatten().clone(memory_format=torch.contiguous_format) for one in (mine, theirs))
+            mine, theirs = (one.view(torch.uint8) for one in flat)
         torch.testing.assert_close(mine, theirs, rtol=rtol, atol=atol, equal_nan=True)
     else:
         assert got == expected

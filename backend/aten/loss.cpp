@@ -1,0 +1,119 @@
+// Losses and gradients that the training of a language model needs.
+#include "kernels/loss.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/nll_loss_backward_meta.h>
+#include <ATen/ops/nll_loss_forward_meta.h>
+#include <ATen/ops/zeros.h>
+
+#include "aten/launch.h"
+#include "aten/register.h"
+#include "aten/rows_plan.h"
+#include "aten/structured.h"
+
+namespace refnpu::losses {
+
+using at::Tensor;
+
+using Real = Concat<Floating, Reduced>;
+
+// Reads the targets back, as a kernel cannot raise: each must be a class or ignore_index.
+void check_targets(const Tensor& target, int64_t classes, int64_t ignore_index) {
+  const Tensor host = target.to(c10::kCPU, c10::kLong).reshape({-1});
+  const int64_t* values = host.const_data_ptr<int64_t>();
+  for (int64_t i = 0; i < host.numel(); ++i) {
+    TORCH_CHECK_INDEX(values[i] == ignore_index || (values[i] >= 0 && values[i] < classes), "Target ", values[i],
+                      " is out of bounds.");
+  }
+}
+
+Tensor as_rows(const Tensor& tensor) { return tensor.dim() == 1 ? tensor.unsqueeze(0) : tensor; }
+
+View view_or_absent(const at::OptionalTensorRef& tensor) {
+  return tensor.has_value() && tensor->defined() ? view_of(*tensor) : View();
+}
+
+void check_same_dtype(const char* name, const Tensor& self, const at::OptionalTensorRef& weight) {
+  require_dtype(Real{}, name, self);
+  TORCH_CHECK(!weight.has_value() || !weight->defined() || weight->scalar_type() == self.scalar_type(),
+              "expected scalar type ", self.scalar_type(), " but found ", weight->scalar_type());
+}
+
+std::tuple<Tensor&, Tensor&> nll_loss_forward_out(const Tensor& self, const Tensor& target,
+                                                  const std::optional<Tensor>& weight_opt, int64_t reduction,
+                                                  int64_t ignore_index, Tensor& output, Tensor& total_weight) {
+  const at::OptionalTensorRef weight = weight_opt ? at::OptionalTensorRef(*weight_opt) : at::OptionalTensorRef();
+  Structured<at::meta::structured_nll_loss_forward, 2> op(output, total_weight);
+  op.meta(self, target, weight, reduction, ignore_index);
+  check_same_dtype("nll_loss_out_frame", self, weight);
+  check_targets(target, self.size(-1), ignore_index);
+  const Tensor rows = as_rows(self);
+  const bool each = reduction == static_cast<int64_t>(LossReduction::none) && self.dim() == 2;
+  NllLoss loss;
+  loss.input = view_of(rows);
+  loss.target = view_of(target);
+  loss.weight = view_or_absent(weight);
+  loss.output = view_of(op.maybe_get_output(0));
+  loss.total_weight = view_of(op.maybe_get_output(1));
+  loss.ignore_index = ignore_index;
+  loss.reduction = each                                                     ? LossReduction::none
+                   : reduction == static_cast<int64_t>(LossReduction::mean) ? LossReduction::mean
+                                                                            : LossReduction::sum;
+  launch("nll_loss", [=] { nll_loss(loss); });
+  op.finish();
+  return {output, total_weight};
+}
+
+Tensor& nll_loss_backward_out(const Tensor& grad_output, const Tensor& self, const Tensor& target,
+                              const std::optional<Tensor>& weight_opt, int64_t reduction, int64_t ignore_index,
+                              const Tensor& total_weight, Tensor& grad_input) {
+  const at::OptionalTensorRef weight = weight_opt ? at::OptionalTensorRef(*weight_opt) : at::OptionalTensorRef();
+  Structured<at::meta::structured_nll_loss_backward> op(grad_input);
+  op.meta(grad_output, self, target, weight, reduction, ignore_index, total_weight);
+  check_same_dtype("nll_loss_backward_out_frame", self, weight);
+  check_targets(target, self.size(-1), ignore_index);
+  const Tensor rows = as_rows(op.maybe_get_output(0));
+  const bool each = reduction == static_cast<int64_t>(LossReduction::none) && self.dim() == 2;
+  NllLossBackward loss;
+  loss.grad_output = view_of(grad_output);
+  loss.target = view_of(target);
+  loss.weight = view_or_absent(weight);
+  loss.total_weight = view_of(total_weight);
+  loss.grad_input = view_of(rows);
+  loss.ignore_index = ignore_index;
+  loss.reduction = each                                                     ? LossReduction::none
+                   : reduction == static_cast<int64_t>(LossReduction::mean) ? LossReduction::mean
+                                                                            : LossReduction::sum;
+  launch("nll_loss_backward", [=] { nll_loss_backward(loss); });
+  op.finish();
+  return grad_input;
+}
+
+Tensor embedding_dense_backward(const Tensor& grad_output, const Tensor& indices, c10::SymInt num_weights,
+                                c10::SymInt padding_idx, bool scale_grad_by_freq) {
+  TORCH_CHECK(
+      indices.scalar_type() == c10::kLong || indices.scalar_type() == c10::kInt,
+      "Expected tensor for argument #2 'indices' to have one of the following scalar types: Long, Int; but got ",
+      indices.toString(), " instead (while checking arguments for embedding_backward)");
+  if (grad_output.numel() > 0) require_dtype(Concat<NumericTypes, ComplexHalf, Bool>{}, "add_stub", grad_output);
+  const int64_t rows = num_weights.guard_int(__FILE__, __LINE__), width = grad_output.size(-1);
+  Tensor grad_weight = at::zeros({rows, width}, grad_output.options());
+  const Tensor flat_indices = indices.reshape({-1}), grad = grad_output.reshape({flat_indices.numel(), width});
+  if (grad.numel() == 0) return grad_weight;
+  EmbeddingBackward e;
+  e.grad = view_of(grad);
+  e.indices = view_of(flat_indices);
+  e.grad_weight = view_of(grad_weight);
+  e.padding_index = padding_idx.guard_int(__FILE__, __LINE__);
+  e.scales_by_frequency = scale_grad_by_freq;
+  launch("embedding_backward", [=] { embedding_backward(e); });
+  return grad_weight;
+}
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  NATIVE("nll_loss_forward.output", nll_loss_forward_out);
+  NATIVE("nll_loss_backward.grad_input", nll_loss_backward_out);
+  NATIVE("embedding_dense_backward", embedding_dense_backward);
+}
+
+}  // namespace refnpu::losses

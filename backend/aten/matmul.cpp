@@ -1,0 +1,204 @@
+// Matrix products in every shape that torch has an overload for.
+#include <ATen/ExpandUtils.h>
+#include <ATen/ScalarOps.h>
+#include <ATen/native/Resize.h>
+#include <ATen/ops/addmm_meta.h>
+#include <ATen/ops/addmv_meta.h>
+#include <ATen/ops/baddbmm_meta.h>
+#include <ATen/ops/bmm_meta.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/mm_meta.h>
+#include <ATen/ops/mul.h>
+
+#include "aten/launch.h"
+#include "aten/register.h"
+#include "aten/rows_plan.h"
+#include "aten/structured.h"
+#include "kernels/gemm.h"
+
+namespace refnpu::products {
+
+using at::Scalar;
+using at::Tensor;
+
+using Multiplied = Concat<NumericTypes, Types<float8_e5m2, float8_e4m3fn>>;
+
+// As torch converts a Scalar to the type that a product is computed in.
+Factor factor_of(const Scalar& scalar, at::ScalarType type) {
+  Factor factor;
+  if (c10::isComplexType(type)) {
+    const auto z = scalar.toComplexDouble();
+    factor.complex = complex128(z.real(), z.imag());
+  } else if (c10::isFloatingType(type)) {
+    factor.real = scalar.toDouble();
+  } else {
+    factor.integer = scalar.toLong();
+  }
+  return factor;
+}
+
+Tensor resolved(const Tensor& tensor) { return tensor.resolve_conj().resolve_neg(); }
+
+Tensor with_three_dims(Tensor tensor) {
+  while (tensor.dim() < 3) tensor = tensor.unsqueeze(0);
+  return tensor;
+}
+
+// What is left of a product over nothing.
+void scale_into(const Tensor& out, const Tensor& self, const Scalar& beta) {
+  if (!self.defined() || beta.toComplexDouble() == 0.0) {
+    out.zero_();
+  } else {
+    Tensor target = out;
+    at::mul_out(target, self.expand(out.sizes()), at::native::wrapped_scalar_tensor(beta));
+  }
+}
+
+// out = beta * self + alpha * (a @ b), where self broadcasts to out. Operands have two or three dimensions.
+void multiply(const char* name, const Tensor& out, const Tensor& self, const Tensor& a, const Tensor& b,
+              const Scalar& beta, const Scalar& alpha, bool sums_batches = false) {
+  if (out.numel() == 0) return;
+  if (a.size(-1) == 0) {
+    scale_into(out, self, beta);
+    return;
+  }
+  require_dtype(Multiplied{}, name, out);
+  const Tensor left = with_three_dims(resolved(a)), right = with_three_dims(resolved(b));
+  const Tensor target = with_three_dims(out);
+  Tensor added;
+  if (self.defined()) added = resolved(self).expand(target.sizes());
+  Gemm g;
+  g.out = view_of(target);
+  g.a = view_of(left);
+  g.b = view_of(right);
+  if (added.defined()) g.self = view_of(added);
+  g.beta = factor_of(added.defined() ? beta : Scalar(0), out.scalar_type());
+  g.alpha = factor_of(alpha, out.scalar_type());
+  g.sums_batches = sums_batches;
+  launch("gemm", [=] { gemm(g); });
+}
+
+Tensor& mm_out(const Tensor& self, const Tensor& mat2, Tensor& out) {
+  Structured<at::meta::structured_mm> op(out);
+  op.meta(self, mat2);
+  multiply("addmm_impl_cpu_", op.maybe_get_output(0), {}, self, mat2, 0, 1);
+  op.finish();
+  return out;
+}
+
+Tensor& bmm_out(const Tensor& self, const Tensor& mat2, Tensor& out) {
+  Structured<at::meta::structured_bmm> op(out);
+  op.meta(self, mat2);
+  if (self.numel() > 0 && mat2.numel() > 0) require_dtype(NumericTypes{}, "bmm", self);
+  multiply("bmm", op.maybe_get_output(0), {}, self, mat2, 0, 1);
+  op.finish();
+  return out;
+}
+
+Tensor& addmm_out(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta, const Scalar& alpha,
+                  Tensor& out) {
+  Structured<at::meta::structured_addmm> op(out);
+  op.meta(self, mat1, mat2, beta, alpha);
+  multiply("addmm_impl_cpu_", op.maybe_get_output(0), self, mat1, mat2, beta, alpha);
+  op.finish();
+  return out;
+}
+
+Tensor& baddbmm_out(const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta,
+                    const Scalar& alpha, Tensor& out) {
+  Structured<at::meta::structured_baddbmm> op(out);
+  op.meta(self, batch1, batch2, beta, alpha);
+  if (batch1.numel() > 0 && batch2.numel() > 0) require_dtype(NumericTypes{}, "baddbmm", self);
+  multiply("baddbmm", op.maybe_get_output(0), self, batch1, batch2, beta, alpha);
+  op.finish();
+  return out;
+}
+
+Tensor& addmv_out(const Tensor& self, const Tensor& mat, const Tensor& vec, const Scalar& beta, const Scalar& alpha,
+                  Tensor& out) {
+  Structured<at::meta::structured_addmv> op(out);
+  op.meta(self, mat, vec, beta, alpha);
+  const Tensor& column = op.maybe_get_output(0);
+  const Tensor added = self.expand(column.sizes()).unsqueeze(1);
+  if (mat.numel() > 0) require_dtype(NumericTypes{}, "addmv_impl_cpu", self);
+  multiply("addmv_impl_cpu", column.unsqueeze(1), added, mat, vec.unsqueeze(1), beta, alpha);
+  op.finish();
+  return out;
+}
+
+void check_batches(const Tensor& self, const Tensor& batch1, const Tensor& batch2) {
+  TORCH_CHECK(batch1.dim() == 3, "batch1 must be a 3D tensor");
+  TORCH_CHECK(batch2.dim() == 3, "batch2 must be a 3D tensor");
+  TORCH_CHECK(batch1.size(0) == batch2.size(0), "batch1 and batch2 must have same number of batches, got ",
+              batch1.size(0), " and ", batch2.size(0));
+  TORCH_CHECK(batch1.size(2) == batch2.size(1), "Incompatible matrix sizes for bmm (", batch1.size(1), "x",
+              batch1.size(2), " and ", batch2.size(1), "x", batch2.size(2), ")");
+  TORCH_CHECK(self.size(0) == batch1.size(1) && self.size(1) == batch2.size(2),
+              "self tensor does not match matmul output shape");
+  TORCH_CHECK(batch1.scalar_type() == batch2.scalar_type() && self.scalar_type() == batch1.scalar_type(),
+              "expected self, batch1 and batch2 to have the same dtype, but got ", self.dtype(), ", ", batch1.dtype(),
+              " and ", batch2.dtype());
+}
+
+Tensor& addbmm_out(const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta,
+                   const Scalar& alpha, Tensor& out) {
+  TORCH_CHECK(batch1.dim() == 3 && batch2.dim() == 3, "Batch tensors should be 3D, got dimensions ", batch1.dim(),
+              " and ", batch2.dim());
+  const auto added = at::expand_size(self, {batch1.size(1), batch2.size(2)}, "addbmm_out");
+  check_batches(*added, batch1, batch2);
+  TORCH_CHECK(out.scalar_type() == self.scalar_type(), "expected out to have dtype ", self.dtype(), ", but got ",
+              out.dtype());
+  at::native::resize_output(out, added->sizes());
+  multiply("addmm_impl_cpu_", out, *added, batch1, batch2, beta, alpha, /*sums_batches=*/true);
+  return out;
+}
+
+Tensor& addbmm_(Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta, const Scalar& alpha) {
+  return addbmm_out(self, batch1, batch2, beta, alpha, self);
+}
+
+Tensor addbmm(const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta, const Scalar& alpha) {
+  Tensor out = at::empty({0}, self.options());
+  return addbmm_out(self, batch1, batch2, beta, alpha, out);
+}
+
+void check_vectors(const Tensor& self, const Tensor& other) {
+  TORCH_CHECK(self.dim() == 1 && other.dim() == 1, "1D tensors expected, but got ", self.dim(), "D and ", other.dim(),
+              "D tensors");
+  TORCH_CHECK(self.scalar_type() == other.scalar_type(), "dot : expected both vectors to have same dtype, but found ",
+              self.scalar_type(), " and ", other.scalar_type());
+  TORCH_CHECK(self.numel() == other.numel(), "inconsistent tensor size, expected tensor [", self.numel(), "] and src [",
+              other.numel(), "] to have the same number of elements, but got ", self.numel(), " and ", other.numel(),
+              " elements respectively");
+  TORCH_CHECK(self.device() == other.device(), "Expected all tensors to be on the same device. Found: ", self.device(),
+              ", ", other.device());
+}
+
+Tensor dot_product(const Tensor& self, const Tensor& other) {
+  check_vectors(self, other);
+  require_dtype(NumericTypes{}, "dot", self);
+  Tensor out = at::empty({}, self.options());
+  multiply("dot", out, {}, self.unsqueeze(0), other.unsqueeze(1), 0, 1);
+  return out;
+}
+
+Tensor conjugate_dot_product(const Tensor& self, const Tensor& other) {
+  if (!self.is_complex()) return dot_product(self, other);
+  check_vectors(self, other);
+  return dot_product(self.conj(), other);
+}
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  NATIVE("mm.out", mm_out);
+  NATIVE("bmm.out", bmm_out);
+  NATIVE("addmm.out", addmm_out);
+  NATIVE("baddbmm.out", baddbmm_out);
+  NATIVE("addmv.out", addmv_out);
+  NATIVE("addbmm.out", addbmm_out);
+  NATIVE("addbmm_", addbmm_);
+  NATIVE("addbmm", addbmm);
+  NATIVE("dot", dot_product);
+  NATIVE("vdot", conjugate_dot_product);
+}
+
+}  // namespace refnpu::products

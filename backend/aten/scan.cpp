@@ -1,0 +1,68 @@
+// Cumulative sums, products, maxima and minima.
+#include "kernels/scan.h"
+
+#include <ATen/WrapDimUtils.h>
+#include <ATen/ops/cumprod_meta.h>
+#include <ATen/ops/cumsum_meta.h>
+
+#include "aten/launch.h"
+#include "aten/register.h"
+#include "aten/rows_plan.h"
+#include "aten/structured.h"
+
+namespace refnpu::scans {
+
+using at::ScalarType;
+using at::Tensor;
+
+void cumulate(const char* name, const Tensor& self, int64_t dim, const Tensor& out, Scan op) {
+  if (self.numel() == 0) return;
+  if (self.dim() == 0) {
+    out.copy_(self);
+    return;
+  }
+  require_dtype(NumericTypes{}, name, out);
+  const Tensor input = self.scalar_type() == out.scalar_type() ? self : self.to(out.scalar_type());
+  const Rows<2> rows = rows_of<2>({input, out}, at::maybe_wrap_dim(dim, self.dim()));
+  launch("scan_total", [=] { scan_total(rows, op); });
+}
+
+Tensor& cumsum_out(const Tensor& self, int64_t dim, std::optional<ScalarType> dtype, Tensor& out) {
+  Structured<at::meta::structured_cumsum> op(out);
+  op.meta(self, dim, dtype);
+  cumulate("cumsum_out_cpu", self, dim, out, Scan::sum);
+  return out;
+}
+
+Tensor& cumprod_out(const Tensor& self, int64_t dim, std::optional<ScalarType> dtype, Tensor& out) {
+  Structured<at::meta::structured_cumprod> op(out);
+  op.meta(self, dim, dtype);
+  cumulate("cumprod_out_cpu", self, dim, out, Scan::prod);
+  return out;
+}
+
+// torch has sized values and indices, and has dealt with empty and zero-dim tensors.
+void extreme(const char* name, const Tensor& self, const Tensor& values, const Tensor& indices, int64_t dim,
+             bool largest) {
+  require_dtype(Concat<RealTypes, Bool>{}, name, self);
+  if (self.numel() == 0) return;
+  const Rows<3> rows = rows_of<3>({self, values, indices}, at::maybe_wrap_dim(dim, self.dim()));
+  launch("scan_extreme", [=] { scan_extreme(rows, largest); });
+}
+
+void cummax_helper(const Tensor& self, Tensor& values, Tensor& indices, int64_t dim) {
+  extreme("cummax_cpu", self, values, indices, dim, true);
+}
+
+void cummin_helper(const Tensor& self, Tensor& values, Tensor& indices, int64_t dim) {
+  extreme("cummin_cpu", self, values, indices, dim, false);
+}
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  NATIVE("cumsum.out", cumsum_out);
+  NATIVE("cumprod.out", cumprod_out);
+  NATIVE("_cummax_helper", cummax_helper);
+  NATIVE("_cummin_helper", cummin_helper);
+}
+
+}  // namespace refnpu::scans

@@ -1,0 +1,79 @@
+// Softmax, log-softmax and their gradients.
+#include "kernels/softmax.h"
+
+#include <ATen/WrapDimUtils.h>
+#include <ATen/ops/_log_softmax_backward_data_meta.h>
+#include <ATen/ops/_log_softmax_meta.h>
+#include <ATen/ops/_softmax_backward_data_meta.h>
+#include <ATen/ops/_softmax_meta.h>
+
+#include "aten/launch.h"
+#include "aten/register.h"
+#include "aten/rows_plan.h"
+#include "aten/structured.h"
+
+namespace refnpu::softmaxes {
+
+using at::ScalarType;
+using at::Tensor;
+
+using Real = Concat<Floating, Reduced>;
+
+void forward(const char* name, const Tensor& self, int64_t dim, bool half_to_float, const Tensor& out, bool log) {
+  TORCH_CHECK(!half_to_float, "softmax with half to float conversion is not supported on this device");
+  if (self.numel() == 0) return;
+  require_dtype(Real{}, name, self);
+  const Rows<2> rows = rows_of<2>({self, out}, at::maybe_wrap_dim(dim, self.dim()));
+  launch(log ? "log_softmax" : "softmax", [=] { softmax(rows, log); });
+}
+
+Tensor& softmax_out(const Tensor& self, int64_t dim, bool half_to_float, Tensor& out) {
+  Structured<at::meta::structured__softmax> op(out);
+  op.meta(self, dim, half_to_float);
+  forward("softmax_kernel_impl", self, dim, half_to_float, op.maybe_get_output(0), false);
+  op.finish();
+  return out;
+}
+
+Tensor& log_softmax_out(const Tensor& self, int64_t dim, bool half_to_float, Tensor& out) {
+  Structured<at::meta::structured__log_softmax> op(out);
+  op.meta(self, dim, half_to_float);
+  forward("log_softmax_kernel_impl", self, dim, half_to_float, op.maybe_get_output(0), true);
+  op.finish();
+  return out;
+}
+
+void backward(const char* name, const Tensor& grad, const Tensor& output, int64_t dim, const Tensor& grad_input,
+              bool log) {
+  if (grad.numel() == 0) return;
+  require_dtype(Real{}, name, grad);
+  const Rows<3> rows = rows_of<3>({grad, output, grad_input}, at::maybe_wrap_dim(dim, grad.dim()));
+  launch(log ? "log_softmax_backward" : "softmax_backward", [=] { softmax_backward(rows, log); });
+}
+
+Tensor& softmax_backward_out(const Tensor& grad, const Tensor& output, int64_t dim, ScalarType input_dtype,
+                             Tensor& grad_input) {
+  Structured<at::meta::structured__softmax_backward_data> op(grad_input);
+  op.meta(grad, output, dim, input_dtype);
+  backward("softmax_backward_kernel_impl", grad, output, dim, op.maybe_get_output(0), false);
+  op.finish();
+  return grad_input;
+}
+
+Tensor& log_softmax_backward_out(const Tensor& grad, const Tensor& output, int64_t dim, ScalarType input_dtype,
+                                 Tensor& out) {
+  Structured<at::meta::structured__log_softmax_backward_data> op(out);
+  op.meta(grad, output, dim, input_dtype);
+  backward("log_softmax_backward_kernel_impl", grad, output, dim, op.maybe_get_output(0), true);
+  op.finish();
+  return out;
+}
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  NATIVE("_softmax.out", softmax_out);
+  NATIVE("_log_softmax.out", log_softmax_out);
+  NATIVE("_softmax_backward_data.out", softmax_backward_out);
+  NATIVE("_log_softmax_backward_data.out", log_softmax_backward_out);
+}
+
+}  // namespace refnpu::softmaxes

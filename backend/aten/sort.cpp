@@ -1,0 +1,88 @@
+// Sorting and picking the largest, the smallest or the k-th elements.
+#include "kernels/sort.h"
+
+#include <ATen/WrapDimUtils.h>
+#include <ATen/native/Resize.h>
+#include <ATen/ops/sort_meta.h>
+#include <ATen/ops/topk_meta.h>
+
+#include "aten/launch.h"
+#include "aten/register.h"
+#include "aten/rows_plan.h"
+#include "aten/structured.h"
+
+namespace refnpu::sorts {
+
+using at::Tensor;
+
+// Takes care of what has no rows: nothing, or a single element of any dtype.
+bool picked_trivially(const Tensor& self, const Tensor& values, const Tensor& indices) {
+  if (values.numel() == 0) return true;
+  if (self.dim() > 0) return false;
+  values.copy_(self);
+  indices.zero_();
+  return true;
+}
+
+std::tuple<Tensor&, Tensor&> sort_out(const Tensor& self, std::optional<bool> stable, int64_t dim, bool descending,
+                                      Tensor& values, Tensor& indices) {
+  Structured<at::meta::structured_sort_stable, 2> op(values, indices);
+  op.meta(self, stable, dim, descending);
+  TORCH_CHECK(!self.is_complex(), "Sort does not support complex dtypes");
+  if (!picked_trivially(self, values, indices)) {
+    require_dtype(Concat<RealTypes, Unsigned, Bool>{}, "sorting_kernel_method_name", self);
+    const Rows<3> rows =
+        rows_of<3>({self, op.maybe_get_output(0), op.maybe_get_output(1)}, at::maybe_wrap_dim(dim, self.dim()));
+    launch("sort_rows", [=] { sort_rows(rows, descending); });
+  }
+  op.finish();
+  return {values, indices};
+}
+
+std::tuple<Tensor&, Tensor&> topk_out(const Tensor& self, int64_t k, int64_t dim, bool largest, bool sorted,
+                                      Tensor& values, Tensor& indices) {
+  Structured<at::meta::structured_topk, 2> op(values, indices);
+  op.meta(self, k, dim, largest, sorted);
+  if (!picked_trivially(self, values, indices)) {
+    require_dtype(RealTypes{}, "topk_cpu", self);
+    const Rows<3> rows =
+        rows_of<3>({self, op.maybe_get_output(0), op.maybe_get_output(1)}, at::maybe_wrap_dim(dim, self.dim()));
+    launch("topk_rows", [=] { topk_rows(rows, largest); });
+  }
+  op.finish();
+  return {values, indices};
+}
+
+void check_kth(const Tensor& self, int64_t k, int64_t dim) {
+  const int64_t length = self.dim() == 0 ? 1 : self.size(dim);
+  TORCH_CHECK_INDEX(length > 0, "kthvalue(): Expected reduction dim ", dim, " to have non-zero size.");
+  TORCH_CHECK(k >= 1 && k <= length, "kthvalue(): selected number k out of range for dimension ", dim);
+}
+
+std::tuple<Tensor&, Tensor&> kthvalue_out(const Tensor& self, int64_t k, int64_t dim, bool keepdim, Tensor& values,
+                                          Tensor& indices) {
+  dim = at::maybe_wrap_dim(dim, self.dim());
+  check_kth(self, k, dim);
+  TORCH_CHECK(values.scalar_type() == self.scalar_type(), "Expected object of scalar type ", self.scalar_type(),
+              " but got ", values.scalar_type(), " for argument 'values'");
+  TORCH_CHECK(indices.scalar_type() == c10::kLong, "Expected object of scalar type Long but got ",
+              indices.scalar_type(), " for argument 'indices'");
+  const auto shape = reduced_shape(self, reduced_dims(dim, self.dim()), keepdim);
+  at::native::resize_output(values, shape);
+  at::native::resize_output(indices, shape);
+  if (picked_trivially(self, values, indices)) return {values, indices};
+  require_dtype(RealTypes{}, "kthvalue_cpu", self);
+  const bool drops = !keepdim;
+  const Rows<3> rows =
+      rows_of<3>({self, drops ? values.unsqueeze(dim) : values, drops ? indices.unsqueeze(dim) : indices}, dim);
+  launch("kth_rows", [=] { kth_rows(rows, k); });
+  return {values, indices};
+}
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  NATIVE("sort.values_stable", sort_out);
+  NATIVE("topk.values", topk_out);
+  NATIVE("kthvalue.values", kthvalue_out);
+}
+
+}  // namespace refnpu::sorts

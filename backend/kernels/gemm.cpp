@@ -1,0 +1,81 @@
+// The columns of a batch are packed, then each row of `a` is multiplied with them in the type it is computed in.
+#include "kernels/gemm.h"
+
+#include "refnpu/fault.h"
+
+namespace refnpu {
+namespace {
+
+const char* at(const View& v, int64_t batch, int64_t row, int64_t column) {
+  if (fault(Fault::matmul_ignores_expanded_batch_stride) && v.strides[0] == 0 && v.sizes[0] > 1) {
+    row = (row + batch) % v.sizes[1];
+  }
+  return v.data + batch * v.strides[0] + row * v.strides[1] + column * v.strides[2];
+}
+
+// Independent partial sums, so that the additions need not wait for each other.
+template <class C>
+C dot_of(const C* x, const C* y, int64_t n) {
+  using Sum = std::conditional_t<std::is_same_v<C, int64_t>, uint64_t, C>;
+  Sum sums[4] = {};
+  int64_t i = 0;
+  for (; i + 4 <= n; i += 4) {
+    for (int k = 0; k < 4; ++k) sums[k] += Sum(x[i + k]) * Sum(y[i + k]);
+  }
+  for (; i < n; ++i) sums[0] += Sum(x[i]) * Sum(y[i]);
+  return C((sums[0] + sums[1]) + (sums[2] + sums[3]));
+}
+
+template <class C>
+struct Product {
+  const Gemm& g;
+  int64_t batches, depth, columns;  // batches: those added up in one product
+  std::vector<C> packed, row, line;
+
+  explicit Product(const Gemm& gemm)
+      : g(gemm),
+        batches(g.sums_batches ? g.a.sizes[0] : 1),
+        depth(g.a.sizes[2]),
+        columns(g.out.sizes[2]),
+        packed(batches * depth * columns),
+        row(batches * depth),
+        line(columns) {}
+
+  void pack(int64_t first) {
+    for (int64_t j = 0; j < columns; ++j) {
+      for (int64_t k = 0; k < batches; ++k) {
+        C* to = packed.data() + (j * batches + k) * depth;
+        read_row(to, at(g.b, first + k, 0, j), g.b.strides[1], depth, g.b.dtype);
+      }
+    }
+  }
+
+  void compute_row(int64_t batch, int64_t i) {
+    for (int64_t k = 0; k < batches; ++k) {
+      read_row(row.data() + k * depth, at(g.a, batch + k, i, 0), g.a.strides[2], depth, g.a.dtype);
+    }
+    const C alpha = g.alpha.as<C>(), beta = g.beta.as<C>();
+    const bool reads_self = beta != C(0) || (g.self.data && fault(Fault::matmul_beta_zero_keeps_nan));
+    if (reads_self) read_row(line.data(), at(g.self, batch, i, 0), g.self.strides[2], columns, g.self.dtype);
+    for (int64_t j = 0; j < columns; ++j) {
+      const C product = alpha * dot_of(row.data(), packed.data() + j * batches * depth, batches * depth);
+      line[j] = reads_self ? beta * line[j] + product : product;
+    }
+    char* out = g.out.data + batch * g.out.strides[0] + i * g.out.strides[1];
+    write_row(out, g.out.strides[2], columns, g.out.dtype, line.data());
+  }
+};
+
+}  // namespace
+
+void gemm(const Gemm& g) {
+  dispatch_wide(g.out.dtype, [&]<class C>() {
+    Product<C> product(g);
+    for (int64_t batch = 0; batch < g.out.sizes[0]; ++batch) {
+      product.pack(batch);
+      for (int64_t i = 0; i < g.out.sizes[1]; ++i) product.compute_row(batch, i);
+    }
+  });
+}
+
+}  // namespace refnpu

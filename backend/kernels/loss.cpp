@@ -1,0 +1,81 @@
+// Losses add up in double and touch only the class that each row's target names.
+#include "kernels/loss.h"
+
+#include <cmath>
+
+namespace refnpu {
+namespace {
+
+double read_real(const View& v, int64_t i, int64_t j = 0) {
+  double value;
+  const int64_t columns = v.ndim > 1 ? j * v.strides[1] : 0;
+  read_row(&value, v.data + (v.ndim > 0 ? i * v.strides[0] : 0) + columns, 0, 1, v.dtype);
+  return value;
+}
+
+int64_t read_index(const View& v, int64_t i) {
+  int64_t value;
+  read_row(&value, v.data + (v.ndim > 0 ? i * v.strides[0] : 0), 0, 1, v.dtype);
+  return value;
+}
+
+double class_weight(const View& weight, int64_t target) { return weight.data ? read_real(weight, target) : 1; }
+
+}  // namespace
+
+void nll_loss(const NllLoss& l) {
+  double sum = 0, total_weight = 0;
+  for (int64_t i = 0; i < l.input.sizes[0]; ++i) {
+    const int64_t target = read_index(l.target, i);
+    double loss = 0;
+    if (target != l.ignore_index) {
+      const double weight = class_weight(l.weight, target);
+      loss = -read_real(l.input, i, target) * weight;
+      total_weight += weight;
+      sum += loss;
+    }
+    if (l.reduction == LossReduction::none) write_one(l.output.data + i * l.output.strides[0], l.output.dtype, loss);
+  }
+  if (l.reduction == LossReduction::none)
+    total_weight = 0;
+  else
+    write_one(l.output.data, l.output.dtype, l.reduction == LossReduction::mean ? sum / total_weight : sum);
+  write_one(l.total_weight.data, l.total_weight.dtype, total_weight);
+}
+
+void nll_loss_backward(const NllLossBackward& l) {
+  const View& out = l.grad_input;
+  const std::vector<double> zeros(out.sizes[1]);
+  for (int64_t i = 0; i < out.sizes[0]; ++i) {
+    char* row = out.data + i * out.strides[0];
+    write_row(row, out.strides[1], out.sizes[1], out.dtype, zeros.data());
+    const int64_t target = read_index(l.target, i);
+    if (target == l.ignore_index) continue;
+    const bool each = l.reduction == LossReduction::none;
+    double grad = -read_real(l.grad_output, each ? i : 0);
+    if (l.reduction == LossReduction::mean) grad /= read_real(l.total_weight, 0);
+    write_one(row + target * out.strides[1], out.dtype, grad * class_weight(l.weight, target));
+  }
+}
+
+void embedding_backward(const EmbeddingBackward& e) {
+  const int64_t count = e.grad.sizes[0], rows = e.grad_weight.sizes[0], width = e.grad.sizes[1];
+  std::vector<int64_t> uses(rows);
+  for (int64_t i = 0; i < count; ++i) ++uses[read_index(e.indices, i)];
+  dispatch_wide(e.grad.dtype, [&]<class C>() {
+    std::vector<C> sums(rows * width), row(width);
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t index = read_index(e.indices, i);
+      if (index == e.padding_index) continue;
+      read_row(row.data(), e.grad.data + i * e.grad.strides[0], e.grad.strides[1], width, e.grad.dtype);
+      const C scale = e.scales_by_frequency ? C(1) / C(double(uses[index])) : C(1);
+      for (int64_t j = 0; j < width; ++j) sums[index * width + j] += row[j] * scale;
+    }
+    const View& out = e.grad_weight;
+    for (int64_t i = 0; i < rows; ++i) {
+      write_row(out.data + i * out.strides[0], out.strides[1], width, out.dtype, sums.data() + i * width);
+    }
+  });
+}
+
+}  // namespace refnpu

@@ -1,0 +1,34 @@
+// What the training of a language model adds: the negative log-likelihood loss and the gradient of an embedding.
+#pragma once
+
+#include "kernels/rows.h"
+
+namespace refnpu {
+
+enum class LossReduction { none = 0, mean = 1, sum = 2 };
+
+// input [rows, classes], target [rows] (uint8 or int64), weight [classes] or absent, output [rows] or one element,
+// total_weight one element. `invalid` counts the targets that are neither a class nor ignore_index.
+struct NllLoss {
+  View input, target, weight, output, total_weight;
+  int64_t ignore_index = -100;
+  LossReduction reduction = LossReduction::mean;
+};
+void nll_loss(const NllLoss& loss);
+
+struct NllLossBackward {
+  View grad_output, target, weight, total_weight, grad_input;  // grad_input [rows, classes]
+  int64_t ignore_index = -100;
+  LossReduction reduction = LossReduction::mean;
+};
+void nll_loss_backward(const NllLossBackward& loss);
+
+// grad [count, width] and indices [count] (int32 or int64) are added up in grad_weight [rows, width].
+struct EmbeddingBackward {
+  View grad, indices, grad_weight;
+  int64_t padding_index = -1;
+  bool scales_by_frequency = false;
+};
+void embedding_backward(const EmbeddingBackward& e);
+
+}  // namespace refnpu

@@ -1,0 +1,70 @@
+// Rows are computed in double, with the statistics of each row taken in two passes.
+#include "kernels/norm.h"
+
+#include <cmath>
+
+#include "refnpu/fault.h"
+
+namespace refnpu {
+namespace {
+
+std::vector<double> read_flat(const Flat& from, int64_t start, int64_t n, double otherwise) {
+  std::vector<double> values(n, otherwise);
+  const int64_t item = size_of(from.dtype);
+  if (from.data) read_row(values.data(), from.data + start * item, item, n, from.dtype);
+  return values;
+}
+
+void write_flat(const Flat& to, int64_t start, const std::vector<double>& values) {
+  const int64_t item = size_of(to.dtype);
+  if (to.data) write_row(to.data + start * item, item, int64_t(values.size()), to.dtype, values.data());
+}
+
+double rstd_of(double variance, double eps) {
+  if (fault(Fault::layer_norm_eps_outside_sqrt)) return 1 / (std::sqrt(variance) + eps);
+  return 1 / std::sqrt(variance + eps);
+}
+
+}  // namespace
+
+void layer_norm(const LayerNorm& n) {
+  const auto weight = read_flat(n.weight, 0, n.width, 1), bias = read_flat(n.bias, 0, n.width, 0);
+  for (int64_t i = 0; i < n.rows; ++i) {
+    auto row = read_flat(n.input, i * n.width, n.width, 0);
+    double mean = 0, squares = 0;
+    for (const double x : row) mean += x / double(n.width);
+    for (const double x : row) squares += (x - mean) * (x - mean);
+    const double rstd = rstd_of(squares / double(n.width), n.eps);
+    for (int64_t j = 0; j < n.width; ++j) row[j] = (row[j] - mean) * rstd * weight[j] + bias[j];
+    write_flat(n.output, i * n.width, row);
+    write_flat(n.mean, i, {mean});
+    write_flat(n.rstd, i, {rstd});
+  }
+}
+
+// With y = (x - mean) * rstd and g = grad * weight:
+// grad_input = rstd * (g - mean(g) - y * mean(g * y)); grad_weight = sum(grad * y); grad_bias = sum(grad).
+void layer_norm_backward(const LayerNormBackward& n) {
+  const auto weight = read_flat(n.weight, 0, n.width, 1);
+  std::vector<double> grad_weight(n.width), grad_bias(n.width);
+  for (int64_t i = 0; i < n.rows; ++i) {
+    const auto grad = read_flat(n.grad, i * n.width, n.width, 0);
+    auto row = read_flat(n.input, i * n.width, n.width, 0);
+    const double mean = read_flat(n.mean, i, 1, 0)[0], rstd = read_flat(n.rstd, i, 1, 0)[0];
+    double mean_g = 0, mean_gy = 0;
+    for (int64_t j = 0; j < n.width; ++j) {
+      const double y = (row[j] - mean) * rstd, g = grad[j] * weight[j];
+      row[j] = y;
+      mean_g += g / double(n.width);
+      mean_gy += g * y / double(n.width);
+      grad_weight[j] += grad[j] * y;
+      grad_bias[j] += grad[j];
+    }
+    for (int64_t j = 0; j < n.width; ++j) row[j] = rstd * (grad[j] * weight[j] - mean_g - row[j] * mean_gy);
+    write_flat(n.grad_input, i * n.width, row);
+  }
+  write_flat(n.grad_weight, 0, grad_weight);
+  write_flat(n.grad_bias, 0, grad_bias);
+}
+
+}  // namespace refnpu

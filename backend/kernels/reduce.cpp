@@ -1,0 +1,242 @@
+// Each reduction gathers what falls into one output in a buffer, in logical order, and reduces the buffer.
+#include "kernels/reduce.h"
+
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <utility>
+
+#include "refnpu/fault.h"
+
+namespace refnpu {
+namespace {
+
+// Calls row(address, position in logical order) for every innermost row of the reduced axes.
+template <class F>
+void for_each_reduced_row(const Reduction& r, const char* first, F&& row) {
+  const int64_t inner = r.ndim > 0 ? r.sizes[r.ndim - 1] : 1;
+  const int64_t total = r.count();
+  std::array<int64_t, kMaxDims> index{};
+  const char* at = first;
+  for (int64_t position = 0; position < total; position += inner) {
+    row(at, position);
+    for (int d = r.ndim - 2; d >= 0; --d) {
+      at += r.strides[d];
+      if (++index[d] < r.sizes[d]) break;
+      at -= r.strides[d] * r.sizes[d];
+      index[d] = 0;
+    }
+  }
+}
+
+// Calls finish(buffer, n, outputs) for every output. `read` fills one row of the buffer.
+template <class C, class Read, class F>
+void reduce_with(const Reduction& r, Read&& read, F&& finish) {
+  const int64_t inner = r.ndim > 0 ? r.sizes[r.ndim - 1] : 1;
+  const int64_t stride = r.ndim > 0 ? r.strides[r.ndim - 1] : 0;
+  const DType dtype = r.kept.dtypes[0];
+  int64_t n = r.count();
+  const auto buffer = std::make_unique<C[]>(n);
+  if (fault(Fault::reduction_skips_tail)) n -= n % 4;
+  for_each_outer(r.kept, [&](char* const* at) {
+    for_each_reduced_row(r, at[0], [&](const char* from, int64_t position) {
+      read(buffer.get() + position, from, stride, inner, dtype);
+    });
+    finish(static_cast<const C*>(buffer.get()), n, at);
+  });
+}
+
+template <class C>
+C round_to_bf16(C value) {
+  if constexpr (std::is_same_v<C, double>) return float(bfloat16(float(value)));
+  return value;
+}
+
+// Neumaier's compensated sum: what each addition loses is kept apart and added at the end.
+double sum_of(const double* x, int64_t n) {
+  double sum = 0, lost = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    const double next = sum + x[i];
+    lost += std::abs(sum) >= std::abs(x[i]) ? (sum - next) + x[i] : (x[i] - next) + sum;
+    sum = next;
+  }
+  return std::isfinite(sum) ? sum + lost : sum;
+}
+
+int64_t sum_of(const int64_t* x, int64_t n) {
+  uint64_t sum = 0;
+  for (int64_t i = 0; i < n; ++i) sum += uint64_t(x[i]);
+  return int64_t(sum);
+}
+
+complex128 sum_of(const complex128* x, int64_t n) {
+  complex128 sum = 0;
+  for (int64_t i = 0; i < n; ++i) sum += x[i];
+  return sum;
+}
+
+template <class C>
+C product_of(const C* x, int64_t n) {
+  C product = 1;
+  for (int64_t i = 0; i < n; ++i) {
+    if constexpr (std::is_same_v<C, int64_t>)
+      product = int64_t(uint64_t(product) * uint64_t(x[i]));
+    else
+      product *= x[i];
+  }
+  return product;
+}
+
+template <class C>
+C sum_in_bf16(const C* x, int64_t n) {
+  C sum = 0;
+  for (int64_t i = 0; i < n; ++i) sum = round_to_bf16<C>(sum + x[i]);
+  return sum;
+}
+
+double sum_without_nan(const double* x, int64_t n) {
+  std::vector<double> kept;
+  for (int64_t i = 0; i < n; ++i) {
+    if (!std::isnan(x[i])) kept.push_back(x[i]);
+  }
+  return sum_of(kept.data(), int64_t(kept.size()));
+}
+
+template <class C>
+C mean_of(const C* x, int64_t n) {
+  const C mean = sum_of(x, n) / C(n);
+  if constexpr (std::is_same_v<C, double>) {
+    if (fault(Fault::mean_integer_rounding)) return std::trunc(mean);
+  }
+  return mean;
+}
+
+template <class C>
+C total_of(Total op, const C* x, int64_t n, DType dtype) {
+  if (op == Total::prod) return product_of(x, n);
+  if (op == Total::sum && dtype == DType::bf16 && fault(Fault::bf16_accumulates_in_bf16)) return sum_in_bf16(x, n);
+  if constexpr (std::is_same_v<C, double>) {
+    if (op == Total::nansum) return sum_without_nan(x, n);
+  }
+  if constexpr (!std::is_same_v<C, int64_t>) {
+    if (op == Total::mean) return mean_of(x, n);
+  }
+  return sum_of(x, n);
+}
+
+template <class C>
+bool is_nan(C value) {
+  return value != value;
+}
+
+// True when `challenger`, which comes later, takes the place of `holder`.
+template <class C>
+bool displaces(C challenger, C holder, bool largest) {
+  if (is_nan(holder) || is_nan(challenger)) {
+    return is_nan(challenger) && !is_nan(holder) && !fault(Fault::nan_lost_in_amax);
+  }
+  if (challenger == holder) return fault(Fault::argmax_last_tie);
+  return largest ? challenger > holder : challenger < holder;
+}
+
+template <class C>
+double magnitude_of(C value) {
+  return std::abs(value);
+}
+
+template <class C>
+double norm_of(const C* x, int64_t n, double p) {
+  if (std::isinf(p)) {
+    double extreme = p > 0 ? 0 : std::numeric_limits<double>::infinity();
+    for (int64_t i = 0; i < n; ++i) {
+      const double a = magnitude_of(x[i]);
+      if (is_nan(a)) return a;
+      extreme = p > 0 ? std::max(extreme, a) : std::min(extreme, a);
+    }
+    return extreme;
+  }
+  std::vector<double> terms(n);
+  for (int64_t i = 0; i < n; ++i) {
+    const double a = magnitude_of(x[i]);
+    terms[i] = p == 0 ? double(a != 0) : p == 1 ? a : p == 2 ? a * a : std::pow(a, p);
+  }
+  const double sum = sum_of(terms.data(), n);
+  return p == 0 || p == 1 ? sum : p == 2 ? std::sqrt(sum) : std::pow(sum, 1 / p);
+}
+
+double times_by_part(double a, double b) { return a * b; }
+complex128 times_by_part(complex128 a, complex128 b) { return {a.real() * b.real(), a.imag() * b.imag()}; }
+
+// Welford's running mean and sum of squared differences, for each part of a complex number: infinities and too few
+// elements come out as in torch, which does the same.
+template <class C>
+std::pair<C, C> moments_of(const C* x, int64_t n) {
+  C mean = 0, squares = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    const C delta = x[i] - mean;
+    mean += delta / double(i + 1);
+    squares += times_by_part(delta, x[i] - mean);
+  }
+  return {mean, squares};
+}
+
+}  // namespace
+
+void reduce_total(const Reduction& r, Total op) {
+  const DType dtype = r.kept.dtypes[0];
+  dispatch_wide(dtype, [&]<class C>() {
+    reduce_with<C>(r, read_row<C>,
+                   [&](const C* x, int64_t n, char* const* at) { write_one(at[1], dtype, total_of(op, x, n, dtype)); });
+  });
+}
+
+void reduce_extreme(const Reduction& r, bool largest) {
+  dispatch_wide(r.kept.dtypes[0], [&]<class C>() {
+    if constexpr (!is_complex_v<C>) {
+      reduce_with<C>(r, read_row<C>, [&](const C* x, int64_t n, char* const* at) {
+        int64_t best = 0;
+        for (int64_t i = 1; i < n; ++i) {
+          if (displaces(x[i], x[best], largest)) best = i;
+        }
+        if (r.kept.data[1]) write_one(at[1], r.kept.dtypes[1], x[best]);
+        if (r.kept.data[2]) store<int64_t>(at[2], best);
+      });
+    }
+  });
+}
+
+void reduce_truth(const Reduction& r, Truth op) {
+  reduce_with<bool>(r, read_truth, [&](const bool* x, int64_t n, char* const* at) {
+    int64_t count = 0;
+    for (int64_t i = 0; i < n; ++i) count += x[i];
+    const int64_t result = op == Truth::count ? count : op == Truth::any ? count > 0 : count == n;
+    write_one(at[1], r.kept.dtypes[1], result);
+  });
+}
+
+void reduce_norm(const Reduction& r, double p) {
+  dispatch_wide(r.kept.dtypes[0], [&]<class C>() {
+    if constexpr (!std::is_same_v<C, int64_t>) {
+      reduce_with<C>(r, read_row<C>, [&](const C* x, int64_t n, char* const* at) {
+        write_one(at[1], r.kept.dtypes[1], norm_of(x, n, p));
+      });
+    }
+  });
+}
+
+void reduce_variance(const Reduction& r, double correction, bool root) {
+  dispatch_wide(r.kept.dtypes[0], [&]<class C>() {
+    if constexpr (!std::is_same_v<C, int64_t>) {
+      reduce_with<C>(r, read_row<C>, [&](const C* x, int64_t n, char* const* at) {
+        const auto [mean, squares] = moments_of(x, n);
+        const double divisor = std::max(0.0, double(n) - correction);
+        double variance = std::real(squares) / divisor;
+        if constexpr (is_complex_v<C>) variance += squares.imag() / divisor;
+        if (r.kept.data[1]) write_one(at[1], r.kept.dtypes[1], root ? std::sqrt(variance) : variance);
+        if (r.kept.data[2]) write_one(at[2], r.kept.dtypes[2], mean);
+      });
+    }
+  });
+}
+
+}  // namespace refnpu

@@ -1,0 +1,63 @@
+// The rows are computed in double: exp and the sum of a row lose nothing that the output could hold.
+#include "kernels/softmax.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "refnpu/fault.h"
+
+namespace refnpu {
+namespace {
+
+double largest_of(const std::vector<double>& row) {
+  double largest = -std::numeric_limits<double>::infinity();
+  for (const double x : row) {
+    if (std::isnan(x)) return x;
+    largest = std::max(largest, x);
+  }
+  return largest;
+}
+
+// The fault computes exp in float, as hardware does, so that rows beyond 88 overflow.
+void softmax_row(std::vector<double>& row, bool log) {
+  const bool unshifted = fault(Fault::softmax_no_max_subtraction);
+  const double shift = unshifted ? 0 : largest_of(row);
+  double sum = 0;
+  for (const double x : row) sum += unshifted ? double(std::exp(float(x))) : std::exp(x - shift);
+  for (double& x : row) {
+    if (log)
+      x = (x - shift) - std::log(sum);
+    else
+      x = (unshifted ? double(std::exp(float(x))) : std::exp(x - shift)) / sum;
+  }
+}
+
+}  // namespace
+
+void softmax(const Rows<2>& rows, bool log) {
+  std::vector<double> row(rows.lengths[0]);
+  for_each_outer(rows.outer, [&](char* const* at) {
+    rows.read(0, at[0], row.data());
+    softmax_row(row, log);
+    write_row(at[1], rows.strides[1], rows.lengths[1], rows.outer.dtypes[1], row.data());
+  });
+}
+
+// softmax: (grad - sum(grad * output)) * output; log-softmax: grad - exp(output) * sum(grad).
+void softmax_backward(const Rows<3>& rows, bool log) {
+  const int64_t n = rows.lengths[0];
+  std::vector<double> grad(n), output(n);
+  for_each_outer(rows.outer, [&](char* const* at) {
+    rows.read(0, at[0], grad.data());
+    rows.read(1, at[1], output.data());
+    double sum = 0;
+    for (int64_t i = 0; i < n; ++i) sum += log ? grad[i] : grad[i] * output[i];
+    for (int64_t i = 0; i < n; ++i) {
+      grad[i] = log ? grad[i] - std::exp(output[i]) * sum : (grad[i] - sum) * output[i];
+    }
+    write_row(at[2], rows.strides[2], n, rows.outer.dtypes[2], grad.data());
+  });
+}
+
+}  // namespace refnpu

@@ -1,0 +1,76 @@
+// A row's positions are sorted by key; its elements are then moved as bytes, so that they keep every bit.
+#include "kernels/sort.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <numeric>
+
+#include "refnpu/fault.h"
+
+namespace refnpu {
+namespace {
+
+template <class C>
+bool comes_first(C a, C b, bool descending) {
+  if (descending) std::swap(a, b);
+  if (a != a) return false;
+  return b != b || a < b;
+}
+
+// The int64 whose order is that of uint64.
+void order_unsigned(std::vector<int64_t>& keys) {
+  for (int64_t& key : keys) key ^= std::numeric_limits<int64_t>::min();
+}
+template <class C>
+void order_unsigned(std::vector<C>&) {}
+
+template <class C>
+void sort_positions(std::vector<int64_t>& order, const std::vector<C>& keys, bool descending) {
+  const bool unstable = fault(Fault::sort_unstable);
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int64_t i, int64_t j) {
+    if (unstable && keys[i] == keys[j]) return i > j;
+    return comes_first(keys[i], keys[j], descending);
+  });
+}
+
+// Writes the elements at positions order[0], order[1], ... and the positions themselves.
+void write_picked(const Rows<3>& rows, char* const* at, const int64_t* order, std::vector<char>& bytes) {
+  const int64_t item = size_of(rows.outer.dtypes[0]);
+  for (int64_t i = 0; i < rows.lengths[1]; ++i) {
+    std::memcpy(bytes.data() + i * item, at[0] + order[i] * rows.strides[0], item);
+  }
+  for (int64_t i = 0; i < rows.lengths[1]; ++i) {
+    std::memcpy(at[1] + i * rows.strides[1], bytes.data() + i * item, item);
+  }
+  write_row(at[2], rows.strides[2], rows.lengths[1], DType::i64, order);
+}
+
+void pick_rows(const Rows<3>& rows, bool descending, bool reversed, int64_t first) {
+  const int64_t n = rows.lengths[0];
+  dispatch_wide(rows.outer.dtypes[0], [&]<class C>() {
+    if constexpr (!is_complex_v<C>) {
+      std::vector<C> keys(n);
+      std::vector<int64_t> order(n);
+      std::vector<char> bytes(rows.lengths[1] * size_of(rows.outer.dtypes[0]));
+      for_each_outer(rows.outer, [&](char* const* at) {
+        rows.read(0, at[0], keys.data());
+        if (rows.outer.dtypes[0] == DType::u64) order_unsigned(keys);
+        sort_positions(order, keys, descending);
+        if (reversed) std::reverse(order.begin(), order.begin() + rows.lengths[1]);
+        write_picked(rows, at, order.data() + first, bytes);
+      });
+    }
+  });
+}
+
+}  // namespace
+
+void sort_rows(const Rows<3>& rows, bool descending) { pick_rows(rows, descending, false, 0); }
+
+void topk_rows(const Rows<3>& rows, bool largest) { pick_rows(rows, largest, fault(Fault::topk_wrong_order), 0); }
+
+void kth_rows(const Rows<3>& rows, int64_t k) { pick_rows(rows, false, false, k - 1); }
+
+}  // namespace refnpu
