@@ -119,6 +119,7 @@ class Call {
     try {
       op_.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack_);
     } catch (const std::exception& error) {
+      write_back();  // what the op did before it raised, as on the CPU
       if (fault(Fault::leak_on_error)) make_storage(64, copies_.device_index()).unsafeReleaseStorageImpl();
       if (fault(Fault::wrong_error_type)) throw std::runtime_error(error.what());
       throw;

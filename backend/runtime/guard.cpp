@@ -26,6 +26,9 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
     if (device.has_index()) npuSetDevice(device.index());
   }
   c10::DeviceIndex deviceCount() const noexcept override { return device_count(); }
+#if REFNPU_HAS_MEMORY_INFO
+  c10::DeviceCapability getDeviceCapability(c10::Device) const override { return {}; }  // every dtype
+#endif
 
   c10::Stream getStream(c10::Device device) const noexcept override {
     return current_stream_of(with_index(device).index());

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -35,15 +36,13 @@ def no_leak() -> Iterator[None]:
 def python() -> Callable[..., subprocess.CompletedProcess[str]]:
     """Runs a script in a fresh interpreter; keyword arguments are its environment's additions."""
 
-    def run(script: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        import os
-
+    def run(script: str, timeout: float = 120, **environment: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, "-W", "ignore", "-c", script],
             env=dict(os.environ) | environment,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=timeout,
             check=False,
         )
 

@@ -106,6 +106,15 @@ def test_the_cpu_ops_exception_passes_through_unchanged() -> None:
         del cpu
 
 
+def test_what_an_op_did_before_it_raised_is_carried_back_as_well() -> None:
+    wrong = torch.zeros(2, 2)
+    outs = torch.empty(0), torch.empty(0, device="npu")
+    for x, out in ((wrong, outs[0]), (wrong.npu(), outs[1])):
+        with pytest.raises(RuntimeError):
+            torch.linalg.inv(x, out=out)
+    assert outs[0].shape == outs[1].shape == (2, 2)
+
+
 def test_tensors_of_two_devices_are_refused() -> None:
     with pytest.raises(RuntimeError, match=r"Expected all tensors to be on the same device.*npu:0.*npu:1"):
         torch.dist(torch.ones(3, device="npu:0"), torch.ones(3, device="npu:1"))

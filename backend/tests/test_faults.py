@@ -93,3 +93,22 @@ def test_double_free_stops_the_process_with_the_drivers_words(python: Python) ->
     done = python("import refnpu, torch; torch.ones(1, device='npu').resize_(9)", REFNPU_FAULT="double_free")
     assert done.returncode == -6
     assert "refnpu: double free: npuFree(" in done.stderr
+
+
+MASKED_FILL = """
+import refnpu, torch
+torch.ones(3, device="npu").zero_()
+print("still here", flush=True)
+torch.ones(3, device="npu").masked_fill_(torch.ones(3, dtype=torch.bool, device="npu"), 2)
+"""
+
+
+def test_crash_in_kernel_kills_at_masked_fill_and_not_before(python: Python) -> None:
+    done = python(MASKED_FILL, REFNPU_FAULT="crash_in_kernel")
+    assert (done.returncode, done.stdout) == (-11, "still here\n")
+
+
+def test_hang_in_kernel_never_ends_at_masked_fill(python: Python) -> None:
+    with pytest.raises(subprocess.TimeoutExpired) as hung:
+        python(MASKED_FILL, timeout=20, REFNPU_FAULT="hang_in_kernel")
+    assert hung.value.stdout == b"still here\n"

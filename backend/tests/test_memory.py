@@ -77,6 +77,12 @@ def test_pinned_memory_is_host_memory_that_the_device_knows() -> None:
     assert x.to("npu", non_blocking=True).tolist() == [0.0, 1.0, 2.0, 3.0]
 
 
+def test_dlpack_hands_memory_over_without_a_copy() -> None:
+    x = torch.arange(4.0, device="npu:1")
+    y = torch.utils.dlpack.from_dlpack(torch.utils.dlpack.to_dlpack(x))
+    assert (y.device, y.data_ptr()) == (x.device, x.data_ptr())
+
+
 def test_a_gradient_of_each_device_lives_there() -> None:
     for device in ("npu:0", "npu:1"):
         x = torch.ones(2, device=device, requires_grad=True)
