@@ -6,6 +6,7 @@ torch and the backend are loaded only when the suite is asked for, so that the p
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -133,15 +134,41 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> OpsFile | 
     return node
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session: pytest.Session) -> Iterator[None]:
+    """Timed; and without the collector of garbage, which would walk some hundred thousand items again and again."""
+    if not _asked_for(session.config):
+        return (yield)
+    suite = _suite(session.config)
+    started = time.perf_counter()
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.freeze()
+        suite.collect_s = time.perf_counter() - started
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
+    """Cells have no fixtures to be reordered by; where nothing is deselected they need not pass through the hooks."""
+    chosen = config.option.keyword or config.option.markexpr or config.option.deselect
+    if chosen or not all(isinstance(item, CellItem) for item in items):
+        return (yield)
+    cells, items[:] = items[:], []
+    try:
+        return (yield)
+    finally:
+        items[:] = cells
+
+
 class OpsFile(pytest.File):
     """One family."""
 
     def collect(self) -> Iterator[CellItem]:
-        started = time.perf_counter()
-        suite = _suite(self.config)
-        items = [CellItem.from_parent(self, name=cell.name, cell=cell) for cell in suite.family(self.path.stem)]
-        suite.collect_s += time.perf_counter() - started
-        yield from items
+        for cell in _suite(self.config).family(self.path.stem):
+            yield CellItem.from_parent(self, name=cell.name, cell=cell)
 
 
 class CellItem(pytest.Item):
@@ -263,7 +290,7 @@ def _is_worker(config: pytest.Config) -> bool:
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Without xdist: the cells that are left after -k and the like are those to account for."""
     cells = [item.cell for item in session.items if isinstance(item, CellItem)]
-    if cells and not _is_worker(session.config):
+    if cells and not _is_worker(session.config) and not session.config.option.collectonly:
         _open_ledger(session.config, cells)
 
 
