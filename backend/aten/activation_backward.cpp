@@ -1,5 +1,6 @@
 // threshold, and the gradients of activations.
 #include <ATen/ops/elu_backward_meta.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/gelu_backward_meta.h>
 #include <ATen/ops/hardshrink_backward_meta.h>
 #include <ATen/ops/hardsigmoid_backward_meta.h>
@@ -29,7 +30,6 @@ void run(const char* name, at::TensorIteratorBase& iter, Binary op, unsigned sup
   const DType common = to_dtype(iter.common_dtype());
   launch_pointwise(iter, {.op = name,
                           .common = common,
-                          .result = common,
                           .row = binary_row(op, compute_dtype(common)),
                           .params = params});
 }
@@ -135,6 +135,19 @@ T hardtanh_backward(const T& grad, const T& self, const S& min, const S& max) {
   return iter.output();
 }
 
+// The functional forms of these are composite for a backend that registers only `.grad_input`, or none.
+T silu_backward(const T& grad, const T& self) {
+  T out = at::empty({0}, grad.options());
+  return silu_backward_out(grad, self, out);
+}
+
+T mish_backward(const T& grad, const T& self) {
+  T out;
+  auto iter = at::TensorIterator::binary_op(out, grad, self);
+  run("mish_backward", iter, Binary::mish_backward, kFloats);
+  return iter.output();
+}
+
 T hardswish_backward(const T& grad, const T& self) {
   T out;
   auto iter = at::TensorIterator::binary_op(out, grad, self);
@@ -160,6 +173,8 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   NATIVE("hardtanh_backward.grad_input", hardtanh_backward_out);
   NATIVE("hardtanh_backward", hardtanh_backward);
   NATIVE("hardswish_backward", hardswish_backward);
+  NATIVE("silu_backward", silu_backward);
+  NATIVE("mish_backward", mish_backward);
 }
 
 }  // namespace refnpu::activation_backward

@@ -73,7 +73,6 @@ void run(const char* name, at::TensorIteratorBase& iter, Binary op, unsigned sup
   const DType common = to_dtype(iter.common_dtype());
   launch_pointwise(iter, {.op = name,
                           .common = common,
-                          .result = common,
                           .row = binary_row(op, compute_dtype(common)),
                           .params = params,
                           .exact_scalars = takes_exact_scalars(op)});
@@ -81,7 +80,6 @@ void run(const char* name, at::TensorIteratorBase& iter, Binary op, unsigned sup
 
 // -- structured, of two tensors: X(overload of .out, function name, meta class, row, dtypes) ------------------------------
 #define REFNPU_BINARY_OPS(X)                                                                              \
-  X("mul.out", mul, mul_Tensor, mul, kAnyDtype)                                                           \
   X("div.out", div, div_Tensor, div, kFloats | kComplex)                                                  \
   X("atan2.out", atan2, atan2, atan2, kFloats)                                                            \
   X("hypot.out", hypot, hypot, hypot, kFloats)                                                            \
@@ -109,6 +107,16 @@ void run(const char* name, at::TensorIteratorBase& iter, Binary op, unsigned sup
   }
 REFNPU_BINARY_OPS(REFNPU_DEFINE)
 #undef REFNPU_DEFINE
+
+// Of the smallest floats CPU has no kernel that multiplies by one element.
+at::Tensor& mul_out(const at::Tensor& self, const at::Tensor& other, at::Tensor& out) {
+  Structured<at::meta::structured_mul_Tensor> op(out);
+  op.meta(self, other);
+  const bool by_one_element = op.tensor_base(2).numel() == 1;
+  run("mul", op, Binary::mul, by_one_element ? kAnyDtype & ~(kFloat8 | kExponents) : kAnyDtype);
+  op.finish();
+  return out;
+}
 
 at::Tensor& add_out(const at::Tensor& self, const at::Tensor& other, const at::Scalar& alpha, at::Tensor& out) {
   Structured<at::meta::structured_add_Tensor> op(out);
@@ -226,6 +234,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
 #define REFNPU_REGISTER(overload, name, structured, row, supported) NATIVE(overload, name##_out);
   REFNPU_BINARY_OPS(REFNPU_REGISTER)
 #undef REFNPU_REGISTER
+  NATIVE("mul.out", mul_out);
   NATIVE("add.out", add_out);
   NATIVE("sub.out", sub_out);
   NATIVE("div.out_mode", div_mode_out);

@@ -22,7 +22,7 @@ void run(const char* name, at::TensorIteratorBase& iter, Compare op, unsigned su
   check_dtype(name, iter.common_dtype(), supported);
   const DType common = to_dtype(iter.common_dtype());
   launch_pointwise(
-      iter, {.op = name, .common = common, .result = DType::b8, .row = compare_row(op, compute_dtype(common))});
+      iter, {.op = name, .common = common, .row = compare_row(op, compute_dtype(common)), .predicate = true});
 }
 
 #define REFNPU_COMPARISONS(X) \

@@ -43,8 +43,8 @@ template <int N>
 void launch_operands(const at::TensorIteratorBase& iter, const Pointwise& what) {
   Elementwise<N> kernel{.nest = nest_of<N>(iter), .seen = {}, .computed = {}, .row = what.row, .params = what.params};
   const DType computed = compute_dtype(what.common);
-  kernel.seen[0] = what.result;
-  kernel.computed[0] = what.result == what.common ? computed : what.result;
+  kernel.seen[0] = what.predicate ? DType::b8 : what.common;
+  kernel.computed[0] = what.predicate ? DType::b8 : computed;
   for (int k = 1; k < N; ++k) {
     kernel.seen[k] = seen_as(iter, kernel.nest, what, k);
     kernel.computed[k] = computed;

@@ -30,8 +30,8 @@ Params params_of(const Scalars&... scalars) {
 struct Pointwise {
   const char* op;
   DType common;                // the dtype that type promotion made of the inputs
-  DType result;                // the same, or b8 for a predicate
   Row row;                     // for compute_dtype(common)
+  bool predicate = false;      // the row gives bool; otherwise it gives what it computes in
   Params params{};
   bool exact_scalars = false;  // an input of one element skips the rounding to a small common dtype, as CPU arithmetic does
 };

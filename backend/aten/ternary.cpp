@@ -23,7 +23,6 @@ void run(const char* name, at::TensorIteratorBase& iter, Row (*row)(DType), unsi
   const DType common = to_dtype(iter.common_dtype());
   launch_pointwise(iter, {.op = name,
                           .common = common,
-                          .result = common,
                           .row = row(compute_dtype(common)),
                           .params = params});
 }

@@ -79,11 +79,12 @@ bool is_predicate(Unary op) {
 void run(const char* name, at::TensorIteratorBase& iter, at::ScalarType common, Unary op, unsigned supported,
          const Params& params = {}) {
   check_dtype(name, common, supported);
+  if (common == at::kBool && op == Unary::bitwise_not) op = Unary::logical_not;
   const DType dtype = to_dtype(common);
   launch_pointwise(iter, {.op = name,
                           .common = dtype,
-                          .result = is_predicate(op) ? DType::b8 : dtype,
                           .row = unary_row(op, compute_dtype(dtype)),
+                          .predicate = is_predicate(op),
                           .params = params});
 }
 
@@ -173,12 +174,15 @@ at::Tensor& round_decimals_out(const at::Tensor& self, int64_t decimals, at::Ten
   return out;
 }
 
-// Both bounds, one, or the error of the meta function.
+bool is_nan(const std::optional<at::Scalar>& bound) { return bound && !bound->isComplex() && std::isnan(bound->to<double>()); }
+
+// Two bounds of which one is NaN give NaN everywhere, in every dtype.
 at::Tensor& clamp_out(const at::Tensor& self, const std::optional<at::Scalar>& min,
                       const std::optional<at::Scalar>& max, at::Tensor& out) {
   Structured<at::meta::structured_clamp> op(out);
   op.meta(self, min ? at::OptionalScalarRef(*min) : at::OptionalScalarRef(),
           max ? at::OptionalScalarRef(*max) : at::OptionalScalarRef());
+  if (min && max && (is_nan(min) || is_nan(max))) return out.fill_(std::numeric_limits<double>::quiet_NaN());
   const Unary which = min && max ? Unary::clamp : min ? Unary::clamp_min : Unary::clamp_max;
   run("clamp", op, op.common_dtype(), which, kReals, params_of(min.value_or(0), max.value_or(0)));
   op.finish();
@@ -201,13 +205,15 @@ at::Tensor& clamp_max_out(const at::Tensor& self, const at::Scalar& max, at::Ten
   return out;
 }
 
-// An exponent that has a function of its own is computed by that: pow(-inf, 0.5) is sqrt's NaN.
-Unary power_function(const at::Scalar& exponent, bool floating) {
+// An exponent that has a function of its own is computed by that: pow(-inf, 0.5) is sqrt's NaN,
+// but in half, where it is pow's.
+Unary power_function(const at::Scalar& exponent, at::ScalarType common) {
   if (exponent.equal(2)) return Unary::square;
   if (exponent.equal(3)) return Unary::cube;
-  if (floating && exponent.equal(.5)) return Unary::sqrt;
-  if (floating && exponent.equal(-.5)) return Unary::rsqrt;
-  if (floating && exponent.equal(-1.0)) return Unary::reciprocal;
+  const bool roots = (at::isFloatingType(common) && common != at::kHalf) || at::isComplexType(common);
+  if (roots && exponent.equal(.5)) return Unary::sqrt;
+  if (roots && exponent.equal(-.5)) return Unary::rsqrt;
+  if (roots && exponent.equal(-1.0)) return Unary::reciprocal;
   return Unary::pow_scalar;
 }
 
@@ -220,8 +226,7 @@ at::Tensor& pow_tensor_scalar_out(const at::Tensor& self, const at::Scalar& expo
   } else if (exponent.equal(1.0) || exponent.equal(true)) {
     out.copy_(self);
   } else {
-    const bool floating = at::isFloatingType(common) || at::isComplexType(common);
-    run("pow", op, common, power_function(exponent, floating), kReals | kComplex, params_of(exponent));
+    run("pow", op, common, power_function(exponent, common), kReals | kComplex, params_of(exponent));
   }
   op.finish();
   return out;

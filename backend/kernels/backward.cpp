@@ -25,9 +25,10 @@ T gelu_erf_backward(T g, T x) {
 template <class T>
 T gelu_tanh_backward(T g, T x) {
   constexpr T kBeta = T(std::numbers::sqrt2 * std::numbers::inv_sqrtpi), kKappa = T(0.044715);
-  const T tanh = std::tanh(kBeta * (x + kKappa * x * x * x));
-  const T inner = kBeta * (T(1) + T(3) * kKappa * x * x);
-  return g * (T(0.5) * (T(1) + tanh) + T(0.5) * x * (T(1) - tanh * tanh) * inner);
+  const T twice = T(2) * kBeta * (x + kKappa * x * x * x);  // twice the argument of tanh
+  const T sigmoid = T(1) / (T(1) + std::exp(-twice)), rest = T(1) / (T(1) + std::exp(twice));
+  const T slope = T(2) * kBeta * (T(1) + T(3) * kKappa * x * x);
+  return g * (sigmoid + x * sigmoid * rest * slope);
 }
 
 template <class T>

@@ -61,8 +61,8 @@ Row real_row(Binary op) {
 template <class T>
 Row field_row(Binary op) {
   switch (op) {
-    case Binary::add: return binary<T>([](P p, T a, T b) { return a + times(p.get<T>(0), b); });
-    case Binary::sub: return binary<T>([](P p, T a, T b) { return a - times(p.get<T>(0), b); });
+    case Binary::add: return binary<T>([](P p, T a, T b) { return plus_product(a, p.get<T>(0), b); });
+    case Binary::sub: return binary<T>([](P p, T a, T b) { return plus_product(a, -p.get<T>(0), b); });
     case Binary::mul: return binary<T>([](T a, T b) { return times(a, b); });
     case Binary::div: return binary<T>([](T a, T b) { return over(a, b); });
     case Binary::pow: return binary<T>([](T a, T b) { return T(std::pow(a, b)); });

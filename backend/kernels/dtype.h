@@ -29,6 +29,7 @@ inline bool float8_e4m3fn_saturates = true;
 template <class Bits_, int E, int M, int Bias, unsigned Max, unsigned Overflow, unsigned NaN, bool Fnuz>
 struct SmallFloat {
   using Bits = Bits_;
+  static constexpr Bits kNaN = Bits(NaN);
   static constexpr int kWidth = 1 + E + M;
   Bits bits = 0;
 
@@ -153,6 +154,10 @@ inline constexpr bool is_complex_v = is_complex<T>::value;
 // Floats stored in fewer than 32 bits: read as float, rounded once when written.
 template <class T>
 inline constexpr bool is_small_float_v = !std::is_arithmetic_v<T> && !is_complex_v<T>;
+
+// The formats without negative zero: that encoding is their only NaN.
+template <class T>
+inline constexpr bool has_one_nan_v = std::is_same_v<T, float8_e5m2fnuz> || std::is_same_v<T, float8_e4m3fnuz>;
 
 // The type a value is computed in: float for small floats, complex64 for complex_half, T itself for all others.
 template <class T>
@@ -299,6 +304,9 @@ inline To convert(From from) {
   } else if constexpr (std::is_same_v<From, complex_half>) {
     return convert<To>(complex64(from));
   } else if constexpr (is_small_float_v<From>) {
+    if constexpr (std::is_integral_v<To> && !std::is_same_v<To, bool> && has_one_nan_v<From>) {
+      if (from.bits == From::kNaN) return To(0);  // what torch's CPU gives, though no other NaN becomes 0
+    }
     return convert<To>(float(from));
   } else if constexpr (std::is_same_v<To, bool>) {
     return from != From(0);

@@ -19,7 +19,7 @@ Row ternary(auto f) {
 template <class T>
 T lerp(T start, T end, T weight) {
   const T way = end - start;
-  return std::abs(weight) < real_t<T>(0.5) ? start + times(weight, way) : end - times(way, T(1) - weight);
+  return std::abs(weight) < real_t<T>(0.5) ? plus_product(start, weight, way) : plus_product(end, -way, T(1) - weight);
 }
 
 template <class T>
@@ -35,7 +35,7 @@ T clamp(T x, T low, T high) {
 template <class T>
 Row field_row(Ternary op) {
   switch (op) {
-    case Ternary::addcmul: return ternary<T>([](P p, T a, T b, T c) { return a + times(times(p.get<T>(0), b), c); });
+    case Ternary::addcmul: return ternary<T>([](P p, T a, T b, T c) { return plus_product(a, times(p.get<T>(0), b), c); });
     case Ternary::addcdiv: return ternary<T>([](P p, T a, T b, T c) { return a + over(times(p.get<T>(0), b), c); });
     case Ternary::lerp: return ternary<T>([](T a, T b, T c) { return lerp(a, b, c); });
     case Ternary::clamp:

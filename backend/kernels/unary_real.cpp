@@ -81,10 +81,11 @@ T elu(P p, T x) {
   return x < T(0) ? std::expm1(x * p.get<T>(2)) * p.get<T>(0) : x * p.get<T>(1);
 }
 
+// (1 + tanh u) / 2 is the sigmoid of 2u, which does not cancel for negative u.
 template <class T>
 T gelu_tanh(T x) {
   constexpr T kBeta = T(std::numbers::sqrt2 * std::numbers::inv_sqrtpi), kKappa = T(0.044715);
-  return T(0.5) * x * (T(1) + std::tanh(kBeta * (x + kKappa * x * x * x)));
+  return x * sigmoid(T(2) * kBeta * (x + kKappa * x * x * x));
 }
 
 template <class T>
