@@ -2,6 +2,8 @@
 #include <ATen/EmptyTensor.h>
 #include <ATen/ExpandUtils.h>
 #include <ATen/MemoryOverlap.h>
+#include <ATen/ops/_conj.h>
+#include <ATen/ops/_neg_view.h>
 #include <ATen/ops/empty.h>
 #include <c10/core/DeviceGuard.h>
 
@@ -68,13 +70,20 @@ at::Tensor empty_on(const at::Tensor& like, at::ScalarType dtype, at::Device dev
   return at::empty(like.sizes(), at::TensorOptions().dtype(dtype).device(device));
 }
 
+// A view of `tensor` with the bits flipped that `pattern` has set.
+at::Tensor with_bits_of(const at::Tensor& tensor, const at::Tensor& pattern) {
+  const at::Tensor conjugated = pattern.is_conj() ? at::_conj(tensor) : tensor;
+  return pattern.is_neg() ? at::_neg_view(conjugated) : conjugated;
+}
+
 void copy_host_to_device(const at::Tensor& target, const at::Tensor& source) {
   at::assert_no_internal_overlap(target);
   if (is_one_block(target, source)) return copy_block(target, source, npuMemcpyHostToDevice);
-  const at::Tensor dense = source.resolve_conj().resolve_neg().contiguous();
+  // Pending bits are left out of the staged values and put on the staged tensor: the device resolves them.
+  const at::Tensor dense = with_bits_of(source, source).contiguous();
   const at::Tensor staged = empty_on(source, source.scalar_type(), target.device());
   copy_block(staged, dense, npuMemcpyHostToDevice);
-  copy_on_device(target, staged);
+  copy_on_device(target, with_bits_of(staged, source));
 }
 
 void copy_device_to_host(const at::Tensor& target, const at::Tensor& source) {
@@ -100,8 +109,10 @@ void copy_across_devices(const at::Tensor& target, const at::Tensor& source) {
 // Registered under the names of torch's schema: `self` is the source. Copies wait, whatever non_blocking says.
 at::Tensor copy_from(const at::Tensor& self, const at::Tensor& target, bool /*non_blocking*/) {
   if (self.is_same(target)) return target;
-  TORCH_CHECK(at::is_expandable_to(self.sizes(), target.sizes()), "output with shape ", target.sizes(),
-              " doesn't match the broadcast shape ", at::infer_size(self.sizes(), target.sizes()));
+  if (!at::is_expandable_to(self.sizes(), target.sizes())) {
+    TORCH_CHECK(false, "output with shape ", target.sizes(), " doesn't match the broadcast shape ",
+                at::IntArrayRef(at::infer_size(target.sizes(), self.sizes())));
+  }
   if (self.device() == target.device()) {
     copy_on_device(target, self);
   } else if (self.is_cpu()) {

@@ -288,7 +288,6 @@ at::Tensor& hardtanh_out(const at::Tensor& self, const at::Scalar& min, const at
     TORCH_CHECK(self.scalar_type() != at::kByte || (low.toLong() >= 0 && high.toLong() >= 0),
                 "cannot do hardtanh on an unsigned type with negative limits");
   }
-  TORCH_CHECK(min.to<double>() <= max.to<double>(), "min_val cannot be greater than max_val");
   return at::clamp_out(out, self, low, high);
 }
 at::Tensor hardtanh(const at::Tensor& self, const at::Scalar& min, const at::Scalar& max) {

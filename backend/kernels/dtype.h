@@ -23,6 +23,9 @@ enum class DType : int8_t {
 // value, or NaN. torch changed from the latter to the former, so the host sets the mode that its torch has.
 inline bool float8_e4m3fn_saturates = true;
 
+// What the NaN of a format with only one becomes: a signalling one, as in torch, by which pow(1, NaN) tells it.
+inline constexpr uint32_t kOnlyNaN = 0x7f800001u;
+
 // A small binary float: `E` exponent bits with `Bias`, `M` mantissa bits.
 // `Max` is the largest finite encoding, `Overflow` what lies above it, `NaN` the canonical not-a-number. A format without
 // negative zero (fnuz) gives that encoding to its only NaN, so its overflow and NaN carry no sign.
@@ -72,10 +75,11 @@ struct SmallFloat {
   static float decode(Bits bits) {
     const unsigned magnitude = bits & unsigned(Bits(~kSign));
     const bool negative = (bits & kSign) != 0;
-    if (Fnuz ? bits == Bits(NaN) : magnitude > Max) {
-      const bool infinite = !Fnuz && Overflow != NaN && magnitude == Overflow;
+    if (Fnuz && bits == Bits(NaN)) return std::bit_cast<float>(kOnlyNaN);
+    if (!Fnuz && magnitude > Max) {
+      const bool infinite = Overflow != NaN && magnitude == Overflow;
       const uint32_t special = infinite ? 0x7f800000u : 0x7fc00000u | (uint32_t(magnitude) << (23 - M) & 0x003fffffu);
-      return std::bit_cast<float>(special | (negative && !Fnuz ? 0x80000000u : 0u));
+      return std::bit_cast<float>(special | (negative ? 0x80000000u : 0u));
     }
     const unsigned exponent = magnitude >> M;
     const unsigned mantissa = magnitude & ((1u << M) - 1);
@@ -126,7 +130,7 @@ struct float8_e8m0fnu {
     bits = uint8_t(exponent + (up ? 1u : 0u));
   }
   operator float() const {
-    if (bits == 0xff) return std::bit_cast<float>(0x7fc00000u);
+    if (bits == 0xff) return std::bit_cast<float>(kOnlyNaN);
     return std::bit_cast<float>(bits == 0 ? 0x00400000u : uint32_t(bits) << 23);
   }
 };
