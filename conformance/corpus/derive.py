@@ -15,39 +15,12 @@ from conformance.corpus.calls import plain_call
 from conformance.corpus.drafts import SEED, Drafter, NotStorable, dtype_name, out_formals, with_slots
 from conformance.corpus.model import Sample
 from conformance.corpus.pools import PoolBuilder
+from conformance.corpus.siblings import SIBLINGS
 from conformance.inventory import Overload, call_of
 from conformance.ops import facts
 from conformance.torch_versions import schema_of
 
 MOST_SOURCES = 3  # siblings tried for each base
-
-# Overloads whose sibling has another name altogether.
-SIBLINGS = {
-    "__ilshift__": "bitwise_left_shift_",
-    "__irshift__": "bitwise_right_shift_",
-    "__lshift__": "bitwise_left_shift",
-    "__rshift__": "bitwise_right_shift",
-    "_addmm_activation": "addmm",
-    "_add_relu": "add",
-    "_reshape_alias": "as_strided",
-    "_index_put_impl_": "index_put_",
-    "_embedding_bag_forward_only": "_embedding_bag",
-    "_linalg_eigvals": "linalg_eig",
-    "_cummax_helper": "cummax",
-    "_cummin_helper": "cummin",
-    "_cholesky_solve_helper": "cholesky_solve",
-    "_slow_conv2d_forward": "conv2d",
-    "_functional_assert_async": "_assert_async",
-    "_softmax_backward_data": "_log_softmax_backward_data",
-    "batch_norm_update_stats": "native_batch_norm",
-    "_batch_norm_with_update": "native_batch_norm",
-    "_upsample_bicubic2d_aa": "upsample_bicubic2d",
-    "_upsample_lanczos2d_aa": "upsample_bicubic2d",
-    "_upsample_bicubic2d_aa_backward": "upsample_bicubic2d_backward",
-    "_upsample_lanczos2d_aa_backward": "upsample_bicubic2d_backward",
-    "slow_conv_dilated2d": "_slow_conv2d_forward",
-    "hardsigmoid": "sigmoid",
-}
 
 Kept = Mapping[str, Sequence[Sample]]
 Live = dict[str, Any]  # argument name -> value

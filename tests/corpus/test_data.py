@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from conformance.corpus.build import describe
+from conformance.corpus.build import describe, reason
 from conformance.corpus.calls import plain_call
 from conformance.corpus.reader import DATA, load
 from conformance.inventory import call_of, inventory
@@ -57,3 +57,15 @@ def test_a_sample_can_be_described() -> None:
     assert row["call"] == "self[2, 3, 4, 4], mask[2, 1, 4, 4] bool, -3.0"
     assert row["dtypes"] == "float32 float64 float16 bfloat16"
     assert row["expects"] == "values"
+
+
+@pytest.mark.parametrize(
+    ("overload", "why"),
+    [
+        ("quantized_lstm.input", "takes or makes a quantized tensor"),
+        ("_flash_attention_forward", "the CPU has no kernel for it, so there is nothing to compare with"),
+        ("promote_types", "neither takes nor gives a tensor"),
+    ],
+)
+def test_an_unreached_overload_says_why(overload: str, why: str) -> None:
+    assert reason(next(o for o in inventory("CPU") if o.name == overload)) == why

@@ -1,0 +1,38 @@
+"""Which operator's samples suit another one, though their names have nothing in common."""
+
+from __future__ import annotations
+
+_PAIRS = (
+    "__and__ bitwise_and, __iand__ bitwise_and_, __ilshift__ bitwise_left_shift_, __ior__ bitwise_or_, "
+    "__irshift__ bitwise_right_shift_, __ixor__ bitwise_xor_, __lshift__ bitwise_left_shift, __or__ bitwise_or, "
+    "__rshift__ bitwise_right_shift, __xor__ bitwise_xor, _add_relu add, _addmm_activation addmm, "
+    "_batch_norm_with_update native_batch_norm, _cast_Byte abs, _cast_Char abs, _cast_Double abs, "
+    "_cast_Float abs, _cast_Half abs, _cast_Int abs, _cast_Long abs, _cast_Short abs, "
+    "_cholesky_solve_helper cholesky_solve, _cummax_helper cummax, _cummin_helper cummin, "
+    "_embedding_bag_forward_only _embedding_bag, _functional_assert_async _assert_async, "
+    "_index_put_impl_ index_put_, _is_all_true all, _is_any_true any, _is_zerotensor abs, "
+    "_linalg_eigvals linalg_eig, _reshape_alias as_strided, _slow_conv2d_forward conv2d, "
+    "_softmax_backward_data _log_softmax_backward_data, _upsample_bicubic2d_aa upsample_bicubic2d, "
+    "_upsample_bicubic2d_aa_backward upsample_bicubic2d_backward, _upsample_lanczos2d_aa upsample_bicubic2d, "
+    "_upsample_lanczos2d_aa_backward upsample_bicubic2d_backward, absolute abs, adjoint t, "
+    "alpha_dropout dropout, arccos acos, arccosh acosh, arcsin asin, arcsinh asinh, arctan atan, arctan2 atan2, "
+    "arctanh atanh, batch_norm_update_stats native_batch_norm, clip clamp, concat cat, concatenate cat, "
+    "det linalg_det, dropout native_dropout, feature_alpha_dropout dropout, feature_dropout dropout, fix trunc, "
+    "frobenius_norm norm, ger outer, greater gt, greater_equal ge, grid_sampler grid_sampler_2d, "
+    "hardsigmoid sigmoid, inverse linalg_inv, is_conj abs, is_contiguous abs, is_distributed abs, is_neg abs, "
+    "is_nonzero item, is_same_size eq, less lt, less_equal le, linalg_matmul matmul, "
+    "linalg_matrix_rank linalg_pinv, mH t, mT t, matrix_H t, matrix_power linalg_matrix_power, "
+    "max_pool1d max_pool2d_with_indices, max_pool1d_with_indices max_pool1d, max_pool2d max_pool2d_with_indices, "
+    "max_pool3d max_pool3d_with_indices, moveaxis movedim, "
+    "multilabel_margin_loss multilabel_margin_loss_forward, multiply mul, negative neg, "
+    "nll_loss nll_loss_forward, nll_loss2d nll_loss2d_forward, not_equal ne, numpy_T t, "
+    "orgqr linalg_householder_product, relu6 relu, row_stack vstack, rrelu rrelu_with_noise, selu relu, "
+    "slogdet linalg_slogdet, slow_conv3d slow_conv3d_forward, slow_conv_dilated2d _slow_conv2d_forward, "
+    "special_digamma digamma, special_erf erf, special_erfc erfc, special_erfinv erfinv, special_exp2 exp2, "
+    "special_expit sigmoid, special_expm1 expm1, special_gammainc igamma, special_gammaincc igammac, "
+    "special_gammaln lgamma, special_i0 i0, special_log1p log1p, special_log_softmax log_softmax, "
+    "special_logit logit, special_logsumexp logsumexp, special_multigammaln mvlgamma, special_psi digamma, "
+    "special_round round, special_sinc sinc, special_softmax softmax, special_xlogy xlogy, swapaxes transpose, "
+    "swapdims transpose, thnn_conv2d _slow_conv2d_forward, type_as view_as"
+)
+SIBLINGS: dict[str, str] = {p.partition(" ")[0]: p.partition(" ")[2] for p in _PAIRS.split(", ")}
