@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
@@ -33,6 +33,7 @@ class Deriver:
     overloads: Mapping[str, Overload]
     pools: PoolBuilder
     most: Callable[[Overload], Mapping[str, int]]
+    _tried: dict[str, list[str]] = field(default_factory=dict)
 
     def derive(self, kept: Kept) -> list[Sample]:
         """Samples to validate for every overload that has no value sample in some base its siblings have."""
@@ -43,7 +44,10 @@ class Deriver:
             for name, overload in self.overloads.items():
                 wanted = overload.has_cpu_kernel and overload.has_tensors and not facts(name).cannot
                 if wanted and not _has_values(kept.get(name, ())):
-                    derived += self._derive_one(overload, _siblings(overload, families, kept), kept)
+                    siblings = _siblings(overload, families, kept)
+                    if self._tried.get(name) != siblings:  # what did not suit in one round will not in the next
+                        derived += self._derive_one(overload, siblings, kept)
+                    self._tried[name] = siblings
         return derived
 
     def _derive_one(self, target: Overload, siblings: Sequence[str], kept: Kept) -> list[Sample]:
