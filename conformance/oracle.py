@@ -108,7 +108,7 @@ def _alike(a: Outcome, b: Outcome) -> bool:
 def _same_leaf(a: Any, b: Any) -> bool:
     if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor):
         if a.layout != torch.strided or b.layout != torch.strided:
-            return a.layout == b.layout
+            return bool(a.layout == b.layout)
         return a.dtype == b.dtype and a.shape == b.shape and bool(compare.same_exactly(a, b).all())
     return bool(a == b) or bool(a != a and b != b)
 

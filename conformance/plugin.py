@@ -21,6 +21,7 @@ from conformance.vocabulary import DTYPES, CaseFailure, CellId, Observation, Rou
 
 if TYPE_CHECKING:
     from conformance.expectations import Rule
+    from conformance.ledger import Ledger  # noqa: F401 - named in a stash key, as text
     from conformance.suite import Suite
 
 PACKAGE = Path(__file__).resolve().parent
@@ -220,7 +221,7 @@ class _Cells:
             )
         return self.runner.observe(cell)
 
-    def _verdict(self, item: CellItem, observation: Observation) -> tuple[Any, Any, dict[str, str]]:
+    def _verdict(self, item: CellItem, observation: Observation) -> tuple[Any, Any, dict[str, Any]]:
         """(pytest's outcome, its text, attributes of the report)."""
         from conformance.expectations import Verdict, judge
 

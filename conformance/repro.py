@@ -38,8 +38,8 @@ def show(device):
     result, storages = call(device)
     for r in result if isinstance(result, (list, tuple)) else [result]:
         if isinstance(r, torch.Tensor):
-            print(f"{{device}}: {{r.dtype}} size {{tuple(r.shape)}} stride {{r.stride()}} offset {{r.storage_offset()}}")
-            print(r.cpu())
+            where = f"size {{tuple(r.shape)}} stride {{r.stride()}} offset {{r.storage_offset()}}"
+            print(f"{{device}}: {{r.dtype}} {{where}}\\n{{r.cpu()}}")
         else:
             print(f"{{device}}: {{r!r}}")
     return {{name: base.cpu() for name, base in storages.items()}}

@@ -142,7 +142,7 @@ class Suite:
 
     def route(self, cell: CellId) -> str:
         """How the backend serves the cell's overload."""
-        return self.inventory[cell.overload].route.value
+        return str(self.inventory[cell.overload].route)
 
     def run(self, cell: CellId, first: int, progress: Progress) -> tuple[Observation, bool]:
         """Run the cell's cases from index ``first`` on, in this process. Never raises for what an op does.

@@ -101,7 +101,7 @@ def neg_view(tensor: torch.Tensor) -> torch.Tensor:
 
 def version(tensor: torch.Tensor) -> int:
     """The tensor's version counter, by which autograd sees that it was written."""
-    return tensor._version
+    return int(tensor._version)
 
 
 def storage_id(tensor: torch.Tensor) -> int:

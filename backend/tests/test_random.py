@@ -30,8 +30,8 @@ FILLS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "binomial": lambda t: torch.binomial(
         torch.full((N,), 9.0, device=t.device), torch.full((N,), 0.3, device=t.device)
     ),
-    "gamma": lambda t: torch.ops.aten._standard_gamma(torch.full((N,), 2.0, device=t.device)),  # noqa: SLF001 - its name
-    "dirichlet": lambda t: torch.ops.aten._sample_dirichlet(torch.full((N, 2), 2.0, device=t.device)),  # noqa: SLF001 - its name
+    "gamma": lambda t: torch.ops.aten._standard_gamma(torch.full((N,), 2.0, device=t.device)),
+    "dirichlet": lambda t: torch.ops.aten._sample_dirichlet(torch.full((N, 2), 2.0, device=t.device)),
     "rrelu": lambda t: torch.rrelu(torch.full((N,), -1.0, device=t.device), training=True),
     "normal_tensor": lambda t: torch.normal(torch.zeros(N, device=t.device), torch.ones(N, device=t.device)),
     "normal_mean": lambda t: torch.normal(torch.zeros(N, device=t.device), 1.0),
