@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import pytest
+import refnpu  # noqa: F401  # brings up the device
 import torch
 from pointwise import COMPLEX, EVERY, FLOAT8, LAYOUTS, Op, assert_same, name_of, values
 
-import refnpu  # noqa: F401  # brings up the device
-
 aten = torch.ops.aten
-PLAIN = """add sub rsub mul div floor_divide remainder fmod pow atan2 hypot copysign maximum minimum fmax fmin eq ne lt le gt
-ge logical_and logical_or logical_xor bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift clamp_min
-clamp_max __lshift__ __rshift__""".split()
+PLAIN = """add sub rsub mul div floor_divide remainder fmod pow atan2 hypot copysign maximum minimum fmax fmin eq ne lt
+le gt ge logical_and logical_or logical_xor bitwise_and bitwise_or bitwise_xor bitwise_left_shift
+bitwise_right_shift clamp_min clamp_max __lshift__ __rshift__""".split()
 OPS: dict[str, Op] = {name: getattr(aten, name) for name in PLAIN}
 OPS |= {
     "div_floor": lambda x, y: torch.div(x, y, rounding_mode="floor"),
@@ -61,7 +60,7 @@ def test_agrees_with_cpu(name: str, dtype: torch.dtype) -> None:
 @pytest.mark.parametrize("dtype", [torch.bool, torch.int32, torch.float16, torch.float32, torch.complex64], ids=name_of)
 @pytest.mark.parametrize("name", BACKWARD)
 def test_gradients_agree_with_cpu(name: str, dtype: torch.dtype) -> None:
-    finite = values(dtype, seed=11).nan_to_num(0.25)  # at NaN, CPU answers differently for contiguous tensors and others
+    finite = values(dtype, seed=11).nan_to_num(0.25)  # at NaN, CPU's answer depends on contiguity
     for pair in PAIRS:
         assert_same(BACKWARD[name], *laid_out(pair, values(dtype, seed=3), finite), slack=64)
 
