@@ -1,10 +1,9 @@
-// Losses and gradients that the training of a language model needs.
+// The loss that the training of a language model needs, and its gradient.
 #include "kernels/loss.h"
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/nll_loss_backward_meta.h>
 #include <ATen/ops/nll_loss_forward_meta.h>
-#include <ATen/ops/zeros.h>
 
 #include "aten/launch.h"
 #include "aten/register.h"
@@ -89,31 +88,9 @@ Tensor& nll_loss_backward_out(const Tensor& grad_output, const Tensor& self, con
   return grad_input;
 }
 
-Tensor embedding_dense_backward(const Tensor& grad_output, const Tensor& indices, c10::SymInt num_weights,
-                                c10::SymInt padding_idx, bool scale_grad_by_freq) {
-  TORCH_CHECK(
-      indices.scalar_type() == c10::kLong || indices.scalar_type() == c10::kInt,
-      "Expected tensor for argument #2 'indices' to have one of the following scalar types: Long, Int; but got ",
-      indices.toString(), " instead (while checking arguments for embedding_backward)");
-  if (grad_output.numel() > 0) require_dtype(Concat<NumericTypes, ComplexHalf, Bool>{}, "add_stub", grad_output);
-  const int64_t rows = num_weights.guard_int(__FILE__, __LINE__), width = grad_output.size(-1);
-  Tensor grad_weight = at::zeros({rows, width}, grad_output.options());
-  const Tensor flat_indices = indices.reshape({-1}), grad = grad_output.reshape({flat_indices.numel(), width});
-  if (grad.numel() == 0) return grad_weight;
-  EmbeddingBackward e;
-  e.grad = view_of(grad);
-  e.indices = view_of(flat_indices);
-  e.grad_weight = view_of(grad_weight);
-  e.padding_index = padding_idx.guard_int(__FILE__, __LINE__);
-  e.scales_by_frequency = scale_grad_by_freq;
-  launch("embedding_backward", [=] { embedding_backward(e); });
-  return grad_weight;
-}
-
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   NATIVE("nll_loss_forward.output", nll_loss_forward_out);
   NATIVE("nll_loss_backward.grad_input", nll_loss_backward_out);
-  NATIVE("embedding_dense_backward", embedding_dense_backward);
 }
 
 }  // namespace refnpu::losses

@@ -58,24 +58,4 @@ void nll_loss_backward(const NllLossBackward& l) {
   }
 }
 
-void embedding_backward(const EmbeddingBackward& e) {
-  const int64_t count = e.grad.sizes[0], rows = e.grad_weight.sizes[0], width = e.grad.sizes[1];
-  std::vector<int64_t> uses(rows);
-  for (int64_t i = 0; i < count; ++i) ++uses[read_index(e.indices, i)];
-  dispatch_wide(e.grad.dtype, [&]<class C>() {
-    std::vector<C> sums(rows * width), row(width);
-    for (int64_t i = 0; i < count; ++i) {
-      const int64_t index = read_index(e.indices, i);
-      if (index == e.padding_index) continue;
-      read_row(row.data(), e.grad.data + i * e.grad.strides[0], e.grad.strides[1], width, e.grad.dtype);
-      const C scale = e.scales_by_frequency ? C(1) / C(double(uses[index])) : C(1);
-      for (int64_t j = 0; j < width; ++j) sums[index * width + j] += row[j] * scale;
-    }
-    const View& out = e.grad_weight;
-    for (int64_t i = 0; i < rows; ++i) {
-      write_row(out.data + i * out.strides[0], out.strides[1], width, out.dtype, sums.data() + i * width);
-    }
-  });
-}
-
 }  // namespace refnpu

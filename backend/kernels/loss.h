@@ -1,4 +1,4 @@
-// What the training of a language model adds: the negative log-likelihood loss and the gradient of an embedding.
+// The negative log-likelihood loss and its gradient.
 #pragma once
 
 #include "kernels/rows.h"
@@ -22,13 +22,5 @@ struct NllLossBackward {
   LossReduction reduction = LossReduction::mean;
 };
 void nll_loss_backward(const NllLossBackward& loss);
-
-// grad [count, width] and indices [count] (int32 or int64) are added up in grad_weight [rows, width].
-struct EmbeddingBackward {
-  View grad, indices, grad_weight;
-  int64_t padding_index = -1;
-  bool scales_by_frequency = false;
-};
-void embedding_backward(const EmbeddingBackward& e);
 
 }  // namespace refnpu
