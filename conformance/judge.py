@@ -14,9 +14,9 @@ from conformance.backends import Capabilities
 from conformance.cases import Case
 from conformance.compare import Mismatch
 from conformance.ops.family import Equivalence
-from conformance.oracle import CPU, Outcome
+from conformance.oracle import Outcome
 from conformance.rules import Rules, position_of
-from conformance.twins import Twins, host_copy
+from conformance.twins import CPU, Twins, host_copy
 from conformance.vocabulary import Check, Route
 
 # Why a case is not judged whose reference is not defined.

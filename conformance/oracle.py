@@ -11,10 +11,8 @@ import torch
 
 from conformance import compare, heap
 from conformance.cases import Case
-from conformance.twins import Side, Twins
+from conformance.twins import CPU, Side, Twins
 from conformance.vocabulary import Route
-
-CPU = torch.device("cpu")
 
 # What the float64 reference holds a dtype's values in. Integers and bools stay as they are.
 _WIDE = {

@@ -94,6 +94,12 @@ def _key(name: str) -> Any:
         raise ValueError(f"no dispatch key is called {name!r}") from e
 
 
+def is_boxed_only(name: str, key: str) -> bool:
+    """Whether what is registered for this key takes a stack of boxed values alone, as a fallback does."""
+    lines = torch._C._dispatch_dump(NAMESPACE + name).splitlines()
+    return any(line.startswith(f"{key}: ") and line.endswith("[ boxed ]") for line in lines)
+
+
 def neg_view(tensor: torch.Tensor) -> torch.Tensor:
     """A view with the negative bit flipped."""
     return torch._neg_view(tensor)

@@ -24,8 +24,11 @@ from conformance.corpus.model import (
     TensorSlot,
 )
 from conformance.layouts import Placement
+from conformance.ops import facts
 from conformance.torch_versions import neg_view
 from conformance.vocabulary import DTYPES
+
+CPU = torch.device("cpu")
 
 ValueOf = Callable[[TensorSlot, str], torch.Tensor]
 
@@ -141,9 +144,11 @@ class Twins:
         ``dtypes`` maps the dtype of each slot to the one to use (the float64 reference widens with it).
         """
         arguments: list[Argument] = []
+        host = facts(case.sample.overload).host
         shared = {slot: (earlier, distance) for slot, earlier, distance in case.shared}
         for slot, placement in zip(case.sample.tensors, case.placements, strict=True):
-            arguments.append(self._argument(case, slot, placement, arguments, shared, device, dtypes))
+            where = CPU if slot.name.partition("[")[0] in host else device
+            arguments.append(self._argument(case, slot, placement, arguments, shared, where, dtypes))
         tensors = [a.tensor for a in arguments]
         fit = _Fitter(tensors, device, torch_dtype(dtypes(case.cell.dtype)), dtypes)
         return Side(

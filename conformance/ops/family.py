@@ -77,6 +77,7 @@ class OpFacts:
     random: Random | None = None
     undefined: tuple[int, ...] = ()  # positions of results whose content is not defined
     equivalence: tuple[tuple[int, Equivalence], ...] = ()  # position of a result -> how to compare it
+    host: tuple[str, ...] = ()  # tensor arguments that lie on the CPU, whatever device the others are on
     may_alias: bool = False  # a result may share memory with an argument or not: both are right
     cannot: str = ""  # why no sample reaches it; "" if one should
 

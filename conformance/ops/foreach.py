@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conformance.ops.family import Accumulation, Family, T, Tolerance, own, words
+from conformance.ops.family import SUMMED, Accumulation, Family, T, Tolerance, own, words
 
 _LIST = (T((2, 3)), T((4,)), T(()))
 _POSITIVE = tuple(T(t.shape, "positive") for t in _LIST)
@@ -10,7 +10,7 @@ _POSITIVE = tuple(T(t.shape, "positive") for t in _LIST)
 FAMILY = Family(
     "foreach",
     words("_foreach_* _amp_foreach_non_finite_check_and_unscale _amp_update_scale"),
-    {"tolerance": Tolerance(4.0)},
+    {"tolerance": SUMMED, "host": ("scalars",)},
     but={
         "_foreach_norm": {"tolerance": Tolerance(4.0, accumulation=Accumulation.ALL)},
         "_foreach_powsum": {"tolerance": Tolerance(4.0, accumulation=Accumulation.ALL)},

@@ -26,7 +26,13 @@ FAMILY = Family(
     "random",
     words(" ".join(_KINDS.values())) + words("_standard_gamma_grad _dirichlet_grad"),
     {"tolerance": EXACT},
-    but={name: {"random": Random(kind)} for kind, names in _KINDS.items() for name in words(names)},
+    but={
+        **{name: {"random": Random(kind)} for kind, names in _KINDS.items() for name in words(names)},
+        **{
+            f"randint_like.{overload}": {"host": ("high",)}
+            for overload in words("Tensor Tensor_out Tensor_generator Tensor_generator_out")
+        },
+    },
     samples=(
         own("bernoulli_.Tensor", "p_of_each", T((3, 4)), _P),
         own("bernoulli.Tensor", "p_of_each", T((3, 4)), _P),

@@ -22,11 +22,14 @@ FAMILY = Family(
     ),
     {"tolerance": EXACT},
     but={
-        name: {"may_alias": True}
-        for name in words(
-            "reshape reshape_as flatten ravel broadcast_tensors atleast_1d atleast_2d atleast_3d tile unflatten "
-            "tensor_split conj meshgrid"
-        )
+        **{
+            name: {"may_alias": True}
+            for name in words(
+                "reshape reshape_as flatten ravel broadcast_tensors atleast_1d atleast_2d atleast_3d tile unflatten "
+                "tensor_split conj meshgrid"
+            )
+        },
+        "tensor_split.tensor_indices_or_sections": {"host": ("tensor_indices_or_sections",)},
     },
     samples=(
         own("view.dtype", "as_bytes", T((3, 4)), Dtype("uint8"), bases="float32 int64 complex64"),
