@@ -37,6 +37,8 @@ Progress = Callable[[str], None]
 # How many samples of an overload to keep for each base: of the targets, and of what is composed of them.
 MOST_OF_A_TARGET = {"float32": 7, "int64": 4, "complex64": 3, "bool": 3}
 MOST_OF_A_COMPOSITE = {"float32": 2, "int64": 1, "complex64": 1, "bool": 1}
+# Errors that another version does not raise: there the process dies of a division by zero.
+KILLS_SOME_TORCH = frozenset([("arange.start_out", "int64"), ("mvlgamma_", "int64")])
 DERIVING_ROUNDS = 3
 SPARE = 2  # chosen beyond that, for those that turn out not to run
 
@@ -184,7 +186,8 @@ def _candidates(recording: Recording, overloads: dict[str, Overload]) -> list[Sa
         if name in overloads and not facts(name).cannot:
             most = _most(overloads[name])[base] + SPARE
             chosen += most_different([s for s in rows if not s.raises], most)
-            chosen += most_different([s for s in rows if s.raises], 1)
+            if (name, base) not in KILLS_SOME_TORCH:
+                chosen += most_different([s for s in rows if s.raises], 1)
     return chosen
 
 
