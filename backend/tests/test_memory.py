@@ -28,7 +28,7 @@ def test_statistics_speak_the_common_language() -> None:
     assert free == total - stats["live_bytes"]
 
 
-@pytest.mark.usefixtures("no_leak")  # which drops what earlier tests left, so that nothing is freed between two readings
+@pytest.mark.usefixtures("no_leak")  # drops what earlier tests left: nothing is freed between readings
 @pytest.mark.skipif(not hasattr(torch.accelerator, "memory_allocated"), reason="torch.accelerator.memory_* is 2.9's")
 def test_the_accelerator_module_reports_the_same_memory() -> None:
     x = torch.empty(8, device="npu")

@@ -21,7 +21,7 @@ FAMILY = Family(
     but={
         **{name: {"tolerance": EXACT} for name in _EXACT},
         # What cancels leaves the rounding of its terms behind.
-        **dict.fromkeys(words("add sub subtract rsub addcmul addcdiv lerp _add_relu"), {"tolerance": SUMMED}),
+        **{name: {"tolerance": SUMMED} for name in words("add sub subtract rsub addcmul addcdiv lerp _add_relu")},
         **{
             name: {"tolerance": TRANSCENDENTAL}
             for name in words("arctan2 atan2 float_power hypot igamma igammac ldexp logaddexp* polar pow xlogy dist")
