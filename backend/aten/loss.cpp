@@ -1,7 +1,6 @@
-// The loss that the training of a language model needs, and its gradient.
+// The negative log-likelihood loss and its gradient.
 #include "kernels/loss.h"
 
-#include <ATen/ops/empty.h>
 #include <ATen/ops/nll_loss_backward_meta.h>
 #include <ATen/ops/nll_loss_forward_meta.h>
 
@@ -28,6 +27,12 @@ void check_targets(const Tensor& target, int64_t classes, int64_t ignore_index) 
 
 Tensor as_rows(const Tensor& tensor) { return tensor.dim() == 1 ? tensor.unsqueeze(0) : tensor; }
 
+// A single row without a batch adds up to one number whatever was asked for.
+LossReduction reduction_of_rows(int64_t reduction, const Tensor& self) {
+  if (reduction == static_cast<int64_t>(LossReduction::none) && self.dim() == 1) return LossReduction::sum;
+  return static_cast<LossReduction>(reduction);
+}
+
 View view_or_absent(const at::OptionalTensorRef& tensor) {
   return tensor.has_value() && tensor->defined() ? view_of(*tensor) : View();
 }
@@ -47,7 +52,6 @@ std::tuple<Tensor&, Tensor&> nll_loss_forward_out(const Tensor& self, const Tens
   check_same_dtype("nll_loss_out_frame", self, weight);
   check_targets(target, self.size(-1), ignore_index);
   const Tensor rows = as_rows(self);
-  const bool each = reduction == static_cast<int64_t>(LossReduction::none) && self.dim() == 2;
   NllLoss loss;
   loss.input = view_of(rows);
   loss.target = view_of(target);
@@ -55,9 +59,7 @@ std::tuple<Tensor&, Tensor&> nll_loss_forward_out(const Tensor& self, const Tens
   loss.output = view_of(op.maybe_get_output(0));
   loss.total_weight = view_of(op.maybe_get_output(1));
   loss.ignore_index = ignore_index;
-  loss.reduction = each                                                     ? LossReduction::none
-                   : reduction == static_cast<int64_t>(LossReduction::mean) ? LossReduction::mean
-                                                                            : LossReduction::sum;
+  loss.reduction = reduction_of_rows(reduction, self);
   launch("nll_loss", [=] { nll_loss(loss); });
   op.finish();
   return {output, total_weight};
@@ -72,7 +74,6 @@ Tensor& nll_loss_backward_out(const Tensor& grad_output, const Tensor& self, con
   check_same_dtype("nll_loss_backward_out_frame", self, weight);
   check_targets(target, self.size(-1), ignore_index);
   const Tensor rows = as_rows(op.maybe_get_output(0));
-  const bool each = reduction == static_cast<int64_t>(LossReduction::none) && self.dim() == 2;
   NllLossBackward loss;
   loss.grad_output = view_of(grad_output);
   loss.target = view_of(target);
@@ -80,9 +81,7 @@ Tensor& nll_loss_backward_out(const Tensor& grad_output, const Tensor& self, con
   loss.total_weight = view_of(total_weight);
   loss.grad_input = view_of(rows);
   loss.ignore_index = ignore_index;
-  loss.reduction = each                                                     ? LossReduction::none
-                   : reduction == static_cast<int64_t>(LossReduction::mean) ? LossReduction::mean
-                                                                            : LossReduction::sum;
+  loss.reduction = reduction_of_rows(reduction, self);
   launch("nll_loss_backward", [=] { nll_loss_backward(loss); });
   op.finish();
   return grad_input;

@@ -44,6 +44,12 @@ Tensor with_three_dims(Tensor tensor) {
   return tensor;
 }
 
+Scalar in_dtype(const Scalar& scalar, at::ScalarType type) {
+  if (type == c10::kBool) return scalar.toComplexDouble() != 0.0;
+  if (c10::isIntegralType(type, /*includeBool=*/false)) return scalar.toLong();
+  return scalar;
+}
+
 // What is left of a product over nothing.
 void scale_into(const Tensor& out, const Tensor& self, const Scalar& beta) {
   if (!self.defined() || beta.toComplexDouble() == 0.0) {
@@ -57,6 +63,8 @@ void scale_into(const Tensor& out, const Tensor& self, const Scalar& beta) {
 // out = beta * self + alpha * (a @ b), where self broadcasts to out. Operands have two or three dimensions.
 void multiply(const char* name, const Tensor& out, const Tensor& self, const Tensor& a, const Tensor& b,
               const Scalar& beta, const Scalar& alpha, bool sums_batches = false) {
+  TORCH_CHECK(a.scalar_type() == b.scalar_type(), "expected m1 and m2 to have the same dtype, but got: ", a.dtype(),
+              " != ", b.dtype());
   if (out.numel() == 0) return;
   if (a.size(-1) == 0) {
     scale_into(out, self, beta);
@@ -120,8 +128,10 @@ Tensor& addmv_out(const Tensor& self, const Tensor& mat, const Tensor& vec, cons
   op.meta(self, mat, vec, beta, alpha);
   const Tensor& column = op.maybe_get_output(0);
   const Tensor added = self.expand(column.sizes()).unsqueeze(1);
+  // Over nothing, addmv converts beta to the dtype first, where the other products refuse a float beta for integers.
+  const Scalar factor = vec.numel() > 0 ? beta : in_dtype(beta, self.scalar_type());
   if (mat.numel() > 0) require_dtype(NumericTypes{}, "addmv_impl_cpu", self);
-  multiply("addmv_impl_cpu", column.unsqueeze(1), added, mat, vec.unsqueeze(1), beta, alpha);
+  multiply("addmv_impl_cpu", column.unsqueeze(1), added, mat, vec.unsqueeze(1), factor, alpha);
   op.finish();
   return out;
 }

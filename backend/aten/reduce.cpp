@@ -84,6 +84,8 @@ Tensor& mean_out(const Tensor& self, OptionalIntArrayRef dim, bool keepdim, std:
                  Tensor& out) {
   Structured<at::meta::structured_mean_dim> op(out);
   op.meta(self, dim, keepdim, dtype);
+  TORCH_CHECK(!c10::isIntegralType(out.scalar_type(), /*includeBool=*/true),
+              "result type Float can't be cast to the desired output type ", out.scalar_type());
   total("sum_cpu", self, reduced_dims(dim, self.dim()), keepdim, out, Total::mean);
   return out;
 }
@@ -204,7 +206,12 @@ std::tuple<Tensor&, Tensor&> aminmax_out(const Tensor& self, std::optional<int64
                                          Tensor& max) {
   Structured<at::meta::structured_aminmax, 2> op(min, max);
   op.meta(self, dim, keepdim);
-  TORCH_CHECK(dim || !self.is_complex(), "aminmax not implemented for ", self.scalar_type());
+  if (self.dim() == 0 && dim) {
+    TORCH_CHECK(!self.is_complex(), "aminmax not implemented for ", self.scalar_type());
+    min.copy_(self);
+    max.copy_(self);
+    return {min, max};
+  }
   const DimMask reduced = one_dim_or_all(dim, self.dim());
   extreme("aminmax_cpu", self, reduced, keepdim, min, {}, false);
   extreme("aminmax_cpu", self, reduced, keepdim, max, {}, true);
@@ -293,11 +300,15 @@ Tensor count_nonzero(const Tensor& self, IntArrayRef dims) {
 void norm(const Tensor& self, const Scalar& ord, OptionalIntArrayRef dim, bool keepdim, std::optional<ScalarType> dtype,
           const Tensor& out) {
   if (out.numel() == 0) return;
+  const double p = ord.toDouble();
+  if (self.numel() == 0) {
+    out.fill_(p < 0 ? std::numeric_limits<double>::infinity() : 0.0);
+    return;
+  }
   const Tensor input = cast_to(self, dtype.value_or(self.scalar_type()));
-  require_dtype(Normed{}, "norm_cpu", input);
+  if (self.dim() > 0) require_dtype(Normed{}, "norm_cpu", input);
   const DimMask reduced = reduced_dims(dim, self.dim());
   const Reduction r = reduction_of(input, reduced, keepdim, out);
-  const double p = ord.toDouble();
   launch("reduce_norm", [=] { reduce_norm(r, p); });
   spoil_kept_strides(out, reduced, keepdim);
 }
@@ -341,7 +352,8 @@ void variance(const char* name, const Tensor& self, DimMask reduced, bool keepdi
   warn_of_few_elements(name, self, out, minus);
   if (self.numel() == 0) {
     out.fill_(std::numeric_limits<double>::quiet_NaN());
-    if (mean.defined()) mean.fill_(std::numeric_limits<double>::quiet_NaN());
+    const double nan = std::numeric_limits<double>::quiet_NaN();
+    if (mean.defined()) mean.fill_(mean.is_complex() ? Scalar(c10::complex<double>(nan, nan)) : Scalar(nan));
     return;
   }
   TORCH_CHECK(!c10::isFloat8Type(self.scalar_type()) || out.numel() != 1, "std_var_all: Unsupported dtype ",
@@ -352,6 +364,9 @@ void variance(const char* name, const Tensor& self, DimMask reduced, bool keepdi
   launch("reduce_variance", [=] { reduce_variance(r, minus, root); });
   spoil_kept_strides(out, reduced, keepdim);
 }
+
+Tensor variance_new(const char* name, const Tensor& self, OptionalIntArrayRef dim,
+                    const std::optional<Scalar>& correction, bool keepdim, bool root);
 
 Tensor& variance_out(const char* name, const Tensor& self, OptionalIntArrayRef dim,
                      const std::optional<Scalar>& correction, bool keepdim, Tensor& out, bool root) {
@@ -365,7 +380,11 @@ Tensor& variance_out(const char* name, const Tensor& self, OptionalIntArrayRef d
     at::native::resize_output(out, reduced_shape(self, reduced, keepdim));
   else
     out.resize_(reduced_shape(self, reduced, keepdim));
-  variance(name, self, reduced, keepdim, correction, out, {}, root);
+  if (self.is_complex() && out.is_complex()) {
+    out.copy_(variance_new(name, self, dim, correction, keepdim, root));
+  } else {
+    variance(name, self, reduced, keepdim, correction, out, {}, root);
+  }
   return out;
 }
 

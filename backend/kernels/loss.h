@@ -8,7 +8,7 @@ namespace refnpu {
 enum class LossReduction { none = 0, mean = 1, sum = 2 };
 
 // input [rows, classes], target [rows] (uint8 or int64), weight [classes] or absent, output [rows] or one element,
-// total_weight one element. `invalid` counts the targets that are neither a class nor ignore_index.
+// total_weight one element. The host has checked the targets.
 struct NllLoss {
   View input, target, weight, output, total_weight;
   int64_t ignore_index = -100;
