@@ -11,8 +11,8 @@
 #include <ATen/ops/softplus_backward_meta.h>
 #include <ATen/ops/softshrink_backward_meta.h>
 #include <ATen/ops/tanh_backward_meta.h>
-#include <ATen/ops/threshold_meta.h>
 #include <ATen/ops/threshold_backward_meta.h>
+#include <ATen/ops/threshold_meta.h>
 
 #include "aten/elementwise.h"
 #include "aten/register.h"
@@ -28,10 +28,8 @@ using S = at::Scalar;
 void run(const char* name, at::TensorIteratorBase& iter, Binary op, unsigned supported, const Params& params = {}) {
   check_dtype(name, iter.common_dtype(), supported);
   const DType common = to_dtype(iter.common_dtype());
-  launch_pointwise(iter, {.op = name,
-                          .common = common,
-                          .row = binary_row(op, compute_dtype(common)),
-                          .params = params});
+  launch_pointwise(iter,
+                   {.op = name, .common = common, .row = binary_row(op, compute_dtype(common)), .params = params});
 }
 
 template <class Op>
@@ -41,23 +39,25 @@ T& run_floats(const char* name, Op& op, T& out, Binary which, const Params& para
   return out;
 }
 
-// -- of the gradient and one tensor: X(op, dtypes) ----------------------------------------------------------------------
-#define REFNPU_BACKWARDS(X)                                                               \
-  X(sigmoid_backward, kFloats | kComplex) X(tanh_backward, kFloats | kComplex)            \
-  X(silu_backward, kFloats | kComplex) X(hardsigmoid_backward, kFloats)
+// -- of the gradient and one tensor: X(op, dtypes)
+// ----------------------------------------------------------------------
+#define REFNPU_BACKWARDS(X)               \
+  X(sigmoid_backward, kFloats | kComplex) \
+  X(tanh_backward, kFloats | kComplex) X(silu_backward, kFloats | kComplex) X(hardsigmoid_backward, kFloats)
 
-#define REFNPU_DEFINE(name, supported)                                  \
-  T& name##_out(const T& grad, const T& self, T& grad_input) {          \
-    Structured<at::meta::structured_##name> op(grad_input);             \
-    op.meta(grad, self);                                                \
-    run(#name, op, Binary::name, supported);                            \
-    op.finish();                                                        \
-    return grad_input;                                                  \
+#define REFNPU_DEFINE(name, supported)                         \
+  T& name##_out(const T& grad, const T& self, T& grad_input) { \
+    Structured<at::meta::structured_##name> op(grad_input);    \
+    op.meta(grad, self);                                       \
+    run(#name, op, Binary::name, supported);                   \
+    op.finish();                                               \
+    return grad_input;                                         \
   }
 REFNPU_BACKWARDS(REFNPU_DEFINE)
 #undef REFNPU_DEFINE
 
-// -- with scalar arguments ----------------------------------------------------------------------------------------------
+// -- with scalar arguments
+// ----------------------------------------------------------------------------------------------
 T& gelu_backward_out(const T& grad, const T& self, c10::string_view approximate, T& grad_input) {
   Structured<at::meta::structured_gelu_backward> op(grad_input);
   op.meta(grad, self, approximate);
@@ -121,7 +121,8 @@ T& threshold_backward_out(const T& grad, const T& self, const S& threshold, T& g
   return grad_input;
 }
 
-// -- not structured -------------------------------------------------------------------------------------------------------
+// -- not structured
+// -------------------------------------------------------------------------------------------------------
 T& hardtanh_backward_out(const T& grad, const T& self, const S& min, const S& max, T& grad_input) {
   auto iter = at::TensorIterator::borrowing_binary_op(grad_input, grad, self);
   run("hardtanh_backward", iter, Binary::hardtanh_backward, kFloats, params_of(min, max));

@@ -78,32 +78,33 @@ void run(const char* name, at::TensorIteratorBase& iter, Binary op, unsigned sup
                           .exact_scalars = takes_exact_scalars(op)});
 }
 
-// -- structured, of two tensors: X(overload of .out, function name, meta class, row, dtypes) ------------------------------
-#define REFNPU_BINARY_OPS(X)                                                                              \
-  X("div.out", div, div_Tensor, div, kFloats | kComplex)                                                  \
-  X("atan2.out", atan2, atan2, atan2, kFloats)                                                            \
-  X("hypot.out", hypot, hypot, hypot, kFloats)                                                            \
-  X("copysign.out", copysign, copysign_Tensor, copysign, kFloats)                                         \
-  X("remainder.Tensor_out", remainder, remainder_Tensor, remainder, kReals)                               \
-  X("fmod.Tensor_out", fmod, fmod_Tensor, fmod, kReals)                                                   \
-  X("pow.Tensor_Tensor_out", pow, pow_Tensor_Tensor, pow, kReals | kComplex)                              \
-  X("maximum.out", maximum, maximum, maximum, kOrdered)                                                   \
-  X("minimum.out", minimum, minimum, minimum, kOrdered)                                                   \
-  X("fmax.out", fmax, fmax, fmax, kOrdered)                                                               \
-  X("fmin.out", fmin, fmin, fmin, kOrdered)                                                               \
-  X("clamp_min.Tensor_out", clamp_min, clamp_min_Tensor, maximum, kOrdered)                               \
-  X("clamp_max.Tensor_out", clamp_max, clamp_max_Tensor, minimum, kOrdered)                               \
+// -- structured, of two tensors: X(overload of .out, function name, meta class, row, dtypes)
+// ------------------------------
+#define REFNPU_BINARY_OPS(X)                                                                                   \
+  X("div.out", div, div_Tensor, div, kFloats | kComplex)                                                       \
+  X("atan2.out", atan2, atan2, atan2, kFloats)                                                                 \
+  X("hypot.out", hypot, hypot, hypot, kFloats)                                                                 \
+  X("copysign.out", copysign, copysign_Tensor, copysign, kFloats)                                              \
+  X("remainder.Tensor_out", remainder, remainder_Tensor, remainder, kReals)                                    \
+  X("fmod.Tensor_out", fmod, fmod_Tensor, fmod, kReals)                                                        \
+  X("pow.Tensor_Tensor_out", pow, pow_Tensor_Tensor, pow, kReals | kComplex)                                   \
+  X("maximum.out", maximum, maximum, maximum, kOrdered)                                                        \
+  X("minimum.out", minimum, minimum, minimum, kOrdered)                                                        \
+  X("fmax.out", fmax, fmax, fmax, kOrdered)                                                                    \
+  X("fmin.out", fmin, fmin, fmin, kOrdered)                                                                    \
+  X("clamp_min.Tensor_out", clamp_min, clamp_min_Tensor, maximum, kOrdered)                                    \
+  X("clamp_max.Tensor_out", clamp_max, clamp_max_Tensor, minimum, kOrdered)                                    \
   X("bitwise_and.Tensor_out", bitwise_and, bitwise_and_Tensor, bitwise_and, kBool | kIntegers | kWideUnsigned) \
   X("bitwise_or.Tensor_out", bitwise_or, bitwise_or_Tensor, bitwise_or, kBool | kIntegers | kWideUnsigned)     \
   X("bitwise_xor.Tensor_out", bitwise_xor, bitwise_xor_Tensor, bitwise_xor, kBool | kIntegers | kWideUnsigned)
 
-#define REFNPU_DEFINE(overload, name, structured, row, supported)                              \
-  at::Tensor& name##_out(const at::Tensor& self, const at::Tensor& other, at::Tensor& out) {   \
-    Structured<at::meta::structured_##structured> op(out);                                     \
-    op.meta(self, other);                                                                      \
-    run(#name, op, Binary::row, supported);                                                    \
-    op.finish();                                                                               \
-    return out;                                                                                \
+#define REFNPU_DEFINE(overload, name, structured, row, supported)                            \
+  at::Tensor& name##_out(const at::Tensor& self, const at::Tensor& other, at::Tensor& out) { \
+    Structured<at::meta::structured_##structured> op(out);                                   \
+    op.meta(self, other);                                                                    \
+    run(#name, op, Binary::row, supported);                                                  \
+    op.finish();                                                                             \
+    return out;                                                                              \
   }
 REFNPU_BINARY_OPS(REFNPU_DEFINE)
 #undef REFNPU_DEFINE
@@ -169,7 +170,8 @@ constexpr auto& left_shift_out = bitwise_shift_out<at::meta::structured_bitwise_
 constexpr auto& right_shift_out =
     bitwise_shift_out<at::meta::structured_bitwise_right_shift_Tensor, Binary::right_shift>;
 
-// -- not structured --------------------------------------------------------------------------------------------------------
+// -- not structured
+// --------------------------------------------------------------------------------------------------------
 at::Tensor wrapped_number(const at::Scalar& scalar) {
   at::Tensor tensor = at::scalar_to_tensor(scalar);
   tensor.unsafeGetTensorImpl()->set_wrapped_number(true);
@@ -222,7 +224,9 @@ at::Tensor floor_divide(const at::Tensor& self, const at::Tensor& other) {
   run("div_floor", iter, Binary::div_floor, kReals);
   return iter.output();
 }
-at::Tensor& floor_divide_(at::Tensor& self, const at::Tensor& other) { return binary::floor_divide_out(self, other, self); }
+at::Tensor& floor_divide_(at::Tensor& self, const at::Tensor& other) {
+  return binary::floor_divide_out(self, other, self);
+}
 
 at::Tensor remainder_scalar_tensor(const at::Scalar& self, const at::Tensor& other) {
   return at::remainder(wrapped_number(self), other);

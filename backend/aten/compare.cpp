@@ -21,27 +21,27 @@ constexpr unsigned kOrdered = kBool | kIntegers | kFloats;
 void run(const char* name, at::TensorIteratorBase& iter, Compare op, unsigned supported) {
   check_dtype(name, iter.common_dtype(), supported);
   const DType common = to_dtype(iter.common_dtype());
-  launch_pointwise(
-      iter, {.op = name, .common = common, .row = compare_row(op, compute_dtype(common)), .predicate = true});
+  launch_pointwise(iter,
+                   {.op = name, .common = common, .row = compare_row(op, compute_dtype(common)), .predicate = true});
 }
 
 #define REFNPU_COMPARISONS(X) \
   X(eq, kAnyDtype) X(ne, kAnyDtype) X(lt, kOrdered) X(le, kOrdered) X(gt, kOrdered) X(ge, kOrdered)
 
-#define REFNPU_DEFINE(name, supported)                                                                \
-  at::Tensor& name##_tensor_out(const at::Tensor& self, const at::Tensor& other, at::Tensor& out) {   \
-    Structured<at::meta::structured_##name##_Tensor> op(out);                                         \
-    op.meta(self, other);                                                                             \
-    run(#name, op, Compare::name, supported);                                                         \
-    op.finish();                                                                                      \
-    return out;                                                                                       \
-  }                                                                                                   \
-  at::Tensor& name##_scalar_out(const at::Tensor& self, const at::Scalar& other, at::Tensor& out) {   \
-    Structured<at::meta::structured_##name##_Scalar> op(out);                                         \
-    op.meta(self, other);                                                                             \
-    run(#name, op, Compare::name, supported);                                                         \
-    op.finish();                                                                                      \
-    return out;                                                                                       \
+#define REFNPU_DEFINE(name, supported)                                                              \
+  at::Tensor& name##_tensor_out(const at::Tensor& self, const at::Tensor& other, at::Tensor& out) { \
+    Structured<at::meta::structured_##name##_Tensor> op(out);                                       \
+    op.meta(self, other);                                                                           \
+    run(#name, op, Compare::name, supported);                                                       \
+    op.finish();                                                                                    \
+    return out;                                                                                     \
+  }                                                                                                 \
+  at::Tensor& name##_scalar_out(const at::Tensor& self, const at::Scalar& other, at::Tensor& out) { \
+    Structured<at::meta::structured_##name##_Scalar> op(out);                                       \
+    op.meta(self, other);                                                                           \
+    run(#name, op, Compare::name, supported);                                                       \
+    op.finish();                                                                                    \
+    return out;                                                                                     \
   }
 REFNPU_COMPARISONS(REFNPU_DEFINE)
 #undef REFNPU_DEFINE
@@ -59,8 +59,8 @@ at::Tensor& logical_out(const at::Tensor& self, const at::Tensor& other, at::Ten
 }  // namespace
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-#define REFNPU_REGISTER(op, supported)         \
-  NATIVE(#op ".Tensor_out", op##_tensor_out);  \
+#define REFNPU_REGISTER(op, supported)        \
+  NATIVE(#op ".Tensor_out", op##_tensor_out); \
   NATIVE(#op ".Scalar_out", op##_scalar_out);
   REFNPU_COMPARISONS(REFNPU_REGISTER)
 #undef REFNPU_REGISTER

@@ -1,4 +1,6 @@
 // Copies between tensors: host and device, within a device and across, with any strides, dtypes and pending bits.
+#include "kernels/copy.h"
+
 #include <ATen/EmptyTensor.h>
 #include <ATen/ExpandUtils.h>
 #include <ATen/MemoryOverlap.h>
@@ -10,7 +12,6 @@
 #include "aten/launch.h"
 #include "aten/plan.h"
 #include "aten/register.h"
-#include "kernels/copy.h"
 #include "kernels/unary.h"
 
 namespace refnpu::copies {

@@ -6,24 +6,34 @@ namespace {
 
 unsigned set_of(DType dtype) {
   switch (dtype) {
-    case DType::b8: return kBool;
-    case DType::u8: return kUint8;
+    case DType::b8:
+      return kBool;
+    case DType::u8:
+      return kUint8;
     case DType::i8:
     case DType::i16:
     case DType::i32:
-    case DType::i64: return kSigned;
+    case DType::i64:
+      return kSigned;
     case DType::u16:
     case DType::u32:
-    case DType::u64: return kWideUnsigned;
+    case DType::u64:
+      return kWideUnsigned;
     case DType::f32:
-    case DType::f64: return kSingles;
+    case DType::f64:
+      return kSingles;
     case DType::f16:
-    case DType::bf16: return kReduced;
+    case DType::bf16:
+      return kReduced;
     case DType::c64:
-    case DType::c128: return kComplex;
-    case DType::c32: return kComplexHalf;
-    case DType::f8_e8m0fnu: return kExponents;
-    default: return kFloat8;
+    case DType::c128:
+      return kComplex;
+    case DType::c32:
+      return kComplexHalf;
+    case DType::f8_e8m0fnu:
+      return kExponents;
+    default:
+      return kFloat8;
   }
 }
 
@@ -74,9 +84,12 @@ void launch_pointwise(at::TensorIteratorBase& iter, const Pointwise& what) {
                               c10::toString(to_scalar_type(what.common)), "'");
   if (iter.numel() == 0) return;
   switch (iter.ntensors()) {
-    case 2: return launch_operands<2>(iter, what);
-    case 3: return launch_operands<3>(iter, what);
-    default: return launch_operands<4>(iter, what);
+    case 2:
+      return launch_operands<2>(iter, what);
+    case 3:
+      return launch_operands<3>(iter, what);
+    default:
+      return launch_operands<4>(iter, what);
   }
 }
 

@@ -29,11 +29,12 @@ Params params_of(const Scalars&... scalars) {
 // What a pointwise op is to be computed in, and gives.
 struct Pointwise {
   const char* op;
-  DType common;                // the dtype that type promotion made of the inputs
-  Row row;                     // for compute_dtype(common)
-  bool predicate = false;      // the row gives bool; otherwise it gives what it computes in
+  DType common;            // the dtype that type promotion made of the inputs
+  Row row;                 // for compute_dtype(common)
+  bool predicate = false;  // the row gives bool; otherwise it gives what it computes in
   Params params{};
-  bool exact_scalars = false;  // an input of one element skips the rounding to a small common dtype, as CPU arithmetic does
+  bool exact_scalars =
+      false;  // an input of one element skips the rounding to a small common dtype, as CPU arithmetic does
 };
 
 // Runs it over the iterator's operands: one output and up to three inputs. Throws when `row` is null.

@@ -1,10 +1,11 @@
 // Filling a tensor with one value.
+#include "kernels/fill.h"
+
 #include <ATen/TensorIterator.h>
 
 #include "aten/launch.h"
 #include "aten/plan.h"
 #include "aten/register.h"
-#include "kernels/fill.h"
 
 namespace refnpu::fills {
 namespace {

@@ -52,16 +52,17 @@ Immediate immediate_of(const c10::Scalar& value, DType dtype) {
   Immediate result;
   const auto keep = [&](auto element) { std::memcpy(result.bytes.data(), &element, sizeof(element)); };
   switch (to_scalar_type(dtype)) {  // c10::Scalar's own conversions: they throw on overflow, in torch's words
-#define REFNPU_KEEP(T, name)     \
-  case c10::ScalarType::name:    \
-    keep(value.to<T>());         \
+#define REFNPU_KEEP(T, name)  \
+  case c10::ScalarType::name: \
+    keep(value.to<T>());      \
     return result;
     AT_FORALL_SCALAR_TYPES_WITH_COMPLEX(REFNPU_KEEP)
     REFNPU_KEEP(uint16_t, UInt16)
     REFNPU_KEEP(uint32_t, UInt32)
     REFNPU_KEEP(uint64_t, UInt64)
 #undef REFNPU_KEEP
-    default: throw_unsupported("immediate_of", dtype);
+    default:
+      throw_unsupported("immediate_of", dtype);
   }
 }
 

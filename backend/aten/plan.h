@@ -43,8 +43,8 @@ Immediate read_host_operand(const at::TensorIteratorBase& iter, int operand);
 void check_nest(const at::TensorIteratorBase& iter, int operands);
 }  // namespace detail
 
-// The operands of a built iterator, outputs first. Zero-dim host tensors among the inputs (which TensorIterator lets pass
-// beside device tensors) become immediates. The nest is valid while the iterator's tensors live.
+// The operands of a built iterator, outputs first. Zero-dim host tensors among the inputs (which TensorIterator lets
+// pass beside device tensors) become immediates. The nest is valid while the iterator's tensors live.
 template <int N>
 Nest<N> nest_of(const at::TensorIteratorBase& iter) {
   detail::check_nest(iter, N);

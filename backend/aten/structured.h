@@ -20,8 +20,8 @@
 
 namespace refnpu {
 
-// Gives `out` the size and, if it had to be resized, the strides that the meta function asks for. Throws when dtype or device
-// differ, with torch's own words.
+// Gives `out` the size and, if it had to be resized, the strides that the meta function asks for. Throws when dtype or
+// device differ, with torch's own words.
 void resize_structured_out(const at::Tensor& out, at::IntArrayRef sizes, at::IntArrayRef strides,
                            const at::TensorOptions& options);
 
@@ -38,13 +38,15 @@ class Structured final : public Meta {
     static_assert(sizeof...(Out) == Outputs);
   }
 
-  void set_output_strided(int64_t index, at::IntArrayRef sizes, at::IntArrayRef strides, at::TensorOptions options REFNPU_NAMES_PARAMETER) override {
+  void set_output_strided(int64_t index, at::IntArrayRef sizes, at::IntArrayRef strides,
+                          at::TensorOptions options REFNPU_NAMES_PARAMETER) override {
     resize_structured_out(outputs_[index], sizes, strides, options);
     proxies_[index] = make_proxy_out(outputs_[index], sizes, strides, options);
     tell_iterator(index, sizes, strides, options REFNPU_NAMES_ARGUMENT);
   }
 
-  void set_output_raw_strided(int64_t index, at::IntArrayRef sizes, at::IntArrayRef strides, at::TensorOptions options REFNPU_NAMES_PARAMETER) override {
+  void set_output_raw_strided(int64_t index, at::IntArrayRef sizes, at::IntArrayRef strides,
+                              at::TensorOptions options REFNPU_NAMES_PARAMETER) override {
     resize_structured_out(outputs_[index], sizes, strides, options);
     tell_iterator(index, sizes, strides, options REFNPU_NAMES_ARGUMENT);
   }
@@ -61,7 +63,8 @@ class Structured final : public Meta {
   }
 
  private:
-  void tell_iterator(int64_t index, at::IntArrayRef sizes, at::IntArrayRef strides, at::TensorOptions options REFNPU_NAMES_PARAMETER) {
+  void tell_iterator(int64_t index, at::IntArrayRef sizes, at::IntArrayRef strides,
+                     at::TensorOptions options REFNPU_NAMES_PARAMETER) {
     if constexpr (std::is_base_of_v<at::TensorIteratorBase, Meta>) {
       Meta::set_output_raw_strided(index, sizes, strides, options REFNPU_NAMES_ARGUMENT);
     }

@@ -21,10 +21,7 @@ void run(const char* name, at::TensorIteratorBase& iter, Row (*row)(DType), unsi
          const Params& params = {}) {
   check_dtype(name, iter.common_dtype(), supported);
   const DType common = to_dtype(iter.common_dtype());
-  launch_pointwise(iter, {.op = name,
-                          .common = common,
-                          .row = row(compute_dtype(common)),
-                          .params = params});
+  launch_pointwise(iter, {.op = name, .common = common, .row = row(compute_dtype(common)), .params = params});
 }
 
 template <Ternary Op>

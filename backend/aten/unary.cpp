@@ -88,34 +88,39 @@ void run(const char* name, at::TensorIteratorBase& iter, at::ScalarType common, 
                           .params = params});
 }
 
-// -- structured, no argument but the tensor: X(op, dtypes that it is computed in) -----------------------------------------
-#define REFNPU_UNARY_OPS(X)                                                                                       \
-  X(acos, kFloats | kComplex) X(acosh, kFloats | kComplex) X(asin, kFloats | kComplex)                             \
-  X(asinh, kFloats | kComplex) X(atan, kFloats | kComplex) X(atanh, kFloats | kComplex)                            \
-  X(bitwise_not, kBool | kIntegers) X(ceil, kReals | kWideUnsigned) X(cos, kFloats | kComplex)                     \
-  X(cosh, kFloats | kComplex) X(erf, kFloats) X(erfc, kFloats) X(exp, kFloats | kComplex)                          \
-  X(exp2, kFloats | kComplex) X(expm1, kFloats | kComplex) X(floor, kReals | kWideUnsigned) X(frac, kFloats)       \
-  X(hardsigmoid, kFloats) X(log, kFloats | kComplex) X(log10, kFloats | kComplex) X(log1p, kFloats | kComplex)     \
-  X(log2, kFloats | kComplex) X(mish, kFloats) X(neg, kReals | kComplex | kComplexHalf)                            \
-  X(reciprocal, kFloats | kComplex) X(round, kReals | kWideUnsigned) X(rsqrt, kFloats | kComplex)                  \
-  X(sgn, kBool | kReals | kComplex | kComplexHalf) X(sigmoid, kFloats | kComplex) X(sign, kBool | kReals)          \
-  X(silu, kFloats | kComplex) X(sin, kFloats | kComplex) X(sinh, kFloats | kComplex) X(sqrt, kFloats | kComplex)   \
-  X(tan, kFloats | kComplex) X(tanh, kFloats | kComplex) X(trunc, kReals | kWideUnsigned)                          \
-  X(isneginf, kReal) X(isposinf, kReal) X(signbit, kReal)
+// -- structured, no argument but the tensor: X(op, dtypes that it is computed in)
+// -----------------------------------------
+#define REFNPU_UNARY_OPS(X)                                                                                            \
+  X(acos, kFloats | kComplex)                                                                                          \
+  X(acosh, kFloats | kComplex) X(asin, kFloats | kComplex) X(asinh, kFloats | kComplex) X(atan, kFloats | kComplex)    \
+      X(atanh, kFloats | kComplex) X(bitwise_not, kBool | kIntegers) X(ceil, kReals | kWideUnsigned)                   \
+          X(cos, kFloats | kComplex) X(cosh, kFloats | kComplex) X(erf, kFloats) X(erfc, kFloats)                      \
+              X(exp, kFloats | kComplex) X(exp2, kFloats | kComplex) X(expm1, kFloats | kComplex)                      \
+                  X(floor, kReals | kWideUnsigned) X(frac, kFloats) X(hardsigmoid, kFloats) X(log, kFloats | kComplex) \
+                      X(log10, kFloats | kComplex) X(log1p, kFloats | kComplex) X(log2, kFloats | kComplex)            \
+                          X(mish, kFloats) X(neg, kReals | kComplex | kComplexHalf) X(reciprocal, kFloats | kComplex)  \
+                              X(round, kReals | kWideUnsigned) X(rsqrt, kFloats | kComplex)                            \
+                                  X(sgn, kBool | kReals | kComplex | kComplexHalf) X(sigmoid, kFloats | kComplex)      \
+                                      X(sign, kBool | kReals) X(silu, kFloats | kComplex) X(sin, kFloats | kComplex)   \
+                                          X(sinh, kFloats | kComplex) X(sqrt, kFloats | kComplex)                      \
+                                              X(tan, kFloats | kComplex) X(tanh, kFloats | kComplex)                   \
+                                                  X(trunc, kReals | kWideUnsigned) X(isneginf, kReal)                  \
+                                                      X(isposinf, kReal) X(signbit, kReal)
 
-#define REFNPU_DEFINE(op_, supported)                                    \
-  at::Tensor& op_##_out(const at::Tensor& self, at::Tensor& out) {       \
-    Structured<at::meta::structured_##op_> op(out);                      \
-    op.meta(self);                                                       \
+#define REFNPU_DEFINE(op_, supported)                                                      \
+  at::Tensor& op_##_out(const at::Tensor& self, at::Tensor& out) {                         \
+    Structured<at::meta::structured_##op_> op(out);                                        \
+    op.meta(self);                                                                         \
     const auto common = is_predicate(Unary::op_) ? self.scalar_type() : op.common_dtype(); \
-    run(#op_, op, common, Unary::op_, supported);                        \
-    op.finish();                                                         \
-    return out;                                                          \
+    run(#op_, op, common, Unary::op_, supported);                                          \
+    op.finish();                                                                           \
+    return out;                                                                            \
   }
 REFNPU_UNARY_OPS(REFNPU_DEFINE)
 #undef REFNPU_DEFINE
 
-// -- structured, with scalar arguments --------------------------------------------------------------------------------------
+// -- structured, with scalar arguments
+// --------------------------------------------------------------------------------------
 template <class Op>
 void run_floats(const char* name, Op& op, Unary which, const Params& params = {}) {
   run(name, op, op.common_dtype(), which, kFloats, params);
@@ -174,7 +179,9 @@ at::Tensor& round_decimals_out(const at::Tensor& self, int64_t decimals, at::Ten
   return out;
 }
 
-bool is_nan(const std::optional<at::Scalar>& bound) { return bound && !bound->isComplex() && std::isnan(bound->to<double>()); }
+bool is_nan(const std::optional<at::Scalar>& bound) {
+  return bound && !bound->isComplex() && std::isnan(bound->to<double>());
+}
 
 // Two bounds of which one is NaN give NaN everywhere, in every dtype.
 at::Tensor& clamp_out(const at::Tensor& self, const std::optional<at::Scalar>& min,
@@ -232,7 +239,8 @@ at::Tensor& pow_tensor_scalar_out(const at::Tensor& self, const at::Scalar& expo
   return out;
 }
 
-// -- not structured: checks, promotion and outputs are ours --------------------------------------------------------------
+// -- not structured: checks, promotion and outputs are ours
+// --------------------------------------------------------------
 at::Tensor& unary_out(const char* name, const at::Tensor& self, at::Tensor& out, Unary which, unsigned supported,
                       const Params& params = {}) {
   auto iter = at::TensorIterator::unary_op(out, self);
@@ -245,8 +253,8 @@ at::Tensor& abs_out(const at::Tensor& self, at::Tensor& out) {
   constexpr unsigned supported = kReals | kComplex | kComplexHalf | kFloat8;
   if (!self.is_complex() || out.is_complex()) return unary_out("abs", self, out, Unary::abs, supported);
   const auto real = c10::toRealValueType(self.scalar_type());
-  TORCH_CHECK(c10::canCast(real, out.scalar_type()), "result type ", real,
-              " can't be cast to the desired output type ", out.scalar_type());
+  TORCH_CHECK(c10::canCast(real, out.scalar_type()), "result type ", real, " can't be cast to the desired output type ",
+              out.scalar_type());
   at::Tensor complex = at::empty({0}, self.options());
   unary_out("abs", self, complex, Unary::abs, supported);
   at::native::resize_output(out, complex.sizes());
@@ -259,8 +267,7 @@ at::Tensor& conj_physical_out(const at::Tensor& self, at::Tensor& out) {
 
 // The output may have any dtype: it holds the cast of a bool.
 at::Tensor& logical_not_out(const at::Tensor& self, at::Tensor& out) {
-  auto iter =
-      at::TensorIteratorConfig().check_all_same_dtype(false).add_output(out).add_const_input(self).build();
+  auto iter = at::TensorIteratorConfig().check_all_same_dtype(false).add_output(out).add_const_input(self).build();
   run("logical_not", iter, self.scalar_type(), Unary::logical_not, kBool | kReals | kComplex);
   return out;
 }
@@ -328,10 +335,14 @@ at::Tensor& logit_(at::Tensor& self, std::optional<double> eps) { return unary::
 // What stands for an infinity when the caller does not say: the largest finite number of the dtype.
 double largest(at::ScalarType dtype) {
   switch (c10::toRealValueType(dtype)) {
-    case at::kHalf: return 65504.0;
-    case at::kBFloat16: return float(bfloat16::from_bits(0x7f7f));
-    case at::kFloat: return std::numeric_limits<float>::max();
-    default: return std::numeric_limits<double>::max();
+    case at::kHalf:
+      return 65504.0;
+    case at::kBFloat16:
+      return float(bfloat16::from_bits(0x7f7f));
+    case at::kFloat:
+      return std::numeric_limits<float>::max();
+    default:
+      return std::numeric_limits<double>::max();
   }
 }
 at::Tensor& nan_to_num_out(const at::Tensor& self, std::optional<double> nan, std::optional<double> posinf,

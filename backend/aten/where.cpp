@@ -1,13 +1,13 @@
 // where: choosing between two tensors by a condition.
-#include <ATen/TensorIterator.h>
+#include "kernels/where.h"
 
+#include <ATen/TensorIterator.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/result_type.h>
 
 #include "aten/launch.h"
 #include "aten/plan.h"
 #include "aten/register.h"
-#include "kernels/where.h"
 
 namespace refnpu::choice {
 namespace {
@@ -22,8 +22,9 @@ at::Tensor operand(const at::Tensor& tensor, at::Device device, at::ScalarType d
 at::Tensor condition_operand(const at::Tensor& condition, at::Device device) {
   at::ScalarType dtype = condition.scalar_type();
   if (dtype == at::kByte) {
-    TORCH_WARN_ONCE("where received a uint8 condition tensor. This behavior is deprecated and will be removed in a future "
-                    "version of PyTorch. Use a boolean condition instead.");
+    TORCH_WARN_ONCE(
+        "where received a uint8 condition tensor. This behavior is deprecated and will be removed in a future "
+        "version of PyTorch. Use a boolean condition instead.");
     dtype = at::kBool;
   }
   TORCH_CHECK(dtype == at::kBool, "where expected condition to be a boolean tensor, but got a tensor with dtype ",
@@ -56,9 +57,8 @@ at::Device device_of_result(const at::Tensor& condition, const at::Tensor& self,
 }
 
 at::Tensor where_self(const at::Tensor& condition, const at::Tensor& self, const at::Tensor& other) {
-  const auto options = at::TensorOptions()
-                           .device(device_of_result(condition, self, other))
-                           .dtype(at::result_type(self, other));
+  const auto options =
+      at::TensorOptions().device(device_of_result(condition, self, other)).dtype(at::result_type(self, other));
   at::Tensor result = at::empty({0}, options);
   return choice::where_self_out(condition, self, other, result);
 }

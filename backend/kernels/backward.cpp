@@ -61,11 +61,12 @@ Row real_backward(Binary op) {
         return x <= T(0) ? g * slope * std::exp(x * p.get<T>(2)) : g * p.get<T>(1);
       });
     case Binary::elu_backward_from_result:
-      return backward<T>([](P p, T g, T y) {
-        return y <= T(0) ? g * p.get<T>(2) * (y + p.get<T>(0)) : g * p.get<T>(1);
-      });
-    case Binary::gelu_erf_backward: return backward<T>([](T g, T x) { return gelu_erf_backward(g, x); });
-    case Binary::gelu_tanh_backward: return backward<T>([](T g, T x) { return gelu_tanh_backward(g, x); });
+      return backward<T>(
+          [](P p, T g, T y) { return y <= T(0) ? g * p.get<T>(2) * (y + p.get<T>(0)) : g * p.get<T>(1); });
+    case Binary::gelu_erf_backward:
+      return backward<T>([](T g, T x) { return gelu_erf_backward(g, x); });
+    case Binary::gelu_tanh_backward:
+      return backward<T>([](T g, T x) { return gelu_tanh_backward(g, x); });
     case Binary::hardsigmoid_backward:
       return backward<T>([](T g, T x) { return x > T(-3) && x < T(3) ? g / T(6) : T(0); });
     case Binary::hardswish_backward:
@@ -74,12 +75,16 @@ Row real_backward(Binary op) {
       return backward<T>([](P p, T g, T x) { return x <= p.get<T>(0) || x >= p.get<T>(1) ? T(0) : g; });
     case Binary::leaky_relu_backward:
       return backward<T>([](P p, T x, T g) { return x > T(0) ? g : g * p.get<T>(0); });  // input first, as torch has it
-    case Binary::logit_backward: return backward<T>([](P p, T g, T x) { return logit_backward(p, g, x); });
-    case Binary::mish_backward: return backward<T>([](T g, T x) { return mish_backward(g, x); });
+    case Binary::logit_backward:
+      return backward<T>([](P p, T g, T x) { return logit_backward(p, g, x); });
+    case Binary::mish_backward:
+      return backward<T>([](T g, T x) { return mish_backward(g, x); });
     case Binary::shrink_backward:
       return backward<T>([](P p, T g, T x) { return x >= -p.get<T>(0) && x <= p.get<T>(0) ? T(0) : g; });
-    case Binary::softplus_backward: return backward<T>([](P p, T g, T x) { return softplus_backward(p, g, x); });
-    default: return nullptr;
+    case Binary::softplus_backward:
+      return backward<T>([](P p, T g, T x) { return softplus_backward(p, g, x); });
+    default:
+      return nullptr;
   }
 }
 
@@ -97,11 +102,15 @@ Row backward_row(Binary op) {
   switch (op) {
     case Binary::sigmoid_backward:
       return backward<T>([](T g, T y) { return times(g, conjugate(times(T(1) - y, y))); });
-    case Binary::tanh_backward: return backward<T>([](T g, T y) { return times(g, conjugate(T(1) - times(y, y))); });
-    case Binary::silu_backward: return backward<T>([](T g, T x) { return silu_backward(g, x); });
+    case Binary::tanh_backward:
+      return backward<T>([](T g, T y) { return times(g, conjugate(T(1) - times(y, y))); });
+    case Binary::silu_backward:
+      return backward<T>([](T g, T x) { return silu_backward(g, x); });
     default:
-      if constexpr (is_complex_v<T>) return nullptr;
-      else return real_backward<T>(op);
+      if constexpr (is_complex_v<T>)
+        return nullptr;
+      else
+        return real_backward<T>(op);
   }
 }
 template Row backward_row<float>(Binary);

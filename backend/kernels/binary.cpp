@@ -37,23 +37,33 @@ T remainder(T a, T b) {
 template <class T>
 Row real_row(Binary op) {
   switch (op) {
-    case Binary::atan2: return binary<T>([](T a, T b) { return std::atan2(a, b); });
-    case Binary::copysign: return binary<T>([](T a, T b) { return std::copysign(a, b); });
-    case Binary::div_floor: return binary<T>([](T a, T b) { return floor_divide(a, b); });
-    case Binary::div_trunc: return binary<T>([](T a, T b) { return std::trunc(a / b); });
-    case Binary::fmax: return binary<T>([](T a, T b) { return std::fmax(a, b); });
-    case Binary::fmin: return binary<T>([](T a, T b) { return std::fmin(a, b); });
-    case Binary::fmod: return binary<T>([](T a, T b) { return std::fmod(a, b); });
-    case Binary::hypot: return binary<T>([](T a, T b) { return std::hypot(a, b); });
+    case Binary::atan2:
+      return binary<T>([](T a, T b) { return std::atan2(a, b); });
+    case Binary::copysign:
+      return binary<T>([](T a, T b) { return std::copysign(a, b); });
+    case Binary::div_floor:
+      return binary<T>([](T a, T b) { return floor_divide(a, b); });
+    case Binary::div_trunc:
+      return binary<T>([](T a, T b) { return std::trunc(a / b); });
+    case Binary::fmax:
+      return binary<T>([](T a, T b) { return std::fmax(a, b); });
+    case Binary::fmin:
+      return binary<T>([](T a, T b) { return std::fmin(a, b); });
+    case Binary::fmod:
+      return binary<T>([](T a, T b) { return std::fmod(a, b); });
+    case Binary::hypot:
+      return binary<T>([](T a, T b) { return std::hypot(a, b); });
     case Binary::maximum:
       if (fault(Fault::nan_lost_in_maximum)) return binary<T>([](T a, T b) { return a > b ? a : b; });
       return binary<T>([](T a, T b) { return std::isnan(a) ? a : std::isnan(b) ? b : std::max(a, b); });
     case Binary::minimum:
       return binary<T>([](T a, T b) { return std::isnan(a) ? a : std::isnan(b) ? b : std::min(a, b); });
-    case Binary::remainder: return binary<T>([](T a, T b) { return remainder(a, b); });
+    case Binary::remainder:
+      return binary<T>([](T a, T b) { return remainder(a, b); });
     case Binary::threshold:
       return binary<T>([](P p, T a, T b) { return a <= p.get<T>(0) ? p.get<T>(1) : b; });
-    default: return nullptr;
+    default:
+      return nullptr;
   }
 }
 
@@ -61,12 +71,18 @@ Row real_row(Binary op) {
 template <class T>
 Row field_row(Binary op) {
   switch (op) {
-    case Binary::add: return binary<T>([](P p, T a, T b) { return plus_product(a, p.get<T>(0), b); });
-    case Binary::sub: return binary<T>([](P p, T a, T b) { return plus_product(a, -p.get<T>(0), b); });
-    case Binary::mul: return binary<T>([](T a, T b) { return times(a, b); });
-    case Binary::div: return binary<T>([](T a, T b) { return over(a, b); });
-    case Binary::pow: return binary<T>([](T a, T b) { return T(std::pow(a, b)); });
-    default: return backward_row<T>(op);
+    case Binary::add:
+      return binary<T>([](P p, T a, T b) { return plus_product(a, p.get<T>(0), b); });
+    case Binary::sub:
+      return binary<T>([](P p, T a, T b) { return plus_product(a, -p.get<T>(0), b); });
+    case Binary::mul:
+      return binary<T>([](T a, T b) { return times(a, b); });
+    case Binary::div:
+      return binary<T>([](T a, T b) { return over(a, b); });
+    case Binary::pow:
+      return binary<T>([](T a, T b) { return T(std::pow(a, b)); });
+    default:
+      return backward_row<T>(op);
   }
 }
 
@@ -111,29 +127,44 @@ T right_shift(P p, T a, T b) {
 template <class T>
 Row integer_row(Binary op) {
   switch (op) {
-    case Binary::add: return binary<T>([](P p, T a, T b) { return wrapping_add(a, wrapping_multiply(p.get<T>(0), b)); });
+    case Binary::add:
+      return binary<T>([](P p, T a, T b) { return wrapping_add(a, wrapping_multiply(p.get<T>(0), b)); });
     case Binary::sub:
-      return binary<T>([](P p, T a, T b) { return wrapping_add(a, wrapping_negate(wrapping_multiply(p.get<T>(0), b))); });
-    case Binary::mul: return binary<T>([](T a, T b) { return wrapping_multiply(a, b); });
+      return binary<T>(
+          [](P p, T a, T b) { return wrapping_add(a, wrapping_negate(wrapping_multiply(p.get<T>(0), b))); });
+    case Binary::mul:
+      return binary<T>([](T a, T b) { return wrapping_multiply(a, b); });
     case Binary::div_floor:
       if (fault(Fault::integer_division_rounds_wrong)) return integer_row<T>(Binary::div_trunc);
       return binary<T>([](T a, T b) { return floored_quotient(a, b); });
-    case Binary::div_trunc: return binary<T>([](T a, T b) { return truncated_quotient(a, b); });
-    case Binary::remainder: return binary<T>([](T a, T b) { return floored_remainder(a, b); });
-    case Binary::fmod: return binary<T>([](T a, T b) { return truncated_remainder(a, b); });
-    case Binary::pow: return binary<T>([](T a, T b) { return integer_power(a, b); });
+    case Binary::div_trunc:
+      return binary<T>([](T a, T b) { return truncated_quotient(a, b); });
+    case Binary::remainder:
+      return binary<T>([](T a, T b) { return floored_remainder(a, b); });
+    case Binary::fmod:
+      return binary<T>([](T a, T b) { return truncated_remainder(a, b); });
+    case Binary::pow:
+      return binary<T>([](T a, T b) { return integer_power(a, b); });
     case Binary::maximum:
-    case Binary::fmax: return binary<T>([](T a, T b) { return std::max(a, b); });
+    case Binary::fmax:
+      return binary<T>([](T a, T b) { return std::max(a, b); });
     case Binary::minimum:
-    case Binary::fmin: return binary<T>([](T a, T b) { return std::min(a, b); });
-    case Binary::bitwise_and: return binary<T>([](T a, T b) { return T(a & b); });
-    case Binary::bitwise_or: return binary<T>([](T a, T b) { return T(a | b); });
-    case Binary::bitwise_xor: return binary<T>([](T a, T b) { return T(a ^ b); });
-    case Binary::left_shift: return binary<T>([](P p, T a, T b) { return left_shift(p, a, b); });
-    case Binary::right_shift: return binary<T>([](P p, T a, T b) { return right_shift(p, a, b); });
+    case Binary::fmin:
+      return binary<T>([](T a, T b) { return std::min(a, b); });
+    case Binary::bitwise_and:
+      return binary<T>([](T a, T b) { return T(a & b); });
+    case Binary::bitwise_or:
+      return binary<T>([](T a, T b) { return T(a | b); });
+    case Binary::bitwise_xor:
+      return binary<T>([](T a, T b) { return T(a ^ b); });
+    case Binary::left_shift:
+      return binary<T>([](P p, T a, T b) { return left_shift(p, a, b); });
+    case Binary::right_shift:
+      return binary<T>([](P p, T a, T b) { return right_shift(p, a, b); });
     case Binary::threshold:
       return binary<T>([](P p, T a, T b) { return a <= p.get<T>(0) ? p.get<T>(1) : b; });
-    default: return nullptr;
+    default:
+      return nullptr;
   }
 }
 
@@ -149,11 +180,16 @@ Row binary_row(Binary op, DType compute) {
       const Row row = real_row<double>(op);
       return row ? row : field_row<double>(op);
     }
-    case DType::c64: return field_row<complex64>(op);
-    case DType::c128: return field_row<complex128>(op);
-    case DType::i64: return integer_row<int64_t>(op);
-    case DType::u64: return integer_row<uint64_t>(op);
-    default: return nullptr;
+    case DType::c64:
+      return field_row<complex64>(op);
+    case DType::c128:
+      return field_row<complex128>(op);
+    case DType::i64:
+      return integer_row<int64_t>(op);
+    case DType::u64:
+      return integer_row<uint64_t>(op);
+    default:
+      return nullptr;
   }
 }
 

@@ -8,14 +8,42 @@ namespace refnpu {
 enum class Binary {
   add,  // a + alpha b; numbers: alpha
   sub,  // a - alpha b; numbers: alpha
-  mul, div, div_floor, div_trunc, remainder, fmod, pow, atan2, hypot, copysign, maximum, minimum, fmax, fmin,
-  bitwise_and, bitwise_or, bitwise_xor,
-  left_shift, right_shift,  // numbers: width of the operands in bits, whether they are signed
-  threshold,  // a <= threshold ? value : b; numbers: threshold, value
+  mul,
+  div,
+  div_floor,
+  div_trunc,
+  remainder,
+  fmod,
+  pow,
+  atan2,
+  hypot,
+  copysign,
+  maximum,
+  minimum,
+  fmax,
+  fmin,
+  bitwise_and,
+  bitwise_or,
+  bitwise_xor,
+  left_shift,
+  right_shift,  // numbers: width of the operands in bits, whether they are signed
+  threshold,    // a <= threshold ? value : b; numbers: threshold, value
   // Backward functions take (gradient, input or result).
-  sigmoid_backward, tanh_backward, silu_backward, gelu_erf_backward, gelu_tanh_backward, mish_backward,
-  hardswish_backward, hardsigmoid_backward, leaky_relu_backward, elu_backward,
-  elu_backward_from_result, hardtanh_backward, softplus_backward, shrink_backward, logit_backward,
+  sigmoid_backward,
+  tanh_backward,
+  silu_backward,
+  gelu_erf_backward,
+  gelu_tanh_backward,
+  mish_backward,
+  hardswish_backward,
+  hardsigmoid_backward,
+  leaky_relu_backward,
+  elu_backward,
+  elu_backward_from_result,
+  hardtanh_backward,
+  softplus_backward,
+  shrink_backward,
+  logit_backward,
 };
 
 // The row that computes `op` in `compute`, or nullptr when there is none.

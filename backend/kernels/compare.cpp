@@ -13,11 +13,16 @@ Row question(auto f) {
 template <class T>
 Row order_row(Compare op) {
   switch (op) {
-    case Compare::lt: return question<T>([](T a, T b) { return a < b; });
-    case Compare::le: return question<T>([](T a, T b) { return a <= b; });
-    case Compare::gt: return question<T>([](T a, T b) { return a > b; });
-    case Compare::ge: return question<T>([](T a, T b) { return a >= b; });
-    default: return nullptr;
+    case Compare::lt:
+      return question<T>([](T a, T b) { return a < b; });
+    case Compare::le:
+      return question<T>([](T a, T b) { return a <= b; });
+    case Compare::gt:
+      return question<T>([](T a, T b) { return a > b; });
+    case Compare::ge:
+      return question<T>([](T a, T b) { return a >= b; });
+    default:
+      return nullptr;
   }
 }
 
@@ -25,15 +30,22 @@ template <class T>
 Row row(Compare op) {
   switch (op) {
     case Compare::eq:
-      if (fault(Fault::bool_stored_as_two)) return row_of<uint8_t, T, T>([](T a, T b) { return uint8_t(a == b ? 2 : 0); });
+      if (fault(Fault::bool_stored_as_two))
+        return row_of<uint8_t, T, T>([](T a, T b) { return uint8_t(a == b ? 2 : 0); });
       return question<T>([](T a, T b) { return a == b; });
-    case Compare::ne: return question<T>([](T a, T b) { return a != b; });
-    case Compare::logical_and: return question<T>([](T a, T b) { return a != T(0) && b != T(0); });
-    case Compare::logical_or: return question<T>([](T a, T b) { return a != T(0) || b != T(0); });
-    case Compare::logical_xor: return question<T>([](T a, T b) { return (a != T(0)) != (b != T(0)); });
+    case Compare::ne:
+      return question<T>([](T a, T b) { return a != b; });
+    case Compare::logical_and:
+      return question<T>([](T a, T b) { return a != T(0) && b != T(0); });
+    case Compare::logical_or:
+      return question<T>([](T a, T b) { return a != T(0) || b != T(0); });
+    case Compare::logical_xor:
+      return question<T>([](T a, T b) { return (a != T(0)) != (b != T(0)); });
     default:
-      if constexpr (is_complex_v<T>) return nullptr;
-      else return order_row<T>(op);
+      if constexpr (is_complex_v<T>)
+        return nullptr;
+      else
+        return order_row<T>(op);
   }
 }
 
@@ -41,13 +53,20 @@ Row row(Compare op) {
 
 Row compare_row(Compare op, DType compute) {
   switch (compute) {
-    case DType::f32: return row<float>(op);
-    case DType::f64: return row<double>(op);
-    case DType::c64: return row<complex64>(op);
-    case DType::c128: return row<complex128>(op);
-    case DType::i64: return row<int64_t>(op);
-    case DType::u64: return row<uint64_t>(op);
-    default: return nullptr;
+    case DType::f32:
+      return row<float>(op);
+    case DType::f64:
+      return row<double>(op);
+    case DType::c64:
+      return row<complex64>(op);
+    case DType::c128:
+      return row<complex128>(op);
+    case DType::i64:
+      return row<int64_t>(op);
+    case DType::u64:
+      return row<uint64_t>(op);
+    default:
+      return nullptr;
   }
 }
 

@@ -26,25 +26,34 @@ std::complex<T> divide(std::complex<T> a, std::complex<T> b) {
 // One rule for both kinds of number, so that a kernel is written once.
 template <class T>
 T times(T a, T b) {
-  if constexpr (is_complex_v<T>) return multiply(a, b);
-  else return a * b;
+  if constexpr (is_complex_v<T>)
+    return multiply(a, b);
+  else
+    return a * b;
 }
 template <class T>
 T over(T a, T b) {
-  if constexpr (is_complex_v<T>) return divide(a, b);
-  else return a / b;
+  if constexpr (is_complex_v<T>)
+    return divide(a, b);
+  else
+    return a / b;
 }
 // a + b c, of real numbers rounded once: a sum that nearly cancels keeps its digits.
 template <class T>
 T plus_product(T a, T b, T c) {
-  if constexpr (is_complex_v<T>) return a + multiply(b, c);
-  else if constexpr (std::is_same_v<T, float>) return float(double(a) + double(b) * double(c));
-  else return std::fma(b, c, a);
+  if constexpr (is_complex_v<T>)
+    return a + multiply(b, c);
+  else if constexpr (std::is_same_v<T, float>)
+    return float(double(a) + double(b) * double(c));
+  else
+    return std::fma(b, c, a);
 }
 template <class T>
 T conjugate(T a) {
-  if constexpr (is_complex_v<T>) return std::conj(a);
-  else return a;
+  if constexpr (is_complex_v<T>)
+    return std::conj(a);
+  else
+    return a;
 }
 
 }  // namespace refnpu

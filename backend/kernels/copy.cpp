@@ -26,11 +26,16 @@ void move(char* to, int64_t to_stride, const char* from, int64_t from_stride, in
 
 CastRow move_row(int64_t size) {
   switch (size) {
-    case 1: return move<1>;
-    case 2: return move<2>;
-    case 4: return move<4>;
-    case 8: return move<8>;
-    default: return move<16>;
+    case 1:
+      return move<1>;
+    case 2:
+      return move<2>;
+    case 4:
+      return move<4>;
+    case 8:
+      return move<8>;
+    default:
+      return move<16>;
   }
 }
 

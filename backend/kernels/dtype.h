@@ -1,4 +1,5 @@
-// The element types of device memory, how they convert into each other, and how a kernel is instantiated for one of them.
+// The element types of device memory, how they convert into each other, and how a kernel is instantiated for one of
+// them.
 #pragma once
 
 #include <bit>
@@ -15,20 +16,39 @@ namespace refnpu {
 
 // Numeric values equal c10::ScalarType's, which are stable across torch versions (asserted in aten/plan.h).
 enum class DType : int8_t {
-  u8 = 0, i8 = 1, i16 = 2, i32 = 3, i64 = 4, f16 = 5, f32 = 6, f64 = 7, c32 = 8, c64 = 9, c128 = 10, b8 = 11,
-  bf16 = 15, f8_e5m2 = 23, f8_e4m3fn = 24, f8_e5m2fnuz = 25, f8_e4m3fnuz = 26, u16 = 27, u32 = 28, u64 = 29, f8_e8m0fnu = 44,
+  u8 = 0,
+  i8 = 1,
+  i16 = 2,
+  i32 = 3,
+  i64 = 4,
+  f16 = 5,
+  f32 = 6,
+  f64 = 7,
+  c32 = 8,
+  c64 = 9,
+  c128 = 10,
+  b8 = 11,
+  bf16 = 15,
+  f8_e5m2 = 23,
+  f8_e4m3fn = 24,
+  f8_e5m2fnuz = 25,
+  f8_e4m3fnuz = 26,
+  u16 = 27,
+  u32 = 28,
+  u64 = 29,
+  f8_e8m0fnu = 44,
 };
 
-// What becomes of a finite value or an infinity too large for a format that has no infinity (e4m3fn): the largest finite
-// value, or NaN. torch changed from the latter to the former, so the host sets the mode that its torch has.
+// What becomes of a finite value or an infinity too large for a format that has no infinity (e4m3fn): the largest
+// finite value, or NaN. torch changed from the latter to the former, so the host sets the mode that its torch has.
 inline bool float8_e4m3fn_saturates = true;
 
 // What the NaN of a format with only one becomes: a signalling one, as in torch, by which pow(1, NaN) tells it.
 inline constexpr uint32_t kOnlyNaN = 0x7f800001u;
 
 // A small binary float: `E` exponent bits with `Bias`, `M` mantissa bits.
-// `Max` is the largest finite encoding, `Overflow` what lies above it, `NaN` the canonical not-a-number. A format without
-// negative zero (fnuz) gives that encoding to its only NaN, so its overflow and NaN carry no sign.
+// `Max` is the largest finite encoding, `Overflow` what lies above it, `NaN` the canonical not-a-number. A format
+// without negative zero (fnuz) gives that encoding to its only NaN, so its overflow and NaN carry no sign.
 template <class Bits_, int E, int M, int Bias, unsigned Max, unsigned Overflow, unsigned NaN, bool Fnuz>
 struct SmallFloat {
   using Bits = Bits_;
@@ -192,18 +212,19 @@ template <class T>
 using real_t = typename real_of<T>::type;
 
 // One list holds what a DType means: applied to X(dtype, type).
-#define REFNPU_FOR_EACH_DTYPE(X)                                                                                       \
-  X(u8, uint8_t) X(i8, int8_t) X(i16, int16_t) X(i32, int32_t) X(i64, int64_t) X(u16, uint16_t) X(u32, uint32_t)       \
-  X(u64, uint64_t) X(f16, half) X(bf16, bfloat16) X(f32, float) X(f64, double) X(c32, complex_half) X(c64, complex64)  \
-  X(c128, complex128) X(b8, bool) X(f8_e5m2, float8_e5m2) X(f8_e4m3fn, float8_e4m3fn)                                  \
-  X(f8_e5m2fnuz, float8_e5m2fnuz) X(f8_e4m3fnuz, float8_e4m3fnuz) X(f8_e8m0fnu, float8_e8m0fnu)
+#define REFNPU_FOR_EACH_DTYPE(X)                                                                                   \
+  X(u8, uint8_t)                                                                                                   \
+  X(i8, int8_t) X(i16, int16_t) X(i32, int32_t) X(i64, int64_t) X(u16, uint16_t) X(u32, uint32_t) X(u64, uint64_t) \
+      X(f16, half) X(bf16, bfloat16) X(f32, float) X(f64, double) X(c32, complex_half) X(c64, complex64)           \
+          X(c128, complex128) X(b8, bool) X(f8_e5m2, float8_e5m2) X(f8_e4m3fn, float8_e4m3fn)                      \
+              X(f8_e5m2fnuz, float8_e5m2fnuz) X(f8_e4m3fnuz, float8_e4m3fnuz) X(f8_e8m0fnu, float8_e8m0fnu)
 
 template <class T>
 struct dtype_of;
-#define REFNPU_DTYPE_OF(d, T)                   \
-  template <>                                   \
-  struct dtype_of<T> {                          \
-    static constexpr DType value = DType::d;    \
+#define REFNPU_DTYPE_OF(d, T)                \
+  template <>                                \
+  struct dtype_of<T> {                       \
+    static constexpr DType value = DType::d; \
   };
 REFNPU_FOR_EACH_DTYPE(REFNPU_DTYPE_OF)
 #undef REFNPU_DTYPE_OF
@@ -266,7 +287,7 @@ template <class... Lists>
 using Concat = typename concat<Lists...>::type;
 
 using AllTypes = Concat<Integral, Unsigned, Floating, Reduced, Complex, ComplexHalf, Bool, Float8>;
-using RealTypes = Concat<Integral, Floating, Reduced>;        // what most real-valued ops take
+using RealTypes = Concat<Integral, Floating, Reduced>;              // what most real-valued ops take
 using NumericTypes = Concat<Integral, Floating, Reduced, Complex>;  // the same and complex
 
 [[noreturn]] inline void throw_unsupported(const char* kernel, DType dtype) {
@@ -287,8 +308,8 @@ template <class F, class T, class... Rest>
 auto result_of(Types<T, Rest...>, F& f) -> decltype(f.template operator()<T>());
 }  // namespace detail
 
-// Calls f.template operator()<T>() for the T of `dtype`: dispatch<Concat<Floating, Reduced>>(dtype, "erf", [&]<class T>() {...}).
-// Throws std::invalid_argument naming `kernel` and the dtype when the list has no such type.
+// Calls f.template operator()<T>() for the T of `dtype`: dispatch<Concat<Floating, Reduced>>(dtype, "erf", [&]<class
+// T>() {...}). Throws std::invalid_argument naming `kernel` and the dtype when the list has no such type.
 template <class List, class F>
 auto dispatch(DType dtype, const char* kernel, F&& f) {
   using R = decltype(detail::result_of(List{}, f));
@@ -337,8 +358,10 @@ inline To convert(From from) {
 // Reading and writing one element at a byte address. Strided views need not be aligned to more than the element size.
 template <class T>
 inline T load(const char* at) {
-  if constexpr (std::is_same_v<T, bool>) return *reinterpret_cast<const uint8_t*>(at) != 0;
-  else return *reinterpret_cast<const T*>(at);
+  if constexpr (std::is_same_v<T, bool>)
+    return *reinterpret_cast<const uint8_t*>(at) != 0;
+  else
+    return *reinterpret_cast<const T*>(at);
 }
 template <class T>
 inline void store(char* at, T value) {

@@ -43,7 +43,8 @@ class ConvertingRow {
   }
 
   void operator()(char* const* data, const int64_t* strides, int64_t n) {
-    for (int64_t begin = 0; begin < n; begin += kStretch) run_stretch(data, strides, begin, std::min(kStretch, n - begin));
+    for (int64_t begin = 0; begin < n; begin += kStretch)
+      run_stretch(data, strides, begin, std::min(kStretch, n - begin));
   }
 
  private:

@@ -13,9 +13,12 @@ struct Number {
   int64_t i = 0;
   template <class T>
   T as() const {
-    if constexpr (is_complex_v<T>) return T(real_t<T>(re), real_t<T>(im));
-    else if constexpr (std::is_floating_point_v<T>) return T(re);
-    else return T(i);
+    if constexpr (is_complex_v<T>)
+      return T(real_t<T>(re), real_t<T>(im));
+    else if constexpr (std::is_floating_point_v<T>)
+      return T(re);
+    else
+      return T(i);
   }
 };
 struct Params {
@@ -29,14 +32,14 @@ struct Params {
 // One row of a pointwise op: `data` and `strides` of the output, then of the inputs.
 using Row = void (*)(char* const* data, const int64_t* strides, int64_t n, const Params& params);
 
-// The dtype that values of `dtype` are computed in: float for small floats, complex64 for complex_half, 64-bit integers for
-// integers and bool. 64-bit arithmetic, cut to the width of the result, is what arithmetic of that width gives.
+// The dtype that values of `dtype` are computed in: float for small floats, complex64 for complex_half, 64-bit integers
+// for integers and bool. 64-bit arithmetic, cut to the width of the result, is what arithmetic of that width gives.
 DType compute_dtype(DType dtype);
 
-// Runs `row` over the nest. An operand is stored in the nest's dtype, counts as `seen` (what type promotion made of it),
-// and reaches the row as `computed`. Where these differ, it is converted on the way in or out, step by step and a short
-// stretch at a time: so a scalar too large for the promoted dtype wraps or overflows as it must, and what a row computes
-// in float is rounded once.
+// Runs `row` over the nest. An operand is stored in the nest's dtype, counts as `seen` (what type promotion made of
+// it), and reaches the row as `computed`. Where these differ, it is converted on the way in or out, step by step and a
+// short stretch at a time: so a scalar too large for the promoted dtype wraps or overflows as it must, and what a row
+// computes in float is rounded once.
 template <int N>
 struct Elementwise {
   Nest<N> nest;
@@ -67,8 +70,8 @@ void run_row(std::index_sequence<I...>, char* const* data, const int64_t* stride
 }
 }  // namespace detail
 
-// Makes a row of a function of one element: row_of<T, T, T>([](T a, T b) { return a + b; }), the output's type first. The
-// function may take the Params before its elements.
+// Makes a row of a function of one element: row_of<T, T, T>([](T a, T b) { return a + b; }), the output's type first.
+// The function may take the Params before its elements.
 template <class Out, class... In, class F>
 Row row_of(F) {
   return [](char* const* data, const int64_t* strides, int64_t n, const Params& params) {

@@ -5,9 +5,9 @@
 
 namespace refnpu {
 
-// Calls row(char* const* data, const int64_t* strides, int64_t n) for every row of dimension 0: `data[k]` is operand k's
-// first element in the row, `strides[k]` its stride in bytes. A nest of no dimensions is one row of one element; a nest
-// with an empty dimension has no rows.
+// Calls row(char* const* data, const int64_t* strides, int64_t n) for every row of dimension 0: `data[k]` is operand
+// k's first element in the row, `strides[k]` its stride in bytes. A nest of no dimensions is one row of one element; a
+// nest with an empty dimension has no rows.
 template <int N, class Row>
 void for_each_row(const Nest<N>& nest, Row&& row) {
   if (nest.numel() == 0) return;

@@ -35,9 +35,12 @@ T clamp(T x, T low, T high) {
 template <class T>
 Row field_row(Ternary op) {
   switch (op) {
-    case Ternary::addcmul: return ternary<T>([](P p, T a, T b, T c) { return plus_product(a, times(p.get<T>(0), b), c); });
-    case Ternary::addcdiv: return ternary<T>([](P p, T a, T b, T c) { return a + over(times(p.get<T>(0), b), c); });
-    case Ternary::lerp: return ternary<T>([](T a, T b, T c) { return lerp(a, b, c); });
+    case Ternary::addcmul:
+      return ternary<T>([](P p, T a, T b, T c) { return plus_product(a, times(p.get<T>(0), b), c); });
+    case Ternary::addcdiv:
+      return ternary<T>([](P p, T a, T b, T c) { return a + over(times(p.get<T>(0), b), c); });
+    case Ternary::lerp:
+      return ternary<T>([](T a, T b, T c) { return lerp(a, b, c); });
     case Ternary::clamp:
       if constexpr (!is_complex_v<T>) return ternary<T>([](T a, T b, T c) { return clamp(a, b, c); });
   }
@@ -48,11 +51,12 @@ template <class T>
 Row integer_row(Ternary op) {
   switch (op) {
     case Ternary::addcmul:
-      return ternary<T>([](P p, T a, T b, T c) {
-        return wrapping_add(a, wrapping_multiply(wrapping_multiply(p.get<T>(0), b), c));
-      });
-    case Ternary::clamp: return ternary<T>([](T a, T b, T c) { return clamp(a, b, c); });
-    default: return nullptr;
+      return ternary<T>(
+          [](P p, T a, T b, T c) { return wrapping_add(a, wrapping_multiply(wrapping_multiply(p.get<T>(0), b), c)); });
+    case Ternary::clamp:
+      return ternary<T>([](T a, T b, T c) { return clamp(a, b, c); });
+    default:
+      return nullptr;
   }
 }
 
@@ -60,13 +64,20 @@ Row integer_row(Ternary op) {
 
 Row ternary_row(Ternary op, DType compute) {
   switch (compute) {
-    case DType::f32: return field_row<float>(op);
-    case DType::f64: return field_row<double>(op);
-    case DType::c64: return field_row<complex64>(op);
-    case DType::c128: return field_row<complex128>(op);
-    case DType::i64: return integer_row<int64_t>(op);
-    case DType::u64: return integer_row<uint64_t>(op);
-    default: return nullptr;
+    case DType::f32:
+      return field_row<float>(op);
+    case DType::f64:
+      return field_row<double>(op);
+    case DType::c64:
+      return field_row<complex64>(op);
+    case DType::c128:
+      return field_row<complex128>(op);
+    case DType::i64:
+      return integer_row<int64_t>(op);
+    case DType::u64:
+      return integer_row<uint64_t>(op);
+    default:
+      return nullptr;
   }
 }
 
@@ -75,11 +86,16 @@ Row lerp_scalar_row(DType compute) {
     return row_of<T, T, T>([](P p, T a, T b) { return lerp(a, b, p.get<T>(0)); });
   };
   switch (compute) {
-    case DType::f32: return make.operator()<float>();
-    case DType::f64: return make.operator()<double>();
-    case DType::c64: return make.operator()<complex64>();
-    case DType::c128: return make.operator()<complex128>();
-    default: return nullptr;
+    case DType::f32:
+      return make.operator()<float>();
+    case DType::f64:
+      return make.operator()<double>();
+    case DType::c64:
+      return make.operator()<complex64>();
+    case DType::c128:
+      return make.operator()<complex128>();
+    default:
+      return nullptr;
   }
 }
 

@@ -46,29 +46,52 @@ template <class Z>
 Row elementary(Unary op) {
   using T = real_t<Z>;
   switch (op) {
-    case Unary::acos: return unary<Z>([](Z z) { return std::acos(z); });
-    case Unary::acosh: return unary<Z>([](Z z) { return std::acosh(z); });
-    case Unary::asin: return unary<Z>([](Z z) { return std::asin(z); });
-    case Unary::asinh: return unary<Z>([](Z z) { return std::asinh(z); });
-    case Unary::atan: return unary<Z>([](Z z) { return std::atan(z); });
-    case Unary::atanh: return unary<Z>([](Z z) { return std::atanh(z); });
-    case Unary::cos: return unary<Z>([](Z z) { return std::cos(z); });
-    case Unary::cosh: return unary<Z>([](Z z) { return std::cosh(z); });
-    case Unary::exp: return unary<Z>([](Z z) { return std::exp(z); });
-    case Unary::exp2: return unary<Z>([](Z z) { return std::exp(z * T(std::numbers::ln2)); });
-    case Unary::expm1: return unary<Z>([](Z z) { return expm1(z); });
-    case Unary::log: return unary<Z>([](Z z) { return std::log(z); });
-    case Unary::log10: return unary<Z>([](Z z) { return std::log(z) / T(std::numbers::ln10); });
-    case Unary::log1p: return unary<Z>([](Z z) { return log1p(z); });
-    case Unary::log2: return unary<Z>([](Z z) { return std::log(z) / T(std::numbers::ln2); });
-    case Unary::pow_scalar: return unary<Z>([](P p, Z z) { return std::pow(z, p.get<Z>(0)); });
-    case Unary::rsqrt: return unary<Z>([](Z z) { return divide(Z(1), std::sqrt(z)); });
-    case Unary::sin: return unary<Z>([](Z z) { return std::sin(z); });
-    case Unary::sinh: return unary<Z>([](Z z) { return std::sinh(z); });
-    case Unary::sqrt: return unary<Z>([](Z z) { return std::sqrt(z); });
-    case Unary::tan: return unary<Z>([](Z z) { return std::tan(z); });
-    case Unary::tanh: return unary<Z>([](Z z) { return std::tanh(z); });
-    default: return nullptr;
+    case Unary::acos:
+      return unary<Z>([](Z z) { return std::acos(z); });
+    case Unary::acosh:
+      return unary<Z>([](Z z) { return std::acosh(z); });
+    case Unary::asin:
+      return unary<Z>([](Z z) { return std::asin(z); });
+    case Unary::asinh:
+      return unary<Z>([](Z z) { return std::asinh(z); });
+    case Unary::atan:
+      return unary<Z>([](Z z) { return std::atan(z); });
+    case Unary::atanh:
+      return unary<Z>([](Z z) { return std::atanh(z); });
+    case Unary::cos:
+      return unary<Z>([](Z z) { return std::cos(z); });
+    case Unary::cosh:
+      return unary<Z>([](Z z) { return std::cosh(z); });
+    case Unary::exp:
+      return unary<Z>([](Z z) { return std::exp(z); });
+    case Unary::exp2:
+      return unary<Z>([](Z z) { return std::exp(z * T(std::numbers::ln2)); });
+    case Unary::expm1:
+      return unary<Z>([](Z z) { return expm1(z); });
+    case Unary::log:
+      return unary<Z>([](Z z) { return std::log(z); });
+    case Unary::log10:
+      return unary<Z>([](Z z) { return std::log(z) / T(std::numbers::ln10); });
+    case Unary::log1p:
+      return unary<Z>([](Z z) { return log1p(z); });
+    case Unary::log2:
+      return unary<Z>([](Z z) { return std::log(z) / T(std::numbers::ln2); });
+    case Unary::pow_scalar:
+      return unary<Z>([](P p, Z z) { return std::pow(z, p.get<Z>(0)); });
+    case Unary::rsqrt:
+      return unary<Z>([](Z z) { return divide(Z(1), std::sqrt(z)); });
+    case Unary::sin:
+      return unary<Z>([](Z z) { return std::sin(z); });
+    case Unary::sinh:
+      return unary<Z>([](Z z) { return std::sinh(z); });
+    case Unary::sqrt:
+      return unary<Z>([](Z z) { return std::sqrt(z); });
+    case Unary::tan:
+      return unary<Z>([](Z z) { return std::tan(z); });
+    case Unary::tanh:
+      return unary<Z>([](Z z) { return std::tanh(z); });
+    default:
+      return nullptr;
   }
 }
 
@@ -76,20 +99,32 @@ template <class Z>
 Row arithmetic(Unary op) {
   using T = real_t<Z>;
   switch (op) {
-    case Unary::abs: return unary<Z>([](Z z) { return Z(std::abs(z), T(0)); });
-    case Unary::conj: return unary<Z>([](Z z) { return std::conj(z); });
-    case Unary::cube: return unary<Z>([](Z z) { return multiply(multiply(z, z), z); });
-    case Unary::logical_not: return row_of<bool, Z>([](Z z) { return z == Z(0); });
+    case Unary::abs:
+      return unary<Z>([](Z z) { return Z(std::abs(z), T(0)); });
+    case Unary::conj:
+      return unary<Z>([](Z z) { return std::conj(z); });
+    case Unary::cube:
+      return unary<Z>([](Z z) { return multiply(multiply(z, z), z); });
+    case Unary::logical_not:
+      return row_of<bool, Z>([](Z z) { return z == Z(0); });
     case Unary::nan_to_num:
       return unary<Z>([](P p, Z z) { return Z(nan_to_num_part(p, z.real()), nan_to_num_part(p, z.imag())); });
-    case Unary::neg: return unary<Z>([](Z z) { return -z; });
-    case Unary::neg_conj: return unary<Z>([](Z z) { return -std::conj(z); });
-    case Unary::reciprocal: return unary<Z>([](Z z) { return divide(Z(1), z); });
-    case Unary::sgn: return unary<Z>([](Z z) { return sgn(z); });
-    case Unary::sigmoid: return unary<Z>([](Z z) { return divide(Z(1), Z(1) + std::exp(-z)); });
-    case Unary::silu: return unary<Z>([](Z z) { return divide(z, Z(1) + std::exp(-z)); });
-    case Unary::square: return unary<Z>([](Z z) { return multiply(z, z); });
-    default: return nullptr;
+    case Unary::neg:
+      return unary<Z>([](Z z) { return -z; });
+    case Unary::neg_conj:
+      return unary<Z>([](Z z) { return -std::conj(z); });
+    case Unary::reciprocal:
+      return unary<Z>([](Z z) { return divide(Z(1), z); });
+    case Unary::sgn:
+      return unary<Z>([](Z z) { return sgn(z); });
+    case Unary::sigmoid:
+      return unary<Z>([](Z z) { return divide(Z(1), Z(1) + std::exp(-z)); });
+    case Unary::silu:
+      return unary<Z>([](Z z) { return divide(z, Z(1) + std::exp(-z)); });
+    case Unary::square:
+      return unary<Z>([](Z z) { return multiply(z, z); });
+    default:
+      return nullptr;
   }
 }
 

@@ -96,85 +96,143 @@ T mish(T x) {
 template <class T>
 Row elementary(Unary op) {
   switch (op) {
-    case Unary::acos: return unary<T>([](T x) { return std::acos(x); });
-    case Unary::acosh: return unary<T>([](T x) { return std::acosh(x); });
-    case Unary::asin: return unary<T>([](T x) { return std::asin(x); });
-    case Unary::asinh: return unary<T>([](T x) { return std::asinh(x); });
-    case Unary::atan: return unary<T>([](T x) { return std::atan(x); });
-    case Unary::atanh: return unary<T>([](T x) { return std::atanh(x); });
-    case Unary::cos: return unary<T>([](T x) { return std::cos(x); });
-    case Unary::cosh: return unary<T>([](T x) { return std::cosh(x); });
-    case Unary::erf: return unary<T>([](T x) { return std::erf(x); });
-    case Unary::erfc: return unary<T>([](T x) { return std::erfc(x); });
-    case Unary::exp: return unary<T>([](T x) { return std::exp(x); });
-    case Unary::exp2: return unary<T>([](T x) { return std::exp2(x); });
-    case Unary::expm1: return unary<T>([](T x) { return std::expm1(x); });
-    case Unary::log: return unary<T>([](T x) { return std::log(x); });
-    case Unary::log10: return unary<T>([](T x) { return std::log10(x); });
-    case Unary::log1p: return unary<T>([](T x) { return std::log1p(x); });
-    case Unary::log2: return unary<T>([](T x) { return std::log2(x); });
-    case Unary::pow_scalar: return unary<T>([](P p, T x) { return pow_scalar(p, x); });
-    case Unary::rsqrt: return unary<T>([](T x) { return T(1) / std::sqrt(x); });
-    case Unary::sin: return unary<T>([](T x) { return std::sin(x); });
-    case Unary::sinh: return unary<T>([](T x) { return std::sinh(x); });
-    case Unary::sqrt: return unary<T>([](T x) { return std::sqrt(x); });
-    case Unary::tan: return unary<T>([](T x) { return std::tan(x); });
-    case Unary::tanh: return unary<T>([](T x) { return std::tanh(x); });
-    default: return nullptr;
+    case Unary::acos:
+      return unary<T>([](T x) { return std::acos(x); });
+    case Unary::acosh:
+      return unary<T>([](T x) { return std::acosh(x); });
+    case Unary::asin:
+      return unary<T>([](T x) { return std::asin(x); });
+    case Unary::asinh:
+      return unary<T>([](T x) { return std::asinh(x); });
+    case Unary::atan:
+      return unary<T>([](T x) { return std::atan(x); });
+    case Unary::atanh:
+      return unary<T>([](T x) { return std::atanh(x); });
+    case Unary::cos:
+      return unary<T>([](T x) { return std::cos(x); });
+    case Unary::cosh:
+      return unary<T>([](T x) { return std::cosh(x); });
+    case Unary::erf:
+      return unary<T>([](T x) { return std::erf(x); });
+    case Unary::erfc:
+      return unary<T>([](T x) { return std::erfc(x); });
+    case Unary::exp:
+      return unary<T>([](T x) { return std::exp(x); });
+    case Unary::exp2:
+      return unary<T>([](T x) { return std::exp2(x); });
+    case Unary::expm1:
+      return unary<T>([](T x) { return std::expm1(x); });
+    case Unary::log:
+      return unary<T>([](T x) { return std::log(x); });
+    case Unary::log10:
+      return unary<T>([](T x) { return std::log10(x); });
+    case Unary::log1p:
+      return unary<T>([](T x) { return std::log1p(x); });
+    case Unary::log2:
+      return unary<T>([](T x) { return std::log2(x); });
+    case Unary::pow_scalar:
+      return unary<T>([](P p, T x) { return pow_scalar(p, x); });
+    case Unary::rsqrt:
+      return unary<T>([](T x) { return T(1) / std::sqrt(x); });
+    case Unary::sin:
+      return unary<T>([](T x) { return std::sin(x); });
+    case Unary::sinh:
+      return unary<T>([](T x) { return std::sinh(x); });
+    case Unary::sqrt:
+      return unary<T>([](T x) { return std::sqrt(x); });
+    case Unary::tan:
+      return unary<T>([](T x) { return std::tan(x); });
+    case Unary::tanh:
+      return unary<T>([](T x) { return std::tanh(x); });
+    default:
+      return nullptr;
   }
 }
 
 template <class T>
 Row activation(Unary op) {
   switch (op) {
-    case Unary::elu: return unary<T>([](P p, T x) { return elu(p, x); });
+    case Unary::elu:
+      return unary<T>([](P p, T x) { return elu(p, x); });
     case Unary::gelu_erf:  // erfc keeps the digits that 1 + erf cancels for negative x
       return unary<T>([](T x) { return T(0.5) * x * std::erfc(-x / T(std::numbers::sqrt2)); });
-    case Unary::gelu_tanh: return unary<T>([](T x) { return gelu_tanh(x); });
+    case Unary::gelu_tanh:
+      return unary<T>([](T x) { return gelu_tanh(x); });
     case Unary::hardshrink:
       return unary<T>([](P p, T x) { return x >= -p.get<T>(0) && x <= p.get<T>(0) ? T(0) : x; });
-    case Unary::hardsigmoid: return unary<T>([](T x) { return clamp(x + T(3), T(0), T(6)) / T(6); });
-    case Unary::hardswish: return unary<T>([](T x) { return x * clamp(x + T(3), T(0), T(6)) / T(6); });
-    case Unary::leaky_relu: return unary<T>([](P p, T x) { return x > T(0) ? x : x * p.get<T>(0); });
-    case Unary::logit: return unary<T>([](P p, T x) { return logit(p, x); });
-    case Unary::mish: return unary<T>([](T x) { return mish(x); });
-    case Unary::sigmoid: return unary<T>([](T x) { return sigmoid(x); });
-    case Unary::silu: return unary<T>([](T x) { return x / (T(1) + std::exp(-x)); });
-    case Unary::softplus: return unary<T>([](P p, T x) { return softplus(p, x); });
-    case Unary::softshrink: return unary<T>([](P p, T x) { return softshrink(p, x); });
-    default: return nullptr;
+    case Unary::hardsigmoid:
+      return unary<T>([](T x) { return clamp(x + T(3), T(0), T(6)) / T(6); });
+    case Unary::hardswish:
+      return unary<T>([](T x) { return x * clamp(x + T(3), T(0), T(6)) / T(6); });
+    case Unary::leaky_relu:
+      return unary<T>([](P p, T x) { return x > T(0) ? x : x * p.get<T>(0); });
+    case Unary::logit:
+      return unary<T>([](P p, T x) { return logit(p, x); });
+    case Unary::mish:
+      return unary<T>([](T x) { return mish(x); });
+    case Unary::sigmoid:
+      return unary<T>([](T x) { return sigmoid(x); });
+    case Unary::silu:
+      return unary<T>([](T x) { return x / (T(1) + std::exp(-x)); });
+    case Unary::softplus:
+      return unary<T>([](P p, T x) { return softplus(p, x); });
+    case Unary::softshrink:
+      return unary<T>([](P p, T x) { return softshrink(p, x); });
+    default:
+      return nullptr;
   }
 }
 
 template <class T>
 Row arithmetic(Unary op) {
   switch (op) {
-    case Unary::abs: return unary<T>([](T x) { return std::fabs(x); });
-    case Unary::ceil: return unary<T>([](T x) { return std::ceil(x); });
-    case Unary::clamp: return unary<T>([](P p, T x) { return clamp(x, p.get<T>(0), p.get<T>(1)); });
-    case Unary::clamp_max: return unary<T>([](P p, T x) { return clamp(x, -kInf<T>, p.get<T>(1)); });
-    case Unary::clamp_min: return unary<T>([](P p, T x) { return clamp(x, p.get<T>(0), kInf<T>); });
-    case Unary::conj: return unary<T>([](T x) { return x; });
-    case Unary::cube: return unary<T>([](T x) { return x * x * x; });
-    case Unary::floor: return unary<T>([](T x) { return std::floor(x); });
-    case Unary::frac: return unary<T>([](T x) { return x - std::trunc(x); });
-    case Unary::isneginf: return predicate<T>([](T x) { return x == -kInf<T>; });
-    case Unary::isposinf: return predicate<T>([](T x) { return x == kInf<T>; });
-    case Unary::logical_not: return predicate<T>([](T x) { return x == T(0); });
-    case Unary::nan_to_num: return unary<T>([](P p, T x) { return nan_to_num(p, x); });
+    case Unary::abs:
+      return unary<T>([](T x) { return std::fabs(x); });
+    case Unary::ceil:
+      return unary<T>([](T x) { return std::ceil(x); });
+    case Unary::clamp:
+      return unary<T>([](P p, T x) { return clamp(x, p.get<T>(0), p.get<T>(1)); });
+    case Unary::clamp_max:
+      return unary<T>([](P p, T x) { return clamp(x, -kInf<T>, p.get<T>(1)); });
+    case Unary::clamp_min:
+      return unary<T>([](P p, T x) { return clamp(x, p.get<T>(0), kInf<T>); });
+    case Unary::conj:
+      return unary<T>([](T x) { return x; });
+    case Unary::cube:
+      return unary<T>([](T x) { return x * x * x; });
+    case Unary::floor:
+      return unary<T>([](T x) { return std::floor(x); });
+    case Unary::frac:
+      return unary<T>([](T x) { return x - std::trunc(x); });
+    case Unary::isneginf:
+      return predicate<T>([](T x) { return x == -kInf<T>; });
+    case Unary::isposinf:
+      return predicate<T>([](T x) { return x == kInf<T>; });
+    case Unary::logical_not:
+      return predicate<T>([](T x) { return x == T(0); });
+    case Unary::nan_to_num:
+      return unary<T>([](P p, T x) { return nan_to_num(p, x); });
     case Unary::neg:
     case Unary::neg_conj:
       if (fault(Fault::negative_zero_lost)) return unary<T>([](T x) { return T(0) - x; });
       return unary<T>([](T x) { return -x; });
-    case Unary::reciprocal: return unary<T>([](T x) { return T(1) / x; });
-    case Unary::round: return unary<T>([](T x) { return std::nearbyint(x); });
-    case Unary::round_decimals: return unary<T>([](P p, T x) { return round_decimals(p, x); });
+    case Unary::reciprocal:
+      return unary<T>([](T x) { return T(1) / x; });
+    case Unary::round:
+      return unary<T>([](T x) { return std::nearbyint(x); });
+    case Unary::round_decimals:
+      return unary<T>([](P p, T x) { return round_decimals(p, x); });
     case Unary::sgn:
-    case Unary::sign: return unary<T>([](T x) { return T(T(0) < x) - T(x < T(0)); });
-    case Unary::signbit: return predicate<T>([](T x) { return std::signbit(x); });
-    case Unary::square: return unary<T>([](T x) { return x * x; });
-    case Unary::trunc: return unary<T>([](T x) { return std::trunc(x); });
-    default: return nullptr;
+    case Unary::sign:
+      return unary<T>([](T x) { return T(T(0) < x) - T(x < T(0)); });
+    case Unary::signbit:
+      return predicate<T>([](T x) { return std::signbit(x); });
+    case Unary::square:
+      return unary<T>([](T x) { return x * x; });
+    case Unary::trunc:
+      return unary<T>([](T x) { return std::trunc(x); });
+    default:
+      return nullptr;
   }
 }
 

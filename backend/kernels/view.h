@@ -26,7 +26,8 @@ struct View {
   }
 };
 
-// One element carried along with a launch instead of lying in device memory (a zero-dim host tensor among the operands).
+// One element carried along with a launch instead of lying in device memory (a zero-dim host tensor among the
+// operands).
 struct Immediate {
   alignas(16) std::array<char, 16> bytes{};
 };
