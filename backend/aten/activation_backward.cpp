@@ -40,7 +40,6 @@ T& run_floats(const char* name, Op& op, T& out, Binary which, const Params& para
 }
 
 // -- of the gradient and one tensor: X(op, dtypes)
-// ----------------------------------------------------------------------
 #define REFNPU_BACKWARDS(X)               \
   X(sigmoid_backward, kFloats | kComplex) \
   X(tanh_backward, kFloats | kComplex) X(silu_backward, kFloats | kComplex) X(hardsigmoid_backward, kFloats)
@@ -57,7 +56,6 @@ REFNPU_BACKWARDS(REFNPU_DEFINE)
 #undef REFNPU_DEFINE
 
 // -- with scalar arguments
-// ----------------------------------------------------------------------------------------------
 T& gelu_backward_out(const T& grad, const T& self, c10::string_view approximate, T& grad_input) {
   Structured<at::meta::structured_gelu_backward> op(grad_input);
   op.meta(grad, self, approximate);
@@ -122,7 +120,6 @@ T& threshold_backward_out(const T& grad, const T& self, const S& threshold, T& g
 }
 
 // -- not structured
-// -------------------------------------------------------------------------------------------------------
 T& hardtanh_backward_out(const T& grad, const T& self, const S& min, const S& max, T& grad_input) {
   auto iter = at::TensorIterator::borrowing_binary_op(grad_input, grad, self);
   run("hardtanh_backward", iter, Binary::hardtanh_backward, kFloats, params_of(min, max));

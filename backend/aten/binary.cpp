@@ -79,7 +79,6 @@ void run(const char* name, at::TensorIteratorBase& iter, Binary op, unsigned sup
 }
 
 // -- structured, of two tensors: X(overload of .out, function name, meta class, row, dtypes)
-// ------------------------------
 #define REFNPU_BINARY_OPS(X)                                                                                   \
   X("div.out", div, div_Tensor, div, kFloats | kComplex)                                                       \
   X("atan2.out", atan2, atan2, atan2, kFloats)                                                                 \
@@ -88,12 +87,12 @@ void run(const char* name, at::TensorIteratorBase& iter, Binary op, unsigned sup
   X("remainder.Tensor_out", remainder, remainder_Tensor, remainder, kReals)                                    \
   X("fmod.Tensor_out", fmod, fmod_Tensor, fmod, kReals)                                                        \
   X("pow.Tensor_Tensor_out", pow, pow_Tensor_Tensor, pow, kReals | kComplex)                                   \
-  X("maximum.out", maximum, maximum, maximum, kOrdered)                                                        \
-  X("minimum.out", minimum, minimum, minimum, kOrdered)                                                        \
-  X("fmax.out", fmax, fmax, fmax, kOrdered)                                                                    \
-  X("fmin.out", fmin, fmin, fmin, kOrdered)                                                                    \
-  X("clamp_min.Tensor_out", clamp_min, clamp_min_Tensor, maximum, kOrdered)                                    \
-  X("clamp_max.Tensor_out", clamp_max, clamp_max_Tensor, minimum, kOrdered)                                    \
+  X("maximum.out", maximum, maximum, maximum, kOrdered | kWideUnsignedOfExtrema)                               \
+  X("minimum.out", minimum, minimum, minimum, kOrdered | kWideUnsignedOfExtrema)                               \
+  X("fmax.out", fmax, fmax, fmax, kOrdered | kWideUnsignedOfExtrema)                                           \
+  X("fmin.out", fmin, fmin, fmin, kOrdered | kWideUnsignedOfExtrema)                                           \
+  X("clamp_min.Tensor_out", clamp_min, clamp_min_Tensor, maximum, kOrdered | kWideUnsignedOfExtrema)           \
+  X("clamp_max.Tensor_out", clamp_max, clamp_max_Tensor, minimum, kOrdered | kWideUnsignedOfExtrema)           \
   X("bitwise_and.Tensor_out", bitwise_and, bitwise_and_Tensor, bitwise_and, kBool | kIntegers | kWideUnsigned) \
   X("bitwise_or.Tensor_out", bitwise_or, bitwise_or_Tensor, bitwise_or, kBool | kIntegers | kWideUnsigned)     \
   X("bitwise_xor.Tensor_out", bitwise_xor, bitwise_xor_Tensor, bitwise_xor, kBool | kIntegers | kWideUnsigned)
@@ -171,7 +170,6 @@ constexpr auto& right_shift_out =
     bitwise_shift_out<at::meta::structured_bitwise_right_shift_Tensor, Binary::right_shift>;
 
 // -- not structured
-// --------------------------------------------------------------------------------------------------------
 at::Tensor wrapped_number(const at::Scalar& scalar) {
   at::Tensor tensor = at::scalar_to_tensor(scalar);
   tensor.unsafeGetTensorImpl()->set_wrapped_number(true);

@@ -7,6 +7,7 @@
 #include "aten/launch.h"
 #include "aten/plan.h"
 #include "kernels/elementwise.h"
+#include "runtime/version.h"
 
 namespace refnpu {
 
@@ -16,6 +17,9 @@ inline constexpr unsigned kBool = 1, kUint8 = 2, kSigned = 4, kWideUnsigned = 8,
 inline constexpr unsigned kIntegers = kUint8 | kSigned;
 inline constexpr unsigned kFloats = kSingles | kReduced;
 inline constexpr unsigned kAnyDtype = 1023;
+// What an op takes in newer torch versions only.
+inline constexpr unsigned kWideUnsignedOfWhere = REFNPU_WHERE_TAKES_WIDE_UNSIGNED ? kWideUnsigned : 0;
+inline constexpr unsigned kWideUnsignedOfExtrema = REFNPU_EXTREMA_TAKE_WIDE_UNSIGNED ? kWideUnsigned : 0;
 
 // Throws NotImplementedError in torch's words when `dtype` is not in `supported`.
 void check_dtype(const char* op, at::ScalarType dtype, unsigned supported);

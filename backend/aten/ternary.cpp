@@ -76,9 +76,10 @@ at::Tensor& clamp_tensor_out(const at::Tensor& self, const std::optional<at::Ten
   const at::OptionalTensorRef low = reference(min), high = reference(max);
   op.meta(self, low, high);
   if (low.has_value() && high.has_value()) {
-    run("clamp", op, row<Ternary::clamp>, kReals);
+    run("clamp", op, row<Ternary::clamp>, kReals | kWideUnsignedOfExtrema);
   } else {
-    run("clamp", op, low.has_value() ? row<Binary::maximum> : row<Binary::minimum>, kBool | kReals);
+    run("clamp", op, low.has_value() ? row<Binary::maximum> : row<Binary::minimum>,
+        kBool | kReals | kWideUnsignedOfExtrema);
   }
   op.finish();
   return out;

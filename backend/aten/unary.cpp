@@ -1,5 +1,5 @@
 // Pointwise functions of one tensor: the table of structured ones, and those that torch leaves to a backend.
-#include "kernels/unary.h"
+#include "aten/unary.h"
 
 #include <ATen/native/Resize.h>
 #include <ATen/ops/acos_meta.h>
@@ -10,14 +10,11 @@
 #include <ATen/ops/atanh_meta.h>
 #include <ATen/ops/bitwise_not_meta.h>
 #include <ATen/ops/ceil_meta.h>
-#include <ATen/ops/clamp.h>
 #include <ATen/ops/clamp_max_meta.h>
 #include <ATen/ops/clamp_meta.h>
-#include <ATen/ops/clamp_min.h>
 #include <ATen/ops/clamp_min_meta.h>
 #include <ATen/ops/cos_meta.h>
 #include <ATen/ops/cosh_meta.h>
-#include <ATen/ops/elu_meta.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/erf_meta.h>
 #include <ATen/ops/erfc_meta.h>
@@ -26,12 +23,9 @@
 #include <ATen/ops/expm1_meta.h>
 #include <ATen/ops/floor_meta.h>
 #include <ATen/ops/frac_meta.h>
-#include <ATen/ops/gelu_meta.h>
-#include <ATen/ops/hardshrink_meta.h>
 #include <ATen/ops/hardsigmoid_meta.h>
 #include <ATen/ops/isneginf_meta.h>
 #include <ATen/ops/isposinf_meta.h>
-#include <ATen/ops/leaky_relu_meta.h>
 #include <ATen/ops/log10_meta.h>
 #include <ATen/ops/log1p_meta.h>
 #include <ATen/ops/log2_meta.h>
@@ -51,8 +45,6 @@
 #include <ATen/ops/silu_meta.h>
 #include <ATen/ops/sin_meta.h>
 #include <ATen/ops/sinh_meta.h>
-#include <ATen/ops/softplus_meta.h>
-#include <ATen/ops/softshrink_meta.h>
 #include <ATen/ops/sqrt_meta.h>
 #include <ATen/ops/tan_meta.h>
 #include <ATen/ops/tanh_meta.h>
@@ -61,23 +53,17 @@
 #include <cmath>
 #include <limits>
 
-#include "aten/elementwise.h"
 #include "aten/register.h"
 #include "aten/structured.h"
 
-namespace refnpu::unary {
-namespace {
+namespace refnpu {
 
-constexpr unsigned kReal = kBool | kIntegers | kWideUnsigned | kFloats;
-constexpr unsigned kReals = kIntegers | kFloats;
-
-// The row gives bool: whatever the output is stored in, it is cast from there.
 bool is_predicate(Unary op) {
   return op == Unary::isneginf || op == Unary::isposinf || op == Unary::logical_not || op == Unary::signbit;
 }
 
-void run(const char* name, at::TensorIteratorBase& iter, at::ScalarType common, Unary op, unsigned supported,
-         const Params& params = {}) {
+void run_unary(const char* name, at::TensorIteratorBase& iter, at::ScalarType common, Unary op, unsigned supported,
+               const Params& params) {
   check_dtype(name, common, supported);
   if (common == at::kBool && op == Unary::bitwise_not) op = Unary::logical_not;
   const DType dtype = to_dtype(common);
@@ -88,31 +74,70 @@ void run(const char* name, at::TensorIteratorBase& iter, at::ScalarType common, 
                           .params = params});
 }
 
+at::Tensor& unary_out(const char* name, const at::Tensor& self, at::Tensor& out, Unary op, unsigned supported,
+                      const Params& params) {
+  auto iter = at::TensorIterator::unary_op(out, self);
+  run_unary(name, iter, iter.common_dtype(), op, supported, params);
+  return out;
+}
+
+}  // namespace refnpu
+
+namespace refnpu::unary {
+namespace {
+
+constexpr unsigned kReal = kBool | kIntegers | kWideUnsigned | kFloats;
+constexpr unsigned kReals = kIntegers | kFloats;
+
 // -- structured, no argument but the tensor: X(op, dtypes that it is computed in)
-// -----------------------------------------
-#define REFNPU_UNARY_OPS(X)                                                                                            \
-  X(acos, kFloats | kComplex)                                                                                          \
-  X(acosh, kFloats | kComplex) X(asin, kFloats | kComplex) X(asinh, kFloats | kComplex) X(atan, kFloats | kComplex)    \
-      X(atanh, kFloats | kComplex) X(bitwise_not, kBool | kIntegers) X(ceil, kReals | kWideUnsigned)                   \
-          X(cos, kFloats | kComplex) X(cosh, kFloats | kComplex) X(erf, kFloats) X(erfc, kFloats)                      \
-              X(exp, kFloats | kComplex) X(exp2, kFloats | kComplex) X(expm1, kFloats | kComplex)                      \
-                  X(floor, kReals | kWideUnsigned) X(frac, kFloats) X(hardsigmoid, kFloats) X(log, kFloats | kComplex) \
-                      X(log10, kFloats | kComplex) X(log1p, kFloats | kComplex) X(log2, kFloats | kComplex)            \
-                          X(mish, kFloats) X(neg, kReals | kComplex | kComplexHalf) X(reciprocal, kFloats | kComplex)  \
-                              X(round, kReals | kWideUnsigned) X(rsqrt, kFloats | kComplex)                            \
-                                  X(sgn, kBool | kReals | kComplex | kComplexHalf) X(sigmoid, kFloats | kComplex)      \
-                                      X(sign, kBool | kReals) X(silu, kFloats | kComplex) X(sin, kFloats | kComplex)   \
-                                          X(sinh, kFloats | kComplex) X(sqrt, kFloats | kComplex)                      \
-                                              X(tan, kFloats | kComplex) X(tanh, kFloats | kComplex)                   \
-                                                  X(trunc, kReals | kWideUnsigned) X(isneginf, kReal)                  \
-                                                      X(isposinf, kReal) X(signbit, kReal)
+#define REFNPU_UNARY_OPS(X)                        \
+  X(acos, kFloats | kComplex)                      \
+  X(acosh, kFloats | kComplex)                     \
+  X(asin, kFloats | kComplex)                      \
+  X(asinh, kFloats | kComplex)                     \
+  X(atan, kFloats | kComplex)                      \
+  X(atanh, kFloats | kComplex)                     \
+  X(bitwise_not, kBool | kIntegers)                \
+  X(ceil, kReals | kWideUnsigned)                  \
+  X(cos, kFloats | kComplex)                       \
+  X(cosh, kFloats | kComplex)                      \
+  X(erf, kFloats)                                  \
+  X(erfc, kFloats)                                 \
+  X(exp, kFloats | kComplex)                       \
+  X(exp2, kFloats | kComplex)                      \
+  X(expm1, kFloats | kComplex)                     \
+  X(floor, kReals | kWideUnsigned)                 \
+  X(frac, kFloats)                                 \
+  X(hardsigmoid, kFloats)                          \
+  X(log, kFloats | kComplex)                       \
+  X(log10, kFloats | kComplex)                     \
+  X(log1p, kFloats | kComplex)                     \
+  X(log2, kFloats | kComplex)                      \
+  X(mish, kFloats)                                 \
+  X(neg, kReals | kComplex | kComplexHalf)         \
+  X(reciprocal, kFloats | kComplex)                \
+  X(round, kReals | kWideUnsigned)                 \
+  X(rsqrt, kFloats | kComplex)                     \
+  X(sgn, kBool | kReals | kComplex | kComplexHalf) \
+  X(sigmoid, kFloats | kComplex)                   \
+  X(sign, kBool | kReals)                          \
+  X(silu, kFloats | kComplex)                      \
+  X(sin, kFloats | kComplex)                       \
+  X(sinh, kFloats | kComplex)                      \
+  X(sqrt, kFloats | kComplex)                      \
+  X(tan, kFloats | kComplex)                       \
+  X(tanh, kFloats | kComplex)                      \
+  X(trunc, kReals | kWideUnsigned)                 \
+  X(isneginf, kReal)                               \
+  X(isposinf, kReal)                               \
+  X(signbit, kBool | kIntegers | kFloats | kWideUnsignedOfWhere)
 
 #define REFNPU_DEFINE(op_, supported)                                                      \
   at::Tensor& op_##_out(const at::Tensor& self, at::Tensor& out) {                         \
     Structured<at::meta::structured_##op_> op(out);                                        \
     op.meta(self);                                                                         \
     const auto common = is_predicate(Unary::op_) ? self.scalar_type() : op.common_dtype(); \
-    run(#op_, op, common, Unary::op_, supported);                                          \
+    run_unary(#op_, op, common, Unary::op_, supported);                                    \
     op.finish();                                                                           \
     return out;                                                                            \
   }
@@ -120,62 +145,13 @@ REFNPU_UNARY_OPS(REFNPU_DEFINE)
 #undef REFNPU_DEFINE
 
 // -- structured, with scalar arguments
-// --------------------------------------------------------------------------------------
-template <class Op>
-void run_floats(const char* name, Op& op, Unary which, const Params& params = {}) {
-  run(name, op, op.common_dtype(), which, kFloats, params);
-  op.finish();
-}
-
-at::Tensor& gelu_out(const at::Tensor& self, c10::string_view approximate, at::Tensor& out) {
-  Structured<at::meta::structured_gelu> op(out);
-  op.meta(self, approximate);
-  TORCH_CHECK(approximate == "none" || approximate == "tanh", "approximate argument must be either none or tanh.");
-  run_floats("gelu", op, approximate == "tanh" ? Unary::gelu_tanh : Unary::gelu_erf);
-  return out;
-}
-
-at::Tensor& elu_out(const at::Tensor& self, const at::Scalar& alpha, const at::Scalar& scale,
-                    const at::Scalar& input_scale, at::Tensor& out) {
-  Structured<at::meta::structured_elu> op(out);
-  op.meta(self, alpha, scale, input_scale);
-  run_floats("elu", op, Unary::elu, params_of(alpha.to<double>() * scale.to<double>(), scale, input_scale));
-  return out;
-}
-
-at::Tensor& leaky_relu_out(const at::Tensor& self, const at::Scalar& slope, at::Tensor& out) {
-  Structured<at::meta::structured_leaky_relu> op(out);
-  op.meta(self, slope);
-  run_floats("leaky_relu", op, Unary::leaky_relu, params_of(slope));
-  return out;
-}
-
-at::Tensor& softplus_out(const at::Tensor& self, const at::Scalar& beta, const at::Scalar& threshold, at::Tensor& out) {
-  Structured<at::meta::structured_softplus> op(out);
-  op.meta(self, beta, threshold);
-  run_floats("softplus", op, Unary::softplus, params_of(beta, threshold));
-  return out;
-}
-
-at::Tensor& softshrink_out(const at::Tensor& self, const at::Scalar& lambda, at::Tensor& out) {
-  Structured<at::meta::structured_softshrink> op(out);
-  op.meta(self, lambda);
-  run_floats("softshrink", op, Unary::softshrink, params_of(lambda));
-  return out;
-}
-
-at::Tensor& hardshrink_out(const at::Tensor& self, const at::Scalar& lambda, at::Tensor& out) {
-  Structured<at::meta::structured_hardshrink> op(out);
-  op.meta(self, lambda);
-  run_floats("hardshrink", op, Unary::hardshrink, params_of(lambda));
-  return out;
-}
-
 at::Tensor& round_decimals_out(const at::Tensor& self, int64_t decimals, at::Tensor& out) {
   Structured<at::meta::structured_round_decimals> op(out);
   op.meta(self, decimals);
   const double scale = std::pow(10.0, std::abs(double(decimals)));
-  run_floats("round", op, decimals == 0 ? Unary::round : Unary::round_decimals, params_of(scale, decimals));
+  const Unary which = decimals == 0 ? Unary::round : Unary::round_decimals;
+  run_unary("round", op, op.common_dtype(), which, kFloats, params_of(scale, decimals));
+  op.finish();
   return out;
 }
 
@@ -191,7 +167,8 @@ at::Tensor& clamp_out(const at::Tensor& self, const std::optional<at::Scalar>& m
           max ? at::OptionalScalarRef(*max) : at::OptionalScalarRef());
   if (min && max && (is_nan(min) || is_nan(max))) return out.fill_(std::numeric_limits<double>::quiet_NaN());
   const Unary which = min && max ? Unary::clamp : min ? Unary::clamp_min : Unary::clamp_max;
-  run("clamp", op, op.common_dtype(), which, kReals, params_of(min.value_or(0), max.value_or(0)));
+  run_unary("clamp", op, op.common_dtype(), which, kReals | kWideUnsignedOfExtrema,
+            params_of(min.value_or(0), max.value_or(0)));
   op.finish();
   return out;
 }
@@ -199,7 +176,7 @@ at::Tensor& clamp_out(const at::Tensor& self, const std::optional<at::Scalar>& m
 at::Tensor& clamp_min_out(const at::Tensor& self, const at::Scalar& min, at::Tensor& out) {
   Structured<at::meta::structured_clamp_min> op(out);
   op.meta(self, min);
-  run("clamp_min", op, op.common_dtype(), Unary::clamp_min, kReals, params_of(min));
+  run_unary("clamp_min", op, op.common_dtype(), Unary::clamp_min, kReals | kWideUnsignedOfExtrema, params_of(min));
   op.finish();
   return out;
 }
@@ -207,7 +184,7 @@ at::Tensor& clamp_min_out(const at::Tensor& self, const at::Scalar& min, at::Ten
 at::Tensor& clamp_max_out(const at::Tensor& self, const at::Scalar& max, at::Tensor& out) {
   Structured<at::meta::structured_clamp_max> op(out);
   op.meta(self, max);
-  run("clamp_max", op, op.common_dtype(), Unary::clamp_max, kReals, params_of(0, max));
+  run_unary("clamp_max", op, op.common_dtype(), Unary::clamp_max, kReals | kWideUnsignedOfExtrema, params_of(0, max));
   op.finish();
   return out;
 }
@@ -233,21 +210,13 @@ at::Tensor& pow_tensor_scalar_out(const at::Tensor& self, const at::Scalar& expo
   } else if (exponent.equal(1.0) || exponent.equal(true)) {
     out.copy_(self);
   } else {
-    run("pow", op, common, power_function(exponent, common), kReals | kComplex, params_of(exponent));
+    run_unary("pow", op, common, power_function(exponent, common), kReals | kComplex, params_of(exponent));
   }
   op.finish();
   return out;
 }
 
 // -- not structured: checks, promotion and outputs are ours
-// --------------------------------------------------------------
-at::Tensor& unary_out(const char* name, const at::Tensor& self, at::Tensor& out, Unary which, unsigned supported,
-                      const Params& params = {}) {
-  auto iter = at::TensorIterator::unary_op(out, self);
-  run(name, iter, iter.common_dtype(), which, supported, params);
-  return out;
-}
-
 // The absolute value of a complex tensor is real: computed as complex, then its real part is the result.
 at::Tensor& abs_out(const at::Tensor& self, at::Tensor& out) {
   constexpr unsigned supported = kReals | kComplex | kComplexHalf | kFloat8;
@@ -268,69 +237,11 @@ at::Tensor& conj_physical_out(const at::Tensor& self, at::Tensor& out) {
 // The output may have any dtype: it holds the cast of a bool.
 at::Tensor& logical_not_out(const at::Tensor& self, at::Tensor& out) {
   auto iter = at::TensorIteratorConfig().check_all_same_dtype(false).add_output(out).add_const_input(self).build();
-  run("logical_not", iter, self.scalar_type(), Unary::logical_not, kBool | kReals | kComplex);
+  run_unary("logical_not", iter, self.scalar_type(), Unary::logical_not, kBool | kReals | kComplex);
   return out;
 }
 
 at::Tensor isnan(const at::Tensor& self) { return at::ne(self, self); }
-
-void check_relu(const at::Tensor& self) {
-  TORCH_CHECK(self.scalar_type() != at::kBool, "Boolean inputs not supported for relu");
-}
-at::Tensor relu(const at::Tensor& self) {
-  check_relu(self);
-  return at::clamp_min(self, 0);
-}
-at::Tensor& relu_(at::Tensor& self) {
-  check_relu(self);
-  return at::clamp_min_(self, 0);
-}
-
-at::Tensor& hardtanh_out(const at::Tensor& self, const at::Scalar& min, const at::Scalar& max, at::Tensor& out) {
-  TORCH_CHECK(self.scalar_type() != at::kBool, "Bool inputs not supported for hardtanh");
-  at::Scalar low = min, high = max;
-  if (at::isIntegralType(self.scalar_type(), /*includeBool=*/false)) {
-    low = min.toLong();
-    high = max.toLong();
-    TORCH_CHECK(self.scalar_type() != at::kByte || (low.toLong() >= 0 && high.toLong() >= 0),
-                "cannot do hardtanh on an unsigned type with negative limits");
-  }
-  return at::clamp_out(out, self, low, high);
-}
-at::Tensor hardtanh(const at::Tensor& self, const at::Scalar& min, const at::Scalar& max) {
-  at::Tensor out = at::empty({0}, self.options());
-  return unary::hardtanh_out(self, min, max, out);
-}
-at::Tensor& hardtanh_(at::Tensor& self, const at::Scalar& min, const at::Scalar& max) {
-  return unary::hardtanh_out(self, min, max, self);
-}
-
-at::Tensor& hardswish_out(const at::Tensor& self, at::Tensor& out) {
-  return unary_out("hardswish", self, out, Unary::hardswish, kFloats);
-}
-at::Tensor hardswish(const at::Tensor& self) {
-  at::Tensor out;
-  auto iter = at::TensorIterator::unary_op(out, self);
-  run("hardswish", iter, iter.common_dtype(), Unary::hardswish, kFloats);
-  return iter.output();
-}
-at::Tensor& hardswish_(at::Tensor& self) { return unary::hardswish_out(self, self); }
-
-void run_logit(at::TensorIteratorBase& iter, std::optional<double> eps) {
-  run("logit", iter, iter.common_dtype(), Unary::logit, kFloats, params_of(eps.value_or(-1.0)));
-}
-at::Tensor& logit_out(const at::Tensor& self, std::optional<double> eps, at::Tensor& out) {
-  auto iter = at::TensorIterator::unary_float_op(out, self);
-  run_logit(iter, eps);
-  return out;
-}
-at::Tensor logit(const at::Tensor& self, std::optional<double> eps) {
-  at::Tensor out;
-  auto iter = at::TensorIterator::unary_float_op(out, self);
-  run_logit(iter, eps);
-  return iter.output();
-}
-at::Tensor& logit_(at::Tensor& self, std::optional<double> eps) { return unary::logit_out(self, eps, self); }
 
 // What stands for an infinity when the caller does not say: the largest finite number of the dtype.
 double largest(at::ScalarType dtype) {
@@ -364,12 +275,6 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
 #define REFNPU_REGISTER(op, supported) NATIVE(#op ".out", op##_out);
   REFNPU_UNARY_OPS(REFNPU_REGISTER)
 #undef REFNPU_REGISTER
-  NATIVE("gelu.out", gelu_out);
-  NATIVE("elu.out", elu_out);
-  NATIVE("leaky_relu.out", leaky_relu_out);
-  NATIVE("softplus.out", softplus_out);
-  NATIVE("softshrink.out", softshrink_out);
-  NATIVE("hardshrink.out", hardshrink_out);
   NATIVE("round.decimals_out", round_decimals_out);
   NATIVE("clamp.out", clamp_out);
   NATIVE("clamp_min.out", clamp_min_out);
@@ -379,17 +284,6 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   NATIVE("conj_physical.out", conj_physical_out);
   NATIVE("logical_not.out", logical_not_out);
   NATIVE("isnan", isnan);
-  NATIVE("relu", relu);
-  NATIVE("relu_", relu_);
-  NATIVE("hardtanh", hardtanh);
-  NATIVE("hardtanh.out", hardtanh_out);
-  NATIVE("hardtanh_", hardtanh_);
-  NATIVE("hardswish", hardswish);
-  NATIVE("hardswish.out", hardswish_out);
-  NATIVE("hardswish_", hardswish_);
-  NATIVE("logit", logit);
-  NATIVE("logit.out", logit_out);
-  NATIVE("logit_", logit_);
   NATIVE("nan_to_num.out", nan_to_num_out);
 }
 

@@ -5,6 +5,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/result_type.h>
 
+#include "aten/elementwise.h"
 #include "aten/launch.h"
 #include "aten/plan.h"
 #include "aten/register.h"
@@ -44,6 +45,9 @@ at::Tensor& where_self_out(const at::Tensor& condition, const at::Tensor& self, 
                   .add_owned_const_input(operand(self, device, dtype))
                   .add_owned_const_input(operand(other, device, dtype))
                   .build();
+  constexpr unsigned supported = kAnyDtype & ~(REFNPU_WHERE_TAKES_WIDE_UNSIGNED ? 0 : kWideUnsigned) &
+                                 ~(REFNPU_WHERE_TAKES_FLOAT8 ? 0 : kFloat8 | kExponents);
+  check_dtype("where", dtype, supported);
   const Nest<4> nest = nest_of<4>(iter);
   if (nest.numel() > 0) launch("where", [=] { where_kernel(nest); });
   return out;
