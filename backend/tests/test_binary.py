@@ -23,7 +23,7 @@ OPS |= {
     "add_": lambda x, y: x.clone().add_(y),
     "mul_": lambda x, y: x.clone().mul_(y),
     "eq_": lambda x, y: x.clone().eq_(y),
-    "where": lambda x, y: torch.where(torch.ones(6, dtype=torch.bool, device=x.device).triu(2)[0], x, y),
+    "where": lambda x, y: torch.where(torch.arange(6, device=x.device) % 2 == 0, x, y),
 }
 BACKWARD: dict[str, Op] = {
     "sigmoid": aten.sigmoid_backward,
