@@ -122,6 +122,8 @@ void HostCopies::write_back(const at::Tensor& argument) {
   if (!lies_alike(argument, host)) {
     impl->set_sizes_and_strides(host.sizes(), host.strides(), host.storage_offset());
   }
+  if (argument.is_conj() != host.is_conj()) argument._set_conj(host.is_conj());  // linalg_lu_solve does this to `out`
+  if (argument.is_neg() != host.is_neg()) argument._set_neg(host.is_neg());
 }
 
 at::Tensor HostCopies::device(const at::Tensor& result) {

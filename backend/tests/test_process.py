@@ -22,6 +22,12 @@ def test_importing_touches_no_device(python: Python) -> None:
     assert done.stdout.split() == ["False"], done.stderr
 
 
+def test_importing_says_nothing(python: Python) -> None:
+    """torch warns, once, on stderr, of an overload that is registered twice."""
+    done = python("import refnpu")
+    assert (done.stdout, done.stderr) == ("", "")
+
+
 def test_a_child_forked_before_the_first_use_works(python: Python) -> None:
     done = python("""
 import os, refnpu, torch
