@@ -23,8 +23,7 @@ def test_importing_touches_no_device(python: Python) -> None:
 
 
 def test_importing_says_nothing(python: Python) -> None:
-    """torch warns, once, on stderr, of an overload that is registered twice."""
-    done = python("import refnpu")
+    done = python("import refnpu")  # torch warns here, once, of an overload that is registered twice
     assert (done.stdout, done.stderr) == ("", "")
 
 
