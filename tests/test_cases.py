@@ -1,0 +1,85 @@
+"""Cells and cases: what there is to run, under which names."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from conformance.cases import TIERS, Case, cases, cells
+from conformance.vocabulary import CellId
+from tests.samples import sample, slot
+
+ADD = sample("add.Tensor", slot(0, "self", (2, 3)), slot(1, "other", (2, 3)))
+ADD_ = sample("add_.Tensor", slot(0, "self", (2, 3), written=True), slot(1, "other", (2, 3)))
+
+
+def ids(layout: str, one=ADD, pointwise: bool = False) -> list[str]:
+    found = cases(CellId("f", one.overload, "float32", layout), [one], pointwise=pointwise)
+    return [c.id.partition("#")[2] for c in found]
+
+
+def test_a_contiguous_cell_has_one_case_a_sample() -> None:
+    assert ids("contiguous") == ["hand.made"]
+
+
+def test_a_layout_falls_on_all_arguments_and_on_each_alone() -> None:
+    assert ids("transposed") == ["hand.made@all", "hand.made@self", "hand.made@other"]
+
+
+def test_a_layout_that_changes_sizes_falls_on_one_argument_only_where_sizes_broadcast() -> None:
+    assert ids("zero_dim") == ["hand.made@all"]
+    assert ids("zero_dim", pointwise=True) == ["hand.made@all", "hand.made@self", "hand.made@other"]
+
+
+def test_arguments_are_aliased_as_one_tensor_and_as_overlapping_views() -> None:
+    assert ids("aliased") == ["hand.made@self=other", "hand.made@self~other"]
+
+
+def test_a_written_argument_is_not_half_overlapped() -> None:
+    assert ids("aliased", ADD_) == ["hand.made@self=other"]
+
+
+def test_an_out_argument_is_never_aliased_with_an_input() -> None:
+    out = sample("add.out", slot(0, "self", (2, 3)), slot(1, "out", (2, 3), written=True))
+    assert ids("aliased", out) == []
+
+
+def test_mixed_gives_the_arguments_different_layouts() -> None:
+    for case in cases(CellId("f", "add.Tensor", "float32", "mixed"), [ADD]):
+        assert len({p.layout for p in case.placements}) == 2
+
+
+def test_an_id_does_not_depend_on_what_else_is_listed() -> None:
+    other = replace(ADD, name="another")
+    cell = CellId("f", "add.Tensor", "float32", "transposed")
+    alone = {c.id for c in cases(cell, [ADD])}
+    assert alone <= {c.id for c in cases(cell, [other, ADD])}
+
+
+def test_every_cell_has_a_case() -> None:
+    for cell in cells("f", "add.Tensor", [ADD]):
+        assert cases(cell, [ADD], pointwise=True), str(cell)
+
+
+@pytest.mark.parametrize("layout", ["conj", "channels_last"])
+def test_a_layout_that_fits_no_argument_makes_no_cell(layout: str) -> None:
+    assert layout not in {c.layout for c in cells("f", "add.Tensor", [ADD])}
+
+
+def test_the_smoke_tier_takes_a_part_of_the_cells_and_one_sample() -> None:
+    other = replace(ADD, name="another")
+    some = cells("f", "add.Tensor", [ADD, other], TIERS["smoke"])
+    assert set(some) < set(cells("f", "add.Tensor", [ADD, other]))
+    found: list[Case] = cases(some[0], [ADD, other], TIERS["smoke"])
+    assert {c.sample.name for c in found} == {"hand.made"}
+
+
+def test_a_sample_runs_only_in_its_dtypes() -> None:
+    assert not cases(CellId("f", "add.Tensor", "int64", "contiguous"), [ADD])
+
+
+def test_a_cell_s_id_reads_back() -> None:
+    cell = CellId("masking", "masked_fill_.Scalar", "float32", "expanded")
+    assert CellId.parse(str(cell)) == cell
+    assert CellId.parse("tests/test_x.py::test_y[1-2]") is None

@@ -1,0 +1,139 @@
+"""Every rule of the comparison: a case that passes, and one that must not."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from conformance import compare
+from conformance.compare import Closeness
+from conformance.vocabulary import Check
+
+NAN, INF = math.nan, math.inf
+
+
+def check_of(mismatch: compare.Mismatch | None) -> Check | None:
+    return mismatch.check if mismatch else None
+
+
+class TestMetadata:
+    def test_like_tensors_pass(self) -> None:
+        assert compare.metadata(torch.zeros(2, 3), torch.ones(2, 3), "result") is None
+
+    @pytest.mark.parametrize(
+        ("actual", "check"),
+        [
+            (torch.zeros(2, 3, dtype=torch.float64), Check.DTYPE),
+            (torch.zeros(3, 2), Check.SHAPE),
+            (torch.zeros(3, 2).t(), Check.STRIDE),
+            (torch.zeros(7)[1:].view(2, 3), Check.OFFSET),
+        ],
+    )
+    def test_what_differs_is_named(self, actual: torch.Tensor, check: Check) -> None:
+        assert check_of(compare.metadata(torch.zeros(2, 3), actual, "result")) is check
+
+    def test_strides_of_nothing_do_not_matter(self) -> None:
+        assert compare.metadata(torch.zeros(0, 3), torch.zeros(3, 0).t(), "result") is None
+
+    def test_a_lost_conj_bit_is_seen(self) -> None:
+        z = torch.zeros(2, dtype=torch.complex64)
+        assert check_of(compare.metadata(z.conj(), z, "result")) is Check.VALUE
+
+
+class TestExact:
+    @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int64, torch.bool, torch.complex64])
+    def test_equal_bits_pass_and_one_other_fails(self, dtype: torch.dtype) -> None:
+        a = torch.tensor([1, 0, 1]).to(dtype)
+        b = a.clone()
+        assert compare.exact(a, b, "result") is None
+        b[2] = 0
+        mismatch = compare.exact(a, b, "result")
+        assert mismatch is not None
+        assert mismatch.figures["index"] == [2]
+
+    def test_nan_equals_nan_whatever_its_payload(self) -> None:
+        quiet = torch.tensor([0x7FC00001], dtype=torch.int32).view(torch.float32)
+        assert compare.exact(torch.tensor([NAN]), quiet, "result") is None
+
+    def test_the_sign_of_zero_counts(self) -> None:
+        assert check_of(compare.exact(torch.tensor([0.0]), torch.tensor([-0.0]), "result")) is Check.VALUE
+
+    def test_a_bool_stored_as_two_is_not_true(self) -> None:
+        two = torch.tensor([2], dtype=torch.uint8).view(torch.bool)
+        assert check_of(compare.exact(torch.tensor([True]), two, "result")) is Check.VALUE
+
+
+class TestClose:
+    TRUE = torch.tensor([1.0, 2.0, 3.0], dtype=torch.float64)
+    CPU = TRUE.to(torch.float32)
+
+    def off(self, ulps: float) -> torch.Tensor:
+        return self.CPU + torch.tensor([0.0, 2 * ulps * torch.finfo(torch.float32).eps, 0.0])
+
+    def test_within_the_floor_passes_and_beyond_it_fails(self) -> None:
+        rule = Closeness(multiple=2, ulps=2)
+        assert compare.close(self.CPU, self.off(2), self.TRUE, rule, "result") is None
+        mismatch = compare.close(self.CPU, self.off(3), self.TRUE, rule, "result")
+        assert mismatch is not None
+        assert mismatch.figures["index"] == [1]
+
+    def test_a_kernel_may_be_as_far_off_as_a_multiple_of_the_cpu(self) -> None:
+        cpu, rule = self.off(100), Closeness(multiple=2, ulps=2)
+        assert compare.close(cpu, self.off(-180), self.TRUE, rule, "result") is None
+        assert compare.close(cpu, self.off(-300), self.TRUE, rule, "result") is not None
+
+    def test_one_wrong_element_among_many_is_found(self) -> None:
+        true = torch.linspace(1, 2, 10_000, dtype=torch.float64)
+        device = true.to(torch.float32)
+        device[7777] += 1e-3
+        assert compare.close(true.to(torch.float32), device, true, Closeness(), "result") is not None
+
+    @pytest.mark.parametrize("wrong", [NAN, INF, -INF])
+    def test_what_is_not_finite_must_be_so_on_both_sides(self, wrong: float) -> None:
+        bad = torch.tensor([1.0, wrong, 3.0])
+        assert compare.close(self.CPU, bad, self.TRUE, Closeness(), "result") is not None
+        assert compare.close(bad, bad, bad.double(), Closeness(), "result") is None
+
+    def test_a_lost_nan_fails(self) -> None:
+        lost = torch.tensor([1.0, NAN, 3.0])
+        assert compare.close(lost, self.CPU, lost.double(), Closeness(), "result") is not None
+
+    def test_a_sum_is_measured_against_its_largest_term(self) -> None:
+        true = torch.tensor([1e6, 1e-3], dtype=torch.float64)
+        device = torch.tensor([1e6, 2e-3])
+        assert compare.close(true.float(), device, true, Closeness(ulps=4), "result") is not None
+        assert compare.close(true.float(), device, true, Closeness(ulps=4, accumulates=True), "result") is None
+
+    def test_integers_are_exact(self) -> None:
+        a, b = torch.tensor([1, 2]), torch.tensor([1, 3])
+        assert compare.close(a, b, None, Closeness(multiple=9, ulps=9), "result") is not None
+
+    def test_without_a_float64_result_the_cpu_stands_in(self) -> None:
+        assert compare.close(self.CPU, self.off(1), None, Closeness(), "result") is None
+        assert compare.close(self.CPU, self.off(50), None, Closeness(), "result") is not None
+
+
+class TestUntouched:
+    BEFORE = torch.arange(8, dtype=torch.uint8)
+    REACHED = torch.tensor([False, False, True, True, True, True, False, False])
+
+    def after(self, byte: int) -> torch.Tensor:
+        changed = self.BEFORE.clone()
+        changed[byte] ^= 0xFF
+        return changed
+
+    def test_nothing_moved_passes(self) -> None:
+        assert compare.untouched(self.BEFORE, self.BEFORE.clone(), self.REACHED, False, "self") is None
+
+    @pytest.mark.parametrize("written", [True, False])
+    def test_a_byte_outside_the_view_may_not_move(self, written: bool) -> None:
+        mismatch = compare.untouched(self.BEFORE, self.after(6), self.REACHED, written, "self")
+        assert check_of(mismatch) is Check.UNTOUCHED
+        assert mismatch is not None
+        assert mismatch.figures["byte"] == 6
+
+    def test_a_byte_inside_moves_only_where_the_schema_says_so(self) -> None:
+        assert compare.untouched(self.BEFORE, self.after(3), self.REACHED, True, "self") is None
+        assert check_of(compare.untouched(self.BEFORE, self.after(3), self.REACHED, False, "self")) is Check.MUTATION

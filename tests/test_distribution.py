@@ -1,0 +1,68 @@
+"""Draws: honest samplers pass, wrong ones do not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from conformance import distribution
+from conformance.vocabulary import Check
+
+Draw = Callable[[torch.Generator], torch.Tensor]
+
+
+def draws(draw: Draw, first_seed: int, calls: int = 20) -> list[torch.Tensor]:
+    return [draw(torch.Generator().manual_seed(first_seed + i)) for i in range(calls)]
+
+
+def uniform(g: torch.Generator) -> torch.Tensor:
+    return torch.rand(50, generator=g)
+
+
+def normal(g: torch.Generator) -> torch.Tensor:
+    return torch.randn(50, generator=g)
+
+
+def coin(g: torch.Generator) -> torch.Tensor:
+    return torch.rand(50, generator=g) < 0.5
+
+
+@pytest.mark.parametrize("draw", [uniform, normal, coin])
+def test_two_honest_samplers_agree(draw: Draw) -> None:
+    assert distribution.compare(draws(draw, 1), draws(draw, 1000), "self") is None
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda g: uniform(g) * 0.8,
+        lambda g: uniform(g) + 0.2,
+        lambda g: torch.rand(50, generator=g) < 0.8,
+        lambda g: torch.zeros(50),
+    ],
+)
+def test_a_wrong_range_or_weight_is_seen(wrong: Draw) -> None:
+    expected = draws(coin if wrong(torch.Generator()).dtype == torch.bool else uniform, 1)
+    mismatch = distribution.compare(expected, draws(wrong, 1000), "self")
+    assert mismatch is not None
+    assert mismatch.check is Check.DISTRIBUTION
+
+
+def test_a_sampler_that_ignores_its_seed_is_seen() -> None:
+    same = [uniform(torch.Generator().manual_seed(3))] * 20
+    mismatch = distribution.compare(draws(uniform, 1), same, "self")
+    assert mismatch is not None
+    assert "20 seeds gave the same draws" in mismatch.message
+
+
+def test_nan_among_the_draws_is_seen() -> None:
+    spoilt = draws(uniform, 1000)
+    spoilt[3][7] = float("nan")
+    assert distribution.compare(draws(uniform, 1), spoilt, "self") is not None
+
+
+def test_the_statistic_is_the_largest_gap_between_the_two_distributions() -> None:
+    a, b = torch.tensor([0.0, 0.0, 1.0, 1.0]), torch.tensor([0.0, 1.0, 1.0, 1.0])
+    assert distribution.statistic(a, b) == pytest.approx(0.25)

@@ -1,0 +1,92 @@
+"""Where each layout puts a shape."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance import layouts
+from conformance.layouts import LAYOUTS, MIXABLE, PLACERS, Placement, contiguous_stride, place
+
+SHAPES = [(), (1,), (5,), (2, 3), (3, 1), (2, 3, 4), (2, 3, 4, 5), (2, 3, 2, 3, 2), (0, 3), (3, 0)]
+
+
+def reached(placement: Placement) -> set[int]:
+    """The storage positions that the view reaches."""
+    positions = {placement.offset} if all(placement.size) else set()
+    for size, stride in zip(placement.size, placement.stride, strict=True):
+        positions = {p + i * stride for p in positions for i in range(size)}
+    return positions
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("layout", PLACERS)
+def test_no_layout_reaches_outside_its_storage(layout: str, shape: tuple[int, ...]) -> None:
+    placement = place(layout, shape)
+    if placement is not None:
+        assert reached(placement) <= set(range(placement.storage))
+
+
+@pytest.mark.parametrize("layout", set(PLACERS) - {"zero_size", "zero_dim"})
+def test_a_layout_keeps_the_shape(layout: str) -> None:
+    placement = place(layout, (2, 3, 4, 5))
+    assert placement is not None
+    assert placement.size == (2, 3, 4, 5)
+
+
+@pytest.mark.parametrize("layout", ["transposed", "channels_last", "step2", "outer_gap", "expanded", "overlapping"])
+def test_a_strided_layout_is_not_contiguous(layout: str) -> None:
+    placement = place(layout, (2, 3, 4, 5))
+    assert placement is not None
+    assert placement.stride != contiguous_stride(placement.size)
+
+
+@pytest.mark.parametrize("layout", ["step2", "outer_gap", "offset1", "offset_gap"])
+def test_a_layout_with_gaps_leaves_bytes_that_must_not_move(layout: str) -> None:
+    placement = place(layout, (2, 3, 4))
+    assert placement is not None
+    assert len(reached(placement)) < placement.storage
+
+
+@pytest.mark.parametrize(("layout", "distinct"), [("expanded", 12), ("overlapping", 13)])
+def test_elements_share_memory_where_the_layout_says_so(layout: str, distinct: int) -> None:
+    placement = place(layout, (2, 3, 4))
+    assert placement is not None
+    assert len(reached(placement)) == distinct
+
+
+def test_offset_gap_has_a_tail_behind_the_view() -> None:
+    placement = place("offset_gap", (2, 3))
+    assert placement is not None
+    assert max(reached(placement)) < placement.storage - 1
+    assert placement.offset > 0
+
+
+def test_channels_last_is_what_torch_calls_so() -> None:
+    import torch
+
+    expected = torch.empty(2, 3, 4, 5).contiguous(memory_format=torch.channels_last)
+    placement = place("channels_last", (2, 3, 4, 5))
+    assert placement is not None
+    assert placement.stride == expected.stride()
+
+
+def test_a_written_argument_is_never_a_sliding_window_but_may_be_expanded() -> None:
+    assert place("overlapping", (2, 3), written=True) is None
+    assert place("expanded", (2, 3), written=True) is not None
+
+
+@pytest.mark.parametrize(("layout", "shape"), [("transposed", (5,)), ("channels_last", (2, 3)), ("zero_dim", ())])
+def test_a_layout_that_means_nothing_for_a_shape_is_not_placed(layout: str, shape: tuple[int, ...]) -> None:
+    assert place(layout, shape) is None
+
+
+def test_bits_are_for_the_dtypes_that_can_carry_them() -> None:
+    assert layouts.carries("conj", "complex64")
+    assert not layouts.carries("conj", "float32")
+    assert layouts.carries("neg", "float32")
+    assert not layouts.carries("neg", "int64")
+
+
+def test_the_catalogue_lists_every_placer_and_deals_only_from_it() -> None:
+    assert set(PLACERS) | {layouts.ALIASED, layouts.MIXED} == set(LAYOUTS)
+    assert set(MIXABLE) <= set(PLACERS)
