@@ -23,7 +23,7 @@ from typing import Any, NoReturn
 BROKEN = 70
 
 _LENGTH = struct.Struct("<I")
-_LOG_TAIL = 4000
+_LOG_KEPT = 3000  # characters: a libc's last words and the innermost frames come first
 _PR_SET_PDEATHSIG = 1
 
 
@@ -64,9 +64,11 @@ class Child:
         os.close(requests)
         os.close(replies)
         self._status: int | None = None
+        self._asked_at = 0
 
     def ask(self, request: Any, timeout: float) -> dict[str, Any] | Death | Hang:
         """Send one request and wait for its reply. After a Death or a Hang the child is gone; call close()."""
+        self._asked_at = os.fstat(self._log.fileno()).st_size
         data = json.dumps(request).encode()
         with contextlib.suppress(BrokenPipeError):  # it died idle: the read below sees the end of the pipe
             os.write(self._requests, _LENGTH.pack(len(data)) + data)
@@ -78,7 +80,7 @@ class Child:
         if not body:
             self._reap()
             assert self._status is not None
-            return Death(self._status, self._tail())
+            return Death(self._status, self._said())
         reply: dict[str, Any] = json.loads(body)
         return reply
 
@@ -110,17 +112,17 @@ class Child:
         time.sleep(0.2)
         os.kill(self.pid, signal.SIGKILL)
         self._reap()
-        return Hang(timeout, self._tail())
+        return Hang(timeout, self._said())
 
     def _reap(self) -> None:
         if self._status is None:
             _, status = os.waitpid(self.pid, 0)
             self._status = os.waitstatus_to_exitcode(status)
 
-    def _tail(self) -> str:
-        size = os.fstat(self._log.fileno()).st_size
-        self._log.seek(max(0, size - _LOG_TAIL))
-        return self._log.read().decode(errors="replace").strip()
+    def _said(self) -> str:
+        """The beginning of what the child wrote to stderr since the request."""
+        self._log.seek(self._asked_at)
+        return self._log.read(_LOG_KEPT).decode(errors="replace").strip()
 
 
 def _live(serve: Callable[[Any], dict[str, Any]], requests: int, replies: int, log: int) -> NoReturn:

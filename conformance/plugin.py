@@ -316,7 +316,8 @@ def _open_ledger(config: pytest.Config, cells: list[CellId]) -> None:
 
 def _whole(config: pytest.Config) -> bool:
     """Whether the arguments name the package as a whole, not a file or a cell in it."""
-    return all("::" not in a and not a.endswith(".py") for a in config.args)
+    here = config.invocation_params.dir
+    return any(a == PACKAGE.name and config.option.pyargs or (here / a).resolve() == PACKAGE for a in config.args)
 
 
 class _Reports:

@@ -1,0 +1,41 @@
+"""Finding a backend, and doing without what it does not offer."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance import backends
+from conformance.backends import BackendNotFound, BareDevice, Capabilities
+
+
+def test_a_module_and_a_device_will_do() -> None:
+    backend = backends.find("torch:cpu")
+    assert (backend.name, backend.device, backend.module) == ("torch", "cpu", "torch")
+
+
+def test_what_a_bare_device_does_not_offer_is_listed_and_harmless() -> None:
+    backend = Capabilities(BareDevice("bare", "cpu"), "bare")
+    assert set(backend.missing) == set(Capabilities.OPTIONAL)
+    assert backend.route_counters() is None
+    assert backend.live_blocks() == 0
+    assert backend.verify_memory() == []
+    assert backend.environment() == "default"
+    backend.synchronize()
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("no_such_module:dev", "module 'no_such_module' cannot be imported"),
+        ("torch:nodevice", "knows no device 'nodevice'"),
+        ("nobody", "unknown backend 'nobody'"),
+    ],
+)
+def test_a_backend_that_is_not_there_gets_one_clear_line(name: str, said: str) -> None:
+    with pytest.raises(BackendNotFound, match=said):
+        backends.find(name)
+
+
+def test_a_near_name_is_offered() -> None:
+    with pytest.raises(BackendNotFound, match="near: refnpu"):
+        backends.find("refnp")

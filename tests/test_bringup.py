@@ -1,0 +1,51 @@
+"""The gate before the matrix: each primitive passes on a sound device, and is named when it is broken."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from conformance import backends, bringup
+
+
+@pytest.fixture
+def cpu() -> backends.Capabilities:
+    return backends.find("torch:cpu")
+
+
+def test_a_sound_device_passes(cpu: backends.Capabilities) -> None:
+    assert bringup.failing(cpu) == ""
+
+
+def _short(*args: object, **kwargs: object) -> torch.Tensor:
+    return torch.zeros(3)
+
+
+def _wrong_bytes(self: torch.Tensor, *args: object, **kwargs: object) -> torch.Tensor:
+    return torch.zeros_like(self)
+
+
+def _dense(self: torch.Tensor, size: tuple[int, ...], *args: object) -> torch.Tensor:
+    return torch.zeros(size)
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "broken", "primitive"),
+    [
+        (torch, "empty", _short, "allocate"),
+        (torch.Tensor, "cpu", _wrong_bytes, "copy_bytes"),
+        (torch.Tensor, "as_strided", _dense, "as_strided"),
+    ],
+)
+def test_a_broken_primitive_is_named(
+    cpu: backends.Capabilities,
+    monkeypatch: pytest.MonkeyPatch,
+    owner: object,
+    name: str,
+    broken: Callable[..., torch.Tensor],
+    primitive: str,
+) -> None:
+    monkeypatch.setattr(owner, name, broken)
+    assert bringup.failing(cpu).startswith(primitive)

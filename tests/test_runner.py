@@ -1,0 +1,108 @@
+"""Running cells behind a child: deaths are charged to their case, and the rest still runs."""
+
+from __future__ import annotations
+
+import ctypes
+import time
+
+import pytest
+
+from conformance.runner import DEATHS_PER_CELL, Progress, Runner, merge
+from conformance.vocabulary import CellId, Observation, Status
+
+CELL = CellId("masking", "masked_fill_.Scalar", "float32", "expanded")
+OTHER = CellId("masking", "masked_fill_.Scalar", "float32", "contiguous")
+
+
+class Work:
+    """Cases that do as their names say."""
+
+    def __init__(self, *cases: str) -> None:
+        self._cases = cases
+
+    def case_ids(self, cell: CellId) -> list[str]:
+        return [f"{cell}#{name}" for name in self._cases]
+
+    def route(self, cell: CellId) -> str:
+        return "native"
+
+    def reference(self, cell: CellId, index: int) -> None:
+        if self._cases[index] == "reference dies":
+            ctypes.string_at(0)
+
+    def run(self, cell: CellId, first: int, progress: Progress) -> tuple[Observation, bool]:
+        ran = 0
+        for index in range(first, len(self._cases)):
+            what = self._cases[index]
+            progress.note(index, "cpu" if what == "cpu dies" else "device")
+            if cell == CELL and what in ("dies", "cpu dies", "reference dies"):
+                ctypes.string_at(0)
+            if what == "hangs":
+                time.sleep(60)
+            if what == "breaks":
+                raise ValueError(what)
+            ran += 1
+        return Observation(cell, "native", Status.PASS, ran, compared=ran), False
+
+
+def observe(*cases: str, timeout: float = 10, cell: CellId = CELL) -> Observation:
+    runner = Runner(Work(*cases), timeout)
+    try:
+        return runner.observe(cell)
+    finally:
+        runner.close()
+
+
+def test_a_cell_whose_cases_pass_passes() -> None:
+    found = observe("ok", "ok")
+    assert (found.status, found.cases, found.compared) == (Status.PASS, 2, 2)
+
+
+def test_a_death_is_charged_to_its_case_and_the_cases_behind_it_still_run() -> None:
+    found = observe("ok", "dies", "ok", "ok")
+    assert found.status is Status.CRASH
+    assert found.signal == "SIGSEGV"
+    assert [f.case for f in found.failures] == [f"{CELL}#dies"]
+    assert found.cases == 4
+
+
+def test_after_a_death_the_next_cell_is_unharmed() -> None:
+    runner = Runner(Work("dies"), 10)
+    assert runner.observe(CELL).status is Status.CRASH
+    assert runner.observe(OTHER).status is Status.PASS
+    runner.close()
+
+
+def test_a_cell_that_keeps_dying_is_given_up_and_says_so() -> None:
+    found = observe(*["dies"] * (DEATHS_PER_CELL + 2))
+    assert len(found.failures) == DEATHS_PER_CELL
+    assert "2 more cases not run after 3 deaths" in found.reason
+
+
+def test_a_hang_is_a_timeout_with_the_stack() -> None:
+    found = observe("hangs", timeout=0.5)
+    assert found.status is Status.TIMEOUT
+    assert "in run" in found.failures[0].message
+
+
+@pytest.mark.parametrize("case", ["cpu dies", "reference dies"])
+def test_a_reference_that_dies_is_not_the_device_s_fault(case: str) -> None:
+    found = observe(case)
+    assert found.status is Status.UNSUPPORTED
+    assert "the CPU reference of" in found.reason
+
+
+def test_a_suite_that_breaks_is_an_error_not_a_crash() -> None:
+    assert observe("breaks").status is Status.ERROR
+
+
+def test_the_worst_part_of_a_cell_is_its_status() -> None:
+    parts = [Observation(CELL, "native", s, 1) for s in (Status.PASS, Status.FAIL, Status.UNSUPPORTED)]
+    assert merge(parts, 0).status is Status.FAIL
+
+
+def test_the_gate_reports_what_is_broken_and_survives_a_crash_in_it() -> None:
+    runner = Runner(Work(), 10)
+    assert runner.gate(lambda: "") == ""
+    assert runner.gate(lambda: "copy_bytes: 7 bytes came back changed") == "copy_bytes: 7 bytes came back changed"
+    assert "died: SIGSEGV" in runner.gate(lambda: str(ctypes.string_at(0)))
