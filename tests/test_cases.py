@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from conformance.cases import TIERS, Case, cases, cells
+from conformance.corpus.model import Sample
 from conformance.vocabulary import CellId
 from tests.samples import sample, slot
 
@@ -14,7 +15,7 @@ ADD = sample("add.Tensor", slot(0, "self", (2, 3)), slot(1, "other", (2, 3)))
 ADD_ = sample("add_.Tensor", slot(0, "self", (2, 3), written=True), slot(1, "other", (2, 3)))
 
 
-def ids(layout: str, one=ADD, pointwise: bool = False) -> list[str]:
+def ids(layout: str, one: Sample = ADD, pointwise: bool = False) -> list[str]:
     found = cases(CellId("f", one.overload, "float32", layout), [one], pointwise=pointwise)
     return [c.id.partition("#")[2] for c in found]
 

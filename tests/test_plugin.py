@@ -83,7 +83,8 @@ def test_a_selection_that_leaves_nothing_is_not_a_success(pytester: pytest.Pytes
 
 
 def test_a_rule_that_expects_a_passing_cell_to_fail_breaks_the_run(pytester: pytest.Pytester) -> None:
-    rule = '[[rule]]\nop = "masked_fill.Scalar"\ndtype = "float32"\nlayout = "contiguous"\nstatus = "fail"\nreason = "once upon a time"\n'
+    cells = 'op = "masked_fill.Scalar"\ndtype = "float32"\nlayout = "contiguous"'
+    rule = f'[[rule]]\n{cells}\nstatus = "fail"\nreason = "once upon a time"\n'
     pytester.makefile(".toml", expected=rule)
     result = run(pytester, "-k", "masked_fill.Scalar and float32-contiguous", "--expected", "expected.toml")
     assert result.ret == Exit.EXPECTATIONS

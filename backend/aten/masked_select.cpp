@@ -54,8 +54,8 @@ at::Tensor& masked_scatter_(at::Tensor& self, const at::Tensor& mask, const at::
   TORCH_CHECK(self.scalar_type() == source.scalar_type(),
               "masked_scatter: expected self and source to have same dtypes but got ", self.scalar_type(), " and ",
               source.scalar_type());
-  TORCH_CHECK(mask.scalar_type() == at::kBool,
-              "masked_scatter_ only supports boolean masks, but got mask with dtype ", mask.scalar_type());
+  TORCH_CHECK(mask.scalar_type() == at::kBool, "masked_scatter_ only supports boolean masks, but got mask with dtype ",
+              mask.scalar_type());
   require_same_device("masked_scatter_", {self, mask, source});
   const c10::MaybeOwned<at::Tensor> expanded = at::expand_inplace(self, mask, "masked_scatter_");
   const at::Tensor values = source.contiguous();

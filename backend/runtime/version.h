@@ -17,8 +17,8 @@
 // 2.8: pinned memory comes from a HostAllocator registered for the device; before, from the hooks.
 #define REFNPU_HAS_HOST_ALLOCATOR (REFNPU_TORCH >= 208)
 
-// uint16, uint32 and uint64 come to CPU's ops bit by bit, and the npu takes what CPU takes. Measured on 2.6, 2.8, 2.13 and
-// 2.15: where and signbit have them from 2.13, the ops that take a minimum or maximum from 2.15.
+// uint16, uint32 and uint64 come to CPU's ops bit by bit, and the npu takes what CPU takes. Measured on 2.6, 2.8, 2.13
+// and 2.15: where and signbit have them from 2.13, the ops that take a minimum or maximum from 2.15.
 #define REFNPU_WHERE_TAKES_WIDE_UNSIGNED (REFNPU_TORCH >= 213)
 #define REFNPU_EXTREMA_TAKE_WIDE_UNSIGNED (REFNPU_TORCH >= 215)
 // 2.8: where takes the 8-bit floats.
