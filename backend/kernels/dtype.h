@@ -212,13 +212,15 @@ template <class T>
 using real_t = typename real_of<T>::type;
 
 // One list holds what a DType means: applied to X(dtype, type).
-#define REFNPU_FOR_EACH_DTYPE(X)                                                                                  \
-  X(u8, uint8_t)                                                                                                  \
-  X(i8, int8_t)                                                                                                   \
-  X(i16, int16_t) X(i32, int32_t) X(i64, int64_t) X(u16, uint16_t) X(u32, uint32_t) X(u64, uint64_t) X(f16, half) \
-      X(bf16, bfloat16) X(f32, float) X(f64, double) X(c32, complex_half) X(c64, complex64) X(c128, complex128)   \
-          X(b8, bool) X(f8_e5m2, float8_e5m2) X(f8_e4m3fn, float8_e4m3fn) X(f8_e5m2fnuz, float8_e5m2fnuz)         \
-              X(f8_e4m3fnuz, float8_e4m3fnuz) X(f8_e8m0fnu, float8_e8m0fnu)
+// clang-format off: it would take the rows for one expression
+#define REFNPU_FOR_EACH_DTYPE(X)                                                                                      \
+  X(u8, uint8_t) X(i8, int8_t) X(i16, int16_t) X(i32, int32_t)                                                        \
+  X(i64, int64_t) X(u16, uint16_t) X(u32, uint32_t) X(u64, uint64_t)                                                  \
+  X(f16, half) X(bf16, bfloat16) X(f32, float) X(f64, double)                                                         \
+  X(c32, complex_half) X(c64, complex64) X(c128, complex128) X(b8, bool)                                              \
+  X(f8_e5m2, float8_e5m2) X(f8_e4m3fn, float8_e4m3fn) X(f8_e5m2fnuz, float8_e5m2fnuz) X(f8_e4m3fnuz, float8_e4m3fnuz) \
+  X(f8_e8m0fnu, float8_e8m0fnu)
+// clang-format on
 
 template <class T>
 struct dtype_of;
