@@ -3,6 +3,7 @@
 
 #include <ATen/WrapDimUtils.h>
 #include <ATen/WrapDimUtilsMulti.h>
+#include <ATen/native/TypeProperties.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/cat_meta.h>
 #include <ATen/ops/empty.h>
@@ -45,6 +46,25 @@ at::Tensor& cat_out(const at::ITensorListRef& tensors, int64_t given_dim, at::Te
     offset += length;
   }
   return out;
+}
+
+// torch's composite of _stack.out wants a wrapped dimension, and the CPU does not.
+at::Tensor& stack_out(at::TensorList tensors, int64_t dim, at::Tensor& out) {
+  TORCH_CHECK(!tensors.empty(), "stack expects a non-empty TensorList");
+  const int64_t wrapped = at::maybe_wrap_dim(dim, tensors[0].dim() + 1);
+  std::vector<at::Tensor> slices;
+  for (const at::Tensor& tensor : tensors) {
+    TORCH_CHECK(tensor.sizes() == tensors[0].sizes(), "stack expects each tensor to be equal size, but got ",
+                tensors[0].sizes(), " at entry 0 and ", tensor.sizes(), " at entry ", slices.size());
+    slices.push_back(tensor.unsqueeze(wrapped));
+  }
+  return at::cat_out(out, slices, wrapped);
+}
+
+at::Tensor stack(at::TensorList tensors, int64_t dim) {
+  at::Tensor out = at::empty(
+      {0}, tensors.empty() ? at::TensorOptions() : tensors[0].options().dtype(at::native::result_type(tensors)));
+  return stack_out(tensors, dim, out);
 }
 
 at::Tensor flip(const at::Tensor& self, at::IntArrayRef dims) {
@@ -105,6 +125,8 @@ at::Tensor repeat_interleave(const at::Tensor& repeats, std::optional<int64_t> o
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   NATIVE("cat.out", cat_out);
+  NATIVE("_stack", stack);
+  NATIVE("_stack.out", stack_out);
   NATIVE("flip", flip);
   NATIVE("roll", roll);
   NATIVE("repeat_interleave.Tensor", repeat_interleave);

@@ -125,13 +125,28 @@ at::Tensor& scatter_value_reduce_out(const at::Tensor& self, int64_t dim, const 
   return out;
 }
 
+// Small floats are summed and multiplied in float and rounded once at the end, as CPU does. `out` already is what the
+// values are combined with.
+void combine_widened(const char* op, at::Tensor& out, int64_t given_dim, const at::Tensor& index, const at::Tensor& src,
+                     Combine combine) {
+  const int64_t dim = at::maybe_wrap_dim(given_dim, out.dim());
+  const at::Tensor wide = out.to(at::kFloat), values = src.to(at::kFloat);
+  launch_combine(op, nest_along(values, wide, index, dim), at::kFloat, combine);
+  out.copy_(wide);
+}
+
+bool is_small_float(const at::Tensor& tensor) { return at::isReducedFloatingType(tensor.scalar_type()); }
+
 at::Tensor& scatter_add_out(const at::Tensor& self, int64_t dim, const at::Tensor& index, const at::Tensor& src,
                             at::Tensor& out) {
   require_same_device("scatter_add", {self, index, src, out});
   Structured<at::meta::structured_scatter_add> op(out);
   op.meta(self, dim, index, src);
   const IndexedNest nest = prepare_scatter("scatter_add", self, dim, index, src, out);
-  launch_combine("scatter_add", nest, out.scalar_type(), Combine::add);
+  if (is_small_float(out))
+    combine_widened("scatter_add", out, dim, index, src, Combine::add);
+  else
+    launch_combine("scatter_add", nest, out.scalar_type(), Combine::add);
   return out;
 }
 
@@ -175,7 +190,10 @@ at::Tensor& scatter_reduce_two_out(const at::Tensor& self, int64_t dim, const at
     const int64_t size = out.element_size();
     launch("scatter_reduce", [=] { index_write(start, size); });
   }
-  launch_combine("scatter_reduce", nest, out.scalar_type(), combine);
+  if (is_small_float(out))
+    combine_widened("scatter_reduce", out, dim, index, src, combine);
+  else
+    launch_combine("scatter_reduce", nest, out.scalar_type(), combine);
   if (reduce == "mean") divide_by_count(out, dim, index, src, include_self);
   return out;
 }

@@ -92,8 +92,6 @@ at::Tensor& nonzero_static_out(const at::Tensor& self, int64_t size, int64_t fil
   TORCH_CHECK(out.scalar_type() == at::kLong, "nonzero_static: Expected out tensor to have scalar type Long but got ",
               out.scalar_type());
   require_same_device("nonzero_static", {self, out});
-  at::assert_no_internal_overlap(out);
-  at::assert_no_overlap(out, self);
   at::native::resize_output(out, {size, self.dim()});
   if (out.numel() == 0) return out;
   out.fill_(fill_value);

@@ -1,4 +1,4 @@
-// Sampling from tensors of parameters: multinomial, randperm, dropout, Poisson, binomial, gamma, Dirichlet, rrelu.
+// Sampling from tensors of parameters: multinomial, randperm, dropout, Poisson, binomial, gamma, Dirichlet.
 #include <ATen/ExpandUtils.h>
 #include <ATen/native/TensorFactories.h>
 #include <ATen/ops/empty.h>
@@ -132,37 +132,6 @@ at::Tensor sample_dirichlet(const at::Tensor& alpha, MaybeGenerator generator) {
   return gamma.div(gamma.sum(-1, /*keepdim=*/true));
 }
 
-at::Tensor& rrelu_out(const at::Tensor& self, at::Tensor& noise, const at::Scalar& lower, const at::Scalar& upper,
-                      bool training, MaybeGenerator generator, at::Tensor& out) {
-  require_same_device("rrelu_with_noise", {self, noise, out});
-  TORCH_CHECK(self.sym_sizes() == noise.sym_sizes(),
-              "noise tensor shape must match self tensor shape. Got self.shape = ", self.sizes(),
-              " noise.shape = ", noise.sizes());
-  const double low = lower.to<double>(), high = upper.to<double>();
-  if (!training) {
-    out.resize_(self.sizes());
-    const at::Tensor slopes = self.gt(0).logical_not().mul((low + high) / 2).add(self.gt(0));
-    return out.copy_(self.mul(slopes.to(self.scalar_type())));
-  }
-  require_floating("rrelu_with_noise_out_cpu", self);
-  out.resize_(self.sizes());
-  const View from = view_of(self), slopes = view_of(noise), to = view_of(out);
-  const Draw bits = draw(generator, out);
-  launch("rrelu_with_noise", [=] { sample_rrelu(to, slopes, from, bits, low, high); });
-  return out;
-}
-
-at::Tensor rrelu(const at::Tensor& self, at::Tensor& noise, const at::Scalar& lower, const at::Scalar& upper,
-                 bool training, MaybeGenerator generator) {
-  at::Tensor out = at::empty_like(self, at::MemoryFormat::Contiguous);
-  return rrelu_out(self, noise, lower, upper, training, std::move(generator), out);
-}
-
-at::Tensor& rrelu_(at::Tensor& self, at::Tensor& noise, const at::Scalar& lower, const at::Scalar& upper, bool training,
-                   MaybeGenerator generator) {
-  return rrelu_out(self, noise, lower, upper, training, std::move(generator), self);
-}
-
 }  // namespace
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
@@ -175,9 +144,6 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   NATIVE("binomial", binomial);
   NATIVE("_standard_gamma", standard_gamma);
   NATIVE("_sample_dirichlet", sample_dirichlet);
-  NATIVE("rrelu_with_noise.out", rrelu_out);
-  NATIVE("rrelu_with_noise", rrelu);
-  NATIVE("rrelu_with_noise_", rrelu_);
 }
 
 }  // namespace refnpu::sampling

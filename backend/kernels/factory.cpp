@@ -19,14 +19,20 @@ C bound(const Immediate& at) {
   return convert<C>(load<complex128>(at.bytes.data()));
 }
 
-// Interpolates in C; near the end from the end, so that both bounds come out exact.
+// a + b * i, rounded once where the numbers are real.
+double multiply_add(double a, double b, double i) { return std::fma(b, i, a); }
+complex128 multiply_add(complex128 a, complex128 b, double i) { return a + b * i; }
+
+// Interpolates in C; the second half from the end, so that both bounds come out exact.
 template <class C, class F>
 auto interpolation(const View& out, const Immediate& start_at, const Immediate& end_at, F&& finish) {
   const C start = bound<C>(start_at), end = bound<C>(end_at);
-  const int64_t last = out.sizes[0] - 1;
-  const C step = last > 0 ? (end - start) / C(double(last)) : C(0);
-  return
-      [=](int64_t i) { return finish(i <= last / 2 ? start + step * C(double(i)) : end - step * C(double(last - i))); };
+  const int64_t count = out.sizes[0];
+  const C step = count > 1 ? (end - start) / C(double(count - 1)) : C(0);
+  return [=](int64_t i) {
+    const bool first_half = i < count / 2;
+    return finish(first_half ? multiply_add(start, step, double(i)) : multiply_add(end, -step, double(count - 1 - i)));
+  };
 }
 
 }  // namespace

@@ -165,17 +165,6 @@ void sample_binomial(const View& out, const View& count, const View& p, Draw dra
   });
 }
 
-void sample_rrelu(const View& out, const View& noise, const View& self, Draw draw, double lower, double upper) {
-  dispatch<Real>(out.dtype, "rrelu_with_noise", [&]<class T>() {
-    for_each_draw<3>({out, noise, self}, draw, [&](auto at, Stream& stream) {
-      const double x = double(load<T>(at[2]));
-      const T slope = convert<T>(x <= 0.0 ? lower + (upper - lower) * stream.uniform() : 1.0);
-      store<T>(at[1], slope);
-      store<T>(at[0], convert<T>(x * double(slope)));
-    });
-  });
-}
-
 void random_permutation(const View& out, Draw draw) {
   using Types = Concat<RealTypes, Unsigned>;
   dispatch<Types>(out.dtype, "randperm", [&]<class T>() {

@@ -26,9 +26,6 @@ void fill_bernoulli(const View& out, const View& p, Draw draw);  // one shape
 void sample_poisson(const View& out, const View& rate, Draw draw);
 void sample_binomial(const View& out, const View& count, const View& p, Draw draw);
 void sample_gamma(const View& out, const View& alpha, Draw draw);
-// out and noise as rrelu in training has them: where self <= 0, noise is uniform in [lower, upper) and out = self *
-// noise.
-void sample_rrelu(const View& out, const View& noise, const View& self, Draw draw, double lower, double upper);
 
 // A permutation of 0 .. n-1 into a vector.
 void random_permutation(const View& out, Draw draw);

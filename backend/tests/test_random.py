@@ -32,7 +32,6 @@ FILLS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     ),
     "gamma": lambda t: torch.ops.aten._standard_gamma(torch.full((N,), 2.0, device=t.device)),
     "dirichlet": lambda t: torch.ops.aten._sample_dirichlet(torch.full((N, 2), 2.0, device=t.device)),
-    "rrelu": lambda t: torch.rrelu(torch.full((N,), -1.0, device=t.device), training=True),
     "normal_tensor": lambda t: torch.normal(torch.zeros(N, device=t.device), torch.ones(N, device=t.device)),
     "normal_mean": lambda t: torch.normal(torch.zeros(N, device=t.device), 1.0),
     "normal_std": lambda t: torch.normal(0.0, torch.ones(N, device=t.device)),
@@ -193,7 +192,6 @@ WRONG: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "poisson_dtype": (torch.poisson, (torch.ones(3).int(),)),
     "binomial_dtype": (torch.binomial, (torch.ones(3), torch.ones(3).double())),
     "dropout_dtype": (torch.native_dropout, (torch.ones(3).int(), 0.5, True)),
-    "rrelu_noise": (torch.ops.aten.rrelu_with_noise, (values(3), values(2), 0.1, 0.3, True)),
 }
 
 
@@ -210,9 +208,3 @@ def test_shapes_and_strides_are_cpus(name: str) -> None:
     for shape in ((N,), (0,), (2, 3)):
         expected, got = FILLS[name](torch.empty(shape)), FILLS[name](torch.empty(shape, device="npu"))
         assert (got.dtype, got.shape, got.stride()) == (expected.dtype, expected.shape, expected.stride())
-    self = values(3, 4).t()
-    for training in (True, False):
-        one = torch.ops.aten.rrelu_with_noise(self, self.clone(), 0.2, 0.2, training)
-        two = torch.ops.aten.rrelu_with_noise(self.to("npu"), self.to("npu"), 0.2, 0.2, training)
-        assert torch.equal(one, two.cpu())
-        assert one.stride() == two.stride()
