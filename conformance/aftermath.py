@@ -71,7 +71,10 @@ def versions(expected: Side, actual: Side) -> list[Mismatch]:
 
 
 def storages(expected: Side, actual: Side) -> list[Mismatch]:
-    """Every storage that went in, byte for byte against the CPU's, outside the views that may be written."""
+    """Every storage that went in, byte for byte, outside the views that may be written.
+
+    A byte is right as it was before the call, and as the CPU left it (which for some ops is not the same).
+    """
     found = []
     seen: set[int] = set()
     for want, got in zip(expected.arguments, actual.arguments, strict=True):
@@ -91,7 +94,7 @@ def _changed(side: Side, argument: Argument, after: torch.Tensor) -> Mismatch | 
     for a in sharing:
         _mark(reached, a)
     written = any(a.slot.written for a in sharing)
-    return compare.untouched(argument.base, after, reached, written, argument.slot.name)
+    return compare.untouched(argument.before, argument.base, after, reached, written, argument.slot.name)
 
 
 def _mark(reached: torch.Tensor, argument: Argument) -> None:

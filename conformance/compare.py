@@ -184,14 +184,19 @@ def _distance(cpu: Any, device: Any, dtype: torch.dtype) -> tuple[str, dict[str,
 
 
 def untouched(
-    before: torch.Tensor, after: torch.Tensor, reached: torch.Tensor, written: bool, subject: str
+    before: torch.Tensor,
+    cpu: torch.Tensor,
+    after: torch.Tensor,
+    reached: torch.Tensor,
+    written: bool,
+    subject: str,
 ) -> Mismatch | None:
-    """The device's storage bytes ``after`` against the CPU's ``before`` it, outside the bytes the view reaches.
+    """The device's storage bytes ``after`` the call, where they are neither as ``before`` it nor as the ``cpu`` left them.
 
     Bytes inside the view of an argument that nothing may write count as a mutation; of one that is written they are
     judged as values elsewhere. ``reached`` is a bool mask over the bytes.
     """
-    changed = before != after
+    changed = (after != cpu) & (after != before)
     outside = changed & ~reached
     if bool(outside.any()):
         return _bytes(Check.UNTOUCHED, outside, before, after, subject, "outside the view")
@@ -209,5 +214,5 @@ def _bytes(
     count = int(wrong.sum())
     old, new = int(before[first]), int(after[first])
     at = f"first at byte {first} of {before.numel()}: 0x{new:02x}, not 0x{old:02x}"
-    message = f"{subject}: {count} bytes {where} differ from CPU's, {at}"
+    message = f"{subject}: {count} bytes {where} changed, {at}"
     return Mismatch(check, message, {"byte": first, "bytes": count, "cpu": old, "device": new})

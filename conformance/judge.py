@@ -22,6 +22,9 @@ from conformance.vocabulary import Check, Route
 # Why a case is not judged whose reference is not defined.
 UNSOUND = "the CPU reference does not agree with itself: for these arguments it reads memory that nobody wrote"
 
+LAYOUT = "the CPU's own result depends on how its arguments lie in memory, and the device agrees with the contiguous one"
+TWICE = "CPU writes to an expanded argument without a word: which of two writes to one element wins is nobody's promise"
+
 Counters = tuple[int, int] | None
 
 
@@ -31,6 +34,7 @@ class Judgement:
 
     mismatches: list[Mismatch] = field(default_factory=list)
     skipped: str = ""
+    tainted: bool = False  # the CPU may have written where it should not: the process is not to be trusted any more
     raw_ns: int = 0
 
 
@@ -61,6 +65,8 @@ class Judge:
             return Judgement(skipped=f"the arguments cannot be made on CPU: {_line(e)}")
         if oracle.lacks_dtype(expected.error):
             return Judgement(skipped=f"CPU: {_line(expected.error)}", raw_ns=expected.raw_ns)
+        if expected.error is None and writes_twice(case):
+            return Judgement(skipped=TWICE, tainted=True, raw_ns=expected.raw_ns)
         tell("device")
         blocks = self._backend.live_blocks()
         verdict = self._on_device(case, expected)
@@ -68,9 +74,39 @@ class Judge:
         if grown and not verdict.mismatches and not verdict.skipped:
             text = f"{grown} device blocks more are live after the call"
             verdict.mismatches.append(Mismatch(Check.LEAK, text, {"blocks": grown}))
-        if verdict.mismatches and not self._agrees(case, expected):
-            return Judgement(skipped=UNSOUND, raw_ns=verdict.raw_ns)
+        if verdict.mismatches:
+            doubt = self._doubt(case, expected, verdict)
+            if doubt:
+                return Judgement(skipped=doubt, tainted=True, raw_ns=verdict.raw_ns)
         return verdict
+
+    def _doubt(self, case: Case, expected: Outcome, verdict: Judgement) -> str:
+        """Why the reference, not the device, may be what is wrong; "" when it holds. Asked only about a difference."""
+        if not self._agrees(case, expected):
+            return UNSOUND
+        strided = any(p.layout != "contiguous" for p in case.placements)
+        if strided and expected.error is None and all(m.check is Check.VALUE for m in verdict.mismatches):
+            return self._doubt_of_layout(case)
+        return ""
+
+    def _doubt_of_layout(self, case: Case) -> str:
+        """Whether the device agrees with what the CPU itself computes from the same values in contiguous tensors."""
+        dense = oracle.call(self._op, self._twins.dense(case), self._seed)
+        actual = self._call(case, self._device)
+        if dense.error is not None or actual.error is not None or len(dense.leaves) != len(actual.leaves):
+            return ""
+        pairs = [(i, a, b) for i, ((_, a), (_, b)) in enumerate(zip(dense.leaves, actual.leaves, strict=True))]
+        for i, (a, b) in enumerate(zip(dense.side.arguments, actual.side.arguments, strict=True)):
+            if a.slot.written:
+                pairs.append((position_of(dense, i), a.tensor, b.tensor))
+        return LAYOUT if all(self._agree_in_value(dense, *pair) for pair in pairs) else ""
+
+    def _agree_in_value(self, dense: Outcome, position: int | None, a: Any, b: Any) -> bool:
+        if not isinstance(a, torch.Tensor) or not isinstance(b, torch.Tensor):
+            return bool(a == b)
+        if a.shape != b.shape or a.dtype != b.dtype:
+            return False
+        return self._values(dense, position, a, b, "", lambda: None) is None
 
     def reference_is_sound(self, case: Case) -> bool:
         """Whether the CPU gives the same bits for ``case`` whatever fresh memory holds."""
@@ -231,6 +267,12 @@ class _Wide:
     def argument(self, i: int) -> torch.Tensor | None:
         """Written argument ``i`` after the call."""
         return None if self._outcome is None else self._outcome.side.arguments[i].tensor
+
+
+def writes_twice(case: Case) -> bool:
+    """Whether an argument that the op writes has several indices for one element."""
+    pairs = zip(case.sample.tensors, case.placements, strict=True)
+    return any(slot.written and placement.layout == "expanded" for slot, placement in pairs)
 
 
 def _ignore(phase: str) -> None:

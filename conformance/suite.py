@@ -17,7 +17,7 @@ from conformance.backends import Capabilities
 from conformance.cases import TIERS, Case, Tier
 from conformance.corpus import reader
 from conformance.inventory import Overload, call_of, inventory
-from conformance.judge import UNSOUND, Judge
+from conformance.judge import Judge
 from conformance.matrix import lane_name
 from conformance.near import unknown
 from conformance.rules import rules_of
@@ -172,7 +172,7 @@ class Suite:
         tally.raw_ns += judgement.raw_ns
         if judgement.skipped:
             tally.reason = tally.reason or judgement.skipped
-            tally.tainted |= judgement.skipped == UNSOUND
+            tally.tainted |= judgement.tainted
             return
         tally.compared += 1
         if judgement.mismatches:

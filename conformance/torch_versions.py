@@ -95,9 +95,9 @@ def _key(name: str) -> Any:
 
 
 def is_boxed_only(name: str, key: str) -> bool:
-    """Whether what is registered for this key takes a stack of boxed values alone, as a fallback does."""
+    """Whether what is registered for this key takes a stack of boxed values, and no signature, as a fallback does."""
     lines = torch._C._dispatch_dump(NAMESPACE + name).splitlines()
-    return any(line.startswith(f"{key}: ") and line.endswith("[ boxed ]") for line in lines)
+    return any(line.startswith(f"{key}: ") and line.endswith(":: (none) [ boxed ]") for line in lines)
 
 
 def neg_view(tensor: torch.Tensor) -> torch.Tensor:

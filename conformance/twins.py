@@ -50,6 +50,7 @@ class Argument:
     placement: Placement
     base: torch.Tensor
     tensor: torch.Tensor
+    before: torch.Tensor  # the storage's bytes as they were, on CPU; shared with other sides, not to be written
 
 
 @dataclass(slots=True)
@@ -149,14 +150,14 @@ class Twins:
         for slot, placement in zip(case.sample.tensors, case.placements, strict=True):
             where = CPU if slot.name.partition("[")[0] in host else device
             arguments.append(self._argument(case, slot, placement, arguments, shared, where, dtypes))
-        tensors = [a.tensor for a in arguments]
-        fit = _Fitter(tensors, device, torch_dtype(dtypes(case.cell.dtype)), dtypes)
-        return Side(
-            device,
-            arguments,
-            tuple(fit(a) for a in case.sample.args),
-            {name: fit(a) for name, a in case.sample.kwargs},
-        )
+        return _side(case, device, arguments, dtypes)
+
+    def dense(self, case: Case) -> Side:
+        """The arguments of ``case`` on CPU with the same values, each in a contiguous tensor of its own."""
+        side = self.side(case, CPU)
+        for a in side.arguments:
+            a.tensor = a.tensor.resolve_conj().resolve_neg().clone(memory_format=torch.contiguous_format)
+        return _side(case, CPU, side.arguments, str)
 
     def _argument(
         self,
@@ -170,19 +171,25 @@ class Twins:
     ) -> Argument:
         if slot.same_as:
             same = earlier[_index_of(case.sample, slot.same_as)]
-            return Argument(slot, same.placement, same.base, same.tensor)
+            return Argument(slot, same.placement, same.base, same.tensor, same.before)
         if slot.index in shared:
             index, distance = shared[slot.index]
             other = earlier[index]
             if distance == 0:
-                return Argument(slot, other.placement, other.base, other.tensor)
+                return Argument(slot, other.placement, other.base, other.tensor, other.before)
             moved = other.tensor.as_strided(placement.size, placement.stride, distance)
-            return Argument(slot, placement, other.base, moved)
+            return Argument(slot, placement, other.base, moved, other.before)
         dtype = slot_dtype(slot, case.cell.dtype)
         wide = dtypes(dtype)
         template = self.storage(slot, placement, dtype, wide)
         base = template.clone() if device.type == "cpu" else template.to(device)
-        return Argument(slot, placement, base, view(base, torch_dtype(wide), placement))
+        return Argument(slot, placement, base, view(base, torch_dtype(wide), placement), template)
+
+
+def _side(case: Case, device: torch.device, arguments: list[Argument], dtypes: Callable[[str], str]) -> Side:
+    fit = _Fitter([a.tensor for a in arguments], device, torch_dtype(dtypes(case.cell.dtype)), dtypes)
+    args = tuple(fit(a) for a in case.sample.args)
+    return Side(device, arguments, args, {name: fit(a) for name, a in case.sample.kwargs})
 
 
 def _index_of(sample: Sample, name: str) -> int:

@@ -125,15 +125,21 @@ class TestUntouched:
         return changed
 
     def test_nothing_moved_passes(self) -> None:
-        assert compare.untouched(self.BEFORE, self.BEFORE.clone(), self.REACHED, False, "self") is None
+        assert compare.untouched(self.BEFORE, self.BEFORE, self.BEFORE.clone(), self.REACHED, False, "self") is None
+
+    def test_what_the_cpu_changes_too_may_change_or_stay(self) -> None:
+        cpu = self.after(6)
+        for after in (cpu, self.BEFORE):
+            assert compare.untouched(self.BEFORE, cpu, after, self.REACHED, False, "self") is None
+        assert compare.untouched(self.BEFORE, cpu, self.after(7), self.REACHED, False, "self") is not None
 
     @pytest.mark.parametrize("written", [True, False])
     def test_a_byte_outside_the_view_may_not_move(self, written: bool) -> None:
-        mismatch = compare.untouched(self.BEFORE, self.after(6), self.REACHED, written, "self")
+        mismatch = compare.untouched(self.BEFORE, self.BEFORE, self.after(6), self.REACHED, written, "self")
         assert check_of(mismatch) is Check.UNTOUCHED
         assert mismatch is not None
         assert mismatch.figures["byte"] == 6
 
     def test_a_byte_inside_moves_only_where_the_schema_says_so(self) -> None:
-        assert compare.untouched(self.BEFORE, self.after(3), self.REACHED, True, "self") is None
-        assert check_of(compare.untouched(self.BEFORE, self.after(3), self.REACHED, False, "self")) is Check.MUTATION
+        assert compare.untouched(self.BEFORE, self.BEFORE, self.after(3), self.REACHED, True, "self") is None
+        assert check_of(compare.untouched(self.BEFORE, self.BEFORE, self.after(3), self.REACHED, False, "self")) is Check.MUTATION

@@ -9,6 +9,7 @@
 #include <ATen/core/ATen_fwd.h>
 #include <ATen/core/IListRef.h>
 #include <ATen/core/Tensor.h>
+#include <ATen/MemoryOverlap.h>
 #include <torch/library.h>
 
 #include <algorithm>
@@ -49,6 +50,11 @@ c10::DeviceIndex first_npu_index(const List& tensors) {
 inline c10::DeviceIndex npu_index(const at::TensorList& tensors) { return first_npu_index(tensors); }
 inline c10::DeviceIndex npu_index(const at::ITensorListRef& tensors) { return first_npu_index(tensors); }
 
+// What an op writes it takes by mutable reference. An element that several indices reach cannot be written by each.
+template <class T>
+void check_written(T&&) {}
+inline void check_written(at::Tensor& tensor) { at::assert_no_internal_overlap(tensor); }
+
 template <class... Arguments>
 c10::DeviceIndex first_npu_of(const Arguments&... arguments) {
   c10::DeviceIndex found = -1;
@@ -56,16 +62,19 @@ c10::DeviceIndex first_npu_of(const Arguments&... arguments) {
   return found;
 }
 
-template <OverloadName Name, auto Function>
+enum class Writes { elements, metadata };
+
+template <OverloadName Name, auto Function, Writes What = Writes::elements>
 struct Native;
 
-template <OverloadName Name, class Result, class... Arguments, Result (*Function)(Arguments...)>
-struct Native<Name, Function> {
+template <OverloadName Name, class Result, class... Arguments, Result (*Function)(Arguments...), Writes What>
+struct Native<Name, Function, What> {
   static Result call(Arguments... arguments) {
     static Counter& calls = counter(Route::native, Name.text);
     calls.add();
     native_total.add();
     DeviceScope scope(first_npu_of(arguments...));
+    if constexpr (What == Writes::elements) (check_written(arguments), ...);
     return Function(std::forward<Arguments>(arguments)...);
   }
 };
@@ -73,3 +82,6 @@ struct Native<Name, Function> {
 }  // namespace refnpu
 
 #define NATIVE(name, function) m.impl(name, TORCH_FN((::refnpu::Native<name, &(function)>::call)))
+// For ops that change how a tensor lies in its storage and write no element of it.
+#define NATIVE_METADATA(name, function) \
+  m.impl(name, TORCH_FN((::refnpu::Native<name, &(function), ::refnpu::Writes::metadata>::call)))

@@ -103,7 +103,8 @@ Row backward_row(Binary op) {
     case Binary::sigmoid_backward:
       return backward<T>([](T g, T y) { return times(g, conjugate(times(T(1) - y, y))); });
     case Binary::tanh_backward:
-      return backward<T>([](T g, T y) { return times(g, conjugate(T(1) - times(y, y))); });
+      // (1 - y)(1 + y) keeps the digits that 1 - y² cancels near ±1
+      return backward<T>([](T g, T y) { return times(g, conjugate(times(T(1) - y, T(1) + y))); });
     case Binary::silu_backward:
       return backward<T>([](T g, T x) { return silu_backward(g, x); });
     default:

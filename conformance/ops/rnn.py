@@ -25,7 +25,7 @@ FAMILY = Family(
         # The workspace is oneDNN's own.
         "mkldnn_rnn_layer": {"undefined": (3,)},
         "mkldnn_rnn_layer_backward": {"cannot": "needs the workspace that oneDNN's forward pass has just written"},
-        "_pack_padded_sequence": {"host": ("lengths",)},
+        "_pack_padded_sequence": {"host": ("lengths", "out1")},
         "_pack_padded_sequence_backward": {"tolerance": Tolerance(0.0, 0.0)},
     },
     samples=(
