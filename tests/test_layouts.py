@@ -26,7 +26,7 @@ def test_no_layout_reaches_outside_its_storage(layout: str, shape: tuple[int, ..
         assert reached(placement) <= set(range(placement.storage))
 
 
-@pytest.mark.parametrize("layout", set(PLACERS) - {"zero_size", "zero_dim"})
+@pytest.mark.parametrize("layout", sorted(set(PLACERS) - {"zero_size", "zero_dim"}))
 def test_a_layout_keeps_the_shape(layout: str) -> None:
     placement = place(layout, (2, 3, 4, 5))
     assert placement is not None
