@@ -65,8 +65,8 @@ void launch_operands(const at::TensorIteratorBase& iter, const Pointwise& what) 
 }  // namespace
 
 void check_dtype(const char* op, at::ScalarType dtype, unsigned supported) {
-  TORCH_CHECK_NOT_IMPLEMENTED(is_device_dtype(dtype) && (set_of(to_dtype(dtype)) & supported), "\"", op,
-                              "\" not implemented for '", c10::toString(dtype), "'");
+  REFNPU_CHECK_DTYPE(is_device_dtype(dtype) && (set_of(to_dtype(dtype)) & supported), "\"", op,
+                     "\" not implemented for '", c10::toString(dtype), "'");
 }
 
 Number number_of(const at::Scalar& scalar) {
@@ -80,8 +80,8 @@ Number number_of(const at::Scalar& scalar) {
 }
 
 void launch_pointwise(at::TensorIteratorBase& iter, const Pointwise& what) {
-  TORCH_CHECK_NOT_IMPLEMENTED(what.row, "\"", what.op, "\" not implemented for '",
-                              c10::toString(to_scalar_type(what.common)), "'");
+  REFNPU_CHECK_DTYPE(what.row, "\"", what.op, "\" not implemented for '", c10::toString(to_scalar_type(what.common)),
+                     "'");
   if (iter.numel() == 0) return;
   switch (iter.ntensors()) {
     case 2:

@@ -17,6 +17,7 @@
 #include "aten/register.h"
 #include "aten/structured.h"
 #include "refnpu/fault.h"
+#include "runtime/version.h"
 
 namespace refnpu::gathering {
 namespace {
@@ -94,8 +95,8 @@ Combine combine_named(c10::string_view reduce) {
 }
 
 void require_ordered(const char* op, Combine combine, at::ScalarType type) {
-  TORCH_CHECK_NOT_IMPLEMENTED((combine != Combine::maximum && combine != Combine::minimum) || !c10::isComplexType(type),
-                              "\"", op, "\" not implemented for '", type, "'");
+  REFNPU_CHECK_DTYPE((combine != Combine::maximum && combine != Combine::minimum) || !c10::isComplexType(type), "\"",
+                     op, "\" not implemented for '", type, "'");
 }
 
 void launch_combine(const char* op, const IndexedNest& nest, at::ScalarType type, Combine combine) {

@@ -11,6 +11,7 @@
 #include "aten/plan.h"
 #include "aten/register.h"
 #include "runtime/generator.h"
+#include "runtime/version.h"
 
 namespace refnpu::randoms {
 namespace {
@@ -24,8 +25,8 @@ Draw draw(const MaybeGenerator& generator, const at::Tensor& out) {
 }
 
 void require_floating(const char* op, const at::Tensor& tensor) {
-  TORCH_CHECK_NOT_IMPLEMENTED(at::isFloatingType(tensor.scalar_type()), "\"", op, "\" not implemented for '",
-                              tensor.scalar_type(), "'");
+  REFNPU_CHECK_DTYPE(at::isFloatingType(tensor.scalar_type()), "\"", op, "\" not implemented for '",
+                     tensor.scalar_type(), "'");
 }
 
 // Torch's templates check arguments, then call an object of a class like these. `G` is a type they pass along.
@@ -78,8 +79,8 @@ template <class G>
 struct Geometric {
   void operator()(at::TensorIteratorBase& iter, double p, const MaybeGenerator& generator) {
     const at::ScalarType type = iter.dtype();
-    TORCH_CHECK_NOT_IMPLEMENTED(!at::isComplexType(type) && type != at::kBool, "\"geometric_\" not implemented for '",
-                                type, "'");
+    REFNPU_CHECK_DTYPE(!at::isComplexType(type) && type != at::kBool, "\"geometric_\" not implemented for '", type,
+                       "'");
     const View out = view_of(iter.tensor(0));
     const Draw bits = draw(generator, iter.tensor(0));
     launch("geometric_", [=] { fill_geometric(out, bits, p); });
@@ -98,8 +99,7 @@ struct Cauchy {
 template <class G>
 struct Natural {
   void operator()(at::TensorIteratorBase& iter, const MaybeGenerator& generator) {
-    TORCH_CHECK_NOT_IMPLEMENTED(!at::isComplexType(iter.dtype()), "\"random_\" not implemented for '", iter.dtype(),
-                                "'");
+    REFNPU_CHECK_DTYPE(!at::isComplexType(iter.dtype()), "\"random_\" not implemented for '", iter.dtype(), "'");
     const View out = view_of(iter.tensor(0));
     const Draw bits = draw(generator, iter.tensor(0));
     launch("random_", [=] { fill_natural(out, bits); });

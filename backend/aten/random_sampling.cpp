@@ -12,6 +12,7 @@
 #include "aten/register.h"
 #include "kernels/random.h"
 #include "runtime/generator.h"
+#include "runtime/version.h"
 
 namespace refnpu::sampling {
 namespace {
@@ -24,8 +25,8 @@ Draw draw(const MaybeGenerator& generator, const at::Tensor& out) {
 }
 
 void require_floating(const char* op, const at::Tensor& tensor) {
-  TORCH_CHECK_NOT_IMPLEMENTED(at::isFloatingType(tensor.scalar_type()), "\"", op, "\" not implemented for '",
-                              tensor.scalar_type(), "'");
+  REFNPU_CHECK_DTYPE(at::isFloatingType(tensor.scalar_type()), "\"", op, "\" not implemented for '",
+                     tensor.scalar_type(), "'");
 }
 
 View as_matrix(const at::Tensor& tensor) { return view_of(tensor.dim() == 1 ? tensor.unsqueeze(0) : tensor); }

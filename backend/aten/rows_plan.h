@@ -9,6 +9,7 @@
 #include "aten/plan.h"
 #include "kernels/reduce.h"
 #include "kernels/rows.h"
+#include "runtime/version.h"
 
 namespace refnpu {
 
@@ -51,7 +52,7 @@ template <class... T>
 void require_dtype(Types<T...>, const char* name, const at::Tensor& tensor) {
   const int type = static_cast<int>(tensor.scalar_type());
   const bool known = ((type == static_cast<int>(dtype_of_v<T>)) || ...);
-  TORCH_CHECK_NOT_IMPLEMENTED(known, '"', name, "\" not implemented for '", c10::toString(tensor.scalar_type()), "'");
+  REFNPU_CHECK_DTYPE(known, '"', name, "\" not implemented for '", c10::toString(tensor.scalar_type()), "'");
 }
 
 }  // namespace refnpu

@@ -24,6 +24,13 @@
 // 2.8: where takes the 8-bit floats.
 #define REFNPU_WHERE_TAKES_FLOAT8 (REFNPU_TORCH >= 208)
 
+// 2.8: an op that has no kernel for a dtype raises NotImplementedError. In 2.6 it raises RuntimeError.
+#if REFNPU_TORCH >= 208
+#define REFNPU_CHECK_DTYPE TORCH_CHECK_NOT_IMPLEMENTED
+#else
+#define REFNPU_CHECK_DTYPE TORCH_CHECK
+#endif
+
 #if REFNPU_HAS_DEVICE_ALLOCATOR
 #include <c10/core/CachingDeviceAllocator.h>
 #endif
