@@ -93,6 +93,7 @@ at::Tensor& nonzero_static_out(const at::Tensor& self, int64_t size, int64_t fil
               out.scalar_type());
   require_same_device("nonzero_static", {self, out});
   at::native::resize_output(out, {size, self.dim()});
+  at::assert_no_internal_overlap(out);
   if (out.numel() == 0) return out;
   out.fill_(fill_value);
   const View from = view_of(self), to = view_of(out);

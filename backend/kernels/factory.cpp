@@ -14,19 +14,34 @@ void for_each_place(const View& out, F&& value_at) {
   for (int64_t i = 0; i < out.sizes[0]; ++i) store<T>(out.data + i * out.strides[0], value_at(i));
 }
 
-template <class C>
+// Between integers, the bounds are integers too.
+template <class C, class T>
 C bound(const Immediate& at) {
-  return convert<C>(load<complex128>(at.bytes.data()));
+  const complex128 value = load<complex128>(at.bytes.data());
+  if constexpr (std::is_integral_v<T>)
+    return convert<C>(convert<T>(value));
+  else
+    return convert<C>(value);
 }
 
-// a + b * i, rounded once where the numbers are real.
-double multiply_add(double a, double b, double i) { return std::fma(b, i, a); }
-complex128 multiply_add(complex128 a, complex128 b, double i) { return a + b * i; }
+// a + b * i, each component rounded once.
+template <class C>
+C multiply_add(C a, C b, double i) {
+  if constexpr (is_complex_v<C>)
+    return {std::fma(b.real(), i, a.real()), std::fma(b.imag(), i, a.imag())};
+  else
+    return std::fma(b, C(i), a);
+}
+
+// What a sequence of T is interpolated in: T itself where it has its own arithmetic, as CPU does.
+template <class T>
+using Interpolated =
+    std::conditional_t<is_complex_v<T>, complex128, std::conditional_t<std::is_same_v<T, float>, float, double>>;
 
 // Interpolates in C; the second half from the end, so that both bounds come out exact.
-template <class C, class F>
+template <class C, class T, class F>
 auto interpolation(const View& out, const Immediate& start_at, const Immediate& end_at, F&& finish) {
-  const C start = bound<C>(start_at), end = bound<C>(end_at);
+  const C start = bound<C, T>(start_at), end = bound<C, T>(end_at);
   const int64_t count = out.sizes[0];
   const C step = count > 1 ? (end - start) / C(double(count - 1)) : C(0);
   return [=](int64_t i) {
@@ -47,15 +62,16 @@ void arange(const View& out, Immediate start, Immediate step) {
 
 void linspace(const View& out, Immediate start, Immediate end) {
   dispatch<Spaceable>(out.dtype, "linspace", [&]<class T>() {
-    using C = std::conditional_t<is_complex_v<T>, complex128, double>;
-    for_each_place<T>(out, interpolation<C>(out, start, end, [](C value) { return convert<T>(value); }));
+    using C = Interpolated<T>;
+    for_each_place<T>(out, interpolation<C, T>(out, start, end, [](C value) { return convert<T>(value); }));
   });
 }
 
 void logspace(const View& out, Immediate start, Immediate end, double base) {
   dispatch<Spaceable>(out.dtype, "logspace", [&]<class T>() {
     using C = std::conditional_t<is_complex_v<T>, complex128, double>;
-    for_each_place<T>(out, interpolation<C>(out, start, end, [=](C x) { return convert<T>(C(std::pow(C(base), x))); }));
+    for_each_place<T>(out,
+                      interpolation<C, T>(out, start, end, [=](C x) { return convert<T>(C(std::pow(C(base), x))); }));
   });
 }
 

@@ -27,6 +27,7 @@ def test_sequences(dtype: torch.dtype) -> None:
     for steps in (0, 1, 2, 5, 50):
         make(torch.linspace, 0, 10, steps, dtype=dtype, rtol=close, atol=close)
         make(torch.linspace, 9, 1, steps, dtype=dtype, rtol=close, atol=close)
+        make(torch.linspace, 4.3, 1.2, steps, dtype=dtype, rtol=close, atol=close)
         make(torch.logspace, 0, 2, steps, base=2, dtype=dtype, rtol=close, atol=close)
     make(torch.eye, 3, dtype=dtype)
     make(torch.eye, 2, 4, dtype=dtype)
