@@ -21,7 +21,7 @@ namespace refnpu::products {
 using at::Scalar;
 using at::Tensor;
 
-using Multiplied = Concat<NumericTypes, Types<float8_e5m2, float8_e4m3fn>>;
+using Multiplied = Concat<NumericTypes, Types<float8_e5m2, float8_e4m3fn, float8_e5m2fnuz, float8_e4m3fnuz>>;
 
 // As torch converts a Scalar to the type that a product is computed in.
 Factor factor_of(const Scalar& scalar, at::ScalarType type) {
@@ -37,8 +37,6 @@ Factor factor_of(const Scalar& scalar, at::ScalarType type) {
   return factor;
 }
 
-Tensor resolved(const Tensor& tensor) { return tensor.resolve_conj().resolve_neg(); }
-
 Tensor with_three_dims(Tensor tensor) {
   while (tensor.dim() < 3) tensor = tensor.unsqueeze(0);
   return tensor;
@@ -50,14 +48,20 @@ Scalar in_dtype(const Scalar& scalar, at::ScalarType type) {
   return scalar;
 }
 
-// What is left of a product over nothing.
+// What is left of a product of integers over nothing: here torch refuses a beta that does not fit their dtype.
 void scale_into(const Tensor& out, const Tensor& self, const Scalar& beta) {
   if (!self.defined() || beta.toComplexDouble() == 0.0) {
     out.zero_();
   } else {
     Tensor target = out;
-    at::mul_out(target, self.expand(out.sizes()), at::native::wrapped_scalar_tensor(beta));
+    at::mul_out(target, self, at::native::wrapped_scalar_tensor(beta));
   }
+}
+
+// The operand as gemm reads it: no bits, and not the memory that gemm writes.
+Tensor operand(const Tensor& tensor, const Tensor& out) {
+  const Tensor plain = tensor.resolve_conj().resolve_neg();
+  return with_three_dims(plain.is_alias_of(out) ? plain.clone() : plain);
 }
 
 // out = beta * self + alpha * (a @ b), where self broadcasts to out. Operands have two or three dimensions.
@@ -65,22 +69,28 @@ void multiply(const char* name, const Tensor& out, const Tensor& self, const Ten
               const Scalar& beta, const Scalar& alpha, bool sums_batches = false) {
   TORCH_CHECK(a.scalar_type() == b.scalar_type(), "expected m1 and m2 to have the same dtype, but got: ", a.dtype(),
               " != ", b.dtype());
+  const Tensor added = self.defined() ? self.expand(out.sizes()) : self;
   if (out.numel() == 0) return;
-  if (a.size(-1) == 0) {
-    scale_into(out, self, beta);
+  if (out.is_conj() || out.is_neg()) {
+    const Tensor plain = at::empty(out.sizes(), out.options());
+    multiply(name, plain, self, a, b, beta, alpha, sums_batches);
+    out.copy_(plain);
     return;
   }
-  require_dtype(Multiplied{}, name, out);
-  const Tensor left = with_three_dims(resolved(a)), right = with_three_dims(resolved(b));
-  const Tensor target = with_three_dims(out);
-  Tensor added;
-  if (self.defined()) added = resolved(self).expand(target.sizes());
+  const bool of_nothing = a.size(-1) == 0 || (sums_batches && a.size(0) == 0);
+  if (of_nothing && c10::isIntegralType(out.scalar_type(), /*includeBool=*/true)) {
+    scale_into(out, added, beta);
+    return;
+  }
+  if (!of_nothing) require_dtype(Multiplied{}, name, out);
+  const Tensor left = operand(a, out), right = operand(b, out), target = with_three_dims(out);
+  const Tensor third = added.defined() ? with_three_dims(added.resolve_conj().resolve_neg()) : added;
   Gemm g;
   g.out = view_of(target);
   g.a = view_of(left);
   g.b = view_of(right);
-  if (added.defined()) g.self = view_of(added);
-  g.beta = factor_of(added.defined() ? beta : Scalar(0), out.scalar_type());
+  if (third.defined()) g.self = view_of(third);
+  g.beta = factor_of(third.defined() ? beta : Scalar(0), out.scalar_type());
   g.alpha = factor_of(alpha, out.scalar_type());
   g.sums_batches = sums_batches;
   launch("gemm", [=] { gemm(g); });
@@ -152,14 +162,14 @@ void check_batches(const Tensor& self, const Tensor& batch1, const Tensor& batch
 
 Tensor& addbmm_out(const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta,
                    const Scalar& alpha, Tensor& out) {
-  TORCH_CHECK(batch1.dim() == 3 && batch2.dim() == 3, "Batch tensors should be 3D, got dimensions ", batch1.dim(),
-              " and ", batch2.dim());
   const auto added = at::expand_size(self, {batch1.size(1), batch2.size(2)}, "addbmm_out");
   check_batches(*added, batch1, batch2);
   TORCH_CHECK(out.scalar_type() == self.scalar_type(), "expected out to have dtype ", self.dtype(), ", but got ",
               out.dtype());
-  at::native::resize_output(out, added->sizes());
-  multiply("addmm_impl_cpu_", out, *added, batch1, batch2, beta, alpha, /*sums_batches=*/true);
+  // In place, a self that broadcasts is read after it has grown.
+  const Tensor read = out.is_same(self) && !out.sizes().equals(added->sizes()) ? added->clone() : *added;
+  at::native::resize_output(out, read.sizes());
+  multiply("addmm_impl_cpu_", out, read, batch1, batch2, beta, alpha, /*sums_batches=*/true);
   return out;
 }
 
@@ -184,12 +194,18 @@ void check_vectors(const Tensor& self, const Tensor& other) {
               ", ", other.device());
 }
 
-Tensor dot_product(const Tensor& self, const Tensor& other) {
+Tensor product_of_vectors(const Tensor& self, const Tensor& other) {
   check_vectors(self, other);
   require_dtype(NumericTypes{}, "dot", self);
   Tensor out = at::empty({}, self.options());
   multiply("dot", out, {}, self.unsqueeze(0), other.unsqueeze(1), 0, 1);
   return out;
+}
+
+// As on CPU, the product of two conjugated vectors is a conjugated view of the plain product.
+Tensor dot_product(const Tensor& self, const Tensor& other) {
+  if (self.is_conj() && other.is_conj()) return product_of_vectors(self.conj(), other.conj()).conj();
+  return product_of_vectors(self, other);
 }
 
 Tensor conjugate_dot_product(const Tensor& self, const Tensor& other) {

@@ -76,6 +76,7 @@ Tensor& sum_out(const Tensor& self, OptionalIntArrayRef dim, bool keepdim, std::
                 Tensor& out) {
   Structured<at::meta::structured_sum_dim_IntList> op(out);
   op.meta(self, dim, keepdim, dtype);
+
   total("sum_cpu", self, reduced_dims(dim, self.dim()), keepdim, out, Total::sum);
   return out;
 }
@@ -189,6 +190,7 @@ Tensor& extreme_of_all_out(const char* name, const Tensor& self, bool largest, T
   TORCH_CHECK(at::canCast(self.scalar_type(), out.scalar_type()), "Expected out tensor to have dtype ", self.dtype(),
               ", but got ", out.dtype(), " instead");
   at::native::resize_output(out, {});
+  if (self.numel() == 0) return out;
   out.copy_(extreme_of_all(name, self, largest));
   return out;
 }
@@ -220,6 +222,10 @@ std::tuple<Tensor&, Tensor&> aminmax_out(const Tensor& self, std::optional<int64
 
 void argument_of_extreme(const char* name, const Tensor& self, std::optional<int64_t> dim, bool keepdim,
                          const Tensor& out, bool largest) {
+  if (dim && self.dim() > 0 && self.size(*dim) == 1) {
+    out.zero_();
+    return;
+  }
   if (self.numel() > 0) require_dtype(RealTypes{}, name, self);
   extreme(name, self, one_dim_or_all(dim, self.dim()), keepdim, {}, out, largest);
 }

@@ -45,8 +45,9 @@ Tensor& cumprod_out(const Tensor& self, int64_t dim, std::optional<ScalarType> d
 void extreme(const char* name, const Tensor& self, const Tensor& values, const Tensor& indices, int64_t dim,
              bool largest) {
   require_dtype(Concat<RealTypes, Bool>{}, name, self);
+  dim = at::maybe_wrap_dim(dim, self.dim(), /*wrap_scalar=*/false);
   if (self.numel() == 0) return;
-  const Rows<3> rows = rows_of<3>({self, values, indices}, at::maybe_wrap_dim(dim, self.dim()));
+  const Rows<3> rows = rows_of<3>({self, values, indices}, dim);
   launch("scan_extreme", [=] { scan_extreme(rows, largest); });
 }
 

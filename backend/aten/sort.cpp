@@ -1,6 +1,7 @@
 // Sorting and picking the largest, the smallest or the k-th elements.
 #include "kernels/sort.h"
 
+#include <ATen/MemoryOverlap.h>
 #include <ATen/WrapDimUtils.h>
 #include <ATen/native/Resize.h>
 #include <ATen/ops/sort_meta.h>
@@ -68,6 +69,7 @@ std::tuple<Tensor&, Tensor&> kthvalue_out(const Tensor& self, int64_t k, int64_t
   TORCH_CHECK(indices.scalar_type() == c10::kLong, "Expected object of scalar type Long but got ",
               indices.scalar_type(), " for argument 'indices'");
   const auto shape = reduced_shape(self, reduced_dims(dim, self.dim()), keepdim);
+  at::assert_no_overlap(self, values);
   at::native::resize_output(values, shape);
   at::native::resize_output(indices, shape);
   if (picked_trivially(self, values, indices)) return {values, indices};

@@ -14,7 +14,7 @@ struct sources<int64_t> {
 };
 template <>
 struct sources<double> {
-  using type = Concat<Floating, Reduced, Types<float8_e5m2, float8_e4m3fn>>;
+  using type = Concat<Floating, Reduced, Float8>;
 };
 template <>
 struct sources<complex128> {
