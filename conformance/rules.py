@@ -25,6 +25,11 @@ class Rules:
         return self.facts.random is not None
 
     @property
+    def stable(self) -> bool:
+        """Whether the CPU's kernel gives the same bits each time, so that bits can be asked of its fallback."""
+        return not self.facts.unstable
+
+    @property
     def may_alias(self) -> bool:
         """Whether a result may share an argument's memory or not, and both are right."""
         return self.facts.may_alias

@@ -42,8 +42,8 @@ class Progress:
 class Work(Protocol):
     """What there is to run. ``run`` and ``reference`` are called in the child, the rest in the parent."""
 
-    def run(self, cell: CellId, first: int, progress: Progress) -> tuple[Observation, bool]:
-        """Run the cases from index ``first`` on: what was observed, and whether a case may have damaged the process."""
+    def run(self, cell: CellId, first: int, progress: Progress) -> tuple[Observation, int | None]:
+        """Run the cases from index ``first`` on: what was observed, and where to go on in a fresh process, if at all."""
 
     def reference(self, cell: CellId, index: int) -> None:
         """Run the CPU side alone of one case, several times."""
@@ -70,16 +70,15 @@ class Runner:
     def observe(self, cell: CellId) -> Observation:
         """Run every case of a cell. A death is charged to its case, and the cases after it still run."""
         parts: list[Observation] = []
-        first = 0
-        while True:
-            part, died_at = self._attempt(cell, first)
+        first: int | None = 0
+        while first is not None:
+            part, first = self._attempt(cell, first)
             parts.append(part)
-            if died_at is None:
-                return merge(parts, left=0)
-            first = died_at + 1
-            left = len(self._case_ids(cell)) - first
-            if left <= 0 or len(parts) >= DEATHS_PER_CELL:
+            left = len(self._case_ids(cell)) - first if first is not None else 0
+            deaths = sum(p.status in (Status.CRASH, Status.TIMEOUT) or bool(p.signal) for p in parts)
+            if left <= 0 or deaths >= DEATHS_PER_CELL:
                 return merge(parts, left=max(left, 0))
+        return merge(parts, left=0)
 
     def close(self) -> None:
         """End the child."""
@@ -100,23 +99,23 @@ class Runner:
         return f"the process that tried the primitives {how}\n{reply.log}".strip()
 
     def _attempt(self, cell: CellId, first: int) -> tuple[Observation, int | None]:
-        """(what was observed, the index of the case that killed the child, if one did)."""
+        """(what was observed, the case to go on from, if the child died or is not to be trusted any more)."""
         if self._child is None:
             self._child = Child(self._serve)
         self._progress.note(first, "")
         started = time.perf_counter_ns()
         reply = self._child.ask(_request("run", cell, first), self._timeout)
         if isinstance(reply, dict):
-            if reply["tainted"]:
+            if reply["go_on"] is not None:
                 self.close()  # a reference that reads what nobody wrote may write there too: start afresh
-            return Observation.from_json(reply["observation"]), None
+            return Observation.from_json(reply["observation"]), reply["go_on"]
         self.close()
         index, phase = self._progress.read()
         if phase == "device" and self._reference_dies(cell, index):
             phase = "cpu"
         case = self._case_ids(cell)[index]
         wall = time.perf_counter_ns() - started
-        return _death(cell, self._route(cell), reply, case, phase, index - first + 1, wall), index
+        return _death(cell, self._route(cell), reply, case, phase, index - first + 1, wall), index + 1
 
     def _reference_dies(self, cell: CellId, index: int) -> bool:
         """Whether the CPU side of a case, alone in a fresh child, dies as well: then the device is not to blame."""
@@ -132,8 +131,8 @@ class Runner:
         if request["what"] == "reference":
             self._reference(cell, index)
             return {}
-        observation, tainted = self._run(cell, index, self._progress)
-        return {"observation": observation.to_json(), "tainted": tainted}
+        observation, go_on = self._run(cell, index, self._progress)
+        return {"observation": observation.to_json(), "go_on": go_on}
 
 
 def _request(what: str, cell: CellId, case: int) -> dict[str, Any]:

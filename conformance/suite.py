@@ -144,17 +144,20 @@ class Suite:
         """How the backend serves the cell's overload."""
         return str(self.inventory[cell.overload].route)
 
-    def run(self, cell: CellId, first: int, progress: Progress) -> tuple[Observation, bool]:
+    def run(self, cell: CellId, first: int, progress: Progress) -> tuple[Observation, int | None]:
         """Run the cell's cases from index ``first`` on, in this process. Never raises for what an op does.
 
-        Returns what was observed, and whether the process may have been damaged by a case that is not defined.
+        Returns what was observed, and the index to go on from in a fresh process, where a case that is not defined
+        may have damaged this one.
         """
         warnings.simplefilter("ignore")  # what an op warns of (prototype dtypes, deprecations) is not judged
         tally = _Tally(cell, self.route(cell))
         judge = self._judge_of(cell.overload)
         for index, case in enumerate(self.cases(cell)[first:], start=first):
             self._run_case(judge, case, index, progress, tally)
-        return tally.observation(), tally.tainted
+            if tally.tainted:
+                return tally.observation(), index + 1
+        return tally.observation(), None
 
     def reference(self, cell: CellId, index: int) -> None:
         """Run the CPU side alone of one case, several times over other leftovers in memory."""

@@ -30,7 +30,7 @@ class Work:
         if self._cases[index] == "reference dies":
             ctypes.string_at(0)
 
-    def run(self, cell: CellId, first: int, progress: Progress) -> tuple[Observation, bool]:
+    def run(self, cell: CellId, first: int, progress: Progress) -> tuple[Observation, int | None]:
         ran = 0
         for index in range(first, len(self._cases)):
             what = self._cases[index]
@@ -42,7 +42,9 @@ class Work:
             if what == "breaks":
                 raise ValueError(what)
             ran += 1
-        return Observation(cell, "native", Status.PASS, ran, compared=ran), False
+            if what == "taints":
+                return Observation(cell, "native", Status.PASS, ran, compared=ran), index + 1
+        return Observation(cell, "native", Status.PASS, ran, compared=ran), None
 
 
 def observe(*cases: str, timeout: float = 10, cell: CellId = CELL) -> Observation:
@@ -77,6 +79,11 @@ def test_a_cell_that_keeps_dying_is_given_up_and_says_so() -> None:
     found = observe(*["dies"] * (DEATHS_PER_CELL + 2))
     assert len(found.failures) == DEATHS_PER_CELL
     assert "2 more cases not run after 3 deaths" in found.reason
+
+
+def test_after_a_case_that_may_have_done_damage_the_rest_runs_in_a_fresh_process() -> None:
+    found = observe("ok", "taints", "ok", "taints", "taints", "taints", "ok")
+    assert (found.status, found.cases) == (Status.PASS, 7)
 
 
 def test_a_hang_is_a_timeout_with_the_stack() -> None:

@@ -79,6 +79,7 @@ class OpFacts:
     equivalence: tuple[tuple[int, Equivalence], ...] = ()  # position of a result -> how to compare it
     host: tuple[str, ...] = ()  # tensor arguments that lie on the CPU, whatever device the others are on
     may_alias: bool = False  # a result may share memory with an argument or not: both are right
+    unstable: str = ""  # why not even the CPU gives the same bits twice
     cannot: str = ""  # why no sample reaches it; "" if one should
 
     def equivalence_of(self, result: int) -> Equivalence:

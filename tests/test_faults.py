@@ -1,0 +1,115 @@
+"""The suite has been seen to fail: each planted fault of the reference NPU is found, in a cell of the op it breaks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+pytest.importorskip("refnpu", reason="the reference NPU is not installed")
+
+from refnpu import testing  # noqa: E402  # only where there is one
+
+from conformance import backends, ops  # noqa: E402
+from conformance.runner import Runner  # noqa: E402
+from conformance.suite import Selection, Suite  # noqa: E402
+from conformance.vocabulary import CellId, Observation, Status  # noqa: E402
+
+# fault: (overload, dtype, layout, check that finds it)
+FOUND_IN = {
+    # The ten that the suite was asked for first.
+    "copy_ignores_strides": ("copy_", "float32", "transposed", "value"),
+    "copy_ignores_offset": ("copy_", "float32", "offset_gap", "value"),
+    "masked_fill_ignores_expanded_mask": ("masked_fill_.Scalar", "float32", "expanded", "value"),
+    "masked_fill_writes_gaps": ("masked_fill_.Scalar", "float32", "step2", "untouched"),
+    "fill_one_past_end": ("fill_.Scalar", "float32", "offset_gap", "untouched"),
+    "wrong_promotion": ("add.out", "float32", "contiguous", "value"),
+    "output_alias_lost": ("view", "float32", "contiguous", "aliasing"),
+    "mutates_const_input": ("erfinv", "float32", "contiguous", "mutation"),
+    "bf16_accumulates_in_bf16": ("sum.IntList_out", "bfloat16", "contiguous", "value"),
+    "wrong_error_type": ("searchsorted.Tensor", "float32", "zero_size", "error_parity"),
+    # Memory and lifetime.
+    "writes_before_start": ("fill_.Scalar", "float32", "offset_gap", "untouched"),
+    "leak_on_error": ("searchsorted.Tensor", "float32", "zero_size", "leak"),
+    "crash_in_kernel": ("masked_fill_.Scalar", "float32", "contiguous", ""),
+    # The fallback.
+    "fallback_not_copied_back": ("erfinv.out", "float32", "contiguous", "value"),
+    "fallback_copies_back_to_contiguous": ("erfinv.out", "float32", "transposed", "value"),
+    "fallback_output_dtype_wrong": ("erfinv", "float64", "contiguous", "dtype"),
+    # Views and copies.
+    "view_offset_dropped": ("as_strided", "float32", "contiguous", "offset"),
+    "copy_expanded_source_as_dense": ("copy_", "float32", "expanded", "value"),
+    "copy_dtype_reinterpreted": ("copy_", "float32", "contiguous", "value"),
+    "copy_size_rounded_down": ("copy_", "float32", "contiguous", "value"),
+    "neg_bit_ignored": ("copy_", "float32", "neg", "value"),
+    "conj_bit_ignored": ("copy_", "complex64", "conj", "value"),
+    # Pointwise kernels.
+    "where_condition_strides_ignored": ("where.self", "float32", "step2", "value"),
+    "tail_element_skipped": ("add.out", "float32", "contiguous", "value"),
+    "nan_lost_in_maximum": ("maximum.out", "float32", "contiguous", "value"),
+    "negative_zero_lost": ("neg.out", "float32", "contiguous", "value"),
+    "integer_division_rounds_wrong": ("floor_divide.out", "int64", "contiguous", "value"),
+    "bool_stored_as_two": ("eq.Tensor_out", "float32", "contiguous", "value"),
+    # Reductions and products.
+    "reduction_permuted_dims_wrong": ("sum.IntList_out", "float32", "transposed", "value"),
+    "reduction_skips_tail": ("sum.IntList_out", "float32", "contiguous", "value"),
+    "mean_integer_rounding": ("mean.out", "float32", "contiguous", "value"),
+    "softmax_no_max_subtraction": ("_softmax.out", "float32", "contiguous", "value"),
+    "matmul_ignores_expanded_batch_stride": ("bmm.out", "float32", "expanded", "value"),
+    "layer_norm_eps_outside_sqrt": ("native_layer_norm", "float32", "contiguous", "value"),
+    "topk_wrong_order": ("topk.values", "float32", "contiguous", "value"),
+    # Indexing and joining.
+    "index_ignores_stride_of_index": ("index.Tensor_out", "float32", "step2", "value"),
+    "gather_expanded_index_as_dense": ("gather.out", "float32", "expanded", "value"),
+    "cat_ignores_input_strides": ("cat.out", "float32", "transposed", "value"),
+    "cat_drops_last": ("cat.out", "float32", "contiguous", "value"),
+    "triu_off_by_one": ("triu.out", "float32", "contiguous", "value"),
+    "nonzero_transposed": ("nonzero", "float32", "contiguous", "value"),
+    "arange_float_end_included": ("arange.start_out", "float32", "contiguous", "shape"),
+    # Random draws.
+    "uniform_includes_one": ("uniform_", "float32", "contiguous", "distribution"),
+    "dropout_not_scaled": ("native_dropout", "float32", "contiguous", "value"),
+    "seed_ignored_native": ("uniform_", "float32", "contiguous", "distribution"),
+}
+
+
+@pytest.fixture(scope="module")
+def suite() -> Suite:
+    return Suite(backends.find("refnpu"), Selection(), seed=20)
+
+
+@pytest.fixture
+def awake() -> Iterator[None]:
+    yield
+    testing.set_fault(None)
+
+
+def observe(suite: Suite, overload: str, dtype: str, layout: str) -> Observation:
+    cell = CellId(ops.facts(overload).family, overload, dtype, layout)
+    assert suite.case_ids(cell), f"the matrix has no cell {cell}"
+    runner = Runner(suite, timeout=60)
+    try:
+        return runner.observe(cell)
+    finally:
+        runner.close()
+
+
+@pytest.mark.parametrize("fault", FOUND_IN)
+@pytest.mark.usefixtures("awake")
+def test_a_planted_fault_is_found_in_a_cell_that_is_clean_without_it(suite: Suite, fault: str) -> None:
+    *cell, check = FOUND_IN[fault]
+    clean = observe(suite, *cell)
+    assert clean.status is Status.PASS, clean
+    testing.set_fault(fault)
+    found = observe(suite, *cell)
+    assert found.status is (Status.FAIL if check else Status.CRASH), found
+    assert check in {f.check for f in found.failures}, [f.message for f in found.failures]
+
+
+@pytest.mark.usefixtures("awake")
+def test_a_kernel_that_never_ends_is_a_timeout(suite: Suite) -> None:
+    testing.set_fault("hang_in_kernel")
+    runner = Runner(suite, timeout=1)
+    found = runner.observe(CellId("masking", "masked_fill_.Scalar", "float32", "contiguous"))
+    runner.close()
+    assert found.status is Status.TIMEOUT
