@@ -98,6 +98,8 @@ def agrees_with_itself(first: Outcome, call_again: Callable[[], Outcome]) -> boo
 def _alike(a: Outcome, b: Outcome) -> bool:
     if type(a.error) is not type(b.error) or len(a.leaves) != len(b.leaves):
         return False
+    if str(a.error) != str(b.error):  # it names a number that it read where nobody wrote
+        return False
     pairs = [(x, y) for (_, x), (_, y) in zip(a.leaves, b.leaves, strict=True)]
     pairs += [(x.tensor, y.tensor) for x, y in zip(a.side.arguments, b.side.arguments, strict=True)]
     return all(_same_leaf(x, y) for x, y in pairs)

@@ -155,7 +155,7 @@ Row activation(Unary op) {
     case Unary::elu:
       return unary<T>([](P p, T x) { return elu(p, x); });
     case Unary::gelu_erf:  // erfc keeps the digits that 1 + erf cancels for negative x
-      return unary<T>([](T x) { return T(0.5) * x * std::erfc(-x / T(std::numbers::sqrt2)); });
+      return unary<T>([](T x) { return T(0.5 * double(x) * std::erfc(-double(x) / std::numbers::sqrt2)); });
     case Unary::gelu_tanh:
       return unary<T>([](T x) { return gelu_tanh(x); });
     case Unary::hardshrink:
