@@ -11,7 +11,7 @@ from functools import lru_cache
 
 import torch
 
-from conformance import bringup, describe, ops
+from conformance import bringup, describe, heap, ops
 from conformance import cases as cases_
 from conformance.backends import Capabilities
 from conformance.cases import TIERS, Case, Tier
@@ -164,6 +164,7 @@ class Suite:
         case = self.cases(cell)[index]
         for _ in range(3):
             self._judge_of(cell.overload).reference_is_sound(case)
+            heap.shake()
 
     def _run_case(self, judge: Judge, case: Case, index: int, progress: Progress, tally: _Tally) -> None:
         tally.cases += 1
