@@ -12,7 +12,7 @@ _M_PERTURB = -6  # glibc's mallopt
 
 def shake() -> None:
     """Allocate and free blocks of many sizes, so that a damaged heap is noticed here and now."""
-    sizes = [16 * (1 + (7 * i) % 499) for i in range(3000)]
+    sizes = [16 * (1 + (7 * i) % 499) for i in range(500)]
     blocks = [bytearray(size) for size in sizes]
     del blocks[::2]
     blocks += [bytearray(size) for size in sizes[::3]]

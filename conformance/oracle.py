@@ -87,8 +87,9 @@ def agrees_with_itself(first: Outcome, call_again: Callable[[], Outcome]) -> boo
     Some CPU kernels trust their arguments and read, for shapes that a layout makes, memory that nobody wrote. There is
     nothing to compare with then. Asked only when a difference was found, so it costs nothing otherwise.
     """
-    for byte in (0x5A, 0xFF) * 3:  # malloc gives the complement: 0xA5, and zeros
+    for byte in (0xBF, 0xFF, 0x3F):  # malloc fills with the complement: 3.0 in a float32, zeros, -6.0
         with heap.leftovers(byte):
+            heap.shake()
             again = call_again()
         if not _alike(first, again):
             return False

@@ -130,7 +130,9 @@ class Suite:
 
     def cells(self, overload: str) -> list[CellId]:
         """The cells of one overload."""
-        return cases_.cells(ops.facts(overload).family, overload, self.corpus.samples(overload), self.tier)
+        facts = ops.facts(overload)
+        found = cases_.cells(facts.family, overload, self.corpus.samples(overload), self.tier)
+        return [cell for cell in found if cell.layout not in facts.overruns] if facts.overruns else found
 
     def cases(self, cell: CellId) -> list[Case]:
         """The cases of one cell; the one asked for alone if one was."""

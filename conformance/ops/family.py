@@ -79,6 +79,7 @@ class OpFacts:
     equivalence: tuple[tuple[int, Equivalence], ...] = ()  # position of a result -> how to compare it
     host: tuple[str, ...] = ()  # tensor arguments that lie on the CPU, whatever device the others are on
     may_alias: bool = False  # a result may share memory with an argument or not: both are right
+    overruns: tuple[str, ...] = ()  # layouts in which the CPU's own kernel writes past an argument's end: not run
     unstable: str = ""  # why not even the CPU gives the same bits twice
     cannot: str = ""  # why no sample reaches it; "" if one should
 
