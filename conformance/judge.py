@@ -94,7 +94,8 @@ class Judge:
         dense = oracle.call(self._op, self._twins.dense(case), self._seed)
         if dense.error is not None or len(dense.leaves) != len(expected.leaves):
             return ""
-        pairs = [(i, a, b) for i, ((_, a), (_, b)) in enumerate(zip(dense.leaves, expected.leaves, strict=True))]
+        leaves = enumerate(zip(dense.leaves, expected.leaves, strict=True))
+        pairs: list[tuple[int | None, Any, Any]] = [(i, a, b) for i, ((_, a), (_, b)) in leaves]
         for i, (a, b) in enumerate(zip(dense.side.arguments, expected.side.arguments, strict=True)):
             if a.slot.written:
                 pairs.append((position_of(dense, i), a.tensor, b.tensor))

@@ -43,7 +43,7 @@ class Work(Protocol):
     """What there is to run. ``run`` and ``reference`` are called in the child, the rest in the parent."""
 
     def run(self, cell: CellId, first: int, progress: Progress) -> tuple[Observation, int | None]:
-        """Run the cases from index ``first`` on: what was observed, and where to go on in a fresh process, if at all."""
+        """Run the cases from index ``first`` on: what was seen, and where to go on in a fresh process."""
 
     def reference(self, cell: CellId, index: int) -> None:
         """Run the CPU side alone of one case, several times."""

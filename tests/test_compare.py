@@ -142,4 +142,7 @@ class TestUntouched:
 
     def test_a_byte_inside_moves_only_where_the_schema_says_so(self) -> None:
         assert compare.untouched(self.BEFORE, self.BEFORE, self.after(3), self.REACHED, True, "self") is None
-        assert check_of(compare.untouched(self.BEFORE, self.BEFORE, self.after(3), self.REACHED, False, "self")) is Check.MUTATION
+        assert (
+            check_of(compare.untouched(self.BEFORE, self.BEFORE, self.after(3), self.REACHED, False, "self"))
+            is Check.MUTATION
+        )

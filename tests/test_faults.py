@@ -8,12 +8,12 @@ import pytest
 
 pytest.importorskip("refnpu", reason="the reference NPU is not installed")
 
-from refnpu import testing  # noqa: E402  # only where there is one
+from refnpu import testing  # only where there is one
 
-from conformance import backends, ops  # noqa: E402
-from conformance.runner import Runner  # noqa: E402
-from conformance.suite import Selection, Suite  # noqa: E402
-from conformance.vocabulary import CellId, Observation, Status  # noqa: E402
+from conformance import backends, ops
+from conformance.runner import Runner
+from conformance.suite import Selection, Suite
+from conformance.vocabulary import CellId, Observation, Status
 
 # fault: (overload, dtype, layout, check that finds it)
 FOUND_IN = {

@@ -268,13 +268,13 @@ at::Tensor& index_fill_tensor_(at::Tensor& self, int64_t dim, const at::Tensor& 
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   NATIVE("index.Tensor_out", index_out);
-  NATIVE("_index_put_impl_", index_put_impl_);
+  NATIVE_UNCHECKED("_index_put_impl_", index_put_impl_);
   NATIVE("index_select", index_select);
   NATIVE("index_select.out", index_select_out);
   NATIVE("index_add.out", index_add_out);
   NATIVE("index_copy.out", index_copy_out);
-  NATIVE("index_fill_.int_Scalar", index_fill_scalar_);
-  NATIVE("index_fill_.int_Tensor", index_fill_tensor_);
+  NATIVE_UNCHECKED("index_fill_.int_Scalar", index_fill_scalar_);
+  NATIVE_UNCHECKED("index_fill_.int_Tensor", index_fill_tensor_);
 }
 
 }  // namespace refnpu::indexing

@@ -6,10 +6,10 @@
 //   }
 #pragma once
 
+#include <ATen/MemoryOverlap.h>
 #include <ATen/core/ATen_fwd.h>
 #include <ATen/core/IListRef.h>
 #include <ATen/core/Tensor.h>
-#include <ATen/MemoryOverlap.h>
 #include <torch/library.h>
 
 #include <algorithm>
@@ -62,9 +62,9 @@ c10::DeviceIndex first_npu_of(const Arguments&... arguments) {
   return found;
 }
 
-enum class Writes { elements, metadata };
+enum class Writes { once, unchecked };
 
-template <OverloadName Name, auto Function, Writes What = Writes::elements>
+template <OverloadName Name, auto Function, Writes What = Writes::once>
 struct Native;
 
 template <OverloadName Name, class Result, class... Arguments, Result (*Function)(Arguments...), Writes What>
@@ -74,7 +74,7 @@ struct Native<Name, Function, What> {
     calls.add();
     native_total.add();
     DeviceScope scope(first_npu_of(arguments...));
-    if constexpr (What == Writes::elements) (check_written(arguments), ...);
+    if constexpr (What == Writes::once) (check_written(arguments), ...);
     return Function(std::forward<Arguments>(arguments)...);
   }
 };
@@ -82,6 +82,6 @@ struct Native<Name, Function, What> {
 }  // namespace refnpu
 
 #define NATIVE(name, function) m.impl(name, TORCH_FN((::refnpu::Native<name, &(function)>::call)))
-// For ops that change how a tensor lies in its storage and write no element of it.
-#define NATIVE_METADATA(name, function) \
-  m.impl(name, TORCH_FN((::refnpu::Native<name, &(function), ::refnpu::Writes::metadata>::call)))
+// For ops that write no element, and those in which torch lets several indices write the same one.
+#define NATIVE_UNCHECKED(name, function) \
+  m.impl(name, TORCH_FN((::refnpu::Native<name, &(function), ::refnpu::Writes::unchecked>::call)))

@@ -60,8 +60,8 @@ at::Tensor trace(const at::Tensor& self) {
 }  // namespace
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-  NATIVE("tril.out", *tril_out);
-  NATIVE("triu.out", *triu_out);
+  NATIVE_UNCHECKED("tril.out", *tril_out);
+  NATIVE_UNCHECKED("triu.out", *triu_out);
   NATIVE("tril_indices", triangle_indices<false>);
   NATIVE("triu_indices", triangle_indices<true>);
   NATIVE("trace", trace);

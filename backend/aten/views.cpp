@@ -117,11 +117,11 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   NATIVE("view_as_real", at::native::view_as_real);
   NATIVE("view_as_complex", at::native::view_as_complex);
   NATIVE("_local_scalar_dense", local_scalar_dense);
-  NATIVE_METADATA("resize_", resize_);
-  NATIVE_METADATA("set_.source_Storage", set_storage);
-  NATIVE_METADATA("set_.source_Storage_storage_offset", set_storage_offset);
-  NATIVE_METADATA("set_.source_Tensor", set_tensor);
-  NATIVE_METADATA("set_", set_nothing);
+  NATIVE_UNCHECKED("resize_", resize_);
+  NATIVE_UNCHECKED("set_.source_Storage", set_storage);
+  NATIVE_UNCHECKED("set_.source_Storage_storage_offset", set_storage_offset);
+  NATIVE_UNCHECKED("set_.source_Tensor", set_tensor);
+  NATIVE_UNCHECKED("set_", set_nothing);
   NATIVE("is_set_to", at::native::is_set_to);
   NATIVE("record_stream", record_stream);
 }
