@@ -133,6 +133,11 @@ at::Tensor& index_put_impl_(at::Tensor& self, const OptionalTensors& indices, co
                             bool unsafe) {
   TORCH_CHECK_INDEX(indices.size() <= static_cast<size_t>(self.dim()), "too many indices for tensor of dimension ",
                     self.dim(), " (got ", indices.size(), ")");
+  if (at::has_internal_overlap(self) == at::MemOverlap::Yes) {
+    TORCH_WARN(
+        "Use of index_put_ on expanded tensors is deprecated. Please clone() the tensor before performing this "
+        "operation. This also applies to advanced indexing e.g. tensor[indices] = tensor");
+  }
   if (!accumulate && value.numel() == 1) {
     const auto [is_fill, mask] = at::native::canDispatchToMaskedFill(self, indices, value.cpu());
     if (is_fill) return self.masked_fill_(mask, value.item());
@@ -171,6 +176,7 @@ at::Tensor& index_select_out(const at::Tensor& self, int64_t given_dim, const at
   TORCH_CHECK(self.scalar_type() == out.scalar_type(),
               "index_select(): self and result must have the same scalar type");
   require_same_device("index_select", {self, index, out});
+  at::assert_no_internal_overlap(out);
   at::assert_no_overlap(out, self);
   at::assert_no_overlap(out, index);
   at::DimVector sizes(self.sizes());
@@ -232,6 +238,11 @@ at::Tensor& index_fill_scalar_(at::Tensor& self, int64_t given_dim, const at::Te
   TORCH_CHECK_INDEX(index.scalar_type() == at::kLong, "index_fill_(): Expected dtype int64 for index.");
   require_same_device("index_fill_", {self, index});
   at::assert_no_overlap(self, index);
+  if (at::has_internal_overlap(self) == at::MemOverlap::Yes) {
+    TORCH_WARN(
+        "Use of index_fill_ on expanded tensors is deprecated. Please clone() the tensor before performing this "
+        "operation. This also applies to advanced indexing e.g. tensor[mask] = scalar");
+  }
   TORCH_CHECK(self.is_complex() || !value.isComplex(),
               "index_fill_(): Converting complex Scalar to non-complex type is not supported");
   const at::Tensor target = at_least_1d(self);
