@@ -66,14 +66,14 @@ Tensor operand(const Tensor& tensor, const Tensor& out) {
 
 // out = beta * self + alpha * (a @ b), where self broadcasts to out. Operands have two or three dimensions.
 void multiply(const char* name, const Tensor& out, const Tensor& self, const Tensor& a, const Tensor& b,
-              const Scalar& beta, const Scalar& alpha, bool sums_batches = false) {
+              const Scalar& beta, const Scalar& alpha, bool sums_batches = false, bool takes_bool = false) {
   TORCH_CHECK(a.scalar_type() == b.scalar_type(), "expected m1 and m2 to have the same dtype, but got: ", a.dtype(),
               " != ", b.dtype());
   const Tensor added = self.defined() ? self.expand(out.sizes()) : self;
   if (out.numel() == 0) return;
   if (out.is_conj() || out.is_neg()) {
     const Tensor plain = at::empty(out.sizes(), out.options());
-    multiply(name, plain, self, a, b, beta, alpha, sums_batches);
+    multiply(name, plain, self, a, b, beta, alpha, sums_batches, takes_bool);
     out.copy_(plain);
     return;
   }
@@ -82,7 +82,8 @@ void multiply(const char* name, const Tensor& out, const Tensor& self, const Ten
     scale_into(out, added, beta);
     return;
   }
-  if (!of_nothing) require_dtype(Multiplied{}, name, out);
+  if (!of_nothing && !takes_bool) require_dtype(Multiplied{}, name, out);
+  if (!of_nothing && takes_bool) require_dtype(Concat<NumericTypes, Bool>{}, name, out);
   const Tensor left = operand(a, out), right = operand(b, out), target = with_three_dims(out);
   const Tensor third = added.defined() ? with_three_dims(added.resolve_conj().resolve_neg()) : added;
   Gemm g;
@@ -182,6 +183,57 @@ Tensor addbmm(const Tensor& self, const Tensor& batch1, const Tensor& batch2, co
   return addbmm_out(self, batch1, batch2, beta, alpha, out);
 }
 
+void check_factor(const char* name, const Scalar& factor, at::ScalarType type) {
+  TORCH_CHECK(!factor.isBoolean() || type == c10::kBool, "Boolean ", name, " only supported for Boolean results.");
+  TORCH_CHECK(!c10::isIntegralType(type, /*includeBool=*/true) || factor.isIntegral(/*includeBool=*/true),
+              "For integral input tensors, argument ", name, " must not be a floating point number.");
+}
+
+// The outer product of two vectors added to self. TensorIterator promotes the dtypes and lays out the output.
+Tensor& addr_into(const Tensor& self, const Tensor& vec1, const Tensor& vec2, const Scalar& beta, const Scalar& alpha,
+                  Tensor& out) {
+  TORCH_CHECK(vec1.dim() == 1, "addr: Expected 1-D argument vec1, but got ", vec1.dim(), "-D");
+  TORCH_CHECK(vec2.dim() == 1, "addr: Expected 1-D argument vec2, but got ", vec2.dim(), "-D");
+  const auto added = out.is_same(self) ? c10::MaybeOwned<Tensor>::borrowed(self)
+                                       : at::expand_size(self, {vec1.size(0), vec2.size(0)}, "addr");
+  TORCH_CHECK(added->dim() == 2, "2D tensor expected, got ", added->dim(), "D tensor for input");
+  TORCH_CHECK(added->size(0) == vec1.size(0) && added->size(1) == vec2.size(0),
+              "size mismatch, input: ", added->sizes(), ", v1: ", vec1.sizes(), ", v2: ", vec2.sizes());
+  auto iter = at::TensorIteratorConfig()
+                  .set_check_mem_overlap(true)
+                  .add_output(out)
+                  .add_owned_const_input(*added)
+                  .add_owned_const_input(vec1.reshape({vec1.size(0), 1}))
+                  .add_const_input(vec2)
+                  .allow_cpu_scalars(true)
+                  .promote_inputs_to_common_dtype(true)
+                  .enforce_safe_casting_to_output(true)
+                  .build();
+  const at::ScalarType type = iter.common_dtype();
+  check_factor("beta", beta, type);
+  check_factor("alpha", alpha, type);
+  if (!out.defined()) out = iter.output();
+  const Tensor column = vec1.to(type).unsqueeze(1), row = vec2.to(type).unsqueeze(0);
+  const Tensor target = out.scalar_type() == type ? out : at::empty(out.sizes(), out.options().dtype(type));
+  multiply("addr", target, added->to(type), column, row, beta, alpha, /*sums_batches=*/false, /*takes_bool=*/true);
+  if (!target.is_same(out)) out.copy_(target);
+  return out;
+}
+
+Tensor& addr_out(const Tensor& self, const Tensor& vec1, const Tensor& vec2, const Scalar& beta, const Scalar& alpha,
+                 Tensor& out) {
+  return addr_into(self, vec1, vec2, beta, alpha, out);
+}
+
+Tensor addr(const Tensor& self, const Tensor& vec1, const Tensor& vec2, const Scalar& beta, const Scalar& alpha) {
+  Tensor out;
+  return addr_into(self, vec1, vec2, beta, alpha, out);
+}
+
+Tensor& addr_(Tensor& self, const Tensor& vec1, const Tensor& vec2, const Scalar& beta, const Scalar& alpha) {
+  return addr_into(self, vec1, vec2, beta, alpha, self);
+}
+
 void check_vectors(const Tensor& self, const Tensor& other) {
   TORCH_CHECK(self.dim() == 1 && other.dim() == 1, "1D tensors expected, but got ", self.dim(), "D and ", other.dim(),
               "D tensors");
@@ -223,6 +275,9 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   NATIVE("addbmm.out", addbmm_out);
   NATIVE("addbmm_", addbmm_);
   NATIVE("addbmm", addbmm);
+  NATIVE("addr", addr);
+  NATIVE("addr.out", addr_out);
+  NATIVE("addr_", addr_);
   NATIVE("dot", dot_product);
   NATIVE("vdot", conjugate_dot_product);
 }

@@ -184,13 +184,23 @@ Tensor extreme_of_all(const char* name, const Tensor& self, bool largest) {
   return out;
 }
 
+// What every other value displaces: torch writes it into the output of an empty tensor.
+Scalar least_extreme(ScalarType type, bool largest) {
+  if (type == c10::kBool) return !largest;
+  if (!c10::isIntegralType(type, /*includeBool=*/false))
+    return (largest ? -1 : 1) * std::numeric_limits<double>::infinity();
+  return dispatch<Integral>(to_dtype(type), "least_extreme", [&]<class T>() {
+    return Scalar(static_cast<int64_t>(largest ? std::numeric_limits<T>::lowest() : std::numeric_limits<T>::max()));
+  });
+}
+
 Tensor& extreme_of_all_out(const char* name, const Tensor& self, bool largest, Tensor& out) {
   TORCH_CHECK(self.device() == out.device(), "Expected out tensor to be on the device of the input, ", self.device(),
               ", but got ", out.device(), " instead");
   TORCH_CHECK(at::canCast(self.scalar_type(), out.scalar_type()), "Expected out tensor to have dtype ", self.dtype(),
               ", but got ", out.dtype(), " instead");
   at::native::resize_output(out, {});
-  if (self.numel() == 0) return out;
+  if (self.numel() == 0) return out.fill_(least_extreme(self.scalar_type(), largest));
   out.copy_(extreme_of_all(name, self, largest));
   return out;
 }
@@ -308,7 +318,10 @@ void norm(const Tensor& self, const Scalar& ord, OptionalIntArrayRef dim, bool k
   if (out.numel() == 0) return;
   const double p = ord.toDouble();
   if (self.numel() == 0) {
-    out.fill_(p < 0 ? std::numeric_limits<double>::infinity() : 0.0);
+    if (p < 0)
+      out.fill_(std::numeric_limits<double>::infinity());
+    else
+      out.zero_();
     return;
   }
   const Tensor input = cast_to(self, dtype.value_or(self.scalar_type()));

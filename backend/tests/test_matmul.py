@@ -89,3 +89,14 @@ def test_float8_products_round_once(dtype: torch.dtype) -> None:
     a, b = values(3, 4, dtype=dtype), values(4, 5, dtype=dtype, seed=3)
     exact = (a.double() @ b.double()).to(dtype)
     assert torch.equal((a.to("npu") @ b.to("npu")).cpu().view(torch.uint8), exact.view(torch.uint8))
+
+
+@pytest.mark.parametrize("dtype", WIDE, ids=str)
+def test_outer_products_added(dtype: torch.dtype) -> None:
+    a, b = values(3, dtype=dtype), values(8, dtype=dtype, seed=2)[::2]
+    for self in (values(3, 4, dtype=dtype), values(4, 3, dtype=dtype).t(), values(4, dtype=dtype), values(2)):
+        for beta, alpha in ((1, 1), (0, 2), (True, 1), (0.5, 1)):
+            compare(torch.addr, self, a, b, beta=beta, alpha=alpha)
+            compare(torch.Tensor.addr_, self, a, b, beta=beta, alpha=alpha)
+    compare(torch.addr, values(3, 4, dtype=dtype), a, b, out=torch.empty(0, dtype=dtype))
+    compare(torch.addr, values(3, 4), a, b)

@@ -137,3 +137,9 @@ def test_float8_has_truth_and_norms_of_single_elements(dtype: torch.dtype) -> No
     for call in (torch.any, torch.all, torch.count_nonzero):
         check(call, values(3, 4, dtype=dtype), 1)
     check(torch.linalg.vector_norm, values(1, dtype=dtype)[0])
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int64, torch.bool, *FLOATS], ids=str)
+def test_extremes_of_nothing_into_out(dtype: torch.dtype) -> None:
+    for call in (torch.max, torch.min):
+        check(call, values(0, dtype=dtype), out=torch.empty((), dtype=dtype))
