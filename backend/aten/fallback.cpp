@@ -207,9 +207,8 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("convolution_overrideable", torch::CppFunction::makeFromBoxedFunction<&convolution>());
   m.impl("convolution_backward_overrideable", torch::CppFunction::makeFromBoxedFunction<&convolution_backward>());
   // torch's own composite kernels of these refuse an out-of-tree device, or check and round otherwise than the CPU's.
-  for (const char* name :
-       {"mode", "mode.values", "mkldnn_convolution", "kaiser_window", "kaiser_window.periodic", "kaiser_window.beta",
-        "addr", "addr_", "addr.out", "native_group_norm", "slow_conv_transpose2d"}) {
+  for (const char* name : {"mode", "mode.values", "mkldnn_convolution", "kaiser_window", "kaiser_window.periodic",
+                           "kaiser_window.beta", "native_group_norm", "slow_conv_transpose2d"}) {
     m.impl(name, torch::CppFunction::makeFromBoxedFunction<&run_on_cpu>());
   }
 }
