@@ -1,7 +1,6 @@
 // Sequences and the identity into an output that they size themselves.
 #include "kernels/factory.h"
 
-#include <ATen/MemoryOverlap.h>
 #include <ATen/ops/empty.h>
 
 #include <cmath>
@@ -34,7 +33,6 @@ void resize_to_count(const char* op, at::Tensor& out, int64_t count, bool warns)
 template <class Submit>
 void fill_as_vector(at::Tensor& out, Submit&& submit) {
   if (out.numel() == 0) return;
-  at::assert_no_internal_overlap(out);
   if (out.dim() == 1) return submit(view_of(out));
   const at::Tensor values = at::empty({out.numel()}, out.options());
   submit(view_of(values));

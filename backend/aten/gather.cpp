@@ -223,7 +223,6 @@ at::Tensor& take_out(const at::Tensor& self, const at::Tensor& index, at::Tensor
               " and out.dtype = ", out.scalar_type());
   require_same_device("take", {self, index, out});
   TORCH_CHECK_INDEX(self.numel() != 0 || index.numel() == 0, "take(): tried to take from an empty tensor");
-  at::assert_no_internal_overlap(out);
   at::assert_no_overlap(out, index);
   at::assert_no_overlap(out, self);
   // The output is resized, and takes the strides of the index where it is.
@@ -254,7 +253,6 @@ at::Tensor& put_(at::Tensor& self, const at::Tensor& index, const at::Tensor& so
                     "elements, but got source.numel() = ",
                     source.numel(), ", index.numel() = ", index.numel());
   TORCH_CHECK_INDEX(self.numel() != 0 || index.numel() == 0, "put_(): Tried to put elements into an empty tensor");
-  at::assert_no_internal_overlap(self);
   at::assert_no_overlap(self, index);
   at::assert_no_overlap(self, source);
   if (index.numel() == 0) return self;

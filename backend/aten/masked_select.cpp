@@ -30,7 +30,6 @@ at::Tensor& masked_select_out(const at::Tensor& self, const at::Tensor& mask, at
   TORCH_CHECK(self.scalar_type() == out.scalar_type(),
               "masked_select(): self and result must have the same scalar type");
   require_same_device("masked_select", {self, mask, out});
-  at::assert_no_internal_overlap(out);
   at::assert_no_overlap(out, self);
   at::assert_no_overlap(out, mask);
   const auto [expanded_mask, expanded_self] = at::expand_outplace(mask, self);
@@ -50,7 +49,6 @@ at::Tensor masked_select(const at::Tensor& self, const at::Tensor& mask) {
 }
 
 at::Tensor& masked_scatter_(at::Tensor& self, const at::Tensor& mask, const at::Tensor& source) {
-  at::assert_no_internal_overlap(self);
   TORCH_CHECK(self.scalar_type() == source.scalar_type(),
               "masked_scatter: expected self and source to have same dtypes but got ", self.scalar_type(), " and ",
               source.scalar_type());
@@ -71,7 +69,6 @@ at::Tensor& nonzero_out(const at::Tensor& self, at::Tensor& out) {
   TORCH_CHECK(out.scalar_type() == at::kLong, "nonzero: Expected out tensor to have scalar type Long but got ",
               out.scalar_type());
   require_same_device("nonzero", {self, out});
-  at::assert_no_internal_overlap(out);
   at::assert_no_overlap(out, self);
   const int64_t found = count(self);
   // Column after column, unless the caller's output had that size already.
@@ -93,7 +90,6 @@ at::Tensor& nonzero_static_out(const at::Tensor& self, int64_t size, int64_t fil
               out.scalar_type());
   require_same_device("nonzero_static", {self, out});
   at::native::resize_output(out, {size, self.dim()});
-  at::assert_no_internal_overlap(out);
   if (out.numel() == 0) return out;
   out.fill_(fill_value);
   const View from = view_of(self), to = view_of(out);

@@ -45,7 +45,6 @@ template <class G>
 struct Normal {
   void operator()(at::Tensor& self, double mean, double std, const MaybeGenerator& generator) {
     require_floating("normal_", self);
-    at::assert_no_internal_overlap(self);
     const View out = view_of(self);
     const Draw bits = draw(generator, self);
     launch("normal_", [=] { fill_normal(out, bits, mean, std); });

@@ -1,6 +1,5 @@
 // Sampling from tensors of parameters: multinomial, randperm, dropout, Poisson, binomial, gamma, Dirichlet.
 #include <ATen/ExpandUtils.h>
-#include <ATen/MemoryOverlap.h>
 #include <ATen/native/TensorFactories.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
@@ -59,7 +58,6 @@ at::Tensor& multinomial_out(const at::Tensor& self, int64_t count, bool replacem
   else
     out.resize_({self.size(0), count});
   if (out.numel() == 0) return out;
-  if (!replacement || count == 1) at::assert_no_internal_overlap(out);  // CPU forgets it for the other case
   const View weights = as_matrix(self), to = as_matrix(out);
   require_weights(weights, self);
   const Draw bits = draw(generator, out);

@@ -86,7 +86,7 @@ def assert_same(got: Any, expected: Any, rtol: float, atol: float) -> None:
 def check(call: Callable[..., Any], *args: Any, rtol: float = 0.0, atol: float = 0.0, **kwargs: Any) -> None:
     """Asserts that the call does on the npu what it does on CPU: result, its strides, error type and bytes written."""
     expected, cpu_error, cpu_bytes = outcome(call, "cpu", args, kwargs)
-    if isinstance(cpu_error, NotImplementedError):
+    if isinstance(cpu_error, NotImplementedError) or "not implemented for" in str(cpu_error):
         return  # CPU has no such dtype; the device may have it
     got, npu_error, npu_bytes = outcome(call, "npu", args, kwargs)
     assert type(npu_error) is type(cpu_error), f"CPU: {cpu_error!r}\nnpu: {npu_error!r}"

@@ -22,7 +22,8 @@ def test_sequences(dtype: torch.dtype) -> None:
     close = 1e-2 if dtype in (torch.float16, torch.bfloat16) else 1e-6
     make(torch.arange, 7, dtype=dtype)
     make(torch.arange, 1, 8, 2, dtype=dtype)
-    make(torch.arange, 0.5, 3, 0.25, dtype=dtype, rtol=close)
+    if dtype.is_floating_point:  # a step that int64 rounds to 0 kills the CPU of torch 2.8
+        make(torch.arange, 0.5, 3, 0.25, dtype=dtype, rtol=close)
     make(torch.arange, 5, 0, -2, dtype=dtype)
     for steps in (0, 1, 2, 5, 50):
         make(torch.linspace, 0, 10, steps, dtype=dtype, rtol=close, atol=close)

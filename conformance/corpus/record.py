@@ -99,17 +99,35 @@ class Recorder(TorchDispatchMode):
         sample = None
         if func.namespace == "aten":
             sample = self._recording.take(func, args, kwargs, self._dtype, self._origin)
+        shapes = [(t, t.shape) for t in _tensors((args, dict(kwargs)))]
         try:
             result = func(*args, **kwargs)
         except Exception:
             if sample is not None:
                 self._recording.keep(sample, raises=True)
+            for t, shape in shapes:
+                if t.shape != shape:
+                    t.zero_()  # an output that was resized and then not written; the next call may read it
             raise
         if sample is not None:
             self._recording.keep(sample, raises=False)
-        if func.__name__.partition(".")[0] in UNINITIALIZED:
-            result.zero_()  # or what a later call reads there would differ from build to build
-        return result
+        return _defined(func, result)
+
+
+class Defining(TorchDispatchMode):
+    """Makes samples under this mode hold no memory that no one wrote."""
+
+    def __torch_dispatch__(
+        self, func: Any, types: Iterable[type], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        return _defined(func, func(*args, **(kwargs or {})))
+
+
+def _defined(func: Any, result: Any) -> Any:
+    """Zeros instead of uninitialized memory: what is read there would differ from build to build."""
+    if func.__name__.partition(".")[0] in UNINITIALIZED:
+        result.zero_()
+    return result
 
 
 class FunctionRecorder(TorchFunctionMode):
@@ -190,7 +208,8 @@ def _record_samples(recording: Recording, op: Any, dtype: torch.dtype, origin: s
     differentiable = op.supports_autograd and (dtype.is_floating_point or dtype.is_complex)
     with _seeded():
         try:
-            samples = _first(op.sample_inputs("cpu", dtype, requires_grad=differentiable), MOST_OF_AN_OP)
+            with Defining():
+                samples = _first(op.sample_inputs("cpu", dtype, requires_grad=differentiable), MOST_OF_AN_OP)
         except Exception as e:  # noqa: BLE001 - an OpInfo that cannot make its own samples says nothing here
             recording.failures[f"{origin}[{dtype}]"] = repr(e)
             return
@@ -233,7 +252,8 @@ def _run_backward(op: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> No
 def _record_errors(recording: Recording, op: Any, origin: str) -> None:
     with _seeded():
         try:
-            errors = list(op.error_inputs("cpu"))
+            with Defining():
+                errors = list(op.error_inputs("cpu"))
         except Exception as e:  # noqa: BLE001 - as above
             recording.failures[f"{origin}[errors]"] = repr(e)
             return
