@@ -128,10 +128,12 @@ def default() -> str:
 
 def _bare(name: str) -> Capabilities:
     module, _, device = name.partition(":")
+    if not module or not device:
+        raise BackendNotFound(f"--backend {name}: expected module:device, both named, e.g. my_backend:mydev")
     try:
         importlib.import_module(module)
-    except ImportError as e:
-        raise BackendNotFound(f"--backend {name}: module {module!r} cannot be imported: {e}") from e
+    except Exception as e:  # whatever a broken installation raises
+        raise BackendNotFound(f"--backend {name}: module {module!r} cannot be imported: {type(e).__name__}: {e}") from e
     import torch
 
     try:

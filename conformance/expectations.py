@@ -12,7 +12,7 @@ from pathlib import Path
 import tomlkit
 
 from conformance.near import unknown
-from conformance.toml_table import Table
+from conformance.toml_table import Table, TomlError
 from conformance.vocabulary import CellId, Check, Observation, Route, Status
 
 EXPECTABLE = tuple(s.value for s in Status if s.is_failure)
@@ -93,6 +93,15 @@ def load(file: Path) -> tuple[Rule, ...]:
     top = Table.load(file)
     rules = tuple(_rule(table) for table in top.tables("rule"))
     top.done()
+    return rules
+
+
+def load_known(file: Path, known: Known, lane: str) -> tuple[Rule, ...]:
+    """The rules of a file, every name of which is known. Raises TomlError, or OSError for what is no readable file."""
+    rules = load(file)
+    wrong = mistakes(rules, known, lane)
+    if wrong:
+        raise TomlError(f"{file}: " + "; ".join(wrong))
     return rules
 
 

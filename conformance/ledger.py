@@ -56,10 +56,10 @@ class Ledger:
 
     def close(self, collect_s: float, cpu_s: float) -> Closing:
         """Account for every cell, write the summary, and say what to print and how to exit."""
-        for key in self._cells.keys() - self._seen.keys():
-            self.enter(
-                Observation(self._cells[key], "", Status.NOT_REACHED, 0, reason=self.gate or "the run ended before it")
-            )
+        reason = f"bring-up gate: {self.gate}" if self.gate else "the run ended before it"
+        for key, cell in self._cells.items():
+            if key not in self._seen:
+                self.enter(Observation(cell, "", Status.NOT_REACHED, 0, reason=reason))
         observations = list(self._seen.values())
         facts = RunFacts(
             lane=self._manifest.lane,

@@ -7,22 +7,24 @@ torch and the backend are loaded only when the suite is asked for, so that the p
 from __future__ import annotations
 
 import gc
+import signal
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from conformance import options
+from conformance.exit_codes import Exit
 from conformance.layouts import LAYOUTS
-from conformance.near import unknown
 from conformance.usage import cpu_seconds
 from conformance.vocabulary import DTYPES, CaseFailure, CellId, Observation, Route, Status
 
 if TYPE_CHECKING:
     from conformance.expectations import Rule
     from conformance.ledger import Ledger  # noqa: F401 - named in a stash key, as text
-    from conformance.suite import Suite
+    from conformance.suite import Selection, Suite
 
 PACKAGE = Path(__file__).resolve().parent
 TIERS = ("full", "smoke")
@@ -30,7 +32,9 @@ DOT_EVERY = 100  # passing cells a dot
 
 _SUITE = pytest.StashKey["Suite"]()
 _CELLS = pytest.StashKey["_Cells"]()
+_RULES = pytest.StashKey["tuple[Rule, ...]"]()
 _LEDGER = pytest.StashKey["Ledger"]()
+_SELECTED = pytest.StashKey[bool]()  # -k and its like have done their work, without an error
 _SPENT = pytest.StashKey[list[tuple[float, float]]]()  # what each worker spent: (seconds collecting, CPU seconds)
 _CLOSING = pytest.StashKey[str]()
 _PASSED = pytest.StashKey[int]()
@@ -62,7 +66,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_cmdline_main(config: pytest.Config) -> None:
     """A mistake in the options is said before anything is collected, by the one process that the user started."""
     if _asked_for(config) and not config.option.help and not config.option.version:
-        _suite(config)
+        _rules(config, _suite(config))
 
 
 def _asked_for(config: pytest.Config) -> bool:
@@ -81,47 +85,35 @@ def _asked_for(config: pytest.Config) -> bool:
 def _suite(config: pytest.Config) -> Suite:
     """The suite of this process, made on first use. Raises pytest.UsageError for a mistake of the user's."""
     if _SUITE not in config.stash:
-        selection = _selection(config)
         from conformance import backends, suite
         from conformance.corpus.reader import CorpusError
 
         try:
+            selection = _selection(config)
             backend = backends.find(config.option.backend or backends.default())
             config.stash[_SUITE] = suite.Suite(backend, selection, config.option.seed)
-        except (backends.BackendNotFound, CorpusError) as e:
+        except (options.OptionError, backends.BackendNotFound, CorpusError) as e:
             raise pytest.UsageError(str(e)) from e
         if selection.case and not config.stash[_SUITE].knows(selection.case):
-            raise pytest.UsageError(config.stash[_SUITE].unknown_case(selection.case))
+            raise pytest.UsageError(f"--case: {config.stash[_SUITE].unknown_case(selection.case)}")
     return config.stash[_SUITE]
 
 
-def _selection(config: pytest.Config) -> Any:
+def _selection(config: pytest.Config) -> Selection:
+    """What the options choose. Raises OptionError."""
     from conformance import cases
     from conformance.suite import Selection
 
     option = config.option
-    if option.tier not in cases.TIERS:
-        raise pytest.UsageError("--tier: " + unknown("tier", option.tier, cases.TIERS))
+    options.seconds("--cell-timeout", option.cell_timeout)
+    options.keyword(option.keyword)
     return Selection(
-        tier=cases.TIERS[option.tier],
-        dtypes=_names("--dtypes", "dtype", option.dtypes, DTYPES),
-        layouts=_names("--layouts", "layout", option.layouts, LAYOUTS),
-        routes=_names("--route", "route", option.route, [r.value for r in Route]),
+        tier=cases.TIERS[options.one_of("--tier", "tier", option.tier, cases.TIERS)],
+        dtypes=options.names("--dtypes", "dtype", option.dtypes, DTYPES),
+        layouts=options.names("--layouts", "layout", option.layouts, LAYOUTS),
+        routes=options.names("--route", "route", option.route, [r.value for r in Route]),
         case=option.case,
     )
-
-
-def _names(option: str, what: str, given: str | None, known: Iterable[str]) -> frozenset[str] | None:
-    """The names of a comma-separated option. Raises pytest.UsageError that lists near names."""
-    if given is None:
-        return None
-    names = frozenset(n.strip() for n in given.split(",") if n.strip())
-    for name in sorted(names):
-        if name not in known:
-            raise pytest.UsageError(f"{option}: {unknown(what, name, known)}")
-    if not names:
-        raise pytest.UsageError(f"{option}: names no {what}; known: {', '.join(known)}")
-    return names
 
 
 # Collection -------------------------------------------------------------------------------------------------------
@@ -156,12 +148,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Cells have no fixtures to be reordered by; where nothing is deselected they need not pass through the hooks."""
     chosen = config.option.keyword or config.option.markexpr or config.option.deselect
     if chosen or not all(isinstance(item, CellItem) for item in items):
-        return (yield)
-    cells, items[:] = items[:], []
-    try:
-        return (yield)
-    finally:
-        items[:] = cells
+        yield
+    else:
+        cells, items[:] = items[:], []
+        try:
+            yield
+        finally:
+            items[:] = cells
+    config.stash[_SELECTED] = True
 
 
 class OpsFile(pytest.File):
@@ -193,7 +187,6 @@ class _Cells:
     """Runs cells in this process' child, and turns what was observed into reports."""
 
     def __init__(self, suite: Suite, rules: tuple[Rule, ...], lane: str, timeout: float) -> None:
-
         from conformance.runner import Runner
 
         self._suite = suite
@@ -207,6 +200,8 @@ class _Cells:
         start = time.time()
         observation = self._observe(item.cell)
         stop = time.time()
+        if self._gate:
+            item.session.shouldfail = f"bring-up gate: {self._gate}"
         outcome, text, extra = self._verdict(item, observation)
         return pytest.TestReport(
             nodeid=item.nodeid, location=item.location, keywords={}, outcome=outcome, longrepr=text, when="call",
@@ -258,22 +253,24 @@ def _cells(config: pytest.Config) -> _Cells:
 
 def _rules(config: pytest.Config, suite: Suite) -> tuple[Rule, ...]:
     """The expected failures of this backend. Raises pytest.UsageError for a file or a name that cannot be used."""
+    if _RULES not in config.stash:
+        config.stash[_RULES] = _read_rules(config, suite)
+    return config.stash[_RULES]
+
+
+def _read_rules(config: pytest.Config, suite: Suite) -> tuple[Rule, ...]:
     from conformance import expectations
     from conformance.toml_table import TomlError
 
     given = config.option.expected
     file = Path(given) if given else config.rootpath / "matrices" / "expected" / f"{suite.backend.name}.toml"
-    if given and not file.exists():
+    if given and not file.is_file():
         raise pytest.UsageError(f"--expected: no file {file}")
-    try:
-        rules = expectations.load(file)
-    except TomlError as e:
-        raise pytest.UsageError(str(e)) from e
     known = expectations.Known(suite.inventory, DTYPES, LAYOUTS)
-    mistakes = expectations.mistakes(rules, known, _lane(config, suite))
-    if mistakes:
-        raise pytest.UsageError(f"{file}: " + "; ".join(mistakes))
-    return rules
+    try:
+        return expectations.load_known(file, known, _lane(config, suite))
+    except (TomlError, OSError) as e:
+        raise pytest.UsageError(str(e)) from e
 
 
 def _lane(config: pytest.Config, suite: Suite) -> str:
@@ -290,28 +287,37 @@ def _is_worker(config: pytest.Config) -> bool:
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Without xdist: the cells that are left after -k and the like are those to account for."""
-    cells = [item.cell for item in session.items if isinstance(item, CellItem)]
-    if cells and not _is_worker(session.config) and not session.config.option.collectonly:
-        _open_ledger(session.config, cells)
+    config = session.config
+    if _asked_for(config) and _SELECTED in config.stash and not _is_worker(config) and not config.option.collectonly:
+        _open_ledger(config, [item.cell for item in session.items if isinstance(item, CellItem)], len(session.items))
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_node_collection_finished(node: Any, ids: list[str]) -> None:
     """Under xdist every worker collects the same; the first one's list is the account's."""
-    cells = [cell for id_ in ids if (cell := CellId.parse(id_))]
-    if cells and _LEDGER not in node.config.stash:
-        _open_ledger(node.config, cells)
+    if _asked_for(node.config) and _LEDGER not in node.config.stash:
+        _open_ledger(node.config, [cell for id_ in ids if (cell := CellId.parse(id_))], len(ids))
 
 
-def _open_ledger(config: pytest.Config, cells: list[CellId]) -> None:
+def _open_ledger(config: pytest.Config, cells: list[CellId], items: int) -> None:
+    """Begin the account. Raises pytest.UsageError where its directory cannot be written."""
     from conformance.ledger import Ledger
 
     suite = _suite(config)
+    if not items:
+        words = {o.base for o in suite.inventory.values()} | {*DTYPES, *LAYOUTS}
+        left = options.nothing_left(config.invocation_params.args, config.option.keyword, words)
+        config.stash[_CLOSING] = f"ERROR: {left}"
+    if not cells:
+        return
     lane = _lane(config, suite)
     complete = suite.selection.whole and not config.option.keyword and not config.option.markexpr and _whole(config)
     manifest = suite.manifest(lane, len(cells), complete, tuple(config.invocation_params.args))
     directory = Path(config.option.results) / lane
-    config.stash[_LEDGER] = Ledger(directory, manifest, cells, suite.targets(), _rules(config, suite))
+    try:
+        config.stash[_LEDGER] = Ledger(directory, manifest, cells, suite.targets(), _rules(config, suite))
+    except OSError as e:
+        raise pytest.UsageError(f"--results: {directory} cannot be written: {e}") from e
 
 
 def _whole(config: pytest.Config) -> bool:
@@ -325,6 +331,7 @@ class _Reports:
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
+        self._on_interrupt: Any = None  # what Ctrl-C did before it was ignored
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if _LEDGER not in self._config.stash:
@@ -336,6 +343,16 @@ class _Reports:
             ledger.enter(Observation.from_json(payload["observation"]))
         elif cell := CellId.parse(report.nodeid):  # xdist's own report: the worker that had the cell is gone
             ledger.enter(lost(cell, str(report.longrepr)))
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_keyboard_interrupt(self) -> None:
+        """A second Ctrl-C does not cost the account of what ran before the first: closing it takes seconds."""
+        if _LEDGER in self._config.stash:
+            self._on_interrupt = signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    def pytest_unconfigure(self) -> None:
+        if self._on_interrupt is not None:
+            signal.signal(signal.SIGINT, self._on_interrupt)
 
     def pytest_testnodedown(self, node: Any) -> None:
         """A worker's last words."""
@@ -350,6 +367,8 @@ def lost(cell: CellId, said: str) -> Observation:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[_SPENT] = []
+    if _is_worker(config) and _asked_for(config):
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the controller ends the workers
     if not _is_worker(config):
         config.pluginmanager.register(_Reports(config), "conformance-reports")
 
@@ -368,7 +387,8 @@ def pytest_sessionfinish(session: pytest.Session) -> Iterator[None]:
         collect_s = max([collect_s, *(c for c, _ in spent)])
         closing = config.stash[_LEDGER].close(collect_s, cpu_seconds() + sum(cpu for _, cpu in spent))
         config.stash[_CLOSING] = closing.text
-        if session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
+        ended = session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
+        if ended or closing.code is Exit.BRING_UP:
             session.exitstatus = int(closing.code)
     return (yield)
 

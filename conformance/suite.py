@@ -106,15 +106,17 @@ class Suite:
         return cell is not None and cell.overload in self.inventory and case_id in self.case_ids(cell)
 
     def unknown_case(self, case_id: str) -> str:
-        """What to say about a case that the matrix does not have."""
+        """What to say about a case that the matrix does not have: which part of its id is unknown, and what is near."""
         cell = CellId.parse(case_id.partition("#")[0])
         if cell is None:
             like = "ops/masking.py::masked_fill_.Scalar[float32-expanded]#sample@self"
-            return f"--case {case_id}: not a case's id; one looks like {like}"
+            return f"{case_id!r} is not a case's id; one looks like {like}"
         if cell.overload not in self.corpus.overloads:
-            return "--case: " + unknown("overload", cell.overload, self.corpus.overloads)
-        ids = [c.id for c in cases_.cases(cell, self.corpus.samples(cell.overload))]
-        return "--case: " + unknown("case", case_id, ids)
+            return unknown("overload", cell.overload, self.corpus.overloads)
+        known = self.cells(cell.overload)
+        if cell not in known:
+            return unknown("cell", str(cell), map(str, known))
+        return unknown("case", case_id, [case.id for case in _cases(self, cell)])
 
     def family(self, name: str) -> list[CellId]:
         """The cells of one family, by overload."""
@@ -136,7 +138,8 @@ class Suite:
 
     def cases(self, cell: CellId) -> list[Case]:
         """The cases of one cell; the one asked for alone if one was."""
-        return _cases(self, cell)
+        wanted, found = self.selection.case, _cases(self, cell)
+        return [c for c in found if c.id == wanted] if wanted else found
 
     def case_ids(self, cell: CellId) -> list[str]:
         """The ids of a cell's cases, in the order they run."""
@@ -202,9 +205,7 @@ def _short(version: str) -> str:
 @lru_cache(maxsize=8)
 def _cases(suite: Suite, cell: CellId) -> list[Case]:
     pointwise = "pointwise" in suite.inventory[cell.overload].tags
-    found = cases_.cases(cell, suite.corpus.samples(cell.overload), suite.tier, pointwise)
-    wanted = suite.selection.case
-    return [c for c in found if c.id == wanted] if wanted else found
+    return cases_.cases(cell, suite.corpus.samples(cell.overload), suite.tier, pointwise)
 
 
 class _Tally:

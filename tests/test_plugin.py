@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import conformance.suite  # noqa: F401  # loads torch, so that runs in this process do not load it each on its own
 from conformance.exit_codes import Exit
 
 pytest_plugins = ["pytester"]
@@ -59,14 +65,22 @@ def test_the_summary_holds_every_field(pytester: pytest.Pytester) -> None:
         (("--layouts", "expandd"), "*--layouts: unknown layout 'expandd'; near: expanded*"),
         (("--route", "nativ"), "*--route: unknown route 'nativ'; near: native*"),
         (("--tier", "smok"), "*--tier: unknown tier 'smok'; near: smoke*"),
-        (("--case", "ops/masking.py::masked_fil.Scalar[float32-expanded]#x"), "*near: masked_fill.Scalar*"),
+        (("--case", "ops/masking.py::masked_fil.Scalar[float32-expanded]#x"), "*--case: *near: masked_fill.Scalar*"),
+        (("--case", "ops/masking.py::masked_fill.Scalar[flaot32-expanded]#x"), "*unknown cell *[[]float32-expanded]*"),
+        (("--case", "ops/masking.py::masked_fill.Scalar[float32-expanded]#x"), "*unknown case *near: ops/*#*"),
+        (("--case", "masked_fill"), "*--case: 'masked_fill' is not a case's id; one looks like *"),
+        (("--cell-timeout", "0"), "*--cell-timeout: 0 is no time to run in*"),
+        (("-k", "masked_fill(", "-n", "2"), "*-k 'masked_fill(': expected names joined by and, or, not*"),
+        (("--backend", ":cpu"), "*--backend :cpu: expected module:device*"),
+        (("--results", "a_file"), "*--results: a_file/torch-* cannot be written*"),
         (("--expected", "nowhere.toml"), "*--expected: no file nowhere.toml*"),
     ],
 )
 def test_a_mistake_gets_one_line_that_lists_what_is_near(
     pytester: pytest.Pytester, args: tuple[str, ...], said: str
 ) -> None:
-    result = run(pytester, *args)
+    pytester.path.joinpath("a_file").touch()
+    result = pytester.runpytest_inprocess("--pyargs", "conformance.ops.masking", *CPU, *args)
     assert result.ret == Exit.USAGE
     result.stderr.fnmatch_lines([said])
     assert "Traceback" not in result.stderr.str() + result.stdout.str()
@@ -78,8 +92,61 @@ def test_an_unknown_backend_gets_one_line(pytester: pytest.Pytester) -> None:
     result.stderr.fnmatch_lines(["*unknown backend 'nobody'*"])
 
 
-def test_a_selection_that_leaves_nothing_is_not_a_success(pytester: pytest.Pytester) -> None:
-    assert run(pytester, "-k", "no_such_op").ret == Exit.NONE_SELECTED
+@pytest.mark.parametrize("workers", [(), ("-n", "2")])
+def test_a_selection_that_leaves_nothing_is_said_and_no_success(
+    pytester: pytest.Pytester, workers: tuple[str, ...]
+) -> None:
+    result = run(pytester, "-k", "maskd_fill_", *workers)
+    assert result.ret == Exit.NONE_SELECTED
+    result.stdout.fnmatch_lines(["ERROR: no cell is left by: *-k maskd_fill_*near: masked_fill_*"])
+
+
+def test_options_that_leave_nothing_are_said_and_no_success(pytester: pytest.Pytester) -> None:
+    result = run(pytester, "--route", "native", "--dtypes", "bool", "--layouts", "conj")
+    assert result.ret == Exit.NONE_SELECTED
+    result.stdout.fnmatch_lines(["ERROR: no cell is left by: *--layouts conj"])
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "2")])
+def test_a_broken_primitive_ends_the_run_at_once_and_is_named(
+    pytester: pytest.Pytester, workers: tuple[str, ...]
+) -> None:
+    result = run(pytester, "--backend", "torch:meta", "--tier", "smoke", *workers)
+    assert result.ret == Exit.BRING_UP
+    result.stdout.fnmatch_lines(["bring-up gate: copy_bytes (Bytes sent to the device come back the same):*"])
+    found = summary(pytester)
+    assert found["collected"] == found["by_status"]["not_reached"] > 50
+    assert sum(result.parseoutcomes().values()) < 5
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "2")])
+def test_ctrl_c_keeps_what_was_observed_and_accounts_for_the_rest(
+    pytester: pytest.Pytester, workers: tuple[str, ...]
+) -> None:
+    command = (sys.executable, "-m", "pytest", "--pyargs", "conformance.ops.masking", *CPU, *workers)
+    with subprocess.Popen(command, cwd=pytester.path, stdout=subprocess.PIPE, text=True, start_new_session=True) as p:
+        wait_for_cells(pytester.path, 20)
+        for _ in range(2):  # the second one is the impatient user's, and comes while the account is written
+            os.killpg(p.pid, signal.SIGINT)
+            time.sleep(0.3)
+        said, _ = p.communicate(timeout=60)
+    assert p.returncode == Exit.INTERRUPTED
+    found = summary(pytester)
+    assert found["collected"] == sum(found["by_status"].values())
+    assert found["by_status"]["pass"] >= 15
+    assert found["by_status"]["not_reached"] > 0
+    assert "accounting:" in said
+    assert "Traceback" not in said
+
+
+def wait_for_cells(directory: Path, count: int) -> None:
+    """Until a run has observed so many cells."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        if any(len(f.read_text().splitlines()) > count for f in directory.glob("results/*/observations.jsonl")):
+            return
+        time.sleep(0.02)
+    raise AssertionError(f"no {count} cells within a minute")
 
 
 def test_a_rule_that_expects_a_passing_cell_to_fail_breaks_the_run(pytester: pytest.Pytester) -> None:

@@ -1,0 +1,63 @@
+"""Options as they are typed: names that are known, near names for those that are not, and what leaves nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance import options
+from conformance.options import OptionError
+
+KNOWN = ("float16", "float32", "int8")
+
+
+def test_names_are_split_at_commas() -> None:
+    assert options.names("--dtypes", "dtype", "float32, int8,", KNOWN) == frozenset({"float32", "int8"})
+
+
+def test_an_option_not_given_chooses_nothing() -> None:
+    assert options.names("--dtypes", "dtype", None, KNOWN) is None
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("flaot32", "--dtypes: unknown dtype 'flaot32'; near: float32"),
+        ("int8,zz", "--dtypes: unknown dtype 'zz'; known: float16, float32, int8"),
+        (",", "--dtypes: names no dtype; known: float16, float32, int8"),
+    ],
+)
+def test_what_names_nothing_known_is_refused_with_what_is_near(given: str, said: str) -> None:
+    with pytest.raises(OptionError) as raised:
+        options.names("--dtypes", "dtype", given, KNOWN)
+    assert str(raised.value) == said
+
+
+@pytest.mark.parametrize("given", [0.0, -1.0, float("nan")])
+def test_no_time_is_refused(given: float) -> None:
+    with pytest.raises(OptionError, match=r"--cell-timeout: .* expected seconds, more than 0"):
+        options.seconds("--cell-timeout", given)
+    assert options.seconds("--cell-timeout", 0.5) == 0.5
+
+
+@pytest.mark.parametrize("given", ["", "mm", "masked_fill_.Scalar and not (float32-step2 or int8)", "x[int8] or not y"])
+def test_an_expression_of_names_is_accepted(given: str) -> None:
+    options.keyword(given)
+
+
+@pytest.mark.parametrize("given", ["mm and", "(mm", "mm add", "mm(add)", "masked*", "mm == add", "()"])
+def test_what_is_no_expression_of_names_is_refused(given: str) -> None:
+    with pytest.raises(OptionError, match=r"-k .* expected names joined by and, or, not and parentheses"):
+        options.keyword(given)
+
+
+def test_a_selection_that_leaves_nothing_lists_what_is_near() -> None:
+    said = options.nothing_left(["conformance", "-k", "mm and maskd_fill"], "mm and maskd_fill", ["mm", "masked_fill"])
+    assert said == (
+        "no cell is left by: conformance -k 'mm and maskd_fill'; -k: no name holds 'maskd_fill', near: masked_fill"
+    )
+
+
+def test_without_a_wrong_word_only_the_selection_is_named() -> None:
+    assert options.nothing_left(["conformance", "--route", "native"], "", ["mm"]) == (
+        "no cell is left by: conformance --route native"
+    )
