@@ -16,11 +16,18 @@
 namespace refnpu::selecting {
 namespace {
 
+// What fault scratch_grows does: one block is kept, so that only its bytes tell.
+void grow_scratch(const at::Tensor& self) {
+  static auto* scratch = new at::Tensor;
+  *scratch = at::empty({scratch->defined() ? scratch->numel() + 64 : 64}, self.options().dtype(at::kByte));
+}
+
 // How many elements are not zero. Waits for the device.
 int64_t count(const at::Tensor& self) {
   const at::Tensor cells = make_cells(self, 1);
   int64_t* cell = cells.mutable_data_ptr<int64_t>();
   const View view = view_of(self);
+  if (fault(Fault::scratch_grows)) grow_scratch(self);
   launch("count_nonzero", [=] { count_nonzero(view, cell); });
   return read_cells(cells)[0];
 }
@@ -56,11 +63,12 @@ at::Tensor& masked_scatter_(at::Tensor& self, const at::Tensor& mask, const at::
               mask.scalar_type());
   require_same_device("masked_scatter_", {self, mask, source});
   const c10::MaybeOwned<at::Tensor> expanded = at::expand_inplace(self, mask, "masked_scatter_");
-  const at::Tensor values = source.contiguous();
+  at::Tensor values = source.contiguous();
   TORCH_CHECK(count(*expanded) <= values.numel(),
               "masked_scatter: expected the number of elements of source to be at least the number of ones in mask");
   const View to = view_of(self), by = view_of(*expanded);
   const char* from = static_cast<const char*>(values.const_data_ptr());
+  if (fault(Fault::source_freed_early)) values.reset();
   launch("masked_scatter_", [=] { refnpu::masked_scatter(to, by, from); });
   return self;
 }

@@ -37,7 +37,8 @@ class Allocator final : public DeviceAllocatorBase {
     if (fault(Fault::second_device_lands_on_first)) device = 0;
     DeviceScope scope(device);
     void* pointer = nullptr;
-    check(npuMalloc(&pointer, nbytes));
+    const size_t short_by = fault(Fault::block_too_short) && nbytes > 4 ? 4 : 0;
+    check(npuMalloc(&pointer, nbytes - short_by));
     return {pointer, pointer, &free_block, c10::Device(kDevice, device)};
   }
 
@@ -49,16 +50,19 @@ class Allocator final : public DeviceAllocatorBase {
 
 #if REFNPU_HAS_DEVICE_ALLOCATOR
   bool initialized() override { return npuDeviceUsed(); }
-  void emptyCache(c10::MempoolId_t) override {}                    // nothing is cached
+  void emptyCache(c10::MempoolId_t) override { check(npuEmptyCache()); }
   void recordStream(const c10::DataPtr&, c10::Stream) override {}  // a free waits for every stream of the device
 
   c10::CachingDeviceAllocator::DeviceStats getDeviceStats(c10::DeviceIndex device) override {
     npuMemoryStats stats;
     check(npuGetMemoryStats(&stats, device));
     c10::CachingDeviceAllocator::DeviceStats result;
-    for (auto* bytes : {&result.allocated_bytes, &result.reserved_bytes, &result.active_bytes, &result.requested_bytes})
+    for (auto* bytes : {&result.allocated_bytes, &result.active_bytes, &result.requested_bytes})
       fill(*bytes, stats.live_bytes, stats.peak_bytes, stats.allocated_bytes, stats.freed_bytes);
-    for (auto* count : {&result.allocation, &result.segment, &result.active})
+    fill(result.reserved_bytes, stats.reserved_bytes, stats.peak_reserved_bytes,
+         stats.reserved_bytes + stats.returned_bytes, stats.returned_bytes);
+    fill(result.segment, stats.segments, stats.segments, stats.segments, 0);
+    for (auto* count : {&result.allocation, &result.active})
       fill(*count, stats.live_blocks, stats.live_blocks, stats.allocations, stats.frees);
     result.num_ooms = static_cast<int64_t>(stats.failed_allocations);
     return result;

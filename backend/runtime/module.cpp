@@ -26,7 +26,14 @@ std::map<std::string, size_t> memory_stats(int device) {
           {"allocated_bytes", stats.allocated_bytes},
           {"freed_bytes", stats.freed_bytes},
           {"failed_allocations", stats.failed_allocations},
-          {"capacity", stats.capacity}};
+          {"capacity", stats.capacity},
+          {"reserved_bytes", stats.reserved_bytes},
+          {"peak_reserved_bytes", stats.peak_reserved_bytes},
+          {"segments", stats.segments},
+          {"reused_blocks", stats.reused_blocks},
+          {"splits", stats.splits},
+          {"merges", stats.merges},
+          {"returned_bytes", stats.returned_bytes}};
 }
 
 std::vector<std::string> verify_memory() {
@@ -76,7 +83,11 @@ void bind_memory(py::module_& module) {
   def(module, "memory_stats", &memory_stats);
   def(module, "reset_peak_memory", [](int device) { check(npuResetPeakMemory(device)); });
   def(module, "set_capacity", [](int device, size_t bytes) { check(npuSetCapacity(device, bytes)); });
+  def(module, "empty_cache", [] { check(npuEmptyCache()); });
   def(module, "verify_memory", &verify_memory);
+  module.def("set_fill", [](const std::string& fresh, const std::string& freed) {
+    if (npuSetFill(fresh.c_str(), freed.c_str()) != npuSuccess) throw py::value_error(npuGetLastErrorMessage());
+  });
   def(module, "allocator_mode", [] { return std::string(npuAllocatorMode()); });
 }
 

@@ -1,11 +1,10 @@
-// The driver on its own: each function below is one behaviour, run by name by test_driver.py. No torch.
-#include "refnpu/driver.h"
+// The driver on its own: memory, devices, streams and events, in every allocator mode. No torch.
+#include "tests/driver_test.h"
 
 #include <atomic>
 #include <cstdio>
 #include <cstring>
-#include <functional>
-#include <map>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -14,30 +13,7 @@
 
 namespace {
 
-int failures = 0;
-
-void expect(bool held, const char* what, int line) {
-  if (held) return;
-  std::printf("line %d: expected %s; last message: %s\n", line, what, npuGetLastErrorMessage());
-  ++failures;
-}
-#define EXPECT(condition) expect((condition), #condition, __LINE__)
-
-bool message_has(const std::string& part) { return std::strstr(npuGetLastErrorMessage(), part.c_str()) != nullptr; }
-
-npuMemoryStats stats(int device = 0) {
-  npuMemoryStats result;
-  EXPECT(npuGetMemoryStats(&result, device) == npuSuccess);
-  return result;
-}
-
-char* allocate(size_t size) {
-  void* pointer = nullptr;
-  EXPECT(npuMalloc(&pointer, size) == npuSuccess);
-  return static_cast<char*>(pointer);
-}
-
-void memory_goes_there_and_back() {
+TEST(memory_goes_there_and_back) {
   char* device = allocate(16);
   char out[17] = "0123456789abcdef", in[17] = {};
   EXPECT(npuMemcpy(device, out, 16, npuMemcpyHostToDevice) == npuSuccess);
@@ -47,7 +23,7 @@ void memory_goes_there_and_back() {
   EXPECT(npuFree(device) == npuSuccess);
 }
 
-void nothing_is_allocated_for_nothing() {
+TEST(nothing_is_allocated_for_nothing) {
   void* pointer = &pointer;
   EXPECT(npuMalloc(&pointer, 0) == npuSuccess);
   EXPECT(pointer == nullptr);
@@ -55,7 +31,7 @@ void nothing_is_allocated_for_nothing() {
   EXPECT(npuMalloc(nullptr, 8) == npuErrorInvalidValue);
 }
 
-void statistics_follow_the_blocks() {
+TEST(statistics_follow_the_blocks) {
   char* first = allocate(100);
   char* second = allocate(50);
   EXPECT(stats().live_bytes == 150 && stats().live_blocks == 2);
@@ -67,7 +43,7 @@ void statistics_follow_the_blocks() {
   EXPECT(stats().allocated_bytes == 150 && stats().freed_bytes == 150 && stats(1).allocations == 0);
 }
 
-void a_second_free_is_told_from_a_stray_one() {
+TEST(a_second_free_is_told_from_a_stray_one) {
   char* block = allocate(64);
   char host[8];
   EXPECT(npuFree(host) == npuErrorUntrackedPointer);
@@ -79,7 +55,7 @@ void a_second_free_is_told_from_a_stray_one() {
   EXPECT(message_has("already freed") && message_has("no live block"));
 }
 
-void a_copy_must_stay_in_its_block() {
+TEST(a_copy_must_stay_in_its_block) {
   char* block = allocate(32);
   char host[64] = {};
   EXPECT(npuMemcpy(block + 30, host, 4, npuMemcpyHostToDevice) == npuErrorOutOfBounds);
@@ -91,7 +67,7 @@ void a_copy_must_stay_in_its_block() {
   EXPECT(npuMemcpy(block, host, 4, npuMemcpyHostToDevice) == npuErrorUntrackedPointer);
 }
 
-void a_copy_must_go_in_its_direction() {
+TEST(a_copy_must_go_in_its_direction) {
   char* block = allocate(32);
   char host[32] = {};
   EXPECT(npuMemcpy(block, host, 4, npuMemcpyDeviceToDevice) == npuErrorUntrackedPointer);
@@ -101,7 +77,7 @@ void a_copy_must_go_in_its_direction() {
   npuFree(block);
 }
 
-void a_device_holds_no_more_than_its_capacity() {
+TEST(a_device_holds_no_more_than_its_capacity) {
   EXPECT(npuSetCapacity(0, 1000) == npuSuccess);
   char* block = allocate(600);
   void* more = nullptr;
@@ -114,7 +90,7 @@ void a_device_holds_no_more_than_its_capacity() {
   npuFree(block);
 }
 
-void devices_are_counted_and_kept_apart() {
+TEST(devices_are_counted_and_kept_apart) {
   int count = 0, device = -1;
   EXPECT(npuGetDeviceCount(&count) == npuSuccess && count == 3);
   EXPECT(npuSetDevice(3) == npuErrorInvalidDevice && npuSetDevice(-1) == npuErrorInvalidDevice);
@@ -130,7 +106,7 @@ void devices_are_counted_and_kept_apart() {
   npuFree(block);
 }
 
-void pinned_memory_is_known_and_is_not_device_memory() {
+TEST(pinned_memory_is_known_and_is_not_device_memory) {
   void* pinned = nullptr;
   EXPECT(npuMallocHost(&pinned, 32) == npuSuccess);
   npuPointerAttributes attributes;
@@ -154,7 +130,7 @@ void add(const void* raw) {
 }
 void raises(const void*) { throw std::runtime_error("no such dtype"); }
 
-void work_runs_in_the_order_of_its_stream() {
+TEST(work_runs_in_the_order_of_its_stream) {
   npuStream_t stream = nullptr, current = nullptr;
   EXPECT(npuStreamCreate(&stream) == npuSuccess);
   int total = 0;
@@ -173,7 +149,7 @@ void work_runs_in_the_order_of_its_stream() {
   EXPECT(npuStreamSynchronize(stream) == npuErrorInvalidValue);
 }
 
-void events_mark_and_time_the_work() {
+TEST(events_mark_and_time_the_work) {
   npuEvent_t start = nullptr, end = nullptr;
   float milliseconds = -1;
   EXPECT(npuEventCreate(&start) == npuSuccess && npuEventCreate(&end) == npuSuccess);
@@ -186,7 +162,7 @@ void events_mark_and_time_the_work() {
   npuEventDestroy(end);
 }
 
-void threads_share_the_table() {
+TEST(threads_share_the_table) {
   constexpr int kThreads = 8, kRounds = 2000;
   std::atomic<int> wrong{0};
   std::vector<std::thread> threads;
@@ -211,7 +187,7 @@ void threads_share_the_table() {
   EXPECT(stats(0).allocations == stats(0).frees && stats(0).allocations == kThreads / 2 * kRounds);
 }
 
-void sound_memory_verifies() {
+TEST(sound_memory_verifies) {
   char* block = allocate(24);
   char report[128];
   size_t damaged = 1;
@@ -220,7 +196,7 @@ void sound_memory_verifies() {
   npuFree(block);
 }
 
-void the_environment_is_what_was_asked() {
+PRINTS(the_environment_is_what_was_asked) {
   void* pointer = nullptr;
   npuError_t error = npuMalloc(&pointer, 100);
   std::printf("%s|%s|%d|%zu|%s\n", npuAllocatorMode(), npuConfigurationError(), error,
@@ -230,27 +206,7 @@ void the_environment_is_what_was_asked() {
 }  // namespace
 
 int main(int count, char** names) {
-  const std::map<std::string, std::function<void()>> tests = {
-#define TEST(name) {#name, name}
-      TEST(memory_goes_there_and_back),
-      TEST(nothing_is_allocated_for_nothing),
-      TEST(statistics_follow_the_blocks),
-      TEST(a_second_free_is_told_from_a_stray_one),
-      TEST(a_copy_must_stay_in_its_block),
-      TEST(a_copy_must_go_in_its_direction),
-      TEST(a_device_holds_no_more_than_its_capacity),
-      TEST(devices_are_counted_and_kept_apart),
-      TEST(pinned_memory_is_known_and_is_not_device_memory),
-      TEST(work_runs_in_the_order_of_its_stream),
-      TEST(events_mark_and_time_the_work),
-      TEST(threads_share_the_table),
-      TEST(sound_memory_verifies),
-      TEST(the_environment_is_what_was_asked),
-  };
-  if (count == 1) {
-    for (const auto& [name, test] : tests) std::printf("%s\n", name.c_str());
-    return 0;
-  }
-  tests.at(names[1])();
+  if (count != 2 || !tests().count(names[1])) return 64;
+  tests().at(names[1])();
   return failures;
 }

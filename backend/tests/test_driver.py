@@ -1,32 +1,36 @@
-"""The driver without torch: its C++ behaviours, each in a process of its own, in both allocator modes."""
+"""The driver without torch: its C++ behaviours, each in a process of its own, in every allocator mode."""
 
 from __future__ import annotations
 
 import os
+import re
+import signal
 import subprocess
 from pathlib import Path
 
 import pytest
 
 BACKEND = Path(__file__).parent.parent
-SOURCE = Path(__file__).with_name("driver_test.cpp")
+SOURCES = sorted(Path(__file__).parent.glob("*_test.cpp"))
 ENVIRONMENT = "the_environment_is_what_was_asked"
-BEHAVIOURS = [
-    line.split("(")[1].split(")")[0]
-    for line in SOURCE.read_text().splitlines()
-    if line.startswith("      TEST(") and ENVIRONMENT not in line
-]
+BEHAVIOURS = [name for source in SOURCES for name in re.findall(r"^TEST\((\w+)\)", source.read_text(), re.MULTILINE)]
+PROTECTED = "guard protected"
+MODES = ["malloc", "aligned_alloc", "pool", "redzone", "guard", "guard_left", PROTECTED]
+
+
+def compiled(directory: Path, *flags: str) -> Path:
+    """The test program: the driver's sources and the behaviours, compiled with no torch in sight."""
+    program = directory / "driver_test"
+    sources = [*SOURCES, *BACKEND.glob("driver/src/**/*.cpp")]
+    include = [f"-I{BACKEND}", f"-I{BACKEND / 'driver/include'}"]
+    flags = ("-std=c++20", "-O1", "-g", "-pthread", "-Wall", "-Wextra", "-Werror", *flags)
+    subprocess.run([os.environ.get("CXX", "g++"), *flags, *include, *map(str, sources), "-o", program], check=True)
+    return program
 
 
 @pytest.fixture(scope="session")
 def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The test program: the driver's sources and the behaviours, compiled with no torch in sight."""
-    program = tmp_path_factory.mktemp("driver") / "driver_test"
-    sources = [SOURCE, *BACKEND.glob("driver/src/**/*.cpp")]
-    include = [f"-I{BACKEND}", f"-I{BACKEND / 'driver/include'}"]
-    flags = ["-std=c++20", "-O1", "-g", "-pthread", "-Wall", "-Wextra", "-Werror"]
-    subprocess.run([os.environ.get("CXX", "g++"), *flags, *include, *map(str, sources), "-o", program], check=True)
-    return program
+    return compiled(tmp_path_factory.mktemp("driver"))
 
 
 def run(program: Path, behaviour: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -36,11 +40,26 @@ def run(program: Path, behaviour: str, **environment: str) -> subprocess.Complet
     )
 
 
-@pytest.mark.parametrize("mode", ["malloc", "aligned_alloc"])
+def variables(mode: str) -> dict[str, str]:
+    if mode == PROTECTED:
+        return {"REFNPU_ALLOCATOR": "guard", "REFNPU_PROTECT": "1"}
+    return {"REFNPU_ALLOCATOR": mode}
+
+
+def assert_passes(program: Path, behaviour: str, mode: str, **environment: str) -> None:
+    done = run(program, behaviour, **variables(mode), REFNPU_DEVICES="3", **environment)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def assert_dies(program: Path, behaviour: str, mode: str, **environment: str) -> None:
+    done = run(program, behaviour, **variables(mode), **environment)
+    assert done.returncode == -signal.SIGSEGV, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("behaviour", BEHAVIOURS)
 def test_driver(driver: Path, behaviour: str, mode: str) -> None:
-    done = run(driver, behaviour, REFNPU_ALLOCATOR=mode, REFNPU_DEVICES="3")
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert_passes(driver, behaviour, mode)
 
 
 def environment(driver: Path, **variables: str) -> list[str]:
@@ -76,6 +95,144 @@ def test_a_device_count_that_is_no_number_is_refused(driver: Path) -> None:
 
 def test_the_capacity_comes_from_the_environment(driver: Path) -> None:
     assert environment(driver, REFNPU_CAPACITY="99")[2] == "3"
+
+
+# Guard pages, redzones, the pool ---------------------------------------------------------------------------------
+
+TWICE = "pool_hands_out_twice"
+SIZES = ["1", "40", "64", "4095", "4096", "100001"]
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("access", ["writes", "reads"])
+def test_guard_stops_one_byte_past_the_end(driver: Path, access: str, size: str) -> None:
+    assert_dies(driver, f"{access}_one_past_the_end", "guard", SIZE=size)
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("access", ["writes", "reads"])
+def test_guard_left_stops_one_byte_before_the_start(driver: Path, access: str, size: str) -> None:
+    assert_dies(driver, f"{access}_one_before_the_start", "guard_left", SIZE=size)
+
+
+@pytest.mark.parametrize("mode", ["guard", "guard_left", PROTECTED])
+def test_guards_stop_a_use_after_free(driver: Path, mode: str) -> None:
+    assert_dies(driver, "uses_a_freed_block", mode)
+
+
+@pytest.mark.parametrize("behaviour", ["writes_one_past_the_end", "reads_one_before_the_start", "uses_a_freed_block"])
+def test_nothing_stops_it_without_a_guard(driver: Path, behaviour: str) -> None:
+    assert_passes(driver, behaviour, "aligned_alloc")
+
+
+@pytest.mark.parametrize(
+    ("mode", "behaviour"),
+    [
+        ("redzone", "redzones_name_the_block_the_side_and_the_offset"),
+        ("redzone", "a_zone_looks_damaged_whatever_is_written_over_it"),
+        ("guard", "the_rest_of_a_guarded_page_is_watched"),
+        ("guard_left", "the_rest_of_a_guarded_page_is_watched"),
+        (PROTECTED, "the_rest_of_a_guarded_page_is_watched"),
+        ("guard", "a_guarded_block_ends_where_its_page_does"),
+        ("guard_left", "a_guarded_block_ends_where_its_page_does"),
+        ("guard", "quarantine_is_bounded"),
+        ("pool", "a_pool_reuses_what_was_freed"),
+        ("pool", "a_pool_splits_and_merges"),
+        ("pool", "a_pool_gives_back_what_it_keeps_when_a_device_is_full"),
+        ("pool", "a_pool_keeps_devices_and_sizes_apart"),
+    ],
+)
+def test_what_a_mode_promises(driver: Path, mode: str, behaviour: str) -> None:
+    assert_passes(driver, behaviour, mode)
+
+
+# Fills -------------------------------------------------------------------------------------------------------------
+
+
+def test_freed_memory_is_filled(driver: Path) -> None:
+    assert_passes(driver, "freed_memory_holds_its_fill", "pool", REFNPU_FILL_FREED="0xDD")
+
+
+def test_a_random_fill_is_the_same_in_every_run_of_a_seed(driver: Path) -> None:
+    def first_blocks(fill: str) -> str:
+        return run(driver, "the_bytes_of_the_first_blocks", REFNPU_FILL_FRESH=fill).stdout
+
+    assert first_blocks("random:1") == first_blocks("random:1") != first_blocks("random:2")
+    assert first_blocks("0x5a") == "5a" * 39
+
+
+@pytest.mark.parametrize("variable", ["REFNPU_FILL_FRESH", "REFNPU_FILL_FREED"])
+def test_an_unknown_fill_is_refused_with_the_near_name(driver: Path, variable: str) -> None:
+    error = environment(driver, **{variable: "nann"})[1]
+    assert error == f"{variable}: unknown fill 'nann'; did you mean 'nan'?; known: none zero nan 0xAB random:1"
+
+
+# Protection --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "behaviour",
+    [
+        "the_host_reads_device_memory",
+        "the_host_writes_device_memory",
+        "the_host_reads_after_a_kernel_raised",
+        "the_host_reads_after_threads_of_kernels",
+    ],
+)
+def test_protection_stops_the_host(driver: Path, behaviour: str) -> None:
+    assert_dies(driver, behaviour, PROTECTED)
+    assert_passes(driver, behaviour, "guard")
+
+
+def test_protection_needs_pages_of_its_own(driver: Path) -> None:
+    _, error, code, *_ = environment(driver, REFNPU_PROTECT="1")
+    assert error.startswith("REFNPU_PROTECT=1: allocator mode 'malloc' puts several blocks on one page; choose")
+    assert code == "11"
+    assert "REFNPU_PROTECT='yes': expected a whole number from 0 to 1" in environment(driver, REFNPU_PROTECT="yes")[1]
+
+
+# Races -------------------------------------------------------------------------------------------------------------
+
+THREADS = {"REFNPU_DEVICES": "3", "TSAN_OPTIONS": "halt_on_error=1:exitcode=66:allocator_may_return_null=1"}
+
+
+@pytest.fixture(scope="session")
+def race_checked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same program under ThreadSanitizer."""
+    directory = tmp_path_factory.mktemp("race_checked")
+    probe = directory / "probe.cpp"
+    probe.write_text("int main() {}\n")
+    compiler = os.environ.get("CXX", "g++")
+    tried = subprocess.run(
+        [compiler, "-fsanitize=thread", probe, "-o", directory / "probe"], capture_output=True, text=True, check=False
+    )
+    if tried.returncode != 0:
+        pytest.skip(f"{compiler} has no ThreadSanitizer: {tried.stderr.strip().splitlines()[-1]}")
+    return compiled(directory, "-fsanitize=thread")
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_no_behaviour_has_a_race(race_checked: Path, mode: str) -> None:
+    for behaviour in BEHAVIOURS:
+        done = run(race_checked, behaviour, **variables(mode), **THREADS)
+        assert done.returncode == 0, f"{behaviour}: {done.stdout}{done.stderr}"
+
+
+def test_a_planted_race_is_reported(race_checked: Path) -> None:
+    done = run(race_checked, "threads_share_the_table", REFNPU_FAULT="table_unlocked", **THREADS)
+    assert done.returncode == 66, done.stdout + done.stderr
+    assert "WARNING: ThreadSanitizer: data race" in done.stderr
+    assert "Table::insert" in done.stderr
+
+
+def test_an_alignment_that_is_ignored_is_seen(driver: Path) -> None:
+    done = run(driver, "alignment_is_had_on_demand", REFNPU_FAULT="alignment_ignored")
+    assert "reinterpret_cast<uintptr_t>(block) % alignment == 0" in done.stdout
+
+
+def test_a_pool_that_hands_out_twice_is_seen(driver: Path) -> None:
+    done = run(driver, "threads_allocate_hand_over_and_verify", REFNPU_ALLOCATOR="pool", REFNPU_FAULT=TWICE)
+    assert done.returncode != 0, done.stdout
 
 
 def test_no_device_code_includes_torch() -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import copy
+import signal
+import subprocess
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -35,6 +38,40 @@ def test_the_accelerator_module_reports_the_same_memory() -> None:
     assert torch.accelerator.memory_allocated() == torch.npu.memory_allocated() >= x.nbytes
     assert torch.accelerator.max_memory_allocated() == torch.npu.max_memory_allocated()
     torch.accelerator.empty_cache()
+
+
+def test_fresh_memory_is_filled() -> None:
+    with testing.fill("nan"):
+        assert torch.empty(5, device="npu").isnan().all()
+    with testing.fill("0x01"):
+        assert torch.empty(3, dtype=torch.uint8, device="npu").tolist() == [1, 1, 1]
+    with pytest.raises(ValueError, match="unknown fill 'nul'"), testing.fill("nul"):
+        pass
+
+
+def test_a_pool_keeps_memory_until_told_otherwise(python: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+    script = """
+import refnpu, torch
+torch.empty(1000, device="npu")
+before = torch.npu.memory_reserved()
+torch.empty(1000, device="npu")
+print(torch.npu.memory_allocated(), before > 4000, torch.npu.memory_stats()["reused_blocks"])
+torch.npu.empty_cache()
+print(torch.npu.memory_reserved(), torch.npu.max_memory_reserved() == before)
+"""
+    done = python(script, REFNPU_ALLOCATOR="pool")
+    assert done.stdout.split() == ["0", "True", "1", "0", "True"], done.stderr
+
+
+def test_a_host_access_to_protected_memory_stops(python: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+    script = """
+import ctypes, refnpu, torch
+x = torch.arange(3.0, device="npu") + 1
+print(x.tolist(), flush=True)
+ctypes.string_at(x.data_ptr(), 4)
+"""
+    done = python(script, REFNPU_ALLOCATOR="guard", REFNPU_PROTECT="1")
+    assert (done.returncode, done.stdout) == (-signal.SIGSEGV, "[1.0, 2.0, 3.0]\n")
 
 
 def test_out_of_memory_is_torchs_own_error_and_says_how_much_was_left() -> None:

@@ -4,14 +4,17 @@
 #include <pthread.h>
 
 #include <atomic>
-#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
 #include <vector>
 
 #include "driver/src/allocators/allocator.h"
+#include "driver/src/environment.h"
 #include "driver/src/error.h"
+#include "driver/src/fill.h"
+#include "driver/src/protect.h"
+#include "driver/src/stream.h"
 #include "refnpu/fault.h"
 
 namespace refnpu::driver {
@@ -34,20 +37,6 @@ struct Devices {
   std::string error;  // what is wrong with the environment
 };
 
-// The number in an environment variable, or `fallback`; what is wrong with it goes to `error`.
-size_t number_from_environment(const char* variable, size_t fallback, size_t lowest, size_t highest,
-                               std::string* error) {
-  const char* text = std::getenv(variable);
-  if (!text || !*text) return fallback;
-  char* end = nullptr;
-  errno = 0;
-  unsigned long long value = std::strtoull(text, &end, 10);
-  if (errno == 0 && *end == '\0' && text[0] != '-' && value >= lowest && value <= highest) return value;
-  *error = std::string(variable) + "='" + text + "': expected a whole number from " + std::to_string(lowest) + " to " +
-           std::to_string(highest);
-  return fallback;
-}
-
 Devices* make_devices() {
   auto* devices = new Devices;
   devices->error = fault_environment_error();
@@ -55,7 +44,9 @@ Devices* make_devices() {
   size_t capacity = number_from_environment("REFNPU_CAPACITY", kDefaultCapacity, 0, SIZE_MAX, &devices->error);
   devices->all.resize(count);
   for (auto& device : devices->all) device.stats.capacity = capacity;
-  if (devices->error.empty()) devices->error = allocator_error();
+  for (auto* error : {&allocator_error, &fill_environment_error, &protect_environment_error}) {
+    if (devices->error.empty()) devices->error = error();
+  }
   pthread_atfork(nullptr, nullptr, [] { forked = used.load(); });
   return devices;
 }
@@ -81,6 +72,11 @@ npuError_t ready() {
 
 int device_count() { return static_cast<int>(devices().all.size()); }
 int current_device() { return current; }
+
+size_t capacity(int device) {
+  std::lock_guard lock(devices().mutex);
+  return devices().all[device].stats.capacity;
+}
 
 npuError_t check_device(int device, const char* call) {
   if (device >= 0 && device < device_count()) return npuSuccess;
@@ -168,13 +164,17 @@ int npuIsForked(void) { return forked; }
 npuError_t npuGetMemoryStats(npuMemoryStats* stats, int device) {
   if (!stats) return fail(npuErrorInvalidValue, "npuGetMemoryStats: null result pointer");
   NPU_TRY(check_device(device, "npuGetMemoryStats"));
-  std::lock_guard lock(devices().mutex);
-  *stats = devices().all[device].stats;
+  {
+    std::lock_guard lock(devices().mutex);
+    *stats = devices().all[device].stats;
+  }
+  if (allocator()) allocator()->add_to(stats, device);  // which may ask for the capacity in turn: not under the lock
   return npuSuccess;
 }
 
 npuError_t npuResetPeakMemory(int device) {
   NPU_TRY(check_device(device, "npuResetPeakMemory"));
+  if (allocator()) allocator()->reset_peak(device);
   std::lock_guard lock(devices().mutex);
   npuMemoryStats& stats = devices().all[device].stats;
   stats.peak_bytes = stats.live_bytes;
@@ -194,6 +194,13 @@ npuError_t npuMemGetInfo(size_t* free_bytes, size_t* total_bytes) {
   const npuMemoryStats& stats = devices().all[current].stats;
   *total_bytes = stats.capacity;
   *free_bytes = stats.capacity > stats.live_bytes ? stats.capacity - stats.live_bytes : 0;
+  return npuSuccess;
+}
+
+npuError_t npuEmptyCache(void) {
+  NPU_TRY(ready());
+  for (int device = 0; device < device_count(); ++device) NPU_TRY(synchronize_device(device));
+  allocator()->trim();
   return npuSuccess;
 }
 

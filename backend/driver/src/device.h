@@ -13,6 +13,7 @@ npuError_t check_device(int device, const char* call);
 
 int device_count();
 int current_device();
+size_t capacity(int device);  // bytes
 
 // Accounting of device memory. `reserve` refuses what would not fit in the capacity.
 npuError_t reserve(int device, size_t size);

@@ -48,6 +48,8 @@ extern "C" const char* npuGetErrorName(npuError_t error) {
       return "forked after device use";
     case npuErrorConfiguration:
       return "bad configuration";
+    case npuErrorDamagedMemory:
+      return "damaged memory";
   }
   return "unknown error";
 }

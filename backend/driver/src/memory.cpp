@@ -1,13 +1,17 @@
 // Allocating, freeing, copying and setting memory, each checked against the table of allocations.
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <string>
 
 #include "driver/src/allocators/allocator.h"
 #include "driver/src/device.h"
 #include "driver/src/error.h"
+#include "driver/src/fill.h"
+#include "driver/src/protect.h"
 #include "driver/src/stream.h"
 #include "driver/src/table.h"
+#include "refnpu/fault.h"
 
 namespace refnpu::driver {
 namespace {
@@ -45,6 +49,43 @@ npuError_t check_end(const char* end_name, const void* pointer, size_t size, boo
                    : check_host_end(end_name, pointer, size);
 }
 
+// A block of memory for either kind, filled, in the table and protected; null when there is none left.
+void* make_block(const Request& wanted) {
+  void* start = allocator()->allocate(wanted);
+  if (!start) return nullptr;
+  Block block{wanted, static_cast<char*>(start)};
+  fill_fresh(block);
+  table().insert(block);
+  protect_add(block);
+  return start;
+}
+
+// Waits for all work that may still use the block: its memory may go to another at once.
+npuError_t end_block(const Block& block, const char* call) {
+  for (int device = 0; device < device_count(); ++device) {
+    if (block.device < 0 || block.device == device) NPU_TRY(synchronize_device(device));
+  }
+  protect_remove(block);
+  std::string damage = allocator()->verify(block);
+  fill_freed(block);
+  allocator()->release(block);
+  if (damage.empty()) return npuSuccess;
+  return fail(npuErrorDamagedMemory, std::string(call) + ": " + describe(block) + ": " + damage);
+}
+
+npuError_t allocate_on_device(const char* call, void** pointer, const Request& wanted) {
+  if (!pointer) return fail(npuErrorInvalidValue, std::string(call) + ": null result pointer");
+  *pointer = nullptr;
+  NPU_TRY(ready());
+  if (wanted.size == 0) return npuSuccess;
+  NPU_TRY(reserve(wanted.device, wanted.size));
+  *pointer = make_block(wanted);
+  if (*pointer) return npuSuccess;
+  unreserve(wanted.device, wanted.size);
+  return fail(npuErrorOutOfMemory,
+              std::string(call) + "(" + bytes(wanted.size) + "): the host has no memory left for it");
+}
+
 }  // namespace
 }  // namespace refnpu::driver
 
@@ -53,20 +94,16 @@ using namespace refnpu::driver;  // NOLINT: the API's own definitions follow
 extern "C" {
 
 npuError_t npuMalloc(void** pointer, size_t size) {
-  if (!pointer) return fail(npuErrorInvalidValue, "npuMalloc: null result pointer");
-  *pointer = nullptr;
-  NPU_TRY(ready());
-  if (size == 0) return npuSuccess;
-  int device = current_device();
-  NPU_TRY(reserve(device, size));
-  void* start = allocator()->allocate(size);
-  if (!start) {
-    unreserve(device, size);
-    return fail(npuErrorOutOfMemory, "npuMalloc(" + bytes(size) + "): the host has no memory left for it");
+  return allocate_on_device("npuMalloc", pointer, {size, 1, current_device()});
+}
+
+npuError_t npuMallocAligned(void** pointer, size_t size, size_t alignment) {
+  if (!std::has_single_bit(alignment)) {
+    return fail(npuErrorInvalidValue,
+                "npuMallocAligned: alignment " + std::to_string(alignment) + " is not a power of two");
   }
-  table().insert({static_cast<char*>(start), size, device});
-  *pointer = start;
-  return npuSuccess;
+  if (refnpu::fault(refnpu::Fault::alignment_ignored)) alignment = 1;
+  return allocate_on_device("npuMallocAligned", pointer, {size, alignment, current_device()});
 }
 
 // The block leaves the table at once, so that a second free is seen; its memory goes back after the submitted work.
@@ -76,7 +113,7 @@ npuError_t npuFree(void* pointer) {
   Block block;
   NPU_TRY(table().remove(pointer, /*pinned=*/false, &block));
   account_free(block.device, block.size);
-  return submit_after_all(block.device, "free", [block] { allocator()->release(block.start, block.size); });
+  return end_block(block, "npuFree");
 }
 
 npuError_t npuMallocHost(void** pointer, size_t size) {
@@ -84,11 +121,9 @@ npuError_t npuMallocHost(void** pointer, size_t size) {
   *pointer = nullptr;
   NPU_TRY(ready());
   if (size == 0) return npuSuccess;
-  void* start = allocator()->allocate(size);
-  if (!start) return fail(npuErrorOutOfMemory, "npuMallocHost(" + bytes(size) + "): the host has no memory left");
-  table().insert({static_cast<char*>(start), size, -1});
-  *pointer = start;
-  return npuSuccess;
+  *pointer = make_block({size, 1, -1});
+  if (*pointer) return npuSuccess;
+  return fail(npuErrorOutOfMemory, "npuMallocHost(" + bytes(size) + "): the host has no memory left");
 }
 
 npuError_t npuFreeHost(void* pointer) {
@@ -96,9 +131,7 @@ npuError_t npuFreeHost(void* pointer) {
   NPU_TRY(ready());
   Block block;
   NPU_TRY(table().remove(pointer, /*pinned=*/true, &block));
-  for (int device = 0; device < device_count(); ++device) NPU_TRY(synchronize_device(device));
-  allocator()->release(block.start, block.size);
-  return npuSuccess;
+  return end_block(block, "npuFreeHost");
 }
 
 npuError_t npuMemcpy(void* destination, const void* source, size_t size, npuMemcpyKind kind) {
@@ -125,6 +158,12 @@ npuError_t npuMemset(void* destination, int byte, size_t size) {
   return submit(current_stream(device), "memset", [=] { std::memset(destination, byte, size); });
 }
 
+npuError_t npuSetFill(const char* fresh, const char* freed) {
+  std::string wrong = fresh ? set_fill_of_fresh(fresh) : "";
+  if (wrong.empty() && freed) wrong = set_fill_of_freed(freed);
+  return wrong.empty() ? npuSuccess : fail(npuErrorInvalidValue, "npuSetFill: " + wrong);
+}
+
 npuError_t npuPointerGetAttributes(npuPointerAttributes* attributes, const void* pointer) {
   if (!attributes) return fail(npuErrorInvalidValue, "npuPointerGetAttributes: null result pointer");
   *attributes = {npuMemoryUnregistered, -1, nullptr, 0};
@@ -140,12 +179,13 @@ npuError_t npuVerifyMemory(char* report, size_t report_size, size_t* damaged_blo
   for (int device = 0; device < device_count(); ++device) NPU_TRY(synchronize_device(device));
   *damaged_blocks = 0;
   std::string text;
-  for (const Block& block : table().blocks()) {
-    std::string damage = allocator()->verify(block.start, block.size);
-    if (damage.empty()) continue;
+  Window window;
+  table().each([&](const Block& block) {
+    std::string damage = allocator()->verify(block);
+    if (damage.empty()) return;
     ++*damaged_blocks;
     text += describe(block) + ": " + damage + "\n";
-  }
+  });
   if (report && report_size > 0) {
     size_t length = std::min(report_size - 1, text.size());
     std::memcpy(report, text.data(), length);

@@ -16,6 +16,7 @@
 
 #include "driver/src/device.h"
 #include "driver/src/error.h"
+#include "driver/src/protect.h"
 #include "refnpu/fault.h"
 
 using Clock = std::chrono::steady_clock;
@@ -62,11 +63,13 @@ void maybe_misbehave(const char* name) {
 
 bool any_kernel_fault() { return fault(Fault::crash_in_kernel) || fault(Fault::hang_in_kernel); }
 
+// The one place where submitted work runs, and so where device memory is open to it.
 template <class Work>
 npuError_t run(npuStream_t stream, const char* name, const Work& work) {
   stream->submitted.fetch_add(1, std::memory_order_relaxed);
   if (any_kernel_fault()) maybe_misbehave(name);
   try {
+    Window window;
     work();
   } catch (const std::exception& error) {
     return fail(npuErrorLaunchFailure, std::string("kernel '") + name + "': " + error.what());
@@ -95,11 +98,6 @@ npuError_t resolve(npuStream_t stream, npuStream_t* resolved, const char* call) 
 
 npuError_t submit(npuStream_t stream, const char* name, const std::function<void()>& work) {
   return run(stream, name, work);
-}
-
-npuError_t submit_after_all(int device, const char* name, const std::function<void()>& work) {
-  NPU_TRY(synchronize_device(device));
-  return run(current_stream(device), name, work);
 }
 
 npuError_t synchronize_device(int) { return ready(); }

@@ -15,9 +15,6 @@ npuStream_t current_stream(int device);
 // Runs `work` in the order of the stream, after all that was submitted to it before.
 npuError_t submit(npuStream_t stream, const char* name, const std::function<void()>& work);
 
-// Runs `work` after all that was submitted to any stream of the device before.
-npuError_t submit_after_all(int device, const char* name, const std::function<void()>& work);
-
 npuError_t synchronize_device(int device);
 
 }  // namespace refnpu::driver

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "driver/src/error.h"
+#include "refnpu/fault.h"
 
 namespace refnpu::driver {
 namespace {
@@ -36,7 +37,8 @@ Table& table() {
 }
 
 void Table::insert(const Block& block) {
-  std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_, std::defer_lock);
+  if (!fault(Fault::table_unlocked)) lock.lock();
   live_[address(block.start)] = block;
 }
 
@@ -91,13 +93,6 @@ std::string Table::nearest_locked(const void* pointer) const {
     if (!best || distance(before, pointer) <= distance(*best, pointer)) best = &before;
   }
   return "nearest live block " + describe(*best) + ", pointer lies " + position(*best, pointer);
-}
-
-std::vector<Block> Table::blocks() const {
-  std::lock_guard lock(mutex_);
-  std::vector<Block> all;
-  for (const auto& [start, block] : live_) all.push_back(block);
-  return all;
 }
 
 }  // namespace refnpu::driver

@@ -7,19 +7,11 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <vector>
 
+#include "driver/src/block.h"
 #include "refnpu/driver.h"
 
 namespace refnpu::driver {
-
-struct Block {
-  char* start = nullptr;
-  size_t size = 0;
-  int device = -1;  // -1: pinned host memory
-
-  const char* end() const { return start + size; }
-};
 
 class Table {
  public:
@@ -34,7 +26,12 @@ class Table {
   // "nearest live block: 0x… (64 bytes on npu:0), ends 16 bytes before"
   std::string nearest(const void* pointer) const;
 
-  std::vector<Block> blocks() const;
+  // Calls `visit(block)` for every live block; none can leave the table meanwhile.
+  template <class Visit>
+  void each(const Visit& visit) const {
+    std::lock_guard lock(mutex_);
+    for (const auto& [start, block] : live_) visit(block);
+  }
 
  private:
   npuError_t explain_bad_free(void* pointer, bool pinned) const;
@@ -47,7 +44,6 @@ class Table {
   std::deque<Block> freed_;
 };
 
-std::string describe(const Block& block);
 Table& table();
 
 }  // namespace refnpu::driver

@@ -1,4 +1,4 @@
-"""Memory statistics under the names that torch's devices share; figures in bytes, of live blocks."""
+"""Memory statistics under the names that torch's devices share; figures in bytes."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ def max_memory_allocated(device: Device | None = None) -> int:
 
 
 def memory_reserved(device: Device | None = None) -> int:
-    """The same as :func:`memory_allocated`: nothing is kept back."""
-    return memory_allocated(device)
+    """Bytes that the allocator mode holds: more than :func:`memory_allocated` where it keeps freed blocks for reuse."""
+    return _C.memory_stats(device_index(device))["reserved_bytes"]
 
 
 def max_memory_reserved(device: Device | None = None) -> int:
-    """The same as :func:`max_memory_allocated`."""
-    return max_memory_allocated(device)
+    """The highest that :func:`memory_reserved` has been since the start or :func:`reset_peak_memory_stats`."""
+    return _C.memory_stats(device_index(device))["peak_reserved_bytes"]
 
 
 def reset_peak_memory_stats(device: Device | None = None) -> None:
-    """Start :func:`max_memory_allocated` again from what lives now."""
+    """Start the highest figures again from what is held now."""
     _C.reset_peak_memory(device_index(device))
 
 
@@ -48,10 +48,14 @@ def memory_stats(device: Device | None = None) -> dict[str, int]:
         "allocation.all.current": stats["live_blocks"],
         "allocation.all.allocated": stats["allocations"],
         "allocation.all.freed": stats["frees"],
+        "reserved_bytes.all.current": stats["reserved_bytes"],
+        "reserved_bytes.all.peak": stats["peak_reserved_bytes"],
+        "segment.all.current": stats["segments"],
         "num_ooms": stats["failed_allocations"],
     }
     return stats | common
 
 
 def empty_cache() -> None:
-    """Nothing to do: a freed block goes back at once."""
+    """Give back to the host what the allocator mode keeps for reuse."""
+    _C.empty_cache()

@@ -1,4 +1,4 @@
-"""Waking the backend's faults from Python, and shrinking a device, for tests."""
+"""Waking the backend's faults from Python, shrinking a device and choosing what fresh memory holds, for tests."""
 
 from __future__ import annotations
 
@@ -43,3 +43,13 @@ def capacity(size: int, device: int = 0) -> Iterator[None]:
         yield
     finally:
         _C.set_capacity(device, before)
+
+
+@contextmanager
+def fill(fresh: str = "none", freed: str = "none") -> Iterator[None]:
+    """Fill fresh and freed blocks in a ``with`` block: ``zero``, ``nan``, a byte like ``0xAB``, ``random:SEED``."""
+    _C.set_fill(fresh, freed)
+    try:
+        yield
+    finally:
+        _C.set_fill("none", "none")

@@ -17,12 +17,13 @@ typedef enum npuError {
   npuErrorOutOfMemory = 3,
   npuErrorUntrackedPointer = 4, /* a free, or a copy's device end, that no live block holds */
   npuErrorDoubleFree = 5,
-  npuErrorBadDirection = 6,  /* a copy whose ends do not lie where its direction says */
-  npuErrorOutOfBounds = 7,   /* a copy or memset that runs past the end of its block */
-  npuErrorLaunchFailure = 8, /* a kernel raised */
-  npuErrorNotReady = 9,      /* queried work is still pending; not a failure */
-  npuErrorForked = 10,       /* the process was forked after its parent had used the device */
-  npuErrorConfiguration = 11 /* an environment variable says something that does not exist */
+  npuErrorBadDirection = 6,   /* a copy whose ends do not lie where its direction says */
+  npuErrorOutOfBounds = 7,    /* a copy or memset that runs past the end of its block */
+  npuErrorLaunchFailure = 8,  /* a kernel raised */
+  npuErrorNotReady = 9,       /* queried work is still pending; not a failure */
+  npuErrorForked = 10,        /* the process was forked after its parent had used the device */
+  npuErrorConfiguration = 11, /* an environment variable says something that does not exist */
+  npuErrorDamagedMemory = 12  /* a freed block had been written past an end; it is freed all the same */
 } npuError_t;
 
 const char* npuGetErrorName(npuError_t error);
@@ -61,6 +62,11 @@ typedef struct npuMemoryStats {
   size_t allocated_bytes, freed_bytes; /* summed since start */
   size_t failed_allocations;           /* refused: out of memory */
   size_t capacity;
+  /* What the allocator mode holds for the device; more than live_bytes where it keeps freed memory for reuse. */
+  size_t reserved_bytes, peak_reserved_bytes;
+  size_t segments;                      /* pieces in which it was had from the host */
+  size_t reused_blocks, splits, merges; /* of a caching mode, since start */
+  size_t returned_bytes;                /* given back to the host, since start */
 } npuMemoryStats;
 
 typedef enum npuMemoryType { npuMemoryUnregistered = 0, npuMemoryPinned = 1, npuMemoryDevice = 2 } npuMemoryType;
@@ -73,7 +79,9 @@ typedef struct npuPointerAttributes {
 } npuPointerAttributes;
 
 npuError_t npuMalloc(void** pointer, size_t size); /* on the current device; size 0 gives null */
-npuError_t npuFree(void* pointer);                 /* ordered after all work submitted so far; null is fine */
+/* As npuMalloc, at a multiple of `alignment`, which is a power of two. */
+npuError_t npuMallocAligned(void** pointer, size_t size, size_t alignment);
+npuError_t npuFree(void* pointer); /* ordered after all work submitted so far; null is fine */
 npuError_t npuMallocHost(void** pointer, size_t size);
 npuError_t npuFreeHost(void* pointer);
 npuError_t npuMemcpy(void* destination, const void* source, size_t size, npuMemcpyKind kind);
@@ -84,7 +92,12 @@ npuError_t npuGetMemoryStats(npuMemoryStats* stats, int device);
 npuError_t npuResetPeakMemory(int device);
 npuError_t npuSetCapacity(int device, size_t bytes);
 const char* npuAllocatorMode(void);
-/* Looks at every live block the way the allocator mode can; writes one line per damaged block. */
+npuError_t npuEmptyCache(void); /* gives back to the host what the allocator mode keeps for reuse */
+/* What fresh and freed blocks are filled with from now on: none, zero, nan, 0xAB (any byte), random:SEED. Null leaves
+   a fill as it is. */
+npuError_t npuSetFill(const char* fresh, const char* freed);
+/* Looks at every live block the way the allocator mode can; writes one line per damaged block. Each damage is told
+   once, so that it is charged to the work since the last look. */
 npuError_t npuVerifyMemory(char* report, size_t report_size, size_t* damaged_blocks);
 
 /* -- streams and events ---------------------------------------------------------------------------------------- */

@@ -1,4 +1,5 @@
 // Allocator mode `aligned_alloc`: 64-byte aligned blocks, rounded up as aligned_alloc demands.
+#include <algorithm>
 #include <cstdlib>
 
 #include "driver/src/allocators/allocator.h"
@@ -8,11 +9,12 @@ namespace {
 
 class AlignedAllocator final : public Allocator {
  public:
-  void* allocate(size_t size) override {
-    size_t rounded = (size + kAlignment - 1) / kAlignment * kAlignment;
-    return rounded < size ? nullptr : std::aligned_alloc(kAlignment, rounded);  // less than size: it overflowed
+  void* allocate(const Request& wanted) override {
+    size_t alignment = std::max(kAlignment, wanted.alignment);
+    size_t rounded = round_up(wanted.size, alignment);
+    return rounded == 0 ? nullptr : std::aligned_alloc(alignment, rounded);
   }
-  void release(void* pointer, size_t) override { std::free(pointer); }
+  void release(const Block& block) override { std::free(block.start); }
 
  private:
   static constexpr size_t kAlignment = 64;

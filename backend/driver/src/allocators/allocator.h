@@ -5,6 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "driver/src/block.h"
+#include "refnpu/driver.h"
+
 namespace refnpu::driver {
 
 // One mode, one file in this directory. Bookkeeping (who owns what, capacity, statistics) is not its business.
@@ -12,20 +15,37 @@ class Allocator {
  public:
   virtual ~Allocator() = default;
 
-  // `size` > 0 bytes, or null when there are none left.
-  virtual void* allocate(size_t size) = 0;
-  virtual void release(void* pointer, size_t size) = 0;
+  // `size` > 0 bytes at the alignment asked for, or null when there are none left.
+  virtual void* allocate(const Request& wanted) = 0;
+  virtual void release(const Block& block) = 0;
 
-  // What is damaged around or in this live block, in words; empty when nothing is, or when the mode cannot tell.
-  virtual std::string verify(const void* pointer, size_t size) const {
-    (void)pointer, (void)size;
+  // What is damaged around this live block, in words; empty when nothing is, or when the mode cannot tell. What it has
+  // told it mends, so that each damage is told once, of the work that did it.
+  virtual std::string verify(const Block& block) const {
+    (void)block;
     return {};
   }
+
+  // Whether blocks never share a page of memory with anything else.
+  virtual bool owns_pages() const { return false; }
+
+  // Gives back to the host what it keeps for later.
+  virtual void trim() {}
+
+  // Adds what it keeps for a device to the figures of the live blocks.
+  virtual void add_to(npuMemoryStats* stats, int device) {
+    (void)device;
+    stats->reserved_bytes = stats->live_bytes;
+    stats->peak_reserved_bytes = stats->peak_bytes;
+    stats->segments = stats->live_blocks;
+    stats->returned_bytes = stats->freed_bytes;
+  }
+  virtual void reset_peak(int device) { (void)device; }
 };
 
 using MakeAllocator = Allocator* (*)();
 
-// Each mode's file holds one of these at namespace scope.
+// Each mode's file holds one of these for each name, at namespace scope.
 struct AllocatorMode {
   AllocatorMode(const char* name, MakeAllocator make);
 };
@@ -34,5 +54,11 @@ struct AllocatorMode {
 Allocator* allocator();
 const std::string& allocator_name();
 const std::string& allocator_error();
+
+// `size` rounded up to a multiple of `unit`, a power of two; 0 when that is more than there are addresses.
+constexpr size_t round_up(size_t size, size_t unit) {
+  size_t rounded = (size + unit - 1) & ~(unit - 1);
+  return rounded < size ? 0 : rounded;
+}
 
 }  // namespace refnpu::driver
