@@ -26,14 +26,17 @@ class Mismatch:
 class Closeness:
     """How far a native result may be from the float64 one.
 
-    Bound per element: ``multiple`` × (the CPU's own distance) + ``ulps`` × eps(dtype) × scale, where scale is the
-    element's own magnitude or, for a result that accumulates, the largest magnitude in it × sqrt(``terms``).
+    Bound per element: ``multiple`` × (the CPU's own distance) + ``ulps`` × eps(``dtype``) × scale, where scale is the
+    element's own magnitude or, for a result that accumulates, the largest magnitude in it × sqrt(``terms``); and never
+    less than ``magnitude``.
     """
 
     multiple: float = 4.0
     ulps: float = 4.0
     accumulates: bool = False
     terms: int = 1
+    magnitude: float = 0.0  # of what the result is a small difference of
+    dtype: torch.dtype | None = None  # what is computed in; None is the result's own
 
 
 def real(tensor: torch.Tensor) -> torch.Tensor:
@@ -113,7 +116,7 @@ def close(
     wrong = _too_far(expected, actual, reference, closeness) & ~same_exactly(expected, actual)
     if not bool(wrong.any()):
         return None
-    return _first(wrong, expected, actual, reference, subject, _rule(expected.dtype, closeness))
+    return _first(wrong, expected, actual, reference, subject, _rule(closeness.dtype or expected.dtype, closeness))
 
 
 def _too_far(
@@ -123,12 +126,13 @@ def _too_far(
     ours, theirs, true = _widen(actual), _widen(expected), _widen(reference)
     own = (theirs - true).abs()
     own = torch.where(own.isnan(), torch.zeros_like(own), own)
-    eps = torch.finfo(expected.dtype).eps
+    eps = torch.finfo(closeness.dtype or expected.dtype).eps
     magnitude = true.abs()
     scale = magnitude
     if closeness.accumulates and true.numel():
         finite = torch.where(magnitude.isfinite(), magnitude, torch.zeros_like(magnitude))
         scale = torch.maximum(magnitude, finite.max()) * max(closeness.terms, 1) ** 0.5
+    scale = scale.clamp_min(closeness.magnitude)
     bound = closeness.multiple * own + closeness.ulps * (eps * scale + torch.finfo(expected.dtype).tiny)
     distance = (ours - true).abs()
     ok = (distance <= bound) | (ours == true) | (ours == theirs)
@@ -144,6 +148,8 @@ def _widen(t: torch.Tensor) -> torch.Tensor:
 def _rule(dtype: torch.dtype, closeness: Closeness) -> str:
     name = str(dtype).removeprefix("torch.")
     text = f"allowed: {closeness.multiple:g} x CPU's own distance from float64 + {closeness.ulps:g} ULP of {name}"
+    if closeness.magnitude:
+        return f"{text} of {closeness.magnitude:g}, the largest of the arguments"
     return text + (f" of the largest element, {closeness.terms} terms" if closeness.accumulates else "")
 
 

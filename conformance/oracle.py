@@ -114,11 +114,20 @@ def _same_leaf(a: Any, b: Any) -> bool:
     return bool(a == b) or bool(a != a and b != b)
 
 
-def lacks_dtype(error: BaseException | None) -> bool:
-    """Whether the CPU raised because it has no kernel for the dtype, which says nothing about the device."""
+# How the CPU says that it has no kernel for a dtype, and how oneDNN, which some of its kernels go through, says that it
+# takes no such strides.
+_UNSERVED = (
+    "not implemented for",
+    "could not construct a memory descriptor",
+    "could not create a primitive descriptor",
+)
+
+
+def cannot_serve(error: BaseException | None) -> bool:
+    """Whether the CPU raised because it has no kernel for such arguments, which says nothing about the device."""
     if isinstance(error, NotImplementedError):
         return True
-    return isinstance(error, RuntimeError) and "not implemented for" in str(error)
+    return isinstance(error, RuntimeError) and any(text in str(error) for text in _UNSERVED)
 
 
 def lacks_kernel(error: BaseException | None, route: str) -> bool:

@@ -11,6 +11,7 @@ from conformance import aftermath, ops
 from conformance.compare import Closeness
 from conformance.ops.family import Accumulation, Equivalence, OpFacts
 from conformance.oracle import Outcome
+from conformance.twins import torch_dtype, view
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +53,55 @@ class Rules:
     def closeness(self, expected: Outcome, result: torch.Tensor) -> Closeness:
         """How far a native kernel's ``result`` may be off, with the number of terms that went into one element."""
         tolerance = self.facts.tolerance
+        if tolerance.accumulation is Accumulation.CANCELS:
+            return Closeness(
+                tolerance.cpu_multiple,
+                tolerance.ulps,
+                magnitude=_largest(expected),
+                dtype=_computed_in(self.facts, expected, result),
+            )
         terms = _terms(tolerance.accumulation, expected, result)
-        return Closeness(tolerance.cpu_multiple, tolerance.ulps, tolerance.accumulation is not Accumulation.NONE, terms)
+        accumulates = tolerance.accumulation is not Accumulation.NONE
+        dtype = _computed_in(self.facts, expected, result)
+        return Closeness(tolerance.cpu_multiple, tolerance.ulps, accumulates, terms, dtype=dtype)
 
 
 @cache
 def rules_of(overload: str) -> Rules:
     """The rules of an overload."""
     return Rules(ops.facts(overload))
+
+
+def _computed_in(facts: OpFacts, expected: Outcome, result: torch.Tensor) -> torch.dtype | None:
+    """A coarser dtype than the result's that it was rounded to on its way; None where there was none.
+
+    An op that is given an ``out`` of a wider dtype computes in that of the arguments that it reads.
+    """
+    arguments = expected.side.arguments
+    on_the_way = [torch_dtype(facts.computed_in)] if facts.computed_in else []
+    if any(a.tensor is result and not a.slot.pool for a in arguments):
+        read = [a.tensor.dtype for a in arguments if not a.slot.written and _is_inexact(a.tensor.dtype)]
+        on_the_way += [min(read, key=_eps)] if read else []
+    coarsest = max(on_the_way, key=_eps, default=None)
+    return coarsest if coarsest and _is_inexact(result.dtype) and _eps(coarsest) > _eps(result.dtype) else None
+
+
+def _eps(dtype: torch.dtype) -> float:
+    return float(torch.finfo(dtype).eps)
+
+
+def _is_inexact(dtype: torch.dtype) -> bool:
+    return bool(dtype.is_floating_point or dtype.is_complex)
+
+
+def _largest(expected: Outcome) -> float:
+    """The largest finite magnitude in the arguments that are read, as they were before the call."""
+    sizes = [0.0]
+    for a in expected.side.arguments:
+        if a.slot.pool and _is_inexact(a.tensor.dtype):
+            values = view(a.before, a.tensor.dtype, a.placement).double().abs()
+            sizes.append(float(values.nan_to_num(0.0, 0.0, 0.0).max()) if values.numel() else 0.0)
+    return max(sizes)
 
 
 def _terms(accumulation: Accumulation, expected: Outcome, result: torch.Tensor) -> int:

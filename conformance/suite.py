@@ -66,6 +66,7 @@ class Suite:
         self.collect_s = 0.0  # kept by whoever collects
         self._seed = seed
         self.tier = selection.narrowed()
+        self._only = CellId.parse(selection.case.partition("#")[0])  # the one case asked for lies in this cell
         self._twins = Twins(self.corpus.value)
         self._judge: tuple[str, Judge] | None = None
 
@@ -128,13 +129,17 @@ class Suite:
         """Overloads that have samples, exist in this torch, and are served by a route asked for."""
         routes = self.selection.routes
         found = (o for o in self.corpus.overloads if o in self.inventory)
+        if self._only:
+            return [o for o in found if o == self._only.overload]
         return [o for o in found if routes is None or self.inventory[o].route.value in routes]
 
     def cells(self, overload: str) -> list[CellId]:
         """The cells of one overload."""
+        if self._only:
+            return [self._only]
         facts = ops.facts(overload)
         found = cases_.cells(facts.family, overload, self.corpus.samples(overload), self.tier)
-        return [cell for cell in found if cell.layout not in facts.overruns] if facts.overruns else found
+        return [c for c in found if c.layout not in facts.overruns and c.dtype not in facts.undefined_in]
 
     def cases(self, cell: CellId) -> list[Case]:
         """The cases of one cell; the one asked for alone if one was."""

@@ -92,14 +92,27 @@ def fill(base: torch.Tensor, placement: Placement, value: torch.Tensor) -> None:
     """Write ``value`` (contiguous, on CPU) where ``placement`` puts it into the storage ``base`` (bytes, on CPU)."""
     typed = base.view(value.dtype)
     if placement.bit == "conj":
-        value = torch.conj_physical(value)
+        value = _flip_signs(value, (1,))
     elif placement.bit == "neg":
-        value = -value
+        value = _flip_signs(value, (0, 1))
     if placement.layout in ("expanded", "overlapping"):
         # Several indices share an element, so the storage is filled in order and the view repeats it.
         typed.copy_(value.reshape(-1)[: placement.storage])
         return
     typed.as_strided(placement.size, placement.stride, placement.offset).copy_(_shaped(value, placement))
+
+
+def _flip_signs(value: torch.Tensor, parts: tuple[int, ...]) -> torch.Tensor:
+    """Negated, zeros too: torch's own negation of complex numbers turns only some of the zeros around.
+
+    Of a complex value, the ``parts``: 0 is the real one, 1 the imaginary one.
+    """
+    if not value.dtype.is_complex:
+        return -value
+    flipped = torch.view_as_real(value).clone()
+    for part in parts:
+        flipped[..., part] = -flipped[..., part]
+    return torch.view_as_complex(flipped)
 
 
 def view(base: torch.Tensor, dtype: torch.dtype, placement: Placement) -> torch.Tensor:

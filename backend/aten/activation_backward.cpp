@@ -11,6 +11,7 @@
 #include <ATen/ops/softplus_backward_meta.h>
 #include <ATen/ops/softshrink_backward_meta.h>
 #include <ATen/ops/tanh_backward_meta.h>
+#include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/threshold_backward_meta.h>
 #include <ATen/ops/threshold_meta.h>
 
@@ -103,10 +104,16 @@ T& logit_backward_out(const T& grad, const T& self, std::optional<double> eps, T
 
 constexpr unsigned kReals = kIntegers | kFloats;
 
+// As a number of that dtype: a negative one is a large one in an unsigned dtype, as on CPU.
+S in_dtype(const S& number, at::ScalarType dtype) {
+  return at::scalar_tensor(number, at::device(at::kCPU).dtype(dtype)).item();
+}
+
 T& threshold_out(const T& self, const S& threshold, const S& value, T& out) {
   Structured<at::meta::structured_threshold> op(out);
   op.meta(self, threshold, value);
-  run("threshold", op, Binary::threshold, kReals, params_of(threshold, value));
+  const auto dtype = self.scalar_type();
+  run("threshold", op, Binary::threshold, kReals, params_of(in_dtype(threshold, dtype), in_dtype(value, dtype)));
   op.finish();
   return out;
 }
@@ -114,7 +121,7 @@ T& threshold_out(const T& self, const S& threshold, const S& value, T& out) {
 T& threshold_backward_out(const T& grad, const T& self, const S& threshold, T& grad_input) {
   Structured<at::meta::structured_threshold_backward> op(grad_input);
   op.meta(grad, self, threshold);  // its iterator takes self before the gradient
-  run("threshold_backward", op, Binary::threshold, kReals, params_of(threshold, 0));
+  run("threshold_backward", op, Binary::threshold, kReals, params_of(in_dtype(threshold, self.scalar_type()), 0));
   op.finish();
   return grad_input;
 }

@@ -124,9 +124,9 @@ at::Tensor repeat_interleave(const at::Tensor& repeats, std::optional<int64_t> o
 }  // namespace
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-  NATIVE("cat.out", cat_out);
+  NATIVE_UNCHECKED("cat.out", cat_out);  // its meta function checks the output, after the dtypes
   NATIVE("_stack", stack);
-  NATIVE("_stack.out", stack_out);
+  NATIVE_UNCHECKED("_stack.out", stack_out);
   NATIVE("flip", flip);
   NATIVE("roll", roll);
   NATIVE("repeat_interleave.Tensor", repeat_interleave);

@@ -18,6 +18,11 @@ FAMILY = Family(
         ),
     {"tolerance": TRANSCENDENTAL},
     but={
+        **{
+            name: {"tolerance": Tolerance(4.0, 2.0, Accumulation.CANCELS)}
+            for name in words("gelu gelu_backward infinitely_differentiable_gelu_backward")
+        },
+        "hardsigmoid_backward": {"computed_in": "float32"},  # multiplies by 1.0f / 6.0f
         "*softmax*": {"tolerance": Tolerance(8.0, 4.0, Accumulation.REDUCED)},
         "rrelu": {"random": Random("uniform")},
         "rrelu_with_noise": {"random": Random("uniform", (0, 1))},

@@ -18,6 +18,13 @@ FAMILY = Family(
     but={
         **{name: {"undefined": (0,)} for name in _UNDEFINED},
         **{name: {"tolerance": ROUNDED} for name in words("arange linspace logspace range")},
+        # Negative bounds wrap, and their powers are beyond uint8: C++ leaves open what they are converted to.
+        **{
+            f"logspace.{kinds}_out": {"undefined_in": ("uint8",)}
+            for kinds in words("Tensor_Tensor Tensor_Scalar Scalar_Tensor")
+        },
+        # No zero there: the CPU's shortcut rounds it, fill_ on any device (the CPU too) raises.
+        "scalar_tensor": {"undefined_in": ("float8_e8m0fnu",)},
         "from_file": {"cannot": "maps a file into memory; a file has no device"},
         "_efficientzerotensor": {"cannot": "a tensor without memory, which autograd makes for itself"},
         "empty_quantized": {"cannot": "makes a quantized tensor"},

@@ -30,6 +30,7 @@ class Accumulation(str, Enum):
     INNER = "inner"  # the last dimension of the first tensor argument (matrix products)
     WINDOW = "window"  # elements of the weight, or kernel, over its first dimension
     ALL = "all"  # elements of the largest argument
+    CANCELS = "cancels"  # nothing is summed, but two numbers as large as the arguments cancel: 1 + erf(x), left of 0
 
     def __str__(self) -> str:
         return self.value
@@ -80,6 +81,10 @@ class OpFacts:
     host: tuple[str, ...] = ()  # tensor arguments that lie on the CPU, whatever device the others are on
     may_alias: bool = False  # a result may share memory with an argument or not: both are right
     overruns: tuple[str, ...] = ()  # layouts in which the CPU's own kernel writes past an argument's end: not run
+    undefined_in: tuple[
+        str, ...
+    ] = ()  # dtypes that the samples' numbers do not fit, so that anything is right: not run
+    computed_in: str = ""  # a dtype that the CPU's kernel rounds to on its way, whatever the arguments'; "" if none
     unstable: str = ""  # why not even the CPU gives the same bits twice
     cannot: str = ""  # why no sample reaches it; "" if one should
 
