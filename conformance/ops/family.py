@@ -80,7 +80,7 @@ class OpFacts:
     equivalence: tuple[tuple[int, Equivalence], ...] = ()  # position of a result -> how to compare it
     host: tuple[str, ...] = ()  # tensor arguments that lie on the CPU, whatever device the others are on
     may_alias: bool = False  # a result may share memory with an argument or not: both are right
-    overruns: tuple[str, ...] = ()  # layouts in which the CPU's own kernel writes past an argument's end: not run
+    overruns: tuple[str, ...] = ()  # layouts in which the CPU's own kernel passes an argument's end: not run
     undefined_in: tuple[
         str, ...
     ] = ()  # dtypes that the samples' numbers do not fit, so that anything is right: not run
