@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 from pathlib import Path
+from typing import Any
 
 import nox
 
@@ -52,30 +53,42 @@ def add_environment(m: matrix.Matrix, torch: matrix.Torch) -> None:
 
 
 def add_conformance(m: matrix.Matrix, torch: matrix.Torch) -> None:
-    """A session that runs the matrix on a torch version, once in each environment of the backend."""
+    """A session that runs the matrix on a torch version, once in each of the backend's environments.
+
+    The lanes that run on demand get sessions of their own, named alike: ``conformance-2.13`` leaves them out.
+    """
     name, environment_session = session_names(m, torch)
     lanes = [lane for lane in m.lanes() if lane.torch == torch]
-    parameters = [nox.param(lane, id=lane.environment.name) for lane in lanes]
+    always = [nox.param(lane, id=lane.environment.name) for lane in lanes if not lane.environment.on_demand]
+    doc = f"Compare {m.backend} with CPU on {torch.requirement}; what follows -- goes to pytest."
+    settings: dict[str, Any] = {"venv_backend": "none", "requires": [environment_session], "default": False}
 
-    @nox.session(name=name, venv_backend="none", requires=[environment_session], default=False)
-    @nox.parametrize("lane", parameters)
-    def conformance(session: nox.Session, lane: matrix.Lane) -> None:
-        python = python_of(environment_session).read_text()
-        arguments = [
-            "--backend",
-            lane.backend,
-            "--lane-name",
-            lane.name,
-            "--tier",
-            torch.tier,
-            "-n",
-            str(WORKERS),
-            "-rN",
-        ]
-        variables = dict(lane.environment.variables)
-        session.run(python, "-m", "pytest", "conformance", *arguments, *session.posargs, env=variables, external=True)
+    if always:
 
-    conformance.__doc__ = f"Compare {m.backend} with CPU on {torch.requirement}; what follows -- goes to pytest."
+        @nox.session(name=name, **settings)
+        @nox.parametrize("lane", always)
+        def conformance(session: nox.Session, lane: matrix.Lane) -> None:
+            run_lane(session, lane, environment_session)
+
+        conformance.__doc__ = doc
+
+    for lane in lanes:
+        if lane.environment.on_demand:
+
+            @nox.session(name=f"{name}({lane.environment.name})", **settings)
+            def on_demand(session: nox.Session, lane: matrix.Lane = lane) -> None:
+                run_lane(session, lane, environment_session)
+
+            on_demand.__doc__ = doc
+
+
+def run_lane(session: nox.Session, lane: matrix.Lane, environment_session: str) -> None:
+    """Run the cells of one lane in the environment that another session has made."""
+    python = python_of(environment_session).read_text()
+    arguments = ["--backend", lane.backend, "--lane-name", lane.name, "--tier", lane.torch.tier]
+    arguments += ["-n", str(WORKERS), "-rN", *session.posargs]
+    variables = dict(lane.environment.variables)
+    session.run(python, "-m", "pytest", "conformance", *arguments, env=variables, external=True)
 
 
 def python_of(environment_session: str) -> Path:

@@ -11,6 +11,7 @@ from conformance.toml_table import Table
 TIERS = ("smoke", "full")
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.]*")  # no "-": it separates the parts of a lane's name
+_VARIABLE = re.compile(r"[A-Z][A-Z0-9_]*")  # an environment variable; any other key says something of the environment
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,7 @@ class Environment:
 
     name: str
     variables: tuple[tuple[str, str], ...]
+    on_demand: bool = False  # run only when its lane is named
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +126,11 @@ def _torch(table: Table) -> Torch:
 def _environments(table: Table) -> tuple[Environment, ...]:
     found = []
     for name in table.names():
-        variables = table.table(name)
-        found.append(Environment(name, tuple((key, variables.take(key, str)) for key in variables.names())))
+        keys = table.table(name)
+        on_demand = keys.take("on_demand", bool, False)
+        variables = tuple((key, keys.take(key, str)) for key in keys.names() if _VARIABLE.fullmatch(key))
+        keys.done()
+        found.append(Environment(name, variables, on_demand))
     return tuple(found)
 
 

@@ -27,6 +27,7 @@ tier = "smoke"
 DEMO_ALLOCATOR = "malloc"
 
 [environments.guard]
+on_demand = true
 DEMO_ALLOCATOR = "guard"
 DEMO_CHECK = "1"
 """
@@ -58,6 +59,11 @@ def test_an_environment_is_a_set_of_variables(tmp_path: Path) -> None:
     assert dict(guard.variables) == {"DEMO_ALLOCATOR": "guard", "DEMO_CHECK": "1"}
 
 
+def test_an_environment_runs_always_unless_it_says_on_demand(tmp_path: Path) -> None:
+    environments = matrix.load(write(tmp_path, GOOD)).environments
+    assert [(e.name, e.on_demand) for e in environments] == [("malloc", False), ("guard", True)]
+
+
 def test_an_exclusion_leaves_out_the_lanes_that_it_names(tmp_path: Path) -> None:
     text = GOOD + '[[exclude]]\ntorch = "2.8"\nenvironment = "guard"\nreason = "no such mode there"\n'
     lanes = matrix.load(write(tmp_path, text)).lanes()
@@ -86,6 +92,12 @@ def test_an_exclusion_leaves_out_the_lanes_that_it_names(tmp_path: Path) -> None
             "DEMO_CHECK = true",
             "environments.guard.DEMO_CHECK: expected a string, got true or false",
         ),
+        (
+            "on_demand = true",
+            "on_deman = true",
+            "environments.guard.on_deman: unknown key (near: on_demand); valid keys: DEMO_ALLOCATOR, DEMO_CHECK, ",
+        ),
+        ("on_demand = true", 'on_demand = "yes"', "environments.guard.on_demand: expected true or false, got a string"),
         ("[[torch]]", "[[torch", "not valid TOML"),
     ],
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from refnpu import _C, _build_info
 
 
@@ -38,8 +40,14 @@ class Adapter:
         }
 
     def environment(self) -> str:
-        """The allocator mode."""
-        return _C.allocator_mode()
+        """The allocator mode, and the protection and fill that this process was started with."""
+        fill = os.environ.get("REFNPU_FILL_FRESH", "none")
+        parts = (
+            _C.allocator_mode(),
+            "protect" if os.environ.get("REFNPU_PROTECT") == "1" else "",
+            f"fill_{fill.replace(':', '')}" if fill != "none" else "",
+        )
+        return "_".join(filter(None, parts))
 
 
 adapter = Adapter()
