@@ -238,5 +238,10 @@ def _worded(rule: Rule, old: Iterable[Rule]) -> Rule:
 
 
 def _first_line(observation: Observation) -> str:
-    said = next((f.message for f in observation.failures if f.message.strip()), "") or observation.signal
-    return said.strip().splitlines()[0][:200] if said.strip() else f"ends as {observation.status}"
+    """What differs, in the words of the first failure; the line of its check where there is one."""
+    failure = next((f for f in observation.failures if f.message.strip()), None)
+    if failure is None:
+        return observation.signal or f"ends as {observation.status}"
+    lines = [line.strip() for line in failure.message.strip().splitlines()]
+    of_check = (line for line in lines if failure.check and line.startswith(f"{failure.check}: "))
+    return next(of_check, lines[0])[:200]

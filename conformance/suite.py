@@ -104,7 +104,9 @@ class Suite:
     def knows(self, case_id: str) -> bool:
         """Whether the matrix has this case."""
         cell = CellId.parse(case_id.partition("#")[0])
-        return cell is not None and cell.overload in self.inventory and case_id in self.case_ids(cell)
+        if cell is None or cell.overload not in self.inventory or cell not in self.cells(cell.overload):
+            return False
+        return case_id in self.case_ids(cell)
 
     def unknown_case(self, case_id: str) -> str:
         """What to say about a case that the matrix does not have: which part of its id is unknown, and what is near."""
@@ -120,7 +122,10 @@ class Suite:
         return unknown("case", case_id, [case.id for case in _cases(self, cell)])
 
     def family(self, name: str) -> list[CellId]:
-        """The cells of one family, by overload."""
+        """The cells of one family, by overload; of a case that was asked for, its cell alone."""
+        if self.selection.case:
+            only = CellId.parse(self.selection.case.partition("#")[0])
+            return [only] if only and only.family == name else []
         return [
             cell for overload in self.overloads() if ops.facts(overload).family == name for cell in self.cells(overload)
         ]

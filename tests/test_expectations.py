@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -148,3 +149,11 @@ def test_an_update_from_a_part_of_the_cells_keeps_rules_about_the_others() -> No
 def test_an_update_keeps_the_rules_of_other_lanes() -> None:
     elsewhere = Rule(op=("mm",), lane=("*-torch2.13-*",), reason="known")
     assert elsewhere in ex.update((elsewhere,), RUN, LANE, complete=True)
+
+
+def test_a_new_rule_s_reason_is_what_differs() -> None:
+    said = "mm (native) in float32\n  self: float32 ...\n  stride: result: stride is (1, 2)\n  repeat: x"
+    cell = observed("mm", status=Status.FAIL, checks=("stride",))
+    failing = replace(cell, failures=(replace(cell.failures[0], message=said),))
+    (rule,) = ex.update((), (failing,), LANE, complete=False)
+    assert rule.reason == "stride: result: stride is (1, 2)"

@@ -13,8 +13,10 @@ from typing import Any
 
 import pytest
 
-import conformance.suite  # noqa: F401  # loads torch, so that runs in this process do not load it each on its own
+from conformance import backends
 from conformance.exit_codes import Exit
+from conformance.suite import Selection, Suite  # loads torch, so that runs within this process do not
+from conformance.vocabulary import CellId
 
 pytest_plugins = ["pytester"]
 
@@ -156,6 +158,17 @@ def test_a_rule_that_expects_a_passing_cell_to_fail_breaks_the_run(pytester: pyt
     result = run(pytester, "-k", "masked_fill.Scalar and float32-contiguous", "--expected", "expected.toml")
     assert result.ret == Exit.EXPECTATIONS
     result.stdout.fnmatch_lines(["unexpected pass: ops/*.py::masked_fill.Scalar?float32-contiguous?"])
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "2")])
+def test_a_case_is_repeated_alone(pytester: pytest.Pytester, workers: tuple[str, ...]) -> None:
+    case = Suite(backends.find("torch:cpu"), Selection(), seed=20).case_ids(
+        CellId("masking", "masked_fill_.Scalar", "float32", "step2")
+    )[3]
+    result = pytester.runpytest_subprocess("--pyargs", "conformance", *CPU, "--case", case, *workers)
+    assert result.ret == Exit.OK
+    found = summary(pytester)
+    assert (found["collected"], found["cases"], found["by_status"]["pass"]) == (1, 1, 1)
 
 
 def test_the_plugin_loads_no_torch_for_other_tests(pytester: pytest.Pytester) -> None:

@@ -1,0 +1,140 @@
+"""The tester is tested: each check of the vocabulary lets a right device pass, and is seen to find a wrong one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import count
+
+import pytest
+import torch
+
+from conformance.cases import Case
+from conformance.ops.family import OpFacts, Random
+from conformance.vocabulary import Check
+from tests.two_sides import Device, Op, case_of, judge
+
+
+PLAIN = OpFacts("misc")
+
+
+@dataclass(frozen=True)
+class Defect:
+    """What an op does on CPU, and on a device that this check has to find."""
+
+    right: Op
+    wrong: Op
+    case: Case = field(default_factory=case_of)
+    facts: OpFacts = PLAIN
+    device: Device = field(default_factory=Device)
+
+
+def plus_one(x: torch.Tensor) -> torch.Tensor:
+    return x + 1
+
+
+def plus_two(x: torch.Tensor) -> torch.Tensor:
+    return x + 2
+
+
+def with_other_strides(x: torch.Tensor) -> torch.Tensor:
+    return (x + 1).t().contiguous().t()
+
+
+def behind_an_offset(x: torch.Tensor) -> torch.Tensor:
+    return torch.cat([torch.zeros(1), (x + 1).flatten()])[1:].view(x.shape)
+
+
+def writing_its_input(x: torch.Tensor) -> torch.Tensor:
+    result = x + 1
+    x.data[0, 0] = 99  # .data: no version counter moves
+    return result
+
+
+def writing_before_its_input(x: torch.Tensor) -> torch.Tensor:
+    x.data.as_strided((1,), (1,), 0).fill_(7)
+    return x + 1
+
+
+def refusing(x: torch.Tensor) -> torch.Tensor:
+    raise ValueError("not today")
+
+
+def on_another_device(x: torch.Tensor) -> torch.Tensor:
+    return (x + 1).to("meta")
+
+
+_calls = count()
+
+
+def never_twice_the_same(x: torch.Tensor) -> torch.Tensor:
+    return x + 1 if next(_calls) % 2 == 0 else x + 2
+
+
+def uniform(x: torch.Tensor) -> torch.Tensor:
+    return torch.rand(x.shape)
+
+
+def uniform_to_a_half(x: torch.Tensor) -> torch.Tensor:
+    return torch.rand(x.shape) / 2
+
+
+_device = Device()
+
+
+def falling_back(x: torch.Tensor) -> torch.Tensor:
+    _device.native -= 1
+    _device.fallback += 1
+    return x + 1
+
+
+def leaking(x: torch.Tensor) -> torch.Tensor:
+    _device.blocks += 1
+    return x + 1
+
+
+def damaging(x: torch.Tensor) -> torch.Tensor:
+    _device.damage.append("8 bytes behind block 3 are not what they were")
+    return x + 1
+
+
+DEFECTS = {
+    Check.VALUE: Defect(plus_one, plus_two),
+    Check.DTYPE: Defect(plus_one, lambda x: plus_one(x).double()),
+    Check.SHAPE: Defect(plus_one, lambda x: plus_one(x)[:1]),
+    Check.STRIDE: Defect(plus_one, with_other_strides),
+    Check.OFFSET: Defect(plus_one, behind_an_offset),
+    Check.ALIASING: Defect(lambda x: x.view(-1), lambda x: x.clone().view(-1)),
+    Check.MUTATION: Defect(plus_one, writing_its_input),
+    Check.UNTOUCHED: Defect(plus_one, writing_before_its_input, case_of("offset1")),
+    Check.VERSION: Defect(lambda x: x.add_(1), lambda x: (x.data.add_(1), x)[1], case_of(written=True)),
+    Check.REDZONE: Defect(plus_one, damaging, device=_device),
+    Check.LEAK: Defect(plus_one, leaking, device=_device),
+    Check.ROUTE: Defect(plus_one, falling_back, device=_device),
+    Check.ERROR_PARITY: Defect(plus_one, refusing),
+    Check.DETERMINISM: Defect(plus_one, never_twice_the_same),
+    Check.DISTRIBUTION: Defect(uniform, uniform_to_a_half, facts=OpFacts("misc", random=Random("uniform"))),
+    Check.DEVICE: Defect(plus_one, on_another_device),
+}
+
+
+@pytest.fixture(autouse=True)
+def sound_device() -> None:
+    _device.damage.clear()
+
+
+def test_every_check_of_the_vocabulary_has_a_defect_to_find() -> None:
+    assert set(DEFECTS) == set(Check)
+
+
+@pytest.mark.parametrize("check", DEFECTS)
+def test_a_check_passes_what_is_right(check: Check) -> None:
+    d = DEFECTS[check]
+    found = judge(d.right, case=d.case, facts=d.facts, device=d.device)
+    assert (found.mismatches, found.skipped) == ([], "")
+
+
+@pytest.mark.parametrize("check", DEFECTS)
+def test_a_check_finds_what_is_wrong(check: Check) -> None:
+    d = DEFECTS[check]
+    found = judge(d.right, d.wrong, case=d.case, facts=d.facts, device=d.device)
+    assert [m.check for m in found.mismatches] == [check], found

@@ -1,0 +1,141 @@
+"""One case on both sides: what a route may get away with, what is not judged, and when the reference is doubted."""
+
+from __future__ import annotations
+
+from itertools import count
+
+import pytest
+import torch
+
+from conformance import judge as module
+from conformance.judge import LAYOUT, TWICE, UNSOUND
+from conformance.ops.family import EXACT, Equivalence, OpFacts
+from conformance.vocabulary import Check, Route
+from tests.two_sides import case_of, judge
+
+ULP = torch.finfo(torch.float32).eps
+
+
+def third(x: torch.Tensor) -> torch.Tensor:
+    return x / 3
+
+
+def nearly_a_third(x: torch.Tensor) -> torch.Tensor:
+    return third(x) * (1 + ULP)
+
+
+def test_a_native_kernel_may_round_otherwise() -> None:
+    assert judge(third, nearly_a_third, route=Route.NATIVE).mismatches == []
+
+
+def test_a_fallback_may_not() -> None:
+    (found,) = judge(third, nearly_a_third, route=Route.FALLBACK).mismatches
+    assert found.check is Check.VALUE
+    assert "must be equal bit for bit" in found.message
+
+
+def test_nor_may_a_kernel_that_only_moves_values() -> None:
+    facts = OpFacts("misc", tolerance=EXACT)
+    assert [m.check for m in judge(third, nearly_a_third, facts=facts).mismatches] == [Check.VALUE]
+
+
+def test_a_fallback_that_did_not_run_is_found() -> None:
+    def natively(x: torch.Tensor) -> torch.Tensor:
+        return third(x)
+
+    assert judge(third, natively, route=Route.FALLBACK).mismatches == []
+    assert [m.message for m in module.route_taken(Route.FALLBACK, (3, 1), (4, 1))] == [
+        "served by the fallback, but the fallback did not run"
+    ]
+
+
+def test_who_does_not_count_calls_is_not_asked_for_them() -> None:
+    assert module.route_taken(Route.NATIVE, None, None) == []
+
+
+def test_a_result_that_is_not_defined_is_compared_by_its_metadata_alone() -> None:
+    facts = OpFacts("misc", undefined=(0,))
+    assert judge(third, torch.neg, facts=facts).mismatches == []
+    assert [m.check for m in judge(third, lambda x: third(x)[:1], facts=facts).mismatches] == [Check.SHAPE]
+
+
+def test_a_result_that_is_not_unique_is_compared_as_such() -> None:
+    facts = OpFacts("misc", equivalence=((0, Equivalence.UNORDERED),))
+    assert judge(torch.clone, lambda x: x.flip(0), facts=facts).mismatches == []
+    assert [m.check for m in judge(torch.clone, third, facts=facts).mismatches] == [Check.VALUE]
+
+
+@pytest.mark.parametrize("wrong", [2.5, 3, None])
+def test_results_that_are_no_tensors_are_compared(wrong: object) -> None:
+    assert judge(lambda _: 2.0).mismatches == []
+    (found,) = judge(lambda _: 2.0, lambda _: wrong).mismatches
+    assert found.check is (Check.VALUE if isinstance(wrong, float) else Check.DTYPE)
+
+
+def test_a_missing_result_is_found() -> None:
+    (found,) = judge(lambda x: (x + 1, x + 2), lambda x: (x + 1,)).mismatches
+    assert (found.check, found.message) == (Check.SHAPE, "the device returned 1 results, CPU 2")
+
+
+def test_the_same_error_on_both_sides_is_parity() -> None:
+    def refuse(x: torch.Tensor) -> torch.Tensor:
+        raise IndexError("out of range")
+
+    assert judge(refuse).mismatches == []
+    (found,) = judge(refuse, third).mismatches
+    assert found.message == "the device raised nothing; CPU raised IndexError: out of range"
+
+
+def test_a_dtype_without_a_cpu_kernel_is_not_judged() -> None:
+    def lacking(x: torch.Tensor) -> torch.Tensor:
+        raise NotImplementedError('"hand" not implemented for Float')
+
+    found = judge(lacking, third)
+    assert found.skipped.startswith("CPU: NotImplementedError")
+    assert found.mismatches == []
+
+
+def test_a_device_that_serves_nothing_is_not_judged_but_a_registered_kernel_that_says_so_is() -> None:
+    def lacking(x: torch.Tensor) -> torch.Tensor:
+        raise NotImplementedError("this kernel is for another day")
+
+    assert judge(third, lacking, route=Route.UNSUPPORTED).skipped.startswith("NotImplementedError")
+    assert [m.check for m in judge(third, lacking, route=Route.NATIVE).mismatches] == [Check.ERROR_PARITY]
+
+
+def test_an_expanded_argument_that_cpu_writes_without_a_word_is_not_judged() -> None:
+    found = judge(third, case=case_of("expanded", written=True))
+    assert (found.skipped, found.tainted) == (TWICE, True)
+
+
+def test_a_reference_that_gives_other_bits_each_time_is_not_held_against_the_device() -> None:
+    calls = count()
+    found = judge(lambda x: x + next(calls), third)
+    assert (found.skipped, found.tainted) == (UNSOUND, True)
+
+
+def test_a_reference_that_depends_on_the_layout_is_not_held_against_the_device() -> None:
+    def by_memory_order(x: torch.Tensor) -> torch.Tensor:
+        return x + 1 if x.is_contiguous() else x - 1
+
+    found = judge(by_memory_order, lambda x: x + 1, case=case_of("transposed"))
+    assert found.skipped == LAYOUT
+
+
+def test_a_device_that_is_wrong_in_a_layout_is_told_from_a_reference_that_is() -> None:
+    found = judge(lambda x: x + 1, lambda x: x - 1, case=case_of("transposed"))
+    assert [m.check for m in found.mismatches] == [Check.VALUE]
+
+
+def test_a_written_argument_that_is_not_returned_is_compared() -> None:
+    def nothing(x: torch.Tensor) -> None:
+        x.add_(1)
+
+    def nothing_at_all(x: torch.Tensor) -> None:
+        x.add_(0)
+
+    case = case_of("offset_gap", written=True)
+    assert judge(nothing, case=case).mismatches == []
+    (found,) = judge(nothing, nothing_at_all, case=case).mismatches
+    assert found.check is Check.VALUE
+    assert found.message.startswith("self: 6 of 6 elements differ, first at [0, 0]: device 1.0, CPU 2.0")

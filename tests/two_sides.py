@@ -1,0 +1,76 @@
+"""A device made by hand, for tests of the judge: CPU under another name, on which an op may do something else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from conformance.backends import Capabilities
+from conformance.cases import Case, cases
+from conformance.corpus.model import DeviceArg, TensorSlot
+from conformance.judge import Judge, Judgement
+from conformance.ops.family import OpFacts
+from conformance.rules import Rules
+from conformance.twins import Twins
+from conformance.vocabulary import CellId, Route
+from tests.samples import sample, slot
+
+Op = Callable[[torch.Tensor], Any]
+SHAPE = (2, 3)
+
+
+@dataclass
+class Device:
+    """An adapter. ``cpu:0`` is the CPU, but not equal to ``cpu``: an op that is told where it runs can tell."""
+
+    name: str = "hand"
+    device: str = "cpu:0"
+    native: int = 0
+    fallback: int = 0
+    blocks: int = 0
+    damage: list[str] = field(default_factory=list)
+
+    def route_counters(self) -> tuple[int, int]:
+        return self.native, self.fallback
+
+    def memory_stats(self) -> dict[str, int]:
+        return {"live_bytes": 0, "live_blocks": self.blocks}
+
+    def verify_memory(self) -> list[str]:
+        return self.damage
+
+
+def value_of(slot: TensorSlot, dtype: str) -> torch.Tensor:
+    """1, 2, 3, ... in the slot's shape."""
+    return torch.arange(1, slot.numel + 1).reshape(slot.shape).to(getattr(torch, dtype))
+
+
+def case_of(layout: str = "contiguous", written: bool = False, dtype: str = "float32") -> Case:
+    """A case of ``op(self, device)``."""
+    one = sample("hand", slot(0, "self", SHAPE, written=written), DeviceArg())
+    return cases(CellId("misc", "hand", dtype, layout), [one])[0]
+
+
+def judge(
+    right: Op,
+    wrong: Op | None = None,
+    case: Case | None = None,
+    facts: OpFacts | None = None,
+    route: Route = Route.NATIVE,
+    device: Device | None = None,
+) -> Judgement:
+    """One case of an op that does what is ``right`` on CPU, and what is ``wrong`` (or right, too) on the device."""
+    here = device or Device()
+
+    def op(x: torch.Tensor, where: torch.device) -> Any:
+        if where.index is None:
+            return right(x)
+        here.native += route is Route.NATIVE
+        here.fallback += route is Route.FALLBACK
+        return (wrong or right)(x)
+
+    rules = Rules(facts or OpFacts("misc"))
+    return Judge(Twins(value_of), Capabilities(here, "hand"), op, route, rules, seed=20).judge(case or case_of())
