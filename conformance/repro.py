@@ -63,7 +63,7 @@ def script(suite: Suite, case: Case, seed: int) -> str:
         body="\n".join(f"    {line}" for line in writer.lines()) or "    pass",
         storages=", ".join(f'"{name}": {base}' for name, base in writer.bases),
         seed=seed,
-        op=_attribute(case.sample.overload),
+        op=attribute(case.sample.overload),
         call=writer.call(),
         device=suite.backend.device,
     )
@@ -77,7 +77,7 @@ def find(suite: Suite, case_id: str) -> Case:
     return next(c for c in suite.cases(cell) if c.id == case_id)
 
 
-def _attribute(overload: str) -> str:
+def attribute(overload: str) -> str:
     return overload if "." in overload else f"{overload}.default"
 
 

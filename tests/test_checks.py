@@ -13,7 +13,6 @@ from conformance.ops.family import OpFacts, Random
 from conformance.vocabulary import Check
 from tests.two_sides import Device, Op, case_of, judge
 
-
 PLAIN = OpFacts("misc")
 
 

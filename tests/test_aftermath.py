@@ -1,0 +1,108 @@
+"""What a call left behind: relations between results and arguments, versions, and bytes that should not move."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from conformance import aftermath
+from conformance.cases import Case, cases
+from conformance.oracle import Outcome, call
+from conformance.twins import CPU, Twins
+from conformance.vocabulary import CellId, Check
+from tests.samples import sample, slot
+from tests.two_sides import case_of, value_of
+
+Op = Callable[..., Any]
+
+
+def outcome(op: Op, case: Case) -> Outcome:
+    return call(op, Twins(value_of).side(case, CPU))
+
+
+def of_one(op: Op, layout: str = "contiguous", written: bool = False) -> Outcome:
+    return outcome(lambda x, where: op(x), case_of(layout, written))
+
+
+def aliasing(expected: Op, actual: Op, i: int = 0) -> str:
+    found = aftermath.aliasing(of_one(expected), of_one(actual), i)
+    return found.message if found else ""
+
+
+def changed(op: Op, layout: str, written: bool = False, reference: Op = torch.abs) -> list[Check]:
+    found = aftermath.storages(of_one(reference, layout, written).side, of_one(op, layout, written).side)
+    return [m.check for m in found]
+
+
+class TestAliasing:
+    def test_two_views_of_one_argument_agree(self) -> None:
+        assert aliasing(lambda x: x.view(-1), lambda x: x.view(3, 2)) == ""
+
+    def test_a_copy_is_no_view_nor_the_reverse(self) -> None:
+        assert "has a storage of its own on the device" in aliasing(lambda x: x.view(-1), lambda x: x + 1)
+        assert "shares the storage of self on the device" in aliasing(lambda x: x + 1, lambda x: x.view(-1))
+
+    def test_the_argument_itself_is_told_from_a_view_of_it(self) -> None:
+        assert "is another tensor over the argument's storage on the device" in aliasing(
+            lambda x: x, lambda x: x.view(2, 3)
+        )
+
+    def test_results_that_share_a_storage_do_so_on_both_sides(self) -> None:
+        def shared(x: torch.Tensor) -> list[torch.Tensor]:
+            y = x + 1
+            return [y, y[0]]
+
+        def apart(x: torch.Tensor) -> list[torch.Tensor]:
+            return [x + 1, (x + 1)[0]]
+
+        assert aliasing(shared, shared, 1) == ""
+        assert "another result on one side only" in aliasing(shared, apart, 1)
+
+
+class TestVersions:
+    def test_a_write_that_is_announced_on_both_sides_passes(self) -> None:
+        assert aftermath.versions(of_one(lambda x: x.add_(1)).side, of_one(lambda x: x.mul_(3)).side) == []
+
+    def test_how_often_a_counter_moved_does_not_matter(self) -> None:
+        once, twice = of_one(lambda x: x.add_(1)), of_one(lambda x: x.add_(1).sub_(0))
+        assert aftermath.versions(once.side, twice.side) == []
+
+    def test_a_write_that_autograd_does_not_see_is_found(self) -> None:
+        (found,) = aftermath.versions(of_one(lambda x: x.add_(1)).side, of_one(lambda x: x.data.add_(1)).side)
+        assert found.message == "self: version counter is 0 on the device, 1 on CPU"
+
+
+class TestStorages:
+    def test_a_call_that_leaves_its_input_alone_passes(self) -> None:
+        assert changed(lambda x: x * 2, "offset_gap") == []
+
+    def test_a_changed_input_is_a_mutation(self) -> None:
+        assert changed(lambda x: x.data.mul_(3), "offset_gap") == [Check.MUTATION]
+
+    def test_a_written_argument_s_own_bytes_are_judged_elsewhere(self) -> None:
+        assert changed(lambda x: x.data.mul_(3), "offset_gap", written=True) == []
+
+    def test_a_byte_in_a_gap_is_found_though_the_argument_is_written(self) -> None:
+        assert changed(lambda x: x.data.as_strided((17,), (1,), 0).zero_(), "offset_gap", written=True) == [
+            Check.UNTOUCHED
+        ]
+
+    def test_a_gap_that_the_cpu_writes_too_may_change(self) -> None:
+        def everywhere(x: torch.Tensor) -> None:
+            x.data.as_strided((17,), (1,), 0).zero_()
+
+        assert changed(everywhere, "offset_gap", written=True, reference=everywhere) == []
+
+    def test_arguments_over_one_storage_are_looked_at_together(self) -> None:
+        one = sample("add_.Tensor", slot(0, "self", (4,), written=True), slot(1, "other", (4,)))
+        case = next(iter(cases(CellId("f", "add_.Tensor", "float32", "aliased"), [one])))
+        cpu, device = outcome(lambda a, b: a + b, case), outcome(lambda a, b: a.data.add_(b), case)
+        assert aftermath.storages(cpu.side, device.side) == []
+
+
+def test_a_result_is_traced_to_the_first_argument_it_lies_in() -> None:
+    found = of_one(lambda x: x[1:])
+    assert aftermath.argument_of(found.side, found.leaves[0][1]) == 0
+    assert aftermath.argument_of(found.side, torch.zeros(1)) is None

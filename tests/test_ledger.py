@@ -1,0 +1,106 @@
+"""The account of a run: every cell once, on disk as it happens, and the exit code that follows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from conformance import store
+from conformance.exit_codes import Exit
+from conformance.expectations import Rule
+from conformance.ledger import Closing, Ledger
+from conformance.summary import Target
+from conformance.vocabulary import Observation, Status
+from tests.records import manifest, observed
+
+CELLS = (observed("mm"), observed("cat"), observed("fft"))
+CAT_FAILS = Rule(op=("cat",), reason="known")
+
+
+def closed(
+    directory: Path, *seen: Observation, rules: tuple[Rule, ...] = (), gate: str = "", complete: bool = True
+) -> Closing:
+    """A run of CELLS in which these were observed."""
+    ledger = Ledger(
+        directory,
+        manifest(collected=len(CELLS), complete=complete),
+        [o.cell for o in CELLS],
+        [Target("mm", "native")],
+        rules,
+    )
+    ledger.gate = gate
+    for observation in seen:
+        ledger.enter(observation)
+    return ledger.close(0.1, 1.0)
+
+
+def test_a_run_in_which_all_passed_is_good(tmp_path: Path) -> None:
+    closing = closed(tmp_path, *CELLS)
+    assert closing.code is Exit.OK
+    assert "accounting: 3 collected = 3 pass + 0 fail" in closing.text
+    assert store.read(tmp_path).observations == CELLS
+
+
+def test_cells_that_were_not_seen_are_not_reached_and_say_why(tmp_path: Path) -> None:
+    closing = closed(tmp_path, CELLS[0])
+    assert (
+        "accounting: 3 collected = 1 pass + 0 fail + 0 error + 0 crash + 0 timeout + 0 unsupported + 2 not_reached"
+        in (closing.text)
+    )
+    assert [o.reason for o in store.read(tmp_path).observations] == ["", *["the run ended before it"] * 2]
+
+
+def test_observations_are_on_disk_before_the_run_ends(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path, manifest(collected=3), [o.cell for o in CELLS], [], ())
+    ledger.enter(CELLS[0])
+    assert store.read(tmp_path).observations == (CELLS[0],)
+    assert not (tmp_path / store.SUMMARY).exists()
+    ledger.close(0.1, 1.0)
+
+
+def test_a_cell_entered_twice_unbalances_the_account(tmp_path: Path) -> None:
+    closing = closed(tmp_path, *CELLS, CELLS[0])
+    assert closing.code is Exit.ACCOUNTING
+    assert "ERROR: accounting does not balance" in closing.text
+
+
+def test_a_cell_that_nobody_collected_unbalances_the_account(tmp_path: Path) -> None:
+    assert closed(tmp_path, *CELLS, observed("stranger")).code is Exit.ACCOUNTING
+
+
+def test_a_broken_primitive_is_named_and_nothing_else_counts(tmp_path: Path) -> None:
+    closing = closed(tmp_path, gate="copy_bytes: 7 bytes came back changed")
+    assert closing.code is Exit.BRING_UP
+    assert closing.text.startswith("bring-up gate: copy_bytes: 7 bytes came back changed\nnothing else was judged\n")
+    reasons = {o.reason for o in store.read(tmp_path).observations}
+    assert reasons == {"bring-up gate: copy_bytes: 7 bytes came back changed"}
+
+
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [(Status.FAIL, Exit.CELLS_FAILED), (Status.CRASH, Exit.CELLS_FAILED), (Status.ERROR, Exit.SUITE_ERROR)],
+)
+def test_what_failed_decides_the_exit_code(tmp_path: Path, status: Status, code: Exit) -> None:
+    assert closed(tmp_path, CELLS[0], observed("cat", status=status), CELLS[2]).code is code
+
+
+def test_a_failure_that_a_rule_expects_is_not_listed(tmp_path: Path) -> None:
+    closing = closed(tmp_path, CELLS[0], observed("cat", status=Status.FAIL), CELLS[2], rules=(CAT_FAILS,))
+    assert closing.code is Exit.OK
+    assert "failing cells" not in closing.text
+    assert "+ 1 fail +" in closing.text
+
+
+def test_a_rule_under_which_a_cell_passes_breaks_the_run(tmp_path: Path) -> None:
+    closing = closed(tmp_path, *CELLS, rules=(CAT_FAILS,))
+    assert closing.code is Exit.EXPECTATIONS
+    assert closing.text.startswith("unexpected pass: ops/masking.py::cat[float32-contiguous]\n")
+
+
+def test_a_rule_that_matches_no_cell_breaks_a_complete_run_alone(tmp_path: Path) -> None:
+    outlived = (Rule(op=("gone",), reason="known"),)
+    closing = closed(tmp_path, *CELLS, rules=outlived)
+    assert closing.code is Exit.EXPECTATIONS
+    assert closing.text.startswith("matches no cell: rule op=gone -> fail\n")
+    assert closed(tmp_path, *CELLS, rules=outlived, complete=False).code is Exit.OK

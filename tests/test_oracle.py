@@ -1,0 +1,90 @@
+"""The CPU reference: what a call did, the float64 one, and whether it agrees with itself."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import count
+from typing import Any
+
+import pytest
+import torch
+
+from conformance import oracle
+from conformance.oracle import Outcome
+from conformance.twins import CPU, Twins
+from conformance.vocabulary import Route
+from tests.two_sides import case_of, value_of
+
+
+def call(op: Any, seed: int | None = None) -> Outcome:
+    return oracle.call(lambda x, where: op(x), Twins(value_of).side(case_of(), CPU), seed)
+
+
+def test_results_are_a_flat_list_with_names() -> None:
+    found = call(lambda x: (x, [x + 1, 3], None))
+    assert [name for name, _ in found.leaves] == ["result[0]", "result[1][0]", "result[1][1]", "result[2]"]
+    assert found.raw_ns > 0
+
+
+def test_an_error_is_an_observation_and_holds_no_frames() -> None:
+    found = call(lambda x: x.reshape(7))
+    assert isinstance(found.error, RuntimeError)
+    assert found.error.__traceback__ is None
+    assert found.leaves == []
+
+
+def test_the_wait_for_the_device_is_part_of_the_call() -> None:
+    waits: list[int] = []
+    side = Twins(value_of).side(case_of(), CPU)
+    oracle.call(lambda x, where: waits.append(1), side, synchronize=lambda: waits.append(2))
+    assert waits == [1, 2]
+
+
+def test_a_seed_makes_draws_repeatable() -> None:
+    draws = [call(torch.rand_like, seed).leaves[0][1] for seed in (1, 1, 2)]
+    assert torch.equal(draws[0], draws[1])
+    assert not torch.equal(draws[0], draws[2])
+
+
+def test_the_float64_reference_computes_from_the_very_same_numbers() -> None:
+    twins = Twins(value_of)
+    found = oracle.float64(case_of(), twins, lambda x, where: x / 3)
+    assert found is not None
+    assert torch.equal(found.leaves[0][1], value_of(case_of().sample.tensors[0], "float32").double() / 3)
+
+
+def test_there_is_no_float64_reference_of_integers_nor_where_it_raises() -> None:
+    assert oracle.float64(case_of(dtype="float32"), Twins(value_of), lambda x, where: x.reshape(7)) is None
+    integers = replace(case_of(), cell=replace(case_of().cell, dtype="int64"))
+    assert oracle.float64(integers, Twins(value_of), lambda x, where: x) is None
+
+
+def test_a_reference_that_repeats_itself_agrees() -> None:
+    assert oracle.agrees_with_itself(call(torch.neg), lambda: call(torch.neg))
+
+
+@pytest.mark.parametrize("kind", ["values", "message", "error"])
+def test_a_reference_that_changes_does_not(kind: str) -> None:
+    calls = count()
+
+    def unsound(x: torch.Tensor) -> torch.Tensor:
+        n = next(calls)
+        if kind == "values" or (kind == "error" and n == 0):
+            return x + n
+        raise RuntimeError(f"index {n} is out of range")
+
+    assert not oracle.agrees_with_itself(call(unsound), lambda: call(unsound))
+
+
+def test_a_missing_cpu_kernel_is_told_from_other_errors() -> None:
+    assert oracle.cannot_serve(NotImplementedError("x"))
+    assert oracle.cannot_serve(RuntimeError("\"neg\" not implemented for 'Bool'"))
+    assert not oracle.cannot_serve(RuntimeError("shapes do not match"))
+    assert not oracle.cannot_serve(None)
+
+
+def test_a_registered_kernel_may_not_say_that_it_is_not_there() -> None:
+    assert oracle.lacks_kernel(NotImplementedError("no such op"), Route.UNSUPPORTED)
+    assert oracle.lacks_kernel(NotImplementedError("Could not run 'aten::x'"), Route.NATIVE)
+    assert not oracle.lacks_kernel(NotImplementedError("later"), Route.NATIVE)
+    assert not oracle.lacks_kernel(RuntimeError("x"), Route.UNSUPPORTED)

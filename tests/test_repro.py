@@ -1,0 +1,83 @@
+"""A case as a script that needs torch and the backend alone: it runs, and makes the very arguments of the case."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from conformance import backends, repro
+from conformance.suite import Selection, Suite
+from conformance.twins import CPU, Twins
+from conformance.vocabulary import CellId
+
+
+@pytest.fixture(scope="module")
+def suite() -> Suite:
+    return Suite(backends.find("torch:cpu"), Selection(), seed=20)
+
+
+def case_id(suite: Suite, family: str, overload: str, dtype: str, layout: str) -> str:
+    return suite.case_ids(CellId(family, overload, dtype, layout))[0]
+
+
+CELLS = [
+    ("masking", "masked_fill_.Scalar", "float32", "offset_gap"),
+    ("masking", "masked_fill_.Scalar", "bfloat16", "expanded"),
+    ("pointwise_binary", "add.Tensor", "complex64", "conj"),
+    ("pointwise_binary", "add.Tensor", "float32", "aliased"),
+    ("concatenation", "cat", "int64", "mixed"),
+]
+
+
+@pytest.mark.parametrize("cell", CELLS, ids=lambda cell: "-".join(cell[1:]))
+def test_a_script_runs_by_itself_and_finds_equal_sides_equal(
+    suite: Suite, cell: tuple[str, str, str, str], tmp_path: Path
+) -> None:
+    case = repro.find(suite, case_id(suite, *cell))
+    script = tmp_path / "repro.py"
+    script.write_text(repro.script(suite, case, seed=20))
+    assert "conformance" not in script.read_text().partition('"""\n\nimport torch')[2]
+    ran = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=True)
+    assert "storage of " in ran.stdout
+    assert "differs" not in ran.stdout
+
+
+@pytest.mark.parametrize("cell", CELLS, ids=lambda cell: "-".join(cell[1:]))
+def test_a_script_makes_the_bytes_that_the_run_used(suite: Suite, cell: tuple[str, str, str, str]) -> None:
+    case = repro.find(suite, case_id(suite, *cell))
+    names: dict[str, object] = {}
+    head = (
+        repro.script(suite, case, seed=20).partition("\nexpected, actual")[0].replace("torch.ops.aten.", "_no_op or ")
+    )
+    head = head.replace(f"result = _no_op or {repro.attribute(cell[1])}(", "result = seen(")
+    names["seen"] = lambda *args, **_: args
+    exec(compile(head, "repro", "exec"), names)  # the script, up to where it calls the op
+    made, _ = names["call"]("cpu")  # type: ignore[operator]  # the script's function
+    wanted = Twins(suite.corpus.value).side(case, CPU).args
+    for a, b in zip(_tensors(made), _tensors(wanted), strict=True):
+        assert (a.dtype, a.shape, a.stride(), a.storage_offset()) == (b.dtype, b.shape, b.stride(), b.storage_offset())
+        assert a.untyped_storage().tolist() == b.untyped_storage().tolist()
+        assert (a.is_conj(), a.is_neg()) == (b.is_conj(), b.is_neg())
+
+
+def _tensors(tree: object) -> list[torch.Tensor]:
+    if isinstance(tree, torch.Tensor):
+        return [tree]
+    return [t for part in tree for t in _tensors(part)] if isinstance(tree, (list, tuple)) else []
+
+
+def test_a_script_names_what_it_repeats(suite: Suite) -> None:
+    case = repro.find(suite, case_id(suite, *CELLS[0]))
+    text = repro.script(suite, case, seed=7)
+    assert text.startswith(f'"""{case.id}\n')
+    assert "torch.manual_seed(7)" in text
+    assert "torch.ops.aten.masked_fill_.Scalar(t0, t1, " in text
+
+
+def test_a_case_that_is_not_there_is_told_with_what_is_near(suite: Suite) -> None:
+    with pytest.raises(LookupError, match=r"near: masked_fill_\.Scalar"):
+        repro.find(suite, "ops/masking.py::masked_fil_.Scalar[float32-expanded]#x")

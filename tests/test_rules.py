@@ -1,0 +1,73 @@
+"""What ops/ says of an overload, as the judge asks it."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from conformance.cases import cases
+from conformance.ops.family import EXACT, Accumulation, Equivalence, OpFacts, Random, Tolerance
+from conformance.oracle import Outcome, call
+from conformance.rules import Rules, position_of, rules_of
+from conformance.twins import CPU, Twins
+from conformance.vocabulary import CellId
+from tests.samples import sample, slot
+from tests.two_sides import value_of
+
+DRAWS = Rules(OpFacts("random", random=Random("uniform", results=(1,))))
+
+
+def outcome(op: object = torch.mm) -> Outcome:
+    one = sample("mm", slot(0, "self", (2, 5)), slot(1, "weight", (5, 4)))
+    return call(op, Twins(value_of).side(cases(CellId("f", "mm", "float32", "contiguous"), [one])[0], CPU))  # type: ignore[arg-type]  # any callable
+
+
+@pytest.mark.parametrize(
+    ("accumulation", "terms"),
+    [
+        (Accumulation.NONE, 1),
+        (Accumulation.REDUCED, 20 // 8),
+        (Accumulation.INNER, 5),
+        (Accumulation.WINDOW, 20 // 5),
+        (Accumulation.ALL, 20),
+    ],
+)
+def test_rounding_grows_with_the_terms_summed(accumulation: Accumulation, terms: int) -> None:
+    rules = Rules(OpFacts("f", tolerance=Tolerance(ulps=3, cpu_multiple=2, accumulation=accumulation)))
+    found = outcome()
+    closeness = rules.closeness(found, found.leaves[0][1])
+    assert (closeness.ulps, closeness.multiple, closeness.terms) == (3, 2, terms)
+    assert closeness.accumulates is (accumulation is not Accumulation.NONE)
+
+
+def test_only_drawn_results_are_left_to_their_distribution() -> None:
+    assert (DRAWS.drawn(0), DRAWS.drawn(1)) == (False, True)
+    assert DRAWS.equivalence(1) is Equivalence.METADATA
+    assert DRAWS.equivalence(0) is Equivalence.EQUAL
+    assert DRAWS.random
+
+
+def test_an_overload_that_does_not_draw_has_no_drawn_result() -> None:
+    rules = Rules(OpFacts("f"))
+    assert not rules.random
+    assert not rules.drawn(0)
+    assert not rules.drawn(None)
+
+
+def test_facts_are_handed_on() -> None:
+    assert Rules(OpFacts("f", tolerance=EXACT)).exact
+    assert not Rules(OpFacts("f")).exact
+    assert Rules(OpFacts("f", may_alias=True)).may_alias
+    assert not Rules(OpFacts("f", unstable="atomics")).stable
+    assert Rules(OpFacts("f", undefined=(1,))).equivalence(1) is Equivalence.METADATA
+
+
+def test_a_copy_is_exact_and_a_draw_is_random() -> None:
+    assert rules_of("copy_").exact
+    assert rules_of("uniform_").random
+    assert not rules_of("add.Tensor").exact
+
+
+def test_a_written_argument_has_the_position_of_the_result_that_it_is() -> None:
+    assert position_of(outcome(lambda a, b: (a + 1, b.view(-1))), 1) == 1
+    assert position_of(outcome(lambda a, b: a + 1), 1) is None

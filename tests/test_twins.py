@@ -1,0 +1,105 @@
+"""Twins: the same bytes on both sides, in storages of their own, with poison where no value lies."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from conformance import layouts
+from conformance.cases import Case, cases
+from conformance.twins import CPU, POISON, POISON_BOOL, Twins, host_copy, poison, torch_dtype
+from conformance.vocabulary import CellId
+from tests.samples import sample, slot
+from tests.two_sides import value_of
+
+SHAPE = (2, 3, 2, 2)
+SINGLE = [name for name in layouts.PLACERS if name != "conj"]
+
+
+def one_argument(layout: str, dtype: str = "float32", written: bool = False) -> Case:
+    one = sample("neg_" if written else "neg", slot(0, "self", SHAPE, written=written), dtypes=(dtype,))
+    return cases(CellId("f", one.overload, dtype, layout), [one])[0]
+
+
+def two_arguments(layout: str, variant: str) -> Case:
+    one = sample("add.Tensor", slot(0, "self", (4,)), slot(1, "other", (4,)))
+    return next(c for c in cases(CellId("f", "add.Tensor", "float32", layout), [one]) if c.variant == variant)
+
+
+@pytest.mark.parametrize("layout", SINGLE)
+def test_an_argument_lies_as_its_layout_says_and_holds_the_sample_s_values(layout: str) -> None:
+    case = one_argument(layout)
+    (made,) = Twins(value_of).side(case, CPU).arguments
+    placement = case.placements[0]
+    assert (tuple(made.tensor.shape), made.tensor.stride()) == (placement.size, placement.stride)
+    assert made.tensor.storage_offset() == placement.offset
+    assert made.base.numel() == placement.storage * 4
+    if layout not in ("expanded", "overlapping", "zero_dim", "zero_size"):
+        assert torch.equal(made.tensor, value_of(made.slot, "float32"))
+
+
+def test_the_conj_bit_is_set_over_conjugated_values() -> None:
+    (made,) = Twins(value_of).side(one_argument("conj", "complex64"), CPU).arguments
+    assert made.tensor.is_conj()
+    assert torch.equal(made.tensor, value_of(made.slot, "complex64"))
+
+
+def test_what_no_value_reaches_is_poison() -> None:
+    case = one_argument("offset_gap")
+    (made,) = Twins(value_of).side(case, CPU).arguments
+    assert torch.all(made.base[: case.placements[0].offset * 4] == POISON)
+    assert torch.isnan(made.base.view(torch.float32)[-1])
+
+
+def test_poison_of_bools_is_legal_and_irregular() -> None:
+    made = poison(40, "bool").tolist()
+    assert set(made) == {0, 1}
+    assert made[: len(POISON_BOOL)] == list(POISON_BOOL)
+
+
+def test_the_two_sides_hold_equal_bytes_in_storages_of_their_own() -> None:
+    twins = Twins(value_of)
+    case = one_argument("step2", written=True)
+    a, b = (twins.side(case, CPU).arguments[0] for _ in range(2))
+    assert torch.equal(a.base, b.base)
+    a.tensor.zero_()
+    assert not torch.equal(a.base, b.base)
+    assert torch.equal(b.base, a.before), "what a call writes must not reach the template"
+
+
+def test_one_tensor_given_twice_is_one_object() -> None:
+    a, b = Twins(value_of).side(two_arguments("aliased", "self=other"), CPU).args
+    assert a is b
+
+
+def test_overlapping_arguments_lie_in_one_storage_one_element_apart() -> None:
+    a, b = Twins(value_of).side(two_arguments("aliased", "self~other"), CPU).args
+    assert a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr()
+    assert (a.storage_offset(), b.storage_offset()) == (0, 1)
+
+
+def test_the_wide_side_holds_the_same_numbers_in_another_dtype() -> None:
+    case = one_argument("transposed")
+    (narrow,) = Twins(value_of).side(case, CPU).arguments
+    (wide,) = Twins(value_of).side(case, CPU, lambda _: "float64").arguments
+    assert wide.tensor.dtype == torch.float64
+    assert wide.tensor.stride() == narrow.tensor.stride()
+    assert torch.equal(wide.tensor, narrow.tensor.double())
+
+
+def test_the_dense_side_holds_the_same_values_in_contiguous_tensors() -> None:
+    case = one_argument("neg")
+    (made,) = Twins(value_of).dense(case).args
+    assert made.is_contiguous()
+    assert not made.is_neg()
+    assert torch.equal(made, value_of(case.sample.tensors[0], "float32"))
+
+
+def test_a_host_copy_keeps_size_stride_offset_and_bits() -> None:
+    view = torch.arange(12.0).view(3, 4)[1:, 1::2]
+    assert host_copy(view) is view, "on the CPU there is nothing to copy"
+
+
+def test_a_dtype_that_this_torch_lacks_is_said_so() -> None:
+    with pytest.raises(LookupError, match="has no dtype 'float3'"):
+        torch_dtype("float3")
