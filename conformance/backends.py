@@ -11,6 +11,9 @@ from conformance.near import unknown
 
 GROUP = "conformance.backends"
 
+# The check that rests on a method of the adapter.
+_CHECKED_BY = {"route_counters": "route", "memory_stats": "leak", "verify_memory": "redzone"}
+
 
 @runtime_checkable
 class Backend(Protocol):
@@ -62,7 +65,7 @@ class Capabilities:
     def __init__(self, backend: Any, module: str) -> None:
         self.module = module  # importing it loads the device
         self.name: str = backend.name
-        self.device: str = backend.device
+        self.device: str = with_index(backend.device)
         self.missing = tuple(m for m in self.OPTIONAL if not callable(getattr(backend, m, None)))
         self._counters = getattr(backend, "route_counters", None)
         self._stats = getattr(backend, "memory_stats", None)
@@ -71,13 +74,18 @@ class Capabilities:
         self._environment = getattr(backend, "environment", None)
         self.synchronize = getattr(backend, "synchronize", _nothing)
 
+    def unchecked(self) -> str:
+        """What cannot be checked, and which methods the backend would have to offer; "" when nothing is missing."""
+        lost = [f"{check} (needs {method})" for method, check in _CHECKED_BY.items() if method in self.missing]
+        return f"not checked, as the backend's adapter does not offer what is needed: {', '.join(lost)}" if lost else ""
+
     def route_counters(self) -> tuple[int, int] | None:
         """(native, fallback) calls so far, or None where the backend does not count."""
         return self._counters() if self._counters else None
 
     def live_blocks(self) -> int:
         """Blocks of device memory alive now; always 0 where the backend does not say."""
-        return int(self._stats()["live_blocks"]) if self._stats else 0
+        return self._stats()["live_blocks"] if self._stats else 0
 
     def verify_memory(self) -> list[str]:
         """Damage found in the allocator's bookkeeping; empty where the backend cannot tell."""
@@ -90,6 +98,11 @@ class Capabilities:
     def environment(self) -> str:
         """The environment's name, "default" where the backend does not say."""
         return str(self._environment()) if self._environment else "default"
+
+
+def with_index(device: str) -> str:
+    """``mydev:0`` for ``mydev``, as a tensor made there says where it lies. ``cpu`` and ``meta`` have no index."""
+    return device if ":" in device or device in ("cpu", "meta") else f"{device}:0"
 
 
 def _nothing() -> None:

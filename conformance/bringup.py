@@ -55,7 +55,25 @@ def synchronize(backend: Capabilities) -> None:
     backend.synchronize()
 
 
-GATE: tuple[Callable[[Capabilities], None], ...] = (allocate, copy_bytes, view_as_dtype, as_strided, synchronize)
+def adapter(backend: Capabilities) -> None:
+    """What the backend's adapter offers answers as the suite asks."""
+    counters = backend.route_counters()
+    two = counters is None or (len(counters) == 2 and all(isinstance(n, int) for n in counters))
+    assert two, f"route_counters gave {counters!r}, expected two numbers of calls: native, fallback"
+    blocks = backend.live_blocks()
+    assert isinstance(blocks, int), f"memory_stats gave {blocks!r} live_blocks, expected a number"
+    damage = backend.verify_memory()
+    assert not damage, f"verify_memory finds damage before any op was called: {'; '.join(map(str, damage))}"
+
+
+GATE: tuple[Callable[[Capabilities], None], ...] = (
+    allocate,
+    copy_bytes,
+    view_as_dtype,
+    as_strided,
+    synchronize,
+    adapter,
+)
 
 
 def failing(backend: Capabilities) -> str:

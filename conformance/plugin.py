@@ -386,7 +386,8 @@ def pytest_sessionfinish(session: pytest.Session) -> Iterator[None]:
         spent = config.stash[_SPENT]
         collect_s = max([collect_s, *(c for c, _ in spent)])
         closing = config.stash[_LEDGER].close(collect_s, cpu_seconds() + sum(cpu for _, cpu in spent))
-        config.stash[_CLOSING] = closing.text
+        unchecked = config.stash[_SUITE].backend.unchecked()
+        config.stash[_CLOSING] = "\n".join([*([unchecked] if unchecked else []), closing.text])
         ended = session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
         if ended or closing.code is Exit.BRING_UP:
             session.exitstatus = int(closing.code)

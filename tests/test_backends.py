@@ -23,6 +23,19 @@ def test_what_a_bare_device_does_not_offer_is_listed_and_harmless() -> None:
     assert backend.verify_memory() == []
     assert backend.environment() == "default"
     backend.synchronize()
+    assert backend.unchecked() == (
+        "not checked, as the backend's adapter does not offer what is needed: "
+        "route (needs route_counters), leak (needs memory_stats), redzone (needs verify_memory)"
+    )
+
+
+def test_a_device_without_an_index_is_the_first_of_its_kind() -> None:
+    assert [backends.with_index(d) for d in ("mydev", "mydev:1", "cpu", "meta")] == [
+        "mydev:0",
+        "mydev:1",
+        "cpu",
+        "meta",
+    ]
 
 
 @pytest.mark.parametrize(

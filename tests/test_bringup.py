@@ -49,3 +49,20 @@ def test_a_broken_primitive_is_named(
 ) -> None:
     monkeypatch.setattr(owner, name, broken)
     assert bringup.failing(cpu).startswith(primitive)
+
+
+@pytest.mark.parametrize(
+    ("method", "answer", "said"),
+    [
+        ("route_counters", (1, 2, 3), "route_counters gave (1, 2, 3), expected two numbers of calls"),
+        ("memory_stats", {"live_blocks": ...}, "memory_stats gave Ellipsis live_blocks, expected a number"),
+        ("memory_stats", {}, "KeyError: 'live_blocks'"),
+        ("verify_memory", ["a canary is dead"], "finds damage before any op was called: a canary is dead"),
+    ],
+)
+def test_an_adapter_that_does_not_answer_as_asked_is_named(method: str, answer: object, said: str) -> None:
+    bare = backends.BareDevice("hand", "cpu")
+    adapter = type("Adapter", (), {"name": bare.name, "device": bare.device, method: lambda self: answer})()
+    broken = bringup.failing(backends.Capabilities(adapter, "hand"))
+    assert broken.startswith("adapter (What the backend's adapter offers answers as the suite asks): ")
+    assert said in broken
