@@ -27,8 +27,9 @@ class Closeness:
     """How far a native result may be from the float64 one.
 
     Bound per element: ``multiple`` × (the CPU's own distance) + ``ulps`` × eps(``dtype``) × scale, where scale is the
-    element's own magnitude or, for a result that accumulates, the largest magnitude in it × sqrt(``terms``); and never
-    less than ``magnitude``.
+    element's own magnitude or, for a result that accumulates, the largest magnitude in it × what rounding adds up to
+    over ``terms``: their square root; less for small floats, which are to be summed in float32, as CPU does. Scale is
+    never less than ``magnitude``.
     """
 
     multiple: float = 4.0
@@ -131,12 +132,17 @@ def _too_far(
     scale = magnitude
     if closeness.accumulates and true.numel():
         finite = torch.where(magnitude.isfinite(), magnitude, torch.zeros_like(magnitude))
-        scale = torch.maximum(magnitude, finite.max()) * max(closeness.terms, 1) ** 0.5
+        scale = torch.maximum(magnitude, finite.max()) * _growth(eps, closeness.terms)
     scale = scale.clamp_min(closeness.magnitude)
     bound = closeness.multiple * own + closeness.ulps * (eps * scale + torch.finfo(expected.dtype).tiny)
     distance = (ours - true).abs()
     ok = (distance <= bound) | (ours == true) | (ours == theirs)
     return ~(ok | (ours.isnan() & (true.isnan() | theirs.isnan())))
+
+
+def _growth(eps: float, terms: int) -> float:
+    """Units in the last place, of relative size ``eps``, that a sum of so many terms may be off by."""
+    return float(max(1.0, max(terms, 1) ** 0.5 * min(1.0, torch.finfo(torch.float32).eps / eps)))
 
 
 def _widen(t: torch.Tensor) -> torch.Tensor:

@@ -106,6 +106,13 @@ class TestClose:
         assert compare.close(true.float(), device, true, Closeness(ulps=4), "result") is not None
         assert compare.close(true.float(), device, true, Closeness(ulps=4, accumulates=True), "result") is None
 
+    @pytest.mark.parametrize(("device", "ok"), [(1016.0, True), (256.0, False)])
+    def test_small_floats_are_to_be_summed_in_float32(self, device: float, ok: bool) -> None:
+        true = torch.tensor([1000.0], dtype=torch.float64)
+        rule = Closeness(ulps=4, accumulates=True, terms=2000)
+        found = compare.close(true.bfloat16(), torch.tensor([device]).bfloat16(), true, rule, "result")
+        assert (found is None) is ok
+
     def test_integers_are_exact(self) -> None:
         a, b = torch.tensor([1, 2]), torch.tensor([1, 3])
         assert compare.close(a, b, None, Closeness(multiple=9, ulps=9), "result") is not None

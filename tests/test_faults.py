@@ -20,7 +20,7 @@ FOUND_IN = {
     # What ignores strides, offsets, gaps, aliasing and constness.
     "copy_ignores_strides": ("copy_", "float32", "transposed", "value"),
     "copy_ignores_offset": ("copy_", "float32", "offset_gap", "value"),
-    "masked_fill_ignores_expanded_mask": ("masked_fill_.Scalar", "bfloat16", "transposed", "value"),
+    "masked_fill_ignores_expanded_mask": ("masked_fill_.Scalar", "float32", "expanded", "value"),
     "masked_fill_writes_gaps": ("masked_fill_.Scalar", "float32", "step2", "value"),
     "fill_one_past_end": ("fill_.Scalar", "float32", "offset_gap", "untouched"),
     "output_alias_lost": ("view", "float32", "contiguous", "aliasing"),
@@ -28,26 +28,40 @@ FOUND_IN = {
     "wrong_error_type": ("cholesky", "float32", "expanded", "error_parity"),
     # Memory and lifetime.
     "writes_before_start": ("fill_.Scalar", "float32", "offset_gap", "untouched"),
+    "scratch_grows": ("nonzero.out", "float32", "contiguous", "leak"),
     "leak_on_error": ("multi_margin_loss.out", "float32", "contiguous", "leak"),
+    "double_free": ("resize_", "float32", "zero_dim", ""),
     "crash_in_kernel": ("masked_fill_.Scalar", "float32", "contiguous", ""),
     # The fallback.
     "fallback_not_copied_back": ("erfinv.out", "float32", "contiguous", "value"),
     "fallback_copies_back_to_contiguous": ("erfinv.out", "float32", "transposed", "value"),
-    "fallback_output_dtype_wrong": ("erfinv.out", "float64", "neg", "error_parity"),
+    "fallback_output_dtype_wrong": ("cholesky", "float64", "contiguous", "dtype"),
     # Views and copies.
     "view_offset_dropped": ("as_strided", "float32", "contiguous", "offset"),
     "copy_expanded_source_as_dense": ("copy_", "float32", "expanded", "value"),
     "copy_dtype_reinterpreted": ("_to_copy", "bfloat16", "contiguous", "value"),
     "copy_size_rounded_down": ("copy_", "float32", "contiguous", "value"),
+    "copy_overlap_forward": ("copy_", "float32", "expanded", "error_parity"),
     "neg_bit_ignored": ("clone", "float32", "neg", "value"),
     "conj_bit_ignored": ("clone", "complex64", "conj", "value"),
     # Pointwise kernels.
     "where_condition_strides_ignored": ("where.self", "float32", "step2", "value"),
+    "broadcast_wrong_dim": ("add.out", "float32", "contiguous", "value"),
+    "wrong_promotion": ("add.out", "int64", "contiguous", "value"),
+    "nan_lost_in_maximum": ("maximum.out", "float32", "contiguous", "value"),
+    "error_not_raised": ("floor_divide", "int64", "contiguous", "error_parity"),
     "tail_element_skipped": ("add.out", "float32", "contiguous", "value"),
     "negative_zero_lost": ("neg", "bfloat16", "contiguous", "value"),
     "integer_division_rounds_wrong": ("floor_divide.out", "int64", "contiguous", "value"),
     "bool_stored_as_two": ("eq.Tensor_out", "float32", "contiguous", "value"),
-    # Reductions and products.
+    # Reductions, products and sorts.
+    "bf16_accumulates_in_bf16": ("sum.dim_IntList", "bfloat16", "contiguous", "value"),
+    "keepdim_stride_wrong": ("mean.out", "float32", "contiguous", "stride"),
+    "nan_lost_in_amax": ("amax", "float32", "contiguous", "value"),
+    "argmax_last_tie": ("argmax", "float32", "contiguous", "value"),
+    "cumsum_wrong_dtype": ("cumsum", "int64", "contiguous", "value"),
+    "matmul_beta_zero_keeps_nan": ("addmm.out", "float32", "contiguous", "value"),
+    "sort_unstable": ("sort.values_stable", "float32", "contiguous", "value"),
     "reduction_permuted_dims_wrong": ("sum.IntList_out", "float32", "transposed", "value"),
     "reduction_skips_tail": ("sum.IntList_out", "float32", "contiguous", "value"),
     "mean_integer_rounding": ("mean.out", "float32", "contiguous", "value"),
@@ -58,6 +72,13 @@ FOUND_IN = {
     # Indexing and joining.
     "index_ignores_stride_of_index": ("index.Tensor_out", "float32", "step2", "value"),
     "gather_expanded_index_as_dense": ("gather.out", "float32", "expanded", "value"),
+    "index_put_accumulate_races": ("index_put_", "float32", "contiguous", "value"),
+    "scatter_writes_wrong_dim": ("scatter.src_out", "float32", "contiguous", "value"),
+    "negative_index_not_wrapped": ("index_put_", "float32", "contiguous", "value"),
+    "index_select_reads_past_end": ("index_select", "float32", "contiguous", "value"),
+    "masked_select_mask_not_broadcast": ("masked_select", "float32", "contiguous", "shape"),
+    "embedding_ignores_weight_stride": ("embedding", "float32", "transposed", "value"),
+    "bounds_not_checked": ("index_select", "float32", "contiguous", "error_parity"),
     "cat_ignores_input_strides": ("cat.out", "float32", "transposed", "value"),
     "cat_drops_last": ("cat.out", "float32", "contiguous", "value"),
     "triu_off_by_one": ("triu.out", "float32", "contiguous", "value"),
@@ -65,8 +86,27 @@ FOUND_IN = {
     "arange_float_end_included": ("arange.start_out", "float32", "contiguous", "shape"),
     # Random draws.
     "uniform_includes_one": ("uniform_", "float32", "contiguous", "distribution"),
+    "seed_ignored": ("uniform_", "float32", "contiguous", "determinism"),
+    "dropout_not_scaled": ("native_dropout", "float32", "contiguous", "distribution"),
     "seed_ignored_native": ("uniform_", "float32", "contiguous", "distribution"),
 }
+
+# What no cell of a plain lane is sure to find, and what finds it.
+FOUND_ELSEWHERE = {
+    "block_too_short": "the lanes that guard memory",
+    "source_freed_early": "the lanes that guard memory",
+    "triangle_not_cleared": "the lanes that fill fresh memory",
+    "pool_hands_out_twice": "the driver's tests",
+    "alignment_ignored": "the driver's tests",
+    "table_unlocked": "the driver's tests",
+    "hang_in_kernel": "test_a_kernel_that_never_ends_is_a_timeout",
+    "second_device_lands_on_first": "test_memory_on_the_wrong_device_is_found_before_any_cell_runs",
+    "any_counts_bool_two": "the backend's own tests: no sample holds a bool that is neither 0 nor 1",
+}
+
+
+def test_no_fault_is_without_a_finder() -> None:
+    assert testing.faults().keys() == FOUND_IN.keys() | FOUND_ELSEWHERE.keys()
 
 
 @pytest.fixture(scope="module")
@@ -109,3 +149,19 @@ def test_a_kernel_that_never_ends_is_a_timeout(suite: Suite) -> None:
     found = runner.observe(CellId("masking", "masked_fill_.Scalar", "float32", "contiguous"))
     runner.close()
     assert found.status is Status.TIMEOUT
+
+
+@pytest.mark.usefixtures("awake")
+def test_memory_on_the_wrong_device_is_found_before_any_cell_runs() -> None:
+    second = Suite(backends.find("refnpu:npu:1"), Selection(), seed=20)
+    assert broken(second) == ""
+    testing.set_fault("second_device_lands_on_first")
+    assert "asked for on npu:1 lie on npu:0" in broken(second)
+
+
+def broken(suite: Suite) -> str:
+    runner = Runner(suite, timeout=60)
+    try:
+        return runner.gate(suite.bring_up)
+    finally:
+        runner.close()

@@ -1,11 +1,14 @@
 // masked_fill_: one value written where a mask is true.
+#include <ATen/ExpandUtils.h>
 #include <ATen/MemoryOverlap.h>
 #include <ATen/TensorIterator.h>
 
 #include "aten/elementwise.h"
+#include "aten/index_nest.h"
 #include "aten/plan.h"
 #include "aten/register.h"
 #include "kernels/fill.h"
+#include "refnpu/fault.h"
 
 namespace refnpu::masked {
 namespace {
@@ -21,14 +24,23 @@ void check_masked_fill(const at::Tensor& self, const at::Tensor& mask) {
   at::assert_no_partial_overlap(self, mask);
 }
 
+// The fault that takes a mask for dense, though it repeats its elements over self.
+at::Tensor misread_if_expanded(const at::Tensor& mask, const at::Tensor& self) {
+  const c10::MaybeOwned<at::Tensor> over_self = at::expand_inplace(self, mask, "masked_fill_");
+  bool repeats = false;
+  for (int64_t d = 0; d < self.dim(); ++d) repeats |= over_self->stride(d) == 0 && self.size(d) > 1;
+  return repeats ? misread_as_dense(*over_self) : mask;
+}
+
 at::Tensor& masked_fill_scalar(at::Tensor& self, const at::Tensor& mask, const at::Scalar& value) {
   check_masked_fill(self, mask);
+  const at::Tensor read = fault(Fault::masked_fill_ignores_expanded_mask) ? misread_if_expanded(mask, self) : mask;
   auto iter = at::TensorIteratorConfig()
                   .set_check_mem_overlap(false)  // an expanded self is deprecated, not forbidden
                   .check_all_same_dtype(false)
                   .resize_outputs(false)
                   .add_output(self)
-                  .add_const_input(mask)
+                  .add_const_input(read)
                   .build();
   check_dtype("masked_fill", self.scalar_type(), kBool | kIntegers | kFloats | kComplex | kComplexHalf);
   const Immediate element = immediate_of(value, to_dtype(self.scalar_type()));

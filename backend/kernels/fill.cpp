@@ -40,9 +40,8 @@ void masked_fill_kernel(const Nest<2>& nest, Immediate value) {
   with_size(size_of(nest.dtypes[0]), [&]<size_t Size>() {
     for_each_row(nest, [&](char* const* data, const int64_t* strides, int64_t n) {
       const int64_t step = fault(Fault::masked_fill_writes_gaps) ? int64_t(Size) : strides[0];
-      const int64_t mask_step = strides[1] == 0 && fault(Fault::masked_fill_ignores_expanded_mask) ? 1 : strides[1];
       for (int64_t i = 0; i < n; ++i) {
-        if (load<bool>(data[1] + i * mask_step)) std::memcpy(data[0] + i * step, value.bytes.data(), Size);
+        if (load<bool>(data[1] + i * strides[1])) std::memcpy(data[0] + i * step, value.bytes.data(), Size);
       }
     });
   });

@@ -22,11 +22,13 @@ from conformance.inventory import call_of
 from conformance.torch_versions import TorchDispatchMode, schema_of, without_modes
 
 MOST_CANDIDATES = 96  # of an overload and base; more of them only repeat
-MOST_ELEMENTS = 20_000  # over all tensors of a call
+# Over all tensors of a call: what differs in layout differs in few elements, and a sample is run some hundred times.
+MOST_ELEMENTS = 4_000
 MOST_OF_AN_OP = 120  # samples of one OpInfo and dtype
 MOST_GRADIENTS = 24  # of these, the ones whose backward is run
 MOST_OF_A_COMPOSITE = 40  # candidates of a composite overload, over all bases
 MOST_ERRORS = 4  # raising calls of an overload
+LISTS = [3, 4]  # lengths of the lists of a foreach op, and sizes of their largest tensors; OpInfo's own are over 20
 
 UNINITIALIZED = ("empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "empty_permuted")
 
@@ -209,13 +211,17 @@ def _record_samples(recording: Recording, op: Any, dtype: torch.dtype, origin: s
     with _seeded():
         try:
             with Defining():
-                samples = _first(op.sample_inputs("cpu", dtype, requires_grad=differentiable), MOST_OF_AN_OP)
+                samples = _first(op.sample_inputs("cpu", dtype, differentiable, **_sized(op)), MOST_OF_AN_OP)
         except Exception as e:  # noqa: BLE001 - an OpInfo that cannot make its own samples says nothing here
             recording.failures[f"{origin}[{dtype}]"] = repr(e)
             return
         for i, sample in enumerate(samples):
             for variant, run in _variants(op, sample, differentiable and i < MOST_GRADIENTS):
                 _try(recording, dtype, origin + variant, run)
+
+
+def _sized(op: Any) -> dict[str, Any]:
+    return {"num_input_tensors": LISTS} if op.name.startswith("_foreach_") else {}
 
 
 def _variants(op: Any, sample: Any, backward: bool) -> Iterator[tuple[str, Callable[[], Any]]]:

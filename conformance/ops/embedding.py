@@ -21,6 +21,7 @@ FAMILY = Family(
         "_embedding_bag_forward_only": {"undefined": (1, 2, 3)},
     },
     samples=(
+        own("embedding", "beyond_the_end", T((5, 3)), T((2,), (1, 7), "int64"), raises=True),
         own("embedding_renorm_", "to_one", T((5, 3)), _INDEX, 1.0, 2.0),
         own("_embedding_bag_dense_backward", "sum", T((2, 3)), _INDEX, T((4,), (0, 0, 1, 1), "int64"),
             T((2,), (2, 2), "int64"), T((0,), "zeros", "int64"), 5, False, 0, None, -1),

@@ -41,7 +41,8 @@ class Tolerance:
     """How far a native kernel's result may lie from the float64 one.
 
     Allowed is the greatest of ``cpu_multiple`` times the CPU's own distance, and ``ulps`` units in the last place of
-    the result's dtype, times the square root of the accumulation length where there is one. Integers are exact.
+    the result's dtype, times the square root of the accumulation length where there is one (small floats are to be
+    summed in float32, and round once). Integers are exact.
     """
 
     ulps: float = 2.0
@@ -172,6 +173,9 @@ class Family:
 def _patterns(but: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, Mapping[str, Any]]]:
     """The entries that are patterns, the longest last, since it says most."""
     return sorted(((k, v) for k, v in but.items() if "*" in k), key=lambda entry: len(entry[0]))
+
+
+NAN, INF = float("nan"), float("inf")
 
 
 def words(text: str) -> tuple[str, ...]:

@@ -27,6 +27,10 @@ FAMILY = Family(
         "*miopen_ctc_loss": {"cannot": "a kernel of one vendor's library; the CPU has none to compare with"},
     },
     samples=(
+        own("_ctc_loss", "two_targets", _LOGS, _TARGETS, _LENGTHS, _TARGET_LENGTHS),
+        own("_ctc_loss", "one_shorter", _LOGS, _TARGETS, (4, 3), (2, 1), 0, True),
+        own("_ctc_loss.Tensor", "two_targets", _LOGS, _TARGETS, T((2,), (4, 4), "int64"), T((2,), (2, 2), "int64")),
+        own("ctc_loss.IntList", "two_targets", _LOGS, _TARGETS, _LENGTHS, _TARGET_LENGTHS),
         own("_ctc_loss_backward", "two_targets", T((2,), "ones"), _LOGS, _TARGETS, _LENGTHS, _TARGET_LENGTHS,
             T((2,), (1.5, 2.0)), T((2, 4, 5), tuple(-0.1 * i for i in range(40))), 0, False),
         own("_ctc_loss_backward.Tensor", "two_targets", T((2,), "ones"), _LOGS, _TARGETS, T((2,), (4, 4), "int64"),

@@ -23,6 +23,16 @@ def _attention_masks() -> tuple[Own, ...]:
     for shape, label in (((2, 1, 4, 4), "mask_of_scores"), ((1, 1, 4, 4), "one_batch"), ((4, 4), "tril")):
         samples.append(own("masked_fill_.Scalar", label, T(shape), T(shape, "mask", "bool"), 0, bases=ALL_BASES))
     samples.append(own("masked_fill_.Scalar", "row", T((2, 4)), row, 1, bases=ALL_BASES))
+    samples.append(own("masked_fill_.Scalar", "line", T((7,)), T((7,), "mask", "bool"), 1, bases=ALL_BASES))
+    mixed = own(
+        "where.self",
+        "ints_and_floats",
+        T((3, 4), "mask", "bool"),
+        T((3, 4)),
+        T((), (2.5,), "float32"),
+        bases="int64 bool",
+    )
+    samples.append(mixed)
     samples.append(own("masked_fill_.Scalar", "all_empty", T((0, 4)), T((0, 1), "mask", "bool"), 1))
     return tuple(samples)
 

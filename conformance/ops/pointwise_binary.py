@@ -2,13 +2,50 @@
 
 from __future__ import annotations
 
-from conformance.ops.family import EXACT, SUMMED, TRANSCENDENTAL, Family, T, own, words
+from conformance.ops.family import EXACT, SUMMED, TRANSCENDENTAL, Family, Own, T, own, words
 
 _EXACT = words(
     "__and__ __iand__ __or__ __ior__ __xor__ __ixor__ __lshift__ __ilshift__ __rshift__ __irshift__ bitwise_and "
     "bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift copysign gcd lcm nextafter logical_and logical_or "
     "logical_xor heaviside"
 )
+
+
+def _of_two_dtypes() -> tuple[Own, ...]:
+    """The operands' dtypes differ, so that the result's has to be found."""
+    matrix, half = T((3, 4)), T((), (2.5,), "float32")
+    floats, doubles, bfloats = (T((3, 4), "positive", name) for name in ("float32", "float64", "bfloat16"))
+    ints, bools = T((3, 4), "positive", "int64"), T((3, 4), "mask", "bool")
+    samples: list[Own] = []
+    for op in words("add.Tensor sub.Tensor mul.Tensor div.Tensor pow.Tensor_Tensor remainder.Tensor atan2"):
+        samples.append(own(op, "ints_and_floats", matrix, floats, bases="int64 bool"))
+        samples.append(own(op, "ints_and_one_float", matrix, half, bases="int64 bool"))
+        samples.append(own(op, "floats_and_ints", matrix, ints, bases="float32 complex64"))
+    for op in words("add.Tensor mul.Tensor"):
+        samples.append(own(op, "and_doubles", matrix, doubles, bases="float32 int64"))
+        samples.append(own(op, "and_bfloats", matrix, bfloats, bases="float32 int64"))
+        samples.append(own(op, "and_bools", matrix, bools, bases="float32 int64 complex64"))
+        samples.append(own(f"{op.removesuffix('Tensor')}Scalar", "fraction", matrix, 2.5, bases="int64 bool"))
+        out = T((3, 4), "undefined", "float32")
+        samples.append(
+            own(f"{op.removesuffix('Tensor')}out", "ints_and_floats", matrix, floats, out=out, bases="int64")
+        )
+        in_place = op.replace(".", "_.")
+        samples.append(own(in_place, "ints_cannot_hold_floats", matrix, floats, bases="int64", raises=True))
+    return tuple(samples)
+
+
+def _divided_by_zero() -> tuple[Own, ...]:
+    """Integers have no infinity."""
+    matrix, zeros = T((3, 4)), T((3, 4), (1.0, 2.0, 0.0) * 4)
+    ops = words("floor_divide remainder.Tensor fmod.Tensor")
+    samples = [own(op, "by_zero", matrix, zeros, bases="int64", raises=True) for op in ops]
+    modes = [
+        own("div.Tensor_mode", mode, matrix, zeros, rounding_mode=mode, bases="int64", raises=True)
+        for mode in ("floor", "trunc")
+    ]
+    return (*samples, *modes)
+
 
 FAMILY = Family(
     "pointwise_binary",
@@ -28,6 +65,8 @@ FAMILY = Family(
         },
     },
     samples=(
+        *_of_two_dtypes(),
+        *_divided_by_zero(),
         own("add.Tensor", "row_and_column", T((3, 1)), T((1, 4)), bases="float32 int64 bool complex64"),
         own("mul_.Tensor", "mask_of_ints", T((2, 3, 4)), T((3, 1)), bases="float32 int64 bool complex64"),
     ),

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from conformance.ops.family import EXACT, TRANSCENDENTAL, Family, words
+from conformance.ops.family import EXACT, INF, NAN, TRANSCENDENTAL, Family, T, own, words
 
 _EXACT = words(
     "abs absolute ceil conj_physical _conj_physical deg2rad fix floor frac imag nan_to_num neg negative positive "
     "rad2deg real round sgn sign signbit square trunc bitwise_not logical_not isfinite isinf isnan isneginf isposinf "
     "isreal clamp clamp_max clamp_min clip special_round _is_all_true _is_any_true frexp"
 )
+_SPECIAL = T((3, 4), (NAN, INF, -INF, 0.0, -0.0, 0.25, -0.25, 2.0, -2.0, NAN, 1.0, -1.0))
+# No zeros: which of two of different signs a bound picks is nobody's promise.
+_CLAMPED = T((3, 4), (NAN, INF, -INF, 0.5, -0.5, 0.25, -0.25, 2.0, -2.0, NAN, 1.0, -1.0))
+_BOUNDS = T((3, 4), (0.125, NAN, 1.0, -1.0) * 3), T((3, 4), (1.0, 1.0, NAN, 0.5) * 3)
 _ROUNDS = words("deg2rad frac rad2deg round sgn square special_round abs absolute conj_physical")
 
 FAMILY = Family(
@@ -21,4 +25,11 @@ FAMILY = Family(
     ),
     {"tolerance": TRANSCENDENTAL},
     but={name: {"tolerance": EXACT} for name in _EXACT if name not in _ROUNDS},
+    samples=(
+        own("clamp", "special_values", _SPECIAL, -1.0, 1.0),
+        own("clamp.Tensor", "special_values", _CLAMPED, *_BOUNDS),
+        own("clamp_min", "special_values", _SPECIAL, 0.5),
+        own("clamp_max", "special_values", _SPECIAL, 0.5),
+        *[own(op, "special_values", _SPECIAL) for op in words("neg abs sign isnan isinf isfinite signbit sqrt rsqrt")],
+    ),
 )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from conformance.ops.family import EXACT, ROUNDED, Family, words
+from conformance.ops.family import EXACT, ROUNDED, Family, T, own, words
+
+_BEYOND = T((2, 3), (0, 1, 7, 1, 0, 1), "int64")
 
 FAMILY = Family(
     "scatter_gather",
@@ -12,4 +14,9 @@ FAMILY = Family(
         name: {"tolerance": ROUNDED}
         for name in words("scatter_add scatter_reduce gather_backward scatter.reduce scatter_.reduce")
     },
+    samples=(
+        own("gather", "beyond_the_end", T((4, 3)), 0, _BEYOND, raises=True),
+        own("scatter_.src", "beyond_the_end", T((4, 3)), 0, _BEYOND, T((2, 3)), raises=True),
+        own("scatter_add_", "beyond_the_end", T((4, 3)), 0, _BEYOND, T((2, 3)), raises=True),
+    ),
 )

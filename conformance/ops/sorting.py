@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from conformance.ops.family import EXACT, ROUNDED, Equivalence, Family, T, own, words
+from conformance.ops.family import EXACT, INF, NAN, ROUNDED, Equivalence, Family, T, own, words
 
 _WITH_INDEX = {"equivalence": ((1, Equivalence.INDEX_OF_EQUAL),)}
+
+# Rows with what has no order, the zeros in rows of their own: only a stable sort says which of two comes first.
+_SPECIAL = T((2, 5), (3.0, NAN, -1.0, INF, -INF, 2.0, NAN, 1.0, NAN, 2.0))
+_ZEROS = T((2, 5), (0.0, 1.0, -0.0, -0.0, 2.0, -0.0, 0.0, 0.0, -1.0, 3.0))
 
 FAMILY = Family(
     "sorting",
@@ -24,6 +28,16 @@ FAMILY = Family(
         },
     },
     samples=(
+        *[own(op, "special_values", _SPECIAL, 1, bigger) for op in ("sort", "argsort") for bigger in (False, True)],
+        *[own("topk", "special_values", _SPECIAL, 3, 1, bigger) for bigger in (True, False)],
+        own("topk", "all", T((3, 5)), 5, bases="float32 int64"),
+        own("kthvalue", "special_values", _SPECIAL, 4, 1),
+        own("median.dim", "special_values", _SPECIAL, 1),
+        own("nanmedian.dim", "special_values", _SPECIAL, 1),
+        *[own("sort.stable", "zeros_of_both_signs", _ZEROS, stable=True, dim=1, descending=down)
+          for down in (False, True)],
+        own("sort.values_stable", "zeros_of_both_signs", _ZEROS, stable=True, dim=1,
+            values=T((2, 5), "undefined"), indices=T((2, 5), "undefined", "int64")),
         own("unique_dim_consecutive", "rows", T((4, 2), (1, 2, 1, 2, 3, 4, 1, 2)), 0, True, True,
             bases="float32 int64 bool"),
     ),

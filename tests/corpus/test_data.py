@@ -8,6 +8,7 @@ import torch
 from conformance.corpus.build import describe, reason
 from conformance.corpus.calls import plain_call
 from conformance.corpus.reader import DATA, load
+from conformance.corpus.record import LISTS, MOST_ELEMENTS
 from conformance.inventory import call_of, inventory
 
 CORPUS = load()
@@ -33,6 +34,14 @@ def test_every_overload_has_samples_or_a_reason() -> None:
 
 def test_is_small() -> None:
     assert sum(f.stat().st_size for f in DATA.iterdir()) < 8_000_000
+
+
+def test_what_was_recorded_is_short() -> None:
+    samples = [s for o in CORPUS.overloads for s in CORPUS.samples(o) if s.name.startswith("opinfo.")]
+    recorded = [s for s in samples if not any(f".{v}_out." in s.name for v in ("empty", "larger", "wider", "unsafe"))]
+    assert max(sum(t.numel for t in s.tensors) for s in recorded) <= MOST_ELEMENTS
+    lists = CORPUS.samples("_foreach_add.List")
+    assert max(t.shape for s in lists for t in s.tensors) == (max(LISTS), max(LISTS))
 
 
 @of_its_torch
