@@ -104,7 +104,7 @@ class Suite:
     def knows(self, case_id: str) -> bool:
         """Whether the matrix has this case."""
         cell = CellId.parse(case_id.partition("#")[0])
-        if cell is None or cell.overload not in self.inventory or cell not in self.cells(cell.overload):
+        if cell is None or cell.overload not in self.inventory or cell not in self._cells(cell.overload):
             return False
         return case_id in self.case_ids(cell)
 
@@ -116,7 +116,7 @@ class Suite:
             return f"{case_id!r} is not a case's id; one looks like {like}"
         if cell.overload not in self.corpus.overloads:
             return unknown("overload", cell.overload, self.corpus.overloads)
-        known = self.cells(cell.overload)
+        known = self._cells(cell.overload)
         if cell not in known:
             return unknown("cell", str(cell), map(str, known))
         return unknown("case", case_id, [case.id for case in _cases(self, cell)])
@@ -139,9 +139,10 @@ class Suite:
         return [o for o in found if routes is None or self.inventory[o].route.value in routes]
 
     def cells(self, overload: str) -> list[CellId]:
-        """The cells of one overload."""
-        if self._only:
-            return [self._only]
+        """The cells of one overload; of a case that was asked for, its cell alone."""
+        return [self._only] if self._only else self._cells(overload)
+
+    def _cells(self, overload: str) -> list[CellId]:
         facts = ops.facts(overload)
         found = cases_.cells(facts.family, overload, self.corpus.samples(overload), self.tier)
         return [c for c in found if c.layout not in facts.overruns and c.dtype not in facts.undefined_in]
