@@ -51,22 +51,28 @@ class Judge:
         self._rules = rules
         self._device = torch.device(backend.device)
         self._seed = seed if rules.random else None
+        self._raw_ns = 0  # in op calls of either side, since the case began
 
     def judge(self, case: Case, on_phase: Callable[[str], None] | None = None) -> Judgement:
         """Run and compare one case.
 
         ``on_phase`` is told "cpu" and "device" before each side, for whoever may have to say where the process died.
         """
-        tell = on_phase or _ignore
+        self._raw_ns = 0
+        verdict = self._judge(case, on_phase or _ignore)
+        verdict.raw_ns = self._raw_ns
+        return verdict
+
+    def _judge(self, case: Case, tell: Callable[[str], None]) -> Judgement:
         tell("cpu")
         try:
             expected = self._call(case, CPU)
         except (LookupError, RuntimeError) as e:
             return Judgement(skipped=f"the arguments cannot be made on CPU: {_line(e)}")
         if oracle.cannot_serve(expected.error):
-            return Judgement(skipped=f"CPU: {_line(expected.error)}", raw_ns=expected.raw_ns)
+            return Judgement(skipped=f"CPU: {_line(expected.error)}")
         if expected.error is None and writes_twice(case):
-            return Judgement(skipped=TWICE, tainted=True, raw_ns=expected.raw_ns)
+            return Judgement(skipped=TWICE, tainted=True)
         tell("device")
         blocks = self._backend.live_blocks()
         verdict = self._on_device(case, expected)
@@ -77,7 +83,7 @@ class Judge:
         if verdict.mismatches:
             doubt = self._doubt(case, expected, verdict)
             if doubt:
-                return Judgement(skipped=doubt, tainted=True, raw_ns=verdict.raw_ns)
+                return Judgement(skipped=doubt, tainted=True)
         return verdict
 
     def _doubt(self, case: Case, expected: Outcome, verdict: Judgement) -> str:
@@ -92,6 +98,7 @@ class Judge:
     def _doubt_of_layout(self, case: Case, expected: Outcome) -> str:
         """Whether the CPU gives other values when it gets the same ones in contiguous tensors."""
         dense = oracle.call(self._op, self._twins.dense(case), self._seed)
+        self._raw_ns += dense.raw_ns
         if dense.error is not None or len(dense.leaves) != len(expected.leaves):
             return ""
         leaves = enumerate(zip(dense.leaves, expected.leaves, strict=True))
@@ -123,13 +130,15 @@ class Judge:
 
     def _call(self, case: Case, device: torch.device, seed: int | None = None) -> Outcome:
         wait = None if device == CPU else self._backend.synchronize
-        return oracle.call(self._op, self._twins.side(case, device), self._seed if seed is None else seed, wait)
+        outcome = oracle.call(self._op, self._twins.side(case, device), self._seed if seed is None else seed, wait)
+        self._raw_ns += outcome.raw_ns
+        return outcome
 
     def _on_device(self, case: Case, expected: Outcome) -> Judgement:
         before = self._backend.route_counters()
         actual = self._call(case, self._device)
         after = self._backend.route_counters()
-        verdict = Judgement(raw_ns=expected.raw_ns + actual.raw_ns)
+        verdict = Judgement()
         if oracle.lacks_kernel(actual.error, self._route) and expected.error is None:
             verdict.skipped = _line(actual.error)
             return verdict

@@ -365,8 +365,14 @@ def lost(cell: CellId, said: str) -> Observation:
     return Observation(cell, "", Status.ERROR, 0, (failure,))
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[_SPENT] = []
+    forget = _asked_for(config) and not config.getoption("newfirst", False)
+    if forget and config.pluginmanager.has_plugin("nfplugin"):
+        # It keeps the ids of all items ever collected for --new-first, and reads and writes them at each run's end:
+        # after one full run, some 260,000 of them.
+        config.pluginmanager.unregister(name="nfplugin")
     if _is_worker(config) and _asked_for(config):
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the controller ends the workers
     if not _is_worker(config):

@@ -171,6 +171,12 @@ def test_a_case_is_repeated_alone(pytester: pytest.Pytester, workers: tuple[str,
     assert (found["collected"], found["cases"], found["by_status"]["pass"]) == (1, 1, 1)
 
 
+def test_pytest_s_cache_does_not_keep_every_cell(pytester: pytest.Pytester) -> None:
+    selection = ("-k", "masked_fill.Scalar and float32-contiguous", "--backend", "torch:cpu")
+    pytester.runpytest_subprocess("--pyargs", "conformance.ops.masking", *selection).assert_outcomes(passed=2)
+    assert not (Path(pytester.path) / ".pytest_cache/v/cache/nodeids").exists()
+
+
 def test_the_plugin_loads_no_torch_for_other_tests(pytester: pytest.Pytester) -> None:
     pytester.makepyfile("import sys\n\ndef test_it():\n    assert 'torch' not in sys.modules\n")
     pytester.runpytest_subprocess().assert_outcomes(passed=1)
