@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 import torch
 
 from conformance import aftermath
@@ -72,6 +73,11 @@ class TestVersions:
     def test_a_write_that_autograd_does_not_see_is_found(self) -> None:
         (found,) = aftermath.versions(of_one(lambda x: x.add_(1)).side, of_one(lambda x: x.data.add_(1)).side)
         assert found.message == "self: version counter is 0 on the device, 1 on CPU"
+
+    @pytest.mark.parametrize("written", [True, False])
+    def test_only_a_write_may_be_announced_where_cpu_is_silent(self, written: bool) -> None:
+        silent, told = (of_one(op, written=written) for op in (lambda x: x.data.add_(1), lambda x: x.add_(1)))
+        assert len(aftermath.versions(silent.side, told.side)) == (0 if written else 1)
 
 
 class TestStorages:
