@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from typing import Any, Protocol, runtime_checkable
@@ -12,7 +14,9 @@ from conformance.near import unknown
 GROUP = "conformance.backends"
 
 # The check that rests on a method of the adapter.
-_CHECKED_BY = {"route_counters": "route", "memory_stats": "leak", "verify_memory": "redzone"}
+_CHECKED_BY = {
+    "route_counters": "route", "memory_stats": "leak", "verify_memory": "redzone", "fill_fresh": "uninitialized",
+}  # fmt: skip
 
 
 @runtime_checkable
@@ -30,13 +34,20 @@ class Backend(Protocol):
         """(native calls, fallback calls) since the process started; cheap, read around every call."""
 
     def memory_stats(self) -> dict[str, int]:
-        """At least ``live_bytes`` and ``live_blocks`` of the device's memory."""
+        """At least ``live_bytes`` and ``live_blocks``: device memory that is given out, not what is kept for reuse."""
 
     def synchronize(self) -> None:
         """Return when all submitted work is done."""
 
     def verify_memory(self) -> list[str]:
-        """Damage found in the allocator's own bookkeeping (redzones, canaries), in words; empty when sound."""
+        """Damage found in the allocator's own bookkeeping (redzones, canaries); empty when sound.
+
+        One line a block, its first word the block's address in hexadecimal. Each damage is told once: a call reports
+        what was done since the call before.
+        """
+
+    def fill_fresh(self, byte: int | None) -> None:
+        """Fill blocks of memory that are given out from now on with a byte; None: as when the process started."""
 
     def build_info(self) -> dict[str, Any]:
         """Facts of the build: ``torch``, ``compiler``, ``commit``, ``build_type``."""
@@ -60,7 +71,9 @@ class BareDevice:
 class Capabilities:
     """A backend with every method there: what it does not offer does nothing, and is listed in ``missing``."""
 
-    OPTIONAL = ("route_counters", "memory_stats", "synchronize", "verify_memory", "build_info", "environment")
+    OPTIONAL = (
+        "route_counters", "memory_stats", "synchronize", "verify_memory", "fill_fresh", "build_info", "environment",
+    )  # fmt: skip
 
     def __init__(self, backend: Any, module: str) -> None:
         self.module = module  # importing it loads the device
@@ -70,6 +83,7 @@ class Capabilities:
         self._counters = getattr(backend, "route_counters", None)
         self._stats = getattr(backend, "memory_stats", None)
         self._verify = getattr(backend, "verify_memory", None)
+        self._fill = getattr(backend, "fill_fresh", None)
         self._info = getattr(backend, "build_info", None)
         self._environment = getattr(backend, "environment", None)
         self.synchronize = getattr(backend, "synchronize", _nothing)
@@ -83,13 +97,28 @@ class Capabilities:
         """(native, fallback) calls so far, or None where the backend does not count."""
         return self._counters() if self._counters else None
 
-    def live_blocks(self) -> int:
-        """Blocks of device memory alive now; always 0 where the backend does not say."""
-        return self._stats()["live_blocks"] if self._stats else 0
+    def live_memory(self) -> tuple[int, int]:
+        """(blocks, bytes) of device memory given out now; zeros where the backend does not say."""
+        if not self._stats:
+            return 0, 0
+        stats = self._stats()
+        return stats["live_blocks"], stats["live_bytes"]
 
     def verify_memory(self) -> list[str]:
         """Damage found in the allocator's bookkeeping; empty where the backend cannot tell."""
         return list(self._verify()) if self._verify else []
+
+    @contextlib.contextmanager
+    def fresh_memory(self, byte: int) -> Iterator[None]:
+        """Within, device memory that is given out holds ``byte``; changes nothing where the backend cannot."""
+        if self._fill is None:
+            yield
+            return
+        self._fill(byte)
+        try:
+            yield
+        finally:
+            self._fill(None)
 
     def build_info(self) -> dict[str, Any]:
         """Facts of the build; empty where the backend does not say."""

@@ -60,10 +60,19 @@ def adapter(backend: Capabilities) -> None:
     counters = backend.route_counters()
     two = counters is None or (len(counters) == 2 and all(isinstance(n, int) for n in counters))
     assert two, f"route_counters gave {counters!r}, expected two numbers of calls: native, fallback"
-    blocks = backend.live_blocks()
-    assert isinstance(blocks, int), f"memory_stats gave {blocks!r} live_blocks, expected a number"
+    for name, live in zip(("live_blocks", "live_bytes"), backend.live_memory(), strict=True):
+        assert isinstance(live, int), f"memory_stats gave {live!r} {name}, expected a number"
+    _check_fill(backend)
     damage = backend.verify_memory()
     assert not damage, f"verify_memory finds damage before any op was called: {'; '.join(map(str, damage))}"
+
+
+def _check_fill(backend: Capabilities) -> None:
+    """Fresh memory holds what the adapter is told to fill it with."""
+    with backend.fresh_memory(0xA5):
+        fresh = torch.empty(64, dtype=torch.uint8, device=backend.device).cpu()
+    filled = "fill_fresh" in backend.missing or bool((fresh == 0xA5).all())
+    assert filled, f"fill_fresh(0xA5) leaves {fresh[0]:#04x} in fresh memory"
 
 
 GATE: tuple[Callable[[Capabilities], None], ...] = (

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from conformance import aftermath, compare, distribution, equivalence, oracle
+from conformance import aftermath, compare, distribution, equivalence, memory, oracle
 from conformance.backends import Capabilities
 from conformance.cases import Case
 from conformance.compare import Mismatch
@@ -24,6 +24,9 @@ UNSOUND = "the CPU reference does not agree with itself: for these arguments it 
 
 LAYOUT = "the CPU's own values depend on how its arguments lie in memory: it computes others from contiguous tensors"
 TWICE = "CPU writes to an expanded argument without a word: which of two writes to one element wins is nobody's promise"
+
+# What fresh device memory holds in the second call: NaN in most floating dtypes, and no legal bool.
+REFILL = 0xFF
 
 Counters = tuple[int, int] | None
 
@@ -74,13 +77,12 @@ class Judge:
         if expected.error is None and writes_twice(case):
             return Judgement(skipped=TWICE, tainted=True)
         tell("device")
-        blocks = self._backend.live_blocks()
+        before = memory.held(self._backend)
         verdict = self._on_device(case, expected)
-        grown = self._backend.live_blocks() - blocks
-        if grown and not verdict.mismatches and not verdict.skipped:
-            text = f"{grown} device blocks more are live after the call"
-            verdict.mismatches.append(Mismatch(Check.LEAK, text, {"blocks": grown}))
-        if verdict.mismatches:
+        leaked = memory.leak(before, memory.held(self._backend))
+        if leaked and not verdict.skipped:
+            verdict.mismatches.append(leaked)
+        if verdict.mismatches and not any(m.check is Check.REDZONE for m in verdict.mismatches):
             doubt = self._doubt(case, expected, verdict)
             if doubt:
                 return Judgement(skipped=doubt, tainted=True)
@@ -138,15 +140,14 @@ class Judge:
         before = self._backend.route_counters()
         actual = self._call(case, self._device)
         after = self._backend.route_counters()
-        verdict = Judgement()
-        if oracle.lacks_kernel(actual.error, self._route) and expected.error is None:
+        verdict = Judgement(memory.damage(self._backend, actual))
+        if oracle.lacks_kernel(actual.error, self._route) and expected.error is None and not verdict.mismatches:
             verdict.skipped = _line(actual.error)
             return verdict
         parity = error_parity(expected.error, actual.error)
         if parity:
             verdict.mismatches.append(parity)
             return verdict
-        verdict.mismatches += [Mismatch(Check.REDZONE, text) for text in self._backend.verify_memory()]
         if expected.error is None:
             wide = _Wide(case, self._twins, self._op)
             verdict.mismatches += route_taken(self._route, before, after)
@@ -237,17 +238,32 @@ class Judge:
     # The same again -----------------------------------------------------------------------------------------------
 
     def _again(self, case: Case, first: Outcome) -> list[Mismatch]:
-        """A second call on fresh arguments (with the same seed) has to give the same bits."""
+        """A second call, with the same seed and over other fresh memory, has to give the same bits."""
         if not self._rules.stable:
             return []
-        second = self._call(case, self._device)
-        if second.error is not None:
-            return [Mismatch(Check.DETERMINISM, f"the second call raised {_line(second.error)}, the first did not")]
+        with self._backend.fresh_memory(REFILL):
+            second = self._call(case, self._device)
+            if second.error is not None:
+                return [Mismatch(Check.DETERMINISM, f"the second call raised {_line(second.error)}, the first did not")]
+            name = self._differing(first, second)
+            if name:
+                return [self._why_differing(case, second, name)]
+        return self._draws(case, first) if self._rules.random else []
+
+    def _why_differing(self, case: Case, second: Outcome, name: str) -> Mismatch:
+        """A third call over the same fresh memory as the second tells whether it was the memory that made the bits."""
+        third = self._call(case, self._device)
+        if third.error is not None or self._differing(second, third):
+            return Mismatch(Check.DETERMINISM, f"{name}: two calls with the same arguments gave different bits")
+        return Mismatch(Check.UNINITIALIZED, f"{name}: other bits when fresh device memory holds 0x{REFILL:02X}")
+
+    def _differing(self, first: Outcome, second: Outcome) -> str:
+        """The first result whose bits are not the same in two calls; "" when there is none."""
         for i, ((name, a), (_, b)) in enumerate(zip(first.leaves, second.leaves, strict=True)):
             defined = self._rules.drawn(i) or self._rules.equivalence(i) is not Equivalence.METADATA
             if defined and isinstance(a, torch.Tensor) and a.layout == torch.strided and not _same(a, b):
-                return [Mismatch(Check.DETERMINISM, f"{name}: two calls with the same arguments gave different bits")]
-        return self._draws(case, first) if self._rules.random else []
+                return name
+        return ""
 
     def _draws(self, case: Case, first: Outcome) -> list[Mismatch]:
         """Random results under several seeds on both sides, by their distribution."""

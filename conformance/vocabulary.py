@@ -77,6 +77,7 @@ class Check(_Word):
     ROUTE = "route", "the call went another way than the dispatcher says: a native op that fell back, or the reverse"
     ERROR_PARITY = "error_parity", "one side raised and the other did not, or another type"
     DETERMINISM = "determinism", "the same call gave other bits the second time"
+    UNINITIALIZED = "uninitialized", "a result depends on what fresh device memory held: the op reads what nobody wrote"
     DISTRIBUTION = "distribution", "random values do not follow CPU's distribution"
     DEVICE = "device", "a result is on another device"
 

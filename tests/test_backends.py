@@ -19,13 +19,14 @@ def test_what_a_bare_device_does_not_offer_is_listed_and_harmless() -> None:
     backend = Capabilities(BareDevice("bare", "cpu"), "bare")
     assert set(backend.missing) == set(Capabilities.OPTIONAL)
     assert backend.route_counters() is None
-    assert backend.live_blocks() == 0
+    assert backend.live_memory() == (0, 0)
     assert backend.verify_memory() == []
     assert backend.environment() == "default"
     backend.synchronize()
     assert backend.unchecked() == (
         "not checked, as the backend's adapter does not offer what is needed: "
-        "route (needs route_counters), leak (needs memory_stats), redzone (needs verify_memory)"
+        "route (needs route_counters), leak (needs memory_stats), redzone (needs verify_memory), "
+        "uninitialized (needs fill_fresh)"
     )
 
 

@@ -96,6 +96,10 @@ def damaging(x: torch.Tensor) -> torch.Tensor:
     return x + 1
 
 
+def reading_fresh_memory(x: torch.Tensor) -> torch.Tensor:
+    return x + 1 + _device.fresh
+
+
 DEFECTS = {
     Check.VALUE: Defect(plus_one, plus_two),
     Check.DTYPE: Defect(plus_one, lambda x: plus_one(x).double()),
@@ -111,6 +115,7 @@ DEFECTS = {
     Check.ROUTE: Defect(plus_one, falling_back, device=_device),
     Check.ERROR_PARITY: Defect(plus_one, refusing),
     Check.DETERMINISM: Defect(plus_one, never_twice_the_same),
+    Check.UNINITIALIZED: Defect(plus_one, reading_fresh_memory, device=_device),
     Check.DISTRIBUTION: Defect(uniform, uniform_to_a_half, facts=OpFacts("misc", random=Random("uniform"))),
     Check.DEVICE: Defect(plus_one, on_another_device),
 }

@@ -31,6 +31,7 @@ class Device:
     native: int = 0
     fallback: int = 0
     blocks: int = 0
+    fresh: int = 0  # what fresh memory holds
     damage: list[str] = field(default_factory=list)
 
     def route_counters(self) -> tuple[int, int]:
@@ -41,6 +42,9 @@ class Device:
 
     def verify_memory(self) -> list[str]:
         return self.damage
+
+    def fill_fresh(self, byte: int | None) -> None:
+        self.fresh = byte or 0
 
 
 def value_of(slot: TensorSlot, dtype: str) -> torch.Tensor:

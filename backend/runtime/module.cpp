@@ -86,7 +86,8 @@ void bind_memory(py::module_& module) {
   def(module, "empty_cache", [] { check(npuEmptyCache()); });
   def(module, "verify_memory", &verify_memory);
   module.def("set_fill", [](const std::string& fresh, const std::string& freed) {
-    if (npuSetFill(fresh.c_str(), freed.c_str()) != npuSuccess) throw py::value_error(npuGetLastErrorMessage());
+    auto name = [](const std::string& text) { return text.empty() ? nullptr : text.c_str(); };
+    if (npuSetFill(name(fresh), name(freed)) != npuSuccess) throw py::value_error(npuGetLastErrorMessage());
   });
   def(module, "allocator_mode", [] { return std::string(npuAllocatorMode()); });
 }

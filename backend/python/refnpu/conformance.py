@@ -6,6 +6,8 @@ import os
 
 from refnpu import _C, _build_info
 
+_FILL = os.environ.get("REFNPU_FILL_FRESH") or "none"
+
 
 class Adapter:
     """The reference NPU's first device. Making and importing it touches no device."""
@@ -29,6 +31,10 @@ class Adapter:
         """Damage that the allocator mode can see, one line per block."""
         return _C.verify_memory()
 
+    def fill_fresh(self, byte: int | None) -> None:
+        """Fill fresh blocks with ``byte``; None: with what the process was started with."""
+        _C.set_fill(_FILL if byte is None else f"0x{byte:02X}", "")
+
     def build_info(self) -> dict[str, str]:
         """Facts of the build, and the allocator mode of this process."""
         return {
@@ -41,11 +47,10 @@ class Adapter:
 
     def environment(self) -> str:
         """The allocator mode, and the protection and fill that this process was started with."""
-        fill = os.environ.get("REFNPU_FILL_FRESH", "none")
         parts = (
             _C.allocator_mode(),
             "protect" if os.environ.get("REFNPU_PROTECT") == "1" else "",
-            f"fill_{fill.replace(':', '')}" if fill != "none" else "",
+            f"fill_{_FILL.replace(':', '')}" if _FILL != "none" else "",
         )
         return "_".join(filter(None, parts))
 

@@ -47,7 +47,10 @@ def capacity(size: int, device: int = 0) -> Iterator[None]:
 
 @contextmanager
 def fill(fresh: str = "none", freed: str = "none") -> Iterator[None]:
-    """Fill fresh and freed blocks in a ``with`` block: ``zero``, ``nan``, a byte like ``0xAB``, ``random:SEED``."""
+    """Fill fresh and freed blocks in a ``with`` block: ``zero``, ``nan``, a byte like ``0xAB``, ``random:SEED``.
+
+    An empty name leaves a fill as it is.
+    """
     _C.set_fill(fresh, freed)
     try:
         yield

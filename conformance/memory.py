@@ -1,0 +1,65 @@
+"""Device memory around a call: damage that the backend's allocator sees, and what stays alive."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+
+from conformance.backends import Capabilities
+from conformance.compare import Mismatch
+from conformance.oracle import Outcome
+from conformance.vocabulary import Check
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What of the device's memory is given out."""
+
+    blocks: int
+    bytes: int
+
+
+def held(backend: Capabilities) -> Held:
+    """What is given out now; zeros where the backend does not say."""
+    return Held(*backend.live_memory())
+
+
+def leak(before: Held, after: Held) -> Mismatch | None:
+    """What the call kept, or gave back, beyond its results, which are gone by now.
+
+    Bytes are counted too: a scratch block that is replaced by a larger one with each call leaves the blocks alone.
+    """
+    blocks, size = after.blocks - before.blocks, after.bytes - before.bytes
+    if blocks == 0 and size == 0:
+        return None
+    text = f"{blocks:+d} device blocks and {size:+d} bytes are live after the call, which should leave none"
+    return Mismatch(Check.LEAK, text, {"blocks": blocks, "bytes": size})
+
+
+def damage(backend: Capabilities, outcome: Outcome) -> list[Mismatch]:
+    """Every block found damaged since the last look, named after the argument or result whose storage it is."""
+    lines = backend.verify_memory()
+    if not lines:
+        return []
+    names = dict(_storages(outcome))
+    return [Mismatch(Check.REDZONE, _named(line, names)) for line in lines]
+
+
+def _named(line: str, names: dict[str, str]) -> str:
+    """A line of the backend's, with the name before it of the storage whose address is its first word."""
+    return f"{names.get(line.partition(' ')[0].lower(), 'no argument or result')}: {line}"
+
+
+def _storages(outcome: Outcome) -> Iterator[tuple[str, str]]:
+    """(address of a storage in hexadecimal, what it belongs to), for arguments over results."""
+    for name, leaf in outcome.leaves:
+        if isinstance(leaf, torch.Tensor) and leaf.layout == torch.strided:
+            yield _address(leaf), name
+    for argument in outcome.side.arguments:
+        yield _address(argument.base), argument.slot.name
+
+
+def _address(tensor: torch.Tensor) -> str:
+    return hex(tensor.untyped_storage().data_ptr())
