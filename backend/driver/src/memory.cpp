@@ -19,7 +19,7 @@ namespace {
 std::string bytes(size_t size) { return std::to_string(size) + " bytes"; }
 
 // One end of a copy must lie in a live block and end within it.
-npuError_t check_device_end(const char* call, const char* end_name, const void* pointer, size_t size, int* device) {
+npuError_t check_device_end(const char* call, const char* end_name, const void* pointer, size_t size, Block* holder) {
   std::string where = std::string(call) + ": " + end_name + " " + hex(pointer) + ", " + bytes(size) + ": ";
   auto block = table().find(pointer);
   if (!block) return fail(npuErrorUntrackedPointer, where + "in no live block; " + table().nearest(pointer));
@@ -28,7 +28,7 @@ npuError_t check_device_end(const char* call, const char* end_name, const void* 
   if (size > room) {
     return fail(npuErrorOutOfBounds, where + "runs " + bytes(size - room) + " past the end of " + describe(*block));
   }
-  *device = block->device;
+  *holder = *block;
   return npuSuccess;
 }
 
@@ -43,9 +43,9 @@ npuError_t check_host_end(const char* end_name, const void* pointer, size_t size
   return size <= room ? npuSuccess : fail(npuErrorOutOfBounds, where + "runs past the end of " + describe(*block));
 }
 
-npuError_t check_end(const char* end_name, const void* pointer, size_t size, bool on_device, int* device) {
+npuError_t check_end(const char* end_name, const void* pointer, size_t size, bool on_device, Block* holder) {
   if (!pointer) return fail(npuErrorInvalidValue, std::string("npuMemcpy: null ") + end_name + ", " + bytes(size));
-  return on_device ? check_device_end("npuMemcpy", end_name, pointer, size, device)
+  return on_device ? check_device_end("npuMemcpy", end_name, pointer, size, holder)
                    : check_host_end(end_name, pointer, size);
 }
 
@@ -140,12 +140,15 @@ npuError_t npuMemcpy(void* destination, const void* source, size_t size, npuMemc
     return fail(npuErrorBadDirection, "npuMemcpy: direction " + std::to_string(kind) + " does not exist");
   }
   if (size == 0) return npuSuccess;
-  int to = -1, from = -1;
+  Block to, from;
   NPU_TRY(check_end("destination", destination, size, kind & npuMemcpyHostToDevice, &to));
   NPU_TRY(check_end("source", source, size, kind & npuMemcpyDeviceToHost, &from));
-  auto copy = [=] { std::memmove(destination, source, size); };
+  auto copy = [=] {
+    Window window({to, from});
+    std::memmove(destination, source, size);
+  };
   if (kind == npuMemcpyHostToHost) return copy(), npuSuccess;
-  int device = from >= 0 ? from : to;
+  int device = from.device >= 0 ? from.device : to.device;
   NPU_TRY(submit(current_stream(device), "memcpy", copy));
   return kind == npuMemcpyDeviceToDevice ? npuSuccess : synchronize_device(device);
 }
@@ -153,9 +156,12 @@ npuError_t npuMemcpy(void* destination, const void* source, size_t size, npuMemc
 npuError_t npuMemset(void* destination, int byte, size_t size) {
   NPU_TRY(ready());
   if (size == 0) return npuSuccess;
-  int device = -1;
-  NPU_TRY(check_device_end("npuMemset", "destination", destination, size, &device));
-  return submit(current_stream(device), "memset", [=] { std::memset(destination, byte, size); });
+  Block to;
+  NPU_TRY(check_device_end("npuMemset", "destination", destination, size, &to));
+  return submit(current_stream(to.device), "memset", [=] {
+    Window window({to});
+    std::memset(destination, byte, size);
+  });
 }
 
 npuError_t npuSetFill(const char* fresh, const char* freed) {

@@ -6,8 +6,8 @@
 
 #include <cstdint>
 #include <cstdlib>
+#include <map>
 #include <mutex>
-#include <set>
 #include <utility>
 
 #include "driver/src/allocators/allocator.h"
@@ -33,8 +33,8 @@ class Protection {
 
   void add(const Pages& pages) {
     std::lock_guard lock(mutex_);
-    blocks_.insert(pages);
-    if (windows_ == 0) set(pages, PROT_NONE);
+    blocks_[pages] = 0;
+    if (everything_ == 0) set(pages, PROT_NONE);
   }
 
   void remove(const Pages& pages) {
@@ -43,16 +43,32 @@ class Protection {
     set(pages, PROT_READ | PROT_WRITE);
   }
 
-  void open() {
+  void open_everything() {
     std::lock_guard lock(mutex_);
-    if (windows_++ > 0) return;
-    for (const Pages& pages : blocks_) set(pages, PROT_READ | PROT_WRITE);
+    if (everything_++ > 0) return;
+    for (const auto& [pages, windows] : blocks_) {
+      if (windows == 0) set(pages, PROT_READ | PROT_WRITE);
+    }
   }
 
-  void close() {
+  void close_everything() {
     std::lock_guard lock(mutex_);
-    if (--windows_ > 0) return;
-    for (const Pages& pages : blocks_) set(pages, PROT_NONE);
+    if (--everything_ > 0) return;
+    for (const auto& [pages, windows] : blocks_) {
+      if (windows == 0) set(pages, PROT_NONE);
+    }
+  }
+
+  void open(const Pages& pages) {
+    std::lock_guard lock(mutex_);
+    auto found = blocks_.find(pages);
+    if (found != blocks_.end() && found->second++ == 0 && everything_ == 0) set(pages, PROT_READ | PROT_WRITE);
+  }
+
+  void close(const Pages& pages) {
+    std::lock_guard lock(mutex_);
+    auto found = blocks_.find(pages);
+    if (found != blocks_.end() && --found->second == 0 && everything_ == 0) set(pages, PROT_NONE);
   }
 
  private:
@@ -63,8 +79,8 @@ class Protection {
   bool on_ = false;
   std::string error_;
   std::mutex mutex_;
-  std::set<Pages> blocks_;
-  int windows_ = 0;
+  std::map<Pages, int> blocks_;  // and how many windows are open on each alone
+  int everything_ = 0;           // windows that are open on all
 };
 
 Protection& protection() {
@@ -91,12 +107,21 @@ void protect_remove(const Block& block) {
   if (covers(block)) protection().remove(pages_of(block));
 }
 
-Window::Window() {
-  if (protection().on()) protection().open();
+Window::Window() : everything_(protection().on()) {
+  if (everything_) protection().open_everything();
+}
+
+Window::Window(std::initializer_list<Block> blocks) : everything_(false) {
+  for (const Block& block : blocks) {
+    if (!covers(block)) continue;
+    protection().open(pages_of(block));
+    blocks_.push_back(block);
+  }
 }
 
 Window::~Window() {
-  if (protection().on()) protection().close();
+  if (everything_) protection().close_everything();
+  for (const Block& block : blocks_) protection().close(pages_of(block));
 }
 
 const std::string& protect_environment_error() { return protection().error(); }

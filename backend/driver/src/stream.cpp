@@ -63,13 +63,11 @@ void maybe_misbehave(const char* name) {
 
 bool any_kernel_fault() { return fault(Fault::crash_in_kernel) || fault(Fault::hang_in_kernel); }
 
-// The one place where submitted work runs, and so where device memory is open to it.
 template <class Work>
 npuError_t run(npuStream_t stream, const char* name, const Work& work) {
   stream->submitted.fetch_add(1, std::memory_order_relaxed);
   if (any_kernel_fault()) maybe_misbehave(name);
   try {
-    Window window;
     work();
   } catch (const std::exception& error) {
     return fail(npuErrorLaunchFailure, std::string("kernel '") + name + "': " + error.what());
@@ -165,7 +163,10 @@ npuError_t npuLaunch(npuStream_t stream, const char* name, npuKernel_t kernel, c
   if (!kernel) return fail(npuErrorInvalidValue, "npuLaunch: null kernel");
   NPU_TRY(ready());
   npuStream_t where = stream ? stream : streams().defaults[current_device()].get();
-  return run(where, name, [&] { kernel(arguments); });
+  return run(where, name, [&] {
+    Window everything;
+    kernel(arguments);
+  });
 }
 
 npuError_t npuEventCreate(npuEvent_t* event) {

@@ -12,7 +12,8 @@ npuError_t resolve(npuStream_t stream, npuStream_t* resolved, const char* call);
 
 npuStream_t current_stream(int device);
 
-// Runs `work` in the order of the stream, after all that was submitted to it before.
+// Runs `work`, which opens the device memory that it touches, in the order of the stream, after all that was submitted
+// to it before.
 npuError_t submit(npuStream_t stream, const char* name, const std::function<void()>& work);
 
 npuError_t synchronize_device(int device);
