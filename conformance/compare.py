@@ -96,12 +96,19 @@ def _differs(check: Check, subject: str, what: str, expected: object, actual: ob
     )
 
 
-def exact(expected: torch.Tensor, actual: torch.Tensor, subject: str) -> Mismatch | None:
-    """Bit for bit (NaN equals NaN). The figures name the first index and both values."""
+def exact(expected: torch.Tensor, actual: torch.Tensor, subject: str, signed_zeros: bool = True) -> Mismatch | None:
+    """Bit for bit (NaN equals NaN). The figures name the first index and both values.
+
+    Without ``signed_zeros``, -0.0 equals 0.0.
+    """
     same = same_exactly(expected, actual)
+    rule = "must be equal bit for bit"
+    if not signed_zeros:
+        same |= (real(expected) == real(actual)).all(-1) if expected.dtype.is_complex else expected == actual
+        rule += " but for the sign of a zero"
     if bool(same.all()):
         return None
-    return _first(~same, expected, actual, None, subject, "must be equal bit for bit")
+    return _first(~same, expected, actual, None, subject, rule)
 
 
 def close(
@@ -137,6 +144,7 @@ def _too_far(
     bound = closeness.multiple * own + closeness.ulps * (eps * scale + torch.finfo(expected.dtype).tiny)
     distance = (ours - true).abs()
     ok = (distance <= bound) | (ours == true) | (ours == theirs)
+    ok |= same_exactly(actual, reference.to(expected.dtype))  # beyond the dtype's largest number, that is not finite
     return ~(ok | (ours.isnan() & (true.isnan() | theirs.isnan())))
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from conformance import compare, heap
-from conformance.cases import Case
+from conformance.cases import Case, slot_dtype
 from conformance.twins import CPU, Side, Twins
 from conformance.vocabulary import Route
 
@@ -78,6 +78,21 @@ def float64(case: Case, twins: Twins, op: Callable[..., Any]) -> Outcome | None:
         outcome = call(op, twins.side(case, CPU, widened))
     except (RuntimeError, LookupError, TypeError):
         return None  # the arguments themselves do not exist in the wide dtype
+    return None if outcome.error else outcome
+
+
+def promoted(case: Case, twins: Twins, op: Callable[..., Any], dtype: str) -> Outcome | None:
+    """The case on CPU with every argument in ``dtype`` to begin with; None where that adds nothing or raises.
+
+    On the CPU, TensorIterator first brings arguments that are promoted into dense temporaries, and lays the result out
+    by those; on any other device, by the arguments as they are, which it does here on the CPU too.
+    """
+    if all(slot_dtype(s, case.cell.dtype) == dtype for s in case.sample.tensors):
+        return None
+    try:
+        outcome = call(op, twins.side(case, CPU, lambda _: dtype))
+    except (RuntimeError, LookupError, TypeError):
+        return None  # the arguments themselves do not exist in the dtype
     return None if outcome.error else outcome
 
 

@@ -354,6 +354,7 @@ class _Reports:
         if self._on_interrupt is not None:
             signal.signal(signal.SIGINT, self._on_interrupt)
 
+    @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
         """A worker's last words."""
         self._config.stash[_SPENT].append(getattr(node, "workeroutput", {}).get(_WORKER_KEY, (0.0, 0.0)))

@@ -6,12 +6,12 @@
 #include <ATen/ops/hardsigmoid_backward_meta.h>
 #include <ATen/ops/leaky_relu_backward_meta.h>
 #include <ATen/ops/logit_backward_meta.h>
+#include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/sigmoid_backward_meta.h>
 #include <ATen/ops/silu_backward_meta.h>
 #include <ATen/ops/softplus_backward_meta.h>
 #include <ATen/ops/softshrink_backward_meta.h>
 #include <ATen/ops/tanh_backward_meta.h>
-#include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/threshold_backward_meta.h>
 #include <ATen/ops/threshold_meta.h>
 

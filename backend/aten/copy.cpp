@@ -51,8 +51,8 @@ void copy_on_device(const at::Tensor& target, const at::Tensor& source) {
     launch("copy", [=] { copy_kernel(nest); });
     return;
   }
-  // A source with a bit is negated as what it is; a source for a target with one is converted first, since a bool has no
-  // negative, and an integer no negative zero.
+  // A source with a bit is negated as what it is; a source for a target with one is converted first, since a bool has
+  // no negative, and an integer no negative zero.
   const DType seen = nest.dtypes[source.is_conj() || source.is_neg() ? 1 : 0], computed = compute_dtype(seen);
   launch("copy", Elementwise<2>{nest, {seen, seen}, {computed, computed}, unary_row(*function, computed), {}});
 }
