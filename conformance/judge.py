@@ -124,7 +124,7 @@ class Judge:
         return compare.close(a, b, None, self._rules.closeness(dense, a), "") is None
 
     def reference_is_sound(self, case: Case) -> bool:
-        """Whether the CPU gives the same bits for ``case`` whatever fresh memory holds. Calls all that it is asked for."""
+        """Whether the CPU gives the same bits for ``case`` whatever memory holds. Calls all that it is asked for."""
         oracle.float64(case, self._twins, self._op)
         return self._agrees(case, self._call(case, CPU))
 
