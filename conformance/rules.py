@@ -53,17 +53,14 @@ class Rules:
     def closeness(self, expected: Outcome, result: torch.Tensor) -> Closeness:
         """How far a native kernel's ``result`` may be off, with the number of terms that went into one element."""
         tolerance = self.facts.tolerance
+        # A complex product or quotient is several rounded operations.
+        ulps = tolerance.ulps * (4 if result.dtype.is_complex else 1)
+        dtype = _computed_in(self.facts, expected, result)
         if tolerance.accumulation is Accumulation.CANCELS:
-            return Closeness(
-                tolerance.cpu_multiple,
-                tolerance.ulps,
-                magnitude=_largest(expected),
-                dtype=_computed_in(self.facts, expected, result),
-            )
+            return Closeness(tolerance.cpu_multiple, ulps, magnitude=_largest(expected), dtype=dtype)
         terms = _terms(tolerance.accumulation, expected, result)
         accumulates = tolerance.accumulation is not Accumulation.NONE
-        dtype = _computed_in(self.facts, expected, result)
-        return Closeness(tolerance.cpu_multiple, tolerance.ulps, accumulates, terms, dtype=dtype)
+        return Closeness(tolerance.cpu_multiple, ulps, accumulates, terms, dtype=dtype)
 
 
 @cache

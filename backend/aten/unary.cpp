@@ -234,6 +234,9 @@ at::Tensor& conj_physical_out(const at::Tensor& self, at::Tensor& out) {
   return unary_out("conj_physical", self, out, Unary::conj, kAnyDtype);
 }
 
+// torch's own asks a table of kernels that only torch's devices are in.
+at::Tensor& conj_physical_(at::Tensor& self) { return self.is_complex() ? unary::conj_physical_out(self, self) : self; }
+
 // The output may have any dtype: it holds the cast of a bool.
 at::Tensor& logical_not_out(const at::Tensor& self, at::Tensor& out) {
   auto iter = at::TensorIteratorConfig().check_all_same_dtype(false).add_output(out).add_const_input(self).build();
@@ -282,6 +285,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   NATIVE("pow.Tensor_Scalar_out", pow_tensor_scalar_out);
   NATIVE("abs.out", abs_out);
   NATIVE("conj_physical.out", conj_physical_out);
+  NATIVE("conj_physical_", conj_physical_);
   NATIVE("logical_not.out", logical_not_out);
   NATIVE("isnan", isnan);
   NATIVE("nan_to_num.out", nan_to_num_out);
