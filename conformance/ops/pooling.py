@@ -11,6 +11,8 @@ FAMILY = Family(
     but={
         "*max_pool*": {"equivalence": ((1, Equivalence.INDEX_OF_EQUAL),)},
         "*max_pool*_backward": {"equivalence": ()},
+        # Reads indices as if they were contiguous, past the end of a short storage, and writes where they say.
+        "fractional_max_pool*_backward": {"overruns": ("expanded", "overlapping", "mixed")},
         "mkldnn_*": {"cannot": "takes tensors of the mkldnn layout"},
         "quantized_*": {"cannot": "takes quantized tensors"},
     },
