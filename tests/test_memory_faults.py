@@ -114,17 +114,20 @@ def test_without_a_redzone_a_write_outside_the_storage_is_not_seen() -> None:
 
 
 @pytest.mark.parametrize(
-    ("lane", "fault", "cell"),
+    ("lane", "fault", "cell", "kernel", "where"),
     [
-        ("guard", "fill_one_past_end", FILL),
-        ("guard_left", "writes_before_start", FILL),
-        ("guard", "index_select_reads_past_end", SELECT),
-        ("guard", "source_freed_early", SCATTER),
+        ("guard", "fill_one_past_end", FILL, "fill", "nearest live block"),
+        ("guard_left", "writes_before_start", FILL, "fill", "nearest live block"),
+        ("guard", "index_select_reads_past_end", SELECT, "index_select", "nearest live block"),
+        ("guard", "source_freed_early", SCATTER, "masked_scatter_", "inside"),
     ],
 )
-def test_a_guard_page_stops_the_very_case(lane: str, fault: str, cell: Cell) -> None:
+def test_a_guard_page_stops_the_very_case_and_names_the_kernel(
+    lane: str, fault: str, cell: Cell, kernel: str, where: str
+) -> None:
     found = observe(lane, fault, cell)
     assert (found["status"], found["signal"]) == ("crash", "SIGSEGV")
+    assert f"in kernel '{kernel}': {where}" in found["failures"][0]["message"]
     assert found["failures"][0]["case"].startswith("ops/")
 
 

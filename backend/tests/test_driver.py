@@ -51,9 +51,10 @@ def assert_passes(program: Path, behaviour: str, mode: str, **environment: str) 
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def assert_dies(program: Path, behaviour: str, mode: str, **environment: str) -> None:
+def assert_dies(program: Path, behaviour: str, mode: str, said: str, **environment: str) -> None:
     done = run(program, behaviour, **variables(mode), **environment)
     assert done.returncode == -signal.SIGSEGV, done.stdout + done.stderr
+    assert re.search(f"^refnpu: SIGSEGV at 0x[0-9a-f]+ in {said}", done.stderr), done.stderr
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -106,18 +107,20 @@ SIZES = ["1", "40", "64", "4095", "4096", "100001"]
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("access", ["writes", "reads"])
 def test_guard_stops_one_byte_past_the_end(driver: Path, access: str, size: str) -> None:
-    assert_dies(driver, f"{access}_one_past_the_end", "guard", SIZE=size)
+    said = rf"kernel 'test': nearest live block .* \({size} bytes, npu:0\), pointer lies 0 bytes past its end\n"
+    assert_dies(driver, f"{access}_one_past_the_end", "guard", said, SIZE=size)
 
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("access", ["writes", "reads"])
 def test_guard_left_stops_one_byte_before_the_start(driver: Path, access: str, size: str) -> None:
-    assert_dies(driver, f"{access}_one_before_the_start", "guard_left", SIZE=size)
+    said = rf"kernel 'test': nearest live block .* \({size} bytes, npu:0\), pointer lies 1 bytes before its start\n"
+    assert_dies(driver, f"{access}_one_before_the_start", "guard_left", said, SIZE=size)
 
 
 @pytest.mark.parametrize("mode", ["guard", "guard_left", PROTECTED])
 def test_guards_stop_a_use_after_free(driver: Path, mode: str) -> None:
-    assert_dies(driver, "uses_a_freed_block", mode)
+    assert_dies(driver, "uses_a_freed_block", mode, r"kernel 'test': inside .* \(40 bytes, npu:0\), which is freed\n")
 
 
 @pytest.mark.parametrize("behaviour", ["writes_one_past_the_end", "reads_one_before_the_start", "uses_a_freed_block"])
@@ -180,7 +183,8 @@ def test_an_unknown_fill_is_refused_with_the_near_name(driver: Path, variable: s
     ],
 )
 def test_protection_stops_the_host(driver: Path, behaviour: str) -> None:
-    assert_dies(driver, behaviour, PROTECTED)
+    said = r"the host, outside kernels: inside live block .* \(64 bytes, npu:0\)\n"
+    assert_dies(driver, behaviour, PROTECTED, said)
     assert_passes(driver, behaviour, "guard")
 
 

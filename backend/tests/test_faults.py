@@ -65,6 +65,34 @@ def test_mutates_const_input() -> None:
     assert x.tolist() != [0.5] * 3
 
 
+def test_block_too_short() -> None:
+    with fault("block_too_short"), pytest.raises(RuntimeError, match="out of bounds"):
+        torch.ones(4, device="npu").cpu()
+
+
+def test_scratch_grows() -> None:
+    x = torch.ones(3, device="npu")
+    with fault("scratch_grows"):
+        torch.nonzero(x)
+        before = torch.npu.memory_stats()
+        torch.nonzero(x)
+    after = torch.npu.memory_stats()
+    assert after["live_blocks"] == before["live_blocks"]
+    assert after["live_bytes"] == before["live_bytes"] + 64
+
+
+def test_source_freed_early() -> None:
+    x, source = torch.zeros(8, device="npu"), torch.arange(16.0, device="npu")[::2]
+    with fault("source_freed_early"), testing.fill(freed="0x00"):
+        x.masked_scatter_(torch.ones(8, dtype=torch.bool, device="npu"), source)
+    assert x.tolist() != source.tolist()
+
+
+def test_triangle_not_cleared() -> None:
+    with fault("triangle_not_cleared"), testing.fill("nan"):
+        assert torch.ones(2, 2, device="npu").triu().isnan().sum() == 1
+
+
 def test_output_alias_lost() -> None:
     x = torch.ones(4, device="npu")
     with fault("output_alias_lost"):

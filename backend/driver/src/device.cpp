@@ -14,6 +14,7 @@
 #include "driver/src/error.h"
 #include "driver/src/fill.h"
 #include "driver/src/protect.h"
+#include "driver/src/segv_report.h"
 #include "driver/src/stream.h"
 #include "refnpu/fault.h"
 
@@ -66,6 +67,7 @@ npuError_t ready() {
   }
   if (used.load(std::memory_order_relaxed)) return npuSuccess;
   if (!devices().error.empty()) return fail(npuErrorConfiguration, devices().error);
+  if (allocator()->owns_pages()) report_segv();
   used = true;
   return npuSuccess;
 }

@@ -17,6 +17,7 @@
 #include "driver/src/device.h"
 #include "driver/src/error.h"
 #include "driver/src/protect.h"
+#include "driver/src/segv_report.h"
 #include "refnpu/fault.h"
 
 using Clock = std::chrono::steady_clock;
@@ -61,6 +62,17 @@ void maybe_misbehave(const char* name) {
   while (fault(Fault::hang_in_kernel)) usleep(100000);
 }
 
+class RunningKernel {
+ public:
+  explicit RunningKernel(const char* name) : before_(set_running_kernel(name)) {}
+  ~RunningKernel() { set_running_kernel(before_); }
+  RunningKernel(const RunningKernel&) = delete;
+  RunningKernel& operator=(const RunningKernel&) = delete;
+
+ private:
+  const char* before_;
+};
+
 bool any_kernel_fault() { return fault(Fault::crash_in_kernel) || fault(Fault::hang_in_kernel); }
 
 template <class Work>
@@ -68,6 +80,7 @@ npuError_t run(npuStream_t stream, const char* name, const Work& work) {
   stream->submitted.fetch_add(1, std::memory_order_relaxed);
   if (any_kernel_fault()) maybe_misbehave(name);
   try {
+    RunningKernel running(name);
     work();
   } catch (const std::exception& error) {
     return fail(npuErrorLaunchFailure, std::string("kernel '") + name + "': " + error.what());

@@ -84,6 +84,16 @@ std::string Table::nearest(const void* pointer) const {
   return nearest_locked(pointer);
 }
 
+std::string Table::explain_access(const void* pointer) const {
+  std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock) return "the table of blocks is in use";
+  if (auto holder = find_locked(pointer)) return "inside live block " + describe(*holder);
+  auto held = [&](const Block& block) { return pointer >= block.start && pointer < block.end(); };
+  auto freed = std::find_if(freed_.rbegin(), freed_.rend(), held);
+  if (freed != freed_.rend()) return "inside " + describe(*freed) + ", which is freed";
+  return nearest_locked(pointer);
+}
+
 std::string Table::nearest_locked(const void* pointer) const {
   if (live_.empty()) return "no live block";
   auto after = live_.upper_bound(address(pointer));

@@ -26,6 +26,10 @@ class Table {
   // "nearest live block: 0x… (64 bytes on npu:0), ends 16 bytes before"
   std::string nearest(const void* pointer) const;
 
+  // What an access of `pointer` that nobody allowed touched: a live block, a freed one, or what lies next to one. Does
+  // not wait for the table: a signal handler asks.
+  std::string explain_access(const void* pointer) const;
+
   // Calls `visit(block)` for every live block; none can leave the table meanwhile.
   template <class Visit>
   void each(const Visit& visit) const {
