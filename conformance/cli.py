@@ -138,6 +138,30 @@ def repro_(case: str, backend: str, seed: int, output: Path | None) -> None:
             output.write_text(text, encoding="utf-8")
 
 
+@commands.command("scenario")
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.option("--backend", default="", metavar="NAME", help="An installed backend, or module:device.")
+@click.option("--timeout", type=float, default=300.0, show_default=True, help="Seconds a scenario may take.")
+def scenario_(names: tuple[str, ...], backend: str, timeout: float) -> None:
+    """Run whole scenarios on CPU and on the device, and compare; without a NAME, all of them."""
+    from conformance import backends
+    from conformance.scenarios import runner
+
+    with _mistakes(backends.BackendNotFound, LookupError):
+        found = backends.find(backend or backends.default())
+        lacking = {name: runner.lacking(name) for name in names or runner.names()}
+        results = []
+        for name, needs in lacking.items():
+            if needs:
+                click.echo(f"{name}: NOT RUN: {needs} is not installed", err=True)
+                continue
+            results.append(runner.run(name, found, timeout))
+            click.echo(results[-1].text())
+    if any(lacking.values()) and names:
+        raise Mistake("what was asked for could not be run")
+    sys.exit(Exit.CELLS_FAILED if any(r.failure for r in results) else Exit.OK)
+
+
 @commands.group(cls=Commands)
 def expect() -> None:
     """Known failures."""

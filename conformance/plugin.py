@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from conformance.suite import Selection, Suite
 
 PACKAGE = Path(__file__).resolve().parent
+SCENARIOS = PACKAGE / "scenarios"
 TIERS = ("full", "smoke")
+SCENARIO_TIMEOUT = 300.0  # seconds
 DOT_EVERY = 100  # passing cells a dot
 
 _SUITE = pytest.StashKey["Suite"]()
@@ -70,16 +72,24 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
 
 
 def _asked_for(config: pytest.Config) -> bool:
-    """Whether the arguments name the suite: its package, something in it, or (with --pyargs) its name."""
-    if config.option.case:
-        return True
+    """Whether the arguments name the matrix: the package, something in it, or (with --pyargs) its name."""
+    return bool(config.option.case) or any(
+        where.is_relative_to(PACKAGE) and not where.is_relative_to(SCENARIOS) for where in _named(config)
+    )
+
+
+def _scenarios_asked_for(config: pytest.Config) -> bool:
+    """Whether the arguments name the scenarios; the package's name alone stands for the matrix."""
+    return any(where.is_relative_to(SCENARIOS) for where in _named(config))
+
+
+def _named(config: pytest.Config) -> Iterator[Path]:
+    """The files and directories that the arguments name."""
     for arg in config.args:
         path = arg.partition("::")[0]
         if config.option.pyargs and path.partition(".")[0] == PACKAGE.name:
-            return True
-        if (config.invocation_params.dir / path).resolve().is_relative_to(PACKAGE):
-            return True
-    return False
+            yield PACKAGE.joinpath(*path.split(".")[1:])
+        yield (config.invocation_params.dir / path).resolve()
 
 
 def _suite(config: pytest.Config) -> Suite:
@@ -119,8 +129,11 @@ def _selection(config: pytest.Config) -> Selection:
 # Collection -------------------------------------------------------------------------------------------------------
 
 
-def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> OpsFile | None:
-    """A family's file in ops/ stands for the cells of its overloads."""
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.File | None:
+    """A family's file in ops/ stands for the cells of its overloads; one in scenarios/ for itself, where asked for."""
+    if file_path.parent == SCENARIOS and _scenarios_asked_for(parent.config):
+        file: ScenarioFile = ScenarioFile.from_parent(parent, path=file_path, nodeid=f"scenarios/{file_path.name}")
+        return file
     if file_path.parent != PACKAGE / "ops" or file_path.suffix != ".py" or file_path.stem.startswith("_"):
         return None
     node: OpsFile = OpsFile.from_parent(parent, path=file_path, nodeid=f"ops/{file_path.name}")
@@ -178,6 +191,38 @@ class CellItem(pytest.Item):
 
     def runtest(self) -> None:
         """Items are run by :func:`pytest_runtest_protocol`, in one phase."""
+
+
+class ScenarioFile(pytest.File):
+    """One scenario, in a file of the same name; none in the package's other files."""
+
+    def collect(self) -> Iterator[ScenarioItem]:
+        from conformance.scenarios import runner
+
+        if self.path.suffix == ".py" and self.path.stem in runner.names():
+            yield ScenarioItem.from_parent(self, name=self.path.stem)
+
+
+class ScenarioItem(pytest.Item):
+    """One scenario on the device, against CPU. Not a cell: it is on no lane's account."""
+
+    def runtest(self) -> None:
+        from conformance import backends
+        from conformance.scenarios import runner
+
+        needs = runner.lacking(self.name)
+        if needs:
+            pytest.skip(f"{needs} is not installed")
+        try:
+            backend = backends.find(self.config.option.backend or backends.default())
+        except backends.BackendNotFound as e:
+            raise pytest.UsageError(str(e)) from e
+        result = runner.run(self.name, backend, SCENARIO_TIMEOUT)
+        if result.failure:
+            pytest.fail(result.text(), pytrace=False)
+
+    def reportinfo(self) -> tuple[Path, int | None, str]:
+        return self.path, None, self.name
 
 
 # Running ----------------------------------------------------------------------------------------------------------

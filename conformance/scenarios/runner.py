@@ -1,0 +1,95 @@
+"""One scenario on CPU and on a device, in a child that may die of it, and what came of it."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import pkgutil
+import signal
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from conformance import compare, scenarios
+from conformance.backends import Capabilities
+from conformance.child import BROKEN, Child, Death, Hang
+from conformance.near import unknown
+from conformance.twins import host_copy
+
+EDGES = ("runner",)  # modules here that are no scenario
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What came of a scenario; ``failure`` is "" where the device did as CPU does."""
+
+    name: str
+    compared: tuple[str, ...]  # what was compared, e.g. "tokens [2, 18]"
+    failure: str = ""
+
+    def text(self) -> str:
+        if self.failure:
+            return f"{self.name}: FAILED: {self.failure}"
+        return f"{self.name}: equal to CPU: {', '.join(self.compared)}"
+
+
+def names() -> list[str]:
+    """Every scenario, by the name of its module."""
+    return sorted(m.name for m in pkgutil.iter_modules(scenarios.__path__) if m.name not in EDGES)
+
+
+def lacking(name: str) -> str:
+    """What has to be installed before the scenario can run; "" when nothing. Raises LookupError for an unknown one."""
+    needs = getattr(_module(name), "NEEDS", "")
+    return needs if needs and importlib.util.find_spec(needs) is None else ""
+
+
+def run(name: str, backend: Capabilities, timeout: float) -> Result:
+    """Run it in a forked child; ``timeout`` in seconds. Raises LookupError for an unknown name."""
+    module = _module(name)
+    child = Child(lambda _: _compare(module, backend))
+    try:
+        reply = child.ask(None, timeout)
+    finally:
+        child.close()
+    if isinstance(reply, Hang):
+        return Result(name, (), f"did not end within {timeout:g} s; it was here:\n{reply.log}")
+    if isinstance(reply, Death):
+        how = f"{signal.Signals(-reply.status).name}" if reply.status < 0 else f"exit code {reply.status}"
+        what = "the scenario itself broke" if reply.status == BROKEN else f"the process died of {how}"
+        return Result(name, (), f"{what}\n{reply.log}")
+    return Result(name, tuple(reply["compared"]), reply["failure"])
+
+
+def _module(name: str) -> Any:
+    if name not in names():
+        raise LookupError(unknown("scenario", name, names()))
+    return importlib.import_module(f"{scenarios.__name__}.{name}")
+
+
+def _compare(module: Any, backend: Capabilities) -> dict[str, Any]:
+    """In the child: both sides, and the first difference."""
+    warnings.simplefilter("ignore")
+    expected = module.run("cpu")
+    try:
+        actual = module.run(backend.device)
+        backend.synchronize()
+        failure = _damage(backend) or next(filter(None, (_differs(k, expected[k], actual[k]) for k in expected)), "")
+    except Exception as e:  # noqa: BLE001  # whatever the device raises is the finding
+        failure = f"the device raised {type(e).__name__}: {e}"
+    return {"failure": failure, "compared": [f"{k} {list(t.shape)}" for k, t in expected.items()]}
+
+
+def _damage(backend: Capabilities) -> str:
+    lines = backend.verify_memory()
+    return f"the allocator found damage: {'; '.join(lines)}" if lines else ""
+
+
+def _differs(name: str, want: torch.Tensor, got: torch.Tensor) -> str:
+    """Integers and bools, such as tokens, have to be equal; floats about as near to each other as rounding allows."""
+    found = compare.metadata(want, got, name) or compare.close(
+        want, host_copy(got), None, compare.Closeness(ulps=16, accumulates=True, terms=want.numel()), name
+    )
+    return found.message if found else ""

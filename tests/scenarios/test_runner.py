@@ -1,0 +1,89 @@
+"""Whole scenarios: equal on a right device, and each seen to fail on a wrong one."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+from conformance import backends
+from conformance.scenarios import runner
+
+SMALL = ("mask", "masked_fill")
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_the_cpu_under_its_own_name_equals_itself(name: str) -> None:
+    result = runner.run(name, backends.find("torch:cpu"), 60)
+    assert result.failure == ""
+    assert result.compared
+    assert result.text().startswith(f"{name}: equal to CPU: ")
+
+
+def test_every_module_beside_the_runner_is_a_scenario() -> None:
+    assert runner.names() == ["mask", "masked_fill", "qwen2"]
+
+
+def test_an_unknown_scenario_is_answered_with_near_ones() -> None:
+    with pytest.raises(LookupError, match="near: masked_fill"):
+        runner.lacking("masked_fil")
+
+
+def test_a_scenario_says_what_it_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert runner.lacking("qwen2") == "transformers"
+    assert runner.lacking("mask") == ""
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (lambda: {"x": torch.ones(3, dtype=torch.int64)}, "dtype is torch.int64"),
+        (lambda: {"x": torch.ones(4)}, "shape is"),
+        (lambda: {"x": torch.tensor([1.0, 1.0, 1.5])}, "1 of 3 elements differ"),
+        (os.abort, "the process died of SIGABRT"),
+        (lambda: os._exit(3), "the process died of exit code 3"),
+        (lambda: 1 / 0, "the device raised ZeroDivisionError"),
+    ],
+)
+def test_what_differs_is_named(monkeypatch: pytest.MonkeyPatch, wrong: Any, said: str) -> None:
+    def run(device: str) -> Any:
+        return {"x": torch.ones(3)} if device == "cpu" else wrong()
+
+    monkeypatch.setattr(runner, "_module", lambda name: SimpleNamespace(run=run))
+    backend = backends.Capabilities(backends.BareDevice("hand", "cpu:0"), "torch")
+    assert said in runner.run("hand", backend, 60).failure
+
+
+def scenario(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "conformance.cli", "scenario", *arguments]
+    return subprocess.run(command, env=os.environ | environment, capture_output=True, text=True, check=False)
+
+
+def test_the_mask_finds_copies_that_ignore_strides_and_the_three_lines_do_not() -> None:
+    pytest.importorskip("refnpu")
+    found = scenario(*SMALL, REFNPU_FAULT="copy_ignores_strides", REFNPU_ALLOCATOR="malloc")
+    assert found.returncode == 1
+    assert "mask: FAILED" in found.stdout
+    assert "masked_fill: equal to CPU" in found.stdout
+
+
+def test_the_three_lines_find_a_mask_taken_for_nothing() -> None:
+    pytest.importorskip("refnpu")
+    found = scenario("masked_fill", REFNPU_FAULT="crash_in_kernel", REFNPU_ALLOCATOR="malloc")
+    assert found.returncode == 1
+    assert "masked_fill: FAILED: the process died of SIGSEGV" in found.stdout
+
+
+def test_a_model_generates_the_same_tokens_and_others_when_copies_ignore_strides() -> None:
+    pytest.importorskip("refnpu")
+    pytest.importorskip("transformers")
+    assert scenario("qwen2", REFNPU_ALLOCATOR="malloc").stdout.startswith("qwen2: equal to CPU: masked [2, 18]")
+    found = scenario("qwen2", REFNPU_FAULT="copy_ignores_strides", REFNPU_ALLOCATOR="malloc")
+    assert found.returncode == 1
+    assert "qwen2: FAILED" in found.stdout
