@@ -78,7 +78,6 @@ class GuardAllocator final : public Allocator {
   }
 
   bool owns_pages() const override { return true; }
-  void trim() override { empty_quarantine(0); }
 
  private:
   // The first of `room` bytes of pages at a multiple of `alignment`, between two inaccessible pages; null for none.
