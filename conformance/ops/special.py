@@ -14,4 +14,6 @@ FAMILY = Family(
         "special_shifted_* special_sinc special_spherical_* special_xlog1py special_xlogy special_zeta"
     ),
     {"tolerance": Tolerance(16.0, 4.0)},
+    # The degrees of the samples are negative too: some billions there, that the CPU takes one by one.
+    but={"special_*polynomial*": {"undefined_in": ("uint32", "uint64")}},
 )
