@@ -145,6 +145,12 @@ def cannot_serve(error: BaseException | None) -> bool:
     return isinstance(error, RuntimeError) and any(text in str(error) for text in _UNSERVED)
 
 
-def lacks_kernel(error: BaseException | None, route: str) -> bool:
-    """Whether the device said that it does not serve the overload. A registered kernel that says so is at fault."""
-    return isinstance(error, NotImplementedError) and (route != Route.NATIVE or "Could not run" in str(error))
+def lacks_kernel(error: BaseException | None, route: str, reference: BaseException | None = None) -> bool:
+    """Whether the device said that it does not serve the overload. A registered kernel that says so is at fault.
+
+    Where the ``reference`` raised too, only the dispatcher's own words count: else it is a matter of error parity.
+    """
+    if not isinstance(error, NotImplementedError):
+        return False
+    by_dispatcher = "Could not run" in str(error)
+    return by_dispatcher or (route != Route.NATIVE and reference is None)

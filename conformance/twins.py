@@ -165,6 +165,19 @@ class Twins:
             arguments.append(self._argument(case, slot, placement, arguments, shared, where, dtypes))
         return _side(case, device, arguments, dtypes)
 
+    def roomy(self, case: Case) -> Side:
+        """The arguments of ``case`` on CPU, with room behind each expanded one that the op writes.
+
+        A kernel that takes it for dense writes there, and damages nothing. Such a storage cannot be resized.
+        """
+        side = self.side(case, CPU)
+        for a in side.arguments:
+            if a.slot.written and a.placement.layout == "expanded" and a.base.numel():
+                dtype = a.tensor.dtype
+                a.base = _with_room(a.base, a.tensor.numel() * a.tensor.element_size())
+                a.tensor = view(a.base, dtype, a.placement)
+        return _side(case, CPU, side.arguments, str)
+
     def dense(self, case: Case) -> Side:
         """The arguments of ``case`` on CPU with the same values, each in a contiguous tensor of its own."""
         side = self.side(case, CPU)
@@ -203,6 +216,13 @@ def _side(case: Case, device: torch.device, arguments: list[Argument], dtypes: C
     fit = _Fitter([a.tensor for a in arguments], device, torch_dtype(dtypes(case.cell.dtype)), dtypes)
     args = tuple(fit(a) for a in case.sample.args)
     return Side(device, arguments, args, {name: fit(a) for name, a in case.sample.kwargs})
+
+
+def _with_room(base: torch.Tensor, size: int) -> torch.Tensor:
+    """The same bytes at the start of ``size`` or more, of which the storage owns up to no more than before."""
+    whole = torch.empty(max(size, base.numel()), dtype=torch.uint8)
+    roomy = torch.frombuffer(whole.numpy(), dtype=torch.uint8, count=base.numel())
+    return roomy.copy_(base)
 
 
 def _index_of(sample: Sample, name: str) -> int:

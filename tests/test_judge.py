@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 from itertools import count
 
 import pytest
 import torch
 
 from conformance import judge as module
-from conformance.judge import LAYOUT, TWICE, UNSOUND
+from conformance.judge import LAYOUT, LOST, TWICE, UNSOUND
 from conformance.ops.family import EXACT, Equivalence, OpFacts
 from conformance.vocabulary import Check, Route
 from tests.two_sides import case_of, judge
@@ -105,7 +106,36 @@ def test_a_device_that_serves_nothing_is_not_judged_but_a_registered_kernel_that
 
 def test_an_expanded_argument_that_cpu_writes_without_a_word_is_not_judged() -> None:
     found = judge(third, case=case_of("expanded", written=True))
-    assert (found.skipped, found.tainted) == (TWICE, True)
+    assert (found.skipped, found.tainted) == (TWICE, False)
+
+
+def test_an_expanded_argument_that_cpu_takes_for_dense_damages_nothing() -> None:
+    written = []
+
+    def as_dense(x: torch.Tensor) -> torch.Tensor:
+        ctypes.memset(x.data_ptr(), 0, x.numel() * x.element_size())  # both rows, of which the storage has one
+        written.append(x)
+        return x
+
+    found = judge(as_dense, case=case_of("expanded", written=True))
+    assert (found.skipped, found.tainted, len(written)) == (TWICE, False, 1)
+    assert written[0].untyped_storage().nbytes() < written[0].numel() * written[0].element_size()
+
+
+def test_an_error_about_an_expanded_argument_has_to_be_the_device_s_too() -> None:
+    def refuse(x: torch.Tensor) -> torch.Tensor:
+        raise RuntimeError("several indices, one place")
+
+    case = case_of("expanded", written=True)
+    assert judge(refuse, case=case).mismatches == []
+    assert [m.check for m in judge(refuse, third, case=case).mismatches] == [Check.ERROR_PARITY]
+
+
+def test_a_reference_that_does_not_return_its_out_is_not_held_against_the_device() -> None:
+    case = case_of(written=True, defined=False)
+    found = judge(lambda x: x + 1, lambda x: x.fill_(1.0), case=case)
+    assert found.skipped == LOST
+    assert judge(lambda x: x.fill_(1.0), lambda x: x + 1, case=case).skipped == ""
 
 
 def test_a_reference_that_gives_other_bits_each_time_is_not_held_against_the_device() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -52,9 +52,10 @@ def value_of(slot: TensorSlot, dtype: str) -> torch.Tensor:
     return torch.arange(1, slot.numel + 1).reshape(slot.shape).to(getattr(torch, dtype))
 
 
-def case_of(layout: str = "contiguous", written: bool = False, dtype: str = "float32") -> Case:
-    """A case of ``op(self, device)``."""
-    one = sample("hand", slot(0, "self", SHAPE, written=written), DeviceArg())
+def case_of(layout: str = "contiguous", written: bool = False, dtype: str = "float32", defined: bool = True) -> Case:
+    """A case of ``op(self, device)``. An argument that is not ``defined`` is an output to be filled."""
+    self = slot(0, "self", SHAPE, written=written)
+    one = sample("hand", self if defined else replace(self, pool=""), DeviceArg())
     return cases(CellId("misc", "hand", dtype, layout), [one])[0]
 
 

@@ -206,11 +206,12 @@ TORCH_LIBRARY_IMPL(_, PrivateUse1, m) { m.fallback(torch::CppFunction::makeFromB
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("convolution_overrideable", torch::CppFunction::makeFromBoxedFunction<&convolution>());
   m.impl("convolution_backward_overrideable", torch::CppFunction::makeFromBoxedFunction<&convolution_backward>());
-  // torch's own composite kernels of these refuse an out-of-tree device, check and round otherwise than the CPU's, or
-  // run the CPU's code on device memory.
-  for (const char* name : {"mode", "mode.values", "mkldnn_convolution", "kaiser_window", "kaiser_window.periodic",
-                           "kaiser_window.beta", "native_group_norm", "slow_conv_transpose2d", "range.out_",
-                           "_grid_sampler_2d_cpu_fallback", "_grid_sampler_2d_cpu_fallback_backward"}) {
+  // torch's own composite kernels of these refuse an out-of-tree device, check, round and lay out otherwise than the
+  // CPU's, or run the CPU's code on device memory.
+  for (const char* name :
+       {"mode", "mode.values", "mkldnn_convolution", "kaiser_window", "kaiser_window.periodic", "kaiser_window.beta",
+        "native_group_norm", "slow_conv_transpose2d", "range.out_", "_grid_sampler_2d_cpu_fallback",
+        "_grid_sampler_2d_cpu_fallback_backward", "pixel_shuffle", "pixel_unshuffle"}) {
     m.impl(name, torch::CppFunction::makeFromBoxedFunction<&run_on_cpu>());
   }
 }

@@ -8,10 +8,12 @@
 #include <ATen/ops/argmax_meta.h>
 #include <ATen/ops/argmin_meta.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/isnan.h>
 #include <ATen/ops/linalg_vector_norm_meta.h>
 #include <ATen/ops/max_meta.h>
 #include <ATen/ops/mean_meta.h>
 #include <ATen/ops/min_meta.h>
+#include <ATen/ops/nansum.h>
 #include <ATen/ops/norm_meta.h>
 #include <ATen/ops/prod_meta.h>
 #include <ATen/ops/sum_meta.h>
@@ -121,6 +123,15 @@ Tensor& nansum_out(const Tensor& self, OptionalIntArrayRef dim, bool keepdim, st
 Tensor nansum(const Tensor& self, OptionalIntArrayRef dim, bool keepdim, std::optional<ScalarType> dtype) {
   Tensor out = empty_like_reduced(self, reduced_dims(dim, self.dim()), keepdim, summed_type(self, dtype));
   return nansum_out(self, dim, keepdim, dtype, out);
+}
+
+// As torch's composite, which in torch 2.8 goes past the dispatcher.
+Tensor& nanmean_out(const Tensor& self, OptionalIntArrayRef dim, bool keepdim, std::optional<ScalarType> dtype,
+                    Tensor& out) {
+  TORCH_CHECK(self.is_floating_point() || self.is_complex(),
+              "nanmean(): expected input to have floating point or complex dtype but got ", self.scalar_type());
+  const Tensor counted = at::isnan(self.detach()).logical_not_().sum(dim, keepdim);
+  return at::nansum_out(out, self, dim, keepdim, dtype).div_(counted);
 }
 
 // amax, amin, max, min, aminmax, argmax, argmin
@@ -452,6 +463,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   NATIVE("prod", prod);
   NATIVE("nansum", nansum);
   NATIVE("nansum.out", nansum_out);
+  NATIVE("nanmean.out", nanmean_out);
   NATIVE("amax.out", amax_out);
   NATIVE("amin.out", amin_out);
   NATIVE("max.dim_max", max_dim_out);
