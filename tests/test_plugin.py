@@ -183,7 +183,7 @@ def test_the_plugin_loads_no_torch_for_other_tests(pytester: pytest.Pytester) ->
 
 
 def test_scenarios_run_where_they_are_named_and_are_no_cells(pytester: pytest.Pytester) -> None:
-    result = pytester.runpytest_subprocess("--pyargs", "conformance.scenarios", *CPU, "-k", "mask", "-v")
+    result = pytester.runpytest_subprocess("--pyargs", "conformance.scenarios", *CPU, "-k", "mask", "-vv")
     assert result.ret == Exit.OK
     result.stdout.fnmatch_lines(["*scenarios/mask.py::mask PASSED*", "*scenarios/masked_fill.py::masked_fill PASSED*"])
     assert not list(Path(pytester.path).glob("results/*"))
