@@ -55,6 +55,9 @@ class Backend(Protocol):
     def environment(self) -> str:
         """The name of the environment the process runs in, e.g. the allocator mode."""
 
+    def environments(self) -> dict[str, dict[str, str]]:
+        """Environments worth trying when something goes wrong: a name, and the variables that make it."""
+
 
 class BackendNotFound(LookupError):
     """No such backend, or it cannot be loaded. The message says which there are and what to do."""
@@ -73,6 +76,7 @@ class Capabilities:
 
     OPTIONAL = (
         "route_counters", "memory_stats", "synchronize", "verify_memory", "fill_fresh", "build_info", "environment",
+        "environments",
     )  # fmt: skip
 
     def __init__(self, backend: Any, module: str) -> None:
@@ -86,6 +90,7 @@ class Capabilities:
         self._fill = getattr(backend, "fill_fresh", None)
         self._info = getattr(backend, "build_info", None)
         self._environment = getattr(backend, "environment", None)
+        self._environments = getattr(backend, "environments", None)
         self.synchronize = getattr(backend, "synchronize", _nothing)
 
     def unchecked(self) -> str:
@@ -127,6 +132,10 @@ class Capabilities:
     def environment(self) -> str:
         """The environment's name, "default" where the backend does not say."""
         return str(self._environment()) if self._environment else "default"
+
+    def environments(self) -> dict[str, dict[str, str]]:
+        """Environments worth trying when something goes wrong; empty where the backend does not say."""
+        return dict(self._environments()) if self._environments else {}
 
 
 def with_index(device: str) -> str:

@@ -65,6 +65,17 @@ def inventory(device: str = "PrivateUse1") -> tuple[Overload, ...]:
     )  # fmt: skip
 
 
+def exists(overload: str) -> bool:
+    """Whether this torch's dispatcher knows the overload."""
+    return overload in {s.name for s in _static()}
+
+
+def route_of(overload: str, device: str) -> Route:
+    """The route of one overload for a device or dispatch key, as :func:`inventory` has it."""
+    key = tv.dispatch_key_of(device)
+    return _route(overload, key, tv.has_backend_fallback(key))
+
+
 def call_of(overload: str | Overload) -> Callable[..., Any]:
     """``torch.ops.aten.masked_fill_.Scalar`` for ``masked_fill_.Scalar``; the default overload where none is named.
 

@@ -67,6 +67,30 @@ class Judge:
         verdict.raw_ns = self._raw_ns
         return verdict
 
+    def judge_outcome(self, case: Case, actual: Outcome) -> Judgement:
+        """Compare what a call on the device did, made by somebody else with the arguments of ``case``, with CPU's.
+
+        Version counters are not compared: a live tensor's have moved before.
+        """
+        with torch.random.fork_rng(devices=()):
+            expected = oracle.call(self._op, self._twins.side(case, CPU))
+        if oracle.cannot_serve(expected.error):
+            return Judgement(skipped=f"CPU: {_line(expected.error)}")
+        if expected.error is None and writes_twice(case):
+            return Judgement(skipped=TWICE)
+        parity = error_parity(expected.error, actual.error)
+        verdict = Judgement([parity] if parity else [])
+        if not parity and expected.error is None:
+            others = _References(case, self._twins, self._op)
+            verdict.mismatches += self._results(expected, actual, others)
+            verdict.mismatches += self._written(expected, actual, others)
+        verdict.mismatches += aftermath.storages(expected.side, actual.side)
+        if verdict.mismatches:
+            doubt = self._doubt(case, expected, verdict)
+            if doubt:
+                return Judgement(skipped=doubt)
+        return verdict
+
     def _judge(self, case: Case, tell: Callable[[str], None]) -> Judgement:
         tell("cpu")
         try:

@@ -30,6 +30,7 @@ class Outcome:
     leaves: list[tuple[str, Any]] = field(default_factory=list)
     error: BaseException | None = None
     raw_ns: int = 0
+    returned: Any = None  # the results as they were returned
 
 
 def widened(dtype: str) -> str:
@@ -55,6 +56,7 @@ def call(
         outcome.raw_ns = time.perf_counter_ns() - start
         return outcome
     outcome.raw_ns = time.perf_counter_ns() - start
+    outcome.returned = result
     _flatten("result", result, outcome.leaves)
     return outcome
 

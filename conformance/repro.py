@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from conformance import describe
+from conformance.backends import Capabilities
 from conformance.cases import Case, slot_dtype
 from conformance.corpus.model import Arg, ComplexArg, DeviceArg, DtypeArg, EnumArg, GeneratorArg, TensorSlot
 from conformance.suite import Suite
@@ -54,8 +55,13 @@ for name in expected:
 
 def script(suite: Suite, case: Case, seed: int) -> str:
     """The script's text. Raises nothing for a case that the suite made."""
-    writer = _Writer(case, suite.backend.device, Twins(suite.corpus.value))
-    module = suite.backend.module
+    return script_of(case, suite.backend, Twins(suite.corpus.value), seed)
+
+
+def script_of(case: Case, backend: Capabilities, twins: Twins, seed: int) -> str:
+    """The same for a case whose storages ``twins`` makes."""
+    writer = _Writer(case, backend.device, twins)
+    module = backend.module
     return _TEMPLATE.format(
         id=case.id,
         arguments="\n".join(describe.arguments(case)),
@@ -65,7 +71,7 @@ def script(suite: Suite, case: Case, seed: int) -> str:
         seed=seed,
         op=attribute(case.sample.overload),
         call=writer.call(),
-        device=suite.backend.device,
+        device=backend.device,
     )
 
 
@@ -102,12 +108,13 @@ class _Writer:
         placement = self._case.placements[slot.index]
         variable = f"t{slot.index}"
         if slot.same_as:
-            same = next(s.index for s in self._case.sample.tensors if s.name == slot.same_as)
-            return [f"{variable} = t{same}  # {slot.name}"]
+            of = next(s.index for s in self._case.sample.tensors if s.name == slot.same_as)
+            return [f"{variable} = t{of}  # {slot.name}"]
         where = f"{placement.size}, {placement.stride}"
         if slot.index in self._shared:
             earlier, distance = self._shared[slot.index]
-            made = f"t{earlier}" if distance == 0 else f"t{earlier}.as_strided({where}, {distance})"
+            same = distance == 0 and placement == self._case.placements[earlier]
+            made = f"t{earlier}" if same else f"t{earlier}.as_strided({where}, {distance})"
             return [f"{variable} = {made}  # {slot.name}"]
         dtype = slot_dtype(slot, self._case.cell.dtype)
         text = self._twins.storage(slot, placement, dtype).numpy().tobytes().hex()
@@ -118,7 +125,7 @@ class _Writer:
             made = f"torch.conj({made})" if placement.bit == "conj" else f"torch._neg_view({made})"
         return [
             f"s{slot.index} = storage(",
-            "    device,",
+            '    "cpu",' if slot.on_host else "    device,",
             *(f'    "{chunk}",' for chunk in chunks),
             ")",
             f"{variable} = {made}  # {slot.name}",
@@ -138,7 +145,7 @@ class _Writer:
         if isinstance(arg, DtypeArg):
             return f"torch.{arg.name or self._case.cell.dtype}"
         if isinstance(arg, DeviceArg):
-            return "device"
+            return repr(arg.name) if arg.name else "device"
         if isinstance(arg, EnumArg):
             return f"torch.{arg.name}"
         if isinstance(arg, ComplexArg):

@@ -161,7 +161,7 @@ class Twins:
         host = facts(case.sample.overload).host
         shared = {slot: (earlier, distance) for slot, earlier, distance in case.shared}
         for slot, placement in zip(case.sample.tensors, case.placements, strict=True):
-            where = CPU if slot.name.partition("[")[0] in host else device
+            where = CPU if slot.on_host or slot.name.partition("[")[0] in host else device
             arguments.append(self._argument(case, slot, placement, arguments, shared, where, dtypes))
         return _side(case, device, arguments, dtypes)
 
@@ -201,7 +201,7 @@ class Twins:
         if slot.index in shared:
             index, distance = shared[slot.index]
             other = earlier[index]
-            if distance == 0:
+            if distance == 0 and placement == other.placement:
                 return Argument(slot, other.placement, other.base, other.tensor, other.before)
             moved = other.tensor.as_strided(placement.size, placement.stride, distance)
             return Argument(slot, placement, other.base, moved, other.before)
@@ -250,7 +250,7 @@ class _Fitter:
         if isinstance(arg, DtypeArg):
             return self._dtype if arg.name is None else torch_dtype(self._dtypes(arg.name))
         if isinstance(arg, DeviceArg):
-            return self._device
+            return torch.device(arg.name) if arg.name else self._device
         if isinstance(arg, EnumArg):
             return _enum(arg)
         if isinstance(arg, ComplexArg):

@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, cast
 
+import click
 import pytest
 
-from conformance import matrix, plugin
+from conformance import cli, matrix, plugin
 from conformance.exit_codes import Exit
 from conformance.layouts import LAYOUTS
 from conformance.near import unknown
@@ -94,6 +95,15 @@ def _options() -> str:
     return table(("option", "what it does"), options.rows)
 
 
+def _commands() -> str:
+    """The commands of ``conformance``, those of a group under the group's name."""
+    rows: list[tuple[str, str]] = []
+    for name, command in sorted(cli.commands.commands.items()):
+        inside = command.commands.items() if isinstance(command, click.Group) else [("", command)]
+        rows += [(f"`{f'{name} {sub}'.strip()}`", str(c.help)) for sub, c in inside]
+    return table(("command", "what it does"), rows)
+
+
 class _Options:
     """Stands in for pytest's parser, to see what options the plugin adds."""
 
@@ -133,6 +143,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "statuses": _statuses,
     "routes": _routes,
     "options": _options,
+    "commands": _commands,
     "faults": _faults,
     "lanes": _lanes,
 }

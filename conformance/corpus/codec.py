@@ -2,8 +2,8 @@
 
 A sample is ``[name, base, dtype set, args, kwargs, tensors, raises]``, the dtype set a position in the file's list of
 sets. Plain arguments are themselves, a list is a tuple of arguments, and a dict with a single key is everything else:
-``{"t": i}`` tensor i, ``{"d": name}`` dtype, ``{"D": 0}`` device, ``{"e": [kind, name]}`` layout or memory format,
-``{"g": seed}`` generator, ``{"c": [re, im]}`` complex number.
+``{"t": i}`` tensor i, ``{"d": name}`` dtype, ``{"D": name or 0}`` device, ``{"e": [kind, name]}`` layout or memory
+format, ``{"g": seed}`` generator, ``{"c": [re, im]}`` complex number.
 """
 
 from __future__ import annotations
@@ -54,12 +54,13 @@ def decode(overload: str, row: list[Any], dtype_sets: Sequence[tuple[str, ...]])
 
 def _encode_slot(t: TensorSlot) -> list[Any]:
     row: list[Any] = [t.name, list(t.shape), t.dtype, int(t.written), t.pool, t.start]
-    return [*row, t.same_as] if t.same_as else row
+    return [*row, t.same_as, int(t.on_host)] if t.same_as or t.on_host else row
 
 
 def _decode_slot(index: int, row: list[Any]) -> TensorSlot:
-    name, shape, dtype, written, pool, start, *same = row
-    return TensorSlot(index, name, tuple(shape), dtype, bool(written), pool, start, same[0] if same else "")
+    name, shape, dtype, written, pool, start, *more = row
+    same_as, on_host = (*more, "", 0)[:2] if len(more) < 2 else more
+    return TensorSlot(index, name, tuple(shape), dtype, bool(written), pool, start, same_as, bool(on_host))
 
 
 def _encode_arg(arg: Arg) -> Any:
@@ -72,7 +73,7 @@ def _encode_arg(arg: Arg) -> Any:
     if isinstance(arg, DtypeArg):
         return {"d": arg.name}
     if isinstance(arg, DeviceArg):
-        return {"D": 0}
+        return {"D": arg.name or 0}
     if isinstance(arg, EnumArg):
         return {"e": [arg.kind, arg.name]}
     if isinstance(arg, GeneratorArg):
@@ -92,7 +93,7 @@ def _decode_arg(value: Any, tensors: tuple[TensorSlot, ...]) -> Arg:
 
 _SPECIAL: dict[str, Callable[[Any], Arg]] = {
     "d": DtypeArg,
-    "D": lambda _: DeviceArg(),
+    "D": lambda name: DeviceArg(name or ""),
     "e": lambda p: EnumArg(p[0], p[1]),
     "g": GeneratorArg,
     "c": lambda p: ComplexArg(p[0], p[1]),

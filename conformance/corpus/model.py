@@ -28,6 +28,7 @@ class TensorSlot:
     pool: str = ""
     start: int = 0
     same_as: str = ""
+    on_host: bool = False  # on CPU on both sides, as the call was recorded with it
 
     @property
     def numel(self) -> int:
@@ -46,7 +47,9 @@ class DtypeArg:
 
 @dataclass(frozen=True, slots=True)
 class DeviceArg:
-    """A ``device=`` argument: cpu on the reference side, the device under test on the other."""
+    """A ``device=`` argument: cpu on the reference side, the device under test on the other; or ``name`` on both."""
+
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)

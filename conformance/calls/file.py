@@ -1,0 +1,88 @@
+"""Recorded calls on disk: one safetensors file, the calls as JSON in its header, each storage once.
+
+A storage above a size is kept as a seed where its dtype is floating: pseudo-random bits of it come back, not its own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+
+from conformance import ops
+from conformance.calls.model import Call
+from conformance.cases import Case
+from conformance.corpus import codec
+from conformance.layouts import Placement
+from conformance.twins import torch_dtype
+from conformance.vocabulary import CellId
+
+FORMAT = "1"
+
+
+class CallsError(Exception):
+    """A file of calls is missing, damaged, or of another format than this version reads."""
+
+
+def save(path: Path, calls: Iterable[Call], largest: int | None = None, facts: dict[str, Any] | None = None) -> None:
+    """Write them. ``largest``: bytes of a floating storage above which a seed stands for it; None keeps all."""
+    tensors: dict[str, torch.Tensor] = {}
+    seeds: dict[str, list[Any]] = {}
+    rows = [_row(call, tensors, seeds, largest) for call in calls]
+    header = {"format": FORMAT, "calls": json.dumps(rows), "seeds": json.dumps(seeds), "facts": json.dumps(facts or {})}
+    temporary = path.with_name(path.name + ".part")
+    save_file(tensors or {"none": torch.zeros(1, dtype=torch.uint8)}, str(temporary), metadata=header)
+    temporary.replace(path)
+
+
+def load(path: Path) -> list[Call]:
+    """Read them. Raises CallsError."""
+    try:
+        with safe_open(str(path), framework="pt") as opened:
+            header: dict[str, str] = opened.metadata() or {}
+            if header.get("format") != FORMAT:
+                raise CallsError(f"{path}: format {header.get('format')}, this version reads {FORMAT}; record it again")
+            tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118  # it is no dict
+        seeds: dict[str, list[Any]] = json.loads(header["seeds"])
+        tensors |= {name: _seeded(*made) for name, made in seeds.items()}
+        return [_call(row, tensors) for row in json.loads(header["calls"])]
+    except (OSError, SafetensorError, ValueError, TypeError, KeyError, IndexError) as e:
+        raise CallsError(f"{path}: not a file of recorded calls ({e})") from e
+
+
+def _row(call: Call, tensors: dict[str, torch.Tensor], seeds: dict[str, list[Any]], largest: int | None) -> Any:
+    names = {}
+    for key, data in call.storages.items():
+        dtype = next(s.dtype or "uint8" for s in call.case.sample.tensors if s.pool == key)
+        digest = hashlib.sha256(data.numpy().tobytes()).hexdigest()[:24]
+        names[key] = digest
+        floating = torch_dtype(dtype).is_floating_point and torch_dtype(dtype).itemsize > 1
+        if largest is not None and data.numel() > largest and floating:
+            seeds[digest] = [int(digest[:8], 16), data.numel(), dtype]
+        else:
+            tensors[digest] = data
+    placements = [[p.layout, p.size, p.stride, p.offset, p.storage, p.bit] for p in call.case.placements]
+    sample = call.case.sample
+    head = [sample.overload, call.case.cell.dtype, call.case.cell.layout]
+    return [*head, codec.encode(sample, 0), placements, call.case.shared, names]
+
+
+def _call(row: Any, tensors: dict[str, torch.Tensor]) -> Call:
+    overload, dtype, layout, written, placements, shared, names = row
+    sample = codec.decode(overload, written, ((dtype,),))
+    cell = CellId(ops.facts(overload).family, overload, dtype, layout)
+    placed = tuple(Placement(p[0], tuple(p[1]), tuple(p[2]), *p[3:]) for p in placements)
+    case = Case(cell, sample, "", placed, tuple(tuple(s) for s in shared))
+    return Call(case, {key: tensors[name] for key, name in names.items()})
+
+
+def _seeded(seed: int, nbytes: int, dtype: str) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    values = torch.randn(nbytes // torch_dtype(dtype).itemsize, generator=generator).to(torch_dtype(dtype))
+    return values.view(torch.uint8)

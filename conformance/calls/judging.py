@@ -1,0 +1,37 @@
+"""The suite's judge for recorded calls: of a call that somebody else made, or made again from its bytes."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from conformance.backends import Capabilities
+from conformance.calls.model import Call, RecordedTwins
+from conformance.inventory import call_of, route_of
+from conformance.judge import Judge, Judgement
+from conformance.oracle import Outcome
+from conformance.rules import rules_of
+from conformance.vocabulary import Route
+
+SEED = 20  # of what draws
+
+
+@cache
+def route(overload: str, device: str) -> Route:
+    """How the device serves an overload."""
+    return route_of(overload, device)
+
+
+def judge_of(call: Call, backend: Capabilities) -> Judge:
+    """A judge over the call's own storages."""
+    twins, overload = RecordedTwins(call.storages), call.overload
+    return Judge(twins, backend, call_of(overload), route(overload, backend.device), rules_of(overload), SEED)
+
+
+def again(call: Call, backend: Capabilities) -> Judgement:
+    """Make the call again on both sides, and compare."""
+    return judge_of(call, backend).judge(call.case)
+
+
+def made(call: Call, backend: Capabilities, actual: Outcome) -> Judgement:
+    """Compare what the program's own call did on the device with CPU's on the same bytes."""
+    return judge_of(call, backend).judge_outcome(call.case, actual)

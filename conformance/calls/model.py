@@ -1,0 +1,54 @@
+"""A recorded call: a case whose storages are the very bytes that the program had, and the twins made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+
+from conformance.cases import Case
+from conformance.corpus.model import TensorSlot
+from conformance.layouts import Placement
+from conformance.twins import Twins, torch_dtype
+
+
+class NotStorable(Exception):
+    """The call has an argument that cannot be kept: a sparse, nested or quantized tensor, a symbol, an object."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call. ``storages``: bytes on CPU before the call, by the name that a slot's ``pool`` gives."""
+
+    case: Case
+    storages: Mapping[str, torch.Tensor]
+
+    @property
+    def overload(self) -> str:
+        return self.case.sample.overload
+
+    @property
+    def elements(self) -> int:
+        """Bytes in all storages: how large the call is."""
+        return sum(t.numel() for t in self.storages.values())
+
+
+class RecordedTwins(Twins):
+    """Twins over the recorded bytes, where a sample's would be made of values and a layout."""
+
+    def __init__(self, storages: Mapping[str, torch.Tensor]) -> None:
+        super().__init__(_no_values)
+        self._storages = storages
+
+    def storage(self, slot: TensorSlot, placement: Placement, dtype: str, wide: str = "") -> torch.Tensor:
+        """The recorded bytes; with ``wide``, the same numbers in that dtype. Not to be written."""
+        base = self._storages[slot.pool]
+        used = base[: placement.storage * torch_dtype(dtype).itemsize]
+        if not wide or wide == dtype:
+            return used
+        return used.view(torch_dtype(dtype)).to(torch_dtype(wide)).view(torch.uint8)
+
+
+def _no_values(slot: TensorSlot, dtype: str) -> torch.Tensor:
+    raise ValueError(f"{slot.name}: a recorded call has bytes, not values ({dtype})")

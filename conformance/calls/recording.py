@@ -1,0 +1,77 @@
+"""Keeps a program's ATen calls as it makes them: one of each op, dtypes, layout and plain arguments.
+
+``python -m conformance.calls.recording BACKEND FILE LARGEST -- PROGRAM...``
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from conformance import backends
+from conformance.calls import file
+from conformance.calls.capture import Capture, overload_of, touches
+from conformance.calls.model import Call, NotStorable
+from conformance.torch_versions import TorchDispatchMode, without_modes
+from conformance.triage.worker import run_program
+
+
+class Recorder(TorchDispatchMode):
+    """``calls`` in the order of their first occurrence; ``lost``: op -> why its call could not be kept."""
+
+    def __init__(self, device: torch.device) -> None:
+        super().__init__()
+        self._device = device
+        self.seen = 0
+        self.calls: list[Call] = []
+        self.lost: dict[str, str] = {}
+        self._kinds: set[object] = set()
+
+    def __torch_dispatch__(
+        self, func: Any, types: Iterable[type], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        if overload_of(func) and touches(self._device, (args, kwargs)):
+            with without_modes(), torch.no_grad():
+                self._take(func, args, kwargs)
+        return func(*args, **kwargs)
+
+    def _take(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+        self.seen += 1
+        try:
+            call, _ = Capture(self._device).take(func, args, kwargs, f"call.{self.seen - 1}")
+        except NotStorable as e:
+            self.lost.setdefault(overload_of(func), str(e))
+            return
+        kind = kind_of(call)
+        if kind not in self._kinds:
+            self._kinds.add(kind)
+            self.calls.append(call)
+
+
+def kind_of(call: Call) -> object:
+    """What two calls have in common that differ in values alone."""
+    sample = call.case.sample
+    return (sample.overload, sample.args, sample.kwargs, sample.tensors, call.case.placements, call.case.shared)
+
+
+def main(arguments: list[str]) -> None:
+    """The whole of the process. The calls up to an exception of the program are kept."""
+    backend_name, path, largest, _, *program = arguments
+    recorder = Recorder(torch.device(backends.find(backend_name).device))
+    try:
+        with recorder:
+            run_program(program)
+    finally:
+        facts = {"torch": torch.__version__, "seen": recorder.seen, "lost": recorder.lost}
+        file.save(Path(path), recorder.calls, int(largest), facts)
+        lost = f"; {len(recorder.lost)} ops could not be kept: {recorder.lost}" if recorder.lost else ""
+        print(f"{len(recorder.calls)} kinds of {recorder.seen} calls{lost}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

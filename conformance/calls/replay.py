@@ -1,0 +1,59 @@
+"""Makes recorded calls again on CPU and on a device, each judged by the suite's own judge in a child that may die."""
+
+from __future__ import annotations
+
+import signal
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from conformance import describe
+from conformance.backends import Capabilities
+from conformance.calls import judging
+from conformance.calls.model import Call
+from conformance.child import Child, Death, Hang
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """What came of one call: ``failure`` "" where both sides agree; ``skipped`` says why nothing was compared."""
+
+    call: Call
+    failure: str = ""
+    skipped: str = ""
+
+    def text(self) -> str:
+        """The call, its arguments and what differs."""
+        lines = [f"{self.call.overload} ({self.call.case.sample.name})"]
+        lines += [f"  {line}" for line in describe.arguments(self.call.case)]
+        return "\n".join([*lines, *(f"  {line}" for line in self.failure.splitlines())])
+
+
+def replay(calls: Sequence[Call], backend: Capabilities, timeout: float) -> Iterator[Replayed]:
+    """Each call in turn; ``timeout`` in seconds a call. A new child takes over from one that died."""
+    child: Child | None = None
+    for index, call in enumerate(calls):
+        child = child or Child(lambda i: _judge(calls[i], backend))
+        reply = child.ask(index, timeout)
+        if isinstance(reply, (Death, Hang)):
+            child.close()
+            child = None
+            yield Replayed(call, _died(reply))
+        else:
+            yield Replayed(call, reply["failure"], reply["skipped"])
+    if child:
+        child.close()
+
+
+def _judge(call: Call, backend: Capabilities) -> dict[str, Any]:
+    warnings.simplefilter("ignore")
+    verdict = judging.again(call, backend)
+    return {"failure": "\n".join(f"{m.check}: {m.message}" for m in verdict.mismatches), "skipped": verdict.skipped}
+
+
+def _died(reply: Death | Hang) -> str:
+    if isinstance(reply, Hang):
+        return f"did not end within {reply.seconds:g} s\n{reply.log}"
+    how = signal.Signals(-reply.status).name if reply.status < 0 else f"exit code {reply.status}"
+    return f"the process died of {how}\n{reply.log}"

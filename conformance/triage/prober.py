@@ -1,0 +1,159 @@
+"""Answers questions about recorded calls and about memory in one environment, each in a forked child that may die.
+
+``python -m conformance.triage.prober BACKEND`` reads a JSON list a line, ``[question, argument...]``, and answers with
+a JSON object a line; a child that died answers ``{"died": signal}``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from conformance import backends
+from conformance.backends import Capabilities
+from conformance.calls import file, judging
+from conformance.calls.model import Call, RecordedTwins
+from conformance.child import Child, Death, Hang
+from conformance.inventory import call_of
+from conformance.triage.verdict import COPIES
+from conformance.twins import host_copy
+
+TIMEOUT = 20.0  # seconds an answer may take
+BLOCKS = (1, 3, 7, 16, 63, 64, 65, 100, 255, 1000, 4095, 4096, 4097, 20_000)  # bytes
+ROUNDS = 4
+THREADS = 4
+
+
+def judge(backend: Capabilities, path: str) -> dict[str, Any]:
+    """Make the calls of a file one after another: the last one's first difference."""
+    mismatches = []
+    for call in file.load(Path(path)):
+        mismatches = judging.again(call, backend).mismatches
+    return {"check": mismatches[0].check.value, "message": mismatches[0].message} if mismatches else {"check": ""}
+
+
+def kernels(backend: Capabilities, path: str, dense: bool) -> dict[str, Any]:
+    """What the dispatcher is called for inside the call; with ``dense``, of its arguments in contiguous tensors."""
+    (call,) = file.load(Path(path))
+    side = RecordedTwins(call.storages).side(call.case, torch.device(backend.device))
+    op = call_of(call.overload)
+    args = [_dense(a) for a in side.args] if dense else side.args
+    with torch.autograd.profiler.profile() as seen:
+        op(*args, **side.kwargs)
+        backend.synchronize()
+    events = [e for e in seen.function_events if e.name.startswith("aten::")]
+    return {"kernels": [(_short(e.name), _short(e.cpu_parent.name) if e.cpu_parent else "") for e in events]}
+
+
+def _short(name: str) -> str:
+    return str(name).removeprefix("aten::")
+
+
+def _dense(value: Any) -> Any:
+    """The same values on the same device in a contiguous tensor, without a strided copy there."""
+    if not isinstance(value, torch.Tensor):
+        return value
+    return host_copy(value).contiguous().to(value.device)
+
+
+def copy(backend: Capabilities, path: str, dense: bool) -> dict[str, Any]:
+    """The copy primitive from each tensor of the call into a fresh contiguous one (``copy_``: into its own target)."""
+    (call,) = file.load(Path(path))
+    primitive = call_of(COPIES[0])
+    for source, target in _pairs(call, torch.device(backend.device), dense):
+        want = torch.empty_like(host_copy(target), memory_format=torch.contiguous_format).copy_(host_copy(source))
+        primitive(source, target)
+        backend.synchronize()
+        if not torch.equal(host_copy(target).nan_to_num(), want.nan_to_num()):
+            figures = f"size {list(source.shape)}, stride {list(source.stride())}, offset {source.storage_offset()}"
+            return {"wrong": f"{COPIES[0]} of {source.dtype}, {figures}"}
+    return {"wrong": ""}
+
+
+def _pairs(call: Call, device: torch.device, dense: bool) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    side = RecordedTwins(call.storages).side(call.case, device)
+    tensors = [_dense(a.tensor) if dense else a.tensor for a in side.arguments]
+    if call.case.sample.overload == "copy_" and len(tensors) == 2:
+        target = tensors[0]
+        return [(tensors[1].expand(target.shape), target)]
+    on_device = [t for t in tensors if t.device.type == device.type]
+    return [(t, _dense(host_copy(t).contiguous().to(device))) for t in on_device]
+
+
+def blocks(backend: Capabilities, threads: int) -> dict[str, Any]:
+    """Write blocks of many sizes from end to end, then read all of them; free some, and do it again."""
+    problems: list[str] = []
+    workers = [threading.Thread(target=_exercise, args=(backend, i, problems)) for i in range(threads - 1)]
+    for worker in workers:
+        worker.start()
+    _exercise(backend, threads, problems)
+    for worker in workers:
+        worker.join()
+    problems += backend.verify_memory()
+    return {"problem": problems[0] if problems else ""}
+
+
+def _exercise(backend: Capabilities, seed: int, problems: list[str]) -> None:
+    kept: list[tuple[torch.Tensor, torch.Tensor]] = []
+    for n in range(ROUNDS * len(BLOCKS)):
+        size = BLOCKS[(n * 5 + seed) % len(BLOCKS)]
+        content = ((torch.arange(size) * 31 + n * 17 + seed) % 251).to(torch.uint8)
+        kept.append((content, content.to(backend.device)))
+        if n % 3 == 2:
+            problems += _changed(*kept.pop(n % len(kept)))
+    for pair in kept:
+        problems += _changed(*pair)
+
+
+def _changed(content: torch.Tensor, block: torch.Tensor) -> list[str]:
+    return [] if torch.equal(block.cpu(), content) else [f"a block of {content.numel()} bytes changed by itself"]
+
+
+QUESTIONS: dict[str, Callable[..., dict[str, Any]]] = {
+    "judge": judge, "kernels": kernels, "copy": copy, "blocks": blocks,
+}  # fmt: skip
+
+
+def answer(backend: Capabilities, question: str, *arguments: Any) -> dict[str, Any]:
+    """Ask one question in a child of its own."""
+    child = Child(lambda _: _try(QUESTIONS[question], backend, *arguments))
+    try:
+        reply = child.ask(None, TIMEOUT)
+    finally:
+        child.close()
+    if isinstance(reply, Hang):
+        return {"died": "timeout"}
+    if isinstance(reply, Death):
+        return {"died": signal.Signals(-reply.status).name if reply.status < 0 else f"exit code {reply.status}"}
+    return reply
+
+
+def _try(ask: Callable[..., dict[str, Any]], *arguments: Any) -> dict[str, Any]:
+    warnings.simplefilter("ignore")
+    try:
+        return ask(*arguments)
+    except Exception as e:  # noqa: BLE001  # what an op of the device raises is an answer
+        return {"raised": f"{type(e).__name__}: {e}"}
+
+
+def main(name: str) -> None:
+    """Serve until the end of standard input."""
+    with os.fdopen(os.dup(1), "w") as replies:
+        os.dup2(2, 1)  # what a backend prints is no answer
+        backend = backends.find(name)
+        for line in sys.stdin:
+            replies.write(json.dumps(answer(backend, *json.loads(line))) + "\n")
+            replies.flush()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,68 @@
+"""What triage found, as text, as Markdown and as JSON."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import Any
+
+from conformance.triage import verdict
+from conformance.triage.evidence import Evidence, LaneRun
+
+
+def text(e: Evidence, script: str) -> str:
+    """For a terminal."""
+    lines = [headline(e), *(f"  {note}" for note in e.notes), "", "runs:"]
+    lines += [f"  {run.lane:<16} {outcome(run)}" for run in e.runs]
+    if e.first:
+        lines += ["", "hypotheses:"]
+        for v in verdict.verdicts(e):
+            lines += [f"  {v.hypothesis + ':':<21} {v.ruling.value}", *(f"      {b}" for b in v.because)]
+        lines += ["", "script:", script.rstrip()]
+    return "\n".join(lines)
+
+
+def markdown(e: Evidence, script: str) -> str:
+    """For an issue."""
+    lines = ["# Triage", "", headline(e), "", *(f"- {n}" for n in e.notes), "", "| run | outcome |", "| --- | --- |"]
+    lines += [f"| {run.lane} | {_cell(outcome(run))} |" for run in e.runs]
+    if e.first:
+        lines += ["", "| hypothesis | ruling | evidence |", "| --- | --- | --- |"]
+        lines += [f"| {v.hypothesis} | {v.ruling.value} | {_cell('; '.join(v.because))} |" for v in verdict.verdicts(e)]
+        lines += ["", "```python", script.rstrip(), "```"]
+    return "\n".join(lines) + "\n"
+
+
+def as_json(e: Evidence, script: str) -> str:
+    """Facts and verdicts."""
+    found: dict[str, Any] = {"culprit": verdict.culprit(e) if e.first else "", "evidence": dataclasses.asdict(e)}
+    found["verdicts"] = [
+        {"hypothesis": v.hypothesis, "ruling": v.ruling.value, "because": list(v.because)} for v in verdict.verdicts(e)
+    ]
+    return json.dumps(found | {"script": script}, indent=1) + "\n"
+
+
+def headline(e: Evidence) -> str:
+    """One or two lines: the first op, and what in it is at fault."""
+    if e.first is None:
+        watched = max((r.ops for r in e.runs), default=0)
+        return f"nothing went wrong in {watched} ops, in {len(e.runs)} runs"
+    lane, found = e.first
+    at = verdict.culprit(e)
+    path = " -> ".join(dict.fromkeys(k.name for k in e.kernels)) or found.op
+    named = f"{at}, called by {found.op}" if at != found.op else found.op
+    place = f"\n  called from {found.where}" if found.where else ""
+    return f"first op to go wrong: {named} (call {found.index} of the program, lane {lane!r}; {path}){place}"
+
+
+def outcome(run: LaneRun) -> str:
+    """What came of one run, in a line."""
+    if run.found is None:
+        return run.trouble or f"nothing wrong in {run.ops} ops" + (f", {run.unjudged} not judged" * bool(run.unjudged))
+    found = run.found
+    how = f"died of {found.died}" if found.died else f"{found.check}: {found.message}"
+    return f"call {found.index}, {found.op}: {how}"
+
+
+def _cell(text_: str) -> str:
+    return text_.replace("|", "\\|").replace("\n", " ")

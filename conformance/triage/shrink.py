@@ -1,0 +1,165 @@
+"""A call that goes wrong -> a smaller one that still does: greedy, by any predicate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+
+import torch
+
+from conformance.calls.model import Call, RecordedTwins
+from conformance.cases import Case
+from conformance.corpus.drafts import with_slots
+from conformance.corpus.model import Arg, TensorSlot
+from conformance.layouts import Placement, contiguous_stride
+from conformance.twins import CPU, poison, torch_dtype
+
+Fails = Callable[[Call], bool]
+Resize = Callable[[tuple[int, ...]], tuple[int, ...]]
+
+
+def shrink(call: Call, fails: Fails, tries: int = 80) -> Call:
+    """The smallest call found within so many ``tries`` of ``fails``; ``call`` itself where nothing smaller fails."""
+    left = tries
+    progress = True
+    while progress and left > 0:
+        progress = False
+        for candidate in candidates(call):
+            left -= 1
+            if left < 0:
+                break
+            if fails(candidate):
+                call, progress = candidate, True
+                break
+    return call
+
+
+def candidates(call: Call) -> Iterator[Call]:
+    """Calls that are simpler in one way: shorter in a size, without a gap or an offset, contiguous, of plain values."""
+    sizes = sorted({n for s in call.case.sample.tensors for n in s.shape if n > 1}, reverse=True)
+    for old in sizes:
+        for new in dict.fromkeys((1, 2, 3, old // 2)):
+            if new < old:
+                yield from _made(call, partial(_everywhere, old, new), "as_it_lies", sizes=(old, new))
+    for depth in range(max((len(s.shape) for s in call.case.sample.tensors), default=0)):
+        yield from _made(call, partial(_first_alone, depth), "as_it_lies")
+    for slot in call.case.sample.tensors:
+        lies = call.case.placements[slot.index]
+        for how in ("contiguous", "dense"):
+            if lies != placed(lies, lies.size, how):
+                yield from _made(call, _as_it_is, how, slot.index)
+    for slot in call.case.sample.tensors:
+        yield from _plain(call, slot)
+
+
+def placed(old: Placement, size: tuple[int, ...], how: str) -> Placement:
+    """``size`` laid out as ``old`` is: in the same order of dimensions, expanded where it was; or contiguous.
+
+    ``as_it_lies`` keeps an offset and a gap in the innermost dimension.
+    """
+    if how == "contiguous":
+        return Placement("contiguous", size, contiguous_stride(size), 0, _numel(size))
+    inner = min((s for n, s in zip(old.size, old.stride, strict=True) if n > 1 and s > 0), default=1)
+    step = inner if how == "as_it_lies" else 1
+    offset = old.offset if how == "as_it_lies" else 0
+    stride = [0] * len(size)
+    for d in sorted(range(len(size)), key=lambda d: (old.stride[d], -d)):
+        if old.stride[d] or old.size[d] == 1:
+            stride[d] = step
+            step *= max(size[d], 1)
+    extent = 1 + sum((n - 1) * s for n, s in zip(size, stride, strict=True)) if _numel(size) else 0
+    return Placement(
+        "recorded" if old.layout == "contiguous" else old.layout, size, tuple(stride), offset, offset + extent, old.bit
+    )
+
+
+def _everywhere(old: int, new: int, shape: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(new if n == old else n for n in shape)
+
+
+def _first_alone(depth: int, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Of one dimension, counted from the last, the first index only."""
+    at = len(shape) - 1 - depth
+    return tuple(min(n, 1) if d == at else n for d, n in enumerate(shape))
+
+
+def _as_it_is(shape: tuple[int, ...]) -> tuple[int, ...]:
+    return shape
+
+
+def _made(
+    call: Call, resize: Resize, how: str, only: int | None = None, sizes: tuple[int, int] = (0, 0)
+) -> Iterator[Call]:
+    """The call with every tensor resized, ``sizes`` (old, new) in integer lists too; slot ``only`` laid out anew."""
+    if call.case.shared:
+        return  # what lies in one storage cannot be laid out one by one
+    side = RecordedTwins(call.storages).side(call.case, CPU)
+    slots, placements, storages = [], [], {}
+    for slot, a in zip(call.case.sample.tensors, side.arguments, strict=True):
+        size = resize(slot.shape)
+        lies = call.case.placements[slot.index]
+        changed = size != slot.shape or only == slot.index
+        now = placed(lies, size, how) if changed else lies
+        values = a.tensor.resolve_conj().resolve_neg()[tuple(slice(n) for n in size)]
+        storages[slot.pool] = _stored(values, now, str(slot.dtype)) if changed else call.storages[slot.pool]
+        slots.append(replace(slot, shape=size))
+        placements.append(now)
+    if placements != list(call.case.placements):
+        yield _with(call, slots, placements, storages, sizes)
+
+
+def _plain(call: Call, slot: TensorSlot) -> Iterator[Call]:
+    """The slot's storage counting up from 0: values that a reader follows."""
+    dtype = torch_dtype(str(slot.dtype))
+    count = call.storages[slot.pool].numel() // dtype.itemsize
+    plain = counting(count, dtype)
+    if not torch.equal(plain, call.storages[slot.pool][: plain.numel()]):
+        yield Call(call.case, {**call.storages, slot.pool: plain})
+
+
+def counting(count: int, dtype: torch.dtype) -> torch.Tensor:
+    """0, 1, 2, ... (for bool every third is true), as bytes."""
+    numbers = torch.arange(count)
+    return (numbers % 3 == 0 if dtype == torch.bool else numbers % 120).to(dtype).view(torch.uint8)
+
+
+def _stored(values: torch.Tensor, placement: Placement, dtype: str) -> torch.Tensor:
+    """A storage in which ``placement`` sees ``values``, with poison where it does not look."""
+    base = poison(placement.storage * torch_dtype(dtype).itemsize, dtype)
+    if placement.bit == "conj":
+        values = values.conj().resolve_conj()
+    elif placement.bit == "neg":
+        values = -values
+    seen = base.view(torch_dtype(dtype)).as_strided(placement.size, placement.stride, placement.offset)
+    stepped = tuple(slice(1) if s == 0 else slice(None) for s in placement.stride)
+    seen[stepped].copy_(values[stepped])
+    return base
+
+
+def _with(
+    call: Call,
+    slots: list[TensorSlot],
+    placements: list[Placement],
+    storages: dict[str, torch.Tensor],
+    sizes: tuple[int, int],
+) -> Call:
+    sample = with_slots(call.case.sample, tuple(slots))
+    sample = replace(sample, args=tuple(_resized(a, *sizes) for a in sample.args))
+    layout = "contiguous" if all(p.layout == "contiguous" for p in placements) else "recorded"
+    case = Case(replace(call.case.cell, layout=layout), sample, "", tuple(placements))
+    return Call(case, storages)
+
+
+def _resized(arg: Arg, old: int, new: int) -> Arg:
+    """Lists of integers, such as the size of a view, follow the tensors."""
+    if isinstance(arg, tuple) and arg and all(type(a) is int for a in arg):
+        return tuple(new if a == old and old > 1 else a for a in arg)
+    return arg
+
+
+def _numel(size: tuple[int, ...]) -> int:
+    n = 1
+    for s in size:
+        n *= s
+    return n

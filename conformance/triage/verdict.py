@@ -1,0 +1,156 @@
+"""Evidence -> what holds and what is ruled out. Pure: tried with invented evidence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from conformance.triage.evidence import Evidence, LaneRun
+
+COPIES = ("_copy_from", "_copy_from_and_resize")
+# Kernels of a backend that only make tensors, views or scalars: none of them moves values.
+PLUMBING = ("empty.memory_format", "empty_strided", "as_strided", "view", "set_", "resize_", "empty", "item")
+
+
+class Ruling(str, Enum):
+    """What is known of a hypothesis."""
+
+    HOLDS = "holds"
+    RULED_OUT = "ruled out"
+    OPEN = "open"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """One hypothesis, what became of it, and why."""
+
+    hypothesis: str
+    ruling: Ruling
+    because: tuple[str, ...]
+
+
+def verdicts(e: Evidence) -> tuple[Verdict, ...]:
+    """One for each hypothesis, in a fixed order. Empty where no run found anything."""
+    if e.first is None:
+        return ()
+    return (_copy(e), _allocator(e), _kernel(e), _functorch(e), _version(e), _threads(e))
+
+
+def culprit(e: Evidence) -> str:
+    """The primitive that is at fault, as far as it is known: the copy, the op's only kernel, or the op itself."""
+    assert e.first is not None
+    if _copy(e).ruling is Ruling.HOLDS:
+        return next(k.name for k in e.kernels if k.name in COPIES)
+    own = _own_kernels(e)
+    return own[0] if len(own) == 1 else e.first[1].op
+
+
+def _again(e: Evidence) -> tuple[str, ...]:
+    return tuple(lane for lane, wrong in e.alone if wrong)
+
+
+def _copy(e: Evidence) -> Verdict:
+    name = "copy"
+    tried = [k.name for k in e.kernels if k.name in COPIES]
+    if e.kernels and not tried:
+        return Verdict(name, Ruling.RULED_OUT, (f"the op does not copy: it calls {_names(e)}",))
+    if e.copy is None or not tried:
+        return Verdict(name, Ruling.OPEN, ("the copy could not be tried by itself",))
+    lie, dense = e.copy.as_they_lie, e.copy.contiguous
+    detail = (e.copy.detail,) if e.copy.detail else ()
+    if lie != "right":
+        text = f"{tried[0]} by itself, with the op's own tensors as they lie in memory: {_said(lie)}"
+        control = f"the same values in contiguous tensors: {_said(dense)}"
+        return Verdict(name, Ruling.HOLDS, (text, control, *detail))
+    return Verdict(name, Ruling.RULED_OUT, (f"{tried[0]} by itself copies the op's own tensors right",))
+
+
+def _allocator(e: Evidence) -> Verdict:
+    name = "allocator"
+    bad = [f"{lane}: {text}" for lane, text in e.allocator if text]
+    again = _again(e)
+    if bad and len(again) < 2:
+        return Verdict(name, Ruling.HOLDS, ("blocks written end to end, and read back, go wrong: " + "; ".join(bad),))
+    reasons = []
+    if len(e.finding_lanes) > 1:
+        reasons.append(f"the same op is the first to go wrong in every one of these runs: {', '.join(e.finding_lanes)}")
+    if again:
+        reasons.append(f"the op alone, in a fresh process, goes wrong again: {', '.join(again)}")
+    sound = [lane for lane, text in e.allocator if not text]
+    if sound and not bad:
+        reasons.append(f"blocks of many sizes, written end to end and read back, are sound: {', '.join(sound)}")
+    if again and sound and not bad and (len(e.finding_lanes) > 1 or len(again) > 1):
+        return Verdict(name, Ruling.RULED_OUT, tuple(reasons))
+    return Verdict(name, Ruling.OPEN, tuple(reasons + bad) or ("no lane was comparable",))
+
+
+def _kernel(e: Evidence) -> Verdict:
+    name = "a kernel"
+    copy, again = _copy(e).ruling, _again(e)
+    if copy is Ruling.HOLDS:
+        return Verdict(name, Ruling.RULED_OUT, ("the copy that the op makes is enough to explain it",))
+    own = _own_kernels(e)
+    if again and copy is Ruling.RULED_OUT and _allocator(e).ruling is not Ruling.HOLDS:
+        by = f"the op alone goes wrong again ({', '.join(again)}), and copies are right"
+        return Verdict(name, Ruling.HOLDS, (by, f"its kernels: {', '.join(own) or _names(e)}"))
+    if e.alone and not again:
+        return Verdict(name, Ruling.OPEN, ("the op alone is right: what went before it matters",))
+    return Verdict(name, Ruling.OPEN, ("not told from the copy or the allocator",))
+
+
+def _functorch(e: Evidence) -> Verdict:
+    assert e.first is not None
+    found, again = e.first[1], _again(e)
+    if again:
+        why = "the op alone goes wrong again, called without any transform"
+        return Verdict("functorch interplay", Ruling.RULED_OUT, (why,))
+    if not found.functorch:
+        return Verdict("functorch interplay", Ruling.RULED_OUT, ("the op was called outside any transform",))
+    return Verdict("functorch interplay", Ruling.OPEN, ("the op was called within a transform, and alone is right",))
+
+
+def _version(e: Evidence) -> Verdict:
+    name = "torch version"
+    if not e.versions:
+        todo = f"only torch {e.torch} was tried; give another environment's interpreter with --python"
+        return Verdict(name, Ruling.OPEN, (todo,))
+    right = [v for v, wrong in e.versions if not wrong]
+    if right:
+        return Verdict(
+            name, Ruling.HOLDS, (f"the script is right with torch {', '.join(right)}, wrong with {e.torch}",)
+        )
+    others = ", ".join(v for v, _ in e.versions)
+    return Verdict(name, Ruling.RULED_OUT, (f"the script goes wrong with torch {e.torch}, and with {others}",))
+
+
+def _threads(e: Evidence) -> Verdict:
+    assert e.first is not None
+    name = "threads"
+    alone = dict(e.allocator)
+    bad = [f"{lane}: {text}" for lane, text in e.threads if text and not alone.get(lane)]  # sound from one thread
+    if bad and not _again(e):
+        return Verdict(name, Ruling.HOLDS, ("blocks asked for from several threads at once: " + "; ".join(bad),))
+    if e.single_thread is None:
+        return Verdict(name, Ruling.OPEN, ("no run with a single thread",))
+    if _same(e.single_thread, e.first[1].index):
+        return Verdict(name, Ruling.RULED_OUT, ("with a single thread the same op goes wrong",))
+    if e.single_thread.found is None and not e.single_thread.trouble:
+        return Verdict(name, Ruling.HOLDS, ("with a single thread nothing goes wrong",))
+    return Verdict(name, Ruling.OPEN, ("with a single thread another op is the first to go wrong",))
+
+
+def _same(run: LaneRun, index: int) -> bool:
+    return run.found is not None and run.found.index == index
+
+
+def _own_kernels(e: Evidence) -> list[str]:
+    found = [k.name for k in e.kernels if k.route in ("native", "fallback")]
+    return [n for n in dict.fromkeys(found) if n not in PLUMBING and n not in COPIES]
+
+
+def _names(e: Evidence) -> str:
+    return " -> ".join(dict.fromkeys(k.name for k in e.kernels))
+
+
+def _said(outcome: str) -> str:
+    return outcome if outcome in ("right", "wrong") else f"died of {outcome}"

@@ -1,0 +1,83 @@
+"""A program's ATen calls, each compared with CPU and followed by a look at memory, until the first that goes wrong."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import torch
+
+from conformance import memory, oracle
+from conformance.backends import Capabilities
+from conformance.calls import judging
+from conformance.calls.capture import Capture, overload_of, touches
+from conformance.calls.model import Call, NotStorable
+from conformance.oracle import Outcome
+from conformance.torch_versions import TorchDispatchMode, without_modes
+from conformance.triage.evidence import Found
+from conformance.twins import Side
+
+INTERNAL = ("/torch/", "/conformance/", "<frozen", "/runpy.py")
+
+
+class Watch(TorchDispatchMode):
+    """``before(index, op, call)`` is told of each call that touches the device, ``stop(found, call)`` of a wrong one.
+
+    ``call`` is None where its arguments cannot be kept; it is run all the same, and memory is looked at.
+    """
+
+    def __init__(
+        self,
+        backend: Capabilities,
+        before: Callable[[int, str, Call | None], None],
+        stop: Callable[[Found, Call | None], None],
+    ) -> None:
+        super().__init__()
+        self._backend, self._before, self._stop = backend, before, stop
+        self._device = torch.device(backend.device)
+        self.ops = 0
+        self.unjudged = 0
+
+    def __torch_dispatch__(
+        self, func: Any, types: Iterable[type], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        name = overload_of(func)
+        if not name or not touches(self._device, (args, kwargs)):
+            return func(*args, **kwargs)
+        index = self.ops
+        self.ops += 1
+        with without_modes(), torch.no_grad():
+            call, side = self._take(func, args, kwargs, index)
+        self._before(index, name, call)
+        actual = oracle.call(func, side, synchronize=self._backend.synchronize)
+        with without_modes(), torch.no_grad():
+            self._look(index, name, call, actual)
+        if actual.error is not None:
+            raise actual.error
+        return actual.returned
+
+    def _take(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], index: int) -> tuple[Call | None, Side]:
+        try:
+            return Capture(self._device).take(func, args, kwargs, f"call.{index}")
+        except NotStorable:
+            self.unjudged += 1
+            return None, Side(self._device, [], tuple(args), dict(kwargs))
+
+    def _look(self, index: int, name: str, call: Call | None, actual: Outcome) -> None:
+        wrong = memory.damage(self._backend, actual)
+        if not wrong and call is not None:
+            wrong = judging.made(call, self._backend, actual).mismatches
+        if wrong:
+            where, functorch = _caller()
+            text = "; ".join(m.message for m in wrong)
+            self._stop(Found(index, name, wrong[0].check.value, text, where, functorch), call)
+
+
+def _caller() -> tuple[str, bool]:
+    """The innermost line that is neither torch's nor ours, and whether functorch is among the callers."""
+    frames = traceback.extract_stack()
+    own = [f for f in frames if not any(part in f.filename for part in INTERNAL)]
+    where = f"{own[-1].filename}:{own[-1].lineno}: {own[-1].line}" if own else ""
+    return where, any("/torch/_functorch/" in f.filename for f in frames)

@@ -1,0 +1,95 @@
+"""Runs a program in this process with each op watched, and leaves what was found in a directory.
+
+``python -m conformance.triage.worker BACKEND DIRECTORY KEEP -- PROGRAM...``. The page tells which op is running, for
+whoever outlives this process; KEEP is the index of an op whose arguments are to be written down before it runs, or -1.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import faulthandler
+import json
+import mmap
+import os
+import runpy
+import struct
+import sys
+from pathlib import Path
+from typing import Any
+
+from conformance.triage.evidence import Found
+
+PAGE, FOUND, CALL = "page", "found.json", "call.safetensors"
+_NOTE = struct.Struct("<i96s")
+
+
+def read_page(directory: Path) -> tuple[int, str]:
+    """(index, op) of the call that was running last; (-1, "") before the first."""
+    try:
+        index, name = _NOTE.unpack_from((directory / PAGE).read_bytes(), 0)
+    except (OSError, struct.error):
+        return -1, ""
+    return index, name.rstrip(b"\0").decode()
+
+
+def run_program(program: list[str]) -> None:
+    """As the interpreter would: a script, or ``-m`` and a module, with its arguments."""
+    sys.argv = program[1:] if program[0] == "-m" else program
+    if program[0] == "-m":
+        runpy.run_module(program[1], run_name="__main__", alter_sys=True)
+        return
+    sys.path.insert(0, str(Path(program[0]).resolve().parent))
+    runpy.run_path(program[0], run_name="__main__")
+
+
+def main(arguments: list[str]) -> None:
+    """The whole of the process."""
+    backend_name, where, keep, _, *program = arguments
+    directory = Path(where)
+    faulthandler.enable()
+    from conformance import backends
+    from conformance.calls import file
+    from conformance.calls.model import Call
+    from conformance.triage.watch import Watch
+
+    backend = backends.find(backend_name)
+    page = _page(directory)
+
+    def before(index: int, op: str, call: Call | None) -> None:
+        _NOTE.pack_into(page, 0, index, op.encode()[:96])
+        if index == int(keep) and call is not None:
+            file.save(directory / CALL, [call])
+
+    def stop(found: Found, call: Call | None) -> None:
+        if call is not None:
+            file.save(directory / CALL, [call])
+        leave(found=dataclasses.asdict(found))
+
+    def leave(**facts: Any) -> None:
+        facts |= {"ops": watch.ops, "unjudged": watch.unjudged}
+        (directory / FOUND).write_text(json.dumps(facts), encoding="utf-8")
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)  # nothing of the program runs any more: what it would do next follows from the damage
+
+    watch = Watch(backend, before, stop)
+    trouble = ""
+    try:
+        with watch:
+            run_program(program)
+    except SystemExit as e:
+        trouble = f"the program ended with {e.code}" if e.code else ""
+    except BaseException as e:  # noqa: BLE001  # whatever the program raises is told
+        trouble = f"the program raised {type(e).__name__}: {e}"
+    leave(trouble=trouble)
+
+
+def _page(directory: Path) -> mmap.mmap:
+    path = directory / PAGE
+    path.write_bytes(_NOTE.pack(-1, b"").ljust(mmap.PAGESIZE, b"\0"))
+    with path.open("r+b") as opened:
+        return mmap.mmap(opened.fileno(), mmap.PAGESIZE)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

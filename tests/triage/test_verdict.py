@@ -1,0 +1,140 @@
+"""From invented evidence to verdicts: each hypothesis is seen to hold, to be ruled out, and to stay open."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from conformance.triage import report, verdict
+from conformance.triage.evidence import CopyProbe, Evidence, Found, Kernel, LaneRun
+from conformance.triage.verdict import Ruling
+
+CLONE = Found(6, "clone", "value", "result: 3 of 6 elements differ", "model.py:7: x.contiguous()")
+COPYING = (
+    Kernel("clone", "", "composite"),
+    Kernel("copy_", "clone", "composite"),
+    Kernel("_copy_from", "copy_", "native"),
+)
+FILLING = (Kernel("masked_fill_", "", "native"),)
+SOUND = (("exact", ""), ("guard", ""))
+
+
+def run(lane: str, found: Found | None = CLONE, ops: int = 9) -> LaneRun:
+    return LaneRun(lane, found, ops)
+
+
+# A copy that ignores strides, as seen under two allocators.
+INCIDENT = Evidence(
+    (run("exact"), run("guard", replace(CLONE, check="", died="SIGSEGV"))),
+    alone=(("exact", True), ("guard", True)),
+    kernels=COPYING,
+    copy=CopyProbe("wrong", "right"),
+    allocator=SOUND,
+    threads=SOUND,
+    single_thread=run("single"),
+    torch="2.13.0",
+)
+
+
+def ruling(e: Evidence, hypothesis: str) -> Ruling:
+    (found,) = (v.ruling for v in verdict.verdicts(e) if v.hypothesis == hypothesis)
+    return found
+
+
+def test_the_incident_is_the_copy_and_nothing_else() -> None:
+    rulings = {v.hypothesis: v.ruling.value for v in verdict.verdicts(INCIDENT)}
+    assert rulings == {
+        "copy": "holds", "allocator": "ruled out", "a kernel": "ruled out", "functorch interplay": "ruled out",
+        "torch version": "open", "threads": "ruled out",
+    }  # fmt: skip
+    assert verdict.culprit(INCIDENT) == "_copy_from"
+    assert "_copy_from, called by clone (call 6 of the program" in report.headline(INCIDENT)
+
+
+def test_every_verdict_gives_its_evidence() -> None:
+    assert all(v.because for v in verdict.verdicts(INCIDENT))
+
+
+def test_the_first_op_is_the_culprit_not_the_one_that_died() -> None:
+    victim = Found(40, "all", "", "", died="SIGABRT")
+    e = replace(INCIDENT, runs=(run("exact", victim), run("guard"), run("pool", None)))
+    assert e.first == ("guard", CLONE)
+    assert e.finding_lanes == ("guard",)
+
+
+def test_nothing_found_has_no_verdicts() -> None:
+    e = Evidence((run("exact", None),))
+    assert verdict.verdicts(e) == ()
+    assert report.headline(e) == "nothing went wrong in 9 ops, in 1 runs"
+
+
+@pytest.mark.parametrize(
+    ("probe", "wanted"), [("wrong", Ruling.HOLDS), ("SIGSEGV", Ruling.HOLDS), ("right", Ruling.RULED_OUT)]
+)
+def test_the_copy_is_judged_by_itself(probe: str, wanted: Ruling) -> None:
+    assert ruling(replace(INCIDENT, copy=CopyProbe(probe, "right")), "copy") is wanted
+
+
+def test_an_op_that_does_not_copy_rules_out_the_copy_and_its_kernel_holds() -> None:
+    found = Found(3, "masked_fill_.Scalar", "untouched", "4 bytes outside the view changed")
+    e = replace(INCIDENT, runs=(run("exact", found), run("guard", found)), kernels=FILLING, copy=None)
+    assert ruling(e, "copy") is Ruling.RULED_OUT
+    assert ruling(e, "a kernel") is Ruling.HOLDS
+    assert verdict.culprit(e) == "masked_fill_"
+
+
+def test_blocks_that_go_wrong_where_the_op_alone_is_right_speak_against_the_allocator() -> None:
+    e = replace(
+        INCIDENT, alone=(("exact", False), ("guard", False)), copy=CopyProbe("right", "right"),
+        allocator=(("exact", "a block of 64 bytes changed by itself"), ("guard", "")),
+    )  # fmt: skip
+    assert ruling(e, "allocator") is Ruling.HOLDS
+    assert ruling(e, "a kernel") is Ruling.OPEN
+
+
+def test_without_a_second_lane_the_allocator_stays_open() -> None:
+    e = replace(INCIDENT, runs=(run("exact"),), alone=(("exact", True),), allocator=(("exact", ""),))
+    assert ruling(e, "allocator") is Ruling.OPEN
+
+
+def test_functorch_stays_open_where_the_op_alone_is_right_and_came_from_a_transform() -> None:
+    inside = replace(CLONE, functorch=True)
+    alone = (("exact", False),)
+    assert ruling(replace(INCIDENT, runs=(run("exact", inside),), alone=alone), "functorch interplay") is Ruling.OPEN
+    assert ruling(replace(INCIDENT, alone=alone), "functorch interplay") is Ruling.RULED_OUT
+
+
+@pytest.mark.parametrize(
+    ("versions", "wanted"),
+    [((), Ruling.OPEN), ((("2.8.0", True),), Ruling.RULED_OUT), ((("2.8.0", False),), Ruling.HOLDS)],
+)
+def test_the_torch_version_is_judged_by_the_script_under_another(
+    versions: tuple[tuple[str, bool], ...], wanted: Ruling
+) -> None:
+    assert ruling(replace(INCIDENT, versions=versions), "torch version") is wanted
+
+
+@pytest.mark.parametrize(
+    ("single", "wanted"),
+    [(None, Ruling.OPEN), (run("single", None), Ruling.HOLDS), (run("single"), Ruling.RULED_OUT),
+     (run("single", replace(CLONE, index=8)), Ruling.OPEN)],
+)  # fmt: skip
+def test_threads_are_judged_by_a_run_without(single: LaneRun | None, wanted: Ruling) -> None:
+    assert ruling(replace(INCIDENT, single_thread=single), "threads") is wanted
+
+
+def test_threads_hold_where_blocks_go_wrong_only_from_several() -> None:
+    e = replace(INCIDENT, alone=(("exact", False),), threads=(("exact", "died of SIGABRT"),))
+    assert ruling(e, "threads") is Ruling.HOLDS
+    everywhere = replace(e, allocator=(("exact", "a block of 64 bytes changed by itself"),))
+    assert ruling(everywhere, "threads") is Ruling.RULED_OUT
+
+
+def test_the_report_reads_the_same_in_all_three_forms() -> None:
+    text, page = report.text(INCIDENT, "import torch\n"), report.markdown(INCIDENT, "import torch\n")
+    data = report.as_json(INCIDENT, "import torch\n")
+    for form in (text, page, data):
+        assert "_copy_from" in form
+        assert "ruled out" in form
+        assert "import torch" in form
