@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import torch
+
 from conformance import describe
 from conformance.backends import Capabilities
 from conformance.calls import judging
@@ -32,6 +34,7 @@ class Replayed:
 
 def replay(calls: Sequence[Call], backend: Capabilities, timeout: float) -> Iterator[Replayed]:
     """Each call in turn; ``timeout`` in seconds a call. A new child takes over from one that died."""
+    torch.set_num_threads(1)  # a child has no threads of its parent's
     child: Child | None = None
     for index, call in enumerate(calls):
         child = child or Child(lambda i: _judge(calls[i], backend))

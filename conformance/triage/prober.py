@@ -125,6 +125,7 @@ QUESTIONS: dict[str, Callable[..., dict[str, Any]]] = {
 
 def answer(backend: Capabilities, question: str, *arguments: Any) -> dict[str, Any]:
     """Ask one question in a child of its own."""
+    torch.set_num_threads(1)  # a child has no threads of its parent's
     child = Child(lambda _: _try(QUESTIONS[question], backend, *arguments))
     try:
         reply = child.ask(None, TIMEOUT)

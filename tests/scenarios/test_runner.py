@@ -25,6 +25,16 @@ def test_the_cpu_under_its_own_name_equals_itself(name: str) -> None:
     assert result.text().startswith(f"{name}: equal to CPU: ")
 
 
+def test_a_scenario_does_not_wait_for_threads_that_its_parent_had() -> None:
+    before = torch.get_num_threads()
+    torch.set_num_threads(4)
+    try:
+        torch.rand(1000, 1000).softmax(-1)  # large enough for all of them
+        assert runner.run("mask", backends.find("torch:cpu"), 60).failure == ""
+    finally:
+        torch.set_num_threads(before)
+
+
 def test_every_module_beside_the_runner_is_a_scenario() -> None:
     assert runner.names() == ["mask", "masked_fill", "qwen2"]
 
