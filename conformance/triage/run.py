@@ -30,6 +30,8 @@ from conformance.triage.shrink import shrink
 AT_ONCE = 2  # runs side by side
 MOST_ASKED = 4  # lanes in which the culprit is tried by itself, if they agree
 MOST_TRIES = 120  # of the shrinker
+MOST_SCRIPTS = 4  # of calls found by it, the smallest first
+RUNS = 2  # of a script, all of which have to go wrong
 Tell = Callable[[str], None]
 
 
@@ -61,8 +63,8 @@ def triage(job: Job) -> tuple[Evidence, str]:
         note = "the arguments of the op cannot be kept, so that it could not be tried by itself"
         return replace(evidence, notes=(note,)), ""
     evidence = question(job, evidence, lane, path)
-    small, notes = smaller(job, evidence, lane, path)
-    return finish(job, replace(evidence, notes=notes), small, lane)
+    calls, notes = smaller(job, evidence, lane, path)
+    return finish(job, replace(evidence, notes=notes), calls, lane)
 
 
 # Running ----------------------------------------------------------------------------------------------------------
@@ -289,11 +291,11 @@ def _copied(answer: Mapping[str, Any]) -> str:
 # The script -------------------------------------------------------------------------------------------------------
 
 
-def smaller(job: Job, e: Evidence, lane: str, path: Path) -> tuple[Call, tuple[str, ...]]:
-    """The call shrunk for as long as it goes wrong by itself, and what there is to say of that."""
+def smaller(job: Job, e: Evidence, lane: str, path: Path) -> tuple[list[Call], tuple[str, ...]]:
+    """The call, then each smaller one that still goes wrong by itself; and what there is to say of that."""
     (call,) = file.load(path)
     if not dict(e.alone).get(lane):
-        return call, ("the op by itself is right: what the program did before it matters",)
+        return [call], ("the op by itself is right: what the program did before it matters",)
     candidate = path.with_name("candidate.safetensors")
     with prober(job, lane) as p:
 
@@ -301,27 +303,48 @@ def smaller(job: Job, e: Evidence, lane: str, path: Path) -> tuple[Call, tuple[s
             file.save(candidate, [smaller_])
             return _wrong(p.ask("judge", str(candidate)))
 
-        small = shrink(call, fails, MOST_TRIES)
-    job.tell(f"shrunk from {call.elements} bytes of arguments to {small.elements}")
-    return small, (f"shrunk from {call.elements} bytes of arguments to {small.elements}",)
+        calls = shrink(call, fails, MOST_TRIES)
+    job.tell(_size(call, calls[-1]))
+    return calls, ()
 
 
-def finish(job: Job, e: Evidence, call: Call, lane: str) -> tuple[Evidence, str]:
-    """The script, tried here and with other interpreters."""
+def finish(job: Job, e: Evidence, calls: list[Call], lane: str) -> tuple[Evidence, str]:
+    """The script of the smallest call that goes wrong each time it is run; tried with other interpreters too.
+
+    A call that reads past its arguments goes wrong by what happens to lie there: less so the more is left of it.
+    """
     if not dict(e.alone).get(lane):
         return e, ""
     settings = " ".join(f"{k}={v}" for k, v in job.lanes[lane].items())
-    title = f"{call.overload} on {job.backend.device} and on CPU" + (f"; run with {settings}" if settings else "")
-    try:
-        text = script_.script(call, job.backend, title)
-    except ValueError as error:
-        return replace(e, notes=(*e.notes, f"no short script: {error}")), ""
+    title = f"{calls[0].overload} on {job.backend.device} and on CPU" + (f"; run with {settings}" if settings else "")
     written = job.directory / "script.py"
+    notes: tuple[str, ...] = ()
+    texts: list[tuple[Call, str]] = []
+    for call in [*reversed(calls[-MOST_SCRIPTS:]), calls[0]]:
+        try:
+            texts.append((call, script_.script(call, job.backend, title)))
+        except ValueError as error:
+            notes = (f"no short script: {error}",)
+            continue
+        written.write_text(texts[-1][1], encoding="utf-8")
+        if all(_fails(job, job.python, written, lane) for _ in range(RUNS)):
+            notes = (_size(calls[0], call), f"the script ({_own(texts[-1][1])} of its own) goes wrong when run")
+            others = tuple((_torch_of(p), _fails(job, p, written, lane)) for p in job.pythons)
+            return replace(e, notes=(*e.notes, *notes), versions=others), texts[-1][1]
+    if not texts:
+        return replace(e, notes=(*e.notes, *notes)), ""
+    call, text = texts[0]
     written.write_text(text, encoding="utf-8")
-    here = _fails(job, job.python, written, lane)
-    note = f"the script ({script_.own_lines(text)} lines of its own) {'goes wrong' if here else 'is right'} when run"
-    others = tuple((_torch_of(p), _fails(job, p, written, lane)) for p in job.pythons)
-    return replace(e, notes=(*e.notes, note), versions=others), text
+    notes = (_size(calls[0], call), f"the script ({_own(text)} of its own) does not go wrong each time it is run")
+    return replace(e, notes=(*e.notes, *notes)), text
+
+
+def _size(call: Call, small: Call) -> str:
+    return f"shrunk from {call.elements} bytes of arguments to {small.elements}"
+
+
+def _own(text: str) -> str:
+    return f"{script_.own_lines(text)} lines"
 
 
 def _fails(job: Job, python: str, path: Path, lane: str) -> bool:

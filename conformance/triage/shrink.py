@@ -19,20 +19,22 @@ Fails = Callable[[Call], bool]
 Resize = Callable[[tuple[int, ...]], tuple[int, ...]]
 
 
-def shrink(call: Call, fails: Fails, tries: int = 80) -> Call:
-    """The smallest call found within so many ``tries`` of ``fails``; ``call`` itself where nothing smaller fails."""
+def shrink(call: Call, fails: Fails, tries: int = 80) -> list[Call]:
+    """``call``, then each smaller one found within so many ``tries`` of ``fails``, the smallest last."""
+    found = [call]
     left = tries
     progress = True
     while progress and left > 0:
         progress = False
-        for candidate in candidates(call):
+        for candidate in candidates(found[-1]):
             left -= 1
             if left < 0:
                 break
             if fails(candidate):
-                call, progress = candidate, True
+                found.append(candidate)
+                progress = True
                 break
-    return call
+    return found
 
 
 def candidates(call: Call) -> Iterator[Call]:

@@ -97,7 +97,10 @@ def test_shrinking_keeps_what_the_failure_needs() -> None:
         p = call.case.placements[0]
         return p.size[0] > 1 and p.stride[0] < p.stride[-1]  # needs two dimensions out of order
 
-    small = shrink(taken(OPS.clone.default, strided()), fails)
+    found = shrink(taken(OPS.clone.default, strided()), fails)
+    assert all(fails(call) for call in found)
+    assert [call.elements for call in found] == sorted((call.elements for call in found), reverse=True)
+    small = found[-1]
     assert small.case.placements[0].size in ((2, 1, 1), (2, 1, 2))
     assert small.case.placements[0].offset == 0
     assert small.elements < 40

@@ -10,8 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from conformance.triage import lanes, run
+from conformance.triage.evidence import Evidence
+from conformance.triage.shrink import shrink
+from tests.calls.test_calls import BACKEND, taken
 
 PROGRAM = """
 import torch, {module}
@@ -55,6 +59,31 @@ def test_copies_that_ignore_strides_are_named_and_the_allocator_ruled_out(tmp_pa
     assert rulings["allocator"] == rulings["a kernel"] == rulings["threads"] == "ruled out"
     assert "lines of its own) goes wrong when run" in said
     assert "as_strided" in found["script"]
+
+
+def test_the_script_is_that_of_the_smallest_call_which_goes_wrong_each_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A device that gets 3 and more elements wrong; the shrinker was told once, by accident, that 2 are wrong too."""
+    call = taken(torch.ops.aten.clone.default, torch.arange(8.0))
+    calls = shrink(call, lambda smaller: smaller.elements >= 2 * 4)
+    assert calls[-1].elements == 2 * 4
+    job = run.Job(
+        BACKEND, "torch:cpu", (), sys.executable, {"here": {}}, (), tmp_path, timeout=60, tell=lambda text: None
+    )
+    alone = Evidence((), alone=(("here", True),))
+
+    def goes_wrong(_: run.Job, python: str, script: Path, lane: str) -> bool:
+        return "arange(2)" not in script.read_text()
+
+    monkeypatch.setattr(run, "_fails", goes_wrong)
+    evidence, text = run.finish(job, alone, calls, "here")
+    assert "arange(2)" not in text
+    assert "goes wrong when run" in evidence.notes[-1]
+    monkeypatch.setattr(run, "_fails", lambda *_: False)
+    evidence, text = run.finish(job, alone, calls, "here")
+    assert "does not go wrong each time it is run" in evidence.notes[-1]
+    assert (tmp_path / "script.py").read_text() == text
 
 
 @pytest.mark.parametrize(
