@@ -1,0 +1,52 @@
+"""What every command does alike: a user's mistake as one line, near names, the options that many share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import click
+
+from conformance.exit_codes import Exit
+from conformance.near import unknown
+
+RESULTS = Path("results")
+EXPECTED = Path("matrices/expected")
+
+backend_option = click.option("--backend", default="", metavar="NAME", help="An installed backend, or module:device.")
+
+
+class Mistake(click.ClickException):
+    """The user's: one line, exit code 2, no traceback."""
+
+    exit_code = Exit.INTERRUPTED
+
+
+class Commands(click.Group):
+    """A group that answers an unknown command with the names near it."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
+            raise Mistake(unknown("command", args[0], self.list_commands(ctx)))
+        return super().resolve_command(ctx, args)
+
+
+@contextmanager
+def mistakes(*kinds: type[Exception]) -> Iterator[None]:
+    """Turn errors of these kinds, which say what the user can do, into one line."""
+    try:
+        yield
+    except kinds as e:
+        raise Mistake(str(e.args[0]) if isinstance(e, LookupError) and e.args else str(e)) from e
+
+
+def matching(pattern: str, names: Sequence[str]) -> set[str]:
+    """The names that hold the pattern's text, or match it as a shell pattern. Raises Mistake when there are none."""
+    found = {n for n in names if pattern in n or fnmatchcase(n, pattern)}
+    if not found:
+        raise Mistake(unknown("overload", pattern, names))
+    return found

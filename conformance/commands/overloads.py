@@ -1,0 +1,39 @@
+"""`inventory`: the overloads of this torch, and how the backend serves each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from conformance.commands.edge import backend_option, matching, mistakes
+from conformance.vocabulary import Route
+
+if TYPE_CHECKING:
+    from conformance.inventory import Overload
+
+
+@click.command("inventory")
+@backend_option
+@click.option("--route", type=click.Choice([r.value for r in Route]), help="Only overloads served in this way.")
+@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@click.option(
+    "-k", "pattern", default="", metavar="PATTERN", help="Only names that hold this text or match this pattern."
+)
+def inventory_(backend: str, route: str | None, form: str, pattern: str) -> None:
+    """List every aten overload of this torch, and how the backend serves it."""
+    from conformance import inventory_text
+
+    overloads = _overloads(backend)
+    found = matching(pattern, [o.name for o in overloads])
+    chosen = [o for o in overloads if o.name in found and (route is None or o.route.value == route)]
+    click.echo(inventory_text.as_json(chosen) if form == "json" else inventory_text.table(chosen))
+
+
+def _overloads(backend: str) -> Sequence[Overload]:
+    from conformance import backends
+    from conformance.inventory import inventory
+
+    with mistakes(backends.BackendNotFound):
+        return inventory(backends.find(backend or backends.default()).device)

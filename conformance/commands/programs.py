@@ -1,0 +1,167 @@
+"""Whole programs on CPU and on the device: `repro` writes one; `scenario`, `record`, `replay`, `triage` run them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from conformance import options
+from conformance.commands.edge import Mistake, backend_option, mistakes
+from conformance.exit_codes import Exit
+from conformance.toml_table import TomlError
+
+
+@click.command("repro")
+@click.argument("case")
+@backend_option
+@click.option("--seed", type=int, default=20, show_default=True, help="Of the random overloads, as given to the run.")
+@click.option(
+    "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="A file; default: standard output."
+)
+def repro_(case: str, backend: str, seed: int, output: Path | None) -> None:
+    """Write a script that repeats CASE with torch and the backend alone."""
+    from conformance import backends, repro
+    from conformance.corpus.reader import CorpusError
+    from conformance.suite import Selection, Suite
+
+    with mistakes(backends.BackendNotFound, CorpusError, LookupError, OSError):
+        suite = Suite(backends.find(backend or backends.default()), Selection(), seed)
+        text = repro.script(suite, repro.find(suite, case), seed)
+        if output is None:
+            click.echo(text, nl=False)
+        else:
+            output.write_text(text, encoding="utf-8")
+
+
+@click.command("scenario")
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@backend_option
+@click.option("--timeout", type=float, default=300.0, show_default=True, help="Seconds a scenario may take.")
+def scenario_(names: tuple[str, ...], backend: str, timeout: float) -> None:
+    """Run whole scenarios on CPU and on the device, and compare; without a NAME, all of them."""
+    from conformance import backends
+    from conformance.scenarios import runner
+
+    with mistakes(backends.BackendNotFound, LookupError):
+        found = backends.find(backend or backends.default())
+        lacking = {name: runner.lacking(name) for name in names or runner.names()}
+        results = []
+        for name, needs in lacking.items():
+            if needs:
+                click.echo(f"{name}: NOT RUN: {needs} is not installed", err=True)
+                continue
+            results.append(runner.run(name, found, timeout))
+            click.echo(results[-1].text())
+    if any(lacking.values()) and names:
+        raise Mistake("what was asked for could not be run")
+    sys.exit(Exit.CELLS_FAILED if any(r.failure for r in results) else Exit.OK)
+
+
+@click.command("record", context_settings={"ignore_unknown_options": True})
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- python SCRIPT.py ...")
+@backend_option
+@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), default=Path("calls.safetensors"))
+@click.option(
+    "--largest", type=int, default=1 << 20, show_default=True, help="Bytes of a storage that is kept as values; a seed "
+    "stands for a larger one of floats."
+)  # fmt: skip
+def record_(command: tuple[str, ...], backend: str, output: Path, largest: int) -> None:
+    """Run a program and keep its ATen calls on the device as samples, to be judged again with `replay`."""
+    from conformance import backends
+    from conformance.triage import run
+
+    with mistakes(backends.BackendNotFound, ValueError):
+        name = backend or backends.default()
+        backends.find(name)
+        python, program = run.interpreter(command)
+    arguments = [name, str(output), str(largest), "--", *program]
+    ended = subprocess.run([python, "-m", "conformance.calls.recording", *arguments], check=False)
+    click.echo(f"written to {output}" if output.is_file() else f"nothing was written to {output}", err=True)
+    sys.exit(Exit.OK if ended.returncode == 0 else Exit.CELLS_FAILED)
+
+
+@click.command("replay")
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@backend_option
+@click.option("--timeout", type=float, default=60.0, show_default=True, help="Seconds a call may take.")
+def replay_(file: Path, backend: str, timeout: float) -> None:
+    """Make the calls of FILE, written by `record`, again on CPU and on the device, and compare each."""
+    from conformance import backends
+    from conformance.calls import file as file_
+    from conformance.calls.replay import replay
+
+    with mistakes(backends.BackendNotFound, file_.CallsError):
+        calls = file_.load(file)
+        results = []
+        for result in replay(calls, backends.find(backend or backends.default()), timeout):
+            results.append(result)
+            if result.failure:
+                click.echo(result.text())
+    failed, skipped = sum(bool(r.failure) for r in results), sum(bool(r.skipped) for r in results)
+    equal = len(results) - failed - skipped
+    click.echo(f"{len(results)} calls = {equal} equal to CPU + {failed} fail + {skipped} not comparable")
+    for reason in sorted({f"{r.call.overload}: {r.skipped}" for r in results if r.skipped}):
+        click.echo(f"  not comparable: {reason}")
+    sys.exit(Exit.CELLS_FAILED if failed else Exit.OK)
+
+
+@click.command("triage", context_settings={"ignore_unknown_options": True})
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="CASE | -- python SCRIPT.py ...")
+@backend_option
+@click.option(
+    "--matrix", "file", type=click.Path(path_type=Path), help="The lanes; default: matrices/<backend>.toml, if there."
+)
+@click.option("--lanes", default="", metavar="A,B", help="Only these lanes, next to the program as it is.")
+@click.option(
+    "--python", "pythons", multiple=True, metavar="PATH", help="Another torch's interpreter; may be repeated."
+)
+@click.option("--timeout", type=float, default=300.0, show_default=True, help="Seconds a run may take.")
+@click.option("--out", type=click.Path(file_okay=False, path_type=Path), default=Path("triage"), show_default=True)
+def triage_(
+    command: tuple[str, ...], backend: str, file: Path | None, lanes: str, pythons: tuple[str, ...], timeout: float,
+    out: Path,
+) -> None:  # fmt: skip
+    """Find the first op of a program, or of a failing CASE, that goes wrong on the device; say why; write a script."""
+    from conformance import backends
+    from conformance.corpus.reader import CorpusError
+    from conformance.triage import lanes as lanes_
+    from conformance.triage import report, run
+
+    with mistakes(backends.BackendNotFound, CorpusError, LookupError, TomlError, ValueError, OSError):
+        name = backend or backends.default()
+        found = backends.find(name)
+        if len(command) == 1 and "::" in command[0]:
+            command = (str(_case_script(command[0], found, out)),)
+        python, program = run.interpreter(command)
+        if program[0] != "-m" and not Path(program[0]).is_file():
+            raise Mistake(f"no script {program[0]}")
+        everything = lanes_.environments(found.name, file or Path(f"matrices/{found.name}.toml"), found.environments())
+        chosen = options.names("--lanes", "lane", lanes or None, everything)
+        kept = {k: v for k, v in everything.items() if chosen is None or k in chosen or k in lanes_.ALWAYS}
+        out.mkdir(parents=True, exist_ok=True)
+        tell = lambda line: click.echo(line, err=True)  # noqa: E731
+        job = run.Job(found, name, program, python, kept, pythons, out.resolve() / "runs", timeout, tell)
+        evidence, script = run.triage(job)
+        (out / "report.md").write_text(report.markdown(evidence, script), encoding="utf-8")
+        (out / "report.json").write_text(report.as_json(evidence, script), encoding="utf-8")
+        if script:
+            (out / "script.py").write_text(script, encoding="utf-8")
+    click.echo(report.text(evidence, script))
+    click.echo(f"\nwritten to {out}/: report.md, report.json" + (", script.py" if script else ""))
+    sys.exit(Exit.CELLS_FAILED if evidence.first else Exit.OK)
+
+
+def _case_script(case: str, backend: Any, out: Path) -> Path:
+    """A program that does what the case does."""
+    from conformance import repro
+    from conformance.suite import Selection, Suite
+
+    suite = Suite(backend, Selection(), 20)
+    out.mkdir(parents=True, exist_ok=True)
+    path = out / "case.py"
+    path.write_text(repro.script(suite, repro.find(suite, case), 20), encoding="utf-8")
+    return path

@@ -1,0 +1,55 @@
+"""`corpus`: build the samples, or look at them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from conformance.commands.edge import Commands, matching, mistakes
+
+
+@click.group(cls=Commands)
+def corpus() -> None:
+    """The samples: build them, or look at them."""
+
+
+@corpus.command("build")
+@click.option(
+    "--out", type=click.Path(file_okay=False, path_type=Path), help="Where to; default: the installed package."
+)
+def corpus_build(out: Path | None) -> None:
+    """Record, derive, check and write the samples, on this machine's CPU; takes minutes."""
+    from conformance.corpus import build, reader
+
+    with mistakes(reader.CorpusError, OSError):
+        built = build.build(out or reader.DATA, lambda step: click.echo(step, err=True))
+    click.echo(built.summary())
+
+
+@corpus.command("show")
+@click.argument("overload", default="")
+@click.option(
+    "--from", "source", type=click.Path(exists=True, path_type=Path), help="A directory; default: the installed one."
+)
+def corpus_show(overload: str, source: Path | None) -> None:
+    """Print what the corpus holds; with OVERLOAD (a name or a pattern), its samples."""
+    from conformance.corpus import reader
+
+    with mistakes(reader.CorpusError):
+        found = reader.load(source)
+        if not overload:
+            total = sum(len(found.samples(name)) for name in found.overloads)
+            counts = f"{len(found.overloads)} overloads, {total} samples"
+            click.echo(f"corpus {found.hash[:12]}, built on torch {found.torch}: {counts}")
+            return
+        for name in sorted(matching(overload, found.overloads)):
+            for sample in found.samples(name):
+                click.echo(_sample_line(sample))
+
+
+def _sample_line(sample: Any) -> str:
+    slots = ", ".join(f"{s.name}{list(s.shape)}" + (f":{s.dtype}" if s.dtype else "") for s in sample.tensors)
+    raises = "  raises" if sample.raises else ""
+    return f"{sample.overload}  {sample.name}  ({slots})  {' '.join(sample.dtypes)}{raises}"
