@@ -41,7 +41,7 @@ def add_environment(m: matrix.Matrix, torch: matrix.Torch) -> None:
 
     @nox.session(name=name, python=torch.python or None, reuse_venv=True, default=False)
     def environment(session: nox.Session) -> None:
-        install_torch(session, torch.requirement)
+        install_torch(session, torch)
         install_backend(session, ROOT / m.project, torch)
         session.install("-e", ".[tests]", env=index_variables(session))
         python = session.run("python", "-c", "import sys; print(sys.executable)", silent=True)
@@ -101,13 +101,13 @@ for found in MATRICES:
         add_environment(found, version)
         add_conformance(found, version)
 
-NEWEST_ENVIRONMENT = session_names(MATRICES[0], MATRICES[0].torches[-1])[1]
+MAIN_ENVIRONMENT = session_names(MATRICES[0], MATRICES[0].main_torch)[1]
 
 
-@nox.session(venv_backend="none", requires=[NEWEST_ENVIRONMENT])
+@nox.session(venv_backend="none", requires=[MAIN_ENVIRONMENT])
 def tests(session: nox.Session) -> None:
-    """Run the tests of the suite and of the backend, on the newest torch; what follows -- goes to pytest."""
-    python = python_of(NEWEST_ENVIRONMENT).read_text()
+    """Run the tests of the suite and of the backend, on the matrix's main torch; what follows -- goes to pytest."""
+    python = python_of(MAIN_ENVIRONMENT).read_text()
     session.run(python, "-m", "pytest", "-n", str(WORKERS), *session.posargs, external=True)
 
 
@@ -138,13 +138,17 @@ def index_variables(session: nox.Session) -> dict[str, str]:
     return torch_wheel.uv_environment(os.environ) if session.venv_backend == "uv" else {}
 
 
-def install_torch(session: nox.Session, requirement: str) -> None:
+def install_torch(session: nox.Session, torch: matrix.Torch) -> None:
     """Install torch from the smallest source at hand, unless the environment has it already."""
+    requirement = torch.requirement
     major, minor, *installed = str(session.run("python", "-c", LIST_TORCH, silent=True)).split()
     if torch_wheel.satisfied(requirement, installed):
         session.log(f"torch {installed[0]} is installed already")
         return
-    source = torch_wheel.choose(requirement, (int(major), int(minor)), os.environ, torch_wheel.cpu_index_answers)
+    try:
+        source = torch_source(torch, (int(major), int(minor)))
+    except LookupError as e:
+        session.error(str(e))
     session.log(f"installing {requirement} from {source.name}")
     lacking = torch_wheel.lacking_room(source, ROOT, shutil.disk_usage(ROOT).free)
     if lacking:
@@ -153,6 +157,13 @@ def install_torch(session: nox.Session, requirement: str) -> None:
         session.install(*source.first, requirement)
     extra = source.uv if session.venv_backend == "uv" else source.pip
     session.install(*extra, requirement, env=index_variables(session))
+
+
+def torch_source(torch: matrix.Torch, python: tuple[int, int]) -> torch_wheel.Source:
+    """Where this version comes from. Raises LookupError where it can come from nowhere."""
+    if torch.index:
+        return torch_wheel.of_index(torch.index, torch_wheel.index_answers)
+    return torch_wheel.choose(torch.requirement, python, os.environ, torch_wheel.cpu_index_answers)
 
 
 def install_backend(session: nox.Session, project: Path, torch: matrix.Torch) -> None:

@@ -22,6 +22,7 @@ class Torch:
     requirement: str  # what is installed, e.g. "torch==2.8.0"
     python: str  # the interpreter's version, or "" for the one that runs the sessions
     tier: str  # what a session runs unless told otherwise
+    index: str = ""  # the only index that offers it, e.g. that of nightly wheels, or "" for the usual ones
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +73,11 @@ class Matrix:
     environments: tuple[Environment, ...]
     builds: tuple[str, ...]
     exclusions: tuple[Exclusion, ...]
+    main: str  # the torch version that the tests of the suite and of the backend run on
+
+    @property
+    def main_torch(self) -> Torch:
+        return next(torch for torch in self.torches if torch.version == self.main)
 
     def lanes(self) -> list[Lane]:
         """Every lane that is not excluded, in the file's order."""
@@ -92,14 +98,16 @@ def lane_name(backend: str, torch: str, environment: str, build: str) -> str:
 def load(file: Path) -> Matrix:
     """Read one file. Raises TomlError, naming the key, on anything that is not understood."""
     top = Table.load(file)
+    torches = tuple(_torch(t) for t in top.tables("torch"))
     matrix = Matrix(
         backend=_name(top, "backend"),
         project=top.take("project", str),
         module=top.take("module", str),
-        torches=tuple(_torch(t) for t in top.tables("torch")),
+        torches=torches,
         environments=_environments(top.table("environments")),
         builds=top.strings("builds", ("release",)),
         exclusions=tuple(_exclusion(t) for t in top.tables("exclude")),
+        main=top.take("main", str, torches[-1].version if torches else ""),
     )
     top.done()
     _check(top, matrix)
@@ -118,6 +126,7 @@ def _torch(table: Table) -> Torch:
         requirement=table.take("requirement", str, f"torch=={version}.0"),
         python=table.take("python", str, ""),
         tier=table.one_of("tier", TIERS, "full"),
+        index=table.take("index", str, ""),
     )
     table.done()
     return torch
@@ -171,6 +180,7 @@ def _check(top: Table, matrix: Matrix) -> None:
                 raise top.error(key, f"{name!r} is listed twice")
             if not _NAME.fullmatch(name):
                 raise top.error(key, f"{name!r} cannot be part of a lane's name; expected letters, digits, '_', '.'")
+    top.check("main", matrix.main, axes["torch"])
     for i, e in enumerate(matrix.exclusions):
         for key, value, axis in (
             ("torch", e.torch, "torch"),

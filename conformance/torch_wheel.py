@@ -67,9 +67,16 @@ def choose(
     return Source(f"the default index, with CUDA libraries, since {CPU_INDEX} does not answer", 9.0)
 
 
+def of_index(url: str, answers: Callable[[str], bool]) -> Source:
+    """The only index that offers a version, e.g. a nightly one. Raises LookupError where it does not answer."""
+    if not answers(url):
+        raise LookupError(f"{url}, the only index that offers this version, does not answer from here")
+    return Source(url, 9.0, pip=("--pre", "--extra-index-url", url), uv=("--prerelease=allow", "--index", url))
+
+
 def satisfied(requirement: str, installed: Iterable[str]) -> bool:
     """Whether one of the installed versions is what is required; ``2.13.0+cpu`` is 2.13.0."""
-    return any(Requirement(requirement).specifier.contains(version) for version in installed)
+    return any(Requirement(requirement).specifier.contains(version, prereleases=True) for version in installed)
 
 
 def local_wheel(requirement: str, python: tuple[int, int], environment: Mapping[str, str]) -> Path | None:
@@ -103,9 +110,14 @@ def lacking_room(source: Source, where: Path, free_bytes: int) -> str:
     )
 
 
-def cpu_index_answers(timeout_s: float = 5.0) -> bool:
+def cpu_index_answers() -> bool:
     """Whether torch's CPU index can be reached from here."""
-    request = urllib.request.Request(f"{CPU_INDEX}/torch/", method="HEAD")
+    return index_answers(CPU_INDEX)
+
+
+def index_answers(url: str, timeout_s: float = 5.0) -> bool:
+    """Whether an index of torch's wheels can be reached from here."""
+    request = urllib.request.Request(f"{url}/torch/", method="HEAD")
     try:
         with urllib.request.urlopen(request, timeout=timeout_s) as answer:
             return bool(answer.status == 200)

@@ -54,6 +54,16 @@ def test_a_requirement_follows_from_the_version_unless_it_is_given(tmp_path: Pat
     assert [(t.requirement, t.tier) for t in torches] == [("torch==2.8.0", "full"), ("torch==2.13.1", "smoke")]
 
 
+def test_the_main_version_is_the_last_unless_it_is_named(tmp_path: Path) -> None:
+    assert matrix.load(write(tmp_path, GOOD)).main_torch.version == "2.13"
+    assert matrix.load(write(tmp_path, 'main = "2.8"\n' + GOOD)).main_torch.version == "2.8"
+
+
+def test_a_version_may_name_the_only_index_that_offers_it(tmp_path: Path) -> None:
+    text = GOOD.replace('version = "2.8"', 'version = "2.8"\nindex = "https://example.org/nightly"')
+    assert [t.index for t in matrix.load(write(tmp_path, text)).torches] == ["https://example.org/nightly", ""]
+
+
 def test_an_environment_is_a_set_of_variables(tmp_path: Path) -> None:
     guard = matrix.load(write(tmp_path, GOOD)).environments[1]
     assert dict(guard.variables) == {"DEMO_ALLOCATOR": "guard", "DEMO_CHECK": "1"}
@@ -99,6 +109,7 @@ def test_an_exclusion_leaves_out_the_lanes_that_it_names(tmp_path: Path) -> None
         ),
         ("on_demand = true", 'on_demand = "yes"', "environments.guard.on_demand: expected true or false, got a string"),
         ("[[torch]]", "[[torch", "not valid TOML"),
+        ('module = "demo"', 'module = "demo"\nmain = "2.9"', "main: '2.9' is not one of 2.8, 2.13 (near: 2.8)"),
     ],
 )
 def test_a_mistake_is_told_with_its_file_and_key(tmp_path: Path, old: str, new: str, message: str) -> None:

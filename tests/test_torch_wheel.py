@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from packaging.tags import platform_tags
 
-from conformance.torch_wheel import Source, choose, lacking_room, local_wheel, satisfied, uv_environment
+from conformance.torch_wheel import Source, choose, lacking_room, local_wheel, of_index, satisfied, uv_environment
 
 PYTHON = (3, 11)
 
@@ -52,6 +52,14 @@ def test_the_cpu_index_is_taken_when_it_answers_and_takes_less_room() -> None:
     assert cpu.uv == ("--torch-backend=cpu",)
     assert default.uv == ()
     assert cpu.disk_gib < default.disk_gib
+
+
+def test_a_version_of_one_index_comes_from_it_or_is_said_to_come_from_nowhere() -> None:
+    assert of_index("https://example.org/nightly", lambda _: True).uv == (
+        "--prerelease=allow", "--index", "https://example.org/nightly",
+    )  # fmt: skip
+    with pytest.raises(LookupError, match="https://example.org/nightly, the only index .* does not answer"):
+        of_index("https://example.org/nightly", lambda _: False)
 
 
 def test_where_default_wheels_hold_no_cuda_nobody_is_asked() -> None:

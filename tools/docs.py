@@ -129,11 +129,21 @@ def _faults() -> str:
 
 
 def _lanes() -> str:
-    lanes = [lane for m in matrix.load_all(ROOT / "matrices") for lane in m.lanes()]
-    rows = (
-        (f"`{lane.name}`", f'`nox -s "conformance-{lane.torch.version}({lane.environment.name})"`') for lane in lanes
-    )
-    return table(("lane", "its session"), rows)
+    rows = [
+        (t.version, f"`{t.requirement}`", t.python or "that of nox", t.tier, f"`nox -s conformance-{t.version}`")
+        for m in matrix.load_all(ROOT / "matrices")
+        for t in m.torches
+    ]
+    return table(("torch", "requirement", "Python", "tier", "its session"), rows)
+
+
+def _environments() -> str:
+    rows = [
+        (f"`{e.name}`", " ".join(f"`{k}={v}`" for k, v in e.variables), "when named" if e.on_demand else "always")
+        for m in matrix.load_all(ROOT / "matrices")
+        for e in m.environments
+    ]
+    return table(("environment", "variables", "runs"), rows)
 
 
 TABLES: dict[str, Callable[[], str]] = {
@@ -146,6 +156,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "commands": _commands,
     "faults": _faults,
     "lanes": _lanes,
+    "environments": _environments,
 }
 
 
