@@ -16,7 +16,9 @@ from conformance import matrix
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "conformance"
 MODULES = {
-    ".".join(file.relative_to(ROOT).with_suffix("").parts): ast.parse(file.read_text(encoding="utf-8"))
+    ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): ast.parse(
+        file.read_text(encoding="utf-8")
+    )
     for file in sorted(PACKAGE.rglob("*.py"))
 }
 
@@ -61,7 +63,7 @@ def test_importing_them_loads_no_torch_by_way_of_others() -> None:
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
 
 
-@pytest.mark.parametrize("module", [m for m in MODULES if m != "conformance.plugin"])
+@pytest.mark.parametrize("module", [m for m in MODULES if not m.startswith("conformance.plugin")])
 def test_pytest_is_imported_by_the_plugin_alone(module: str) -> None:
     assert not imports(module, "pytest")
     assert not imports(module, "_pytest")
@@ -69,8 +71,9 @@ def test_pytest_is_imported_by_the_plugin_alone(module: str) -> None:
 
 @pytest.mark.parametrize("module", MODULES)
 def test_nothing_imports_the_edges(module: str) -> None:
-    assert not imports(module, "conformance.plugin")
     assert not imports(module, "conformance.cli")
+    if not module.startswith("conformance.plugin"):
+        assert not imports(module, "conformance.plugin")
     if module != "conformance.cli" and not module.startswith("conformance.commands"):
         assert not imports(module, "conformance.commands")
 

@@ -1,0 +1,22 @@
+"""The pytest edge: options, cells as items, and the run's account at the end.
+
+Without xdist one process does everything. Under xdist workers run cells, and the controller alone keeps the ledger.
+torch and the backend are loaded only when the suite is asked for, so that the plugin costs other test runs nothing.
+"""
+
+from conformance.plugin.account import (
+    pytest_collection_finish,
+    pytest_configure,
+    pytest_sessionfinish,
+    pytest_terminal_summary,
+    pytest_xdist_node_collection_finished,
+)
+from conformance.plugin.collection import pytest_collect_file, pytest_collection, pytest_collection_modifyitems
+from conformance.plugin.request import pytest_addoption, pytest_cmdline_main
+from conformance.plugin.running import pytest_report_teststatus, pytest_runtest_protocol
+
+__all__ = [
+    "pytest_addoption", "pytest_cmdline_main", "pytest_collect_file", "pytest_collection", "pytest_collection_finish",
+    "pytest_collection_modifyitems", "pytest_configure", "pytest_report_teststatus", "pytest_runtest_protocol",
+    "pytest_sessionfinish", "pytest_terminal_summary", "pytest_xdist_node_collection_finished",
+]  # fmt: skip

@@ -1,0 +1,81 @@
+"""Cells as pytest's items, and what collecting a quarter of a million of them takes."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conformance.plugin.request import PACKAGE, SCENARIOS, asked_for, scenarios_asked_for, suite_of
+from conformance.plugin.scenarios import ScenarioFile
+from conformance.vocabulary import CellId
+
+SELECTED = pytest.StashKey[bool]()  # -k and its like have done their work, without an error
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.File | None:
+    """A family's file in ops/ stands for the cells of its overloads; one in scenarios/ for itself, where asked for."""
+    if file_path.parent == SCENARIOS and scenarios_asked_for(parent.config):
+        file: ScenarioFile = ScenarioFile.from_parent(parent, path=file_path, nodeid=f"scenarios/{file_path.name}")
+        return file
+    if file_path.parent != PACKAGE / "ops" or file_path.suffix != ".py" or file_path.stem.startswith("_"):
+        return None
+    node: OpsFile = OpsFile.from_parent(parent, path=file_path, nodeid=f"ops/{file_path.name}")
+    return node
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session: pytest.Session) -> Iterator[None]:
+    """Timed; and without the collector of garbage, which would walk some hundred thousand items again and again."""
+    if not asked_for(session.config):
+        return (yield)
+    suite = suite_of(session.config)
+    started = time.perf_counter()
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.freeze()
+        suite.collect_s = time.perf_counter() - started
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
+    """Cells have no fixtures to be reordered by; where nothing is deselected they need not pass through the hooks."""
+    chosen = config.option.keyword or config.option.markexpr or config.option.deselect
+    if chosen or not all(isinstance(item, CellItem) for item in items):
+        yield
+    else:
+        cells, items[:] = items[:], []
+        try:
+            yield
+        finally:
+            items[:] = cells
+    config.stash[SELECTED] = True
+
+
+class OpsFile(pytest.File):
+    """One family."""
+
+    def collect(self) -> Iterator[CellItem]:
+        for cell in suite_of(self.config).family(self.path.stem):
+            yield CellItem.from_parent(self, name=cell.name, cell=cell)
+
+
+class CellItem(pytest.Item):
+    """One cell."""
+
+    def __init__(self, *, cell: CellId, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.cell = cell
+
+    def reportinfo(self) -> tuple[Path, int | None, str]:
+        return self.path, None, self.name
+
+    def runtest(self) -> None:
+        """Items are run by :func:`pytest_runtest_protocol`, in one phase."""

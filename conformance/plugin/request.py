@@ -1,0 +1,133 @@
+"""What a run was asked for: its options, and the suite, the rules and the lane that they name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conformance import options
+from conformance.layouts import LAYOUTS
+from conformance.vocabulary import DTYPES, Route
+
+if TYPE_CHECKING:
+    from conformance.expectations import Rule
+    from conformance.suite import Selection, Suite
+
+PACKAGE = Path(__file__).resolve().parents[1]
+SCENARIOS = PACKAGE / "scenarios"
+TIERS = ("full", "smoke")
+
+SUITE = pytest.StashKey["Suite"]()
+_RULES = pytest.StashKey["tuple[Rule, ...]"]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("conformance", "op conformance of a device backend")
+    group.addoption(
+        "--backend", metavar="NAME", help="an installed backend, or module:device; default: the only one installed"
+    )
+    group.addoption("--tier", default="full", metavar="|".join(TIERS), help="how much of the matrix (default: full)")
+    group.addoption("--dtypes", metavar="A,B", help="only cells of these dtypes")
+    group.addoption("--layouts", metavar="A,B", help="only cells of these layouts")
+    group.addoption("--route", metavar="A,B", help="only overloads that the backend serves by these routes")
+    group.addoption("--case", metavar="ID", default="", help="only this case, as a failure message gives it")
+    group.addoption("--seed", type=int, default=20, metavar="N", help="seed of the random overloads (default: 20)")
+    group.addoption(
+        "--cell-timeout", type=float, default=60.0, metavar="S", help="seconds a cell may take (default: 60)"
+    )
+    group.addoption(
+        "--lane-name", metavar="NAME", help="the lane's name (default: made of backend, torch, environment, build)"
+    )
+    group.addoption("--results", default="results", metavar="DIR", help="where results/<lane>/ goes (default: results)")
+    group.addoption("--expected", metavar="FILE", help="known failures (default: matrices/expected/<backend>.toml)")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    """A mistake in the options is said before anything is collected, by the one process that the user started."""
+    if asked_for(config) and not config.option.help and not config.option.version:
+        rules_of(config, suite_of(config))
+
+
+def asked_for(config: pytest.Config) -> bool:
+    """Whether the arguments name the matrix: the package, something in it, or (with --pyargs) its name."""
+    return bool(config.option.case) or any(
+        where.is_relative_to(PACKAGE) and not where.is_relative_to(SCENARIOS) for where in _named(config)
+    )
+
+
+def scenarios_asked_for(config: pytest.Config) -> bool:
+    """Whether the arguments name the scenarios; the package's name alone stands for the matrix."""
+    return any(where.is_relative_to(SCENARIOS) for where in _named(config))
+
+
+def _named(config: pytest.Config) -> Iterator[Path]:
+    """The files and directories that the arguments name."""
+    for arg in config.args:
+        path = arg.partition("::")[0]
+        if config.option.pyargs and path.partition(".")[0] == PACKAGE.name:
+            yield PACKAGE.joinpath(*path.split(".")[1:])
+        yield (config.invocation_params.dir / path).resolve()
+
+
+def suite_of(config: pytest.Config) -> Suite:
+    """The suite of this process, made on first use. Raises pytest.UsageError for a mistake of the user's."""
+    if SUITE not in config.stash:
+        from conformance import backends, suite
+        from conformance.corpus.reader import CorpusError
+
+        try:
+            selection = _selection(config)
+            backend = backends.find(config.option.backend or backends.default())
+            config.stash[SUITE] = suite.Suite(backend, selection, config.option.seed)
+        except (options.OptionError, backends.BackendNotFound, CorpusError) as e:
+            raise pytest.UsageError(str(e)) from e
+        if selection.case and not config.stash[SUITE].knows(selection.case):
+            raise pytest.UsageError(f"--case: {config.stash[SUITE].unknown_case(selection.case)}")
+    return config.stash[SUITE]
+
+
+def _selection(config: pytest.Config) -> Selection:
+    """What the options choose. Raises OptionError."""
+    from conformance import cases
+    from conformance.suite import Selection
+
+    option = config.option
+    options.seconds("--cell-timeout", option.cell_timeout)
+    options.keyword(option.keyword)
+    return Selection(
+        tier=cases.TIERS[options.one_of("--tier", "tier", option.tier, cases.TIERS)],
+        dtypes=options.names("--dtypes", "dtype", option.dtypes, DTYPES),
+        layouts=options.names("--layouts", "layout", option.layouts, LAYOUTS),
+        routes=options.names("--route", "route", option.route, [r.value for r in Route]),
+        case=option.case,
+    )
+
+
+def rules_of(config: pytest.Config, suite: Suite) -> tuple[Rule, ...]:
+    """The expected failures of this backend. Raises pytest.UsageError for a file or a name that cannot be used."""
+    if _RULES not in config.stash:
+        config.stash[_RULES] = _read_rules(config, suite)
+    return config.stash[_RULES]
+
+
+def _read_rules(config: pytest.Config, suite: Suite) -> tuple[Rule, ...]:
+    from conformance import expectations
+    from conformance.toml_table import TomlError
+
+    given = config.option.expected
+    file = Path(given) if given else config.rootpath / "matrices" / "expected" / f"{suite.backend.name}.toml"
+    if given and not file.is_file():
+        raise pytest.UsageError(f"--expected: no file {file}")
+    known = expectations.Known(suite.inventory, DTYPES, LAYOUTS)
+    try:
+        return expectations.load_known(file, known, lane_of(config, suite))
+    except (TomlError, OSError) as e:
+        raise pytest.UsageError(str(e)) from e
+
+
+def lane_of(config: pytest.Config, suite: Suite) -> str:
+    return str(config.option.lane_name or suite.lane())

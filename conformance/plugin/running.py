@@ -1,0 +1,99 @@
+"""Cells run in this process' child, and turned into reports that carry what was observed."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from conformance.plugin.collection import CellItem
+from conformance.plugin.request import lane_of, rules_of, suite_of
+from conformance.vocabulary import CellId, Observation, Status
+
+if TYPE_CHECKING:
+    from conformance.expectations import Rule
+    from conformance.suite import Suite
+
+DOT_EVERY = 100  # passing cells a dot
+
+CELLS = pytest.StashKey["Cells"]()
+_PASSED = pytest.StashKey[int]()
+
+
+class Cells:
+    """Runs cells in this process' child, and turns what was observed into reports."""
+
+    def __init__(self, suite: Suite, rules: tuple[Rule, ...], lane: str, timeout: float) -> None:
+        from conformance.runner import Runner
+
+        self._suite = suite
+        self._rules = rules
+        self._lane = lane
+        self.runner = Runner(suite, timeout)
+        self._gate = self.runner.gate(suite.bring_up)
+
+    def report(self, item: CellItem) -> pytest.TestReport:
+        """One report a cell; it carries the observation to whoever keeps the ledger."""
+        start = time.time()
+        observation = self._observe(item.cell)
+        stop = time.time()
+        if self._gate:
+            item.session.shouldfail = f"bring-up gate: {self._gate}"
+        outcome, text, extra = self._verdict(item, observation)
+        return pytest.TestReport(
+            nodeid=item.nodeid, location=item.location, keywords={}, outcome=outcome, longrepr=text, when="call",
+            start=start, stop=stop, duration=stop - start,
+            conformance={"observation": observation.to_json(), "gate": self._gate}, **extra,
+        )  # fmt: skip
+
+    def _observe(self, cell: CellId) -> Observation:
+        if self._gate:
+            return Observation(
+                cell, self._suite.route(cell), Status.NOT_REACHED, 0, reason=f"bring-up gate: {self._gate}"
+            )
+        return self.runner.observe(cell)
+
+    def _verdict(self, item: CellItem, observation: Observation) -> tuple[Any, Any, dict[str, Any]]:
+        """(pytest's outcome, its text, attributes of the report)."""
+        from conformance.expectations import Verdict, judge
+
+        judged = judge(observation, self._rules, self._lane)
+        if judged.verdict is Verdict.EXPECTED_FAILURE:
+            reason = judged.rule.reason if judged.rule else ""
+            return "skipped", (str(item.path), 0, reason), {"wasxfail": reason}
+        if judged.verdict is Verdict.UNEXPECTED_PASS:
+            return "failed", f"passed, although a rule expects it to fail: {judged.rule}", {}
+        if judged.verdict is Verdict.UNEXPECTED_FAILURE:
+            return "failed", "\n\n".join(f.message for f in observation.failures) or observation.reason, {}
+        if observation.status is Status.PASS:
+            return "passed", None, {}
+        return "skipped", (str(item.path), 0, f"{observation.status}: {observation.reason}"), {}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> bool | None:
+    """A cell has no set-up and no tear-down, so it makes one report, not three."""
+    if not isinstance(item, CellItem):
+        return None
+    item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    item.ihook.pytest_runtest_logreport(report=_cells(item.config).report(item))
+    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+    return True
+
+
+def _cells(config: pytest.Config) -> Cells:
+    if CELLS not in config.stash:
+        suite = suite_of(config)
+        config.stash[CELLS] = Cells(suite, rules_of(config, suite), lane_of(config, suite), config.option.cell_timeout)
+    return config.stash[CELLS]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_report_teststatus(report: pytest.TestReport, config: pytest.Config) -> tuple[str, str, str] | None:
+    """One dot for a hundred passing cells: a full run has too many for one each."""
+    if not hasattr(report, "conformance") or not report.passed:
+        return None
+    counted = config.stash.get(_PASSED, 0) + 1
+    config.stash[_PASSED] = counted
+    return "passed", "." if counted % DOT_EVERY == 0 else "", "PASSED"

@@ -1,0 +1,42 @@
+"""Scenarios as pytest's items: whole programs, collected where they are named, and on no lane's account."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+SCENARIO_TIMEOUT = 300.0  # seconds
+
+
+class ScenarioFile(pytest.File):
+    """One scenario, in a file of the same name; none in the package's other files."""
+
+    def collect(self) -> Iterator[ScenarioItem]:
+        from conformance.scenarios import runner
+
+        if self.path.suffix == ".py" and self.path.stem in runner.names():
+            yield ScenarioItem.from_parent(self, name=self.path.stem)
+
+
+class ScenarioItem(pytest.Item):
+    """One scenario on the device, against CPU. Not a cell: it is on no lane's account."""
+
+    def runtest(self) -> None:
+        from conformance import backends
+        from conformance.scenarios import runner
+
+        needs = runner.lacking(self.name)
+        if needs:
+            pytest.skip(f"{needs} is not installed")
+        try:
+            backend = backends.find(self.config.option.backend or backends.default())
+        except backends.BackendNotFound as e:
+            raise pytest.UsageError(str(e)) from e
+        result = runner.run(self.name, backend, SCENARIO_TIMEOUT)
+        if result.failure:
+            pytest.fail(result.text(), pytrace=False)
+
+    def reportinfo(self) -> tuple[Path, int | None, str]:
+        return self.path, None, self.name
