@@ -24,9 +24,10 @@ MODULES = {
 
 # Read, judged and printed where torch is not installed; the two edges load it only when asked to.
 WITHOUT_TORCH = (
-    "vocabulary", "near", "toml_table", "layouts", "cases", "store", "summary", "expectations", "exit_codes", "matrix",
-    "torch_wheel", "inventory_text", "ledger", "child", "heap", "usage", "options", "corpus.model", "bisect.search",
-    "bisect.together", "cli", "plugin",
+    "vocabulary", "near", "toml_table", "layouts", "cases", "summary", "expectations", "exit_codes", "matrix",
+    "torch_wheel", "inventory_text", "ledger", "child", "heap", "usage", "options", "corpus.model", "cli", "plugin",
+    "bisect.search", "bisect.together",
+    "store.manifest", "store.journal",
 )  # fmt: skip
 MAY_NAME_TORCH_PRIVATES = ("inventory", "torch_versions", "corpus.record")
 

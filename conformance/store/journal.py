@@ -1,4 +1,4 @@
-"""The one writer and reader of results: ``results/<lane>/`` holds a lane's latest run, its observations and summary.
+"""A run as it happens: ``results/<lane>/`` holds a lane's latest run, its observations and summary.
 
 ``observations.jsonl`` begins with the run's manifest; then one observation a line, written as it happens, so that a run
 that is killed leaves all that it had seen. ``summary.json`` appears when the run ends, whole or not at all.
@@ -13,6 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from conformance.store.manifest import Manifest, StoreError
 from conformance.vocabulary import Observation
 
 OBSERVATIONS = "observations.jsonl"
@@ -20,30 +21,6 @@ SUMMARY = "summary.json"
 
 _FORMAT = "op-conformance observations"
 _VERSION = 1
-
-
-class StoreError(ValueError):
-    """Results that cannot be read; the message is one line and names the file."""
-
-
-@dataclass(frozen=True, slots=True)
-class Manifest:
-    """What a run was: written before the first cell runs, so only what is known by then."""
-
-    lane: str
-    backend: str
-    collected: int  # cells
-    complete: bool  # every cell of the lane was collected: no -k, no --dtypes, tier full
-    torch: str
-    environment: str
-    build: str
-    python: str
-    compiler: str
-    backend_commit: str
-    corpus: str  # its content hash
-    tier: str
-    seed: int
-    arguments: tuple[str, ...] = ()  # pytest's, as given
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,8 @@
+"""The one writer and reader of results; nothing outside this package knows a format."""
+
+from conformance.store.journal import OBSERVATIONS, SUMMARY, Run, Writer, find, read, read_summary
+from conformance.store.manifest import Manifest, StoreError
+
+__all__ = [
+    "OBSERVATIONS", "SUMMARY", "Manifest", "Run", "StoreError", "Writer", "find", "read", "read_summary",
+]  # fmt: skip
