@@ -17,7 +17,8 @@ class Exit(IntEnum):
     ACCOUNTING = 10, "the statuses do not add up to the cells collected; no count of this run can be trusted"
     BRING_UP = 11, "a primitive that every comparison needs is broken; nothing else was judged"
     EXPECTATIONS = 12, "a rule of the expected failures matches nothing, or a cell that it covers passed"
-    SUITE_ERROR = 13, "the suite could not judge at least one cell: the defect is the suite's, not the backend's"
+    SUITE_ERROR = 13, "the suite could not judge a cell, or lost the process that ran it: not the backend's defect"
+    RESULTS = 14, "the results cannot be written, the disk being full or the like; `--resume` goes on from what was"
 
     meaning: str
 
@@ -29,16 +30,17 @@ class Exit(IntEnum):
 
 
 def of_run(
-    *, bring_up: bool, balanced: bool, collected: int, failed: int, errors: int, broken_expectations: int
+    *, bring_up: bool, balanced: bool, written: bool, collected: int, failed: int, errors: int, broken_expectations: int
 ) -> Exit:
     """The code of a finished run; the gravest finding wins.
 
-    ``failed`` counts unexpected failures of the backend, ``errors`` those of the suite itself, ``broken_expectations``
-    rules that match nothing and cells that passed although a rule expects them to fail.
+    ``failed`` counts unexpected failures of the backend, ``errors`` those of the suite itself and cells that it did not
+    reach, ``broken_expectations`` rules that match nothing and cells that passed although a rule expects them to fail.
     """
     findings = (
         (not bring_up, Exit.BRING_UP),
         (not balanced, Exit.ACCOUNTING),
+        (not written, Exit.RESULTS),
         (not collected, Exit.NONE_SELECTED),
         (failed > 0, Exit.CELLS_FAILED),
         (errors > 0, Exit.SUITE_ERROR),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from conformance import exit_codes, expectations, store, summary
 from conformance.expectations import Rule, Verdict
@@ -32,23 +34,41 @@ class Ledger:
         cells: Collection[CellId],
         targets: Iterable[Target],
         rules: Iterable[Rule],
+        already: Mapping[str, Observation] | None = None,
     ) -> None:
-        self._cells = {str(cell): cell for cell in cells}
+        """``already``: what an interrupted run observed, by cell. Raises StoreError where nothing can be written."""
+        self._resumed = dict(already or {})
+        self._cells = {**{key: o.cell for key, o in self._resumed.items()}, **{str(cell): cell for cell in cells}}
         self._manifest = manifest
         self._targets = list(targets)
         self._rules = tuple(rules)
-        self._writer = store.Writer(directory, manifest)
-        self._seen: dict[str, Observation] = {}
+        self._writer = store.Writer(directory, manifest, self._resumed.values())
+        self._seen = dict(self._resumed)
         self._twice = 0
         self._started = time.perf_counter()
         self.gate = ""  # what the bring-up gate found broken
+        self.unwritten = ""  # why results cannot be written any more
 
     def enter(self, observation: Observation) -> None:
-        """Record what was observed of a cell. A cell entered twice unbalances the account, on purpose."""
+        """Record what was observed of a cell. A cell entered twice unbalances the account, on purpose.
+
+        Raises StoreError the first time that it cannot be written; the account goes on in memory.
+        """
         key = str(observation.cell)
         self._twice += key in self._seen or key not in self._cells
         self._seen[key] = observation
-        self._writer.append(observation)
+        if not self.unwritten:
+            try:
+                self._writer.append(observation)
+            except store.StoreError as e:
+                self.unwritten = str(e)
+                raise
+
+    def lose(self, cell: CellId, said: str) -> None:
+        """Record that the process that ran a cell is gone, unless it had told of the cell before. Raises as enter."""
+        if str(cell) not in self._seen:
+            reason = f"the process that ran the cells is gone: {said}; --resume runs this one"
+            self.enter(Observation(cell, "", Status.NOT_REACHED, 0, reason=reason))
 
     def verdict(self, observation: Observation) -> expectations.Judgement:
         """The observation against the rules of the expected failures."""
@@ -59,7 +79,8 @@ class Ledger:
         reason = f"bring-up gate: {self.gate}" if self.gate else "the run ended before it"
         for key, cell in self._cells.items():
             if key not in self._seen:
-                self.enter(Observation(cell, "", Status.NOT_REACHED, 0, reason=reason))
+                with contextlib.suppress(store.StoreError):  # told below
+                    self.enter(Observation(cell, "", Status.NOT_REACHED, 0, reason=reason))
         observations = list(self._seen.values())
         facts = RunFacts(
             lane=self._manifest.lane,
@@ -73,7 +94,7 @@ class Ledger:
             backend_commit=self._manifest.backend_commit,
         )
         result = summary.summarize(facts, observations, self._targets)
-        self._writer.finish(result)
+        self._finish(result)
         verdicts = [(o, self.verdict(o).verdict) for o in observations]
         notes = self._broken_expectations(verdicts)
         text = summary.text(
@@ -82,13 +103,33 @@ class Ledger:
         code = exit_codes.of_run(
             bring_up=not self.gate,
             balanced=not summary.imbalance(result),
+            written=not self.unwritten,
             collected=len(self._cells),
             failed=sum(v is Verdict.UNEXPECTED_FAILURE and o.status is not Status.ERROR for o, v in verdicts),
-            errors=sum(o.status is Status.ERROR for o in observations),
+            errors=sum(o.status in (Status.ERROR, Status.NOT_REACHED) for o in observations),
             broken_expectations=len(notes),
         )
         gate = [f"bring-up gate: {self.gate}", "nothing else was judged"] if self.gate else []
-        return Closing("\n".join([*notes, *gate, text]), code)
+        return Closing("\n".join([*notes, *gate, *self._history(), text]), code)
+
+    def _finish(self, result: dict[str, Any]) -> None:
+        """Write the summary, unless the disk is full."""
+        try:
+            if self.unwritten:
+                self._writer.close()
+            else:
+                self._writer.finish(result)
+        except store.StoreError as e:
+            self.unwritten = str(e)
+
+    def _history(self) -> list[str]:
+        """What to say of an interrupted run that this one goes on from, and of results that could not be written."""
+        lines = []
+        if self._resumed:
+            lines.append(f"resumed: {len(self._resumed)} of {len(self._cells)} cells were observed by an earlier run")
+        if self.unwritten:
+            lines.append(f"ERROR: {self.unwritten}; what was written before is kept, and --resume goes on from it")
+        return lines
 
     def _broken_expectations(self, verdicts: list[tuple[Observation, Verdict]]) -> list[str]:
         notes = [f"unexpected pass: {o.cell}" for o, v in verdicts if v is Verdict.UNEXPECTED_PASS]

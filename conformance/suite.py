@@ -6,12 +6,13 @@ import platform
 import time
 import traceback
 import warnings
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import torch
 
-from conformance import bringup, describe, heap, ops
+from conformance import bringup, describe, heap, ops, resume
 from conformance import cases as cases_
 from conformance.backends import Capabilities
 from conformance.cases import TIERS, Case, Tier
@@ -79,15 +80,15 @@ class Suite:
         build = str(self.backend.build_info().get("build_type", "release")).lower()
         return lane_name(self.backend.name, _short(torch.__version__), self.backend.environment(), build)
 
-    def manifest(self, lane: str, collected: int, complete: bool, arguments: tuple[str, ...]) -> Manifest:
-        """What is known of the run before its first cell."""
+    def manifest(self, lane: str, cells: Collection[str], complete: bool, arguments: tuple[str, ...]) -> Manifest:
+        """What is known of the run before its first cell; ``cells`` are the ids of those collected."""
         info = self.backend.build_info()
         return Manifest(
-            lane=lane, backend=self.backend.name, collected=collected, complete=complete, torch=torch.__version__,
+            lane=lane, backend=self.backend.name, collected=len(cells), complete=complete, torch=torch.__version__,
             environment=self.backend.environment(), build=str(info.get("build_type", "release")).lower(),
             python=platform.python_version(), compiler=str(info.get("compiler", "")),
             backend_commit=str(info.get("commit", "")), corpus=self.corpus.hash, tier=self.selection.tier.name,
-            seed=self._seed, arguments=arguments,
+            seed=self._seed, arguments=arguments, cells=resume.fingerprint(cells),
         )  # fmt: skip
 
     def targets(self) -> list[Target]:

@@ -9,7 +9,8 @@ import pytest
 from conformance.exit_codes import Exit, of_run
 
 CLEAN: dict[str, Any] = {
-    "bring_up": True, "balanced": True, "collected": 3, "failed": 0, "errors": 0, "broken_expectations": 0,
+    "bring_up": True, "balanced": True, "written": True, "collected": 3, "failed": 0, "errors": 0,
+    "broken_expectations": 0,
 }  # fmt: skip
 
 
@@ -22,6 +23,7 @@ CLEAN: dict[str, Any] = {
         ({"broken_expectations": 1}, Exit.EXPECTATIONS),
         ({"collected": 0}, Exit.NONE_SELECTED),
         ({"failed": 1, "errors": 1, "broken_expectations": 1}, Exit.CELLS_FAILED),
+        ({"failed": 1, "written": False}, Exit.RESULTS),
         ({"failed": 1, "balanced": False}, Exit.ACCOUNTING),
         ({"failed": 1, "balanced": False, "bring_up": False}, Exit.BRING_UP),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -75,6 +76,57 @@ def test_a_broken_primitive_is_named_and_nothing_else_counts(tmp_path: Path) -> 
     assert closing.text.startswith("bring-up gate: copy_bytes: 7 bytes came back changed\nnothing else was judged\n")
     reasons = {o.reason for o in store.read(tmp_path).observations}
     assert reasons == {"bring-up gate: copy_bytes: 7 bytes came back changed"}
+
+
+def test_a_cell_whose_process_is_lost_is_not_reached_and_the_run_no_success(tmp_path: Path) -> None:
+    ledger = opened(tmp_path)
+    for observation in CELLS[:2]:
+        ledger.enter(observation)
+    ledger.lose(CELLS[1].cell, "worker 'gw0' crashed")  # it had told of this one before it died
+    ledger.lose(CELLS[2].cell, "worker 'gw1' crashed")
+    closing = ledger.close(0.1, 1.0)
+    assert closing.code is Exit.SUITE_ERROR
+    assert "accounting: 3 collected = 2 pass" in closing.text
+    assert "worker 'gw1' crashed; --resume runs this one" in store.read(tmp_path).observations[2].reason
+
+
+def test_what_an_earlier_run_observed_is_on_the_account_and_on_disk(tmp_path: Path) -> None:
+    ledger = opened(tmp_path, *CELLS[:2])
+    ledger.enter(CELLS[2])
+    closing = ledger.close(0.1, 1.0)
+    assert closing.code is Exit.OK
+    assert "accounting: 3 collected = 3 pass" in closing.text
+    assert closing.text.startswith("resumed: 2 of 3 cells were observed by an earlier run\n")
+    assert store.read(tmp_path).observations == CELLS
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
+def test_a_full_disk_is_said_and_the_account_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger = opened(tmp_path)
+    ledger.enter(CELLS[0])
+    fill_disk_under(tmp_path / store.OBSERVATIONS)
+    with pytest.raises(store.StoreError, match=r"cannot be written: .*No space left on device"):
+        ledger.enter(CELLS[1])
+    ledger.enter(CELLS[2])
+    closing = ledger.close(0.1, 1.0)
+    assert closing.code is Exit.RESULTS
+    assert "No space left on device; what was written before is kept, and --resume goes on from it" in closing.text
+    assert "accounting: 3 collected = 3 pass" in closing.text
+    assert store.read(tmp_path).observations == CELLS[:1]
+    assert not (tmp_path / store.SUMMARY).exists()
+
+
+def fill_disk_under(file: Path) -> None:
+    """Put a device that is always full where this process has the file open."""
+    number = next(n for n in os.listdir("/proc/self/fd") if Path(f"/proc/self/fd/{n}").resolve() == file.resolve())  # noqa: PTH208  # the number, not a path
+    with Path("/dev/full").open("wb", buffering=0) as full:
+        os.dup2(full.fileno(), int(number))
+
+
+def opened(directory: Path, *already: Observation) -> Ledger:
+    """An account of CELLS that has begun."""
+    known = {str(o.cell): o for o in already}
+    return Ledger(directory, manifest(collected=3), [o.cell for o in CELLS if o not in already], [], (), known)
 
 
 @pytest.mark.parametrize(

@@ -4,31 +4,28 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterator
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from conformance import options
+from conformance import options, resume
 from conformance.exit_codes import Exit
 from conformance.layouts import LAYOUTS
+from conformance.ledger import Ledger
 from conformance.plugin.collection import SELECTED, CellItem
-from conformance.plugin.request import PACKAGE, SUITE, asked_for, lane_of, rules_of, suite_of
+from conformance.plugin.request import SUITE, asked_for, directory_of, is_worker, manifest_of, rules_of, suite_of
+from conformance.plugin.resuming import resumed
 from conformance.plugin.running import CELLS
+from conformance.store import StoreError
 from conformance.usage import cpu_seconds
-from conformance.vocabulary import DTYPES, CaseFailure, CellId, Observation, Status
+from conformance.vocabulary import DTYPES, CellId, Observation
 
-if TYPE_CHECKING:
-    from conformance.ledger import Ledger  # noqa: F401 - named in a stash key, as text
-
-_LEDGER = pytest.StashKey["Ledger"]()
+_LEDGER = pytest.StashKey[Ledger]()
 _SPENT = pytest.StashKey[list[tuple[float, float]]]()  # what each worker spent: (seconds collecting, CPU seconds)
 _CLOSING = pytest.StashKey[str]()
+_NOTES = pytest.StashKey[list[str]]()  # lines that come before it
 _WORKER_KEY = "conformance"
-
-
-def is_worker(config: pytest.Config) -> bool:
-    return hasattr(config, "workerinput")
+_ENDED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)  # of its own accord
 
 
 @pytest.hookimpl(trylast=True)
@@ -47,30 +44,27 @@ def pytest_xdist_node_collection_finished(node: Any, ids: list[str]) -> None:
 
 
 def _open_ledger(config: pytest.Config, cells: list[CellId], items: int) -> None:
-    """Begin the account. Raises pytest.UsageError where its directory cannot be written."""
-    from conformance.ledger import Ledger
-
+    """Begin the account, or go on with an interrupted run's. Raises pytest.UsageError where it cannot be written."""
     suite = suite_of(config)
-    if not items:
+    before, seen = resumed(config)
+    if not items and not seen:
         words = {o.base for o in suite.inventory.values()} | {*DTYPES, *LAYOUTS}
         left = options.nothing_left(config.invocation_params.args, config.option.keyword, words)
         config.stash[_CLOSING] = f"ERROR: {left}"
-    if not cells:
+    if not cells and not seen:
         return
-    lane = lane_of(config, suite)
-    complete = suite.selection.whole and not config.option.keyword and not config.option.markexpr and _whole(config)
-    manifest = suite.manifest(lane, len(cells), complete, tuple(config.invocation_params.args))
-    directory = Path(config.option.results) / lane
+    directory = directory_of(config, suite)
+    manifest = manifest_of(config, suite, [*seen, *map(str, cells)])
     try:
-        config.stash[_LEDGER] = Ledger(directory, manifest, cells, suite.targets(), rules_of(config, suite))
-    except OSError as e:
-        raise pytest.UsageError(f"--results: {directory} cannot be written: {e}") from e
-
-
-def _whole(config: pytest.Config) -> bool:
-    """Whether the arguments name the package as a whole, not a file or a cell in it."""
-    here = config.invocation_params.dir
-    return any(a == PACKAGE.name and config.option.pyargs or (here / a).resolve() == PACKAGE for a in config.args)
+        if before is not None:
+            resume.check(directory, before, manifest)
+        elif kept := resume.set_aside(directory):
+            config.stash[_NOTES].append(f"an interrupted run's observations were kept: {kept}")
+        config.stash[_LEDGER] = Ledger(directory, manifest, cells, suite.targets(), rules_of(config, suite), seen)
+    except (OSError, StoreError) as e:
+        raise pytest.UsageError(f"--results: {e}") from e
+    except resume.ResumeError as e:
+        raise pytest.UsageError(f"--resume: {e}") from e
 
 
 class _Reports:
@@ -83,13 +77,18 @@ class _Reports:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if _LEDGER not in self._config.stash:
             return
-        ledger = self._config.stash[_LEDGER]
+        try:
+            self._enter(self._config.stash[_LEDGER], report)
+        except StoreError as e:
+            pytest.exit(str(e), returncode=int(pytest.ExitCode.INTERRUPTED))  # the account says the rest
+
+    def _enter(self, ledger: Ledger, report: pytest.TestReport) -> None:
         payload = getattr(report, "conformance", None)
         if payload:
             ledger.gate = payload["gate"]
             ledger.enter(Observation.from_json(payload["observation"]))
         elif cell := CellId.parse(report.nodeid):  # xdist's own report: the worker that had the cell is gone
-            ledger.enter(lost(cell, str(report.longrepr)))
+            ledger.lose(cell, str(report.longrepr))
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_keyboard_interrupt(self) -> None:
@@ -107,15 +106,10 @@ class _Reports:
         self._config.stash[_SPENT].append(getattr(node, "workeroutput", {}).get(_WORKER_KEY, (0.0, 0.0)))
 
 
-def lost(cell: CellId, said: str) -> Observation:
-    """The observation of a cell whose worker (not its child) died: the suite's own failure."""
-    failure = CaseFailure(cell.name, "", f"the process that ran the cells is gone: {said}")
-    return Observation(cell, "", Status.ERROR, 0, (failure,))
-
-
 @pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[_SPENT] = []
+    config.stash[_NOTES] = []
     forget = asked_for(config) and not config.getoption("newfirst", False)
     if forget and config.pluginmanager.has_plugin("nfplugin"):
         # It keeps the ids of all items ever collected for --new-first, and reads and writes them at each run's end:
@@ -141,9 +135,8 @@ def pytest_sessionfinish(session: pytest.Session) -> Iterator[None]:
         collect_s = max([collect_s, *(c for c, _ in spent)])
         closing = config.stash[_LEDGER].close(collect_s, cpu_seconds() + sum(cpu for _, cpu in spent))
         unchecked = config.stash[SUITE].backend.unchecked()
-        config.stash[_CLOSING] = "\n".join([*([unchecked] if unchecked else []), closing.text])
-        ended = session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
-        if ended or closing.code is Exit.BRING_UP:
+        config.stash[_CLOSING] = "\n".join([*config.stash[_NOTES], *([unchecked] if unchecked else []), closing.text])
+        if session.exitstatus in _ENDED or closing.code in (Exit.BRING_UP, Exit.RESULTS):
             session.exitstatus = int(closing.code)
     return (yield)
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from conformance.plugin.request import PACKAGE, SCENARIOS, asked_for, scenarios_asked_for, suite_of
+from conformance.plugin.resuming import seen
 from conformance.plugin.scenarios import ScenarioFile
 from conformance.vocabulary import CellId
 
@@ -56,7 +57,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             yield
         finally:
             items[:] = cells
+    _leave_out_seen(config, items)
     config.stash[SELECTED] = True
+
+
+def _leave_out_seen(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselect the cells that an interrupted run has observed."""
+    known = seen(config)
+    if known:
+        out = [item for item in items if isinstance(item, CellItem) and str(item.cell) in known]
+        config.hook.pytest_deselected(items=out)
+        items[:] = [item for item in items if not (isinstance(item, CellItem) and str(item.cell) in known)]
 
 
 class OpsFile(pytest.File):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ from conformance.vocabulary import DTYPES, Route
 
 if TYPE_CHECKING:
     from conformance.expectations import Rule
+    from conformance.store import Manifest
     from conformance.suite import Selection, Suite
 
 PACKAGE = Path(__file__).resolve().parents[1]
@@ -42,14 +43,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--lane-name", metavar="NAME", help="the lane's name (default: made of backend, torch, environment, build)"
     )
     group.addoption("--results", default="results", metavar="DIR", help="where results/<lane>/ goes (default: results)")
+    group.addoption(
+        "--resume",
+        action="store_true",
+        help="go on from the interrupted run in results/<lane>/: its cells do not run again",
+    )
     group.addoption("--expected", metavar="FILE", help="known failures (default: matrices/expected/<backend>.toml)")
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_cmdline_main(config: pytest.Config) -> None:
-    """A mistake in the options is said before anything is collected, by the one process that the user started."""
-    if asked_for(config) and not config.option.help and not config.option.version:
-        rules_of(config, suite_of(config))
+def is_worker(config: pytest.Config) -> bool:
+    """Whether this process is one of xdist's workers."""
+    return hasattr(config, "workerinput")
 
 
 def asked_for(config: pytest.Config) -> bool:
@@ -127,6 +131,24 @@ def _read_rules(config: pytest.Config, suite: Suite) -> tuple[Rule, ...]:
         return expectations.load_known(file, known, lane_of(config, suite))
     except (TomlError, OSError) as e:
         raise pytest.UsageError(str(e)) from e
+
+
+def directory_of(config: pytest.Config, suite: Suite) -> Path:
+    """Where the results of this run's lane lie."""
+    return Path(config.option.results) / lane_of(config, suite)
+
+
+def manifest_of(config: pytest.Config, suite: Suite, cells: Collection[str]) -> Manifest:
+    """What is known of this run before its first cell; ``cells`` are the ids of those collected."""
+    complete = suite.selection.whole and not config.option.keyword and not config.option.markexpr and _whole(config)
+    arguments = tuple(map(str, config.invocation_params.args))
+    return suite.manifest(lane_of(config, suite), cells, complete, arguments)
+
+
+def _whole(config: pytest.Config) -> bool:
+    """Whether the arguments name the package as a whole, not a file or a cell in it."""
+    here = config.invocation_params.dir
+    return any(a == PACKAGE.name and config.option.pyargs or (here / a).resolve() == PACKAGE for a in config.args)
 
 
 def lane_of(config: pytest.Config, suite: Suite) -> str:

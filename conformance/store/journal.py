@@ -1,14 +1,17 @@
 """A run as it happens: ``results/<lane>/`` holds a lane's latest run, its observations and summary.
 
 ``observations.jsonl`` begins with the run's manifest; then one observation a line, written as it happens, so that a run
-that is killed leaves all that it had seen. ``summary.json`` appears when the run ends, whole or not at all.
+that is killed leaves all that it had seen. A line that does not fit on the disk is taken back whole. ``summary.json``
+appears when the run ends, whole or not at all.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Iterable
+from dataclasses import MISSING, asdict, dataclass, field, fields
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -38,23 +41,39 @@ class Writer:
     Use as a context manager, from one process only: under xdist that is the controller.
     """
 
-    def __init__(self, directory: Path, manifest: Manifest) -> None:
+    def __init__(self, directory: Path, manifest: Manifest, already: Iterable[Observation] = ()) -> None:
+        """Begin a run, with what is ``already`` known. Raises StoreError, and leaves what was there as it is."""
         self.directory = directory
-        directory.mkdir(parents=True, exist_ok=True)
-        (directory / SUMMARY).unlink(missing_ok=True)
-        self._file = (directory / OBSERVATIONS).open("w", encoding="utf-8")
-        self._line({"format": _FORMAT, "version": _VERSION, **asdict(manifest)})
+        self.path = directory / OBSERVATIONS
+        scratch = directory / f"observations.{os.getpid()}.tmp"
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+            self._file = scratch.open("wb", buffering=0)
+            self._size = 0
+            self._line({"format": _FORMAT, "version": _VERSION, **asdict(manifest)})
+            for observation in already:
+                self.append(observation)
+            (directory / SUMMARY).unlink(missing_ok=True)
+            scratch.replace(self.path)
+        except (OSError, StoreError) as e:
+            scratch.unlink(missing_ok=True)
+            raise e if isinstance(e, StoreError) else StoreError(f"{directory} cannot be written: {e}") from e
 
     def append(self, observation: Observation) -> None:
+        """Raises StoreError where it cannot be written; the file then ends with the observation before."""
         self._line(observation.to_json())
 
     def finish(self, summary: dict[str, Any]) -> Path:
-        """Write the summary and close. Returns the summary's path."""
+        """Write the summary and close. Returns the summary's path. Raises StoreError where it cannot be written."""
         self.close()
         target = self.directory / SUMMARY
         scratch = target.with_suffix(f".{os.getpid()}.tmp")
-        scratch.write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
-        scratch.replace(target)
+        try:
+            scratch.write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
+            scratch.replace(target)
+        except OSError as e:
+            scratch.unlink(missing_ok=True)
+            raise StoreError(f"{target} cannot be written: {e}") from e
         return target
 
     def close(self) -> None:
@@ -67,8 +86,16 @@ class Writer:
         self.close()
 
     def _line(self, record: dict[str, Any]) -> None:
-        self._file.write(json.dumps(record, separators=(",", ":")) + "\n")
-        self._file.flush()
+        data = memoryview(json.dumps(record, separators=(",", ":")).encode() + b"\n")
+        done = 0
+        try:
+            while done < len(data):
+                done += self._file.write(data[done:])
+        except OSError as e:
+            with contextlib.suppress(OSError):  # a reader leaves out a line that is cut off
+                self._file.truncate(self._size)
+            raise StoreError(f"{self.path} cannot be written: {e}") from e
+        self._size += done
 
 
 def read(path: Path) -> Run:
@@ -115,10 +142,11 @@ def _manifest(file: Path, line: str) -> Manifest:
         raise StoreError(
             f"{file}: format version {version!r}, this suite reads {_VERSION}; use the suite that wrote it"
         )
-    wanted = {f.name for f in fields(Manifest)}
-    if set(record) != wanted:
-        raise StoreError(f"{file}: line 1: fields differ from a manifest's: {', '.join(sorted(set(record) ^ wanted))}")
-    record["arguments"] = tuple(record["arguments"])
+    needed = {f.name for f in fields(Manifest) if f.default is MISSING}
+    wrong = (set(record) - {f.name for f in fields(Manifest)}) | (needed - set(record))
+    if wrong:
+        raise StoreError(f"{file}: line 1: fields differ from a manifest's: {', '.join(sorted(wrong))}")
+    record["arguments"] = tuple(record.get("arguments", ()))
     return Manifest(**record)
 
 

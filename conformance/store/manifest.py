@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 class StoreError(ValueError):
-    """Results that cannot be read; the message is one line and names the file."""
+    """Results that cannot be read, or not be written; the message is one line and names the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,3 +27,4 @@ class Manifest:
     tier: str
     seed: int
     arguments: tuple[str, ...] = ()  # pytest's, as given
+    cells: str = ""  # a hash of the ids of the cells collected

@@ -1,0 +1,172 @@
+"""A run that is killed keeps what it observed, and goes on from it."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conformance import store
+from conformance.exit_codes import Exit
+from conformance.vocabulary import Status
+
+COMMAND = (
+    sys.executable, "-m", "pytest", "--pyargs", "conformance.ops.masking", "--backend", "torch:cpu", "-q",
+    "-p", "no:cacheprovider", "-k", "masked_fill and not Tensor",
+)  # fmt: skip
+
+pytestmark = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="finds processes in /proc")
+
+
+class Run:
+    """A run in a directory of its own."""
+
+    def __init__(self, directory: Path, *arguments: str, largest_file: int = 0) -> None:
+        self.directory = directory
+        self._process = subprocess.Popen(
+            [*COMMAND, *arguments], cwd=directory, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        )  # fmt: skip
+        if largest_file:  # a file that cannot grow stands for a disk that is full
+            resource.prlimit(self._process.pid, resource.RLIMIT_FSIZE, (largest_file, largest_file))
+        self.pid = self._process.pid
+
+    def after(self, cells: int) -> Run:
+        """Wait until so many cells were observed."""
+        deadline = time.monotonic() + 120
+        while self._process.poll() is None and time.monotonic() < deadline:
+            if any(f.read_bytes().count(b"\n") > cells for f in self.directory.glob("results/*/observations.jsonl")):
+                return self
+            time.sleep(0.02)
+        raise AssertionError(f"no {cells} cells were observed: {self.end()}")
+
+    def end(self) -> tuple[int, str]:
+        """(exit code, what it said)."""
+        said, _ = self._process.communicate(timeout=120)
+        return self._process.returncode, said
+
+
+def lane(directory: Path) -> Path:
+    (found,) = directory.glob("results/*")
+    return found
+
+
+def summary(directory: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((lane(directory) / store.SUMMARY).read_text())
+    return found
+
+
+def descendants(pid: int) -> list[int]:
+    found = []
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        for child in map(int, task.read_text().split()):
+            found += [child, *descendants(child)]
+    return found
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What the run comes to when nobody disturbs it."""
+    directory = tmp_path_factory.mktemp("whole")
+    assert Run(directory).end()[0] == Exit.OK
+    return summary(directory)
+
+
+def same(directory: Path, whole: dict[str, Any]) -> bool:
+    found = summary(directory)
+    return all(found[key] == whole[key] for key in ("collected", "by_status", "coverage", "cells", "cases"))
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "2")])
+def test_a_run_killed_at_any_moment_goes_on_where_it_was(
+    tmp_path: Path, whole: dict[str, Any], workers: tuple[str, ...]
+) -> None:
+    run = Run(tmp_path, *workers).after(20)
+    children = descendants(run.pid)
+    os.kill(run.pid, signal.SIGKILL)
+    run.end()
+    assert children
+    assert gone(children)
+    before = [o.cell for o in store.read(lane(tmp_path)).observations]
+    assert 20 <= len(before) < whole["collected"]
+    code, said = Run(tmp_path, "--resume", *workers).end()
+    assert code == Exit.OK
+    assert f"resumed: {len(before)} of {whole['collected']} cells were observed by an earlier run" in said
+    assert same(tmp_path, whole)
+    after = [o.cell for o in store.read(lane(tmp_path)).observations]
+    assert after[: len(before)] == before
+    assert len(set(after)) == len(after)
+
+
+def gone(processes: list[int]) -> bool:
+    """Whether all of them end within a while."""
+    deadline = time.monotonic() + 30
+    while any(Path(f"/proc/{p}/exe").exists() for p in processes):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+def test_a_run_that_is_whole_is_not_run_again(tmp_path: Path) -> None:
+    assert Run(tmp_path, "--tier", "smoke").end()[0] == Exit.OK
+    before = summary(tmp_path)
+    assert Run(tmp_path, "--tier", "smoke", "--resume").end()[0] == Exit.OK
+    assert same(tmp_path, before)
+
+
+def test_another_run_does_not_go_on_from_it_and_does_not_destroy_it(tmp_path: Path) -> None:
+    run = Run(tmp_path).after(20)
+    os.kill(run.pid, signal.SIGINT)
+    assert run.end()[0] == Exit.INTERRUPTED
+    code, said = Run(tmp_path, "--resume", "--seed", "21").end()
+    assert code == Exit.USAGE
+    assert "seed 20 then, 21 now" in said
+    code, said = Run(tmp_path, "--resume", "-k", "masked_fill.Scalar and float32-contiguous").end()
+    assert code == Exit.USAGE
+    assert "another selection: " in said
+    assert "Traceback" not in said
+    code, said = Run(tmp_path, "-k", "masked_fill.Scalar and float32-contiguous").end()
+    assert code == Exit.OK
+    assert "an interrupted run's observations were kept: " in said
+    kept = store.read(lane(tmp_path) / "observations.1.jsonl")
+    assert sum(o.status is not Status.NOT_REACHED for o in kept.observations) >= 20
+
+
+def test_a_killed_worker_costs_its_cell_and_the_rest_goes_on(tmp_path: Path, whole: dict[str, Any]) -> None:
+    run = Run(tmp_path, "-n", "2").after(20)
+    worker = next(int(p) for p in Path(f"/proc/{run.pid}/task/{run.pid}/children").read_text().split())
+    os.kill(worker, signal.SIGKILL)
+    code, said = run.end()
+    assert code == Exit.SUITE_ERROR, said
+    found = summary(tmp_path)
+    assert found["collected"] == whole["collected"] == sum(found["by_status"].values())
+    assert found["by_status"]["not_reached"] == 1
+    (lost,) = (o for o in store.read(lane(tmp_path)).observations if o.status is Status.NOT_REACHED)
+    assert lost.reason.startswith("the process that ran the cells is gone: worker 'gw")
+    assert Run(tmp_path, "--resume").end()[0] == Exit.OK
+    assert same(tmp_path, whole)
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "2")])
+def test_a_full_disk_is_said_and_what_was_written_is_gone_on_from(
+    tmp_path: Path, whole: dict[str, Any], workers: tuple[str, ...]
+) -> None:
+    run = Run(tmp_path, *workers, largest_file=10_000)
+    code, said = run.end()
+    assert code == Exit.RESULTS, said
+    assert "cannot be written: [Errno 27] File too large" in said
+    assert "accounting:" in said
+    assert "Traceback" not in said
+    read = store.read(lane(tmp_path))
+    assert len(read.observations) > 20
+    assert not any("cut off" in note for note in read.notes)
+    assert Run(tmp_path, "--resume", *workers).end()[0] == Exit.OK
+    assert same(tmp_path, whole)
