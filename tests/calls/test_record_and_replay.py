@@ -1,0 +1,55 @@
+"""A program's calls recorded on one device are judged on another, by the op."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROGRAM = """
+import torch
+x = torch.arange(6.0).view(2, 3)
+y = x.t().contiguous() + 1
+y = x.t().contiguous() + 1
+"""
+
+
+def conformance(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "conformance.cli", *arguments]
+    return subprocess.run(command, env=os.environ | environment, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> str:
+    where = tmp_path_factory.mktemp("recorded")
+    (where / "program.py").write_text(PROGRAM)
+    file = str(where / "calls.safetensors")
+    done = conformance("record", "--backend", "torch:cpu", "-o", file, "--", "python", str(where / "program.py"))
+    assert done.returncode == 0, done.stderr
+    assert "5 kinds of 8 calls" in done.stderr
+    return file
+
+
+def test_what_is_recorded_on_cpu_equals_cpu(recorded: str) -> None:
+    done = conformance("replay", recorded, "--backend", "torch:cpu")
+    assert done.returncode == 0, done.stdout
+    assert done.stdout == "5 calls = 5 equal to CPU + 0 fail + 0 not comparable\n"
+
+
+def test_a_wrong_device_is_found_in_the_call_that_it_gets_wrong(recorded: str) -> None:
+    backend = "refnpu"
+    pytest.importorskip(backend)
+    assert conformance("replay", recorded, "--backend", backend).returncode == 0
+    done = conformance("replay", recorded, "--backend", backend, REFNPU_FAULT="copy_ignores_strides")
+    assert done.returncode == 1
+    assert "clone (call." in done.stdout
+    assert "4 equal to CPU + 1 fail" in done.stdout
+
+
+def test_a_file_that_holds_no_calls_is_a_mistake(tmp_path: Path) -> None:
+    done = conformance("replay", str(tmp_path / "none"), "--backend", "torch:cpu")
+    assert done.returncode == 2
+    assert "not a file of recorded calls" in done.stderr
