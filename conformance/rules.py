@@ -96,8 +96,9 @@ def _largest(expected: Outcome) -> float:
     sizes = [0.0]
     for a in expected.side.arguments:
         if a.slot.pool and _is_inexact(a.tensor.dtype):
-            values = view(a.before, a.tensor.dtype, a.placement).double().abs()
-            sizes.append(float(values.nan_to_num(0.0, 0.0, 0.0).max()) if values.numel() else 0.0)
+            values = view(a.before, a.tensor.dtype, a.placement)
+            magnitudes = values.to(torch.complex128 if values.is_complex() else torch.float64).abs()
+            sizes.append(float(magnitudes.nan_to_num(0.0, 0.0, 0.0).max()) if magnitudes.numel() else 0.0)
     return max(sizes)
 
 

@@ -105,7 +105,7 @@ class Suite:
     def knows(self, case_id: str) -> bool:
         """Whether the matrix has this case."""
         cell = CellId.parse(case_id.partition("#")[0])
-        if cell is None or cell.overload not in self.inventory or cell not in self._cells(cell.overload):
+        if cell is None or cell.overload not in self.inventory or cell not in self.cells(cell.overload):
             return False
         return case_id in self.case_ids(cell)
 
@@ -117,33 +117,25 @@ class Suite:
             return f"{case_id!r} is not a case's id; one looks like {like}"
         if cell.overload not in self.corpus.overloads:
             return unknown("overload", cell.overload, self.corpus.overloads)
-        known = self._cells(cell.overload)
+        known = self.cells(cell.overload)
         if cell not in known:
             return unknown("cell", str(cell), map(str, known))
         return unknown("case", case_id, [case.id for case in _cases(self, cell)])
 
     def family(self, name: str) -> list[CellId]:
-        """The cells of one family, by overload; of a case that was asked for, its cell alone."""
-        if self.selection.case:
-            only = CellId.parse(self.selection.case.partition("#")[0])
-            return [only] if only and only.family == name else []
-        return [
-            cell for overload in self.overloads() if ops.facts(overload).family == name for cell in self.cells(overload)
-        ]
+        """The cells of one family that the selection takes, by overload; of a case asked for, its cell alone."""
+        if self._only:
+            return [self._only] if self._only.family == name else []
+        return [cell for o in self.overloads() if ops.facts(o).family == name for cell in self.cells(o)]
 
     def overloads(self) -> list[str]:
         """Overloads that have samples, exist in this torch, and are served by a route asked for."""
         routes = self.selection.routes
         found = (o for o in self.corpus.overloads if o in self.inventory)
-        if self._only:
-            return [o for o in found if o == self._only.overload]
         return [o for o in found if routes is None or self.inventory[o].route.value in routes]
 
     def cells(self, overload: str) -> list[CellId]:
-        """The cells of one overload; of a case that was asked for, its cell alone."""
-        return [self._only] if self._only else self._cells(overload)
-
-    def _cells(self, overload: str) -> list[CellId]:
+        """The cells of one overload in the tier asked for; none in which even the CPU's kernel does harm."""
         facts = ops.facts(overload)
         found = cases_.cells(facts.family, overload, self.corpus.samples(overload), self.tier)
         return [c for c in found if c.layout not in facts.overruns and c.dtype not in facts.undefined_in]

@@ -153,3 +153,38 @@ class TestUntouched:
             check_of(compare.untouched(self.BEFORE, self.BEFORE, self.after(3), self.REACHED, False, "self"))
             is Check.MUTATION
         )
+
+
+class TestRules:
+    def test_the_sign_of_a_zero_is_let_go_only_where_asked(self) -> None:
+        plus, minus = torch.tensor([0.0, 1.0]), torch.tensor([-0.0, 1.0])
+        assert compare.exact(plus, minus, "result", signed_zeros=False) is None
+        assert check_of(compare.exact(plus, minus, "result")) is Check.VALUE
+        assert check_of(compare.exact(plus, -minus, "result", signed_zeros=False)) is Check.VALUE
+
+    def test_of_complex_zeros_the_other_part_still_counts(self) -> None:
+        plus, minus = torch.tensor([complex(0, 1)]), torch.tensor([complex(-0.0, 1)])
+        assert compare.exact(plus, minus, "result", signed_zeros=False) is None
+        assert check_of(compare.exact(plus, minus.conj(), "result", signed_zeros=False)) is Check.VALUE
+
+    def test_what_float64_rounds_to_is_right_even_where_it_overflows(self) -> None:
+        true = torch.tensor([1e39, 2.0], dtype=torch.float64)
+        cpu = torch.tensor([3e38, 2.0])  # the CPU's own, which stayed below
+        assert compare.close(cpu, torch.tensor([INF, 2.0]), true, Closeness(), "result") is None
+        assert compare.close(cpu, torch.tensor([-INF, 2.0]), true, Closeness(), "result") is not None
+        assert compare.close(cpu, torch.tensor([INF, INF]), true, Closeness(), "result") is not None
+
+    def test_a_small_difference_is_measured_by_what_it_is_a_difference_of(self) -> None:
+        true = torch.tensor([1e-6], dtype=torch.float64)
+        device = torch.tensor([1.2e-6])
+        assert compare.close(true.float(), device, true, Closeness(ulps=4), "result") is not None
+        assert compare.close(true.float(), device, true, Closeness(ulps=4, magnitude=1.0), "result") is None
+        far = Closeness(ulps=4, magnitude=1e-3)
+        assert compare.close(true.float(), device, true, far, "result") is not None
+
+    def test_what_was_computed_in_a_coarser_dtype_is_measured_by_it(self) -> None:
+        true = torch.tensor([1.0], dtype=torch.float64)
+        device = torch.tensor([1.0 + 2**-8])
+        assert compare.close(true.float(), device, true, Closeness(), "result") is not None
+        assert compare.close(true.float(), device, true, Closeness(dtype=torch.bfloat16), "result") is None
+        assert compare.close(true.float(), device + 1, true, Closeness(dtype=torch.bfloat16), "result") is not None

@@ -169,3 +169,42 @@ def test_a_written_argument_that_is_not_returned_is_compared() -> None:
     (found,) = judge(nothing, nothing_at_all, case=case).mismatches
     assert found.check is Check.VALUE
     assert found.message.startswith("self: 6 of 6 elements differ, first at [0, 0]: device 1.0, CPU 2.0")
+
+
+def promoted(x: torch.Tensor) -> torch.Tensor:
+    """As CPU lays out a sum of ints and floats: densely, by what it has converted."""
+    return torch.add(x, 0.5)
+
+
+def test_a_promoted_result_may_be_laid_out_as_the_argument_is_but_in_no_third_way() -> None:
+    case = case_of("transposed", dtype="int64")
+
+    def dense(x: torch.Tensor) -> torch.Tensor:
+        return (x + 0.5).contiguous()
+
+    def as_the_argument(x: torch.Tensor) -> torch.Tensor:
+        return (x.to(torch.float32) + 0.5).t().contiguous().t()
+
+    def laid_out(x: torch.Tensor) -> torch.Tensor:
+        return dense(x) if x.dtype is torch.int64 else as_the_argument(x)
+
+    def in_a_third_way(x: torch.Tensor) -> torch.Tensor:
+        return torch.empty_strided((2, 3), (4, 1), dtype=torch.float32).copy_(x + 0.5)
+
+    assert judge(laid_out, as_the_argument, case=case).mismatches == []
+    assert [m.check for m in judge(laid_out, in_a_third_way, case=case).mismatches] == [Check.STRIDE]
+
+
+def test_the_sign_of_a_negated_complex_zero_is_let_go_and_of_a_real_one_is_not() -> None:
+    facts = OpFacts("misc", tolerance=EXACT)
+
+    def zeros(x: torch.Tensor) -> torch.Tensor:
+        return torch.zeros(x.shape)
+
+    def minus_zeros(x: torch.Tensor) -> torch.Tensor:
+        return -torch.zeros(x.shape)
+
+    conj = case_of("conj", dtype="complex64")
+    assert judge(zeros, minus_zeros, case=conj, facts=facts).mismatches == []
+    for case in (case_of(), case_of("neg")):
+        assert [m.check for m in judge(zeros, minus_zeros, case=case, facts=facts).mismatches] == [Check.VALUE]

@@ -79,6 +79,9 @@ def test_a_reference_that_changes_does_not(kind: str) -> None:
 def test_a_missing_cpu_kernel_is_told_from_other_errors() -> None:
     assert oracle.cannot_serve(NotImplementedError("x"))
     assert oracle.cannot_serve(RuntimeError("\"neg\" not implemented for 'Bool'"))
+    assert oracle.cannot_serve(RuntimeError("could not create a primitive descriptor for a matmul primitive"))
+    assert oracle.cannot_serve(RuntimeError("could not construct a memory descriptor using strides"))
+    assert not oracle.cannot_serve(TypeError("not implemented for this type"))
     assert not oracle.cannot_serve(RuntimeError("shapes do not match"))
     assert not oracle.cannot_serve(None)
 
@@ -88,3 +91,10 @@ def test_a_registered_kernel_may_not_say_that_it_is_not_there() -> None:
     assert oracle.lacks_kernel(NotImplementedError("Could not run 'aten::x'"), Route.NATIVE)
     assert not oracle.lacks_kernel(NotImplementedError("later"), Route.NATIVE)
     assert not oracle.lacks_kernel(RuntimeError("x"), Route.UNSUPPORTED)
+
+
+def test_where_cpu_raises_too_only_the_dispatcher_says_that_a_kernel_is_lacking() -> None:
+    refusal, reference = NotImplementedError("not for such sizes"), RuntimeError("bad size")
+    assert oracle.lacks_kernel(refusal, Route.FALLBACK)
+    assert not oracle.lacks_kernel(refusal, Route.FALLBACK, reference)
+    assert oracle.lacks_kernel(NotImplementedError("Could not run 'aten::x'"), Route.FALLBACK, reference)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
 from conformance.cases import cases
+from conformance.compare import Closeness
+from conformance.corpus.model import TensorSlot
 from conformance.ops.family import EXACT, Accumulation, Equivalence, OpFacts, Random, Tolerance
 from conformance.oracle import Outcome, call
 from conformance.rules import Rules, position_of, rules_of
@@ -17,9 +21,16 @@ from tests.two_sides import value_of
 DRAWS = Rules(OpFacts("random", random=Random("uniform", results=(1,))))
 
 
-def outcome(op: object = torch.mm) -> Outcome:
-    one = sample("mm", slot(0, "self", (2, 5)), slot(1, "weight", (5, 4)))
-    return call(op, Twins(value_of).side(cases(CellId("f", "mm", "float32", "contiguous"), [one])[0], CPU))  # type: ignore[arg-type]  # any callable
+def values_of(slot: TensorSlot, dtype: str) -> torch.Tensor:
+    """As ``value_of`` has them; complex ones with an imaginary part as large."""
+    found = value_of(slot, dtype)
+    return found * complex(1, 1) if found.is_complex() else found
+
+
+def outcome(op: object = torch.mm, dtype: str = "float32") -> Outcome:
+    one = sample("mm", slot(0, "self", (2, 5)), slot(1, "weight", (5, 4)), dtypes=("float32", "complex64"))
+    case = cases(CellId("f", "mm", dtype, "contiguous"), [one])[0]
+    return call(op, Twins(values_of).side(case, CPU))  # type: ignore[arg-type]  # any callable
 
 
 @pytest.mark.parametrize(
@@ -71,3 +82,38 @@ def test_a_copy_is_exact_and_a_draw_is_random() -> None:
 def test_a_written_argument_has_the_position_of_the_result_that_it_is() -> None:
     assert position_of(outcome(lambda a, b: (a + 1, b.view(-1))), 1) == 1
     assert position_of(outcome(lambda a, b: a + 1), 1) is None
+
+
+def closeness_of(facts: OpFacts, dtype: str = "float32", op: object = torch.mm) -> Closeness:
+    found = outcome(op, dtype)
+    return Rules(facts).closeness(found, found.leaves[0][1])
+
+
+def test_a_complex_result_may_be_off_by_several_rounded_operations() -> None:
+    facts = OpFacts("f", tolerance=Tolerance(ulps=3))
+    assert closeness_of(facts).ulps == 3
+    assert closeness_of(facts, "complex64").ulps == 12
+
+
+@pytest.mark.parametrize(("dtype", "largest"), [("float32", 20.0), ("complex64", abs(complex(20, 20)))])
+def test_what_cancels_is_measured_by_the_largest_argument(dtype: str, largest: float) -> None:
+    facts = OpFacts("f", tolerance=Tolerance(accumulation=Accumulation.CANCELS))
+    assert closeness_of(facts, dtype).magnitude == pytest.approx(largest)
+    assert closeness_of(OpFacts("f"), dtype).magnitude == 0
+
+
+def test_a_kernel_that_rounds_on_its_way_is_measured_by_what_it_rounds_to() -> None:
+    assert closeness_of(OpFacts("f", computed_in="bfloat16")).dtype is torch.bfloat16
+    assert closeness_of(OpFacts("f")).dtype is None
+    assert closeness_of(OpFacts("f", computed_in="float64")).dtype is None, "finer than the result: no excuse"
+
+
+def test_a_wider_out_is_measured_by_the_arguments_that_were_read() -> None:
+    out = replace(slot(1, "out", (2, 5), "float64", written=True), pool="")
+    one = sample("exp.out", slot(0, "self", (2, 5)), out)
+    side = Twins(value_of).side(cases(CellId("f", "exp.out", "float32", "contiguous"), [one])[0], CPU)
+    found = call(lambda x, out: torch.exp(x, out=out), side)
+    assert found.error is None, found.error
+    rules = Rules(OpFacts("f"))
+    assert rules.closeness(found, side.arguments[1].tensor).dtype is torch.float32
+    assert rules.closeness(found, found.leaves[0][1].clone()).dtype is None, "a result of its own"

@@ -7,6 +7,7 @@ import torch
 
 from conformance import layouts
 from conformance.cases import Case, cases
+from conformance.corpus.model import TensorSlot
 from conformance.twins import CPU, POISON, POISON_BOOL, Twins, host_copy, poison, torch_dtype
 from conformance.vocabulary import CellId
 from tests.samples import sample, slot
@@ -103,3 +104,16 @@ def test_a_host_copy_keeps_size_stride_offset_and_bits() -> None:
 def test_a_dtype_that_this_torch_lacks_is_said_so() -> None:
     with pytest.raises(LookupError, match="has no dtype 'float3'"):
         torch_dtype("float3")
+
+
+@pytest.mark.parametrize(("layout", "parts"), [("conj", (1,)), ("neg", (0, 1))])
+def test_zeros_under_a_bit_read_as_the_zeros_that_were_put_in(layout: str, parts: tuple[int, ...]) -> None:
+    def zeros(slot: TensorSlot, dtype: str) -> torch.Tensor:
+        return torch.zeros(slot.shape, dtype=torch_dtype(dtype))
+
+    (made,) = Twins(zeros).side(one_argument(layout, "complex64"), CPU).arguments
+    stored = torch.view_as_real(made.base.view(torch.complex64))
+    for part in (0, 1):
+        reached = stored[..., part][stored[..., part] == 0]
+        assert reached.numel()
+        assert bool(reached.signbit().all()) is (part in parts)

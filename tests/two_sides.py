@@ -55,7 +55,7 @@ def value_of(slot: TensorSlot, dtype: str) -> torch.Tensor:
 def case_of(layout: str = "contiguous", written: bool = False, dtype: str = "float32", defined: bool = True) -> Case:
     """A case of ``op(self, device)``. An argument that is not ``defined`` is an output to be filled."""
     self = slot(0, "self", SHAPE, written=written)
-    one = sample("hand", self if defined else replace(self, pool=""), DeviceArg())
+    one = sample("hand", self if defined else replace(self, pool=""), DeviceArg(), dtypes=(dtype,))
     return cases(CellId("misc", "hand", dtype, layout), [one])[0]
 
 
