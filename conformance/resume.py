@@ -12,8 +12,8 @@ from conformance.store import Manifest
 from conformance.vocabulary import Observation, Status
 
 # What may differ between a run and its continuation: what is known only after collecting, which :func:`check` compares,
-# and the arguments, among which are those that choose no cell.
-_COMPARED_LATER = {"collected": 0, "cells": "", "arguments": ()}
+# the arguments, among which are those that choose no cell, and the run's name.
+_COMPARED_LATER = {"collected": 0, "cells": "", "arguments": (), "run": ""}
 
 
 class ResumeError(ValueError):

@@ -23,7 +23,7 @@ from conformance.matrix import lane_name
 from conformance.near import unknown
 from conformance.rules import rules_of
 from conformance.runner import Progress
-from conformance.store import Manifest
+from conformance.store.manifest import Manifest, cpu_model, run_name
 from conformance.summary import Target
 from conformance.twins import Twins
 from conformance.vocabulary import CaseFailure, CellId, Observation, Status
@@ -88,7 +88,7 @@ class Suite:
             environment=self.backend.environment(), build=str(info.get("build_type", "release")).lower(),
             python=platform.python_version(), compiler=str(info.get("compiler", "")),
             backend_commit=str(info.get("commit", "")), corpus=self.corpus.hash, tier=self.selection.tier.name,
-            seed=self._seed, arguments=arguments, cells=resume.fingerprint(cells),
+            seed=self._seed, arguments=arguments, cells=resume.fingerprint(cells), run=run_name(lane), cpu=cpu_model(),
         )  # fmt: skip
 
     def targets(self) -> list[Target]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from conformance.store import Manifest
+from conformance.store.manifest import Manifest, run_name
 from conformance.vocabulary import CaseFailure, CellId, Observation, Status
 
 
@@ -34,5 +34,7 @@ def manifest(**given: Any) -> Manifest:
         "lane": "demo-torch2.8-malloc-release", "backend": "demo", "collected": 2, "complete": True, "seed": 0,
         "torch": "2.8.0", "environment": "malloc", "build": "release", "python": "3.11.7", "compiler": "g++ 12.2",
         "backend_commit": "abc", "corpus": "sha256:1", "tier": "full",
+        "cpu": "a processor",
     }  # fmt: skip
+    defaults["run"] = run_name(given.get("lane", defaults["lane"]))
     return Manifest(**{**defaults, **given})

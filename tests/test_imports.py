@@ -27,7 +27,7 @@ WITHOUT_TORCH = (
     "vocabulary", "near", "toml_table", "layouts", "cases", "summary", "expectations", "exit_codes", "matrix",
     "torch_wheel", "inventory_text", "ledger", "child", "heap", "usage", "options", "corpus.model", "cli", "plugin",
     "bisect.search", "bisect.together",
-    "store.manifest", "store.journal", "resume",
+    "store.manifest", "store.journal", "store.parquet", "store.runs", "resume",
 )  # fmt: skip
 MAY_NAME_TORCH_PRIVATES = ("inventory", "torch_versions", "corpus.record")
 

@@ -10,12 +10,14 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+from collections import Counter
 from collections.abc import Iterable
-from dataclasses import MISSING, asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from conformance.store import runs
 from conformance.store.manifest import Manifest, StoreError
 from conformance.vocabulary import Observation
 
@@ -45,6 +47,8 @@ class Writer:
         """Begin a run, with what is ``already`` known. Raises StoreError, and leaves what was there as it is."""
         self.directory = directory
         self.path = directory / OBSERVATIONS
+        self._manifest = manifest
+        self._by_status: Counter[str] = Counter()
         scratch = directory / f"observations.{os.getpid()}.tmp"
         try:
             directory.mkdir(parents=True, exist_ok=True)
@@ -62,9 +66,13 @@ class Writer:
     def append(self, observation: Observation) -> None:
         """Raises StoreError where it cannot be written; the file then ends with the observation before."""
         self._line(observation.to_json())
+        self._by_status[observation.status.value] += 1
 
     def finish(self, summary: dict[str, Any]) -> Path:
-        """Write the summary and close. Returns the summary's path. Raises StoreError where it cannot be written."""
+        """Write the summary, end the file, and keep the run for good. Returns the summary's path.
+
+        Raises StoreError where something cannot be written.
+        """
         self.close()
         target = self.directory / SUMMARY
         scratch = target.with_suffix(f".{os.getpid()}.tmp")
@@ -74,6 +82,7 @@ class Writer:
         except OSError as e:
             scratch.unlink(missing_ok=True)
             raise StoreError(f"{target} cannot be written: {e}") from e
+        runs.close(self.directory.parent, self._manifest, self.path, self._by_status, summary)
         return target
 
     def close(self) -> None:
@@ -100,6 +109,9 @@ class Writer:
 
 def read(path: Path) -> Run:
     """A run from its directory, or from the observations file itself. Raises StoreError."""
+    if (path / runs.MANIFEST).is_file():
+        closed = runs.opened(path)
+        return Run(closed.manifest, runs.load(closed), _lacking(path, closed.manifest, sum(closed.by_status.values())))
     file = path / OBSERVATIONS if path.is_dir() else path
     lines = _text(file).split("\n")
     notes: list[str] = []
@@ -109,9 +121,13 @@ def read(path: Path) -> Run:
         raise StoreError(f"{file}: is empty; expected the manifest of a run on line 1")
     manifest = _manifest(file, lines[0])
     observations = tuple(_observation(file, n, line) for n, line in enumerate(lines[1:], start=2))
-    if len(observations) < manifest.collected:
-        notes.append(f"{file}: {len(observations)} of {manifest.collected} cells observed; the run did not end")
-    return Run(manifest, observations, tuple(notes))
+    return Run(manifest, observations, (*notes, *_lacking(file, manifest, len(observations))))
+
+
+def _lacking(file: Path, manifest: Manifest, observed: int) -> tuple[str, ...]:
+    if observed >= manifest.collected:
+        return ()
+    return (f"{file}: {observed} of {manifest.collected} cells observed; the run did not end",)
 
 
 def read_summary(path: Path) -> dict[str, Any]:
@@ -124,13 +140,11 @@ def read_summary(path: Path) -> dict[str, Any]:
 
 
 def find(results: Path, run: str) -> Path:
-    """The directory of a run, given as a path or as a lane's name. Raises StoreError that lists the runs there are."""
+    """The directory of a run, given as a path, a lane's name, or as :func:`runs.find` takes it. Raises StoreError."""
     for candidate in (Path(run), results / run):
         if candidate.is_file() or (candidate / OBSERVATIONS).is_file():
             return candidate
-    found = sorted(p.parent.name for p in results.glob(f"*/{OBSERVATIONS}"))
-    there = ", ".join(found) or "none"
-    raise StoreError(f"no run {run!r}: neither a path nor a lane under {results}/ (there: {there})")
+    return runs.find(results, run).directory
 
 
 def _manifest(file: Path, line: str) -> Manifest:
@@ -142,12 +156,7 @@ def _manifest(file: Path, line: str) -> Manifest:
         raise StoreError(
             f"{file}: format version {version!r}, this suite reads {_VERSION}; use the suite that wrote it"
         )
-    needed = {f.name for f in fields(Manifest) if f.default is MISSING}
-    wrong = (set(record) - {f.name for f in fields(Manifest)}) | (needed - set(record))
-    if wrong:
-        raise StoreError(f"{file}: line 1: fields differ from a manifest's: {', '.join(sorted(wrong))}")
-    record["arguments"] = tuple(record.get("arguments", ()))
-    return Manifest(**record)
+    return Manifest.from_json(record, f"{file}: line 1")
 
 
 def _observation(file: Path, number: int, line: str) -> Observation:

@@ -1,8 +1,17 @@
-"""What a run was, as known before its first cell, and the error of everything that reads results."""
+"""What a run was, as known before its first cell; how a run is named; the error of everything that reads results."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import platform
+import re
+import secrets
+from dataclasses import MISSING, dataclass, fields
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+_RUN = re.compile(r"(?P<stamp>\d{8}T\d{6}Z)-(?P<lane>.+)-(?P<token>[0-9a-f]{6})")
+_STAMP = "%Y%m%dT%H%M%SZ"
 
 
 class StoreError(ValueError):
@@ -28,3 +37,49 @@ class Manifest:
     seed: int
     arguments: tuple[str, ...] = ()  # pytest's, as given
     cells: str = ""  # a hash of the ids of the cells collected
+    run: str = ""  # the run's name, see run_name
+    cpu: str = ""  # the processor's model
+    shard: str = ""  # "2/4" for the second of four, "" for a run that was not split
+    split_by: str = ""  # of a shard: the run whose durations split the cells, "" where their number did
+    of: int = 0  # of a shard: the cells of all shards together
+
+    @staticmethod
+    def from_json(record: dict[str, Any], where: str) -> Manifest:
+        """Inverse of ``asdict``. Raises StoreError that lists the fields that differ; ``where`` begins it."""
+        known = {f.name for f in fields(Manifest)}
+        needed = {f.name for f in fields(Manifest) if f.default is MISSING}
+        wrong = (set(record) - known) | (needed - set(record))
+        if wrong:
+            raise StoreError(f"{where}: fields differ from a manifest's: {', '.join(sorted(wrong))}")
+        return Manifest(**{**record, "arguments": tuple(record.get("arguments", ()))})
+
+
+def run_name(lane: str, at: datetime | None = None, token: str = "") -> str:
+    """Date, lane and something unique, e.g. ``20260131T040000Z-demo-torch2.8-malloc-release-3fa9c1``.
+
+    Names sort by date; no two runs have the same one.
+    """
+    at = (at or datetime.now(timezone.utc)).astimezone(timezone.utc)
+    return f"{at.strftime(_STAMP)}-{lane}-{token or secrets.token_hex(3)}"
+
+
+def lane_of(run: str) -> str | None:
+    """The lane in a run's name; None for a text that is no run's name."""
+    found = _RUN.fullmatch(run)
+    return found["lane"] if found else None
+
+
+def began(run: str) -> datetime | None:
+    """When the run of this name began, UTC; None for a text that is no run's name."""
+    found = _RUN.fullmatch(run)
+    return datetime.strptime(found["stamp"], _STAMP).replace(tzinfo=timezone.utc) if found else None
+
+
+def cpu_model(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
+    """The processor's model, as the system names it; its architecture where the system does not say."""
+    try:
+        lines = cpuinfo.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        lines = []
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, platform.processor() or platform.machine())

@@ -11,11 +11,12 @@ from conformance import store
 from conformance.vocabulary import Status
 from tests.records import manifest, observed
 
+RAN = manifest()
 CELLS = (observed("mm"), observed("masked_fill_.Scalar", "bool-expanded", Status.FAIL, checks=("value", "stride")))
 
 
 def written(directory: Path) -> Path:
-    with store.Writer(directory, manifest()) as writer:
+    with store.Writer(directory, RAN) as writer:
         for observation in CELLS:
             writer.append(observation)
     return directory / store.OBSERVATIONS
@@ -23,7 +24,7 @@ def written(directory: Path) -> Path:
 
 def test_a_run_is_read_back_as_it_was_written(tmp_path: Path) -> None:
     written(tmp_path / "lane")
-    assert store.read(tmp_path / "lane") == store.Run(manifest(), CELLS)
+    assert store.read(tmp_path / "lane") == store.Run(RAN, CELLS)
 
 
 def test_observations_are_on_disk_as_they_happen(tmp_path: Path) -> None:
@@ -42,7 +43,7 @@ def test_a_last_line_that_is_cut_off_is_left_out_with_a_note(tmp_path: Path) -> 
     assert "the last line is cut off" in run.notes[0]
 
 
-def test_a_new_run_drops_the_earlier_one_with_its_summary(tmp_path: Path) -> None:
+def test_a_new_run_takes_the_place_of_the_earlier_one_and_of_its_summary(tmp_path: Path) -> None:
     with store.Writer(tmp_path, manifest()) as writer:
         writer.append(CELLS[0])
         writer.finish({"by_status": {}})
@@ -98,5 +99,5 @@ def test_an_empty_file_and_a_missing_one_are_told_apart(tmp_path: Path) -> None:
 def test_a_run_is_found_by_its_lane_or_the_lanes_there_are_listed(tmp_path: Path) -> None:
     written(tmp_path / "demo-torch2.8-malloc-release")
     assert store.find(tmp_path, "demo-torch2.8-malloc-release") == tmp_path / "demo-torch2.8-malloc-release"
-    with pytest.raises(store.StoreError, match=r"no run 'x'.*there: demo-torch2\.8-malloc-release"):
+    with pytest.raises(store.StoreError, match="no closed run 'x' in "):
         store.find(tmp_path, "x")

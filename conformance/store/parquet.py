@@ -1,0 +1,86 @@
+"""Observations as a Parquet file: DuckDB writes it from the journal's lines, and reads it. No other module knows SQL.
+
+The failing cells come first, so that a look for failures over a year of runs reads the head of each file alone.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from conformance.store.manifest import StoreError
+from conformance.vocabulary import Observation, Status
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from duckdb import DuckDBPyConnection
+
+# As Observation.to_json has them; ``figures`` stays JSON, for each check has its own.
+COLUMNS = {
+    "family": "VARCHAR", "overload": "VARCHAR", "dtype": "VARCHAR", "layout": "VARCHAR", "route": "VARCHAR",
+    "status": "VARCHAR", "cases": "BIGINT", "compared": "BIGINT", "reason": "VARCHAR", "signal": "VARCHAR",
+    "wall_ns": "BIGINT", "cpu_ns": "BIGINT", "raw_ns": "BIGINT",
+    "failures": 'STRUCT("case" VARCHAR, "check" VARCHAR, message VARCHAR, figures VARCHAR)[]',
+}  # fmt: skip
+CELL = "family, overload, dtype, layout"
+
+_FAILING = ", ".join(f"'{status}'" for status in Status if status.is_failure)
+_ROWS_A_GROUP = 20480
+_LONGEST_LINE = 1 << 28  # bytes
+_LACKING = "duckdb is not installed, and closed runs are Parquet files that it reads and writes: pip install duckdb"
+
+
+@contextmanager
+def database() -> Iterator[DuckDBPyConnection]:
+    """DuckDB in memory, which installs nothing. Raises StoreError where it is not installed, and for its own errors."""
+    try:
+        import duckdb
+    except ImportError as e:
+        raise StoreError(_LACKING) from e
+    config: dict[str, Any] = {"autoinstall_known_extensions": False, "autoload_known_extensions": False}
+    connection = duckdb.connect(":memory:", config=config)
+    try:
+        yield connection
+    except duckdb.Error as e:
+        raise StoreError(f"results cannot be read: {str(e).splitlines()[0]}") from e
+    finally:
+        connection.close()
+
+
+def quoted(text: object) -> str:
+    """A literal of SQL."""
+    return "'" + str(text).replace("'", "''") + "'"
+
+
+def write(journal: Path, target: Path) -> None:
+    """Make a Parquet file of a journal's lines, all of which have to be whole; its first, the manifest, is left out."""
+    columns = ", ".join(f"{name}: {quoted(kind)}" for name, kind in COLUMNS.items())
+    lines = (
+        f"read_json({quoted(journal)}, format='newline_delimited', maximum_object_size={_LONGEST_LINE}, "
+        f"columns={{{columns}}})"
+    )
+    select = f"SELECT status IN ({_FAILING}) AS failing, * FROM {lines} WHERE overload IS NOT NULL"
+    options = f"FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {_ROWS_A_GROUP}"
+    with database() as db:
+        db.execute(f"COPY ({select} ORDER BY failing DESC, {CELL}) TO {quoted(target)} ({options})")
+
+
+def read(file: Path) -> tuple[Observation, ...]:
+    """The observations of a file that :func:`write` made, in order of their cells."""
+    with database() as db:
+        rows = db.execute(f"SELECT {', '.join(COLUMNS)} FROM {table([file])} ORDER BY {CELL}").fetchall()
+    return tuple(_observation(dict(zip(COLUMNS, row))) for row in rows)
+
+
+def table(files: Sequence[Path] | Iterable[Path]) -> str:
+    """The rows of several files as a table of SQL; its column ``filename`` tells them apart."""
+    return f"read_parquet([{', '.join(map(quoted, files))}], filename=true)"
+
+
+def _observation(record: dict[str, Any]) -> Observation:
+    failures = [{**f, "figures": json.loads(f["figures"] or "{}")} for f in record["failures"] or ()]
+    return Observation.from_json({**record, "failures": failures})

@@ -1,0 +1,203 @@
+"""Runs that have ended: ``results/runs/<run>/`` holds each as it was closed, never to be written again.
+
+``manifest.json`` says what the run was and what the other files are, ``observations.parquet`` holds a row a cell,
+``summary.json`` what it came to. A run is closed whole or not at all: its directory is made aside and renamed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from conformance.near import near
+from conformance.store import parquet
+from conformance.store.manifest import Manifest, StoreError, lane_of
+from conformance.vocabulary import Observation, Status
+
+RUNS = "runs"
+MANIFEST = "manifest.json"
+PARQUET = "observations.parquet"
+SUMMARY = "summary.json"
+
+FORMAT = "op-conformance run"
+VERSION = 1
+
+_BEFORE = re.compile(r"(?P<lane>.+)~(?P<count>\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """A closed run: its manifest, and where its rows lie."""
+
+    directory: Path
+    manifest: Manifest
+    ended: bool  # every cell collected was observed
+    by_status: dict[str, int]
+    bytes: int
+    sha256: str
+
+    @property
+    def name(self) -> str:
+        return self.directory.name
+
+    @property
+    def failing(self) -> int:
+        return sum(n for status, n in self.by_status.items() if Status(status).is_failure)
+
+    @property
+    def whole(self) -> bool:
+        """Whether it says of every cell of its lane whether it fails."""
+        return self.manifest.complete and self.ended and not self.manifest.shard
+
+    @property
+    def rows(self) -> Path:
+        """Its Parquet file. Raises StoreError where that is not as long as it was when the run was closed."""
+        file = self.directory / PARQUET
+        try:
+            found = file.stat().st_size
+        except OSError as e:
+            raise StoreError(f"{file}: {e.strerror}") from e
+        if found != self.bytes:
+            raise StoreError(f"{file}: {found} bytes, its manifest says {self.bytes}: truncated, or written to since")
+        return file
+
+    def check(self) -> None:
+        """Raise StoreError unless the rows are, byte for byte, what was closed."""
+        if hashlib.sha256(self.rows.read_bytes()).hexdigest() != self.sha256:
+            raise StoreError(f"{self.directory / PARQUET}: its hash is not its manifest's: damaged, or another run's")
+
+
+def close(
+    results: Path, manifest: Manifest, journal: Path, by_status: Mapping[str, int], summary: dict[str, Any] | None
+) -> Path:
+    """Keep a run for good. Returns its directory; a run of this name that is there already is left as it is.
+
+    ``by_status`` counts the observations of the ``journal``, every line of which has to be whole. Raises StoreError.
+    """
+    target = results / RUNS / manifest.run
+    scratch = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        scratch.mkdir(parents=True)
+        parquet.write(journal, scratch / PARQUET)
+        data = (scratch / PARQUET).read_bytes()
+        record = {
+            "format": FORMAT, "version": VERSION, **asdict(manifest),
+            "ended": sum(by_status.values()) - by_status.get(Status.NOT_REACHED, 0) >= manifest.collected,
+            "by_status": {s.value: by_status.get(s, 0) for s in Status},
+            "bytes": len(data), "sha256": hashlib.sha256(data).hexdigest(),
+        }  # fmt: skip
+        _write(scratch / MANIFEST, record)
+        if summary is not None:
+            _write(scratch / SUMMARY, summary)
+        for file in scratch.iterdir():
+            file.chmod(0o444)
+        _settle(scratch, target)
+    except OSError as e:
+        raise StoreError(f"{target}: cannot be written: {e.strerror or e}") from e
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    return target
+
+
+def opened(directory: Path) -> Closed:
+    """A closed run by its directory. Raises StoreError for one that is damaged, foreign or of a newer suite."""
+    file = directory / MANIFEST
+    record = _read(file)
+    if record.pop("format", None) != FORMAT:
+        raise StoreError(f"{file}: is not the manifest of a closed run; was this file written by another tool?")
+    version = record.pop("version", None)
+    if version != VERSION:
+        raise StoreError(f"{file}: format version {version!r}, this suite reads {VERSION}; use the suite that wrote it")
+    try:
+        own = {name: record.pop(name) for name in ("ended", "by_status", "bytes", "sha256")}
+    except KeyError as e:
+        raise StoreError(f"{file}: has no {e}; expected the manifest of a closed run") from e
+    return Closed(directory, Manifest.from_json(record, str(file)), **own)
+
+
+def names(results: Path, lane: str = "") -> list[str]:
+    """The closed runs, the oldest first; of one lane, or of all."""
+    found = (d.name for d in (results / RUNS).glob("*") if d.is_dir())
+    return sorted(name for name in found if (of := lane_of(name)) and (not lane or of == lane))
+
+
+def lanes(results: Path) -> list[str]:
+    """The lanes that have closed runs."""
+    return sorted({lane for name in names(results) if (lane := lane_of(name))})
+
+
+def find(results: Path, run: str) -> Closed:
+    """A closed run by its directory, its name or a part of it, or a lane: the latest, or ``LANE~2``, two before that.
+
+    Raises StoreError that says which there are.
+    """
+    if (Path(run) / MANIFEST).is_file():
+        return opened(Path(run))
+    everything = names(results)
+    before = _BEFORE.fullmatch(run)
+    lane, count = (before["lane"], int(before["count"])) if before else (run, 0)
+    of_lane = names(results, lane)
+    if of_lane:
+        if count >= len(of_lane):
+            raise StoreError(f"{run}: lane {lane} has {len(of_lane)} closed runs; the oldest is ~{len(of_lane) - 1}")
+        return opened(results / RUNS / of_lane[-1 - count])
+    found = [run] if run in everything else [name for name in everything if run and run in name]
+    if len(found) == 1:
+        return opened(results / RUNS / found[0])
+    if found:
+        raise StoreError(f"{run!r} is a part of {len(found)} runs' names, such as {found[-1]} and {found[-2]}")
+    raise StoreError(f"no closed run {run!r} in {results / RUNS}/; {_there(run, everything)}")
+
+
+def load(run: Closed) -> tuple[Observation, ...]:
+    """A run's observations, checked against its manifest. Raises StoreError."""
+    run.check()
+    return parquet.read(run.rows)
+
+
+def summary(run: Closed) -> dict[str, Any]:
+    """What the run came to. Raises StoreError for a run that was cut off before it was summed up."""
+    file = run.directory / SUMMARY
+    if not file.is_file():
+        raise StoreError(f"{run.directory}: has no {SUMMARY}: the run was cut off")
+    return _read(file)
+
+
+def _there(run: str, everything: Sequence[str]) -> str:
+    known = {lane for name in everything if (lane := lane_of(name))}
+    close_ones = near(run.partition("~")[0], [*known, *everything])
+    if close_ones:
+        return f"near: {', '.join(close_ones)}"
+    return f"lanes there: {', '.join(sorted(known)) or 'none'}"
+
+
+def _settle(scratch: Path, target: Path) -> None:
+    """Give the directory its name, unless a run has it."""
+    try:
+        scratch.rename(target)
+    except OSError:
+        if not (target / MANIFEST).is_file():
+            raise
+
+
+def _write(file: Path, record: dict[str, Any]) -> None:
+    file.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        record = json.loads(file.read_text(encoding="utf-8"))
+    except OSError as e:
+        raise StoreError(f"{file}: {e.strerror}") from e
+    except ValueError as e:
+        raise StoreError(f"{file}: not JSON: {e}") from e
+    if not isinstance(record, dict):
+        raise StoreError(f"{file}: expected a JSON object, got {type(record).__name__}")
+    return record

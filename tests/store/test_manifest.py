@@ -1,0 +1,36 @@
+"""How a run is named, and what a machine says of its processor."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+from conformance.store.manifest import began, cpu_model, lane_of, run_name
+
+NIGHT = datetime(2026, 1, 31, 4, 0, tzinfo=timezone.utc)
+
+
+def test_a_run_is_named_by_date_lane_and_something_unique() -> None:
+    assert run_name("demo-torch2.8-malloc-release", NIGHT, "3fa9c1") == (
+        "20260131T040000Z-demo-torch2.8-malloc-release-3fa9c1"
+    )
+    assert run_name("demo-torch2.8-malloc-release", NIGHT) != run_name("demo-torch2.8-malloc-release", NIGHT)
+
+
+def test_names_sort_by_the_date_whatever_the_time_zone() -> None:
+    zone = timezone(timedelta(hours=9))
+    assert run_name("a", NIGHT.astimezone(zone), "000000") == run_name("a", NIGHT, "000000")
+    assert run_name("z", NIGHT) < run_name("a", NIGHT + timedelta(seconds=1))
+
+
+def test_lane_and_date_are_read_back_from_a_name() -> None:
+    name = run_name("demo-torch2.8-malloc-release", NIGHT)
+    assert (lane_of(name), began(name)) == ("demo-torch2.8-malloc-release", NIGHT)
+    assert (lane_of("demo"), began("demo")) == (None, None)
+
+
+def test_the_processor_is_what_the_system_calls_it(tmp_path: Path) -> None:
+    file = tmp_path / "cpuinfo"
+    file.write_text("processor\t: 0\nmodel name\t: Example CPU @ 2.0GHz\n")
+    assert cpu_model(file) == "Example CPU @ 2.0GHz"
+    assert cpu_model(tmp_path / "nowhere")

@@ -1,0 +1,143 @@
+"""Closed runs: kept whole or not at all, never written again, and what is damaged is told."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from dataclasses import replace
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conformance import store
+from conformance.store import parquet, runs
+from conformance.store.manifest import run_name
+from conformance.vocabulary import Status
+from tests.records import manifest, observed
+
+LANE = "demo-torch2.8-malloc-release"
+NIGHT = datetime(2026, 1, 1, tzinfo=timezone.utc)
+CELLS = (
+    observed("masked_fill_.Scalar", "bool-expanded", Status.FAIL, checks=("value", "stride")),
+    observed("mm"),
+    observed("neg", status=Status.UNSUPPORTED, reason="no 'kernel'"),
+)
+
+
+def closed(results: Path, night: int = 0, lane: str = LANE, **given: Any) -> runs.Closed:
+    ran = manifest(lane=lane, collected=len(CELLS), run=run_name(lane, NIGHT + timedelta(days=night)), **given)
+    with store.Writer(results / lane, ran) as writer:
+        for cell in CELLS:
+            writer.append(cell)
+        writer.finish({"by_status": {"pass": 1}})
+    return runs.opened(results / store.RUNS / ran.run)
+
+
+def test_a_closed_run_is_read_back_as_it_was_observed(tmp_path: Path) -> None:
+    run = closed(tmp_path)
+    assert runs.load(run) == CELLS
+    assert (run.failing, run.ended, run.whole) == (1, True, True)
+    assert store.read(run.directory).observations == CELLS
+    assert store.read_summary(run.directory) == {"by_status": {"pass": 1}}
+
+
+def test_every_figure_of_an_observation_has_a_column() -> None:
+    assert set(parquet.COLUMNS) == set(CELLS[0].to_json())
+
+
+def test_figures_that_are_no_numbers_come_back(tmp_path: Path) -> None:
+    failure = replace(CELLS[0].failures[0], figures={"worst": math.inf, "at": [1, 2], "why": "it's\n\u2713"})
+    cell = replace(CELLS[0], failures=(failure,))
+    with store.Writer(tmp_path / LANE, ran := manifest(collected=1)) as writer:
+        writer.append(cell)
+        writer.finish({})
+    assert runs.load(runs.opened(tmp_path / store.RUNS / ran.run)) == (cell,)
+
+
+def test_a_closed_run_is_never_written_again(tmp_path: Path) -> None:
+    run = closed(tmp_path)
+    before = {f.name: f.read_bytes() for f in run.directory.iterdir()}
+    journal = tmp_path / LANE / store.OBSERVATIONS
+    runs.close(tmp_path, replace(run.manifest, seed=99), journal, {"pass": 1}, None)
+    assert {f.name: f.read_bytes() for f in run.directory.iterdir()} == before
+    assert not [f for f in run.directory.iterdir() if f.stat().st_mode & 0o222]
+    assert [d.name for d in run.directory.parent.iterdir()] == [run.name]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda d: d.pop("format"), "is not the manifest of a closed run; was this file written by another tool?"),
+        (lambda d: d.update(version=99), "format version 99, this suite reads 1; use the suite that wrote it"),
+        (lambda d: d.pop("sha256"), "has no 'sha256'; expected the manifest of a closed run"),
+        (lambda d: d.pop("seed"), "fields differ from a manifest's: seed"),
+        (lambda d: d.update(bytes=1), "bytes, its manifest says 1: truncated, or written to since"),
+        (lambda d: d.update(sha256="0"), "its hash is not its manifest's: damaged, or another run's"),
+    ],
+)
+def test_a_manifest_that_is_not_ours_or_of_other_rows_is_refused(tmp_path: Path, change: Any, message: str) -> None:
+    run = closed(tmp_path)
+    file = run.directory / runs.MANIFEST
+    record = json.loads(file.read_text())
+    change(record)
+    file.chmod(0o644)
+    file.write_text(json.dumps(record))
+    with pytest.raises(store.StoreError) as e:
+        runs.load(runs.opened(run.directory))
+    assert str(e.value).startswith(str(run.directory))
+    assert message in str(e.value)
+
+
+def test_rows_that_are_cut_off_missing_or_flipped_are_told_apart(tmp_path: Path) -> None:
+    run = closed(tmp_path)
+    file = run.directory / runs.PARQUET
+    file.chmod(0o644)
+    data = file.read_bytes()
+    file.write_bytes(data[:-10])
+    with pytest.raises(store.StoreError, match="truncated, or written to since"):
+        runs.load(run)
+    file.write_bytes(bytes([data[0] ^ 1]) + data[1:])
+    with pytest.raises(store.StoreError, match="damaged, or another run's"):
+        runs.load(run)
+    file.unlink()
+    with pytest.raises(store.StoreError, match="No such file"):
+        runs.load(run)
+
+
+def test_what_is_missing_is_said_where_duckdb_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    with pytest.raises(store.StoreError, match=r"duckdb is not installed.*pip install duckdb"):
+        closed(tmp_path)
+    assert store.read(tmp_path / LANE).observations == CELLS  # the journal needs it not
+    assert list((tmp_path / store.RUNS).iterdir()) == []
+
+
+def test_a_run_is_found_by_name_by_part_and_by_lane(tmp_path: Path) -> None:
+    first, second = closed(tmp_path, 1), closed(tmp_path, 2)
+    closed(tmp_path, 3, "demo-torch2.9-malloc-release")
+    assert runs.find(tmp_path, first.name) == first
+    assert runs.find(tmp_path, "20260102") == first
+    assert runs.find(tmp_path, str(second.directory)) == second
+    assert (runs.find(tmp_path, LANE), runs.find(tmp_path, f"{LANE}~1")) == (second, first)
+    assert runs.names(tmp_path, LANE) == [first.name, second.name]
+    assert runs.lanes(tmp_path) == [LANE, "demo-torch2.9-malloc-release"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        (f"{LANE}~2", "has 2 closed runs; the oldest is ~1"),
+        ("demo-torch2.8-maloc-release", f"near: {LANE}"),
+        ("2026010", "is a part of 2 runs' names, such as 20260103T"),
+        ("nothing", f"lanes there: {LANE}"),
+    ],
+)
+def test_a_run_that_is_not_there_is_answered_with_those_that_are(tmp_path: Path, asked: str, message: str) -> None:
+    closed(tmp_path, 1)
+    closed(tmp_path, 2)
+    with pytest.raises(store.StoreError) as e:
+        runs.find(tmp_path, asked)
+    assert message in str(e.value)
