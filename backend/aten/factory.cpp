@@ -10,6 +10,7 @@
 #include "aten/plan.h"
 #include "aten/register.h"
 #include "refnpu/fault.h"
+#include "runtime/version.h"
 
 namespace refnpu::factories {
 namespace {
@@ -53,7 +54,8 @@ int64_t checked_count(double count) {
 }
 
 int64_t arange_count(const at::Scalar& start, const at::Scalar& end, const at::Scalar& step, at::ScalarType type) {
-  if (type == at::kLong) {  // int64 has values that double has not
+  const bool whole = start.isIntegral(false) && end.isIntegral(false) && step.isIntegral(false);
+  if (type == at::kLong && (whole || !REFNPU_ARANGE_COUNTS_FRACTIONS)) {  // int64 has values that double has not
     const int64_t from = start.to<int64_t>(), to = end.to<int64_t>(), by = step.to<int64_t>();
     TORCH_CHECK_VALUE(by != 0, "step must be nonzero");
     const int64_t sign = by > 0 ? 1 : -1;

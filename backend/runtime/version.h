@@ -21,6 +21,8 @@
 // and 2.15: where and signbit have them from 2.13, the ops that take a minimum or maximum from 2.15.
 #define REFNPU_WHERE_TAKES_WIDE_UNSIGNED (REFNPU_TORCH >= 213)
 #define REFNPU_EXTREMA_TAKE_WIDE_UNSIGNED (REFNPU_TORCH >= 215)
+// 2.14: arange counts the steps to a fractional bound before it cuts the values to int64; before, it cuts the bounds.
+#define REFNPU_ARANGE_COUNTS_FRACTIONS (REFNPU_TORCH >= 214)
 // 2.8: where takes the 8-bit floats.
 #define REFNPU_WHERE_TAKES_FLOAT8 (REFNPU_TORCH >= 208)
 
