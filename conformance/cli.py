@@ -9,7 +9,7 @@ import sys
 
 import click
 
-from conformance.commands import overloads, programs, results, samples
+from conformance.commands import bisect, overloads, programs, results, samples
 from conformance.commands.edge import Commands, Mistake
 
 
@@ -39,6 +39,7 @@ for command in (
     programs.triage_,
     results.expect,
     results.summary_,
+    bisect.bisect_,
 ):
     commands.add_command(command)
 

@@ -2,9 +2,9 @@
 
 from conformance.store.journal import OBSERVATIONS, SUMMARY, Run, Writer, find, read, read_summary
 from conformance.store.manifest import Manifest, StoreError
-from conformance.store.runs import RUNS, Closed
+from conformance.store.runs import RUNS, Closed, lanes
 
 __all__ = [
-    "OBSERVATIONS", "RUNS", "SUMMARY", "Closed", "Manifest", "Run", "StoreError", "Writer", "find", "read",
-    "read_summary",
+    "OBSERVATIONS", "RUNS", "SUMMARY", "Closed", "Manifest", "Run", "StoreError", "Writer", "find", "lanes",
+    "read", "read_summary",
 ]  # fmt: skip

@@ -1,0 +1,105 @@
+"""One run of a case, or of a script, in the place of a point."""
+
+from __future__ import annotations
+
+import shlex
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from conformance import store
+from conformance.bisect.places import Place
+from conformance.bisect.processes import Ended, Processes
+from conformance.bisect.signature import Outcome, Signature, normalised, of_observation, of_script
+from conformance.exit_codes import Exit
+
+ABSENT = "absent"  # a status of the search's own: this version has no such case
+LANE = "bisect"
+
+
+class Probe(Protocol):
+    """What is run at each point."""
+
+    def run(self, place: Place, case: str) -> Outcome:
+        """Once. Raises Stopped."""
+
+    def command(self, case: str) -> str:
+        """What a person types to run it once, where everything is installed."""
+
+    def minimal(self, place: Place, case: str) -> str:
+        """A script that shows the failure by itself; "" where there is none shorter than the command."""
+
+
+@dataclass(frozen=True)
+class CaseProbe:
+    """A case of the corpus, run by the suite itself in the place's environment."""
+
+    processes: Processes
+    backend: str
+    seed: int
+    timeout: float  # seconds
+    variables: tuple[tuple[str, str], ...] = ()  # of the environment, e.g. an allocator mode
+    corpus: str = ""  # the hash of the only corpus whose samples may be taken; "": whichever is there
+
+    def run(self, place: Place, case: str) -> Outcome:
+        with tempfile.TemporaryDirectory() as scratch:
+            ended = self._pytest(place, case, Path(scratch))
+            if ended.late:
+                return Outcome(False, Signature("timeout", "", ""), True, ended.last_lines(), ended.seconds)
+            try:
+                run = store.read(Path(scratch) / "results" / LANE)
+            except store.StoreError:
+                return _without_results(ended)
+        if self.corpus and run.manifest.corpus != self.corpus:
+            said = f"another corpus, {run.manifest.corpus[:12]}: the same case would mean other inputs"
+            return Outcome(False, None, False, said, ended.seconds)
+        if not run.observations:
+            return Outcome(False, None, False, ended.last_lines(), ended.seconds)
+        return of_observation(run.observations[0], case, ended.seconds)
+
+    def _pytest(self, place: Place, case: str, scratch: Path) -> Ended:
+        command = [place.python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "conformance.plugin"]
+        command += [*self._arguments(case), "--results", "results", "--lane-name", LANE]
+        variables = {**place.variables, **dict(self.variables)}
+        return self.processes.run(command, cwd=scratch, variables=variables, timeout=self.timeout)
+
+    def _arguments(self, case: str) -> list[str]:
+        return ["--pyargs", "conformance", "--backend", self.backend, "--seed", str(self.seed), "--case", case]
+
+    def command(self, case: str) -> str:
+        assigned = [f"{name}={shlex.quote(value)}" for name, value in self.variables]
+        return " ".join([*assigned, "pytest", shlex.join(self._arguments(case))])
+
+    def minimal(self, place: Place, case: str) -> str:
+        command = [place.python, "-m", "conformance.cli", "repro", "--backend", self.backend, "--seed", str(self.seed)]
+        ended = self.processes.run([*command, case], variables=place.variables, timeout=self.timeout)
+        return ended.stdout if ended.code == 0 else ""
+
+
+@dataclass(frozen=True)
+class ScriptProbe:
+    """Any command, judged by its exit code: 0 passes, 125 cannot be tested, all others fail."""
+
+    processes: Processes
+    timeout: float
+    variables: tuple[tuple[str, str], ...] = ()
+
+    def run(self, place: Place, case: str) -> Outcome:
+        variables = {**place.variables, **dict(self.variables)}
+        return of_script(self.processes.run(case, cwd=place.directory, variables=variables, timeout=self.timeout))
+
+    def command(self, case: str) -> str:
+        return case
+
+    def minimal(self, place: Place, case: str) -> str:  # noqa: ARG002 - the command is the script
+        return ""
+
+
+def _without_results(ended: Ended) -> Outcome:
+    """Of a run that judged nothing: the case may not exist in this version, or the backend cannot be loaded."""
+    errors = [line for line in (ended.stdout + ended.stderr).splitlines() if line.startswith("ERROR: ")]
+    if ended.code == Exit.USAGE and errors and "--case" in errors[0]:
+        said = errors[0].removeprefix("ERROR: ")
+        return Outcome(False, Signature(ABSENT, "", normalised(said)), True, said, ended.seconds)
+    return Outcome(False, None, False, ended.last_lines(), ended.seconds)

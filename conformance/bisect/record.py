@@ -1,0 +1,157 @@
+"""A search written down: what was asked, every run so far, and the result, as JSON that can be taken up again."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from conformance.bisect.points import Point
+from conformance.bisect.search import Answer
+from conformance.bisect.signature import Outcome, Signature, answer
+
+STATE = "state.json"
+_FORMAT = "op-conformance bisect"
+_VERSION = 1
+_LONGEST_OUTPUT = 6000
+
+
+class RecordError(ValueError):
+    """A state that cannot be taken up; the message is one line and names the file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is searched for: all that the next step depends on, but for the answers."""
+
+    axis: str  # torch, backend or both
+    cases: tuple[str, ...]  # case ids, or one script
+    script: bool
+    points: tuple[Point, ...]  # the oldest first
+    good: int | None  # index of the end that passes, None: to be found; with ``fixed`` the newer one
+    bad: int
+    fixed: bool = False  # look for what repaired a failure: the older end fails, the newer passes
+    any_failure: bool = False  # whatever fails is the failure
+    rate: float | None = None
+    threshold: float = 0.95
+    tries: int = 10
+    most_runs: int = 200
+    backend: str = ""
+    corpus: str = ""
+    skip: tuple[int, ...] = ()
+    command: str = ""  # as the user gave it
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """One run of one case at one point; or, where ``unusable`` says why, none."""
+
+    point: int
+    case: str
+    stage: str
+    passed: bool
+    judged: bool
+    signature: Signature | None
+    output: str
+    seconds: float
+    at: str = ""  # when, in UTC
+
+    def outcome(self) -> Outcome:
+        return Outcome(self.passed, self.signature, self.judged, self.output, self.seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class PointRecord:
+    """What making a point's place came to."""
+
+    build: str = ""
+    made_by: tuple[str, ...] = ()
+    seconds: float = 0.0
+    unusable: str = ""  # why it cannot be probed
+
+    @property
+    def why(self) -> str:
+        """The same on one line: what failed, and what it said last."""
+        lines = self.unusable.splitlines()
+        return " ".join([*lines[:1], *lines[1:][-1:]])
+
+
+@dataclass
+class Record:
+    """A search so far."""
+
+    question: Question
+    runs: list[RunRecord] = field(default_factory=list)
+    places: dict[int, PointRecord] = field(default_factory=dict)
+    minimal: dict[str, str] = field(default_factory=dict)  # case -> a script
+    seconds: float = 0.0  # spent so far, over all sessions
+
+    def signature(self, case: str) -> Signature | None:
+        """That of the failure looked for: the first seen at the bad end."""
+        found = (r for r in self.runs if r.case == case and r.point == self.question.bad)
+        return next((r.signature for r in found if not r.passed and r.judged), None)
+
+    def answers(self, case: str) -> list[tuple[int, Answer]]:
+        """(point, what it said) of every run of a case, in order."""
+        wanted, any_failure = self.signature(case), self.question.any_failure
+        return [(r.point, answer(r.outcome(), wanted, any_failure)) for r in self.runs if r.case == case]
+
+    def save(self, file: Path) -> None:
+        """Whole or not at all."""
+        file.parent.mkdir(parents=True, exist_ok=True)
+        scratch = file.with_suffix(f".{os.getpid()}.tmp")
+        kept = {"format": _FORMAT, "version": _VERSION, **asdict(self)}
+        scratch.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+        scratch.replace(file)
+
+
+def shortened(output: str) -> str:
+    """Of a long output, the beginning and the end."""
+    half = _LONGEST_OUTPUT // 2
+    return output if len(output) <= 2 * half else f"{output[:half]}\n[…]\n{output[-half:]}"
+
+
+def load(file: Path) -> Record:
+    """Inverse of :meth:`Record.save`. Raises RecordError."""
+    try:
+        kept: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        if kept.pop("format", None) != _FORMAT:
+            raise RecordError(f"{file}: is not the state of a search")
+        if (version := kept.pop("version", None)) != _VERSION:
+            raise RecordError(f"{file}: format version {version!r}, this suite reads {_VERSION}")
+        return _record(kept)
+    except FileNotFoundError:
+        raise RecordError(f"{file}: no such file; there is no search to resume") from None
+    except (json.JSONDecodeError, UnicodeDecodeError, AttributeError) as e:
+        raise RecordError(f"{file}: is not the state of a search: {e}") from e
+    except (KeyError, TypeError, ValueError) as e:
+        if isinstance(e, RecordError):
+            raise
+        raise RecordError(f"{file}: cannot be read: {type(e).__name__}: {e}") from e
+
+
+def same(one: Question, other: Question) -> bool:
+    """Whether the answers to one are answers to the other; how the user put it does not matter."""
+    return replace(one, command="") == replace(other, command="")
+
+
+def _record(kept: dict[str, Any]) -> Record:
+    asked = kept["question"]
+    question = Question(**{
+        **asked, "cases": tuple(asked["cases"]), "skip": tuple(asked["skip"]),
+        "points": tuple(Point(**p) for p in asked["points"]),
+    })  # fmt: skip
+    runs = [RunRecord(**{**r, "signature": _signature(r["signature"])}) for r in kept["runs"]]
+    places = {int(i): PointRecord(**{**p, "made_by": _texts(p["made_by"])}) for i, p in kept["places"].items()}
+    return Record(question, runs, places, kept["minimal"], kept["seconds"])
+
+
+def _signature(kept: dict[str, str] | None) -> Signature | None:
+    return Signature(**kept) if kept else None
+
+
+def _texts(kept: Sequence[str]) -> tuple[str, ...]:
+    return tuple(kept)

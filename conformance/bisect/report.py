@@ -1,0 +1,200 @@
+"""What a search came to, for people and for machines: paste-ready Markdown, and the facts as JSON."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Any
+
+from conformance.bisect.points import Point
+from conformance.bisect.record import Record
+from conformance.bisect.search import Answer, Kind, Result, Tally
+from conformance.bisect.session import found, seconds_by_point
+
+_ENDED = {
+    Kind.NOT_BAD: "the bad end passes",
+    Kind.NOT_GOOD: "the good end fails as well",
+    Kind.ALWAYS: "the oldest that can be tested fails as well",
+    Kind.NO_END: "an end cannot be tested",
+}
+
+
+def as_json(record: Record) -> str:
+    """Everything that a page about the search needs."""
+    q = record.question
+    results = found(record)
+    facts: dict[str, Any] = {
+        "axis": q.axis, "backend": q.backend, "fixed": q.fixed, "command": q.command, "threshold": q.threshold,
+        "corpus": q.corpus, "seconds": round(record.seconds, 1), "points_probed": len(_steps(record)),
+        "runs": len(record.runs), "points": [asdict(p) for p in q.points],
+        "cases": [_case(record, case, results.get(case)) for case in q.cases],
+    }  # fmt: skip
+    return json.dumps(facts, indent=1) + "\n"
+
+
+def _case(record: Record, case: str, result: Result | None) -> dict[str, Any]:
+    q = record.question
+    signature = record.signature(case)
+    facts: dict[str, Any] = {
+        "case": case, "kind": result.kind.value if result else "unfinished",
+        "signature": asdict(signature) if signature else None, "minimal": record.minimal.get(case, ""),
+        "text": conclusion(record, result), "steps": [],
+    }  # fmt: skip
+    if result and result.kind in (Kind.CULPRIT, Kind.RANGE):
+        before, after = sides(record, result)
+        facts |= {
+            "confidence": round(result.confidence, 4), "before": q.points[before].name, "after": q.points[after].name,
+            "first": q.points[result.first].name, "last": q.points[result.last].name,
+            "same_build": same_build(record, result), "untested": [q.points[p].name for p in result.untested],
+            "output_before": _output(record, case, before), "output_after": _output(record, case, after),
+        }  # fmt: skip
+    seconds = seconds_by_point(record)
+    for number, point in enumerate(_steps(record), start=1):
+        place = record.places.get(point)
+        tally = _tally(record, case, point)
+        facts["steps"].append({
+            "number": number, "point": q.points[point].name, "title": q.points[point].title,
+            "date": q.points[point].date, "failed": tally.failed, "passed": tally.passed, "unknown": tally.unknown,
+            "answer": _answer(tally), "seconds": round(seconds.get(point, 0.0), 1),
+            "build": place.build if place else "", "unusable": place.unusable if place else "",
+            "another": _another(record, case, point),
+        })  # fmt: skip
+    return facts
+
+
+def markdown(record: Record) -> str:
+    """One text about all cases, to be pasted into an issue."""
+    results = found(record)
+    q = record.question
+    parts = [f"# Bisect: {'what repaired' if q.fixed else 'what broke'} {_title(record)}", ""]
+    for case in q.cases:
+        parts += _about(record, case, results.get(case), heading=len(q.cases) > 1)
+    parts += [f"{len(_steps(record))} points, {len(record.runs)} runs, {record.seconds:.0f} s.", ""]
+    return "\n".join(parts)
+
+
+def _title(record: Record) -> str:
+    cases = record.question.cases
+    return f"`{cases[0]}`" if len(cases) == 1 else f"{len(cases)} cases"
+
+
+def _about(record: Record, case: str, result: Result | None, heading: bool) -> list[str]:
+    lines = [f"## `{case}`", ""] if heading else []
+    lines += [f"**{conclusion(record, result)}**", ""]
+    signature = record.signature(case)
+    if signature:
+        lines += [f"The failure: `{signature.text()}`", ""]
+    if result and result.kind in (Kind.CULPRIT, Kind.RANGE):
+        before, after = sides(record, result)
+        for word, point in (("Before", before), ("After", after)):
+            place = record.places.get(point)
+            lines += [f"{word}, {_named(record, point)}:", "", *_block(_output(record, case, point)), ""]
+            if place and place.made_by:
+                lines += _folded("made by", _block("\n".join(place.made_by)))
+    lines += ["| # | point | failed / runs | says | s |", "| --- | --- | --- | --- | --- |"]
+    seconds = seconds_by_point(record)
+    for number, point in enumerate(_steps(record), start=1):
+        tally = _tally(record, case, point)
+        place = record.places.get(point)
+        why = f": {place.why}" if place and place.unusable else ""
+        another = _another(record, case, point)
+        said = f"{_answer(tally)}{why}" + (f": {another}" if another else "")
+        ran = f"{tally.failed} / {tally.failed + tally.passed}"
+        cells = f"{number} | {_cell(_named(record, point))} | {ran} | {_cell(said)} | {seconds.get(point, 0):.1f}"
+        lines.append(f"| {cells} |")
+    lines.append("")
+    if record.minimal.get(case):
+        lines += _folded("a script that shows it", _block(record.minimal[case], "python"))
+    return [*lines, "Repeat:", "", *_block(record.question.command, "sh"), ""]
+
+
+def conclusion(record: Record, result: Result | None) -> str:
+    """One sentence."""
+    if result is None:
+        return f"not finished: {len(record.runs)} runs so far"
+    q = record.question
+    if result.kind not in (Kind.CULPRIT, Kind.RANGE):
+        where = f" ({_named(record, result.first)})"
+        return f"no culprit: {_ENDED[result.kind]}{where if result.kind is not Kind.ALWAYS else ''}"
+    before, after = sides(record, result)
+    sure = f"confidence {result.confidence:.1%}"
+    last_word, first_word = ("last bad", "first good") if q.fixed else ("last good", "first bad")
+    ends = f"{last_word} {_named(record, before)}, {first_word} {_named(record, after)}, {sure}"
+    if result.kind is Kind.CULPRIT:
+        same = "; both sides are the same build, so the cause is not in it" if same_build(record, result) else ""
+        return ends + same
+    untested = ", ".join(q.points[p].name for p in result.untested)
+    why = f"{untested} could not be tested" if untested else f"below the threshold of {q.threshold:.0%} for any one"
+    return f"no single culprit: {ends}; between them {why}"
+
+
+def sides(record: Record, result: Result) -> tuple[int, int]:
+    """The points on both sides of the change, the older one first."""
+    if record.question.fixed:  # the range holds points that still fail: the change comes after it
+        return result.first, result.last + 1
+    return result.first - 1, result.last
+
+
+def same_build(record: Record, result: Result) -> bool:
+    """Whether both sides of the change are known to be the same build."""
+    before, after = (record.places.get(p) for p in sides(record, result))
+    return bool(before and after and before.build and before.build == after.build)
+
+
+def _steps(record: Record) -> list[int]:
+    """Points in the order they were first tried."""
+    return list(dict.fromkeys([*(r.point for r in record.runs), *record.places]))
+
+
+def _tally(record: Record, case: str, point: int) -> Tally:
+    tally = Tally()
+    for where, said in record.answers(case):
+        if where == point:
+            tally = tally.plus(said)
+    return tally
+
+
+def _answer(tally: Tally) -> str:
+    if tally.failed:
+        return Answer.BAD.value
+    return Answer.UNKNOWN.value if tally.unknown or not tally.passed else Answer.GOOD.value
+
+
+def _another(record: Record, case: str, point: int) -> str:
+    """The signature of what else was seen at a point that says nothing of the failure looked for."""
+    wanted = record.signature(case)
+    seen = [r for r in record.runs if r.point == point and r.case == case and not r.passed and r.signature != wanted]
+    if not seen:
+        return ""
+    last = seen[-1]
+    return last.signature.text() if last.signature else last.output.strip().splitlines()[-1:][0] if last.output else ""
+
+
+def _output(record: Record, case: str, point: int) -> str:
+    """Of the run that decided the point: the failing one, if there is one."""
+    runs = [r for r in record.runs if r.point == point and r.case == case]
+    chosen = next((r for r in runs if not r.passed), runs[0] if runs else None)
+    if chosen is None:
+        place = record.places.get(point)
+        return place.unusable if place else ""
+    return chosen.output
+
+
+def _named(record: Record, point: int) -> str:
+    p: Point = record.question.points[point]
+    return " ".join(part for part in (p.name, f"({', '.join(t for t in (p.title, p.date) if t)})") if part != "()")
+
+
+def _block(text: str, language: str = "text") -> list[str]:
+    fence = "```"
+    while fence in text:
+        fence += "`"
+    return [f"{fence}{language}", text.rstrip("\n"), fence]
+
+
+def _folded(title: str, lines: list[str]) -> list[str]:
+    return [f"<details><summary>{title}</summary>", "", *lines, "</details>", ""]
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")

@@ -1,0 +1,304 @@
+"""`bisect`: finds the torch version, or the commit of the backend, that first shows a failure, or that repaired it."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from conformance import matrix as matrix_
+from conformance import store
+from conformance.bisect import ends, points, record, report
+from conformance.bisect.places import NoRoom, Workshop
+from conformance.bisect.points import Point, PointError
+from conformance.bisect.probes import CaseProbe, Probe, ScriptProbe
+from conformance.bisect.processes import Processes
+from conformance.bisect.record import Question, Record, RecordError
+from conformance.bisect.search import Kind
+from conformance.bisect.session import Session, found
+from conformance.commands.edge import RESULTS, Mistake, backend_option, mistakes
+from conformance.exit_codes import Exit
+from conformance.options import OptionError, names
+from conformance.toml_table import TomlError
+from conformance.vocabulary import CellId
+
+OUT = Path("bisect")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The command's options, as typed."""
+
+    cases: tuple[str, ...]
+    script: str
+    axis: str
+    backend: str
+    matrix: Path | None
+    environment: str
+    good: str
+    bad: str
+    fixed: bool
+    torch: str
+    commit: str
+    repository: Path
+    build: str
+    skip: tuple[str, ...]
+    any_failure: bool
+    rate: float | None
+    threshold: float
+    tries: int
+    most_runs: int
+    seed: int
+    timeout: float
+    extra: tuple[str, ...]
+    ahead: int
+    keep: int
+    cache: Path | None
+    out: Path
+    resume: bool
+
+
+@click.command("bisect")
+@click.argument("cases", nargs=-1, metavar="[CASE]...")
+@click.option("--script", default="", metavar="CMD", help="Judge points by a command's exit code: 0 passes, 125 skips.")
+@click.option("--axis", type=click.Choice(["torch", "backend", "both"]), default="torch", show_default=True)
+@backend_option
+@click.option("--matrix", type=click.Path(path_type=Path), help="Default: matrices/<backend>.toml, or the only one.")
+@click.option("--environment", default="", metavar="NAME", help="One of the matrix' environments to run in.")
+@click.option("--good", default="", metavar="VERSION|DATE", help="Where it passes; several axes: TORCH+COMMIT.")
+@click.option(
+    "--bad", default="", metavar="VERSION|DATE", help="Where it fails; default: as results say, or the newest."
+)
+@click.option("--fixed", is_flag=True, help="Look for what repaired it: --bad is older than --good.")
+@click.option("--torch", default="", metavar="VERSION", help="With --axis backend: the torch to build against.")
+@click.option("--commit", default="", metavar="REV", help="With --axis torch: the backend's commit.")
+@click.option("--repository", type=click.Path(file_okay=False, path_type=Path), default=Path(), show_default=True)
+@click.option("--build", default="", metavar="CMD", help="Run in each commit first; if it fails the commit is skipped.")
+@click.option("--skip", multiple=True, metavar="VERSION", help="Known not to be testable; may be repeated.")
+@click.option("--any-failure", is_flag=True, help="Take any failure for the one that is looked for.")
+@click.option("--rate", type=float, metavar="P", help="How often it fails, if that is known; 1 saves repetitions.")
+@click.option("--threshold", type=float, default=0.95, show_default=True, help="Less confidence gives a range.")
+@click.option("--tries", type=int, default=10, show_default=True, help="Runs of a bad end that passes.")
+@click.option("--most-runs", type=int, default=200, show_default=True, help="Of one case, in all.")
+@click.option("--seed", type=int, default=20, show_default=True, help="Of the random overloads.")
+@click.option("--timeout", type=float, default=600.0, show_default=True, help="Seconds a run may take.")
+@click.option("--with", "extra", multiple=True, metavar="PACKAGE", help="Also installed; may be repeated.")
+@click.option("--ahead", type=int, default=1, show_default=True, help="Versions made in the background meanwhile.")
+@click.option("--keep", type=int, default=3, show_default=True, help="Environments of torch kept in the cache.")
+@click.option("--cache", type=click.Path(file_okay=False, path_type=Path), help="For environments and builds.")
+@click.option("--out", type=click.Path(file_okay=False, path_type=Path), default=OUT, show_default=True)
+@click.option("--resume", is_flag=True, help="Go on with the search that --out holds.")
+def bisect_(**options: Any) -> None:
+    """Find the version with which each CASE, or a script, first fails; its bounds come from results, or by probing."""
+    asked = Asked(**options)
+    with mistakes(PointError, RecordError, TomlError, OptionError, store.StoreError, NoRoom, ValueError):
+        _check(asked)
+        kept = _carry_out(asked, _question(asked))
+        if asked.axis == "both" and any(r.kind is Kind.RANGE and r.untested for r in found(kept).values()):
+            click.echo("some of that path cannot be tested; trying the other: the backend's commits first", err=True)
+            kept = _carry_out(asked, _question(asked, torch_first=False), asked.out / "backend-first")
+    results = found(kept)
+    click.echo(report.markdown(kept))
+    named = all(results[case].kind in (Kind.CULPRIT, Kind.RANGE) for case in kept.question.cases)
+    sys.exit(Exit.OK if named else Exit.CELLS_FAILED)
+
+
+def _check(asked: Asked) -> None:
+    if bool(asked.cases) == bool(asked.script):
+        raise Mistake("expected either CASEs or --script CMD")
+    for case in asked.cases:
+        if CellId.parse(case.partition("#")[0]) is None or "#" not in case:
+            like = "ops/masking.py::masked_fill_.Scalar[float32-expanded]#sample@self"
+            raise Mistake(f"{case!r} is not a case's id; one looks like {like}")
+    if asked.axis == "backend" and not (asked.good and asked.bad):
+        raise Mistake("--axis backend: expected --good and --bad, two commits or dates")
+    if not asked.timeout > 0:
+        raise Mistake(f"--timeout: {asked.timeout:g} is no time to run in; expected seconds, more than 0")
+
+
+# What is asked ------------------------------------------------------------------------------------------------------
+
+
+def _question(asked: Asked, torch_first: bool = True) -> Question:
+    lanes = _matrix(asked)
+    line, good, bad = _line(asked, lanes, torch_first)
+    if not asked.good and not asked.bad and asked.cases and asked.axis == "torch" and not asked.fixed:
+        good, bad = ends.from_runs(_results(), asked.cases, line)
+    if bad is None:
+        bad = 0 if asked.fixed else len(line) - 1
+    older, newer = (bad, good) if asked.fixed else (good, bad)
+    if older is not None and newer is not None and older >= newer:
+        raise Mistake(f"{line[older].name} is not older than {line[newer].name}" + _hint(asked))
+    return Question(
+        axis=asked.axis, cases=asked.cases or (asked.script,), script=bool(asked.script), points=tuple(line),
+        good=good, bad=bad, fixed=asked.fixed, any_failure=asked.any_failure, rate=asked.rate,
+        threshold=asked.threshold, tries=asked.tries, most_runs=asked.most_runs, backend=_backend(asked, lanes),
+        corpus="" if asked.script else _corpus(), skip=_skipped(asked, line),
+        command=shlex.join(["conformance", *sys.argv[1:]]),
+    )  # fmt: skip
+
+
+def _skipped(asked: Asked, line: Sequence[Point]) -> tuple[int, ...]:
+    return tuple(sorted(points.index_of(line, name) for name in asked.skip))
+
+
+def _hint(asked: Asked) -> str:
+    return "" if asked.fixed else "; to find what repaired a failure, give --fixed"
+
+
+def _line(asked: Asked, lanes: matrix_.Matrix | None, torch_first: bool) -> tuple[list[Point], int | None, int | None]:
+    """(the points, the good end, the bad end), the ends where they were given."""
+    torches = points.of_torches(lanes.torches) if lanes else []
+    if asked.axis == "torch":
+        if not torches:
+            raise Mistake("--axis torch: no matrix lists torch versions; expected --matrix FILE")
+        if asked.commit:
+            commit = points.commit(asked.repository, asked.commit)
+            torches = [Point(p.name, p.title, p.date, p.torch, p.index, commit) for p in torches]
+        good, bad = (points.index_of(torches, name) if name else None for name in (asked.good, asked.bad))
+        return torches, good, bad
+    project = "" if asked.script or lanes is None else lanes.project
+    if asked.axis == "both":
+        good_commit, good_torch = _both("--good", asked.good, torches)
+        bad_commit, bad_torch = _both("--bad", asked.bad, torches)
+        older, newer = (bad_commit, good_commit) if asked.fixed else (good_commit, bad_commit)
+        low, high = sorted((good_torch, bad_torch))
+        commits = points.of_commits(asked.repository, older, newer, project)
+        line = points.crossed(torches[low : high + 1], commits, torch_first)
+    else:
+        older, newer = (asked.bad, asked.good) if asked.fixed else (asked.good, asked.bad)
+        commits = points.of_commits(asked.repository, older, newer, project)
+        line = [_with_torch(p, asked.torch, torches, project) for p in commits]
+    return (line, len(line) - 1, 0) if asked.fixed else (line, 0, len(line) - 1)
+
+
+def _both(option: str, given: str, torches: Sequence[Point]) -> tuple[str, int]:
+    """(commit, index of the torch) of an end on both axes."""
+    torch, plus, commit = given.partition("+")
+    if not plus or not torches:
+        raise Mistake(f"{option} {given}: with --axis both an end is a torch and a commit, e.g. 2.8+v1.0")
+    return commit, points.index_of(torches, torch)
+
+
+def _with_torch(point: Point, torch: str, torches: Sequence[Point], project: str) -> Point:
+    """A commit with the torch that it is built against; a script finds the torch that is there."""
+    if not torch and not project:
+        return point
+    found = torches[points.index_of(torches, torch)].torch if torch else f"torch=={_torch_here()}"
+    return Point(point.name, point.title, point.date, found, "", point.commit)
+
+
+def _torch_here() -> str:
+    from importlib import metadata
+
+    try:
+        return metadata.version("torch").partition("+")[0]
+    except metadata.PackageNotFoundError:
+        raise Mistake("--axis backend: torch is not installed here; expected --torch VERSION") from None
+
+
+def _matrix(asked: Asked) -> matrix_.Matrix | None:
+    if asked.matrix:
+        return matrix_.load(asked.matrix)
+    known = {m.backend: m for m in matrix_.load_all(Path("matrices"))}
+    if asked.backend in known:
+        return known[asked.backend]
+    return next(iter(known.values())) if len(known) == 1 else None
+
+
+def _backend(asked: Asked, lanes: matrix_.Matrix | None) -> str:
+    """As ``--backend`` takes it; "" for a script that was given none."""
+    if asked.backend or asked.script:
+        return asked.backend
+    if lanes is None:
+        raise Mistake("expected --backend NAME, or a matrix that names one")
+    return lanes.backend
+
+
+def _environment(asked: Asked, lanes: matrix_.Matrix | None) -> tuple[tuple[str, str], ...]:
+    if not asked.environment:
+        return ()
+    known = {e.name: e.variables for e in lanes.environments} if lanes else {}
+    chosen = names("--environment", "environment", asked.environment, known) or frozenset()
+    return known[next(iter(chosen))]
+
+
+def _corpus() -> str:
+    from conformance.corpus import reader
+
+    return reader.load().hash
+
+
+def _results() -> list[store.Run]:
+    """The latest run of every lane there is."""
+    journals = [path.name for path in RESULTS.glob("*") if (path / store.OBSERVATIONS).is_file()]
+    return [store.read(store.find(RESULTS, lane)) for lane in sorted({*journals, *store.lanes(RESULTS)})]
+
+
+# Carrying it out ----------------------------------------------------------------------------------------------------
+
+
+def _carry_out(asked: Asked, question: Question, out: Path | None = None) -> Record:
+    """The record at the end of the search; interrupted, it says how to go on."""
+    out = out or asked.out
+    kept = _kept(asked, question, out / record.STATE)
+    processes = Processes()
+    session = Session(
+        kept, _probe(asked, question, processes), _workshop(asked, question, processes), out / record.STATE,
+        lambda line: click.echo(line, err=True), asked.ahead,
+    )  # fmt: skip
+    try:
+        session.run()
+    except KeyboardInterrupt:
+        click.echo(f"interrupted after {len(kept.runs)} runs; to go on: {_resume(kept)}", err=True)
+        sys.exit(Exit.INTERRUPTED)
+    (out / "report.md").write_text(report.markdown(kept), encoding="utf-8")
+    (out / "result.json").write_text(report.as_json(kept), encoding="utf-8")
+    return kept
+
+
+def _kept(asked: Asked, question: Question, file: Path) -> Record:
+    """What is known already, for a search that is resumed. Raises RecordError where it is another search's."""
+    if not asked.resume:
+        if file.is_file() and len(found(old := record.load(file))) < len(old.question.cases):
+            raise Mistake(f"{file}: holds a search that has not ended; expected --resume, or another --out")
+        return Record(question)
+    kept = record.load(file)
+    if not record.same(kept.question, question):
+        raise Mistake(f"{file}: holds the answers to another question: {kept.question.command}")
+    kept.question = question
+    for point in [p for p, place in kept.places.items() if place.unusable]:
+        del kept.places[point]  # what could not be made may be made now
+    return kept
+
+
+def _resume(kept: Record) -> str:
+    command = kept.question.command
+    return command if "--resume" in shlex.split(command) else f"{command} --resume"
+
+
+def _probe(asked: Asked, question: Question, processes: Processes) -> Probe:
+    variables = _environment(asked, _matrix(asked))
+    if question.script:
+        return ScriptProbe(processes, asked.timeout, variables)
+    return CaseProbe(processes, question.backend, asked.seed, asked.timeout, variables, question.corpus)
+
+
+def _workshop(asked: Asked, question: Question, processes: Processes) -> Workshop:
+    lanes = _matrix(asked)
+    own = lanes is not None and question.backend == lanes.backend
+    return Workshop(
+        cache=(asked.cache or _cache()).resolve(), processes=processes, repository=asked.repository.resolve(),
+        project=lanes.project if lanes and own else "", suite=not question.script, build=asked.build,
+        extra=asked.extra, keep=max(asked.keep, asked.ahead + 2),
+    )  # fmt: skip
+
+
+def _cache() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "op-conformance" / "bisect"

@@ -1,0 +1,130 @@
+"""`conformance bisect` on scratch repositories: worktrees, commits that do not build, interruption."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from conformance.cli import commands
+from tests.bisect.test_points import git
+
+JUDGE = """
+import pathlib, sys, time
+value = int(pathlib.Path("value").read_text())
+time.sleep({pause})
+if value >= {bad}:
+    sys.exit(f"wrong result {{value}}")
+"""
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """Twenty commits; value counts them; the build of 9 and 10 fails."""
+    where = tmp_path / "repository"
+    where.mkdir()
+    git(where, "init", "-q", "-b", "main")
+    for i in range(20):
+        (where / "value").write_text(str(i))
+        (where / "build.py").write_text(f"import sys; sys.exit({'no header' if i in (9, 10) else 0!r})")
+        git(where, "add", "-A")
+        git(where, "commit", "-qm", f"change {i}")
+    return where
+
+
+def judge(tmp_path: Path, bad: int, pause: float = 0.0) -> str:
+    file = tmp_path / "judge.py"
+    file.write_text(JUDGE.format(bad=bad, pause=pause))
+    return shlex.join([sys.executable, str(file)])
+
+
+def arguments(tmp_path: Path, repository: Path, script: str, *more: str) -> list[str]:
+    out = ["--out", str(tmp_path / "out"), "--cache", str(tmp_path / "cache"), "--repository", str(repository)]
+    build = ["--build", shlex.join([sys.executable, "build.py"])]
+    ends = [] if "--good" in more else ["--good", "main~19", "--bad", "main"]
+    return ["bisect", "--axis", "backend", "--script", script, "--rate", "1", *out, *build, *ends, *more]
+
+
+def invoke(*given: str) -> Result:
+    return CliRunner().invoke(commands, list(given))
+
+
+def test_the_first_bad_commit_is_named_and_no_worktree_is_left(tmp_path: Path, repository: Path) -> None:
+    result = invoke(*arguments(tmp_path, repository, judge(tmp_path, 14)))
+    assert result.exit_code == 0, result.output
+    facts = json.loads((tmp_path / "out/result.json").read_text())
+    case = facts["cases"][0]
+    assert case["first"] == git(repository, "rev-parse", "main~5")[:10]
+    assert case["signature"]["message"] == "wrong result N"
+    assert git(repository, "worktree", "list").count("\n") == 0
+    assert "first bad" in (tmp_path / "out/report.md").read_text()
+
+
+def test_commits_that_do_not_build_are_in_the_range_and_not_called_bad(tmp_path: Path, repository: Path) -> None:
+    result = invoke(*arguments(tmp_path, repository, judge(tmp_path, 10)))
+    case = json.loads((tmp_path / "out/result.json").read_text())["cases"][0]
+    assert result.exit_code == 0
+    assert case["kind"] == "range"
+    assert len(case["untested"]) == 2
+    assert "no header" in (tmp_path / "out/report.md").read_text()
+
+
+def test_what_repaired_it_is_found(tmp_path: Path, repository: Path) -> None:
+    script = f"! {judge(tmp_path, 14)}"
+    result = invoke(*arguments(tmp_path, repository, script, "--fixed", "--good", "main", "--bad", "main~19"))
+    case = json.loads((tmp_path / "out/result.json").read_text())["cases"][0]
+    assert result.exit_code == 0, result.output
+    assert case["after"] == git(repository, "rev-parse", "main~5")[:10]
+
+
+def test_an_interrupted_search_is_resumed(tmp_path: Path, repository: Path) -> None:
+    given = arguments(tmp_path, repository, judge(tmp_path, 14, pause=0.4))
+    running = subprocess.Popen(
+        [sys.executable, "-m", "conformance.cli", *given], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
+        start_new_session=True, cwd=Path(__file__).parents[2],
+    )  # fmt: skip
+    state = tmp_path / "out/state.json"
+    while not (state.is_file() and len(json.loads(state.read_text())["runs"]) >= 2):
+        assert running.poll() is None
+        time.sleep(0.02)
+    os.killpg(running.pid, signal.SIGINT)
+    _, said = running.communicate()
+    assert running.returncode == 2
+    assert "to go on: conformance bisect" in said
+    assert git(repository, "worktree", "list").count("\n") == 0
+    runs = len(json.loads(state.read_text())["runs"])
+    assert invoke(*given).exit_code == 2  # not without being asked
+    assert invoke(*given, "--resume").exit_code == 0
+    after = json.loads(state.read_text())["runs"]
+    assert len(after) > runs
+    assert json.loads((tmp_path / "out/result.json").read_text())["cases"][0]["kind"] == "culprit"
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["bisect"], "expected either CASEs or --script"),
+        (["bisect", "neg"], "'neg' is not a case's id"),
+        (["bisect", "--axis", "backend", "--script", "true"], "expected --good and --bad"),
+        (["bisect", "--script", "true", "--good", "9.9"], "9.9"),
+        (["bisect", "--script", "true", "--rate", "2"], "more than 0 and at most 1"),
+        (["bisect", "--script", "true", "--threshold", "0.2"], "between 0.5 and 1"),
+        (["bisect", "--script", "true", "--good", "2.15", "--bad", "2.8"], "give --fixed"),
+        (["bisect", "--script", "true", "--timeout", "0"], "no time to run in"),
+        (["bisect", "--script", "true", "--resume"], "there is no search to resume"),
+        (["bisect", "--axis", "both", "--script", "true", "--good", "2.8", "--bad", "2.9"], "e.g. 2.8+v1.0"),
+    ],
+)
+def test_a_mistake_is_one_line(given: list[str], said: str, tmp_path: Path) -> None:
+    result = invoke(*given, "--out", str(tmp_path / "out"), "--cache", str(tmp_path / "cache"))
+    assert result.exit_code == 2
+    assert said in result.output
+    assert "Traceback" not in result.output

@@ -1,0 +1,128 @@
+"""A search carried out: interrupted and resumed, past versions that cannot be built, past other failures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from conformance.bisect import record as record_
+from conformance.bisect.record import Record, RecordError
+from conformance.bisect.search import Kind
+from conformance.bisect.session import found
+from tests.bisect.worlds import CASE, Probe, Workshop, question, search
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "bisect" / "state.json"
+
+
+def test_the_first_failing_version_is_named(file: Path) -> None:
+    kept, told = search(question(), Probe({CASE: 6}), file)
+    assert (found(kept)[CASE].kind, found(kept)[CASE].first) == (Kind.CULPRIT, 6)
+    assert any("the failure looked for: fail value: differs" in line for line in told)
+    assert told[-1].endswith("done")
+
+
+def test_both_ends_are_tried_before_anything_between_them(file: Path) -> None:
+    kept, _ = search(question(), Probe({CASE: 6}), file)
+    assert list(dict.fromkeys(r.point for r in kept.runs))[:2] == [15, 0]
+
+
+def test_what_cannot_be_built_is_skipped_and_never_called_bad(file: Path) -> None:
+    workshop = Workshop(unusable=frozenset({5, 6, 7}))
+    kept, told = search(question(), Probe({CASE: 6}), file, workshop)
+    result = found(kept)[CASE]
+    assert (result.kind, result.first, result.last, result.untested) == (Kind.RANGE, 5, 8, (5, 6, 7))
+    assert any("skipped: building v7 failed" in line for line in told)
+
+
+def test_another_failure_is_not_taken_for_the_one_looked_for(file: Path) -> None:
+    kept, told = search(question(), Probe({CASE: 12}, other=frozenset(range(3, 10))), file)
+    assert found(kept)[CASE].first == 12
+    assert any("unknown (crash SIGSEGV: another)" in line for line in told)
+
+
+def test_any_failure_is_taken_where_that_is_asked_for(file: Path) -> None:
+    kept, _ = search(question(any_failure=True), Probe({CASE: 12}, other=frozenset(range(3, 16))), file)
+    assert found(kept)[CASE].first == 3
+
+
+def test_what_repaired_a_failure_is_found(file: Path) -> None:
+    kept, _ = search(question(good=15, bad=0, fixed=True), Probe({CASE: 0}, mended=9), file)
+    assert (found(kept)[CASE].first, found(kept)[CASE].last) == (8, 8)  # the last that fails
+
+
+def test_a_flaky_failure_is_repeated_until_it_is_sure(file: Path) -> None:
+    kept, _ = search(question(tries=30), Probe({CASE: 9}, rate=0.5), file)
+    result = found(kept)[CASE]
+    assert (result.kind, result.first) == (Kind.CULPRIT, 9)
+    assert result.confidence >= 0.95
+    assert max(sum(r.point == p for r in kept.runs) for p in range(16)) > 3
+
+
+def test_many_cases_share_their_points(file: Path) -> None:
+    culprits = {f"case {i}": 4 + i for i in range(4)}
+    workshop = Workshop()
+    kept, _ = search(question(cases=tuple(culprits)), Probe(culprits), file, workshop)
+    assert {case: r.first for case, r in found(kept).items()} == culprits
+    assert len({r.point for r in kept.runs}) <= 9
+
+
+def test_an_interrupted_search_goes_on_where_it_stopped(file: Path) -> None:
+    whole, _ = search(question(), Probe({CASE: 6}), file)
+    probe = Probe({CASE: 6}, interrupt_at=5)
+    workshop = Workshop()
+    with pytest.raises(KeyboardInterrupt):
+        search(question(), probe, file, workshop)
+    assert workshop.closed
+    kept = record_.load(file)
+    assert len(kept.runs) == 5
+    kept, _ = search(kept.question, probe, file, record=kept)
+    assert [(r.point, r.case) for r in kept.runs] == [(r.point, r.case) for r in whole.runs]
+
+
+def test_the_state_is_read_back_as_it_was_written(file: Path) -> None:
+    kept, _ = search(question(), Probe({CASE: 6}), file, Workshop(unusable=frozenset({7})))
+    assert record_.load(file) == kept
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{}", "is not the state of a search"),
+        ("{", "is not the state of a search"),
+        ('{"format": "op-conformance bisect", "version": 99}', "format version 99, this suite reads 1"),
+        ('{"format": "op-conformance bisect", "version": 1, "question": {}}', "cannot be read"),
+    ],
+)
+def test_a_state_that_cannot_be_taken_up_is_refused(file: Path, text: str, message: str) -> None:
+    file.parent.mkdir()
+    file.write_text(text)
+    with pytest.raises(RecordError, match=message):
+        record_.load(file)
+
+
+def test_the_next_place_is_made_while_a_case_runs(file: Path) -> None:
+    workshop = Workshop()
+    search(question(), Probe({CASE: 6}), file, workshop)
+    asked = list(dict.fromkeys(workshop.made))
+    kept, _ = search(question(), Probe({CASE: 6}), file)
+    assert set(asked) >= {f"v{r.point}" for r in kept.runs}
+    assert len(workshop.made) == len(asked)  # none is made twice
+
+
+def test_without_bounds_the_good_end_is_looked_for_backwards(file: Path) -> None:
+    kept, _ = search(question(good=None), Probe({CASE: 11}), file)
+    assert found(kept)[CASE].first == 11
+    assert list(dict.fromkeys(r.point for r in kept.runs))[:4] == [15, 14, 13, 11]
+
+
+def test_a_question_is_the_same_however_it_was_typed() -> None:
+    assert record_.same(question(), question(command="conformance bisect --resume"))
+    assert not record_.same(question(), question(threshold=0.9))
+
+
+def test_a_record_without_runs_has_no_result() -> None:
+    assert found(Record(question())) == {}
