@@ -91,6 +91,8 @@ class Workshop:
         """Remove the worktrees; environments and builds stay, for the next search."""
         for path in self._worktrees:
             shutil.rmtree(path, ignore_errors=True)
+            # One whose making was interrupted is still locked, and what is locked is not pruned.
+            Processes().run(["git", "-C", str(self.repository), "worktree", "unlock", str(path)])
         if self._worktrees:
             Processes().run(["git", "-C", str(self.repository), "worktree", "prune"])
 
