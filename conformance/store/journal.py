@@ -60,7 +60,8 @@ class Writer:
             (directory / SUMMARY).unlink(missing_ok=True)
             scratch.replace(self.path)
         except (OSError, StoreError) as e:
-            scratch.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # the directory itself may not be there
+                scratch.unlink(missing_ok=True)
             raise e if isinstance(e, StoreError) else StoreError(f"{directory} cannot be written: {e}") from e
 
     def append(self, observation: Observation) -> None:
