@@ -61,8 +61,10 @@ def _open_ledger(config: pytest.Config, cells: list[CellId], items: int) -> None
         elif kept := resume.set_aside(directory):
             config.stash[_NOTES].append(f"an interrupted run's observations were kept: {kept}")
         config.stash[_LEDGER] = Ledger(directory, manifest, cells, suite.targets(), rules_of(config, suite), seen)
-    except (OSError, StoreError) as e:
+    except StoreError as e:
         raise pytest.UsageError(f"--results: {e}") from e
+    except OSError as e:
+        raise pytest.UsageError(f"--results: {directory} cannot be written: {e}") from e
     except resume.ResumeError as e:
         raise pytest.UsageError(f"--resume: {e}") from e
 
