@@ -13,7 +13,7 @@ import nox
 ROOT = Path(__file__).parent
 sys.path.insert(0, str(ROOT))
 
-from conformance import matrix, torch_wheel  # noqa: E402 - found only once the checkout is on the path
+from conformance import lane_process, matrix, torch_wheel  # noqa: E402 - found only once the checkout is on the path
 
 nox.needs_version = ">=2024.10.9"
 nox.options.default_venv_backend = "uv|virtualenv"
@@ -29,27 +29,40 @@ LIST_TORCH = (
 )
 
 
-def session_names(m: matrix.Matrix, torch: matrix.Torch) -> tuple[str, str]:
-    """The names of a torch version's sessions: the one that runs the cells, and the one that makes its environment."""
-    suffix = f"{torch.version}" if len(MATRICES) == 1 else f"{m.backend}-{torch.version}"
-    return f"conformance-{suffix}", f"torch-{suffix}"
+def environment_name(m: matrix.Matrix, torch: matrix.Torch, build: matrix.Build) -> str:
+    """The session that makes the environment of a torch version and a build."""
+    return lane_process.environment_name(m, torch, build, alone=len(MATRICES) == 1)
 
 
 def add_environment(m: matrix.Matrix, torch: matrix.Torch) -> None:
     """A session that installs torch, the suite and the backend once, for all lanes of a torch version to share."""
-    name = session_names(m, torch)[1]
+    build = m.builds[0]
+    name = environment_name(m, torch, build)
 
     @nox.session(name=name, python=torch.python or None, reuse_venv=True, default=False)
     def environment(session: nox.Session) -> None:
         install_torch(session, torch)
-        install_backend(session, ROOT / m.project, torch)
+        install_build_tools(session, ROOT / m.project)
+        install_backend(session, m, torch, build)
         session.install("-e", ".[tests]", env=index_variables(session))
-        python = session.run("python", "-c", "import sys; print(sys.executable)", silent=True)
-        python_of(name).write_text(str(python).strip().splitlines()[-1])
+        leave_interpreter(session, name)
 
     environment.__doc__ = (
         f"Make the environment that conformance-{torch.version} runs in: {torch.requirement}, backend."
     )
+
+
+def add_build(m: matrix.Matrix, torch: matrix.Torch, build: matrix.Build) -> None:
+    """A session for another build of the backend: an environment over that of the first, with nothing else in it."""
+    name, below = environment_name(m, torch, build), environment_name(m, torch, m.builds[0])
+
+    @nox.session(name=name, python=torch.python or None, reuse_venv=True, default=False, requires=[below])
+    def environment(session: nox.Session) -> None:
+        lay_over(session, interpreter_of(below))
+        install_backend(session, m, torch, build)
+        leave_interpreter(session, name)
+
+    environment.__doc__ = f"Make the environment of the {build.name} lanes of conformance-{torch.version}."
 
 
 def add_conformance(m: matrix.Matrix, torch: matrix.Torch) -> None:
@@ -57,58 +70,86 @@ def add_conformance(m: matrix.Matrix, torch: matrix.Torch) -> None:
 
     The lanes that run on demand get sessions of their own, named alike: ``conformance-2.13`` leaves them out.
     """
-    name, environment_session = session_names(m, torch)
+    name = f"conformance-{torch.version if len(MATRICES) == 1 else f'{m.backend}-{torch.version}'}"
     lanes = [lane for lane in m.lanes() if lane.torch == torch]
-    always = [nox.param(lane, id=lane.environment.name) for lane in lanes if not lane.environment.on_demand]
+    always = [lane for lane in lanes if not lane.on_demand]
     doc = f"Compare {m.backend} with CPU on {torch.requirement}; what follows -- goes to pytest."
-    settings: dict[str, Any] = {"venv_backend": "none", "requires": [environment_session], "default": False}
+
+    def label(lane: matrix.Lane) -> str:
+        return lane.environment.name + ("" if lane.build == m.builds[0] else f", {lane.build.name}")
+
+    def settings(of: list[matrix.Lane]) -> dict[str, Any]:
+        needed = list(dict.fromkeys(environment_name(m, torch, lane.build) for lane in of))
+        return {"venv_backend": "none", "requires": needed, "default": False}
 
     if always:
 
-        @nox.session(name=name, **settings)
-        @nox.parametrize("lane", always)
+        @nox.session(name=name, **settings(always))
+        @nox.parametrize("lane", [nox.param(lane, id=label(lane)) for lane in always])
         def conformance(session: nox.Session, lane: matrix.Lane) -> None:
-            run_lane(session, lane, environment_session)
+            run_lane(session, lane)
 
         conformance.__doc__ = doc
 
     for lane in lanes:
-        if lane.environment.on_demand:
+        if lane.on_demand:
 
-            @nox.session(name=f"{name}({lane.environment.name})", **settings)
+            @nox.session(name=f"{name}({label(lane)})", **settings([lane]))
             def on_demand(session: nox.Session, lane: matrix.Lane = lane) -> None:
-                run_lane(session, lane, environment_session)
+                run_lane(session, lane)
 
             on_demand.__doc__ = doc
 
 
-def run_lane(session: nox.Session, lane: matrix.Lane, environment_session: str) -> None:
+def run_lane(session: nox.Session, lane: matrix.Lane) -> None:
     """Run the cells of one lane in the environment that another session has made."""
-    python = python_of(environment_session).read_text()
+    start = start_of(session, lane)
     arguments = ["--backend", lane.backend, "--lane-name", lane.name, "--tier", lane.torch.tier]
     arguments += ["-n", str(WORKERS), "-rN", *session.posargs]
-    variables = dict(lane.environment.variables)
-    session.run(python, "-m", "pytest", "conformance", *arguments, env=variables, external=True)
+    session.run(start.python, "-m", "pytest", "conformance", *arguments, env=start.variables, external=True)
 
 
-def python_of(environment_session: str) -> Path:
-    """The file in which an environment's session leaves the path of its interpreter for other sessions."""
-    return ROOT / ".nox" / f"{environment_session}.python"
+def start_of(session: nox.Session, lane: matrix.Lane) -> lane_process.Start:
+    """The interpreter and the variables that a process of the lane is started with."""
+    try:
+        return lane_process.start(ROOT, lane.name)
+    except LookupError as e:
+        session.error(str(e))
+
+
+def leave_interpreter(session: nox.Session, environment: str) -> None:
+    """Write down where this session's interpreter is, for the sessions that run in its environment."""
+    python = session.run("python", "-c", "import sys; print(sys.executable)", silent=True)
+    lane_process.interpreter_file(ROOT, environment).write_text(str(python).strip().splitlines()[-1])
+
+
+def interpreter_of(environment: str) -> str:
+    """The interpreter that an environment's session has left."""
+    return lane_process.interpreter_file(ROOT, environment).read_text()
+
+
+def lay_over(session: nox.Session, below: str) -> None:
+    """Let the session's own, empty environment find what is installed in another, after what is in its own."""
+    where = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    packages = str(session.run(below, "-c", where, silent=True, external=True)).strip()
+    own = Path(str(session.run("python", "-c", where, silent=True)).strip())
+    (own / "_below.pth").write_text(f"import site; site.addsitedir({packages!r})\n", encoding="utf-8")
 
 
 for found in MATRICES:
     for version in found.torches:
         add_environment(found, version)
+        for other in found.builds[1:]:
+            add_build(found, version, other)
         add_conformance(found, version)
 
-MAIN_ENVIRONMENT = session_names(MATRICES[0], MATRICES[0].main_torch)[1]
+MAIN_ENVIRONMENT = environment_name(MATRICES[0], MATRICES[0].main_torch, MATRICES[0].builds[0])
 
 
 @nox.session(venv_backend="none", requires=[MAIN_ENVIRONMENT])
 def tests(session: nox.Session) -> None:
     """Run the tests of the suite and of the backend, on the matrix's main torch; what follows -- goes to pytest."""
-    python = python_of(MAIN_ENVIRONMENT).read_text()
-    session.run(python, "-m", "pytest", "-n", str(WORKERS), *session.posargs, external=True)
+    session.run(interpreter_of(MAIN_ENVIRONMENT), "-m", "pytest", "-n", str(WORKERS), *session.posargs, external=True)
 
 
 @nox.session(reuse_venv=True)
@@ -166,19 +207,27 @@ def torch_source(torch: matrix.Torch, python: tuple[int, int]) -> torch_wheel.So
     return torch_wheel.choose(torch.requirement, python, os.environ, torch_wheel.cpu_index_answers)
 
 
-def install_backend(session: nox.Session, project: Path, torch: matrix.Torch) -> None:
-    """Build and install the backend against the environment's torch; what earlier builds left is used again."""
-    if not any(map(shutil.which, [os.environ.get("CXX") or "c++", "g++", "clang++"])):
-        session.error("no C++ compiler found (c++, g++, clang++); install one, or name it in CXX")
+def install_build_tools(session: nox.Session, project: Path) -> None:
+    """Install what the backend's build requires, and CMake."""
     requires = nox.project.load_toml(project / "pyproject.toml")["build-system"]["requires"]
     session.install(*requires, "cmake>=3.26", "ninja", env=index_variables(session))
-    tag = f"torch{torch.version}-{sys.implementation.cache_tag}-{'uv' if session.venv_backend == 'uv' else 'pip'}"
+
+
+def install_backend(session: nox.Session, m: matrix.Matrix, torch: matrix.Torch, build: matrix.Build) -> None:
+    """Build and install the backend against the environment's torch; what earlier builds left is used again."""
+    project = ROOT / m.project
+    if not any(map(shutil.which, [os.environ.get("CXX") or "c++", "g++", "clang++"])):
+        session.error("no C++ compiler found (c++, g++, clang++); install one, or name it in CXX")
+    parts = [f"torch{torch.version}", sys.implementation.cache_tag, "uv" if session.venv_backend == "uv" else "pip"]
+    tag = "-".join([*parts, *([] if build == m.builds[0] else [build.name])])
     variables = {"CMAKE_BUILD_PARALLEL_LEVEL": str(CPUS), **index_variables(session)}
     if shutil.which("ccache") and "CMAKE_CXX_COMPILER_LAUNCHER" not in os.environ:
         variables["CMAKE_CXX_COMPILER_LAUNCHER"] = "ccache"
     # uv keeps what it built by the project's path alone: ask for it anew, or a changed source is not seen.
     again = ["--reinstall-package", nox.project.load_toml(project / "pyproject.toml")["project"]["name"]]
+    settings = [f"build-dir={project / 'build' / tag}", *(f"{key}={value}" for key, value in build.settings)]
+    alone = [] if build == m.builds[0] else ["--no-deps"]  # the others lie over an environment that has them
     session.install(
-        "--no-build-isolation", *(again if session.venv_backend == "uv" else []),
-        "-C", f"build-dir={project / 'build' / tag}", str(project), env=variables,
+        "--no-build-isolation", *alone, *(again if session.venv_backend == "uv" else []),
+        *(word for setting in settings for word in ("-C", setting)), str(project), env=variables,
     )  # fmt: skip

@@ -19,10 +19,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
+from conformance import sanitizer_report, sanitizers
+from conformance.sanitizer_report import Report
+
 # The exit code of a child in which the suite itself broke (sysexits' EX_SOFTWARE).
 BROKEN = 70
 
 _LENGTH = struct.Struct("<I")
+_LOG_READ = 1 << 20  # bytes, of what a child wrote
 _LOG_KEPT = 3000  # characters: a libc's last words and the innermost frames come first
 _PR_SET_PDEATHSIG = 1
 
@@ -33,6 +37,7 @@ class Death:
 
     status: int
     log: str
+    report: Report | None = None  # a sanitizer's, which stopped it; then the log is its short form
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +85,9 @@ class Child:
         if not body:
             self._reap()
             assert self._status is not None
-            return Death(self._status, self._said())
+            said = self._said()
+            report = sanitizer_report.parse(said)
+            return Death(self._status, report.text() if report else said[:_LOG_KEPT], report)
         reply: dict[str, Any] = json.loads(body)
         return reply
 
@@ -112,7 +119,7 @@ class Child:
         time.sleep(0.2)
         os.kill(self.pid, signal.SIGKILL)
         self._reap()
-        return Hang(timeout, self._said())
+        return Hang(timeout, self._said()[:_LOG_KEPT])
 
     def _reap(self) -> None:
         if self._status is None:
@@ -122,7 +129,7 @@ class Child:
     def _said(self) -> str:
         """The beginning of what the child wrote to stderr since the request."""
         self._log.seek(self._asked_at)
-        return self._log.read(_LOG_KEPT).decode(errors="replace").strip()
+        return self._log.read(_LOG_READ).decode(errors="replace").strip()
 
 
 def _live(serve: Callable[[Any], dict[str, Any]], requests: int, replies: int, log: int) -> NoReturn:
@@ -148,6 +155,7 @@ def _settle(log: int) -> None:
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     os.dup2(log, 2)
+    sanitizers.report_to(2)
     sys.stderr = os.fdopen(os.dup(log), "w")
     faulthandler.enable(sys.stderr, all_threads=False)
     faulthandler.register(signal.SIGUSR1, sys.stderr, all_threads=True)

@@ -9,7 +9,7 @@ import sys
 
 import click
 
-from conformance.commands import bisect, overloads, programs, results, samples
+from conformance.commands import bisect, lanes, overloads, programs, results, samples
 from conformance.commands.edge import Commands, Mistake
 
 
@@ -37,6 +37,7 @@ for command in (
     programs.record_,
     programs.replay_,
     programs.triage_,
+    lanes.lane_,
     results.expect,
     results.summary_,
     bisect.bisect_,

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from conformance import sanitizers
 from conformance.toml_table import Table
 
 TIERS = ("smoke", "full")
@@ -35,6 +36,17 @@ class Environment:
 
 
 @dataclass(frozen=True, slots=True)
+class Build:
+    """One way in which the backend is built, e.g. with a sanitizer."""
+
+    name: str
+    on_demand: bool = False  # its lanes run only when they are named
+    settings: tuple[tuple[str, str], ...] = ()  # what the backend's build is given as ``-C KEY=VALUE``
+    sanitizers: tuple[str, ...] = ()  # what -fsanitize is given: their runtimes have to be there when Python starts
+    suppressions: str = ""  # a file of leaks that are not the backend's, relative to the repository root
+
+
+@dataclass(frozen=True, slots=True)
 class Exclusion:
     """Lanes that are left out, and why. An empty field stands for every value."""
 
@@ -44,7 +56,11 @@ class Exclusion:
     reason: str
 
     def covers(self, lane: Lane) -> bool:
-        pairs = ((self.torch, lane.torch.version), (self.environment, lane.environment.name), (self.build, lane.build))
+        pairs = (
+            (self.torch, lane.torch.version),
+            (self.environment, lane.environment.name),
+            (self.build, lane.build.name),
+        )
         return all(not pattern or pattern == value for pattern, value in pairs)
 
 
@@ -55,11 +71,16 @@ class Lane:
     backend: str
     torch: Torch
     environment: Environment
-    build: str
+    build: Build
 
     @property
     def name(self) -> str:
-        return lane_name(self.backend, self.torch.version, self.environment.name, self.build)
+        return lane_name(self.backend, self.torch.version, self.environment.name, self.build.name)
+
+    @property
+    def on_demand(self) -> bool:
+        """Whether it runs only when it is named."""
+        return self.environment.on_demand or self.build.on_demand
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +92,7 @@ class Matrix:
     module: str  # the Python module that loads it
     torches: tuple[Torch, ...]
     environments: tuple[Environment, ...]
-    builds: tuple[str, ...]
+    builds: tuple[Build, ...]
     exclusions: tuple[Exclusion, ...]
     main: str  # the torch version that the tests of the suite and of the backend run on
 
@@ -105,7 +126,7 @@ def load(file: Path) -> Matrix:
         module=top.take("module", str),
         torches=torches,
         environments=_environments(top.table("environments")),
-        builds=top.strings("builds", ("release",)),
+        builds=_builds(top.table("builds")) if "builds" in top.names() else (Build("release"),),
         exclusions=tuple(_exclusion(t) for t in top.tables("exclude")),
         main=top.take("main", str, torches[-1].version if torches else ""),
     )
@@ -143,6 +164,25 @@ def _environments(table: Table) -> tuple[Environment, ...]:
     return tuple(found)
 
 
+def _builds(table: Table) -> tuple[Build, ...]:
+    found = []
+    for name in table.names():
+        keys = table.table(name)
+        settings = keys.table("settings")
+        build = Build(
+            name=name,
+            on_demand=keys.take("on_demand", bool, False),
+            settings=tuple((key, settings.take(key, str)) for key in settings.names()),
+            sanitizers=keys.strings("sanitizers", ()),
+            suppressions=keys.take("suppressions", str, ""),
+        )
+        for i, sanitizer in enumerate(build.sanitizers):
+            keys.check(f"sanitizers[{i}]", sanitizer, sanitizers.NAMES)
+        keys.done()
+        found.append(build)
+    return tuple(found)
+
+
 def _exclusion(table: Table) -> Exclusion:
     found = Exclusion(
         torch=table.take("torch", str, ""),
@@ -170,7 +210,7 @@ def _check(top: Table, matrix: Matrix) -> None:
     axes = {
         "torch": [t.version for t in matrix.torches],
         "environments": [e.name for e in matrix.environments],
-        "builds": list(matrix.builds),
+        "builds": [b.name for b in matrix.builds],
     }
     for key, names in axes.items():
         if not names:

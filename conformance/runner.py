@@ -10,14 +10,17 @@ import mmap
 import signal
 import struct
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 from conformance.child import BROKEN, Child, Death, Hang
-from conformance.vocabulary import CaseFailure, CellId, Observation, Status
+from conformance.host_leaks import Batch, Searcher, culprit, searchable
+from conformance.vocabulary import CaseFailure, CellId, Check, Observation, Status
 
 # Deaths within one cell after which its remaining cases are given up; the observation says so.
 DEATHS_PER_CELL = 3
+SEARCH_TIMEOUT = 120  # seconds, beside those of a cell, that a search for leaks may take
 
 _PHASES = ("", "cpu", "device")
 _NOTE = struct.Struct("<iB")
@@ -66,9 +69,20 @@ class Runner:
         self._timeout = timeout
         self._child: Child | None = None
         self._progress = Progress()
+        self._batch = Batch() if searchable() else None
+        self._searcher: Searcher | None = None  # the child's
 
-    def observe(self, cell: CellId) -> Observation:
-        """Run every case of a cell. A death is charged to its case, and the cases after it still run."""
+    def observe(self, cell: CellId, last: bool = False) -> Observation:
+        """Run every case of a cell. A death is charged to its case, and the cases after it still run.
+
+        Under LeakSanitizer host memory is searched after a batch of cells, and after the ``last`` one of all.
+        """
+        observation = self._observe(cell)
+        if self._batch is None:
+            return observation
+        return self._search(observation, self._batch, last)
+
+    def _observe(self, cell: CellId) -> Observation:
         parts: list[Observation] = []
         first: int | None = 0
         while first is not None:
@@ -125,8 +139,42 @@ class Runner:
         finally:
             child.close()
 
+    def _search(self, observation: Observation, batch: Batch, last: bool) -> Observation:
+        """The observation of a batch's newest cell, with what the batch has lost, if it is time to look for that."""
+        if self._child is None:  # what ran in a child that is gone cannot be searched
+            batch.cells = []
+            return observation
+        batch.cells.append(observation.cell)
+        if not last and not batch.due():
+            return observation
+        cells, started = batch.cells, time.monotonic()
+        lost = self._lost(self._child)
+        batch.searched(time.monotonic() - started)
+        if not lost:
+            return observation
+        return _with_leak(observation, lost, cells, culprit(cells, self._loses))
+
+    def _lost(self, child: Child) -> list[str]:
+        """What a child's search finds."""
+        reply = child.ask({"what": "search"}, self._timeout + SEARCH_TIMEOUT)
+        return reply["lost"] if isinstance(reply, dict) else [f"the search for leaks did not end: {reply.log}"]
+
+    def _loses(self, cells: Sequence[CellId]) -> bool:
+        """Whether these cells, in a fresh child, lose memory again."""
+        child = Child(self._serve)
+        try:
+            for cell in cells:
+                if not isinstance(child.ask(_request("run", cell, 0), self._timeout), dict):
+                    return False
+            return bool(self._lost(child))
+        finally:
+            child.close()
+
     def _serve(self, request: dict[str, Any]) -> dict[str, Any]:
         """In the child: answer one request."""
+        if request["what"] == "search":
+            self._searcher = self._searcher or Searcher()
+            return {"lost": self._searcher.search()}
         cell, index = CellId(*request["cell"]), request["case"]
         if request["what"] == "reference":
             self._reference(cell, index)
@@ -151,8 +199,22 @@ def _death(cell: CellId, route: str, how: Death | Hang, case: str, phase: str, c
     if phase == "cpu":
         reason = f"the CPU reference of {case} {what}"
         return Observation(cell, route, Status.UNSUPPORTED, cases, reason=reason, signal=name, wall_ns=wall_ns)
-    failure = CaseFailure(case, "", text)
+    report = how.report if isinstance(how, Death) else None
+    failure = CaseFailure(case, "", text, report.figures() if report else {})
     return Observation(cell, route, status, cases, (failure,), signal=name, wall_ns=wall_ns)
+
+
+def _with_leak(
+    observation: Observation, lost: Sequence[str], cells: Sequence[CellId], guilty: CellId | None
+) -> Observation:
+    """An observation that fails for what was lost by its batch, charged to the cell that loses it alone."""
+    who = f"by {guilty}, also when it runs alone" if guilty else "by none of them when they run again"
+    text = f"host memory was lost in the batch of {len(cells)} cells that ends here, {who}:"
+    failure = CaseFailure(
+        str(guilty or observation.cell), Check.LEAK.value, "\n  ".join([text, *lost]), {"lost": list(lost)}
+    )
+    status = min(observation.status, Status.FAIL, key=_WORST.index)
+    return replace(observation, status=status, failures=(*observation.failures, failure))
 
 
 def signal_name(status: int) -> str:

@@ -73,7 +73,10 @@ class Check(_Word):
     UNTOUCHED = "untouched", "bytes of a storage changed that no view reaches"
     VERSION = "version", "a version counter moved otherwise"
     REDZONE = "redzone", "the allocator found damage around or in its blocks"
-    LEAK = "leak", "more blocks of device memory are alive after the call than its results hold"
+    LEAK = (
+        "leak",
+        "device memory is alive after the call that its results do not hold, or host memory is lost (LeakSanitizer)",
+    )
     ROUTE = "route", "the call went another way than the dispatcher says: a native op that fell back, or the reverse"
     ERROR_PARITY = "error_parity", "one side raised and the other did not, or another type"
     DETERMINISM = "determinism", "the same call gave other bits the second time"

@@ -13,7 +13,16 @@ GOOD = """
 backend = "demo"
 project = "backend"
 module = "demo"
-builds = ["release"]
+
+[builds.release]
+
+[builds.asan]
+on_demand = true
+sanitizers = ["address", "undefined"]
+suppressions = "backend/leaks.supp"
+
+[builds.asan.settings]
+"cmake.define.SANITIZE" = "address,undefined"
 
 [[torch]]
 version = "2.8"
@@ -43,9 +52,13 @@ def test_lanes_are_the_product_of_the_axes_in_the_file_s_order(tmp_path: Path) -
     lanes = matrix.load(write(tmp_path, GOOD)).lanes()
     assert [lane.name for lane in lanes] == [
         "demo-torch2.8-malloc-release",
+        "demo-torch2.8-malloc-asan",
         "demo-torch2.8-guard-release",
+        "demo-torch2.8-guard-asan",
         "demo-torch2.13-malloc-release",
+        "demo-torch2.13-malloc-asan",
         "demo-torch2.13-guard-release",
+        "demo-torch2.13-guard-asan",
     ]
 
 
@@ -78,19 +91,29 @@ def test_an_exclusion_leaves_out_the_lanes_that_it_names(tmp_path: Path) -> None
     text = GOOD + '[[exclude]]\ntorch = "2.8"\nenvironment = "guard"\nreason = "no such mode there"\n'
     lanes = matrix.load(write(tmp_path, text)).lanes()
     assert "demo-torch2.8-guard-release" not in [lane.name for lane in lanes]
-    assert len(lanes) == 3
+    assert len(lanes) == 6
+
+
+def test_a_build_says_how_it_is_made_and_what_it_needs(tmp_path: Path) -> None:
+    release, asan = matrix.load(write(tmp_path, GOOD)).builds
+    assert release == matrix.Build("release")
+    assert asan.on_demand
+    assert asan.sanitizers == ("address", "undefined")
+    assert dict(asan.settings) == {"cmake.define.SANITIZE": "address,undefined"}
+
+
+def test_a_lane_runs_always_unless_its_environment_or_its_build_is_on_demand(tmp_path: Path) -> None:
+    always = [lane.name for lane in matrix.load(write(tmp_path, GOOD)).lanes() if not lane.on_demand]
+    assert always == ["demo-torch2.8-malloc-release", "demo-torch2.13-malloc-release"]
 
 
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        (
-            "builds =",
-            "build =",
-            "build: unknown key (near: builds); valid keys: backend, builds, environments, exclude",
-        ),
-        ('builds = ["release"]', "builds = [1]", "builds[0]: expected a string, got an integer 1"),
-        ('builds = ["release"]', "builds = []", "builds: is empty; a lane needs at least one"),
+        ("[builds.release]", "[build.release]", "build: unknown key (near: builds); valid keys: backend, builds, "),
+        ('module = "demo"', 'module = "demo"\nbuilds = ["release"]', "not valid TOML"),
+        ('"address", ', '"adress", ', "builds.asan.sanitizers[0]: 'adress' is not one of address, thread, undefined"),
+        ("suppressions", "supressions", "builds.asan.supressions: unknown key (near: suppressions)"),
         ('version = "2.8"', "version = 2.8", "torch[0].version: expected a string, got float 2.8"),
         ('version = "2.8"', 'version = "2.8"\npyhton = "3.11"', "torch[0].pyhton: unknown key (near: python)"),
         ('version = "2.8"', 'version = "2.13"', "torch: '2.13' is listed twice"),
@@ -103,12 +126,13 @@ def test_an_exclusion_leaves_out_the_lanes_that_it_names(tmp_path: Path) -> None
             "environments.guard.DEMO_CHECK: expected a string, got true or false",
         ),
         (
-            "on_demand = true",
-            "on_deman = true",
+            "[environments.guard]\non_demand = true",
+            "[environments.guard]\non_deman = true",
             "environments.guard.on_deman: unknown key (near: on_demand); valid keys: DEMO_ALLOCATOR, DEMO_CHECK, ",
         ),
-        ("on_demand = true", 'on_demand = "yes"', "environments.guard.on_demand: expected true or false, got a string"),
+        ("on_demand = true", 'on_demand = "yes"', "builds.asan.on_demand: expected true or false, got a string"),
         ("[[torch]]", "[[torch", "not valid TOML"),
+        (GOOD[GOOD.index("[builds") : GOOD.index("[[torch")], "[builds]\n", "builds: is empty; a lane needs at least"),
         ('module = "demo"', 'module = "demo"\nmain = "2.9"', "main: '2.9' is not one of 2.8, 2.13 (near: 2.8)"),
     ],
 )
@@ -128,7 +152,7 @@ def test_a_mistake_is_told_with_its_file_and_key(tmp_path: Path, old: str, new: 
         ('reason = "all of it"', "exclude[0]: excludes every lane"),
         ('torch = "2.8"\nreason = " "', "exclude[0].reason: is empty"),
         ('torch = "2.9"\nreason = "x"', "exclude[0].torch: '2.9' is not one of 2.8, 2.13"),
-        ('build = "release"\nreason = "x"', "exclude: leaves no lane"),
+        ('build = "release"\nreason = "x"\n[[exclude]]\nbuild = "asan"\nreason = "y"', "exclude: leaves no lane"),
     ],
 )
 def test_an_exclusion_that_says_nothing_useful_is_refused(tmp_path: Path, exclusion: str, message: str) -> None:

@@ -137,6 +137,15 @@ def _lanes() -> str:
     return table(("torch", "requirement", "Python", "tier", "its session"), rows)
 
 
+def _builds() -> str:
+    rows = [
+        (f"`{b.name}`", ", ".join(b.sanitizers) or "none", "when named" if b.on_demand else "always")
+        for m in matrix.load_all(ROOT / "matrices")
+        for b in m.builds
+    ]
+    return table(("build", "sanitizers", "runs"), rows)
+
+
 def _environments() -> str:
     rows = [
         (f"`{e.name}`", " ".join(f"`{k}={v}`" for k, v in e.variables), "when named" if e.on_demand else "always")
@@ -157,6 +166,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "faults": _faults,
     "lanes": _lanes,
     "environments": _environments,
+    "builds": _builds,
 }
 
 

@@ -33,10 +33,10 @@ class Cells:
         self.runner = Runner(suite, timeout)
         self._gate = self.runner.gate(suite.bring_up)
 
-    def report(self, item: CellItem) -> pytest.TestReport:
+    def report(self, item: CellItem, last: bool) -> pytest.TestReport:
         """One report a cell; it carries the observation to whoever keeps the ledger."""
         start = time.time()
-        observation = self._observe(item.cell)
+        observation = self._observe(item.cell, last)
         stop = time.time()
         if self._gate:
             item.session.shouldfail = f"bring-up gate: {self._gate}"
@@ -47,12 +47,12 @@ class Cells:
             conformance={"observation": observation.to_json(), "gate": self._gate}, **extra,
         )  # fmt: skip
 
-    def _observe(self, cell: CellId) -> Observation:
+    def _observe(self, cell: CellId, last: bool) -> Observation:
         if self._gate:
             return Observation(
                 cell, self._suite.route(cell), Status.NOT_REACHED, 0, reason=f"bring-up gate: {self._gate}"
             )
-        return self.runner.observe(cell)
+        return self.runner.observe(cell, last)
 
     def _verdict(self, item: CellItem, observation: Observation) -> tuple[Any, Any, dict[str, Any]]:
         """(pytest's outcome, its text, attributes of the report)."""
@@ -72,12 +72,12 @@ class Cells:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_runtest_protocol(item: pytest.Item) -> bool | None:
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
     """A cell has no set-up and no tear-down, so it makes one report, not three."""
     if not isinstance(item, CellItem):
         return None
     item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
-    item.ihook.pytest_runtest_logreport(report=_cells(item.config).report(item))
+    item.ihook.pytest_runtest_logreport(report=_cells(item.config).report(item, last=nextitem is None))
     item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
     return True
 

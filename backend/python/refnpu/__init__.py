@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from refnpu._loader import check_torch_version
+from refnpu._loader import check_sanitizers, check_torch_version
 
 check_torch_version()  # before anything that imports the extension
+check_sanitizers()
 
 from refnpu import _C, npu  # noqa: E402  # see above
 

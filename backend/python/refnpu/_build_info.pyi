@@ -1,4 +1,5 @@
 TORCH: str
 COMPILER: str
 COMMIT: str
-BUILD_TYPE: str
+BUILD: str  # release, or the sanitizer it is for
+SANITIZE: str  # what -fsanitize was given

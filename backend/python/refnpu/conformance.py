@@ -41,7 +41,7 @@ class Adapter:
             "torch": _build_info.TORCH,
             "compiler": _build_info.COMPILER,
             "commit": _build_info.COMMIT,
-            "build_type": _build_info.BUILD_TYPE,
+            "build_type": _build_info.BUILD,
             "allocator": _C.allocator_mode(),
         }
 

@@ -1,0 +1,33 @@
+"""The lanes of the matrices: `lane` runs a command as one of them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+
+from conformance import lane_process
+from conformance.commands.edge import mistakes
+from conformance.toml_table import TomlError
+
+
+@click.command("lane", context_settings={"ignore_unknown_options": True})
+@click.argument("name", metavar="LANE")
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- COMMAND ...")
+def lane_(name: str, command: tuple[str, ...]) -> None:
+    """Run COMMAND with the variables of LANE: its environment, and what its sanitizers need from the start.
+
+    `python` stands for the interpreter of the lane, where a session of nox has made it, and for this one elsewhere.
+    """
+    root = Path.cwd()
+    with mistakes(TomlError, LookupError, OSError):
+        lane, environment = lane_process.find(root, name)
+        variables = lane_process.variables(root, lane, os.environ)
+        made = lane_process.interpreter_file(root, environment)
+        python = made.read_text(encoding="utf-8") if made.is_file() else sys.executable
+        program = [python if word == "python" else word for word in command[:1]]
+        ended = subprocess.run([*program, *command[1:]], env=os.environ | variables, check=False)
+    sys.exit(ended.returncode if ended.returncode >= 0 else 128 - ended.returncode)

@@ -1,0 +1,68 @@
+"""How a process of a lane is started: with which interpreter, as a session left it, and with which variables."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from conformance import matrix, sanitizers
+from conformance.matrix import Build, Lane, Matrix, Torch
+from conformance.near import unknown
+
+
+class NotMade(LookupError):
+    """The environment of a lane is not there; the message names the session that makes it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What ``subprocess.run([start.python, ...], env=os.environ | start.variables)`` needs."""
+
+    python: str
+    variables: dict[str, str]
+
+
+def environment_name(m: Matrix, torch: Torch, build: Build, alone: bool) -> str:
+    """The session that makes what lanes of this torch and build share, e.g. ``torch-2.13`` or ``torch-2.13-asan``.
+
+    ``alone``: there is no other backend's matrix beside this one. The first build of a matrix is not named.
+    """
+    parts = ["torch", *([] if alone else [m.backend]), torch.version]
+    return "-".join([*parts, *([] if build == m.builds[0] else [build.name])])
+
+
+def interpreter_file(root: Path, environment: str) -> Path:
+    """Where that session leaves the path of its interpreter. ``root``: the repository's."""
+    return root / ".nox" / f"{environment}.python"
+
+
+def start(root: Path, name: str, log: Path | None = None) -> Start:
+    """The interpreter and the variables of the lane called ``name``, e.g. ``demo-torch2.8-malloc-asan``.
+
+    Raises LookupError for a lane that ``root``/matrices/ does not have, NotMade where the environment is not made yet,
+    sanitizers.NoRuntime where the compiler lacks one. ``log``: see :func:`sanitizers.variables`.
+    """
+    lane, environment = find(root, name)
+    file = interpreter_file(root, environment)
+    if not file.is_file():
+        raise NotMade(f"lane {name}: there is no environment yet; make it with: nox -s {environment}")
+    return Start(file.read_text(encoding="utf-8"), variables(root, lane, os.environ, log))
+
+
+def find(root: Path, name: str) -> tuple[Lane, str]:
+    """A lane and the session that makes its environment. Raises LookupError, with near names, for an unknown one."""
+    matrices = matrix.load_all(root / "matrices")
+    lanes = {lane.name: (m, lane) for m in matrices for lane in m.lanes()}
+    if name not in lanes:
+        raise LookupError(unknown("lane", name, lanes))
+    m, lane = lanes[name]
+    return lane, environment_name(m, lane.torch, lane.build, alone=len(matrices) == 1)
+
+
+def variables(root: Path, lane: Lane, environ: Mapping[str, str], log: Path | None = None) -> dict[str, str]:
+    """What a lane's environment sets, and what its build's sanitizers need. Raises sanitizers.NoRuntime."""
+    build = lane.build
+    suppressions = root / build.suppressions if build.suppressions else None
+    return dict(lane.environment.variables) | sanitizers.variables(build.sanitizers, suppressions, environ, log)

@@ -1,0 +1,150 @@
+"""Host memory that code lost: when it is searched for, whom it is charged to, and what is found of a library's own."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conformance import sanitizers
+from conformance.host_leaks import Batch, culprit
+from conformance.vocabulary import CellId
+
+ROOT = Path(__file__).parents[1]
+CELLS = [CellId("masking", "masked_fill_.Scalar", "float32", layout) for layout in ("a", "b", "c", "d", "e")]
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_a_search_is_due_at_once_and_then_when_it_keeps_to_its_share_of_the_time() -> None:
+    clock = Clock()
+    batch = Batch(clock)
+    assert batch.due()
+    batch.searched(2.0)
+    clock.now = 39.0
+    assert not batch.due()
+    clock.now = 40.0
+    assert batch.due()
+
+
+@pytest.mark.parametrize("guilty", CELLS)
+def test_the_cell_that_loses_is_found_by_halves(guilty: CellId) -> None:
+    tried = []
+
+    def loses(cells: Sequence[CellId]) -> bool:
+        tried.append(len(cells))
+        return guilty in cells
+
+    assert culprit(CELLS, loses) == guilty
+    assert len(tried) <= 4
+
+
+def test_what_is_not_lost_again_is_charged_to_nobody() -> None:
+    assert culprit(CELLS, lambda _: False) is None
+
+
+LIBRARY = """
+#include <cstdlib>
+#include <cstring>
+extern "C" {
+void lose(int size) { volatile char* block = (char*)malloc(size); block[0] = 1; }
+void overrun(int size) { char* block = (char*)malloc(size); memset(block, 0, size + 1); free(block); }
+int overflow(int to) { return 2147483647 + to; }
+}
+"""
+
+SCRIPT = """
+import ctypes, json, sys
+from conformance.runner import Progress, Runner
+from conformance.vocabulary import CellId, Observation, Status
+
+library = ctypes.CDLL(sys.argv[1])
+
+class Work:
+    def run(self, cell, first, progress):
+        progress.note(first, "device")
+        if cell.overload != "nothing":
+            getattr(library, cell.overload)(40)
+        return Observation(cell, "native", Status.PASS, 1, compared=1), None
+    def reference(self, cell, index):
+        pass
+    def case_ids(self, cell):
+        return [f"{cell}#case"]
+    def route(self, cell):
+        return "native"
+
+runner = Runner(Work(), 60)
+names = sys.argv[2].split(",")
+cells = [CellId("family", name, "float32", f"layout{i}") for i, name in enumerate(names)]
+seen = [runner.observe(cell, last=cell is cells[-1]).to_json() for cell in cells]
+runner.close()
+print(json.dumps(seen))
+"""
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A library of C functions with a mistake each, built with both sanitizers."""
+    directory = tmp_path_factory.mktemp("sanitized")
+    (directory / "kernels").mkdir()
+    (directory / "kernels" / "demo.cpp").write_text(LIBRARY)
+    compiler = shutil.which("g++") or "c++"
+    flags = ["-O0", "-g1", "-fno-omit-frame-pointer", "-fsanitize=address,undefined", "-shared", "-fPIC"]
+    command = [compiler, *flags, "kernels/demo.cpp", "-o", "libdemo.so"]
+    subprocess.run(command, cwd=directory, check=True)
+    return directory / "libdemo.so"
+
+
+def observe(library: Path, *cells: str) -> list[dict[str, Any]]:
+    """What the runner observes of cells that call these functions of the library."""
+    variables = sanitizers.variables(("address", "undefined"), None, {})
+    command = [sys.executable, "-c", SCRIPT, str(library), ",".join(cells)]
+    done = subprocess.run(command, env=variables, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    seen: list[dict[str, Any]] = json.loads(done.stdout)
+    return seen
+
+
+def test_a_stopped_cell_shows_the_report_in_a_few_lines_and_the_next_one_runs(library: Path) -> None:
+    stopped, unharmed = observe(library, "overrun", "nothing")
+    assert (stopped["status"], stopped["signal"], unharmed["status"]) == ("crash", "SIGABRT", "pass")
+    (failure,) = stopped["failures"]
+    assert failure["message"] == (
+        "the process died: SIGABRT, on the device side\n"
+        "AddressSanitizer: heap-buffer-overflow: WRITE of 41 bytes, 0 bytes past the end of a block of 40 bytes\n"
+        "  at: kernels/demo.cpp:6 overrun\n"
+        "  block allocated at: kernels/demo.cpp:6 overrun"
+    )
+    assert (failure["figures"]["kind"], failure["figures"]["line"]) == ("heap-buffer-overflow", "kernels/demo.cpp:6")
+
+
+def test_undefined_behaviour_stops_a_cell_too(library: Path) -> None:
+    (failure,) = observe(library, "overflow")[0]["failures"]
+    assert failure["figures"]["kind"] == "signed-integer-overflow"
+    assert "40 + 2147483647 cannot be represented" in failure["message"]
+    assert "  at: kernels/demo.cpp:7 overflow" in failure["message"]
+
+
+def test_memory_that_is_lost_fails_the_batch_and_names_the_cell_that_loses_it(library: Path) -> None:
+    seen = observe(library, "nothing", "nothing", "lose", "nothing", "nothing")
+    (found,) = [o for o in seen if o["status"] == "fail"]
+    (failure,) = found["failures"]
+    assert failure["check"] == "leak"
+    assert failure["case"] == "ops/family.py::lose[float32-layout2]"
+    assert "40 bytes in 1 host blocks, allocated at: kernels/demo.cpp:5 lose" in failure["message"]
+
+
+def test_clean_cells_lose_nothing(library: Path) -> None:
+    assert [o["status"] for o in observe(library, "nothing", "nothing")] == ["pass", "pass"]

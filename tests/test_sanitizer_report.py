@@ -1,0 +1,154 @@
+"""Reports as the sanitizers of GCC 12 wrote them, of small programs with one mistake each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from conformance import sanitizer_report
+from conformance.sanitizer_report import Report, function_name
+
+REPORTS = Path(__file__).parent / "sanitizer_reports"
+
+
+def read(name: str) -> str:
+    return (REPORTS / f"{name}.txt").read_text(encoding="utf-8")
+
+
+def parse(name: str) -> Report:
+    found = sanitizer_report.parse(read(name))
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "access", "size", "where", "line"),
+    [
+        ("heap_buffer_overflow", "heap-buffer-overflow", "WRITE", 4, "0 bytes past the end of a block of 40 bytes", 9),
+        ("before_the_start", "heap-buffer-overflow", "READ", 4, "4 bytes before the start of a block of 40 bytes", 10),
+        ("memcpy_past_the_end", "heap-buffer-overflow", "WRITE", 40, "0 bytes past the end of a block of 20 bytes", 37),
+        ("heap_use_after_free", "heap-use-after-free", "WRITE", 4, "0 bytes inside a block of 40 bytes", 9),
+        ("double_free", "double-free", "", 0, "0 bytes inside a block of 40 bytes", 11),
+        ("bad_free", "bad-free", "", 0, "8 bytes inside a block of 40 bytes", 11),
+        ("alloc_dealloc_mismatch", "alloc-dealloc-mismatch", "", 0, "0 bytes inside a block of 16 bytes", 11),
+        ("memcpy_param_overlap", "memcpy-param-overlap", "", 0, "0 bytes inside a block of 40 bytes", 35),
+        ("negative_size_param", "negative-size-param", "", 0, "4 bytes inside a block of 40 bytes", 36),
+        ("stack_buffer_overflow", "stack-buffer-overflow", "READ", 4, "at the local variable 'row'", 2),
+        ("stack_use_after_return", "stack-use-after-return", "READ", 4, "at the local variable 'x'", 33),
+        ("segv", "SEGV", "WRITE", 0, "", 38),
+        ("bool", "bool", "", 0, "", 14),
+        ("signed_integer_overflow", "signed-integer-overflow", "", 0, "", 15),
+        ("alignment", "alignment", "", 0, "", 18),
+        ("data_race", "data-race", "READ", 4, "", 3),
+    ],
+)
+def test_a_report_says_the_kind_the_access_the_place_in_memory_and_the_line(
+    name: str, kind: str, access: str, size: int, where: str, line: int
+) -> None:
+    found = parse(name)
+    assert (found.kind, found.access, found.size, found.where) == (kind, access, size, where)
+    assert found.blamed
+    assert found.blamed.place.endswith(f".cpp:{line}")
+
+
+def test_a_global_variable_is_named() -> None:
+    assert parse("global_buffer_overflow").where == "0 bytes past the end of the global variable 'global_table'"
+
+
+def test_the_message_is_a_few_lines_without_shadow_bytes_or_the_runtime_s_own_frames() -> None:
+    assert parse("heap_use_after_free").text() == (
+        "AddressSanitizer: heap-use-after-free: WRITE of 4 bytes, 0 bytes inside a block of 40 bytes\n"
+        "  at: backend/t.cpp:9 fill < backend/t.cpp:28 main\n"
+        "  block allocated at: backend/t.cpp:8 block < backend/t.cpp:24 main\n"
+        "  block freed at: backend/t.cpp:11 release < backend/t.cpp:28 main"
+    )
+
+
+def test_what_an_operation_had_to_do_with_is_said_beside_its_kind() -> None:
+    assert "bool (load of value 2, which is not a valid value for type 'bool')\n" in parse("bool").text()
+    assert "(operator new [] vs free)" in parse("alloc_dealloc_mismatch").text()
+    assert "(unknown address 0x000000000010)" in parse("segv").text()
+
+
+def test_a_race_has_two_stacks() -> None:
+    found = parse("data_race")
+    assert (found.stack[0].place, found.other[0].place) == ("backend/race.cpp:3", "backend/race.cpp:3")
+    assert "racing with: backend/race.cpp:3 bump" in found.text()
+
+
+def test_of_two_blocks_the_first_one_s_stack_is_kept() -> None:
+    assert [str(f) for f in sanitizer_report.shown(parse("memcpy_param_overlap").allocated)] == [
+        "backend/t.cpp:8 block", "backend/t.cpp:24 main",
+    ]  # fmt: skip
+
+
+def test_without_modules_the_paths_tell_whose_code_it_is() -> None:
+    with_modules, without = parse("heap_use_after_free"), parse("without_modules")
+    assert without.blamed
+    assert with_modules.blamed
+    assert without.blamed.place == with_modules.blamed.place
+    assert without.figures()["freed"] == with_modules.figures()["freed"]
+
+
+def test_the_figures_are_the_report_as_json() -> None:
+    assert parse("heap_buffer_overflow").figures() == {
+        "sanitizer": "AddressSanitizer", "kind": "heap-buffer-overflow", "access": "WRITE", "size": 4,
+        "where": "0 bytes past the end of a block of 40 bytes", "line": "backend/t.cpp:9", "function": "fill",
+        "allocated": ["backend/t.cpp:8 block", "backend/t.cpp:24 main"], "freed": [],
+    }  # fmt: skip
+
+
+def test_leaks_are_told_with_the_stack_that_allocated_them() -> None:
+    first, second, third = sanitizer_report.leaks(read("leak"))
+    assert (first.bytes, first.objects, first.direct, first.own) == (200, 2, True, True)
+    assert first.text() == (
+        "200 bytes in 2 host blocks, allocated at: "
+        "backend/t.cpp:8 block < backend/t.cpp:19 lose < backend/t.cpp:47 main"
+    )
+    assert (second.bytes, third.bytes) == (100, 40)
+
+
+def test_a_leak_of_python_s_is_not_the_backend_s() -> None:
+    (leak,) = sanitizer_report.leaks(
+        "Direct leak of 1504 byte(s) in 47 object(s) allocated from:\n"
+        "    #0 0x7f65dacb89cf in __interceptor_malloc ../asan_malloc_linux.cpp:69 @/usr/lib/libasan.so.8\n"
+        "    #1 0x7f65da4a9264 in PyThread_allocate_lock Python/thread_pthread.h:385 @/usr/lib/libpython3.11.so.1.0\n"
+    )
+    assert not leak.own
+
+
+def test_leaks_and_refused_allocations_are_no_error() -> None:
+    assert sanitizer_report.parse(read("leak")) is None
+    assert sanitizer_report.parse("==1==WARNING: AddressSanitizer failed to allocate 0x1000 bytes\n") is None
+    assert sanitizer_report.parse("free(): invalid pointer\nAborted\n") is None
+
+
+def test_a_frame_of_torch_s_headers_in_the_backend_s_module_is_not_the_line_to_blame() -> None:
+    found = sanitizer_report.parse(
+        "==1==ERROR: AddressSanitizer: heap-buffer-overflow on address 0x1 at pc 0x2 bp 0x3 sp 0x4\n"
+        "READ of size 8 at 0x1 thread T0\n"
+        "    #0 0x1 in __interceptor_memcpy ../sanitizer_common_interceptors.inc:827 @/usr/lib/libasan.so.8\n"
+        "    #1 0x2 in c10::IntArrayRef::at(long) /venv/torch/include/c10/util/ArrayRef.h:92 @/venv/demo/_C.so\n"
+        "    #2 0x3 in demo::copy(at::Tensor const&) aten/copy.cpp:12 @/venv/demo/_C.so\n"
+        "    #3 0x4 in c10::Dispatcher::call() (/torch/lib/libtorch_cpu.so+0x99) @/torch/lib/libtorch_cpu.so\n"
+    )
+    assert found
+    assert str(found.blamed) == "aten/copy.cpp:12 demo::copy"
+    assert found.text().endswith("\n  at: aten/copy.cpp:12 demo::copy")
+
+
+@pytest.mark.parametrize(
+    ("signature", "name"),
+    [
+        ("fill(float*, unsigned long, float)", "fill"),
+        ("void demo::(anonymous namespace)::fill<float, 4>(int (*)(demo::View))", "demo::fill"),
+        ("demo::launch(at::Tensor const&)::{lambda(int)#1}::operator()(int) const", "demo::launch::{lambda}"),
+        ("operator()", "operator()"),
+        ("operator new(unsigned long)", "operator new"),
+        ("std::vector<int, std::allocator<int> >::at(unsigned long) const [clone .isra.0]", "std::vector::at"),
+        ("_start", "_start"),
+    ],
+)
+def test_a_function_is_named_without_its_types(signature: str, name: str) -> None:
+    assert function_name(signature) == name
