@@ -24,7 +24,9 @@ class Backend(Protocol):
     """What the suite can use of a backend. Offered through the entry point group ``conformance.backends``.
 
     Only ``name`` and ``device`` are required; what a backend lacks is not checked, and the run says so. Importing the
-    module that offers it must load the backend without touching the device: cells run in forked children.
+    module that offers it should load the backend without touching the device: cells run in forked children. A backend
+    that cannot live past a fork has the attribute ``isolation = "spawn"`` (without it: ``"fork"``), and its cells run
+    in new interpreters, which cost seconds where a fork costs milliseconds.
     """
 
     name: str
@@ -79,8 +81,10 @@ class Capabilities:
         "environments",
     )  # fmt: skip
 
-    def __init__(self, backend: Any, module: str) -> None:
+    def __init__(self, backend: Any, module: str, asked: str = "") -> None:
         self.module = module  # importing it loads the device
+        self.asked = asked or backend.name  # what :func:`find` finds it by
+        self.isolation: str = getattr(backend, "isolation", "fork")
         self.name: str = backend.name
         self.device: str = with_index(backend.device)
         self.missing = tuple(m for m in self.OPTIONAL if not callable(getattr(backend, m, None)))
@@ -92,6 +96,14 @@ class Capabilities:
         self._environment = getattr(backend, "environment", None)
         self._environments = getattr(backend, "environments", None)
         self.synchronize = getattr(backend, "synchronize", _nothing)
+
+    def in_use(self) -> bool:
+        """Whether this process has used the device, as far as the module that torch has of it can tell."""
+        import torch
+
+        kind = self.device.partition(":")[0]
+        initialized = getattr(getattr(torch, kind, None), "is_initialized", None)
+        return kind != "cpu" and initialized is not None and bool(initialized())
 
     def unchecked(self) -> str:
         """What cannot be checked, and which methods the backend would have to offer; "" when nothing is missing."""
@@ -159,7 +171,7 @@ def find(name: str) -> Capabilities:
     for entry in entry_points(group=GROUP):
         if entry.name == name:
             try:
-                return Capabilities(entry.load(), entry.module.partition(".")[0])
+                return Capabilities(entry.load(), entry.module.partition(".")[0], name)
             except Exception as e:  # whatever a broken installation raises
                 raise BackendNotFound(
                     f"backend {name!r} ({entry.value}) cannot be loaded: {type(e).__name__}: {e}"
@@ -193,4 +205,4 @@ def _bare(name: str) -> Capabilities:
         raise BackendNotFound(
             f"--backend {name}: torch knows no device {device!r} after importing {module!r}: {e}"
         ) from e
-    return Capabilities(BareDevice(module, device), module)
+    return Capabilities(BareDevice(module, device), module, name)

@@ -1,4 +1,4 @@
-"""A forked child that answers requests one at a time, and what is known when it dies or hangs. No torch here."""
+"""A child that answers requests one at a time, forked or spawned, and what is known when it dies or hangs; no torch."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import os
 import select
 import signal
 import struct
+import subprocess
 import sys
 import tempfile
 import time
@@ -49,15 +50,13 @@ class Hang:
 
 
 class Child:
-    """One forked child. ``serve(request) -> reply`` runs in it; both are JSON.
+    """One child. ``serve(request) -> reply`` runs in it; both are JSON. This one is forked; see also :class:`Spawned`.
 
     What the child writes to stderr (a libc's last words, the stack of a fatal signal) is kept for the report.
     """
 
     def __init__(self, serve: Callable[[Any], dict[str, Any]]) -> None:
-        self._log = tempfile.TemporaryFile()  # noqa: SIM115  # closed by close()
-        requests, self._requests = os.pipe()
-        self._replies, replies = os.pipe()
+        requests, replies = self._open()
         sys.stdout.flush()
         sys.stderr.flush()
         gc.freeze()  # keep the parent's pages shared: the child's collector does not touch them
@@ -65,18 +64,31 @@ class Child:
         if self.pid == 0:
             os.close(self._requests)
             os.close(self._replies)
-            _live(serve, requests, replies, self._log.fileno())
+            live(serve, requests, replies, self._log.fileno())
         os.close(requests)
         os.close(replies)
+
+    def _open(self) -> tuple[int, int]:
+        """Open the pipes and the log. Returns the child's ends: where it reads requests, where it writes replies."""
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115  # closed by close()
+        requests, self._requests = os.pipe()
+        self._replies, replies = os.pipe()
         self._status: int | None = None
         self._asked_at = 0
+        return requests, replies
 
     def ask(self, request: Any, timeout: float) -> dict[str, Any] | Death | Hang:
         """Send one request and wait for its reply. After a Death or a Hang the child is gone; call close()."""
+        self._send(request)
+        return self._receive(timeout)
+
+    def _send(self, request: Any) -> None:
         self._asked_at = os.fstat(self._log.fileno()).st_size
         data = json.dumps(request).encode()
-        with contextlib.suppress(BrokenPipeError):  # it died idle: the read below sees the end of the pipe
+        with contextlib.suppress(BrokenPipeError):  # it died idle: whoever receives sees the end of the pipe
             os.write(self._requests, _LENGTH.pack(len(data)) + data)
+
+    def _receive(self, timeout: float) -> dict[str, Any] | Death | Hang:
         deadline = time.monotonic() + timeout
         head = self._read(_LENGTH.size, deadline)
         body = self._read(_LENGTH.unpack(head)[0], deadline) if isinstance(head, bytes) and head else head
@@ -99,6 +111,12 @@ class Child:
             self._requests = self._replies = -1
         self._reap()
         self._log.close()
+
+    def kill(self) -> None:
+        """End the child at once, in the middle of whatever it does."""
+        if self._status is None:
+            os.kill(self.pid, signal.SIGKILL)
+        self.close()
 
     def _read(self, count: int, deadline: float) -> bytes | None:
         """``count`` bytes; b"" when the pipe ended before; None when the deadline passed."""
@@ -132,8 +150,45 @@ class Child:
         return self._log.read(_LOG_READ).decode(errors="replace").strip()
 
 
-def _live(serve: Callable[[Any], dict[str, Any]], requests: int, replies: int, log: int) -> NoReturn:
-    """The child's whole life. It ends when the parent closes the pipe, or dies."""
+class Spawned(Child):
+    """A child that shares nothing with its parent: a new interpreter runs ``python -m module`` with the arguments.
+
+    Its arguments: the parent's process id, the three file descriptors that :func:`live` takes, and those of its own.
+    ``first`` is its first request, to which it answers when it is ready; it gets ready without being waited for.
+    """
+
+    def __init__(self, module: str, first: Any, *arguments: int, start_timeout: float = 600.0) -> None:
+        """``arguments`` are file descriptors that the child is to inherit. ``start_timeout`` in seconds."""
+        requests, replies = self._open()
+        given = (requests, replies, self._log.fileno(), *arguments)
+        command = [sys.executable, "-m", module, *map(str, (os.getpid(), *given))]
+        log = self._log
+        self._process = subprocess.Popen(command, pass_fds=given, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        self.pid = self._process.pid
+        os.close(requests)
+        os.close(replies)
+        self._send(first)
+        self._start_timeout = start_timeout
+        self._started = False
+
+    def ask(self, request: Any, timeout: float) -> dict[str, Any] | Death | Hang:
+        """As of any child; what it takes to start is not counted into ``timeout``."""
+        if not self._started:
+            reply = self._receive(self._start_timeout)
+            if not isinstance(reply, dict):
+                return reply
+            self._started = True
+        return super().ask(request, timeout)
+
+    def _reap(self) -> None:
+        self._status = self._process.wait()
+
+
+def live(serve: Callable[[Any], dict[str, Any]], requests: int, replies: int, log: int) -> NoReturn:
+    """The child's whole life: answer requests by ``serve`` until the parent closes the pipe, or dies.
+
+    ``requests``, ``replies`` and ``log`` are open file descriptors.
+    """
     code = 0
     try:
         _settle(log)
@@ -152,10 +207,17 @@ def _live(serve: Callable[[Any], dict[str, Any]], requests: int, replies: int, l
 def _settle(log: int) -> None:
     """Ctrl-C is the parent's to handle; the child dies with it; stderr and fatal stacks go to the log."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    tie_to(os.getppid())
     os.dup2(log, 2)
     sanitizers.report_to(2)
     sys.stderr = os.fdopen(os.dup(log), "w")
     faulthandler.enable(sys.stderr, all_threads=False)
     faulthandler.register(signal.SIGUSR1, sys.stderr, all_threads=True)
+
+
+def tie_to(parent: int) -> None:
+    """Let this process, a child of ``parent``, die with it."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it died before
+        os._exit(0)

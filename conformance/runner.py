@@ -1,76 +1,44 @@
-"""Runs cells in a forked child, survives its death, and names the case that killed it.
+"""Runs cells in a child, survives its death, and names the case that killed it.
 
-The parent has imported everything and never touched the device, so a new child is ready milliseconds after a death.
-Parent and child share one page of memory, in which the child notes the case it is about to call, and on which side.
+The parent has imported everything and never touched the device, so a forked child is ready milliseconds after a death;
+:mod:`conformance.isolation` has others for backends that cannot live past a fork. Parent and child share one page of
+memory, in which the child notes the case it is about to call, and on which side.
 """
 
 from __future__ import annotations
 
-import mmap
 import signal
-import struct
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import Any, Protocol
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from conformance.child import BROKEN, Child, Death, Hang
-from conformance.host_leaks import Batch, Searcher, culprit, searchable
+from conformance.host_leaks import Batch, culprit, searchable
+from conformance.inquest import SECONDS, Finding, Inquest
+from conformance.isolation import Children, Forking
+from conformance.serving import GATE, SEARCH, Stretch, Work, reference_request
 from conformance.vocabulary import CaseFailure, CellId, Check, Observation, Status
 
 # Deaths within one cell after which its remaining cases are given up; the observation says so.
 DEATHS_PER_CELL = 3
 SEARCH_TIMEOUT = 120  # seconds, beside those of a cell, that a search for leaks may take
-
-_PHASES = ("", "cpu", "device")
-_NOTE = struct.Struct("<iB")
-
-
-class Progress:
-    """The page shared with the child: the index of the case that is running, and the side."""
-
-    def __init__(self) -> None:
-        self._page = mmap.mmap(-1, mmap.PAGESIZE)
-
-    def note(self, index: int, phase: str) -> None:
-        """Called by the child before each call: a store into memory, no system call."""
-        _NOTE.pack_into(self._page, 0, index, _PHASES.index(phase))
-
-    def read(self) -> tuple[int, str]:
-        """(index of the case, side) last noted."""
-        index, phase = _NOTE.unpack_from(self._page, 0)
-        return index, _PHASES[phase]
-
-
-class Work(Protocol):
-    """What there is to run. ``run`` and ``reference`` are called in the child, the rest in the parent."""
-
-    def run(self, cell: CellId, first: int, progress: Progress) -> tuple[Observation, int | None]:
-        """Run the cases from index ``first`` on: what was seen, and where to go on in a fresh process."""
-
-    def reference(self, cell: CellId, index: int) -> None:
-        """Run the CPU side alone of one case, several times."""
-
-    def case_ids(self, cell: CellId) -> list[str]:
-        """The ids of the cell's cases, in the order they run."""
-
-    def route(self, cell: CellId) -> str:
-        """How the backend serves the cell."""
+# Fresh processes in which the CPU side runs alone before a death on the CPU side is said not to be its own.
+REFERENCES = 5
 
 
 class Runner:
     """A parent with one child at a time. ``timeout`` is in seconds a cell."""
 
-    def __init__(self, work: Work, timeout: float) -> None:
-        self._run = work.run
-        self._reference = work.reference
-        self._case_ids = work.case_ids
-        self._route = work.route
+    def __init__(
+        self, work: Work, timeout: float, children: Children | None = None, inquest_s: float = SECONDS
+    ) -> None:
+        self._work = work
         self._timeout = timeout
+        self._children = children or Forking(work)
         self._child: Child | None = None
-        self._progress = Progress()
+        self._lived: list[tuple[Stretch, float]] = []  # what the child has run, and the seconds that took
         self._batch = Batch() if searchable() else None
-        self._searcher: Searcher | None = None  # the child's
+        self._inquest = Inquest(self._dies, self._case_by_case, inquest_s)
 
     def observe(self, cell: CellId, last: bool = False) -> Observation:
         """Run every case of a cell. A death is charged to its case, and the cases after it still run.
@@ -88,24 +56,24 @@ class Runner:
         while first is not None:
             part, first = self._attempt(cell, first)
             parts.append(part)
-            left = len(self._case_ids(cell)) - first if first is not None else 0
+            left = len(self._work.case_ids(cell)) - first if first is not None else 0
             deaths = sum(p.status in (Status.CRASH, Status.TIMEOUT) or bool(p.signal) for p in parts)
             if left <= 0 or deaths >= DEATHS_PER_CELL:
                 return merge(parts, left=max(left, 0))
         return merge(parts, left=0)
 
     def close(self) -> None:
-        """End the child."""
-        if self._child:
-            self._child.close()
-            self._child = None
+        """End the child, and those that stand by."""
+        self._drop()
+        self._children.close()
 
-    def gate(self, bring_up: Callable[[], str]) -> str:
-        """Try the bring-up gate in a child of its own. Returns what is broken, "" when nothing is."""
-        child = Child(lambda _: {"broken": bring_up()})
-        try:
-            reply = child.ask(None, self._timeout)
-        finally:
+    def gate(self) -> str:
+        """Try the bring-up gate in a child. Returns what is broken, "" when nothing is."""
+        child = self._children.fresh()
+        reply = child.ask(GATE, self._timeout)
+        if isinstance(reply, dict) and self._children.dear:
+            self._child = child
+        else:
             child.close()
         if isinstance(reply, dict):
             return str(reply["broken"])
@@ -114,30 +82,64 @@ class Runner:
 
     def _attempt(self, cell: CellId, first: int) -> tuple[Observation, int | None]:
         """(what was observed, the case to go on from, if the child died or is not to be trusted any more)."""
-        if self._child is None:
-            self._child = Child(self._serve)
-        self._progress.note(first, "")
+        self._child = self._child or self._children.fresh()
+        self._children.progress.note(first, "")
         started = time.perf_counter_ns()
-        reply = self._child.ask(_request("run", cell, first), self._timeout)
-        if isinstance(reply, dict):
-            if reply["go_on"] is not None:
-                self.close()  # a reference that reads what nobody wrote may write there too: start afresh
-            return Observation.from_json(reply["observation"]), reply["go_on"]
-        self.close()
-        index, phase = self._progress.read()
-        if phase == "device" and self._reference_dies(cell, index):
-            phase = "cpu"
-        case = self._case_ids(cell)[index]
+        reply = self._child.ask(Stretch(cell, first).request(), self._timeout)
         wall = time.perf_counter_ns() - started
-        return _death(cell, self._route(cell), reply, case, phase, index - first + 1, wall), index + 1
+        if isinstance(reply, dict):
+            self._lived.append((Stretch(cell, first), wall / 1e9))
+            if reply["go_on"] is not None:
+                self._drop()  # a reference that reads what nobody wrote may write there too: start afresh
+            return Observation.from_json(reply["observation"]), reply["go_on"]
+        return self._after_death(cell, first, reply, wall)
 
-    def _reference_dies(self, cell: CellId, index: int) -> bool:
-        """Whether the CPU side of a case, alone in a fresh child, dies as well: then the device is not to blame."""
-        child = Child(self._serve)
+    def _after_death(self, cell: CellId, first: int, how: Death | Hang, wall: int) -> tuple[Observation, int]:
+        lived = self._lived
+        self._drop()
+        index, phase = self._children.progress.read()
+        if index > first:
+            lived = [*lived, (Stretch(cell, first, index), wall / 1e9)]
+        end = _End(how, self._work.case_ids(cell)[index], phase, index - first + 1, wall)
+        route = self._work.route(cell)
+        tries = REFERENCES if phase == "cpu" and isinstance(how, Death) else 1
+        if phase and not end.broken and self._reference_dies(cell, index, tries):
+            return reference_death(cell, route, end), index + 1
+        observation = death(cell, route, end)
+        if observation.status is Status.CRASH:
+            signature = (cell.overload, observation.signal, phase)
+            finding = self._inquest.of(signature, Stretch(cell, index, index + 1), lived)
+            observation = told(observation, finding, self._name(finding.after))
+        return observation, index + 1
+
+    def _drop(self) -> None:
+        if self._child:
+            self._child.close()
+            self._child = None
+        self._lived = []
+
+    def _reference_dies(self, cell: CellId, index: int, tries: int) -> bool:
+        """Whether the CPU side of a case, alone in fresh children, ends so as well: then the device is not to blame."""
+        for _ in range(tries):
+            child = self._children.fresh()
+            reply = child.ask(reference_request(cell, index), self._timeout)
+            if isinstance(reply, dict) and self._children.dear and self._child is None:
+                self._child = child  # it has run nothing but the CPU's side
+                return False
+            child.close()
+            if not isinstance(reply, dict):
+                return not broken(reply)
+        return False
+
+    def _dies(self, order: Sequence[Stretch]) -> bool:
+        """Whether a fresh process that runs these one after the other dies in the last of them."""
+        child = self._children.fresh()
         try:
-            return isinstance(child.ask(_request("reference", cell, index), self._timeout), Death)
+            replies = (child.ask(stretch.request(), self._timeout) for stretch in order)
+            last = next(((i, r) for i, r in enumerate(replies, 1) if not isinstance(r, dict)), None)
         finally:
             child.close()
+        return last is not None and last[0] == len(order) and isinstance(last[1], Death) and not broken(last[1])
 
     def _search(self, observation: Observation, batch: Batch, last: bool) -> Observation:
         """The observation of a batch's newest cell, with what the batch has lost, if it is time to look for that."""
@@ -156,52 +158,93 @@ class Runner:
 
     def _lost(self, child: Child) -> list[str]:
         """What a child's search finds."""
-        reply = child.ask({"what": "search"}, self._timeout + SEARCH_TIMEOUT)
+        reply = child.ask(SEARCH, self._timeout + SEARCH_TIMEOUT)
         return reply["lost"] if isinstance(reply, dict) else [f"the search for leaks did not end: {reply.log}"]
 
     def _loses(self, cells: Sequence[CellId]) -> bool:
         """Whether these cells, in a fresh child, lose memory again."""
-        child = Child(self._serve)
+        child = self._children.fresh()
         try:
             for cell in cells:
-                if not isinstance(child.ask(_request("run", cell, 0), self._timeout), dict):
+                if not isinstance(child.ask(Stretch(cell).request(), self._timeout), dict):
                     return False
             return bool(self._lost(child))
         finally:
             child.close()
 
-    def _serve(self, request: dict[str, Any]) -> dict[str, Any]:
-        """In the child: answer one request."""
-        if request["what"] == "search":
-            self._searcher = self._searcher or Searcher()
-            return {"lost": self._searcher.search()}
-        cell, index = CellId(*request["cell"]), request["case"]
-        if request["what"] == "reference":
-            self._reference(cell, index)
-            return {}
-        observation, go_on = self._run(cell, index, self._progress)
-        return {"observation": observation.to_json(), "go_on": go_on}
+    def _case_by_case(self, stretch: Stretch) -> list[Stretch]:
+        stop = stretch.stop if stretch.stop is not None else len(self._work.case_ids(stretch.cell))
+        return [Stretch(stretch.cell, i, i + 1) for i in range(stretch.first, stop)]
+
+    def _name(self, stretch: Stretch | None) -> str:
+        """A stretch as a person knows it: a case's id, or a cell's."""
+        if stretch is None:
+            return ""
+        one = stretch.stop == stretch.first + 1
+        return self._work.case_ids(stretch.cell)[stretch.first] if one else str(stretch.cell)
 
 
-def _request(what: str, cell: CellId, case: int) -> dict[str, Any]:
-    return {"what": what, "cell": [cell.family, cell.overload, cell.dtype, cell.layout], "case": case}
+@dataclass(frozen=True, slots=True)
+class _End:
+    """How a child ended, in which case, on which side, after how many cases and nanoseconds of the cell."""
+
+    how: Death | Hang
+    case: str
+    phase: str
+    cases: int
+    wall_ns: int
+
+    @property
+    def broken(self) -> bool:
+        return broken(self.how)
+
+    @property
+    def signal(self) -> str:
+        return signal_name(self.how.status) if isinstance(self.how, Death) else ""
+
+    @property
+    def what(self) -> str:
+        return (
+            f"died: {self.signal}" if isinstance(self.how, Death) else f"did not return within {self.how.seconds:g} s"
+        )
 
 
-def _death(cell: CellId, route: str, how: Death | Hang, case: str, phase: str, cases: int, wall_ns: int) -> Observation:
-    """The observation of a cell whose child died or hung. On the CPU's side that is not the device's fault."""
-    if isinstance(how, Hang):
-        status, what, name = Status.TIMEOUT, f"did not return within {how.seconds:g} s", ""
-    else:
-        name = signal_name(how.status)
-        status, what = (Status.ERROR if how.status == BROKEN else Status.CRASH), f"died: {name}"
-    where = {"cpu": "on the CPU side, in torch itself", "device": "on the device side"}.get(phase, "between cases")
-    text = f"the process {what}, {where}" + (f"\n{how.log}" if how.log else "")
-    if phase == "cpu":
-        reason = f"the CPU reference of {case} {what}"
-        return Observation(cell, route, Status.UNSUPPORTED, cases, reason=reason, signal=name, wall_ns=wall_ns)
-    report = how.report if isinstance(how, Death) else None
-    failure = CaseFailure(case, "", text, report.figures() if report else {})
-    return Observation(cell, route, status, cases, (failure,), signal=name, wall_ns=wall_ns)
+_WHERE = {
+    "cpu": "on the CPU side, in torch itself, which does not die alone: memory was damaged before",
+    "device": "on the device side",
+    "": "between cases",
+}
+
+
+def death(cell: CellId, route: str, end: _End) -> Observation:
+    """The observation of a cell whose child died or hung."""
+    status = Status.TIMEOUT if isinstance(end.how, Hang) else Status.ERROR if end.broken else Status.CRASH
+    text = f"the process {end.what}, {_WHERE[end.phase]}" + (f"\n{end.how.log}" if end.how.log else "")
+    report = end.how.report if isinstance(end.how, Death) else None
+    failure = CaseFailure(end.case, "", text, report.figures() if report else {})
+    return Observation(cell, route, status, end.cases, (failure,), signal=end.signal, wall_ns=end.wall_ns)
+
+
+def reference_death(cell: CellId, route: str, end: _End) -> Observation:
+    """As :func:`death`, where the CPU side dies by itself: that is not the device's fault."""
+    reason = f"the CPU reference of {end.case} {end.what}"
+    return Observation(
+        cell, route, Status.UNSUPPORTED, end.cases, reason=reason, signal=end.signal, wall_ns=end.wall_ns
+    )
+
+
+def told(observation: Observation, finding: Finding, after: str) -> Observation:
+    """The observation of a death with what was found out about it: in the first line of its message, and as figures."""
+    (failure,) = observation.failures
+    head, _, rest = failure.message.partition("\n")
+    said = finding.text(after)
+    message = "\n".join(filter(None, (f"{head}; {said}" if said else head, rest)))
+    return replace(observation, failures=(replace(failure, message=message, figures=failure.figures | finding.figures(after)),))
+
+
+def broken(how: Death | Hang) -> bool:
+    """Whether it was the suite itself that broke."""
+    return isinstance(how, Death) and how.status == BROKEN
 
 
 def _with_leak(

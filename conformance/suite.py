@@ -9,10 +9,11 @@ import warnings
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Any
 
 import torch
 
-from conformance import bringup, describe, heap, ops, resume
+from conformance import backends, bringup, describe, heap, ops, resume
 from conformance import cases as cases_
 from conformance.backends import Capabilities
 from conformance.cases import TIERS, Case, Tier
@@ -21,8 +22,8 @@ from conformance.inventory import Overload, call_of, inventory
 from conformance.judge import Judge
 from conformance.matrix import lane_name
 from conformance.near import unknown
+from conformance.progress import Progress
 from conformance.rules import rules_of
-from conformance.runner import Progress
 from conformance.store.manifest import Manifest, cpu_model, run_name
 from conformance.summary import Target
 from conformance.twins import Twins
@@ -49,6 +50,18 @@ class Selection:
             layouts=self.layouts if self.layouts is not None else self.tier.layouts,
         )
 
+    def to_json(self) -> dict[str, Any]:
+        """A JSON-able dict; the tier by its name."""
+        names = {"dtypes": self.dtypes, "layouts": self.layouts, "routes": self.routes}
+        kept = {key: None if value is None else sorted(value) for key, value in names.items()}
+        return {"tier": self.tier.name, "case": self.case, **kept}
+
+    @staticmethod
+    def from_json(d: dict[str, Any]) -> Selection:
+        """Inverse of :meth:`to_json`."""
+        kept = {key: None if d[key] is None else frozenset(d[key]) for key in ("dtypes", "layouts", "routes")}
+        return Selection(tier=TIERS[d["tier"]], case=d["case"], **kept)
+
     @property
     def whole(self) -> bool:
         """Whether this is every cell there is: only then can a rule be said to match nothing."""
@@ -70,6 +83,16 @@ class Suite:
         self._only = CellId.parse(selection.case.partition("#")[0])  # the one case asked for lies in this cell
         self._twins = Twins(self.corpus.value)
         self._judge: tuple[str, Judge] | None = None
+
+    def recipe(self) -> dict[str, Any]:
+        """What :meth:`made_from` makes the same suite from in another process; JSON-able."""
+        return {"backend": self.backend.asked, "selection": self.selection.to_json(), "seed": self._seed}
+
+    @staticmethod
+    def made_from(recipe: dict[str, Any]) -> Suite:
+        """Inverse of :meth:`recipe`. Raises as finding the backend and loading the corpus do."""
+        selection = Selection.from_json(recipe["selection"])
+        return Suite(backends.find(recipe["backend"]), selection, recipe["seed"])
 
     def bring_up(self) -> str:
         """What is broken of the primitives that every comparison stands on; to be run in a child."""
@@ -153,8 +176,10 @@ class Suite:
         """How the backend serves the cell's overload."""
         return str(self.inventory[cell.overload].route)
 
-    def run(self, cell: CellId, first: int, progress: Progress) -> tuple[Observation, int | None]:
-        """Run the cell's cases from index ``first`` on, in this process. Never raises for what an op does.
+    def run(
+        self, cell: CellId, first: int, progress: Progress, stop: int | None = None
+    ) -> tuple[Observation, int | None]:
+        """Run the cell's cases from index ``first`` up to ``stop``, in this process. Never raises for what an op does.
 
         Returns what was observed, and the index to go on from in a fresh process, where a case that is not defined
         may have damaged this one.
@@ -162,7 +187,7 @@ class Suite:
         warnings.simplefilter("ignore")  # what an op warns of (prototype dtypes, deprecations) is not judged
         tally = _Tally(cell, self.route(cell))
         judge = self._judge_of(cell.overload)
-        for index, case in enumerate(self.cases(cell)[first:], start=first):
+        for index, case in enumerate(self.cases(cell)[first:stop], start=first):
             self._run_case(judge, case, index, progress, tally)
             if tally.tainted:
                 return tally.observation(), index + 1

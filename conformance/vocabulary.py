@@ -102,6 +102,10 @@ class CellId:
         """The pytest item's name, e.g. ``masked_fill_.Scalar[float32-expanded]``."""
         return f"{self.overload}[{self.dtype}-{self.layout}]"
 
+    def fields(self) -> tuple[str, str, str, str]:
+        """What it is made of, in the order of the constructor."""
+        return self.family, self.overload, self.dtype, self.layout
+
     @staticmethod
     def parse(text: str) -> CellId | None:
         """Inverse of ``str``; None for a text that is no cell's id."""

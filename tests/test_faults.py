@@ -13,7 +13,7 @@ from refnpu import testing  # only where there is one
 from conformance import backends, ops
 from conformance.runner import Runner
 from conformance.suite import Selection, Suite
-from conformance.vocabulary import CellId, Observation, Status
+from conformance.vocabulary import CaseFailure, CellId, Observation, Status
 
 # fault: (overload, dtype, layout, check that finds it)
 FOUND_IN = {
@@ -99,6 +99,8 @@ FOUND_ELSEWHERE = {
     "pool_hands_out_twice": "the driver's tests",
     "alignment_ignored": "the driver's tests",
     "table_unlocked": "the driver's tests",
+    "crash_in_some_processes": "test_a_death_in_some_processes_is_flaky",
+    "crash_after_sort": "test_a_death_after_another_op_names_it",
     "hang_in_kernel": "test_a_kernel_that_never_ends_is_a_timeout",
     "second_device_lands_on_first": "test_memory_on_the_wrong_device_is_found_before_any_cell_runs",
     "any_counts_bool_two": "the backend's own tests: no sample holds a bool that is neither 0 nor 1",
@@ -151,6 +153,53 @@ def test_a_kernel_that_never_ends_is_a_timeout(suite: Suite) -> None:
     assert found.status is Status.TIMEOUT
 
 
+FILL = CellId("masking", "masked_fill_.Scalar", "float32", "contiguous")
+
+
+@pytest.mark.usefixtures("awake")
+def test_a_death_in_a_kernel_is_steady(suite: Suite) -> None:
+    testing.set_fault("crash_in_kernel")
+    found = died(suite, [FILL])
+    assert found
+    assert found.figures == {"death": "steady", "alone": [5, 5]}
+    assert "died: SIGSEGV, on the device side; steady 5/5: alone in a fresh process, it dies each time" in found.message
+
+
+@pytest.mark.usefixtures("awake")
+def test_a_death_in_some_processes_is_flaky(suite: Suite) -> None:
+    testing.set_fault("crash_in_some_processes")
+    found = next(filter(None, (died(suite, [FILL]) for _ in range(40))))  # each in a process of its own
+    assert found
+    assert found.figures["death"] == "flaky"
+    assert found.figures["alone"][0] < found.figures["alone"][1] == 5
+    assert f"flaky {found.figures['alone'][0]}/5" in found.message
+
+
+@pytest.mark.usefixtures("awake")
+def test_a_death_after_another_op_names_it(suite: Suite) -> None:
+    testing.set_fault("crash_after_sort")
+    sort = CellId("sorting", "sort.values_stable", "float32", "contiguous")
+    adds = [CellId("pointwise", "add.out", "float32", layout) for layout in ("contiguous", "step2", "expanded")]
+    assert all(suite.case_ids(cell) for cell in (*adds, sort))
+    found = died(suite, [*adds[:2], sort, *adds, FILL])
+    assert found
+    assert found.figures["death"] == "ordered"
+    assert found.figures["after"].startswith(f"{sort}#")
+    assert found.figures["alone"] == [0, 5]
+    assert found.figures["confirmed"] == [5, 5]
+    assert f"crashes only after {sort}#" in found.message
+
+
+def died(suite: Suite, cells: list[CellId]) -> CaseFailure | None:
+    """The first death in these cells, run one after the other in one child; None when it lives."""
+    runner = Runner(suite, timeout=60)
+    try:
+        observed = map(runner.observe, cells)
+        return next((o.failures[0] for o in observed if o.status is Status.CRASH), None)
+    finally:
+        runner.close()
+
+
 @pytest.mark.usefixtures("awake")
 def test_memory_on_the_wrong_device_is_found_before_any_cell_runs() -> None:
     second = Suite(backends.find("refnpu:npu:1"), Selection(), seed=20)
@@ -162,6 +211,6 @@ def test_memory_on_the_wrong_device_is_found_before_any_cell_runs() -> None:
 def broken(suite: Suite) -> str:
     runner = Runner(suite, timeout=60)
     try:
-        return runner.gate(suite.bring_up)
+        return runner.gate()
     finally:
         runner.close()

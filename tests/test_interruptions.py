@@ -167,6 +167,20 @@ def test_a_killed_worker_costs_its_cell_and_the_rest_goes_on(tmp_path: Path, who
     assert same(tmp_path, whole)
 
 
+def test_a_killed_child_is_a_crash_of_its_case_and_the_rest_goes_on(tmp_path: Path, whole: dict[str, Any]) -> None:
+    run = Run(tmp_path).after(20)
+    (child, *_) = descendants(run.pid)
+    os.kill(child, signal.SIGKILL)
+    code, said = run.end()
+    assert code == Exit.CELLS_FAILED, said
+    (crash,) = (o for o in store.read(lane(tmp_path)).observations if o.status is Status.CRASH)
+    assert crash.signal == "SIGKILL"
+    assert crash.failures[0].figures["death"] == "flaky"
+    counts = summary(tmp_path)["by_status"]
+    assert counts["crash"] == 1
+    assert counts["pass"] >= whole["by_status"]["pass"] - 1
+
+
 @pytest.mark.parametrize("workers", [(), ("-n", "2")])
 def test_a_full_disk_is_said_and_what_was_written_is_gone_on_from(
     tmp_path: Path, whole: dict[str, Any], workers: tuple[str, ...]

@@ -7,7 +7,8 @@ import time
 
 import pytest
 
-from conformance.runner import DEATHS_PER_CELL, Progress, Runner, merge
+from conformance.progress import Progress
+from conformance.runner import DEATHS_PER_CELL, Runner, merge
 from conformance.vocabulary import CellId, Observation, Status
 
 CELL = CellId("masking", "masked_fill_.Scalar", "float32", "expanded")
@@ -19,6 +20,7 @@ class Work:
 
     def __init__(self, *cases: str) -> None:
         self._cases = cases
+        self.broken = ""
 
     def case_ids(self, cell: CellId) -> list[str]:
         return [f"{cell}#{name}" for name in self._cases]
@@ -27,15 +29,20 @@ class Work:
         return "native"
 
     def reference(self, cell: CellId, index: int) -> None:
-        if self._cases[index] == "reference dies":
+        if self._cases[index] in ("cpu dies", "reference dies"):
             ctypes.string_at(0)
 
-    def run(self, cell: CellId, first: int, progress: Progress) -> tuple[Observation, int | None]:
+    def bring_up(self) -> str:
+        return self.broken if self.broken != "dies" else str(ctypes.string_at(0))
+
+    def run(
+        self, cell: CellId, first: int, progress: Progress, stop: int | None = None
+    ) -> tuple[Observation, int | None]:
         ran = 0
-        for index in range(first, len(self._cases)):
+        for index in range(first, len(self._cases) if stop is None else stop):
             what = self._cases[index]
-            progress.note(index, "cpu" if what == "cpu dies" else "device")
-            if cell == CELL and what in ("dies", "cpu dies", "reference dies"):
+            progress.note(index, "cpu" if what.startswith("cpu") else "device")
+            if cell == CELL and what in ("dies", "cpu dies", "reference dies", "cpu dies of damage"):
                 ctypes.string_at(0)
             if what == "hangs":
                 time.sleep(60)
@@ -99,6 +106,12 @@ def test_a_reference_that_dies_is_not_the_device_s_fault(case: str) -> None:
     assert "the CPU reference of" in found.reason
 
 
+def test_a_death_on_the_cpu_side_that_the_cpu_side_alone_does_not_die_is_a_crash() -> None:
+    found = observe("ok", "cpu dies of damage")
+    assert found.status is Status.CRASH
+    assert "in torch itself, which does not die alone: memory was damaged before" in found.failures[0].message
+
+
 def test_a_suite_that_breaks_is_an_error_not_a_crash() -> None:
     assert observe("breaks").status is Status.ERROR
 
@@ -109,7 +122,9 @@ def test_the_worst_part_of_a_cell_is_its_status() -> None:
 
 
 def test_the_gate_reports_what_is_broken_and_survives_a_crash_in_it() -> None:
-    runner = Runner(Work(), 10)
-    assert runner.gate(lambda: "") == ""
-    assert runner.gate(lambda: "copy_bytes: 7 bytes came back changed") == "copy_bytes: 7 bytes came back changed"
-    assert "died: SIGSEGV" in runner.gate(lambda: str(ctypes.string_at(0)))
+    work = Work()
+    assert Runner(work, 10).gate() == ""
+    work.broken = "copy_bytes: 7 bytes came back changed"
+    assert Runner(work, 10).gate() == work.broken
+    work.broken = "dies"
+    assert "died: SIGSEGV" in Runner(work, 10).gate()

@@ -13,7 +13,16 @@ from conformance.exit_codes import Exit
 from conformance.layouts import LAYOUTS
 from conformance.ledger import Ledger
 from conformance.plugin.collection import SELECTED, CellItem
-from conformance.plugin.request import SUITE, asked_for, directory_of, is_worker, manifest_of, rules_of, suite_of
+from conformance.plugin.request import (
+    SUITE,
+    asked_for,
+    directory_of,
+    is_worker,
+    isolation_of,
+    manifest_of,
+    rules_of,
+    suite_of,
+)
 from conformance.plugin.resuming import resumed
 from conformance.plugin.running import CELLS
 from conformance.store import StoreError
@@ -136,8 +145,8 @@ def pytest_sessionfinish(session: pytest.Session) -> Iterator[None]:
         spent = config.stash[_SPENT]
         collect_s = max([collect_s, *(c for c, _ in spent)])
         closing = config.stash[_LEDGER].close(collect_s, cpu_seconds() + sum(cpu for _, cpu in spent))
-        unchecked = config.stash[SUITE].backend.unchecked()
-        config.stash[_CLOSING] = "\n".join([*config.stash[_NOTES], *([unchecked] if unchecked else []), closing.text])
+        said = (isolation_of(config, config.stash[SUITE])[1], config.stash[SUITE].backend.unchecked())
+        config.stash[_CLOSING] = "\n".join([*config.stash[_NOTES], *filter(None, said), closing.text])
         if session.exitstatus in _ENDED or closing.code in (Exit.BRING_UP, Exit.RESULTS):
             session.exitstatus = int(closing.code)
     return (yield)

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance import options
+from conformance import isolation, options
+from conformance.inquest import SECONDS
+from conformance.isolation import MODES
 from conformance.layouts import LAYOUTS
 from conformance.vocabulary import DTYPES, Route
 
@@ -22,6 +24,7 @@ SCENARIOS = PACKAGE / "scenarios"
 TIERS = ("full", "smoke")
 
 SUITE = pytest.StashKey["Suite"]()
+_ISOLATION = pytest.StashKey[tuple[str, str]]()
 _RULES = pytest.StashKey["tuple[Rule, ...]"]()
 
 
@@ -39,6 +42,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--cell-timeout", type=float, default=60.0, metavar="S", help="seconds a cell may take (default: 60)"
     )
+    group.addoption(
+        "--isolation", default="auto", metavar="|".join(MODES),
+        help="where cells run: in children forked from this process, or spawned; default: auto, as the backend wishes",
+    )  # fmt: skip
+    group.addoption(
+        "--death-budget", type=float, default=SECONDS, metavar="S",
+        help="seconds (of each worker) to tell steady deaths from flaky ones and from those that need an earlier op "
+        f"(default: {SECONDS:g})",
+    )  # fmt: skip
     group.addoption(
         "--lane-name", metavar="NAME", help="the lane's name (default: made of backend, torch, environment, build)"
     )
@@ -101,6 +113,7 @@ def _selection(config: pytest.Config) -> Selection:
 
     option = config.option
     options.seconds("--cell-timeout", option.cell_timeout)
+    options.one_of("--isolation", "mode", option.isolation, MODES)
     options.keyword(option.keyword)
     return Selection(
         tier=cases.TIERS[options.one_of("--tier", "tier", option.tier, cases.TIERS)],
@@ -131,6 +144,17 @@ def _read_rules(config: pytest.Config, suite: Suite) -> tuple[Rule, ...]:
         return expectations.load_known(file, known, lane_of(config, suite))
     except (TomlError, OSError) as e:
         raise pytest.UsageError(str(e)) from e
+
+
+def isolation_of(config: pytest.Config, suite: Suite) -> tuple[str, str]:
+    """(fork or spawn, what to say about it). Raises pytest.UsageError where a forked child could not use the device."""
+    if _ISOLATION not in config.stash:
+        backend = suite.backend
+        try:
+            config.stash[_ISOLATION] = isolation.choose(config.option.isolation, backend.isolation, backend.in_use())
+        except ValueError as e:
+            raise pytest.UsageError(f"--isolation: {e}") from e
+    return config.stash[_ISOLATION]
 
 
 def directory_of(config: pytest.Config, suite: Suite) -> Path:

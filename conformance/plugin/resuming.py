@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from conformance import resume
-from conformance.plugin.request import asked_for, directory_of, is_worker, manifest_of, rules_of, suite_of
+from conformance.plugin.request import asked_for, directory_of, is_worker, isolation_of, manifest_of, rules_of, suite_of
 from conformance.store import Manifest, StoreError
 from conformance.vocabulary import Observation
 
@@ -21,6 +21,7 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
     """A mistake in the options is said before anything is collected, by the one process that the user started."""
     if asked_for(config) and not config.option.help and not config.option.version:
         rules_of(config, suite_of(config))
+        isolation_of(config, suite_of(config))
         resumed(config)
 
 

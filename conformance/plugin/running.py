@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from conformance.plugin.collection import CellItem
-from conformance.plugin.request import lane_of, rules_of, suite_of
+from conformance.plugin.request import isolation_of, lane_of, rules_of, suite_of
 from conformance.vocabulary import CellId, Observation, Status
 
 if TYPE_CHECKING:
     from conformance.expectations import Rule
+    from conformance.runner import Runner
     from conformance.suite import Suite
 
 DOT_EVERY = 100  # passing cells a dot
@@ -24,14 +25,12 @@ _PASSED = pytest.StashKey[int]()
 class Cells:
     """Runs cells in this process' child, and turns what was observed into reports."""
 
-    def __init__(self, suite: Suite, rules: tuple[Rule, ...], lane: str, timeout: float) -> None:
-        from conformance.runner import Runner
-
+    def __init__(self, suite: Suite, rules: tuple[Rule, ...], lane: str, runner: Runner) -> None:
         self._suite = suite
         self._rules = rules
         self._lane = lane
-        self.runner = Runner(suite, timeout)
-        self._gate = self.runner.gate(suite.bring_up)
+        self.runner = runner
+        self._gate = runner.gate()
 
     def report(self, item: CellItem, last: bool) -> pytest.TestReport:
         """One report a cell; it carries the observation to whoever keeps the ledger."""
@@ -85,8 +84,17 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
 def _cells(config: pytest.Config) -> Cells:
     if CELLS not in config.stash:
         suite = suite_of(config)
-        config.stash[CELLS] = Cells(suite, rules_of(config, suite), lane_of(config, suite), config.option.cell_timeout)
+        config.stash[CELLS] = Cells(suite, rules_of(config, suite), lane_of(config, suite), _runner(config, suite))
     return config.stash[CELLS]
+
+
+def _runner(config: pytest.Config, suite: Suite) -> Runner:
+    from conformance import isolation
+    from conformance.runner import Runner
+
+    mode, _ = isolation_of(config, suite)
+    children = isolation.children(mode, suite, suite.recipe())
+    return Runner(suite, config.option.cell_timeout, children, config.option.death_budget)
 
 
 @pytest.hookimpl(tryfirst=True)

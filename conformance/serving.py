@@ -1,0 +1,74 @@
+"""What a child is asked by the runner, and how it answers: the same in a forked child and in a spawned one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from conformance.host_leaks import Searcher
+from conformance.progress import Progress
+from conformance.vocabulary import CellId, Observation
+
+
+class Work(Protocol):
+    """What there is to run. ``run``, ``reference`` and ``bring_up`` are called in a child, the rest in its parent."""
+
+    def run(
+        self, cell: CellId, first: int, progress: Progress, stop: int | None = None
+    ) -> tuple[Observation, int | None]:
+        """Run the cases from index ``first`` up to ``stop``: what was seen, and where to go on in a fresh process."""
+
+    def reference(self, cell: CellId, index: int) -> None:
+        """Run the CPU side alone of one case, several times."""
+
+    def bring_up(self) -> str:
+        """What is broken of the primitives that every comparison stands on; "" when nothing is."""
+
+    def case_ids(self, cell: CellId) -> list[str]:
+        """The ids of the cell's cases, in the order they run."""
+
+    def route(self, cell: CellId) -> str:
+        """How the backend serves the cell."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Cases of one cell that ran one after the other: from ``first`` up to ``stop``, or to the cell's end."""
+
+    cell: CellId
+    first: int = 0
+    stop: int | None = None
+
+    def request(self) -> dict[str, Any]:
+        return {"what": "run", "cell": self.cell.fields(), "first": self.first, "stop": self.stop}
+
+
+def reference_request(cell: CellId, index: int) -> dict[str, Any]:
+    """Asks for the CPU side alone of one case."""
+    return {"what": "reference", "cell": cell.fields(), "first": index}
+
+
+GATE: dict[str, Any] = {"what": "gate"}
+SEARCH: dict[str, Any] = {"what": "search"}  # for host memory that was lost since the search before
+
+
+class Server:
+    """Answers requests, in the child."""
+
+    def __init__(self, work: Work, progress: Progress) -> None:
+        self._work = work
+        self._progress = progress
+        self._searcher: Searcher | None = None
+
+    def __call__(self, request: dict[str, Any]) -> dict[str, Any]:
+        if request["what"] == "gate":
+            return {"broken": self._work.bring_up()}
+        if request["what"] == "search":
+            self._searcher = self._searcher or Searcher()
+            return {"lost": self._searcher.search()}
+        cell, first = CellId(*request["cell"]), request["first"]
+        if request["what"] == "reference":
+            self._work.reference(cell, first)
+            return {}
+        observation, go_on = self._work.run(cell, first, self._progress, request["stop"])
+        return {"observation": observation.to_json(), "go_on": go_on}

@@ -1,0 +1,131 @@
+"""Steady, flaky, or only after something else: told by what fresh processes do, which invented ones stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from conformance.inquest import ASKED, TRIES, Finding, Inquest
+from conformance.serving import Stretch
+from conformance.vocabulary import CellId
+
+
+def cell(name: str) -> CellId:
+    return CellId("masking", name, "float32", "contiguous")
+
+
+CASE = Stretch(cell("victim"), 3, 4)
+CROWD = [(Stretch(cell(f"op{i}")), 0.001) for i in range(100)]
+SIGNATURE = ("victim", "SIGSEGV", "device")
+
+
+class Processes:
+    """Fresh processes that die by a rule of theirs; each costs a second."""
+
+    def __init__(self, dies: Callable[[Sequence[Stretch]], bool]) -> None:
+        self._dies = dies
+        self.runs = 0
+
+    def dies(self, order: Sequence[Stretch]) -> bool:
+        self.runs += 1
+        assert order[-1] == CASE
+        return self._dies(order)
+
+    def clock(self) -> float:
+        return self.runs
+
+    def inquest(self, seconds: float = 1000) -> Inquest:
+        return Inquest(self.dies, case_by_case, seconds, self.clock)
+
+
+def case_by_case(stretch: Stretch) -> list[Stretch]:
+    """Every cell has ten cases."""
+    return [Stretch(stretch.cell, i, i + 1) for i in range(stretch.first, stretch.stop or 10)]
+
+
+def runs_case(order: Sequence[Stretch], name: str, index: int) -> bool:
+    return any(s.cell == cell(name) and s.first <= index < (s.stop or 10) for s in order)
+
+
+def ask(processes: Processes, seconds: float = 1000) -> Finding:
+    return processes.inquest(seconds).of(SIGNATURE, CASE, CROWD)
+
+
+def test_what_dies_alone_each_time_is_steady_and_what_ran_before_it_is_not_asked() -> None:
+    processes = Processes(lambda order: True)
+    found = ask(processes)
+    assert found.text("") == "steady 5/5: alone in a fresh process, it dies each time"
+    assert found.figures("") == {"death": "steady", "alone": [5, 5]}
+    assert processes.runs == TRIES
+
+
+def test_what_dies_alone_at_times_is_flaky() -> None:
+    answers = iter([True, False, True, False, False])
+    found = ask(Processes(lambda order: next(answers)))
+    assert found.text("") == "flaky 2/5: alone, 2 of 5 fresh processes died"
+    assert found.figures("") == {"death": "flaky", "alone": [2, 5]}
+
+
+@pytest.mark.parametrize("guilty", [0, 1, 37, 62, 98, 99])
+def test_the_case_that_it_dies_after_is_found_wherever_it_ran(guilty: int) -> None:
+    processes = Processes(lambda order: runs_case(order, f"op{guilty}", 7))
+    found = ask(processes)
+    assert found.after == Stretch(cell(f"op{guilty}"), 7, 8)
+    assert found.kind == "ordered"
+    assert found.text("X") == "crashes only after X: 5 of 5 fresh processes died so, and 0/5 without it"
+    assert found.figures("X") == {
+        "death": "ordered", "alone": [0, 5], "again": [2, 2], "before": 100, "after": "X", "confirmed": [5, 5],
+    }  # fmt: skip
+    assert processes.runs < 40
+
+
+def test_an_earlier_case_of_the_same_cell_may_be_to_blame() -> None:
+    before = [*CROWD, (Stretch(CASE.cell, 0, 3), 0.001)]
+    processes = Processes(lambda order: runs_case(order[:-1], "victim", 1))
+    assert processes.inquest().of(SIGNATURE, CASE, before).after == Stretch(CASE.cell, 1, 2)
+
+
+def test_where_it_takes_two_others_the_order_is_to_blame_and_neither_of_them() -> None:
+    found = ask(Processes(lambda order: runs_case(order, "op20", 1) and runs_case(order, "op70", 2)))
+    assert found.after is None
+    assert found.text("") == "crashes only after what ran before it (100 cells): 2 of 2, and 0/5 alone"
+
+
+def test_a_death_that_never_comes_back_is_flaky_and_nobody_is_blamed() -> None:
+    found = ask(Processes(lambda order: False))
+    assert found.text("") == (
+        "flaky 0/5: alone, 0 of 5 fresh processes died, and 0 of 2 after the 100 cells that ran before it"
+    )
+
+
+def test_a_culprit_that_cannot_be_confirmed_is_not_named() -> None:
+    processes = Processes(lambda order: TRIES < processes.runs <= TRIES + 7)
+    assert ask(processes).after is None
+
+
+def test_a_third_death_of_the_same_signature_is_not_asked_about() -> None:
+    processes = Processes(lambda order: True)
+    inquest = processes.inquest()
+    for _ in range(ASKED):
+        inquest.of(SIGNATURE, CASE, CROWD)
+    runs = processes.runs
+    assert inquest.of(SIGNATURE, CASE, CROWD).text("") == "not tried again: 2 deaths like it were (steady)"
+    assert processes.runs == runs
+    assert inquest.of(("another", "SIGABRT", "device"), CASE, CROWD).kind == "steady"
+
+
+def test_when_the_time_is_over_less_is_asked_and_that_is_said() -> None:
+    processes = Processes(lambda order: True)
+    inquest = processes.inquest(seconds=3)
+    assert inquest.of(SIGNATURE, CASE, CROWD).alone == (3, 3)
+    over = inquest.of(("another",), CASE, CROWD)
+    assert over.text("") == "the time for questions about deaths is over"
+    assert over.figures("") == {"death": "", "alone": [0, 0]}
+
+
+def test_what_ran_before_is_run_again_as_far_as_the_time_allows() -> None:
+    slow = [(stretch, 10.0) for stretch, _ in CROWD]
+    found = Processes(lambda order: runs_case(order, "op99", 7)).inquest(100).of(SIGNATURE, CASE, slow)
+    assert found.before < 10
+    assert found.after == Stretch(cell("op99"), 7, 8)

@@ -1,0 +1,131 @@
+"""Forked and spawned children: one interface, the same answers, and a clear word where a fork would not do."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from conformance import backends
+from conformance.backends import Capabilities
+from conformance.child import Child
+from conformance.isolation import AUTO, FORK, SPAWN, Spawning, choose
+from conformance.runner import Runner
+from conformance.serving import Stretch
+from conformance.suite import Selection, Suite
+from conformance.vocabulary import CellId, Status
+
+CELL = CellId("masking", "masked_fill_.Scalar", "float32", "contiguous")
+SELECTION = Selection(layouts=frozenset({"contiguous", "step2"}), dtypes=frozenset({"float32"}))
+
+
+@pytest.fixture(scope="module")
+def suite() -> Suite:
+    return Suite(backends.find("torch:cpu"), SELECTION, seed=20)
+
+
+@pytest.fixture(scope="module")
+def spawning(suite: Suite) -> Iterator[Spawning]:
+    spawning = Spawning(suite.recipe())
+    yield spawning
+    spawning.close()
+
+
+def test_the_backend_s_wish_is_followed_and_the_user_s_goes_before_it() -> None:
+    assert choose(AUTO, "fork", device_in_use=False) == (FORK, "")
+    assert choose(AUTO, "spawn", device_in_use=False) == (SPAWN, "")
+    assert choose(FORK, "spawn", device_in_use=False) == (FORK, "")
+    assert choose(SPAWN, "fork", device_in_use=True) == (SPAWN, "")
+
+
+def test_a_device_in_use_is_not_forked_from_and_that_is_said() -> None:
+    mode, said = choose(AUTO, "fork", device_in_use=True)
+    assert mode == SPAWN
+    assert said.startswith("children are spawned, not forked: the device was used in this process before")
+    with pytest.raises(ValueError, match="load the backend without touching its device, or give --isolation spawn"):
+        choose(FORK, "fork", device_in_use=True)
+
+
+def test_an_adapter_says_how_its_cells_are_isolated_and_fork_is_the_default() -> None:
+    adapter = SimpleNamespace(name="demo", device="cpu", isolation="spawn")
+    assert Capabilities(adapter, "demo").isolation == "spawn"
+    assert backends.find("torch:cpu").isolation == "fork"
+
+
+def test_a_device_is_in_use_when_torch_s_module_of_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    backend = Capabilities(SimpleNamespace(name="demo", device="mydev"), "demo")
+    assert not backend.in_use()
+    monkeypatch.setattr(torch, "mydev", SimpleNamespace(is_initialized=lambda: True), raising=False)
+    assert backend.in_use()
+    assert not backends.find("torch:cpu").in_use()
+
+
+def test_a_suite_is_made_again_from_its_recipe(suite: Suite) -> None:
+    again = Suite.made_from(suite.recipe())
+    assert (again.selection, again.backend.device, again.case_ids(CELL)) == (SELECTION, "cpu", suite.case_ids(CELL))
+
+
+def test_a_spawned_child_observes_what_a_forked_one_does_and_its_death_is_told_alike(
+    suite: Suite, spawning: Spawning
+) -> None:
+    runner = Runner(suite, 60, spawning, inquest_s=0)
+    assert runner.gate() == ""
+    spawned = runner.observe(CELL)
+    forked = Runner(suite, 60).observe(CELL)
+    assert (spawned.status, spawned.cases, spawned.compared) == (forked.status, forked.cases, forked.compared)
+    child = spawning.fresh()
+    assert isinstance(child.ask(Stretch(CELL, 0, 1).request(), 60), dict)
+    child.kill()
+
+
+def test_a_spawned_child_that_dies_is_followed_by_the_spare(
+    suite: Suite, spawning: Spawning, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    children: list[Child] = []
+    fresh = spawning.fresh
+
+    def kept() -> Child:
+        children.append(fresh())
+        return children[-1]
+
+    monkeypatch.setattr(spawning, "fresh", kept)
+    runner = Runner(suite, 60, spawning, inquest_s=0)
+    assert runner.observe(CELL).status is Status.PASS
+    os.kill(children[0].pid, signal.SIGKILL)
+    died = runner.observe(CELL)
+    assert (died.status, died.signal) == (Status.CRASH, "SIGKILL")
+    assert died.cases == len(suite.case_ids(CELL))
+    assert len(children) == 2
+    for child in children:
+        child.kill()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="prctl is Linux's")
+def test_spawned_children_do_not_outlive_their_parent() -> None:
+    code = (
+        "import os, signal\n"
+        "from conformance.isolation import Spawning\n"
+        "spawning = Spawning({'backend': 'torch:cpu'})\n"
+        "print(spawning.fresh().pid, spawning.fresh().pid, flush=True)\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    said = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, check=False).stdout
+    deadline = time.monotonic() + 10
+    while any(runs(int(pid)) for pid in said.split()):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def runs(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
