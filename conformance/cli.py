@@ -9,7 +9,7 @@ import sys
 
 import click
 
-from conformance.commands import bisect, lanes, overloads, programs, results, samples
+from conformance.commands import bisect, compare, lanes, overloads, programs, results, samples
 from conformance.commands.edge import Commands, Mistake
 
 
@@ -41,6 +41,7 @@ for command in (
     results.expect,
     results.summary_,
     bisect.bisect_,
+    compare.diff_,
 ):
     commands.add_command(command)
 

@@ -35,8 +35,13 @@ class Ledger:
         targets: Iterable[Target],
         rules: Iterable[Rule],
         already: Mapping[str, Observation] | None = None,
+        schemas: Mapping[str, tuple[str, str]] | None = None,
     ) -> None:
-        """``already``: what an interrupted run observed, by cell. Raises StoreError where nothing can be written."""
+        """``already``: what an interrupted run observed, by cell; ``schemas``: see RunFacts.
+
+        Raises StoreError where nothing can be written.
+        """
+        self._schemas = schemas or {}
         self._resumed = dict(already or {})
         self._cells = {**{key: o.cell for key, o in self._resumed.items()}, **{str(cell): cell for cell in cells}}
         self._manifest = manifest
@@ -92,6 +97,7 @@ class Ledger:
             torch=self._manifest.torch,
             compiler=self._manifest.compiler,
             backend_commit=self._manifest.backend_commit,
+            schemas=self._schemas,
         )
         result = summary.summarize(facts, observations, self._targets)
         self._finish(result)

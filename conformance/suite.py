@@ -114,6 +114,12 @@ class Suite:
             seed=self._seed, arguments=arguments, cells=resume.fingerprint(cells), run=run_name(lane), cpu=cpu_model(),
         )  # fmt: skip
 
+    def schemas(self) -> dict[str, tuple[str, str]]:
+        """Overloads of the corpus that this torch has not, or otherwise: (schema recorded, schema here or "")."""
+        here = {name: overload.schema for name, overload in self.inventory.items()}
+        recorded = {name: self.corpus.schemas[name] for name in self.corpus.overloads}
+        return {name: (told, here.get(name, "")) for name, told in recorded.items() if here.get(name) != told}
+
     def targets(self) -> list[Target]:
         """The overloads that coverage is counted over, each with the reason why it is out of reach, if it is."""
         return [

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from conformance.vocabulary import Observation, Status
@@ -34,6 +34,8 @@ class RunFacts:
     torch: str
     compiler: str
     backend_commit: str
+    # Overloads of the corpus that this torch has not, or otherwise: (schema recorded, schema here or "").
+    schemas: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
 
 def summarize(facts: RunFacts, observations: Sequence[Observation], targets: Iterable[Target]) -> dict[str, Any]:
@@ -54,6 +56,7 @@ def summarize(facts: RunFacts, observations: Sequence[Observation], targets: Ite
         "torch": facts.torch,
         "compiler": facts.compiler,
         "backend_commit": facts.backend_commit,
+        "schemas": {overload: list(pair) for overload, pair in facts.schemas.items()},
     }
 
 
@@ -100,7 +103,10 @@ def imbalance(summary: dict[str, Any]) -> str:
 
 def text(summary: dict[str, Any], observations: Iterable[Observation], results: str) -> str:
     """What a run prints at its end; ``results`` is the directory where its files lie."""
-    parts = [_failures(observations), _coverage(summary["coverage"], results), _figures(summary), _accounting(summary)]
+    parts = [
+        _failures(observations), _coverage(summary["coverage"], results), _schemas(summary), _figures(summary),
+        _accounting(summary),
+    ]  # fmt: skip
     return "\n".join([*(part for part in parts if part), f"results: {results}/"])
 
 
@@ -144,6 +150,18 @@ def _coverage(figures: dict[str, Any], results: str) -> str:
     if not figures["not_reached"]:
         return line
     return f"{line}\nnot reached: {len(figures['not_reached'])} overloads, reasons in {results}/summary.json"
+
+
+def _schemas(summary: dict[str, Any]) -> str:
+    """What of the corpus this torch cannot run, or takes otherwise."""
+    pairs = summary.get("schemas", {}).values()
+    absent = sum(not here for _, here in pairs)
+    if not pairs:
+        return ""
+    return (
+        f"torch {summary['torch']}: {absent} overloads of the corpus are not in it, {len(pairs) - absent} have another "
+        "schema; see `schemas` in the summary"
+    )
 
 
 def _figures(summary: dict[str, Any]) -> str:

@@ -27,7 +27,8 @@ WITHOUT_TORCH = (
     "vocabulary", "near", "toml_table", "layouts", "cases", "summary", "expectations", "exit_codes", "matrix",
     "torch_wheel", "inventory_text", "ledger", "child", "heap", "usage", "options", "corpus.model", "cli", "plugin",
     "bisect.search", "bisect.session", "bisect.report", "bisect.probes", "bisect.ends",
-    "store.manifest", "store.journal", "store.parquet", "store.runs", "resume", "progress", "serving", "isolation",
+    "store.manifest", "store.journal", "store.parquet", "store.runs", "store.compare", "diff", "resume",
+    "progress", "serving", "isolation",
     "inquest", "spawned",
 )  # fmt: skip
 MAY_NAME_TORCH_PRIVATES = ("inventory", "torch_versions", "corpus.record")

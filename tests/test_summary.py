@@ -77,7 +77,7 @@ def test_the_summary_has_exactly_the_agreed_fields() -> None:
     made = summary.summarize(FACTS, CELLS, TARGETS)
     assert set(made) == {
         "lane", "collected", "by_status", "coverage", "cells", "cases", "wall_s", "cpu_s", "raw_call_share",
-        "collect_s", "corpus", "torch", "compiler", "backend_commit",
+        "collect_s", "corpus", "torch", "compiler", "backend_commit", "schemas",
     }  # fmt: skip
     assert set(made["by_status"]) == {s.value for s in Status}
     assert (made["cells"], made["cases"], made["raw_call_share"]) == (6, 8, 0.6)

@@ -69,7 +69,9 @@ def _open_ledger(config: pytest.Config, cells: list[CellId], items: int) -> None
             resume.check(directory, before, manifest)
         elif kept := resume.set_aside(directory):
             config.stash[_NOTES].append(f"an interrupted run's observations were kept: {kept}")
-        config.stash[_LEDGER] = Ledger(directory, manifest, cells, suite.targets(), rules_of(config, suite), seen)
+        config.stash[_LEDGER] = Ledger(
+            directory, manifest, cells, suite.targets(), rules_of(config, suite), seen, suite.schemas()
+        )
     except StoreError as e:
         raise pytest.UsageError(f"--results: {e}") from e
     except OSError as e:

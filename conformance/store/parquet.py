@@ -6,7 +6,7 @@ The failing cells come first, so that a look for failures over a year of runs re
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -76,7 +76,7 @@ def read(file: Path) -> tuple[Observation, ...]:
     return tuple(_observation(dict(zip(COLUMNS, row))) for row in rows)
 
 
-def table(files: Sequence[Path] | Iterable[Path]) -> str:
+def table(files: Iterable[Path | str]) -> str:
     """The rows of several files as a table of SQL; its column ``filename`` tells them apart."""
     return f"read_parquet([{', '.join(map(quoted, files))}], filename=true)"
 

@@ -170,6 +170,13 @@ def summary(run: Closed) -> dict[str, Any]:
     return _read(file)
 
 
+def schemas(run: Closed) -> dict[str, tuple[str, str]]:
+    """Overloads of the corpus that this run's torch has otherwise: (schema recorded, schema here, "" for none)."""
+    file = run.directory / SUMMARY
+    found = _read(file).get("schemas", {}) if file.is_file() else {}
+    return {overload: (recorded, here) for overload, (recorded, here) in found.items()}
+
+
 def _there(run: str, everything: Sequence[str]) -> str:
     known = {lane for name in everything if (lane := lane_of(name))}
     close_ones = near(run.partition("~")[0], [*known, *everything])

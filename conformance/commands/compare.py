@@ -1,0 +1,116 @@
+"""`diff`: two runs, or the latest runs of lanes along an axis, compared cell by cell."""
+
+from __future__ import annotations
+
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+from packaging.version import InvalidVersion, Version
+
+from conformance import diff
+from conformance.commands.edge import RESULTS, Mistake, mistakes
+from conformance.store import Closed, StoreError, runs
+from conformance.store import compare as compare_
+from conformance.vocabulary import CellId
+
+# What a lane's manifest calls an axis; the others have to be equal for lanes to be compared along it.
+AXES = {"torch": "torch", "allocator": "environment", "build": "build"}
+
+
+@click.command("diff")
+@click.argument("names", nargs=-1, metavar="[OLD NEW]")
+@click.option("--across", type=click.Choice(list(AXES)), help="Compare the latest runs of the lanes along this axis.")
+@click.option("--results", type=click.Path(file_okay=False, path_type=Path), default=RESULTS, show_default=True)
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def diff_(names: tuple[str, ...], across: str | None, results: Path, form: str) -> None:
+    """Compare two RUNs: newly failing, fixed, changed kind, new, gone, flaky; or lanes, with --across."""
+    with mistakes(StoreError):
+        if across:
+            _across(across, _latest(results, names), form)
+        if len(names) != 2:
+            raise Mistake(f"diff takes two runs, OLD and NEW, or --across {'|'.join(AXES)}; got {len(names)}")
+        old, new = (runs.find(results, name) for name in names)
+        for run in (old, new):
+            run.check()
+        pairs = compare_.differing(old, new)
+        sides = diff.Sides(old.whole, new.whole)
+        found = diff.classify(pairs, sides, _history(results, new, [p.cell for p in pairs]), _notes((old, new)))
+    click.echo({"text": diff.text, "json": diff.as_json}[form](found, old.name, new.name))
+    sys.exit(diff.exit_code(found))
+
+
+def _across(axis: str, latest: list[Closed], form: str) -> None:
+    """Print each group of lanes that differ in the axis alone, and exit."""
+    groups: dict[tuple[str, ...], list[Closed]] = defaultdict(list)
+    for run in latest:
+        others = (name for name in ("backend", *AXES.values()) if name != AXES[axis])
+        groups[tuple(str(getattr(run.manifest, name)) for name in others)].append(run)
+    compared = [sorted(group, key=lambda run: _place(run, axis)) for group in groups.values() if len(group) > 1]
+    if not compared:
+        raise Mistake(f"--across {axis}: no two lanes differ in it alone; there: {', '.join(r.name for r in latest)}")
+    codes = []
+    for group in compared:
+        cells = compare_.unlike(group)
+        steps = [diff.Step(_value(run, axis), run.whole) for run in group]
+        codes.append(diff.across_code(cells))
+        notes = _notes(group)
+        if form == "json":
+            click.echo(diff.across_json(steps, cells, notes))
+        else:
+            click.echo(diff.across_text(steps, cells, notes))
+    sys.exit(max(codes, key=diff.gravity))
+
+
+def _latest(results: Path, names: Iterable[str]) -> list[Closed]:
+    """The runs named, or the latest of each lane: a whole one where there is one."""
+    if given := [runs.find(results, name) for name in names]:
+        return given
+    found = []
+    for lane in runs.lanes(results):
+        of_lane = [runs.opened(results / runs.RUNS / name) for name in runs.names(results, lane)]
+        found.append(next((run for run in reversed(of_lane) if run.whole), of_lane[-1]))
+    return found
+
+
+def _history(results: Path, new: Closed, cells: list[CellId]) -> Mapping[CellId, list[tuple[str, bool]]]:
+    """Of each cell, how it ended in the whole runs of the lane up to this one."""
+    if not cells:
+        return {}
+    names = [name for name in runs.names(results, new.manifest.lane) if name <= new.name]
+    whole = [run for name in names if (run := runs.opened(results / runs.RUNS / name)).whole]
+    failed = compare_.failing(whole, cells)
+    return {cell: [(_build(run), run.name in failed.get(cell, ())) for run in whole] for cell in cells}
+
+
+def _build(run: Closed) -> str:
+    """What two runs have alike that ought to end alike; "" where the backend's source is not known for certain."""
+    m = run.manifest
+    if not m.backend_commit or m.backend_commit.endswith("-dirty"):
+        return ""
+    return " ".join(map(str, (m.torch, m.backend_commit, m.corpus, m.seed, m.environment, m.build, m.compiler, m.cpu)))
+
+
+def _notes(compared: Iterable[Closed]) -> dict[str, str]:
+    """Of each overload that a torch has not, or has with another schema than the corpus: both schemas."""
+    notes: dict[str, str] = {}
+    for run in compared:
+        for overload, (recorded, here) in runs.schemas(run).items():
+            said = f"torch {run.manifest.torch} has {here}" if here else f"torch {run.manifest.torch} has it not"
+            notes[overload] = f"{notes.get(overload, f'recorded as {recorded}')}; {said}"
+    return notes
+
+
+def _value(run: Closed, axis: str) -> str:
+    return str(getattr(run.manifest, AXES[axis]))
+
+
+def _place(run: Closed, axis: str) -> tuple[Any, ...]:
+    value = _value(run, axis)
+    try:
+        return (0, Version(value), "") if axis == "torch" else (1, Version("0"), value)
+    except InvalidVersion:
+        return (1, Version("0"), value)

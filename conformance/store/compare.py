@@ -1,0 +1,103 @@
+"""What closed runs say of the same cells: the cells that differ, and the history of their failing."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from conformance.store import parquet
+from conformance.store.parquet import CELL
+from conformance.store.runs import Closed
+from conformance.vocabulary import CellId, Status
+
+# What tells two outcomes apart: status, checks that failed, signal. A cell that was not reached has no outcome.
+_KIND = "status, array_to_string(list_sort(list_distinct([f.check FOR f IN failures])), ',') AS checks, signal"
+_FIRST = 'failures[1]."case" AS first_case, failures[1].message AS message'
+_OUTCOME = ("status", "checks", "signal", "first_case", "message")
+_REACHED = f"status <> '{Status.NOT_REACHED}'"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a cell ended in one run."""
+
+    status: Status
+    checks: tuple[str, ...] = ()  # of its failures, sorted
+    signal: str = ""
+    case: str = ""  # the first that failed
+    message: str = ""
+
+    @property
+    def kind(self) -> str:
+        """E.g. ``fail (stride, value)``, ``crash (SIGSEGV)``: two outcomes of one kind are taken for the same."""
+        why = ", ".join([*(c for c in self.checks if c), *([self.signal] if self.signal else [])])
+        return f"{self.status} ({why})" if why else str(self.status)
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A cell whose outcomes differ in kind; None where a run does not have the cell, or did not reach it."""
+
+    cell: CellId
+    before: Outcome | None
+    after: Outcome | None
+
+
+def differing(old: Closed, new: Closed) -> list[Pair]:
+    """The cells whose outcomes differ in kind between two runs, in order of their names. Raises StoreError."""
+    kind, other = "(o.status, o.checks, o.signal)", "(n.status, n.checks, n.signal)"
+    sides = ", ".join(f"{side}.{column}" for side in "on" for column in _OUTCOME)
+    query = f"""
+        WITH o AS (SELECT {CELL}, {_KIND}, {_FIRST} FROM {parquet.table([old.rows])} WHERE {_REACHED}),
+             n AS (SELECT {CELL}, {_KIND}, {_FIRST} FROM {parquet.table([new.rows])} WHERE {_REACHED})
+        SELECT {CELL}, {sides} FROM o FULL JOIN n USING ({CELL})
+        WHERE o.status IS NULL OR n.status IS NULL OR {kind} <> {other} ORDER BY {CELL}"""
+    with parquet.database() as db:
+        rows = db.execute(query).fetchall()
+    return [Pair(CellId(*row[:4]), _outcome(row[4:9]), _outcome(row[9:14])) for row in rows]
+
+
+def failing(runs: Sequence[Closed], cells: Iterable[CellId]) -> Mapping[CellId, frozenset[str]]:
+    """In which of these runs, by name, each of the cells failed. Runs without a failure are not opened."""
+    wanted = sorted(set(cells), key=str)
+    files = {str(run.rows): run.name for run in runs if run.failing}
+    found: dict[CellId, set[str]] = defaultdict(set)
+    if not wanted or not files:
+        return {}
+    with parquet.database() as db:
+        db.execute(f"CREATE TABLE wanted ({', '.join(f'{name} VARCHAR' for name in CELL.split(', '))})")
+        values = ", ".join(
+            f"({', '.join(map(parquet.quoted, (cell.family, cell.overload, cell.dtype, cell.layout)))})"
+            for cell in wanted
+        )
+        db.execute(f"INSERT INTO wanted VALUES {values}")
+        rows = f"SELECT {CELL}, filename FROM {parquet.table(files)} WHERE failing"
+        for *cell, file in db.execute(f"SELECT * FROM ({rows}) SEMI JOIN wanted USING ({CELL})").fetchall():
+            found[CellId(*cell)].add(files[file])
+    return {cell: frozenset(names) for cell, names in found.items()}
+
+
+def unlike(runs: Sequence[Closed]) -> list[tuple[CellId, tuple[Outcome | None, ...]]]:
+    """The cells that do not end alike in all of these runs, each with its outcomes in the runs' order."""
+    files = [str(run.rows) for run in runs]
+    table = parquet.table(files)
+    query = f"""
+        WITH a AS (SELECT {CELL}, {_KIND}, {_FIRST}, filename FROM {table} WHERE {_REACHED}),
+             d AS (SELECT {CELL} FROM a GROUP BY {CELL}
+                   HAVING count(*) < {len(files)} OR count(DISTINCT (status, checks, signal)) > 1)
+        SELECT {CELL}, {", ".join(_OUTCOME)}, filename FROM a SEMI JOIN d USING ({CELL}) ORDER BY {CELL}"""
+    with parquet.database() as db:
+        rows = db.execute(query).fetchall()
+    found: dict[CellId, dict[str, Outcome | None]] = defaultdict(dict)
+    for row in rows:
+        found[CellId(*row[:4])][row[9]] = _outcome(row[4:9])
+    return [(cell, tuple(outcomes.get(file) for file in files)) for cell, outcomes in found.items()]
+
+
+def _outcome(row: Sequence[Any]) -> Outcome | None:
+    status, checks, signal, case, message = row
+    if status is None:
+        return None
+    return Outcome(Status(status), tuple(checks.split(",")) if checks else (), signal, case or "", message or "")

@@ -1,0 +1,176 @@
+"""Closed runs against each other, and the diff that is made of them."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from conformance import store
+from conformance.cli import commands
+from conformance.exit_codes import Exit
+from conformance.store import compare, runs
+from conformance.store.manifest import run_name
+from conformance.vocabulary import Observation, Status
+from tests.records import manifest, observed
+
+LANE = "demo-torch2.8-malloc-release"
+NIGHT = datetime(2026, 1, 1, tzinfo=timezone.utc)
+SCHEMAS = {"hash": ["aten::hash(Tensor self) -> Tensor", ""]}
+
+
+def ran(results: Path, night: int, *cells: Observation, lane: str = LANE, **given: Any) -> runs.Closed:
+    given = {"collected": len(cells), "run": run_name(lane, NIGHT + timedelta(days=night)), "lane": lane, **given}
+    with store.Writer(results / lane, told := manifest(**given)) as writer:
+        for cell in cells:
+            writer.append(cell)
+        writer.finish({"by_status": {}, "schemas": SCHEMAS if told.torch == "2.8.0" else {}})
+    return runs.opened(results / store.RUNS / told.run)
+
+
+def bad(overload: str, *checks: str) -> Observation:
+    return observed(overload, status=Status.FAIL, checks=checks or ("value",))
+
+
+def run(results: Path, *arguments: str) -> Result:
+    return CliRunner().invoke(commands, ["diff", "--results", str(results), *arguments])
+
+
+def told(shown: Result) -> dict[str, str]:
+    return {cell["cell"].split("::")[1].split("[")[0]: cell["change"] for cell in json.loads(shown.output)["cells"]}
+
+
+def test_cells_that_end_alike_are_not_mentioned(tmp_path: Path) -> None:
+    one, two = (ran(tmp_path, n, observed("mm"), bad("cat"), backend_commit=str(n)) for n in range(2))
+    assert compare.differing(one, two) == []
+    shown = run(tmp_path, one.name, two.name)
+    assert shown.exit_code == Exit.OK
+
+
+def test_every_class_of_change_is_told(tmp_path: Path) -> None:
+    ran(tmp_path, 0, observed("mm"), bad("cat"), bad("sum"), observed("old"), bad("same"), backend_commit="a")
+    ran(
+        tmp_path,
+        1,
+        bad("mm"),
+        observed("cat"),
+        bad("sum", "stride"),
+        observed("fresh"),
+        bad("same"),
+        backend_commit="b",
+    )
+    shown = run(tmp_path, f"{LANE}~1", LANE, "--format", "json")
+    assert told(shown) == {
+        "mm": "newly failing", "sum": "changed kind", "fresh": "new", "old": "gone", "cat": "fixed",
+    }  # fmt: skip
+    assert shown.exit_code == Exit.NEWLY_FAILING
+    text = run(tmp_path, f"{LANE}~1", LANE).output
+    assert "1 newly failing, 0 flaky, 1 changed kind, 1 new, 1 gone, 1 fixed, 0 not compared" in text
+    assert "::mm[float32-contiguous]  pass -> fail (value); first: mm[float32-contiguous]#s.0" in text
+
+
+def test_the_way_back_is_a_difference_and_no_failure(tmp_path: Path) -> None:
+    ran(tmp_path, 0, bad("mm"), backend_commit="a")
+    ran(tmp_path, 1, observed("mm"), backend_commit="b")
+    assert run(tmp_path, f"{LANE}~1", LANE).exit_code == Exit.DIFFERENT
+
+
+def test_a_new_cell_that_fails_weighs_as_one_that_newly_fails(tmp_path: Path) -> None:
+    ran(tmp_path, 0, observed("mm"), backend_commit="a")
+    ran(tmp_path, 1, observed("mm"), bad("cat"), backend_commit="b")
+    assert run(tmp_path, f"{LANE}~1", LANE).exit_code == Exit.NEWLY_FAILING
+
+
+def test_what_one_build_does_both_ways_is_flaky(tmp_path: Path) -> None:
+    ran(tmp_path, 0, observed("mm"))
+    ran(tmp_path, 1, bad("mm"))
+    shown = run(tmp_path, f"{LANE}~1", LANE)
+    assert shown.exit_code == Exit.DIFFERENT
+    assert "the same build both failed and did not" in shown.output
+
+
+@pytest.mark.parametrize(("ends", "change"), [("pfpf", "flaky"), ("ppff", "newly failing"), ("pfp", "fixed")])
+def test_what_goes_over_again_and_again_is_flaky_and_a_repaired_regression_is_not(
+    tmp_path: Path, ends: str, change: str
+) -> None:
+    for night, end in enumerate(ends):
+        ran(tmp_path, night, bad("mm") if end == "f" else observed("mm"), backend_commit=str(night))
+    older = f"{LANE}~{2 if ends == 'ppff' else 1}"
+    assert told(run(tmp_path, older, LANE, "--format", "json")) == {"mm": change}
+
+
+def test_a_dirty_tree_is_no_build_to_be_flaky_under(tmp_path: Path) -> None:
+    ran(tmp_path, 0, observed("mm"), backend_commit="a-dirty")
+    ran(tmp_path, 1, bad("mm"), backend_commit="a-dirty")
+    assert run(tmp_path, f"{LANE}~1", LANE).exit_code == Exit.NEWLY_FAILING
+
+
+def test_a_run_of_a_part_does_not_make_the_rest_gone(tmp_path: Path) -> None:
+    ran(tmp_path, 0, observed("mm"), observed("cat"))
+    ran(tmp_path, 1, observed("mm"), complete=False)
+    shown = run(tmp_path, f"{LANE}~1", LANE)
+    assert shown.exit_code == Exit.OK
+    assert "0 gone, 0 fixed, 1 not compared" in shown.output
+
+
+def test_a_cell_that_was_not_reached_is_not_compared(tmp_path: Path) -> None:
+    ran(tmp_path, 0, observed("mm"), observed("cat"))
+    ran(tmp_path, 1, observed("mm"), observed("cat", status=Status.NOT_REACHED))
+    assert told(run(tmp_path, f"{LANE}~1", LANE, "--format", "json")) == {"cat": "not compared"}
+
+
+def test_a_cell_that_a_torch_has_not_is_told_with_the_schema(tmp_path: Path) -> None:
+    new = "demo-torch2.10-malloc-release"
+    ran(tmp_path, 0, observed("mm"), backend_commit="a")
+    ran(tmp_path, 1, observed("mm"), observed("hash"), lane=new, torch="2.10.0")
+    shown = run(tmp_path, LANE, new)
+    assert "recorded as aten::hash(Tensor self) -> Tensor; torch 2.8.0 has it not" in shown.output
+    across = run(tmp_path, "--across", "torch")
+    assert "2.8.0 · 2.10.0: 1 cells of 1 overloads differ" in across.output
+    assert "hash  1 cells  2.8.0 absent, 2.10.0 pass" in across.output
+    assert "torch 2.8.0 has it not" in across.output
+    assert across.exit_code == Exit.DIFFERENT
+
+
+def test_lanes_are_compared_along_one_axis_with_the_others_equal(tmp_path: Path) -> None:
+    for lane, given in {
+        LANE: {"environment": "malloc"},
+        "demo-torch2.8-guard-release": {"environment": "guard"},
+        "demo-torch2.9-malloc-release": {"torch": "2.9.0"},
+    }.items():
+        ran(tmp_path, 0, bad("mm") if "guard" in lane else observed("mm"), observed("cat"), lane=lane, **given)
+    shown = run(tmp_path, "--across", "allocator")
+    assert (
+        "guard · malloc: 1 cells of 1 overloads differ\n  mm  1 cells  guard fail (value), malloc pass" in shown.output
+    )
+    assert shown.exit_code == Exit.NEWLY_FAILING
+    assert run(tmp_path, "--across", "torch").exit_code == Exit.OK
+    assert "no two lanes differ in it alone" in run(tmp_path, "--across", "build").output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([LANE], "diff takes two runs, OLD and NEW, or --across torch|allocator|build; got 1"),
+        ([LANE, "demo-torch2.8-mallok-release"], f"near: {LANE}"),
+        (["--across", "tortch"], "'tortch' is not one of"),
+    ],
+)
+def test_a_mistake_is_one_line_with_what_is_near(tmp_path: Path, arguments: list[str], message: str) -> None:
+    ran(tmp_path, 0, observed("mm"))
+    shown = run(tmp_path, *arguments)
+    assert shown.exit_code == Exit.INTERRUPTED
+    assert message in shown.output
+
+
+def test_a_run_that_was_damaged_since_is_refused(tmp_path: Path) -> None:
+    one, two = ran(tmp_path, 0, observed("mm")), ran(tmp_path, 1, observed("mm"))
+    one.rows.chmod(0o644)
+    one.rows.write_bytes(bytes(one.bytes))
+    shown = run(tmp_path, one.name, two.name)
+    assert shown.exit_code == Exit.INTERRUPTED
+    assert "damaged, or another run's" in shown.output
