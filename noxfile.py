@@ -152,6 +152,14 @@ def tests(session: nox.Session) -> None:
     session.run(interpreter_of(MAIN_ENVIRONMENT), "-m", "pytest", "-n", str(WORKERS), *session.posargs, external=True)
 
 
+@nox.session(name="kill-rate", venv_backend="none", requires=[MAIN_ENVIRONMENT], default=False)
+def kill_rate(session: nox.Session) -> None:
+    """Measure which planted faults each lane kills, and which the checks of others do; goes on where it was stopped."""
+    python = python_of(MAIN_ENVIRONMENT).read_text()
+    arguments = ["--workers", str(min(WORKERS, 2)), *session.posargs]
+    session.run(python, "-m", "tools.kill_rate", *arguments, external=True)
+
+
 @nox.session(reuse_venv=True)
 def lint(session: nox.Session) -> None:
     """Check style, types and the workflows' schema: ruff, mypy, clang-format, check-jsonschema."""
@@ -168,7 +176,7 @@ def lint(session: nox.Session) -> None:
 def docs_check(session: nox.Session) -> None:
     """Check that the tables in the docs are what the code says; ``-- --write`` brings them up to date."""
     session.install("-e", ".", env=index_variables(session))
-    session.run("python", "tools/docs.py", *session.posargs)
+    session.run("python", "-m", "tools.docs", *session.posargs)
 
 
 def files(pattern: str) -> list[str]:

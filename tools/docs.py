@@ -1,4 +1,4 @@
-"""The tables in the docs that say what the code says: ``python tools/docs.py`` checks them, ``--write`` renews them.
+"""The tables in the docs that say what the code says: ``python -m tools.docs`` checks them, ``--write`` renews them.
 
 A table stands between ``<!-- table: NAME -->`` and ``<!-- end of table -->``.
 """
@@ -20,12 +20,12 @@ from conformance.exit_codes import Exit
 from conformance.layouts import LAYOUTS
 from conformance.near import unknown
 from conformance.vocabulary import Check, Route, Status
+from tools.faults import planted
 
 ROOT = Path(__file__).parents[1]
 PAGES = ("README.md", "CONTRIBUTING.md", "docs/reference.md")
 
 _BLOCK = re.compile(r"(<!-- table: (?P<name>[\w-]+) -->\n).*?(<!-- end of table -->)", re.DOTALL)
-_FAULT = re.compile(r'^FAULT\((\w+),\s*"([^"]*)"\)', re.MULTILINE)
 
 
 def main(arguments: list[str]) -> int:
@@ -119,13 +119,8 @@ class _Options:
 
 
 def _faults() -> str:
-    rows = [
-        (f"`{name}`", words)
-        for m in matrix.load_all(ROOT / "matrices")
-        for file in sorted((ROOT / m.project).glob("driver/include/*/faults.def"))
-        for name, words in _FAULT.findall(file.read_text(encoding="utf-8"))
-    ]
-    return table(("fault", "what it does wrong"), rows)
+    found = {k: v for m in matrix.load_all(ROOT / "matrices") for k, v in planted(ROOT / m.project).items()}
+    return table(("fault", "what it does wrong"), ((f"`{name}`", words) for name, words in found.items()))
 
 
 def _lanes() -> str:

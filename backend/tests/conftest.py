@@ -13,13 +13,15 @@ import refnpu  # makes the device exist
 import refnpu.testing
 import torch
 
+AT_START = refnpu.testing.active_fault()
+
 
 @pytest.fixture(autouse=True)
 def quiet_backend() -> Iterator[None]:
-    """One thread; whatever fault a test woke is put back to sleep."""
+    """One thread; whatever fault a test woke is put back to sleep, but for the one that the run was started with."""
     torch.set_num_threads(1)
     yield
-    refnpu.testing.set_fault(None)
+    refnpu.testing.set_fault(AT_START)
 
 
 @pytest.fixture

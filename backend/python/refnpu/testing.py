@@ -7,6 +7,9 @@ from contextlib import contextmanager
 
 from refnpu import _C
 
+#: The variable that wakes a fault in every process that loads the driver.
+VARIABLE = "REFNPU_FAULT"
+
 
 def faults() -> dict[str, str]:
     """Every fault that can be woken: name → what it does wrong."""

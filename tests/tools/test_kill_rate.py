@@ -1,0 +1,134 @@
+"""The kill-rate's pure parts: the order of cells, trials that are kept and gone on from, the summary and its tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from conformance.vocabulary import CaseFailure, CellId, Observation, Status
+from tools.kill_rate import order, tables
+from tools.kill_rate.suite_hunter import found_in
+from tools.kill_rate.summary import Facts, Hunt, lacking, summary
+from tools.kill_rate.trial import CLEAN, Finding, Trial, TrialFile, fill, read
+
+CELLS = [CellId("f", "op", d, la) for d in ("bool", "float32", "int64") for la in ("contiguous", "step2", "expanded")]
+
+
+class Fake:
+    """A device with one part, which is broken while a fault called after it is awake; ``noisy`` always fails."""
+
+    plan: Sequence[str] = ("copy", "noisy", "fill")
+
+    def __init__(self) -> None:
+        self.awake = CLEAN
+        self.tried: list[str] = []
+        self.stop_at = ""
+
+    def wake(self, fault: str) -> None:
+        self.awake = fault
+
+    def attempt(self, item: str) -> Finding | None:
+        if self.awake and self.awake == self.stop_at:
+            raise KeyboardInterrupt
+        self.tried.append(item)
+        return Finding("value", item) if item in (self.awake, "noisy") else None
+
+    def rest(self) -> None:
+        """Nothing runs."""
+
+
+def run(fake: Fake, path: Path, faults: Sequence[str], made_with: str = "this plan") -> list[str]:
+    """Returns the faults, or no fault, that were tried."""
+    told: list[str] = []
+    file = TrialFile(path, {"plan": made_with})
+    fill(file, fake, faults, fake.wake, lambda: 0.0, lambda t: told.append(t.fault))
+    return told
+
+
+def test_cells_of_an_overload_begin_with_float32_and_contiguous_and_then_vary() -> None:
+    first = [(c.dtype, c.layout) for c in order.varied(CELLS)[:3]]
+    assert first == [("float32", "contiguous"), ("float32", "step2"), ("bool", "contiguous")]
+
+
+def test_one_at_a_time_takes_each_dtype_and_each_layout_but_not_every_pair() -> None:
+    chosen = order.one_at_a_time(CELLS)
+    assert len(chosen) == 5
+    assert {c.dtype for c in chosen} == {"bool", "float32", "int64"}
+    assert {c.layout for c in chosen} == {"contiguous", "step2", "expanded"}
+
+
+def test_overloads_take_turns() -> None:
+    assert order.turns([[1, 2, 3], [4], [5, 6]]) == [1, 4, 5, 2, 6, 3]
+
+
+def test_a_hunt_ends_at_the_first_finding_and_counts_no_false_alarm_as_a_kill(tmp_path: Path) -> None:
+    fake = Fake()
+    run(fake, tmp_path / "lane.jsonl", ["copy", "fill", "asleep"])
+    clean, copy, filled, asleep = read(tmp_path / "lane.jsonl")
+    assert [f.where for f in clean.findings] == ["noisy"]
+    assert (copy.killed, copy.tried) == (Finding("value", "copy"), 1)
+    assert (filled.killed, filled.tried) == (Finding("value", "fill"), 2)
+    assert asleep.killed is None
+    assert fake.awake == CLEAN
+
+
+def test_an_interrupted_run_keeps_its_trials_and_goes_on_after_them(tmp_path: Path) -> None:
+    path, fake = tmp_path / "lane.jsonl", Fake()
+    fake.stop_at = "fill"
+    with pytest.raises(KeyboardInterrupt):
+        run(fake, path, ["copy", "fill"])
+    assert fake.awake == CLEAN
+    with path.open("a") as file:
+        file.write('{"fault": "fi')  # cut short
+    fake.stop_at = ""
+    assert run(fake, path, ["copy", "fill"]) == ["fill"]
+    assert [t.fault for t in read(path)] == [CLEAN, "copy", "fill"]
+
+
+def test_trials_made_with_another_plan_are_made_again(tmp_path: Path) -> None:
+    run(Fake(), tmp_path / "lane.jsonl", ["copy"])
+    assert run(Fake(), tmp_path / "lane.jsonl", ["copy"], "another plan") == [CLEAN, "copy"]
+
+
+def test_a_crash_is_a_check_of_its_own_and_a_pass_is_no_finding() -> None:
+    died = CaseFailure("op[float32-step2]#s", "", "the process died: SIGSEGV")
+    found = found_in(Observation(CELLS[0], "native", Status.CRASH, 1, (died,)))
+    assert found == Finding("crash", str(CELLS[0]), died.message)
+    assert found_in(Observation(CELLS[0], "native", Status.PASS, 1)) is None
+
+
+def trial(fault: str, *where: str) -> Trial:
+    return Trial(fault, 10, 1.5, 1.0, tuple(Finding("value", w) for w in where))
+
+
+HUNTS = [
+    Hunt("plain", (trial(CLEAN), trial("a", "cell 1"), trial("b"), trial("c"), trial("b", "cell 2"))),
+    Hunt("guard", (trial(CLEAN), trial("a"), trial("b"), trial("c"))),
+    Hunt("peer", (trial(CLEAN, "x", "y"), trial("a", "x"), trial("b"), trial("c")), peer=True),
+]
+MADE = summary(Facts(("a", "b", "c"), "2.0", 60), HUNTS, {"c": "tests/test_c.py::test_c"})
+
+
+def test_a_fault_is_killed_where_any_lane_kills_it_in_any_stage() -> None:
+    assert (MADE["faults"], MADE["killed"], MADE["false_alarms"]) == (3, 2, 0)
+    assert [(s["fault"], s["found_by_own_tests"]) for s in MADE["survivors"]] == [("c", "tests/test_c.py::test_c")]
+    assert MADE["peers"] == {"peer": 1}
+    assert MADE["peer_totals"]["peer"]["false_alarms"] == 2
+    assert MADE["detail"]["b"]["plain"] == {"killed_by": "value", "where": "cell 2", "tried": 20, "seconds": 3.0}
+
+
+def test_a_summary_lacks_a_new_fault_and_one_that_a_lane_did_not_try() -> None:
+    assert lacking(MADE, ["a", "b", "c"]) == []
+    assert lacking(MADE, ["a", "b", "d"]) == ["d was not measured", "c is no fault any more"]
+    short = summary(Facts(("a",), "2.0", 60), [HUNTS[0], Hunt("pool", (trial(CLEAN),))], {})
+    assert lacking(short, ["a"]) == ["a was not tried by pool"]
+
+
+def test_the_tables_have_a_row_for_each_fault_and_each_lane() -> None:
+    assert tables.totals(MADE)[1][0] == ["the suite, all lanes", "2 of 3", "0", ""]
+    assert [row[0] for row in tables.totals(MADE)[1][1:]] == ["lane `plain`", "lane `guard`", "peer `peer`"]
+    assert tables.faults(MADE)[1][0] == ["`a`", "value", "-", "value"]
+    assert tables.cells(MADE)[1][1] == ["`b`", "`plain`", "`cell 2`", "20", "3.0"]
+    assert [row[0] for row in tables.survivors(MADE)[1]] == ["`c`"]

@@ -1,0 +1,1 @@
+"""The project's own tools; no part of what is installed."""

@@ -1,0 +1,17 @@
+"""The faults that a backend's driver lists, read from its source."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+_FAULT = re.compile(r'^FAULT\((\w+),\s*"([^"]*)"\)', re.MULTILINE)
+
+
+def planted(project: Path) -> dict[str, str]:
+    """Every fault of the distribution in ``project``: name → what it does wrong, in the file's order."""
+    return {
+        name: words
+        for file in sorted(project.glob("driver/include/*/faults.def"))
+        for name, words in _FAULT.findall(file.read_text(encoding="utf-8"))
+    }

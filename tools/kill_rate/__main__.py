@@ -1,0 +1,82 @@
+"""``python -m tools.kill_rate``: measure which faults are killed, or go on where a measurement was interrupted."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from conformance import matrix
+from tools.faults import planted
+from tools.kill_rate.session import PEERS, Session, python_of_builds, short
+
+ROOT = Path(__file__).parents[2]
+INTERRUPTED = 130
+
+
+def main(arguments: list[str]) -> int:
+    """Exit code 0 where the only survivors are those with a reason, and nothing is a false alarm; else 1."""
+    session, publish = _session(arguments)
+    try:
+        made = session.run()
+    except KeyboardInterrupt:
+        print(f"interrupted; {session.results} keeps what was measured, and the same command goes on from there")
+        return INTERRUPTED
+    print(closing(made))
+    if publish:
+        (ROOT / "docs" / "kill-rate.json").write_text(json.dumps(made, indent=1) + "\n", encoding="utf-8")
+    return 1 if made["false_alarms"] or any(not s["why"] for s in made["survivors"]) else 0
+
+
+def closing(made: dict[str, Any]) -> str:
+    """What a person reads at the end."""
+    lines = [f"{made['killed']} of {made['faults']} faults killed, {made['false_alarms']} false alarms"]
+    lines += [f"survives: {s['fault']}: {s['why'] or 'nobody has said why'}" for s in made["survivors"]]
+    lines += [f"{name}: {n} of {made['faults']}" for name, n in made["peers"].items()]
+    return "\n".join([*lines, f"{made['cpu_s']} s of CPU, {made['seconds']} s"])
+
+
+def _session(arguments: list[str]) -> tuple[Session, bool]:
+    """What to measure, and whether the docs are to show it."""
+    parser = argparse.ArgumentParser(prog="kill-rate", description=__doc__)
+    parser.add_argument("--matrix", type=Path, default=ROOT / "matrices" / "refnpu.toml")
+    parser.add_argument("--results", type=Path, default=ROOT / "results" / "kill-rate", help="where trials are kept")
+    parser.add_argument("--workers", type=int, default=2, help="lanes at a time")
+    parser.add_argument("--lanes", default="", help="only these, e.g. malloc,guard")
+    parser.add_argument("--faults", default="", help="only these")
+    parser.add_argument("--no-peers", action="store_true", help="the suite alone")
+    parser.add_argument("--python", action="append", default=[], metavar="BUILD=PYTHON", help="of another build")
+    parser.add_argument("--publish", action="store_true", help="write the summary where the docs take it from")
+    given = parser.parse_args(arguments)
+    found = matrix.load(given.matrix)
+    pythons = python_of_builds(given.python)
+    lanes = [lane for lane in found.lanes() if lane.torch == found.main_torch and lane.build in pythons]
+    faults = tuple(planted(ROOT / found.project))
+    session = Session(
+        matrix=found,
+        faults=chosen("fault", given.faults, faults),
+        lanes=tuple(lane for lane in lanes if short(lane) in chosen("lane", given.lanes, tuple(map(short, lanes)))),
+        peers=() if given.no_peers else tuple(PEERS),
+        pythons=pythons,
+        root=ROOT,
+        results=given.results,
+        workers=given.workers,
+    )
+    return session, given.publish
+
+
+def chosen(what: str, text: str, there: tuple[str, ...]) -> tuple[str, ...]:
+    """The names in a comma-separated text, all where it is empty. Exits with near names for an unknown one."""
+    from conformance.near import unknown
+
+    names = tuple(text.split(",")) if text else there
+    for name in names:
+        if name not in there:
+            sys.exit(unknown(what, name, there))
+    return names
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

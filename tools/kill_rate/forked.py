@@ -1,0 +1,50 @@
+"""A hunter whose items are plain functions, called in a forked child that may die of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+from unittest import SkipTest
+
+from conformance.child import Child, Death, Hang
+from conformance.runner import signal_name
+from tools.kill_rate.trial import Finding
+
+Check = Callable[[], None]
+
+
+class ForkedHunter:
+    """``checks``: item → a function that raises where something is wrong; ``timeout`` in seconds an item."""
+
+    def __init__(self, checks: Mapping[str, Check], timeout: float) -> None:
+        self.plan = list(checks)
+        self._checks = checks
+        self._timeout = timeout
+        self._child: Child | None = None
+
+    def attempt(self, item: str) -> Finding | None:
+        """Call one function. A death or a hang ends the child; the next item gets another."""
+        self._child = self._child or Child(self._serve)
+        reply = self._child.ask(item, self._timeout)
+        if isinstance(reply, dict):
+            return Finding(item.partition(" ")[0], item, reply["wrong"]) if reply["wrong"] else None
+        self.rest()
+        if isinstance(reply, Hang):
+            return Finding("timeout", item, f"no end within {reply.seconds:g} s")
+        assert isinstance(reply, Death)
+        return Finding("crash", item, signal_name(reply.status))
+
+    def rest(self) -> None:
+        """End the child."""
+        if self._child:
+            self._child.close()
+            self._child = None
+
+    def _serve(self, item: str) -> dict[str, Any]:
+        try:
+            self._checks[item]()
+        except SkipTest:
+            pass
+        except Exception as e:  # noqa: BLE001  # whatever a broken device raises is a finding
+            return {"wrong": f"{type(e).__name__}: {e}"[:300]}
+        return {"wrong": ""}

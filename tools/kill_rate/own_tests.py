@@ -1,0 +1,54 @@
+"""The backend's own tests against a fault that the suite does not find: another kind of check, told apart."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import re
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from conformance.matrix import Matrix
+
+_FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
+TIMEOUT = 600.0
+
+
+@dataclass(frozen=True)
+class OwnTests:
+    """Tests of the backend's distribution, but for those that wake faults themselves and so know of them."""
+
+    root: Path
+    matrix: Matrix
+    python: str
+    kept: Path  # what is known from an earlier run
+
+    def kills(self, faults: list[str]) -> dict[str, str]:
+        """By fault, the first test that fails with it. Raises RuntimeError where one fails without any."""
+        known: dict[str, str] = json.loads(self.kept.read_text(encoding="utf-8")) if self.kept.is_file() else {}
+        for fault in ["", *faults] if faults else []:
+            if fault not in known:
+                known[fault] = self._first_failing(fault)
+                self.kept.write_text(json.dumps(known), encoding="utf-8")
+        if known.get(""):
+            raise RuntimeError(f"the backend's own tests fail without any fault: {known['']}")
+        return {fault: known[fault] for fault in faults if known[fault]}
+
+    def _first_failing(self, fault: str) -> str:
+        tests = self.root / self.matrix.project / "tests"
+        files = sorted(str(f) for f in tests.glob("test_*.py") if "fault" not in f.stem)
+        variable = importlib.import_module(f"{self.matrix.module}.testing").VARIABLE
+        command = [self.python, "-m", "pytest", "-x", "-q", "-rfE", "-p", "no:cacheprovider", *files]
+        try:
+            done = subprocess.run(
+                command, cwd=self.root, env=os.environ | {variable: fault}, capture_output=True, text=True,
+                timeout=TIMEOUT, check=False,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            return f"no end within {TIMEOUT:g} s"
+        if done.returncode == 0:
+            return ""
+        found = _FAILED.search(done.stdout)
+        return found[1] if found else f"pytest ended with {done.returncode}"

@@ -1,0 +1,112 @@
+"""The whole measurement: every lane and every peer in a worker of its own, what they found, and its summary."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from conformance.matrix import Lane, Matrix
+from tools.kill_rate import trial
+from tools.kill_rate.own_tests import OwnTests
+from tools.kill_rate.summary import Facts, Hunt, summary
+
+# Stages after the first, for what survived in every lane.
+LATER = ("wide", "composite")
+PEERS = {"opinfo_device_checks": "opinfo", "plain_allclose": "allclose"}
+
+
+@dataclass(frozen=True)
+class Session:
+    """What to measure, and where the results go. ``pythons`` has an interpreter for each build there is."""
+
+    matrix: Matrix
+    faults: tuple[str, ...]
+    lanes: tuple[Lane, ...]
+    peers: tuple[str, ...]
+    pythons: dict[str, str]
+    root: Path
+    results: Path
+    workers: int
+
+    def run(self) -> dict[str, Any]:
+        """Make what is lacking, and write the summary. Raises KeyboardInterrupt after Ctrl-C: what there is stays."""
+        started = time.monotonic()
+        self._side_by_side([partial(self._work, lane, "smoke", self.faults) for lane in self.lanes])
+        peers = [partial(self._work, self.lanes[0], name, self.faults) for name in self.peers]
+        self._side_by_side([self._second_look, *peers])
+        hunts = list(self.hunts())
+        killed = {t.fault for h in hunts if not h.peer for t in h.trials if t.killed}
+        own = OwnTests(self.root, self.matrix, self._python("release"), self.results / "own_tests.json")
+        tests = own.kills([f for f in self.faults if f not in killed])
+        facts = Facts(self.faults, self.matrix.main_torch.version, round(time.monotonic() - started))
+        made = summary(facts, hunts, tests)
+        (self.results / "summary.json").write_text(json.dumps(made, indent=1) + "\n", encoding="utf-8")
+        return made
+
+    def hunts(self) -> Iterator[Hunt]:
+        """What the files hold, lane by lane and then peer by peer."""
+        for lane in self.lanes:
+            stages = (trial.read(self._file(lane, stage)) for stage in ("smoke", *LATER))
+            yield Hunt(short(lane), tuple(t for found in stages for t in found))
+        for name in self.peers:
+            yield Hunt(name, tuple(trial.read(self._file(self.lanes[0], name))), peer=True)
+
+    def _side_by_side(self, jobs: Sequence[Callable[[], None]]) -> None:
+        """Run them, a few at a time. The first that fails stops those that have not begun."""
+        with ThreadPoolExecutor(self.workers) as pool:
+            running = [pool.submit(job) for job in jobs]
+            try:
+                for each in running:
+                    each.result()
+            except BaseException:
+                pool.shutdown(wait=True, cancel_futures=True)
+                raise
+
+    def _second_look(self) -> None:
+        """What survives the smoke stage in every lane is looked for further, in the first lane."""
+        for stage in LATER:
+            killed = {t.fault for hunt in self.hunts() if not hunt.peer for t in hunt.trials if t.killed}
+            left = tuple(f for f in self.faults if f not in killed)
+            if left:
+                self._work(self.lanes[0], stage, left)
+
+    def _file(self, lane: Lane, hunter: str) -> Path:
+        return self.results / (f"{hunter}.jsonl" if hunter in PEERS else f"{short(lane)}.{hunter}.jsonl")
+
+    def _python(self, build: str) -> str:
+        return self.pythons[build]
+
+    def _work(self, lane: Lane, hunter: str, faults: tuple[str, ...]) -> None:
+        """Run one worker to its end. Raises KeyboardInterrupt or CalledProcessError."""
+        command = [self._python(lane.build), "-W", "ignore", "-m", "tools.kill_rate.worker"]
+        command += [self.matrix.module, lane.backend, PEERS.get(hunter, hunter), str(self._file(lane, hunter)), *faults]
+        done = subprocess.run(command, cwd=self.root, env=environment(lane), check=False)
+        if done.returncode == 130:
+            raise KeyboardInterrupt
+        done.check_returncode()
+
+
+def short(lane: Lane) -> str:
+    """``guard`` for the release build, ``malloc-asan`` for another."""
+    return lane.environment.name if lane.build == "release" else f"{lane.environment.name}-{lane.build}"
+
+
+def environment(lane: Lane) -> dict[str, str]:
+    """This process' variables with the lane's, and without those that other lanes would set."""
+    prefix = f"{lane.backend.upper()}_"
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(prefix)}
+    return kept | dict(lane.environment.variables)
+
+
+def python_of_builds(given: list[str]) -> dict[str, str]:
+    """``BUILD=PYTHON`` texts; the interpreter that runs this for the release build unless it is given."""
+    return {"release": sys.executable} | dict(text.split("=", 1) for text in given)

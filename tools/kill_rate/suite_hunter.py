@@ -1,0 +1,95 @@
+"""The suite as a hunter: the bring-up gate, cells in a fixed order, and the scenarios."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from conformance import ops
+from conformance.backends import Capabilities
+from conformance.cases import TIERS
+from conformance.runner import Runner
+from conformance.scenarios import runner as scenarios
+from conformance.suite import Selection, Suite
+from conformance.vocabulary import CellId, Observation, Status
+from tools.kill_rate import order
+from tools.kill_rate.trial import Finding
+
+GATE = "bring-up gate"
+SCENARIO = "scenario "
+SEED = 20
+CELLS_OF_NATIVE = 4
+SAMPLES_OF_COMPOSITE = 3
+SCENARIO_TIMEOUT = 120.0
+
+
+def smoke(backend: Capabilities) -> tuple[Suite, list[CellId]]:
+    """Of the smoke tier: some cells of each native overload, one of each that falls back: they share one fallback."""
+    suite = _suite(backend, "smoke")
+    kept = [order.varied(suite.cells(o))[:CELLS_OF_NATIVE] for o in _served_by(suite, "native")]
+    kept += [order.varied(suite.cells(o))[:1] for o in _served_by(suite, "fallback")]
+    return suite, order.turns(kept)
+
+
+def wide(backend: Capabilities) -> tuple[Suite, list[CellId]]:
+    """Of the full tier: of each native overload every dtype and every layout, with every sample, but not every pair."""
+    suite = _suite(backend, "full")
+    return suite, order.turns([order.one_at_a_time(suite.cells(o)) for o in _served_by(suite, "native")])
+
+
+def composite(backend: Capabilities) -> tuple[Suite, list[CellId]]:
+    """Of overloads that torch makes from others every dtype and every layout, with a few samples."""
+    suite = Suite(backend, Selection(tier=replace(TIERS["full"], samples=SAMPLES_OF_COMPOSITE)), SEED)
+    return suite, order.turns([order.one_at_a_time(suite.cells(o)) for o in _served_by(suite, "composite")])
+
+
+def _suite(backend: Capabilities, tier: str) -> Suite:
+    return Suite(backend, Selection(tier=TIERS[tier]), SEED)
+
+
+STAGES = {"smoke": smoke, "wide": wide, "composite": composite}
+
+
+def _served_by(suite: Suite, route: str) -> list[str]:
+    """Overloads of one route, by turns of another family."""
+    families: dict[str, list[str]] = {}
+    for overload in suite.overloads():
+        if str(suite.inventory[overload].route) == route:
+            families.setdefault(ops.facts(overload).family, []).append(overload)
+    return order.turns(families.values())
+
+
+class SuiteHunter:
+    """The cells of one stage, behind the gate; ``timeout`` in seconds a cell."""
+
+    def __init__(self, backend: Capabilities, stage: str, timeout: float) -> None:
+        self._backend = backend
+        self._suite, cells = STAGES[stage](backend)
+        self._cells = {str(cell): cell for cell in cells}
+        self._runner = Runner(self._suite, timeout)
+        there = [name for name in scenarios.names() if not scenarios.lacking(name)] if stage == "composite" else []
+        self.plan = [GATE, *self._cells, *(SCENARIO + name for name in there)]
+
+    def attempt(self, item: str) -> Finding | None:
+        """Run the gate, a cell or a scenario in a forked child."""
+        if item == GATE:
+            broken = self._runner.gate(self._suite.bring_up)
+            return Finding("gate", item, broken) if broken else None
+        if item.startswith(SCENARIO):
+            result = scenarios.run(item.removeprefix(SCENARIO), self._backend, SCENARIO_TIMEOUT)
+            return Finding("scenario", item, result.failure) if result.failure else None
+        return found_in(self._runner.observe(self._cells[item]))
+
+    def rest(self) -> None:
+        """End the child."""
+        self._runner.close()
+
+
+def found_in(observation: Observation) -> Finding | None:
+    """The first failure of a cell; a crash and a timeout are checks of their own."""
+    if not observation.status.is_failure:
+        return None
+    first = observation.failures[0]
+    check = first.check or str(observation.status)
+    if observation.status is Status.ERROR:
+        check = str(Status.ERROR)
+    return Finding(check, str(observation.cell), first.message)

@@ -1,0 +1,100 @@
+"""Trials of all lanes and peers -> the summary: killed, survivors with their reasons, false alarms, peers. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tools.kill_rate.reasons import REASONS
+from tools.kill_rate.trial import CLEAN, Trial
+
+
+@dataclass(frozen=True, slots=True)
+class Hunt:
+    """All trials of one lane, or of one peer."""
+
+    name: str
+    trials: tuple[Trial, ...]
+    peer: bool = False
+
+    def of(self, fault: str) -> list[Trial]:
+        return [t for t in self.trials if t.fault == fault]
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What the measurement was made with."""
+
+    faults: tuple[str, ...]
+    torch: str
+    seconds: int
+
+
+def summary(facts: Facts, hunts: Sequence[Hunt], own_tests: Mapping[str, str]) -> dict[str, Any]:
+    """The JSON-able whole. ``own_tests``: what of the suite's survivors the backend's own tests find, and where."""
+    lanes = [h for h in hunts if not h.peer]
+    peers = [h for h in hunts if h.peer]
+    detail = {fault: {h.name: row for h in hunts if (row := _row(h.of(fault)))} for fault in facts.faults}
+    names = {h.name for h in lanes}
+    killed = [f for f, rows in detail.items() if any(_kills(rows, names))]
+    return {
+        "faults": len(facts.faults),
+        "killed": len(killed),
+        "survivors": [_survivor(f, own_tests) for f in facts.faults if f not in killed],
+        "false_alarms": sum(_alarms(h) for h in lanes),
+        "peers": {h.name: _killed_by(h) for h in peers},
+        "lanes": {h.name: _totals(h) for h in lanes},
+        "peer_totals": {h.name: _totals(h) for h in peers},
+        "torch": facts.torch,
+        "seconds": facts.seconds,
+        "cpu_s": round(sum(t.cpu_s for h in hunts for t in h.trials)),
+        "detail": detail,
+    }
+
+
+def lacking(made: Mapping[str, Any], faults: Iterable[str]) -> list[str]:
+    """What a summary does not say, or says of faults that are gone; empty when it is of just these faults."""
+    wanted, there = set(faults), set(made["detail"])
+    wrong = [f"{name} was not measured" for name in sorted(wanted - there)]
+    wrong += [f"{name} is no fault any more" for name in sorted(there - wanted)]
+    names = {*made["lanes"], *made["peers"]}
+    for fault, rows in made["detail"].items():
+        wrong += [f"{fault} was not tried by {name}" for name in sorted(names - set(rows))]
+    return wrong
+
+
+def _row(trials: Sequence[Trial]) -> dict[str, Any] | None:
+    """One fault in one lane, over its stages."""
+    if not trials:
+        return None
+    last = next((t for t in trials if t.killed), trials[-1])
+    row: dict[str, Any] = {"killed_by": "", "where": ""}
+    if last.killed:
+        row = {"killed_by": last.killed.check, "where": last.killed.where}
+    return row | {"tried": sum(t.tried for t in trials), "seconds": round(sum(t.seconds for t in trials), 1)}
+
+
+def _kills(rows: Mapping[str, Mapping[str, Any]], names: set[str]) -> list[str]:
+    return [name for name, row in rows.items() if name in names and row["killed_by"]]
+
+
+def _survivor(fault: str, own_tests: Mapping[str, str]) -> dict[str, str]:
+    return {"fault": fault, "why": REASONS.get(fault, ""), "found_by_own_tests": own_tests.get(fault, "")}
+
+
+def _alarms(hunt: Hunt) -> int:
+    return sum(len(t.findings) for t in hunt.of(CLEAN))
+
+
+def _killed_by(hunt: Hunt) -> int:
+    return len({t.fault for t in hunt.trials if t.fault != CLEAN and t.killed})
+
+
+def _totals(hunt: Hunt) -> dict[str, Any]:
+    return {
+        "killed": _killed_by(hunt),
+        "false_alarms": _alarms(hunt),
+        "tried": sum(t.tried for t in hunt.of(CLEAN)),
+        "cpu_s": round(sum(t.cpu_s for t in hunt.trials)),
+    }

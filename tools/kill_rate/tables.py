@@ -1,0 +1,49 @@
+"""A kill-rate summary as the tables of the docs: (head, rows) of Markdown cells. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+Table = tuple[list[str], list[list[str]]]
+NONE = "-"
+
+
+def totals(made: Mapping[str, Any]) -> Table:
+    """A line for the whole suite, for each lane and for each peer."""
+    every, of = made["lanes"], made["faults"]
+    rows = [["the suite, all lanes", f"{made['killed']} of {of}", str(made["false_alarms"]), ""]]
+    for name, t in (*every.items(), *made["peer_totals"].items()):
+        kind = f"lane `{name}`" if name in every else f"peer `{name}`"
+        rows.append([kind, f"{t['killed']} of {of}", str(t["false_alarms"]), str(t["cpu_s"])])
+    return ["who looks", "faults killed", "false alarms", "CPU s"], rows
+
+
+def faults(made: Mapping[str, Any]) -> Table:
+    """A line for each fault: the check that kills it, in each lane and by each peer."""
+    names = [*made["lanes"], *made["peers"]]
+    rows = [
+        [f"`{fault}`", *(row.get(name, {}).get("killed_by") or NONE for name in names)]
+        for fault, row in made["detail"].items()
+    ]
+    return ["fault", *(f"`{name}`" for name in names)], rows
+
+
+def cells(made: Mapping[str, Any]) -> Table:
+    """A line for each fault: where the first lane that kills it does so, after how many items and how long."""
+    rows = []
+    for fault, by in made["detail"].items():
+        name = next((n for n in made["lanes"] if by.get(n, {}).get("killed_by")), "")
+        if name:
+            hit = by[name]
+            rows.append([f"`{fault}`", f"`{name}`", f"`{hit['where']}`", str(hit["tried"]), f"{hit['seconds']:.1f}"])
+    return ["fault", "lane", "killed in", "tried", "seconds"], rows
+
+
+def survivors(made: Mapping[str, Any]) -> Table:
+    """A line for each fault that no lane kills."""
+    rows = [
+        [f"`{s['fault']}`", s["why"], f"`{s['found_by_own_tests']}`" if s["found_by_own_tests"] else NONE]
+        for s in made["survivors"]
+    ]
+    return ["fault", "why the suite does not see it", "which of the backend's own tests does"], rows

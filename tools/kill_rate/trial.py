@@ -1,0 +1,125 @@
+"""What came of hunting one fault, and the file of such trials that an interrupted run goes on from."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+# The trial without any fault: all that it finds is a false alarm.
+CLEAN = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something wrong: the check that says so, the item of the plan that it was seen in, and the text."""
+
+    check: str
+    where: str
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One fault hunted through a plan, up to the first finding; without a fault, through all of it."""
+
+    fault: str
+    tried: int  # items of the plan
+    seconds: float  # by the clock
+    cpu_s: float  # of all processes
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def killed(self) -> Finding | None:
+        """What stopped the hunt; None for a survivor."""
+        return self.findings[0] if self.findings else None
+
+    @staticmethod
+    def from_json(d: dict[str, Any]) -> Trial:
+        findings = tuple(Finding(**f) for f in d.pop("findings"))
+        return Trial(**d, findings=findings)
+
+
+class Hunter(Protocol):
+    """A way of looking for faults. It reads nothing of which one is awake."""
+
+    @property
+    def plan(self) -> Sequence[str]:
+        """What it tries, in order."""
+
+    def attempt(self, item: str) -> Finding | None:
+        """Try one item of the plan."""
+
+    def rest(self) -> None:
+        """End what an attempt left running: the next fault begins with fresh processes."""
+
+
+def hunt(hunter: Hunter, fault: str, alarms: frozenset[str], cpu_s: Callable[[], float]) -> Trial:
+    """Go through the plan. What raises an alarm without a fault (``alarms``) is left out: it kills nothing."""
+    started, spent = time.perf_counter(), cpu_s()
+    findings: list[Finding] = []
+    tried = 0
+    for item in hunter.plan:
+        if item in alarms:
+            continue
+        tried += 1
+        found = hunter.attempt(item)
+        findings += [found] if found else []
+        if found and fault != CLEAN:
+            break
+    hunter.rest()
+    seconds = time.perf_counter() - started
+    return Trial(fault, tried, round(seconds, 3), round(cpu_s() - spent, 3), tuple(findings))
+
+
+class TrialFile:
+    """Trials of one hunter, a line each as soon as they are made, under a line that says what they were made with."""
+
+    def __init__(self, path: Path, made_with: dict[str, Any]) -> None:
+        self._path = path
+        self._head = json.dumps(made_with, sort_keys=True)
+        self.trials = {trial.fault: trial for trial in read(path)} if _head(path) == self._head else {}
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lines = [self._head, *(json.dumps(asdict(trial)) for trial in self.trials.values())]
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")  # without a line that was cut short
+
+    def add(self, trial: Trial) -> None:
+        self.trials[trial.fault] = trial
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(asdict(trial)) + "\n")
+
+
+def read(path: Path) -> list[Trial]:
+    """The trials of a file; none where there is no file. A last line that was cut short is left out."""
+    lines = path.read_text(encoding="utf-8").split("\n")[1:-1] if path.is_file() else []
+    return [Trial.from_json(json.loads(line)) for line in lines]
+
+
+def _head(path: Path) -> str:
+    return path.read_text(encoding="utf-8").partition("\n")[0] if path.is_file() else ""
+
+
+def fill(
+    file: TrialFile,
+    hunter: Hunter,
+    faults: Iterable[str],
+    wake: Callable[[str], None],
+    cpu_s: Callable[[], float],
+    tell: Callable[[Trial], None],
+) -> None:
+    """Make the trials that the file lacks: without a fault first, then fault after fault."""
+    for fault in (CLEAN, *faults):
+        if fault in file.trials:
+            continue
+        clean = file.trials.get(CLEAN)
+        alarms = frozenset(f.where for f in clean.findings) if clean else frozenset[str]()
+        wake(fault)
+        try:
+            trial = hunt(hunter, fault, alarms, cpu_s)
+        finally:
+            wake(CLEAN)
+        file.add(trial)
+        tell(trial)

@@ -1,0 +1,70 @@
+"""One lane, or one peer, in a process of its own: warm, never on the device, it forks for every fault.
+
+``python -m tools.kill_rate.worker MODULE BACKEND HUNTER FILE FAULT...``; the session sets the environment.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import os
+import sys
+import warnings
+from pathlib import Path
+
+import torch
+
+from conformance import backends
+from tools.kill_rate.forked import ForkedHunter
+from tools.kill_rate.suite_hunter import STAGES, SuiteHunter
+from tools.kill_rate.trial import CLEAN, Hunter, Trial, TrialFile, fill
+
+CELL_TIMEOUT = 20.0
+
+
+def main(module: str, name: str, hunter: str, path: str, *faults: str) -> int:
+    """Make the trials that the file lacks; a line of output for each. Exit code 130 after Ctrl-C."""
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(1)
+    set_fault = importlib.import_module(f"{module}.testing").set_fault
+    backend = backends.find(name)
+    found = make(hunter, backend)
+    info = backend.build_info()
+    plan = hashlib.sha256("\n".join(found.plan).encode()).hexdigest()[:16]
+    made_with = {"torch": torch.__version__, "build": info.get("commit", ""), "hunter": hunter, "plan": plan}
+    file = TrialFile(Path(path), made_with)
+    try:
+        fill(file, found, faults, lambda fault: set_fault(fault or None), cpu_s, lambda t: tell(Path(path).stem, t))
+    except KeyboardInterrupt:
+        return 130
+    finally:
+        found.rest()
+    return 0
+
+
+def make(hunter: str, backend: backends.Capabilities) -> Hunter:
+    """The hunter called so: a stage of the suite, or a peer."""
+    if hunter in STAGES:
+        return SuiteHunter(backend, hunter, CELL_TIMEOUT)
+    peer = importlib.import_module(f"tools.kill_rate.{hunter}")  # a peer's samples take seconds to import
+    return ForkedHunter(peer.checks(backend), CELL_TIMEOUT)
+
+
+def cpu_s() -> float:
+    """CPU time of this process and of the children that have ended."""
+    spent = os.times()
+    return spent.user + spent.system + spent.children_user + spent.children_system
+
+
+def tell(name: str, trial: Trial) -> None:
+    """One line a trial."""
+    killed = trial.killed
+    if trial.fault == CLEAN:
+        said = f"no fault: {len(trial.findings)} false alarms in {trial.tried} items"
+    else:
+        said = f"{trial.fault}: " + (f"{killed.check} in {killed.where}" if killed else "survives")
+    print(f"{name}: {said} ({trial.seconds:.1f} s)", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
