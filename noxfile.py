@@ -152,12 +152,14 @@ def tests(session: nox.Session) -> None:
     session.run(interpreter_of(MAIN_ENVIRONMENT), "-m", "pytest", "-n", str(WORKERS), *session.posargs, external=True)
 
 
-@nox.session(name="kill-rate", venv_backend="none", requires=[MAIN_ENVIRONMENT], default=False)
+MAIN_ENVIRONMENTS = [environment_name(MATRICES[0], MATRICES[0].main_torch, build) for build in MATRICES[0].builds]
+
+
+@nox.session(name="kill-rate", venv_backend="none", requires=MAIN_ENVIRONMENTS, default=False)
 def kill_rate(session: nox.Session) -> None:
     """Measure which planted faults each lane kills, and which the checks of others do; goes on where it was stopped."""
-    python = python_of(MAIN_ENVIRONMENT).read_text()
-    arguments = ["--workers", str(min(WORKERS, 2)), *session.posargs]
-    session.run(python, "-m", "tools.kill_rate", *arguments, external=True)
+    arguments = ["--workers", str(WORKERS), *session.posargs]
+    session.run(interpreter_of(MAIN_ENVIRONMENT), "-m", "tools.kill_rate", *arguments, external=True)
 
 
 @nox.session(reuse_venv=True)

@@ -239,7 +239,9 @@ def told(observation: Observation, finding: Finding, after: str) -> Observation:
     head, _, rest = failure.message.partition("\n")
     said = finding.text(after)
     message = "\n".join(filter(None, (f"{head}; {said}" if said else head, rest)))
-    return replace(observation, failures=(replace(failure, message=message, figures=failure.figures | finding.figures(after)),))
+    return replace(
+        observation, failures=(replace(failure, message=message, figures=failure.figures | finding.figures(after)),)
+    )
 
 
 def broken(how: Death | Hang) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 
 from conformance import matrix
 from tools.faults import planted
-from tools.kill_rate.session import PEERS, Session, python_of_builds, short
+from tools.kill_rate.session import PEERS, Session, measured, short
 
 ROOT = Path(__file__).parents[2]
 INTERRUPTED = 130
@@ -21,6 +21,8 @@ def main(arguments: list[str]) -> int:
     session, publish = _session(arguments)
     try:
         made = session.run()
+    except LookupError as e:
+        sys.exit(f"kill-rate: {e}")
     except KeyboardInterrupt:
         print(f"interrupted; {session.results} keeps what was measured, and the same command goes on from there")
         return INTERRUPTED
@@ -47,19 +49,16 @@ def _session(arguments: list[str]) -> tuple[Session, bool]:
     parser.add_argument("--lanes", default="", help="only these, e.g. malloc,guard")
     parser.add_argument("--faults", default="", help="only these")
     parser.add_argument("--no-peers", action="store_true", help="the suite alone")
-    parser.add_argument("--python", action="append", default=[], metavar="BUILD=PYTHON", help="of another build")
     parser.add_argument("--publish", action="store_true", help="write the summary where the docs take it from")
     given = parser.parse_args(arguments)
     found = matrix.load(given.matrix)
-    pythons = python_of_builds(given.python)
-    lanes = [lane for lane in found.lanes() if lane.torch == found.main_torch and lane.build in pythons]
+    lanes = {short(lane, found): lane for lane in measured(found)}
     faults = tuple(planted(ROOT / found.project))
     session = Session(
         matrix=found,
         faults=chosen("fault", given.faults, faults),
-        lanes=tuple(lane for lane in lanes if short(lane) in chosen("lane", given.lanes, tuple(map(short, lanes)))),
+        lanes=tuple(lanes[name] for name in chosen("lane", given.lanes, tuple(lanes))),
         peers=() if given.no_peers else tuple(PEERS),
-        pythons=pythons,
         root=ROOT,
         results=given.results,
         workers=given.workers,

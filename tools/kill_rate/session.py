@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -14,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from conformance import lane_process
 from conformance.matrix import Lane, Matrix
 from tools.kill_rate import trial
 from tools.kill_rate.own_tests import OwnTests
@@ -26,13 +26,12 @@ PEERS = {"opinfo_device_checks": "opinfo", "plain_allclose": "allclose"}
 
 @dataclass(frozen=True)
 class Session:
-    """What to measure, and where the results go. ``pythons`` has an interpreter for each build there is."""
+    """What to measure, and where the results go. Each lane's environment has been made."""
 
     matrix: Matrix
     faults: tuple[str, ...]
     lanes: tuple[Lane, ...]
     peers: tuple[str, ...]
-    pythons: dict[str, str]
     root: Path
     results: Path
     workers: int
@@ -45,7 +44,8 @@ class Session:
         self._side_by_side([self._second_look, *peers])
         hunts = list(self.hunts())
         killed = {t.fault for h in hunts if not h.peer for t in h.trials if t.killed}
-        own = OwnTests(self.root, self.matrix, self._python("release"), self.results / "own_tests.json")
+        python = lane_process.start(self.root, self.lanes[0].name).python
+        own = OwnTests(self.root, self.matrix, python, self.results / "own_tests.json")
         tests = own.kills([f for f in self.faults if f not in killed])
         facts = Facts(self.faults, self.matrix.main_torch.version, round(time.monotonic() - started))
         made = summary(facts, hunts, tests)
@@ -56,7 +56,7 @@ class Session:
         """What the files hold, lane by lane and then peer by peer."""
         for lane in self.lanes:
             stages = (trial.read(self._file(lane, stage)) for stage in ("smoke", *LATER))
-            yield Hunt(short(lane), tuple(t for found in stages for t in found))
+            yield Hunt(short(lane, self.matrix), tuple(t for found in stages for t in found))
         for name in self.peers:
             yield Hunt(name, tuple(trial.read(self._file(self.lanes[0], name))), peer=True)
 
@@ -80,33 +80,31 @@ class Session:
                 self._work(self.lanes[0], stage, left)
 
     def _file(self, lane: Lane, hunter: str) -> Path:
-        return self.results / (f"{hunter}.jsonl" if hunter in PEERS else f"{short(lane)}.{hunter}.jsonl")
-
-    def _python(self, build: str) -> str:
-        return self.pythons[build]
+        return self.results / (f"{hunter}.jsonl" if hunter in PEERS else f"{short(lane, self.matrix)}.{hunter}.jsonl")
 
     def _work(self, lane: Lane, hunter: str, faults: tuple[str, ...]) -> None:
         """Run one worker to its end. Raises KeyboardInterrupt or CalledProcessError."""
-        command = [self._python(lane.build), "-W", "ignore", "-m", "tools.kill_rate.worker"]
+        start = lane_process.start(self.root, lane.name)
+        command = [start.python, "-W", "ignore", "-m", "tools.kill_rate.worker"]
         command += [self.matrix.module, lane.backend, PEERS.get(hunter, hunter), str(self._file(lane, hunter)), *faults]
-        done = subprocess.run(command, cwd=self.root, env=environment(lane), check=False)
+        done = subprocess.run(command, cwd=self.root, env=clean(lane.backend) | start.variables, check=False)
         if done.returncode == 130:
             raise KeyboardInterrupt
         done.check_returncode()
 
 
-def short(lane: Lane) -> str:
-    """``guard`` for the release build, ``malloc-asan`` for another."""
-    return lane.environment.name if lane.build == "release" else f"{lane.environment.name}-{lane.build}"
+def measured(m: Matrix) -> list[Lane]:
+    """The lanes of the main torch: every environment in the first build, every other build in the first environment."""
+    environment = m.environments[0]
+    lanes = [lane for lane in m.lanes() if lane.torch == m.main_torch]
+    return [lane for lane in lanes if lane.build == m.builds[0] or lane.environment == environment]
 
 
-def environment(lane: Lane) -> dict[str, str]:
-    """This process' variables with the lane's, and without those that other lanes would set."""
-    prefix = f"{lane.backend.upper()}_"
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(prefix)}
-    return kept | dict(lane.environment.variables)
+def short(lane: Lane, m: Matrix) -> str:
+    """``guard`` for the first build, ``malloc-asan`` for another."""
+    return lane.environment.name + ("" if lane.build == m.builds[0] else f"-{lane.build.name}")
 
 
-def python_of_builds(given: list[str]) -> dict[str, str]:
-    """``BUILD=PYTHON`` texts; the interpreter that runs this for the release build unless it is given."""
-    return {"release": sys.executable} | dict(text.split("=", 1) for text in given)
+def clean(backend: str) -> dict[str, str]:
+    """This process' variables without those that lanes set: a lane's own are not all that there are."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(f"{backend.upper()}_")}
