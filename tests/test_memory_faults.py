@@ -62,7 +62,7 @@ runner = Runner(suite, 60)
 found = []
 for fault, cells in json.loads(sys.argv[1]).items():
     testing.set_fault(fault or None)
-    broken = runner.gate(suite.bring_up)
+    broken = runner.gate()
     found += [(observe(suite, *cell).to_json() if cell else {}) | {"broken": broken} for cell in cells]
 print(json.dumps(found))
 """
