@@ -19,7 +19,6 @@ class Children(Protocol):
     """A source of fresh children, all of which note in ``progress`` what they do."""
 
     progress: Progress
-    dear: bool  # whether a child is worth keeping after it was asked something that is not quite its trade
 
     def fresh(self) -> Child:
         """A child that has run nothing."""
@@ -31,11 +30,10 @@ class Children(Protocol):
 class Forking:
     """Children forked from this process, which has loaded everything and not touched the device: milliseconds each."""
 
-    dear = False
-
     def __init__(self, work: Work) -> None:
         self.progress = Progress()
         self._serve = Server(work, self.progress)
+        work.prepare()
 
     def fresh(self) -> Child:
         return Child(self._serve)
@@ -46,8 +44,6 @@ class Forking:
 
 class Spawning:
     """New interpreters, each of which loads everything again: seconds. One is always getting ready ahead."""
-
-    dear = True
 
     def __init__(self, recipe: dict[str, Any]) -> None:
         """``recipe`` is what a suite is made from, see ``Suite.recipe``."""

@@ -71,7 +71,7 @@ class Runner:
         """Try the bring-up gate in a child. Returns what is broken, "" when nothing is."""
         child = self._children.fresh()
         reply = child.ask(GATE, self._timeout)
-        if isinstance(reply, dict) and self._children.dear:
+        if isinstance(reply, dict):
             self._child = child
         else:
             child.close()
@@ -120,11 +120,11 @@ class Runner:
 
     def _reference_dies(self, cell: CellId, index: int, tries: int) -> bool:
         """Whether the CPU side of a case, alone in fresh children, ends so as well: then the device is not to blame."""
-        for _ in range(tries):
+        for left in reversed(range(tries)):
             child = self._children.fresh()
             reply = child.ask(reference_request(cell, index), self._timeout)
-            if isinstance(reply, dict) and self._children.dear and self._child is None:
-                self._child = child  # it has run nothing but the CPU's side
+            if isinstance(reply, dict) and not left:
+                self._child = child  # it has run nothing but the CPU's side: the next case needs no other
                 return False
             child.close()
             if not isinstance(reply, dict):

@@ -21,6 +21,9 @@ class Work(Protocol):
     def reference(self, cell: CellId, index: int) -> None:
         """Run the CPU side alone of one case, several times."""
 
+    def prepare(self) -> None:
+        """Load what every child needs. Called in the parent of forked children before the first, in a spawned one."""
+
     def bring_up(self) -> str:
         """What is broken of the primitives that every comparison stands on; "" when nothing is."""
 

@@ -23,7 +23,9 @@ def main(parent: int, requests: int, replies: int, log: int, page: int) -> None:
             from conformance.serving import Server
             from conformance.suite import Suite
 
-            server = Server(Suite.made_from(request), Progress(page))
+            suite = Suite.made_from(request)
+            suite.prepare()
+            server = Server(suite, Progress(page))
             return {}
         reply: dict[str, Any] = server(request)
         return reply

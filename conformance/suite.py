@@ -26,7 +26,7 @@ from conformance.progress import Progress
 from conformance.rules import rules_of
 from conformance.store.manifest import Manifest, cpu_model, run_name
 from conformance.summary import Target
-from conformance.twins import Twins
+from conformance.twins import Twins, poison
 from conformance.vocabulary import CaseFailure, CellId, Observation, Status
 
 FAILURES_KEPT = 5
@@ -93,6 +93,11 @@ class Suite:
         """Inverse of :meth:`recipe`. Raises as finding the backend and loading the corpus do."""
         selection = Selection.from_json(recipe["selection"])
         return Suite(backends.find(recipe["backend"]), selection, recipe["seed"])
+
+    def prepare(self) -> None:
+        """Load what each child would load for itself, before the first is forked. Does not touch the device."""
+        self.corpus.load_values()
+        poison(1, "bool").clone()  # torch sets itself up in the first operator that a process calls
 
     def bring_up(self) -> str:
         """What is broken of the primitives that every comparison stands on; to be run in a child."""

@@ -78,6 +78,8 @@ class Work:
         if cell.overload != "nothing":
             getattr(library, cell.overload)(40)
         return Observation(cell, "native", Status.PASS, 1, compared=1), None
+    def prepare(self):
+        pass
     def reference(self, cell, index):
         pass
     def case_ids(self, cell):

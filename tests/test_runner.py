@@ -32,6 +32,9 @@ class Work:
         if self._cases[index] in ("cpu dies", "reference dies"):
             ctypes.string_at(0)
 
+    def prepare(self) -> None:
+        """There is nothing to load."""
+
     def bring_up(self) -> str:
         return self.broken if self.broken != "dies" else str(ctypes.string_at(0))
 

@@ -76,6 +76,10 @@ class Corpus:
         """Contiguous CPU tensor with the slot's values in a cell of ``dtype``; see :meth:`Values.value`."""
         return self._values.value(slot, dtype)
 
+    def load_values(self) -> None:
+        """Read the file of values now, not when the first is asked for. Raises CorpusError."""
+        _ = self._values
+
     def _decode(self, overload: str) -> tuple[Sample, ...]:
         line = self._lines.get(overload)
         if line is None:
