@@ -15,7 +15,11 @@ def suite() -> Suite:
 
 @pytest.mark.parametrize(
     ("overload", "layouts"),
-    [("_cummax_helper", {"zero_size", "zero_dim", "neg", "mixed"}), ("_weight_norm_interface", {"expanded"})],
+    [
+        ("_cummax_helper", {"zero_size", "zero_dim", "neg", "mixed"}),
+        ("_weight_norm_interface", {"expanded"}),
+        ("_embedding_bag_forward_only.out", {"expanded", "overlapping", "mixed"}),
+    ],
 )
 def test_layouts_in_which_the_cpu_s_own_kernel_passes_the_end_are_left_out(
     suite: Suite, overload: str, layouts: set[str]
