@@ -55,6 +55,22 @@ def synchronize(backend: Capabilities) -> None:
     backend.synchronize()
 
 
+def other_devices(backend: Capabilities) -> None:
+    """Of several devices each gives its own memory, and takes copies from the others."""
+    kind = torch.device(backend.device).type
+    module = getattr(torch, kind)
+    allocated = getattr(module, "memory_allocated", None)
+    sent = _bytes(1000)
+    count = module.device_count()
+    for index in range(count) if count > 1 else ():
+        device = torch.device(kind, index)
+        before = allocated(index) if allocated else 0
+        t = sent.to(backend.device).to(device)
+        assert t.device == device, f"memory asked for on {device} lies on {t.device}"
+        assert not allocated or allocated(index) > before, f"memory asked for on {device} is not counted there"
+        assert torch.equal(t.cpu(), sent), f"bytes came back changed from {device}"
+
+
 def adapter(backend: Capabilities) -> None:
     """What the backend's adapter offers answers as the suite asks."""
     counters = backend.route_counters()
@@ -81,6 +97,7 @@ GATE: tuple[Callable[[Capabilities], None], ...] = (
     view_as_dtype,
     as_strided,
     synchronize,
+    other_devices,
     adapter,
 )
 

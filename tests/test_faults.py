@@ -12,6 +12,7 @@ from refnpu import testing  # only where there is one
 
 from conformance import backends, ops
 from conformance.runner import Runner
+from conformance.scenarios import runner as scenarios
 from conformance.suite import Selection, Suite
 from conformance.vocabulary import CaseFailure, CellId, Observation, Status
 
@@ -98,12 +99,12 @@ FOUND_ELSEWHERE = {
     "triangle_not_cleared": "the lanes that fill fresh memory",
     "pool_hands_out_twice": "the driver's tests",
     "alignment_ignored": "the driver's tests",
-    "table_unlocked": "the driver's tests",
+    "table_unlocked": "the driver's tests under ThreadSanitizer; the scenario threads, not each time",
     "crash_in_some_processes": "test_a_death_in_some_processes_is_flaky",
     "crash_after_sort": "test_a_death_after_another_op_names_it",
     "hang_in_kernel": "test_a_kernel_that_never_ends_is_a_timeout",
     "second_device_lands_on_first": "test_memory_on_the_wrong_device_is_found_before_any_cell_runs",
-    "any_counts_bool_two": "the backend's own tests: no sample holds a bool that is neither 0 nor 1",
+    "any_counts_bool_two": "test_a_true_that_is_stored_as_two_is_found_by_a_scenario",
 }
 
 
@@ -201,11 +202,20 @@ def died(suite: Suite, cells: list[CellId]) -> CaseFailure | None:
 
 
 @pytest.mark.usefixtures("awake")
-def test_memory_on_the_wrong_device_is_found_before_any_cell_runs() -> None:
+def test_memory_on_the_wrong_device_is_found_before_any_cell_runs(suite: Suite) -> None:
     second = Suite(backends.find("refnpu:npu:1"), Selection(), seed=20)
-    assert broken(second) == ""
+    assert broken(second) == broken(suite) == ""
     testing.set_fault("second_device_lands_on_first")
     assert "asked for on npu:1 lie on npu:0" in broken(second)
+    assert "asked for on npu:1 lies on npu:0" in broken(suite)
+
+
+@pytest.mark.usefixtures("awake")
+def test_a_true_that_is_stored_as_two_is_found_by_a_scenario() -> None:
+    backend = backends.find("refnpu")
+    assert scenarios.run("odd_bools", backend, 60).failure == ""
+    testing.set_fault("any_counts_bool_two")
+    assert scenarios.run("odd_bools", backend, 60).failure.startswith("any: 2 of 3 elements differ")
 
 
 def broken(suite: Suite) -> str:

@@ -14,7 +14,7 @@ import torch
 from conformance import backends
 from conformance.scenarios import runner
 
-SMALL = ("mask", "masked_fill")
+SMALL = ("mask", "masked_fill", "odd_bools", "threads")
 
 
 @pytest.mark.parametrize("name", SMALL)
@@ -36,7 +36,7 @@ def test_a_scenario_does_not_wait_for_threads_that_its_parent_had() -> None:
 
 
 def test_every_module_beside_the_runner_is_a_scenario() -> None:
-    assert runner.names() == ["mask", "masked_fill", "qwen2"]
+    assert runner.names() == ["mask", "masked_fill", "odd_bools", "qwen2", "threads"]
 
 
 def test_an_unknown_scenario_is_answered_with_near_ones() -> None:

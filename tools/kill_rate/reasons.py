@@ -2,4 +2,6 @@
 
 from __future__ import annotations
 
-REASONS: dict[str, str] = {}
+REASONS: dict[str, str] = {
+    "alignment_ignored": "no op asks for an alignment: npuMallocAligned is the driver's users', whose tests find it",
+}
