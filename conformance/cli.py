@@ -9,7 +9,7 @@ import sys
 
 import click
 
-from conformance.commands import bisect, compare, lanes, overloads, programs, results, samples
+from conformance.commands import bisect, compare, lanes, overloads, programs, report, results, samples
 from conformance.commands.edge import Commands, Mistake
 
 
@@ -42,6 +42,7 @@ for command in (
     results.summary_,
     bisect.bisect_,
     compare.diff_,
+    report.report_,
 ):
     commands.add_command(command)
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from conformance.cases import Case, slot_dtype
-from conformance.compare import Mismatch
 from conformance.corpus.model import Arg, ComplexArg, DeviceArg, DtypeArg, EnumArg, GeneratorArg, TensorSlot
 from conformance.layouts import Placement
+
+if TYPE_CHECKING:
+    from conformance.compare import Mismatch
 
 
 def failure(case: Case, mismatches: Sequence[Mismatch], route: str, backend: str) -> str:
@@ -18,7 +21,7 @@ def failure(case: Case, mismatches: Sequence[Mismatch], route: str, backend: str
         *(f"  {line}" for line in arguments(case)),
         *(f"  {m.check}: {m.message}" for m in mismatches),
         f"  repeat: {repeat(case.id, backend)}",
-        f"  script: conformance repro --backend {backend} '{case.id}'",
+        f"  script: {script(case.id, backend)}",
     ]
     return "\n".join(lines)
 
@@ -26,6 +29,11 @@ def failure(case: Case, mismatches: Sequence[Mismatch], route: str, backend: str
 def repeat(case_id: str, backend: str) -> str:
     """The command that runs just this case."""
     return f"pytest --pyargs conformance --backend {backend} --case '{case_id}'"
+
+
+def script(case_id: str, backend: str) -> str:
+    """The command that writes a standalone script of just this case."""
+    return f"conformance repro --backend {backend} '{case_id}'"
 
 
 def arguments(case: Case) -> list[str]:

@@ -27,7 +27,9 @@ WITHOUT_TORCH = (
     "vocabulary", "near", "toml_table", "layouts", "cases", "summary", "expectations", "exit_codes", "matrix",
     "torch_wheel", "inventory_text", "ledger", "child", "heap", "usage", "options", "corpus.model", "cli", "plugin",
     "bisect.search", "bisect.session", "bisect.report", "bisect.probes", "bisect.ends",
-    "store.manifest", "store.journal", "store.parquet", "store.runs", "store.compare", "diff", "resume",
+    "store.manifest", "store.journal", "store.parquet", "store.runs", "store.compare", "store.views", "diff", "resume",
+    "nights", "describe", "report.arguments", "report.cells", "report.failures", "report.gather", "report.model",
+    "report.site", "report.text",
     "progress", "serving", "isolation",
     "inquest", "spawned",
 )  # fmt: skip

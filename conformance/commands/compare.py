@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import sys
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import click
 from packaging.version import InvalidVersion, Version
 
-from conformance import diff
+from conformance import diff, nights
 from conformance.commands.edge import RESULTS, Mistake, mistakes
 from conformance.store import Closed, StoreError, runs
 from conformance.store import compare as compare_
-from conformance.vocabulary import CellId
 
 # What a lane's manifest calls an axis; the others have to be equal for lanes to be compared along it.
 AXES = {"torch": "torch", "allocator": "environment", "build": "build"}
@@ -36,9 +35,7 @@ def diff_(names: tuple[str, ...], across: str | None, results: Path, form: str) 
         old, new = (runs.find(results, name) for name in names)
         for run in (old, new):
             run.check()
-        pairs = compare_.differing(old, new)
-        sides = diff.Sides(old.whole, new.whole)
-        found = diff.classify(pairs, sides, _history(results, new, [p.cell for p in pairs]), _notes((old, new)))
+        found = nights.changes(old, new, nights.of_lane(results, new.manifest.lane))
     click.echo({"text": diff.text, "json": diff.as_json}[form](found, old.name, new.name))
     sys.exit(diff.exit_code(found))
 
@@ -57,7 +54,7 @@ def _across(axis: str, latest: list[Closed], form: str) -> None:
         cells = compare_.unlike(group)
         steps = [diff.Step(_value(run, axis), run.whole) for run in group]
         codes.append(diff.across_code(cells))
-        notes = _notes(group)
+        notes = nights.notes(group)
         if form == "json":
             click.echo(diff.across_json(steps, cells, notes))
         else:
@@ -71,37 +68,9 @@ def _latest(results: Path, names: Iterable[str]) -> list[Closed]:
         return given
     found = []
     for lane in runs.lanes(results):
-        of_lane = [runs.opened(results / runs.RUNS / name) for name in runs.names(results, lane)]
+        of_lane = nights.of_lane(results, lane)
         found.append(next((run for run in reversed(of_lane) if run.whole), of_lane[-1]))
     return found
-
-
-def _history(results: Path, new: Closed, cells: list[CellId]) -> Mapping[CellId, list[tuple[str, bool]]]:
-    """Of each cell, how it ended in the whole runs of the lane up to this one."""
-    if not cells:
-        return {}
-    names = [name for name in runs.names(results, new.manifest.lane) if name <= new.name]
-    whole = [run for name in names if (run := runs.opened(results / runs.RUNS / name)).whole]
-    failed = compare_.failing(whole, cells)
-    return {cell: [(_build(run), run.name in failed.get(cell, ())) for run in whole] for cell in cells}
-
-
-def _build(run: Closed) -> str:
-    """What two runs have alike that ought to end alike; "" where the backend's source is not known for certain."""
-    m = run.manifest
-    if not m.backend_commit or m.backend_commit.endswith("-dirty"):
-        return ""
-    return " ".join(map(str, (m.torch, m.backend_commit, m.corpus, m.seed, m.environment, m.build, m.compiler, m.cpu)))
-
-
-def _notes(compared: Iterable[Closed]) -> dict[str, str]:
-    """Of each overload that a torch has not, or has with another schema than the corpus: both schemas."""
-    notes: dict[str, str] = {}
-    for run in compared:
-        for overload, (recorded, here) in runs.schemas(run).items():
-            said = f"torch {run.manifest.torch} has {here}" if here else f"torch {run.manifest.torch} has it not"
-            notes[overload] = f"{notes.get(overload, f'recorded as {recorded}')}; {said}"
-    return notes
 
 
 def _value(run: Closed, axis: str) -> str:

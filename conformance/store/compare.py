@@ -61,18 +61,13 @@ def differing(old: Closed, new: Closed) -> list[Pair]:
 
 def failing(runs: Sequence[Closed], cells: Iterable[CellId]) -> Mapping[CellId, frozenset[str]]:
     """In which of these runs, by name, each of the cells failed. Runs without a failure are not opened."""
-    wanted = sorted(set(cells), key=str)
+    wanted = set(cells)
     files = {str(run.rows): run.name for run in runs if run.failing}
     found: dict[CellId, set[str]] = defaultdict(set)
     if not wanted or not files:
         return {}
     with parquet.database() as db:
-        db.execute(f"CREATE TABLE wanted ({', '.join(f'{name} VARCHAR' for name in CELL.split(', '))})")
-        values = ", ".join(
-            f"({', '.join(map(parquet.quoted, (cell.family, cell.overload, cell.dtype, cell.layout)))})"
-            for cell in wanted
-        )
-        db.execute(f"INSERT INTO wanted VALUES {values}")
+        parquet.wanted(db, wanted)
         rows = f"SELECT {CELL}, filename FROM {parquet.table(files)} WHERE failing"
         for *cell, file in db.execute(f"SELECT * FROM ({rows}) SEMI JOIN wanted USING ({CELL})").fetchall():
             found[CellId(*cell)].add(files[file])

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from conformance.store.manifest import StoreError
-from conformance.vocabulary import Observation, Status
+from conformance.vocabulary import CellId, Observation, Status
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,16 +69,24 @@ def write(journal: Path, target: Path) -> None:
         db.execute(f"COPY ({select} ORDER BY failing DESC, {CELL}) TO {quoted(target)} ({options})")
 
 
-def read(file: Path) -> tuple[Observation, ...]:
-    """The observations of a file that :func:`write` made, in order of their cells."""
+def read(file: Path, where: str = "true") -> tuple[Observation, ...]:
+    """The observations of a file that :func:`write` made, in order of their cells; ``where``: only some, in SQL."""
     with database() as db:
-        rows = db.execute(f"SELECT {', '.join(COLUMNS)} FROM {table([file])} ORDER BY {CELL}").fetchall()
+        select = f"SELECT {', '.join(COLUMNS)} FROM {table([file])} WHERE {where} ORDER BY {CELL}"
+        rows = db.execute(select).fetchall()
     return tuple(_observation(dict(zip(COLUMNS, row))) for row in rows)
 
 
 def table(files: Iterable[Path | str]) -> str:
     """The rows of several files as a table of SQL; its column ``filename`` tells them apart."""
     return f"read_parquet([{', '.join(map(quoted, files))}], filename=true)"
+
+
+def wanted(db: DuckDBPyConnection, cells: Iterable[CellId]) -> None:
+    """Make a table ``wanted`` of these cells."""
+    columns: list[tuple[str, ...]] = list(zip(*(cell.fields() for cell in cells))) or [()] * 4
+    lists = ", ".join(f"unnest(?::VARCHAR[]) AS {name}" for name in CELL.split(", "))
+    db.execute(f"CREATE TABLE wanted AS SELECT {lists}", [list(column) for column in columns])
 
 
 def _observation(record: dict[str, Any]) -> Observation:

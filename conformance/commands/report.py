@@ -1,0 +1,49 @@
+"""`report`: the results as a site to look at, or as text."""
+
+from __future__ import annotations
+
+import sys
+from datetime import datetime, timezone
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from conformance.commands.edge import EXPECTED, RESULTS, Mistake, mistakes
+from conformance.report import gather, model, site, text
+from conformance.store import StoreError
+
+
+@click.command("report")
+@click.argument("directory", required=False, metavar="[DIR]", type=click.Path(path_type=Path))
+@click.option("--results", type=click.Path(path_type=Path), default=RESULTS, show_default=True)
+@click.option("--text", "as_text", is_flag=True, help="Print the same in the terminal; takes no DIR.")
+@click.option("--runs", "most_runs", type=click.IntRange(min=2), default=30, show_default=True, help="Of history.")
+@click.option(
+    "--expected", type=click.Path(path_type=Path), default=EXPECTED, show_default=True, help="Known failures."
+)
+@click.option(
+    "--bisect", "searches", multiple=True, type=click.Path(path_type=Path), default=("bisect",), show_default=True,
+    help="Where a search of `bisect` keeps its state; may be repeated.",
+)  # fmt: skip
+def report_(
+    directory: Path | None, results: Path, as_text: bool, most_runs: int, expected: Path, searches: tuple[Path, ...]
+) -> None:
+    """Write the results as a static site into DIR, which opens from a file; or print them, with --text."""
+    if as_text == bool(directory):
+        raise Mistake("report takes DIR, where the site goes, or --text; got " + ("both" if directory else "neither"))
+    with mistakes(StoreError, site.SiteError):
+        if directory:
+            site.check(directory)
+        found = gather.gather(results, expected, searches, most_runs)
+        if directory:
+            page = site.write(model.site(found, datetime.now(timezone.utc)), directory)
+            click.echo(
+                f"{page}: {len(found.lanes)} lanes, {sum(lane.run.failing for lane in found.lanes)} failing cells"
+            )
+        else:
+            text.show(found, Console())
+    for line in found.left_out:
+        click.echo(f"left out: {line}", err=True)
+    if found.broken:
+        sys.exit(Mistake.exit_code)

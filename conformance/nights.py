@@ -1,0 +1,61 @@
+"""The closed runs of a lane, one after the other: what changed between two of them, and which cells waver."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from conformance import diff
+from conformance.store import Closed, compare, runs, views
+from conformance.vocabulary import CellId
+
+
+def of_lane(results: Path, lane: str) -> list[Closed]:
+    """The closed runs of a lane, the oldest first. Raises StoreError."""
+    return [runs.opened(results / runs.RUNS / name) for name in runs.names(results, lane)]
+
+
+def changes(old: Closed, new: Closed, lane: Sequence[Closed]) -> list[diff.Difference]:
+    """The cells that differ in kind, each in its class; ``lane``: the runs of the new one's lane. Raises StoreError."""
+    pairs = compare.differing(old, new)
+    history = _history([run for run in lane if run.whole and run.name <= new.name], [p.cell for p in pairs])
+    return diff.classify(pairs, diff.Sides(old.whole, new.whole), history, notes((old, new)))
+
+
+def wavering(lane: Sequence[Closed]) -> dict[CellId, str]:
+    """The cells that are flaky over the whole runs of a lane, and why each is. Raises StoreError."""
+    whole = [run for run in lane if run.whole]
+    failed = views.ever_failing(whole)
+    found = {cell: diff.flaky(verdicts) for cell, verdicts in _verdicts(whole, failed).items()}
+    return {cell: found[cell] for cell in sorted(found, key=str) if found[cell]}
+
+
+def notes(compared: Iterable[Closed]) -> dict[str, str]:
+    """Of each overload that a torch has not, or has with another schema than the corpus: both schemas."""
+    found: dict[str, str] = {}
+    for run in compared:
+        for overload, (recorded, here) in runs.schemas(run).items():
+            said = f"torch {run.manifest.torch} has {here}" if here else f"torch {run.manifest.torch} has it not"
+            found[overload] = f"{found.get(overload, f'recorded as {recorded}')}; {said}"
+    return found
+
+
+def _history(whole: Sequence[Closed], cells: Sequence[CellId]) -> Mapping[CellId, list[tuple[str, bool]]]:
+    """Of each cell, how it ended in these runs."""
+    if not cells:
+        return {}
+    failed = compare.failing(whole, cells)
+    return _verdicts(whole, {cell: failed.get(cell, frozenset()) for cell in cells})
+
+
+def _verdicts(whole: Sequence[Closed], failed: Mapping[CellId, frozenset[str]]) -> dict[CellId, list[tuple[str, bool]]]:
+    builds = [(run.name, _build(run)) for run in whole]
+    return {cell: [(build, name in names) for name, build in builds] for cell, names in failed.items()}
+
+
+def _build(run: Closed) -> str:
+    """What two runs have alike that ought to end alike; "" where the backend's source is not known for certain."""
+    m = run.manifest
+    if not m.backend_commit or m.backend_commit.endswith("-dirty"):
+        return ""
+    return " ".join(map(str, (m.torch, m.backend_commit, m.corpus, m.seed, m.environment, m.build, m.compiler, m.cpu)))

@@ -1,0 +1,141 @@
+"use strict";
+/* A cell's page: how it ended in every lane, night by night; of a failure the message, its arguments drawn, commands. */
+(function () {
+  const { h, draw } = report;
+
+  report.views.cell = function (root) {
+    const { about, query } = report.here();
+    return report.whenLanes().then(() => {
+      const t = report.table, i = report.data.find(t, about);
+      if (i < 0) return void root.append(h("h1", {}, "No such cell"), h("p", {}, h("code", {}, about), " is in no lane of this report."));
+      const n = lane(i, query.get("lane"));
+      const [family, overload] = t.ops[t.op[i]];
+      root.append(
+        h("nav", { class: "trail" }, h("a", { href: report.address("map", { family: t.families[family], lane: report.lanes[n].name }) }, t.families[family]), " / ", h("a", { href: report.address("map", { family: t.families[family], overload, lane: report.lanes[n].name }) }, overload), beside(i)),
+        h("h1", {}, h("code", {}, overload), h("small", {}, `${t.dtypes[t.dtypeOf[i]]} · ${t.layouts[t.layoutOf[i]]}`)),
+        lanes(i, n));
+      const box = h("section", {});
+      root.append(box);
+      return said(box, i, n);
+    });
+  };
+
+  /* The lane asked for; else one in which the cell fails; else one that has it. */
+  function lane(i, name) {
+    const tests = [(l) => l.name === name, (l) => l.failingRow[i] >= 0, (l) => l.status[i] !== report.data.ABSENT];
+    return Math.max(0, ...tests.map((test) => report.lanes.findIndex(test)).filter((n) => n >= 0).slice(0, 1));
+  }
+
+  /* The cells next to it in the list that it was opened from. */
+  function beside(i) {
+    const list = report.shown || [];
+    const at = list.indexOf(i);
+    if (at < 0) return null;
+    const link = (j, text, id) => (list[j] === undefined ? null : h("a", { id, href: report.address("cell", Object.fromEntries(report.here().query), report.data.id(report.table, list[j])) }, text));
+    return h("span", { class: "beside" }, link(at - 1, "← previous", "previous"), ` ${report.number(at + 1)} of ${report.number(list.length)} `, link(at + 1, "next →", "next"));
+  }
+
+  function lanes(i, chosen) {
+    return h("div", { class: "tabs" }, report.lanes.map((l, n) => {
+      const facts = report.site.lanes[n], strip = l.history[i];
+      return h("a", { class: n === chosen ? "tab chosen" : "tab", "aria-current": n === chosen ? "true" : null, href: report.address("cell", { lane: l.name }, report.data.id(report.table, i)) },
+        draw.glyph(l.status[i]), h("span", { class: "lane-name" }, l.name),
+        strip ? draw.strip(strip.slice(-12), facts.runs.slice(-12)) : null);
+    }));
+  }
+
+  async function said(box, i, n) {
+    const lane = report.lanes[n], status = lane.status[i];
+    if (status === report.data.ABSENT) return void box.append(h("p", {}, `${lane.name} has no such cell.`));
+    const s = report.site.statuses[status], row = lane.failingRow[i];
+    box.append(h("p", { class: "verdict" }, draw.glyph(status), h("b", {}, row < 0 ? s.name : lane.failing.kinds[lane.failing.kind[row]]), ` ${s.meaning}; route ${lane.routes[lane.route[i]] || "unknown"}`));
+    if (lane.why[i]) box.append(h("p", {}, lane.reasons[lane.why[i]]));
+    changed(box, lane, i);
+    if (row < 0) return;
+    known(box, lane, row);
+    const piece = await report.load(`pages-${n}-${Math.floor(row / report.site.piece)}`);
+    const page = piece[i];
+    page.failures.forEach((f, at) => box.append(failure(f, page, at)));
+    if (page.more) box.append(h("p", { class: "quiet" }, `${report.count(page.more, "more failing case")}; the store holds them all.`));
+    box.append(h("p", { class: "quiet" }, `${report.count(page.cases, "case")} run, ${report.number(page.compared)} compared, ${report.number(page.wall_ms)} ms`));
+    history_(box, lane, i, n);
+    searches(box, i);
+  }
+
+  function changed(box, lane, i) {
+    const row = lane.changed.cell.indexOf(i);
+    if (row < 0) return;
+    const word = (name) => lane.changed.words[lane.changed[name][row]];
+    box.append(h("p", { class: "news" }, `Tonight ${report.site.changes[lane.changed.change[row]]}: ${word("before")} → ${word("after")}${word("note") ? `; ${word("note")}` : ""}`));
+  }
+
+  function known(box, lane, row) {
+    const rule = lane.failing.rules[lane.failing.rule[row] - 1];
+    if (rule) box.append(h("p", { class: "known" }, "Known: ", rule.reason || "no reason given", " (", h("code", {}, rule.rule), ") ", rule.link ? report.outward(rule.link) : ""));
+  }
+
+  function failure(f, page, at) {
+    const meaning = report.site.checks[f.check];
+    const tensors = f.arguments.filter((a) => a.tensor);
+    return h("details", { class: "failure", open: at < 3 }, h("summary", {}, h("b", {}, f.check || "died"), meaning ? h("span", { class: "quiet" }, ` ${meaning}`) : null),
+      h("p", { class: "case" }, h("code", {}, f.case)),
+      h("pre", { class: "message" }, [f.repeat && f.arguments.length ? [] : [f.head], f.said].flat().join("\n"), f.cut ? "\n[cut; the store holds the whole message]" : ""),
+      figures(f.figures),
+      f.arguments.length ? h("h3", {}, "Arguments") : null,
+      f.arguments.length ? h("div", { class: "arguments" }, f.arguments.map((a) => argument(a, f))) : null,
+      tensors.length ? draw.legend() : example(page.example, f),
+      h("h3", {}, "Repeat it"), command(f.repeat), h("h3", {}, "A script without the suite"), command(f.script));
+  }
+
+  function figures(given) {
+    const rows = Object.entries(given || {});
+    if (!rows.length) return null;
+    const text = (v) => (typeof v === "string" ? v : JSON.stringify(v));
+    return h("dl", { class: "figures" }, rows.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, text(value)))));
+  }
+
+  function argument(a, f) {
+    if (!a.tensor) return h("div", { class: "argument" }, h("p", {}, h("code", {}, a.text)));
+    const t = a.tensor;
+    const where = [t.over ? `in the storage of ${t.over}` : "", t.same ? `the same tensor as ${t.same}` : ""].filter(Boolean).join(", ");
+    return h("div", { class: "argument" }, h("p", {}, h("code", {}, t.name), ` ${t.dtype} ${t.layout}`, where ? h("b", {}, `, ${where}`) : ""), h("p", { class: "quiet" }, draw.said(t)), draw.storage(t, wrong(t, f)));
+  }
+
+  /* Where in its storage the first element lies that the failure names, if that is of this argument. */
+  function wrong(t, f) {
+    const index = f.figures && f.figures.index;
+    const named = f.said.some((line) => line.startsWith(`${f.check}: ${t.name}: `));
+    if (!Array.isArray(index) || !named || index.length !== t.stride.length) return -1;
+    return index.reduce((at, k, d) => at + k * t.stride[d], t.offset);
+  }
+
+  function example(t, f) {
+    if (!t || f.arguments.length) return null;
+    return [h("h3", {}, `The layout ${t.layout}, on an example`), h("div", { class: "argument" }, h("p", { class: "quiet" }, draw.said(t)), draw.storage(t, -1))];
+  }
+
+  function command(text) {
+    const button = h("button", { type: "button", class: "copy", onclick: () => {
+      const done = () => (button.textContent = "copied");
+      navigator.clipboard ? navigator.clipboard.writeText(text).then(done, () => select(code)) : select(code);
+    } }, "copy");
+    const code = h("code", {}, text);
+    return h("pre", { class: "command" }, code, button);
+  }
+
+  function select(element) {
+    getSelection().selectAllChildren(element);
+  }
+
+  function history_(box, lane, i, n) {
+    const strip = lane.history[i], runs = report.site.lanes[n].runs;
+    if (!strip) return;
+    box.append(h("h2", {}, "History"), h("div", { class: "wide" }, h("table", { class: "plain" }, h("thead", {}, h("tr", {}, ["run", "ended", "backend", "torch"].map((c) => h("th", {}, c)))),
+      h("tbody", {}, runs.map((run, k) => h("tr", {}, h("td", {}, run.began || run.name), h("td", {}, draw.strip(strip[k], [run])), h("td", {}, h("code", {}, run.commit || "unknown")), h("td", {}, run.torch))).reverse()))));
+  }
+
+  function searches(box, i) {
+    const id = report.data.id(report.table, i);
+    report.site.searches.forEach((search) => search.cases.filter((c) => c.case.split("#")[0] === id).forEach((c) => box.append(h("h2", {}, "Bisect"), report.bisected(search, c))));
+  }
+})();

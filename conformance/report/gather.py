@@ -1,0 +1,160 @@
+"""What a report is made of, read from the store and the files beside it; what cannot be read is said and left out."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from conformance import expectations, nights
+from conformance.bisect import record
+from conformance.bisect import report as bisect_report
+from conformance.diff import Difference
+from conformance.expectations import Rule
+from conformance.store import Closed, StoreError, runs, views
+from conformance.store.views import Row
+from conformance.toml_table import TomlError
+from conformance.vocabulary import CellId, Observation
+
+KILL_RATE = Path("kill-rate") / "summary.json"
+
+
+@dataclass(frozen=True, slots=True)
+class LaneData:
+    """A lane: the run that is shown, and those before it."""
+
+    run: Closed
+    rows: Sequence[Row]
+    failing: Sequence[Observation]
+    summary: Mapping[str, Any]  # empty for a run that was cut off
+    rules: Sequence[Rule]  # of the known failures
+    runs: Sequence[Closed]  # up to and with the one shown, the oldest first
+    statuses: Mapping[CellId, Mapping[str, str]]  # of the cells that matter: status by run
+    before: Closed | None  # what it is compared with
+    changes: Sequence[Difference]
+    flaky: Mapping[CellId, str]
+    later: int = 0  # runs after it that took a part of the cells only
+
+    @property
+    def name(self) -> str:
+        return self.run.manifest.lane
+
+    @property
+    def backend(self) -> str:
+        return self.run.manifest.backend
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """All of it."""
+
+    lanes: Sequence[LaneData]
+    left_out: Sequence[str] = ()  # one line each: what could not be read, and why
+    kill_rate: Mapping[str, Any] = field(default_factory=dict)
+    searches: Sequence[Mapping[str, Any]] = ()  # of bisect, as its result.json has them
+    broken: bool = False  # a lane's latest run is among what was left out
+
+
+def gather(results: Path, expected: Path, searches: Iterable[Path], most_runs: int) -> Found:
+    """Read everything; ``most_runs``: how many runs of a lane the history goes back.
+
+    Raises StoreError where there is no run to show at all.
+    """
+    _check(results)
+    lanes, left_out, broken = [], [], False
+    for lane in sorted(runs.lanes(results), key=_place):
+        try:
+            found, damaged = _lane(results, lane, expected, most_runs)
+        except (StoreError, TomlError) as e:
+            left_out.append(f"lane {lane}: {e}")
+            broken = True
+            continue
+        lanes.append(found)
+        left_out += damaged
+        broken |= bool(damaged) and runs.names(results, lane)[-1] not in {run.name for run in found.runs}
+    if not lanes:
+        raise StoreError(f"{results}: no run can be shown; {left_out[0]}")
+    kill_rate = _optional(results / KILL_RATE, left_out)
+    kept = [facts for directory in searches if (facts := _search(directory / record.STATE, left_out))]
+    return Found(lanes, left_out, kill_rate, kept, broken)
+
+
+def _place(lane: str) -> list[tuple[int, str]]:
+    """For an order of lanes in which 2.8 comes before 2.13."""
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", lane)]
+
+
+def _check(results: Path) -> None:
+    if not results.is_dir():
+        raise StoreError(f"{results}: {'is no directory' if results.exists() else 'there is no such directory'}")
+    if not runs.lanes(results):
+        raise StoreError(f"{results}: holds no closed run; `pytest --pyargs conformance --results {results}` makes one")
+
+
+def _lane(results: Path, lane: str, expected: Path, most_runs: int) -> tuple[LaneData, list[str]]:
+    """A lane, and what of it could not be read."""
+    opened, damaged = _opened(results, lane)
+    if not opened:
+        raise StoreError(damaged[-1])
+    shown = next((run for run in reversed(opened) if run.manifest.complete and not run.manifest.shard), opened[-1])
+    until = [run for run in opened if run.name <= shown.name][-most_runs:]
+    before = next((run for run in reversed(until[:-1]) if run.whole or not shown.manifest.complete), None)
+    changes = nights.changes(before, shown, until) if before else []
+    failing = views.failures(shown)
+    flaky = nights.wavering(until)
+    cells = {o.cell for o in failing} | {d.pair.cell for d in changes if d.pair.before and d.pair.after} | set(flaky)
+    rules = expectations.load(expected / f"{shown.manifest.backend}.toml")
+    found = LaneData(
+        shown, views.rows(shown), failing, _summary(shown), rules, until, views.statuses(until, cells), before,
+        changes, flaky, later=sum(run.name > shown.name for run in opened),
+    )  # fmt: skip
+    return found, damaged
+
+
+def _opened(results: Path, lane: str) -> tuple[list[Closed], list[str]]:
+    """The runs of a lane whose rows are as they were closed, the oldest first; a line for each of the others."""
+    good, damaged = [], []
+    for name in runs.names(results, lane):
+        try:
+            run = runs.opened(results / runs.RUNS / name)
+            run.check()
+            good.append(run)
+        except StoreError as e:
+            damaged.append(str(e))
+    return good, damaged
+
+
+def _summary(run: Closed) -> Mapping[str, Any]:
+    try:
+        return runs.summary(run)
+    except StoreError:
+        return {}
+
+
+def _optional(file: Path, left_out: list[str]) -> Mapping[str, Any]:
+    """A JSON object; empty where there is no such file, or where it cannot be read, which is then said."""
+    if not file.exists():
+        return {}
+    try:
+        made = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as e:
+        left_out.append(f"{file}: cannot be read: {e}")
+        return {}
+    if isinstance(made, dict) and isinstance(made.get("faults"), int) and isinstance(made.get("lanes"), dict):
+        return made
+    left_out.append(f"{file}: is not a summary of the kill-rate")
+    return {}
+
+
+def _search(file: Path, left_out: list[str]) -> Mapping[str, Any] | None:
+    if not file.exists():
+        return None
+    try:
+        facts: dict[str, Any] = json.loads(bisect_report.as_json(record.load(file)))
+    except record.RecordError as e:
+        left_out.append(str(e))
+        return None
+    return facts

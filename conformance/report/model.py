@@ -1,0 +1,132 @@
+"""What was gathered -> the site's data: JSON-able, each part as the page loads it. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from conformance import summary
+from conformance.diff import Change, Difference
+from conformance.report import cells, failures
+from conformance.report.cells import Table, Words
+from conformance.report.gather import Found, LaneData
+from conformance.store import Closed
+from conformance.store.manifest import began
+from conformance.vocabulary import CellId, Check, Route, Status
+
+# One letter a status, so that colour is never all that tells them apart; a space where a run has not the cell.
+LETTERS = {
+    Status.PASS: "P", Status.FAIL: "F", Status.ERROR: "E", Status.CRASH: "C", Status.TIMEOUT: "T",
+    Status.UNSUPPORTED: "U", Status.NOT_REACHED: "N",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """``main`` is loaded first; of each lane its cells, then pieces of what the pages of its failing cells show."""
+
+    main: dict[str, Any]
+    lanes: list[dict[str, Any]]
+    pieces: list[list[failures.Piece]]
+
+
+def site(found: Found, made: datetime) -> Site:
+    table = cells.table(lane.rows for lane in found.lanes)
+    main = {
+        "made": made.strftime("%Y-%m-%d %H:%M UTC"),
+        "backends": sorted({lane.backend for lane in found.lanes}),
+        "statuses": [
+            {"name": s.value, "letter": LETTERS[s], "meaning": s.meaning, "failure": s.is_failure} for s in Status
+        ],
+        "routes": {r.value: r.meaning for r in Route},
+        "checks": {c.value: c.meaning for c in Check},
+        "changes": [str(c) for c in Change],
+        "piece": failures.PIECE,
+        "table": table.columns,
+        "lanes": [lane_facts(lane) for lane in found.lanes],
+        "left_out": list(found.left_out),
+        "kill_rate": dict(found.kill_rate),
+        "searches": [dict(facts) for facts in found.searches],
+    }
+    lanes = [_lane(lane, table) for lane in found.lanes]
+    return Site(main, lanes, [failures.pieces(lane, table) for lane in found.lanes])
+
+
+def lane_facts(lane: LaneData) -> dict[str, Any]:
+    """A lane in the overview: what its run was, and what it came to."""
+    m, told = lane.run.manifest, lane.summary
+    known = sum(failures.is_known(o, lane) for o in lane.failing)
+    return {
+        "name": m.lane, "backend": m.backend, "torch": m.torch, "environment": m.environment, "build": m.build,
+        "python": m.python, "compiler": m.compiler, "cpu": m.cpu, "commit": m.backend_commit, "corpus": m.corpus,
+        "tier": m.tier, "seed": m.seed, "arguments": list(m.arguments), "complete": m.complete,
+        "ended": lane.run.ended, "collected": m.collected, "by_status": dict(lane.run.by_status),
+        "failing": lane.run.failing, "known": known, "account": account(lane), "run": lane.run.name,
+        "began": _date(lane.run), "before": lane.before.name if lane.before else "", "later": lane.later,
+        "coverage": told.get("coverage"), "schemas": told.get("schemas", {}),
+        **{name: told.get(name) for name in ("cases", "wall_s", "cpu_s", "collect_s", "raw_call_share")},
+        "runs": [_run(run) for run in lane.runs],
+        "changes": changes(lane.changes), "flaky": len(lane.flaky),
+    }  # fmt: skip
+
+
+def account(lane: LaneData) -> str:
+    """Empty where every cell collected is in exactly one status; else what is wrong."""
+    facts = {"collected": lane.run.manifest.collected, "by_status": lane.run.by_status}
+    return summary.imbalance(facts) or ("" if lane.summary else "the run was cut off before it was summed up")
+
+
+def changes(found: Sequence[Difference]) -> dict[str, int]:
+    """A count for each class of change, zeros left out."""
+    counts = Counter(d.change for d in found)
+    return {str(change): counts[change] for change in Change if counts[change]}
+
+
+def _lane(lane: LaneData, table: Table) -> dict[str, Any]:
+    return {
+        **cells.lane(lane.rows, table),
+        "failing": failures.columns(lane, table),
+        "changed": _changed(lane, table),
+        "flaky": [[table.of(cell), str(cell), why] for cell, why in lane.flaky.items()],
+        "history": {n: _strip(lane, cell) for cell in lane.statuses if (n := table.of(cell)) is not None},
+    }
+
+
+def _changed(lane: LaneData, table: Table) -> dict[str, Any]:
+    """Columns, a row a difference; a cell that is gone from all lanes has no number, but its name."""
+    words, order = Words(), list(Change)
+    rows = [d for d in lane.changes if d.change is not Change.NOT_COMPARED]
+    return {
+        "cell": [_reference(table, d.pair.cell) for d in rows],
+        "change": cells.text(order.index(d.change) for d in rows),
+        "before": cells.text(words.number(d.pair.before.kind if d.pair.before else "absent") for d in rows),
+        "after": cells.text(words.number(d.pair.after.kind if d.pair.after else "absent") for d in rows),
+        "note": cells.text(words.number(d.note) for d in rows),
+        "words": words.texts,
+    }
+
+
+def _reference(table: Table, cell: CellId) -> int | str:
+    number = table.of(cell)
+    return str(cell) if number is None else number
+
+
+def _strip(lane: LaneData, cell: CellId) -> str:
+    """A letter for each of the lane's runs, the oldest first."""
+    said: Mapping[str, str] = lane.statuses[cell]
+    return "".join(LETTERS[Status(said[run.name])] if run.name in said else " " for run in lane.runs)
+
+
+def _run(run: Closed) -> dict[str, Any]:
+    return {
+        "name": run.name, "began": _date(run), "failing": run.failing, "cells": sum(run.by_status.values()),
+        "whole": run.whole, "torch": run.manifest.torch, "commit": run.manifest.backend_commit,
+    }  # fmt: skip
+
+
+def _date(run: Closed) -> str:
+    at = began(run.name)
+    return at.strftime("%Y-%m-%d %H:%M") if at else ""

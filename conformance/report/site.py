@@ -1,0 +1,106 @@
+"""The site as files: written beside and put in place whole; a directory that holds anything else is left alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from conformance.report.model import Site
+
+MARK = "report.json"  # says that a directory is a report, and lists its files
+_FORMAT = "op-conformance report"
+_SCRIPTS = (
+    "base", "data", "draw", "lists", "overview", "map", "cells", "cell", "bisect", "coverage", "kill_rate", "flaky",
+    "main",
+)  # fmt: skip
+_ASSETS = ("index.html", "report.css", *(f"{name}.js" for name in _SCRIPTS))
+
+
+class SiteError(ValueError):
+    """The site cannot be written where it was wanted; the message is one line and names the place."""
+
+
+def write(site: Site, directory: Path) -> Path:
+    """Write the site; a report that is there is replaced. Returns its page. Raises SiteError."""
+    check(directory)
+    target = directory.resolve()
+    scratch = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        scratch.mkdir(parents=True)
+        names = [_put(scratch, name, data) for name, data in files(site).items()]
+        mark = {"format": _FORMAT, "files": [*names, MARK]}
+        _put(scratch, MARK, json.dumps(mark, indent=1).encode() + b"\n")
+        _swap(scratch, target)
+    except OSError as e:
+        raise SiteError(f"{directory}: cannot be written: {e.strerror or e}") from e
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    return directory / "index.html"
+
+
+def check(directory: Path) -> None:
+    """Raise SiteError unless a report can go there: nothing is there, or an empty directory, or just a report."""
+    if not directory.exists() and not directory.is_symlink():
+        return
+    if not directory.is_dir():
+        raise SiteError(f"{directory}: is a file; expected a directory, or a name that is free")
+    there = {
+        str(file.relative_to(directory)) for file in directory.rglob("*") if not file.is_dir() or file.is_symlink()
+    }
+    foreign = sorted(there - _own(directory / MARK))
+    if foreign:
+        raise SiteError(f"{directory}: holds {foreign[0]}, which no report has written; nothing was changed")
+
+
+def files(site: Site) -> dict[str, bytes]:
+    """The content of every file, by its name."""
+    made = {"data/site.js": script("site", site.main)}
+    for n, lane in enumerate(site.lanes):
+        made[f"data/lane-{n}.js"] = script(f"lane-{n}", lane)
+    for n, pieces in enumerate(site.pieces):
+        made |= {f"data/pages-{n}-{k}.js": script(f"pages-{n}-{k}", piece) for k, piece in enumerate(pieces)}
+    assets = resources.files("conformance.report") / "assets"
+    return made | {name: (assets / name).read_bytes() for name in _ASSETS}
+
+
+def script(name: str, data: Any) -> bytes:
+    """A script that hands over data. No text in it can end the script, or be taken for anything but text."""
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    for character in "<\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return f"report.take({json.dumps(name)},{text});\n".encode("utf-8", "backslashreplace")
+
+
+def _own(mark: Path) -> set[str]:
+    """The files that the report in a directory consists of; none where there is no report."""
+    try:
+        told = json.loads(mark.read_text(encoding="utf-8"))
+        return set(told["files"]) if told["format"] == _FORMAT else set()
+    except (OSError, ValueError, KeyError, TypeError):
+        return set()
+
+
+def _put(directory: Path, name: str, data: bytes) -> str:
+    file = directory / name
+    file.parent.mkdir(exist_ok=True)
+    file.write_bytes(data)
+    return name
+
+
+def _swap(scratch: Path, target: Path) -> None:
+    """Put the new one in the place of the old one."""
+    if not target.exists():
+        scratch.rename(target)
+        return
+    old = scratch.with_suffix(".old")
+    target.rename(old)
+    try:
+        scratch.rename(target)
+    except OSError:
+        old.rename(target)
+        raise
+    shutil.rmtree(old)

@@ -1,0 +1,71 @@
+"""What a report reads of closed runs: a row for every cell, the failing cells whole, how cells ended night by night."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from conformance.store import parquet
+from conformance.store.manifest import StoreError
+from conformance.store.parquet import CELL
+from conformance.store.runs import Closed
+from conformance.vocabulary import CellId, Observation, Status
+
+
+class Row(NamedTuple):
+    """One cell of a run, but for its failures."""
+
+    family: str
+    overload: str
+    dtype: str
+    layout: str
+    route: str
+    status: str
+    reason: str
+    wall_ns: int
+
+
+def rows(run: Closed) -> list[Row]:
+    """Every cell of a run, in no order. Raises StoreError."""
+    with parquet.database() as db:
+        found = db.execute(f"SELECT {', '.join(Row._fields)} FROM {parquet.table([run.rows])}").fetchall()
+    made = [Row(*row) for row in found]
+    strange = {row.status for row in made} - {s.value for s in Status}
+    if strange:
+        raise StoreError(f"{run.rows}: has a status {min(strange)!r}, which this suite does not know")
+    return made
+
+
+def failures(run: Closed) -> tuple[Observation, ...]:
+    """The failing cells of a run, whole, in order of their names. Raises StoreError."""
+    return parquet.read(run.rows, "failing") if run.failing else ()
+
+
+def ever_failing(runs: Iterable[Closed]) -> Mapping[CellId, frozenset[str]]:
+    """The cells that failed in any of these runs, and in which, by name. Raises StoreError."""
+    files = {str(run.rows): run.name for run in runs if run.failing}
+    if not files:
+        return {}
+    with parquet.database() as db:
+        rows = db.execute(f"SELECT {CELL}, filename FROM {parquet.table(files)} WHERE failing").fetchall()
+    found: dict[CellId, set[str]] = defaultdict(set)
+    for *cell, file in rows:
+        found[CellId(*cell)].add(files[file])
+    return {cell: frozenset(names) for cell, names in found.items()}
+
+
+def statuses(runs: Sequence[Closed], cells: Iterable[CellId]) -> Mapping[CellId, Mapping[str, str]]:
+    """How each of the cells ended in each of the runs that has it: status by the run's name. Raises StoreError."""
+    wanted = set(cells)
+    files = {str(run.rows): run.name for run in runs}
+    if not wanted or not files:
+        return {}
+    with parquet.database() as db:
+        parquet.wanted(db, wanted)
+        table = f"SELECT {CELL}, status, filename FROM {parquet.table(files)}"
+        rows = db.execute(f"SELECT * FROM ({table}) SEMI JOIN wanted USING ({CELL})").fetchall()
+    found: dict[CellId, dict[str, str]] = defaultdict(dict)
+    for *cell, status, file in rows:
+        found[CellId(*cell)][files[file]] = status
+    return found

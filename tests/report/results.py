@@ -1,0 +1,61 @@
+"""Stores made by hand for the tests of the report."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+from conformance import store
+from conformance.store import runs
+from conformance.store.manifest import run_name
+from conformance.vocabulary import CaseFailure, CellId, Observation, Status
+from tests.records import manifest, observed
+
+LANE = "demo-torch2.8-malloc-release"
+NIGHT = datetime(2026, 1, 1, 4, tzinfo=timezone.utc)
+HOSTILE = "</script><script>window.planted=1</script><img src=x onerror=window.planted=1>\u2028'\"&\\"
+
+MESSAGE = """masked_fill_.Scalar (native) in float32, layout offset_gap on self
+  self: float32 offset_gap: size [2, 3], stride [5, 1], offset 5, storage 17
+  mask: bool contiguous: size [2, 3], stride [3, 1], offset 0, storage 6
+  arg 2: 1.5
+  untouched: self: 2 bytes of its storage changed that no view reaches, first at 32
+  repeat: pytest --pyargs conformance --backend demo --case 'CASE'
+  script: conformance repro --backend demo 'CASE'"""
+
+
+def ran(results: Path, night: int, *cells: Observation, lane: str = LANE, **given: Any) -> runs.Closed:
+    """A closed run, and the summary that a run of these cells has."""
+    given = {"collected": len(cells), "run": run_name(lane, NIGHT + timedelta(days=night)), "lane": lane, **given}
+    counts = {s.value: sum(c.status is s for c in cells) for s in Status}
+    summary = {
+        "by_status": counts, "wall_s": 61.5, "cpu_s": 120.0, "collect_s": 2.0, "cases": 2 * len(cells),
+        "raw_call_share": 0.5, "schemas": {},
+        "coverage": {
+            "compared": 1, "total": 3, "by_route": {"native": {"compared": 1, "total": 2}},
+            "not_reached": [{"overload": "hash", "reason": "nothing to compare"}],
+        },
+    }  # fmt: skip
+    with store.Writer(results / lane, told := manifest(**given)) as writer:
+        for cell in cells:
+            writer.append(cell)
+        writer.finish(summary)
+    return runs.opened(results / store.RUNS / told.run)
+
+
+def bad(overload: str = "masked_fill_.Scalar", cell: str = "float32-offset_gap", text: str = MESSAGE) -> Observation:
+    """A failing cell with a message as the suite writes it."""
+    dtype, _, layout = cell.partition("-")
+    of = CellId("masking", overload, dtype, layout)
+    case = f"{of}#opinfo.masked_fill.3@self"
+    failure = CaseFailure(case, "untouched", text.replace("CASE", case), {"index": [0, 1], "device": "1.5"})
+    return Observation(of, "native", Status.FAIL, 3, (failure,), wall_ns=2_000_000, compared=3)
+
+
+def nights(results: Path, **given: Any) -> None:
+    """Two nights of a lane: one cell newly fails, one is repaired, one crashes in both; and a second lane."""
+    crash = observed("mm", status=Status.CRASH, signal="SIGSEGV", checks=("",), cases=1, route="fallback")
+    ran(results, 0, observed("masked_fill_.Scalar", "float32-offset_gap"), bad("where.self"), crash, backend_commit="a")
+    ran(results, 1, bad(), observed("where.self", "float32-offset_gap"), crash, backend_commit="b", **given)
+    ran(results, 1, observed("mm"), lane="demo-torch2.13-malloc-release", torch="2.13.0")

@@ -1,0 +1,59 @@
+"""The report as text: what it says, and that no text of results is markup or a control character."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+from click.testing import CliRunner
+from rich.console import Console
+
+from conformance.cli import commands
+from conformance.report import gather, text
+from tests.records import observed
+from tests.report.results import bad, nights, ran
+
+
+def shown(results: Path, width: int = 200) -> str:
+    out = io.StringIO()
+    text.show(gather.gather(results, results, (), 30), Console(file=out, width=width, color_system=None))
+    return out.getvalue()
+
+
+def test_it_says_lanes_news_failures_and_coverage(tmp_path: Path) -> None:
+    nights(tmp_path)
+    lines = [" ".join(line.split()) for line in shown(tmp_path).splitlines()]
+    assert "demo-torch2.8-malloc-release 2026-01-02 04:00 3 1 1 1 · 33.3 % 1 min 1 s balances" in lines
+    assert (
+        "newly failing 1 masked_fill_.Scalar[float32-offset_gap] pass → fail (untouched) demo-torch2.8-malloc-release"
+        in lines
+    )
+    assert any(line.startswith("1 masked_fill_.Scalar fail (untouched) 1 self: 2 bytes of its") for line in lines)
+    assert "masking 2 ·" in lines
+    assert "demo-torch2.13-malloc-release 1/3 1/2" in lines
+
+
+def test_a_quiet_night_is_said_so(tmp_path: Path) -> None:
+    ran(tmp_path, 1, observed("mm"))
+    assert "New tonight: no earlier run to compare with" in shown(tmp_path)
+    ran(tmp_path, 2, observed("mm"))
+    said = shown(tmp_path)
+    assert "New tonight: nothing changed" in said
+    assert "Failing: nothing" in said
+
+
+def test_no_text_of_results_is_markup_or_moves_the_cursor(tmp_path: Path) -> None:
+    planted = "[bold red]x[/] [link=https://example.org]y[/link] \x1b[2J\x07\u202e\n\r"
+    ran(tmp_path, 1, bad("[blink]op", text=planted), lane="demo-[red]lane\x1b[31m")
+    said = shown(tmp_path)
+    assert "[bold red]x[/] [link=https://example.org]y[/link] \\x1b[2J\\x07\\u202e" in said
+    assert "[blink]op" in said
+    assert "demo-[red]lane\\x1b[31m" in said
+    assert not set("\x1b\x07\u202e\r") & set(said)
+
+
+def test_the_command_prints_it(tmp_path: Path) -> None:
+    nights(tmp_path)
+    run = CliRunner().invoke(commands, ["report", "--text", "--results", str(tmp_path)])
+    assert run.exit_code == 0
+    assert "New tonight" in run.output
