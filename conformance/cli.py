@@ -9,7 +9,7 @@ import sys
 
 import click
 
-from conformance.commands import bisect, compare, lanes, overloads, programs, report, results, samples
+from conformance.commands import bisect, compare, lanes, merging, overloads, programs, report, results, samples
 from conformance.commands.edge import Commands, Mistake
 
 
@@ -43,6 +43,7 @@ for command in (
     bisect.bisect_,
     compare.diff_,
     report.report_,
+    merging.merge_,
 ):
     commands.add_command(command)
 

@@ -5,23 +5,15 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from conformance import exit_codes, expectations, store, summary
-from conformance.expectations import Rule, Verdict
+from conformance import closing, shards, store, summary
+from conformance.closing import Closing
+from conformance.expectations import Rule
 from conformance.store import Manifest
 from conformance.summary import RunFacts, Target
 from conformance.vocabulary import CellId, Observation, Status
-
-
-@dataclass(frozen=True, slots=True)
-class Closing:
-    """What a run comes to."""
-
-    text: str
-    code: exit_codes.Exit
 
 
 class Ledger:
@@ -75,12 +67,11 @@ class Ledger:
             reason = f"the process that ran the cells is gone: {said}; --resume runs this one"
             self.enter(Observation(cell, "", Status.NOT_REACHED, 0, reason=reason))
 
-    def verdict(self, observation: Observation) -> expectations.Judgement:
-        """The observation against the rules of the expected failures."""
-        return expectations.judge(observation, self._rules, self._manifest.lane)
+    def close(self, collect_s: float, cpu_s: float, split: shards.Split | None = None) -> Closing:
+        """Account for every cell, write the summary, and say what to print and how to exit.
 
-    def close(self, collect_s: float, cpu_s: float) -> Closing:
-        """Account for every cell, write the summary, and say what to print and how to exit."""
+        ``split``: of a shard, what it is a part of.
+        """
         reason = f"bring-up gate: {self.gate}" if self.gate else "the run ended before it"
         for key, cell in self._cells.items():
             if key not in self._seen:
@@ -100,23 +91,13 @@ class Ledger:
             schemas=self._schemas,
         )
         result = summary.summarize(facts, observations, self._targets)
+        if split:
+            result["shard"] = summary.of_shard(split, self._targets)
         self._finish(result)
-        verdicts = [(o, self.verdict(o).verdict) for o in observations]
-        notes = self._broken_expectations(verdicts)
-        text = summary.text(
-            result, [o for o, v in verdicts if v is not Verdict.EXPECTED_FAILURE], str(self._writer.directory)
-        )
-        code = exit_codes.of_run(
-            bring_up=not self.gate,
-            balanced=not summary.imbalance(result),
-            written=not self.unwritten,
-            collected=len(self._cells),
-            failed=sum(v is Verdict.UNEXPECTED_FAILURE and o.status is not Status.ERROR for o, v in verdicts),
-            errors=sum(o.status in (Status.ERROR, Status.NOT_REACHED) for o in observations),
-            broken_expectations=len(notes),
-        )
-        gate = [f"bring-up gate: {self.gate}", "nothing else was judged"] if self.gate else []
-        return Closing("\n".join([*notes, *gate, *self._history(), text]), code)
+        return closing.of_run(
+            self._manifest, result, observations, self._rules, str(self._writer.directory), gate=self.gate,
+            unwritten=self.unwritten, history=self._history(),
+        )  # fmt: skip
 
     def _finish(self, result: dict[str, Any]) -> None:
         """Write the summary, unless the disk is full."""
@@ -136,10 +117,3 @@ class Ledger:
         if self.unwritten:
             lines.append(f"ERROR: {self.unwritten}; what was written before is kept, and --resume goes on from it")
         return lines
-
-    def _broken_expectations(self, verdicts: list[tuple[Observation, Verdict]]) -> list[str]:
-        notes = [f"unexpected pass: {o.cell}" for o, v in verdicts if v is Verdict.UNEXPECTED_PASS]
-        if self._manifest.complete:
-            cells = [(o.cell, o.route) for o, _ in verdicts]
-            notes += [f"matches no cell: {r}" for r in expectations.stale(self._rules, cells, self._manifest.lane)]
-        return notes

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from conformance.shards import Split
 from conformance.vocabulary import Observation, Status
 
 _TOP = 10
@@ -58,6 +59,11 @@ def summarize(facts: RunFacts, observations: Sequence[Observation], targets: Ite
         "backend_commit": facts.backend_commit,
         "schemas": {overload: list(pair) for overload, pair in facts.schemas.items()},
     }
+
+
+def of_shard(split: Split, targets: Iterable[Target]) -> dict[str, Any]:
+    """What the summary of a shard holds besides, for the shards to be merged: coverage is counted over all of them."""
+    return {**split.to_json(), "targets": [[t.overload, t.route, t.reason] for t in targets]}
 
 
 def by_status(observations: Iterable[Observation]) -> dict[str, int]:
@@ -165,8 +171,10 @@ def _schemas(summary: dict[str, Any]) -> str:
 
 
 def _figures(summary: dict[str, Any]) -> str:
+    split = summary.get("shard")
+    shard = f", shard {split['shard']} of {split['of']} cells" if split else ""
     return (
-        f"lane {summary['lane']}: {summary['cells']} cells, {summary['cases']} cases\n"
+        f"lane {summary['lane']}{shard}: {summary['cells']} cells, {summary['cases']} cases\n"
         f"time: {summary['wall_s']:.1f} s, {summary['cpu_s']:.1f} s of CPU, {summary['collect_s']:.1f} s to collect; "
         f"{100 * summary['raw_call_share']:.0f} % of the time in cells went to op calls"
     )

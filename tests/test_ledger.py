@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from conformance import store
+from conformance.closing import Closing
 from conformance.exit_codes import Exit
 from conformance.expectations import Rule
-from conformance.ledger import Closing, Ledger
+from conformance.ledger import Ledger
 from conformance.summary import Target
 from conformance.vocabulary import Observation, Status
 from tests.records import manifest, observed

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -13,21 +14,26 @@ from conformance.exit_codes import Exit
 from conformance.layouts import LAYOUTS
 from conformance.ledger import Ledger
 from conformance.plugin.collection import SELECTED, CellItem
+from conformance.plugin.manifest import manifest_of
 from conformance.plugin.request import (
     SUITE,
     asked_for,
     directory_of,
     is_worker,
     isolation_of,
-    manifest_of,
     rules_of,
     suite_of,
 )
 from conformance.plugin.resuming import resumed
 from conformance.plugin.running import CELLS
+from conformance.plugin.sharding import SPLIT
+from conformance.shards import Split
 from conformance.store import StoreError
 from conformance.usage import cpu_seconds
 from conformance.vocabulary import DTYPES, CellId, Observation
+
+if TYPE_CHECKING:
+    from conformance.suite import Suite
 
 _LEDGER = pytest.StashKey[Ledger]()
 _SPENT = pytest.StashKey[list[tuple[float, float]]]()  # what each worker spent: (seconds collecting, CPU seconds)
@@ -56,10 +62,8 @@ def _open_ledger(config: pytest.Config, cells: list[CellId], items: int) -> None
     """Begin the account, or go on with an interrupted run's. Raises pytest.UsageError where it cannot be written."""
     suite = suite_of(config)
     before, seen = resumed(config)
-    if not items and not seen:
-        words = {o.base for o in suite.inventory.values()} | {*DTYPES, *LAYOUTS}
-        left = options.nothing_left(config.invocation_params.args, config.option.keyword, words)
-        config.stash[_CLOSING] = f"ERROR: {left}"
+    if not items and not seen and not config.option.shard:
+        config.stash[_CLOSING] = f"ERROR: {_nothing_left(config, suite)}"
     if not cells and not seen:
         return
     directory = directory_of(config, suite)
@@ -116,7 +120,10 @@ class _Reports:
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
         """A worker's last words."""
-        self._config.stash[_SPENT].append(getattr(node, "workeroutput", {}).get(_WORKER_KEY, (0.0, 0.0)))
+        collect_s, cpu_s, split = getattr(node, "workeroutput", {}).get(_WORKER_KEY, (0.0, 0.0, None))
+        self._config.stash[_SPENT].append((collect_s, cpu_s))
+        if split:
+            self._config.stash[SPLIT] = Split(**split)
 
 
 @pytest.hookimpl(trylast=True)
@@ -140,18 +147,38 @@ def pytest_sessionfinish(session: pytest.Session) -> Iterator[None]:
     config = session.config
     if CELLS in config.stash:
         config.stash[CELLS].runner.close()
+    if SPLIT in config.stash:
+        gc.unfreeze()  # or what reads durations, loaded before the children were forked, is told to have leaked
     collect_s = config.stash[SUITE].collect_s if SUITE in config.stash else 0.0
     if is_worker(config):
-        config.workeroutput[_WORKER_KEY] = (collect_s, cpu_seconds())  # type: ignore[attr-defined]  # xdist's attribute
+        split = config.stash[SPLIT].to_json() if SPLIT in config.stash else None
+        config.workeroutput[_WORKER_KEY] = (collect_s, cpu_seconds(), split)  # type: ignore[attr-defined]  # xdist's
     elif _LEDGER in config.stash:
         spent = config.stash[_SPENT]
         collect_s = max([collect_s, *(c for c, _ in spent)])
-        closing = config.stash[_LEDGER].close(collect_s, cpu_seconds() + sum(cpu for _, cpu in spent))
+        cpu_s = cpu_seconds() + sum(cpu for _, cpu in spent)
+        closing = config.stash[_LEDGER].close(collect_s, cpu_s, config.stash.get(SPLIT, None))
         said = (isolation_of(config, config.stash[SUITE])[1], config.stash[SUITE].backend.unchecked())
         config.stash[_CLOSING] = "\n".join([*config.stash[_NOTES], *filter(None, said), closing.text])
         if session.exitstatus in _ENDED or closing.code in (Exit.BRING_UP, Exit.RESULTS):
             session.exitstatus = int(closing.code)
+    elif SPLIT in config.stash and session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
+        _close_empty(session, config.stash[SPLIT])
     return (yield)
+
+
+def _close_empty(session: pytest.Session, split: Split) -> None:
+    """A shard may be left without a cell, one that takes long being another's: no mistake, and nothing to keep."""
+    if split.of:
+        session.config.stash[_CLOSING] = f"shard {split.shard} has none of the {split.of} cells"
+        session.exitstatus = int(Exit.OK)
+    else:
+        session.config.stash[_CLOSING] = f"ERROR: {_nothing_left(session.config, suite_of(session.config))}"
+
+
+def _nothing_left(config: pytest.Config, suite: Suite) -> str:
+    words = {o.base for o in suite.inventory.values()} | {*DTYPES, *LAYOUTS}
+    return options.nothing_left(config.invocation_params.args, config.option.keyword, words)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

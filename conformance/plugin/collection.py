@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from conformance.plugin import sharding
 from conformance.plugin.request import PACKAGE, SCENARIOS, asked_for, scenarios_asked_for, suite_of
 from conformance.plugin.resuming import seen
 from conformance.plugin.scenarios import ScenarioFile
@@ -57,17 +58,26 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             yield
         finally:
             items[:] = cells
-    _leave_out_seen(config, items)
+    _leave_out(config, items, lambda cells: sharding.taken(config, cells))
+    _leave_out(config, items, lambda cells: _to_run(config, cells))
     config.stash[SELECTED] = True
 
 
-def _leave_out_seen(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect the cells that an interrupted run has observed."""
-    known = seen(config)
-    if known:
-        out = [item for item in items if isinstance(item, CellItem) and str(item.cell) in known]
+def _leave_out(
+    config: pytest.Config, items: list[pytest.Item], choose: Callable[[list[CellId]], set[CellId] | None]
+) -> None:
+    """Deselect the cells that are not chosen; None chooses all."""
+    chosen = choose([item.cell for item in items if isinstance(item, CellItem)])
+    if chosen is not None:
+        out = [item for item in items if isinstance(item, CellItem) and item.cell not in chosen]
         config.hook.pytest_deselected(items=out)
-        items[:] = [item for item in items if not (isinstance(item, CellItem) and str(item.cell) in known)]
+        items[:] = [item for item in items if not (isinstance(item, CellItem) and item.cell not in chosen)]
+
+
+def _to_run(config: pytest.Config, cells: list[CellId]) -> set[CellId] | None:
+    """The cells that an interrupted run has not observed."""
+    known = seen(config)
+    return {cell for cell in cells if str(cell) not in known} if known else None
 
 
 class OpsFile(pytest.File):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,6 @@ from conformance.vocabulary import DTYPES, Route
 
 if TYPE_CHECKING:
     from conformance.expectations import Rule
-    from conformance.store import Manifest
     from conformance.suite import Selection, Suite
 
 PACKAGE = Path(__file__).resolve().parents[1]
@@ -60,6 +59,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="go on from the interrupted run in results/<lane>/: its cells do not run again",
     )
+    group.addoption(
+        "--shard", metavar="I/N", default="", help="only the I-th of N parts of the selected cells, alike in time"
+    )
+    group.addoption(
+        "--shard-by", metavar="RUN", default="",
+        help="the run whose durations split the cells; default: the lane's last, and with none their numbers of cases",
+    )  # fmt: skip
     group.addoption("--expected", metavar="FILE", help="known failures (default: matrices/expected/<backend>.toml)")
 
 
@@ -160,19 +166,6 @@ def isolation_of(config: pytest.Config, suite: Suite) -> tuple[str, str]:
 def directory_of(config: pytest.Config, suite: Suite) -> Path:
     """Where the results of this run's lane lie."""
     return Path(config.option.results) / lane_of(config, suite)
-
-
-def manifest_of(config: pytest.Config, suite: Suite, cells: Collection[str]) -> Manifest:
-    """What is known of this run before its first cell; ``cells`` are the ids of those collected."""
-    complete = suite.selection.whole and not config.option.keyword and not config.option.markexpr and _whole(config)
-    arguments = tuple(map(str, config.invocation_params.args))
-    return suite.manifest(lane_of(config, suite), cells, complete, arguments)
-
-
-def _whole(config: pytest.Config) -> bool:
-    """Whether the arguments name the package as a whole, not a file or a cell in it."""
-    here = config.invocation_params.dir
-    return any(a == PACKAGE.name and config.option.pyargs or (here / a).resolve() == PACKAGE for a in config.args)
 
 
 def lane_of(config: pytest.Config, suite: Suite) -> str:

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from conformance import resume
-from conformance.plugin.request import asked_for, directory_of, is_worker, isolation_of, manifest_of, rules_of, suite_of
+from conformance.plugin import sharding
+from conformance.plugin.manifest import manifest_of
+from conformance.plugin.request import asked_for, directory_of, is_worker, isolation_of, rules_of, suite_of
 from conformance.store import Manifest, StoreError
 from conformance.vocabulary import Observation
 
@@ -22,6 +24,7 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
     if asked_for(config) and not config.option.help and not config.option.version:
         rules_of(config, suite_of(config))
         isolation_of(config, suite_of(config))
+        sharding.split_by(config)
         resumed(config)
 
 
@@ -30,6 +33,7 @@ def pytest_configure_node(node: Any) -> None:
     """A worker that starts, now or in another's place, leaves out the same cells."""
     if asked_for(node.config):
         node.workerinput[_WORKER_KEY] = "\n".join(resumed(node.config)[1])
+        sharding.tell_worker(node)
 
 
 def resumed(config: pytest.Config) -> tuple[Manifest | None, dict[str, Observation]]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import platform
 import re
 import secrets
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, fields, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-_RUN = re.compile(r"(?P<stamp>\d{8}T\d{6}Z)-(?P<lane>.+)-(?P<token>[0-9a-f]{6})")
+_RUN = re.compile(r"(?P<stamp>\d{8}T\d{6}Z)-(?P<lane>.+)-(?P<token>[0-9a-f]{6})(?:-(?P<index>\d+)of(?P<count>\d+))?")
 _STAMP = "%Y%m%dT%H%M%SZ"
 
 
@@ -25,7 +25,7 @@ class Manifest:
     lane: str
     backend: str
     collected: int  # cells
-    complete: bool  # every cell of the lane was collected: no -k, no --dtypes, tier full
+    complete: bool  # every cell of the lane was asked for: no -k, no --dtypes, tier full; of a shard: by all of them
     torch: str
     environment: str
     build: str
@@ -40,8 +40,7 @@ class Manifest:
     run: str = ""  # the run's name, see run_name
     cpu: str = ""  # the processor's model
     shard: str = ""  # "2/4" for the second of four, "" for a run that was not split
-    split_by: str = ""  # of a shard: the run whose durations split the cells, "" where their number did
-    of: int = 0  # of a shard: the cells of all shards together
+    split_by: str = ""  # of a shard: the run whose durations split the cells, "" where their numbers of cases did
 
     @staticmethod
     def from_json(record: dict[str, Any], where: str) -> Manifest:
@@ -61,6 +60,17 @@ def run_name(lane: str, at: datetime | None = None, token: str = "") -> str:
     """
     at = (at or datetime.now(timezone.utc)).astimezone(timezone.utc)
     return f"{at.strftime(_STAMP)}-{lane}-{token or secrets.token_hex(3)}"
+
+
+def as_shard(manifest: Manifest, shard: str, split_by: str) -> Manifest:
+    """The same run as one of several shards; its name says so, e.g. ``...-3fa9c1-2of4``."""
+    return replace(manifest, shard=shard, split_by=split_by, run=f"{manifest.run}-{shard.replace('/', 'of')}")
+
+
+def shard_of(run: str) -> str:
+    """The shard in a run's name, e.g. ``2/4``; "" for a run that was not split, and for a text that is no name."""
+    found = _RUN.fullmatch(run)
+    return f"{found['index']}/{found['count']}" if found and found["index"] else ""
 
 
 def lane_of(run: str) -> str | None:

@@ -64,9 +64,8 @@ def write(journal: Path, target: Path) -> None:
         f"columns={{{columns}}})"
     )
     select = f"SELECT status IN ({_FAILING}) AS failing, * FROM {lines} WHERE overload IS NOT NULL"
-    options = f"FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {_ROWS_A_GROUP}"
     with database() as db:
-        db.execute(f"COPY ({select} ORDER BY failing DESC, {CELL}) TO {quoted(target)} ({options})")
+        _copy(db, select, target)
 
 
 def read(file: Path, where: str = "true") -> tuple[Observation, ...]:
@@ -75,6 +74,25 @@ def read(file: Path, where: str = "true") -> tuple[Observation, ...]:
         select = f"SELECT {', '.join(COLUMNS)} FROM {table([file])} WHERE {where} ORDER BY {CELL}"
         rows = db.execute(select).fetchall()
     return tuple(_observation(dict(zip(COLUMNS, row))) for row in rows)
+
+
+def durations(file: Path) -> dict[str, tuple[int, int]]:
+    """Of each cell that was run, by id: (nanoseconds it took, its cases)."""
+    cell = "concat('ops/', family, '.py::', overload, '[', dtype, '-', layout, ']')"
+    with database() as db:
+        query = f"SELECT {cell}, wall_ns, cases FROM {table([file])} WHERE wall_ns > 0"
+        return {key: (wall_ns, cases) for key, wall_ns, cases in db.execute(query).fetchall()}
+
+
+def join(files: Iterable[Path], target: Path) -> None:
+    """Make one file of several that :func:`write` made."""
+    with database() as db:
+        _copy(db, f"SELECT failing, {', '.join(COLUMNS)} FROM {table(files)}", target)
+
+
+def _copy(db: DuckDBPyConnection, select: str, target: Path) -> None:
+    options = f"FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {_ROWS_A_GROUP}"
+    db.execute(f"COPY ({select} ORDER BY failing DESC, {CELL}) TO {quoted(target)} ({options})")
 
 
 def table(files: Iterable[Path | str]) -> str:

@@ -11,14 +11,15 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from conformance.near import near
 from conformance.store import parquet
-from conformance.store.manifest import Manifest, StoreError, lane_of
+from conformance.store.manifest import Manifest, StoreError, lane_of, shard_of
 from conformance.vocabulary import Observation, Status
 
 RUNS = "runs"
@@ -81,11 +82,30 @@ def close(
 
     ``by_status`` counts the observations of the ``journal``, every line of which has to be whole. Raises StoreError.
     """
+    return _keep(results, manifest, lambda rows: parquet.write(journal, rows), by_status, summary)
+
+
+def join(results: Path, manifest: Manifest, parts: Sequence[Closed], summary: dict[str, Any]) -> Path:
+    """Keep the rows of several runs as those of one, for good. Returns its directory, as :func:`close` does.
+
+    Raises StoreError for rows that are not what was closed, and where something cannot be written.
+    """
+    by_status: Counter[str] = Counter()
+    for part in parts:
+        part.check()
+        by_status.update(part.by_status)
+    return _keep(results, manifest, lambda rows: parquet.join([p.rows for p in parts], rows), by_status, summary)
+
+
+def _keep(
+    results: Path, manifest: Manifest, fill: Callable[[Path], None], by_status: Mapping[str, int],
+    summary: dict[str, Any] | None,
+) -> Path:  # fmt: skip
     target = results / RUNS / manifest.run
     scratch = target.with_name(f".{target.name}.{os.getpid()}")
     try:
         scratch.mkdir(parents=True)
-        parquet.write(journal, scratch / PARQUET)
+        fill(scratch / PARQUET)
         data = (scratch / PARQUET).read_bytes()
         record = {
             "format": FORMAT, "version": VERSION, **asdict(manifest),
@@ -123,9 +143,29 @@ def opened(directory: Path) -> Closed:
 
 
 def names(results: Path, lane: str = "") -> list[str]:
-    """The closed runs, the oldest first; of one lane, or of all."""
+    """The closed runs, the oldest first; of one lane, or of all. Shards are no runs until they are merged."""
+    return [name for name in _names(results) if not shard_of(name) and lane in ("", lane_of(name))]
+
+
+def shards(results: Path) -> list[str]:
+    """The closed runs that are shards, the oldest first."""
+    return [name for name in _names(results) if shard_of(name)]
+
+
+def _names(results: Path) -> list[str]:
     found = (d.name for d in (results / RUNS).glob("*") if d.is_dir())
-    return sorted(name for name in found if (of := lane_of(name)) and (not lane or of == lane))
+    return sorted(name for name in found if lane_of(name))
+
+
+def measured(results: Path, lane: str) -> Closed | None:
+    """The run that says best how long the cells of a lane take: the latest whole one, or else the latest."""
+    of_lane = [opened(results / RUNS / name) for name in reversed(names(results, lane))]
+    return next((run for run in of_lane if run.whole), next(iter(of_lane), None))
+
+
+def durations(run: Closed) -> dict[str, tuple[int, int]]:
+    """Of each cell that was run, by id: (nanoseconds it took, its cases). Raises StoreError."""
+    return parquet.durations(run.rows)
 
 
 def lanes(results: Path) -> list[str]:
@@ -148,7 +188,7 @@ def find(results: Path, run: str) -> Closed:
         if count >= len(of_lane):
             raise StoreError(f"{run}: lane {lane} has {len(of_lane)} closed runs; the oldest is ~{len(of_lane) - 1}")
         return opened(results / RUNS / of_lane[-1 - count])
-    found = [run] if run in everything else [name for name in everything if run and run in name]
+    found = [run] if run in _names(results) else [name for name in everything if run and run in name]
     if len(found) == 1:
         return opened(results / RUNS / found[0])
     if found:

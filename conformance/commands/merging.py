@@ -1,0 +1,60 @@
+"""`merge`: the shards of a lane become one run in the store."""
+
+from __future__ import annotations
+
+import sys
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from conformance import closing, expectations, merge
+from conformance.commands.edge import EXPECTED, RESULTS, Mistake, mistakes
+from conformance.exit_codes import Exit
+from conformance.merge import MergeError, Part
+from conformance.store import Closed, StoreError, runs
+from conformance.toml_table import TomlError
+
+
+@click.command("merge")
+@click.argument("names", nargs=-1, metavar="[RUN]...")
+@click.option("--results", type=click.Path(file_okay=False, path_type=Path), default=RESULTS, show_default=True)
+@click.option(
+    "--expected", type=click.Path(dir_okay=False, path_type=Path), help="Default: matrices/expected/<backend>.toml."
+)
+def merge_(names: tuple[str, ...], results: Path, expected: Path | None) -> None:
+    """Put the shards of a lane together to one run; without RUN, those of each lane that have not been.
+
+    Ends as the whole run would have: the gravest exit code of the lanes.
+    """
+    with mistakes(StoreError, MergeError, TomlError, OSError):
+        codes = [_merge(results, shards, expected) for shards in _sets(results, names)]
+    sys.exit(next((code for code in codes if code), Exit.OK))
+
+
+def _sets(results: Path, names: tuple[str, ...]) -> list[list[Closed]]:
+    """The shards to be put together, a list for each run. Raises Mistake where there are none."""
+    if names:
+        return [[runs.find(results, name) for name in names]]
+    groups: dict[tuple[Any, ...], dict[str, Closed]] = defaultdict(dict)
+    for shard in (runs.opened(results / runs.RUNS / name) for name in runs.shards(results)):
+        groups[merge.facts(shard.manifest)][shard.manifest.shard] = shard  # a later one takes an earlier one's place
+    if not groups:
+        raise Mistake(f"no shards in {results / runs.RUNS}/; expected runs made with --shard I/N")
+    return [list(group.values()) for group in groups.values()]
+
+
+def _merge(results: Path, shards: list[Closed], expected: Path | None) -> Exit:
+    """Keep the merged run, unless it is there already, and print what it comes to."""
+    if (results / runs.RUNS / (run := merge.run_of([s.manifest for s in shards]))).is_dir():
+        click.echo(f"{run}: is merged already, of {len(shards)} shards")
+        return Exit.OK
+    parts = [Part(s.manifest, runs.summary(s), runs.load(s)) for s in shards]
+    merge.check(parts)
+    manifest, summary, observations = merge.merged(parts)
+    directory = runs.join(results, manifest, shards, summary)
+    rules = expectations.load(expected or EXPECTED / f"{manifest.backend}.toml")
+    end = closing.of_run(manifest, summary, observations, rules, str(directory))
+    click.echo(f"{run}: of {len(shards)} shards\n{end.text}")
+    return end.code

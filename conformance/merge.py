@@ -1,0 +1,152 @@
+"""The shards of a run put together: whether they are the parts of one, its manifest and its summary; pure."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from conformance import resume, summary
+from conformance.store import Manifest
+from conformance.store.manifest import began, run_name
+from conformance.summary import RunFacts, Target
+from conformance.vocabulary import Observation
+
+# What may differ between the shards of a run: machines have processors of several models.
+_OWN = {"arguments": (), "cells": "", "collected": 0, "cpu": "", "run": "", "shard": ""}
+_NAMED = 3
+
+
+class MergeError(ValueError):
+    """Runs that are not the shards of one; the message is one line, and says what differs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One shard as it was closed."""
+
+    manifest: Manifest
+    summary: dict[str, Any]
+    observations: tuple[Observation, ...]
+
+
+def check(parts: Sequence[Part]) -> None:
+    """Raise MergeError unless these are shards of one run that have all of its cells, each of them once."""
+    for part in parts:
+        _check_part(part)
+    first, *others = parts
+    for part in others:
+        _check_alike(first, part)
+    runs: dict[str, str] = {}
+    for part in parts:
+        if (shard := part.manifest.shard) in runs:
+            raise MergeError(f"shard {shard} is given twice: {runs[shard]} and {part.manifest.run}")
+        runs[shard] = part.manifest.run
+    where: dict[str, str] = {}
+    for part in parts:
+        for o in part.observations:
+            if (cell := str(o.cell)) in where:
+                raise MergeError(f"{cell} is in shard {where[cell]} and in shard {part.manifest.shard}")
+            where[cell] = part.manifest.shard
+    told = first.summary["shard"]
+    if len(where) != told["of"]:
+        raise MergeError(f"{len(where)} of {told['of']} cells: {_lacking(parts)}")
+    if resume.fingerprint(where) != told["cells"]:
+        raise MergeError(f"the {told['of']} cells are not those that were split; were parts of two splits mixed?")
+
+
+def merged(parts: Sequence[Part]) -> tuple[Manifest, dict[str, Any], tuple[Observation, ...]]:
+    """(manifest, summary, observations) of the run that was split; shards that :func:`check` found to be its parts.
+
+    Wall time and time to collect are those of the slowest shard, as if they had run side by side; CPU time is the sum.
+    """
+    observations = tuple(sorted((o for p in parts for o in p.observations), key=lambda o: o.cell.fields()))
+    manifest = _manifest(parts)
+    first = parts[0].summary
+    facts = RunFacts(
+        lane=manifest.lane,
+        collected=sum(p.summary["collected"] for p in parts),
+        wall_s=max(p.summary["wall_s"] for p in parts),
+        cpu_s=sum(p.summary["cpu_s"] for p in parts),
+        collect_s=max(p.summary["collect_s"] for p in parts),
+        corpus=manifest.corpus,
+        torch=manifest.torch,
+        compiler=manifest.compiler,
+        backend_commit=manifest.backend_commit,
+        schemas={overload: (recorded, here) for overload, (recorded, here) in first["schemas"].items()},
+    )
+    targets = [Target(*target) for target in first["shard"]["targets"]]
+    return manifest, summary.summarize(facts, observations, targets), observations
+
+
+def run_of(manifests: Sequence[Manifest]) -> str:
+    """The name of the merged run: the same for the same shards, and of the time when the last of them began."""
+    names = sorted(m.run for m in manifests)
+    token = hashlib.sha256("\n".join(names).encode()).hexdigest()[:6]
+    return run_name(manifests[0].lane, max(filter(None, map(began, names))), token)
+
+
+def facts(manifest: Manifest) -> tuple[Any, ...]:
+    """What the shards of one run have alike; hashable."""
+    return (*asdict(replace(manifest, **_OWN)).values(), manifest.shard.partition("/")[2])  # type: ignore[arg-type]  # a mapping of several types
+
+
+def _check_part(part: Part) -> None:
+    run, shard = part.manifest.run, part.manifest.shard
+    if not shard or "shard" not in part.summary:
+        raise MergeError(f"{run}: is no shard, but a run of its own; expected runs made with --shard I/N")
+    if len(part.observations) != part.manifest.collected:
+        raise MergeError(
+            f"{run}: {len(part.observations)} of {part.manifest.collected} cells observed; the shard did not end"
+        )
+    if resume.fingerprint(str(o.cell) for o in part.observations) != part.manifest.cells:
+        raise MergeError(f"{run}: its cells are not those that shard {shard} had to run")
+
+
+def _check_alike(one: Part, other: Part) -> None:
+    before, after = asdict(replace(one.manifest, **_OWN)), asdict(replace(other.manifest, **_OWN))  # type: ignore[arg-type]  # a mapping of several types
+    differing = [f"{name} {before[name]} and {after[name]}" for name in before if before[name] != after[name]]
+    counts = one.manifest.shard.partition("/")[2], other.manifest.shard.partition("/")[2]
+    if counts[0] != counts[1]:
+        differing.append(f"split in {counts[0]} and in {counts[1]}")
+    for key, what in (("cells", "other cells were split"), ("targets", "other overloads are counted")):
+        if not differing and one.summary["shard"][key] != other.summary["shard"][key]:
+            differing.append(what)
+    if differing:
+        raise MergeError(f"{one.manifest.run} and {other.manifest.run} are not of one run: {'; '.join(differing)}")
+
+
+def _lacking(parts: Sequence[Part]) -> str:
+    count = int(parts[0].manifest.shard.partition("/")[2])
+    given = Counter(int(p.manifest.shard.partition("/")[0]) for p in parts)
+    lacking = [f"{i}/{count}" for i in range(1, count + 1) if not given[i]]
+    more = f" and {len(lacking) - _NAMED} more" if len(lacking) > _NAMED else ""
+    return f"shard {', '.join(lacking[:_NAMED])}{more} is missing" if lacking else "no shard has the others"
+
+
+def _manifest(parts: Sequence[Part]) -> Manifest:
+    manifests = [p.manifest for p in parts]
+    return replace(
+        manifests[0],
+        run=run_of(manifests),
+        collected=sum(m.collected for m in manifests),
+        cells=resume.fingerprint(str(o.cell) for p in parts for o in p.observations),
+        cpu=", ".join(sorted({m.cpu for m in manifests})),
+        arguments=_without_shard(manifests[0].arguments),
+        shard="",
+        split_by="",
+    )
+
+
+def _without_shard(arguments: Sequence[str]) -> tuple[str, ...]:
+    """The arguments of a run, without those that say how it was split."""
+    kept: list[str] = []
+    words = iter(arguments)
+    for word in words:
+        if word in ("--shard", "--shard-by"):
+            next(words, "")
+        elif not word.startswith(("--shard=", "--shard-by=")):
+            kept.append(word)
+    return tuple(kept)

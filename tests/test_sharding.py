@@ -1,0 +1,138 @@
+"""Real runs, split: any split gives what the whole run gives."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import conformance.suite  # noqa: F401  # loads torch, so that runs within this process do not
+from conformance import store
+from conformance.exit_codes import Exit
+from conformance.store import runs
+
+pytest_plugins = ["pytester"]
+
+SELECTION = ("-k", "masked_fill", "--tier", "smoke")
+
+
+FAMILY = ("--pyargs", "conformance.ops.masking", "--backend", "torch:cpu", "-q", "-p", "no:cacheprovider")
+# Several runs in one process, so that torch is loaded once.
+RUNS = """
+import json, sys
+import pytest
+for arguments in json.loads(sys.argv[1]):
+    print("ENDED", int(pytest.main(arguments)), flush=True)
+"""
+
+
+def run_each(directory: Path, runs: list[tuple[str, ...]], selection: tuple[str, ...] = SELECTION) -> list[int]:
+    """The exit codes of runs of one family, on the CPU, one after the other."""
+    given = json.dumps([[*FAMILY, *selection, *arguments] for arguments in runs])
+    command = (sys.executable, "-c", RUNS, given)
+    done = subprocess.run(command, cwd=directory, capture_output=True, text=True, check=False)
+    assert "leaked" not in done.stderr
+    return [int(line.split()[1]) for line in done.stdout.splitlines() if line.startswith("ENDED ")]
+
+
+def run(directory: Path, *arguments: str, selection: tuple[str, ...] = SELECTION) -> tuple[int, str]:
+    """(exit code, what was said) of one run."""
+    command = (sys.executable, "-m", "pytest", *FAMILY, *selection, *arguments)
+    done = subprocess.run(command, cwd=directory, capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+def merge(directory: Path) -> tuple[int, str]:
+    command = (sys.executable, "-m", "conformance.cli", "merge")
+    done = subprocess.run(command, cwd=directory, capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+def result(directory: Path) -> tuple[dict[str, Any], list[tuple[Any, ...]]]:
+    """(summary, outcomes) of the one run that is no shard, without what takes time."""
+    (name,) = runs.names(directory / "results")
+    found = runs.opened(directory / "results" / store.RUNS / name)
+    rows = [(str(o.cell), o.status, o.cases, o.compared, o.failures) for o in runs.load(found)]
+    told = json.loads((found.directory / store.SUMMARY).read_text())
+    timed = ("wall_s", "cpu_s", "collect_s", "raw_call_share")
+    return {key: value for key, value in told.items() if key not in timed}, rows
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("whole")
+    code, said = run(directory)
+    assert code == Exit.OK, said
+    return directory
+
+
+@pytest.mark.parametrize(
+    ("count", "workers", "measured"), [(1, (), True), (2, ("-n", "2"), False), (3, (), True), (7, (), False)]
+)
+def test_any_split_gives_what_the_whole_run_gives(
+    tmp_path: Path, whole: Path, count: int, workers: tuple[str, ...], measured: bool
+) -> None:
+    (name,) = runs.names(whole / "results")
+    by = ("--shard-by", str(whole / "results" / store.RUNS / name)) if measured else ()
+    shards = [("--shard", f"{i}/{count}", *by, *workers) for i in range(1, count + 1)]
+    assert run_each(tmp_path, shards) == [Exit.OK] * count
+    code, said = merge(tmp_path)
+    assert code == Exit.OK, said
+    assert result(tmp_path) == result(whole)
+    told = {runs.find(tmp_path / "results", name).manifest.split_by for name in runs.shards(tmp_path / "results")}
+    assert told == {name if measured else ""}
+
+
+def test_a_shard_says_what_it_is_and_loads_what_it_needs_without_a_word(tmp_path: Path, whole: Path) -> None:
+    code, said = run(whole, "--shard", "1/2", "--results", str(tmp_path))  # no run there: by number of cases
+    assert code == Exit.OK
+    assert "shard 1/2 of 90 cells: " in said
+    (shard,) = runs.shards(tmp_path)
+    assert runs.find(tmp_path, shard).manifest.split_by == ""
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "2")])
+def test_a_shard_without_a_cell_is_no_failure_and_the_others_are_the_run(
+    tmp_path: Path, workers: tuple[str, ...]
+) -> None:
+    one = ("-k", "masked_fill.Scalar and float32-contiguous")
+    shards = [("--shard", f"{i}/3", *workers) for i in (1, 2, 3)]
+    assert run_each(tmp_path, shards, one) == [Exit.OK] * 3
+    assert len(runs.shards(tmp_path / "results")) == 2
+    assert merge(tmp_path)[0] == Exit.OK
+    assert result(tmp_path)[0]["collected"] == 2
+
+
+def test_a_selection_that_leaves_nothing_to_split_is_no_success(tmp_path: Path) -> None:
+    code, said = run(tmp_path, "--shard", "1/2", "-n", "2", selection=("-k", "maskd_fill_"))
+    assert code == Exit.NONE_SELECTED
+    assert "ERROR: no cell is left by" in said
+
+
+def test_a_shard_that_was_interrupted_is_gone_on_from_and_not_by_another(tmp_path: Path) -> None:
+    run(tmp_path, "--shard", "1/2", "--maxfail=1", "--backend", "torch:meta")  # leaves every cell not reached
+    code, said = run(tmp_path, "--shard", "2/2", "--resume", "--backend", "torch:meta")
+    assert code == Exit.USAGE
+    assert "shard 1/2 then, 2/2 now" in said
+    assert merge(tmp_path)[0] == Exit.INTERRUPTED
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (("--shard", "0/3"), "--shard: '0/3' is no shard; expected I/N, the I-th of N from 1 on, such as 2/4"),
+        (("--shard", "4/3"), "--shard: '4/3' is no shard"),
+        (("--shard", "x"), "--shard: 'x' is no shard"),
+        (("--shard-by", "night"), "--shard-by: says how a run is split; expected --shard I/N with it"),
+        (("--shard", "1/2", "--shard-by", "night"), "--shard-by: no closed run 'night' in results/runs/"),
+    ],
+)
+def test_a_mistake_is_one_line(pytester: pytest.Pytester, given: tuple[str, ...], said: str) -> None:
+    shown = pytester.runpytest_inprocess(*FAMILY, *SELECTION, *given)
+    assert shown.ret == Exit.USAGE
+    assert said in shown.stderr.str()
+    assert "Traceback" not in shown.stderr.str() + shown.stdout.str()

@@ -1,0 +1,68 @@
+"""How a selection is split: each cell in one shard, alike in time, and alike on every machine."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conformance.shards import Shard, ShardError, part, weigh
+from conformance.vocabulary import CellId
+
+CELLS = st.lists(
+    st.builds(
+        CellId, st.sampled_from(["a", "b"]), st.from_regex("[a-z]{1,4}", fullmatch=True), st.just("float32"),
+        st.sampled_from(["contiguous", "expanded"]),
+    ),
+    unique=True, max_size=40,
+)  # fmt: skip
+
+
+@given(CELLS, st.integers(1, 9), st.data())
+def test_every_cell_is_in_exactly_one_shard_whatever_it_weighs(
+    cells: list[CellId], count: int, data: st.DataObject
+) -> None:
+    weights = data.draw(st.lists(st.integers(1, 10**12), min_size=len(cells), max_size=len(cells)))
+    found = [part(cells, weights, Shard(i, count)) for i in range(1, count + 1)]
+    assert sum(map(len, found)) == len(cells)
+    assert set().union(*found) == set(cells)
+
+
+@given(CELLS, st.integers(1, 9), st.data())
+def test_no_shard_takes_longer_than_its_share_by_more_than_the_longest_cell(
+    cells: list[CellId], count: int, data: st.DataObject
+) -> None:
+    weights = data.draw(st.lists(st.integers(1, 10**12), min_size=len(cells), max_size=len(cells)))
+    of = dict(zip(cells, weights))
+    for i in range(1, count + 1):
+        took = sum(of[cell] for cell in part(cells, weights, Shard(i, count)))
+        assert took * count <= sum(weights) + max(weights, default=0) * count
+
+
+def test_the_order_in_which_cells_are_collected_does_not_matter() -> None:
+    rng = random.Random(0)
+    weights = {CellId("a", f"op{i}", "bool", "contiguous"): rng.randrange(1, 100) for i in range(50)}
+    shuffled = rng.sample(list(weights), len(weights))
+    for i in (1, 2, 3):
+        straight = part(list(weights), list(weights.values()), Shard(i, 3))
+        assert part(shuffled, [weights[c] for c in shuffled], Shard(i, 3)) == straight
+
+
+def test_a_cell_that_was_not_measured_weighs_by_its_cases() -> None:
+    known, new = (CellId("a", name, "bool", "contiguous") for name in ("mm", "cat"))
+    assert weigh([known, new], {str(known): (900, 3)}, lambda _: 5) == [900, 1500]
+    assert weigh([known, new], {}, lambda cell: len(cell.overload)) == [2, 3]
+    assert weigh([known, new], {str(known): (0, 0)}, lambda _: 0) == [1, 1]
+
+
+def test_a_shard_is_read_as_it_is_written() -> None:
+    assert Shard.parse("2/4") == Shard(2, 4)
+    assert str(Shard.parse("04/10")) == "4/10"
+
+
+@pytest.mark.parametrize("text", ["0/3", "4/3", "x", "", "1/0", "-1/3", "1/3/5", "1 / 3", "1/99999"])
+def test_what_is_no_shard_is_said(text: str) -> None:
+    with pytest.raises(ShardError, match="is no shard; expected I/N, the I-th of N from 1 on, such as 2/4"):
+        Shard.parse(text)
