@@ -70,13 +70,10 @@ def add_conformance(m: matrix.Matrix, torch: matrix.Torch) -> None:
 
     The lanes that run on demand get sessions of their own, named alike: ``conformance-2.13`` leaves them out.
     """
-    name = f"conformance-{torch.version if len(MATRICES) == 1 else f'{m.backend}-{torch.version}'}"
+    name = lane_process.sessions_name(m, torch, alone=len(MATRICES) == 1)
     lanes = [lane for lane in m.lanes() if lane.torch == torch]
     always = [lane for lane in lanes if not lane.on_demand]
     doc = f"Compare {m.backend} with CPU on {torch.requirement}; what follows -- goes to pytest."
-
-    def label(lane: matrix.Lane) -> str:
-        return lane.environment.name + ("" if lane.build == m.builds[0] else f", {lane.build.name}")
 
     def settings(of: list[matrix.Lane]) -> dict[str, Any]:
         needed = list(dict.fromkeys(environment_name(m, torch, lane.build) for lane in of))
@@ -85,7 +82,7 @@ def add_conformance(m: matrix.Matrix, torch: matrix.Torch) -> None:
     if always:
 
         @nox.session(name=name, **settings(always))
-        @nox.parametrize("lane", [nox.param(lane, id=label(lane)) for lane in always])
+        @nox.parametrize("lane", [nox.param(lane, id=lane_process.label(m, lane)) for lane in always])
         def conformance(session: nox.Session, lane: matrix.Lane) -> None:
             run_lane(session, lane)
 
@@ -94,7 +91,7 @@ def add_conformance(m: matrix.Matrix, torch: matrix.Torch) -> None:
     for lane in lanes:
         if lane.on_demand:
 
-            @nox.session(name=f"{name}({label(lane)})", **settings([lane]))
+            @nox.session(name=f"{name}({lane_process.label(m, lane)})", **settings([lane]))
             def on_demand(session: nox.Session, lane: matrix.Lane = lane) -> None:
                 run_lane(session, lane)
 

@@ -9,7 +9,7 @@ import sys
 
 import click
 
-from conformance.commands import bisect, compare, lanes, merging, overloads, programs, report, results, samples
+from conformance.commands import bisect, compare, jobs, lanes, merging, overloads, programs, report, results, samples
 from conformance.commands.edge import Commands, Mistake
 
 
@@ -44,6 +44,7 @@ for command in (
     compare.diff_,
     report.report_,
     merging.merge_,
+    jobs.matrix_jobs,
 ):
     commands.add_command(command)
 

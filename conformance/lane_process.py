@@ -33,6 +33,21 @@ def environment_name(m: Matrix, torch: Torch, build: Build, alone: bool) -> str:
     return "-".join([*parts, *([] if build == m.builds[0] else [build.name])])
 
 
+def session_name(m: Matrix, lane: Lane, alone: bool) -> str:
+    """The session that runs a lane, e.g. ``conformance-2.13(malloc)`` or ``conformance-2.13(malloc, asan)``."""
+    return f"{sessions_name(m, lane.torch, alone)}({label(m, lane)})"
+
+
+def sessions_name(m: Matrix, torch: Torch, alone: bool) -> str:
+    """What stands for all lanes of a torch version but those run on demand, e.g. ``conformance-2.13``."""
+    return f"conformance-{torch.version}" if alone else f"conformance-{m.backend}-{torch.version}"
+
+
+def label(m: Matrix, lane: Lane) -> str:
+    """What tells the lanes of one torch version apart; the first build of a matrix is not named."""
+    return lane.environment.name + ("" if lane.build == m.builds[0] else f", {lane.build.name}")
+
+
 def interpreter_file(root: Path, environment: str) -> Path:
     """Where that session leaves the path of its interpreter. ``root``: the repository's."""
     return root / ".nox" / f"{environment}.python"

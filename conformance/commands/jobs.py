@@ -1,0 +1,62 @@
+"""`matrix`: the jobs of a workflow, of the lanes of the matrices."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from conformance import jobs
+from conformance import matrix as matrix_
+from conformance.commands.edge import RESULTS, Mistake, mistakes
+from conformance.jobs import Job, JobError
+from conformance.store import StoreError, runs
+from conformance.toml_table import TomlError
+
+MATRICES = Path("matrices")
+
+
+@click.command("matrix")
+@click.option("--format", "form", type=click.Choice(["table", "github", "json"]), default="table", show_default=True)
+@click.option("--lanes", default="", metavar="A,B", help="Only these, names or patterns; also those run on demand.")
+@click.option("--torch", default="", metavar="A,B", help="Only lanes of these torch versions.")
+@click.option("--minutes", type=float, default=30.0, show_default=True, help="What a job is to take, at most.")
+@click.option("--workers", type=click.IntRange(min=1), default=4, show_default=True, help="Processes of a job.")
+@click.option("--results", type=click.Path(file_okay=False, path_type=Path), default=RESULTS, show_default=True)
+def matrix_jobs(form: str, lanes: str, torch: str, minutes: float, workers: int, results: Path) -> None:
+    """Print the jobs of the lanes: session, shard and minutes; split as the results say how long a lane takes."""
+    with mistakes(TomlError, JobError, StoreError):
+        matrices = matrix_.load_all(MATRICES)
+        if not matrices:
+            raise Mistake(f"no matrix in {MATRICES}/; expected <backend>.toml")
+        chosen = jobs.choose(matrices, _split(lanes), _split(torch))
+        found = jobs.plan(chosen, _measured(results, [lane.name for lane, _ in chosen], workers), minutes)
+    if form == "table":
+        Console().print(_table(found))
+    else:
+        entries = [job.to_json() for job in found]
+        click.echo(json.dumps({"include": entries}) if form == "github" else json.dumps(entries, indent=1))
+
+
+def _split(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _measured(results: Path, lanes: Sequence[str], workers: int) -> dict[str, float]:
+    """The seconds that the cells of each lane took, over so many processes; a lane without a whole run is left out."""
+    found = {name: run for name in lanes if (run := runs.measured(results, name)) and run.whole}
+    return {name: sum(ns for ns, _ in runs.durations(run).values()) / 1e9 / workers for name, run in found.items()}
+
+
+def _table(found: Sequence[Job]) -> Table:
+    table = Table(title=f"{len(found)} jobs")
+    for name in ("session", "shard", "minutes"):
+        table.add_column(name, no_wrap=True)
+    table.add_column("lane", overflow="fold")
+    for job in found:
+        table.add_row(job.session, job.shard, "?" if job.minutes is None else f"{job.minutes:.1f}", job.lane)
+    return table

@@ -1,0 +1,98 @@
+"""The jobs of a workflow: a lane in as many shards as bring each near a stated time; pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from fnmatch import fnmatchcase
+from statistics import median
+from typing import Any
+
+from conformance.lane_process import session_name
+from conformance.matrix import Lane, Matrix
+from conformance.near import unknown
+
+MOST = 256  # jobs of one matrix, as GitHub takes them
+
+
+class JobError(ValueError):
+    """Jobs that cannot be; the message is one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One session on one machine."""
+
+    lane: str
+    session: str
+    shard: str  # I/N
+    torch: str
+    environment: str
+    build: str
+    minutes: float | None  # what it is expected to take, without installing; None where no lane was measured
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def choose(matrices: Sequence[Matrix], patterns: Sequence[str], torches: Sequence[str]) -> list[tuple[Lane, str]]:
+    """The lanes asked for, each with its session: without patterns all but those that run on demand.
+
+    ``patterns``: names of lanes, or shell patterns of them. Raises JobError, with near names, for what matches nothing.
+    """
+    everything = [(lane, session_name(m, lane, alone=len(matrices) == 1)) for m in matrices for lane in m.lanes()]
+    names = [lane.name for lane, _ in everything]
+    for pattern in patterns:
+        if not any(fnmatchcase(name, pattern) for name in names):
+            raise JobError(f"--lanes: {unknown('lane', pattern, names)}")
+    versions = {lane.torch.version for lane, _ in everything}
+    for version in torches:
+        if version not in versions:
+            raise JobError(f"--torch: {unknown('torch version', version, versions)}")
+    found = [(lane, session) for lane, session in everything if _asked(lane, patterns, torches)]
+    if not found:
+        raise JobError("no lane is left; those that run on demand have to be named with --lanes")
+    return found
+
+
+def plan(lanes: Sequence[tuple[Lane, str]], measured: Mapping[str, float], minutes: float) -> list[Job]:
+    """The jobs of these lanes, each to take about so many minutes.
+
+    ``measured``: the seconds that the cells of a lane took, by its name. A lane that was not measured is taken to last
+    as long as those of its environment and build do, or as all do; where none was, it is not split. Raises JobError.
+    """
+    if not minutes > 0:
+        raise JobError(f"--minutes: {minutes:g} is no time to run in; expected minutes, more than 0")
+    jobs = [
+        job for lane, session in lanes for job in _of_lane(lane, session, _expected(lane, lanes, measured), minutes)
+    ]
+    if len(jobs) > MOST:
+        raise JobError(f"{len(jobs)} jobs, and a workflow's matrix takes {MOST}: raise --minutes, or choose lanes")
+    return jobs
+
+
+def _asked(lane: Lane, patterns: Sequence[str], torches: Sequence[str]) -> bool:
+    named = any(fnmatchcase(lane.name, p) for p in patterns) if patterns else not lane.on_demand
+    return named and (not torches or lane.torch.version in torches)
+
+
+def _expected(lane: Lane, lanes: Sequence[tuple[Lane, str]], measured: Mapping[str, float]) -> float | None:
+    if lane.name in measured:
+        return measured[lane.name]
+    like = [measured[o.name] for o, _ in lanes if o.name in measured and _alike(o, lane)]
+    known = like or [measured[other.name] for other, _ in lanes if other.name in measured]
+    return median(known) if known else None
+
+
+def _alike(one: Lane, other: Lane) -> bool:
+    return (one.environment.name, one.build.name) == (other.environment.name, other.build.name)
+
+
+def _of_lane(lane: Lane, session: str, seconds: float | None, minutes: float) -> list[Job]:
+    count = max(1, math.ceil(seconds / (60 * minutes))) if seconds else 1
+    each = None if seconds is None else round(seconds / 60 / count, 1)
+    return [
+        Job(lane.name, session, f"{i}/{count}", lane.torch.version, lane.environment.name, lane.build.name, each)
+        for i in range(1, count + 1)
+    ]
