@@ -14,6 +14,7 @@ ROOT = Path(__file__).parent
 sys.path.insert(0, str(ROOT))
 
 from conformance import lane_process, matrix, torch_wheel  # noqa: E402 - found only once the checkout is on the path
+from tools import browser  # noqa: E402 - the same
 
 nox.needs_version = ">=2024.10.9"
 nox.options.default_venv_backend = "uv|virtualenv"
@@ -157,6 +158,15 @@ def kill_rate(session: nox.Session) -> None:
     """Measure which planted faults each lane kills, and which the checks of others do; goes on where it was stopped."""
     arguments = ["--workers", str(WORKERS), *session.posargs]
     session.run(interpreter_of(MAIN_ENVIRONMENT), "-m", "tools.kill_rate", *arguments, external=True)
+
+
+@nox.session(name="report-tests", reuse_venv=True, default=False)
+def report_tests(session: nox.Session) -> None:
+    """Test the report's site in a headless Chromium, and measure it; fails where there is none."""
+    if missing := browser.lacking():
+        session.error(missing)
+    session.install("-e", ".[report-tests]", env=index_variables(session))
+    session.run("python", "-m", "pytest", "browser_tests", *session.posargs)
 
 
 @nox.session(reuse_venv=True)

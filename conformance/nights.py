@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from conformance import diff
-from conformance.store import Closed, compare, runs, views
-from conformance.vocabulary import CellId
+from conformance.store import Closed, compare, runs
+from conformance.vocabulary import CellId, Status
 
 
 def of_lane(results: Path, lane: str) -> list[Closed]:
@@ -22,12 +22,17 @@ def changes(old: Closed, new: Closed, lane: Sequence[Closed]) -> list[diff.Diffe
     return diff.classify(pairs, diff.Sides(old.whole, new.whole), history, notes((old, new)))
 
 
-def wavering(lane: Sequence[Closed]) -> dict[CellId, str]:
-    """The cells that are flaky over the whole runs of a lane, and why each is. Raises StoreError."""
-    whole = [run for run in lane if run.whole]
-    failed = views.ever_failing(whole)
-    found = {cell: diff.flaky(verdicts) for cell, verdicts in _verdicts(whole, failed).items()}
-    return {cell: found[cell] for cell in sorted(found, key=str) if found[cell]}
+def wavering(lane: Sequence[Closed], statuses: Mapping[CellId, Mapping[str, str]]) -> dict[CellId, str]:
+    """The cells that are flaky over the whole runs of a lane, and why each is.
+
+    ``statuses``: of the cells that failed in any of them, how they ended, by the run's name; see views.statuses.
+    """
+    builds = {run.name: _build(run) for run in lane if run.whole}
+    found = {}
+    for cell in sorted(statuses, key=str):
+        ended = {name: Status(status) for name, status in statuses[cell].items() if status != Status.NOT_REACHED}
+        found[cell] = diff.flaky([(b, ended[name].is_failure) for name, b in builds.items() if name in ended])
+    return {cell: why for cell, why in found.items() if why}
 
 
 def notes(compared: Iterable[Closed]) -> dict[str, str]:
@@ -45,12 +50,8 @@ def _history(whole: Sequence[Closed], cells: Sequence[CellId]) -> Mapping[CellId
     if not cells:
         return {}
     failed = compare.failing(whole, cells)
-    return _verdicts(whole, {cell: failed.get(cell, frozenset()) for cell in cells})
-
-
-def _verdicts(whole: Sequence[Closed], failed: Mapping[CellId, frozenset[str]]) -> dict[CellId, list[tuple[str, bool]]]:
     builds = [(run.name, _build(run)) for run in whole]
-    return {cell: [(build, name in names) for name, build in builds] for cell, names in failed.items()}
+    return {cell: [(build, name in failed.get(cell, ())) for name, build in builds] for cell in cells}
 
 
 def _build(run: Closed) -> str:

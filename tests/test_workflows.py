@@ -11,7 +11,7 @@ from conformance import matrix
 
 ROOT = Path(__file__).parents[1]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
-SESSIONS = {"tests", "lint", "docs-check"} | {
+SESSIONS = {"tests", "report-tests", "lint", "docs-check"} | {
     f"conformance-{torch.version}" for m in matrix.load_all(ROOT / "matrices") for torch in m.torches
 }
 

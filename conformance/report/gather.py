@@ -104,14 +104,26 @@ def _lane(results: Path, lane: str, expected: Path, most_runs: int) -> tuple[Lan
     before = next((run for run in reversed(until[:-1]) if run.whole or not shown.manifest.complete), None)
     changes = nights.changes(before, shown, until) if before else []
     failing = views.failures(shown)
-    flaky = nights.wavering(until)
-    cells = {o.cell for o in failing} | {d.pair.cell for d in changes if d.pair.before and d.pair.after} | set(flaky)
+    changed = {d.pair.cell for d in changes if d.pair.before and d.pair.after}
+    statuses = views.statuses(until, views.ever_failing(until) | changed)
     rules = expectations.load(expected / f"{shown.manifest.backend}.toml")
     found = LaneData(
-        shown, views.rows(shown), failing, _summary(shown), rules, until, views.statuses(until, cells), before,
-        changes, flaky, later=sum(run.name > shown.name for run in opened),
+        shown, views.rows(shown), failing, _summary(shown), rules, until, statuses, before,
+        changes, _flaky(until, statuses, failing), later=sum(run.name > shown.name for run in opened),
     )  # fmt: skip
     return found, damaged
+
+
+def _flaky(
+    lane: Sequence[Closed], statuses: Mapping[CellId, Mapping[str, str]], failing: Iterable[Observation]
+) -> dict[CellId, str]:
+    """The cells that waver between runs, and those whose process died in some of several tries of one run."""
+    died = {o.cell: "its process dies in some tries, not in all" for o in failing if _dies_at_times(o)}
+    return died | nights.wavering(lane, statuses)
+
+
+def _dies_at_times(observation: Observation) -> bool:
+    return any(failure.figures.get("death") == "flaky" for failure in observation.failures)
 
 
 def _opened(results: Path, lane: str) -> tuple[list[Closed], list[str]]:

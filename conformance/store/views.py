@@ -42,17 +42,14 @@ def failures(run: Closed) -> tuple[Observation, ...]:
     return parquet.read(run.rows, "failing") if run.failing else ()
 
 
-def ever_failing(runs: Iterable[Closed]) -> Mapping[CellId, frozenset[str]]:
-    """The cells that failed in any of these runs, and in which, by name. Raises StoreError."""
-    files = {str(run.rows): run.name for run in runs if run.failing}
+def ever_failing(runs: Iterable[Closed]) -> set[CellId]:
+    """The cells that failed in any of these runs. Raises StoreError."""
+    files = [run.rows for run in runs if run.failing]
     if not files:
-        return {}
+        return set()
     with parquet.database() as db:
-        rows = db.execute(f"SELECT {CELL}, filename FROM {parquet.table(files)} WHERE failing").fetchall()
-    found: dict[CellId, set[str]] = defaultdict(set)
-    for *cell, file in rows:
-        found[CellId(*cell)].add(files[file])
-    return {cell: frozenset(names) for cell, names in found.items()}
+        found = db.execute(f"SELECT DISTINCT {CELL} FROM {parquet.table(files)} WHERE failing").fetchall()
+    return {CellId(*cell) for cell in found}
 
 
 def statuses(runs: Sequence[Closed], cells: Iterable[CellId]) -> Mapping[CellId, Mapping[str, str]]:

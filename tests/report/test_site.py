@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -222,3 +223,18 @@ def test_a_kill_rate_is_taken_along_and_a_foreign_file_in_its_place_is_said(tmp_
 def test_either_a_directory_or_text_is_asked_for(tmp_path: Path) -> None:
     assert run().output == "Error: report takes DIR, where the site goes, or --text; got neither\n"
     assert "got both" in run(tmp_path, "--text").output
+
+
+def test_a_cell_that_a_run_has_not_does_not_waver(tmp_path: Path) -> None:
+    for night, cells in enumerate([[observed("mm")], [observed("mm"), bad()], [observed("mm")]]):
+        ran(tmp_path, night, *cells)
+    assert gather.gather(tmp_path, tmp_path, (), 30).lanes[0].flaky == {}
+
+
+def test_a_death_that_some_tries_do_not_repeat_is_flaky(tmp_path: Path) -> None:
+    failure = CaseFailure("mm[float32-contiguous]#s.0", "", "the process died", {"death": "flaky", "alone": [2, 5]})
+    crash = replace(observed("mm", status=Status.CRASH), failures=(failure,))
+    ran(tmp_path, 0, crash)
+    assert gather.gather(tmp_path, tmp_path, (), 30).lanes[0].flaky == {
+        crash.cell: "its process dies in some tries, not in all"
+    }

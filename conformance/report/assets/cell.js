@@ -36,12 +36,14 @@
   }
 
   function lanes(i, chosen) {
+    const lacking = report.lanes.filter((l, n) => n !== chosen && l.status[i] === report.data.ABSENT);
     return h("div", { class: "tabs" }, report.lanes.map((l, n) => {
+      if (lacking.includes(l)) return null;
       const facts = report.site.lanes[n], strip = l.history[i];
       return h("a", { class: n === chosen ? "tab chosen" : "tab", "aria-current": n === chosen ? "true" : null, href: report.address("cell", { lane: l.name }, report.data.id(report.table, i)) },
         draw.glyph(l.status[i]), h("span", { class: "lane-name" }, l.name),
         strip ? draw.strip(strip.slice(-12), facts.runs.slice(-12)) : null);
-    }));
+    }), lacking.length ? h("span", { class: "quiet elsewhere", title: lacking.map((l) => l.name).join(", ") }, `not in ${report.count(lacking.length, "other lane")}`) : null);
   }
 
   async function said(box, i, n) {

@@ -44,8 +44,8 @@
     return h("a", { class: "lane", href: link, "data-walk": true },
       h("div", { class: "who" }, h("strong", {}, l.name), h("span", { class: "quiet" }, `${l.began} · torch ${l.torch} · ${l.commit || "unknown commit"}`), partial && h("span", { class: "tag" }, `${l.tier}, ${partial}`), l.later ? h("span", { class: "tag" }, `${report.count(l.later, "later partial run")} not shown`) : null),
       h("div", { class: "what" }, draw.bar(l.by_status),
-        h("span", { class: "counts" }, failures.length ? failures.map((s) => h("span", { class: "counted" }, draw.glyph(report.site.statuses.indexOf(s)), ` ${report.number(l.by_status[s.name])} ${s.name}`)) : h("span", { class: "quiet" }, "nothing fails"), l.known ? h("span", { class: "quiet" }, `${report.number(l.known)} known`) : null, news(l))),
-      h("div", { class: "cover" }, draw.share(coverage.compared, coverage.total), h("span", { class: "quiet" }, `${report.number(coverage.compared)} of ${report.number(coverage.total)} overloads compared`)),
+        h("span", { class: "counts" }, failures.length ? failures.map((s) => h("span", { class: "counted" }, draw.glyph(report.site.statuses.indexOf(s)), `${report.number(l.by_status[s.name])} ${s.name}`)) : h("span", { class: "quiet" }, "nothing fails"), l.known ? h("span", { class: "quiet" }, `${report.number(l.known)} known`) : null, news(l))),
+      h("div", { class: "cover" }, draw.share(coverage.compared, coverage.total), h("span", { class: "quiet" }, coverage.total ? `${report.percent(coverage.compared, coverage.total)}, ${report.number(coverage.compared)} of ${report.number(coverage.total)} overloads compared` : "coverage is not known")),
       h("dl", { class: "figures" }, figure("cells", report.number(l.collected)), figure("cases", report.number(l.cases)), figure("wall", report.seconds(l.wall_s)), figure("CPU", report.seconds(l.cpu_s)), figure("account", l.account ? "✗" : "✓", l.account || "balances")),
       l.account ? h("p", { class: "alarm" }, l.account) : null);
   }
@@ -111,8 +111,9 @@
     root.append(h("h1", {}, "New tonight"), h("p", { class: "quiet" }, "Each lane's run against the one before it."));
     return report.whenLanes().then(() => {
       const groups = report.changes();
-      site.lanes.filter((l) => !l.before).forEach((l) => root.append(h("p", { class: "quiet" }, `${l.name}: no earlier run to compare with`)));
-      if (!groups.length) root.append(h("p", {}, "Nothing changed."));
+      const alone = site.lanes.filter((l) => !l.before).map((l) => l.name);
+      if (alone.length) root.append(h("p", { class: "quiet" }, `No earlier run to compare with: ${alone.join(", ")}`));
+      if (!groups.length && alone.length < site.lanes.length) root.append(h("p", {}, "Nothing changed."));
       site.changes.forEach((change) => {
         const of = groups.filter((g) => g.change === change);
         const cells = of.reduce((n, g) => n + g.cells.length, 0);

@@ -1,0 +1,97 @@
+"""A browser, and reports to open in it. Without a browser the tests fail: they are never skipped."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conformance.report import gather, model, site
+from conformance.vocabulary import CaseFailure, CellId, Observation, Status
+from tests.records import observed
+from tests.report.results import HOSTILE, bad, nights, ran
+from tests.report.test_site import MADE
+from tools import browser as browser_
+
+if TYPE_CHECKING:
+    from selenium.webdriver import Chrome
+
+
+@pytest.fixture(scope="session")
+def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
+    with browser_.opened(tmp_path_factory.mktemp("profile")) as driver:
+        yield driver
+
+
+@pytest.fixture
+def page(driver: Chrome) -> Chrome:
+    """The browser at a desk, in daylight, its console empty."""
+    browser_.look(driver, 1280, 800)
+    driver.get_log("browser")
+    browser_.requests(driver)
+    return driver
+
+
+def written(root: Path) -> Path:
+    found = gather.gather(root / "results", root / "expected", [root / "bisect"], 30)
+    site.write(model.site(found, MADE), root / "site")
+    return root / "site"
+
+
+@pytest.fixture(scope="session")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two lanes: a failure with arguments to draw, a crash, a repaired cell, a known failure; a kill-rate."""
+    root = tmp_path_factory.mktemp("report")
+    nights(root / "results")
+    ran(
+        root / "results", 2, bad("where.self"), observed("mm", status=Status.UNSUPPORTED, reason="no kernel for it"),
+        lane="demo-torch2.13-malloc-release", torch="2.13.0",
+    )  # fmt: skip
+    (root / "results" / "kill-rate").mkdir()
+    (root / "results" / "kill-rate" / "summary.json").write_text(json.dumps(KILL_RATE))
+    (root / "expected").mkdir()
+    rule = '[[rule]]\nop = ["where.self"]\nstatus = "fail"\nreason = "not yet"\nlink = "https://example.org/1"\n'
+    (root / "expected" / "demo.toml").write_text(rule)
+    return written(root)
+
+
+@pytest.fixture(scope="session")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Every text that results can hold is an attempt to be run as a script."""
+    root = tmp_path_factory.mktemp("hostile")
+    cell = CellId(HOSTILE, HOSTILE, HOSTILE, HOSTILE)
+    message = "\n".join([
+        HOSTILE,
+        f"  {HOSTILE}: float32 contiguous: size [2], stride [1], offset 0, storage 2, over the storage of {HOSTILE}",
+        f"  arg 1: {HOSTILE}", f"  value: {HOSTILE}", f"  repeat: {HOSTILE}", f"  script: {HOSTILE}",
+    ])  # fmt: skip
+    failure = CaseFailure(f"{cell}#{HOSTILE}", HOSTILE, message, {HOSTILE: HOSTILE, "index": [HOSTILE]})
+    failing = Observation(cell, HOSTILE, Status.FAIL, 1, (failure,), HOSTILE, HOSTILE)
+    given = {"torch": HOSTILE, "backend": "demo", "compiler": HOSTILE, "tier": HOSTILE, "backend_commit": HOSTILE}
+    lane = "demo-<script>window.planted=1<-"
+    passing = Observation(cell, HOSTILE, Status.PASS, 1)
+    ran(root / "results", 0, passing, lane=lane, **given)
+    ran(root / "results", 1, failing, lane=lane, **given)
+    ran(root / "results", 2, passing, lane=lane, **given)
+    ran(root / "results", 3, failing, lane=lane, **given)
+    (root / "expected").mkdir()
+    known = (
+        f"[[rule]]\nop = ['*']\nstatus = 'fail'\nreason = {json.dumps(HOSTILE)}\nlink = 'javascript:window.planted=1'\n"
+    )
+    (root / "expected" / "demo.toml").write_text(known)
+    (root / "results" / "kill-rate").mkdir()
+    planted = {"survivors": [{"fault": HOSTILE, "why": HOSTILE, "found_by_own_tests": HOSTILE}], "torch": HOSTILE}
+    (root / "results" / "kill-rate" / "summary.json").write_text(json.dumps(KILL_RATE | planted))
+    return written(root)
+
+
+KILL_RATE = {
+    "faults": 4, "killed": 3, "false_alarms": 0, "torch": "2.13.0", "seconds": 100,
+    "survivors": [{"fault": "a_fault", "why": "needs another stream", "found_by_own_tests": ""}],
+    "lanes": {"demo-torch2.13-malloc-release": {"killed": 3, "false_alarms": 0, "tried": 100, "cpu_s": 61}},
+    "peer_totals": {"allclose": {"killed": 1, "false_alarms": 0, "tried": 100, "cpu_s": 10}},
+    "detail": {"a_fault": {"demo-torch2.13-malloc-release": {"killed_by": "", "where": "", "tried": 1, "seconds": 1}}},
+}  # fmt: skip
