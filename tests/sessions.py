@@ -1,0 +1,20 @@
+"""The sessions that the noxfile has, as nox lists them."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+
+
+@cache
+def listed() -> frozenset[str]:
+    """Their names, and for a session with parameters also what stands for all of them."""
+    command = (sys.executable, "-m", "nox", "--list", "--noxfile", str(ROOT / "noxfile.py"))
+    told = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
+    names = re.findall(r"^[*-] (.+?)(?: -> .*)?$", told.stdout, re.MULTILINE)
+    return frozenset(names) | {name.partition("(")[0] for name in names}
