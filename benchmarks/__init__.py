@@ -1,0 +1,1 @@
+"""What backs every number in the docs; each module is a command of its own."""

@@ -1,0 +1,142 @@
+"""What the report takes with 150,000 cells in two lanes: ``python -m benchmarks.report [CELLS]``.
+
+Makes two nights of each lane, one cell in a hundred failing, writes the site, and asks a headless Chromium: from the
+start of the page's loading to the first view drawn, to all cells listed, and what one change of a filter takes to the
+next picture. Figures in milliseconds, the median of several; needs selenium, chromium and chromedriver.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import asdict
+from datetime import datetime, timezone
+from itertools import islice, product
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from conformance import store
+from conformance.layouts import LAYOUTS
+from conformance.report import gather, model, site
+from conformance.store.manifest import Manifest, run_name
+from conformance.vocabulary import DTYPES, CaseFailure, CellId, Observation, Status
+from tools import browser
+
+if TYPE_CHECKING:
+    from selenium.webdriver import Chrome
+
+CELLS = 150_000
+ROUNDS = 5
+LANES = ("demo-torch2.8-malloc-release", "demo-torch2.13-malloc-release")
+FILTERS = {
+    "one word": "q=op_7",
+    "a word of messages": "q=elements",
+    "words and status": "q=op_1+float32&status=fail,crash",
+    "dtype and layout": "dtype=float32&layout=expanded",
+    "nothing": "",
+}
+MESSAGE = """op (native) in float32, layout expanded on self
+  self: float32 expanded: size [4, 6], stride [0, 1], offset 0, storage 6
+  value: result: {n} of 24 elements differ, first at [0, 1]: device 1.5, CPU 2.5
+  repeat: pytest
+  script: conformance"""
+
+
+def cells(count: int) -> Iterator[CellId]:
+    """So many cells: families of 60 overloads in all dtypes and layouts."""
+    each = product(range(count), DTYPES, LAYOUTS)
+    return (CellId(f"family_{n // 60}", f"op_{n}", dtype, layout) for n, dtype, layout in islice(each, count))
+
+
+def observed(cell: CellId, n: int) -> Observation:
+    """One in a hundred fails, one in seven has nothing to compare."""
+    if n % 100 == 0:
+        failure = CaseFailure(f"{cell}#sample.{n % 9}@self", "value", MESSAGE.format(n=n % 24 + 1), {"index": [0, 1]})
+        return Observation(cell, "native", Status.FAIL, 4, (failure,), wall_ns=1_000_000, compared=4)
+    if n % 7 == 0:
+        return Observation(cell, "fallback", Status.UNSUPPORTED, 1, reason=f"no kernel for {cell.dtype} of {n // 4000}")
+    return Observation(cell, "native", Status.PASS, 4, wall_ns=1_000_000, compared=4)
+
+
+def generate(results: Path, count: int) -> None:
+    """Two nights of two lanes; in the second other cells fail than in the first."""
+    for lane, night in product(LANES, (1, 2)):
+        name = run_name(lane, datetime(2026, 1, night, 4, tzinfo=timezone.utc))
+        manifest = Manifest(
+            lane=lane, backend="demo", collected=count, complete=True, torch=lane.split("-")[1].removeprefix("torch"),
+            environment="malloc", build="release", python="3.11", compiler="", backend_commit=str(night), corpus="",
+            tier="full", seed=0, run=name,
+        )  # fmt: skip
+        with store.Writer(results / lane, manifest) as writer:
+            seen: Counter[str] = Counter()
+            for n, cell in enumerate(cells(count)):
+                observation = observed(cell, n + night)
+                seen[observation.status.value] += 1
+                writer.append(observation)
+            writer.finish({"by_status": dict(seen), "manifest": asdict(manifest)})
+
+
+def built(root: Path, count: int) -> tuple[Path, float]:
+    """A site of so many cells, and the seconds that reading the store and writing the site took."""
+    generate(root / "results", count)
+    start = time.perf_counter()
+    found = gather.gather(root / "results", root / "none", (), 30)
+    site.write(model.site(found, datetime.now(timezone.utc)), root / "site")
+    return root / "site", time.perf_counter() - start
+
+
+def first_views(driver: Chrome, where: Path) -> dict[str, float]:
+    """Milliseconds from the start of loading to the view drawn, by view."""
+    made = {}
+    for view in ("overview", "map", "cells", "new"):
+        times = []
+        for _ in range(ROUNDS):
+            browser.visit(driver, where, f"#/{view}")
+            times.append(float(driver.execute_script("return report.firstRender")))
+        made[view] = statistics.median(times)
+    return made
+
+
+def filters(driver: Chrome, where: Path) -> dict[str, float]:
+    """Milliseconds from a change of the filter to the picture that shows its cells, by filter."""
+    browser.visit(driver, where, "#/cells")
+    made = {}
+    for name, query in FILTERS.items():
+        times = [float(driver.execute_async_script(_TO_PICTURE, query)) for _ in range(ROUNDS)]
+        made[name] = statistics.median(times)
+    return made
+
+
+_TO_PICTURE = """
+const [query, done] = arguments, start = performance.now();
+history.replaceState(null, "", "#/cells?" + query);
+report.searched();
+requestAnimationFrame(() => {
+  const channel = new MessageChannel(); // its message comes after the frame is drawn
+  channel.port1.onmessage = () => done(performance.now() - start);
+  channel.port2.postMessage(0);
+});"""
+
+
+def main(count: int) -> int:
+    """Print every figure. Exit code 2, and one line, where there is no browser."""
+    if missing := browser.lacking():
+        print(f"Error: {missing}", file=sys.stderr)
+        return 2
+    with tempfile.TemporaryDirectory() as scratch:
+        where, seconds = built(Path(scratch), count)
+        size = sum(file.stat().st_size for file in where.rglob("*") if file.is_file())
+        print(f"{count} cells in {len(LANES)} lanes: {seconds:.1f} s to read and write, {size / 1e6:.1f} MB")
+        with browser.opened(Path(scratch) / "profile") as driver:
+            browser.look(driver, 1680, 1050)
+            for title, figures in (("first view", first_views(driver, where)), ("filter", filters(driver, where))):
+                print(title, *(f"  {name:<20} {ms:>7.0f} ms" for name, ms in figures.items()), sep="\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1]) if len(sys.argv) > 1 else CELLS))
