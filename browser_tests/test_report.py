@@ -77,8 +77,8 @@ def test_a_failing_case_has_its_arguments_drawn_as_they_lie(page: Chrome, report
         const kinds = (kind) => document.querySelector(".argument .storage").querySelectorAll("rect." + kind).length;
         return ["once", "many", "before", "gap", "wrong"].map(kinds)""",
     )
-    assert drawn == [6, 0, 5, 6, 1]  # size [2, 3], stride [5, 1], offset 5, storage 17; wrong at [0, 1]
-    assert "untouched: self: 2 bytes of its storage" in texts(page, "pre.message")[0]
+    assert drawn == [6, 0, 5, 6, 1]  # size [2, 3], stride [5, 1], offset 5, storage 17; wrong at byte 32 of 68
+    assert "untouched: self: 8 bytes outside the view" in texts(page, "pre.message")[0]
     assert [t.partition("\n")[0] for t in texts(page, "pre.command")] == [
         f"pytest --pyargs conformance --backend demo --case '{CELL}#opinfo.masked_fill.3@self'",
         f"conformance repro --backend demo '{CELL}#opinfo.masked_fill.3@self'",
@@ -156,7 +156,7 @@ def test_a_search_is_kept_in_the_address_and_found_again(page: Chrome, report: P
     [
         ("status=fail,crash", 3), ("status=fail&lane=demo-torch2.13-malloc-release", 1), ("check=SIGSEGV", 1),
         ("check=untouched", 2), ("change=newly+failing", 1), ("known=known", 1), ("known=not+known", 2),
-        ("route=fallback", 1), ("dtype=float32", 3), ("layout=offset_gap", 2), ("q=storage+changed", 2),
+        ("route=fallback", 1), ("dtype=float32", 3), ("layout=offset_gap", 2), ("q=outside+changed", 2),
         ("q=no-such", 0),
         (f"q={quote(CELL)}%23opinfo.masked_fill.3%40self", 1), ("family=masking&overload=where.self", 1),
         ("status=unsupported", 1), ("lane=nobody", 0),

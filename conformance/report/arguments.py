@@ -15,6 +15,9 @@ _TENSOR = re.compile(
     r"(?:, over the storage of (?P<over>.+?))?(?:, the same tensor as (?P<same>.+))?"
 )
 _COMMANDS = {"  repeat: ": "repeat", "  script: ": "script"}
+# As compare.py writes of a tensor's elements, and of the bytes of its storage.
+_ELEMENT = re.compile(r"first at \[(?P<index>\d{1,9}(?:, \d{1,9})*)\]")
+_BYTE = re.compile(r"first at byte (?P<byte>\d{1,15}) of (?P<of>\d{1,15})\b")
 _DIGITS = 15  # what a browser's numbers hold exactly
 # What a layout is shown on where the shapes are not known.
 _EXAMPLES = ((3, 4), (2, 3, 2, 2), (4,))
@@ -33,7 +36,10 @@ def parts(message: str, case: str) -> dict[str, Any]:
     rest = [line for line in lines if not line.startswith(tuple(_COMMANDS))]
     count = _count(rest)
     arguments = [_argument(line[2:], case) for line in rest[:count]]
-    return found | tail | {"arguments": arguments, "said": [line.removeprefix("  ") for line in rest[count:]]}
+    said = [line.removeprefix("  ") for line in rest[count:]]
+    for tensor in (a["tensor"] for a in arguments if "tensor" in a):
+        tensor["wrong"] = _wrong(tensor, said)
+    return found | tail | {"arguments": arguments, "said": said}
 
 
 def example(layout: str) -> dict[str, Any] | None:
@@ -64,6 +70,22 @@ def _argument(line: str, case: str) -> dict[str, Any]:
     if tensor and tensor.get("over") and _overlaps(case):
         tensor["offset"] += 1  # an overlapping view begins one element later, see cases.py
     return {"text": line, "tensor": tensor} if tensor else {"text": line}
+
+
+def _wrong(tensor: dict[str, Any], said: list[str]) -> list[int]:
+    """Where in the tensor's storage the first elements lie that the message calls wrong."""
+    found = set()
+    for line in said:
+        _, _, rest = line.partition(": ")
+        if not rest.startswith(f"{tensor['name']}: "):
+            continue
+        if element := _ELEMENT.search(rest):
+            index = [int(i) for i in element["index"].split(", ")]
+            if len(index) == len(tensor["stride"]):
+                found.add(tensor["offset"] + sum(i * s for i, s in zip(index, tensor["stride"])))
+        elif (byte := _BYTE.search(rest)) and int(byte["of"]):
+            found.add(int(byte["byte"]) * tensor["storage"] // int(byte["of"]))
+    return sorted(found)
 
 
 def _overlaps(case: str) -> bool:

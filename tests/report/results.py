@@ -20,7 +20,7 @@ MESSAGE = """masked_fill_.Scalar (native) in float32, layout offset_gap on self
   self: float32 offset_gap: size [2, 3], stride [5, 1], offset 5, storage 17
   mask: bool contiguous: size [2, 3], stride [3, 1], offset 0, storage 6
   arg 2: 1.5
-  untouched: self: 2 bytes of its storage changed that no view reaches, first at 32
+  untouched: self: 8 bytes outside the view changed, first at byte 32 of 68: 0x00, not 0xff
   repeat: pytest --pyargs conformance --backend demo --case 'CASE'
   script: conformance repro --backend demo 'CASE'"""
 

@@ -16,11 +16,29 @@ CASE = "ops/masking.py::masked_fill_.Scalar[float32-offset_gap]#opinfo.masked_fi
 def test_a_message_is_taken_apart() -> None:
     found = arguments.parts(MESSAGE, CASE)
     assert [a["text"] for a in found["arguments"] if "tensor" not in a] == ["arg 2: 1.5"]
-    assert found["said"] == ["untouched: self: 2 bytes of its storage changed that no view reaches, first at 32"]
+    assert found["said"] == [
+        "untouched: self: 8 bytes outside the view changed, first at byte 32 of 68: 0x00, not 0xff"
+    ]
     assert found["repeat"].startswith("pytest ")
     assert found["script"].startswith("conformance repro ")
     first = found["arguments"][0]["tensor"]
     assert (first["size"], first["stride"], first["offset"], first["storage"]) == ([2, 3], [5, 1], 5, 17)
+
+
+@pytest.mark.parametrize(
+    ("said", "wrong"),
+    [
+        ("value: x: 2 of 6 elements differ, first at [1, 2]: device 1", [12]),
+        ("untouched: x: 4 bytes outside the view changed, first at byte 32 of 68: 0x00, not 0xff", [8]),
+        ("value: y: 2 of 6 elements differ, first at [1, 2]: device 1", []),
+        ("value: x: 2 of 6 elements differ, first at [2]: device 1", []),
+        ("untouched: x: first at byte 1 of 0", []),
+    ],
+)
+def test_what_a_message_calls_wrong_is_found_in_the_storage(said: str, wrong: list[int]) -> None:
+    line = "  x: float32 offset_gap: size [2, 3], stride [5, 1], offset 5, storage 17"
+    message = f"head\n{line}\n  {said}\n  repeat: a\n  script: b"
+    assert arguments.parts(message, CASE)["arguments"][0]["tensor"]["wrong"] == wrong
 
 
 @pytest.mark.parametrize("layout", layouts.PLACERS)

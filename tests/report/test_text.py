@@ -28,7 +28,7 @@ def test_it_says_lanes_news_failures_and_coverage(tmp_path: Path) -> None:
         "newly failing 1 masked_fill_.Scalar[float32-offset_gap] pass → fail (untouched) demo-torch2.8-malloc-release"
         in lines
     )
-    assert any(line.startswith("1 masked_fill_.Scalar fail (untouched) 1 self: 2 bytes of its") for line in lines)
+    assert any(line.startswith("1 masked_fill_.Scalar fail (untouched) 1 self: 8 bytes outside") for line in lines)
     assert "masking 2 ·" in lines
     assert "demo-torch2.13-malloc-release 1/3 1/2" in lines
 

@@ -84,7 +84,7 @@
       h("pre", { class: "message" }, [f.repeat && f.arguments.length ? [] : [f.head], f.said].flat().join("\n"), f.cut ? "\n[cut; the store holds the whole message]" : ""),
       figures(f.figures),
       f.arguments.length ? h("h3", {}, "Arguments") : null,
-      f.arguments.length ? h("div", { class: "arguments" }, f.arguments.map((a) => argument(a, f))) : null,
+      f.arguments.length ? h("div", { class: "arguments" }, f.arguments.map(argument)) : null,
       tensors.length ? draw.legend() : example(page.example, f),
       h("h3", {}, "Repeat it"), command(f.repeat), h("h3", {}, "A script without the suite"), command(f.script));
   }
@@ -96,24 +96,16 @@
     return h("dl", { class: "figures" }, rows.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, text(value)))));
   }
 
-  function argument(a, f) {
+  function argument(a) {
     if (!a.tensor) return h("div", { class: "argument" }, h("p", {}, h("code", {}, a.text)));
     const t = a.tensor;
     const where = [t.over ? `in the storage of ${t.over}` : "", t.same ? `the same tensor as ${t.same}` : ""].filter(Boolean).join(", ");
-    return h("div", { class: "argument" }, h("p", {}, h("code", {}, t.name), ` ${t.dtype} ${t.layout}`, where ? h("b", {}, `, ${where}`) : ""), h("p", { class: "quiet" }, draw.said(t)), draw.storage(t, wrong(t, f)));
-  }
-
-  /* Where in its storage the first element lies that the failure names, if that is of this argument. */
-  function wrong(t, f) {
-    const index = f.figures && f.figures.index;
-    const named = f.said.some((line) => line.startsWith(`${f.check}: ${t.name}: `));
-    if (!Array.isArray(index) || !named || index.length !== t.stride.length) return -1;
-    return index.reduce((at, k, d) => at + k * t.stride[d], t.offset);
+    return h("div", { class: "argument" }, h("p", {}, h("code", {}, t.name), ` ${t.dtype} ${t.layout}`, where ? h("b", {}, `, ${where}`) : ""), h("p", { class: "quiet" }, draw.said(t)), draw.storage(t, t.wrong));
   }
 
   function example(t, f) {
     if (!t || f.arguments.length) return null;
-    return [h("h3", {}, `The layout ${t.layout}, on an example`), h("div", { class: "argument" }, h("p", { class: "quiet" }, draw.said(t)), draw.storage(t, -1))];
+    return [h("h3", {}, `The layout ${t.layout}, on an example`), h("div", { class: "argument" }, h("p", { class: "quiet" }, draw.said(t)), draw.storage(t, []))];
   }
 
   function command(text) {

@@ -84,7 +84,7 @@ report.draw = (function () {
       made.append(box);
       if (kind === "before") made.append(svg("path", { class: "cross", d: `M${x + 3} ${y + side - 3}L${x + side - 3} ${y + 3}` }));
       if (count > 1) made.append(svg("text", { x: x + side / 2, y: y + side - 4, class: "times" }, count > 9 ? "+" : String(count)));
-      if (at === wrong) made.append(svg("rect", { class: "wrong", x: x - 0.5, y: y - 0.5, width: side + 1, height: side + 1, rx: 3 }));
+      if (wrong.includes(at)) made.append(svg("rect", { class: "wrong", x: x - 0.5, y: y - 0.5, width: side + 1, height: side + 1, rx: 3 }));
     });
     const more = t.storage > counts.length ? h("p", { class: "quiet" }, `the first ${report.number(counts.length)} of ${report.number(t.storage)} elements`) : null;
     return h("div", { class: "drawn" }, made, more);
@@ -96,7 +96,7 @@ report.draw = (function () {
   }
 
   const legend = () => h("p", { class: "legend quiet" }, [
-    ["once", "reached by the view"], ["many", "reached more than once"], ["before", "before the offset"], ["gap", "a gap, never to be touched"], ["wrong", "the first wrong element"],
+    ["once", "reached by the view"], ["many", "reached more than once"], ["before", "before the offset"], ["gap", "a gap, never to be touched"], ["wrong", "the first one that is wrong"],
   ].map(([kind, text]) => h("span", {}, h("i", { class: `key ${kind}` }), text)));
 
   return { glyph, bar, share, strip, storage, said, legend };
