@@ -169,6 +169,13 @@ def report_tests(session: nox.Session) -> None:
     session.run("python", "-m", "pytest", "browser_tests", *session.posargs)
 
 
+@nox.session(reuse_venv=True, default=False)
+def conformance(session: nox.Session) -> None:
+    """Run a command of ``conformance`` that needs no torch, such as ``-- matrix`` or ``-- summary``."""
+    session.install("-e", ".", env=index_variables(session))
+    session.run("conformance", *session.posargs)
+
+
 @nox.session(reuse_venv=True)
 def lint(session: nox.Session) -> None:
     """Check style, types and the workflows' schema: ruff, mypy, clang-format, check-jsonschema."""

@@ -31,7 +31,7 @@ WITHOUT_TORCH = (
     "nights", "describe", "report.arguments", "report.cells", "report.failures", "report.gather", "report.model",
     "report.site", "report.text",
     "progress", "serving", "isolation",
-    "inquest", "spawned", "shards", "merge", "closing", "jobs",
+    "inquest", "spawned", "shards", "merge", "closing", "jobs", "markup", "junit", "job_page",
 )  # fmt: skip
 MAY_NAME_TORCH_PRIVATES = ("inventory", "torch_versions", "corpus.record")
 

@@ -7,13 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from conformance import matrix
+from tests import sessions
 
 ROOT = Path(__file__).parents[1]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
-SESSIONS = {"tests", "report-tests", "lint", "docs-check"} | {
-    f"conformance-{torch.version}" for m in matrix.load_all(ROOT / "matrices") for torch in m.torches
-}
+SESSIONS = sessions.listed()
 
 
 def test_there_is_a_workflow() -> None:

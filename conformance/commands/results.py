@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import click
 
-from conformance import expectations, store, summary
+from conformance import expectations, job_page, junit, store, summary
 from conformance.commands.edge import EXPECTED, RESULTS, Commands, Mistake, mistakes
 from conformance.toml_table import TomlError
 
@@ -36,14 +39,49 @@ def expect_update(run: str, expected: Path | None) -> None:
     click.echo(f"{file}: {len(new)} rules: {kept} kept, {len(new) - kept} new; {len(old) - kept} dropped")
 
 
+@dataclass(frozen=True)
+class _Read:
+    """A run, its summary, and the rules of its expected failures."""
+
+    run: store.Run
+    result: dict[str, Any]
+    directory: Path
+    rules: tuple[expectations.Rule, ...]
+
+
 @click.command("summary")
-@click.argument("run")
-def summary_(run: str) -> None:
-    """Print again what RUN, a lane's name or a directory of results, ended with."""
-    with mistakes(store.StoreError, OSError):
-        path = store.find(RESULTS, run)
-        read = store.read(path)
-        for note in read.notes:
-            click.echo(f"note: {note}", err=True)
-        directory = path if path.is_dir() else path.parent
-        click.echo(summary.text(store.read_summary(directory), read.observations, str(directory)))
+@click.argument("names", nargs=-1, metavar="[RUN]...")
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json", "markdown", "junit"]), default="text", show_default=True,
+    help="junit has a test for each overload and dtype, and one for each cell that is not as expected.",
+)  # fmt: skip
+@click.option("--results", type=click.Path(file_okay=False, path_type=Path), default=RESULTS, show_default=True)
+@click.option(
+    "--expected", type=click.Path(dir_okay=False, path_type=Path), help="Default: matrices/expected/<backend>.toml."
+)
+def summary_(names: tuple[str, ...], form: str, results: Path, expected: Path | None) -> None:
+    """Print what RUN, a lane's name or a directory of results, ended with; without RUN, the latest of each lane."""
+    with mistakes(store.StoreError, TomlError, OSError):
+        found = [_read(results, name, expected) for name in names or store.lanes(results)]
+        if not found:
+            raise Mistake(f"no closed run in {results / store.RUNS}/; expected a RUN, or another --results")
+    if form == "text":
+        click.echo("\n\n".join(summary.text(r.result, r.run.observations, str(r.directory)) for r in found))
+    elif form == "json":
+        click.echo(json.dumps([{"manifest": asdict(r.run.manifest), **r.result} for r in found], indent=1))
+    elif form == "markdown":
+        pages = (job_page.markdown(r.run.manifest, r.result, r.run.observations, r.rules) for r in found)
+        click.echo("\n".join(pages))
+    else:
+        click.echo(junit.junit([(r.run.manifest, r.run.observations, r.rules) for r in found]), nl=False)
+
+
+def _read(results: Path, name: str, expected: Path | None) -> _Read:
+    """Raises StoreError, TomlError, OSError."""
+    path = store.find(results, name)
+    read = store.read(path)
+    for note in read.notes:
+        click.echo(f"note: {note}", err=True)
+    directory = path if path.is_dir() else path.parent
+    rules = expectations.load(expected or EXPECTED / f"{read.manifest.backend}.toml")
+    return _Read(read, store.read_summary(directory), directory, rules)

@@ -1,0 +1,83 @@
+"""A run as Markdown for the page of a workflow's job: what it came to, and what to look at first."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from conformance import markup, summary
+from conformance.expectations import Rule, Verdict, judge
+from conformance.store import Manifest
+from conformance.vocabulary import Observation, Status
+
+SHOWN = 20  # overloads; a job's page holds a mebibyte
+_LONGEST = 300  # characters of a message's line
+
+
+def markdown(
+    manifest: Manifest, result: dict[str, Any], observations: Iterable[Observation], rules: Sequence[Rule]
+) -> str:
+    """The text of one run, ``result`` being its summary."""
+    verdicts = [(o, judge(o, rules, manifest.lane).verdict) for o in observations]
+    wrong = [o for o, v in verdicts if v.is_failure or o.status is Status.NOT_REACHED]
+    expected = sum(v is Verdict.EXPECTED_FAILURE for _, v in verdicts)
+    shard = f", shard {manifest.shard}" if manifest.shard else ""
+    lost = summary.imbalance(result)
+    return "\n".join([
+        f"### {markup.plain(manifest.lane)}{shard}: {_verdict(len(wrong), lost)}",
+        "",
+        *([f"**{markup.plain(lost)}**", ""] if lost else []),
+        "| " + " | ".join(["cells", *result["by_status"], "expected to fail"]) + " |",
+        "| " + " | ".join("---:" for _ in range(len(result["by_status"]) + 2)) + " |",
+        "| " + " | ".join(map(str, [result["collected"], *result["by_status"].values(), expected])) + " |",
+        "",
+        _facts(manifest, result),
+        "",
+        *_failing(wrong),
+    ])  # fmt: skip
+
+
+def _verdict(wrong: int, lost: str) -> str:
+    if lost:
+        return "the account does not balance"
+    return f"{wrong} cells are not as expected" if wrong else "as expected"
+
+
+def _facts(manifest: Manifest, result: dict[str, Any]) -> str:
+    covered = result["coverage"]
+    routes = ", ".join(f"{name} {r['compared']}/{r['total']}" for name, r in covered["by_route"].items())
+    commit = f", backend {markup.code(manifest.backend_commit)}" if manifest.backend_commit else ""
+    return (
+        f"torch {markup.plain(manifest.torch)}{commit}; {result['cases']} cases in {result['wall_s']:.0f} s; "
+        f"{covered['compared']} of {covered['total']} overloads compared ({markup.plain(routes) or 'no route'})"
+    )
+
+
+def _failing(wrong: Sequence[Observation]) -> list[str]:
+    groups: dict[str, list[Observation]] = defaultdict(list)
+    for o in wrong:
+        groups[o.cell.overload].append(o)
+    if not groups:
+        return []
+    worst = sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
+    lines = ["| overload | cells | how | first |", "| --- | ---: | --- | --- |"]
+    for overload, cells in worst[:SHOWN]:
+        first = next((f"{f.case}: {_line(f.message)}" for o in cells for f in o.failures), f"{cells[0].cell.name}")
+        lines.append(
+            f"| {markup.code(overload)} | {len(cells)} | {markup.plain(_ways(cells))} | {markup.code(first)} |"
+        )
+    more = len(worst) - SHOWN
+    return [*lines, "", *([f"... and {more} overloads more", ""] if more > 0 else [])]
+
+
+def _line(message: str) -> str:
+    found = (message.strip().splitlines() or [""])[0]
+    return found if len(found) <= _LONGEST else f"{found[:_LONGEST]}…"
+
+
+def _ways(cells: Sequence[Observation]) -> str:
+    ways: Counter[str] = Counter()
+    for o in cells:
+        ways.update({f.check for f in o.failures if f.check} or {o.signal or o.status.value})
+    return ", ".join(f"{way} {n}" for way, n in sorted(ways.items(), key=lambda item: (-item[1], item[0])))

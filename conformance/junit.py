@@ -1,0 +1,113 @@
+"""A run as JUnit's XML: a test for each overload and dtype, and one for each cell that is not as it should be.
+
+A quarter of a million cells make a file that no service takes, and all of them but a few say the same. So the cells of
+an overload in a dtype that ended as expected are one test, called by the dtype; every other cell is a test of its own,
+called as its item is.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from conformance.expectations import Judgement, Rule, Verdict, judge
+from conformance.markup import xml
+from conformance.store import Manifest
+from conformance.store.manifest import began
+from conformance.vocabulary import Observation, Status
+
+DETAILED = 20  # cells of an overload whose whole message is given
+
+_TOLD = ("backend", "torch", "environment", "build", "python", "compiler", "backend_commit", "corpus", "tier", "cpu")
+_ERRORS = frozenset({Status.ERROR, Status.NOT_REACHED})
+
+
+@dataclass(frozen=True, slots=True)
+class _Test:
+    overload: str
+    name: str
+    seconds: float
+    outcome: str = ""  # failure, error or skipped; "" for one that passed
+    kind: str = ""
+    message: str = ""
+
+    def lines(self, classname: str) -> list[str]:
+        head = f'  <testcase classname="{xml(classname)}" name="{xml(self.name)}" time="{self.seconds:.3f}"'
+        if not self.outcome:
+            return [f"{head}/>"]
+        first = self.message.strip().partition("\n")[0]
+        body = f'    <{self.outcome} type="{xml(self.kind)}" message="{xml(first)}"'
+        text = "/>" if self.message.strip() == first else f">{xml(self.message)}</{self.outcome}>"
+        return [f"{head}>", body + text, "  </testcase>"]
+
+
+def junit(runs: Iterable[tuple[Manifest, Iterable[Observation], Sequence[Rule]]]) -> str:
+    """The file of these runs, each with the rules of its expected failures."""
+    suites = [(manifest, _tests(observations, rules, manifest.lane)) for manifest, observations, rules in runs]
+    everything = [test for _, tests in suites for test in tests]
+    return "\n".join([
+        '<?xml version="1.0" encoding="utf-8"?>',
+        f"<testsuites {_counts(everything)}>",
+        *(line for manifest, tests in suites for line in _suite(manifest, tests)),
+        "</testsuites>", "",
+    ])  # fmt: skip
+
+
+def _suite(manifest: Manifest, tests: Sequence[_Test]) -> list[str]:
+    at = began(manifest.run)
+    stamp = f' timestamp="{at.replace(tzinfo=None).isoformat()}"' if at else ""
+    return [
+        f'<testsuite name="{xml(manifest.lane)}" {_counts(tests)}{stamp}>',
+        "  <properties>",
+        *(f'    <property name="{name}" value="{xml(str(getattr(manifest, name)))}"/>' for name in _TOLD),
+        "  </properties>",
+        *(line for test in tests for line in test.lines(f"{manifest.backend}.{test.overload}")),
+        "</testsuite>",
+    ]
+
+
+def _counts(tests: Sequence[_Test]) -> str:
+    count = {kind: sum(t.outcome == kind for t in tests) for kind in ("failure", "error", "skipped")}
+    return (
+        f'tests="{len(tests)}" failures="{count["failure"]}" errors="{count["error"]}" skipped="{count["skipped"]}" '
+        f'time="{sum(t.seconds for t in tests):.3f}"'
+    )
+
+
+def _tests(observations: Iterable[Observation], rules: Sequence[Rule], lane: str) -> list[_Test]:
+    fine: dict[tuple[str, str], list[Observation]] = defaultdict(list)
+    other: dict[str, list[tuple[Observation, Judgement]]] = defaultdict(list)
+    for o in observations:
+        judged = judge(o, rules, lane)
+        if judged.verdict is Verdict.AS_EXPECTED and o.status is not Status.NOT_REACHED:
+            fine[o.cell.overload, o.cell.dtype].append(o)
+        else:
+            other[o.cell.overload].append((o, judged))
+    tests = [_together(overload, dtype, cells) for (overload, dtype), cells in fine.items()]
+    for overload, found in other.items():
+        of = sorted(found, key=lambda pair: str(pair[0].cell))
+        tests += [_alone(overload, o, judged, n < DETAILED) for n, (o, judged) in enumerate(of)]
+    return sorted(tests, key=lambda t: (t.overload, t.name))
+
+
+def _together(overload: str, dtype: str, cells: Sequence[Observation]) -> _Test:
+    """The cells that ended as expected; skipped, if none of them could be compared."""
+    seconds = sum(o.wall_ns for o in cells) / 1e9
+    if any(o.status is Status.PASS for o in cells):
+        return _Test(overload, dtype, seconds)
+    return _Test(overload, dtype, seconds, "skipped", str(Status.UNSUPPORTED), cells[0].reason)
+
+
+def _alone(overload: str, o: Observation, judged: Judgement, detailed: bool) -> _Test:
+    name = f"{o.cell.dtype}-{o.cell.layout}"
+    if judged.verdict is Verdict.EXPECTED_FAILURE:
+        reason = judged.rule.reason if judged.rule else ""
+        return _Test(overload, name, o.wall_ns / 1e9, "skipped", "expected failure", reason)
+    if judged.verdict is Verdict.UNEXPECTED_PASS:
+        text = f"passed, although a rule expects it to fail: {judged.rule}"
+        return _Test(overload, name, o.wall_ns / 1e9, "failure", "unexpected pass", text)
+    text = "\n\n".join(f.message for f in o.failures) or o.reason or o.signal or str(o.status)
+    kind = ", ".join(sorted({f.check for f in o.failures if f.check})) or o.signal or str(o.status)
+    outcome = "error" if o.status in _ERRORS else "failure"
+    return _Test(overload, name, o.wall_ns / 1e9, outcome, kind, text if detailed else text.partition("\n")[0])

@@ -1,0 +1,151 @@
+"""A run for a job's page and for services that read JUnit: what it shows, and that none of it is taken for markup."""
+
+from __future__ import annotations
+
+import json
+import re
+import xml.etree.ElementTree as ET
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from conformance import job_page, junit, markup, store, summary
+from conformance.cli import commands
+from conformance.expectations import Rule
+from conformance.vocabulary import CaseFailure, Observation, Status
+from tests.records import manifest, observed
+
+EVIL = "a|b `c` ``d`` <script>&amp; ]]> \x1b[31m\x00 \ud800 @all [l](u) \"q\" 'r'\n\n| x |\n<!-- y"
+CELLS = (
+    observed("mm", wall_ns=2_000_000_000),
+    observed("mm", "float32-expanded", wall_ns=1_000_000_000),
+    observed("mm", "float64-contiguous"),
+    observed("mm", "float64-step2", Status.FAIL, checks=("value", "stride")),
+    observed("cat", status=Status.UNSUPPORTED, reason="no kernel"),
+    observed("neg", status=Status.CRASH, signal="SIGSEGV"),
+    observed("abs", status=Status.NOT_REACHED, reason="the run ended"),
+    observed("sum", status=Status.FAIL),
+)
+RULES = (Rule(op=("sum",), reason="known <1>"), Rule(op=("mm",), layout=("expanded",), reason="was broken"))
+
+
+def evil(observation: Observation) -> Observation:
+    return replace(observation, failures=(CaseFailure(EVIL, EVIL, EVIL),), signal=EVIL, reason=EVIL)
+
+
+def suite(*cells: Observation, rules: tuple[Rule, ...] = RULES, **given: Any) -> ET.Element:
+    (found,) = ET.fromstring(junit.junit([(manifest(**given), cells, rules)]))
+    return found
+
+
+def result(cells: tuple[Observation, ...]) -> dict[str, Any]:
+    facts = summary.RunFacts("demo", len(cells), 1.0, 1.0, 0.1, "sha256:1", "2.8.0", "g++ 12.2", "abc")
+    return summary.summarize(facts, cells, [summary.Target("mm", "native"), summary.Target("x", "native")])
+
+
+def page(*cells: Observation, rules: tuple[Rule, ...] = RULES, **given: Any) -> str:
+    return job_page.markdown(manifest(**given), result(cells), cells, rules)
+
+
+def test_cells_that_are_as_expected_are_one_test_and_each_other_is_its_own() -> None:
+    found = suite(*CELLS)
+    tests = {(t.get("classname"), t.get("name")): (t[0].tag if len(t) else "passed") for t in found.iter("testcase")}
+    assert tests == {
+        ("demo.mm", "float32"): "passed", ("demo.mm", "float32-expanded"): "failure", ("demo.mm", "float64"): "passed",
+        ("demo.mm", "float64-step2"): "failure", ("demo.cat", "float32"): "skipped",
+        ("demo.neg", "float32-contiguous"): "failure", ("demo.abs", "float32-contiguous"): "error",
+        ("demo.sum", "float32-contiguous"): "skipped",
+    }  # fmt: skip
+    assert [found.get(name) for name in ("tests", "failures", "errors", "skipped")] == ["8", "3", "1", "2"]
+    assert found.get("name") == "demo-torch2.8-malloc-release"
+    kinds = {t.get("name"): t[0].get("type") for t in found.iter("testcase") if len(t)}
+    assert kinds["float64-step2"] == "stride, value"
+    assert kinds["float32-expanded"] == "unexpected pass"
+
+
+def test_a_full_run_makes_a_file_that_can_be_sent() -> None:
+    overloads, dtypes, layouts = 40, ("float32", "float64", "bool"), [f"l{i}" for i in range(20)]
+    cells = [observed(f"op{i}", f"{d}-{at}") for i in range(overloads) for d in dtypes for at in layouts]
+    text = junit.junit([(manifest(), cells, ())])
+    assert text.count("<testcase") == overloads * len(dtypes)
+    bad = [observed(f"op{i}", f"float32-{at}", Status.FAIL) for i in range(2) for at in [*layouts, "x", "y"]]
+    shown = [t for t in suite(*bad, rules=()).iter("failure") if t.text]
+    assert len(shown) == 2 * junit.DETAILED
+
+
+def test_what_xml_cannot_hold_is_shown_and_the_rest_comes_back() -> None:
+    found = suite(evil(CELLS[3]), evil(CELLS[5]), evil(CELLS[6]), lane=EVIL)
+    (first, *_) = found.iter("failure")
+    assert first.text == EVIL.replace("\x1b", "\\x1b").replace("\x00", "\\x00").replace("\ud800", "\\xd800")
+    assert len(list(found.iter("testcase"))) == 3
+
+
+def test_the_page_says_what_the_run_came_to_and_what_to_look_at() -> None:
+    text = page(*CELLS)
+    assert "demo\\-torch2\\.8\\-malloc\\-release: 4 cells are not as expected" in text
+    assert "| 8 | 3 | 2 | 0 | 1 | 0 | 1 | 1 | 1 |" in text
+    assert "| `mm` | 2 |" in text
+    assert "1 of 2 overloads compared (native 1/2)" in text
+    assert "`sum`" not in text
+    assert ": as expected" in page(CELLS[0], rules=())
+    assert ", shard 2/4: as expected" in page(CELLS[0], rules=(), shard="2/4")
+
+
+def test_an_account_that_does_not_balance_is_the_page_s_first_word() -> None:
+    told = {**result(CELLS), "collected": 9}
+    assert "the account does not balance" in job_page.markdown(manifest(), told, CELLS, ()).splitlines()[0]
+
+
+def test_no_text_from_results_is_markup_on_the_page() -> None:
+    text = page(*(evil(c) for c in CELLS[3:7]), lane=EVIL, torch=EVIL, backend_commit=EVIL)
+    outside = re.sub(r"(`+)(?!`).*?(?<!`)\1(?!`)", "", text)
+    assert "<" not in outside
+    assert "@" not in outside
+    rows = [line for line in text.splitlines() if line.startswith("| `")]
+    assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} == {5}
+    assert len(rows) == 3
+
+
+@pytest.mark.parametrize("text", ["a", "`", "``", "a`b``c|d\ne", "a\\|b", EVIL])
+def test_code_is_closed_by_its_own_fence_alone(text: str) -> None:
+    shown = markup.code(text)
+    (fence,) = {re.match("`+", shown)[0], re.search("`+$", shown)[0]}  # type: ignore[index]  # both match
+    assert not re.search(f"(?<!`){fence}(?!`)", shown[len(fence) : -len(fence)])
+    assert "\n" not in shown
+    assert not re.search(r"(?<!\\)(\\\\)*\|", shown)  # no bar that ends a cell
+
+
+def test_a_page_with_thousands_of_failures_stays_small() -> None:
+    told = (CaseFailure("c", "value", "x" * 9999),)
+    bad = tuple(replace(observed(f"op{i}", status=Status.FAIL), failures=told) for i in range(900))
+    text = page(*bad, rules=())
+    assert len(text.encode()) < 20_000
+    assert "... and 880 overloads more" in text
+
+
+@pytest.fixture
+def lane(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.chdir(tmp_path)
+    told = manifest(collected=len(CELLS))
+    with store.Writer(tmp_path / "results" / told.lane, told) as writer:
+        for cell in CELLS:
+            writer.append(cell)
+        writer.finish(result(CELLS))
+    return told.lane
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(commands, ["summary", *arguments])
+
+
+def test_the_command_prints_each_form_of_a_stored_run(lane: str) -> None:
+    assert json.loads(run(lane, "--format", "json").output)[0]["manifest"]["lane"] == lane
+    assert run(lane, "--format", "markdown").output.startswith("### demo")
+    assert ET.fromstring(run(lane, "--format", "junit").output).get("tests") == "7"
+    assert "accounting: 8 collected" in run(lane).output
+    assert run("--format", "markdown").output == run(lane, "--format", "markdown").output
+    assert run(lane, "--format", "xml").exit_code == 2
+    assert "no closed run in nowhere/runs/" in run("--results", "nowhere").output
