@@ -67,7 +67,7 @@ class SuiteHunter:
         self._cells = {str(cell): cell for cell in cells}
         self._runner = Runner(self._suite, timeout, inquest_s=0)  # a death is a kill, whatever its rate
         there = [name for name in scenarios.names() if not scenarios.lacking(name)] if stage == "composite" else []
-        self.plan = [GATE, *self._cells, *(SCENARIO + name for name in there)]
+        self.plan = [GATE, *(SCENARIO + name for name in there), *self._cells]
 
     def attempt(self, item: str) -> Finding | None:
         """Run the gate, a cell or a scenario in a forked child."""

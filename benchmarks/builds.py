@@ -1,0 +1,73 @@
+"""What each build of a backend costs: ``builds.py [CELLS]``, cells of the smoke tier in a sanitizer's lane and the first.
+
+Each build of ``matrices/refnpu.toml`` for its main torch runs the same cells, 1,000 unless told otherwise, in a process
+of its own: three times in turns, the best counts. CPU seconds of the processes that ran cells, those of the start not
+counted, and as a ratio to the first build. Their environments are made by ``nox -s torch-2.13 torch-2.13-asan``.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from conformance import lane_process, matrix
+
+ROOT = Path(__file__).parents[1]
+ROUNDS = 3
+MEASURE = """
+import os, sys, warnings
+import torch
+from conformance import backends
+from conformance.cases import TIERS
+from conformance.runner import Runner
+from conformance.suite import Selection, Suite
+
+warnings.simplefilter("ignore")
+torch.set_num_threads(1)
+suite = Suite(backends.find(sys.argv[1]), Selection(tier=TIERS["smoke"]), 20)
+cells = [cell for name in suite.overloads() for cell in suite.cells(name)]
+cells = cells[:: max(1, len(cells) // int(sys.argv[2]))]
+
+def spent():
+    t = os.times()
+    return t.user + t.system + t.children_user + t.children_system
+
+before = spent()
+runner = Runner(suite, 60)
+for cell in cells:
+    seen = runner.observe(cell, last=cell is cells[-1])
+    assert not seen.status.is_failure, seen
+runner.close()
+print(len(cells), spent() - before)
+"""
+
+
+def measure(lane: matrix.Lane, cells: int) -> tuple[int, float]:
+    """(cells run, CPU seconds) of one lane."""
+    start = lane_process.start(ROOT, lane.name)
+    command = [start.python, "-W", "ignore", "-c", MEASURE, lane.backend, str(cells)]
+    variables = os.environ | start.variables
+    done = subprocess.run(command, env=variables, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
+    ran, seconds = done.stdout.split()
+    return int(ran), float(seconds)
+
+
+def main(cells: int) -> None:
+    """A line for each build."""
+    found = matrix.load(ROOT / "matrices" / "refnpu.toml")
+    lanes = [x for x in found.lanes() if x.torch == found.main_torch and x.environment == found.environments[0]]
+    best: dict[str, tuple[int, float]] = {}
+    for _ in range(ROUNDS):
+        for lane in lanes:
+            seen = measure(lane, cells)
+            best[lane.name] = min(best.get(lane.name, seen), seen, key=lambda pair: pair[1])
+    first = best[lanes[0].name][1]
+    print(f"{'lane':<36} {'cells':>6} {'cpu s':>7} {'ratio':>6}")
+    for name, (ran, seconds) in best.items():
+        print(f"{name:<36} {ran:>6} {seconds:>7.2f} {seconds / first:>6.2f}")
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 1000)
