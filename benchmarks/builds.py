@@ -1,8 +1,8 @@
-"""What each build of a backend costs: ``builds.py [CELLS]``, cells of the smoke tier in a sanitizer's lane and the first.
+"""What each build of a backend costs: ``builds.py [CELLS]``, the same cells in a lane of each build.
 
-Each build of ``matrices/refnpu.toml`` for its main torch runs the same cells, 1,000 unless told otherwise, in a process
-of its own: three times in turns, the best counts. CPU seconds of the processes that ran cells, those of the start not
-counted, and as a ratio to the first build. Their environments are made by ``nox -s torch-2.13 torch-2.13-asan``.
+Each build of ``matrices/refnpu.toml`` for its main torch runs 1,000 cells of the smoke tier, or as many as told, in a
+process of its own: three times in turns, the best counts. CPU seconds of the processes that ran cells, those of the
+start not counted, and as a ratio to the first build. Make their environments first: ``nox -s torch-2.13-asan``.
 """
 
 from __future__ import annotations
