@@ -98,9 +98,11 @@ def _options() -> str:
 def _commands() -> str:
     """The commands of ``conformance``, those of a group under the group's name."""
     rows: list[tuple[str, str]] = []
-    for name, command in sorted(cli.commands.commands.items()):
+    group, context = cli.commands, click.Context(cli.commands)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
         inside = command.commands.items() if isinstance(command, click.Group) else [("", command)]
-        rows += [(f"`{f'{name} {sub}'.strip()}`", str(c.help)) for sub, c in inside]
+        rows += [(f"`{f'{name} {sub}'.strip()}`", str(c.help)) for sub, c in inside if c]
     return table(("command", "what it does"), rows)
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -25,7 +27,21 @@ class Mistake(click.ClickException):
 
 
 class Commands(click.Group):
-    """A group that answers an unknown command with the names near it."""
+    """A group that answers an unknown command with the names near it, and loads one when it is asked for."""
+
+    def __init__(self, *args: Any, where: Mapping[str, str] | None = None, **kwargs: Any) -> None:
+        """``where``: commands by name, each as ``module:attribute`` of this package."""
+        super().__init__(*args, **kwargs)
+        self._where = dict(where or {})
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted({*super().list_commands(ctx), *self._where})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name in self._where and cmd_name not in self.commands:
+            module, _, attribute = self._where[cmd_name].partition(":")
+            self.add_command(getattr(import_module(f"{__package__}.{module}"), attribute), cmd_name)
+        return super().get_command(ctx, cmd_name)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
