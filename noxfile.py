@@ -160,6 +160,13 @@ def kill_rate(session: nox.Session) -> None:
     session.run(interpreter_of(MAIN_ENVIRONMENT), "-m", "tools.kill_rate", *arguments, external=True)
 
 
+@nox.session(reuse_venv=True, default=False)
+def report(session: nox.Session) -> None:
+    """Write the results as a site, into site/ unless other arguments of `conformance report` follow --."""
+    session.install("-e", ".", env=index_variables(session))
+    session.run("conformance", "report", *(session.posargs or ["site"]))
+
+
 @nox.session(name="report-tests", reuse_venv=True, default=False)
 def report_tests(session: nox.Session) -> None:
     """Test the report's site in a headless Chromium, and measure it; fails where there is none."""

@@ -11,6 +11,7 @@ import pytest
 
 from conformance.report import gather, model, site
 from conformance.vocabulary import CaseFailure, CellId, Observation, Status
+from tests.bisect import worlds
 from tests.records import observed
 from tests.report.results import HOSTILE, bad, nights, ran
 from tests.report.test_site import MADE
@@ -35,6 +36,18 @@ def page(driver: Chrome) -> Chrome:
     return driver
 
 
+def searched(root: Path, case: str, word: str) -> None:
+    """A search of bisect that has ended, for this case; ``word`` takes the place of every point's name."""
+    file = root / "bisect" / "state.json"
+    worlds.search(worlds.question(), worlds.Probe({worlds.CASE: 6}), file, worlds.Workshop(unusable=frozenset({9})))
+    kept = json.loads(file.read_text().replace(json.dumps(worlds.CASE), json.dumps(case)))
+    for point in kept["question"]["points"]:
+        point["name"] = word + point["name"]
+    kept["minimal"] = {case: word}
+    kept["question"]["command"] = f"conformance bisect '{case}'"
+    file.write_text(json.dumps(kept))
+
+
 def written(root: Path) -> Path:
     found = gather.gather(root / "results", root / "expected", [root / "bisect"], 30)
     site.write(model.site(found, MADE), root / "site")
@@ -55,6 +68,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (root / "expected").mkdir()
     rule = '[[rule]]\nop = ["where.self"]\nstatus = "fail"\nreason = "not yet"\nlink = "https://example.org/1"\n'
     (root / "expected" / "demo.toml").write_text(rule)
+    searched(root, "ops/masking.py::masked_fill_.Scalar[float32-offset_gap]#opinfo.masked_fill.3@self", "torch ")
     return written(root)
 
 
@@ -85,6 +99,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (root / "results" / "kill-rate").mkdir()
     planted = {"survivors": [{"fault": HOSTILE, "why": HOSTILE, "found_by_own_tests": HOSTILE}], "torch": HOSTILE}
     (root / "results" / "kill-rate" / "summary.json").write_text(json.dumps(KILL_RATE | planted))
+    searched(root, f"{cell}#{HOSTILE}", HOSTILE)
     return written(root)
 
 

@@ -26,7 +26,8 @@ def js(page: Chrome, script: str, *arguments: object) -> Any:
 
 
 def texts(page: Chrome, selector: str) -> list[str]:
-    found: list[str] = js(page, "return [...document.querySelectorAll(arguments[0])].map((e) => e.innerText)", selector)
+    script = "return [...document.querySelectorAll(arguments[0])].map((e) => e.innerText.replace(/\\s+/g, ' '))"
+    found: list[str] = js(page, script, selector)
     return found
 
 
@@ -47,6 +48,8 @@ def test_every_view_opens_from_a_file_without_a_network_or_an_error(page: Chrome
     assert console(page) == []
     assert texts(page, "main h1") != []
     assert texts(page, "main .alarm") == []
+    (shown,) = texts(page, "main")
+    assert [word for word in ("[object", "undefined", "NaN", "null") if word in shown] == []
     loaded = requests(page)
     assert any(name.endswith("/data/lane-1.js") for name in loaded) or view in ("coverage", "kill-rate")
     assert [name for name in loaded if not name.startswith(("file://", "about:"))] == []
@@ -79,11 +82,37 @@ def test_a_failing_case_has_its_arguments_drawn_as_they_lie(page: Chrome, report
     )
     assert drawn == [6, 0, 5, 6, 1]  # size [2, 3], stride [5, 1], offset 5, storage 17; wrong at byte 32 of 68
     assert "untouched: self: 8 bytes outside the view" in texts(page, "pre.message")[0]
-    assert [t.partition("\n")[0] for t in texts(page, "pre.command")] == [
+    assert [t.removesuffix(" copy") for t in texts(page, ".failure pre.command")] == [
         f"pytest --pyargs conformance --backend demo --case '{CELL}#opinfo.masked_fill.3@self'",
         f"conformance repro --backend demo '{CELL}#opinfo.masked_fill.3@self'",
     ]
     assert texts(page, ".plain td .strip") == ["F", "·"]
+
+
+def test_what_bisect_came_to_is_on_the_page_of_its_case(page: Chrome, report: Path) -> None:
+    visit(page, report, CELL_PAGE)
+    (said,) = texts(page, ".bisect > p:first-child")
+    assert said.startswith("last good torch v5 (demo==5), first bad torch v6 (demo==6), confidence ")
+    assert any("torch v15" in row and "bad" in row for row in texts(page, ".bisect tbody tr"))
+
+
+def test_the_kill_rate_names_the_survivors(page: Chrome, report: Path) -> None:
+    visit(page, report, "#/kill-rate")
+    assert texts(page, ".card .figure") == ["3 of 4", "1", "0"]
+    assert texts(page, ".listed .item") == ["a_fault needs another stream"]
+
+
+def test_flaky_cells_show_their_nights(page: Chrome, hostile: Path) -> None:
+    visit(page, hostile, "#/flaky")
+    assert texts(page, ".item .strip") == ["· F · F"]
+    assert "the same build both failed and did not" in texts(page, ".item")[0]
+
+
+def test_overloads_that_were_not_reached_are_found_by_their_reason(page: Chrome, report: Path) -> None:
+    visit(page, report, "#/coverage?q=nothing+to")
+    assert texts(page, ".listed summary") == ["1nothing to compare"]
+    visit(page, report, "#/coverage?q=no-such")
+    assert texts(page, ".listed summary") == []
 
 
 def test_a_crash_shows_its_layout_on_an_example(page: Chrome, report: Path) -> None:

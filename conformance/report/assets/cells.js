@@ -21,12 +21,15 @@
         report.lastFilter = performance.now() - start;
         said.textContent = found.length === report.table.n ? report.count(found.length, "cell") : `${report.number(found.length)} of ${report.count(report.table.n, "cell")}`;
       }
-      root.append(form(apply), said, list.element);
+      root.append(form(apply), said, order(), list.element);
       apply();
       report.walk = list;
       report.searched = apply;
     });
   };
+
+  /* Which square of a row is which lane. */
+  const order = () => h("details", { class: "order quiet" }, h("summary", {}, `A square a lane, ${report.number(report.lanes.length)} of them`), h("ol", {}, report.lanes.map((l) => h("li", {}, l.name))));
 
   function form(apply) {
     const t = report.table, asked = report.asked();

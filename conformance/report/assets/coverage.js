@@ -9,7 +9,8 @@
     root.append(h("h1", {}, "Coverage"), h("p", { class: "quiet" }, "Overloads compared with CPU in at least one case, by the route that serves them."));
     if (!lanes.length) return void root.append(h("p", {}, "No lane has a summary: the runs were cut off."));
     const routes = [...new Set(lanes.flatMap((l) => Object.keys(l.coverage.by_route)))];
-    const chosen = lanes.find((l) => l.name === query.get("lane")) || lanes[0];
+    const most = lanes.reduce((a, b) => (b.coverage.compared > a.coverage.compared ? b : a));
+    const chosen = lanes.find((l) => l.name === query.get("lane")) || most;
     root.append(h("div", { class: "wide" }, h("table", { class: "plain cover" },
       h("thead", {}, h("tr", {}, h("th", {}, "lane"), ["all", ...routes].map((r) => h("th", { title: report.site.routes[r] }, r)))),
       h("tbody", {}, lanes.map((l) => h("tr", { class: l === chosen ? "chosen" : null },

@@ -34,6 +34,20 @@ report.draw = (function () {
     return made;
   }
 
+  /* A lane's failing cells, run by run: bars by the logarithm of their number, a base line where there are none. */
+  function trend(runs) {
+    const most = Math.log2(2 + Math.max(...runs.map((r) => r.failing)));
+    const width = runs.length * 6;
+    const made = svg("svg", { class: "trend", width, height: 18, viewBox: `0 0 ${width} 18`, role: "img", "aria-label": `failing cells in ${report.count(runs.length, "run")}` });
+    runs.forEach((run, i) => {
+      const height = run.failing ? 3 + (14 * Math.log2(1 + run.failing)) / most : 1.5;
+      const bar = svg("rect", { class: run.failing ? "part bad" : "part", x: i * 6, y: 18 - height, width: 4, height });
+      bar.append(svg("title", {}, `${run.began}: ${report.number(run.failing)} failing of ${report.count(run.cells, "cell")}`));
+      made.append(bar);
+    });
+    return made;
+  }
+
   /* How a cell ended, run by run, the latest on the right. */
   function strip(letters, runs) {
     const byLetter = new Map(report.site.statuses.map((s, i) => [s.letter, i]));
@@ -61,11 +75,13 @@ report.draw = (function () {
     return counts;
   }
 
-  /* Rows as long as the widest step of the view, so that its rows lie under each other. */
+  /* Rows as long as the widest step of the view, so that its rows lie under each other; several steps of a vector. */
   function columns(t) {
-    const steps = t.stride.filter((s, d) => s > 1 && s <= 40 && t.size[d] > 1);
-    if (steps.length) return Math.max(...steps);
-    return Math.min(Math.max(t.storage, 1), 32);
+    const moved = t.stride.filter((s, d) => s > 0 && t.size[d] > 1);
+    const steps = moved.filter((s) => s > 1 && s <= 40);
+    if (!steps.length) return Math.min(Math.max(t.storage, 1), 32);
+    const step = Math.max(...steps);
+    return moved.length === 1 ? Math.min(step * Math.max(1, Math.floor(24 / step)), t.storage) : step;
   }
 
   /* The storage of a tensor: what the view reaches is filled, what it reaches more than once is dark, gaps are empty. */
@@ -99,5 +115,5 @@ report.draw = (function () {
     ["once", "reached by the view"], ["many", "reached more than once"], ["before", "before the offset"], ["gap", "a gap, never to be touched"], ["wrong", "the first one that is wrong"],
   ].map(([kind, text]) => h("span", {}, h("i", { class: `key ${kind}` }), text)));
 
-  return { glyph, bar, share, strip, storage, said, legend };
+  return { glyph, bar, share, trend, strip, storage, said, legend };
 })();

@@ -7,11 +7,11 @@
     const k = report.site.kill_rate;
     root.append(h("h1", {}, "Kill rate"));
     if (!k.faults) return void root.append(h("p", {}, "Not measured: these results hold no kill-rate/summary.json."));
-    root.append(h("p", { class: "quiet" }, `Of ${report.number(k.faults)} faults planted in the backend, how many are found; torch ${k.torch}, measured in ${report.seconds(k.seconds)}.`),
+    report.fill(root, {}, [h("p", { class: "quiet" }, `Of ${report.number(k.faults)} faults planted in the backend, how many are found; torch ${k.torch}, measured in ${report.seconds(k.seconds)}.`),
       h("div", { class: "cards" }, card("Killed", `${k.killed} of ${k.faults}`, report.percent(k.killed, k.faults), k.killed === k.faults), card("Survivors", (k.survivors || []).length, "found by no lane", !(k.survivors || []).length), card("False alarms", k.false_alarms, "failures with no fault planted", !k.false_alarms)),
       h("h2", {}, "Lanes"), totals(k.lanes, k.faults),
-      Object.keys(k.peer_totals || {}).length ? [h("h2", {}, "Checks of others"), totals(k.peer_totals, k.faults)].map((e) => e) : "",
-      survivors(k.survivors || []), detail(k));
+      Object.keys(k.peer_totals || {}).length ? [h("h2", {}, "Checks of others"), totals(k.peer_totals, k.faults)] : null,
+      survivors(k.survivors || []), detail(k)]);
   };
 
   const card = (title, figure, said, good) => h("div", { class: `card ${good ? "good" : "bad"}` }, h("span", { class: "title" }, title), h("span", { class: "figure" }, String(figure)), h("span", { class: "quiet" }, said));
@@ -19,11 +19,11 @@
   const totals = (rows, faults) => h("div", { class: "wide" }, h("table", { class: "plain cover" }, h("thead", {}, h("tr", {}, ["", "killed", "false alarms", "cells tried", "CPU"].map((c) => h("th", {}, c)))),
     h("tbody", {}, Object.entries(rows).map(([name, t]) => h("tr", {}, h("th", { scope: "row" }, name), h("td", {}, draw.share(t.killed, faults), h("span", {}, String(t.killed)), h("span", { class: "quiet" }, ` ${report.percent(t.killed, faults)}`)), h("td", {}, String(t.false_alarms)), h("td", {}, report.number(t.tried)), h("td", {}, report.seconds(t.cpu_s)))))));
 
-  const survivors = (all) => all.length ? [h("h2", {}, "Survivors"), h("div", { class: "listed" }, all.map((s) => h("div", { class: "item" }, h("code", {}, s.fault), h("span", {}, s.why || "no reason given"), h("span", { class: "quiet" }, s.found_by_own_tests ? `found by ${s.found_by_own_tests}` : ""))))].map((e) => e) : "";
+  const survivors = (all) => all.length ? [h("h2", {}, "Survivors"), h("div", { class: "listed" }, all.map((s) => h("div", { class: "item" }, h("code", {}, s.fault), h("span", {}, s.why || "no reason given"), h("span", { class: "quiet" }, s.found_by_own_tests ? `found by ${s.found_by_own_tests}` : ""))))] : null;
 
   function detail(k) {
     const names = [...Object.keys(k.lanes), ...Object.keys(k.peer_totals || {})], rows = Object.entries(k.detail || {});
-    if (!rows.length) return "";
+    if (!rows.length) return null;
     return h("details", {}, h("summary", {}, "Every fault"), h("div", { class: "wide" }, h("table", { class: "plain" }, h("thead", {}, h("tr", {}, ["fault", ...names].map((c) => h("th", {}, c)))),
       h("tbody", {}, rows.map(([fault, by]) => h("tr", {}, h("th", { scope: "row" }, h("code", {}, fault)), names.map((n) => h("td", { title: by[n] ? by[n].where : "not tried" }, by[n] ? by[n].killed_by || "survives" : "–"))))))));
   }

@@ -52,6 +52,8 @@
     const root = h("div", { class: `view ${view}` });
     main.replaceChildren(...notes(), root);
     document.querySelectorAll("[data-view]").forEach((a) => a.toggleAttribute("aria-current", a.dataset.view === view));
+    const tab = document.querySelector(`header nav [aria-current]`);
+    if (tab) tab.parentElement.scrollLeft = tab.offsetLeft - tab.parentElement.offsetLeft - 60;
     document.title = `${(TABS.find(([name]) => name === view) || [, "Cell"])[1]} · ${report.site.backends.join(", ")} op conformance`;
     scrollTo(0, 0);
     const draw = report.views[view];

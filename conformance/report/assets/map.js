@@ -46,9 +46,9 @@
     const order = report.lanes.map((l, i) => ({ l, facts: report.site.lanes[i] }));
     order.sort((a, b) => a.facts.torch.localeCompare(b.facts.torch, "en", { numeric: true }));
     order.forEach(({ facts }) => {
-      const last = versions[versions.length - 1];
-      if (last && last.torch === facts.torch) last.span++;
-      else versions.push({ torch: facts.torch, span: 1 });
+      const last = versions[versions.length - 1], torch = facts.torch.split("+")[0];
+      if (last && last.torch === torch) last.span++;
+      else versions.push({ torch, span: 1 });
     });
     const counted = order.map(({ l }) => sums(l, (of, i) => of.ops[of.op[i]][0], 0, t.n));
     const rows = t.families.map((family, f) => h("tr", {}, h("th", { scope: "row" }, h("a", { href: report.address("map", { family }), "data-walk": true }, family)),
@@ -56,7 +56,7 @@
     root.append(h("h1", {}, "Map"), h("p", { class: "quiet" }, "Failing cells by op family, torch version and lane; a square opens into overloads and dtypes."),
       h("div", { class: "wide" }, h("table", { class: "map" },
         h("thead", {}, h("tr", {}, h("th", {}), versions.map((v) => h("th", { colspan: v.span, scope: "colgroup", class: "version" }, v.torch))),
-          h("tr", {}, h("th", {}, "family"), order.map(({ facts }) => h("th", { scope: "col", title: facts.name }, [facts.environment, facts.build].filter(Boolean).join(" "))))),
+          h("tr", {}, h("th", {}, "family"), order.map(({ facts }) => h("th", { scope: "col", title: facts.name, class: "tilted lane-head" }, h("span", {}, [facts.environment, facts.build].filter(Boolean).join(" ")))))),
         h("tbody", {}, rows))), key());
   }
 
