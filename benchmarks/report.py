@@ -1,4 +1,4 @@
-"""What the report takes with 150,000 cells in two lanes: ``python -m benchmarks.report [CELLS]``.
+"""What the report takes with 150,000 cells in two lanes: ``python -m benchmarks.report [CELLS [LANES]]``.
 
 Makes two nights of each lane, one cell in a hundred failing, writes the site, and asks a headless Chromium: from the
 start of the page's loading to the first view drawn, to all cells listed, and what one change of a filter takes to the
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 CELLS = 150_000
 ROUNDS = 5
-LANES = ("demo-torch2.8-malloc-release", "demo-torch2.13-malloc-release")
+LANES = 2
 FILTERS = {
     "one word": "q=op_7",
     "a word of messages": "q=elements",
@@ -62,9 +62,10 @@ def observed(cell: CellId, n: int) -> Observation:
     return Observation(cell, "native", Status.PASS, 4, wall_ns=1_000_000, compared=4)
 
 
-def generate(results: Path, count: int) -> None:
-    """Two nights of two lanes; in the second other cells fail than in the first."""
-    for lane, night in product(LANES, (1, 2)):
+def generate(results: Path, count: int, lanes: int) -> None:
+    """Two nights of each lane; in the second other cells fail than in the first."""
+    names = [f"demo-torch2.{6 + n}-malloc-release" for n in range(lanes)]
+    for lane, night in product(names, (1, 2)):
         name = run_name(lane, datetime(2026, 1, night, 4, tzinfo=timezone.utc))
         manifest = Manifest(
             lane=lane, backend="demo", collected=count, complete=True, torch=lane.split("-")[1].removeprefix("torch"),
@@ -80,9 +81,9 @@ def generate(results: Path, count: int) -> None:
             writer.finish({"by_status": dict(seen), "manifest": asdict(manifest)})
 
 
-def built(root: Path, count: int) -> tuple[Path, float]:
+def built(root: Path, count: int, lanes: int = LANES) -> tuple[Path, float]:
     """A site of so many cells, and the seconds that reading the store and writing the site took."""
-    generate(root / "results", count)
+    generate(root / "results", count, lanes)
     start = time.perf_counter()
     found = gather.gather(root / "results", root / "none", (), 30)
     site.write(model.site(found, datetime.now(timezone.utc)), root / "site")
@@ -122,15 +123,15 @@ requestAnimationFrame(() => {
 });"""
 
 
-def main(count: int) -> int:
+def main(count: int = CELLS, lanes: int = LANES) -> int:
     """Print every figure. Exit code 2, and one line, where there is no browser."""
     if missing := browser.lacking():
         print(f"Error: {missing}", file=sys.stderr)
         return 2
     with tempfile.TemporaryDirectory() as scratch:
-        where, seconds = built(Path(scratch), count)
+        where, seconds = built(Path(scratch), count, lanes)
         size = sum(file.stat().st_size for file in where.rglob("*") if file.is_file())
-        print(f"{count} cells in {len(LANES)} lanes: {seconds:.1f} s to read and write, {size / 1e6:.1f} MB")
+        print(f"{count} cells in {lanes} lanes: {seconds:.1f} s to read and write, {size / 1e6:.1f} MB")
         with browser.opened(Path(scratch) / "profile") as driver:
             browser.look(driver, 1680, 1050)
             for title, figures in (("first view", first_views(driver, where)), ("filter", filters(driver, where))):
@@ -139,4 +140,4 @@ def main(count: int) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[1]) if len(sys.argv) > 1 else CELLS))
+    sys.exit(main(*map(int, sys.argv[1:])))

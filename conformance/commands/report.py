@@ -32,7 +32,7 @@ def report_(
     """Write the results as a static site into DIR, which opens from a file; or print them, with --text."""
     if as_text == bool(directory):
         raise Mistake("report takes DIR, where the site goes, or --text; got " + ("both" if directory else "neither"))
-    with mistakes(StoreError, site.SiteError):
+    with mistakes(StoreError, site.SiteError, OSError):
         if directory:
             site.check(directory)
         found = gather.gather(results, expected, searches, most_runs)

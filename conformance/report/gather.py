@@ -108,7 +108,7 @@ def _lane(results: Path, lane: str, expected: Path, most_runs: int) -> tuple[Lan
     statuses = views.statuses(until, views.ever_failing(until) | changed)
     rules = expectations.load(expected / f"{shown.manifest.backend}.toml")
     found = LaneData(
-        shown, views.rows(shown), failing, _summary(shown), rules, until, statuses, before,
+        shown, views.rows(shown), failing, _summary(shown, damaged), rules, until, statuses, before,
         changes, _flaky(until, statuses, failing), later=sum(run.name > shown.name for run in opened),
     )  # fmt: skip
     return found, damaged
@@ -139,10 +139,13 @@ def _opened(results: Path, lane: str) -> tuple[list[Closed], list[str]]:
     return good, damaged
 
 
-def _summary(run: Closed) -> Mapping[str, Any]:
+def _summary(run: Closed, damaged: list[str]) -> Mapping[str, Any]:
+    """Empty for a run that was cut off, and for a summary that cannot be read, which is then said."""
     try:
         return runs.summary(run)
-    except StoreError:
+    except StoreError as e:
+        if (run.directory / runs.SUMMARY).exists():
+            damaged.append(str(e))
         return {}
 
 

@@ -175,6 +175,16 @@ def test_a_damaged_run_is_left_out_and_said_on_the_page(tmp_path: Path) -> None:
     assert shown.output.count("\n") == 1
 
 
+def test_a_summary_that_cannot_be_read_is_said(tmp_path: Path) -> None:
+    file = ran(tmp_path, 0, bad()).directory / "summary.json"
+    file.chmod(0o644)
+    file.write_text("{")
+    found = gather.gather(tmp_path, tmp_path, (), 30)
+    (line,) = found.left_out
+    assert line.startswith(f"{file}: not JSON")
+    assert not found.broken
+
+
 def test_the_exit_code_says_that_the_latest_run_of_a_lane_is_damaged(tmp_path: Path) -> None:
     _, new = (ran(tmp_path / "results", n, bad()) for n in range(2))
     damage(new)

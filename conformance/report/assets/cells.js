@@ -29,7 +29,7 @@
   };
 
   /* Which square of a row is which lane. */
-  const order = () => h("details", { class: "order quiet" }, h("summary", {}, `A square a lane, ${report.number(report.lanes.length)} of them`), h("ol", {}, report.lanes.map((l) => h("li", {}, l.name))));
+  const order = () => h("details", { class: "order quiet" }, h("summary", {}, `${report.count(report.lanes.length, "lane")}, in this order`), h("ol", {}, report.lanes.map((l) => h("li", {}, l.name))));
 
   function form(apply) {
     const t = report.table, asked = report.asked();
@@ -60,13 +60,21 @@
     } }), draw.glyph(i, s.meaning), h("span", {}, s.name.replace("_", " ")));
   }
 
+  const each = (i) => report.lanes.map((l) => draw.glyph(l.status[i], `${l.name}: ${l.status[i] === report.data.ABSENT ? "not in this lane" : report.site.statuses[l.status[i]].name}`));
+
+  /* Where a square a lane is too much: the statuses that there are, each with the number of its lanes. */
+  function counted(i) {
+    const counts = report.site.statuses.map((_, s) => report.lanes.filter((l) => l.status[i] === s).length);
+    return counts.map((n, s) => (n ? h("span", { class: "counted" }, draw.glyph(s), String(n)) : null));
+  }
+
   function row(i) {
     const t = report.table, lanes = report.lanes;
     const told = lanes.find((l) => l.failingRow[i] >= 0 && (!report.asked().lane || l.name === report.asked().lane));
     const at = told ? told.failingRow[i] : -1;
     const query = { lane: report.asked().lane || (told && told.name) };
     return h("a", { href: report.address("cell", query, report.data.id(t, i)) },
-      h("span", { class: "states" }, lanes.map((l) => draw.glyph(l.status[i], `${l.name}: ${l.status[i] === report.data.ABSENT ? "not in this lane" : report.site.statuses[l.status[i]].name}`))),
+      h("span", { class: "states" }, lanes.length > (innerWidth > 700 ? 14 : 7) ? counted(i) : each(i)),
       h("code", { class: "name" }, t.ops[t.op[i]][1], h("span", { class: "quiet" }, `[${t.dtypes[t.dtypeOf[i]]}-${t.layouts[t.layoutOf[i]]}]`)),
       h("span", { class: "says" }, told ? [h("b", {}, told.failing.kinds[told.failing.kind[at]]), told.failing.rule[at] ? h("i", { class: "tag" }, "known") : null, " ", told.failing.excerpt[at]] : ""));
   }

@@ -6,7 +6,7 @@ report.lists = (function () {
   /* A list of `count` rows of equal height; `row(i)` makes the link of one. Returns {element, redraw, select}. */
   function virtual({ count, row, label }) {
     const space = h("div", { class: "space" });
-    const element = h("div", { class: "rows", role: "list", "aria-label": label }, space);
+    const element = h("div", { class: "rows", role: "group", "aria-label": label }, space);
     let height = 0, from = -1, to = -1, selected = -1;
     function measure() {
       const probe = h("a", { class: "row" }, "\u00a0");
@@ -26,7 +26,6 @@ report.lists = (function () {
       for (let i = first; i < last; i++) {
         const one = row(i);
         one.classList.add("row");
-        one.setAttribute("role", "listitem");
         one.style.top = `${i * height}px`;
         if (i === selected) one.classList.add("selected");
         made.append(one);
