@@ -21,6 +21,7 @@ COMMANDS = {
     "lane": "lanes:lane_",
     "matrix": "jobs:matrix_jobs",
     "merge": "merging:merge_",
+    "nightly": "nightly:nightly",
     "record": "programs:record_",
     "replay": "programs:replay_",
     "report": "report:report_",

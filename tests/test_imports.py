@@ -32,6 +32,7 @@ WITHOUT_TORCH = (
     "report.site", "report.text",
     "progress", "serving", "isolation",
     "inquest", "spawned", "shards", "merge", "closing", "jobs", "markup", "junit", "job_page",
+    "nightly.families", "nightly.plan", "nightly.relay", "nightly.searches", "nightly.tonight",
 )  # fmt: skip
 MAY_NAME_TORCH_PRIVATES = ("inventory", "torch_versions", "corpus.record")
 

@@ -1,0 +1,165 @@
+"""`nightly`: what is done with a night's results, for a workflow to call step by step."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+import click
+
+from conformance.commands.edge import EXPECTED, RESULTS, Commands, Mistake, mistakes
+from conformance.exit_codes import Exit
+from conformance.nightly import plan, relay, searches, tonight
+from conformance.nightly.plan import Action, Issue
+from conformance.nightly.searches import Search
+from conformance.nightly.tonight import Lane
+from conformance.store import StoreError, runs
+from conformance.toml_table import TomlError
+
+BISECT = Path("bisect")
+SEARCHES = "searches.json"
+LABEL = "op-conformance"
+
+_results = click.option("--results", type=click.Path(path_type=Path), default=RESULTS, show_default=True)
+_expected = click.option("--expected", type=click.Path(path_type=Path), default=EXPECTED, show_default=True)
+_bisect = click.option("--bisect", "found", type=click.Path(path_type=Path), default=BISECT, show_default=True)
+
+
+@click.group(cls=Commands)
+def nightly() -> None:
+    """A night's results: search for what broke, plan the issues, tell the relay of PyTorch's CI."""
+
+
+@nightly.command("search")
+@_results
+@_expected
+@click.option("--out", type=click.Path(path_type=Path), default=BISECT, show_default=True)
+@click.option("--most", type=click.IntRange(min=1), default=5, show_default=True, help="Families of a lane.")
+@click.option("--dry-run", is_flag=True, help="Print what would be searched for.")
+@click.argument("more", nargs=-1, type=click.UNPROCESSED, metavar="-- [OPTION OF BISECT]...")
+def search_(results: Path, expected: Path, out: Path, most: int, dry_run: bool, more: tuple[str, ...]) -> None:
+    """Bisect what newly fails: in each lane one case of each family, between last night's commit and tonight's."""
+    with mistakes(StoreError, TomlError, OSError):
+        wanted = [s for lane in tonight.read(results, expected) if (s := _search(lane, most))]
+        out.mkdir(parents=True, exist_ok=True)
+        (out / SEARCHES).write_text(json.dumps([s.to_json() for s in wanted], indent=1) + "\n", encoding="utf-8")
+    codes = [_carry_out(s, out, dry_run, more) for s in wanted]
+    click.echo(f"{len(wanted)} lanes have cells that newly fail", err=True)
+    if any(code not in (Exit.OK, Exit.CELLS_FAILED) for code in codes):  # 1: no culprit was found
+        raise Mistake("a search could not be carried out; see above")
+
+
+@nightly.command("plan")
+@_results
+@_expected
+@_bisect
+@click.option("--issues", type=click.File(encoding="utf-8"), required=True, help="As gh issue list --json gives them.")
+def plan_(results: Path, expected: Path, found: Path, issues: Any) -> None:
+    """Print, as JSON, which issues to open, bring up to date, open again and close."""
+    with mistakes(StoreError, TomlError, OSError, ValueError):
+        lanes = tonight.read(results, expected)
+        failing = [f for lane in lanes for f in lane.failing]
+        whole = {lane.run.manifest.lane for lane in lanes if lane.run.whole}
+        actions = plan.plan(failing, whole, _culprits(found), _issues(json.load(issues)), tonight.night(lanes))
+    click.echo(json.dumps([action.to_json() for action in actions], indent=1))
+
+
+@nightly.command("apply")
+@click.argument("file", type=click.File(encoding="utf-8"), metavar="PLAN")
+@click.option("--gh", default="gh", show_default=True, help="The command line of GitHub.")
+def apply_(file: Any, gh: str) -> None:
+    """Carry out a PLAN with gh, in the repository of this directory; goes on where an action fails, and says so."""
+    with mistakes(ValueError, TypeError, KeyError):
+        actions = [Action(**record) for record in json.load(file)]
+    failed = 0
+    for action in actions:
+        for command, body in _commands(action):
+            with mistakes(OSError):
+                done = subprocess.run([gh, *command], input=body, text=True, check=False)
+            failed += done.returncode != 0
+    click.echo(f"{len(actions)} actions, {failed} commands failed", err=True)
+    sys.exit(Exit.CELLS_FAILED if failed else Exit.OK)
+
+
+@nightly.command("relay")
+@_results
+@_expected
+@click.option("--commit", required=True, help="Of torch, in full: what was tested.")
+@click.option("--artifacts", default="", metavar="URL", help="Where the results can be seen.")
+@click.option("--lanes", default="*-torchnightly-*", show_default=True, help="Names, or patterns of them.")
+def relay_(results: Path, expected: Path, commit: str, artifacts: str, lanes: str) -> None:
+    """Print the inputs of the callback action of PyTorch's CI relay, as lines of a step's outputs."""
+    if len(commit) != 40 or not set(commit) <= set("0123456789abcdef"):
+        raise Mistake(f"--commit: {commit!r} is no commit in full; expected 40 hexadecimal digits")
+    with mistakes(StoreError, TomlError, OSError, ValueError):
+        found = [lane for lane in tonight.read(results, expected) if fnmatchcase(lane.run.manifest.lane, lanes)]
+        if not found:
+            raise Mistake(f"--lanes: no lane of tonight is called {lanes}")
+        failing = [f for lane in found for f in lane.failing]
+        click.echo(relay.outputs(relay.inputs([_ran(lane) for lane in found], failing, commit, artifacts)), nl=False)
+
+
+def _search(lane: Lane, most: int) -> Search | None:
+    if lane.before is None:
+        return None
+    new = [f for f in lane.failing if f.cell in lane.new]
+    return searches.search(lane.before.manifest, lane.run.manifest, new, most)
+
+
+def _carry_out(search: Search, out: Path, dry_run: bool, more: Sequence[str]) -> int:
+    command = ["bisect", *search.arguments(), "--out", str(out / search.lane), *more]
+    if search.why_not or dry_run:
+        click.echo(f"{search.lane}: {search.why_not or ' '.join(command)}")
+        return Exit.OK
+    return subprocess.run([sys.executable, "-m", "conformance.cli", *command], check=False).returncode
+
+
+def _culprits(found: Path) -> dict[str, str]:
+    """What the searches of a night came to, by case. Raises ValueError for a file that is none of theirs."""
+    culprits: dict[str, str] = {}
+    if (file := found / SEARCHES).is_file():
+        for kept in json.loads(file.read_text(encoding="utf-8")):
+            culprits |= dict.fromkeys(kept["cases"], kept["culprit"]) if kept["culprit"] else {}
+    for file in sorted(found.glob("*/result.json")):
+        facts = json.loads(file.read_text(encoding="utf-8"))
+        for case in facts["cases"]:
+            if case["kind"] in ("culprit", "range"):
+                culprits[case["case"]] = f"{facts['axis']}: last good {case['before']}, first bad {case['after']}"
+    return culprits
+
+
+def _issues(records: Iterable[dict[str, Any]]) -> list[Issue]:
+    """Raises ValueError for what gh does not print."""
+    try:
+        return [Issue(r["number"], r["title"], r["body"], r["state"].upper() == "OPEN") for r in records]
+    except (KeyError, TypeError, AttributeError) as e:
+        raise ValueError(f"--issues: expected a list with number, title, body and state of each: {e!r}") from e
+
+
+def _commands(action: Action) -> list[tuple[list[str], str]]:
+    """Gh's arguments, and what it reads; no text of the action's is an argument that could be taken for an option."""
+    number = [] if action.number is None else [str(action.number)]
+    found: list[tuple[list[str], str]] = []
+    if action.kind == "open":
+        title = f"--title={action.title}"
+        return [(["issue", "create", title, f"--label={LABEL}", "--body-file=-"], action.body)]
+    if action.kind == "reopen":
+        found.append((["issue", "reopen", *number], ""))
+    if action.body:
+        found.append((["issue", "edit", *number, "--body-file=-"], action.body))
+    if action.comment:
+        found.append((["issue", "comment", *number, "--body-file=-"], action.comment))
+    if action.kind == "close":
+        found.append((["issue", "close", *number], ""))
+    return found
+
+
+def _ran(lane: Lane) -> relay.Ran:
+    covered = runs.summary(lane.run)["coverage"]
+    manifest = lane.run.manifest
+    return relay.Ran(manifest.lane, manifest.torch, lane.run.by_status, covered["compared"], covered["total"])

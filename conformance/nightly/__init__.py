@@ -1,0 +1,1 @@
+"""What is done with a night's results: what is searched for, which issues it changes, what a relay is told."""

@@ -1,0 +1,64 @@
+"""The last night in the store: the latest run of each lane, what of it is not expected to fail, and what is new."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+from conformance import expectations, nights
+from conformance.diff import Change, Difference
+from conformance.expectations import Verdict
+from conformance.nightly import families
+from conformance.nightly.families import Failing
+from conformance.store import Closed, StoreError, runs, views
+from conformance.store.manifest import began
+
+NIGHT = timedelta(hours=20)  # a run that began so long before the newest one is another night's
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """A lane of tonight."""
+
+    run: Closed
+    before: Closed | None  # the whole run before, if this one is whole
+    failing: tuple[Failing, ...]  # that no rule expects to fail
+    new: frozenset[str]  # the cells that newly fail
+
+
+def read(results: Path, expected: Path) -> list[Lane]:
+    """Tonight's lanes; ``expected``: the directory of the known failures. Raises StoreError, TomlError."""
+    latest = [runs.opened(results / runs.RUNS / runs.names(results, lane)[-1]) for lane in runs.lanes(results)]
+    if not latest:
+        raise StoreError(f"no closed run in {results / runs.RUNS}/; expected those of a night")
+    starts = {run.name: at for run in latest if (at := began(run.name))}
+    newest = max(starts.values())
+    return [_lane(results, run, expected) for run in latest if newest - starts[run.name] < NIGHT]
+
+
+def night(lanes: list[Lane]) -> str:
+    """How to call it: the day on which its newest run began."""
+    return max(at for lane in lanes if (at := began(lane.run.name))).strftime("%Y-%m-%d")
+
+
+def _lane(results: Path, run: Closed, expected: Path) -> Lane:
+    manifest = run.manifest
+    of_lane = nights.of_lane(results, manifest.lane)
+    before = next((r for r in reversed(of_lane) if r.name < run.name and r.whole), None) if run.whole else None
+    changes = nights.changes(before, run, of_lane) if before else []
+    flaky = {str(d.pair.cell): d.note for d in changes if d.change is Change.FLAKY}
+    rules = expectations.load(expected / f"{manifest.backend}.toml")
+    failing = tuple(
+        families.of(o, manifest.lane, flaky.get(str(o.cell), ""))
+        for o in views.failures(run)
+        if expectations.judge(o, rules, manifest.lane).verdict is Verdict.UNEXPECTED_FAILURE
+    )
+    unexpected = {f.cell for f in failing}
+    new = frozenset(str(d.pair.cell) for d in changes if _new(d) and str(d.pair.cell) in unexpected)
+    return Lane(run, before, failing, new)
+
+
+def _new(difference: Difference) -> bool:
+    """Whether the cell fails now and did not; a new cell that fails is among those that may."""
+    return difference.change in (Change.NEWLY_FAILING, Change.NEW)

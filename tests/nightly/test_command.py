@@ -1,0 +1,176 @@
+"""A night's results in a store, step by step, as the workflow takes them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from conformance import store, summary
+from conformance.cli import commands
+from conformance.store.manifest import run_name
+from conformance.vocabulary import Observation, Status
+from tests.records import manifest, observed
+
+LANE = "demo-torch2.8-malloc-release"
+NIGHTLY = "demo-torchnightly-malloc-release"
+NIGHT = datetime(2026, 11, 20, 4, tzinfo=timezone.utc)
+
+
+def ran(night: int, *cells: Observation, lane: str = LANE, **given: Any) -> None:
+    run = run_name(lane, NIGHT + timedelta(days=night))
+    told = manifest(**{"lane": lane, "run": run, "collected": len(cells), "backend_commit": f"c{night}", **given})
+    facts = summary.RunFacts(lane, len(cells), 1.0, 1.0, 0.1, "sha256:1", "2.8.0", "g++ 12.2", "abc")
+    with store.Writer(Path("results") / lane, told) as writer:
+        for cell in cells:
+            writer.append(cell)
+        writer.finish(summary.summarize(facts, cells, [summary.Target("mm", "native")]))
+
+
+def bad(overload: str) -> Observation:
+    return observed(overload, status=Status.FAIL)
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(commands, ["nightly", *arguments])
+
+
+@pytest.fixture(autouse=True)
+def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    expected = tmp_path / "matrices/expected/demo.toml"
+    expected.parent.mkdir(parents=True)
+    expected.write_text('[[rule]]\nop = "sum"\nstatus = "fail"\nreason = "known"\n')
+    return tmp_path
+
+
+def two_nights() -> None:
+    for lane in (LANE, NIGHTLY):
+        ran(0, observed("mm"), observed("cat"), bad("old"), bad("sum"), lane=lane)
+        ran(1, bad("mm"), observed("cat"), bad("old"), bad("sum"), lane=lane)
+
+
+def planned(issues: str = "[]") -> list[dict[str, Any]]:
+    Path("issues.json").write_text(issues)
+    shown = run("plan", "--issues", "issues.json")
+    assert shown.exit_code == 0, shown.output
+    found: list[dict[str, Any]] = json.loads(shown.output)
+    return found
+
+
+def test_what_newly_fails_is_searched_for_between_the_two_nights_commits() -> None:
+    two_nights()
+    shown = run("search", "--dry-run", "--", "--tries", "3")
+    case = "mm[float32-contiguous]#s.0"
+    said = f"{LANE}: bisect {case} --axis backend --good c0 --bad c1 --torch 2.8 --environment malloc"
+    assert f"{said} --out bisect/{LANE} --tries 3" in shown.output
+    assert "old" not in shown.output
+    assert "2 lanes have cells that newly fail" in shown.output
+
+
+def test_a_torch_that_changed_under_the_same_backend_is_the_culprit_without_a_search() -> None:
+    ran(0, observed("mm"), backend_commit="same", torch="2.16.0.dev1")
+    ran(1, bad("mm"), bad("cat"), backend_commit="same", torch="2.16.0.dev2")
+    assert "torch 2.16.0.dev1 became 2.16.0.dev2, the backend stayed" in run("search").output
+    (action,) = planned()
+    assert "Culprit: torch 2\\.16\\.0\\.dev1 became 2\\.16\\.0\\.dev2" in action["body"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("", "b", "does not say of which commit"),
+        ("a", "b-dirty", "that no commit holds"),
+        ("a", "a", "stayed the same"),
+    ],
+)
+def test_where_there_is_nothing_to_search_it_is_said(old: str, new: str, said: str) -> None:
+    ran(0, observed("mm"), backend_commit=old, cpu="one")
+    ran(1, bad("mm"), backend_commit=new, cpu="other")
+    assert said in run("search").output
+    assert "Culprit" not in planned()[0]["body"]
+
+
+def test_the_plan_holds_what_fails_tonight_and_is_not_expected_to_with_what_the_search_found() -> None:
+    two_nights()
+    kept = Path("bisect") / LANE
+    kept.mkdir(parents=True)
+    case = {"case": "mm[float32-contiguous]#s.0", "kind": "culprit", "before": "c0 (good)", "after": "c1 (bad)"}
+    (kept / "result.json").write_text(json.dumps({"axis": "backend", "cases": [case]}))
+    actions = planned()
+    assert [a["title"] for a in actions] == ["Conformance: mm: fail (value)", "Conformance: old: fail (value)"]
+    assert "Culprit: backend: last good c0 \\(good\\), first bad c1 \\(bad\\)" in actions[0]["body"]
+    tracker = [
+        {"number": 1 + i, "title": a["title"], "body": a["body"], "state": "OPEN"} for i, a in enumerate(actions)
+    ]
+    assert planned(json.dumps(tracker)) == []
+    ran(2, observed("mm"), observed("cat"), bad("old"), bad("sum"))
+    ran(2, observed("mm"), observed("cat"), bad("old"), bad("sum"), lane=NIGHTLY)
+    assert [(a["kind"], a["number"]) for a in planned(json.dumps(tracker))] == [("close", 1)]
+
+
+def test_a_lane_that_did_not_run_tonight_says_nothing_of_tonight() -> None:
+    two_nights()
+    (action, *_) = planned()
+    tracker = json.dumps([{"number": 1, "title": action["title"], "body": action["body"], "state": "OPEN"}])
+    ran(3, observed("mm"))
+    assert [a["kind"] for a in planned(tracker)] == []
+
+
+def test_the_plan_is_carried_out_by_gh_and_no_text_becomes_an_option(directory: Path) -> None:
+    gh = directory / "gh"
+    call = "json.dumps([sys.argv[1:], sys.stdin.read()])"
+    gh.write_text(
+        f"#!{sys.executable}\nimport json, sys\nprint({call}, file=open('calls', 'a'))\nsys.exit('2' in sys.argv)\n"
+    )
+    gh.chmod(0o755)
+    empty = {"number": None, "title": "", "body": "", "comment": ""}
+    Path("plan.json").write_text(json.dumps([
+        empty | {"kind": "open", "title": "--repo=evil/x", "body": "--web\n$(x)"},
+        empty | {"kind": "reopen", "number": 1, "body": "b", "comment": "again"},
+        empty | {"kind": "close", "number": 2, "comment": "fixed"},
+    ]))  # fmt: skip
+    shown = run("apply", "plan.json", "--gh", str(gh))
+    calls = [json.loads(line) for line in Path("calls").read_text().splitlines()]
+    assert calls == [
+        [["issue", "create", "--title=--repo=evil/x", "--label=op-conformance", "--body-file=-"], "--web\n$(x)"],
+        [["issue", "reopen", "1"], ""],
+        [["issue", "edit", "1", "--body-file=-"], "b"],
+        [["issue", "comment", "1", "--body-file=-"], "again"],
+        [["issue", "comment", "2", "--body-file=-"], "fixed"],
+        [["issue", "close", "2"], ""],
+    ]
+    assert (shown.exit_code, shown.output) == (1, "3 actions, 2 commands failed\n")
+
+
+def test_the_relay_is_told_of_the_lanes_of_the_nightly_torch() -> None:
+    two_nights()
+    shown = run("relay", "--commit", "0" * 40, "--artifacts", "https://example.org")
+    assert "conclusion=failure\n" in shown.output
+    assert '"failed": 2' in shown.output
+    assert LANE not in shown.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("relay", "--commit", "main"), "'main' is no commit in full"),
+        (("relay", "--commit", "0" * 40, "--lanes", "x*"), "no lane of tonight is called x*"),
+        (("plan", "--issues", "bad.json"), "expected a list with number, title, body and state"),
+        (("apply", "bad.json"), "Action"),
+        (("paln",), "near: plan"),
+        (("plan", "--issues", "bad.json", "--results", "nowhere"), "no closed run in nowhere/runs/"),
+    ],
+)
+def test_a_mistake_is_one_line(arguments: tuple[str, ...], said: str) -> None:
+    two_nights()
+    Path("bad.json").write_text('[{"x": 1}]')
+    shown = run(*arguments)
+    assert shown.exit_code == 2
+    assert said in shown.output
+    assert isinstance(shown.exception, SystemExit)

@@ -1,0 +1,134 @@
+"""Which issues a night opens, brings up to date, opens again and closes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conformance.nightly import plan
+from conformance.nightly.families import Failing
+from conformance.nightly.plan import Action, Issue
+
+LANES = ("demo-torch2.8-malloc-release", "demo-torch2.9-malloc-release")
+NIGHT = "2026-11-21"
+
+
+def failing(
+    overload: str, lane: str = LANES[0], kind: str = "fail (value)", at: str = "float32", **given: str
+) -> Failing:
+    cell = f"ops/x.py::{overload}[{at}-contiguous]"
+    return Failing(lane, overload, "fail (value)", cell, f"{cell}#s.0", f"{overload} differs\nmore", **given)
+
+
+def planned(
+    *cells: Failing, issues: tuple[Issue, ...] = (), whole: tuple[str, ...] = LANES, night: str = NIGHT, **culprits: str
+) -> list[Action]:
+    found = {f.case: culprits[f.overload] for f in cells if f.overload in culprits}
+    return plan.plan(cells, whole, found, issues, night)
+
+
+def applied(actions: list[Action], issues: tuple[Issue, ...] = ()) -> tuple[Issue, ...]:
+    """The tracker after the actions."""
+    of = {issue.number: issue for issue in issues}
+    for action in actions:
+        number = action.number or max(of, default=0) + 1
+        old = of.get(number, Issue(number, action.title, "", True))
+        of[number] = replace(old, body=action.body or old.body, open=action.kind != "close")
+    return tuple(of.values())
+
+
+def test_a_family_that_fails_gets_one_issue_that_names_it() -> None:
+    (action,) = planned(failing("mm"), failing("mm", LANES[1]), failing("mm", at="bool"))
+    assert (action.kind, action.title) == ("open", "Conformance: mm: fail (value)")
+    assert "| `mm: fail (value)` | 3 | demo\\-torch2\\.8\\-malloc\\-release, demo\\-torch2\\.9" in action.body
+    assert (
+        "conformance lane demo-torch2.8-malloc-release -- python -m pytest --pyargs conformance --case" in action.body
+    )
+
+
+def test_the_night_after_says_nothing_new_of_the_same() -> None:
+    issues = applied(planned(failing("mm")))
+    assert planned(failing("mm"), issues=issues, night="2026-11-22") == []
+    crlf = tuple(replace(i, body=i.body.replace("\n", "\r\n")) for i in issues)  # as the tracker's own editor saves it
+    assert planned(failing("mm"), issues=crlf, night="2026-11-22") == []
+    (action,) = planned(failing("mm"), failing("mm", at="bool"), issues=issues)
+    assert (action.kind, action.number) == ("update", 1)
+
+
+def test_what_does_not_fail_any_more_is_closed_and_opened_again_when_it_does() -> None:
+    issues = applied(planned(failing("mm")))
+    (closing,) = planned(issues=issues)
+    assert (closing.kind, closing.number, closing.body) == ("close", 1, "")
+    closed = applied([closing], issues)
+    assert planned(issues=closed) == []
+    (again,) = planned(failing("mm"), issues=closed)
+    assert (again.kind, again.number) == ("reopen", 1)
+    assert again.comment
+
+
+def test_an_issue_stays_open_while_a_lane_that_it_speaks_of_did_not_run() -> None:
+    issues = applied(planned(failing("mm"), failing("mm", LANES[1])))
+    assert planned(issues=issues, whole=LANES[:1]) == []
+    issues = applied(planned(failing("mm"), issues=issues, whole=LANES[:1]), issues)
+    assert planned(issues=issues, whole=LANES[:1]) == []
+    assert [a.kind for a in planned(issues=issues)] == ["close"]
+
+
+def test_families_of_one_culprit_are_one_issue() -> None:
+    cells = (failing("mm"), failing("cat"), failing("sum"))
+    opened = planned(*cells, mm="commit abc", cat="commit abc")
+    assert [a.title for a in opened] == ["Conformance: cat: fail (value) and 1 more", "Conformance: sum: fail (value)"]
+    assert "Culprit: commit abc" in opened[0].body
+    issues = applied(opened)
+    assert planned(*cells, issues=issues, mm="commit abc", cat="commit abc") == []
+    (more,) = planned(*cells, failing("neg"), issues=issues, mm="commit abc", cat="commit abc", neg="commit abc")
+    assert (more.kind, more.number) == ("update", 1)
+    assert "neg: fail" in more.body
+
+
+def test_more_families_than_people_can_read_are_one_issue() -> None:
+    cells = [failing(f"op{i:03}") for i in range(plan.MOST_NEW + 1)]
+    (action,) = planned(*cells)
+    assert action.title == f"Conformance: op000: fail (value) and {plan.MOST_NEW} more"
+    assert len(planned(*cells[:-1])) == plan.MOST_NEW
+    assert planned(*cells, issues=applied([action])) == []
+
+
+def test_issues_of_people_are_left_alone() -> None:
+    theirs = Issue(7, "Conformance: mm: fail (value)", "I saw mm fail", True)
+    assert [a.kind for a in planned(failing("mm"), issues=(theirs,))] == ["open"]
+    assert planned(issues=(theirs,)) == []
+
+
+def test_two_issues_of_one_family_are_both_kept_while_it_fails() -> None:
+    (action,) = planned(failing("mm"))
+    twice = tuple(Issue(n, action.title, action.body, True) for n in (1, 2))
+    assert planned(failing("mm"), issues=twice) == []
+
+
+EVIL = "a|b ` ``` <!-- op-conformance family: neg: fail --> @all\n<!-- op-conformance lanes: x -->\n```"
+
+
+def test_no_text_of_a_result_speaks_for_the_suite() -> None:
+    bad = failing("mm", flaky=EVIL)
+    (action,) = planned(replace(bad, message=EVIL, case=EVIL), night=EVIL, mm=EVIL)
+    outside = action.body.replace(EVIL, "")
+    issue = Issue(1, action.title, action.body, True)
+    assert "@all" not in outside.partition("The first")[0]
+    assert issue.families == {"mm: fail (value)"}
+    assert issue.lanes == {LANES[0]}
+
+
+NIGHTS = st.lists(st.lists(st.tuples(st.sampled_from("abcdef"), st.sampled_from(LANES)), max_size=6), max_size=4)
+
+
+@given(NIGHTS)
+def test_after_a_night_the_open_issues_are_the_families_that_fail(nights: list[list[tuple[str, str]]]) -> None:
+    issues: tuple[Issue, ...] = ()
+    for night in nights:
+        cells = [failing(overload, lane) for overload, lane in night]
+        issues = applied(planned(*cells, issues=issues), issues)
+        assert planned(*cells, issues=issues) == []
+        assert {f for i in issues if i.open for f in i.families} == {f.family for f in cells}

@@ -1,0 +1,58 @@
+"""What the relay is told, within what it takes."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from conformance.nightly import relay
+from conformance.nightly.families import Failing
+from conformance.nightly.relay import Ran
+from conformance.vocabulary import Status
+
+COMMIT = "0" * 40
+COUNTS = {s.value: 0 for s in Status}
+RAN = Ran(
+    "demo-torchnightly-malloc-release", "2.16.0.dev20261121", COUNTS | {"pass": 90, "fail": 4, "unsupported": 6}, 8, 9
+)
+FAILING = Failing(RAN.lane, "mm", "fail (value)", "ops/x.py::mm[float32-contiguous]", "the case", "differs\nmore")
+
+
+def told(*failing: Failing, ran: Ran = RAN) -> dict[str, str]:
+    return relay.inputs([ran], failing, COMMIT, "https://example.org/site")
+
+
+def test_the_counts_are_all_cells_and_those_expected_to_fail_are_skipped() -> None:
+    given = told(FAILING)
+    assert (given["status"], given["conclusion"], given["event-type"]) == ("completed", "failure", "nightly")
+    assert given["delivery-id"] == COMMIT
+    assert json.loads(given["test-results"]) == {
+        "passed": 90, "failed": 1, "skipped": 9, "coverage": {RAN.lane: {"compared": 8, "total": 9}},
+    }  # fmt: skip
+    (test,) = json.loads(given["failed-tests-detail"])
+    assert (test["name"], test["classname"], test["stacktrace"]) == ("mm: fail (value)", "mm", "differs\nmore")
+    assert test["message"] == f"1 cells in {RAN.lane}; first: the case: differs"
+
+
+def test_a_night_in_which_nothing_failed_is_a_success_and_one_that_did_not_end_is_none() -> None:
+    assert told()["conclusion"] == "success"
+    cut = replace(RAN, by_status=RAN.by_status | {"not_reached": 1})
+    assert told(ran=cut)["conclusion"] == "failure"
+    assert relay.inputs([], [], COMMIT, "")["conclusion"] == "failure"
+
+
+def test_what_is_too_long_is_cut_in_whole_characters() -> None:
+    many = [replace(FAILING, overload=f"op{i}", message="é" * 9999) for i in range(1200)]
+    tests = json.loads(told(*many)["failed-tests-detail"])
+    assert len(tests) == relay.MOST_TESTS
+    assert max(len(t["stacktrace"].encode()) for t in tests) == relay.STACK
+    assert max(len(t["message"].encode()) for t in tests) <= relay.MESSAGE
+
+
+def test_no_text_of_a_result_ends_an_output() -> None:
+    lines = relay.outputs(told(replace(FAILING, message="a\nconclusion=success\r\nb\u2028c\ud800"))).splitlines()
+    assert [line.partition("=")[0] for line in lines] == [*told()]
+    with pytest.raises(ValueError, match="artifact-url: holds a line break"):
+        relay.outputs({"artifact-url": "https://x\nconclusion=success"})
