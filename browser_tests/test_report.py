@@ -187,6 +187,7 @@ def test_a_search_is_kept_in_the_address_and_found_again(page: Chrome, report: P
         ("check=untouched", 2), ("change=newly+failing", 1), ("known=known", 1), ("known=not+known", 2),
         ("route=fallback", 1), ("dtype=float32", 3), ("layout=offset_gap", 2), ("q=outside+changed", 2),
         ("q=no-such", 0),
+        ("q=where+offset_gap", 1), ("q=where+contiguous", 0),
         (f"q={quote(CELL)}%23opinfo.masked_fill.3%40self", 1), ("family=masking&overload=where.self", 1),
         ("status=unsupported", 1), ("lane=nobody", 0),
     ],

@@ -41,7 +41,9 @@ def test_the_columns_of_each_lane_say_what_its_rows_say() -> None:
     one = [
         row("a", "float16", "contiguous"),
         row("b", "int8", "aliased", "unsupported", reason="no kernel"),
+        row("b", "int8", "mixed", "unsupported", reason="no kernel"),
         row("b", "<dtype>", "odd", "crash", route="<route>"),
+        row("c", "int8", "mixed", "not_reached", reason="the run ended before it", route=""),
     ]
     two = [row("b", "bool", "mixed", "fail"), row("b", "int8", "aliased", family="other")]
     table = cells.table([one, two])

@@ -12,9 +12,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from conformance import nights as nights_
 from conformance import store
 from conformance.cli import commands
 from conformance.report import gather, model, site
+from conformance.store import views
 from conformance.vocabulary import CaseFailure, CellId, Observation, Status
 from tests.records import observed
 from tests.report.results import HOSTILE, LANE, bad, nights, ran
@@ -239,6 +241,15 @@ def test_a_cell_that_a_run_has_not_does_not_waver(tmp_path: Path) -> None:
     for night, cells in enumerate([[observed("mm")], [observed("mm"), bad()], [observed("mm")]]):
         ran(tmp_path, night, *cells)
     assert gather.gather(tmp_path, tmp_path, (), 30).lanes[0].flaky == {}
+
+
+def test_a_cell_that_a_run_did_not_reach_does_not_waver(tmp_path: Path) -> None:
+    ran(tmp_path, 0, bad("mm", "float32-contiguous"))
+    ran(tmp_path, 1, observed("mm", status=Status.NOT_REACHED))
+    runs_ = nights_.of_lane(tmp_path, LANE)
+    statuses = views.statuses(runs_, views.ever_failing(runs_))
+    assert [run.whole for run in runs_] == [True, False]
+    assert nights_.wavering([replace(run, ended=True) for run in runs_], statuses) == {}
 
 
 def test_a_death_that_some_tries_do_not_repeat_is_flaky(tmp_path: Path) -> None:
