@@ -160,6 +160,22 @@ def kill_rate(session: nox.Session) -> None:
     session.run(interpreter_of(MAIN_ENVIRONMENT), "-m", "tools.kill_rate", *arguments, external=True)
 
 
+def add_command(name: str, words: list[str], doc: str) -> None:
+    """A session for a command that needs torch: it runs on the matrix's main torch."""
+
+    @nox.session(name=name, venv_backend="none", requires=[MAIN_ENVIRONMENT], default=False)
+    def command(session: nox.Session) -> None:
+        arguments = [*words, *session.posargs]
+        session.run(interpreter_of(MAIN_ENVIRONMENT), "-m", "conformance.cli", *arguments, external=True)
+
+    command.__doc__ = doc
+
+
+add_command("bisect", ["bisect"], "Find the version or the commit that broke a CASE, which follows --, or a script.")
+add_command("triage", ["triage"], "Find the first op of a failing CASE or program, which follows --, that goes wrong.")
+add_command("nightly-search", ["nightly", "search"], "Bisect what newly fails in the last night's results.")
+
+
 @nox.session(reuse_venv=True, default=False)
 def report(session: nox.Session) -> None:
     """Write the results as a site, into site/ unless other arguments of `conformance report` follow --."""

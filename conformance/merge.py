@@ -50,11 +50,12 @@ def check(parts: Sequence[Part]) -> None:
             if (cell := str(o.cell)) in where:
                 raise MergeError(f"{cell} is in shard {where[cell]} and in shard {part.manifest.shard}")
             where[cell] = part.manifest.shard
-    told = first.summary["shard"]
+    told, lane = first.summary["shard"], first.manifest.lane
     if len(where) != told["of"]:
-        raise MergeError(f"{len(where)} of {told['of']} cells: {_lacking(parts)}")
+        raise MergeError(f"{lane}: {len(where)} of {told['of']} cells: {_lacking(parts)}")
     if resume.fingerprint(where) != told["cells"]:
-        raise MergeError(f"the {told['of']} cells are not those that were split; were parts of two splits mixed?")
+        what = f"the {told['of']} cells are not those that were split"
+        raise MergeError(f"{lane}: {what}; were parts of two splits mixed?")
 
 
 def merged(parts: Sequence[Part]) -> tuple[Manifest, dict[str, Any], tuple[Observation, ...]]:

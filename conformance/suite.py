@@ -117,6 +117,7 @@ class Suite:
             python=platform.python_version(), compiler=str(info.get("compiler", "")),
             backend_commit=str(info.get("commit", "")), corpus=self.corpus.hash, tier=self.selection.tier.name,
             seed=self._seed, arguments=arguments, cells=resume.fingerprint(cells), run=run_name(lane), cpu=cpu_model(),
+            torch_commit=str(torch.version.git_version or ""),
         )  # fmt: skip
 
     def schemas(self) -> dict[str, tuple[str, str]]:

@@ -26,8 +26,9 @@ MATRICES = Path("matrices")
 @click.option("--torch", default="", metavar="A,B", help="Only lanes of these torch versions.")
 @click.option("--minutes", type=float, default=30.0, show_default=True, help="What a job is to take, at most.")
 @click.option("--workers", type=click.IntRange(min=1), default=4, show_default=True, help="Processes of a job.")
+@click.option("--output", default="", metavar="NAME", help="With github: print a step's output of this name.")
 @click.option("--results", type=click.Path(file_okay=False, path_type=Path), default=RESULTS, show_default=True)
-def matrix_jobs(form: str, lanes: str, torch: str, minutes: float, workers: int, results: Path) -> None:
+def matrix_jobs(form: str, lanes: str, torch: str, minutes: float, workers: int, output: str, results: Path) -> None:
     """Print the jobs of the lanes: session, shard and minutes; split as the results say how long a lane takes."""
     with mistakes(TomlError, JobError, StoreError):
         matrices = matrix_.load_all(MATRICES)
@@ -35,11 +36,14 @@ def matrix_jobs(form: str, lanes: str, torch: str, minutes: float, workers: int,
             raise Mistake(f"no matrix in {MATRICES}/; expected <backend>.toml")
         chosen = jobs.choose(matrices, _split(lanes), _split(torch))
         found = jobs.plan(chosen, _measured(results, [lane.name for lane, _ in chosen], workers), minutes)
+    entries = [job.to_json() for job in found]
     if form == "table":
         Console().print(_table(found))
+    elif form == "json":
+        click.echo(json.dumps(entries, indent=1))
     else:
-        entries = [job.to_json() for job in found]
-        click.echo(json.dumps({"include": entries}) if form == "github" else json.dumps(entries, indent=1))
+        line = json.dumps({"include": entries})
+        click.echo(f"{output}={line}" if output else line)
 
 
 def _split(text: str) -> list[str]:

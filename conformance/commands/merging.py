@@ -26,11 +26,20 @@ from conformance.toml_table import TomlError
 def merge_(names: tuple[str, ...], results: Path, expected: Path | None) -> None:
     """Put the shards of a lane together to one run; without RUN, those of each lane that have not been.
 
-    Ends as the whole run would have: the gravest exit code of the lanes.
+    Ends as the whole runs would have, or with 2 where the shards of a lane are not those of one run.
     """
-    with mistakes(StoreError, MergeError, TomlError, OSError):
-        codes = [_merge(results, shards, expected) for shards in _sets(results, names)]
-    sys.exit(next((code for code in codes if code), Exit.OK))
+    with mistakes(StoreError, TomlError, OSError):
+        codes = [_tried(results, shards, expected) for shards in _sets(results, names)]
+    sys.exit(Exit.INTERRUPTED if Exit.INTERRUPTED in codes else next(filter(None, codes), Exit.OK))
+
+
+def _tried(results: Path, shards: list[Closed], expected: Path | None) -> Exit:
+    """One lane that cannot be merged is said, and does not keep the others from it."""
+    try:
+        return _merge(results, shards, expected)
+    except (MergeError, StoreError) as e:
+        click.echo(f"Error: {e}", err=True)
+        return Exit.INTERRUPTED
 
 
 def _sets(results: Path, names: tuple[str, ...]) -> list[list[Closed]]:

@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from conformance import diff
 from conformance.commands.edge import EXPECTED, RESULTS, Commands, Mistake, mistakes
 from conformance.exit_codes import Exit
 from conformance.nightly import plan, relay, searches, tonight
@@ -27,6 +28,7 @@ LABEL = "op-conformance"
 
 _results = click.option("--results", type=click.Path(path_type=Path), default=RESULTS, show_default=True)
 _expected = click.option("--expected", type=click.Path(path_type=Path), default=EXPECTED, show_default=True)
+_gh = click.option("--gh", default="gh", show_default=True, help="The command line of GitHub.")
 _bisect = click.option("--bisect", "found", type=click.Path(path_type=Path), default=BISECT, show_default=True)
 
 
@@ -54,29 +56,52 @@ def search_(results: Path, expected: Path, out: Path, most: int, dry_run: bool, 
         raise Mistake("a search could not be carried out; see above")
 
 
+@nightly.command("diff")
+@_results
+@_expected
+def diff_(results: Path, expected: Path) -> None:
+    """Print how each lane of tonight differs from its whole run before; ends as the gravest `diff` does."""
+    codes = [Exit.OK]
+    with mistakes(StoreError, TomlError, OSError):
+        for lane in tonight.read(results, expected):
+            if lane.before is None:
+                click.echo(f"{lane.run.name}: nothing to compare with: it is not whole, or the first that is")
+                continue
+            click.echo(diff.text(lane.changes, lane.before.name, lane.run.name) + "\n")
+            codes.append(diff.exit_code(lane.changes))
+    sys.exit(max(codes, key=diff.gravity))
+
+
 @nightly.command("plan")
 @_results
 @_expected
 @_bisect
-@click.option("--issues", type=click.File(encoding="utf-8"), required=True, help="As gh issue list --json gives them.")
-def plan_(results: Path, expected: Path, found: Path, issues: Any) -> None:
+@click.option(
+    "--issues", type=click.File(encoding="utf-8"), help="As gh issue list --json gives them; default: ask gh."
+)
+@_gh
+def plan_(results: Path, expected: Path, found: Path, issues: Any, gh: str) -> None:
     """Print, as JSON, which issues to open, bring up to date, open again and close."""
     with mistakes(StoreError, TomlError, OSError, ValueError):
         lanes = tonight.read(results, expected)
         failing = [f for lane in lanes for f in lane.failing]
         whole = {lane.run.manifest.lane for lane in lanes if lane.run.whole}
-        actions = plan.plan(failing, whole, _culprits(found), _issues(json.load(issues)), tonight.night(lanes))
+        actions = plan.plan(
+            failing, whole, _culprits(found), _issues(json.load(issues) if issues else _asked(gh)), tonight.night(lanes)
+        )
     click.echo(json.dumps([action.to_json() for action in actions], indent=1))
 
 
 @nightly.command("apply")
 @click.argument("file", type=click.File(encoding="utf-8"), metavar="PLAN")
-@click.option("--gh", default="gh", show_default=True, help="The command line of GitHub.")
+@_gh
 def apply_(file: Any, gh: str) -> None:
     """Carry out a PLAN with gh, in the repository of this directory; goes on where an action fails, and says so."""
     with mistakes(ValueError, TypeError, KeyError):
         actions = [Action(**record) for record in json.load(file)]
     failed = 0
+    if any(action.kind == "open" for action in actions):
+        subprocess.run([gh, "label", "create", LABEL, "--force"], check=False)
     for action in actions:
         for command, body in _commands(action):
             with mistakes(OSError):
@@ -89,17 +114,16 @@ def apply_(file: Any, gh: str) -> None:
 @nightly.command("relay")
 @_results
 @_expected
-@click.option("--commit", required=True, help="Of torch, in full: what was tested.")
+@click.option("--commit", default="", help="Of torch, in full: what was tested; default: as the runs say.")
 @click.option("--artifacts", default="", metavar="URL", help="Where the results can be seen.")
 @click.option("--lanes", default="*-torchnightly-*", show_default=True, help="Names, or patterns of them.")
 def relay_(results: Path, expected: Path, commit: str, artifacts: str, lanes: str) -> None:
     """Print the inputs of the callback action of PyTorch's CI relay, as lines of a step's outputs."""
-    if len(commit) != 40 or not set(commit) <= set("0123456789abcdef"):
-        raise Mistake(f"--commit: {commit!r} is no commit in full; expected 40 hexadecimal digits")
     with mistakes(StoreError, TomlError, OSError, ValueError):
         found = [lane for lane in tonight.read(results, expected) if fnmatchcase(lane.run.manifest.lane, lanes)]
         if not found:
             raise Mistake(f"--lanes: no lane of tonight is called {lanes}")
+        commit = relay.commit([commit] if commit else [lane.run.manifest.torch_commit for lane in found])
         failing = [f for lane in found for f in lane.failing]
         click.echo(relay.outputs(relay.inputs([_ran(lane) for lane in found], failing, commit, artifacts)), nl=False)
 
@@ -131,6 +155,15 @@ def _culprits(found: Path) -> dict[str, str]:
             if case["kind"] in ("culprit", "range"):
                 culprits[case["case"]] = f"{facts['axis']}: last good {case['before']}, first bad {case['after']}"
     return culprits
+
+
+def _asked(gh: str) -> Any:
+    """The suite's issues, open and closed. Raises ValueError where gh does not say."""
+    command = [gh, "issue", "list", f"--label={LABEL}", "--state=all", "--limit=1000", "--json=number,title,body,state"]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode:
+        raise ValueError(f"{gh} could not list the issues (exit code {done.returncode}); expected --issues FILE")
+    return json.loads(done.stdout)
 
 
 def _issues(records: Iterable[dict[str, Any]]) -> list[Issue]:

@@ -11,6 +11,7 @@ import click
 
 from conformance import expectations, job_page, junit, store, summary
 from conformance.commands.edge import EXPECTED, RESULTS, Commands, Mistake, mistakes
+from conformance.store import runs
 from conformance.toml_table import TomlError
 
 
@@ -62,7 +63,7 @@ class _Read:
 def summary_(names: tuple[str, ...], form: str, results: Path, expected: Path | None) -> None:
     """Print what RUN, a lane's name or a directory of results, ended with; without RUN, the latest of each lane."""
     with mistakes(store.StoreError, TomlError, OSError):
-        found = [_read(results, name, expected) for name in names or store.lanes(results)]
+        found = [_read(results, name, expected) for name in names or _latest(results)]
         if not found:
             raise Mistake(f"no closed run in {results / store.RUNS}/; expected a RUN, or another --results")
     if form == "text":
@@ -74,6 +75,11 @@ def summary_(names: tuple[str, ...], form: str, results: Path, expected: Path | 
         click.echo("\n".join(pages))
     else:
         click.echo(junit.junit([(r.run.manifest, r.run.observations, r.rules) for r in found]), nl=False)
+
+
+def _latest(results: Path) -> list[str]:
+    """The latest closed run of each lane: what lies in its own directory may be a shard."""
+    return [runs.names(results, lane)[-1] for lane in store.lanes(results)]
 
 
 def _read(results: Path, name: str, expected: Path | None) -> _Read:

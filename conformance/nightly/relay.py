@@ -8,6 +8,7 @@ sends; a night that started by its own clock names the commit of torch that it r
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -29,6 +30,15 @@ class Ran:
     by_status: dict[str, int]
     compared: int  # overloads
     overloads: int
+
+
+def commit(told: Sequence[str]) -> str:
+    """The one commit of torch that was tested. Raises ValueError where there are several, or what is none."""
+    found = sorted(set(told))
+    if len(found) != 1 or not re.fullmatch("[0-9a-f]{40}", found[0]):
+        said = ", ".join(map(repr, found))
+        raise ValueError(f"expected one commit of torch in full, 40 hexadecimal digits; got {said}")
+    return found[0]
 
 
 def inputs(ran: Sequence[Ran], failing: Sequence[Failing], commit: str, artifacts: str) -> dict[str, str]:

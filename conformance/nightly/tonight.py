@@ -25,6 +25,7 @@ class Lane:
     before: Closed | None  # the whole run before, if this one is whole
     failing: tuple[Failing, ...]  # that no rule expects to fail
     new: frozenset[str]  # the cells that newly fail
+    changes: tuple[Difference, ...]  # since the run before
 
 
 def read(results: Path, expected: Path) -> list[Lane]:
@@ -56,7 +57,7 @@ def _lane(results: Path, run: Closed, expected: Path) -> Lane:
     )
     unexpected = {f.cell for f in failing}
     new = frozenset(str(d.pair.cell) for d in changes if _new(d) and str(d.pair.cell) in unexpected)
-    return Lane(run, before, failing, new)
+    return Lane(run, before, failing, new, tuple(changes))
 
 
 def _new(difference: Difference) -> bool:

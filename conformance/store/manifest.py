@@ -39,6 +39,7 @@ class Manifest:
     cells: str = ""  # a hash of the ids of the cells collected
     run: str = ""  # the run's name, see run_name
     cpu: str = ""  # the processor's model
+    torch_commit: str = ""  # that torch was built from
     shard: str = ""  # "2/4" for the second of four, "" for a run that was not split
     split_by: str = ""  # of a shard: the run whose durations split the cells, "" where their numbers of cases did
 

@@ -138,6 +138,7 @@ def test_the_plan_is_carried_out_by_gh_and_no_text_becomes_an_option(directory: 
     shown = run("apply", "plan.json", "--gh", str(gh))
     calls = [json.loads(line) for line in Path("calls").read_text().splitlines()]
     assert calls == [
+        [["label", "create", "op-conformance", "--force"], ""],
         [["issue", "create", "--title=--repo=evil/x", "--label=op-conformance", "--body-file=-"], "--web\n$(x)"],
         [["issue", "reopen", "1"], ""],
         [["issue", "edit", "1", "--body-file=-"], "b"],
@@ -146,6 +147,24 @@ def test_the_plan_is_carried_out_by_gh_and_no_text_becomes_an_option(directory: 
         [["issue", "close", "2"], ""],
     ]
     assert (shown.exit_code, shown.output) == (1, "3 actions, 2 commands failed\n")
+
+
+def test_each_lane_is_compared_with_its_night_before() -> None:
+    two_nights()
+    ran(1, observed("mm"), lane="demo-torch2.9-malloc-release")
+    shown = run("diff")
+    assert "::mm[float32-contiguous]  pass -> fail (value)" in shown.output
+    assert "demo-torch2.9-malloc-release-" in shown.output
+    assert "nothing to compare with" in shown.output
+    assert shown.exit_code == 20
+
+
+def test_the_issues_there_are_are_asked_of_gh(directory: Path) -> None:
+    two_nights()
+    (directory / "gh").write_text("#!/bin/sh\necho '[]'\n")
+    (directory / "gh").chmod(0o755)
+    shown = run("plan", "--gh", str(directory / "gh"))
+    assert [a["kind"] for a in json.loads(shown.output)] == ["open", "open"]
 
 
 def test_the_relay_is_told_of_the_lanes_of_the_nightly_torch() -> None:
@@ -159,7 +178,9 @@ def test_the_relay_is_told_of_the_lanes_of_the_nightly_torch() -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("relay", "--commit", "main"), "'main' is no commit in full"),
+        (("relay", "--commit", "main"), "expected one commit of torch in full, 40 hexadecimal digits; got 'main'"),
+        (("relay",), "got ''"),
+        (("plan", "--gh", "false"), "false could not list the issues"),
         (("relay", "--commit", "0" * 40, "--lanes", "x*"), "no lane of tonight is called x*"),
         (("plan", "--issues", "bad.json"), "expected a list with number, title, body and state"),
         (("apply", "bad.json"), "Action"),
