@@ -12,6 +12,7 @@
 #include "aten/register.h"
 #include "aten/structured.h"
 #include "aten/unary.h"
+#include "runtime/version.h"
 
 namespace refnpu::activations {
 namespace {
@@ -35,7 +36,8 @@ at::Tensor& elu_out(const at::Tensor& self, const at::Scalar& alpha, const at::S
                     const at::Scalar& input_scale, at::Tensor& out) {
   Structured<at::meta::structured_elu> op(out);
   op.meta(self, alpha, scale, input_scale);
-  run_floats("elu", op, Unary::elu, params_of(alpha.to<double>() * scale.to<double>(), scale, input_scale));
+  constexpr Unary kElu = REFNPU_ELU_TAKES_EXPM1 ? Unary::elu : Unary::elu_cancelling;
+  run_floats("elu", op, kElu, params_of(alpha.to<double>() * scale.to<double>(), scale, input_scale));
   return out;
 }
 

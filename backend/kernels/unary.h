@@ -58,6 +58,7 @@ enum class Unary {
   clamp_min,
   clamp_max,
   elu,
+  elu_cancelling,
   hardshrink,
   hardsigmoid,
   hardswish,

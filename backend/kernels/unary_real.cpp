@@ -81,6 +81,11 @@ T elu(P p, T x) {
   return x < T(0) ? std::expm1(x * p.get<T>(2)) * p.get<T>(0) : x * p.get<T>(1);
 }
 
+template <class T>
+T elu_cancelling(P p, T x) {
+  return x < T(0) ? (std::exp(x * p.get<T>(2)) - T(1)) * p.get<T>(0) : x * p.get<T>(1);
+}
+
 // (1 + tanh u) / 2 is the sigmoid of 2u, which does not cancel for negative u.
 template <class T>
 T gelu_tanh(T x) {
@@ -154,6 +159,8 @@ Row activation(Unary op) {
   switch (op) {
     case Unary::elu:
       return unary<T>([](P p, T x) { return elu(p, x); });
+    case Unary::elu_cancelling:
+      return unary<T>([](P p, T x) { return elu_cancelling(p, x); });
     case Unary::gelu_erf:  // erfc keeps the digits that 1 + erf cancels for negative x
       return unary<T>([](T x) { return T(0.5 * double(x) * std::erfc(-double(x) / std::numbers::sqrt2)); });
     case Unary::gelu_tanh:

@@ -23,6 +23,8 @@
 #define REFNPU_EXTREMA_TAKE_WIDE_UNSIGNED (REFNPU_TORCH >= 215)
 // 2.14: arange counts the steps to a fractional bound before it cuts the values to int64; before, it cuts the bounds.
 #define REFNPU_ARANGE_COUNTS_FRACTIONS (REFNPU_TORCH >= 214)
+// 2.8: elu and selu take expm1 of a small number; before, exp minus 1, which cancels.
+#define REFNPU_ELU_TAKES_EXPM1 (REFNPU_TORCH >= 208)
 // 2.8: where takes the 8-bit floats.
 #define REFNPU_WHERE_TAKES_FLOAT8 (REFNPU_TORCH >= 208)
 
