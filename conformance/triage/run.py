@@ -63,8 +63,9 @@ def triage(job: Job) -> tuple[Evidence, str]:
         note = "the arguments of the op cannot be kept, so that it could not be tried by itself"
         return replace(evidence, notes=(note,)), ""
     evidence = question(job, evidence, lane, path)
-    calls, notes = smaller(job, evidence, lane, path)
-    return finish(job, replace(evidence, notes=notes), calls, lane)
+    where = shown_in(evidence, lane)
+    calls, notes = smaller(job, evidence, where, path)
+    return finish(job, replace(evidence, notes=notes), calls, where)
 
 
 # Running ----------------------------------------------------------------------------------------------------------
@@ -225,7 +226,23 @@ def asked_lanes(e: Evidence, lane: str) -> list[str]:
     """The culprit's lane, those that saw something else, which may say why, and some of those that agree."""
     others = [r.lane for r in e.runs if r.lane not in (lane, lanes_.SINGLE, lanes_.OWN)]
     differing = [n for n in others if n not in e.finding_lanes]
-    return [lane, *differing, *(n for n in others if n in e.finding_lanes)][: max(MOST_ASKED, 1 + len(differing))]
+    agreeing = sorted((n for n in others if n in e.finding_lanes), key=lambda n: not _died_in(e, n))
+    return [lane, *differing, *agreeing][: max(MOST_ASKED, 1 + len(differing))]
+
+
+def shown_in(e: Evidence, lane: str) -> str:
+    """Where a script can show the defect: in the culprit's lane, or else the first in which the op alone goes wrong.
+
+    An op that reads what is not its own may find there what it should, now and then; a guarded lane stops it each time.
+    """
+    alone = dict(e.alone)
+    wrong = [n for n in alone if alone[n]]
+    return lane if alone.get(lane) or not wrong else wrong[0]
+
+
+def _died_in(e: Evidence, lane: str) -> bool:
+    run = _named(e.runs, lane)
+    return run is not None and run.found is not None and bool(run.found.died)
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 import torch
 
 from conformance.triage import lanes, run
-from conformance.triage.evidence import Evidence
+from conformance.triage.evidence import Evidence, Found, LaneRun
 from conformance.triage.shrink import shrink
 from tests.calls.test_calls import BACKEND, taken
 
@@ -111,3 +112,19 @@ def test_lanes_come_from_the_matrix_and_else_from_the_adapter(tmp_path: Path) ->
     found = lanes.environments("demo", file, offered)
     assert list(found) == [lanes.OWN, lanes.SINGLE, "exact"]
     assert found["exact"] == {"DEMO": "exact"}
+
+
+def _run(lane: str, died: str = "") -> LaneRun:
+    return LaneRun(lane, Found(6, "clone", "" if died else "value", "", died=died), 9)
+
+
+def test_lanes_that_stop_at_once_are_asked_before_others_that_agree() -> None:
+    e = Evidence((_run("as it is"), _run("exact"), _run("pool"), _run("canaries"), _run("guard", "SIGSEGV")))
+    assert run.asked_lanes(e, "as it is") == ["as it is", "guard", "exact", "pool"]
+
+
+def test_the_script_is_for_a_lane_in_which_the_op_alone_goes_wrong() -> None:
+    e = Evidence((_run("as it is"), _run("guard", "SIGSEGV")))
+    assert run.shown_in(replace(e, alone=(("as it is", False), ("guard", True))), "as it is") == "guard"
+    assert run.shown_in(replace(e, alone=(("as it is", True), ("guard", True))), "as it is") == "as it is"
+    assert run.shown_in(replace(e, alone=(("as it is", False), ("guard", False))), "as it is") == "as it is"
