@@ -52,9 +52,9 @@ def cells(count: int) -> Iterator[CellId]:
     return (CellId(f"family_{n // 60}", f"op_{n}", dtype, layout) for n, dtype, layout in islice(each, count))
 
 
-def observed(cell: CellId, n: int) -> Observation:
-    """One in a hundred fails, one in seven has nothing to compare."""
-    if n % 100 == 0:
+def observed(cell: CellId, n: int, night: int) -> Observation:
+    """One in a hundred fails, others each night; one in seven has nothing to compare."""
+    if (n + night) % 100 == 0:
         failure = CaseFailure(f"{cell}#sample.{n % 9}@self", "value", MESSAGE.format(n=n % 24 + 1), {"index": [0, 1]})
         return Observation(cell, "native", Status.FAIL, 4, (failure,), wall_ns=1_000_000, compared=4)
     if n % 7 == 0:
@@ -75,7 +75,7 @@ def generate(results: Path, count: int, lanes: int) -> None:
         with store.Writer(results / lane, manifest) as writer:
             seen: Counter[str] = Counter()
             for n, cell in enumerate(cells(count)):
-                observation = observed(cell, n + night)
+                observation = observed(cell, n, night)
                 seen[observation.status.value] += 1
                 writer.append(observation)
             writer.finish({"by_status": dict(seen), "manifest": asdict(manifest)})

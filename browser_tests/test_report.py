@@ -115,6 +115,16 @@ def test_overloads_that_were_not_reached_are_found_by_their_reason(page: Chrome,
     assert texts(page, ".listed summary") == []
 
 
+def test_a_case_has_an_address_of_its_own(page: Chrome, report: Path) -> None:
+    visit(page, report, CELL_PAGE)
+    link = js(page, "return document.querySelector('.failure .case a').href")
+    assert unquote(link).endswith(f"#/cell/{CELL}#opinfo.masked_fill.3@self?lane=demo-torch2.8-malloc-release")
+    visit(page, report, link[link.index("#") :])
+    assert js(page, "return document.querySelectorAll('.failure[open]').length") == 1
+    visit(page, report, f"{CELL_PAGE}{quote('#another')}")
+    assert js(page, "return document.querySelectorAll('.failure[open]').length") == 0
+
+
 def test_a_crash_shows_its_layout_on_an_example(page: Chrome, report: Path) -> None:
     visit(page, report, f"#/cell/{quote('ops/masking.py::mm[float32-contiguous]', safe='')}")
     assert "crash (SIGSEGV)" in texts(page, ".verdict")[0]

@@ -16,11 +16,22 @@ from conformance.store import StoreError
 
 @click.command("report")
 @click.argument("directory", required=False, metavar="[DIR]", type=click.Path(path_type=Path))
-@click.option("--results", type=click.Path(path_type=Path), default=RESULTS, show_default=True)
+@click.option("--results", type=click.Path(path_type=Path), default=RESULTS, show_default=True, help="The store.")
 @click.option("--text", "as_text", is_flag=True, help="Print the same in the terminal; takes no DIR.")
-@click.option("--runs", "most_runs", type=click.IntRange(min=2), default=30, show_default=True, help="Of history.")
 @click.option(
-    "--expected", type=click.Path(path_type=Path), default=EXPECTED, show_default=True, help="Known failures."
+    "--runs",
+    "most_runs",
+    type=click.IntRange(min=2),
+    default=30,
+    show_default=True,
+    help="How many of a lane make its history.",
+)
+@click.option(
+    "--expected",
+    type=click.Path(path_type=Path),
+    default=EXPECTED,
+    show_default=True,
+    help="Known failures, a file for each backend.",
 )
 @click.option(
     "--bisect", "searches", multiple=True, type=click.Path(path_type=Path), default=("bisect",), show_default=True,

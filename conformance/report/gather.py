@@ -14,6 +14,7 @@ from conformance.bisect import record
 from conformance.bisect import report as bisect_report
 from conformance.diff import Difference
 from conformance.expectations import Rule
+from conformance.report.choice import Choice, choose
 from conformance.store import Closed, StoreError, runs, views
 from conformance.store.views import Row
 from conformance.toml_table import TomlError
@@ -55,7 +56,7 @@ class Found:
     left_out: Sequence[str] = ()  # one line each: what could not be read, and why
     kill_rate: Mapping[str, Any] = field(default_factory=dict)
     searches: Sequence[Mapping[str, Any]] = ()  # of bisect, as its result.json has them
-    broken: bool = False  # a lane's latest run is among what was left out
+    broken: bool = False  # a lane, or a run later than the one shown, is among what was left out
 
 
 def gather(results: Path, expected: Path, searches: Iterable[Path], most_runs: int) -> Found:
@@ -64,17 +65,18 @@ def gather(results: Path, expected: Path, searches: Iterable[Path], most_runs: i
     Raises StoreError where there is no run to show at all.
     """
     _check(results)
-    lanes, left_out, broken = [], [], False
+    left_out: list[str] = []
+    lanes, broken = [], False
     for lane in sorted(runs.lanes(results), key=_place):
         try:
-            found, damaged = _lane(results, lane, expected, most_runs)
+            choice = choose(results, lane, most_runs)
+            lanes.append(_lane(choice, expected, left_out))
         except (StoreError, TomlError) as e:
             left_out.append(f"lane {lane}: {e}")
             broken = True
             continue
-        lanes.append(found)
-        left_out += damaged
-        broken |= bool(damaged) and runs.names(results, lane)[-1] not in {run.name for run in found.runs}
+        left_out += choice.damaged.values()
+        broken |= choice.misses_latest
     if not lanes:
         raise StoreError(f"{results}: no run can be shown; {left_out[0]}")
     kill_rate = _optional(results / KILL_RATE, left_out)
@@ -94,24 +96,18 @@ def _check(results: Path) -> None:
         raise StoreError(f"{results}: holds no closed run; `pytest --pyargs conformance --results {results}` makes one")
 
 
-def _lane(results: Path, lane: str, expected: Path, most_runs: int) -> tuple[LaneData, list[str]]:
-    """A lane, and what of it could not be read."""
-    opened, damaged = _opened(results, lane)
-    if not opened:
-        raise StoreError(damaged[-1])
-    shown = next((run for run in reversed(opened) if run.manifest.complete and not run.manifest.shard), opened[-1])
-    until = [run for run in opened if run.name <= shown.name][-most_runs:]
-    before = next((run for run in reversed(until[:-1]) if run.whole or not shown.manifest.complete), None)
-    changes = nights.changes(before, shown, until) if before else []
+def _lane(choice: Choice, expected: Path, left_out: list[str]) -> LaneData:
+    """All that is shown of a lane. Raises StoreError, or TomlError for the known failures."""
+    shown, history, before = choice.shown, choice.history, choice.before
+    changes = nights.changes(before, shown, history) if before else []
     failing = views.failures(shown)
     changed = {d.pair.cell for d in changes if d.pair.before and d.pair.after}
-    statuses = views.statuses(until, views.ever_failing(until) | changed)
+    statuses = views.statuses(history, views.ever_failing(history) | changed)
     rules = expectations.load(expected / f"{shown.manifest.backend}.toml")
-    found = LaneData(
-        shown, views.rows(shown), failing, _summary(shown, damaged), rules, until, statuses, before,
-        changes, _flaky(until, statuses, failing), later=sum(run.name > shown.name for run in opened),
+    return LaneData(
+        shown, views.rows(shown), failing, _summary(shown, left_out), rules, history, statuses, before, changes,
+        _flaky(history, statuses, failing), choice.later,
     )  # fmt: skip
-    return found, damaged
 
 
 def _flaky(
@@ -126,26 +122,13 @@ def _dies_at_times(observation: Observation) -> bool:
     return any(failure.figures.get("death") == "flaky" for failure in observation.failures)
 
 
-def _opened(results: Path, lane: str) -> tuple[list[Closed], list[str]]:
-    """The runs of a lane whose rows are as they were closed, the oldest first; a line for each of the others."""
-    good, damaged = [], []
-    for name in runs.names(results, lane):
-        try:
-            run = runs.opened(results / runs.RUNS / name)
-            run.check()
-            good.append(run)
-        except StoreError as e:
-            damaged.append(str(e))
-    return good, damaged
-
-
-def _summary(run: Closed, damaged: list[str]) -> Mapping[str, Any]:
+def _summary(run: Closed, left_out: list[str]) -> Mapping[str, Any]:
     """Empty for a run that was cut off, and for a summary that cannot be read, which is then said."""
     try:
         return runs.summary(run)
     except StoreError as e:
         if (run.directory / runs.SUMMARY).exists():
-            damaged.append(str(e))
+            left_out.append(str(e))
         return {}
 
 

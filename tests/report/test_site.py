@@ -195,6 +195,16 @@ def test_the_exit_code_says_that_the_latest_run_of_a_lane_is_damaged(tmp_path: P
     assert data(tmp_path / "site", "site")["lanes"][0]["run"] != new.name
 
 
+def test_an_old_run_that_is_damaged_is_no_reason_to_fail_nor_is_one_beyond_the_history(tmp_path: Path) -> None:
+    old, _, new = (ran(tmp_path / "results", n, bad()) for n in range(3))
+    ran(tmp_path / "results", 4, bad(), complete=False)
+    damage(old)
+    found = gather.gather(tmp_path / "results", tmp_path, (), 30)
+    assert (len(found.left_out), found.broken, found.lanes[0].run.name) == (1, False, new.name)
+    found = gather.gather(tmp_path / "results", tmp_path, (), 2)
+    assert (list(found.left_out), len(found.lanes[0].runs)) == ([], 2)
+
+
 def test_a_run_that_was_cut_off_is_shown_as_such(tmp_path: Path) -> None:
     ran(tmp_path / "results", 1, bad(), collected=5)
     found = gather.gather(tmp_path / "results", tmp_path, (), 30)

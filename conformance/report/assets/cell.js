@@ -57,7 +57,10 @@
     known(box, lane, row);
     const piece = await report.load(`pages-${n}-${Math.floor(row / report.site.piece)}`);
     const page = piece[i];
-    page.failures.forEach((f, at) => box.append(failure(f, page, at)));
+    const asked = report.here().about;
+    page.failures.forEach((f, at) => box.append(failure(f, page, asked.includes("#") ? f.case === asked : at < 3, lane)));
+    const one = asked.includes("#") && box.querySelector(".failure[open]");
+    if (one) one.scrollIntoView({ block: "center" });
     if (page.more) box.append(h("p", { class: "quiet" }, `${report.count(page.more, "more failing case")}; the store holds them all.`));
     box.append(h("p", { class: "quiet" }, `${report.count(page.cases, "case")} run, ${report.number(page.compared)} compared, ${report.number(page.wall_ms)} ms`));
     history_(box, lane, i, n);
@@ -76,11 +79,11 @@
     if (rule) box.append(h("p", { class: "known" }, "Known: ", rule.reason || "no reason given", " (", h("code", {}, rule.rule), ") ", rule.link ? report.outward(rule.link) : ""));
   }
 
-  function failure(f, page, at) {
+  function failure(f, page, open, lane) {
     const meaning = report.site.checks[f.check];
     const tensors = f.arguments.filter((a) => a.tensor);
-    return h("details", { class: "failure", open: at < 3 }, h("summary", {}, h("b", {}, f.check || "died"), meaning ? h("span", { class: "quiet" }, ` ${meaning}`) : null),
-      h("p", { class: "case" }, h("code", {}, f.case)),
+    return h("details", { class: "failure", open }, h("summary", {}, h("b", {}, f.check || "died"), meaning ? h("span", { class: "quiet" }, ` ${meaning}`) : null),
+      h("p", { class: "case" }, h("a", { href: report.address("cell", { lane: lane.name }, f.case), title: "an address of this case" }, h("code", {}, f.case))),
       h("pre", { class: "message" }, [f.repeat && f.arguments.length ? [] : [f.head], f.said].flat().join("\n"), f.cut ? "\n[cut; the store holds the whole message]" : ""),
       figures(f.figures),
       f.arguments.length ? h("h3", {}, "Arguments") : null,
