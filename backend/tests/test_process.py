@@ -6,8 +6,11 @@ import os
 import subprocess
 from collections.abc import Callable
 from importlib.metadata import entry_points
+from pathlib import Path
 
 import torch
+
+from conformance import matrix
 
 Python = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -94,6 +97,12 @@ def test_both_allocator_modes_serve_tensors(python: Python) -> None:
     for mode in ("malloc", "aligned_alloc"):
         script = "import refnpu.conformance as c, torch; torch.ones(9, device='npu'); print(c.adapter.environment())"
         assert python(script, REFNPU_ALLOCATOR=mode).stdout.strip() == mode
+
+
+def test_the_adapter_s_environments_are_those_of_the_matrix() -> None:
+    (entry,) = entry_points(group="conformance.backends", name="refnpu")
+    wanted = matrix.load(Path(__file__).parents[2] / "matrices" / "refnpu.toml").environments
+    assert entry.load().environments() == {e.name: dict(e.variables) for e in wanted}
 
 
 def test_the_adapter_is_offered_and_complete() -> None:

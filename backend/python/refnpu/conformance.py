@@ -54,5 +54,16 @@ class Adapter:
         )
         return "_".join(filter(None, parts))
 
+    def environments(self) -> dict[str, dict[str, str]]:
+        """The allocator modes, and those with protection or a fill: what triage tries outside of this repository."""
+        modes = ("malloc", "aligned_alloc", "pool", "redzone", "guard", "guard_left")
+        exact = {"REFNPU_ALLOCATOR": "malloc"}
+        return {
+            **{mode: {"REFNPU_ALLOCATOR": mode} for mode in modes},
+            "protect": {"REFNPU_ALLOCATOR": "guard", "REFNPU_PROTECT": "1"},
+            "fill_nan": exact | {"REFNPU_FILL_FRESH": "nan", "REFNPU_FILL_FREED": "0xAB"},
+            "fill_random": exact | {"REFNPU_FILL_FRESH": "random:1", "REFNPU_FILL_FREED": "random:2"},
+        }
+
 
 adapter = Adapter()
