@@ -63,6 +63,16 @@ def test_the_overview_says_what_each_lane_came_to(page: Chrome, report: Path) ->
     assert "1 newly failing" in texts(page, ".lane .news")
 
 
+def test_what_is_new_is_put_together_and_leads_to_its_cells(page: Chrome, report: Path) -> None:
+    visit(page, report, "#/new")
+    assert texts(page, "main h2") == ["Newly failing 1 cell", "Changed kind 1 cell", "New 1 cell", "Fixed 1 cell"]
+    (first, *_) = texts(page, ".change")
+    assert first == "1 masked_fill_.Scalar[float32-offset_gap] pass → fail (untouched) demo-torch2.8-malloc-release"
+    js(page, "document.querySelector('.change').click()")
+    wait(page, "return document.querySelector('.verdict')")
+    assert texts(page, ".news") == ["Tonight newly failing: pass → fail (untouched)"]
+
+
 def test_the_map_opens_down_to_a_cell(page: Chrome, report: Path) -> None:
     visit(page, report, "#/map")
     assert texts(page, ".map .version") == ["2.8.0", "2.13.0"]

@@ -90,22 +90,24 @@ def _seconds(seconds: float | None) -> str:
 
 def _changes(found: Found) -> RenderableType:
     """Cells alike in one line, the gravest class first."""
-    rows: dict[tuple[Change, str, str, str], list[str]] = defaultdict(list)
+    rows: dict[tuple[Change, str, str], list[tuple[str, str]]] = defaultdict(list)
     for lane in found.lanes:
         for d in lane.changes:
             if d.change is not Change.NOT_COMPARED:
                 kinds = " → ".join(o.kind if o else "absent" for o in (d.pair.before, d.pair.after))
-                rows[d.change, lane.name, d.pair.cell.overload, kinds].append(d.pair.cell.name)
+                rows[d.change, d.pair.cell.overload, kinds].append((d.pair.cell.name, lane.name))
     compared = [lane for lane in found.lanes if lane.before]
     if not rows:
         return plain(f"New tonight: {'nothing changed' if compared else 'no earlier run to compare with'}", "bold")
     order = list(Change)
     table = _table("New tonight", "change", ">cells", "overload", "from → to", "lane")
     ordered = sorted(rows.items(), key=lambda item: (order.index(item[0][0]), -len(item[1]), item[0][1:]))
-    for (change, name, overload, kinds), cells in ordered[:_SHOWN]:
+    for (change, overload, kinds), cells in ordered[:_SHOWN]:
         style = "bold red" if change is Change.NEWLY_FAILING else ""
-        what = cells[0] if len(cells) == 1 else overload
-        table.add_row(plain(change, style), str(len(cells)), plain(what), plain(kinds), plain(name, "dim"))
+        names, lanes = ({part[n] for part in cells} for n in (0, 1))
+        what = overload if len(names) > 1 else cells[0][0]
+        where = f"{len(lanes)} lanes" if len(lanes) > 1 else cells[0][1]
+        table.add_row(plain(change, style), str(len(cells)), plain(what), plain(kinds), plain(where, "dim"))
     return _with_rest(table, len(ordered))
 
 

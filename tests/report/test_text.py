@@ -33,6 +33,14 @@ def test_it_says_lanes_news_failures_and_coverage(tmp_path: Path) -> None:
     assert "demo-torch2.13-malloc-release 1/3 1/2" in lines
 
 
+def test_cells_that_change_alike_in_many_lanes_are_one_line(tmp_path: Path) -> None:
+    for lane in ("demo-torch2.8-malloc-release", "demo-torch2.13-malloc-release"):
+        ran(tmp_path, 0, observed("mm"), lane=lane)
+        ran(tmp_path, 1, bad("mm", "float32-contiguous"), lane=lane, backend_commit="b")
+    lines = [" ".join(line.split()) for line in shown(tmp_path).splitlines()]
+    assert "newly failing 2 mm[float32-contiguous] pass → fail (untouched) 2 lanes" in lines
+
+
 def test_a_quiet_night_is_said_so(tmp_path: Path) -> None:
     ran(tmp_path, 1, observed("mm"))
     assert "New tonight: no earlier run to compare with" in shown(tmp_path)

@@ -80,30 +80,35 @@
     }))];
   }
 
-  /* What changed, cells alike put together: of one lane and overload, from one kind to another. */
+  /* What changed, cells alike put together: of one overload, from one kind to another, in any lanes. */
   report.changes = function () {
     const groups = new Map();
     report.lanes.forEach((l) => l.changed.cell.forEach((cell, i) => {
       const words = (n) => l.changed.words[l.changed[n][i]];
       const overload = typeof cell === "number" ? report.table.ops[report.table.op[cell]][1] : cell.split("::").pop().split("[")[0];
-      const g = { change: report.site.changes[l.changed.change[i]], lane: l.name, overload, before: words("before"), after: words("after"), note: words("note"), cells: [] };
-      const key = JSON.stringify([l.changed.change[i], g.overload, g.before, g.after, g.note, g.lane]);
+      const g = { change: report.site.changes[l.changed.change[i]], overload, before: words("before"), after: words("after"), note: words("note"), cells: new Set(), lanes: new Set(), count: 0 };
+      const key = JSON.stringify([l.changed.change[i], g.overload, g.before, g.after, g.note]);
       if (!groups.has(key)) groups.set(key, g);
-      groups.get(key).cells.push(cell);
+      const group = groups.get(key);
+      group.cells.add(cell);
+      group.lanes.add(l.name);
+      group.count++;
     }));
     const order = report.site.changes;
-    return [...groups.values()].sort((a, b) => order.indexOf(a.change) - order.indexOf(b.change) || b.cells.length - a.cells.length);
+    return [...groups.values()].sort((a, b) => order.indexOf(a.change) - order.indexOf(b.change) || b.count - a.count);
   };
 
   report.changeRow = function (g) {
-    const only = g.cells.length === 1 && typeof g.cells[0] === "number";
-    const family = typeof g.cells[0] === "number" ? report.table.families[report.table.ops[report.table.op[g.cells[0]]][0]] : "";
-    const link = only ? report.address("cell", { lane: g.lane }, report.data.id(report.table, g.cells[0])) : report.address("cells", { lane: g.lane, family, overload: g.overload, change: g.change });
+    const t = report.table, [first] = g.cells, [lane] = g.lanes;
+    const only = g.cells.size === 1 && typeof first === "number";
+    const family = typeof first === "number" ? t.families[t.ops[t.op[first]][0]] : "";
+    const one = g.lanes.size === 1 ? lane : "";
+    const link = only ? report.address("cell", { lane }, report.data.id(t, first)) : report.address("cells", { lane: one, family, overload: g.overload, change: g.change });
     return h(family ? "a" : "div", { class: "item change", href: family ? link : null, "data-walk": Boolean(family) },
-      h("span", { class: "count" }, report.number(g.cells.length)),
-      h("code", {}, only ? report.data.name(report.table, g.cells[0]) : g.overload),
+      h("span", { class: "count" }, report.number(g.count)),
+      h("code", {}, only ? report.data.name(t, first) : g.overload),
       h("span", { class: "way" }, g.before, " → ", h("b", {}, g.after)),
-      h("span", { class: "quiet" }, g.lane, g.note ? `; ${g.note}` : ""));
+      h("span", { class: "quiet", title: [...g.lanes].join(", ") }, one || report.count(g.lanes.size, "lane"), g.note ? `; ${g.note}` : ""));
   };
 
   report.views.new = function (root) {
@@ -116,7 +121,7 @@
       if (!groups.length && alone.length < site.lanes.length) root.append(h("p", {}, "Nothing changed."));
       site.changes.forEach((change) => {
         const of = groups.filter((g) => g.change === change);
-        const cells = of.reduce((n, g) => n + g.cells.length, 0);
+        const cells = of.reduce((n, g) => n + g.count, 0);
         if (of.length) root.append(h("h2", {}, change[0].toUpperCase() + change.slice(1), h("span", { class: "quiet" }, ` ${report.count(cells, "cell")}`)), report.lists.more(of, report.changeRow));
       });
     });
