@@ -135,6 +135,13 @@ def test_a_case_has_an_address_of_its_own(page: Chrome, report: Path) -> None:
     assert js(page, "return document.querySelectorAll('.failure[open]').length") == 0
 
 
+def test_a_repaired_cell_shows_its_nights(page: Chrome, report: Path) -> None:
+    cell = quote("ops/masking.py::where.self[float32-offset_gap]", safe="")
+    visit(page, report, f"#/cell/{cell}?lane=demo-torch2.8-malloc-release")
+    assert "Tonight fixed: fail (untouched) → pass" in texts(page, "main section p")
+    assert texts(page, ".plain td .strip") == ["·", "F"]
+
+
 def test_a_crash_shows_its_layout_on_an_example(page: Chrome, report: Path) -> None:
     visit(page, report, f"#/cell/{quote('ops/masking.py::mm[float32-contiguous]', safe='')}")
     assert "crash (SIGSEGV)" in texts(page, ".verdict")[0]

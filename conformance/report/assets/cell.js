@@ -53,7 +53,13 @@
     box.append(h("p", { class: "verdict" }, draw.glyph(status), h("b", {}, row < 0 ? s.name : lane.failing.kinds[lane.failing.kind[row]]), ` ${s.meaning}; route ${lane.routes[lane.route[i]] || "unknown"}`));
     if (lane.why[i]) box.append(h("p", {}, lane.reasons[lane.why[i]]));
     changed(box, lane, i);
-    if (row < 0) return;
+    if (row >= 0) await failures(box, lane, i, n);
+    history_(box, lane, i, n);
+    searches(box, i);
+  }
+
+  async function failures(box, lane, i, n) {
+    const row = lane.failingRow[i];
     known(box, lane, row);
     const piece = await report.load(`pages-${n}-${Math.floor(row / report.site.piece)}`);
     const page = piece[i];
@@ -63,15 +69,13 @@
     if (one) one.scrollIntoView({ block: "center" });
     if (page.more) box.append(h("p", { class: "quiet" }, `${report.count(page.more, "more failing case")}; the store holds them all.`));
     box.append(h("p", { class: "quiet" }, `${report.count(page.cases, "case")} run, ${report.number(page.compared)} compared, ${report.number(page.wall_ms)} ms`));
-    history_(box, lane, i, n);
-    searches(box, i);
   }
 
   function changed(box, lane, i) {
     const row = lane.changed.cell.indexOf(i);
     if (row < 0) return;
     const word = (name) => lane.changed.words[lane.changed[name][row]];
-    box.append(h("p", { class: "news" }, `Tonight ${report.site.changes[lane.changed.change[row]]}: ${word("before")} → ${word("after")}${word("note") ? `; ${word("note")}` : ""}`));
+    box.append(h("p", { class: lane.failingRow[i] < 0 ? "" : "news" }, `Tonight ${report.site.changes[lane.changed.change[row]]}: ${word("before")} → ${word("after")}${word("note") ? `; ${word("note")}` : ""}`));
   }
 
   function known(box, lane, row) {
