@@ -14,7 +14,7 @@ ROOT = Path(__file__).parent
 sys.path.insert(0, str(ROOT))
 
 from conformance import lane_process, matrix, torch_wheel  # noqa: E402 - found only once the checkout is on the path
-from tools import browser  # noqa: E402 - the same
+from tools import browser, build_cache  # noqa: E402 - as above
 
 nox.needs_version = ">=2024.10.9"
 nox.options.default_venv_backend = "uv|virtualenv"
@@ -24,6 +24,13 @@ MATRICES = matrix.load_all(ROOT / "matrices")
 CPUS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 # More workers than this wait for each other's imports of torch longer than they work.
 WORKERS = min(CPUS, 8)
+BUILDS = ROOT / ".nox" / "cache"
+BUILT_WITH = (
+    "import json, sys, sysconfig; from importlib.metadata import distributions;"
+    "names = ('torch', 'pybind11', 'scikit-build-core', 'cmake', 'ninja');"
+    "found = {d.name.lower(): [d.version, str(d.locate_file(''))] for d in distributions() if d.name.lower() in names};"
+    "print(json.dumps([sys.version, sysconfig.get_platform(), sorted(found.items())]))"
+)
 LIST_TORCH = (
     "import sys; from importlib.metadata import distributions as found;"
     "print(*sys.version_info[:2], *(d.version for d in found(name='torch')))"
@@ -261,20 +268,53 @@ def install_build_tools(session: nox.Session, project: Path) -> None:
 
 
 def install_backend(session: nox.Session, m: matrix.Matrix, torch: matrix.Torch, build: matrix.Build) -> None:
-    """Build and install the backend against the environment's torch; what earlier builds left is used again."""
+    """Install the backend built against the environment's torch: a wheel kept in .nox/cache, or one built now."""
     project = ROOT / m.project
     if not any(map(shutil.which, [os.environ.get("CXX") or "c++", "g++", "clang++"])):
         session.error("no C++ compiler found (c++, g++, clang++); install one, or name it in CXX")
-    parts = [f"torch{torch.version}", sys.implementation.cache_tag, "uv" if session.venv_backend == "uv" else "pip"]
+    name = build_cache.key(project, build_facts(session, project, build), os.environ)
+    wheel = build_cache.find(BUILDS, name) or build_wheel(session, m, torch, build, name)
+    if wheel is None:
+        return  # nothing is installed in this call
+    # A changed source has the version that the one before had, so the wheel is asked for again.
+    again = ["--reinstall-package", nox.project.load_toml(project / "pyproject.toml")["project"]["name"]]
+    pip = ["--force-reinstall", "--no-deps"]
+    alone = [] if build == m.builds[0] else ["--no-deps"]  # the others lie over an environment that has them
+    if session.venv_backend != "uv":
+        session.install(*alone, str(wheel))
+    session.install(*alone, *(again if session.venv_backend == "uv" else pip), str(wheel), env=index_variables(session))
+
+
+def build_facts(session: nox.Session, project: Path, build: matrix.Build) -> dict[str, str]:
+    """What a wheel depends on besides the source and the compiler's variables."""
+    compiler = shutil.which(os.environ.get("CXX") or "c++") or shutil.which("g++") or shutil.which("clang++") or ""
+    said = session.run(compiler, "--version", silent=True, external=True)
+    return {
+        "compiler": f"{compiler} {said}", "settings": repr(build.settings), "build": build.name,
+        "environment": str(session.run("python", "-c", BUILT_WITH, silent=True)), "project": str(project),
+    }  # fmt: skip
+
+
+def build_wheel(
+    session: nox.Session, m: matrix.Matrix, torch: matrix.Torch, build: matrix.Build, name: str
+) -> Path | None:
+    """Build and keep a wheel; what earlier builds left is used again. None where nothing is to be installed (-R)."""
+    project, uv = ROOT / m.project, session.venv_backend == "uv"
+    parts = [f"torch{torch.version}", sys.implementation.cache_tag, "uv" if uv else "pip"]
     tag = "-".join([*parts, *([] if build == m.builds[0] else [build.name])])
     variables = {"CMAKE_BUILD_PARALLEL_LEVEL": str(CPUS), **index_variables(session)}
     if shutil.which("ccache") and "CMAKE_CXX_COMPILER_LAUNCHER" not in os.environ:
         variables["CMAKE_CXX_COMPILER_LAUNCHER"] = "ccache"
-    # uv keeps what it built by the project's path alone: ask for it anew, or a changed source is not seen.
-    again = ["--reinstall-package", nox.project.load_toml(project / "pyproject.toml")["project"]["name"]]
     settings = [f"build-dir={project / 'build' / tag}", *(f"{key}={value}" for key, value in build.settings)]
-    alone = [] if build == m.builds[0] else ["--no-deps"]  # the others lie over an environment that has them
-    session.install(
-        "--no-build-isolation", *alone, *(again if session.venv_backend == "uv" else []),
-        *(word for setting in settings for word in ("-C", setting)), str(project), env=variables,
-    )  # fmt: skip
+    given = ["--no-build-isolation", *(word for setting in settings for word in ("-C", setting)), str(project)]
+    out = Path(session.create_tmp()) / "wheel"
+    shutil.rmtree(out, ignore_errors=True)
+    if uv:
+        python = str(Path(session.bin) / "python")
+        session.run_install(
+            "uv", "build", "-q", "--wheel", "-p", python, "-o", str(out), *given, env=variables, external=True
+        )
+    else:
+        session.run_install("python", "-m", "pip", "wheel", "-q", "--no-deps", "-w", str(out), *given, env=variables)
+    built = list(out.glob("*.whl"))
+    return build_cache.keep(BUILDS, name, built[0]) if built else None
