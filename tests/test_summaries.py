@@ -141,6 +141,14 @@ def run(*arguments: str) -> Result:
     return CliRunner().invoke(commands, ["summary", *arguments])
 
 
+def test_a_summary_that_lacks_what_is_printed_is_said(lane: str) -> None:
+    file = Path("results") / lane / store.SUMMARY
+    file.write_text('{"by_status": {}, "coverage": {}}')
+    shown = run(lane)
+    assert shown.exit_code == 2
+    assert f"results/{lane}: its summary has no cases, collected, wall_s" in shown.output
+
+
 def test_the_command_prints_each_form_of_a_stored_run(lane: str) -> None:
     assert json.loads(run(lane, "--format", "json").output)[0]["manifest"]["lane"] == lane
     assert run(lane, "--format", "markdown").output.startswith("### demo")

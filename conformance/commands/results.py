@@ -40,6 +40,9 @@ def expect_update(run: str, expected: Path | None) -> None:
     click.echo(f"{file}: {len(new)} rules: {kept} kept, {len(new) - kept} new; {len(old) - kept} dropped")
 
 
+_NEEDED = frozenset({"by_status", "cases", "collected", "coverage", "wall_s"})
+
+
 @dataclass(frozen=True)
 class _Read:
     """A run, its summary, and the rules of its expected failures."""
@@ -89,5 +92,8 @@ def _read(results: Path, name: str, expected: Path | None) -> _Read:
     for note in read.notes:
         click.echo(f"note: {note}", err=True)
     directory = path if path.is_dir() else path.parent
+    result = store.read_summary(directory)
+    if lacking := _NEEDED - result.keys():
+        raise store.StoreError(f"{directory}: its summary has no {', '.join(sorted(lacking))}")
     rules = expectations.load(expected or EXPECTED / f"{read.manifest.backend}.toml")
-    return _Read(read, store.read_summary(directory), directory, rules)
+    return _Read(read, result, directory, rules)
