@@ -107,6 +107,15 @@ def test_rows_that_are_cut_off_missing_or_flipped_are_told_apart(tmp_path: Path)
         runs.load(run)
 
 
+def test_rows_that_were_damaged_are_not_joined(tmp_path: Path) -> None:
+    one, two = closed(tmp_path, 1), closed(tmp_path, 2)
+    (two.directory / runs.PARQUET).chmod(0o644)
+    (two.directory / runs.PARQUET).write_bytes(bytes(two.bytes))
+    with pytest.raises(store.StoreError, match="damaged, or another run's"):
+        runs.join(tmp_path / "joined", replace(one.manifest, run="x"), [one, two], {})
+    assert not (tmp_path / "joined").exists()
+
+
 def test_what_is_missing_is_said_where_duckdb_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "duckdb", None)
     with pytest.raises(store.StoreError, match=r"duckdb is not installed.*pip install duckdb"):
