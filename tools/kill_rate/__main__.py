@@ -48,7 +48,7 @@ def _session(arguments: list[str]) -> tuple[Session, bool]:
     parser.add_argument("--workers", type=int, default=2, help="lanes at a time")
     parser.add_argument("--lanes", default="", help="only these, e.g. malloc,guard")
     parser.add_argument("--faults", default="", help="only these")
-    parser.add_argument("--no-peers", action="store_true", help="the suite alone")
+    parser.add_argument("--peers", default="", help="only these; none: the suite alone")
     parser.add_argument("--publish", action="store_true", help="write the summary where the docs take it from")
     given = parser.parse_args(arguments)
     found = matrix.load(given.matrix)
@@ -58,7 +58,7 @@ def _session(arguments: list[str]) -> tuple[Session, bool]:
         matrix=found,
         faults=chosen("fault", given.faults, faults),
         lanes=tuple(lanes[name] for name in chosen("lane", given.lanes, tuple(lanes))),
-        peers=() if given.no_peers else tuple(PEERS),
+        peers=() if given.peers == "none" else chosen("peer", given.peers, tuple(PEERS)),
         root=ROOT,
         results=given.results,
         workers=given.workers,
