@@ -74,6 +74,7 @@ class Session:
     def _second_look(self) -> None:
         """What survives the smoke stage in every lane is looked for further, in the first lane."""
         for stage in LATER:
+            self._work(self.lanes[0], stage, ())  # first, so that trials of another plan are gone and count no more
             killed = {t.fault for hunt in self.hunts() if not hunt.peer for t in hunt.trials if t.killed}
             left = tuple(f for f in self.faults if f not in killed)
             if left:
