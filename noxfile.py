@@ -154,7 +154,8 @@ MAIN_ENVIRONMENT = environment_name(MATRICES[0], MATRICES[0].main_torch, MATRICE
 @nox.session(venv_backend="none", requires=[MAIN_ENVIRONMENT])
 def tests(session: nox.Session) -> None:
     """Run the tests of the suite and of the backend, on the matrix's main torch; what follows -- goes to pytest."""
-    session.run(interpreter_of(MAIN_ENVIRONMENT), "-m", "pytest", "-n", str(WORKERS), *session.posargs, external=True)
+    command = ["-m", "pytest", "-n", str(WORKERS), "--dist", "worksteal", *session.posargs]
+    session.run(interpreter_of(MAIN_ENVIRONMENT), *command, external=True)
 
 
 MAIN_ENVIRONMENTS = [environment_name(MATRICES[0], MATRICES[0].main_torch, build) for build in MATRICES[0].builds]
