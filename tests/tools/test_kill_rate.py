@@ -59,6 +59,12 @@ def test_one_at_a_time_takes_each_dtype_and_each_layout_but_not_every_pair() -> 
     assert {c.layout for c in chosen} == {"contiguous", "step2", "expanded"}
 
 
+def test_what_is_chosen_keeps_its_order_so_that_a_plan_is_the_same_in_every_process() -> None:
+    many = [CellId("f", "op", d, la) for d in ("bool", "float32", "int8", "int64") for la in "abcdefg"]
+    chosen = order.one_at_a_time(many)
+    assert chosen == [cell for cell in order.varied(many) if cell in set(chosen)]
+
+
 def test_overloads_take_turns() -> None:
     assert order.turns([[1, 2, 3], [4], [5, 6]]) == [1, 4, 5, 2, 6, 3]
 

@@ -29,11 +29,12 @@ def one_at_a_time(cells: Iterable[CellId]) -> list[CellId]:
     """Of the cells of one overload: for each dtype its first layout, and for each layout its first dtype."""
     by_dtype: dict[str, CellId] = {}
     by_layout: dict[str, CellId] = {}
-    for cell in varied(cells):
+    ordered = varied(cells)
+    for cell in ordered:
         by_dtype.setdefault(cell.dtype, cell)
         by_layout.setdefault(cell.layout, cell)
     chosen = {*by_dtype.values(), *by_layout.values()}
-    return [cell for cell in varied(chosen) if cell in chosen]
+    return [cell for cell in ordered if cell in chosen]
 
 
 def turns(rows: Iterable[Sequence[T]]) -> list[T]:
