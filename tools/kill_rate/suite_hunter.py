@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from conformance import ops
 from conformance.backends import Capabilities
 from conformance.cases import TIERS
@@ -18,7 +16,6 @@ GATE = "bring-up gate"
 SCENARIO = "scenario "
 SEED = 20
 CELLS_OF_NATIVE = 4
-SAMPLES_OF_COMPOSITE = 3
 SCENARIO_TIMEOUT = 120.0
 
 
@@ -31,15 +28,19 @@ def smoke(backend: Capabilities) -> tuple[Suite, list[CellId]]:
 
 
 def wide(backend: Capabilities) -> tuple[Suite, list[CellId]]:
-    """Of the full tier: of each native overload every dtype and every layout, with every sample, but not every pair."""
+    """Of overloads with a kernel, then of those that fall back, every dtype and every layout, but not every pair."""
     suite = _suite(backend, "full")
-    return suite, order.turns([order.one_at_a_time(suite.cells(o)) for o in _served_by(suite, "native")])
+    return suite, [*_one_at_a_time(suite, "native"), *_one_at_a_time(suite, "fallback")]
 
 
 def composite(backend: Capabilities) -> tuple[Suite, list[CellId]]:
-    """Of overloads that torch makes from others every dtype and every layout, with a few samples."""
-    suite = Suite(backend, Selection(tier=replace(TIERS["full"], samples=SAMPLES_OF_COMPOSITE)), SEED)
-    return suite, order.turns([order.one_at_a_time(suite.cells(o)) for o in _served_by(suite, "composite")])
+    """The same of overloads that torch makes from others."""
+    suite = _suite(backend, "full")
+    return suite, _one_at_a_time(suite, "composite")
+
+
+def _one_at_a_time(suite: Suite, route: str) -> list[CellId]:
+    return order.turns([order.one_at_a_time(suite.cells(o)) for o in _served_by(suite, route)])
 
 
 def _suite(backend: Capabilities, tier: str) -> Suite:
