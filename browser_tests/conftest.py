@@ -83,7 +83,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
         f"  arg 1: {HOSTILE}", f"  value: {HOSTILE}", f"  repeat: {HOSTILE}", f"  script: {HOSTILE}",
     ])  # fmt: skip
     failure = CaseFailure(f"{cell}#{HOSTILE}", HOSTILE, message, {HOSTILE: HOSTILE, "index": [HOSTILE]})
-    failing = Observation(cell, HOSTILE, Status.FAIL, 1, (failure,), HOSTILE, HOSTILE)
+    failing = Observation(cell, HOSTILE, Status.FAIL, 1, (failure,), HOSTILE, HOSTILE, script=HOSTILE)
     given = {"torch": HOSTILE, "backend": "demo", "compiler": HOSTILE, "tier": HOSTILE, "backend_commit": HOSTILE}
     lane = "demo-<script>window.planted=1<-"
     passing = Observation(cell, HOSTILE, Status.PASS, 1)

@@ -9,7 +9,7 @@ from urllib.parse import quote, unquote
 
 import pytest
 
-from tests.report.results import HOSTILE
+from tests.report.results import HOSTILE, PROGRAM
 from tools.browser import look, requests, visit, wait
 
 if TYPE_CHECKING:
@@ -92,10 +92,12 @@ def test_a_failing_case_has_its_arguments_drawn_as_they_lie(page: Chrome, report
     )
     assert drawn == [6, 0, 5, 6, 1]  # size [2, 3], stride [5, 1], offset 5, storage 17; wrong at byte 32 of 68
     assert "untouched: self: 8 bytes outside the view" in texts(page, "pre.message")[0]
-    assert [t.removesuffix(" copy") for t in texts(page, ".failure pre.command")] == [
+    assert [t.removesuffix(" copy") for t in texts(page, ".failure > pre.command")] == [
         f"pytest --pyargs conformance --backend demo --case '{CELL}#opinfo.masked_fill.3@self'",
         f"conformance repro --backend demo '{CELL}#opinfo.masked_fill.3@self'",
     ]
+    js(page, "document.querySelector('.program summary').click()")
+    assert js(page, "return document.querySelector('.program code').textContent") == PROGRAM
     assert texts(page, ".plain td .strip") == ["F", "·"]
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from conformance import describe
 from conformance.backends import Capabilities
 from conformance.cases import Case, slot_dtype
 from conformance.corpus.model import Arg, ComplexArg, DeviceArg, DtypeArg, EnumArg, GeneratorArg, TensorSlot
 from conformance.suite import Suite
 from conformance.twins import Twins
-from conformance.vocabulary import CellId
+from conformance.vocabulary import CellId, Observation
 
+LONGEST_KEPT = 1 << 16  # characters
 _HEX_COLUMNS = 96
 
 _TEMPLATE = '''"""{id}
@@ -53,9 +56,18 @@ for name in expected:
 '''
 
 
-def script(suite: Suite, case: Case, seed: int) -> str:
+def script(suite: Suite, case: Case) -> str:
     """The script's text. Raises nothing for a case that the suite made."""
-    return script_of(case, suite.backend, Twins(suite.corpus.value), seed)
+    return script_of(case, suite.backend, Twins(suite.corpus.value), suite.seed)
+
+
+def with_script(suite: Suite, observation: Observation) -> Observation:
+    """A failing cell's observation with the script of its first failing case; without, if that is too long to keep."""
+    first = next((f.case for f in observation.failures if suite.knows(f.case)), "")
+    if not observation.status.is_failure or "#" not in first:
+        return observation
+    text = script(suite, find(suite, first))
+    return replace(observation, script=text) if len(text) <= LONGEST_KEPT else observation
 
 
 def script_of(case: Case, backend: Capabilities, twins: Twins, seed: int) -> str:

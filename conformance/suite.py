@@ -78,7 +78,7 @@ class Suite:
         self.corpus = reader.load()
         self.inventory: dict[str, Overload] = {o.name: o for o in inventory(backend.device)}
         self.collect_s = 0.0  # kept by whoever collects
-        self._seed = seed
+        self.seed = seed
         self.tier = selection.narrowed()
         self._only = CellId.parse(selection.case.partition("#")[0])  # the one case asked for lies in this cell
         self._twins = Twins(self.corpus.value)
@@ -86,7 +86,7 @@ class Suite:
 
     def recipe(self) -> dict[str, Any]:
         """What :meth:`made_from` makes the same suite from in another process; JSON-able."""
-        return {"backend": self.backend.asked, "selection": self.selection.to_json(), "seed": self._seed}
+        return {"backend": self.backend.asked, "selection": self.selection.to_json(), "seed": self.seed}
 
     @staticmethod
     def made_from(recipe: dict[str, Any]) -> Suite:
@@ -116,7 +116,7 @@ class Suite:
             environment=self.backend.environment(), build=str(info.get("build_type", "release")).lower(),
             python=platform.python_version(), compiler=str(info.get("compiler", "")),
             backend_commit=str(info.get("commit", "")), corpus=self.corpus.hash, tier=self.selection.tier.name,
-            seed=self._seed, arguments=arguments, cells=resume.fingerprint(cells), run=run_name(lane), cpu=cpu_model(),
+            seed=self.seed, arguments=arguments, cells=resume.fingerprint(cells), run=run_name(lane), cpu=cpu_model(),
             torch_commit=str(torch.version.git_version or ""),
         )  # fmt: skip
 
@@ -233,7 +233,7 @@ class Suite:
     def _judge_of(self, overload: str) -> Judge:
         if self._judge is None or self._judge[0] != overload:
             route = self.inventory[overload].route
-            judge = Judge(self._twins, self.backend, call_of(overload), route, rules_of(overload), self._seed)
+            judge = Judge(self._twins, self.backend, call_of(overload), route, rules_of(overload), self.seed)
             self._judge = (overload, judge)
         return self._judge[1]
 

@@ -141,6 +141,7 @@ class Observation:
     cpu_ns: int = 0
     raw_ns: int = 0  # of wall_ns, time inside the op calls of both sides
     compared: int = 0  # cases in which results, or the errors of both sides, were compared
+    script: str = ""  # of a failure: Python that shows its first case without the suite, where that is not too long
 
     def to_json(self) -> dict[str, Any]:
         """A JSON-able dict, the form that crosses processes and is stored."""
@@ -148,7 +149,7 @@ class Observation:
             "family": self.cell.family, "overload": self.cell.overload, "dtype": self.cell.dtype,
             "layout": self.cell.layout, "route": self.route, "status": self.status.value, "cases": self.cases,
             "compared": self.compared, "reason": self.reason, "signal": self.signal, "wall_ns": self.wall_ns,
-            "cpu_ns": self.cpu_ns, "raw_ns": self.raw_ns,
+            "cpu_ns": self.cpu_ns, "raw_ns": self.raw_ns, "script": self.script,
             "failures": [
                 {"case": f.case, "check": f.check, "message": f.message, "figures": f.figures} for f in self.failures
             ],
@@ -169,4 +170,5 @@ class Observation:
             wall_ns=d["wall_ns"],
             cpu_ns=d["cpu_ns"],
             raw_ns=d["raw_ns"],
+            script=d["script"],
         )

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from conformance import backends
+from conformance import backends, store
 from conformance.exit_codes import Exit
 from conformance.suite import Selection, Suite  # loads torch, so that runs within this process do not
 from conformance.vocabulary import CellId
@@ -169,6 +169,20 @@ def test_a_case_is_repeated_alone(pytester: pytest.Pytester, workers: tuple[str,
     assert result.ret == Exit.OK
     found = summary(pytester)
     assert (found["collected"], found["cases"], found["by_status"]["pass"]) == (1, 1, 1)
+
+
+@pytest.mark.parametrize("fault", ["masked_fill_writes_gaps", "crash_in_kernel"])
+def test_a_cell_that_fails_is_kept_with_a_script_that_runs(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, fault: str
+) -> None:
+    monkeypatch.setenv("REFNPU_FAULT", fault)
+    selection = ("--backend", "refnpu", "-k", "masked_fill_.Scalar and float32-offset_gap", "-p", "no:cacheprovider")
+    assert pytester.runpytest_subprocess("--pyargs", "conformance.ops.masking", *selection).ret == Exit.CELLS_FAILED
+    (journal,) = Path(pytester.path).glob(f"results/*/{store.OBSERVATIONS}")
+    (kept,) = store.read(journal).observations
+    script = pytester.makepyfile(kept.script)
+    shown = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
+    assert shown.returncode == -signal.SIGSEGV if kept.signal else "differs at bytes" in shown.stdout
 
 
 def test_pytest_s_cache_does_not_keep_every_cell(pytester: pytest.Pytester) -> None:

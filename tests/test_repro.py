@@ -12,7 +12,7 @@ import torch
 from conformance import backends, repro
 from conformance.suite import Selection, Suite
 from conformance.twins import CPU, Twins
-from conformance.vocabulary import CellId
+from conformance.vocabulary import CaseFailure, CellId, Observation, Status
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,7 @@ def test_a_script_runs_by_itself_and_finds_equal_sides_equal(
 ) -> None:
     case = repro.find(suite, case_id(suite, *cell))
     script = tmp_path / "repro.py"
-    script.write_text(repro.script(suite, case, seed=20))
+    script.write_text(repro.script(suite, case))
     assert "conformance" not in script.read_text().partition('"""\n\nimport torch')[2]
     ran = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=True)
     assert "storage of " in ran.stdout
@@ -50,9 +50,7 @@ def test_a_script_runs_by_itself_and_finds_equal_sides_equal(
 def test_a_script_makes_the_bytes_that_the_run_used(suite: Suite, cell: tuple[str, str, str, str]) -> None:
     case = repro.find(suite, case_id(suite, *cell))
     names: dict[str, object] = {}
-    head = (
-        repro.script(suite, case, seed=20).partition("\nexpected, actual")[0].replace("torch.ops.aten.", "_no_op or ")
-    )
+    head = repro.script(suite, case).partition("\nexpected, actual")[0].replace("torch.ops.aten.", "_no_op or ")
     head = head.replace(f"result = _no_op or {repro.attribute(cell[1])}(", "result = seen(")
     names["seen"] = lambda *args, **_: args
     exec(compile(head, "repro", "exec"), names)  # the script, up to where it calls the op
@@ -72,12 +70,37 @@ def _tensors(tree: object) -> list[torch.Tensor]:
 
 def test_a_script_names_what_it_repeats(suite: Suite) -> None:
     case = repro.find(suite, case_id(suite, *CELLS[0]))
-    text = repro.script(suite, case, seed=7)
+    text = repro.script(suite, case)
     assert text.startswith(f'"""{case.id}\n')
-    assert "torch.manual_seed(7)" in text
+    assert "torch.manual_seed(20)" in text
     assert "torch.ops.aten.masked_fill_.Scalar(t0, t1, " in text
 
 
 def test_a_case_that_is_not_there_is_told_with_what_is_near(suite: Suite) -> None:
     with pytest.raises(LookupError, match=r"near: masked_fill_\.Scalar"):
         repro.find(suite, "ops/masking.py::masked_fil_.Scalar[float32-expanded]#x")
+
+
+def observed(suite: Suite, status: Status) -> Observation:
+    case = case_id(suite, *CELLS[0])
+    return Observation(CellId(*CELLS[0]), "native", status, 2, (CaseFailure(case, "value", "1 of 2 elements differ"),))
+
+
+def test_a_failing_cell_is_kept_with_the_script_of_its_first_case(suite: Suite) -> None:
+    kept = repro.with_script(suite, observed(suite, Status.CRASH)).script
+    assert kept == repro.script(suite, repro.find(suite, case_id(suite, *CELLS[0])))
+
+
+def test_a_cell_that_does_not_fail_is_kept_without_one(suite: Suite) -> None:
+    assert repro.with_script(suite, observed(suite, Status.UNSUPPORTED)).script == ""
+
+
+def test_a_leak_of_a_whole_batch_has_no_case_and_so_no_script(suite: Suite) -> None:
+    cell = CellId(*CELLS[0])
+    lost = Observation(cell, "native", Status.FAIL, 2, (CaseFailure(str(cell), "leak", "lost"),))
+    assert repro.with_script(suite, lost) == lost
+
+
+def test_a_script_that_is_too_long_is_left_to_the_command(suite: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(repro, "LONGEST_KEPT", 100)
+    assert repro.with_script(suite, observed(suite, Status.FAIL)).script == ""

@@ -30,7 +30,7 @@ def repro_(case: str, backend: str, seed: int, output: Path | None) -> None:
 
     with mistakes(backends.BackendNotFound, CorpusError, LookupError, OSError):
         suite = Suite(backends.find(backend or backends.default()), Selection(), seed)
-        text = repro.script(suite, repro.find(suite, case), seed)
+        text = repro.script(suite, repro.find(suite, case))
         if output is None:
             click.echo(text, nl=False)
         else:
@@ -163,5 +163,5 @@ def _case_script(case: str, backend: Any, out: Path) -> Path:
     suite = Suite(backend, Selection(), 20)
     out.mkdir(parents=True, exist_ok=True)
     path = out / "case.py"
-    path.write_text(repro.script(suite, repro.find(suite, case), 20), encoding="utf-8")
+    path.write_text(repro.script(suite, repro.find(suite, case)), encoding="utf-8")
     return path

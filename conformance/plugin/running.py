@@ -51,7 +51,9 @@ class Cells:
             return Observation(
                 cell, self._suite.route(cell), Status.NOT_REACHED, 0, reason=f"bring-up gate: {self._gate}"
             )
-        return self.runner.observe(cell, last)
+        from conformance import repro
+
+        return repro.with_script(self._suite, self.runner.observe(cell, last))
 
     def _verdict(self, item: CellItem, observation: Observation) -> tuple[Any, Any, dict[str, Any]]:
         """(pytest's outcome, its text, attributes of the report)."""

@@ -80,7 +80,7 @@ def page(observation: Observation, backend: str) -> dict[str, Any]:
     return {
         "cases": o.cases, "compared": o.compared, "signal": o.signal, "reason": o.reason,
         "wall_ms": round(o.wall_ns / 1e6, 1), "more": max(0, len(o.failures) - _SHOWN),
-        "example": arguments.example(o.cell.layout),
+        "example": arguments.example(o.cell.layout), "program": o.script,
         "failures": [_failure(f, backend) for f in o.failures[:_SHOWN]],
     }  # fmt: skip
 

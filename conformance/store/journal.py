@@ -25,7 +25,7 @@ OBSERVATIONS = "observations.jsonl"
 SUMMARY = "summary.json"
 
 _FORMAT = "op-conformance observations"
-_VERSION = 1
+_VERSION = 2
 
 
 @dataclass(frozen=True, slots=True)

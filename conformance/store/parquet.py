@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 COLUMNS = {
     "family": "VARCHAR", "overload": "VARCHAR", "dtype": "VARCHAR", "layout": "VARCHAR", "route": "VARCHAR",
     "status": "VARCHAR", "cases": "BIGINT", "compared": "BIGINT", "reason": "VARCHAR", "signal": "VARCHAR",
-    "wall_ns": "BIGINT", "cpu_ns": "BIGINT", "raw_ns": "BIGINT",
+    "wall_ns": "BIGINT", "cpu_ns": "BIGINT", "raw_ns": "BIGINT", "script": "VARCHAR",
     "failures": 'STRUCT("case" VARCHAR, "check" VARCHAR, message VARCHAR, figures VARCHAR)[]',
 }  # fmt: skip
 CELL = "family, overload, dtype, layout"

@@ -28,7 +28,7 @@ PARQUET = "observations.parquet"
 SUMMARY = "summary.json"
 
 FORMAT = "op-conformance run"
-VERSION = 1
+VERSION = 2
 
 _BEFORE = re.compile(r"(?P<lane>.+)~(?P<count>\d+)")
 

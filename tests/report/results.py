@@ -24,6 +24,8 @@ MESSAGE = """masked_fill_.Scalar (native) in float32, layout offset_gap on self
   repeat: pytest --pyargs conformance --backend demo --case 'CASE'
   script: conformance repro --backend demo 'CASE'"""
 
+PROGRAM = "import torch\n\nprint(torch.ones(3) < 2)\n"
+
 
 def ran(results: Path, night: int, *cells: Observation, lane: str = LANE, **given: Any) -> runs.Closed:
     """A closed run, and the summary that a run of these cells has."""
@@ -50,7 +52,7 @@ def bad(overload: str = "masked_fill_.Scalar", cell: str = "float32-offset_gap",
     of = CellId("masking", overload, dtype, layout)
     case = f"{of}#opinfo.masked_fill.3@self"
     failure = CaseFailure(case, "untouched", text.replace("CASE", case), {"index": [0, 1], "device": "1.5"})
-    return Observation(of, "native", Status.FAIL, 3, (failure,), wall_ns=2_000_000, compared=3)
+    return Observation(of, "native", Status.FAIL, 3, (failure,), wall_ns=2_000_000, compared=3, script=PROGRAM)
 
 
 def nights(results: Path, **given: Any) -> None:

@@ -19,7 +19,7 @@ from conformance.report import gather, model, site
 from conformance.store import views
 from conformance.vocabulary import CaseFailure, CellId, Observation, Status
 from tests.records import observed
-from tests.report.results import HOSTILE, LANE, bad, nights, ran
+from tests.report.results import HOSTILE, LANE, PROGRAM, bad, nights, ran
 
 MADE = datetime(2026, 1, 3, tzinfo=timezone.utc)
 
@@ -63,6 +63,7 @@ def test_the_page_of_a_failing_cell_has_its_arguments_its_history_and_commands(t
     assert [a["tensor"]["name"] for a in failure["arguments"] if "tensor" in a] == ["self", "mask"]
     assert failure["repeat"] == f"pytest --pyargs conformance --backend demo --case '{failure['case']}'"
     assert failure["script"] == f"conformance repro --backend demo '{failure['case']}'"
+    assert page["program"] == PROGRAM
 
 
 def test_no_text_of_results_ends_a_script_or_begins_a_tag(tmp_path: Path) -> None:

@@ -84,7 +84,7 @@ def test_a_newer_format_is_refused_by_its_number(tmp_path: Path) -> None:
     file = written(tmp_path)
     head, _, rest = file.read_text().partition("\n")
     file.write_text(json.dumps({**json.loads(head), "version": 99}) + "\n" + rest)
-    with pytest.raises(store.StoreError, match="format version 99, this suite reads 1"):
+    with pytest.raises(store.StoreError, match="format version 99, this suite reads 2"):
         store.read(tmp_path)
 
 

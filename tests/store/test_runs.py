@@ -71,7 +71,7 @@ def test_a_closed_run_is_never_written_again(tmp_path: Path) -> None:
     ("change", "message"),
     [
         (lambda d: d.pop("format"), "is not the manifest of a closed run; was this file written by another tool?"),
-        (lambda d: d.update(version=99), "format version 99, this suite reads 1; use the suite that wrote it"),
+        (lambda d: d.update(version=99), "format version 99, this suite reads 2; use the suite that wrote it"),
         (lambda d: d.pop("sha256"), "has no 'sha256'; expected the manifest of a closed run"),
         (lambda d: d.pop("seed"), "fields differ from a manifest's: seed"),
         (lambda d: d.update(bytes=1), "bytes, its manifest says 1: truncated, or written to since"),

@@ -64,7 +64,7 @@
     const piece = await report.load(`pages-${n}-${Math.floor(row / report.site.piece)}`);
     const page = piece[i];
     const asked = report.here().about;
-    page.failures.forEach((f, at) => box.append(failure(f, page, asked.includes("#") ? f.case === asked : at < 3, lane)));
+    page.failures.forEach((f, at) => box.append(failure(f, at ? "" : page.program, page, asked.includes("#") ? f.case === asked : at < 3, lane)));
     const one = asked.includes("#") && box.querySelector(".failure[open]");
     if (one) one.scrollIntoView({ block: "center" });
     if (page.more) box.append(h("p", { class: "quiet" }, `${report.count(page.more, "more failing case")}; the store holds them all.`));
@@ -83,7 +83,7 @@
     if (rule) box.append(h("p", { class: "known" }, "Known: ", rule.reason || "no reason given", " (", h("code", {}, rule.rule), ") ", rule.link ? report.outward(rule.link) : ""));
   }
 
-  function failure(f, page, open, lane) {
+  function failure(f, program, page, open, lane) {
     const meaning = report.site.checks[f.check];
     const tensors = f.arguments.filter((a) => a.tensor);
     return h("details", { class: "failure", open }, h("summary", {}, h("b", {}, f.check || "died"), meaning ? h("span", { class: "quiet" }, ` ${meaning}`) : null),
@@ -93,7 +93,8 @@
       f.arguments.length ? h("h3", {}, "Arguments") : null,
       f.arguments.length ? h("div", { class: "arguments" }, f.arguments.map(argument)) : null,
       tensors.length ? draw.legend() : example(page.example, f),
-      h("h3", {}, "Repeat it"), command(f.repeat), h("h3", {}, "A script without the suite"), command(f.script));
+      h("h3", {}, "Repeat it"), command(f.repeat), h("h3", {}, "A script without the suite"), command(f.script),
+      program ? h("details", { class: "program" }, h("summary", {}, `The script, ${report.count(program.trimEnd().split("\n").length, "line")}`), command(program)) : null);
   }
 
   function figures(given) {
