@@ -1,4 +1,4 @@
-"""Where a search can begin, from results that are there already: the newest version that passed, the oldest that fails.
+"""Where a search can begin, from results that are there already: the newest point that passed, the oldest that fails.
 
 Of the backend that is searched, and of any of its lanes: a lane that fails a case makes its version a failing one.
 """
@@ -7,57 +7,89 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
+from conformance import store, torch_wheel
 from conformance.bisect.points import Point
-from conformance.store import Run
+from conformance.store import Manifest, Run, runs, views
 from conformance.vocabulary import CellId, Observation, Status
 
+NIGHTS = 30  # of a lane's closed runs, the latest
 
-def from_runs(runs: Iterable[Run], cases: Sequence[str], points: Sequence[Point]) -> tuple[int | None, int | None]:
-    """(good end, bad end) as indices, the bad one the oldest that fails with every case passing somewhere before it.
 
-    None where the results do not say. Every case has to have passed at the good end, and to have failed at the bad one.
+def recorded(results: Path, cases: Sequence[str], backend: str, environment: str = "") -> list[Run]:
+    """A backend's runs, those of a lane the oldest first, with the cells of these cases alone. Raises StoreError.
+
+    ``environment``: only the lanes of this one; "": of all. A lane without a closed run gives the one that was cut off.
     """
-    seen: dict[int, list[dict[str, bool]]] = {}
-    for run in runs:
-        at = _point(run.manifest.torch, points)
+    lanes = store.lanes(results)
+    closed = [runs.opened(results / store.RUNS / n) for lane in lanes for n in runs.names(results, lane)[-NIGHTS:]]
+    seen = views.of_cells(closed, _cells(cases))
+    found = [Run(run.manifest, seen[run.name]) for run in closed]
+    journals = [d for d in sorted(results.glob("*")) if (d / store.OBSERVATIONS).is_file()]
+    found += [store.read(directory) for directory in journals if directory.name not in lanes]
+    return [r for r in found if r.manifest.backend == backend and environment in ("", r.manifest.environment)]
+
+
+@dataclass(frozen=True)
+class Ends:
+    """What results say of the points."""
+
+    passing: tuple[int, ...]  # where every case passed in a lane, and failed in none
+    failing: tuple[int, ...]  # where every case failed in a lane
+
+    def bounds(self, bad: int | None = None) -> tuple[int | None, int | None]:
+        """(good end, bad end): the newest passing point, and the oldest that fails with nothing passing after it.
+
+        With ``bad`` given, the newest that passed before it. None where the results do not say.
+        """
+        newest = bad if bad is not None else max(self.failing, default=None)
+        if newest is None:
+            return None, None
+        good = max((i for i in self.passing if i < newest), default=None)
+        later = (i for i in self.failing if good is None or i > good)
+        return good, bad if bad is not None else min(later)
+
+
+def from_runs(found: Iterable[Run], cases: Sequence[str], points: Sequence[Point]) -> Ends:
+    """What runs, the oldest first, say of each point; of a lane's at the same point the latest with a case counts."""
+    seen: dict[int, dict[tuple[str, str], bool]] = {}  # point -> (lane, case) -> whether it passed
+    for run in found:
+        at = _point(run.manifest, points)
         if at is not None:
-            seen.setdefault(at, []).append(_outcomes(run.observations, cases))
-    failing = [i for i, lanes in seen.items() if all(any(lane.get(c) is False for lane in lanes) for c in cases)]
-    passing = [i for i, lanes in seen.items() if all(_passed(lanes, c) for c in cases)]
-    if not failing:
-        return None, None
-    newest = max(failing)
-    good = max((i for i in passing if i < newest), default=None)
-    bad = min(i for i in failing if good is None or i > good)
-    return good, bad
-
-
-def _passed(lanes: Sequence[dict[str, bool]], case: str) -> bool:
-    """Whether a case passed in a lane of a version and failed in none."""
-    seen = [lane[case] for lane in lanes if case in lane]
-    return bool(seen) and all(seen)
+            outcomes = _outcomes(run.observations, cases).items()
+            seen.setdefault(at, {}).update({(run.manifest.lane, case): passed for case, passed in outcomes})
+    by_case = {at: [[p for (_, c), p in lanes.items() if c == case] for case in cases] for at, lanes in seen.items()}
+    return Ends(
+        passing=tuple(sorted(at for at, said in by_case.items() if all(p and all(p) for p in said))),
+        failing=tuple(sorted(at for at, said in by_case.items() if all(not all(p) for p in said))),
+    )
 
 
 def _outcomes(observations: Iterable[Observation], cases: Sequence[str]) -> dict[str, bool]:
     """Case -> whether it passed, of those that were judged."""
-    wanted = {cell: [c for c in cases if c.partition("#")[0] == str(cell)] for cell in map(_cell, cases) if cell}
     found = {}
     for seen in observations:
-        for case in wanted.get(seen.cell, []):
+        for case in (c for c in cases if c.partition("#")[0] == str(seen.cell)):
             failed = any(f.case == case for f in seen.failures)
             if failed or seen.status in (Status.PASS, Status.FAIL):
                 found[case] = not failed
     return found
 
 
-def _cell(case: str) -> CellId | None:
-    return CellId.parse(case.partition("#")[0])
+def _cells(cases: Sequence[str]) -> set[CellId]:
+    return {cell for case in cases if (cell := CellId.parse(case.partition("#")[0]))}
 
 
-def _point(torch: str, points: Sequence[Point]) -> int | None:
-    """The point that a run's torch, e.g. ``2.8.0+cpu``, is of."""
-    version = re.match(r"\d+\.\d+", torch)
-    if version is None or "dev" in torch:
-        return None
-    return next((i for i, p in enumerate(points) if p.name.partition("+")[0] == version[0]), None)
+def _point(run: Manifest, points: Sequence[Point]) -> int | None:
+    """The point that a run was of: of that torch, e.g. ``2.8.0+cpu``, and of that commit of the backend."""
+    return next((i for i, p in enumerate(points) if _is_of(run, p)), None)
+
+
+def _is_of(run: Manifest, point: Point) -> bool:
+    if point.commit:
+        same = run.backend_commit and point.commit.startswith(run.backend_commit)
+        return bool(same) and (not point.torch or torch_wheel.satisfied(point.torch, [run.torch]))
+    version = re.match(r"\d+\.\d+", run.torch)
+    return version is not None and "dev" not in run.torch and point.name == version[0]

@@ -29,6 +29,8 @@ from conformance.toml_table import Table
 SUITE = "op-conformance"
 PACKAGE = Path(__file__).resolve().parents[1]
 READY = "ready.json"
+_ABBREVIATED = 7  # digits of a commit, the fewest that git writes
+SOURCE = "source"  # of a commit, in a directory where its builds lie too
 
 
 class Unusable(Exception):
@@ -79,10 +81,12 @@ class Workshop:
         if self.build and point.commit:
             self._check(self.processes.run(self.build, cwd=directory, variables=variables), self.build)
             made.append(self.build)
-        if point.commit:
-            build += self._tree(point.commit)
         if self.project:
-            paths.insert(0, str(self._backend(point, directory, python, variables, made)))
+            target, installed = self._backend(point, directory, python, variables, made)
+            paths.insert(0, str(target))
+            build += installed
+        elif point.commit:
+            build += self._tree(point.commit)
         if paths:
             variables["PYTHONPATH"] = os.pathsep.join(paths)
         return Place(python, directory, variables, build, tuple(made))
@@ -90,7 +94,7 @@ class Workshop:
     def close(self) -> None:
         """Remove the worktrees; environments and builds stay, for the next search."""
         for path in self._worktrees:
-            shutil.rmtree(path, ignore_errors=True)
+            shutil.rmtree(path.parent, ignore_errors=True)
             # One whose making was interrupted is still locked, and what is locked is not pruned.
             Processes().run(["git", "-C", str(self.repository), "worktree", "unlock", str(path)])
         if self._worktrees:
@@ -146,14 +150,23 @@ class Workshop:
         return [*Table.load(file).table("build-system").strings("requires"), "cmake>=3.26", "ninja"]
 
     def _worktree(self, point: Point, made: list[str]) -> Path:
-        where = self.cache / "worktrees" / f"{os.getpid()}-{point.commit[:SHORT]}"
+        where = self.cache / "worktrees" / f"{os.getpid()}-{point.commit[:SHORT]}" / SOURCE
         made.append(f"git worktree add --detach {point.commit[:SHORT]} {point.commit}")
         with self._locks["worktrees"]:
+            if not self._worktrees:
+                self._sweep()
             if not where.is_dir():
                 self._worktrees.append(where)
                 command = ["git", "-C", str(self.repository), "worktree", "add", "--force", "--detach"]
                 self._check(self.processes.run([*command, str(where), point.commit]), "git worktree add")
         return where
+
+    def _sweep(self) -> None:
+        """Remove the worktrees of searches that were killed."""
+        for old in (self.cache / "worktrees").glob("*-*"):
+            owner = old.name.partition("-")[0]
+            if owner.isdecimal() and not _alive(int(owner)):
+                shutil.rmtree(old, ignore_errors=True)
 
     def _tree(self, commit: str) -> str:
         """The hash of what the commit builds: equal for commits that differ elsewhere only."""
@@ -173,8 +186,8 @@ class Workshop:
 
     def _backend(
         self, point: Point, root: Path, python: str, variables: Mapping[str, str], made: list[str]
-    ) -> Path:  # fmt: skip
-        """The directory that the backend of this torch and this source is installed in."""
+    ) -> tuple[Path, str]:  # fmt: skip
+        """(the directory that the backend of this torch and this source is installed in, a hash of what it holds)."""
         tree = self._tree(point.commit) if point.commit else self._files(root / self.project)
         source = f"{_slug(point.torch or 'here')}-{tree}"
         target = self.cache / "backends" / f"{self.project}-{source}".replace("/", "_")
@@ -186,13 +199,16 @@ class Workshop:
         with self._locks[str(target)]:
             if not (target / READY).is_file():
                 shutil.rmtree(target, ignore_errors=True)
-                scratch = self.cache / "builds" / target.name
-                compiler = {**self._variables(), **variables, **_ccache(root)}
+                # Beside the commit's source: seen from here, its files are where every other commit's are.
+                around = root.parent if point.commit else self.cache / "builds"
+                scratch = around / f"build-{_slug(point.torch)}"
+                compiler = {**self._variables(), **variables, **_ccache(around)}
                 ended = self.processes.run([*command, "-C", f"build-dir={scratch}"], variables=compiler)
                 shutil.rmtree(scratch, ignore_errors=True)
                 self._check(ended, f"building {self.project}")
-                (target / READY).write_text("{}", encoding="utf-8")
-        return target
+                facts = {"build": _installed(target, (str(around).encode(), point.commit[:_ABBREVIATED].encode()))}
+                (target / READY).write_text(json.dumps(facts), encoding="utf-8")
+        return target, str(json.loads((target / READY).read_text(encoding="utf-8")).get("build", target.name))
 
     def _suite(self) -> Path:
         """A directory with a copy of this suite alone: what is edited meanwhile does not change what a case means."""
@@ -248,15 +264,37 @@ def _build_of_torch(environment: Path) -> str:
     return hashlib.sha256(b"".join(r.read_bytes() for r in records)).hexdigest()
 
 
-def _ccache(root: Path) -> dict[str, str]:
-    """Settings with which the same file in another worktree is found in the cache."""
+def _installed(directory: Path, own: Sequence[bytes]) -> str:
+    """A hash of the files installed in a directory, but for what is said of the installation.
+
+    ``own``: names of the commit, and of where it was built, which count as the same ones everywhere. What follows the
+    first digits of a commit's hash is left out with them.
+    """
+    names = re.compile(b"|".join(re.escape(name) + b"[0-9a-f]*" for name in own if name) or b"$.")
+    found = hashlib.sha256()
+    for file in sorted(f for f in directory.rglob("*") if f.is_file()):
+        inside = file.relative_to(directory)
+        if inside.parts[0].endswith(".dist-info") or "__pycache__" in inside.parts or inside.name == ".lock":
+            continue
+        found.update(f"{inside}\0".encode() + hashlib.sha256(names.sub(b"", file.read_bytes())).digest())
+    return found.hexdigest()[:40]
+
+
+def _ccache(around: Path) -> dict[str, str]:
+    """Settings with which the same file of another commit is found in the cache: paths count from ``around`` on."""
     if not shutil.which("ccache") or "CMAKE_CXX_COMPILER_LAUNCHER" in os.environ:
         return {}
-    return {
-        "CMAKE_CXX_COMPILER_LAUNCHER": "ccache",
-        "CCACHE_BASEDIR": os.environ.get("CCACHE_BASEDIR") or str(root),
-        "CCACHE_NOHASHDIR": "1",
-    }
+    return {"CMAKE_CXX_COMPILER_LAUNCHER": "ccache", "CCACHE_BASEDIR": str(around), "CCACHE_NOHASHDIR": "1"}
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 def _slug(text: str) -> str:

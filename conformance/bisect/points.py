@@ -41,17 +41,24 @@ def of_torches(torches: Sequence[Torch]) -> list[Point]:
 def of_commits(repository: Path, good: str, bad: str, project: str = "") -> list[Point]:
     """The commits from ``good`` to ``bad``, the oldest first, both included; those alone that change ``project``.
 
-    Raises PointError for what names no commit, and for a good one that is not an ancestor of the bad one.
+    Without ``good`` they begin with the history. Raises PointError for what names no commit, and for a good one that is
+    not an ancestor of the bad one.
     """
-    first, last = commit(repository, good), commit(repository, bad)
-    if _git(repository, "merge-base", "--is-ancestor", first, last) is None:
+    last = commit(repository, bad)
+    first = commit(repository, good) if good else ""
+    if first and _git(repository, "merge-base", "--is-ancestor", first, last) is None:
         raise PointError(f"{good} is not an ancestor of {bad}: no commit between them can be the first bad one")
-    paths = ["--", project] if project else []
-    listed = _git(repository, "rev-list", "--first-parent", "--reverse", f"{first}..{last}", *paths) or ""
-    between = listed.split()
-    if not between or between[-1] != last:
-        between.append(last)  # the end as given, even where it leaves the project as it is
-    return [_point(repository, sha) for sha in [first, *between]]
+    between = _logged(repository, f"{first}..{last}" if first else last, *(["--", project] if project else []))
+    if not between or between[-1].commit != last:
+        between += _logged(repository, "-1", last)  # the end as given, even where it leaves the project as it is
+    return [*(_logged(repository, "-1", first) if first else []), *between]
+
+
+def _logged(repository: Path, *which: str) -> list[Point]:
+    """Commits as points, the oldest first."""
+    said = _git(repository, "log", "--first-parent", "--reverse", "--format=%H%x00%cs%x00%s", *which) or ""
+    found = [line.split("\0", 2) for line in said.splitlines()]
+    return [Point(sha[:SHORT], subject, date, commit=sha) for sha, date, subject in found]
 
 
 def commit(repository: Path, name: str) -> str:
@@ -111,12 +118,6 @@ def torch_of(date: str) -> str:
     if ended.returncode or not found:
         raise PointError(f"no torch is known to be as old as {date}: {ended.stderr.strip().splitlines()[-1:]}")
     return found[0]
-
-
-def _point(repository: Path, sha: str) -> Point:
-    said = _git(repository, "show", "-s", "--format=%cs%x00%s", sha) or "\0"
-    date, _, subject = said.partition("\0")
-    return Point(sha[:SHORT], subject, date, commit=sha)
 
 
 def _git(repository: Path, *arguments: str) -> str | None:

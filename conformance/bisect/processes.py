@@ -1,4 +1,4 @@
-"""Commands run in process groups of their own, so that they can be stopped together with what they began."""
+"""Commands run in sessions of their own, so that they can be stopped together with all that they began."""
 
 from __future__ import annotations
 
@@ -85,5 +85,24 @@ class Processes:
 
 
 def _kill(process: subprocess.Popen[str]) -> None:
+    """Kill a command, its process group, and its session: a build tool gives each compiler a group of its own."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
+    deadline = time.monotonic() + 10  # for one that the kernel holds
+    while (left := _session(process.pid)) and time.monotonic() < deadline:
+        for pid in left:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.01)
+
+
+def _session(leader: int) -> list[int]:
+    """The living processes of a session, where the system lists them in /proc; zombies do not count."""
+    found = []
+    for file in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            # After the name, which may hold anything: state, parent, group, session.
+            state, _, _, session = file.read_text().rpartition(")")[2].split()[:4]
+            if int(session) == leader and state not in "ZX":
+                found.append(int(file.parent.name))
+    return found

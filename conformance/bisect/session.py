@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -18,6 +18,7 @@ from conformance.bisect.signature import Outcome, answer
 from conformance.bisect.together import Step, likely_next, plan, results
 
 SETUP = 3.0  # what making a place costs, in runs, before anything was measured
+PATIENCE = 2.0  # seconds that a place may take before it is said that it is waited for
 
 Tell = Callable[[str], None]
 
@@ -150,7 +151,10 @@ class Session:
         return place, time.monotonic() - started
 
     def _made(self, point: int) -> tuple[Place, float]:
-        return self._making[point].result()
+        making = self._making[point]
+        if wait([making], PATIENCE).not_done:
+            self.tell(f"{self._name(point)}: is being installed or built")
+        return making.result()
 
     def _look_ahead(self, step: Step, pool: ThreadPoolExecutor) -> None:
         """Begin with the places that may be asked for next, so that they are ready by then."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import signal
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -116,8 +117,10 @@ def _check(asked: Asked) -> None:
         if CellId.parse(case.partition("#")[0]) is None or "#" not in case:
             like = "ops/masking.py::masked_fill_.Scalar[float32-expanded]#sample@self"
             raise Mistake(f"{case!r} is not a case's id; one looks like {like}")
-    if asked.axis == "backend" and not (asked.good and asked.bad):
-        raise Mistake("--axis backend: expected --good and --bad, two commits or dates")
+    if asked.axis == "backend" and asked.fixed and not asked.bad:
+        raise Mistake("--axis backend --fixed: expected --bad, a commit or date where it still fails")
+    if asked.axis == "both" and not (asked.good and asked.bad):
+        raise Mistake("--axis both: expected --good and --bad, each a torch and a commit, e.g. 2.8+v1.0")
     if not asked.timeout > 0:
         raise Mistake(f"--timeout: {asked.timeout:g} is no time to run in; expected seconds, more than 0")
 
@@ -128,8 +131,8 @@ def _check(asked: Asked) -> None:
 def _question(asked: Asked, torch_first: bool = True) -> Question:
     lanes = _matrix(asked)
     line, good, bad = _line(asked, lanes, torch_first)
-    if not asked.good and not asked.bad and asked.cases and asked.axis == "torch" and not asked.fixed:
-        good, bad = ends.from_runs(_results(), asked.cases, line)
+    if good is None and asked.cases and not asked.fixed:
+        good, bad = _from_results(asked, _backend(asked, lanes), line, bad)
     if bad is None:
         bad = 0 if asked.fixed else len(line) - 1
     older, newer = (bad, good) if asked.fixed else (good, bad)
@@ -171,11 +174,24 @@ def _line(asked: Asked, lanes: matrix_.Matrix | None, torch_first: bool) -> tupl
         low, high = sorted((good_torch, bad_torch))
         commits = points.of_commits(asked.repository, older, newer, project)
         line = points.crossed(torches[low : high + 1], commits, torch_first)
-    else:
-        older, newer = (asked.bad, asked.good) if asked.fixed else (asked.good, asked.bad)
-        commits = points.of_commits(asked.repository, older, newer, project)
-        line = [_with_torch(p, asked.torch, torches, project) for p in commits]
-    return (line, len(line) - 1, 0) if asked.fixed else (line, 0, len(line) - 1)
+        return (line, len(line) - 1, 0) if asked.fixed else (line, 0, len(line) - 1)
+    older, newer = (asked.bad, asked.good) if asked.fixed else (asked.good, asked.bad)
+    commits = points.of_commits(asked.repository, older, newer or "HEAD", project)
+    line = [_with_torch(p, asked.torch, torches, project) for p in commits]
+    first, last = 0 if older else None, len(line) - 1 if newer else None
+    return (line, last, first) if asked.fixed else (line, first, last)
+
+
+def _from_results(
+    asked: Asked, backend: str, line: Sequence[Point], bad: int | None
+) -> tuple[int | None, int | None]:  # fmt: skip
+    """The ends as results say, the bad one as it was given; what they say is told."""
+    seen = ends.from_runs(ends.recorded(RESULTS, asked.cases, backend, asked.environment), asked.cases, line)
+    good, bad = seen.bounds(bad)
+    named = [f"{word} {line[i].name}" for word, i in (("passes at", good), ("fails at", bad)) if i is not None]
+    if named and not asked.bad:
+        click.echo(f"results in {RESULTS}/: {', '.join(named)}", err=True)
+    return good, bad
 
 
 def _both(option: str, given: str, torches: Sequence[Point]) -> tuple[str, int]:
@@ -235,12 +251,6 @@ def _corpus() -> str:
     return reader.load().hash
 
 
-def _results() -> list[store.Run]:
-    """The latest run of every lane there is."""
-    journals = [path.name for path in RESULTS.glob("*") if (path / store.OBSERVATIONS).is_file()]
-    return [store.read(store.find(RESULTS, lane)) for lane in sorted({*journals, *store.lanes(RESULTS)})]
-
-
 # Carrying it out ----------------------------------------------------------------------------------------------------
 
 
@@ -253,11 +263,15 @@ def _carry_out(asked: Asked, question: Question, out: Path | None = None) -> Rec
         kept, _probe(asked, question, processes), _workshop(asked, question, processes), out / record.STATE,
         lambda line: click.echo(line, err=True), asked.ahead,
     )  # fmt: skip
+    # A workflow's job is stopped so; no compiler and no worktree is to be left then either.
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         session.run()
     except KeyboardInterrupt:
         click.echo(f"interrupted after {len(kept.runs)} runs; to go on: {_resume(kept)}", err=True)
         sys.exit(Exit.INTERRUPTED)
+    finally:
+        signal.signal(signal.SIGTERM, before)
     (out / "report.md").write_text(report.markdown(kept), encoding="utf-8")
     (out / "result.json").write_text(report.as_json(kept), encoding="utf-8")
     return kept

@@ -77,6 +77,18 @@ def test_commits_that_do_not_build_are_in_the_range_and_not_called_bad(tmp_path:
     assert "no header" in (tmp_path / "out/report.md").read_text()
 
 
+def test_without_ends_the_search_begins_at_the_newest_commit_and_goes_back(tmp_path: Path, repository: Path) -> None:
+    script = judge(tmp_path, 14)
+    git(repository, "commit", "-qm", "nothing", "--allow-empty")
+    assert invoke(*arguments(tmp_path, repository, script, "--good", "")).exit_code == 0
+    facts = json.loads((tmp_path / "out/result.json").read_text())
+    case = facts["cases"][0]
+    assert len(facts["points"]) == 21
+    assert case["first"] == git(repository, "rev-parse", "main~6")[:10]
+    tried = [next(i for i, p in enumerate(facts["points"]) if p["name"] == s["point"]) for s in case["steps"]]
+    assert tried[:5] == [20, 19, 18, 16, 12]
+
+
 def test_what_repaired_it_is_found(tmp_path: Path, repository: Path) -> None:
     script = f"! {judge(tmp_path, 14)}"
     result = invoke(*arguments(tmp_path, repository, script, "--fixed", "--good", "main", "--bad", "main~19"))
@@ -113,7 +125,8 @@ def test_an_interrupted_search_is_resumed(tmp_path: Path, repository: Path) -> N
     [
         (["bisect"], "expected either CASEs or --script"),
         (["bisect", "neg"], "'neg' is not a case's id"),
-        (["bisect", "--axis", "backend", "--script", "true"], "expected --good and --bad"),
+        (["bisect", "--axis", "backend", "--script", "true", "--fixed"], "expected --bad, a commit or date"),
+        (["bisect", "--axis", "both", "--script", "true"], "expected --good and --bad"),
         (["bisect", "--script", "true", "--good", "9.9"], "9.9"),
         (["bisect", "--script", "true", "--rate", "2"], "more than 0 and at most 1"),
         (["bisect", "--script", "true", "--threshold", "0.2"], "between 0.5 and 1"),

@@ -1,0 +1,152 @@
+"""Where a search begins: what stored runs say of the points that it goes through."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from conformance import store
+from conformance.bisect import ends
+from conformance.bisect.points import Point
+from conformance.store.manifest import run_name
+from conformance.vocabulary import CaseFailure, Observation, Status
+from tests.records import manifest, observed
+
+CELL = "ops/masking.py::neg[float32-contiguous]"
+CASE, OTHER = f"{CELL}#a", f"{CELL}#b"
+TORCHES = [Point(v, f"torch=={v}.0", torch=f"torch=={v}.0") for v in ("2.7", "2.8", "2.9", "2.10")]
+COMMITS = [Point(c * 10, f"change {c}", torch="torch==2.8.0", commit=c * 40) for c in "abcd"]
+
+_tokens = count()
+
+
+def said(failing: tuple[str, ...] = (), status: Status = Status.FAIL) -> Observation:
+    """An observation of the cell in which these cases fail."""
+    failures = tuple(CaseFailure(case, "value", "differs") for case in failing)
+    return replace(observed("neg", status=status if failing else Status.PASS, checks=()), failures=failures)
+
+
+def keep(results: Path, *seen: Observation, **told: object) -> None:
+    """Close a run; what it was is ``manifest``'s, but for what is told."""
+    lane = str(told.get("lane", "demo-torch2.8-malloc-release"))
+    name = run_name(lane, token=f"{next(_tokens):06x}")
+    with store.Writer(results / lane, manifest(**{**told, "run": name, "lane": lane})) as writer:
+        for observation in (*seen, observed("abs")):
+            writer.append(observation)
+        writer.finish({})
+
+
+def of_torch(results: Path, outcomes: Mapping[str, tuple[str, ...]]) -> None:
+    """A run for each version, with the cases that failed in it."""
+    for version, failing in outcomes.items():
+        keep(results, said(failing), torch=f"{version}.0+cpu", lane=f"demo-torch{version}-malloc-release")
+
+
+def bounds(results: Path, cases: tuple[str, ...] = (CASE,), bad: int | None = None) -> tuple[int | None, int | None]:
+    found = ends.recorded(results, cases, "demo")
+    return ends.from_runs(found, cases, TORCHES).bounds(bad)
+
+
+def test_the_newest_version_that_passed_and_the_oldest_that_fails_are_the_ends(tmp_path: Path) -> None:
+    of_torch(tmp_path, {"2.7": (), "2.8": (), "2.9": (CASE,), "2.10": (CASE,)})
+    assert bounds(tmp_path) == (1, 2)
+
+
+def test_a_version_that_nobody_ran_lies_between_the_ends(tmp_path: Path) -> None:
+    of_torch(tmp_path, {"2.7": (), "2.10": (CASE,)})
+    assert bounds(tmp_path) == (0, 3)
+
+
+def test_what_failed_long_ago_and_was_repaired_is_not_the_bad_end(tmp_path: Path) -> None:
+    of_torch(tmp_path, {"2.7": (CASE,), "2.8": (), "2.10": (CASE,)})
+    assert bounds(tmp_path) == (1, 3)
+
+
+def test_without_a_failure_there_are_no_ends_and_without_a_pass_no_good_one(tmp_path: Path) -> None:
+    of_torch(tmp_path, {"2.9": ()})
+    assert bounds(tmp_path) == (None, None)
+    of_torch(tmp_path, {"2.9": (CASE,), "2.10": (CASE,)})
+    assert bounds(tmp_path) == (None, 2)
+
+
+def test_a_bad_end_that_is_given_gets_the_newest_that_passed_before_it(tmp_path: Path) -> None:
+    of_torch(tmp_path, {"2.7": (), "2.8": (CASE,), "2.9": (), "2.10": (CASE,)})
+    assert bounds(tmp_path, bad=1) == (0, 1)
+    assert bounds(tmp_path, bad=3) == (2, 3)
+
+
+def test_every_case_has_to_pass_at_the_good_end_and_to_fail_at_the_bad_one(tmp_path: Path) -> None:
+    of_torch(tmp_path, {"2.7": (), "2.8": (OTHER,), "2.9": (CASE,), "2.10": (CASE, OTHER)})
+    assert bounds(tmp_path, (CASE, OTHER)) == (0, 3)
+
+
+def test_a_version_fails_where_one_of_its_lanes_does(tmp_path: Path) -> None:
+    of_torch(tmp_path, {"2.7": (), "2.8": ()})
+    keep(tmp_path, said((CASE,)), torch="2.8.0", environment="guard", lane="demo-torch2.8-guard-release")
+    assert bounds(tmp_path) == (0, 1)
+
+
+def test_of_a_lane_the_latest_run_that_has_the_case_counts(tmp_path: Path) -> None:
+    of_torch(tmp_path, {"2.7": ()})
+    keep(tmp_path, said((CASE,)))
+    keep(tmp_path)  # of other cells only
+    assert bounds(tmp_path) == (0, 1)
+    keep(tmp_path, said())
+    assert bounds(tmp_path) == (None, None)
+
+
+def test_a_cell_that_crashed_says_nothing_of_its_other_cases(tmp_path: Path) -> None:
+    of_torch(tmp_path, {"2.7": ()})
+    keep(tmp_path, said((CASE,), Status.CRASH))
+    assert bounds(tmp_path) == (0, 1)
+    assert bounds(tmp_path, (OTHER,)) == (None, None)
+
+
+def test_another_backend_and_a_nightly_torch_are_no_points(tmp_path: Path) -> None:
+    of_torch(tmp_path, {"2.7": ()})
+    keep(tmp_path, said((CASE,)), backend="another", lane="another-torch2.8-malloc-release")
+    keep(tmp_path, said((CASE,)), torch="2.8.0.dev20260101", lane="demo-torchnightly-malloc-release")
+    assert bounds(tmp_path) == (None, None)
+
+
+def test_an_environment_that_is_asked_for_leaves_the_others_out(tmp_path: Path) -> None:
+    keep(tmp_path, said((CASE,)), environment="guard", lane="demo-torch2.8-guard-release")
+    keep(tmp_path, said(), environment="malloc")
+    (run,) = ends.recorded(tmp_path, (CASE,), "demo", "guard")
+    assert run.manifest.environment == "guard"
+    assert [str(o.cell) for o in run.observations] == [CELL]
+
+
+def test_a_run_that_was_cut_off_counts_where_its_lane_has_no_other(tmp_path: Path) -> None:
+    of_torch(tmp_path, {"2.7": ()})
+    lane = "demo-torch2.9-malloc-release"
+    with store.Writer(tmp_path / lane, manifest(torch="2.9.0", lane=lane, run=run_name(lane))) as writer:
+        writer.append(said((CASE,)))
+    assert bounds(tmp_path) == (0, 2)
+
+
+@pytest.mark.parametrize(("commits", "expected"), [("ac", (0, 2)), ("ad", (0, 3)), ("cd", (None, 2))])
+def test_commits_are_known_by_what_the_backend_says_that_it_was_built_from(
+    tmp_path: Path, commits: str, expected: tuple[int | None, int]
+) -> None:
+    for commit in commits:
+        keep(tmp_path, said((CASE,) if commit in "cd" else ()), backend_commit=commit * 12)
+    found = ends.recorded(tmp_path, (CASE,), "demo")
+    assert ends.from_runs(found, (CASE,), COMMITS).bounds() == expected
+
+
+@pytest.mark.parametrize("told", [{"backend_commit": "c" * 12 + "-dirty"}, {"backend_commit": ""}, {"torch": "2.9.0"}])
+def test_a_build_of_no_commit_or_for_another_torch_says_nothing_of_commits(
+    tmp_path: Path, told: dict[str, str]
+) -> None:  # fmt: skip
+    keep(tmp_path, said((CASE,)), **{"backend_commit": "c" * 12, **told})
+    found = ends.recorded(tmp_path, (CASE,), "demo")
+    assert ends.from_runs(found, (CASE,), COMMITS).failing == ()
+
+
+def test_without_results_there_are_no_ends(tmp_path: Path) -> None:
+    assert bounds(tmp_path / "nowhere") == (None, None)

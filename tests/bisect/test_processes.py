@@ -1,0 +1,82 @@
+"""Commands that a search runs: what they say, how they end, and that nothing of them is left."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from conformance.bisect.processes import Processes, Stopped
+
+# Starts a child in a process group of its own, as ninja starts compilers, writes its number down, and waits.
+PARENT = """
+import os, pathlib, subprocess, sys, time
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], preexec_fn=os.setpgrp)
+pathlib.Path(sys.argv[1]).write_text(str(child.pid))
+time.sleep(60)
+"""
+
+
+@pytest.fixture
+def parent(tmp_path: Path) -> list[str]:
+    (tmp_path / "parent.py").write_text(PARENT)
+    return [sys.executable, str(tmp_path / "parent.py"), str(tmp_path / "child")]
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_what_a_command_says_and_how_it_ended_is_kept() -> None:
+    ended = Processes().run("echo out; echo err >&2; exit 3")
+    assert (ended.code, ended.stdout, ended.stderr, ended.late) == (3, "out\n", "err\n", False)
+
+
+def test_a_command_has_no_input_and_the_variables_it_is_given(tmp_path: Path) -> None:
+    ended = Processes().run("cat; echo $POINT $PWD", cwd=tmp_path, variables={"POINT": "v1"})
+    assert ended.stdout == f"v1 {tmp_path}\n"
+
+
+def test_what_cannot_be_decoded_does_not_stop_the_search() -> None:
+    assert Processes().run(r"printf '\377ok'").stdout == "\N{REPLACEMENT CHARACTER}ok"
+
+
+def test_the_last_lines_are_those_that_say_something() -> None:
+    ended = Processes().run("seq 10; echo; echo the end >&2")
+    assert ended.last_lines(2) == "10\nthe end"
+
+
+def test_a_command_that_takes_too_long_is_killed_with_what_it_began(parent: list[str], tmp_path: Path) -> None:
+    ended = Processes().run(parent, timeout=2)
+    assert ended.late
+    assert ended.code < 0
+    assert not alive(int((tmp_path / "child").read_text()))
+
+
+def test_stopping_kills_what_runs_and_refuses_what_comes_after(parent: list[str], tmp_path: Path) -> None:
+    processes, said = Processes(), []
+
+    def run() -> None:
+        try:
+            processes.run(parent)
+        except Stopped:
+            said.append("stopped")
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    while not (tmp_path / "child").is_file() or not (tmp_path / "child").read_text():
+        time.sleep(0.01)
+    processes.stop()
+    thread.join(10)
+    assert said == ["stopped"]
+    assert not alive(int((tmp_path / "child").read_text()))
+    with pytest.raises(Stopped):
+        processes.run(shlex.join(["touch", str(tmp_path / "after")]))
+    assert not (tmp_path / "after").exists()
