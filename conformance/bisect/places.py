@@ -12,10 +12,13 @@ import os
 import re
 import shutil
 import sys
+import tempfile
 import threading
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from importlib import metadata
 from pathlib import Path
 
@@ -24,13 +27,13 @@ from packaging.requirements import Requirement
 from conformance import torch_wheel
 from conformance.bisect.points import SHORT, Point
 from conformance.bisect.processes import Ended, Processes
+from conformance.bisect.worktrees import CheckoutError, Worktrees
 from conformance.toml_table import Table
 
 SUITE = "op-conformance"
 PACKAGE = Path(__file__).resolve().parents[1]
 READY = "ready.json"
 _ABBREVIATED = 7  # digits of a commit, the fewest that git writes
-SOURCE = "source"  # of a commit, in a directory where its builds lie too
 
 
 class Unusable(Exception):
@@ -67,12 +70,24 @@ class Workshop:
     suite_copy: Path | None = None  # made on first use
     _locks: dict[str, threading.Lock] = field(default_factory=lambda: defaultdict(threading.Lock))
     _used: list[str] = field(default_factory=list)  # environments, the last used last
-    _worktrees: list[Path] = field(default_factory=list)
+
+    @cached_property
+    def _worktrees(self) -> Worktrees:
+        return Worktrees(self.cache / "worktrees", self.repository, self.processes)
 
     def make(self, point: Point) -> Place:
         """Everything that the point needs. Raises Unusable, NoRoom, Stopped."""
         made: list[str] = []
-        directory = self._worktree(point, made) if point.commit else self.repository
+        if point.commit:
+            made.append(f"git worktree add --detach {point.commit[:SHORT]} {point.commit}")
+        try:
+            return self._make(point, made)
+        except CheckoutError as e:
+            raise Unusable(str(e)) from e
+
+    def _make(self, point: Point, made: list[str]) -> Place:
+        runs_in_it = point.commit and not (self.suite and self.project and not self.build)
+        directory = self._worktrees.keep(point.commit) if runs_in_it else self.repository
         environment, build = self._torch(point, made)
         variables = {"VIRTUAL_ENV": str(environment), "BISECT_POINT": point.name} if environment else {}
         python = str(environment / "bin/python") if environment else sys.executable
@@ -82,7 +97,7 @@ class Workshop:
             self._check(self.processes.run(self.build, cwd=directory, variables=variables), self.build)
             made.append(self.build)
         if self.project:
-            target, installed = self._backend(point, directory, python, variables, made)
+            target, installed = self._backend(point, python, variables, made)
             paths.insert(0, str(target))
             build += installed
         elif point.commit:
@@ -93,12 +108,7 @@ class Workshop:
 
     def close(self) -> None:
         """Remove the worktrees; environments and builds stay, for the next search."""
-        for path in self._worktrees:
-            shutil.rmtree(path.parent, ignore_errors=True)
-            # One whose making was interrupted is still locked, and what is locked is not pruned.
-            Processes().run(["git", "-C", str(self.repository), "worktree", "unlock", str(path)])
-        if self._worktrees:
-            Processes().run(["git", "-C", str(self.repository), "worktree", "prune"])
+        self._worktrees.close()
 
     # The parts --------------------------------------------------------------------------------------------------
 
@@ -149,25 +159,6 @@ class Workshop:
             return []
         return [*Table.load(file).table("build-system").strings("requires"), "cmake>=3.26", "ninja"]
 
-    def _worktree(self, point: Point, made: list[str]) -> Path:
-        where = self.cache / "worktrees" / f"{os.getpid()}-{point.commit[:SHORT]}" / SOURCE
-        made.append(f"git worktree add --detach {point.commit[:SHORT]} {point.commit}")
-        with self._locks["worktrees"]:
-            if not self._worktrees:
-                self._sweep()
-            if not where.is_dir():
-                self._worktrees.append(where)
-                command = ["git", "-C", str(self.repository), "worktree", "add", "--force", "--detach"]
-                self._check(self.processes.run([*command, str(where), point.commit]), "git worktree add")
-        return where
-
-    def _sweep(self) -> None:
-        """Remove the worktrees of searches that were killed."""
-        for old in (self.cache / "worktrees").glob("*-*"):
-            owner = old.name.partition("-")[0]
-            if owner.isdecimal() and not _alive(int(owner)):
-                shutil.rmtree(old, ignore_errors=True)
-
     def _tree(self, commit: str) -> str:
         """The hash of what the commit builds: equal for commits that differ elsewhere only."""
         said = self.processes.run(["git", "-C", str(self.repository), "rev-parse", f"{commit}:{self.project}"])
@@ -184,31 +175,35 @@ class Workshop:
             found.update(name.encode() + b"\0" + (file.read_bytes() if file.is_file() else b"") + b"\0")
         return found.hexdigest()[:40]
 
-    def _backend(
-        self, point: Point, root: Path, python: str, variables: Mapping[str, str], made: list[str]
-    ) -> tuple[Path, str]:  # fmt: skip
+    def _backend(self, point: Point, python: str, variables: Mapping[str, str], made: list[str]) -> tuple[Path, str]:
         """(the directory that the backend of this torch and this source is installed in, a hash of what it holds)."""
-        tree = self._tree(point.commit) if point.commit else self._files(root / self.project)
+        tree = self._tree(point.commit) if point.commit else self._files(self.repository / self.project)
         source = f"{_slug(point.torch or 'here')}-{tree}"
         target = self.cache / "backends" / f"{self.project}-{source}".replace("/", "_")
-        project = root / self.project
-        name = Table.load(project / "pyproject.toml").table("project").take("name", str)
         command = ["uv", "pip", "install", "-q", "-p", python, "--target", str(target), "--no-deps"]
-        command += ["--no-build-isolation", "--reinstall-package", name, str(project)]
-        made.append(" ".join(command))
+        command += ["--no-build-isolation", "--reinstall"]
+        made.append(" ".join([*command, str(Path(point.commit[:SHORT]) / self.project)]))
         with self._locks[str(target)]:
             if not (target / READY).is_file():
                 shutil.rmtree(target, ignore_errors=True)
-                # Beside the commit's source: seen from here, its files are where every other commit's are.
-                around = root.parent if point.commit else self.cache / "builds"
-                scratch = around / f"build-{_slug(point.torch)}"
-                compiler = {**self._variables(), **variables, **_ccache(around)}
-                ended = self.processes.run([*command, "-C", f"build-dir={scratch}"], variables=compiler)
-                shutil.rmtree(scratch, ignore_errors=True)
-                self._check(ended, f"building {self.project}")
-                facts = {"build": _installed(target, (str(around).encode(), point.commit[:_ABBREVIATED].encode()))}
+                with self._source(point) as (root, scratch):
+                    command += [str(root / self.project), "-C", f"build-dir={scratch}"]
+                    compiler = {**self._variables(), **variables, **_ccache(scratch.parent)}
+                    self._check(self.processes.run(command, variables=compiler), f"building {self.project}")
+                    facts = {"build": _installed(target, point.commit)}
                 (target / READY).write_text(json.dumps(facts), encoding="utf-8")
         return target, str(json.loads((target / READY).read_text(encoding="utf-8")).get("build", target.name))
+
+    @contextmanager
+    def _source(self, point: Point) -> Iterator[tuple[Path, Path]]:
+        """(the directory of the point's source, one to build it in). One at a time: a build takes all processors."""
+        with self._locks["building"]:
+            if point.commit:
+                with self._worktrees.checked_out(point.commit) as root:
+                    yield root, root.parent / "build"
+                return
+            with tempfile.TemporaryDirectory(dir=self.cache) as scratch:
+                yield self.repository, Path(scratch)
 
     def _suite(self) -> Path:
         """A directory with a copy of this suite alone: what is edited meanwhile does not change what a case means."""
@@ -264,19 +259,17 @@ def _build_of_torch(environment: Path) -> str:
     return hashlib.sha256(b"".join(r.read_bytes() for r in records)).hexdigest()
 
 
-def _installed(directory: Path, own: Sequence[bytes]) -> str:
+def _installed(directory: Path, commit: str) -> str:
     """A hash of the files installed in a directory, but for what is said of the installation.
 
-    ``own``: names of the commit, and of where it was built, which count as the same ones everywhere. What follows the
-    first digits of a commit's hash is left out with them.
+    A text that names the commit is the same as one that names another.
     """
-    names = re.compile(b"|".join(re.escape(name) + b"[0-9a-f]*" for name in own if name) or b"$.")
+    name = re.compile((commit[:_ABBREVIATED] or "$.").encode() + b"[0-9a-f]*")
     found = hashlib.sha256()
     for file in sorted(f for f in directory.rglob("*") if f.is_file()):
         inside = file.relative_to(directory)
-        if inside.parts[0].endswith(".dist-info") or "__pycache__" in inside.parts or inside.name == ".lock":
-            continue
-        found.update(f"{inside}\0".encode() + hashlib.sha256(names.sub(b"", file.read_bytes())).digest())
+        if not (inside.parts[0].endswith(".dist-info") or "__pycache__" in inside.parts or inside.name == ".lock"):
+            found.update(f"{inside}\0".encode() + hashlib.sha256(name.sub(b"", file.read_bytes())).digest())
     return found.hexdigest()[:40]
 
 
@@ -285,16 +278,6 @@ def _ccache(around: Path) -> dict[str, str]:
     if not shutil.which("ccache") or "CMAKE_CXX_COMPILER_LAUNCHER" in os.environ:
         return {}
     return {"CMAKE_CXX_COMPILER_LAUNCHER": "ccache", "CCACHE_BASEDIR": str(around), "CCACHE_NOHASHDIR": "1"}
-
-
-def _alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
 
 
 def _slug(text: str) -> str:

@@ -147,7 +147,9 @@ class Search:
             return None
         if tally.passed >= (1 if self.rate.spike > 0.99 else self.tries):
             return self._ended(Kind.NOT_BAD, self.bad)
-        return Ask(self.bad, Stage.VERIFY_BAD, runs_left=SURE_OF_RATE - tally.failed)
+        known = self.rate.spike > 0.99  # then one failure is enough
+        ends = max(1, (1 if known else SURE_OF_RATE) - tally.failed) + 1
+        return Ask(self.bad, Stage.VERIFY_BAD, runs_left=ends + self._halvings(self.good or 0))
 
     def good_end(self) -> int | Ask | Result:
         """The verified good end; or the run, or the result, that stands in its place."""
@@ -165,7 +167,7 @@ class Search:
             stage, found = Stage.FIND_GOOD, older
         if self._passed_often_enough(found):
             return found
-        return Ask(found, stage, runs_left=1)
+        return Ask(found, stage, runs_left=1 + self._halvings(found))
 
     def _older(self) -> int | None:
         """The point to try as the good end: twice as far from the bad one each time, then one by one."""
@@ -236,6 +238,10 @@ class Search:
             return self._concluded(good)
         point = best({p: [b] for p, b in worth.items()}, self.tallies, self.setup, [self.middle])
         return Ask(point, Stage.NARROW, worth[point], self._runs_left(good, max(worth.values())))
+
+    def _halvings(self, good: int) -> int:
+        """How many tell the points after a good one apart, where a run tells all: one for each doubling."""
+        return (self.bad - good - 1).bit_length()
 
     def _runs_left(self, good: int, bits: float) -> int:
         """About how many: what is not known, less what the untestable points will keep unknown, over one run's bits."""

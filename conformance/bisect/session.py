@@ -129,7 +129,7 @@ class Session:
         counts = f"{tally.failed}/{tally.failed + tally.passed} failed"
         which = f" {case}" if len(q.cases) > 1 else ""
         after = self._plan()
-        left = f"; about {after.runs_left} more runs" if after else "; done"
+        left = f"; about {after.runs_left} more run{'s'[: after.runs_left != 1]}" if after else "; done"
         self.tell(f"{self._name(point)}:{which} {said.value}{another}, {counts} [{step.stage.value}]{left}")
 
     def _name(self, point: int) -> str:

@@ -162,10 +162,9 @@ def test_the_steps_left_are_about_right() -> None:
     search = Search(64, bad=63, good=0)
     told = []
     while isinstance(step := search.next(), Ask):
-        if step.stage is Stage.NARROW:
-            told.append(step.runs_left)
+        told.append(step.runs_left)
         search = search.answer(step.point, world.run(step.point))
-    assert abs(told[0] - len(told)) <= 2
+    assert all(abs(left - (len(told) - i)) <= 2 for i, left in enumerate(told)), told
 
 
 def test_a_threshold_that_no_majority_meets_is_refused() -> None:
