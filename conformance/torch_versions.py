@@ -6,9 +6,10 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
+from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
-__all__ = ["TorchDispatchMode"]
+__all__ = ["StorageWeakRef", "TorchDispatchMode"]
 
 NAMESPACE = "aten::"
 
@@ -113,3 +114,8 @@ def version(tensor: torch.Tensor) -> int:
 def storage_id(tensor: torch.Tensor) -> int:
     """Identifies the tensor's storage object (not its address: an empty storage has none)."""
     return int(tensor.untyped_storage()._cdata)
+
+
+def storage_ref(tensor: torch.Tensor) -> StorageWeakRef:
+    """A weak reference to the tensor's storage, with ``expired()``; while it lives, no other gets its storage_id."""
+    return StorageWeakRef(tensor.untyped_storage())

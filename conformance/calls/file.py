@@ -43,6 +43,11 @@ def save(path: Path, calls: Iterable[Call], largest: int | None = None, facts: d
 
 def load(path: Path) -> list[Call]:
     """Read them. Raises CallsError."""
+    return load_all(path)[0]
+
+
+def load_all(path: Path) -> tuple[list[Call], dict[str, Any]]:
+    """Read them, and the facts that were kept with them. Raises CallsError."""
     try:
         with safe_open(str(path), framework="pt") as opened:
             header: dict[str, str] = opened.metadata() or {}
@@ -51,7 +56,7 @@ def load(path: Path) -> list[Call]:
             tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118  # it is no dict
         seeds: dict[str, list[Any]] = json.loads(header["seeds"])
         tensors |= {name: _seeded(*made) for name, made in seeds.items()}
-        return [_call(row, tensors) for row in json.loads(header["calls"])]
+        return [_call(row, tensors) for row in json.loads(header["calls"])], json.loads(header["facts"])
     except (OSError, SafetensorError, ValueError, TypeError, KeyError, IndexError) as e:
         raise CallsError(f"{path}: not a file of recorded calls ({e})") from e
 

@@ -130,6 +130,7 @@ def triage_(
     from conformance.corpus.reader import CorpusError
     from conformance.triage import lanes as lanes_
     from conformance.triage import report, run
+    from conformance.triage.job import Job
 
     with mistakes(backends.BackendNotFound, CorpusError, LookupError, TomlError, ValueError, OSError):
         name = backend or backends.default()
@@ -144,7 +145,7 @@ def triage_(
         kept = {k: v for k, v in everything.items() if chosen is None or k in chosen or k in lanes_.ALWAYS}
         out.mkdir(parents=True, exist_ok=True)
         tell = lambda line: click.echo(line, err=True)  # noqa: E731
-        job = run.Job(found, name, program, python, kept, pythons, out.resolve() / "runs", timeout, tell)
+        job = Job(found, name, program, python, kept, pythons, out.resolve() / "runs", timeout, tell)
         evidence, script = run.triage(job)
         (out / "report.md").write_text(report.markdown(evidence, script), encoding="utf-8")
         (out / "report.json").write_text(report.as_json(evidence, script), encoding="utf-8")

@@ -48,6 +48,25 @@ class CopyProbe:
 
 
 @dataclass(frozen=True, slots=True)
+class Before:
+    """What the calls before the op have to do with it, where the op alone is right. Pairs count (wrong, tries)."""
+
+    calls: int  # before it, that could be made again
+    cut: int = 0  # earlier ones, of which there was no room to keep the arguments
+    missed: tuple[tuple[str, int], ...] = ()  # op -> calls among them that cannot be kept
+    again: tuple[int, int] = (0, 0)  # of the op after all of them
+    alone: tuple[int, int] = (0, 0)  # of the op made again without them
+    needed: tuple[str, ...] = ()  # the ops after which it goes wrong
+    confirmed: tuple[int, int] = (0, 0)  # of the op after these alone
+    minimal: bool = False  # each of them was seen to be needed
+
+    @property
+    def sure(self) -> bool:
+        """Whether the op went wrong each time after what is needed, and never alone."""
+        return bool(self.needed) and self.confirmed[0] == self.confirmed[1] > 0 and not self.alone[0]
+
+
+@dataclass(frozen=True, slots=True)
 class Evidence:
     """All of it. Mappings are tuples of pairs, in the order of the lanes."""
 
@@ -61,12 +80,18 @@ class Evidence:
     versions: tuple[tuple[str, bool], ...] = ()  # another torch -> whether the script goes wrong there too
     torch: str = ""
     notes: tuple[str, ...] = field(default=())
+    before: Before | None = None
 
     @property
     def first(self) -> tuple[str, Found] | None:
         """The earliest op found in any lane, and the first lane that found it there: the culprit, not the victim."""
         found = [(run.lane, run.found) for run in self.runs if run.found]
         return min(found, key=lambda pair: pair[1].index) if found else None
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """The ops before the culprit that make it go wrong, where these are known."""
+        return self.before.needed if self.before and self.before.sure else ()
 
     @property
     def finding_lanes(self) -> tuple[str, ...]:

@@ -1,18 +1,21 @@
 """Answers questions about recorded calls and about memory in one environment, each in a forked child that may die.
 
 ``python -m conformance.triage.prober BACKEND`` reads a JSON list a line, ``[question, argument...]``, and answers with
-a JSON object a line; a child that died answers ``{"died": signal}``.
+a JSON object a line; a child that died answers ``{"died": signal}``, and at which of several calls (``"at"``).
 """
 
 from __future__ import annotations
 
 import json
+import mmap
 import os
 import signal
+import struct
 import sys
 import threading
 import warnings
 from collections.abc import Callable
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +23,12 @@ import torch
 
 from conformance import backends
 from conformance.backends import Capabilities
-from conformance.calls import file, judging
+from conformance.calls import file, judging, sequence
 from conformance.calls.model import Call, RecordedTwins
+from conformance.calls.sequence import Step
 from conformance.child import Child, Death, Hang
 from conformance.inventory import call_of
+from conformance.triage import rerun
 from conformance.triage.verdict import COPIES
 from conformance.twins import host_copy
 
@@ -31,6 +36,8 @@ TIMEOUT = 20.0  # seconds an answer may take
 BLOCKS = (1, 3, 7, 16, 63, 64, 65, 100, 255, 1000, 4095, 4096, 4097, 20_000)  # bytes
 ROUNDS = 4
 THREADS = 4
+_AT = struct.Struct("<i")
+_page = mmap.mmap(-1, mmap.PAGESIZE)  # shared with the children: the step that runs
 
 
 def judge(backend: Capabilities, path: str) -> dict[str, Any]:
@@ -39,6 +46,17 @@ def judge(backend: Capabilities, path: str) -> dict[str, Any]:
     for call in file.load(Path(path)):
         mismatches = judging.again(call, backend).mismatches
     return {"check": mismatches[0].check.value, "message": mismatches[0].message} if mismatches else {"check": ""}
+
+
+def steps(backend: Capabilities, path: str, kept: list[int]) -> dict[str, Any]:
+    """Make these steps of a file's sequence in one process, over the storages that they share: the last one judged."""
+    mismatches = rerun.last(sequence.part(_sequence(path), set(kept)), backend, partial(_AT.pack_into, _page, 0))
+    return {"check": mismatches[0].check.value, "message": mismatches[0].message} if mismatches else {"check": ""}
+
+
+@lru_cache(maxsize=1)
+def _sequence(path: str) -> list[Step]:
+    return sequence.load(Path(path))[0]
 
 
 def kernels(backend: Capabilities, path: str, dense: bool) -> dict[str, Any]:
@@ -119,23 +137,31 @@ def _changed(content: torch.Tensor, block: torch.Tensor) -> list[str]:
 
 
 QUESTIONS: dict[str, Callable[..., dict[str, Any]]] = {
-    "judge": judge, "kernels": kernels, "copy": copy, "blocks": blocks,
+    "judge": judge, "kernels": kernels, "copy": copy, "blocks": blocks, "steps": steps,
 }  # fmt: skip
 
 
 def answer(backend: Capabilities, question: str, *arguments: Any) -> dict[str, Any]:
     """Ask one question in a child of its own."""
     torch.set_num_threads(1)  # a child has no threads of its parent's
+    _AT.pack_into(_page, 0, -1)
+    if question == "steps":
+        _sequence(arguments[0])  # read once, for all the children
     child = Child(lambda _: _try(QUESTIONS[question], backend, *arguments))
     try:
         reply = child.ask(None, TIMEOUT)
     finally:
         child.close()
-    if isinstance(reply, Hang):
-        return {"died": "timeout"}
-    if isinstance(reply, Death):
-        return {"died": signal.Signals(-reply.status).name if reply.status < 0 else f"exit code {reply.status}"}
-    return reply
+    if isinstance(reply, dict):
+        return reply
+    (at,) = _AT.unpack_from(_page, 0)
+    return {"died": _how(reply)} | ({"at": at} if at >= 0 else {})
+
+
+def _how(end: Death | Hang) -> str:
+    if isinstance(end, Hang):
+        return "timeout"
+    return signal.Signals(-end.status).name if end.status < 0 else f"exit code {end.status}"
 
 
 def _try(ask: Callable[..., dict[str, Any]], *arguments: Any) -> dict[str, Any]:

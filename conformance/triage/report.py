@@ -51,8 +51,9 @@ def headline(e: Evidence) -> str:
     at = verdict.culprit(e)
     path = " -> ".join(dict.fromkeys(k.name for k in e.kernels)) or found.op
     named = f"{at}, called by {found.op}" if at != found.op else found.op
+    after = f", after {', '.join(e.needed)}" if e.needed else ""
     place = f"\n  called from {found.where}" if found.where else ""
-    return f"first op to go wrong: {named} (call {found.index} of the program, lane {lane!r}; {path}){place}"
+    return f"first op to go wrong: {named}{after} (call {found.index} of the program, lane {lane!r}; {path}){place}"
 
 
 def outcome(run: LaneRun) -> str:

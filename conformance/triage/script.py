@@ -1,17 +1,22 @@
-"""A small call -> a script of a few lines that shows what is wrong with torch and the backend alone."""
+"""A few small calls -> a script of a few lines that shows what is wrong with torch and the backend alone."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import torch
 
 from conformance.backends import Capabilities
 from conformance.calls.model import Call
+from conformance.calls.sequence import Step
 from conformance.corpus.model import Arg, ComplexArg, DeviceArg, DtypeArg, EnumArg, GeneratorArg, TensorSlot
+from conformance.layouts import Placement
 from conformance.repro import attribute
 from conformance.triage.shrink import counting
 from conformance.twins import torch_dtype
 
 MOST_VALUES = 64  # of a storage that is written out
+MOST_STEPS = 12
 
 _TEMPLATE = '''"""{title}"""
 import torch
@@ -19,26 +24,21 @@ import torch
 
 def call(device):
 {body}
-    return torch.ops.aten.{op}({arguments})
 
 expected, actual = call("cpu"), call("{device}")
 torch.testing.assert_close(actual, expected, check_device=False, equal_nan=True)
 '''
 
 
-def script(call: Call, backend: Capabilities, title: str) -> str:
-    """The text. Raises ValueError for a call of too many values, or of shared storages, to be short."""
-    if call.case.shared:
-        raise ValueError("arguments share a storage")
+def script(steps: Sequence[Step], backend: Capabilities, title: str) -> str:
+    """The text. Raises ValueError for too many calls or values to be short, or a storage in two dtypes."""
+    if len(steps) > MOST_STEPS:
+        raise ValueError(f"{len(steps)} calls are too many")
     module = backend.module
     text = _TEMPLATE.format(
         title=title,
         imports="" if module == "torch" else f"import {module}\n",
-        body="\n".join(f"    {_line(call, s)}" for s in call.case.sample.tensors) or "    pass",
-        op=attribute(call.overload),
-        arguments=", ".join(
-            [_text(a) for a in call.case.sample.args] + [f"{k}={_text(a)}" for k, a in call.case.sample.kwargs]
-        ),
+        body="\n".join(f"    {line}" for line in _Writer().lines(steps)),
         device=backend.device,
     )
     return text.replace("\n\n\n", "\n\n")
@@ -49,15 +49,77 @@ def own_lines(text: str) -> int:
     return sum(bool(t.strip()) and not t.startswith(("import ", '"""')) for t in text.splitlines())
 
 
-def _line(call: Call, slot: TensorSlot) -> str:
+class _Writer:
+    """Lines of the function. A storage that is there already is seen through the variable that was made of it."""
+
+    def __init__(self) -> None:
+        self._made = 0  # tensors written out
+        self._variables: dict[int, list[str]] = {}  # number of a storage -> what holds it, the first as it is seen
+        self._seen: dict[int, tuple[str | None, Placement | None]] = {}  # how the first of these sees it
+
+    def lines(self, steps: Sequence[Step]) -> list[str]:
+        """All of them; the last one returns."""
+        lines: list[str] = []
+        for i, step in enumerate(steps):
+            lines += self._freed(step)
+            texts = [self._tensor(step, slot, lines) for slot in step.call.case.sample.tensors]
+            made = _call(step.call, texts)
+            lines.append(f"return {made}" if i == len(steps) - 1 else self._result(step, made, i))
+        return lines
+
+    def _freed(self, step: Step) -> list[str]:
+        gone = [v for n in step.freed for v in self._variables.pop(n, ())]
+        if any("[" in v for v in gone):
+            raise ValueError("one of several results was freed before the others")
+        return [f"del {', '.join(gone)}"] if gone else []
+
+    def _tensor(self, step: Step, slot: TensorSlot, lines: list[str]) -> str:
+        """The expression for an argument, after the line that makes it where it is not there yet."""
+        number, placement = step.storages[slot.index], step.call.case.placements[slot.index]
+        if number is not None and number in self._variables:
+            return self._again(number, slot, placement)
+        variable = f"t{self._made}"
+        self._made += 1
+        lines.append(f"{variable} = {_values_of(step.call, slot)}  # {slot.name}")
+        if number is not None:
+            self._variables[number], self._seen[number] = [variable], (slot.dtype, placement)
+        return variable
+
+    def _again(self, number: int, slot: TensorSlot, placement: Placement) -> str:
+        dtype, lies = self._seen[number]
+        first = self._variables[number][0]
+        if dtype == slot.dtype and placement == lies:
+            return first
+        if (dtype and dtype != slot.dtype) or (lies and lies.bit):
+            raise ValueError(f"{slot.name} sees the storage of {first} in another dtype")
+        return _bit(f"{first}.as_strided({placement.size}, {placement.stride}, {placement.offset})", placement)
+
+    def _result(self, step: Step, made: str, i: int) -> str:
+        """An earlier step. Its results have a name where they lie in storages that live on."""
+        new = [(j, n) for j, n in enumerate(step.results) if n is not None and n not in self._variables]
+        for j, number in new:
+            name = f"r{i}" if len(step.results) == 1 else f"r{i}[{j}]"
+            self._variables[number], self._seen[number] = [name], (None, None)
+        return f"r{i} = {made}" if new else made
+
+
+def _call(call: Call, tensors: Sequence[str]) -> str:
+    sample = call.case.sample
+    arguments = [_text(a, tensors) for a in sample.args] + [f"{k}={_text(a, tensors)}" for k, a in sample.kwargs]
+    return f"torch.ops.aten.{attribute(call.overload)}({', '.join(arguments)})"
+
+
+def _values_of(call: Call, slot: TensorSlot) -> str:
     placement = call.case.placements[slot.index]
     dtype = torch_dtype(str(slot.dtype))
     made = _values(call.storages[slot.pool], placement.storage, dtype) + ("" if slot.on_host else ".to(device)")
     if placement.layout != "contiguous" or len(placement.size) != 1:
         made += f".as_strided({placement.size}, {placement.stride}, {placement.offset})"
-    if placement.bit:
-        made = f"torch.conj({made})" if placement.bit == "conj" else f"torch._neg_view({made})"
-    return f"t{slot.index} = {made}  # {slot.name}"
+    return _bit(made, placement)
+
+
+def _bit(made: str, placement: Placement) -> str:
+    return {"conj": f"torch.conj({made})", "neg": f"torch._neg_view({made})"}.get(placement.bit, made)
 
 
 def _values(data: torch.Tensor, count: int, dtype: torch.dtype) -> str:
@@ -71,11 +133,11 @@ def _values(data: torch.Tensor, count: int, dtype: torch.dtype) -> str:
     return f"torch.tensor({listed}, dtype={dtype})"
 
 
-def _text(arg: Arg) -> str:
+def _text(arg: Arg, tensors: Sequence[str]) -> str:
     if isinstance(arg, TensorSlot):
-        return f"t{arg.index}"
+        return tensors[arg.index]
     if isinstance(arg, tuple):
-        return "[" + ", ".join(_text(a) for a in arg) + "]"
+        return "[" + ", ".join(_text(a, tensors) for a in arg) + "]"
     if isinstance(arg, (DtypeArg, EnumArg)):
         return f"torch.{arg.name}"
     if isinstance(arg, DeviceArg):

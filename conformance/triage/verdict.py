@@ -94,7 +94,8 @@ def _kernel(e: Evidence) -> Verdict:
         by = f"the op alone goes wrong again ({', '.join(again)}), and copies are right"
         return Verdict(name, Ruling.HOLDS, (by, f"its kernels: {', '.join(own) or _names(e)}"))
     if e.alone and not again:
-        return Verdict(name, Ruling.OPEN, ("the op alone is right: what went before it matters",))
+        after = f"the op alone is right, and goes wrong after {', '.join(e.needed)}" if e.needed else ""
+        return Verdict(name, Ruling.OPEN, (after or "the op alone is right: what went before it matters",))
     return Verdict(name, Ruling.OPEN, ("not told from the copy or the allocator",))
 
 

@@ -13,9 +13,11 @@ from conformance.backends import Capabilities
 from conformance.calls import judging
 from conformance.calls.capture import Capture, overload_of, touches
 from conformance.calls.model import Call, NotStorable
+from conformance.compare import Mismatch
 from conformance.oracle import Outcome
 from conformance.torch_versions import TorchDispatchMode, without_modes
 from conformance.triage.evidence import Found
+from conformance.triage.history import History
 from conformance.twins import Side
 
 INTERNAL = ("/torch/", "/conformance/", "<frozen", "/runpy.py")
@@ -24,7 +26,8 @@ INTERNAL = ("/torch/", "/conformance/", "<frozen", "/runpy.py")
 class Watch(TorchDispatchMode):
     """``before(index, op, call)`` is told of each call that touches the device, ``stop(found, call)`` of a wrong one.
 
-    ``call`` is None where its arguments cannot be kept; it is run all the same, and memory is looked at.
+    ``call`` is None where its arguments cannot be kept; it is run all the same, and memory is looked at. A ``history``
+    gets each call before it is made.
     """
 
     def __init__(
@@ -32,9 +35,10 @@ class Watch(TorchDispatchMode):
         backend: Capabilities,
         before: Callable[[int, str, Call | None], None],
         stop: Callable[[Found, Call | None], None],
+        history: History | None = None,
     ) -> None:
         super().__init__()
-        self._backend, self._before, self._stop = backend, before, stop
+        self._backend, self._before, self._stop, self._history = backend, before, stop, history
         self._device = torch.device(backend.device)
         self.ops = 0
         self.unjudged = 0
@@ -45,15 +49,20 @@ class Watch(TorchDispatchMode):
         kwargs = kwargs or {}
         name = overload_of(func)
         if not name or not touches(self._device, (args, kwargs)):
+            if self._history and not name and touches(self._device, (args, kwargs)):
+                self._history.miss(str(func))
             return func(*args, **kwargs)
         index = self.ops
         self.ops += 1
         with without_modes(), torch.no_grad():
             call, side = self._take(func, args, kwargs, index)
+            self._keep(name, call, side)
         self._before(index, name, call)
         actual = oracle.call(func, side, synchronize=self._backend.synchronize)
         with without_modes(), torch.no_grad():
             self._look(index, name, call, actual)
+        if self._history and call is not None:
+            self._history.made(actual)
         if actual.error is not None:
             raise actual.error
         return actual.returned
@@ -65,14 +74,24 @@ class Watch(TorchDispatchMode):
             self.unjudged += 1
             return None, Side(self._device, [], tuple(args), dict(kwargs))
 
+    def _keep(self, name: str, call: Call | None, side: Side) -> None:
+        if self._history and call is not None:
+            self._history.take(call, side)
+        elif self._history:
+            self._history.miss(name)
+
     def _look(self, index: int, name: str, call: Call | None, actual: Outcome) -> None:
-        wrong = memory.damage(self._backend, actual)
-        if not wrong and call is not None:
-            wrong = judging.made(call, self._backend, actual).mismatches
+        wrong = differences(self._backend, call, actual)
         if wrong:
             where, functorch = _caller()
             text = "; ".join(m.message for m in wrong)
             self._stop(Found(index, name, wrong[0].check.value, text, where, functorch), call)
+
+
+def differences(backend: Capabilities, call: Call | None, actual: Outcome) -> list[Mismatch]:
+    """What a call did wrong on the device: damage that its allocator sees, or else what differs from CPU."""
+    wrong = memory.damage(backend, actual)
+    return wrong if wrong or call is None else judging.made(call, backend, actual).mismatches
 
 
 def _caller() -> tuple[str, bool]:

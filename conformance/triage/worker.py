@@ -1,7 +1,8 @@
 """Runs a program in this process with each op watched, and leaves what was found in a directory.
 
 ``python -m conformance.triage.worker BACKEND DIRECTORY KEEP -- PROGRAM...``. The page tells which op is running, for
-whoever outlives this process; KEEP is the index of an op whose arguments are to be written down before it runs, or -1.
+whoever outlives this process; KEEP is the index of an op that is to be written down before it
+runs, with those before it, or -1.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import Any
 
 from conformance.triage.evidence import Found
 
-PAGE, FOUND, CALL = "page", "found.json", "call.safetensors"
+PAGE, FOUND, CALL, SEQUENCE = "page", "found.json", "call.safetensors", "sequence.safetensors"
 _NOTE = struct.Struct("<i96s")
 
 
@@ -47,18 +48,23 @@ def main(arguments: list[str]) -> None:
     backend_name, where, keep, _, *program = arguments
     directory = Path(where)
     faulthandler.enable()
+    import torch
+
     from conformance import backends
-    from conformance.calls import file
+    from conformance.calls import file, sequence
     from conformance.calls.model import Call
+    from conformance.triage.history import History
     from conformance.triage.watch import Watch
 
     backend = backends.find(backend_name)
     page = _page(directory)
+    history = History(torch.device(backend.device)) if int(keep) >= 0 else None
 
     def before(index: int, op: str, call: Call | None) -> None:
         _NOTE.pack_into(page, 0, index, op.encode()[:96])
-        if index == int(keep) and call is not None:
+        if history and index == int(keep) and call is not None:
             file.save(directory / CALL, [call])
+            sequence.save(directory / SEQUENCE, history.steps, history.gaps)
 
     def stop(found: Found, call: Call | None) -> None:
         if call is not None:
@@ -72,7 +78,7 @@ def main(arguments: list[str]) -> None:
         sys.stderr.flush()
         os._exit(0)  # nothing of the program runs any more: what it would do next follows from the damage
 
-    watch = Watch(backend, before, stop)
+    watch = Watch(backend, before, stop, history)
     trouble = ""
     try:
         with watch:

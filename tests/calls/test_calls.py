@@ -12,6 +12,7 @@ from conformance import backends
 from conformance.calls import file, judging
 from conformance.calls.capture import Capture, touches
 from conformance.calls.model import Call, NotStorable, RecordedTwins
+from conformance.calls.sequence import lone
 from conformance.oracle import Outcome
 from conformance.triage import script
 from conformance.triage.shrink import candidates, shrink
@@ -106,13 +107,19 @@ def test_shrinking_keeps_what_the_failure_needs() -> None:
     assert small.elements < 40
 
 
+def test_shrinking_ends_where_nothing_is_left_to_make_simpler() -> None:
+    found = shrink(taken(OPS.clone.default, strided()), lambda _: True, tries=1000)
+    assert list(candidates(found[-1])) == []
+    assert len(found) < 20
+
+
 def test_each_candidate_is_a_call_that_the_cpu_takes() -> None:
     for candidate in candidates(taken(OPS.clone.default, strided())):
         assert judging.again(candidate, BACKEND).mismatches == []
 
 
 def test_the_script_makes_the_same_call() -> None:
-    text = script.script(taken(OPS.clone.default, strided()), BACKEND, "clone")
+    text = script.script([lone(taken(OPS.clone.default, strided()))], BACKEND, "clone")
     assert script.own_lines(text) <= 10
     assert ".as_strided((3, 2, 4), (1, 12, 3), 5)" in text
     exec(compile(text, "script", "exec"), {})  # raises if the two sides differ

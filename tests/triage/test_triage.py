@@ -13,8 +13,10 @@ from typing import Any
 import pytest
 import torch
 
-from conformance.triage import lanes, run
+from conformance.calls.sequence import lone
+from conformance.triage import lanes, questions, reduction, run
 from conformance.triage.evidence import Evidence, Found, LaneRun
+from conformance.triage.job import Job
 from conformance.triage.shrink import shrink
 from tests.calls.test_calls import BACKEND, taken
 
@@ -26,8 +28,10 @@ print(torch.all(y + 1 > 0))
 """
 
 
-def triage(where: Path, module: str, device: str, *options: str, **environment: str) -> tuple[int, dict[str, Any], str]:
-    (where / "program.py").write_text(PROGRAM.format(module=module, device=device))
+def triage(
+    where: Path, module: str, device: str, *options: str, program: str = PROGRAM, **environment: str
+) -> tuple[int, dict[str, Any], str]:
+    (where / "program.py").write_text(program.format(module=module, device=device))
     command = [sys.executable, "-m", "conformance.cli", "triage", *options, "--out", str(where / "out"), "--", "python"]
     done = subprocess.run(
         [*command, str(where / "program.py")],
@@ -69,20 +73,19 @@ def test_the_script_is_that_of_the_smallest_call_which_goes_wrong_each_time(
     call = taken(torch.ops.aten.clone.default, torch.arange(8.0))
     calls = shrink(call, lambda smaller: smaller.elements >= 2 * 4)
     assert calls[-1].elements == 2 * 4
-    job = run.Job(
-        BACKEND, "torch:cpu", (), sys.executable, {"here": {}}, (), tmp_path, timeout=60, tell=lambda text: None
-    )
+    versions = [[lone(smaller)] for smaller in calls]
+    job = Job(BACKEND, "torch:cpu", (), sys.executable, {"here": {}}, (), tmp_path, timeout=60, tell=lambda text: None)
     alone = Evidence((), alone=(("here", True),))
 
-    def goes_wrong(_: run.Job, python: str, script: Path, lane: str) -> bool:
+    def goes_wrong(_: Job, python: str, script: Path, lane: str) -> bool:
         return "arange(2)" not in script.read_text()
 
-    monkeypatch.setattr(run, "_fails", goes_wrong)
-    evidence, text = run.finish(job, alone, calls, "here")
+    monkeypatch.setattr(reduction, "_fails", goes_wrong)
+    evidence, text = reduction.finish(job, alone, versions, "here")
     assert "arange(2)" not in text
     assert "goes wrong when run" in evidence.notes[-1]
-    monkeypatch.setattr(run, "_fails", lambda *_: False)
-    evidence, text = run.finish(job, alone, calls, "here")
+    monkeypatch.setattr(reduction, "_fails", lambda *_: False)
+    evidence, text = reduction.finish(job, alone, versions, "here")
     assert "does not go wrong each time it is run" in evidence.notes[-1]
     assert (tmp_path / "script.py").read_text() == text
 
@@ -120,11 +123,11 @@ def _run(lane: str, died: str = "") -> LaneRun:
 
 def test_lanes_that_stop_at_once_are_asked_before_others_that_agree() -> None:
     e = Evidence((_run("as it is"), _run("exact"), _run("pool"), _run("canaries"), _run("guard", "SIGSEGV")))
-    assert run.asked_lanes(e, "as it is") == ["as it is", "guard", "exact", "pool"]
+    assert questions.asked_lanes(e, "as it is") == ["as it is", "guard", "exact", "pool"]
 
 
 def test_the_script_is_for_a_lane_in_which_the_op_alone_goes_wrong() -> None:
     e = Evidence((_run("as it is"), _run("guard", "SIGSEGV")))
-    assert run.shown_in(replace(e, alone=(("as it is", False), ("guard", True))), "as it is") == "guard"
-    assert run.shown_in(replace(e, alone=(("as it is", True), ("guard", True))), "as it is") == "as it is"
-    assert run.shown_in(replace(e, alone=(("as it is", False), ("guard", False))), "as it is") == "as it is"
+    assert questions.shown_in(replace(e, alone=(("as it is", False), ("guard", True))), "as it is") == "guard"
+    assert questions.shown_in(replace(e, alone=(("as it is", True), ("guard", True))), "as it is") == "as it is"
+    assert questions.shown_in(replace(e, alone=(("as it is", False), ("guard", False))), "as it is") == "as it is"

@@ -1,0 +1,132 @@
+"""Which of the calls before an op, that alone is right, make it go wrong: made again with it, fewer and smaller."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from conformance.calls import sequence
+from conformance.calls.model import Call
+from conformance.calls.sequence import Step
+from conformance.triage.ddmin import ddmin
+from conformance.triage.evidence import Before, Evidence
+from conformance.triage.job import Job
+from conformance.triage.questions import Prober, prober, wrong
+from conformance.triage.reduction import Versions
+from conformance.triage.shrink import shrink
+
+RIGHT_ALONE = "the op by itself is right: what the program did before it matters"
+SECONDS = 90.0  # for all the questions
+MOST_TRIES = 60  # of the shrinker, a call
+CONFIRMED = 3  # times that an answer has to come
+
+
+def what_came_before(job: Job, e: Evidence, lane: str, path: Path | None) -> tuple[Evidence, Versions]:
+    """The calls that it takes, then with smaller arguments; none where the program's calls alone do not show it."""
+    if path is None:
+        return replace(e, notes=(RIGHT_ALONE, "its calls could not be kept in another run")), []
+    steps, gaps = sequence.load(path)
+    before = Before(len(steps) - 1, gaps.cut, gaps.missed)
+    with prober(job, lane) as p:
+        asked = _Asked(p, path)
+        versions, before = _reduced(job, asked, before, steps)
+        versions = [*versions, *_shrunk(asked, versions[-1])] if versions else []
+    return replace(e, before=before, notes=(RIGHT_ALONE, *notes(before))), versions
+
+
+class _Asked:
+    """A prober that is asked to make steps again, until the time is over."""
+
+    def __init__(self, p: Prober, path: Path) -> None:
+        self._prober, self._path, self._written = p, path, 0
+        self._ends = time.monotonic() + SECONDS
+
+    @property
+    def over(self) -> bool:
+        """Whether there is no time left."""
+        return time.monotonic() > self._ends
+
+    def whole(self, kept: Sequence[int]) -> bool:
+        """Whether the last of these steps of the program goes wrong."""
+        return self._ask(self._path, kept)
+
+    def these(self, steps: Sequence[Step]) -> bool:
+        """The same of steps that are not the program's own any more."""
+        candidate = self._path.with_name(f"candidate-{self._written}.safetensors")
+        self._written += 1
+        sequence.save(candidate, steps)
+        try:
+            return self._ask(candidate, range(len(steps)))
+        finally:
+            candidate.unlink()
+
+    def _ask(self, path: Path, kept: Sequence[int]) -> bool:
+        answer: dict[str, Any] = self._prober.ask("steps", str(path), list(kept))
+        return wrong(answer) and answer.get("at", len(kept) - 1) == len(kept) - 1
+
+    def counted(self, kept: Sequence[int]) -> tuple[int, int]:
+        """(wrong, tries) of steps of the program."""
+        return sum(self.whole(kept) for _ in range(CONFIRMED)), CONFIRMED
+
+
+def _reduced(job: Job, asked: _Asked, before: Before, steps: Sequence[Step]) -> tuple[Versions, Before]:
+    """As few of the program's steps as go wrong each time; no version where all of them do not."""
+    last = len(steps) - 1
+    before = replace(before, again=asked.counted(range(len(steps))), alone=asked.counted([last]))
+    if before.again[0] < CONFIRMED or before.alone[0]:
+        return [], before
+    found = ddmin(last, lambda kept: None if asked.over else asked.whole([*kept, last]))
+    kept = [*found.kept, last]
+    small = sequence.without_strangers(sequence.part(steps, kept))
+    needed = tuple(sequence.names(small)[:-1])
+    before = replace(before, needed=needed, confirmed=asked.counted(kept), minimal=found.minimal)
+    job.tell(f"of {last} calls before it, it needs {len(needed)}: {', '.join(needed[:8])}")
+    return [small] if before.confirmed[0] == CONFIRMED else [], before
+
+
+def _shrunk(asked: _Asked, steps: list[Step]) -> Versions:
+    """The steps untied where they go wrong so too, then with smaller arguments, one step after another."""
+    found: Versions = []
+    for untied in (sequence.taken_apart(steps), sequence.kept_alive(steps)):
+        if untied != steps and asked.these(untied):
+            found, steps = [untied], untied
+            break
+    for i in reversed(range(len(steps))):
+
+        def with_call(call: Call, i: int = i, steps: list[Step] = steps) -> list[Step]:
+            return [*steps[:i], replace(steps[i], call=call), *steps[i + 1 :]]
+
+        calls = shrink(steps[i].call, lambda c: not asked.over and asked.these(with_call(c)), MOST_TRIES)
+        found += [with_call(call) for call in calls[1:]]
+        steps = found[-1] if found else steps
+    return found
+
+
+def notes(before: Before) -> tuple[str, ...]:
+    """What is known of the calls before it, a line each."""
+    wrong_, tries = before.again
+    lines = []
+    if before.sure:
+        few = "" if before.minimal else " (there was no time to look for fewer)"
+        after = f"it goes wrong after {', '.join(before.needed)}: {_of(before.confirmed)} fresh processes did{few}"
+        lines.append(f"{after}, {_of(before.alone)} without")
+    elif before.alone[0]:
+        lines.append(f"made again alone, it went wrong in {_of(before.alone)} fresh processes: it is flaky")
+    elif wrong_ == tries:
+        lines.append(f"it goes wrong after the {before.calls} calls before it, and fewer of them did not each time")
+    else:
+        again = f"after the {before.calls} calls before it, made again, it went wrong in {_of(before.again)} processes"
+        lines.append(f"{again}: what matters is not in the calls (other threads, streams, what is outside ATen)")
+    if before.cut:
+        lines.append(f"the first {before.cut} calls of the program were not kept, for want of room")
+    if before.missed:
+        missed = ", ".join(f"{op} ({n})" for op, n in before.missed[:8])
+        lines.append(f"calls that cannot be kept, and were not made again: {missed}")
+    return tuple(lines)
+
+
+def _of(counts: tuple[int, int]) -> str:
+    return f"{counts[0]} of {counts[1]}"

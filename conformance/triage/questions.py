@@ -1,0 +1,172 @@
+"""Asks what of a culprit goes wrong by itself, in several lanes: the op, its copies, the allocator."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from conformance.calls import judging
+from conformance.inventory import exists
+from conformance.triage import lanes as lanes_
+from conformance.triage.evidence import CopyProbe, Evidence, Kernel, LaneRun
+from conformance.triage.job import AT_ONCE, Job
+
+MOST_ASKED = 4  # lanes in which the culprit is tried by itself, if they agree
+
+
+class Prober:
+    """A process in one lane that answers questions."""
+
+    def __init__(self, job: Job, lane: str) -> None:
+        from conformance.triage import prober
+
+        command = [job.python, "-m", prober.__name__, job.backend_name]
+        environment = job.environment(lane)
+        self._process = subprocess.Popen(
+            command,
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+
+    def ask(self, question: str, *arguments: Any) -> dict[str, Any]:
+        """The answer; ``{"broken": ...}`` where the prober itself is gone."""
+        assert self._process.stdin
+        assert self._process.stdout
+        try:
+            self._process.stdin.write(json.dumps([question, *arguments]) + "\n")
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            return {"broken": "the process is gone"}
+        line = self._process.stdout.readline()
+        answer: dict[str, Any] = json.loads(line) if line else {"broken": "the process is gone"}
+        return answer
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.communicate()
+
+
+@contextmanager
+def prober(job: Job, lane: str) -> Iterator[Prober]:
+    """A prober for the time of a ``with`` block."""
+    opened = Prober(job, lane)
+    try:
+        yield opened
+    finally:
+        opened.close()
+
+
+def question(job: Job, e: Evidence, lane: str, path: Path) -> Evidence:
+    """Try the op, its copies and the allocator by themselves: in the culprit's lane first, then in the others."""
+    wanted = asked_lanes(e, lane)
+    with ThreadPoolExecutor(AT_ONCE) as pool:  # each waits for a process of its own
+        answers = list(pool.map(lambda asked: _ask(job, asked, path, asked == lane), wanted))
+    kernels = next((a.kernels for a in answers if a.kernels), ())
+    return replace(
+        e,
+        alone=tuple((n, a.wrong) for n, a in zip(wanted, answers, strict=True)),
+        allocator=tuple((n, a.blocks) for n, a in zip(wanted, answers, strict=True)),
+        threads=tuple((n, a.threaded) for n, a in zip(wanted, answers, strict=True)),
+        kernels=kernels,
+        copy=answers[0].copy,
+    )
+
+
+def named(runs: Sequence[LaneRun], lane: str) -> LaneRun | None:
+    """The run in a lane, if there is one."""
+    return next((r for r in runs if r.lane == lane), None)
+
+
+def asked_lanes(e: Evidence, lane: str) -> list[str]:
+    """The culprit's lane, those that saw something else, which may say why, and some of those that agree."""
+    others = [r.lane for r in e.runs if r.lane not in (lane, lanes_.SINGLE, lanes_.OWN)]
+    differing = [n for n in others if n not in e.finding_lanes]
+    agreeing = sorted((n for n in others if n in e.finding_lanes), key=lambda n: not _died_in(e, n))
+    return [lane, *differing, *agreeing][: max(MOST_ASKED, 1 + len(differing))]
+
+
+def shown_in(e: Evidence, lane: str) -> str:
+    """Where a script can show the defect: in the culprit's lane, or else the first in which the op alone goes wrong.
+
+    An op that reads what is not its own may find there what it should, now and then; a guarded lane stops it each time.
+    """
+    alone = dict(e.alone)
+    wrong = [n for n in alone if alone[n]]
+    return lane if alone.get(lane) or not wrong else wrong[0]
+
+
+def _died_in(e: Evidence, lane: str) -> bool:
+    run = named(e.runs, lane)
+    return run is not None and run.found is not None and bool(run.found.died)
+
+
+@dataclass(frozen=True)
+class _Answers:
+    """What one lane's prober said."""
+
+    wrong: bool
+    blocks: str
+    threaded: str
+    kernels: tuple[Kernel, ...] = ()
+    copy: CopyProbe | None = None
+
+
+def _ask(job: Job, lane: str, path: Path, thoroughly: bool) -> _Answers:
+    with prober(job, lane) as p:
+        again = wrong(p.ask("judge", str(path)))
+        problem, threaded = _problem(p.ask("blocks", 1)), _problem(p.ask("blocks", 4))
+        answers = _Answers(again, problem, threaded)
+        if thoroughly:
+            answers = replace(answers, kernels=_kernels(job, p, path), copy=_copy(p, path))
+    job.tell(f"alone in {lane}: {'wrong again' if again else 'right'}; blocks: {problem or threaded or 'sound'}")
+    return answers
+
+
+def wrong(answer: Mapping[str, Any]) -> bool:
+    """Whether a call that was made again went wrong."""
+    return bool(answer.get("check") or answer.get("died"))
+
+
+def _problem(answer: Mapping[str, Any]) -> str:
+    died = answer.get("died")
+    return (
+        f"died of {died}" if died else str(answer.get("problem") or answer.get("raised") or answer.get("broken") or "")
+    )
+
+
+def _kernels(job: Job, p: Prober, path: Path) -> tuple[Kernel, ...]:
+    answer = p.ask("kernels", str(path), False)
+    if "kernels" not in answer:
+        answer = p.ask("kernels", str(path), True)
+    return tuple(Kernel(name, inside, _route(name, job.backend.device)) for name, inside in answer.get("kernels", ()))
+
+
+def _route(operator: str, device: str) -> str:
+    """The route of an operator, of which the dispatcher's profile does not tell the overload."""
+    packet = getattr(torch.ops.aten, operator, None)
+    names = [operator if o == "default" else f"{operator}.{o}" for o in packet.overloads()] if packet else []
+    names = [n for n in names if exists(n)]
+    routes = [str(judging.route(n, device)) for n in names]
+    return next((r for r in ("native", "composite", "fallback") if r in routes), "")
+
+
+def _copy(p: Prober, path: Path) -> CopyProbe | None:
+    lie, dense = p.ask("copy", str(path), False), p.ask("copy", str(path), True)
+    if "raised" in lie:
+        return None
+    return CopyProbe(_copied(lie), _copied(dense), lie.get("wrong", ""))
+
+
+def _copied(answer: Mapping[str, Any]) -> str:
+    return str(answer.get("died") or ("wrong" if answer.get("wrong") or answer.get("raised") else "right"))

@@ -1,0 +1,93 @@
+"""Makes what goes wrong small, and a script of it that goes wrong each time it is run."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+from conformance.calls import file
+from conformance.calls.model import Call
+from conformance.calls.sequence import Step, lone, names
+from conformance.triage import script as script_
+from conformance.triage.evidence import Evidence
+from conformance.triage.job import Job
+from conformance.triage.questions import prober, wrong
+from conformance.triage.shrink import shrink
+
+MOST_TRIES = 120  # of the shrinker
+MOST_SCRIPTS = 4  # of calls found by it, the smallest first
+RUNS = 2  # of a script, all of which have to go wrong
+
+Versions = list[list[Step]]  # of what goes wrong, the first the largest
+
+
+def smaller(job: Job, lane: str, path: Path) -> Versions:
+    """The call, then each smaller one that still goes wrong by itself."""
+    (call,) = file.load(path)
+    candidate = path.with_name("candidate.safetensors")
+    with prober(job, lane) as p:
+
+        def fails(smaller_: Call) -> bool:
+            file.save(candidate, [smaller_])
+            return wrong(p.ask("judge", str(candidate)))
+
+        calls = shrink(call, fails, MOST_TRIES)
+    job.tell(_size([lone(call)], [lone(calls[-1])]))
+    return [[lone(c)] for c in calls]
+
+
+def finish(job: Job, e: Evidence, versions: Versions, lane: str) -> tuple[Evidence, str]:
+    """The script of the smallest version that goes wrong each time it is run; tried with other interpreters too.
+
+    A call that reads past its arguments goes wrong by what happens to lie there: less so the more is left of it.
+    """
+    if not versions:
+        return e, ""
+    title = _title(job, versions[0], lane)
+    written = job.directory / "script.py"
+    notes: tuple[str, ...] = ()
+    texts: list[tuple[list[Step], str]] = []
+    for steps in [*reversed(versions[-MOST_SCRIPTS:]), versions[0]]:
+        try:
+            texts.append((steps, script_.script(steps, job.backend, title)))
+        except ValueError as error:
+            notes = (f"no short script: {error}",)
+            continue
+        written.write_text(texts[-1][1], encoding="utf-8")
+        if all(_fails(job, job.python, written, lane) for _ in range(RUNS)):
+            notes = (_size(versions[0], steps), f"the script ({_own(texts[-1][1])} of its own) goes wrong when run")
+            others = tuple((_torch_of(p), _fails(job, p, written, lane)) for p in job.pythons)
+            return replace(e, notes=(*e.notes, *notes), versions=others), texts[-1][1]
+    if not texts:
+        return replace(e, notes=(*e.notes, *notes)), ""
+    steps, text = texts[0]
+    written.write_text(text, encoding="utf-8")
+    notes = (_size(versions[0], steps), f"the script ({_own(text)} of its own) does not go wrong each time it is run")
+    return replace(e, notes=(*e.notes, *notes)), text
+
+
+def _title(job: Job, steps: list[Step], lane: str) -> str:
+    settings = " ".join(f"{k}={v}" for k, v in job.lanes[lane].items())
+    *before, last = names(steps)
+    after = f" after {', '.join(before)}," if before else ""
+    return f"{last}{after} on {job.backend.device} and on CPU" + (f"; run with {settings}" if settings else "")
+
+
+def _size(steps: list[Step], small: list[Step]) -> str:
+    before, after = (sum(s.call.elements for s in each) for each in (steps, small))
+    return f"shrunk from {before} bytes of arguments to {after}"
+
+
+def _own(text: str) -> str:
+    return f"{script_.own_lines(text)} lines"
+
+
+def _fails(job: Job, python: str, path: Path, lane: str) -> bool:
+    environment = job.environment(lane)
+    return subprocess.run([python, str(path)], env=environment, capture_output=True, check=False).returncode != 0
+
+
+def _torch_of(python: str) -> str:
+    command = [python, "-c", "import torch; print(torch.__version__)"]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip() or python

@@ -1,0 +1,88 @@
+"""Steps of a sequence made again on the device, over the storages that they share; the last one is judged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+
+from conformance import oracle
+from conformance.backends import Capabilities
+from conformance.calls.capture import Capture, bytes_of
+from conformance.calls.model import RecordedTwins
+from conformance.calls.sequence import Step
+from conformance.cases import Case
+from conformance.compare import Mismatch
+from conformance.corpus.model import TensorSlot
+from conformance.inventory import call_of
+from conformance.layouts import Placement
+from conformance.oracle import Outcome
+from conformance.triage.watch import differences
+from conformance.twins import Argument, Side, torch_dtype, view
+
+
+def last(steps: Sequence[Step], backend: Capabilities, tell: Callable[[int], None]) -> list[Mismatch]:
+    """Make them all; what the last one does wrong. ``tell`` is given the index of each before it is made.
+
+    A storage is made, of the bytes that were recorded, at the first step that is given it; from then on it holds what
+    the steps leave in it, until it is freed.
+    """
+    device = torch.device(backend.device)
+    bases: dict[int, torch.Tensor] = {}
+    for i, step in enumerate(steps[:-1]):
+        tell(i)
+        _free(step, bases)
+        _keep(step, _made(step, backend, _Linked(step, bases).side(step.call.case, device)), bases)
+    backend.verify_memory()  # what it says now was not done by the last step
+    tell(len(steps) - 1)
+    _free(steps[-1], bases)
+    return _judged(steps[-1], backend, bases)
+
+
+def _judged(step: Step, backend: Capabilities, bases: dict[int, torch.Tensor]) -> list[Mismatch]:
+    device = torch.device(backend.device)
+    given = _Linked(step, bases).side(step.call.case, device)
+    call, side = Capture(device).take(call_of(step.call.overload), given.args, given.kwargs, "last")
+    return differences(backend, call, _made(step, backend, side))
+
+
+def _made(step: Step, backend: Capabilities, side: Side) -> Outcome:
+    return oracle.call(call_of(step.call.overload), side, synchronize=backend.synchronize)
+
+
+def _free(step: Step, bases: dict[int, torch.Tensor]) -> None:
+    for number in step.freed:
+        bases.pop(number, None)
+
+
+def _keep(step: Step, outcome: Outcome, bases: dict[int, torch.Tensor]) -> None:
+    for number, (_, leaf) in zip(step.results, outcome.leaves, strict=False):
+        if number is not None and isinstance(leaf, torch.Tensor):
+            bases.setdefault(number, bytes_of(leaf))
+
+
+class _Linked(RecordedTwins):
+    """The arguments of a step: in storages that are there already, where they are the same."""
+
+    def __init__(self, step: Step, bases: dict[int, torch.Tensor]) -> None:
+        super().__init__(step.call.storages)
+        self._numbers, self._bases = step.storages, bases
+
+    def _argument(
+        self,
+        case: Case,
+        slot: TensorSlot,
+        placement: Placement,
+        earlier: list[Argument],
+        shared: dict[int, tuple[int, int]],
+        device: torch.device,
+        dtypes: Callable[[str], str],
+    ) -> Argument:
+        number = self._numbers[slot.index]
+        base = None if number is None else self._bases.get(number)
+        if base is None:
+            made = super()._argument(case, slot, placement, earlier, shared, device, dtypes)
+            if number is not None:
+                self._bases[number] = made.base
+            return made
+        return Argument(slot, placement, base, view(base, torch_dtype(str(slot.dtype)), placement), base)

@@ -1,0 +1,102 @@
+"""Runs a program in every lane, each op of it watched, and reads what the runs left."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+from conformance.triage import worker
+from conformance.triage.evidence import Found, LaneRun
+from conformance.triage.job import AT_ONCE, Job
+
+
+def watch(job: Job) -> tuple[LaneRun, ...]:
+    """The program in every lane, some side by side."""
+    waiting = list(job.lanes)
+    running: dict[str, tuple[subprocess.Popen[bytes], float]] = {}
+    done: dict[str, LaneRun] = {}
+    told = 0.0
+    while waiting or running:
+        while waiting and len(running) < AT_ONCE:
+            lane = waiting.pop(0)
+            running[lane] = (_start(job, lane, -1), time.monotonic())
+        time.sleep(0.05)
+        for lane, (process, started) in list(running.items()):
+            late = time.monotonic() - started > job.timeout
+            if late:
+                process.kill()
+            if process.poll() is not None or late:
+                process.wait()
+                done[lane] = _read(job.place(lane), lane, process.returncode, late)
+                del running[lane]
+                job.tell(f"[{len(done)}/{len(job.lanes)}] {lane}: {_brief(done[lane])}")
+        if time.monotonic() - told > 5:
+            told = time.monotonic()
+            for lane in running:
+                index, op = worker.read_page(job.place(lane))
+                job.tell(f"  {lane}: call {index} {op}" if op else f"  {lane}: starting")
+    return tuple(done[lane] for lane in job.lanes)
+
+
+def _brief(run: LaneRun) -> str:
+    if run.found is None:
+        return run.trouble or f"nothing wrong in {run.ops} ops"
+    return f"{run.found.op} (call {run.found.index}): {run.found.check or run.found.died}"
+
+
+def _start(job: Job, lane: str, keep: int) -> subprocess.Popen[bytes]:
+    place = job.place(lane)
+    (place / worker.FOUND).unlink(missing_ok=True)
+    arguments = [job.backend_name, str(place), str(keep), "--", *job.program]
+    command = [job.python, "-m", worker.__name__, *arguments]
+    environment = job.environment(lane)
+    with (place / "output").open("wb") as output:
+        return subprocess.Popen(command, env=environment, stdout=output, stderr=subprocess.STDOUT)
+
+
+def _read(place: Path, lane: str, status: int, late: bool) -> LaneRun:
+    """What a finished run left. A death is charged to the op that was running."""
+    if (place / worker.FOUND).is_file():
+        left: dict[str, Any] = json.loads((place / worker.FOUND).read_text(encoding="utf-8"))
+        found = Found(**left["found"]) if "found" in left else None
+        return LaneRun(lane, found, left["ops"], left["unjudged"], left.get("trouble", ""))
+    index, op = worker.read_page(place)
+    said = (place / "output").read_text(encoding="utf-8", errors="replace").strip()
+    if index < 0 or status > 0:
+        return LaneRun(lane, None, 0, trouble=f"the run broke: {said.splitlines()[-1] if said else status}")
+    died = "timeout" if late else signal.Signals(-status).name
+    return LaneRun(lane, Found(index, op, "", said[:2000], _line_in(said), died=died), index + 1)
+
+
+def _line_in(said: str) -> str:
+    """The program's line in a stack that faulthandler printed: the innermost that is not torch's or ours."""
+    frames = [t.strip() for t in said.splitlines() if t.strip().startswith("File ")]
+    return next((f for f in frames if "/torch/" not in f and "/conformance/" not in f), "")
+
+
+def call_file(job: Job, lane: str, found: Found) -> Path | None:
+    """The call that went wrong, in a file. After a death the program runs again, to write it down before it runs."""
+    if found.died:
+        sequence_file(job, lane, found)
+    path = job.place(lane) / worker.CALL
+    return path if path.is_file() else None
+
+
+def sequence_file(job: Job, lane: str, found: Found) -> Path | None:
+    """The call and those before it, in a file: the program runs again, and writes them down before that call runs."""
+    paths = [job.place(lane) / name for name in (worker.CALL, worker.SEQUENCE)]
+    if found.died and paths[1].is_file():
+        return paths[1]
+    for path in paths:
+        path.unlink(missing_ok=True)
+    process = _start(job, lane, found.index)
+    try:
+        process.wait(job.timeout)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    return paths[1] if paths[1].is_file() else None

@@ -1,0 +1,82 @@
+"""A failing sequence made small: held against all its parts, one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import chain, combinations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conformance.triage.ddmin import ddmin
+
+SIZE = 9
+CAUSES = st.lists(st.sets(st.integers(0, SIZE - 1), max_size=4), min_size=1, max_size=4)
+
+
+def parts_of(kept: Sequence[int]) -> list[tuple[int, ...]]:
+    return list(chain.from_iterable(combinations(kept, n) for n in range(len(kept) + 1)))
+
+
+@given(CAUSES)
+def test_where_more_never_heals_no_part_of_what_is_left_fails(causes: list[set[int]]) -> None:
+    """It fails with any one of the causes complete: then brute force over all parts finds nothing smaller inside."""
+
+    def fails(part: Sequence[int]) -> bool:
+        return any(cause <= set(part) for cause in causes)
+
+    found = ddmin(SIZE, fails)
+    assert [part for part in parts_of(found.kept) if fails(part)] == [found.kept]
+    assert found.minimal
+    assert tuple(sorted(found.kept)) == found.kept
+
+
+@given(st.sets(st.sets(st.integers(0, 5)).map(frozenset)))
+def test_whatever_fails_what_is_left_does_and_nothing_can_be_left_out_alone(failing: set[frozenset[int]]) -> None:
+    """Any set of parts may fail, also where more heals."""
+    asked: list[Sequence[int]] = []
+
+    def fails(part: Sequence[int]) -> bool:
+        asked.append(part)
+        return len(part) == 6 or frozenset(part) in failing
+
+    found = ddmin(6, fails)
+    assert len(asked) == len(set(asked))
+    assert fails(found.kept)
+    assert not any(fails(tuple(i for i in found.kept if i != out)) for out in found.kept)
+
+
+class Counted:
+    """Whether all of ``needed`` are there; answers so many times."""
+
+    def __init__(self, *needed: int, most: int = 10_000) -> None:
+        self.needed, self.most, self.asked = set(needed), most, 0
+
+    def __call__(self, part: Sequence[int]) -> bool | None:
+        self.asked += 1
+        return None if self.asked > self.most else self.needed <= set(part)
+
+
+@settings(max_examples=20)
+@given(st.integers(0, 299), st.integers(0, 299))
+def test_two_of_hundreds_are_found_in_few_tries(first: int, second: int) -> None:
+    fails = Counted(first, second)
+    assert set(ddmin(300, fails).kept) == {first, second}
+    assert fails.asked < 120
+
+
+def test_one_of_thousands_is_found_by_halving() -> None:
+    fails = Counted(2500)
+    assert ddmin(4000, fails).kept == (2500,)
+    assert fails.asked < 30
+
+
+def test_it_stops_where_it_gets_no_answer_and_says_so() -> None:
+    found = ddmin(64, Counted(3, 20, most=5))
+    assert {3, 20} <= set(found.kept) < set(range(64))
+    assert not found.minimal
+
+
+def test_what_fails_without_any_is_nothing() -> None:
+    assert ddmin(5, lambda part: True).kept == ()
+    assert ddmin(0, lambda part: True).kept == ()

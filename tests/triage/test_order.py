@@ -1,0 +1,111 @@
+"""Ops that go wrong only after others: made again together, made fewer, written as one script."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from conformance.calls import sequence
+from conformance.calls.sequence import Step, lone
+from conformance.compare import Mismatch
+from conformance.oracle import Outcome
+from conformance.triage import before, rerun, script
+from conformance.triage.evidence import Before
+from tests.calls.test_calls import BACKEND, OPS, taken
+from tests.calls.test_sequence import program, recorded
+from tests.triage.test_triage import triage
+
+SORTS_FIRST = """
+import torch, {module}
+x = torch.arange(40.0, device="{device}").view(5, 8)
+values, order = torch.sort(x.flip(1) * 2, dim=1)
+scaled = values / values.sum()
+print(scaled.masked_fill(scaled > 0.03, 0.0).sum())
+"""
+
+
+def test_steps_are_made_again_over_the_storages_that_they_share() -> None:
+    steps, _ = recorded(program)
+    told: list[int] = []
+    assert rerun.last(steps, BACKEND, told.append) == []
+    assert told == [0, 1, 2, 3]
+
+
+def test_what_an_earlier_step_left_is_what_a_later_one_gets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The program's y is 3 after add_; without that step it is 2, and taken apart it is what was recorded."""
+    steps, _ = recorded(program)
+    seen: list[float] = []
+
+    def differences(_: object, call: object, actual: Outcome) -> list[Mismatch]:
+        seen.append(float(actual.returned[0]))
+        return []
+
+    monkeypatch.setattr(rerun, "differences", differences)
+    rerun.last(steps, BACKEND, lambda _: None)
+    rerun.last(sequence.part(steps, {0, 1, 3}), BACKEND, lambda _: None)
+    rerun.last(sequence.taken_apart(steps), BACKEND, lambda _: None)
+    assert seen == [-3, -2, -3]
+
+
+def test_a_script_of_several_calls_names_what_they_share_and_frees_what_was_freed() -> None:
+    steps, _ = recorded(program)
+    text = script.script(steps, BACKEND, "neg after others")
+    assert "r1 = torch.ops.aten.mul.Tensor(r0.as_strided((4,), (1,), 0), 2)" in text
+    assert "del r0" in text
+    assert script.own_lines(text) <= 10
+    exec(compile(text, "script", "exec"), {})  # raises if the two sides differ
+    assert "del" not in script.script(sequence.kept_alive(steps), BACKEND, "")
+
+
+def test_a_script_shows_arguments_that_share_a_storage() -> None:
+    x = torch.arange(6.0)
+    text = script.script([lone(taken(OPS.add.Tensor, x[:4], x[2:]))], BACKEND, "add")
+    assert "torch.ops.aten.add.Tensor(t0, t0.as_strided((4,), (1,), 2))" in text
+    exec(compile(text, "script", "exec"), {})
+
+
+def test_a_script_of_many_calls_is_refused() -> None:
+    with pytest.raises(ValueError, match="20 calls are too many"):
+        script.script([Step(taken(OPS.neg.default, torch.ones(1)), (0,))] * 20, BACKEND, "")
+
+
+@pytest.mark.parametrize(
+    ("known", "said"),
+    [
+        (Before(9, again=(3, 3), alone=(1, 3)), "it is flaky"),
+        (Before(9, again=(0, 3), alone=(0, 3)), "what matters is not in the calls"),
+        (Before(9, cut=4, again=(0, 3)), "the first 4 calls of the program were not kept"),
+        (Before(9, missed=(("to_dense", 2),)), "cannot be kept, and were not made again: to_dense (2)"),
+        (Before(9, 0, (), (3, 3), (0, 3), ("sort",), (2, 3), True), "fewer of them did not each time"),
+        (Before(9, 0, (), (3, 3), (0, 3), ("sort",), (3, 3), True), "after sort: 3 of 3 fresh processes did, 0 of 3"),
+        (Before(9, 0, (), (3, 3), (0, 3), ("sort",), (3, 3), False), "there was no time to look for fewer"),
+    ],
+)
+def test_what_is_known_of_the_calls_before_is_said(known: Before, said: str) -> None:
+    assert any(said in note for note in before.notes(known))
+
+
+def test_a_death_after_a_sort_is_named_with_the_sort_and_shown_by_a_short_script(tmp_path: Path) -> None:
+    pytest.importorskip("refnpu")
+    code, found, said = triage(
+        tmp_path, "refnpu", "npu", "--backend", "refnpu", "--lanes", "malloc", program=SORTS_FIRST,
+        REFNPU_FAULT="crash_after_sort",
+    )  # fmt: skip
+    assert code == 1, said
+    assert found["evidence"]["before"]["needed"] == ["sort"]
+    assert "masked_fill_, called by masked_fill.Scalar, after sort (call 8 of the program" in said
+    assert "it goes wrong after sort: 3 of 3 fresh processes did, 0 of 3 without" in said
+    assert "goes wrong when run" in said
+    assert script.own_lines(found["script"]) <= 10
+    assert found["script"].index("aten.sort") < found["script"].index("aten.masked_fill")
+
+
+def test_the_same_program_on_a_sound_device_ends_with_nothing_found(tmp_path: Path) -> None:
+    pytest.importorskip("refnpu")
+    code, found, said = triage(
+        tmp_path, "refnpu", "npu", "--backend", "refnpu", "--lanes", "malloc", program=SORTS_FIRST
+    )
+    assert code == 0, said
+    assert found["script"] == ""
