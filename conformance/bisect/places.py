@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import re
+import shlex
 import shutil
 import sys
 import tempfile
@@ -140,8 +141,8 @@ class Workshop:
         made += [[*install, *source.first, point.torch]] if source.first and not index else []
         made += [[*install, *(index or source.uv), point.torch], [*install, *self._needed()]]
         for command in made:
-            self._check(self.processes.run(command, variables=self._variables()), " ".join(command))
-        facts = {"build": _build_of_torch(where), "made_by": [" ".join(c) for c in made]}
+            self._check(self.processes.run(command, variables=self._variables()), shlex.join(command))
+        facts = {"build": _build_of_torch(where), "made_by": [shlex.join(c) for c in made]}
         (where / READY).write_text(json.dumps(facts), encoding="utf-8")
 
     def _needed(self) -> list[str]:
@@ -182,7 +183,7 @@ class Workshop:
         target = self.cache / "backends" / f"{self.project}-{source}".replace("/", "_")
         command = ["uv", "pip", "install", "-q", "-p", python, "--target", str(target), "--no-deps"]
         command += ["--no-build-isolation", "--reinstall"]
-        made.append(" ".join([*command, str(Path(point.commit[:SHORT]) / self.project)]))
+        made.append(shlex.join([*command, str(Path(point.commit[:SHORT]) / self.project)]))
         with self._locks[str(target)]:
             if not (target / READY).is_file():
                 shutil.rmtree(target, ignore_errors=True)

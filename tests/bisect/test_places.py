@@ -120,6 +120,11 @@ def test_an_environment_is_installed_once(workshop: Callable[..., Workshop], log
     assert any("torch==2.8.0" in command for command in first.made_by)
 
 
+def test_the_commands_that_made_a_place_can_be_pasted(workshop: Callable[..., Workshop]) -> None:
+    made_by = workshop(extra=("pytest>=8",)).make(torch("2.8")).made_by
+    assert made_by[-1].endswith("numpy 'pytest>=8'")
+
+
 def test_two_versions_are_two_builds(workshop: Callable[..., Workshop]) -> None:
     made = workshop()
     assert made.make(torch("2.8")).build != made.make(torch("2.9")).build
