@@ -128,6 +128,16 @@ def relay_(results: Path, expected: Path, commit: str, artifacts: str, lanes: st
         click.echo(relay.outputs(relay.inputs([_ran(lane) for lane in found], failing, commit, artifacts)), nl=False)
 
 
+@nightly.command("forget")
+@_results
+@click.option("--keep", type=click.IntRange(min=2), default=120, show_default=True, help="Runs of each lane.")
+def forget_(results: Path, keep: int) -> None:
+    """Delete the closed runs of each lane but the latest, and the latest whole one; what they said is lost."""
+    with mistakes(StoreError):
+        dropped = runs.forget(results, keep)
+    click.echo(f"{len(dropped)} runs deleted" + (f", the oldest {dropped[0]}" if dropped else ""), err=True)
+
+
 def _search(lane: Lane, most: int) -> Search | None:
     if lane.before is None:
         return None

@@ -217,6 +217,31 @@ def schemas(run: Closed) -> dict[str, tuple[str, str]]:
     return {overload: (recorded, here) for overload, (recorded, here) in found.items()}
 
 
+def forget(results: Path, keep: int) -> list[str]:
+    """Delete all but the latest ``keep`` closed runs of each lane, and shards older than those. Returns their names.
+
+    The latest whole run of a lane stays however old it is: tonight's are compared with it. Raises StoreError.
+    """
+    dropped = [name for lane in lanes(results) for name in _old(results, lane, keep)]
+    for name in dropped:
+        try:
+            shutil.rmtree(results / RUNS / name)
+        except OSError as e:
+            raise StoreError(f"{results / RUNS / name}: cannot be deleted: {e.strerror or e}") from e
+    return dropped
+
+
+def _old(results: Path, lane: str, keep: int) -> list[str]:
+    of_lane = names(results, lane)
+    latest = of_lane[-keep:]
+    parts = [name for name in shards(results) if lane_of(name) == lane and name < latest[0]]
+    older = of_lane[:-keep]
+    if not any(opened(results / RUNS / name).whole for name in latest):
+        spared = next((name for name in reversed(older) if opened(results / RUNS / name).whole), "")
+        older = [name for name in older if name != spared]
+    return sorted([*older, *parts])
+
+
 def _there(run: str, everything: Sequence[str]) -> str:
     known = {lane for name in everything if (lane := lane_of(name))}
     close_ones = near(run.partition("~")[0], [*known, *everything])

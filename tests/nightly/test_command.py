@@ -13,6 +13,7 @@ from click.testing import CliRunner, Result
 
 from conformance import store, summary
 from conformance.cli import commands
+from conformance.store import runs
 from conformance.store.manifest import run_name
 from conformance.vocabulary import Observation, Status
 from tests.records import manifest, observed
@@ -195,3 +196,11 @@ def test_a_mistake_is_one_line(arguments: tuple[str, ...], said: str) -> None:
     assert shown.exit_code == 2
     assert said in shown.output
     assert isinstance(shown.exception, SystemExit)
+
+
+def test_old_nights_are_forgotten() -> None:
+    for night in range(4):
+        ran(night, observed("mm"))
+    done = run("forget", "--keep", "3")
+    assert (done.exit_code, done.output.startswith("1 runs deleted, the oldest 20261120T")) == (0, True)
+    assert len(runs.names(Path("results"))) == 3

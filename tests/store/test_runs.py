@@ -14,7 +14,7 @@ import pytest
 
 from conformance import store
 from conformance.store import parquet, runs
-from conformance.store.manifest import run_name
+from conformance.store.manifest import as_shard, run_name
 from conformance.vocabulary import Status
 from tests.records import manifest, observed
 
@@ -150,3 +150,29 @@ def test_a_run_that_is_not_there_is_answered_with_those_that_are(tmp_path: Path,
     with pytest.raises(store.StoreError) as e:
         runs.find(tmp_path, asked)
     assert message in str(e.value)
+
+
+def test_all_but_the_latest_runs_of_each_lane_are_forgotten(tmp_path: Path) -> None:
+    other = "demo-torch2.13-malloc-release"
+    old = [closed(tmp_path, night).name for night in range(4)]
+    young = [closed(tmp_path, night, lane=other).name for night in range(2)]
+    assert runs.forget(tmp_path, keep=2) == old[:2]
+    assert runs.names(tmp_path) == sorted([*old[2:], *young])
+    assert runs.forget(tmp_path, keep=2) == []
+
+
+def test_the_latest_whole_run_is_kept_however_old_it_is(tmp_path: Path) -> None:
+    names = [closed(tmp_path, night, complete=night < 2).name for night in range(5)]
+    assert runs.forget(tmp_path, keep=2) == [names[0], names[2]]
+
+
+def test_shards_are_forgotten_with_the_runs_of_their_time(tmp_path: Path) -> None:
+    shards = []
+    for night in range(3):
+        closed(tmp_path, night)
+        part = as_shard(manifest(lane=LANE, run=run_name(LANE, NIGHT + timedelta(days=night, hours=1))), "1/2", "")
+        with store.Writer(tmp_path / LANE, part) as writer:
+            writer.finish({})
+        shards.append(part.run)
+    runs.forget(tmp_path, keep=2)
+    assert runs.shards(tmp_path) == shards[1:]
