@@ -57,6 +57,14 @@ def test_expect_update_leaves_the_rules_alone_after_a_run_that_did_not_end(resul
     assert not (results / "matrices").exists()
 
 
+def test_expect_update_takes_no_shard_for_a_run(results: Path) -> None:
+    with store.Writer(results / "shard", manifest(collected=0, shard="1/2")):
+        pass
+    shown = run("expect", "update", str(results / "shard"))
+    assert (shown.exit_code, shown.output.strip().endswith("conformance merge")) == (2, True)
+    assert not (results / "matrices").exists()
+
+
 def test_inventory_lists_a_device_without_an_adapter() -> None:
     shown = run("inventory", "--backend", "torch:cpu", "-k", "masked_fill_.", "--format", "json")
     assert shown.exit_code == 0, shown.output

@@ -30,6 +30,8 @@ def expect_update(run: str, expected: Path | None) -> None:
     with mistakes(store.StoreError, TomlError, OSError):
         read = store.read(store.find(RESULTS, run))
         file = expected or EXPECTED / f"{read.manifest.backend}.toml"
+        if read.manifest.shard:
+            raise Mistake(f"{run}: is shard {read.manifest.shard}; merge the shards first: conformance merge")
         if len(read.observations) < read.manifest.collected:
             raise Mistake(f"{run}: {read.notes[-1]}; nothing was changed")
         old = expectations.load(file)

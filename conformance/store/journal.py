@@ -141,11 +141,24 @@ def read_summary(path: Path) -> dict[str, Any]:
 
 
 def find(results: Path, run: str) -> Path:
-    """The directory of a run, given as a path, a lane's name, or as :func:`runs.find` takes it. Raises StoreError."""
-    for candidate in (Path(run), results / run):
-        if candidate.is_file() or (candidate / OBSERVATIONS).is_file():
-            return candidate
+    """The directory of a run, given as a path, a lane's name, or as :func:`runs.find` takes it. Raises StoreError.
+
+    A lane's own directory holds what ran there last; where that was a shard, the lane's latest whole run is meant.
+    """
+    if Path(run).is_file() or (Path(run) / OBSERVATIONS).is_file():
+        return Path(run)
+    if (file := results / run / OBSERVATIONS).is_file() and not _is_shard(file):
+        return results / run
     return runs.find(results, run).directory
+
+
+def _is_shard(file: Path) -> bool:
+    try:
+        with file.open(encoding="utf-8") as lines:
+            head = next(lines, "").rstrip("\n")
+    except (OSError, UnicodeDecodeError) as e:
+        raise StoreError(f"{file}: cannot be read: {e}") from e
+    return bool(head) and bool(_manifest(file, head).shard)
 
 
 def _manifest(file: Path, line: str) -> Manifest:

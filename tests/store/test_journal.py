@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from conformance import store
+from conformance.store.manifest import run_name
 from conformance.vocabulary import Status
 from tests.records import manifest, observed
 
@@ -15,8 +16,8 @@ RAN = manifest()
 CELLS = (observed("mm"), observed("masked_fill_.Scalar", "bool-expanded", Status.FAIL, checks=("value", "stride")))
 
 
-def written(directory: Path) -> Path:
-    with store.Writer(directory, RAN) as writer:
+def written(directory: Path, ran: store.Manifest = RAN) -> Path:
+    with store.Writer(directory, ran) as writer:
         for observation in CELLS:
             writer.append(observation)
     return directory / store.OBSERVATIONS
@@ -101,3 +102,13 @@ def test_a_run_is_found_by_its_lane_or_the_lanes_there_are_listed(tmp_path: Path
     assert store.find(tmp_path, "demo-torch2.8-malloc-release") == tmp_path / "demo-torch2.8-malloc-release"
     with pytest.raises(store.StoreError, match="no closed run 'x' in "):
         store.find(tmp_path, "x")
+
+
+def test_a_shard_in_a_lane_s_directory_is_not_taken_for_the_lane_s_run(tmp_path: Path) -> None:
+    lane = "demo-torch2.8-malloc-release"
+    with store.Writer(tmp_path / lane, manifest(lane=lane, run=run_name(lane))) as writer:
+        writer.finish({"by_status": {}})
+    assert store.find(tmp_path, lane) == tmp_path / lane
+    (closed,) = (tmp_path / store.RUNS).iterdir()
+    written(tmp_path / lane, manifest(lane=lane, shard="1/2"))
+    assert store.find(tmp_path, lane) == closed
