@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from conformance.torch_versions import has_no_memory
 from conformance.vocabulary import Check
 
 # An integer dtype of the same width, to compare bits (NaN payloads and the sign of zero included).
@@ -72,7 +73,7 @@ def same_exactly(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 
 def metadata(expected: torch.Tensor, actual: torch.Tensor, subject: str) -> Mismatch | None:
-    """dtype, shape, stride, storage offset, and the conj and neg bits, in that order: the first that differs."""
+    """dtype, shape, stride, storage offset, and the conj, neg and zero bits, in that order: the first that differs."""
     if expected.dtype != actual.dtype:
         return _differs(Check.DTYPE, subject, "dtype", expected.dtype, actual.dtype)
     if expected.shape != actual.shape:
@@ -85,6 +86,8 @@ def metadata(expected: torch.Tensor, actual: torch.Tensor, subject: str) -> Mism
         return _differs(Check.VALUE, subject, "conj bit", expected.is_conj(), actual.is_conj())
     if expected.is_neg() != actual.is_neg():
         return _differs(Check.VALUE, subject, "neg bit", expected.is_neg(), actual.is_neg())
+    if has_no_memory(expected) != has_no_memory(actual):
+        return _differs(Check.VALUE, subject, "zero bit", has_no_memory(expected), has_no_memory(actual))
     return None
 
 

@@ -16,6 +16,7 @@ from conformance.compare import Mismatch
 from conformance.ops.family import Equivalence
 from conformance.oracle import Outcome
 from conformance.rules import Rules, position_of
+from conformance.torch_versions import has_no_memory
 from conformance.twins import CPU, Twins, host_copy
 from conformance.vocabulary import Check, Route
 
@@ -219,7 +220,7 @@ class Judge:
         differs = relation or compare.metadata(want, got, name)
         if differs and differs.check is Check.STRIDE and others.promoted_strides(i, want.dtype) == got.stride():
             differs = None
-        if differs or aftermath.argument_of(expected.side, want) is not None:
+        if differs or has_no_memory(want) or aftermath.argument_of(expected.side, want) is not None:
             return differs  # a result that is an argument's storage is compared with that argument
         return self._values(expected, i, want, got, name, partial(others.leaf, i))
 

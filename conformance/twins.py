@@ -25,7 +25,7 @@ from conformance.corpus.model import (
 )
 from conformance.layouts import Placement
 from conformance.ops import facts
-from conformance.torch_versions import neg_view
+from conformance.torch_versions import has_no_memory, neg_view
 from conformance.vocabulary import DTYPES
 
 CPU = torch.device("cpu")
@@ -273,6 +273,8 @@ def host_copy(tensor: torch.Tensor) -> torch.Tensor:
 
     The storage is brought over as bytes and viewed again there, so that a wrong strided copy cannot blame another op.
     """
+    if has_no_memory(tensor):
+        return torch.zeros(tensor.shape, dtype=tensor.dtype)
     if tensor.device.type == "cpu":
         return tensor
     plain = tensor

@@ -41,6 +41,15 @@ class TestMetadata:
         z = torch.zeros(2, dtype=torch.complex64)
         assert check_of(compare.metadata(z.conj(), z, "result")) is Check.VALUE
 
+    def test_zeros_that_have_memory_are_told_from_those_that_have_none(self) -> None:
+        z, same = (torch._efficientzerotensor((2, 3)) for _ in range(2))  # noqa: SLF001  # there is no public name
+        assert compare.metadata(z, same, "result") is None
+        mismatch = compare.metadata(z, torch.zeros(2, 3), "result")
+        assert mismatch is not None
+        assert (mismatch.check, mismatch.message) == (
+            Check.VALUE, "result: zero bit is False on the device, True on CPU"
+        )  # fmt: skip
+
 
 class TestExact:
     @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int64, torch.bool, torch.complex64])

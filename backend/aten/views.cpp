@@ -1,6 +1,7 @@
 // Ops that touch no element: making empty tensors, views, and changes of a tensor's metadata.
 #include <ATen/EmptyTensor.h>
 #include <ATen/native/Resize.h>
+#include <ATen/native/TensorFactories.h>
 #include <ATen/ops/_reshape_alias_native.h>
 #include <ATen/ops/as_strided_native.h>
 #include <ATen/ops/is_set_to_native.h>
@@ -27,6 +28,15 @@ at::Tensor empty(at::IntArrayRef size, std::optional<at::ScalarType> dtype, std:
 at::Tensor empty_strided(at::IntArrayRef size, at::IntArrayRef stride, std::optional<at::ScalarType> dtype,
                          std::optional<at::Layout>, std::optional<at::Device>, std::optional<bool>) {
   return at::detail::empty_strided_generic(size, stride, device_allocator(), kKeys, c10::dtype_or_default(dtype));
+}
+
+// A shape without memory, which autograd hands on where a gradient is zero everywhere. CPU's is of no use here: a copy
+// of it would read the memory that it does not have.
+at::Tensor efficientzerotensor(at::IntArrayRef size, std::optional<at::ScalarType> dtype, std::optional<at::Layout>,
+                               std::optional<at::Device>, std::optional<bool>) {
+  constexpr c10::DispatchKeySet keys = kKeys | c10::DispatchKeySet(c10::DispatchKey::ZeroTensor);
+  at::native::ZeroTensorAllocator nothing({kDevice, current_device()});
+  return at::detail::empty_generic(size, &nothing, keys, c10::dtype_or_default(dtype), std::nullopt);
 }
 
 // What fault output_alias_lost does to views.
@@ -110,6 +120,7 @@ at::Tensor& set_nothing(at::Tensor& self) {
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   NATIVE("empty.memory_format", empty);
   NATIVE("empty_strided", empty_strided);
+  NATIVE("_efficientzerotensor", efficientzerotensor);
   NATIVE("as_strided", as_strided);
   NATIVE("view", view);
   NATIVE("_reshape_alias", at::native::_reshape_alias);

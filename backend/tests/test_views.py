@@ -105,3 +105,12 @@ def test_a_view_of_a_view_takes_part_in_autograd() -> None:
     y[1].view(2, 2)[0].add_(1)
     y.sum().backward()
     assert x.grad.cpu().tolist() == torch.ones(3, 4).tolist()
+
+
+def test_a_gradient_that_is_zero_everywhere_takes_no_memory() -> None:
+    x = torch.randn(3, 4, device="npu", requires_grad=True)
+    (zeros,) = torch.autograd.grad(torch.sgn(x).sum(), x)
+    assert (zeros._is_zerotensor(), zeros.device, zeros.data_ptr()) == (True, x.device, 0)
+    assert zeros.cpu().tolist() == torch.zeros(3, 4).tolist()
+    assert (zeros + x).tolist() == x.tolist()
+    assert (zeros * x)._is_zerotensor()

@@ -156,8 +156,10 @@ def readable(result: Any) -> bool:
         return True
     if result.layout is not torch.strided or result.is_quantized or result.is_nested:
         return False
+    if has_no_memory(result):
+        return True  # there is nothing to copy: its bit says all
     try:
         result.clone().resolve_conj().resolve_neg()
     except Exception:  # noqa: BLE001 - a view that this dtype cannot resolve, such as a negative one of float8
         return False
-    return not has_no_memory(result)
+    return True

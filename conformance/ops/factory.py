@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conformance.ops.family import EXACT, ROUNDED, Family, T, own, words
+from conformance.ops.family import EXACT, ROUNDED, Device, Dtype, Family, T, own, words
 
 _UNDEFINED = words("empty empty_like empty_permuted empty_strided new_empty new_empty_strided empty_quantized")
 
@@ -26,12 +26,19 @@ FAMILY = Family(
         # No zero there: the CPU's shortcut rounds it, fill_ on any device (the CPU too) raises.
         "scalar_tensor": {"undefined_in": ("float8_e8m0fnu",)},
         "from_file": {"cannot": "maps a file into memory; a file has no device"},
-        "_efficientzerotensor": {"cannot": "a tensor without memory, which autograd makes for itself"},
         "empty_quantized": {"cannot": "makes a quantized tensor"},
         "_spdiags": {"cannot": "makes a sparse tensor"},
     },
     samples=(
         own("range.out", "by_two", 1, 9, 2, out=T((5,), "undefined"), bases="float32 int64"),
+        own(
+            "_efficientzerotensor",
+            "three_by_four",
+            (3, 4),
+            dtype=Dtype(),
+            device=Device(),
+            bases="float32 int64 bool complex64",
+        ),
         own("range.out_", "to_nine", 1, 9, out=T((9,), "undefined"), bases="float32 int64"),
         own("fill_.Tensor", "of_one", T((3, 4)), T((), (3.0,)), bases="float32 int64 bool complex64"),
     ),
