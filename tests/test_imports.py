@@ -26,7 +26,7 @@ MODULES = {
 WITHOUT_TORCH = (
     "vocabulary", "near", "toml_table", "layouts", "cases", "summary", "expectations", "exit_codes", "matrix",
     "torch_wheel", "inventory_text", "ledger", "child", "heap", "usage", "options", "corpus.model", "cli", "plugin",
-    "bisect.search", "bisect.session", "bisect.report", "bisect.probes", "bisect.ends",
+    "bisect.search", "bisect.session", "bisect.report", "bisect.probes", "bisect.ends", "bisect.places",
     "store.manifest", "store.journal", "store.parquet", "store.runs", "store.compare", "store.views", "diff", "resume",
     "nights", "describe", "report.arguments", "report.cells", "report.choice", "report.failures",
     "report.gather", "report.model", "report.site", "report.text",

@@ -19,30 +19,21 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
 from importlib import metadata
 from pathlib import Path
 
 from packaging.requirements import Requirement
 
-from conformance import torch_wheel
+from conformance.bisect.environments import READY, Environments, Unusable, check, slug
+from conformance.bisect.environments import variables as installing
 from conformance.bisect.points import SHORT, Point
-from conformance.bisect.processes import Ended, Processes
+from conformance.bisect.processes import Processes
 from conformance.bisect.worktrees import CheckoutError, Worktrees
 from conformance.toml_table import Table
 
 SUITE = "op-conformance"
 PACKAGE = Path(__file__).resolve().parents[1]
-READY = "ready.json"
 _ABBREVIATED = 7  # digits of a commit, the fewest that git writes
-
-
-class Unusable(Exception):
-    """A point that cannot be installed or built; the message says why, its last lines what the tool said."""
-
-
-class NoRoom(OSError):
-    """The disk is too full to go on; nothing is said of the point."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +61,11 @@ class Workshop:
     keep: int = 3  # environments of torch
     suite_copy: Path | None = None  # made on first use
     _locks: dict[str, threading.Lock] = field(default_factory=lambda: defaultdict(threading.Lock))
-    _used: list[str] = field(default_factory=list)  # environments, the last used last
 
-    @cached_property
-    def _worktrees(self) -> Worktrees:
-        return Worktrees(self.cache / "worktrees", self.repository, self.processes)
+    def __post_init__(self) -> None:
+        suffix = "-suite" if self.suite else ""
+        self._environments = Environments(self.cache / "torch", self.processes, self._needed(), suffix, self.keep)
+        self._worktrees = Worktrees(self.cache / "worktrees", self.repository, self.processes)
 
     def make(self, point: Point) -> Place:
         """Everything that the point needs. Raises Unusable, NoRoom, Stopped."""
@@ -89,13 +80,17 @@ class Workshop:
     def _make(self, point: Point, made: list[str]) -> Place:
         runs_in_it = point.commit and not (self.suite and self.project and not self.build)
         directory = self._worktrees.keep(point.commit) if runs_in_it else self.repository
-        environment, build = self._torch(point, made)
-        variables = {"VIRTUAL_ENV": str(environment), "BISECT_POINT": point.name} if environment else {}
-        python = str(environment / "bin/python") if environment else sys.executable
+        python, build = sys.executable, ""  # this process' torch will do
+        variables = {}
+        if point.torch:
+            environment = self._environments.of(point)
+            python, build = environment.python, environment.build
+            variables = {"VIRTUAL_ENV": str(environment.directory), "BISECT_POINT": point.name}
+            made += environment.made_by
         variables["PATH"] = f"{Path(python).parent}{os.pathsep}{os.environ.get('PATH', '')}"
         paths = [str(self._suite())] if self.suite else []
         if self.build and point.commit:
-            self._check(self.processes.run(self.build, cwd=directory, variables=variables), self.build)
+            check(self.processes.run(self.build, cwd=directory, variables=variables), self.build)
             made.append(self.build)
         if self.project:
             target, installed = self._backend(point, python, variables, made)
@@ -112,38 +107,6 @@ class Workshop:
         self._worktrees.close()
 
     # The parts --------------------------------------------------------------------------------------------------
-
-    def _torch(self, point: Point, made: list[str]) -> tuple[Path | None, str]:
-        """(the environment with the point's torch, which build of torch that is); none where this process' will do."""
-        if not point.torch:
-            return None, ""
-        where = self.cache / "torch" / _slug(point.torch + ("-suite" if self.suite else ""))
-        with self._locks[str(where)]:
-            if not (where / READY).is_file():
-                self._make_room(where)
-                self._install(point, where)
-            self._touch(where)
-        facts = json.loads((where / READY).read_text(encoding="utf-8"))
-        made += facts["made_by"]
-        return where, str(facts["build"])
-
-    def _install(self, point: Point, where: Path) -> None:
-        source = torch_wheel.choose(
-            point.torch, sys.version_info[:2], self._variables(), torch_wheel.cpu_index_answers
-        )  # fmt: skip
-        lacking = torch_wheel.lacking_room(source, self.cache, shutil.disk_usage(self.cache).free)
-        if lacking:
-            raise NoRoom(lacking)
-        shutil.rmtree(where, ignore_errors=True)
-        install = ["uv", "pip", "install", "-q", "-p", str(where / "bin/python")]
-        index = ["--index-url", point.index, "--prerelease", "allow"] if point.index else []
-        made = [["uv", "venv", "-q", "--python", sys.executable, str(where)]]
-        made += [[*install, *source.first, point.torch]] if source.first and not index else []
-        made += [[*install, *(index or source.uv), point.torch], [*install, *self._needed()]]
-        for command in made:
-            self._check(self.processes.run(command, variables=self._variables()), shlex.join(command))
-        facts = {"build": _build_of_torch(where), "made_by": [shlex.join(c) for c in made]}
-        (where / READY).write_text(json.dumps(facts), encoding="utf-8")
 
     def _needed(self) -> list[str]:
         """The packages next to torch."""
@@ -179,7 +142,7 @@ class Workshop:
     def _backend(self, point: Point, python: str, variables: Mapping[str, str], made: list[str]) -> tuple[Path, str]:
         """(the directory that the backend of this torch and this source is installed in, a hash of what it holds)."""
         tree = self._tree(point.commit) if point.commit else self._files(self.repository / self.project)
-        source = f"{_slug(point.torch or 'here')}-{tree}"
+        source = f"{slug(point.torch or 'here')}-{tree}"
         target = self.cache / "backends" / f"{self.project}-{source}".replace("/", "_")
         command = ["uv", "pip", "install", "-q", "-p", python, "--target", str(target), "--no-deps"]
         command += ["--no-build-isolation", "--reinstall"]
@@ -189,8 +152,8 @@ class Workshop:
                 shutil.rmtree(target, ignore_errors=True)
                 with self._source(point) as (root, scratch):
                     command += [str(root / self.project), "-C", f"build-dir={scratch}"]
-                    compiler = {**self._variables(), **variables, **_ccache(scratch.parent)}
-                    self._check(self.processes.run(command, variables=compiler), f"building {self.project}")
+                    compiler = {**installing(), **variables, **_ccache(scratch.parent)}
+                    check(self.processes.run(command, variables=compiler), f"building {self.project}")
                     facts = {"build": _installed(target, point.commit)}
                 (target / READY).write_text(json.dumps(facts), encoding="utf-8")
         return target, str(json.loads((target / READY).read_text(encoding="utf-8")).get("build", target.name))
@@ -221,30 +184,6 @@ class Workshop:
             self.suite_copy = where
         return where
 
-    # Room -------------------------------------------------------------------------------------------------------
-
-    def _touch(self, where: Path) -> None:
-        with self._locks["used"]:
-            self._used = [u for u in self._used if u != str(where)] + [str(where)]
-
-    def _make_room(self, wanted: Path) -> None:
-        """Drop environments until there is one less than may be kept, the longest unused first."""
-        with self._locks["used"]:
-            there = sorted((p.parent for p in (self.cache / "torch").glob(f"*/{READY}")), key=self._age)
-            for old in [p for p in there if p != wanted][: max(0, len(there) + 1 - self.keep)]:
-                shutil.rmtree(old, ignore_errors=True)
-
-    def _age(self, where: Path) -> int:
-        return self._used.index(str(where)) if str(where) in self._used else -1
-
-    def _variables(self) -> dict[str, str]:
-        self.cache.mkdir(parents=True, exist_ok=True)
-        return {**os.environ, **torch_wheel.uv_environment(os.environ)}
-
-    def _check(self, ended: Ended, what: str) -> None:
-        if ended.code:
-            raise Unusable(f"{what} failed:\n{ended.last_lines()}")
-
 
 def _requirements() -> Sequence[str]:
     """What the suite needs: as its checkout says, since an editable installation may be older."""
@@ -252,12 +191,6 @@ def _requirements() -> Sequence[str]:
     if file.is_file() and (project := Table.load(file).table("project")).take("name", str) == SUITE:
         return project.strings("dependencies")
     return metadata.requires(SUITE) or []
-
-
-def _build_of_torch(environment: Path) -> str:
-    """A hash of the wheel's list of files and their hashes."""
-    records: Sequence[Path] = sorted(environment.glob("lib/python*/site-packages/torch-*.dist-info/RECORD"))
-    return hashlib.sha256(b"".join(r.read_bytes() for r in records)).hexdigest()
 
 
 def _installed(directory: Path, commit: str) -> str:
@@ -279,7 +212,3 @@ def _ccache(around: Path) -> dict[str, str]:
     if not shutil.which("ccache") or "CMAKE_CXX_COMPILER_LAUNCHER" in os.environ:
         return {}
     return {"CMAKE_CXX_COMPILER_LAUNCHER": "ccache", "CCACHE_BASEDIR": str(around), "CCACHE_NOHASHDIR": "1"}
-
-
-def _slug(text: str) -> str:
-    return re.sub(r"[^A-Za-z0-9.]+", "-", text).strip("-")

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
 
-from conformance.bisect.places import NoRoom, Place, Unusable, Workshop
+from conformance.bisect.environments import NoRoom, Unusable
+from conformance.bisect.places import Place, Workshop
 from conformance.bisect.posterior import Rate
 from conformance.bisect.probes import Probe
 from conformance.bisect.record import PointRecord, Record, RunRecord, shortened
@@ -19,6 +20,8 @@ from conformance.bisect.together import Step, likely_next, plan, results
 
 SETUP = 3.0  # what making a place costs, in runs, before anything was measured
 PATIENCE = 2.0  # seconds that a place may take before it is said that it is waited for
+
+_SAID = {Answer.GOOD: "passed", Answer.BAD: "failed", Answer.UNKNOWN: "unknown"}  # of one run, whatever its point is
 
 Tell = Callable[[str], None]
 
@@ -126,11 +129,11 @@ class Session:
         said = answer(outcome, self.record.signature(case), q.any_failure)
         tally = searches(self.record)[case].tally(_along(self.record, point))
         another = f" ({_reason(outcome)})" if said is Answer.UNKNOWN else ""
-        counts = f"{tally.failed}/{tally.failed + tally.passed} failed"
+        counts = f"{tally.failed} of {tally.failed + tally.passed} failed"
         which = f" {case}" if len(q.cases) > 1 else ""
         after = self._plan()
         left = f"; about {after.runs_left} more run{'s'[: after.runs_left != 1]}" if after else "; done"
-        self.tell(f"{self._name(point)}:{which} {said.value}{another}, {counts} [{step.stage.value}]{left}")
+        self.tell(f"{self._name(point)}:{which} {_SAID[said]}{another}, {counts} [{step.stage.value}]{left}")
 
     def _name(self, point: int) -> str:
         probed = [r.point for r in self.record.runs]

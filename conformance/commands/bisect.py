@@ -16,7 +16,8 @@ import click
 from conformance import matrix as matrix_
 from conformance import store
 from conformance.bisect import ends, points, record, report
-from conformance.bisect.places import NoRoom, Workshop
+from conformance.bisect.environments import NoRoom
+from conformance.bisect.places import Workshop
 from conformance.bisect.points import Point, PointError
 from conformance.bisect.probes import CaseProbe, Probe, ScriptProbe
 from conformance.bisect.processes import Processes

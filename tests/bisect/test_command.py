@@ -14,7 +14,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from conformance.bisect.record import Question, Record
 from conformance.cli import commands
+from conformance.commands import bisect
+from tests.bisect.test_ends import CASE, keep, said
 from tests.bisect.test_points import git
 
 JUDGE = """
@@ -87,6 +90,40 @@ def test_without_ends_the_search_begins_at_the_newest_commit_and_goes_back(tmp_p
     assert case["first"] == git(repository, "rev-parse", "main~6")[:10]
     tried = [next(i for i, p in enumerate(facts["points"]) if p["name"] == s["point"]) for s in case["steps"]]
     assert tried[:5] == [20, 19, 18, 16, 12]
+
+
+class Asked:
+    """Stands in for a session: keeps what is asked, and is interrupted."""
+
+    question: Question
+
+    def __init__(self, kept: Record, *_: object) -> None:
+        Asked.question = kept.question
+
+    def run(self) -> None:
+        raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(("axis", "good", "bad"), [("torch", 0, 1), ("backend", 1, 3)])
+def test_without_ends_results_say_where_to_search(
+    axis: str, good: int, bad: int, tmp_path: Path, repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of three versions and of the first five commits."""
+    git(repository, "checkout", "-q", "main~15")
+    commits = git(repository, "log", "--reverse", "--format=%H").split()
+    (tmp_path / "matrices").mkdir()
+    versions = "".join(f'[[torch]]\nversion = "{v}"\n' for v in ("2.7", "2.8", "2.9"))
+    lanes = f'backend = "demo"\nproject = ""\nmodule = "demo"\n{versions}[builds.release]\n[environments.malloc]\n'
+    (tmp_path / "matrices/demo.toml").write_text(lanes)
+    for torch, commit, failing in (("2.7", 0, ()), ("2.8", 1, ()), ("2.8", 3, (CASE,)), ("2.9", 4, (CASE,))):
+        told = {"torch": f"{torch}.0", "backend_commit": commits[commit][:12]}
+        keep(tmp_path / "results", said(failing), lane=f"demo-torch{torch}-malloc-release", **told)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(bisect, "Session", Asked)
+    result = invoke("bisect", CASE, "--axis", axis, "--torch", "2.8", "--repository", str(repository))
+    assert "to go on: conformance" in result.output
+    assert (Asked.question.good, Asked.question.bad) == (good, bad)
+    assert "passes at" in result.output
 
 
 def test_what_repaired_it_is_found(tmp_path: Path, repository: Path) -> None:

@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 import pytest
 
-from conformance.bisect.places import NoRoom, Place, Unusable, Workshop
+from conformance.bisect.environments import NoRoom, Unusable
+from conformance.bisect.places import Place, Workshop
 from conformance.bisect.points import Point, of_commits
 from conformance.bisect.processes import Processes
 from tests.bisect.test_points import git
@@ -123,6 +124,17 @@ def test_an_environment_is_installed_once(workshop: Callable[..., Workshop], log
 def test_the_commands_that_made_a_place_can_be_pasted(workshop: Callable[..., Workshop]) -> None:
     made_by = workshop(extra=("pytest>=8",)).make(torch("2.8")).made_by
     assert made_by[-1].endswith("numpy 'pytest>=8'")
+
+
+def test_packages_that_are_asked_for_later_are_added_to_an_environment_that_is_there(
+    workshop: Callable[..., Workshop], log: Path
+) -> None:
+    workshop().make(torch("2.8"))
+    place = workshop(extra=("hypothesis",)).make(torch("2.8"))
+    workshop(extra=("hypothesis",)).make(torch("2.8"))
+    assert len(asked(log, "venv")) == len(asked(log, "hypothesis")) == 1
+    assert place.made_by[-1].endswith("numpy hypothesis")
+    assert any("torch==2.8.0" in command for command in place.made_by)
 
 
 def test_two_versions_are_two_builds(workshop: Callable[..., Workshop]) -> None:

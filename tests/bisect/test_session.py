@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
 
 from conformance.bisect import record as record_
+from conformance.bisect import session
+from conformance.bisect.places import Place
+from conformance.bisect.points import Point
 from conformance.bisect.record import Record, RecordError
 from conformance.bisect.search import Kind
 from conformance.bisect.session import found
@@ -42,6 +46,17 @@ def test_another_failure_is_not_taken_for_the_one_looked_for(file: Path) -> None
     kept, told = search(question(), Probe({CASE: 12}, other=frozenset(range(3, 10))), file)
     assert found(kept)[CASE].first == 12
     assert any("unknown (crash SIGSEGV: another)" in line for line in told)
+
+
+def test_a_place_that_takes_long_is_said_to_be_made(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Slow(Workshop):
+        def make(self, point: Point) -> Place:
+            time.sleep(0.1)
+            return super().make(point)
+
+    monkeypatch.setattr(session, "PATIENCE", 0.0)
+    _, told = search(question(4), Probe({CASE: 2}), file, Slow())
+    assert told[0] == "[point 1] v3: is being installed or built"
 
 
 def test_any_failure_is_taken_where_that_is_asked_for(file: Path) -> None:

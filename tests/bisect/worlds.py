@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from conformance.bisect.places import Place, Unusable
+from conformance.bisect.environments import Unusable
+from conformance.bisect.places import Place
 from conformance.bisect.points import Point
 from conformance.bisect.processes import Processes
 from conformance.bisect.record import Question, Record

@@ -1,0 +1,137 @@
+"""Installs torch into environments, one a version, next to what else is needed; drops those longest unused."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shlex
+import shutil
+import sys
+import threading
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from conformance import torch_wheel
+from conformance.bisect.points import Point
+from conformance.bisect.processes import Ended, Processes
+
+READY = "ready.json"  # in a directory: it is whole, and this is known of it
+
+
+class Unusable(Exception):
+    """A point that cannot be installed or built; the message says why, its last lines what the tool said."""
+
+
+class NoRoom(OSError):
+    """The disk is too full to go on; nothing is said of the point."""
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """One with a torch in it."""
+
+    directory: Path
+    build: str  # which build of torch that is
+    made_by: tuple[str, ...]  # the commands
+
+    @property
+    def python(self) -> str:
+        return str(self.directory / "bin/python")
+
+
+@dataclass
+class Environments:
+    """All in one directory. For several threads."""
+
+    directory: Path
+    processes: Processes
+    packages: Sequence[str]  # that are needed next to torch
+    suffix: str = ""  # of their names, for environments that need other packages
+    keep: int = 3
+    _locks: dict[str, threading.Lock] = field(default_factory=lambda: defaultdict(threading.Lock))
+    _used: list[str] = field(default_factory=list)  # the last used last
+
+    def of(self, point: Point) -> Environment:
+        """That with the point's torch. Raises Unusable, NoRoom, Stopped."""
+        where = self.directory / slug(point.torch + self.suffix)
+        with self._locks[str(where)]:
+            if not (where / READY).is_file():
+                self._make_room(where)
+                self._install(point, where)
+            facts = json.loads((where / READY).read_text(encoding="utf-8"))
+            if facts.get("packages") != list(self.packages):  # as the suite, or --with, asks for by now
+                self._complete(where, facts["build"], facts.get("torch_by", []))
+                facts = json.loads((where / READY).read_text(encoding="utf-8"))
+            self._touch(where)
+        return Environment(where, str(facts["build"]), (*facts["torch_by"], facts["packages_by"]))
+
+    def _install(self, point: Point, where: Path) -> None:
+        self.directory.mkdir(parents=True, exist_ok=True)
+        version = sys.version_info[:2]
+        source = torch_wheel.choose(point.torch, version, variables(), torch_wheel.cpu_index_answers)
+        lacking = torch_wheel.lacking_room(source, self.directory, shutil.disk_usage(self.directory).free)
+        if lacking:
+            raise NoRoom(lacking)
+        shutil.rmtree(where, ignore_errors=True)
+        install = _installer(where)
+        index = ["--index-url", point.index, "--prerelease", "allow"] if point.index else []
+        made = [["uv", "venv", "-q", "--python", sys.executable, str(where)]]
+        made += [[*install, *source.first, point.torch]] if source.first and not index else []
+        made += [[*install, *(index or source.uv), point.torch]]
+        for command in made:
+            check(self.processes.run(command, variables=variables()), shlex.join(command))
+        self._complete(where, _build_of_torch(where), [shlex.join(c) for c in made])
+
+    def _complete(self, where: Path, build: str, torch_by: Sequence[str]) -> None:
+        """Install the packages, and write down that the environment is whole."""
+        command = [*_installer(where), *self.packages]
+        check(self.processes.run(command, variables=variables()), shlex.join(command))
+        facts = {
+            "build": build, "packages": list(self.packages), "torch_by": list(torch_by),
+            "packages_by": shlex.join(command),
+        }  # fmt: skip
+        (where / READY).write_text(json.dumps(facts), encoding="utf-8")
+
+    def _touch(self, where: Path) -> None:
+        with self._locks["used"]:
+            self._used = [u for u in self._used if u != str(where)] + [str(where)]
+
+    def _make_room(self, wanted: Path) -> None:
+        """Drop environments until there is one less than may be kept, the longest unused first."""
+        with self._locks["used"]:
+            there = sorted((p.parent for p in self.directory.glob(f"*/{READY}")), key=self._age)
+            for old in [p for p in there if p != wanted][: max(0, len(there) + 1 - self.keep)]:
+                shutil.rmtree(old, ignore_errors=True)
+
+    def _age(self, where: Path) -> int:
+        return self._used.index(str(where)) if str(where) in self._used else -1
+
+
+def variables() -> dict[str, str]:
+    """This process', with pip's settings in uv's names."""
+    return {**os.environ, **torch_wheel.uv_environment(os.environ)}
+
+
+def check(ended: Ended, what: str) -> None:
+    """Raises Unusable for a command that failed."""
+    if ended.code:
+        raise Unusable(f"{what} failed:\n{ended.last_lines()}")
+
+
+def slug(text: str) -> str:
+    """A directory's name for a requirement."""
+    return re.sub(r"[^A-Za-z0-9.]+", "-", text).strip("-")
+
+
+def _installer(where: Path) -> list[str]:
+    return ["uv", "pip", "install", "-q", "-p", str(where / "bin/python")]
+
+
+def _build_of_torch(environment: Path) -> str:
+    """A hash of the wheel's list of files and their hashes."""
+    records: Sequence[Path] = sorted(environment.glob("lib/python*/site-packages/torch-*.dist-info/RECORD"))
+    return hashlib.sha256(b"".join(r.read_bytes() for r in records)).hexdigest()
