@@ -14,11 +14,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from conformance.bisect import record
 from conformance.bisect.record import Question, Record
 from conformance.cli import commands
 from conformance.commands import bisect
 from tests.bisect.test_ends import CASE, keep, said
 from tests.bisect.test_points import git
+from tests.bisect.test_processes import alive
 
 JUDGE = """
 import pathlib, sys, time
@@ -26,6 +28,15 @@ value = int(pathlib.Path("value").read_text())
 time.sleep({pause})
 if value >= {bad}:
     sys.exit(f"wrong result {{value}}")
+"""
+
+# The first time it does not end; writes its number down.
+SLOW = """
+import os, pathlib, sys, time
+building = pathlib.Path(sys.argv[1])
+if not building.exists():
+    building.write_text(str(os.getpid()))
+    time.sleep(60)
 """
 
 
@@ -134,12 +145,17 @@ def test_what_repaired_it_is_found(tmp_path: Path, repository: Path) -> None:
     assert case["after"] == git(repository, "rev-parse", "main~5")[:10]
 
 
-def test_an_interrupted_search_is_resumed(tmp_path: Path, repository: Path) -> None:
-    given = arguments(tmp_path, repository, judge(tmp_path, 14, pause=0.4))
-    running = subprocess.Popen(
+def start(given: list[str]) -> subprocess.Popen[str]:
+    """The command as a process of its own, to be interrupted."""
+    return subprocess.Popen(
         [sys.executable, "-m", "conformance.cli", *given], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
         start_new_session=True, cwd=Path(__file__).parents[2],
     )  # fmt: skip
+
+
+def test_an_interrupted_search_is_resumed(tmp_path: Path, repository: Path) -> None:
+    given = arguments(tmp_path, repository, judge(tmp_path, 14, pause=0.4))
+    running = start(given)
     state = tmp_path / "out/state.json"
     while not (state.is_file() and len(json.loads(state.read_text())["runs"]) >= 2):
         assert running.poll() is None
@@ -155,6 +171,27 @@ def test_an_interrupted_search_is_resumed(tmp_path: Path, repository: Path) -> N
     after = json.loads(state.read_text())["runs"]
     assert len(after) > runs
     assert json.loads((tmp_path / "out/result.json").read_text())["cases"][0]["kind"] == "culprit"
+
+
+@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM])
+def test_a_build_that_is_interrupted_is_stopped_and_made_again(
+    by: signal.Signals, tmp_path: Path, repository: Path
+) -> None:
+    (tmp_path / "slow.py").write_text(SLOW)
+    building = tmp_path / "building"
+    slow = shlex.join([sys.executable, str(tmp_path / "slow.py"), str(building)])
+    given = arguments(tmp_path, repository, judge(tmp_path, 14), "--build", slow)
+    running = start(given)
+    while not (building.is_file() and building.read_text()):
+        assert running.poll() is None
+        time.sleep(0.02)
+    running.send_signal(by)
+    _, said = running.communicate(timeout=30)
+    assert (running.returncode, "interrupted after 0 runs" in said) == (2, True)
+    assert not alive(int(building.read_text()))
+    assert git(repository, "worktree", "list").count("\n") == 0
+    assert record.load(tmp_path / "out/state.json").places == {}  # neither built nor unusable
+    assert invoke(*given, "--resume").exit_code == 0
 
 
 @pytest.mark.parametrize(
