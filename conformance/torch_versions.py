@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -111,11 +113,44 @@ def version(tensor: torch.Tensor) -> int:
     return int(tensor._version)
 
 
-def storage_id(tensor: torch.Tensor) -> int:
-    """Identifies the tensor's storage object (not its address: an empty storage has none)."""
-    return int(tensor.untyped_storage()._cdata)
+class WatchingMode(TorchDispatchMode):
+    """A dispatch mode that loads torch's compiler only in a program that does; the other takes seconds to start (2.11).
+
+    Subclasses define ``called``, which the compiler leaves alone, in place of ``__torch_dispatch__``.
+    """
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False
+
+    def __torch_dispatch__(
+        self, func: Any, types: Iterable[type], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        called = self.called
+        if "torch._dynamo" in sys.modules:
+            called = torch.compiler.disable(called)
+        return called(func, args, kwargs or {})
+
+    def called(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """What is called in place of ``func``, with its arguments; what it returns, the program gets."""
+        raise NotImplementedError
 
 
-def storage_ref(tensor: torch.Tensor) -> StorageWeakRef:
-    """A weak reference to the tensor's storage, with ``expired()``; while it lives, no other gets its storage_id."""
-    return StorageWeakRef(tensor.untyped_storage())
+def storage_id(of: torch.Tensor | torch.UntypedStorage) -> int:
+    """Identifies a storage, or a tensor's (not its address: an empty storage has none)."""
+    return int(_storage(of)._cdata)
+
+
+def storage_ref(of: torch.Tensor | torch.UntypedStorage) -> StorageWeakRef:
+    """A weak reference to it, with ``expired()``; while that lives, no other storage gets the same storage_id."""
+    return StorageWeakRef(_storage(of))
+
+
+def storage_behind(ref: StorageWeakRef) -> torch.UntypedStorage | None:
+    """The storage, or None where it is gone."""
+    found: torch.UntypedStorage | None = torch.UntypedStorage._new_with_weak_ptr(ref.cdata)
+    return found
+
+
+def _storage(of: torch.Tensor | torch.UntypedStorage) -> torch.UntypedStorage:
+    return of.untyped_storage() if isinstance(of, torch.Tensor) else of

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +16,11 @@ from conformance import backends
 from conformance.calls import file
 from conformance.calls.capture import Capture, overload_of, touches
 from conformance.calls.model import Call, NotStorable
-from conformance.torch_versions import TorchDispatchMode, without_modes
+from conformance.torch_versions import WatchingMode, without_modes
 from conformance.triage.worker import run_program
 
 
-class Recorder(TorchDispatchMode):
+class Recorder(WatchingMode):
     """``calls`` in the order of their first occurrence; ``lost``: op -> why its call could not be kept."""
 
     def __init__(self, device: torch.device) -> None:
@@ -31,10 +31,8 @@ class Recorder(TorchDispatchMode):
         self.lost: dict[str, str] = {}
         self._kinds: set[object] = set()
 
-    def __torch_dispatch__(
-        self, func: Any, types: Iterable[type], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
-    ) -> Any:
-        kwargs = kwargs or {}
+    def called(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """Keep one call, and make it."""
         if overload_of(func) and touches(self._device, (args, kwargs)):
             with without_modes(), torch.no_grad():
                 self._take(func, args, kwargs)

@@ -89,6 +89,11 @@ class Evidence:
         return min(found, key=lambda pair: pair[1].index) if found else None
 
     @property
+    def elsewhere(self) -> bool:
+        """Whether the damage is not in what the culprit returned, but in what it was given or never saw."""
+        return self.first is not None and self.first[1].check in ("aliasing", "mutation", "untouched")
+
+    @property
     def needed(self) -> tuple[str, ...]:
         """The ops before the culprit that make it go wrong, where these are known."""
         return self.before.needed if self.before and self.before.sure else ()

@@ -50,7 +50,7 @@ def finish(job: Job, e: Evidence, versions: Versions, lane: str) -> tuple[Eviden
     texts: list[tuple[list[Step], str]] = []
     for steps in [*reversed(versions[-MOST_SCRIPTS:]), versions[0]]:
         try:
-            texts.append((steps, script_.script(steps, job.backend, title)))
+            texts.append((steps, script_.script(steps, job.backend, title, e.elsewhere)))
         except ValueError as error:
             notes = (f"no short script: {error}",)
             continue

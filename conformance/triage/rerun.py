@@ -17,6 +17,7 @@ from conformance.corpus.model import TensorSlot
 from conformance.inventory import call_of
 from conformance.layouts import Placement
 from conformance.oracle import Outcome
+from conformance.triage.given_twice import GivenTwice
 from conformance.triage.watch import differences
 from conformance.twins import Argument, Side, torch_dtype, view
 
@@ -29,21 +30,23 @@ def last(steps: Sequence[Step], backend: Capabilities, tell: Callable[[int], Non
     """
     device = torch.device(backend.device)
     bases: dict[int, torch.Tensor] = {}
+    given = GivenTwice(device)
     for i, step in enumerate(steps[:-1]):
         tell(i)
         _free(step, bases)
-        _keep(step, _made(step, backend, _Linked(step, bases).side(step.call.case, device)), bases)
+        _leave(step, _made(step, backend, _Linked(step, bases).side(step.call.case, device)), bases, given)
     backend.verify_memory()  # what it says now was not done by the last step
     tell(len(steps) - 1)
     _free(steps[-1], bases)
-    return _judged(steps[-1], backend, bases)
+    return _judged(steps[-1], backend, bases, given)
 
 
-def _judged(step: Step, backend: Capabilities, bases: dict[int, torch.Tensor]) -> list[Mismatch]:
+def _judged(step: Step, backend: Capabilities, bases: dict[int, torch.Tensor], given: GivenTwice) -> list[Mismatch]:
     device = torch.device(backend.device)
-    given = _Linked(step, bases).side(step.call.case, device)
-    call, side = Capture(device).take(call_of(step.call.overload), given.args, given.kwargs, "last")
-    return differences(backend, call, _made(step, backend, side))
+    linked = _Linked(step, bases).side(step.call.case, device)
+    call, side = Capture(device).take(call_of(step.call.overload), linked.args, linked.kwargs, "last")
+    actual = _made(step, backend, side)
+    return differences(backend, call, actual, given.look(step.call.overload, actual))
 
 
 def _made(step: Step, backend: Capabilities, side: Side) -> Outcome:
@@ -55,7 +58,9 @@ def _free(step: Step, bases: dict[int, torch.Tensor]) -> None:
         bases.pop(number, None)
 
 
-def _keep(step: Step, outcome: Outcome, bases: dict[int, torch.Tensor]) -> None:
+def _leave(step: Step, outcome: Outcome, bases: dict[int, torch.Tensor], given: GivenTwice) -> None:
+    """Keep the results for those steps that get them."""
+    given.look(step.call.overload, outcome)
     for number, (_, leaf) in zip(step.results, outcome.leaves, strict=False):
         if number is not None and isinstance(leaf, torch.Tensor):
             bases.setdefault(number, bytes_of(leaf))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import torch
 
@@ -30,15 +30,18 @@ torch.testing.assert_close(actual, expected, check_device=False, equal_nan=True)
 '''
 
 
-def script(steps: Sequence[Step], backend: Capabilities, title: str) -> str:
-    """The text. Raises ValueError for too many calls or values to be short, or a storage in two dtypes."""
+def script(steps: Sequence[Step], backend: Capabilities, title: str, everything: bool = False) -> str:
+    """The text; with ``everything`` it compares all that is alive at the end, not only what the last call returns.
+
+    Raises ValueError for too many calls or values to be short, or a storage in two dtypes.
+    """
     if len(steps) > MOST_STEPS:
         raise ValueError(f"{len(steps)} calls are too many")
     module = backend.module
     text = _TEMPLATE.format(
         title=title,
         imports="" if module == "torch" else f"import {module}\n",
-        body="\n".join(f"    {line}" for line in _Writer().lines(steps)),
+        body="\n".join(f"    {line}" for line in _Writer().lines(steps, everything)),
         device=backend.device,
     )
     return text.replace("\n\n\n", "\n\n")
@@ -57,15 +60,24 @@ class _Writer:
         self._variables: dict[int, list[str]] = {}  # number of a storage -> what holds it, the first as it is seen
         self._seen: dict[int, tuple[str | None, Placement | None]] = {}  # how the first of these sees it
 
-    def lines(self, steps: Sequence[Step]) -> list[str]:
+    def lines(self, steps: Sequence[Step], everything: bool) -> list[str]:
         """All of them; the last one returns."""
         lines: list[str] = []
         for i, step in enumerate(steps):
             lines += self._freed(step)
             texts = [self._tensor(step, slot, lines) for slot in step.call.case.sample.tensors]
             made = _call(step.call, texts)
-            lines.append(f"return {made}" if i == len(steps) - 1 else self._result(step, made, i))
+            if i < len(steps) - 1:
+                lines.append(self._result(step, made, i))
+        lines.append(f"return {', '.join([made, *(self._alive() if everything else ())])}")
         return lines
+
+    def _alive(self) -> Iterator[str]:
+        """Every storage that is there, as far as a variable tells."""
+        for number, (first, *_) in self._variables.items():
+            placement = self._seen[number][1]
+            whole = f".as_strided(({placement.storage},), (1,), 0)" if placement and not placement.bit else ""
+            yield first + (whole if placement and placement.layout != "contiguous" else "")
 
     def _freed(self, step: Step) -> list[str]:
         gone = [v for n in step.freed for v in self._variables.pop(n, ())]

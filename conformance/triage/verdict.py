@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from conformance.triage.evidence import Evidence, LaneRun
+from conformance.triage.lanes import OWN
 
 COPIES = ("_copy_from", "_copy_from_and_resize")
 # Kernels of a backend that only make tensors, views or scalars: none of them moves values.
@@ -94,8 +95,8 @@ def _kernel(e: Evidence) -> Verdict:
         by = f"the op alone goes wrong again ({', '.join(again)}), and copies are right"
         return Verdict(name, Ruling.HOLDS, (by, f"its kernels: {', '.join(own) or _names(e)}"))
     if e.alone and not again:
-        after = f"the op alone is right, and goes wrong after {', '.join(e.needed)}" if e.needed else ""
-        return Verdict(name, Ruling.OPEN, (after or "the op alone is right: what went before it matters",))
+        more = _after(e) if e.needed else "what went before it matters"
+        return Verdict(name, Ruling.OPEN, (f"the op alone is right: {more}",))
     return Verdict(name, Ruling.OPEN, ("not told from the copy or the allocator",))
 
 
@@ -107,6 +108,8 @@ def _functorch(e: Evidence) -> Verdict:
         return Verdict("functorch interplay", Ruling.RULED_OUT, (why,))
     if not found.functorch:
         return Verdict("functorch interplay", Ruling.RULED_OUT, ("the op was called outside any transform",))
+    if e.needed:
+        return Verdict("functorch interplay", Ruling.RULED_OUT, (f"{_after(e)}, called without any transform",))
     return Verdict("functorch interplay", Ruling.OPEN, ("the op was called within a transform, and alone is right",))
 
 
@@ -131,13 +134,22 @@ def _threads(e: Evidence) -> Verdict:
     bad = [f"{lane}: {text}" for lane, text in e.threads if text and not alone.get(lane)]  # sound from one thread
     if bad and not _again(e):
         return Verdict(name, Ruling.HOLDS, ("blocks asked for from several threads at once: " + "; ".join(bad),))
+    if e.needed:
+        return Verdict(name, Ruling.RULED_OUT, (f"{_after(e)}, called by one thread",))
     if e.single_thread is None:
         return Verdict(name, Ruling.OPEN, ("no run with a single thread",))
     if _same(e.single_thread, e.first[1].index):
         return Verdict(name, Ruling.RULED_OUT, ("with a single thread the same op goes wrong",))
     if e.single_thread.found is None and not e.single_thread.trouble:
+        own = next((r for r in e.runs if r.lane == OWN), None)
+        if own and own.found is None:
+            return Verdict(name, Ruling.OPEN, ("as it is, nothing goes wrong with more threads either",))
         return Verdict(name, Ruling.HOLDS, ("with a single thread nothing goes wrong",))
     return Verdict(name, Ruling.OPEN, ("with a single thread another op is the first to go wrong",))
+
+
+def _after(e: Evidence) -> str:
+    return f"it goes wrong again after {', '.join(e.needed)}"
 
 
 def _same(run: LaneRun, index: int) -> bool:

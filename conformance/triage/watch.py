@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -15,15 +15,16 @@ from conformance.calls.capture import Capture, overload_of, touches
 from conformance.calls.model import Call, NotStorable
 from conformance.compare import Mismatch
 from conformance.oracle import Outcome
-from conformance.torch_versions import TorchDispatchMode, without_modes
+from conformance.torch_versions import WatchingMode, without_modes
 from conformance.triage.evidence import Found
+from conformance.triage.given_twice import GivenTwice
 from conformance.triage.history import History
 from conformance.twins import Side
 
 INTERNAL = ("/torch/", "/conformance/", "<frozen", "/runpy.py")
 
 
-class Watch(TorchDispatchMode):
+class Watch(WatchingMode):
     """``before(index, op, call)`` is told of each call that touches the device, ``stop(found, call)`` of a wrong one.
 
     ``call`` is None where its arguments cannot be kept; it is run all the same, and memory is looked at. A ``history``
@@ -40,13 +41,12 @@ class Watch(TorchDispatchMode):
         super().__init__()
         self._backend, self._before, self._stop, self._history = backend, before, stop, history
         self._device = torch.device(backend.device)
+        self._given = GivenTwice(self._device)
         self.ops = 0
         self.unjudged = 0
 
-    def __torch_dispatch__(
-        self, func: Any, types: Iterable[type], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
-    ) -> Any:
-        kwargs = kwargs or {}
+    def called(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """Watch one call."""
         name = overload_of(func)
         if not name or not touches(self._device, (args, kwargs)):
             if self._history and not name and touches(self._device, (args, kwargs)):
@@ -81,16 +81,18 @@ class Watch(TorchDispatchMode):
             self._history.miss(name)
 
     def _look(self, index: int, name: str, call: Call | None, actual: Outcome) -> None:
-        wrong = differences(self._backend, call, actual)
+        wrong = differences(self._backend, call, actual, self._given.look(f"{name} (call {index})", actual))
         if wrong:
             where, functorch = _caller()
             text = "; ".join(m.message for m in wrong)
             self._stop(Found(index, name, wrong[0].check.value, text, where, functorch), call)
 
 
-def differences(backend: Capabilities, call: Call | None, actual: Outcome) -> list[Mismatch]:
-    """What a call did wrong on the device: damage that its allocator sees, or else what differs from CPU."""
-    wrong = memory.damage(backend, actual)
+def differences(
+    backend: Capabilities, call: Call | None, actual: Outcome, given_twice: list[Mismatch]
+) -> list[Mismatch]:
+    """What a call did wrong on the device: in memory, or else what differs from CPU."""
+    wrong = memory.damage(backend, actual) or given_twice
     return wrong if wrong or call is None else judging.made(call, backend, actual).mismatches
 
 

@@ -8,6 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
+
+from conformance import backends
+from conformance.triage.watch import Watch
 
 PROGRAM = """
 import torch
@@ -53,3 +57,23 @@ def test_a_file_that_holds_no_calls_is_a_mistake(tmp_path: Path) -> None:
     done = conformance("replay", str(tmp_path / "none"), "--backend", "torch:cpu")
     assert done.returncode == 2
     assert "not a file of recorded calls" in done.stderr
+
+
+def test_watching_a_program_does_not_load_the_compiler() -> None:
+    """It takes as long to load as torch itself, in every process of a triage."""
+    watched = (
+        "import sys, torch\nfrom conformance import backends\nfrom conformance.triage.watch import Watch\n"
+        "with Watch(backends.find('torch:cpu'), lambda *_: None, print) as watch:\n    torch.ones(2) * 2\n"
+        "assert watch.ops == 2\nassert 'torch._dynamo' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", watched], check=True)
+
+
+def test_a_compiled_function_is_watched_op_by_op() -> None:
+    """With the compiler loaded, which must not trace what watches."""
+    seen: list[str] = []
+    twice = torch.compile(lambda x: (x + x).neg(), backend="aot_eager")
+    x = torch.ones(3)
+    with Watch(backends.find("torch:cpu"), lambda _, op, __: seen.append(op), lambda *_: None):
+        assert twice(x).tolist() == [-2, -2, -2]
+    assert seen[-2:] == ["add.Tensor", "neg"]

@@ -25,6 +25,17 @@ scaled = values / values.sum()
 print(scaled.masked_fill(scaled > 0.03, 0.0).sum())
 """
 
+REUSES = """
+import torch, {module}
+x = torch.arange(64.0, device="{device}")
+a = x + 1
+b = x + 2
+del a
+c = x * 3
+d = x * 5
+print((c - d).sum().item())
+"""
+
 
 def test_steps_are_made_again_over_the_storages_that_they_share() -> None:
     steps, _ = recorded(program)
@@ -38,7 +49,7 @@ def test_what_an_earlier_step_left_is_what_a_later_one_gets(monkeypatch: pytest.
     steps, _ = recorded(program)
     seen: list[float] = []
 
-    def differences(_: object, call: object, actual: Outcome) -> list[Mismatch]:
+    def differences(_: object, call: object, actual: Outcome, twice: object) -> list[Mismatch]:
         seen.append(float(actual.returned[0]))
         return []
 
@@ -102,10 +113,28 @@ def test_a_death_after_a_sort_is_named_with_the_sort_and_shown_by_a_short_script
     assert found["script"].index("aten.sort") < found["script"].index("aten.masked_fill")
 
 
-def test_the_same_program_on_a_sound_device_ends_with_nothing_found(tmp_path: Path) -> None:
+def test_memory_given_out_twice_is_found_at_the_call_that_gets_it(tmp_path: Path) -> None:
+    """Each of the program's results is right when it is made: the last lands on one that is still there."""
     pytest.importorskip("refnpu")
     code, found, said = triage(
-        tmp_path, "refnpu", "npu", "--backend", "refnpu", "--lanes", "malloc", program=SORTS_FIRST
-    )
+        tmp_path, "refnpu", "npu", "--backend", "refnpu", "--lanes", "pool", program=REUSES,
+        REFNPU_FAULT="pool_hands_out_twice",
+    )  # fmt: skip
+    assert code == 1, said
+    assert "was given memory in which the result of mul.Tensor (call 3) lies, which is still there" in said
+    needed = found["evidence"]["before"]["needed"]
+    assert needed[0] == "add.Tensor"  # what it frees is given out twice
+    assert needed[-1] == "mul.Tensor"
+    assert "goes wrong when run" in said
+    assert script.own_lines(found["script"]) <= 10
+    assert "del r0" in found["script"]
+    rulings = {v["hypothesis"]: v["ruling"] for v in found["verdicts"]}
+    assert (rulings["allocator"], rulings["threads"]) == ("holds", "ruled out")
+
+
+@pytest.mark.parametrize("program", [SORTS_FIRST, REUSES])
+def test_the_same_programs_on_a_sound_device_end_with_nothing_found(tmp_path: Path, program: str) -> None:
+    pytest.importorskip("refnpu")
+    code, found, said = triage(tmp_path, "refnpu", "npu", "--backend", "refnpu", "--lanes", "pool", program=program)
     assert code == 0, said
     assert found["script"] == ""

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from conformance.triage import report, verdict
-from conformance.triage.evidence import CopyProbe, Evidence, Found, Kernel, LaneRun
+from conformance.triage.evidence import Before, CopyProbe, Evidence, Found, Kernel, LaneRun
+from conformance.triage.lanes import OWN
 from conformance.triage.verdict import Ruling
 
 CLONE = Found(6, "clone", "value", "result: 3 of 6 elements differ", "model.py:7: x.contiguous()")
@@ -129,6 +130,26 @@ def test_threads_hold_where_blocks_go_wrong_only_from_several() -> None:
     assert ruling(e, "threads") is Ruling.HOLDS
     everywhere = replace(e, allocator=(("exact", "a block of 64 bytes changed by itself"),))
     assert ruling(everywhere, "threads") is Ruling.RULED_OUT
+
+
+def test_a_lane_that_alone_finds_something_says_nothing_of_threads() -> None:
+    e = replace(INCIDENT, runs=(run(OWN, None), run("pool")), single_thread=run("single", None))
+    assert ruling(e, "threads") is Ruling.OPEN
+
+
+SORT = Before(9, again=(3, 3), alone=(0, 3), needed=("sort",), confirmed=(3, 3), minimal=True)
+
+
+def test_calls_that_go_wrong_when_made_again_rule_out_threads_and_transforms() -> None:
+    runs = (run("exact", replace(CLONE, functorch=True)),)
+    e = replace(INCIDENT, runs=runs, alone=(("exact", False),), single_thread=run("single", None), before=SORT)
+    e = replace(e, copy=CopyProbe("right", "right"))
+    assert ruling(e, "threads") is Ruling.RULED_OUT
+    assert ruling(e, "functorch interplay") is Ruling.RULED_OUT
+    assert ruling(replace(e, before=replace(SORT, confirmed=(2, 3))), "threads") is Ruling.HOLDS
+    (kernel,) = (v for v in verdict.verdicts(e) if v.hypothesis == "a kernel")
+    assert kernel.because == ("the op alone is right: it goes wrong again after sort",)
+    assert "clone, after sort (call 6 of the program" in report.headline(e)
 
 
 def test_the_report_reads_the_same_in_all_three_forms() -> None:

@@ -1,0 +1,48 @@
+"""Whether a call's result was given memory in which another tensor, that is still there, already lies."""
+
+from __future__ import annotations
+
+import torch
+
+from conformance.compare import Mismatch
+from conformance.oracle import Outcome
+from conformance.torch_versions import StorageWeakRef, storage_behind, storage_id, storage_ref
+from conformance.vocabulary import Check
+
+
+class GivenTwice:
+    """Knows where each storage starts that it has seen among arguments and results; keeps none alive.
+
+    An equal start is all that it asks for: on some devices an address is a handle, whose neighbours mean nothing.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+        self.starts: dict[int, tuple[str, StorageWeakRef]] = {}  # address -> what lies there
+
+    def look(self, call: str, outcome: Outcome) -> list[Mismatch]:
+        """The results of a call, named so, that lie where something else does. To be asked after each call."""
+        for argument in outcome.side.arguments:
+            self._see(f"{argument.slot.name} of {call}", argument.tensor)
+        found = []
+        for name, leaf in outcome.leaves:
+            other = self._see(f"the {name} of {call}", leaf) if isinstance(leaf, torch.Tensor) else ""
+            if other:
+                text = f"{name}: was given memory in which {other} lies, which is still there"
+                found.append(Mismatch(Check.ALIASING, text))
+        return found
+
+    def _see(self, name: str, tensor: torch.Tensor) -> str:
+        """Remember where it lies; the name of what else does, or ""."""
+        if tensor.device.type != self._device.type or tensor.layout is not torch.strided:
+            return ""
+        storage = tensor.untyped_storage()
+        start = storage.data_ptr() if storage.nbytes() else 0
+        if not start:
+            return ""
+        known = self.starts.get(start)
+        other = storage_behind(known[1]) if known else None
+        if known and other and other.data_ptr() == start and storage_id(other) != storage_id(storage):
+            return known[0]
+        self.starts[start] = name, storage_ref(storage)
+        return ""

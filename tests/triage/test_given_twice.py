@@ -1,0 +1,54 @@
+"""Results that lie where another tensor lies: found while that is there, and not where they may."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from conformance.oracle import Outcome
+from conformance.torch_versions import storage_ref
+from conformance.triage.given_twice import GivenTwice
+from conformance.twins import CPU, Side
+
+MEMORY = np.zeros(8, dtype=np.float32)
+
+
+def outcome(*leaves: torch.Tensor) -> Outcome:
+    """What a call returned. Tensors made of one array stand for those that an allocator gave the same block."""
+    return Outcome(Side(CPU, [], (), {}), [("result", leaf) for leaf in leaves])
+
+
+def said(known: GivenTwice, *leaves: torch.Tensor) -> list[str]:
+    return [m.message for m in known.look("add (call 1)", outcome(*leaves))]
+
+
+def test_a_result_in_the_memory_of_a_tensor_that_is_there_is_found() -> None:
+    known, first = GivenTwice(CPU), torch.from_numpy(MEMORY)
+    assert known.look("mul (call 0)", outcome(first)) == []
+    (found,) = said(known, torch.from_numpy(MEMORY))
+    assert found == "result: was given memory in which the result of mul (call 0) lies, which is still there"
+
+
+def test_memory_of_a_tensor_that_is_gone_is_free() -> None:
+    known, first = GivenTwice(CPU), torch.from_numpy(MEMORY)
+    known.look("mul (call 0)", outcome(first))
+    del first
+    assert said(known, torch.from_numpy(MEMORY)) == []
+
+
+def test_memory_that_a_tensor_moved_away_from_is_free() -> None:
+    known, grown = GivenTwice(CPU), torch.zeros(2)
+    new = torch.from_numpy(MEMORY)
+    known.starts[new.data_ptr()] = "the result of mul (call 0)", storage_ref(grown)  # where it lay before it grew
+    assert said(known, new) == []
+
+
+def test_views_and_arguments_returned_lie_where_they_should() -> None:
+    known, first = GivenTwice(CPU), torch.from_numpy(MEMORY)
+    known.look("mul (call 0)", outcome(first))
+    assert said(known, first, first[:3], first.view(torch.int32)) == []
+
+
+def test_what_is_empty_lies_nowhere() -> None:
+    known = GivenTwice(CPU)
+    assert said(known, torch.empty(0), torch.empty(0)) == []
