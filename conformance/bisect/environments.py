@@ -23,7 +23,7 @@ READY = "ready.json"  # in a directory: it is whole, and this is known of it
 
 
 class Unusable(Exception):
-    """A point that cannot be installed or built; the message says why, its last lines what the tool said."""
+    """A point that cannot be installed or built; the message says why, then gives the tool's errors, the first first."""
 
 
 class NoRoom(OSError):
@@ -117,9 +117,9 @@ def variables() -> dict[str, str]:
 
 
 def check(ended: Ended, what: str) -> None:
-    """Raises Unusable for a command that failed."""
+    """Raises Unusable for a command that failed, with the errors that it told."""
     if ended.code:
-        raise Unusable(f"{what} failed:\n{ended.last_lines()}")
+        raise Unusable(f"{what} failed:\n{ended.errors()}")
 
 
 def slug(text: str) -> str:

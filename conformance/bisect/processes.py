@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import threading
@@ -11,6 +12,8 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+_ERROR = re.compile(r": (?:fatal )?error: |^\s*CMake Error|^\s*\w+Error: ")
 
 
 class Stopped(Exception):
@@ -29,8 +32,15 @@ class Ended:
 
     def last_lines(self, count: int = 6) -> str:
         """What it said last, for a person."""
-        lines = [line for line in (self.stdout + "\n" + self.stderr).splitlines() if line.strip()]
-        return "\n".join(lines[-count:])
+        return "\n".join(self._lines()[-count:])
+
+    def errors(self, count: int = 6) -> str:
+        """The first errors that a compiler or another tool told; where there is none, what it said last."""
+        told = [line.strip() for line in self._lines() if _ERROR.search(line)]
+        return "\n".join(told[:count]) or self.last_lines(count)
+
+    def _lines(self) -> list[str]:
+        return [line for line in (self.stdout + "\n" + self.stderr).splitlines() if line.strip()]
 
 
 class Processes:

@@ -74,9 +74,10 @@ class PointRecord:
 
     @property
     def why(self) -> str:
-        """The same on one line: what failed, and what it said last."""
+        """The same on one line: what failed, and its first error; without one, what it said last."""
         lines = self.unusable.splitlines()
-        return " ".join([*lines[:1], *lines[1:][-1:]])
+        said = [line.strip() for line in lines[1:]]
+        return " ".join([*lines[:1], *([line for line in said if "error" in line.lower()] or said[-1:])[:1]])
 
 
 @dataclass

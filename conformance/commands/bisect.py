@@ -7,7 +7,7 @@ import shlex
 import signal
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -164,17 +164,16 @@ def _line(asked: Asked, lanes: matrix_.Matrix | None, torch_first: bool) -> tupl
             raise Mistake("--axis torch: no matrix lists torch versions; expected --matrix FILE")
         if asked.commit:
             commit = points.commit(asked.repository, asked.commit)
-            torches = [Point(p.name, p.title, p.date, p.torch, p.index, commit) for p in torches]
+            torches = [replace(p, commit=commit) for p in torches]
         good, bad = (points.index_of(torches, name) if name else None for name in (asked.good, asked.bad))
         return torches, good, bad
     project = "" if asked.script or lanes is None else lanes.project
     if asked.axis == "both":
-        good_commit, good_torch = _both("--good", asked.good, torches)
-        bad_commit, bad_torch = _both("--bad", asked.bad, torches)
-        older, newer = (bad_commit, good_commit) if asked.fixed else (good_commit, bad_commit)
-        low, high = sorted((good_torch, bad_torch))
+        given = [_both("--good", asked.good, torches), _both("--bad", asked.bad, torches)]
+        (older, start), (newer, stop) = reversed(given) if asked.fixed else given
         commits = points.of_commits(asked.repository, older, newer, project)
-        line = points.crossed(torches[low : high + 1], commits, torch_first)
+        way = torches[start : stop + 1] if start <= stop else torches[stop : start + 1][::-1]
+        line = points.crossed(way, commits, torch_first)
         return (line, len(line) - 1, 0) if asked.fixed else (line, 0, len(line) - 1)
     older, newer = (asked.bad, asked.good) if asked.fixed else (asked.good, asked.bad)
     commits = points.of_commits(asked.repository, older, newer or "HEAD", project)
@@ -207,8 +206,10 @@ def _with_torch(point: Point, torch: str, torches: Sequence[Point], project: str
     """A commit with the torch that it is built against; a script finds the torch that is there."""
     if not torch and not project:
         return point
-    found = torches[points.index_of(torches, torch)].torch if torch else f"torch=={_torch_here()}"
-    return Point(point.name, point.title, point.date, found, "", point.commit)
+    if not torch:
+        return replace(point, torch=f"torch=={_torch_here()}")
+    found = torches[points.index_of(torches, torch)]
+    return replace(point, torch=found.torch, index=found.index)
 
 
 def _torch_here() -> str:

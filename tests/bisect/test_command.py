@@ -115,26 +115,70 @@ class Asked:
         raise KeyboardInterrupt
 
 
+@pytest.fixture
+def matrix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three versions and a nightly one; a command in their directory only asks."""
+    versions = "".join(f'[[torch]]\nversion = "{v}"\n' for v in ("2.7", "2.8", "2.9"))
+    nightly = '[[torch]]\nversion = "nightly"\nrequirement = "torch>=3"\nindex = "https://example.org"\n'
+    lanes = f"{versions}{nightly}[builds.release]\n[environments.malloc]\n"
+    (tmp_path / "matrices").mkdir()
+    (tmp_path / "matrices/demo.toml").write_text(f'backend = "demo"\nproject = ""\nmodule = "demo"\n{lanes}')
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(bisect, "Session", Asked)
+
+
+@pytest.mark.usefixtures("matrix")
 @pytest.mark.parametrize(("axis", "good", "bad"), [("torch", 0, 1), ("backend", 1, 3)])
 def test_without_ends_results_say_where_to_search(
-    axis: str, good: int, bad: int, tmp_path: Path, repository: Path, monkeypatch: pytest.MonkeyPatch
+    axis: str, good: int, bad: int, tmp_path: Path, repository: Path
 ) -> None:
-    """Of three versions and of the first five commits."""
+    """Of the versions and of the first five commits."""
     git(repository, "checkout", "-q", "main~15")
     commits = git(repository, "log", "--reverse", "--format=%H").split()
-    (tmp_path / "matrices").mkdir()
-    versions = "".join(f'[[torch]]\nversion = "{v}"\n' for v in ("2.7", "2.8", "2.9"))
-    lanes = f'backend = "demo"\nproject = ""\nmodule = "demo"\n{versions}[builds.release]\n[environments.malloc]\n'
-    (tmp_path / "matrices/demo.toml").write_text(lanes)
     for torch, commit, failing in (("2.7", 0, ()), ("2.8", 1, ()), ("2.8", 3, (CASE,)), ("2.9", 4, (CASE,))):
         told = {"torch": f"{torch}.0", "backend_commit": commits[commit][:12]}
         keep(tmp_path / "results", said(failing), lane=f"demo-torch{torch}-malloc-release", **told)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(bisect, "Session", Asked)
     result = invoke("bisect", CASE, "--axis", axis, "--torch", "2.8", "--repository", str(repository))
     assert "to go on: conformance" in result.output
     assert (Asked.question.good, Asked.question.bad) == (good, bad)
     assert "passes at" in result.output
+
+
+@pytest.mark.usefixtures("matrix")
+def test_commits_are_built_against_the_torch_asked_for_from_its_own_index(repository: Path) -> None:
+    asked = ["--axis", "backend", "--good", "main~2", "--bad", "main", "--repository", str(repository)]
+    invoke("bisect", CASE, *asked, "--torch", "nightly")
+    assert {(p.torch, p.index) for p in Asked.question.points} == {("torch>=3", "https://example.org")}
+
+
+@pytest.mark.usefixtures("matrix")
+@pytest.mark.parametrize(
+    ("good", "bad", "fixed", "path"),
+    [
+        ("2.7+main~1", "2.8+main", False, ["2.7", "2.8", "2.8"]),
+        ("2.8+main~1", "2.7+main", False, ["2.8", "2.7", "2.7"]),
+        ("2.7+main", "2.9+main~1", True, ["2.9", "2.8", "2.7", "2.7"]),
+    ],
+)
+def test_a_path_through_both_histories_goes_from_the_older_commit_to_the_newer(
+    good: str, bad: str, fixed: bool, path: list[str], repository: Path
+) -> None:
+    given = [
+        "--axis",
+        "both",
+        "--good",
+        good,
+        "--bad",
+        bad,
+        "--repository",
+        str(repository),
+        *["--fixed"][: int(fixed)],
+    ]
+    invoke("bisect", CASE, *given)
+    asked = Asked.question
+    assert [p.name.partition("+")[0] for p in asked.points] == path
+    ends = (asked.points[asked.good or 0], asked.points[asked.bad])
+    assert [p.name.partition("+")[0] for p in ends] == [e.partition("+")[0] for e in (good, bad)]
 
 
 def test_what_repaired_it_is_found(tmp_path: Path, repository: Path) -> None:

@@ -38,7 +38,7 @@ elif asked[-1].startswith("torch"):
     (facts / "RECORD").write_text(asked[-1])
 """
 BUILD = """
-grep -q broken source && echo "source:1: error: broken" >&2 && exit 1
+grep -q broken source && echo "source:1: error: broken" >&2 && echo "hint: look elsewhere" >&2 && exit 1
 grep -v '^//' source > $1/library.so
 echo "commit = '$(git log -1 --format=%h --abbrev=12)'" > $1/_build_info.py
 pwd > {log}
@@ -228,7 +228,7 @@ def test_a_commit_that_does_not_build_is_unusable_and_may_be_tried_again(
 ) -> None:
     made = backend(workshop)
     for _ in range(2):
-        with pytest.raises(Unusable, match=r"building backend failed:\nsource:1: error: broken"):
+        with pytest.raises(Unusable, match=r"building backend failed:\nsource:1: error: broken$"):
             made.make(commits[3])
     assert len(asked(log, "--target")) == 2
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.bisect.processes import Processes, Stopped
+from conformance.bisect.processes import Ended, Processes, Stopped
 
 # Starts a child in a process group of its own, as ninja starts compilers, writes its number down, and waits.
 PARENT = """
@@ -51,6 +51,13 @@ def test_what_cannot_be_decoded_does_not_stop_the_search() -> None:
 def test_the_last_lines_are_those_that_say_something() -> None:
     ended = Processes().run("seq 10; echo; echo the end >&2")
     assert ended.last_lines(2) == "10\nthe end"
+
+
+def test_the_errors_of_a_build_are_told_before_what_came_after_them() -> None:
+    said = "[1/9] Building\n  ../a.cpp:3:5: error: no such name\n  b.h:1: fatal error: no such file\nninja: stopped\nx"
+    assert Ended(1, said, "", 1.0).errors() == "../a.cpp:3:5: error: no such name\nb.h:1: fatal error: no such file"
+    assert Ended(1, "", "Traceback\nImportError: no module", 1.0).errors() == "ImportError: no module"
+    assert Ended(1, "one\ntwo\n", "three", 1.0).errors(2) == "two\nthree"
 
 
 def test_a_command_that_takes_too_long_is_killed_with_what_it_began(parent: list[str], tmp_path: Path) -> None:
