@@ -23,7 +23,7 @@ READY = "ready.json"  # in a directory: it is whole, and this is known of it
 
 
 class Unusable(Exception):
-    """A point that cannot be installed or built; the message says why, then gives the tool's errors, the first first."""
+    """A point that cannot be installed or built; the message says why, then gives the tool's first errors."""
 
 
 class NoRoom(OSError):
