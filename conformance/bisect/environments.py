@@ -25,6 +25,8 @@ READY = "ready.json"  # in a directory: it is whole, and this is known of it
 class Unusable(Exception):
     """A point that cannot be installed or built; the message says why, then gives the tool's first errors."""
 
+    seconds = 0.0  # that it took to find out
+
 
 class NoRoom(OSError):
     """The disk is too full to go on; nothing is said of the point."""

@@ -55,7 +55,7 @@ def _case(record: Record, case: str, result: Result | None) -> dict[str, Any]:
         facts["steps"].append({
             "number": number, "point": q.points[point].name, "title": q.points[point].title,
             "date": q.points[point].date, "failed": tally.failed, "passed": tally.passed, "unknown": tally.unknown,
-            "answer": _answer(tally), "seconds": round(seconds.get(point, 0.0), 1),
+            "answer": _answer(record, point, tally), "seconds": round(seconds.get(point, 0.0), 1),
             "build": place.build if place else "", "unusable": place.unusable if place else "",
             "another": _another(record, case, point),
         })  # fmt: skip
@@ -98,7 +98,7 @@ def _about(record: Record, case: str, result: Result | None, heading: bool) -> l
         place = record.places.get(point)
         why = f": {place.why}" if place and place.unusable else ""
         another = _another(record, case, point)
-        said = f"{_answer(tally)}{why}" + (f": {another}" if another else "")
+        said = f"{_answer(record, point, tally)}{why}" + (f": {another}" if another else "")
         ran = f"{tally.failed} / {tally.failed + tally.passed}"
         cells = f"{number} | {_cell(_named(record, point))} | {ran} | {_cell(said)} | {seconds.get(point, 0):.1f}"
         lines.append(f"| {cells} |")
@@ -143,7 +143,7 @@ def same_build(record: Record, result: Result) -> bool:
 
 def _steps(record: Record) -> list[int]:
     """Points in the order they were first tried."""
-    return list(dict.fromkeys([*(r.point for r in record.runs), *record.places]))
+    return list(dict.fromkeys([*record.places, *(r.point for r in record.runs)]))
 
 
 def _tally(record: Record, case: str, point: int) -> Tally:
@@ -154,7 +154,10 @@ def _tally(record: Record, case: str, point: int) -> Tally:
     return tally
 
 
-def _answer(tally: Tally) -> str:
+def _answer(record: Record, point: int, tally: Tally) -> str:
+    place = record.places.get(point)
+    if place and place.unusable:
+        return "skipped"
     if tally.failed:
         return Answer.BAD.value
     return Answer.UNKNOWN.value if tally.unknown or not tally.passed else Answer.GOOD.value

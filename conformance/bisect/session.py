@@ -99,7 +99,7 @@ class Session:
         try:
             place, seconds = self._made(point)
         except Unusable as e:
-            self.record.places[point] = PointRecord(unusable=shortened(str(e)))
+            self.record.places[point] = PointRecord(unusable=shortened(str(e)), seconds=e.seconds)
             self.tell(f"{self._name(point)}: skipped: {self.record.places[point].why}")
             return
         known = self.record.places.get(point, PointRecord())
@@ -150,7 +150,11 @@ class Session:
 
     def _make(self, point: int) -> tuple[Place, float]:
         started = time.monotonic()
-        place = self.workshop.make(self.record.question.points[point])
+        try:
+            place = self.workshop.make(self.record.question.points[point])
+        except Unusable as e:
+            e.seconds = time.monotonic() - started
+            raise
         return place, time.monotonic() - started
 
     def _made(self, point: int) -> tuple[Place, float]:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 from conformance.bisect import report
+from conformance.bisect.places import Place
+from conformance.bisect.points import Point
 from conformance.bisect.search import Kind
 from conformance.bisect.session import found
 from tests.bisect.worlds import CASE, Probe, Workshop, question, search
@@ -28,7 +31,19 @@ def test_every_point_tried_is_a_row_with_its_runs(tmp_path: Path) -> None:
     rows = [line for line in report.markdown(kept).splitlines() if line.startswith("| ") and "demo==" in line]
     assert len(rows) == len({r.point for r in kept.runs}) + 1
     assert any("v15 (demo==15) | 4 / 4 | bad" in row for row in rows)
-    assert any("v7 (demo==7) | 0 / 0 | unknown: building v7 failed:" in row for row in rows)
+    assert any("v7 (demo==7) | 0 / 0 | skipped: building v7 failed:" in row for row in rows)
+    assert "v7 (demo==7)" in rows[2]  # where it was tried, after both ends
+
+
+def test_what_a_skipped_point_cost_is_counted(tmp_path: Path) -> None:
+    class Slow(Workshop):
+        def make(self, point: Point) -> Place:
+            time.sleep(0.06 if point.name == "v7" else 0)
+            return super().make(point)
+
+    kept, _ = search(question(), Probe({CASE: 10}), tmp_path / "s", Slow(unusable=frozenset({7})))
+    (skipped,) = (s for s in json.loads(report.as_json(kept))["cases"][0]["steps"] if s["answer"] == "skipped")
+    assert (skipped["point"], skipped["seconds"]) == ("v7", 0.1)
 
 
 def test_a_range_says_what_could_not_be_tested(tmp_path: Path) -> None:
