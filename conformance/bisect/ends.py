@@ -6,7 +6,7 @@ Of the backend that is searched, and of any of its lanes: a lane that fails a ca
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,18 +18,34 @@ from conformance.vocabulary import CellId, Observation, Status
 NIGHTS = 30  # of a lane's closed runs, the latest
 
 
-def recorded(results: Path, cases: Sequence[str], backend: str, environment: str = "") -> list[Run]:
-    """A backend's runs, those of a lane the oldest first, with the cells of these cases alone. Raises StoreError.
+def recorded(
+    results: Path, cases: Sequence[str], backend: str, environment: str = ""
+) -> tuple[list[Run], list[str]]:  # fmt: skip
+    """(a backend's runs, those of a lane the oldest first, with the cells of these cases alone; what cannot be read).
 
     ``environment``: only the lanes of this one; "": of all. A lane without a closed run gives the one that was cut off.
     """
+    found, left_out = [], []
     lanes = store.lanes(results)
-    closed = [runs.opened(results / store.RUNS / n) for lane in lanes for n in runs.names(results, lane)[-NIGHTS:]]
-    seen = views.of_cells(closed, _cells(cases))
-    found = [Run(run.manifest, seen[run.name]) for run in closed]
-    journals = [d for d in sorted(results.glob("*")) if (d / store.OBSERVATIONS).is_file()]
-    found += [store.read(directory) for directory in journals if directory.name not in lanes]
-    return [r for r in found if r.manifest.backend == backend and environment in ("", r.manifest.environment)]
+    names = [name for lane in lanes for name in runs.names(results, lane)[-NIGHTS:]]
+    journals = [d for d in sorted(results.glob("*")) if (d / store.OBSERVATIONS).is_file() and d.name not in lanes]
+    for directory in (*(results / store.RUNS / name for name in names), *journals):
+        try:
+            run = _run(directory, cases, lambda m: m.backend == backend and environment in ("", m.environment))
+        except store.StoreError as e:
+            left_out.append(str(e))
+        else:
+            found += [run] if run else []
+    return found, left_out
+
+
+def _run(directory: Path, cases: Sequence[str], wanted: Callable[[Manifest], bool]) -> Run | None:
+    """A closed run or one that was cut off, if it is wanted. Raises StoreError."""
+    if not (directory / runs.MANIFEST).is_file():
+        run = store.read(directory)
+        return run if wanted(run.manifest) else None
+    closed = runs.opened(directory)
+    return Run(closed.manifest, views.of_cells(closed, _cells(cases))) if wanted(closed.manifest) else None
 
 
 @dataclass(frozen=True)

@@ -186,8 +186,10 @@ def _from_results(
     asked: Asked, backend: str, line: Sequence[Point], bad: int | None
 ) -> tuple[int | None, int | None]:  # fmt: skip
     """The ends as results say, the bad one as it was given; what they say is told."""
-    seen = ends.from_runs(ends.recorded(RESULTS, asked.cases, backend, asked.environment), asked.cases, line)
-    good, bad = seen.bounds(bad)
+    found, left_out = ends.recorded(RESULTS, asked.cases, backend, asked.environment)
+    for what in left_out:
+        click.echo(f"left out: {what}", err=True)
+    good, bad = ends.from_runs(found, asked.cases, line).bounds(bad)
     named = [f"{word} {line[i].name}" for word, i in (("passes at", good), ("fails at", bad)) if i is not None]
     if named and not asked.bad:
         click.echo(f"results in {RESULTS}/: {', '.join(named)}", err=True)

@@ -42,10 +42,10 @@ def failures(run: Closed) -> tuple[Observation, ...]:
     return parquet.read(run.rows, "failing") if run.failing else ()
 
 
-def of_cells(runs: Iterable[Closed], cells: Iterable[CellId]) -> Mapping[str, tuple[Observation, ...]]:
-    """These cells of each of the runs, whole, by the run's name. Raises StoreError."""
+def of_cells(run: Closed, cells: Iterable[CellId]) -> tuple[Observation, ...]:
+    """These cells of a run, whole. Raises StoreError."""
     wanted = [f"({CELL}) = ({', '.join(parquet.quoted(field) for field in cell.fields())})" for cell in cells]
-    return {run.name: parquet.read(run.rows, " OR ".join(wanted)) if wanted else () for run in runs}
+    return parquet.read(run.rows, " OR ".join(wanted)) if wanted else ()
 
 
 def ever_failing(runs: Iterable[Closed]) -> set[CellId]:

@@ -47,7 +47,8 @@ def of_torch(results: Path, outcomes: Mapping[str, tuple[str, ...]]) -> None:
 
 
 def bounds(results: Path, cases: tuple[str, ...] = (CASE,), bad: int | None = None) -> tuple[int | None, int | None]:
-    found = ends.recorded(results, cases, "demo")
+    found, left_out = ends.recorded(results, cases, "demo")
+    assert left_out == []
     return ends.from_runs(found, cases, TORCHES).bounds(bad)
 
 
@@ -116,7 +117,7 @@ def test_another_backend_and_a_nightly_torch_are_no_points(tmp_path: Path) -> No
 def test_an_environment_that_is_asked_for_leaves_the_others_out(tmp_path: Path) -> None:
     keep(tmp_path, said((CASE,)), environment="guard", lane="demo-torch2.8-guard-release")
     keep(tmp_path, said(), environment="malloc")
-    (run,) = ends.recorded(tmp_path, (CASE,), "demo", "guard")
+    (run,), _ = ends.recorded(tmp_path, (CASE,), "demo", "guard")
     assert run.manifest.environment == "guard"
     assert [str(o.cell) for o in run.observations] == [CELL]
 
@@ -135,7 +136,7 @@ def test_commits_are_known_by_what_the_backend_says_that_it_was_built_from(
 ) -> None:
     for commit in commits:
         keep(tmp_path, said((CASE,) if commit in "cd" else ()), backend_commit=commit * 12)
-    found = ends.recorded(tmp_path, (CASE,), "demo")
+    found, _ = ends.recorded(tmp_path, (CASE,), "demo")
     assert ends.from_runs(found, (CASE,), COMMITS).bounds() == expected
 
 
@@ -144,8 +145,19 @@ def test_a_build_of_no_commit_or_for_another_torch_says_nothing_of_commits(
     tmp_path: Path, told: dict[str, str]
 ) -> None:  # fmt: skip
     keep(tmp_path, said((CASE,)), **{"backend_commit": "c" * 12, **told})
-    found = ends.recorded(tmp_path, (CASE,), "demo")
+    found, _ = ends.recorded(tmp_path, (CASE,), "demo")
     assert ends.from_runs(found, (CASE,), COMMITS).failing == ()
+
+
+def test_a_run_that_cannot_be_read_is_left_out_and_named(tmp_path: Path) -> None:
+    of_torch(tmp_path, {"2.7": (), "2.8": (), "2.9": (CASE,)})
+    older, damaged, _ = sorted((tmp_path / "runs").iterdir(), key=lambda d: d.name.partition("torch")[2])
+    (older / "manifest.json").write_text('{"format": "op-conformance run", "version": 99}')
+    (damaged / "observations.parquet").write_bytes(b"PAR1")
+    found, left_out = ends.recorded(tmp_path, (CASE,), "demo")
+    assert [run.manifest.torch for run in found] == ["2.9.0+cpu"]
+    assert len(left_out) == 2
+    assert "format version 99" in left_out[0]
 
 
 def test_without_results_there_are_no_ends(tmp_path: Path) -> None:
