@@ -124,15 +124,17 @@ class Workshop:
         return [*Table.load(file).table("build-system").strings("requires"), "cmake>=3.26", "ninja"]
 
     def _tree(self, commit: str) -> str:
-        """The hash of what the commit builds: equal for commits that differ elsewhere only."""
+        """The hash of what the commit builds: equal for commits that differ elsewhere only. Raises Unusable."""
         said = self.processes.run(["git", "-C", str(self.repository), "rev-parse", f"{commit}:{self.project}"])
+        check(said, f"looking for {self.project or 'the files'} in {commit[:SHORT]}")
         return said.stdout.strip()
 
     def _files(self, directory: Path) -> str:
-        """A hash of a working tree: its files that git does not ignore."""
+        """A hash of a working tree: its files that git does not ignore. Raises Unusable where git does not know it."""
         listed = self.processes.run(
             ["git", "-C", str(directory), "ls-files", "--cached", "--others", "--exclude-standard"]
         )
+        check(listed, f"listing the files of {directory}")
         found = hashlib.sha256()
         for name in sorted(listed.stdout.splitlines()):
             file = directory / name

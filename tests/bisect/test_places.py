@@ -233,6 +233,26 @@ def test_a_commit_that_does_not_build_is_unusable_and_may_be_tried_again(
     assert len(asked(log, "--target")) == 2
 
 
+def test_a_commit_from_before_there_was_a_backend_is_unusable(
+    workshop: Callable[..., Workshop], commits: list[Point], tmp_path: Path, log: Path
+) -> None:
+    git(tmp_path / "repository", "checkout", "-q", "--orphan", "before")
+    git(tmp_path / "repository", "rm", "-rqf", "--cached", ".")
+    git(tmp_path / "repository", "commit", "-qm", "nothing yet", "--allow-empty")
+    before = git(tmp_path / "repository", "rev-parse", "HEAD")
+    with pytest.raises(Unusable, match=r"looking for backend in .* failed:\n(?s:.*)path 'backend'"):
+        backend(workshop).make(Point(before[:10], "", torch=commits[0].torch, commit=before))
+    assert asked(log, "--target") == []
+
+
+def test_a_working_tree_that_git_does_not_know_is_not_taken_for_another(
+    workshop: Callable[..., Workshop], tmp_path: Path
+) -> None:
+    (tmp_path / "repository/backend").mkdir(parents=True)
+    with pytest.raises(Unusable, match="not a git repository"):
+        backend(workshop).make(Point("2.8", "", torch="torch==2.8.0"))
+
+
 def test_a_working_tree_is_built_again_when_a_file_of_it_changes(
     workshop: Callable[..., Workshop], commits: list[Point], tmp_path: Path
 ) -> None:
