@@ -33,6 +33,7 @@ WITHOUT_TORCH = (
     "progress", "serving", "isolation",
     "inquest", "spawned", "shards", "merge", "closing", "jobs", "markup", "junit", "job_page",
     "nightly.families", "nightly.plan", "nightly.relay", "nightly.searches", "nightly.tonight",
+    "triage.ddmin", "triage.evidence", "triage.lanes", "triage.report", "triage.verdict", "triage.warm",
 )  # fmt: skip
 MAY_NAME_TORCH_PRIVATES = ("inventory", "torch_versions", "corpus.record")
 

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import subprocess
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
+from typing import IO
 
 from conformance.backends import Capabilities
+from conformance.triage.lanes import ALWAYS
+from conformance.triage.warm import Forked, Warm, forkable
 
 AT_ONCE = 2  # processes side by side
 Tell = Callable[[str], None]
+Process = subprocess.Popen[bytes] | Forked
+Talker = subprocess.Popen[str] | Forked
 
 
 @dataclass(frozen=True)
@@ -26,6 +34,7 @@ class Job:
     directory: Path  # for what the runs leave
     timeout: float  # seconds a run may take
     tell: Tell
+    warm: Warm | None = None  # where processes are forked from that need not be started
 
     def place(self, lane: str) -> Path:
         """A lane's own directory."""
@@ -36,3 +45,20 @@ class Job:
     def environment(self, lane: str) -> dict[str, str]:
         """The variables of a process of the lane."""
         return dict(os.environ) | dict(self.lanes[lane])
+
+    def run(self, module: ModuleType, arguments: list[str], lane: str, output: IO[bytes]) -> Process:
+        """``python -m module arguments`` in a lane. A program as the user runs it is never run in a forked process."""
+        if self.warm and lane not in ALWAYS and forkable(self.lanes[lane]):
+            with contextlib.suppress(OSError):  # the warm process is gone
+                return self.warm.run(module.__name__, arguments, self.environment(lane), output)
+        command = [self.python, "-m", module.__name__, *arguments]
+        return subprocess.Popen(command, env=self.environment(lane), stdout=output, stderr=subprocess.STDOUT)
+
+    def talk(self, module: ModuleType, arguments: list[str], lane: str) -> Talker:
+        """The same, with pipes for text to its standard input and from its output."""
+        if self.warm and forkable(self.lanes[lane]):
+            with contextlib.suppress(OSError):
+                return self.warm.talk(module.__name__, arguments, self.environment(lane))
+        command = [self.python, "-m", module.__name__, *arguments]
+        pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
+        return subprocess.Popen(command, env=self.environment(lane), stdin=pipe, stdout=pipe, stderr=nothing, text=True)

@@ -172,15 +172,15 @@ def _try(ask: Callable[..., dict[str, Any]], *arguments: Any) -> dict[str, Any]:
         return {"raised": f"{type(e).__name__}: {e}"}
 
 
-def main(name: str) -> None:
+def main(arguments: list[str]) -> None:
     """Serve until the end of standard input."""
     with os.fdopen(os.dup(1), "w") as replies:
         os.dup2(2, 1)  # what a backend prints is no answer
-        backend = backends.find(name)
+        backend = backends.find(*arguments)
         for line in sys.stdin:
             replies.write(json.dumps(answer(backend, *json.loads(line))) + "\n")
             replies.flush()
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1:])

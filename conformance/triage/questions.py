@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -28,16 +28,7 @@ class Prober:
     def __init__(self, job: Job, lane: str) -> None:
         from conformance.triage import prober
 
-        command = [job.python, "-m", prober.__name__, job.backend_name]
-        environment = job.environment(lane)
-        self._process = subprocess.Popen(
-            command,
-            env=environment,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        )
+        self._process = job.talk(prober, [job.backend_name], lane)
 
     def ask(self, question: str, *arguments: Any) -> dict[str, Any]:
         """The answer; ``{"broken": ...}`` where the prober itself is gone."""
@@ -54,7 +45,12 @@ class Prober:
 
     def close(self) -> None:
         """End the process."""
-        self._process.communicate()
+        assert self._process.stdin
+        assert self._process.stdout
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.close()
+        self._process.wait()
+        self._process.stdout.close()
 
 
 @contextmanager

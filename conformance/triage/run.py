@@ -15,11 +15,19 @@ from conformance.triage.evidence import Evidence
 from conformance.triage.job import Job
 from conformance.triage.questions import named, question, shown_in
 from conformance.triage.reduction import finish, smaller
+from conformance.triage.warm import Warm
 from conformance.triage.watching import call_file, sequence_file, watch
 
 
 def triage(job: Job) -> tuple[Evidence, str]:
     """Evidence and the script that shows the defect ("" where nothing was found)."""
+    if sys.platform != "linux":
+        return _triage(job)
+    with Warm(job.python) as warm:
+        return _triage(replace(job, warm=warm))
+
+
+def _triage(job: Job) -> tuple[Evidence, str]:
     runs = watch(job)
     evidence = Evidence(runs, torch=torch.__version__, single_thread=named(runs, lanes_.SINGLE))
     if evidence.first is None:

@@ -11,13 +11,13 @@ from typing import Any
 
 from conformance.triage import worker
 from conformance.triage.evidence import Found, LaneRun
-from conformance.triage.job import AT_ONCE, Job
+from conformance.triage.job import AT_ONCE, Job, Process
 
 
 def watch(job: Job) -> tuple[LaneRun, ...]:
     """The program in every lane, some side by side."""
     waiting = list(job.lanes)
-    running: dict[str, tuple[subprocess.Popen[bytes], float]] = {}
+    running: dict[str, tuple[Process, float]] = {}
     done: dict[str, LaneRun] = {}
     told = 0.0
     while waiting or running:
@@ -30,8 +30,7 @@ def watch(job: Job) -> tuple[LaneRun, ...]:
             if late:
                 process.kill()
             if process.poll() is not None or late:
-                process.wait()
-                done[lane] = _read(job.place(lane), lane, process.returncode, late)
+                done[lane] = _read(job.place(lane), lane, process.wait(), late)
                 del running[lane]
                 job.tell(f"[{len(done)}/{len(job.lanes)}] {lane}: {_brief(done[lane])}")
         if time.monotonic() - told > 5:
@@ -48,14 +47,13 @@ def _brief(run: LaneRun) -> str:
     return f"{run.found.op} (call {run.found.index}): {run.found.check or run.found.died}"
 
 
-def _start(job: Job, lane: str, keep: int) -> subprocess.Popen[bytes]:
+def _start(job: Job, lane: str, keep: int) -> Process:
     place = job.place(lane)
     (place / worker.FOUND).unlink(missing_ok=True)
+    (place / worker.PAGE).unlink(missing_ok=True)
     arguments = [job.backend_name, str(place), str(keep), "--", *job.program]
-    command = [job.python, "-m", worker.__name__, *arguments]
-    environment = job.environment(lane)
     with (place / "output").open("wb") as output:
-        return subprocess.Popen(command, env=environment, stdout=output, stderr=subprocess.STDOUT)
+        return job.run(worker, arguments, lane, output)
 
 
 def _read(place: Path, lane: str, status: int, late: bool) -> LaneRun:

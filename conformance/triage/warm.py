@@ -1,0 +1,198 @@
+"""A process with torch and the suite loaded, and no backend, from which the processes of lanes are forked.
+
+``python -m conformance.triage.warm FD``: the file descriptor is a socket, which brings requests until its end: a JSON
+object with ``module``, ``arguments`` and ``environment``, and next to it the descriptors that become standard input,
+output and error, and one to write two lines to: the process's id, and how it ended, as subprocess has it.
+
+To load torch takes longer than a small program. A lane's variables are set before its backend is loaded, which so reads
+its own; see :func:`forkable` for those that are read earlier.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import importlib
+import json
+import os
+import random
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+import traceback
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any, NoReturn
+
+from conformance.child import tie_to
+
+# Read by the loader, by libc, by Python, by torch or by what torch loads: all before a backend is.
+READ_AT_START = (
+    "LD_", "GLIBC_", "MALLOC_", "ASAN_", "LSAN_", "TSAN_", "UBSAN_", "PYTHON", "OMP_", "GOMP_", "KMP_", "MKL_",
+    "OPENBLAS_", "DNNL_", "ONEDNN_", "ATEN_", "TORCH", "PYTORCH_", "CUDA_",
+)  # fmt: skip
+AUTOLOAD = "TORCH_DEVICE_BACKEND_AUTOLOAD"  # torch loads installed backends with itself, unless told not to
+_LOADED = ("conformance.triage.worker", "conformance.triage.watch", "conformance.triage.prober")
+_NOTHING = Path(os.devnull)
+_MOST = 1 << 20  # bytes of a request
+
+
+def forkable(variables: Mapping[str, str]) -> bool:
+    """Whether variables that differ from its parent's come early enough for a process that is forked here."""
+    return not any(name.startswith(READ_AT_START) for name in variables)
+
+
+class Forked:
+    """A process forked here; so much of ``subprocess.Popen`` as triage uses."""
+
+    def __init__(self, status: int, stdin: IO[str] | None = None, stdout: IO[str] | None = None) -> None:
+        """``status``: where two lines come from, see above. Raises ConnectionError where the first does not come."""
+        self._status, self.stdin, self.stdout = status, stdin, stdout
+        first = self._line()
+        if not first:
+            os.close(status)
+            raise ConnectionError("the warm process is gone")
+        self.pid = int(first)
+        self.returncode: int | None = None
+
+    def poll(self) -> int | None:
+        """How it ended: its exit code, or minus the signal; None while it runs."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return self.wait(0)
+        return None
+
+    def wait(self, timeout: float | None = None) -> int:
+        """The same, once it has ended. Raises subprocess.TimeoutExpired after so many seconds."""
+        if self.returncode is None:
+            if not select.select([self._status], [], [], timeout)[0]:
+                raise subprocess.TimeoutExpired(f"forked process {self.pid}", timeout or 0)
+            self.returncode = int(self._line() or -signal.SIGKILL)  # who would say so is gone, and it with them
+            os.close(self._status)
+        return self.returncode
+
+    def kill(self) -> None:
+        """End it at once."""
+        if self.poll() is None:
+            os.kill(self.pid, signal.SIGKILL)
+
+    def _line(self) -> str:
+        line = b""
+        while not line.endswith(b"\n") and (byte := os.read(self._status, 1)):
+            line += byte
+        return line.decode()
+
+
+class Warm:
+    """The warm process of an interpreter, to be used in a ``with`` block; what it forked dies with it."""
+
+    def __init__(self, python: str) -> None:
+        self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            command = [python, "-m", __name__, str(theirs.fileno())]
+            environment = dict(os.environ) | {AUTOLOAD: "0"}
+            fd = theirs.fileno()
+            self._process = subprocess.Popen(command, pass_fds=[fd], env=environment, stdin=subprocess.DEVNULL)
+
+    def __enter__(self) -> Warm:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._socket.close()
+        self._process.wait()
+
+    def run(self, module: str, arguments: Sequence[str], environment: Mapping[str, str], output: IO[bytes]) -> Forked:
+        """``python -m module arguments`` in that environment; what it says goes to ``output``."""
+        with _NOTHING.open("rb") as nothing:
+            return Forked(self._ask(module, arguments, environment, [nothing.fileno(), *[output.fileno()] * 2]))
+
+    def talk(self, module: str, arguments: Sequence[str], environment: Mapping[str, str]) -> Forked:
+        """The same, with pipes to its standard input and from its output."""
+        reads, stdin = os.pipe()
+        stdout, writes = os.pipe()
+        ours = os.fdopen(stdin, "w"), os.fdopen(stdout)
+        with os.fdopen(reads), os.fdopen(writes, "w"), _NOTHING.open("wb") as nothing:
+            return Forked(self._ask(module, arguments, environment, [reads, writes, nothing.fileno()]), *ours)
+
+    def _ask(self, module: str, arguments: Sequence[str], environment: Mapping[str, str], streams: list[int]) -> int:
+        status, theirs = os.pipe()
+        request = {"module": module, "arguments": list(arguments), "environment": dict(environment)}
+        try:
+            socket.send_fds(self._socket, [json.dumps(request).encode()], [*streams, theirs])
+        except OSError:
+            os.close(status)
+            raise
+        finally:
+            os.close(theirs)
+        return status
+
+
+def main(fd: int) -> None:
+    """Fork what is asked for until the socket's end."""
+    for module in _LOADED:
+        importlib.import_module(module)
+    gc.freeze()  # a child's collector does not touch its parent's pages
+    waiting: set[int] = set()  # processes, each of which waits for one that was asked for
+    with socket.socket(fileno=fd) as requests:
+        while True:
+            data, descriptors, _, _ = socket.recv_fds(requests, _MOST, 4)
+            if not data:
+                break
+            pid = os.fork()
+            if pid == 0:
+                requests.close()
+                _wait_for_one(json.loads(data), descriptors)
+            waiting.add(pid)
+            waiting -= _ended(waiting)
+            for each in descriptors:
+                os.close(each)
+    ends = time.monotonic() + 1  # what then still runs dies with this process
+    while waiting and time.monotonic() < ends:
+        waiting -= _ended(waiting)
+        time.sleep(0.01)
+
+
+def _ended(pids: set[int]) -> set[int]:
+    return {pid for pid in pids if os.waitpid(pid, os.WNOHANG)[0]}
+
+
+def _wait_for_one(request: dict[str, Any], descriptors: list[int]) -> NoReturn:
+    *streams, status = descriptors
+    tie_to(os.getppid())
+    here = os.getpid()
+    pid = os.fork()
+    if pid == 0:
+        os.close(status)
+        tie_to(here)
+        _become(request, streams)
+    for each in streams:
+        os.close(each)
+    os.write(status, f"{pid}\n".encode())
+    ended = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    with contextlib.suppress(BrokenPipeError):
+        os.write(status, f"{ended}\n".encode())
+    os._exit(0)
+
+
+def _become(request: dict[str, Any], streams: list[int]) -> NoReturn:
+    for target, each in enumerate(streams):
+        os.dup2(each, target)
+        os.close(each)
+    os.environ.clear()
+    os.environ.update(request["environment"])
+    random.seed()  # as in a process of its own
+    code = 0
+    try:
+        importlib.import_module(request["module"]).main(request["arguments"])
+    except BaseException:  # noqa: BLE001  # nothing above this frame may run twice
+        traceback.print_exc()
+        code = 1
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

@@ -1,0 +1,153 @@
+"""Processes forked from one that is warm: they are as if started, and end as they would."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from conformance import vocabulary  # run as a program, it does nothing
+from conformance.triage.job import Job
+from conformance.triage.warm import Forked, Warm, forkable
+from tests.calls.test_calls import BACKEND
+
+# What a process of the tests does, by its first argument.
+MODULE = """
+import os, sys, time
+
+def main(arguments):
+    what, *rest = arguments
+    if what == "tell":
+        print(*rest, os.environ.get("DEMO"), os.environ.get("HOME"), "torch" in sys.modules, "refnpu" in sys.modules)
+    elif what == "echo":
+        for line in sys.stdin:
+            print("heard", line.strip(), flush=True)
+    elif what == "exit":
+        os._exit(int(rest[0]))
+    elif what == "die":
+        os.kill(os.getpid(), 11)
+    elif what == "raise":
+        raise ValueError("as asked")
+    elif what == "sleep":
+        time.sleep(100)
+"""
+
+
+@pytest.fixture(scope="module")
+def warm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Warm]:
+    if sys.platform != "linux":
+        pytest.skip("processes are forked on Linux only")
+    where = tmp_path_factory.mktemp("warm")
+    (where / "demo_process.py").write_text(MODULE)
+    before = os.environ.get("PYTHONPATH", "")
+    os.environ["PYTHONPATH"] = f"{where}:{Path(__file__).parents[2]}"
+    try:
+        with Warm(sys.executable) as started:
+            yield started
+    finally:
+        os.environ["PYTHONPATH"] = before
+
+
+def started(warm: Warm, where: Path, *arguments: str, **environment: str) -> Forked:
+    with (where / "said").open("wb") as output:
+        return warm.run("demo_process", arguments, environment, output)
+
+
+def test_it_has_the_variables_it_was_given_and_no_others_and_torch_but_no_backend(warm: Warm, tmp_path: Path) -> None:
+    assert started(warm, tmp_path, "tell", "x", DEMO="exact").wait(30) == 0
+    assert (tmp_path / "said").read_text() == "x exact None True False\n"
+
+
+@pytest.mark.parametrize(("end", "status"), [(("exit", "3"), 3), (("die",), -signal.SIGSEGV), (("raise",), 1)])
+def test_how_it_ends_is_told_as_subprocess_would(warm: Warm, tmp_path: Path, end: tuple[str, ...], status: int) -> None:
+    ended = started(warm, tmp_path, *end)
+    assert ended.wait(30) == status
+    assert ended.poll() == ended.returncode == status
+    if status == 1:
+        assert "ValueError: as asked" in (tmp_path / "said").read_text()
+
+
+def test_one_that_takes_too_long_can_be_ended(warm: Warm, tmp_path: Path) -> None:
+    sleeps = started(warm, tmp_path, "sleep")
+    assert sleeps.poll() is None
+    with pytest.raises(subprocess.TimeoutExpired):
+        sleeps.wait(0.05)
+    sleeps.kill()
+    assert sleeps.wait(30) == -signal.SIGKILL
+    sleeps.kill()  # it is gone, and whoever has its number now is left alone
+
+
+def test_it_is_talked_to_by_pipes(warm: Warm) -> None:
+    talks = warm.talk("demo_process", ["echo"], {})
+    assert talks.stdin
+    assert talks.stdout
+    print("you", file=talks.stdin, flush=True)
+    assert talks.stdout.readline() == "heard you\n"
+    talks.stdin.close()
+    assert talks.wait(30) == 0
+    talks.stdout.close()
+
+
+def test_what_still_runs_dies_with_the_warm_process_and_nothing_more_is_forked(tmp_path: Path) -> None:
+    with Warm(sys.executable) as warm, (tmp_path / "said").open("wb") as output:
+        sleeps = warm.run("conformance.triage.prober", ["no such backend"], {}, output)
+        talks = warm.talk("conformance.triage.prober", ["torch:cpu"], dict(os.environ))
+    assert sleeps.wait(30) == 1
+    assert "unknown backend" in (tmp_path / "said").read_text()
+    ends = time.monotonic() + 30
+    while Path(f"/proc/{talks.pid}").exists() and time.monotonic() < ends:
+        time.sleep(0.05)
+    assert not Path(f"/proc/{talks.pid}").exists()
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        started(warm, tmp_path, "tell")
+    for pipe in (talks.stdin, talks.stdout):
+        assert pipe
+        pipe.close()
+
+
+@pytest.mark.parametrize(
+    ("variables", "early"),
+    [({"DEMO_ALLOCATOR": "pool"}, True), ({}, True), ({"OMP_NUM_THREADS": "1"}, False), ({"LD_PRELOAD": "x"}, False)],
+)
+def test_variables_that_are_read_at_the_start_need_a_process_of_their_own(
+    variables: dict[str, str], early: bool
+) -> None:
+    assert forkable(variables) is early
+
+
+def test_a_program_as_the_user_runs_it_is_started_not_forked(tmp_path: Path) -> None:
+    """Nor one in a lane whose variables are read at the start."""
+    lanes = {"as it is": {}, "single thread": {}, "exact": {"DEMO": "1"}, "threads": {"OMP_NUM_THREADS": "2"}}
+    warm = Recorder()
+    job = Job(BACKEND, "torch:cpu", (), sys.executable, lanes, (), tmp_path, 60, print, warm)  # type: ignore[arg-type]  # it plays the part
+    with (tmp_path / "said").open("wb") as output:
+        for lane in lanes:
+            job.run(vocabulary, [], lane, output).wait(60)
+    assert warm.lanes == ["1"]
+
+
+def test_where_the_warm_process_is_gone_one_is_started(tmp_path: Path) -> None:
+    gone = Recorder(OSError("gone"))
+    job = Job(BACKEND, "torch:cpu", (), sys.executable, {"exact": {"DEMO": "1"}}, (), tmp_path, 60, print, gone)  # type: ignore[arg-type]  # it plays the part
+    with (tmp_path / "said").open("wb") as output:
+        assert job.run(vocabulary, [], "exact", output).wait(60) == 0
+
+
+class Recorder:
+    """In place of a warm process."""
+
+    def __init__(self, error: OSError | None = None) -> None:
+        self.lanes: list[str] = []
+        self.error = error
+
+    def run(self, module: str, arguments: object, environment: dict[str, str], output: object) -> subprocess.Popen[str]:
+        if self.error:
+            raise self.error
+        self.lanes.append(environment["DEMO"])
+        return subprocess.Popen(["true"], text=True)
