@@ -16,8 +16,7 @@ import sys
 import tempfile
 import threading
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
@@ -60,6 +59,7 @@ class Workshop:
     extra: tuple[str, ...] = ()  # more packages for the environments
     keep: int = 3  # environments of torch
     suite_copy: Path | None = None  # made on first use
+    _snapshot: str = ""  # made on first use
     _locks: dict[str, threading.Lock] = field(default_factory=lambda: defaultdict(threading.Lock))
 
     def __post_init__(self) -> None:
@@ -129,22 +129,33 @@ class Workshop:
         check(said, f"looking for {self.project or 'the files'} in {commit[:SHORT]}")
         return said.stdout.strip()
 
-    def _files(self, directory: Path) -> str:
-        """A hash of a working tree: its files that git does not ignore. Raises Unusable where git does not know it."""
-        listed = self.processes.run(
-            ["git", "-C", str(directory), "ls-files", "--cached", "--others", "--exclude-standard"]
-        )
-        check(listed, f"listing the files of {directory}")
-        found = hashlib.sha256()
-        for name in sorted(listed.stdout.splitlines()):
-            file = directory / name
-            found.update(name.encode() + b"\0" + (file.read_bytes() if file.is_file() else b"") + b"\0")
-        return found.hexdigest()[:40]
+    def _now(self) -> str:
+        """A commit, on no branch, of the backend's working tree: what is edited during the search changes nothing.
+
+        Files that git ignores are not in it. Raises Unusable where git does not know the directory.
+        """
+        with self._locks["now"], tempfile.TemporaryDirectory() as scratch:
+            if self._snapshot:
+                return self._snapshot
+            own = {"GIT_INDEX_FILE": f"{scratch}/index"}
+            for who in ("AUTHOR", "COMMITTER"):
+                own |= {f"GIT_{who}_NAME": "bisect", f"GIT_{who}_EMAIL": "bisect@localhost"}
+            said = ""
+            for words in (
+                ["read-tree", "HEAD"], ["add", "--all", "--", self.project], ["write-tree"],
+                ["commit-tree", "-p", "HEAD", "-m", "the working tree"],
+            ):  # fmt: skip
+                command = ["git", "-C", str(self.repository), *words, *([said] if words[0] == "commit-tree" else [])]
+                ended = self.processes.run(command, variables=own)
+                check(ended, f"taking {self.project} as it is: git {words[0]}")
+                said = ended.stdout.strip()
+            self._snapshot = said
+            return said
 
     def _backend(self, point: Point, python: str, variables: Mapping[str, str], made: list[str]) -> tuple[Path, str]:
         """(the directory that the backend of this torch and this source is installed in, a hash of what it holds)."""
-        tree = self._tree(point.commit) if point.commit else self._files(self.repository / self.project)
-        source = f"{slug(point.torch or 'here')}-{tree}"
+        commit = point.commit or self._now()
+        source = f"{slug(point.torch or 'here')}-{self._tree(commit)}"
         target = self.cache / "backends" / f"{self.project}-{source}".replace("/", "_")
         command = ["uv", "pip", "install", "-q", "-p", python, "--target", str(target), "--no-deps"]
         command += ["--no-build-isolation", "--reinstall"]
@@ -152,24 +163,14 @@ class Workshop:
         with self._locks[str(target)]:
             if not (target / READY).is_file():
                 shutil.rmtree(target, ignore_errors=True)
-                with self._source(point) as (root, scratch):
-                    command += [str(root / self.project), "-C", f"build-dir={scratch}"]
-                    compiler = {**installing(), **variables, **_ccache(scratch.parent)}
+                # One at a time: a build takes all processors.
+                with self._locks["building"], self._worktrees.checked_out(commit) as root:
+                    command += [str(root / self.project), "-C", f"build-dir={root.parent / 'build'}"]
+                    compiler = {**installing(), **variables, **_ccache(root.parent)}
                     check(self.processes.run(command, variables=compiler), f"building {self.project}")
-                    facts = {"build": _installed(target, point.commit)}
+                    facts = {"build": _installed(target, commit)}
                 (target / READY).write_text(json.dumps(facts), encoding="utf-8")
         return target, str(json.loads((target / READY).read_text(encoding="utf-8")).get("build", target.name))
-
-    @contextmanager
-    def _source(self, point: Point) -> Iterator[tuple[Path, Path]]:
-        """(the directory of the point's source, one to build it in). One at a time: a build takes all processors."""
-        with self._locks["building"]:
-            if point.commit:
-                with self._worktrees.checked_out(point.commit) as root:
-                    yield root, root.parent / "build"
-                return
-            with tempfile.TemporaryDirectory(dir=self.cache) as scratch:
-                yield self.repository, Path(scratch)
 
     def _suite(self) -> Path:
         """A directory with a copy of this suite alone: what is edited meanwhile does not change what a case means."""

@@ -253,15 +253,22 @@ def test_a_working_tree_that_git_does_not_know_is_not_taken_for_another(
         backend(workshop).make(Point("2.8", "", torch="torch==2.8.0"))
 
 
-def test_a_working_tree_is_built_again_when_a_file_of_it_changes(
+def test_a_working_tree_is_built_as_it_was_when_the_search_began(
     workshop: Callable[..., Workshop], commits: list[Point], tmp_path: Path
 ) -> None:
-    here = Point("2.8", "", torch=commits[0].torch)
+    repository = tmp_path / "repository"
+    (repository / "backend/source").write_text("edited\n")
+    (repository / "backend/new").write_text("untracked")
+    before = git(repository, "status", "--porcelain")
     made = backend(workshop)
-    first = made.make(here)
-    assert made.make(here) == first
-    (tmp_path / "repository/backend/source").write_text("edited\n")
-    assert made.make(here).build != first.build
+    first = made.make(Point("2.8", "", torch="torch==2.8.0"))
+    assert (Path(first.variables["PYTHONPATH"].split(":")[0]) / "library.so").read_text() == "edited\n"
+    assert git(repository, "status", "--porcelain") == before
+    (repository / "backend/source").write_text("edited again\n")
+    second = made.make(Point("2.9", "", torch="torch==2.9.0"))
+    assert (Path(second.variables["PYTHONPATH"].split(":")[0]) / "library.so").read_text() == "edited\n"
+    later = backend(workshop).make(Point("2.8", "", torch="torch==2.8.0"))
+    assert later.build != first.build
 
 
 def test_a_script_runs_in_a_worktree_that_stays_until_the_end(
