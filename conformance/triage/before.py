@@ -34,7 +34,21 @@ def what_came_before(job: Job, e: Evidence, lane: str, path: Path | None) -> tup
         asked = _Asked(p, path)
         versions, before = _reduced(job, asked, before, steps)
         versions = [*versions, *_shrunk(asked, versions[-1])] if versions else []
+    if before.sure:
+        before = replace(before, lanes=(lane, *_elsewhere(job, e, lane, versions[0])))
     return replace(e, before=before, notes=(RIGHT_ALONE, *notes(before))), versions
+
+
+def _elsewhere(job: Job, e: Evidence, lane: str, steps: list[Step]) -> list[str]:
+    """The other lanes that were asked about the op alone, in which these steps go wrong too."""
+    path = job.place(lane) / "needed.safetensors"
+    sequence.save(path, steps)
+    found = []
+    for other in dict(e.alone):
+        if other != lane:
+            with prober(job, other) as p:
+                found += [other] if _Asked(p, path).whole(range(len(steps))) else []
+    return found
 
 
 class _Asked:

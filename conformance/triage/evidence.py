@@ -59,6 +59,7 @@ class Before:
     needed: tuple[str, ...] = ()  # the ops after which it goes wrong
     confirmed: tuple[int, int] = (0, 0)  # of the op after these alone
     minimal: bool = False  # each of them was seen to be needed
+    lanes: tuple[str, ...] = ()  # in which the op went wrong after these
 
     @property
     def sure(self) -> bool:

@@ -77,9 +77,14 @@ def _allocator(e: Evidence) -> Verdict:
         reasons.append(f"the same op is the first to go wrong in every one of these runs: {', '.join(e.finding_lanes)}")
     if again:
         reasons.append(f"the op alone, in a fresh process, goes wrong again: {', '.join(again)}")
+    after = e.before.lanes if e.needed and e.before else ()
+    if after:
+        reasons.append(f"{_after(e)}, made again in a fresh process: {', '.join(after)}")
     sound = [lane for lane, text in e.allocator if not text]
     if sound and not bad:
         reasons.append(f"blocks of many sizes, written end to end and read back, are sound: {', '.join(sound)}")
+    if len(after) > 1 and sound and not bad:
+        return Verdict(name, Ruling.RULED_OUT, tuple(reasons))
     if again and sound and not bad and (len(e.finding_lanes) > 1 or len(again) > 1):
         return Verdict(name, Ruling.RULED_OUT, tuple(reasons))
     return Verdict(name, Ruling.OPEN, tuple(reasons + bad) or ("no lane was comparable",))

@@ -108,6 +108,8 @@ def test_a_death_after_a_sort_is_named_with_the_sort_and_shown_by_a_short_script
     assert found["evidence"]["before"]["needed"] == ["sort"]
     assert "masked_fill_, called by masked_fill.Scalar, after sort (call 8 of the program" in said
     assert "it goes wrong after sort: 3 of 3 fresh processes did, 0 of 3 without" in said
+    rulings = {v["hypothesis"]: v["ruling"] for v in found["verdicts"]}
+    assert (rulings["allocator"], rulings["threads"]) == ("ruled out", "ruled out")
     assert "goes wrong when run" in said
     assert script.own_lines(found["script"]) <= 10
     assert found["script"].index("aten.sort") < found["script"].index("aten.masked_fill")

@@ -152,6 +152,19 @@ def test_calls_that_go_wrong_when_made_again_rule_out_threads_and_transforms() -
     assert "clone, after sort (call 6 of the program" in report.headline(e)
 
 
+@pytest.mark.parametrize(
+    ("lanes", "blocks", "wanted"),
+    [(("exact", "pool"), "", Ruling.RULED_OUT), (("pool",), "", Ruling.OPEN),
+     (("exact", "pool"), "a block of 64 bytes changed by itself", Ruling.HOLDS)],
+)  # fmt: skip
+def test_the_allocator_is_ruled_out_where_the_same_calls_go_wrong_with_several(
+    lanes: tuple[str, ...], blocks: str, wanted: Ruling
+) -> None:
+    allocator = (("exact", ""), ("pool", blocks))
+    e = replace(INCIDENT, alone=(("exact", False), ("pool", False)), allocator=allocator)
+    assert ruling(replace(e, before=replace(SORT, lanes=lanes)), "allocator") is wanted
+
+
 def test_the_report_reads_the_same_in_all_three_forms() -> None:
     text, page = report.text(INCIDENT, "import torch\n"), report.markdown(INCIDENT, "import torch\n")
     data = report.as_json(INCIDENT, "import torch\n")
