@@ -27,9 +27,7 @@ from conformance.rules import rules_of
 from conformance.store.manifest import Manifest, cpu_model, run_name
 from conformance.summary import Target
 from conformance.twins import Twins, poison
-from conformance.vocabulary import CaseFailure, CellId, Observation, Status
-
-FAILURES_KEPT = 5
+from conformance.vocabulary import FAILURES_KEPT, CaseFailure, CellId, Observation, Status
 
 
 @dataclass(frozen=True)

@@ -116,6 +116,9 @@ class CellId:
 _CELL = re.compile(r"ops/(\w+)\.py::([\w.]+)\[(\w+)-(\w+)\]")
 
 
+FAILURES_KEPT = 5  # of a cell's failing cases, the first: an observation holds no more
+
+
 @dataclass(frozen=True, slots=True)
 class CaseFailure:
     """One case that went wrong: which check, and the text a person reads."""

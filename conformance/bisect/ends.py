@@ -13,7 +13,7 @@ from pathlib import Path
 from conformance import store, torch_wheel
 from conformance.bisect.points import Point
 from conformance.store import Manifest, Run, runs, views
-from conformance.vocabulary import CellId, Observation, Status
+from conformance.vocabulary import FAILURES_KEPT, CellId, Observation, Status
 
 NIGHTS = 30  # of a lane's closed runs, the latest
 
@@ -84,13 +84,14 @@ def from_runs(found: Iterable[Run], cases: Sequence[str], points: Sequence[Point
 
 
 def _outcomes(observations: Iterable[Observation], cases: Sequence[str]) -> dict[str, bool]:
-    """Case -> whether it passed, of those that were judged."""
+    """Case -> whether it passed, of those of which that is known: of a cell's failing cases only the first are kept."""
     found = {}
     for seen in observations:
+        failing = {f.case for f in seen.failures}
         for case in (c for c in cases if c.partition("#")[0] == str(seen.cell)):
-            failed = any(f.case == case for f in seen.failures)
-            if failed or seen.status in (Status.PASS, Status.FAIL):
-                found[case] = not failed
+            others_passed = seen.status is Status.FAIL and len(failing) < FAILURES_KEPT
+            if case in failing or seen.status is Status.PASS or others_passed:
+                found[case] = case not in failing
     return found
 
 

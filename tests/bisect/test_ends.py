@@ -13,7 +13,7 @@ from conformance import store
 from conformance.bisect import ends
 from conformance.bisect.points import Point
 from conformance.store.manifest import run_name
-from conformance.vocabulary import CaseFailure, Observation, Status
+from conformance.vocabulary import FAILURES_KEPT, CaseFailure, Observation, Status
 from tests.records import manifest, observed
 
 CELL = "ops/masking.py::neg[float32-contiguous]"
@@ -105,6 +105,14 @@ def test_a_cell_that_crashed_says_nothing_of_its_other_cases(tmp_path: Path) -> 
     keep(tmp_path, said((CASE,), Status.CRASH))
     assert bounds(tmp_path) == (0, 1)
     assert bounds(tmp_path, (OTHER,)) == (None, None)
+
+
+def test_a_case_that_a_failing_cell_does_not_name_passed_unless_not_all_are_named(tmp_path: Path) -> None:
+    of_torch(tmp_path, {"2.7": (OTHER,), "2.9": (CASE,)})
+    assert bounds(tmp_path) == (0, 2)
+    many = tuple(f"{CELL}#{i}" for i in range(FAILURES_KEPT))
+    of_torch(tmp_path, {"2.8": many})
+    assert bounds(tmp_path) == (0, 2)
 
 
 def test_another_backend_and_a_nightly_torch_are_no_points(tmp_path: Path) -> None:
