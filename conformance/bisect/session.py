@@ -136,9 +136,8 @@ class Session:
         self.tell(f"{self._name(point)}:{which} {_SAID[said]}{another}, {counts} [{step.stage.value}]{left}")
 
     def _name(self, point: int) -> str:
-        probed = [r.point for r in self.record.runs]
-        asked = len(dict.fromkeys([*probed, *self.record.places, point]))
-        return f"[point {asked}] {self.record.question.points[point].name}"
+        tried = list(dict.fromkeys([*self.record.places, point]))  # in the order that the report lists them
+        return f"[point {tried.index(point) + 1}] {self.record.question.points[point].name}"
 
     # Places -----------------------------------------------------------------------------------------------------
 

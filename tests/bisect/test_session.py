@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import time
 from pathlib import Path
 
 import pytest
 
 from conformance.bisect import record as record_
-from conformance.bisect import session
+from conformance.bisect import report, session
 from conformance.bisect.places import Place
 from conformance.bisect.points import Point
 from conformance.bisect.record import Record, RecordError
@@ -27,6 +28,13 @@ def test_the_first_failing_version_is_named(file: Path) -> None:
     assert (found(kept)[CASE].kind, found(kept)[CASE].first) == (Kind.CULPRIT, 6)
     assert any("the failure looked for: fail value: differs" in line for line in told)
     assert told[-1].endswith("done")
+
+
+def test_a_point_keeps_the_number_that_the_report_gives_it(file: Path) -> None:
+    kept, told = search(question(tries=30), Probe({CASE: 9}, rate=0.5), file)
+    steps = json.loads(report.as_json(kept))["cases"][0]["steps"]
+    named = {line.split("]")[0] + line.split("]")[1].partition(":")[0] for line in told if line.startswith("[point")}
+    assert named == {f"[point {s['number']} {s['point']}" for s in steps}
 
 
 def test_both_ends_are_tried_before_anything_between_them(file: Path) -> None:
