@@ -6,6 +6,7 @@ A table stands between ``<!-- table: NAME -->`` and ``<!-- end of table -->``.
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import sys
 from collections.abc import Callable, Iterable
@@ -21,9 +22,12 @@ from conformance.layouts import LAYOUTS
 from conformance.near import unknown
 from conformance.vocabulary import Check, Route, Status
 from tools.faults import planted
+from tools.kill_rate import tables
+from tools.kill_rate.summary import lacking
 
 ROOT = Path(__file__).parents[1]
-PAGES = ("README.md", "CONTRIBUTING.md", "docs/reference.md")
+PAGES = ("README.md", "CONTRIBUTING.md", "docs/reference.md", "docs/kill-rate.md")
+KILL_RATE = ROOT / "docs" / "kill-rate.json"
 
 _BLOCK = re.compile(r"(<!-- table: (?P<name>[\w-]+) -->\n).*?(<!-- end of table -->)", re.DOTALL)
 
@@ -121,8 +125,42 @@ class _Options:
 
 
 def _faults() -> str:
-    found = {k: v for m in matrix.load_all(ROOT / "matrices") for k, v in planted(ROOT / m.project).items()}
-    return table(("fault", "what it does wrong"), ((f"`{name}`", words) for name, words in found.items()))
+    return table(("fault", "what it does wrong"), ((f"`{name}`", words) for name, words in _planted().items()))
+
+
+def _planted() -> dict[str, str]:
+    return {k: v for m in matrix.load_all(ROOT / "matrices") for k, v in planted(ROOT / m.project).items()}
+
+
+def _measured() -> dict[str, Any]:
+    """The committed kill-rate. Raises ValueError where it is not of the faults and lanes that there are."""
+    made: dict[str, Any] = json.loads(KILL_RATE.read_text(encoding="utf-8"))
+    wrong = lacking(made, _planted())
+    if wrong:
+        raise ValueError(
+            f"{KILL_RATE.name} is stale ({'; '.join(wrong)}); renew it with: nox -s kill-rate -- --publish"
+        )
+    return made
+
+
+def _kill_rate_totals() -> str:
+    head, rows = tables.totals(_measured())
+    return table(head, rows)
+
+
+def _kill_rate_faults() -> str:
+    head, rows = tables.faults(_measured())
+    return table(head, rows)
+
+
+def _kill_rate_cells() -> str:
+    head, rows = tables.cells(_measured())
+    return table(head, rows)
+
+
+def _kill_rate_survivors() -> str:
+    head, rows = tables.survivors(_measured())
+    return table(head, rows)
 
 
 def _lanes() -> str:
@@ -162,6 +200,10 @@ TABLES: dict[str, Callable[[], str]] = {
     "commands": _commands,
     "faults": _faults,
     "lanes": _lanes,
+    "kill-rate-totals": _kill_rate_totals,
+    "kill-rate-faults": _kill_rate_faults,
+    "kill-rate-cells": _kill_rate_cells,
+    "kill-rate-survivors": _kill_rate_survivors,
     "environments": _environments,
     "builds": _builds,
 }
