@@ -1,0 +1,68 @@
+"""What each check of a cell costs: ``check_cost.py [CELLS]``, the time spent in it over a run of the smoke tier.
+
+Cells of the reference NPU, 3,000 unless told otherwise, run in this process with a clock around each check.
+Microseconds a case, and as a share of all that a case takes; the calls of the op itself are there to compare with.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+import warnings
+from collections import Counter
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+from conformance import aftermath, backends, judge, memory, oracle
+from conformance.cases import TIERS
+from conformance.progress import Progress
+from conformance.suite import Selection, Suite
+
+# Check -> where it is called from, and by which name.
+CHECKS: dict[str, tuple[ModuleType | type, str]] = {
+    "the op, on both sides": (oracle, "call"),
+    "live blocks and bytes": (memory, "held"),
+    "memory verified": (memory, "damage"),
+    "bytes not to be touched": (aftermath, "storages"),
+    "versions": (aftermath, "versions"),
+    "aliasing": (aftermath, "aliasing"),
+    "results": (judge.Judge, "_results"),
+    "written arguments": (judge.Judge, "_written"),
+    "the same again": (judge.Judge, "_again"),
+}
+
+
+def clocked(spent: Counter[str], name: str, call: Callable[..., Any]) -> Callable[..., Any]:
+    """``call`` with the nanoseconds of each call added up; what it calls in turn is counted in it."""
+
+    def timed(*args: Any, **kwargs: Any) -> Any:
+        started = time.perf_counter_ns()
+        try:
+            return call(*args, **kwargs)
+        finally:
+            spent[name] += time.perf_counter_ns() - started
+
+    return timed
+
+
+def main(count: int) -> None:
+    """A line for each check."""
+    warnings.simplefilter("ignore")
+    suite = Suite(backends.find("refnpu"), Selection(tier=TIERS["smoke"]), 20)
+    suite.prepare()
+    cells = [cell for name in suite.overloads() for cell in suite.cells(name)]
+    spent: Counter[str] = Counter()
+    for name, (place, attribute) in CHECKS.items():
+        setattr(place, attribute, clocked(spent, name, getattr(place, attribute)))
+    started, cases = time.perf_counter_ns(), 0
+    for cell in cells[:: max(1, len(cells) // count)]:
+        cases += suite.run(cell, 0, Progress())[0].cases
+    whole = time.perf_counter_ns() - started
+    print(f"{cases} cases, {whole / cases / 1000:.0f} us each, of which")
+    for name in CHECKS:
+        print(f"{name:<26} {spent[name] / cases / 1000:>6.1f} us  {spent[name] / whole:>6.1%}")
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 3000)
