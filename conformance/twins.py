@@ -208,8 +208,12 @@ class Twins:
         dtype = slot_dtype(slot, case.cell.dtype)
         wide = dtypes(dtype)
         template = self.storage(slot, placement, dtype, wide)
-        base = template.clone() if device.type == "cpu" else template.to(device)
+        base = self._base(slot, template, device)
         return Argument(slot, placement, base, view(base, torch_dtype(wide), placement), template)
+
+    def _base(self, slot: TensorSlot, template: torch.Tensor, device: torch.device) -> torch.Tensor:  # noqa: ARG002
+        """A slot's storage, of the template's bytes; other twins may have it already."""
+        return template.clone() if device.type == "cpu" else template.to(device)
 
 
 def _side(case: Case, device: torch.device, arguments: list[Argument], dtypes: Callable[[str], str]) -> Side:

@@ -10,6 +10,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -143,24 +144,8 @@ def _measured() -> dict[str, Any]:
     return made
 
 
-def _kill_rate_totals() -> str:
-    head, rows = tables.totals(_measured())
-    return table(head, rows)
-
-
-def _kill_rate_faults() -> str:
-    head, rows = tables.faults(_measured())
-    return table(head, rows)
-
-
-def _kill_rate_cells() -> str:
-    head, rows = tables.cells(_measured())
-    return table(head, rows)
-
-
-def _kill_rate_survivors() -> str:
-    head, rows = tables.survivors(_measured())
-    return table(head, rows)
+def _kill_rate(part: Callable[[dict[str, Any]], tables.Table]) -> str:
+    return table(*part(_measured()))
 
 
 def _lanes() -> str:
@@ -200,10 +185,10 @@ TABLES: dict[str, Callable[[], str]] = {
     "commands": _commands,
     "faults": _faults,
     "lanes": _lanes,
-    "kill-rate-totals": _kill_rate_totals,
-    "kill-rate-faults": _kill_rate_faults,
-    "kill-rate-cells": _kill_rate_cells,
-    "kill-rate-survivors": _kill_rate_survivors,
+    "kill-rate-totals": partial(_kill_rate, tables.totals),
+    "kill-rate-faults": partial(_kill_rate, tables.faults),
+    "kill-rate-cells": partial(_kill_rate, tables.cells),
+    "kill-rate-survivors": partial(_kill_rate, tables.survivors),
     "environments": _environments,
     "builds": _builds,
 }

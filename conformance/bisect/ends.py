@@ -18,9 +18,7 @@ from conformance.vocabulary import FAILURES_KEPT, CellId, Observation, Status
 NIGHTS = 30  # of a lane's closed runs, the latest
 
 
-def recorded(
-    results: Path, cases: Sequence[str], backend: str, environment: str = ""
-) -> tuple[list[Run], list[str]]:  # fmt: skip
+def recorded(results: Path, cases: Sequence[str], backend: str, environment: str = "") -> tuple[list[Run], list[str]]:
     """(a backend's runs, those of a lane the oldest first, with the cells of these cases alone; what cannot be read).
 
     ``environment``: only the lanes of this one; "": of all. A lane without a closed run gives the one that was cut off.

@@ -11,15 +11,13 @@ from conformance.backends import Capabilities
 from conformance.calls.capture import Capture, bytes_of
 from conformance.calls.model import RecordedTwins
 from conformance.calls.sequence import Step
-from conformance.cases import Case
 from conformance.compare import Mismatch
 from conformance.corpus.model import TensorSlot
 from conformance.inventory import call_of
-from conformance.layouts import Placement
 from conformance.oracle import Outcome
 from conformance.triage.given_twice import GivenTwice
 from conformance.triage.watch import differences
-from conformance.twins import Argument, Side, torch_dtype, view
+from conformance.twins import Side
 
 
 def last(steps: Sequence[Step], backend: Capabilities, tell: Callable[[int], None]) -> list[Mismatch]:
@@ -73,21 +71,10 @@ class _Linked(RecordedTwins):
         super().__init__(step.call.storages)
         self._numbers, self._bases = step.storages, bases
 
-    def _argument(
-        self,
-        case: Case,
-        slot: TensorSlot,
-        placement: Placement,
-        earlier: list[Argument],
-        shared: dict[int, tuple[int, int]],
-        device: torch.device,
-        dtypes: Callable[[str], str],
-    ) -> Argument:
+    def _base(self, slot: TensorSlot, template: torch.Tensor, device: torch.device) -> torch.Tensor:
         number = self._numbers[slot.index]
-        base = None if number is None else self._bases.get(number)
-        if base is None:
-            made = super()._argument(case, slot, placement, earlier, shared, device, dtypes)
-            if number is not None:
-                self._bases[number] = made.base
-            return made
-        return Argument(slot, placement, base, view(base, torch_dtype(str(slot.dtype)), placement), base)
+        if number is None:
+            return super()._base(slot, template, device)
+        if number not in self._bases:
+            self._bases[number] = super()._base(slot, template, device)
+        return self._bases[number]

@@ -1,8 +1,8 @@
 """Runs a program in this process with each op watched, and leaves what was found in a directory.
 
 ``python -m conformance.triage.worker BACKEND DIRECTORY KEEP -- PROGRAM...``. The page tells which op is running, for
-whoever outlives this process; KEEP is the index of an op that is to be written down before it
-runs, with those before it, or -1.
+whoever outlives this process; KEEP is the index of an op that is to be written down before it runs, with those before
+it, or -1.
 """
 
 from __future__ import annotations

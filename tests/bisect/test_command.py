@@ -19,7 +19,7 @@ from conformance.bisect.record import Question, Record
 from conformance.cli import commands
 from conformance.commands import bisect
 from tests.bisect.test_ends import CASE, keep, said
-from tests.bisect.test_points import git
+from tests.bisect.test_points import git, history
 from tests.bisect.test_processes import alive
 
 JUDGE = """
@@ -43,15 +43,9 @@ if not building.exists():
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
     """Twenty commits; value counts them; the build of 9 and 10 fails."""
-    where = tmp_path / "repository"
-    where.mkdir()
-    git(where, "init", "-q", "-b", "main")
-    for i in range(20):
-        (where / "value").write_text(str(i))
-        (where / "build.py").write_text(f"import sys; sys.exit({'no header' if i in (9, 10) else 0!r})")
-        git(where, "add", "-A")
-        git(where, "commit", "-qm", f"change {i}")
-    return where
+    build = "import sys; sys.exit({!r})"
+    commits = ({"value": str(i), "build.py": build.format("no header" if i in (9, 10) else 0)} for i in range(20))
+    return history(tmp_path / "repository", commits)
 
 
 def judge(tmp_path: Path, bad: int, pause: float = 0.0) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from pathlib import Path
 
@@ -19,6 +20,18 @@ def git(repository: Path, *arguments: str, date: str = "2026-01-01") -> str:
     dates = {"GIT_AUTHOR_DATE": f"{date}T12:00:00", "GIT_COMMITTER_DATE": f"{date}T12:00:00"}
     command = ["git", "-C", str(repository), *arguments]
     return subprocess.run(command, env={**names, **dates, "PATH": "/usr/bin:/bin"}, check=True, capture_output=True, text=True).stdout.strip()  # fmt: skip  # noqa: E501
+
+
+def history(where: Path, commits: Iterable[Mapping[str, str]]) -> Path:
+    """A repository with a commit for each of these: file -> its text."""
+    where.mkdir()
+    git(where, "init", "-q", "-b", "main")
+    for i, files in enumerate(commits):
+        for name, text in files.items():
+            (where / name).write_text(text)
+        git(where, "add", "-A")
+        git(where, "commit", "-qm", f"change {i}")
+    return where
 
 
 @pytest.fixture

@@ -9,20 +9,13 @@ import pytest
 
 from conformance.bisect.processes import Processes
 from conformance.bisect.worktrees import CheckoutError, Worktrees
-from tests.bisect.test_points import git
+from tests.bisect.test_points import git, history
 
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
     """Three commits; ``value`` counts them."""
-    where = tmp_path / "repository"
-    where.mkdir()
-    git(where, "init", "-q", "-b", "main")
-    for i in range(3):
-        (where / "value").write_text(str(i))
-        git(where, "add", "-A")
-        git(where, "commit", "-qm", f"change {i}")
-    return where
+    return history(tmp_path / "repository", ({"value": str(i)} for i in range(3)))
 
 
 def trees(repository: Path, tmp_path: Path) -> Worktrees:
