@@ -49,7 +49,7 @@ def _case(record: Record, case: str, result: Result | None) -> dict[str, Any]:
             "output_before": _output(record, case, before), "output_after": _output(record, case, after),
         }  # fmt: skip
     seconds = seconds_by_point(record)
-    for number, point in enumerate(_steps(record), start=1):
+    for number, point in _steps_of(record, case):
         place = record.places.get(point)
         tally = _tally(record, case, point)
         facts["steps"].append({
@@ -93,7 +93,7 @@ def _about(record: Record, case: str, result: Result | None, heading: bool) -> l
                 lines += _folded("made by", _block("\n".join(place.made_by)))
     lines += ["| # | point | failed / runs | says | s |", "| --- | --- | --- | --- | --- |"]
     seconds = seconds_by_point(record)
-    for number, point in enumerate(_steps(record), start=1):
+    for number, point in _steps_of(record, case):
         tally = _tally(record, case, point)
         place = record.places.get(point)
         why = f": {place.why}" if place and place.unusable else ""
@@ -146,6 +146,12 @@ def _steps(record: Record) -> list[int]:
     return list(dict.fromkeys([*record.places, *(r.point for r in record.runs)]))
 
 
+def _steps_of(record: Record, case: str) -> list[tuple[int, int]]:
+    """(number, point) of those where the case was run, or would have been; the number counts every case's."""
+    ran = {r.point for r in record.runs if r.case == case} | {p for p, place in record.places.items() if place.unusable}
+    return [(number, point) for number, point in enumerate(_steps(record), start=1) if point in ran]
+
+
 def _tally(record: Record, case: str, point: int) -> Tally:
     tally = Tally()
     for where, said in record.answers(case):
@@ -170,7 +176,7 @@ def _another(record: Record, case: str, point: int) -> str:
     if not seen:
         return ""
     last = seen[-1]
-    return last.signature.text() if last.signature else last.output.strip().splitlines()[-1:][0] if last.output else ""
+    return last.signature.text() if last.signature else (last.output.strip().splitlines() or [""])[-1]
 
 
 def _output(record: Record, case: str, point: int) -> str:

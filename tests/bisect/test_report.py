@@ -11,6 +11,7 @@ from conformance.bisect.places import Place
 from conformance.bisect.points import Point
 from conformance.bisect.search import Kind
 from conformance.bisect.session import found
+from conformance.bisect.signature import Outcome
 from tests.bisect.worlds import CASE, Probe, Workshop, question, search
 
 
@@ -33,6 +34,29 @@ def test_every_point_tried_is_a_row_with_its_runs(tmp_path: Path) -> None:
     assert any("v15 (demo==15) | 4 / 4 | bad" in row for row in rows)
     assert any("v7 (demo==7) | 0 / 0 | skipped: building v7 failed:" in row for row in rows)
     assert "v7 (demo==7)" in rows[2]  # where it was tried, after both ends
+
+
+def test_a_case_has_no_row_for_a_point_that_was_tried_for_another(tmp_path: Path) -> None:
+    other = CASE.replace("neg", "abs")
+    kept, _ = search(question(cases=(CASE, other)), Probe({CASE: 3, other: 12}), tmp_path / "s")
+    cases = json.loads(report.as_json(kept))["cases"]
+    for case, facts in zip((CASE, other), cases, strict=True):
+        tried = dict.fromkeys(kept.question.points[r.point].name for r in kept.runs if r.case == case)
+        assert [step["point"] for step in facts["steps"]] == list(tried)
+        assert len(tried) < len({r.point for r in kept.runs})
+        assert "unknown" not in {step["answer"] for step in facts["steps"]}
+    rows = [line for line in report.markdown(kept).splitlines() if line.startswith("| ") and "demo==" in line]
+    assert len(rows) == sum(len(facts["steps"]) for facts in cases)
+
+
+def test_a_run_that_says_nothing_but_a_blank_line_has_its_row(tmp_path: Path) -> None:
+    class Silent(Probe):
+        def run(self, place: Place, case: str) -> Outcome:
+            return Outcome(False, None, False, "\n", 0.1) if str(place.directory) == "v7" else super().run(place, case)
+
+    kept, _ = search(question(), Silent({CASE: 10}), tmp_path / "s")
+    (row,) = (line for line in report.markdown(kept).splitlines() if line.startswith("| ") and "v7" in line)
+    assert "| 0 / 0 | unknown |" in row
 
 
 def test_what_a_skipped_point_cost_is_counted(tmp_path: Path) -> None:
