@@ -57,7 +57,7 @@ def _sets(results: Path, names: tuple[str, ...]) -> list[list[Closed]]:
 def _merge(results: Path, shards: list[Closed], expected: Path | None) -> Exit:
     """Keep the merged run, unless it is there already, and print what it comes to."""
     if (results / runs.RUNS / (run := merge.run_of([s.manifest for s in shards]))).is_dir():
-        click.echo(f"{run}: is merged already, of {len(shards)} shards")
+        click.echo(f"{run}: is merged already, {_of(shards)}")
         return Exit.OK
     parts = [Part(s.manifest, runs.summary(s), runs.load(s)) for s in shards]
     merge.check(parts)
@@ -65,5 +65,9 @@ def _merge(results: Path, shards: list[Closed], expected: Path | None) -> Exit:
     directory = runs.join(results, manifest, shards, summary)
     rules = expectations.load(expected or EXPECTED / f"{manifest.backend}.toml")
     end = closing.of_run(manifest, summary, observations, rules, str(directory))
-    click.echo(f"{run}: of {len(shards)} shards\n{end.text}")
+    click.echo(f"{run}: {_of(shards)}\n{end.text}")
     return end.code
+
+
+def _of(shards: list[Closed]) -> str:
+    return f"of {len(shards)} shard{'s'[: len(shards) != 1]}"

@@ -19,7 +19,7 @@ from typing import Any
 
 from conformance.near import near
 from conformance.store import parquet
-from conformance.store.manifest import Manifest, StoreError, lane_of, shard_of
+from conformance.store.manifest import Manifest, StoreError, began, lane_of, shard_of
 from conformance.vocabulary import Observation, Status
 
 RUNS = "runs"
@@ -234,7 +234,9 @@ def forget(results: Path, keep: int) -> list[str]:
 def _old(results: Path, lane: str, keep: int) -> list[str]:
     of_lane = names(results, lane)
     latest = of_lane[-keep:]
-    parts = [name for name in shards(results) if lane_of(name) == lane and name < latest[0]]
+    since = began(latest[0])  # its shards began in the same second at the earliest
+    of_lanes = (name for name in shards(results) if lane_of(name) == lane)
+    parts = [name for name in of_lanes if since and (at := began(name)) and at < since]
     older = of_lane[:-keep]
     if not any(opened(results / RUNS / name).whole for name in latest):
         spared = next((name for name in reversed(older) if opened(results / RUNS / name).whole), "")

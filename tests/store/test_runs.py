@@ -176,3 +176,15 @@ def test_shards_are_forgotten_with_the_runs_of_their_time(tmp_path: Path) -> Non
         shards.append(part.run)
     runs.forget(tmp_path, keep=2)
     assert runs.shards(tmp_path) == shards[1:]
+
+
+def test_the_shards_of_the_oldest_run_kept_are_kept_with_it(tmp_path: Path) -> None:
+    """Both are named for the second in which the first of them began, and by chance after that."""
+    for token in ("000000", "ffffff"):
+        part = as_shard(manifest(lane=LANE, run=run_name(LANE, NIGHT, token)), "1/1", "")
+        with store.Writer(tmp_path / LANE, part) as writer:
+            writer.finish({})
+    whole = manifest(lane=LANE, run=run_name(LANE, NIGHT, "888888"), complete=True)
+    with store.Writer(tmp_path / LANE, whole) as writer:
+        writer.finish({})
+    assert runs.forget(tmp_path, keep=2) == []
