@@ -18,8 +18,8 @@ def of_lane(results: Path, lane: str) -> list[Closed]:
 def changes(old: Closed, new: Closed, lane: Sequence[Closed]) -> list[diff.Difference]:
     """The cells that differ in kind, each in its class; ``lane``: the runs of the new one's lane. Raises StoreError."""
     pairs = compare.differing(old, new)
-    history = _history([run for run in lane if run.whole and run.name <= new.name], [p.cell for p in pairs])
-    return diff.classify(pairs, diff.Sides(old.whole, new.whole), history, notes((old, new)))
+    history = _history([run for run in lane if run.covers(new) and run.name <= new.name], [p.cell for p in pairs])
+    return diff.classify(pairs, diff.Sides(old.covers(new), new.covers(old)), history, notes((old, new)))
 
 
 def wavering(lane: Sequence[Closed], statuses: Mapping[CellId, Mapping[str, str]]) -> dict[CellId, str]:
@@ -59,4 +59,5 @@ def _build(run: Closed) -> str:
     m = run.manifest
     if not m.backend_commit or m.backend_commit.endswith("-dirty"):
         return ""
-    return " ".join(map(str, (m.torch, m.backend_commit, m.corpus, m.seed, m.environment, m.build, m.compiler, m.cpu)))
+    alike = (m.torch, m.backend_commit, m.corpus, m.tier, m.seed, m.environment, m.build, m.compiler, m.cpu)
+    return " ".join(map(str, alike))

@@ -60,11 +60,6 @@ class Selection:
         kept = {key: None if d[key] is None else frozenset(d[key]) for key in ("dtypes", "layouts", "routes")}
         return Selection(tier=TIERS[d["tier"]], case=d["case"], **kept)
 
-    @property
-    def whole(self) -> bool:
-        """Whether this is every cell there is: only then can a rule be said to match nothing."""
-        return self == Selection()
-
 
 class Suite:
     """The matrix of one backend: what there is to run, and how a cell is run (in a child of the runner)."""

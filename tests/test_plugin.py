@@ -15,6 +15,8 @@ import pytest
 
 from conformance import backends, store
 from conformance.exit_codes import Exit
+from conformance.plugin.manifest import manifest_of
+from conformance.plugin.request import suite_of
 from conformance.suite import Selection, Suite  # loads torch, so that runs within this process do not
 from conformance.vocabulary import CellId
 
@@ -52,6 +54,25 @@ def test_two_workers_see_what_one_does(pytester: pytest.Pytester) -> None:
         assert alone[key] == together[key]
 
 
+@pytest.mark.parametrize(
+    ("args", "tier", "complete"),
+    [
+        ((), "full", True),
+        (("--tier", "smoke"), "smoke", False),
+        (("--lane-tier", "smoke"), "smoke", True),
+        (("--lane-tier", "smoke", "--tier", "full"), "full", False),
+        (("--lane-tier", "smoke", "--dtypes", "float32"), "smoke", False),
+        (("-k", "masked_fill"), "full", False),
+    ],
+)
+def test_a_run_is_complete_when_it_takes_the_cells_of_its_lane(
+    pytester: pytest.Pytester, args: tuple[str, ...], tier: str, complete: bool
+) -> None:
+    config = pytester.parseconfig("--pyargs", "conformance", "--backend", "torch:cpu", *args)
+    told = manifest_of(config, suite_of(config), ())
+    assert (told.tier, told.complete) == (tier, complete)
+
+
 def test_the_summary_holds_every_field(pytester: pytest.Pytester) -> None:
     run(pytester, "-k", "masked_fill.Scalar and float32-contiguous")
     assert set(summary(pytester)) == {
@@ -67,6 +88,7 @@ def test_the_summary_holds_every_field(pytester: pytest.Pytester) -> None:
         (("--layouts", "expandd"), "*--layouts: unknown layout 'expandd'; near: expanded*"),
         (("--route", "nativ"), "*--route: unknown route 'nativ'; near: native*"),
         (("--tier", "smok"), "*--tier: unknown tier 'smok'; near: smoke*"),
+        (("--lane-tier", "ful"), "*--lane-tier: unknown tier 'ful'; near: full*"),
         (("--case", "ops/masking.py::masked_fil.Scalar[float32-expanded]#x"), "*--case: *near: masked_fill.Scalar*"),
         (("--case", "ops/masking.py::masked_fill.Scalar[flaot32-expanded]#x"), "*unknown cell *[[]float32-expanded]*"),
         (("--case", "ops/masking.py::masked_fill.Scalar[float32-expanded]#x"), "*unknown case *near: ops/*#*"),

@@ -107,8 +107,13 @@ def _commands() -> str:
     for name in group.list_commands(context):
         command = group.get_command(context, name)
         inside = command.commands.items() if isinstance(command, click.Group) else [("", command)]
-        rows += [(f"`{f'{name} {sub}'.strip()}`", str(c.help)) for sub, c in inside if c]
+        rows += [(f"`{f'{name} {sub}'.strip()}`", _first(str(c.help))) for sub, c in inside if c]
     return table(("command", "what it does"), rows)
+
+
+def _first(text: str) -> str:
+    """The first paragraph, on one line, as a row of a table needs it."""
+    return " ".join(text.partition("\n\n")[0].split())
 
 
 class _Options:

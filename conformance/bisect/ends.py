@@ -13,7 +13,7 @@ from pathlib import Path
 from conformance import store, torch_wheel
 from conformance.bisect.points import Point
 from conformance.store import Manifest, Run, runs, views
-from conformance.vocabulary import FAILURES_KEPT, CellId, Observation, Status
+from conformance.vocabulary import FAILURES_KEPT, CellId, Status
 
 NIGHTS = 30  # of a lane's closed runs, the latest
 
@@ -72,7 +72,7 @@ def from_runs(found: Iterable[Run], cases: Sequence[str], points: Sequence[Point
     for run in found:
         at = _point(run.manifest, points)
         if at is not None:
-            outcomes = _outcomes(run.observations, cases).items()
+            outcomes = _outcomes(run, cases).items()
             seen.setdefault(at, {}).update({(run.manifest.lane, case): passed for case, passed in outcomes})
     by_case = {at: [[p for (_, c), p in lanes.items() if c == case] for case in cases] for at, lanes in seen.items()}
     return Ends(
@@ -81,14 +81,18 @@ def from_runs(found: Iterable[Run], cases: Sequence[str], points: Sequence[Point
     )
 
 
-def _outcomes(observations: Iterable[Observation], cases: Sequence[str]) -> dict[str, bool]:
-    """Case -> whether it passed, of those of which that is known: of a cell's failing cases only the first are kept."""
+def _outcomes(run: Run, cases: Sequence[str]) -> dict[str, bool]:
+    """Case -> whether it passed, of those of which that is known: of a cell's failing cases only the first are kept.
+
+    A run of some of a cell's cases does not say of which: then only its failures are known.
+    """
     found = {}
-    for seen in observations:
+    every = run.manifest.tier == "full" and not any(a.startswith("--case") for a in run.manifest.arguments)
+    for seen in run.observations:
         failing = {f.case for f in seen.failures}
         for case in (c for c in cases if c.partition("#")[0] == str(seen.cell)):
-            others_passed = seen.status is Status.FAIL and len(failing) < FAILURES_KEPT
-            if case in failing or seen.status is Status.PASS or others_passed:
+            passed = seen.status is Status.PASS or (seen.status is Status.FAIL and len(failing) < FAILURES_KEPT)
+            if case in failing or (every and passed):
                 found[case] = case not in failing
     return found
 

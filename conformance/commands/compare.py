@@ -52,7 +52,7 @@ def _across(axis: str, latest: list[Closed], form: str) -> None:
     codes = []
     for group in compared:
         cells = compare_.unlike(group)
-        steps = [diff.Step(_value(run, axis), run.whole) for run in group]
+        steps = [diff.Step(_value(run, axis), all(map(run.covers, group))) for run in group]
         codes.append(diff.across_code(cells))
         notes = nights.notes(group)
         if form == "json":

@@ -22,7 +22,7 @@ class Lane:
     """A lane of tonight."""
 
     run: Closed
-    before: Closed | None  # the whole run before, if this one is whole
+    before: Closed | None  # the run before of every cell that this one has, if this one is whole
     failing: tuple[Failing, ...]  # that no rule expects to fail
     new: frozenset[str]  # the cells that newly fail
     changes: tuple[Difference, ...]  # since the run before
@@ -46,7 +46,7 @@ def night(lanes: list[Lane]) -> str:
 def _lane(results: Path, run: Closed, expected: Path) -> Lane:
     manifest = run.manifest
     of_lane = nights.of_lane(results, manifest.lane)
-    before = next((r for r in reversed(of_lane) if r.name < run.name and r.whole), None) if run.whole else None
+    before = next((r for r in reversed(of_lane) if r.name < run.name and r.covers(run)), None) if run.whole else None
     changes = nights.changes(before, run, of_lane) if before else []
     flaky = {str(d.pair.cell): d.note for d in changes if d.change is Change.FLAKY}
     rules = expectations.load(expected / f"{manifest.backend}.toml")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.plugin import sharding
-from conformance.plugin.request import PACKAGE, lane_of
+from conformance.plugin.request import PACKAGE, lane_of, whole_lane
 from conformance.store.manifest import as_shard
 
 if TYPE_CHECKING:
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 def manifest_of(config: pytest.Config, suite: Suite, cells: Collection[str]) -> Manifest:
     """What is known of this run before its first cell; ``cells`` are the ids of those collected."""
-    complete = suite.selection.whole and not config.option.keyword and not config.option.markexpr and _whole(config)
+    every = suite.selection == whole_lane(config) and _whole(config)
+    complete = every and not config.option.keyword and not config.option.markexpr
     arguments = tuple(map(str, config.invocation_params.args))
     found = suite.manifest(lane_of(config, suite), cells, complete, arguments)
     shard = sharding.shard_of(config)

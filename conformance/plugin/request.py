@@ -15,6 +15,7 @@ from conformance.layouts import LAYOUTS
 from conformance.vocabulary import DTYPES, Route
 
 if TYPE_CHECKING:
+    from conformance.cases import Tier
     from conformance.expectations import Rule
     from conformance.suite import Selection, Suite
 
@@ -32,7 +33,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--backend", metavar="NAME", help="an installed backend, or module:device; default: the only one installed"
     )
-    group.addoption("--tier", default="full", metavar="|".join(TIERS), help="how much of the matrix (default: full)")
+    group.addoption("--tier", metavar="|".join(TIERS), help="how much of the matrix (default: the lane's)")
     group.addoption("--dtypes", metavar="A,B", help="only cells of these dtypes")
     group.addoption("--layouts", metavar="A,B", help="only cells of these layouts")
     group.addoption("--route", metavar="A,B", help="only overloads that the backend serves by these routes")
@@ -52,6 +53,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )  # fmt: skip
     group.addoption(
         "--lane-name", metavar="NAME", help="the lane's name (default: made of backend, torch, environment, build)"
+    )
+    group.addoption(
+        "--lane-tier", default="full", metavar="|".join(TIERS), help="what a whole run of it takes (default: full)"
     )
     group.addoption("--results", default="results", metavar="DIR", help="where results/<lane>/ goes (default: results)")
     group.addoption(
@@ -114,7 +118,6 @@ def suite_of(config: pytest.Config) -> Suite:
 
 def _selection(config: pytest.Config) -> Selection:
     """What the options choose. Raises OptionError."""
-    from conformance import cases
     from conformance.suite import Selection
 
     option = config.option
@@ -122,12 +125,25 @@ def _selection(config: pytest.Config) -> Selection:
     options.one_of("--isolation", "mode", option.isolation, MODES)
     options.keyword(option.keyword)
     return Selection(
-        tier=cases.TIERS[options.one_of("--tier", "tier", option.tier, cases.TIERS)],
+        tier=whole_lane(config).tier if option.tier is None else _tier("--tier", option.tier),
         dtypes=options.names("--dtypes", "dtype", option.dtypes, DTYPES),
         layouts=options.names("--layouts", "layout", option.layouts, LAYOUTS),
         routes=options.names("--route", "route", option.route, [r.value for r in Route]),
         case=option.case,
     )
+
+
+def whole_lane(config: pytest.Config) -> Selection:
+    """What a run of every cell of the lane chooses. Raises OptionError."""
+    from conformance.suite import Selection
+
+    return Selection(tier=_tier("--lane-tier", config.option.lane_tier))
+
+
+def _tier(option: str, name: str) -> Tier:
+    from conformance.cases import TIERS as KNOWN
+
+    return KNOWN[options.one_of(option, "tier", name, KNOWN)]
 
 
 def rules_of(config: pytest.Config, suite: Suite) -> tuple[Rule, ...]:

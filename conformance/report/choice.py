@@ -46,8 +46,8 @@ def choose(results: Path, lane: str, most_runs: int) -> Choice:
 
 
 def _before(history: Sequence[Closed], shown: Closed) -> Closed | None:
-    """A run of every cell; for one that took a part of them, whichever came before."""
-    return next((run for run in reversed(history[:-1]) if run.whole or not shown.manifest.complete), None)
+    """A run of every cell shown; for one that took a part of them, whichever came before."""
+    return next((run for run in reversed(history[:-1]) if run.covers(shown) or not shown.manifest.complete), None)
 
 
 def _opened(results: Path, lane: str) -> tuple[list[Closed], dict[str, str]]:

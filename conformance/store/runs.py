@@ -57,6 +57,10 @@ class Closed:
         """Whether it says of every cell of its lane whether it fails."""
         return self.manifest.complete and self.ended and not self.manifest.shard
 
+    def covers(self, other: Closed) -> bool:
+        """Whether a cell of the other that this has not is not there, rather than left out by its tier."""
+        return self.whole and self.manifest.tier in ("full", other.manifest.tier)
+
     @property
     def rows(self) -> Path:
         """Its Parquet file. Raises StoreError where that is not as long as it was when the run was closed."""

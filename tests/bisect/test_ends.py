@@ -168,5 +168,18 @@ def test_a_run_that_cannot_be_read_is_left_out_and_named(tmp_path: Path) -> None
     assert "format version 99" in left_out[0]
 
 
+@pytest.mark.parametrize(
+    "part", [{"tier": "smoke"}, {"arguments": ("--case", OTHER)}, {"arguments": (f"--case={OTHER}",)}]
+)
+def test_a_pass_of_some_of_a_cell_s_cases_says_nothing_of_the_one_asked_for(
+    part: dict[str, object], tmp_path: Path
+) -> None:
+    of_torch(tmp_path, {"2.7": (), "2.8": (CASE,)})
+    keep(tmp_path, said(), torch="2.8.0+cpu", lane="demo-torch2.8-malloc-release", **part)
+    assert bounds(tmp_path) == (0, 1)
+    keep(tmp_path, said((CASE,)), torch="2.7.0+cpu", lane="demo-torch2.7-malloc-release", **part)
+    assert bounds(tmp_path) == (None, 0)
+
+
 def test_without_results_there_are_no_ends(tmp_path: Path) -> None:
     assert bounds(tmp_path / "nowhere") == (None, None)

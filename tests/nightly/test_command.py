@@ -74,6 +74,21 @@ def test_what_newly_fails_is_searched_for_between_the_two_nights_commits() -> No
     assert "2 lanes have cells that newly fail" in shown.output
 
 
+def test_a_lane_of_the_smoke_tier_is_compared_with_its_night_before() -> None:
+    ran(0, observed("mm"), observed("left_out"))
+    ran(1, observed("mm"), tier="smoke")
+    ran(2, observed("mm"), bad("cat"), tier="full", complete=False)
+    ran(3, bad("mm"), tier="smoke")
+    shown = run("search", "--dry-run")
+    assert "bisect mm[float32-contiguous]#s.0 --axis backend --good c1 --bad c3" in shown.output
+
+
+def test_the_first_night_of_a_wider_tier_has_none_before_it() -> None:
+    ran(0, observed("mm"), tier="smoke")
+    ran(1, bad("mm"), observed("cat"))
+    assert "nothing to compare with" in run("diff").output
+
+
 def test_a_torch_that_changed_under_the_same_backend_is_the_culprit_without_a_search() -> None:
     ran(0, observed("mm"), backend_commit="same", torch="2.16.0.dev1")
     ran(1, bad("mm"), bad("cat"), backend_commit="same", torch="2.16.0.dev2")

@@ -117,6 +117,21 @@ def test_a_run_of_a_part_does_not_make_the_rest_gone(tmp_path: Path) -> None:
     assert "0 gone, 0 fixed, 1 not compared" in shown.output
 
 
+def test_a_whole_run_of_a_narrower_tier_does_not_make_the_rest_gone(tmp_path: Path) -> None:
+    ran(tmp_path, 0, observed("mm"), observed("cat"), backend_commit="a")
+    ran(tmp_path, 1, observed("mm"), tier="smoke", backend_commit="b")
+    assert "0 gone, 0 fixed, 1 not compared" in run(tmp_path, f"{LANE}~1", LANE).output
+    assert "0 new, 0 gone, 0 fixed, 1 not compared" in run(tmp_path, LANE, f"{LANE}~1").output
+    ran(tmp_path, 2, observed("sum"), tier="smoke", backend_commit="c")
+    assert "1 new, 1 gone, 0 fixed, 0 not compared" in run(tmp_path, f"{LANE}~1", LANE).output
+
+
+def test_two_tiers_of_one_build_are_no_flaky_cell(tmp_path: Path) -> None:
+    ran(tmp_path, 0, bad("mm"))
+    ran(tmp_path, 1, observed("mm"), tier="smoke")
+    assert told(run(tmp_path, f"{LANE}~1", LANE, "--format", "json")) == {"mm": "fixed"}
+
+
 def test_a_cell_that_was_not_reached_is_not_compared(tmp_path: Path) -> None:
     ran(tmp_path, 0, observed("mm"), observed("cat"))
     ran(tmp_path, 1, observed("mm"), observed("cat", status=Status.NOT_REACHED))
@@ -134,6 +149,13 @@ def test_a_cell_that_a_torch_has_not_is_told_with_the_schema(tmp_path: Path) -> 
     assert "hash  1 cells  2.8.0 absent, 2.10.0 pass" in across.output
     assert "torch 2.8.0 has it not" in across.output
     assert across.exit_code == Exit.DIFFERENT
+
+
+def test_a_cell_that_a_lane_s_tier_leaves_out_is_not_absent_there(tmp_path: Path) -> None:
+    new = "demo-torch2.10-malloc-release"
+    ran(tmp_path, 0, observed("mm"), tier="smoke")
+    ran(tmp_path, 0, observed("mm"), observed("cat"), lane=new, torch="2.10.0")
+    assert "cat  1 cells  2.8.0 not run, 2.10.0 pass" in run(tmp_path, "--across", "torch").output
 
 
 def test_lanes_are_compared_along_one_axis_with_the_others_equal(tmp_path: Path) -> None:
