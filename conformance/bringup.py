@@ -17,6 +17,12 @@ def _bytes(n: int) -> torch.Tensor:
     return (torch.arange(n, dtype=torch.int64) * 31 + torch.arange(n, dtype=torch.int64) // 256).to(torch.uint8)
 
 
+def _same(back: torch.Tensor, sent: torch.Tensor, what: str) -> None:
+    assert back.shape == sent.shape, f"{what}: their shape is {tuple(back.shape)}, not {tuple(sent.shape)}"
+    for at in (back != sent).nonzero().flatten().tolist()[:1]:
+        raise AssertionError(f"{what}, first byte {at}: {back[at]:#04x}, expected {sent[at]:#04x}")
+
+
 def allocate(backend: Capabilities) -> None:
     """Memory of every size can be had, and lies on the device."""
     for n in SIZES:
@@ -29,8 +35,7 @@ def copy_bytes(backend: Capabilities) -> None:
     """Bytes sent to the device come back the same."""
     for n in SIZES:
         sent = _bytes(n)
-        back = sent.to(backend.device).cpu()
-        assert torch.equal(back, sent), f"{n} bytes came back changed"
+        _same(sent.to(backend.device).cpu(), sent, f"{n} bytes came back changed")
 
 
 def view_as_dtype(backend: Capabilities) -> None:
@@ -38,15 +43,15 @@ def view_as_dtype(backend: Capabilities) -> None:
     sent = _bytes(64)
     seen = sent.to(backend.device).view(torch.float32)
     assert (seen.dtype, seen.numel()) == (torch.float32, 16), f"64 bytes seen as {seen.numel()} of {seen.dtype}"
-    assert torch.equal(seen.view(torch.uint8).cpu(), sent), "the bytes changed"
+    _same(seen.view(torch.uint8).cpu(), sent, "the bytes changed")
 
 
 def as_strided(backend: Capabilities) -> None:
     """A view has the size, stride and offset asked for, and shares the storage."""
     base = _bytes(64).to(backend.device)
     seen = base.as_strided((3, 2), (10, 3), 5)
-    got = (tuple(seen.shape), seen.stride(), seen.storage_offset())
-    assert got == ((3, 2), (10, 3), 5), f"size, stride, offset are {got}"
+    got, asked = (tuple(seen.shape), seen.stride(), seen.storage_offset()), ((3, 2), (10, 3), 5)
+    assert got == asked, f"size, stride, offset are {got}, expected {asked}"
     assert storage_id(seen) == storage_id(base), "the view has a storage of its own"
 
 
@@ -68,7 +73,7 @@ def other_devices(backend: Capabilities) -> None:
         t = sent.to(backend.device).to(device)
         assert t.device == device, f"memory asked for on {device} lies on {t.device}"
         assert not allocated or allocated(index) > before, f"memory asked for on {device} is not counted there"
-        assert torch.equal(t.cpu(), sent), f"bytes came back changed from {device}"
+        _same(t.cpu(), sent, f"bytes came back changed from {device}")
 
 
 def adapter(backend: Capabilities) -> None:
@@ -109,5 +114,11 @@ def failing(backend: Capabilities) -> str:
             primitive(backend)
         except Exception as e:  # noqa: BLE001  # whatever a broken primitive raises is the finding
             what = (primitive.__doc__ or "").strip().rstrip(".")
-            return f"{primitive.__name__} ({what}): {type(e).__name__}: {str(e).strip().splitlines()[0]}"
+            return f"{primitive.__name__} ({what}): {_said(e)}"
     return ""
+
+
+def _said(e: Exception) -> str:
+    """The first line of what an exception says, and its type unless the gate itself raised it."""
+    first = next(iter(str(e).strip().splitlines()), "")
+    return first if first and type(e) is AssertionError else f"{type(e).__name__}: {first}".removesuffix(": ")
