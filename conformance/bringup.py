@@ -107,14 +107,22 @@ GATE: tuple[Callable[[Capabilities], None], ...] = (
 )
 
 
-def failing(backend: Capabilities) -> str:
-    """What is wrong with the first primitive that fails; "" when all hold. To be run where a crash can be survived."""
-    for primitive in GATE:
+def names() -> list[str]:
+    """What the primitives are called, and what each is to do, in the order in which they are tried."""
+    return [f"{primitive.__name__} ({(primitive.__doc__ or '').strip().rstrip('.')})" for primitive in GATE]
+
+
+def failing(backend: Capabilities, begin: Callable[[int], None] = lambda _: None) -> str:
+    """What is wrong with the first primitive that fails; "" when all hold. To be run where a crash can be survived.
+
+    ``begin`` is told the index of each before it is tried.
+    """
+    for index, primitive in enumerate(GATE):
+        begin(index)
         try:
             primitive(backend)
         except Exception as e:  # noqa: BLE001  # whatever a broken primitive raises is the finding
-            what = (primitive.__doc__ or "").strip().rstrip(".")
-            return f"{primitive.__name__} ({what}): {_said(e)}"
+            return f"{names()[index]}: {_said(e)}"
     return ""
 
 

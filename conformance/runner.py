@@ -68,8 +68,9 @@ class Runner:
         self._children.close()
 
     def gate(self) -> str:
-        """Try the bring-up gate in a child. Returns what is broken, "" when nothing is."""
+        """Try the bring-up gate in a child. Returns what is broken, "" when nothing is; a child's last words follow."""
         child = self._children.fresh()
+        self._children.progress.note(0, "")
         reply = child.ask(GATE, self._timeout)
         if isinstance(reply, dict):
             self._child = child
@@ -78,7 +79,8 @@ class Runner:
         if isinstance(reply, dict):
             return str(reply["broken"])
         how = f"hung for {reply.seconds:g} s" if isinstance(reply, Hang) else f"died: {signal_name(reply.status)}"
-        return f"the process that tried the primitives {how}\n{reply.log}".strip()
+        index, _ = self._children.progress.read()
+        return f"{self._work.primitives()[index]}: the process that tried it {how}\n{reply.log}".strip()
 
     def _attempt(self, cell: CellId, first: int) -> tuple[Observation, int | None]:
         """(what was observed, the case to go on from, if the child died or is not to be trusted any more)."""

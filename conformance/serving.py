@@ -24,8 +24,11 @@ class Work(Protocol):
     def prepare(self) -> None:
         """Load what every child needs. Called in the parent of forked children before the first, in a spawned one."""
 
-    def bring_up(self) -> str:
-        """What is broken of the primitives that every comparison stands on; "" when nothing is."""
+    def bring_up(self, progress: Progress) -> str:
+        """What is broken of the primitives that every comparison stands on; "" when nothing is. Notes their indices."""
+
+    def primitives(self) -> list[str]:
+        """What they are called, in the order they are tried."""
 
     def case_ids(self, cell: CellId) -> list[str]:
         """The ids of the cell's cases, in the order they run."""
@@ -65,7 +68,7 @@ class Server:
 
     def __call__(self, request: dict[str, Any]) -> dict[str, Any]:
         if request["what"] == "gate":
-            return {"broken": self._work.bring_up()}
+            return {"broken": self._work.bring_up(self._progress)}
         if request["what"] == "search":
             self._searcher = self._searcher or Searcher()
             return {"lost": self._searcher.search()}

@@ -92,9 +92,13 @@ class Suite:
         self.corpus.load_values()
         poison(1, "bool").clone()  # torch sets itself up in the first operator that a process calls
 
-    def bring_up(self) -> str:
+    def bring_up(self, progress: Progress) -> str:
         """What is broken of the primitives that every comparison stands on; to be run in a child."""
-        return bringup.failing(self.backend)
+        return bringup.failing(self.backend, lambda index: progress.note(index, ""))
+
+    def primitives(self) -> list[str]:
+        """What they are called, in the order they are tried."""
+        return bringup.names()
 
     def lane(self) -> str:
         """The lane that this process is, e.g. ``mydev-torch2.8-malloc-release``."""

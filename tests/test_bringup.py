@@ -17,7 +17,10 @@ def cpu() -> backends.Capabilities:
 
 
 def test_a_sound_device_passes(cpu: backends.Capabilities) -> None:
-    assert bringup.failing(cpu) == ""
+    begun: list[int] = []
+    assert bringup.failing(cpu, begun.append) == ""
+    assert begun == list(range(len(bringup.names())))
+    assert bringup.names()[1] == "copy_bytes (Bytes sent to the device come back the same)"
 
 
 def _short(*args: object, **kwargs: object) -> torch.Tensor:

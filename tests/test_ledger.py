@@ -72,9 +72,10 @@ def test_a_cell_that_nobody_collected_unbalances_the_account(tmp_path: Path) -> 
 
 
 def test_a_broken_primitive_is_named_and_nothing_else_counts(tmp_path: Path) -> None:
-    closing = closed(tmp_path, gate="copy_bytes: 7 bytes came back changed")
+    closing = closed(tmp_path, gate="copy_bytes: 7 bytes came back changed\nlast words")
     assert closing.code is Exit.BRING_UP
-    assert closing.text.startswith("bring-up gate: copy_bytes: 7 bytes came back changed\nnothing else was judged\n")
+    said = "bring-up gate: copy_bytes: 7 bytes came back changed\nlast words\nnothing else was judged\n"
+    assert closing.text.startswith(said)
     reasons = {o.reason for o in store.read(tmp_path).observations}
     assert reasons == {"bring-up gate: copy_bytes: 7 bytes came back changed"}
 

@@ -35,8 +35,12 @@ class Work:
     def prepare(self) -> None:
         """There is nothing to load."""
 
-    def bring_up(self) -> str:
+    def bring_up(self, progress: Progress) -> str:
+        progress.note(1, "")
         return self.broken if self.broken != "dies" else str(ctypes.string_at(0))
+
+    def primitives(self) -> list[str]:
+        return ["allocate (memory)", "copy_bytes (both ways)", "synchronize (returns)"]
 
     def run(
         self, cell: CellId, first: int, progress: Progress, stop: int | None = None
@@ -130,4 +134,6 @@ def test_the_gate_reports_what_is_broken_and_survives_a_crash_in_it() -> None:
     work.broken = "copy_bytes: 7 bytes came back changed"
     assert Runner(work, 10).gate() == work.broken
     work.broken = "dies"
-    assert "died: SIGSEGV" in Runner(work, 10).gate()
+    first, *log = Runner(work, 10).gate().splitlines()
+    assert first == "copy_bytes (both ways): the process that tried it died: SIGSEGV"
+    assert log

@@ -31,6 +31,8 @@ class Cells:
         self._lane = lane
         self.runner = runner
         self._gate = runner.gate()
+        short, *_ = self._gate.partition("\n")
+        self._not_reached = f"bring-up gate: {short}"  # without a child's last words
 
     def report(self, item: CellItem, last: bool) -> pytest.TestReport:
         """One report a cell; it carries the observation to whoever keeps the ledger."""
@@ -38,7 +40,7 @@ class Cells:
         observation = self._observe(item.cell, last)
         stop = time.time()
         if self._gate:
-            item.session.shouldfail = f"bring-up gate: {self._gate}"
+            item.session.shouldfail = self._not_reached
         outcome, text, extra = self._verdict(item, observation)
         return pytest.TestReport(
             nodeid=item.nodeid, location=item.location, keywords={}, outcome=outcome, longrepr=text, when="call",
@@ -48,9 +50,7 @@ class Cells:
 
     def _observe(self, cell: CellId, last: bool) -> Observation:
         if self._gate:
-            return Observation(
-                cell, self._suite.route(cell), Status.NOT_REACHED, 0, reason=f"bring-up gate: {self._gate}"
-            )
+            return Observation(cell, self._suite.route(cell), Status.NOT_REACHED, 0, reason=self._not_reached)
         from conformance import repro
 
         return repro.with_script(self._suite, self.runner.observe(cell, last))
