@@ -25,6 +25,7 @@ from conformance.toml_table import TomlError
 BISECT = Path("bisect")
 SEARCHES = "searches.json"
 LABEL = "op-conformance"
+OF_NIGHTLY = "*-torchnightly-*"  # the lanes of what PyTorch's own CI asks about
 
 _results = click.option("--results", type=click.Path(path_type=Path), default=RESULTS, show_default=True)
 _expected = click.option("--expected", type=click.Path(path_type=Path), default=EXPECTED, show_default=True)
@@ -116,13 +117,17 @@ def apply_(file: Any, gh: str) -> None:
 @_expected
 @click.option("--commit", default="", help="Of torch, in full: what was tested; default: as the runs say.")
 @click.option("--artifacts", default="", metavar="URL", help="Where the results can be seen.")
-@click.option("--lanes", default="*-torchnightly-*", show_default=True, help="Names, or patterns of them.")
+@click.option("--lanes", default="", help=f"Names, or patterns of them; default: {OF_NIGHTLY}, if any.")
 def relay_(results: Path, expected: Path, commit: str, artifacts: str, lanes: str) -> None:
-    """Print the inputs of the callback action of PyTorch's CI relay, as lines of a step's outputs."""
+    """Print the inputs of the callback action of PyTorch's CI relay, as lines of a step's outputs; none of no lane."""
     with mistakes(StoreError, TomlError, OSError, ValueError):
-        found = [lane for lane in tonight.read(results, expected) if fnmatchcase(lane.run.manifest.lane, lanes)]
-        if not found:
+        wanted = lanes or OF_NIGHTLY
+        found = [lane for lane in tonight.read(results, expected) if fnmatchcase(lane.run.manifest.lane, wanted)]
+        if lanes and not found:
             raise Mistake(f"--lanes: no lane of tonight is called {lanes}")
+        if not found:
+            click.echo(f"nothing to tell: no lane of tonight is called {wanted}", err=True)
+            return
         commit = relay.commit([commit] if commit else [lane.run.manifest.torch_commit for lane in found])
         failing = [f for lane in found for f in lane.failing]
         click.echo(relay.outputs(relay.inputs([_ran(lane) for lane in found], failing, commit, artifacts)), nl=False)
@@ -161,9 +166,11 @@ def _culprits(found: Path) -> dict[str, str]:
             culprits |= dict.fromkeys(kept["cases"], kept["culprit"]) if kept["culprit"] else {}
     for file in sorted(found.glob("*/result.json")):
         facts = json.loads(file.read_text(encoding="utf-8"))
+        named = {p["name"]: f"{p['name']} ({p['title']})" if p["title"] else p["name"] for p in facts["points"]}
         for case in facts["cases"]:
             if case["kind"] in ("culprit", "range"):
-                culprits[case["case"]] = f"{facts['axis']}: last good {case['before']}, first bad {case['after']}"
+                ends = f"last good {named[case['before']]}, first bad {named[case['after']]}"
+                culprits[case["case"]] = f"{facts['axis']}: {ends}"
     return culprits
 
 

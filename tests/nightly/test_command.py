@@ -116,8 +116,9 @@ def test_the_plan_holds_what_fails_tonight_and_is_not_expected_to_with_what_the_
     two_nights()
     kept = Path("bisect") / LANE
     kept.mkdir(parents=True)
-    case = {"case": "mm[float32-contiguous]#s.0", "kind": "culprit", "before": "c0 (good)", "after": "c1 (bad)"}
-    (kept / "result.json").write_text(json.dumps({"axis": "backend", "cases": [case]}))
+    case = {"case": "mm[float32-contiguous]#s.0", "kind": "culprit", "before": "c0", "after": "c1"}
+    points = [{"name": "c0", "title": "good"}, {"name": "c1", "title": "bad"}]
+    (kept / "result.json").write_text(json.dumps({"axis": "backend", "cases": [case], "points": points}))
     actions = planned()
     assert [a["title"] for a in actions] == ["Conformance: mm: fail (value)", "Conformance: old: fail (value)"]
     assert "Culprit: backend: last good c0 \\(good\\), first bad c1 \\(bad\\)" in actions[0]["body"]
@@ -189,6 +190,13 @@ def test_the_relay_is_told_of_the_lanes_of_the_nightly_torch() -> None:
     assert "conclusion=failure\n" in shown.output
     assert '"failed": 2' in shown.output
     assert LANE not in shown.output
+
+
+def test_a_night_without_the_nightly_torch_has_nothing_to_tell_the_relay() -> None:
+    ran(0, bad("mm"))
+    shown = run("relay")
+    assert (shown.exit_code, shown.stdout) == (0, "")
+    assert "nothing to tell: no lane of tonight is called *-torchnightly-*" in shown.stderr
 
 
 @pytest.mark.parametrize(
