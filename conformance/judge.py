@@ -367,7 +367,7 @@ def has_signed_zeros(expected: Outcome) -> bool:
 def _loses_out(expected: Outcome) -> bool:
     """Whether an out= argument is not among the results of a call that has results."""
     outs = [i for i, a in enumerate(expected.side.arguments) if a.slot.written and not a.slot.pool]
-    return bool(expected.leaves) and any(position_of(expected, i) is None for i in outs)
+    return expected.returned is not None and any(position_of(expected, i) is None for i in outs)
 
 
 def writes_twice(case: Case) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from itertools import count
 
 import pytest
@@ -136,6 +137,19 @@ def test_a_reference_that_does_not_return_its_out_is_not_held_against_the_device
     found = judge(lambda x: x + 1, lambda x: x.fill_(1.0), case=case)
     assert found.skipped == LOST
     assert judge(lambda x: x.fill_(1.0), lambda x: x + 1, case=case).skipped == ""
+
+
+def test_an_out_that_a_call_without_results_writes_is_held_against_the_device() -> None:
+    def filled(value: float) -> Callable[[torch.Tensor], None]:
+        def fill(x: torch.Tensor) -> None:
+            x.fill_(value)
+
+        return fill
+
+    case = case_of(written=True, defined=False)
+    found = judge(filled(1.0), filled(2.0), case=case)
+    assert (found.skipped, [m.check for m in found.mismatches]) == ("", [Check.VALUE])
+    assert judge(filled(1.0), case=case).mismatches == []
 
 
 def test_a_reference_that_gives_other_bits_each_time_is_not_held_against_the_device() -> None:
