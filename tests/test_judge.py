@@ -166,6 +166,21 @@ def test_a_reference_that_depends_on_the_layout_is_not_held_against_the_device()
     assert found.skipped == LAYOUT
 
 
+def test_a_device_that_gives_neither_of_the_values_of_such_a_reference_is_wrong() -> None:
+    def by_memory_order(x: torch.Tensor) -> torch.Tensor:
+        return x + 1 if x.is_contiguous() else x - 1
+
+    def fill_by_memory_order(x: torch.Tensor) -> torch.Tensor:
+        return x.fill_(1.0 if x.is_contiguous() else 2.0)
+
+    found = judge(by_memory_order, lambda x: x + 2, case=case_of("transposed"))
+    assert (found.skipped, [m.check for m in found.mismatches]) == ("", [Check.VALUE])
+    written = case_of("transposed", written=True)
+    found = judge(fill_by_memory_order, lambda x: x.fill_(3.0), case=written)
+    assert (found.skipped, {m.check for m in found.mismatches}) == ("", {Check.VALUE})
+    assert judge(fill_by_memory_order, lambda x: x.fill_(1.0), case=written).skipped == LAYOUT
+
+
 def test_a_device_that_is_wrong_in_a_layout_is_told_from_a_reference_that_is() -> None:
     found = judge(lambda x: x + 1, lambda x: x - 1, case=case_of("transposed"))
     assert [m.check for m in found.mismatches] == [Check.VALUE]
