@@ -1,0 +1,131 @@
+"""Which wrong results nobody notices: ``blind_spots.py [DTYPE]...``, over the smoke tier's cells of the reference NPU.
+
+After each call on the device, and before anything is compared, one bit of the last element of each result and of each
+written argument is turned over. Counts the cases that fail, and lists the overloads of those that do not, by the
+reason there is. A single wrong draw is not seen in a distribution, and nothing in memory that nobody has written.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import warnings
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from conformance import backends, oracle
+from conformance.cases import TIERS, Case
+from conformance.judge import Judge, Judgement
+from conformance.ops.family import Equivalence
+from conformance.oracle import Outcome
+from conformance.rules import rules_of
+from conformance.runner import Runner
+from conformance.suite import Selection, Suite
+from conformance.torch_versions import has_no_memory, storage_id
+from conformance.vocabulary import Status
+
+SEEN = "noticed"
+
+
+def turn_over(tensor: torch.Tensor) -> None:
+    """Change the last element: a high bit of an exponent, else the lowest bit."""
+    size, last = tensor.element_size(), _last(tensor)
+    there = torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(tensor.untyped_storage())
+    held = there.cpu()
+    if tensor.is_floating_point() or tensor.is_complex():
+        held[(last + 1) * size - 1] ^= 0x40
+    else:
+        held[last * size] ^= 1
+    there.copy_(held)
+
+
+def _last(tensor: torch.Tensor) -> int:
+    return int(tensor.storage_offset() + sum((n - 1) * step for n, step in zip(tensor.shape, tensor.stride())))
+
+
+def changed(outcome: Outcome) -> int:
+    """How many elements of a device's outcome were made wrong; one that several views share, once."""
+    found: dict[Any, torch.Tensor] = {}
+    for tensor in _written(outcome):
+        if tensor.layout == torch.strided and tensor.numel() and not has_no_memory(tensor):
+            found.setdefault((storage_id(tensor), _last(tensor)), tensor)
+    for tensor in found.values():
+        turn_over(tensor)
+    return len(found)
+
+
+def _written(outcome: Outcome) -> Iterator[torch.Tensor]:
+    yield from (leaf for _, leaf in outcome.leaves if isinstance(leaf, torch.Tensor) and leaf.device.type != "cpu")
+    yield from (a.tensor for a in outcome.side.arguments if a.slot.written)
+
+
+class Tally:
+    """Stands between the judge and what it calls, in forked children too, and writes down what it says of a case."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._changed = 0
+
+    def said(self) -> dict[str, Counter[str]]:
+        """Reason -> overload -> cases."""
+        found: dict[str, Counter[str]] = defaultdict(Counter)
+        for line in self._file.read_text().splitlines():
+            overload, _, reason = line.partition(" ")
+            found[reason][overload] += 1
+        return found
+
+    def call(self, real: Callable[..., Outcome]) -> Callable[..., Outcome]:
+        def call(op: Any, side: Any, seed: int | None = None, synchronize: Callable[[], None] | None = None) -> Outcome:
+            outcome = real(op, side, seed, synchronize)
+            if synchronize is not None and outcome.error is None:  # the CPU is not waited for
+                self._changed += changed(outcome)
+            return outcome
+
+        return call
+
+    def judge(self, real: Callable[..., Judgement]) -> Callable[..., Judgement]:
+        def judge(judge: Judge, case: Case, on_phase: Callable[[str], None] | None = None) -> Judgement:
+            self._changed = 0
+            verdict = real(judge, case, on_phase)
+            if self._changed:
+                with self._file.open("a") as kept:
+                    kept.write(f"{case.cell.overload} {SEEN if verdict.mismatches else _why(case, verdict)}\n")
+            return verdict
+
+        return judge
+
+
+def _why(case: Case, verdict: Judgement) -> str:
+    rules = rules_of(case.cell.overload)
+    if verdict.skipped:
+        return verdict.skipped
+    if rules.random:
+        return "drawn: judged by its distribution"
+    kind = rules.equivalence(0)
+    return f"compared as {kind.value}" if kind is not Equivalence.EQUAL else "NO REASON"
+
+
+def main(dtypes: list[str]) -> None:
+    """A line for each reason."""
+    warnings.simplefilter("ignore")
+    suite = Suite(backends.find("refnpu"), Selection(TIERS["smoke"], frozenset(dtypes)), 20)
+    suite.prepare()
+    with tempfile.TemporaryDirectory() as scratch:
+        tally = Tally(Path(scratch) / "said")
+        oracle.call, Judge.judge = tally.call(oracle.call), tally.judge(Judge.judge)  # type: ignore[method-assign]
+        runner = Runner(suite, 60)
+        died = sum(runner.observe(c).status is Status.CRASH for name in suite.overloads() for c in suite.cells(name))
+        runner.close()
+        said = tally.said()
+    print(f"{died:>6} cells in which a process died")
+    for reason, overloads in sorted(said.items(), key=lambda found: -found[1].total()):
+        names = "" if reason == SEEN else "  " + ", ".join(name for name, _ in overloads.most_common(8))
+        print(f"{overloads.total():>6} cases of {len(overloads):>4} overloads: {reason}{names}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:] or ["float32"])
