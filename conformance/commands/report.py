@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from datetime import datetime, timezone
 from pathlib import Path
@@ -12,6 +13,8 @@ from rich.console import Console
 from conformance.commands.edge import EXPECTED, RESULTS, Mistake, mistakes
 from conformance.report import gather, model, site, text
 from conformance.store import StoreError
+
+UNBROKEN = 200  # columns of what no terminal shows
 
 
 @click.command("report")
@@ -53,7 +56,8 @@ def report_(
                 f"{page}: {len(found.lanes)} lanes, {sum(lane.run.failing for lane in found.lanes)} failing cells"
             )
         else:
-            text.show(found, Console())
+            fits = sys.stdout.isatty() or "COLUMNS" in os.environ
+            text.show(found, Console(width=None if fits else UNBROKEN))
     for line in found.left_out:
         click.echo(f"left out: {line}", err=True)
     if found.broken:

@@ -17,6 +17,7 @@ from conformance.report.gather import Found, LaneData
 from conformance.vocabulary import Status
 
 _SHOWN = 20
+_WIDE = 135  # columns that a lane's row needs with all that is known of it
 _STYLES = {
     Status.PASS: "cyan", Status.FAIL: "bold red", Status.ERROR: "magenta", Status.CRASH: "bold magenta",
     Status.TIMEOUT: "yellow", Status.UNSUPPORTED: "dim", Status.NOT_REACHED: "dim",
@@ -26,7 +27,14 @@ _UNSEEN = ("Cc", "Cf", "Cs", "Zl", "Zp")  # control characters, formats such as 
 
 def show(found: Found, console: Console) -> None:
     """Print it. Nothing that results say is taken for markup, or reaches the terminal as a control character."""
-    for part in (_lanes(found), _changes(found), _failing(found), _map(found), _coverage(found), _kill_rate(found)):
+    for part in (
+        _lanes(found, console.width),
+        _changes(found),
+        _failing(found),
+        _map(found),
+        _coverage(found),
+        _kill_rate(found),
+    ):
         if part is not None:
             console.print(part, "")
     flaky = _flaky(found)
@@ -54,25 +62,28 @@ def _table(title: str, *columns: str) -> Table:
         short = name == "first"  # a message, cut to what a line holds
         justify: Literal["right", "left"] = "right" if name != column else "left"
         table.add_column(
-            name, justify=justify, overflow="ellipsis" if short else "fold", no_wrap=short or name in ("lane", "run")
-        )
+            name, justify=justify, overflow="ellipsis" if short else "fold", no_wrap=short or justify == "right",
+            ratio=1 if short else None,
+        )  # fmt: skip
+        table.expand |= short  # what the others leave of the line
     return table
 
 
-def _lanes(found: Found) -> RenderableType:
+def _lanes(found: Found, width: int) -> RenderableType:
+    """A row for each; where they are to fit a narrow terminal, without when a run began and what it took."""
+    wide = width >= _WIDE
     shown = [s for s in Status if any(lane.run.by_status.get(s) for lane in found.lanes)]
     statuses = [f">{status}" for status in shown]
-    table = _table("Lanes", "lane", "run", ">cells", *statuses, ">known", ">coverage", ">wall", "account")
+    began, took = (["run"], [">wall"]) if wide else ([], [])
+    table = _table("Lanes", "lane", *began, ">cells", *statuses, ">known", ">coverage", *took, "account")
     for lane in found.lanes:
         facts = model.lane_facts(lane)
         counts = [plain(n if (n := lane.run.by_status.get(s, 0)) else "·", _STYLES[s] if n else "dim") for s in shown]
         account = plain(facts["account"] or "balances", "bold red" if facts["account"] else "")
         known = plain(facts["known"] or "·", "dim")
         covered = _share(facts["coverage"])
-        table.add_row(
-            plain(lane.name), plain(facts["began"]), plain(facts["collected"]), *counts, known, covered,
-            plain(_seconds(facts["wall_s"])), account,
-        )  # fmt: skip
+        at, seconds = ([plain(text)] if wide else [] for text in (facts["began"], _seconds(facts["wall_s"])))
+        table.add_row(plain(lane.name), *at, plain(facts["collected"]), *counts, known, covered, *seconds, account)
     return table
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 from rich.console import Console
 
@@ -39,6 +40,30 @@ def test_cells_that_change_alike_in_many_lanes_are_one_line(tmp_path: Path) -> N
         ran(tmp_path, 1, bad("mm", "float32-contiguous"), lane=lane, backend_commit="b")
     lines = [" ".join(line.split()) for line in shown(tmp_path).splitlines()]
     assert "newly failing 2 mm[float32-contiguous] pass → fail (untouched) 2 lanes" in lines
+
+
+def test_no_number_is_broken_in_a_narrow_terminal(tmp_path: Path) -> None:
+    ran(
+        tmp_path, 1, *(observed(f"op_{n}") for n in range(123)), lane="demo-torch2.13-aligned_alloc-release-with-a-name"
+    )
+    rows = shown(tmp_path, width=80).splitlines()
+    row = next(line for line in rows if line.startswith("demo-"))
+    assert row.split()[1:3] == ["123", "123"]
+    assert "balances" in row
+    assert max(map(len, rows)) <= 80
+
+
+def test_a_long_message_leaves_room_for_what_failed(tmp_path: Path) -> None:
+    ran(tmp_path, 1, bad("masked_fill_.Scalar", text="differs " * 40))
+    assert any("masked_fill_.Scalar" in line and "…" in line for line in shown(tmp_path, width=80).splitlines())
+
+
+def test_what_is_piped_is_not_broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    lane = "demo-torch2.13-aligned_alloc-release-with-a-name"
+    ran(tmp_path, 1, observed("mm"), lane=lane)
+    said = CliRunner().invoke(commands, ["report", "--text", "--results", str(tmp_path)]).output
+    assert any(lane in line and "balances" in line for line in said.splitlines())
 
 
 def test_a_quiet_night_is_said_so(tmp_path: Path) -> None:
