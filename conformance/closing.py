@@ -12,6 +12,12 @@ from conformance.store import Manifest
 from conformance.vocabulary import Observation, Status
 
 
+def not_reached(gate: str) -> str:
+    """Why a cell was not judged behind a gate: without a child's last words, for it is kept once a cell."""
+    first, *_ = gate.partition("\n")
+    return f"bring-up gate: {first}"
+
+
 @dataclass(frozen=True, slots=True)
 class Closing:
     """What a run comes to."""

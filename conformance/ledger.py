@@ -72,8 +72,7 @@ class Ledger:
 
         ``split``: of a shard, what it is a part of.
         """
-        short, *_ = self.gate.partition("\n")  # a cell's reason is kept once a cell
-        reason = f"bring-up gate: {short}" if self.gate else "the run ended before it"
+        reason = closing.not_reached(self.gate) if self.gate else "the run ended before it"
         for key, cell in self._cells.items():
             if key not in self._seen:
                 with contextlib.suppress(store.StoreError):  # told below

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from conformance import closing
 from conformance.plugin.collection import CellItem
 from conformance.plugin.request import isolation_of, lane_of, rules_of, suite_of
 from conformance.vocabulary import CellId, Observation, Status
@@ -31,8 +32,7 @@ class Cells:
         self._lane = lane
         self.runner = runner
         self._gate = runner.gate()
-        short, *_ = self._gate.partition("\n")
-        self._not_reached = f"bring-up gate: {short}"  # without a child's last words
+        self._not_reached = closing.not_reached(self._gate)
 
     def report(self, item: CellItem, last: bool) -> pytest.TestReport:
         """One report a cell; it carries the observation to whoever keeps the ledger."""
