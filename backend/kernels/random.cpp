@@ -28,6 +28,13 @@ inline constexpr double kSmallestNormal<half> = 0x1p-14;
 template <>
 inline constexpr double kSmallestNormal<bfloat16> = 0x1p-126;
 
+template <class T>
+inline constexpr double kSmallest = double(std::numeric_limits<T>::denorm_min());
+template <>
+inline constexpr double kSmallest<half> = 0x1p-24;
+template <>
+inline constexpr double kSmallest<bfloat16> = 0x1p-133;
+
 // The elements of views of one shape in row-major order, each with its stream.
 template <int N, class F>
 void for_each_draw(const std::array<View, N>& views, Draw draw, F&& f) {
@@ -96,7 +103,13 @@ void fill_log_normal(const View& out, Draw draw, double mean, double std) {
 }
 
 void fill_exponential(const View& out, Draw draw, double lambda) {
-  fill<Real>(out, "exponential", draw, [=](Stream& stream) { return -std::log(stream.open_uniform()) / lambda; });
+  dispatch<Real>(out.dtype, "exponential", [&]<class T>() {
+    for_each_draw<1>({out}, draw, [&](auto at, Stream& stream) {
+      // Zero is not in the range, and torch.multinomial divides by these draws; rounding to T may reach it.
+      const double unit = std::max(-std::log(stream.open_uniform()), kSmallest<T>);
+      store<T>(at[0], convert<T>(unit / lambda));
+    });
+  });
 }
 
 void fill_geometric(const View& out, Draw draw, double p) {

@@ -1,4 +1,4 @@
-"""One thread, no fault awake, and a leak check for tests that ask for it."""
+"""One thread, one seed, no fault awake, and a leak check for tests that ask for it."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ AT_START = refnpu.testing.active_fault()
 
 @pytest.fixture(autouse=True)
 def quiet_backend() -> Iterator[None]:
-    """One thread; whatever fault a test woke is put back to sleep, but for the one that the run was started with."""
+    """One thread and the same random numbers in each run; whatever fault a test woke is put back to sleep, but for the
+    one that the run was started with."""
     torch.set_num_threads(1)
+    torch.manual_seed(0)  # the device's generators too
     yield
     refnpu.testing.set_fault(AT_START)
 

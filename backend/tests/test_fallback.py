@@ -161,7 +161,8 @@ def test_gradients_flow_through_it() -> None:
     y = x.detach().npu().requires_grad_()
     torch.erfinv(x).sum().backward()
     torch.erfinv(y).sum().backward()
-    assert torch.equal(y.grad.cpu(), x.grad)
+    # The formula takes exp on the device, a native kernel that may round otherwise than CPU's vectorized one.
+    torch.testing.assert_close(y.grad.cpu(), x.grad)
     assert y.grad.device.type == "npu"
 
 

@@ -104,6 +104,12 @@ def test_the_ends_of_a_range(dtype: torch.dtype) -> None:
     assert (draws.geometric_(0.9) >= 1).all()
 
 
+def test_an_exponential_draw_is_never_rounded_to_zero() -> None:
+    torch.npu.manual_seed_all(57)  # whose draw 306,593 is below half of float16's smallest number
+    draws = torch.empty(310_000, dtype=torch.float16, device="npu").exponential_().cpu()
+    assert draws[306_593] == 2.0**-24
+
+
 @pytest.mark.parametrize("dtype", ALL, ids=str)
 def test_integers_fill_the_dtype(dtype: torch.dtype) -> None:
     if dtype.is_complex:
