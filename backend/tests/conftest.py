@@ -18,8 +18,7 @@ AT_START = refnpu.testing.active_fault()
 
 @pytest.fixture(autouse=True)
 def quiet_backend() -> Iterator[None]:
-    """One thread and the same random numbers in each run; whatever fault a test woke is put back to sleep, but for the
-    one that the run was started with."""
+    """One thread and one seed; whatever fault a test woke is put back to sleep, but for the one of the run's start."""
     torch.set_num_threads(1)
     torch.manual_seed(0)  # the device's generators too
     yield
