@@ -18,7 +18,7 @@ from conformance.twins import Twins
 from conformance.vocabulary import CellId, Route
 from tests.samples import sample, slot
 
-Op = Callable[[torch.Tensor], Any]
+Op = Callable[..., Any]
 SHAPE = (2, 3)
 
 
@@ -70,12 +70,13 @@ def judge(
     """One case of an op that does what is ``right`` on CPU, and what is ``wrong`` (or right, too) on the device."""
     here = device or Device()
 
-    def op(x: torch.Tensor, where: torch.device) -> Any:
+    def op(*given: Any) -> Any:
+        *arguments, where = given
         if where.index is None:
-            return right(x)
+            return right(*arguments)
         here.native += route is Route.NATIVE
         here.fallback += route is Route.FALLBACK
-        return (wrong or right)(x)
+        return (wrong or right)(*arguments)
 
     rules = Rules(facts or OpFacts("misc"))
     return Judge(Twins(value_of), Capabilities(here, "hand"), op, route, rules, seed=20).judge(case or case_of())

@@ -1,0 +1,207 @@
+"""Two outcomes of one case compared: their errors, their results and what their written arguments hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property, partial
+from typing import Any
+
+import torch
+
+from conformance import aftermath, compare, equivalence, oracle
+from conformance.cases import Case
+from conformance.compare import Mismatch
+from conformance.ops.family import Equivalence
+from conformance.oracle import Outcome
+from conformance.rules import Rules, position_of
+from conformance.torch_versions import has_no_memory
+from conformance.twins import Twins, host_copy
+from conformance.vocabulary import Check, Route
+
+
+class References:
+    """The other references of a case, each computed when it is first asked for."""
+
+    def __init__(self, case: Case, twins: Twins, op: Callable[..., Any]) -> None:
+        self._make = partial(oracle.float64, case, twins, op)
+        self._promoted = partial(oracle.promoted, case, twins, op)
+
+    @cached_property
+    def _outcome(self) -> Outcome | None:
+        return self._make()
+
+    def promoted_strides(self, i: int, dtype: torch.dtype) -> tuple[int, ...] | None:
+        """The strides of result ``i`` where no argument has to be promoted to its ``dtype``; None where none has to."""
+        outcome = self._promoted(str(dtype).removeprefix("torch."))
+        leaf = outcome.leaves[i][1] if outcome and i < len(outcome.leaves) else None
+        return leaf.stride() if isinstance(leaf, torch.Tensor) else None
+
+    def leaf(self, i: int) -> torch.Tensor | None:
+        """Result ``i``; None where there is no float64 reference."""
+        if self._outcome is None or i >= len(self._outcome.leaves):
+            return None
+        leaf = self._outcome.leaves[i][1]
+        return leaf if isinstance(leaf, torch.Tensor) else None
+
+    def argument(self, i: int) -> torch.Tensor | None:
+        """Written argument ``i`` after the call."""
+        return None if self._outcome is None else self._outcome.side.arguments[i].tensor
+
+
+class Comparison:
+    """What has to be equal in outcomes of one overload, served by ``route`` on ``device``."""
+
+    def __init__(self, rules: Rules, route: Route, device: torch.device) -> None:
+        self._rules = rules
+        self._route = route
+        self._device = device
+
+    def results(self, expected: Outcome, actual: Outcome, others: References) -> list[Mismatch]:
+        """Differences of the device's results from CPU's, one a result."""
+        if len(expected.leaves) != len(actual.leaves):
+            n, m = len(actual.leaves), len(expected.leaves)
+            return [Mismatch(Check.SHAPE, f"the device returned {n} results, CPU {m}")]
+        found = (self._result(expected, actual, i, others) for i in range(len(expected.leaves)))
+        return [one for one in found if one]
+
+    def written(self, expected: Outcome, actual: Outcome, others: References) -> list[Mismatch]:
+        """Differences in what written arguments hold, which are results too."""
+        found: list[Mismatch] = []
+        for i, (want, got) in enumerate(zip(expected.side.arguments, actual.side.arguments, strict=True)):
+            if not want.slot.written:
+                continue
+            name = want.slot.name
+            differs = compare.metadata(want.tensor, got.tensor, name)
+            if not differs:
+                at = position_of(expected, i)
+                differs = self._values(expected, at, want.tensor, got.tensor, name, partial(others.argument, i))
+            found += [differs] if differs else []
+        return found
+
+    def same_values(self, one: Outcome, other: Outcome) -> bool:
+        """Whether a device that did as ``other`` did has the values of CPU's ``one``, however they lie in memory."""
+        if not self.same_results(one, other):
+            return False
+        pairs = enumerate(zip(one.side.arguments, other.side.arguments, strict=True))
+        return all(self._agree(one, position_of(one, i), a.tensor, b.tensor) for i, (a, b) in pairs if a.slot.written)
+
+    def same_results(self, one: Outcome, other: Outcome) -> bool:
+        """The same of what was returned, whatever the written arguments hold."""
+        if other.error is not None or len(one.leaves) != len(other.leaves):
+            return False
+        pairs = enumerate(zip(one.leaves, other.leaves, strict=True))
+        return all(self._agree(one, i, a, b) for i, ((_, a), (_, b)) in pairs)
+
+    def _result(self, expected: Outcome, actual: Outcome, i: int, others: References) -> Mismatch | None:
+        name, want = expected.leaves[i]
+        got = actual.leaves[i][1]
+        if not isinstance(want, torch.Tensor) or not isinstance(got, torch.Tensor):
+            return self._plain(name, want, got, i)
+        if got.device != self._device and got.device.type != want.device.type:
+            return Mismatch(Check.DEVICE, f"{name}: lies on {got.device}, not on {self._device}")
+        if want.layout != torch.strided or got.layout != torch.strided:
+            return _sparse(name, want, got)
+        relation = None if self._rules.may_alias else aftermath.aliasing(expected, actual, i)
+        differs = relation or compare.metadata(want, got, name)
+        if differs and differs.check is Check.STRIDE and others.promoted_strides(i, want.dtype) == got.stride():
+            differs = None
+        if differs or has_no_memory(want) or aftermath.argument_of(expected.side, want) is not None:
+            return differs  # a result that is an argument's storage is compared with that argument
+        return self._values(expected, i, want, got, name, partial(others.leaf, i))
+
+    def _plain(self, name: str, want: Any, got: Any, i: int) -> Mismatch | None:
+        if type(want) is not type(got):
+            return Mismatch(Check.DTYPE, f"{name}: {type(got).__name__} on the device, {type(want).__name__} on CPU")
+        if want == got or (want != want and got != got) or self._rules.equivalence(i) is not Equivalence.EQUAL:
+            return None
+        if isinstance(want, (float, complex)) and self._route != Route.FALLBACK:
+            return compare.close(torch.tensor(want), torch.tensor(got), None, compare.Closeness(), name)
+        return Mismatch(Check.VALUE, f"{name}: {got!r} on the device, {want!r} on CPU")
+
+    @property
+    def _by_cpu(self) -> bool:
+        """Whether the device's values come from the CPU's own kernel, which gives the same bits each time."""
+        return self._route is Route.FALLBACK and self._rules.stable
+
+    def _values(
+        self,
+        expected: Outcome,
+        position: int | None,
+        want: torch.Tensor,
+        got: torch.Tensor,
+        name: str,
+        wide: Callable[[], torch.Tensor | None],
+    ) -> Mismatch | None:
+        """Equal bits settle it. Else the fallback has to be exact, and a kernel about as near to float64 as the CPU."""
+        kind = self._rules.equivalence(position)
+        if kind is Equivalence.METADATA:
+            return None
+        here = host_copy(got)
+        if compare.same_bits(want, here):
+            return None
+        if self._by_cpu:
+            return compare.exact(want, here, name, _has_signed_zeros(expected))
+        if kind is not Equivalence.EQUAL and equivalence.holds(kind, _source(expected), want, here):
+            return None
+        if self._rules.exact:
+            return compare.exact(want, here, name, _has_signed_zeros(expected))
+        return compare.close(want, here, wide(), self._rules.closeness(expected, want), name)
+
+    def _agree(self, one: Outcome, position: int | None, a: Any, b: Any) -> bool:
+        """Whether a result agrees with that of the CPU's call ``one`` as the device's has to."""
+        if not isinstance(a, torch.Tensor) or not isinstance(b, torch.Tensor):
+            return True
+        if a.shape != b.shape or not torch.can_cast(a.dtype, b.dtype):
+            return False
+        if a.layout != torch.strided or b.layout != torch.strided:
+            return _sparse("", a, b) is None
+        a, b = a.to(b.dtype), host_copy(b)  # an out= may have another dtype than what is computed
+        kind = self._rules.equivalence(position)
+        if kind is Equivalence.METADATA or equivalence.holds(kind, _source(one), a, b):
+            return True
+        if self._by_cpu or self._rules.exact:
+            return compare.exact(a, b, "", _has_signed_zeros(one)) is None
+        return compare.close(a, b, None, self._rules.closeness(one, a), "") is None
+
+
+def error_parity(expected: BaseException | None, actual: BaseException | None) -> Mismatch | None:
+    """Where CPU raises, the device raises the same type; where it does not, neither does the device."""
+    if type(expected) is type(actual):
+        return None
+    ours = f"raised {first_line(actual)}" if actual else "raised nothing"
+    theirs = f"raised {first_line(expected)}" if expected else "raised nothing"
+    return Mismatch(Check.ERROR_PARITY, f"the device {ours}; CPU {theirs}")
+
+
+def first_line(error: BaseException | None) -> str:
+    """An error in one line."""
+    text = str(error).strip().split("\n")[0]
+    return f"{type(error).__name__}: {text}"
+
+
+def _has_signed_zeros(expected: Outcome) -> bool:
+    """Whether the CPU means the signs of its zeros.
+
+    It negates complex numbers as 0 - x in its vector loops and as -x behind their end, so that the sign of a zero hangs
+    on where it lies.
+    """
+    return not any(a.placement.bit and a.tensor.is_complex() for a in expected.side.arguments)
+
+
+def _source(expected: Outcome) -> torch.Tensor | None:
+    """The op's first tensor argument."""
+    arguments = expected.side.arguments
+    return arguments[0].tensor if arguments else None
+
+
+def _sparse(name: str, want: torch.Tensor, got: torch.Tensor) -> Mismatch | None:
+    """Results without strides are compared by their layout and by the strided tensors they are made of."""
+    if want.layout != got.layout:
+        return Mismatch(Check.STRIDE, f"{name}: layout is {got.layout} on the device, {want.layout} on CPU")
+    for part in ("_indices", "_values") if want.layout == torch.sparse_coo else ("values",):
+        a: torch.Tensor = getattr(want, part)()
+        b: torch.Tensor = getattr(got, part)()
+        differs = compare.metadata(a, b, f"{name}.{part}") or compare.exact(a, host_copy(b), f"{name}.{part}")
+        if differs:
+            return differs
+    return None

@@ -1,0 +1,143 @@
+"""When the reference is doubted, and what a doubt does not excuse."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from itertools import count
+
+import torch
+
+from conformance.cases import Case, cases
+from conformance.corpus.model import DeviceArg
+from conformance.doubt import LAYOUT, LOST, TWICE, UNSOUND
+from conformance.vocabulary import CellId, Check
+from tests.samples import sample, slot
+from tests.two_sides import case_of, judge
+
+
+def one_as_two() -> Case:
+    """Two arguments that are one tensor."""
+    both = sample("hand", slot(0, "self", (2, 3)), slot(1, "other", (2, 3)), DeviceArg())
+    return cases(CellId("misc", "hand", "float32", "aliased"), [both])[0]
+
+
+def test_an_expanded_argument_that_cpu_writes_without_a_word_is_not_judged() -> None:
+    found = judge(torch.neg, case=case_of("expanded", written=True))
+    assert (found.skipped, found.tainted) == (TWICE, False)
+
+
+def test_an_expanded_argument_that_cpu_takes_for_dense_damages_nothing() -> None:
+    written = []
+
+    def as_dense(x: torch.Tensor) -> torch.Tensor:
+        ctypes.memset(x.data_ptr(), 0, x.numel() * x.element_size())  # both rows, of which the storage has one
+        written.append(x)
+        return x
+
+    found = judge(as_dense, case=case_of("expanded", written=True))
+    assert (found.skipped, found.tainted, len(written)) == (TWICE, False, 1)
+    assert written[0].untyped_storage().nbytes() < written[0].numel() * written[0].element_size()
+
+
+def test_an_error_about_an_expanded_argument_has_to_be_the_device_s_too() -> None:
+    def refuse(x: torch.Tensor) -> torch.Tensor:
+        raise RuntimeError("several indices, one place")
+
+    case = case_of("expanded", written=True)
+    assert judge(refuse, case=case).mismatches == []
+    assert [m.check for m in judge(refuse, torch.neg, case=case).mismatches] == [Check.ERROR_PARITY]
+
+
+def ones(x: torch.Tensor) -> torch.Tensor:
+    """A result that is not the out= that was given."""
+    return torch.ones_like(x)
+
+
+def test_a_reference_that_does_not_return_its_out_is_not_held_against_the_device() -> None:
+    case = case_of(written=True, defined=False)
+    assert judge(ones, lambda x: x.fill_(1.0), case=case).skipped == LOST
+
+
+def test_such_a_result_may_be_narrower_than_the_out() -> None:
+    def narrow(x: torch.Tensor) -> torch.Tensor:
+        return torch.full(x.shape, 0.1, dtype=torch.float32)
+
+    case = case_of(written=True, defined=False, dtype="float64")
+    assert judge(narrow, lambda x: x.copy_(narrow(x)), case=case).skipped == LOST
+    assert judge(narrow, lambda x: x.fill_(0.2), case=case).skipped == ""
+
+
+def test_a_device_without_the_values_that_such_a_reference_returns_is_wrong() -> None:
+    case = case_of(written=True, defined=False)
+    found = judge(ones, lambda x: x.fill_(2.0), case=case)
+    assert (found.skipped, {Check.VALUE} <= {m.check for m in found.mismatches}) == ("", True)
+    found = judge(ones, lambda x: (x.fill_(1.0), x), case=case)
+    assert (found.skipped, found.mismatches[0].check) == ("", Check.SHAPE)
+
+
+def test_a_device_that_does_not_return_its_out_is_wrong() -> None:
+    case = case_of(written=True, defined=False)
+    assert judge(lambda x: x.fill_(1.0), lambda x: x + 1, case=case).skipped == ""
+
+
+def test_an_out_that_a_call_without_results_writes_is_held_against_the_device() -> None:
+    def filled(value: float) -> Callable[[torch.Tensor], None]:
+        def fill(x: torch.Tensor) -> None:
+            x.fill_(value)
+
+        return fill
+
+    case = case_of(written=True, defined=False)
+    found = judge(filled(1.0), filled(2.0), case=case)
+    assert (found.skipped, [m.check for m in found.mismatches]) == ("", [Check.VALUE])
+    assert judge(filled(1.0), case=case).mismatches == []
+
+
+def test_a_reference_that_gives_other_bits_each_time_is_not_held_against_the_device() -> None:
+    calls = count()
+    found = judge(lambda x: x + next(calls), torch.neg)
+    assert (found.skipped, found.tainted) == (UNSOUND, True)
+
+
+def test_a_reference_that_depends_on_the_layout_is_not_held_against_the_device() -> None:
+    def by_memory_order(x: torch.Tensor) -> torch.Tensor:
+        return x + 1 if x.is_contiguous() else x - 1
+
+    found = judge(by_memory_order, lambda x: x + 1, case=case_of("transposed"))
+    assert found.skipped == LAYOUT
+
+
+def test_a_device_that_gives_neither_of_the_values_of_such_a_reference_is_wrong() -> None:
+    def by_memory_order(x: torch.Tensor) -> torch.Tensor:
+        return x + 1 if x.is_contiguous() else x - 1
+
+    def fill_by_memory_order(x: torch.Tensor) -> torch.Tensor:
+        return x.fill_(1.0 if x.is_contiguous() else 2.0)
+
+    found = judge(by_memory_order, lambda x: x + 2, case=case_of("transposed"))
+    assert (found.skipped, [m.check for m in found.mismatches]) == ("", [Check.VALUE])
+    written = case_of("transposed", written=True)
+    found = judge(fill_by_memory_order, lambda x: x.fill_(3.0), case=written)
+    assert (found.skipped, {m.check for m in found.mismatches}) == ("", {Check.VALUE})
+    assert judge(fill_by_memory_order, lambda x: x.fill_(1.0), case=written).skipped == LAYOUT
+
+
+def test_where_arguments_share_memory_the_doubt_is_enough() -> None:
+    def by_sharing(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return x - 1 if x.data_ptr() == y.data_ptr() else x + 1
+
+    assert judge(by_sharing, lambda x, _: x + 2, case=one_as_two()).skipped == LAYOUT
+
+
+def test_but_not_where_the_dense_call_has_another_number_of_results() -> None:
+    def by_sharing(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return (x + 1,) if x.data_ptr() == y.data_ptr() else (x + 1, y + 1)
+
+    found = judge(by_sharing, lambda x, _: (x + 2,), case=one_as_two())
+    assert (found.skipped, [m.check for m in found.mismatches]) == ("", [Check.VALUE])
+
+
+def test_a_device_that_is_wrong_in_a_layout_is_told_from_a_reference_that_is() -> None:
+    found = judge(lambda x: x + 1, lambda x: x - 1, case=case_of("transposed"))
+    assert [m.check for m in found.mismatches] == [Check.VALUE]

@@ -1,0 +1,121 @@
+"""Two outcomes of one case: what a native kernel may do otherwise, what a fallback may, and what neither may."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from conformance.ops.family import EXACT, Equivalence, OpFacts
+from conformance.vocabulary import Check, Route
+from tests.two_sides import case_of, judge
+
+ULP = torch.finfo(torch.float32).eps
+
+
+def third(x: torch.Tensor) -> torch.Tensor:
+    return x / 3
+
+
+def nearly_a_third(x: torch.Tensor) -> torch.Tensor:
+    return third(x) * (1 + ULP)
+
+
+def test_a_native_kernel_may_round_otherwise() -> None:
+    assert judge(third, nearly_a_third, route=Route.NATIVE).mismatches == []
+
+
+def test_a_fallback_may_not() -> None:
+    (found,) = judge(third, nearly_a_third, route=Route.FALLBACK).mismatches
+    assert found.check is Check.VALUE
+    assert "must be equal bit for bit" in found.message
+
+
+def test_nor_may_a_kernel_that_only_moves_values() -> None:
+    facts = OpFacts("misc", tolerance=EXACT)
+    assert [m.check for m in judge(third, nearly_a_third, facts=facts).mismatches] == [Check.VALUE]
+
+
+def test_a_result_that_is_not_defined_is_compared_by_its_metadata_alone() -> None:
+    facts = OpFacts("misc", undefined=(0,))
+    assert judge(third, torch.neg, facts=facts).mismatches == []
+    assert [m.check for m in judge(third, lambda x: third(x)[:1], facts=facts).mismatches] == [Check.SHAPE]
+
+
+def test_a_result_that_is_not_unique_is_compared_as_such() -> None:
+    facts = OpFacts("misc", equivalence=((0, Equivalence.UNORDERED),))
+    assert judge(torch.clone, lambda x: x.flip(0), facts=facts).mismatches == []
+    assert [m.check for m in judge(torch.clone, third, facts=facts).mismatches] == [Check.VALUE]
+
+
+@pytest.mark.parametrize("wrong", [2.5, 3, None])
+def test_results_that_are_no_tensors_are_compared(wrong: object) -> None:
+    assert judge(lambda _: 2.0).mismatches == []
+    (found,) = judge(lambda _: 2.0, lambda _: wrong).mismatches
+    assert found.check is (Check.VALUE if isinstance(wrong, float) else Check.DTYPE)
+
+
+def test_a_missing_result_is_found() -> None:
+    (found,) = judge(lambda x: (x + 1, x + 2), lambda x: (x + 1,)).mismatches
+    assert (found.check, found.message) == (Check.SHAPE, "the device returned 1 results, CPU 2")
+
+
+def test_the_same_error_on_both_sides_is_parity() -> None:
+    def refuse(x: torch.Tensor) -> torch.Tensor:
+        raise IndexError("out of range")
+
+    assert judge(refuse).mismatches == []
+    (found,) = judge(refuse, third).mismatches
+    assert found.message == "the device raised nothing; CPU raised IndexError: out of range"
+
+
+def test_a_written_argument_that_is_not_returned_is_compared() -> None:
+    def nothing(x: torch.Tensor) -> None:
+        x.add_(1)
+
+    def nothing_at_all(x: torch.Tensor) -> None:
+        x.add_(0)
+
+    case = case_of("offset_gap", written=True)
+    assert judge(nothing, case=case).mismatches == []
+    (found,) = judge(nothing, nothing_at_all, case=case).mismatches
+    assert found.check is Check.VALUE
+    assert found.message.startswith("self: 6 of 6 elements differ, first at [0, 0]: device 1.0, CPU 2.0")
+
+
+def promoted(x: torch.Tensor) -> torch.Tensor:
+    """As CPU lays out a sum of ints and floats: densely, by what it has converted."""
+    return torch.add(x, 0.5)
+
+
+def test_a_promoted_result_may_be_laid_out_as_the_argument_is_but_in_no_third_way() -> None:
+    case = case_of("transposed", dtype="int64")
+
+    def dense(x: torch.Tensor) -> torch.Tensor:
+        return (x + 0.5).contiguous()
+
+    def as_the_argument(x: torch.Tensor) -> torch.Tensor:
+        return (x.to(torch.float32) + 0.5).t().contiguous().t()
+
+    def laid_out(x: torch.Tensor) -> torch.Tensor:
+        return dense(x) if x.dtype is torch.int64 else as_the_argument(x)
+
+    def in_a_third_way(x: torch.Tensor) -> torch.Tensor:
+        return torch.empty_strided((2, 3), (4, 1), dtype=torch.float32).copy_(x + 0.5)
+
+    assert judge(laid_out, as_the_argument, case=case).mismatches == []
+    assert [m.check for m in judge(laid_out, in_a_third_way, case=case).mismatches] == [Check.STRIDE]
+
+
+def test_the_sign_of_a_negated_complex_zero_is_let_go_and_of_a_real_one_is_not() -> None:
+    facts = OpFacts("misc", tolerance=EXACT)
+
+    def zeros(x: torch.Tensor) -> torch.Tensor:
+        return torch.zeros(x.shape)
+
+    def minus_zeros(x: torch.Tensor) -> torch.Tensor:
+        return -torch.zeros(x.shape)
+
+    conj = case_of("conj", dtype="complex64")
+    assert judge(zeros, minus_zeros, case=conj, facts=facts).mismatches == []
+    for case in (case_of(), case_of("neg")):
+        assert [m.check for m in judge(zeros, minus_zeros, case=case, facts=facts).mismatches] == [Check.VALUE]
