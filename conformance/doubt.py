@@ -28,6 +28,7 @@ class Calls:
     """The calls that a doubt may have to see, each made when it is asked for."""
 
     again: Callable[[], Outcome]  # the CPU's, with the same arguments
+    surrounded: Callable[[int], Outcome]  # the CPU's, with a value behind the storage of each argument
     dense: Callable[[], Outcome]  # the CPU's, with the same values in contiguous tensors
     device: Callable[[], Outcome]
 
@@ -38,6 +39,8 @@ def doubt(case: Case, expected: Outcome, mismatches: Sequence[Mismatch], compari
         return UNSOUND
     if expected.error is not None:
         return ""
+    if oracle.reads_behind_its_arguments(calls.surrounded):
+        return UNSOUND
     if _loses_out(expected):
         return LOST if comparison.same_results(expected, calls.device()) else ""
     strided = bool(case.shared) or any(p.layout != "contiguous" for p in case.placements)

@@ -118,7 +118,12 @@ class Judge:
         return self._call_with(self._twins.roomy(case)).error is None
 
     def _doubt(self, case: Case, expected: Outcome, verdict: Judgement, actual: Callable[[], Outcome]) -> str:
-        calls = Calls(lambda: self._call(case, CPU), lambda: self._call_with(self._twins.dense(case)), actual)
+        calls = Calls(
+            again=lambda: self._call(case, CPU),
+            surrounded=lambda value: self._call_with(self._twins.surrounded(case, value)),
+            dense=lambda: self._call_with(self._twins.dense(case)),
+            device=actual,
+        )
         return doubt(case, expected, verdict.mismatches, self._comparison, calls)
 
     def reference_is_sound(self, case: Case) -> bool:

@@ -113,6 +113,18 @@ def agrees_with_itself(first: Outcome, call_again: Callable[[], Outcome]) -> boo
     return True
 
 
+def reads_behind_its_arguments(call_with: Callable[[int], Outcome]) -> bool:
+    """Whether the CPU's results depend on what lies behind the storages of its arguments.
+
+    ``call_with`` makes the call with a value there. That memory is the heap's own as a rule, and does not change from
+    call to call, so that the CPU agrees with itself. 0 and 1 are harmless where they are taken for an index.
+    """
+    zeros, ones = call_with(0), call_with(1)
+    if zeros.error is not None and ones.error is not None:  # it may not be resized; what it left is not to be looked at
+        return str(zeros.error) != str(ones.error)
+    return not _alike(zeros, ones)
+
+
 def _alike(a: Outcome, b: Outcome) -> bool:
     if type(a.error) is not type(b.error) or len(a.leaves) != len(b.leaves):
         return False

@@ -39,6 +39,9 @@ POISON_BOOL = (1, 0, 1, 1, 0, 0, 1, 0, 1, 1, 1, 0, 0)
 
 TEMPLATES_KEPT = 20_000
 
+# Bytes behind a storage that has room, more than its arguments would take if they were dense.
+MARGIN = 256
+
 _DTYPES = {name: dtype for name in DTYPES if isinstance(dtype := getattr(torch, name, None), torch.dtype)}
 
 
@@ -171,12 +174,15 @@ class Twins:
         A kernel that takes it for dense writes there, and damages nothing. Such a storage cannot be resized.
         """
         side = self.side(case, CPU)
-        for a in side.arguments:
-            if a.slot.written and a.placement.layout == "expanded" and a.base.numel():
-                dtype = a.tensor.dtype
-                a.base = _with_room(a.base, a.tensor.numel() * a.tensor.element_size())
-                a.tensor = view(a.base, dtype, a.placement)
-        return _side(case, CPU, side.arguments, str)
+        return _with_room(case, side, lambda a: a.slot.written and a.placement.layout == "expanded")
+
+    def surrounded(self, case: Case, value: int) -> Side:
+        """The arguments of ``case`` on CPU, each that has values with ``value`` in its dtype behind its storage.
+
+        A kernel that takes an argument for dense, or for larger than it is, reads there, and a call with another
+        ``value`` gives other results. Such a storage cannot be resized.
+        """
+        return _with_room(case, self.side(case, CPU), lambda a: bool(a.slot.pool), value)
 
     def dense(self, case: Case) -> Side:
         """The arguments of ``case`` on CPU with the same values, each in a contiguous tensor of its own."""
@@ -222,11 +228,35 @@ def _side(case: Case, device: torch.device, arguments: list[Argument], dtypes: C
     return Side(device, arguments, args, {name: fit(a) for name, a in case.sample.kwargs})
 
 
-def _with_room(base: torch.Tensor, size: int) -> torch.Tensor:
-    """The same bytes at the start of ``size`` or more, of which the storage owns up to no more than before."""
-    whole = torch.empty(max(size, base.numel()), dtype=torch.uint8)
-    roomy = torch.frombuffer(whole.numpy(), dtype=torch.uint8, count=base.numel())
-    return roomy.copy_(base)
+def _with_room(case: Case, side: Side, which: Callable[[Argument], bool], value: int = 0) -> Side:
+    """The side with the storages of some arguments moved to where more memory follows; what was shared stays so."""
+    bases: dict[int, torch.Tensor] = {}
+    tensors: dict[int, torch.Tensor] = {}
+    old = [(a.base, a.tensor) for a in side.arguments]  # alive until the end, so that no id is given twice
+    for a, (base, tensor) in zip(side.arguments, old, strict=True):
+        if not which(a) or not base.numel():
+            continue
+        if id(base) not in bases:
+            bases[id(base)] = _roomy(base, tensor, value)
+        if id(tensor) not in tensors:
+            tensors[id(tensor)] = _over(bases[id(base)], tensor)
+        a.base, a.tensor = bases[id(base)], tensors[id(tensor)]
+    return _side(case, CPU, side.arguments, str)
+
+
+def _roomy(base: torch.Tensor, tensor: torch.Tensor, value: int) -> torch.Tensor:
+    """The same bytes, all that the storage knows of; behind them ``value``, as far as ``tensor`` would be if dense."""
+    room = base.numel() + tensor.numel() * tensor.element_size() + MARGIN
+    pattern = torch.tensor([value]).to(tensor.dtype).view(torch.uint8)
+    whole = torch.cat((base, pattern.repeat(room // len(pattern))))
+    return torch.frombuffer(whole.numpy(), dtype=torch.uint8, count=base.numel())
+
+
+def _over(base: torch.Tensor, tensor: torch.Tensor) -> torch.Tensor:
+    """A view over the bytes ``base`` as ``tensor`` is one over its storage."""
+    moved = base.view(tensor.dtype).as_strided(tensor.size(), tensor.stride(), tensor.storage_offset())
+    moved = torch.conj(moved) if tensor.is_conj() else moved
+    return neg_view(moved) if tensor.is_neg() else moved
 
 
 def _index_of(sample: Sample, name: str) -> int:

@@ -13,7 +13,7 @@ from conformance.corpus.model import DeviceArg
 from conformance.doubt import LAYOUT, LOST, TWICE, UNSOUND
 from conformance.vocabulary import CellId, Check
 from tests.samples import sample, slot
-from tests.two_sides import case_of, judge
+from tests.two_sides import behind, case_of, judge
 
 
 def one_as_two() -> Case:
@@ -97,6 +97,14 @@ def test_an_out_that_a_call_without_results_writes_is_held_against_the_device() 
 def test_a_reference_that_gives_other_bits_each_time_is_not_held_against_the_device() -> None:
     calls = count()
     found = judge(lambda x: x + next(calls), torch.neg)
+    assert (found.skipped, found.tainted) == (UNSOUND, True)
+
+
+def test_a_reference_that_reads_behind_its_arguments_is_not_held_against_the_device() -> None:
+    def beyond(x: torch.Tensor) -> torch.Tensor:
+        return x + 1 if behind(x) == 1.0 else x + 2  # and the heap holds no 1.0 there
+
+    found = judge(beyond, torch.neg)
     assert (found.skipped, found.tainted) == (UNSOUND, True)
 
 

@@ -13,7 +13,7 @@ from conformance import oracle
 from conformance.oracle import Outcome
 from conformance.twins import CPU, Twins
 from conformance.vocabulary import Route
-from tests.two_sides import case_of, value_of
+from tests.two_sides import behind, case_of, value_of
 
 
 def call(op: Any, seed: int | None = None) -> Outcome:
@@ -74,6 +74,29 @@ def test_a_reference_that_changes_does_not(kind: str) -> None:
         raise RuntimeError(f"index {n} is out of range")
 
     assert not oracle.agrees_with_itself(call(unsound), lambda: call(unsound))
+
+
+def surrounded(op: Any) -> Any:
+    return lambda value: oracle.call(lambda x, where: op(x), Twins(value_of).surrounded(case_of(), value))
+
+
+def test_a_reference_that_reads_behind_its_arguments_is_told_from_one_that_does_not() -> None:
+    def beyond(x: torch.Tensor) -> torch.Tensor:
+        return x + behind(x)
+
+    def refusing(x: torch.Tensor) -> torch.Tensor:
+        raise IndexError(f"no element {behind(x)}")
+
+    def refusing_one(x: torch.Tensor) -> torch.Tensor:
+        return refusing(x) if behind(x) else x + 1
+
+    for op in (beyond, refusing, refusing_one):
+        assert oracle.reads_behind_its_arguments(surrounded(op)), op
+    assert not oracle.reads_behind_its_arguments(surrounded(torch.neg))
+
+
+def test_an_argument_that_cannot_be_resized_says_nothing() -> None:
+    assert not oracle.reads_behind_its_arguments(surrounded(lambda x: x.resize_(100)))
 
 
 def test_a_missing_cpu_kernel_is_told_from_other_errors() -> None:

@@ -11,7 +11,7 @@ from conformance.corpus.model import TensorSlot
 from conformance.twins import CPU, POISON, POISON_BOOL, Twins, host_copy, poison, torch_dtype
 from conformance.vocabulary import CellId
 from tests.samples import sample, slot
-from tests.two_sides import value_of
+from tests.two_sides import behind, value_of
 
 SHAPE = (2, 3, 2, 2)
 SINGLE = [name for name in layouts.PLACERS if name != "conj"]
@@ -94,6 +94,31 @@ def test_the_dense_side_holds_the_same_values_in_contiguous_tensors() -> None:
     assert made.is_contiguous()
     assert not made.is_neg()
     assert torch.equal(made, value_of(case.sample.tensors[0], "float32"))
+
+
+@pytest.mark.parametrize("layout", SINGLE)
+def test_the_surrounded_side_is_the_same_but_for_what_lies_behind(layout: str) -> None:
+    case = one_argument(layout)
+    (plain,) = Twins(value_of).side(case, CPU).args
+    for value in (0, 1):
+        (made,) = Twins(value_of).surrounded(case, value).args
+        assert torch.equal(made, plain)
+        assert (made.stride(), made.storage_offset(), made.is_neg()) == (
+            plain.stride(),
+            plain.storage_offset(),
+            plain.is_neg(),
+        )
+        assert made.untyped_storage().nbytes() == plain.untyped_storage().nbytes()
+        if plain.numel():
+            assert behind(made) == value
+
+
+def test_arguments_of_a_surrounded_side_share_what_they_shared() -> None:
+    a, b = Twins(value_of).surrounded(two_arguments("aliased", "self=other"), 1).args
+    assert a is b
+    a, b = Twins(value_of).surrounded(two_arguments("aliased", "self~other"), 1).args
+    assert a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr()
+    assert (a.storage_offset(), b.storage_offset()) == (0, 1)
 
 
 def test_a_host_copy_keeps_size_stride_offset_and_bits() -> None:

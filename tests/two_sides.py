@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -50,6 +51,12 @@ class Device:
 def value_of(slot: TensorSlot, dtype: str) -> torch.Tensor:
     """1, 2, 3, ... in the slot's shape."""
     return torch.arange(1, slot.numel + 1).reshape(slot.shape).to(getattr(torch, dtype))
+
+
+def behind(x: torch.Tensor) -> float:
+    """The float32 that lies behind the storage of a tensor, which is not the tensor's to read."""
+    storage = x.untyped_storage()
+    return ctypes.c_float.from_address(storage.data_ptr() + storage.nbytes()).value
 
 
 def case_of(layout: str = "contiguous", written: bool = False, dtype: str = "float32", defined: bool = True) -> Case:
