@@ -28,12 +28,9 @@ inline constexpr double kSmallestNormal<half> = 0x1p-14;
 template <>
 inline constexpr double kSmallestNormal<bfloat16> = 0x1p-126;
 
+// Subnormal.
 template <class T>
-inline constexpr double kSmallest = double(std::numeric_limits<T>::denorm_min());
-template <>
-inline constexpr double kSmallest<half> = 0x1p-24;
-template <>
-inline constexpr double kSmallest<bfloat16> = 0x1p-133;
+inline constexpr double kSmallest = kSmallestNormal<T> / double(uint64_t(1) << (kDigits<T> - 1));
 
 // The elements of views of one shape in row-major order, each with its stream.
 template <int N, class F>
