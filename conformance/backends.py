@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from importlib.metadata import entry_points
 from typing import Any, Protocol, runtime_checkable
 
-from conformance.near import unknown
+from conformance.support.suggestions import unknown
 
 GROUP = "conformance.backends"
 

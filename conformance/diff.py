@@ -10,8 +10,8 @@ from enum import Enum
 from itertools import pairwise
 from typing import Any
 
-from conformance.exit_codes import Exit
 from conformance.store.compare import Outcome, Pair
+from conformance.support.exit_codes import Exit
 from conformance.vocabulary import CellId, Status
 
 FLAKY_SWITCHES = 3  # a regression and its repair are two

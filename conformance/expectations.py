@@ -11,8 +11,8 @@ from pathlib import Path
 
 import tomlkit
 
-from conformance.near import unknown
-from conformance.toml_table import Table, TomlError
+from conformance.support.suggestions import unknown
+from conformance.support.toml_table import Table, TomlError
 from conformance.vocabulary import CellId, Check, Observation, Route, Status
 
 EXPECTABLE = tuple(s.value for s in Status if s.is_failure)

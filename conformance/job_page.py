@@ -6,9 +6,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from conformance import markup, summary
+from conformance import summary
 from conformance.expectations import Rule, Verdict, judge
 from conformance.store import Manifest
+from conformance.support import markup
 from conformance.vocabulary import Observation, Status
 
 SHOWN = 20  # overloads; a job's page holds a mebibyte

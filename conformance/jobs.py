@@ -11,7 +11,7 @@ from typing import Any
 
 from conformance.lane_process import session_name
 from conformance.matrix import Lane, Matrix
-from conformance.near import unknown
+from conformance.support.suggestions import unknown
 
 MOST = 256  # jobs of one matrix, as GitHub takes them
 

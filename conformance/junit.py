@@ -12,9 +12,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from conformance.expectations import Judgement, Rule, Verdict, judge
-from conformance.markup import xml
 from conformance.store import Manifest
 from conformance.store.manifest import began
+from conformance.support.markup import xml
 from conformance.vocabulary import Observation, Status
 
 DETAILED = 20  # cells of an overload whose whole message is given

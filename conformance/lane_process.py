@@ -9,7 +9,7 @@ from pathlib import Path
 
 from conformance import matrix, sanitizers
 from conformance.matrix import Build, Lane, Matrix, Torch
-from conformance.near import unknown
+from conformance.support.suggestions import unknown
 
 
 class NotMade(LookupError):

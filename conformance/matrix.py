@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from conformance import sanitizers
-from conformance.toml_table import Table
+from conformance.support.toml_table import Table
 
 TIERS = ("smoke", "full")
 

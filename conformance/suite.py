@@ -21,11 +21,11 @@ from conformance.corpus import reader
 from conformance.inventory import Overload, call_of, inventory
 from conformance.judge import Judge
 from conformance.matrix import lane_name
-from conformance.near import unknown
 from conformance.progress import Progress
 from conformance.rules import rules_of
 from conformance.store.manifest import Manifest, cpu_model, run_name
 from conformance.summary import Target
+from conformance.support.suggestions import unknown
 from conformance.twins import Twins, poison
 from conformance.vocabulary import FAILURES_KEPT, CaseFailure, CellId, Observation, Status
 

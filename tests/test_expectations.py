@@ -9,7 +9,7 @@ import pytest
 
 from conformance import expectations as ex
 from conformance.expectations import Known, Rule, Verdict
-from conformance.toml_table import TomlError
+from conformance.support.toml_table import TomlError
 from conformance.vocabulary import Observation, Status
 from tests.records import observed
 

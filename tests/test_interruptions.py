@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from conformance import store
-from conformance.exit_codes import Exit
+from conformance.support.exit_codes import Exit
 from conformance.vocabulary import Status
 
 COMMAND = (

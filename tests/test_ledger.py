@@ -9,10 +9,10 @@ import pytest
 
 from conformance import store
 from conformance.closing import Closing
-from conformance.exit_codes import Exit
 from conformance.expectations import Rule
 from conformance.ledger import Ledger
 from conformance.summary import Target
+from conformance.support.exit_codes import Exit
 from conformance.vocabulary import Observation, Status
 from tests.records import manifest, observed
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from conformance import matrix
-from conformance.toml_table import TomlError
+from conformance.support.toml_table import TomlError
 
 GOOD = """
 backend = "demo"

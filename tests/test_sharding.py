@@ -12,8 +12,8 @@ import pytest
 
 import conformance.suite  # noqa: F401  # loads torch, so that runs within this process do not
 from conformance import store
-from conformance.exit_codes import Exit
 from conformance.store import runs
+from conformance.support.exit_codes import Exit
 
 pytest_plugins = ["pytester"]
 

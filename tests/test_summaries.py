@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from conformance import job_page, junit, markup, store, summary
+from conformance import job_page, junit, store, summary
 from conformance.cli import commands
 from conformance.expectations import Rule
+from conformance.support import markup
 from conformance.vocabulary import CaseFailure, Observation, Status
 from tests.records import manifest, observed
 

@@ -18,9 +18,9 @@ import click
 import pytest
 
 from conformance import cli, matrix, plugin
-from conformance.exit_codes import Exit
 from conformance.layouts import LAYOUTS
-from conformance.near import unknown
+from conformance.support.exit_codes import Exit
+from conformance.support.suggestions import unknown
 from conformance.vocabulary import Check, Route, Status
 from tools.faults import planted
 from tools.kill_rate import tables

@@ -28,7 +28,7 @@ from conformance.bisect.environments import variables as installing
 from conformance.bisect.points import SHORT, Point
 from conformance.bisect.processes import Processes
 from conformance.bisect.worktrees import CheckoutError, Worktrees
-from conformance.toml_table import Table
+from conformance.support.toml_table import Table
 
 SUITE = "op-conformance"
 PACKAGE = Path(__file__).resolve().parents[1]

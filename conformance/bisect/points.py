@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from conformance.matrix import Torch
-from conformance.near import unknown
+from conformance.support.suggestions import unknown
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _MINOR = re.compile(r"\d+\.\d+")  # how a matrix names a version

@@ -25,9 +25,9 @@ from conformance.bisect.record import Question, Record, RecordError
 from conformance.bisect.search import Kind
 from conformance.bisect.session import Session, found
 from conformance.commands.edge import RESULTS, Mistake, backend_option, mistakes
-from conformance.exit_codes import Exit
-from conformance.options import OptionError, names
-from conformance.toml_table import TomlError
+from conformance.support.exit_codes import Exit
+from conformance.support.options import OptionError, names
+from conformance.support.toml_table import TomlError
 from conformance.vocabulary import CellId
 
 OUT = Path("bisect")

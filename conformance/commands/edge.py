@@ -11,8 +11,8 @@ from typing import Any
 
 import click
 
-from conformance.exit_codes import Exit
-from conformance.near import unknown
+from conformance.support.exit_codes import Exit
+from conformance.support.suggestions import unknown
 
 RESULTS = Path("results")
 EXPECTED = Path("matrices/expected")

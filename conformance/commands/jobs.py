@@ -15,7 +15,7 @@ from conformance import matrix as matrix_
 from conformance.commands.edge import RESULTS, Mistake, mistakes
 from conformance.jobs import Job, JobError
 from conformance.store import StoreError, runs
-from conformance.toml_table import TomlError
+from conformance.support.toml_table import TomlError
 
 MATRICES = Path("matrices")
 

@@ -11,7 +11,7 @@ import click
 
 from conformance import lane_process
 from conformance.commands.edge import mistakes
-from conformance.toml_table import TomlError
+from conformance.support.toml_table import TomlError
 
 
 @click.command("lane", context_settings={"ignore_unknown_options": True})

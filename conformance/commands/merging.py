@@ -11,10 +11,10 @@ import click
 
 from conformance import closing, expectations, merge
 from conformance.commands.edge import EXPECTED, RESULTS, Mistake, mistakes
-from conformance.exit_codes import Exit
 from conformance.merge import MergeError, Part
 from conformance.store import Closed, StoreError, runs
-from conformance.toml_table import TomlError
+from conformance.support.exit_codes import Exit
+from conformance.support.toml_table import TomlError
 
 
 @click.command("merge")

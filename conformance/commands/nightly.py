@@ -14,13 +14,13 @@ import click
 
 from conformance import diff
 from conformance.commands.edge import EXPECTED, RESULTS, Commands, Mistake, mistakes
-from conformance.exit_codes import Exit
 from conformance.nightly import plan, relay, searches, tonight
 from conformance.nightly.plan import Action, Issue
 from conformance.nightly.searches import Search
 from conformance.nightly.tonight import Lane
 from conformance.store import StoreError, runs
-from conformance.toml_table import TomlError
+from conformance.support.exit_codes import Exit
+from conformance.support.toml_table import TomlError
 
 BISECT = Path("bisect")
 SEARCHES = "searches.json"

@@ -9,10 +9,10 @@ from typing import Any
 
 import click
 
-from conformance import options
 from conformance.commands.edge import Mistake, backend_option, mistakes
-from conformance.exit_codes import Exit
-from conformance.toml_table import TomlError
+from conformance.support import options
+from conformance.support.exit_codes import Exit
+from conformance.support.toml_table import TomlError
 
 
 @click.command("repro")

@@ -12,7 +12,7 @@ import click
 from conformance import expectations, job_page, junit, store, summary
 from conformance.commands.edge import EXPECTED, RESULTS, Commands, Mistake, mistakes
 from conformance.store import runs
-from conformance.toml_table import TomlError
+from conformance.support.toml_table import TomlError
 
 
 @click.group(cls=Commands)

@@ -12,8 +12,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from conformance.markup import block, code, plain
 from conformance.nightly.families import Failing, by_family
+from conformance.support.markup import block, code, plain
 
 MOST_NEW = 10  # issues of one night; more families than these become one issue
 _SHOWN = 10

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance import options, resume
-from conformance.exit_codes import Exit
+from conformance import resume
 from conformance.layouts import LAYOUTS
 from conformance.ledger import Ledger
 from conformance.plugin.collection import SELECTED, CellItem
@@ -29,7 +28,9 @@ from conformance.plugin.running import CELLS
 from conformance.plugin.sharding import SPLIT
 from conformance.shards import Split
 from conformance.store import StoreError
-from conformance.usage import cpu_seconds
+from conformance.support import options
+from conformance.support.exit_codes import Exit
+from conformance.support.usage import cpu_seconds
 from conformance.vocabulary import DTYPES, CellId, Observation
 
 if TYPE_CHECKING:

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance import isolation, options
+from conformance import isolation
 from conformance.inquest import SECONDS
 from conformance.isolation import MODES
 from conformance.layouts import LAYOUTS
+from conformance.support import options
 from conformance.vocabulary import DTYPES, Route
 
 if TYPE_CHECKING:
@@ -155,7 +156,7 @@ def rules_of(config: pytest.Config, suite: Suite) -> tuple[Rule, ...]:
 
 def _read_rules(config: pytest.Config, suite: Suite) -> tuple[Rule, ...]:
     from conformance import expectations
-    from conformance.toml_table import TomlError
+    from conformance.support.toml_table import TomlError
 
     given = config.option.expected
     file = Path(given) if given else config.rootpath / "matrices" / "expected" / f"{suite.backend.name}.toml"

@@ -17,7 +17,7 @@ from conformance.expectations import Rule
 from conformance.report.choice import Choice, choose
 from conformance.store import Closed, StoreError, runs, views
 from conformance.store.views import Row
-from conformance.toml_table import TomlError
+from conformance.support.toml_table import TomlError
 from conformance.vocabulary import CellId, Observation
 
 KILL_RATE = Path("kill-rate") / "summary.json"

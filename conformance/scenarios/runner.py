@@ -15,7 +15,7 @@ import torch
 from conformance import compare, scenarios
 from conformance.backends import Capabilities
 from conformance.child import BROKEN, Child, Death, Hang
-from conformance.near import unknown
+from conformance.support.suggestions import unknown
 from conformance.twins import host_copy
 
 EDGES = ("runner",)  # modules here that are no scenario

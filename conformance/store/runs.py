@@ -17,9 +17,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from conformance.near import near
 from conformance.store import parquet
 from conformance.store.manifest import Manifest, StoreError, began, lane_of, shard_of
+from conformance.support.suggestions import near
 from conformance.vocabulary import Observation, Status
 
 RUNS = "runs"

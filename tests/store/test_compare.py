@@ -12,9 +12,9 @@ from click.testing import CliRunner, Result
 
 from conformance import store
 from conformance.cli import commands
-from conformance.exit_codes import Exit
 from conformance.store import compare, runs
 from conformance.store.manifest import run_name
+from conformance.support.exit_codes import Exit
 from conformance.vocabulary import Observation, Status
 from tests.records import manifest, observed
 

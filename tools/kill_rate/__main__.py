@@ -68,7 +68,7 @@ def _session(arguments: list[str]) -> tuple[Session, bool]:
 
 def chosen(what: str, text: str, there: tuple[str, ...]) -> tuple[str, ...]:
     """The names in a comma-separated text, all where it is empty. Exits with near names for an unknown one."""
-    from conformance.near import unknown
+    from conformance.support.suggestions import unknown
 
     names = tuple(text.split(",")) if text else there
     for name in names:

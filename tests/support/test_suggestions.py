@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conformance.near import near, unknown
+from conformance.support.suggestions import near, unknown
 
 
 def test_the_nearest_name_comes_first() -> None:

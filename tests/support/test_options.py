@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from conformance import options
-from conformance.options import OptionError
+from conformance.support import options
+from conformance.support.options import OptionError
 
 KNOWN = ("float16", "float32", "int8")
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from conformance.near import near
+from conformance.support.suggestions import near
 
 if sys.version_info >= (3, 11):
     import tomllib

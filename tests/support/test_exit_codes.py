@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from conformance.exit_codes import Exit, of_run
+from conformance.support.exit_codes import Exit, of_run
 
 CLEAN: dict[str, Any] = {
     "bring_up": True, "balanced": True, "written": True, "collected": 3, "failed": 0, "errors": 0,

@@ -6,7 +6,7 @@ import re
 import shlex
 from collections.abc import Collection, Iterable, Sequence
 
-from conformance.near import near, unknown
+from conformance.support.suggestions import near, unknown
 
 _WORD = re.compile(r"\w+")
 _KEYWORD = re.compile(r"[\w:+\-.\[\]\\/]+")  # what pytest takes for a name in -k

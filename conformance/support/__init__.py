@@ -1,0 +1,1 @@
+"""Helpers with no knowledge of ops, devices or results."""
