@@ -18,10 +18,10 @@ from typing import Any
 import torch
 
 from conformance import backends, oracle
-from conformance.cases import TIERS, Case
 from conformance.judge import Judge, Judgement
 from conformance.ops.family import Equivalence
 from conformance.oracle import Outcome
+from conformance.plan.cases import TIERS, Case
 from conformance.rules import rules_of
 from conformance.runner import Runner
 from conformance.suite import Selection, Suite

@@ -20,7 +20,7 @@ MEASURE = """
 import os, sys, warnings
 import torch
 from conformance import backends
-from conformance.cases import TIERS
+from conformance.plan.cases import TIERS
 from conformance.runner import Runner
 from conformance.suite import Selection, Suite
 

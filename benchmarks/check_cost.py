@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from conformance import aftermath, backends, judge, memory, oracle
-from conformance.cases import TIERS
+from conformance.plan.cases import TIERS
 from conformance.progress import Progress
 from conformance.suite import Selection, Suite
 

@@ -18,8 +18,8 @@ import torch
 from refnpu.testing import set_fault
 
 from conformance import backends
-from conformance.cases import TIERS
 from conformance.inquest import SECONDS
+from conformance.plan.cases import TIERS
 from conformance.runner import Runner
 from conformance.suite import Selection, Suite
 from conformance.vocabulary import CellId

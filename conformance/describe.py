@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from conformance.cases import Case, slot_dtype
 from conformance.corpus.model import Arg, ComplexArg, DeviceArg, DtypeArg, EnumArg, GeneratorArg, TensorSlot
 from conformance.layouts import Placement
+from conformance.plan.cases import Case, slot_dtype
 
 if TYPE_CHECKING:
     from conformance.compare import Mismatch

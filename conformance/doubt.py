@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from conformance import oracle
-from conformance.cases import Case
 from conformance.compare import Mismatch
 from conformance.oracle import Outcome
 from conformance.outcomes import Comparison
+from conformance.plan.cases import Case
 from conformance.rules import position_of
 from conformance.vocabulary import Check
 

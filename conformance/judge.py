@@ -10,12 +10,12 @@ import torch
 
 from conformance import aftermath, compare, distribution, memory, oracle
 from conformance.backends import Capabilities
-from conformance.cases import Case
 from conformance.compare import Mismatch
 from conformance.doubt import TWICE, Calls, doubt, writes_twice
 from conformance.ops.family import Equivalence
 from conformance.oracle import Outcome
 from conformance.outcomes import Comparison, References, error_parity, first_line
+from conformance.plan.cases import Case
 from conformance.rules import Rules
 from conformance.twins import CPU, Side, Twins, host_copy
 from conformance.vocabulary import Check, Route

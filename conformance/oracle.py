@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from conformance import compare, heap
-from conformance.cases import Case, slot_dtype
+from conformance.plan.cases import Case, slot_dtype
 from conformance.twins import CPU, Side, Twins
 from conformance.vocabulary import Route
 

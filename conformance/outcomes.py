@@ -9,10 +9,10 @@ from typing import Any
 import torch
 
 from conformance import aftermath, compare, equivalence, oracle
-from conformance.cases import Case
 from conformance.compare import Mismatch
 from conformance.ops.family import Equivalence
 from conformance.oracle import Outcome
+from conformance.plan.cases import Case
 from conformance.rules import Rules, position_of
 from conformance.torch_versions import has_no_memory
 from conformance.twins import Twins, host_copy

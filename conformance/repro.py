@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from conformance import describe
 from conformance.backends import Capabilities
-from conformance.cases import Case, slot_dtype
 from conformance.corpus.model import Arg, ComplexArg, DeviceArg, DtypeArg, EnumArg, GeneratorArg, TensorSlot
+from conformance.plan.cases import Case, slot_dtype
 from conformance.suite import Suite
 from conformance.twins import Twins
 from conformance.vocabulary import CellId, Observation

@@ -14,13 +14,13 @@ from typing import Any
 import torch
 
 from conformance import backends, bringup, describe, heap, ops, resume
-from conformance import cases as cases_
 from conformance.backends import Capabilities
-from conformance.cases import TIERS, Case, Tier
 from conformance.corpus import reader
 from conformance.inventory import Overload, call_of, inventory
 from conformance.judge import Judge
 from conformance.matrix import lane_name
+from conformance.plan import cases as cases_
+from conformance.plan.cases import TIERS, Case, Tier
 from conformance.progress import Progress
 from conformance.rules import rules_of
 from conformance.store.manifest import Manifest, cpu_model, run_name

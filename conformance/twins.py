@@ -12,7 +12,6 @@ from typing import Any
 
 import torch
 
-from conformance.cases import Case, slot_dtype
 from conformance.corpus.model import (
     Arg,
     ComplexArg,
@@ -25,6 +24,7 @@ from conformance.corpus.model import (
 )
 from conformance.layouts import Placement
 from conformance.ops import facts
+from conformance.plan.cases import Case, slot_dtype
 from conformance.torch_versions import has_no_memory, neg_view
 from conformance.vocabulary import DTYPES
 

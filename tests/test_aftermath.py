@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from conformance import aftermath
-from conformance.cases import Case, cases
 from conformance.oracle import Outcome, call
+from conformance.plan.cases import Case, cases
 from conformance.twins import CPU, Twins
 from conformance.vocabulary import CellId, Check
 from tests.samples import sample, slot

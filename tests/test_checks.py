@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 import pytest
 import torch
 
-from conformance.cases import Case
 from conformance.ops.family import OpFacts, Random
+from conformance.plan.cases import Case
 from conformance.vocabulary import Check
 from tests.two_sides import Device, Op, case_of, judge
 

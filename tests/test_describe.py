@@ -8,9 +8,9 @@ import expecttest
 import torch
 
 from conformance import compare, describe
-from conformance.cases import cases
 from conformance.compare import Closeness
 from conformance.corpus.model import Arg, ComplexArg, DtypeArg, EnumArg, GeneratorArg
+from conformance.plan.cases import cases
 from conformance.vocabulary import CellId
 from tests.samples import sample, slot
 from tests.two_sides import case_of, judge

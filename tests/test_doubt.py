@@ -8,9 +8,9 @@ from itertools import count
 
 import torch
 
-from conformance.cases import Case, cases
 from conformance.corpus.model import DeviceArg
 from conformance.doubt import LAYOUT, LOST, TWICE, UNSOUND
+from conformance.plan.cases import Case, cases
 from conformance.vocabulary import CellId, Check
 from tests.samples import sample, slot
 from tests.two_sides import behind, case_of, judge

@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 import torch
 
-from conformance.cases import cases
 from conformance.compare import Closeness
 from conformance.corpus.model import TensorSlot
 from conformance.ops.family import EXACT, Accumulation, Equivalence, OpFacts, Random, Tolerance
 from conformance.oracle import Outcome, call
+from conformance.plan.cases import cases
 from conformance.rules import Rules, position_of, rules_of
 from conformance.twins import CPU, Twins
 from conformance.vocabulary import CellId

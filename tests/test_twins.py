@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from conformance import layouts
-from conformance.cases import Case, cases
 from conformance.corpus.model import TensorSlot
+from conformance.plan.cases import Case, cases
 from conformance.twins import CPU, POISON, POISON_BOOL, Twins, host_copy, poison, torch_dtype
 from conformance.vocabulary import CellId
 from tests.samples import sample, slot

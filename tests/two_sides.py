@@ -10,10 +10,10 @@ from typing import Any
 import torch
 
 from conformance.backends import Capabilities
-from conformance.cases import Case, cases
 from conformance.corpus.model import DeviceArg, TensorSlot
 from conformance.judge import Judge, Judgement
 from conformance.ops.family import OpFacts
+from conformance.plan.cases import Case, cases
 from conformance.rules import Rules
 from conformance.twins import Twins
 from conformance.vocabulary import CellId, Route

@@ -17,9 +17,9 @@ from safetensors.torch import save_file
 
 from conformance import ops
 from conformance.calls.model import Call
-from conformance.cases import Case
 from conformance.corpus import codec
 from conformance.layouts import Placement
+from conformance.plan.cases import Case
 from conformance.twins import torch_dtype
 from conformance.vocabulary import CellId
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import torch
 
-from conformance.cases import Case
 from conformance.corpus.model import TensorSlot
 from conformance.layouts import Placement
+from conformance.plan.cases import Case
 from conformance.twins import Twins, torch_dtype
 
 

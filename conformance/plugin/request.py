@@ -16,8 +16,8 @@ from conformance.support import options
 from conformance.vocabulary import DTYPES, Route
 
 if TYPE_CHECKING:
-    from conformance.cases import Tier
     from conformance.expectations import Rule
+    from conformance.plan.cases import Tier
     from conformance.suite import Selection, Suite
 
 PACKAGE = Path(__file__).resolve().parents[1]
@@ -142,7 +142,7 @@ def whole_lane(config: pytest.Config) -> Selection:
 
 
 def _tier(option: str, name: str) -> Tier:
-    from conformance.cases import TIERS as KNOWN
+    from conformance.plan.cases import TIERS as KNOWN
 
     return KNOWN[options.one_of(option, "tier", name, KNOWN)]
 

@@ -9,10 +9,10 @@ from functools import partial
 import torch
 
 from conformance.calls.model import Call, RecordedTwins
-from conformance.cases import Case
 from conformance.corpus.drafts import with_slots
 from conformance.corpus.model import Arg, TensorSlot
 from conformance.layouts import Placement, contiguous_stride
+from conformance.plan.cases import Case
 from conformance.twins import CPU, poison, torch_dtype
 
 Fails = Callable[[Call], bool]

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from conformance.cases import TIERS, Case, cases, cells
 from conformance.corpus.model import Sample
+from conformance.plan.cases import TIERS, Case, cases, cells
 from conformance.vocabulary import CellId
 from tests.samples import sample, slot
 
