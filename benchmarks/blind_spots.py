@@ -17,12 +17,13 @@ from typing import Any
 
 import torch
 
-from conformance import backends, oracle
-from conformance.judge import Judge, Judgement
+from conformance import backends
+from conformance.judging import oracle
+from conformance.judging.judge import Judge, Judgement
+from conformance.judging.oracle import Outcome
+from conformance.judging.tolerances import rules_of
 from conformance.ops.family import Equivalence
-from conformance.oracle import Outcome
 from conformance.plan.cases import TIERS, Case
-from conformance.rules import rules_of
 from conformance.runner import Runner
 from conformance.suite import Selection, Suite
 from conformance.torch_versions import has_no_memory, storage_id

@@ -14,7 +14,8 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from conformance import aftermath, backends, judge, memory, oracle
+from conformance import backends
+from conformance.judging import device_memory, judge, oracle, storages
 from conformance.plan.cases import TIERS
 from conformance.progress import Progress
 from conformance.suite import Selection, Suite
@@ -22,11 +23,11 @@ from conformance.suite import Selection, Suite
 # Check -> where it is called from, and by which name.
 CHECKS: dict[str, tuple[ModuleType | type, str]] = {
     "the op, on both sides": (oracle, "call"),
-    "live blocks and bytes": (memory, "held"),
-    "memory verified": (memory, "damage"),
-    "bytes not to be touched": (aftermath, "storages"),
-    "versions": (aftermath, "versions"),
-    "aliasing": (aftermath, "aliasing"),
+    "live blocks and bytes": (device_memory, "held"),
+    "memory verified": (device_memory, "damage"),
+    "bytes not to be touched": (storages, "storages"),
+    "versions": (storages, "versions"),
+    "aliasing": (storages, "aliasing"),
     "results": (judge.Judge, "_results"),
     "written arguments": (judge.Judge, "_written"),
     "the same again": (judge.Judge, "_again"),

@@ -10,7 +10,7 @@ from conformance.layouts import Placement
 from conformance.plan.cases import Case, slot_dtype
 
 if TYPE_CHECKING:
-    from conformance.compare import Mismatch
+    from conformance.judging.compare import Mismatch
 
 
 def failure(case: Case, mismatches: Sequence[Mismatch], route: str, backend: str) -> str:

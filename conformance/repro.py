@@ -7,9 +7,9 @@ from dataclasses import replace
 from conformance import describe
 from conformance.backends import Capabilities
 from conformance.corpus.model import Arg, ComplexArg, DeviceArg, DtypeArg, EnumArg, GeneratorArg, TensorSlot
+from conformance.judging.twins import Twins
 from conformance.plan.cases import Case, slot_dtype
 from conformance.suite import Suite
-from conformance.twins import Twins
 from conformance.vocabulary import CellId, Observation
 
 LONGEST_KEPT = 1 << 16  # characters

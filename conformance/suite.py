@@ -13,20 +13,21 @@ from typing import Any
 
 import torch
 
-from conformance import backends, bringup, describe, heap, ops, resume
+from conformance import backends, describe, ops, resume
 from conformance.backends import Capabilities
 from conformance.corpus import reader
 from conformance.inventory import Overload, call_of, inventory
-from conformance.judge import Judge
+from conformance.judging import bringup, host_heap
+from conformance.judging.judge import Judge
+from conformance.judging.tolerances import rules_of
+from conformance.judging.twins import Twins, poison
 from conformance.matrix import lane_name
 from conformance.plan import cases as cases_
 from conformance.plan.cases import TIERS, Case, Tier
 from conformance.progress import Progress
-from conformance.rules import rules_of
 from conformance.store.manifest import Manifest, cpu_model, run_name
 from conformance.summary import Target
 from conformance.support.suggestions import unknown
-from conformance.twins import Twins, poison
 from conformance.vocabulary import FAILURES_KEPT, CaseFailure, CellId, Observation, Status
 
 
@@ -207,7 +208,7 @@ class Suite:
         case = self.cases(cell)[index]
         for _ in range(3):
             self._judge_of(cell.overload).reference_is_sound(case)
-            heap.shake()
+            host_heap.shake()
 
     def _run_case(self, judge: Judge, case: Case, index: int, progress: Progress, tally: _Tally) -> None:
         tally.cases += 1

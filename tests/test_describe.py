@@ -7,9 +7,10 @@ from dataclasses import replace
 import expecttest
 import torch
 
-from conformance import compare, describe
-from conformance.compare import Closeness
+from conformance import describe
 from conformance.corpus.model import Arg, ComplexArg, DtypeArg, EnumArg, GeneratorArg
+from conformance.judging import compare
+from conformance.judging.compare import Closeness
 from conformance.plan.cases import cases
 from conformance.vocabulary import CellId
 from tests.samples import sample, slot

@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from conformance import backends, repro
+from conformance.judging.twins import CPU, Twins
 from conformance.suite import Selection, Suite
-from conformance.twins import CPU, Twins
 from conformance.vocabulary import CaseFailure, CellId, Observation, Status
 
 

@@ -11,11 +11,11 @@ import torch
 
 from conformance.backends import Capabilities
 from conformance.corpus.model import DeviceArg, TensorSlot
-from conformance.judge import Judge, Judgement
+from conformance.judging.judge import Judge, Judgement
+from conformance.judging.tolerances import Rules
+from conformance.judging.twins import Twins
 from conformance.ops.family import OpFacts
 from conformance.plan.cases import Case, cases
-from conformance.rules import Rules
-from conformance.twins import Twins
 from conformance.vocabulary import CellId, Route
 from tests.samples import sample, slot
 

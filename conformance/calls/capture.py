@@ -11,10 +11,10 @@ import torch
 from conformance import ops
 from conformance.calls.model import Call, NotStorable
 from conformance.corpus.model import Arg, ComplexArg, DeviceArg, DtypeArg, EnumArg, GeneratorArg, Sample, TensorSlot
+from conformance.judging.twins import Argument, Side
 from conformance.layouts import Placement, contiguous_stride
 from conformance.plan.cases import Case
 from conformance.torch_versions import has_no_memory, neg_view, schema_of, storage_id
-from conformance.twins import Argument, Side
 from conformance.vocabulary import CellId
 
 RECORDED = "recorded"

@@ -7,9 +7,9 @@ from functools import cache
 from conformance.backends import Capabilities
 from conformance.calls.model import Call, RecordedTwins
 from conformance.inventory import call_of, route_of
-from conformance.judge import Judge, Judgement
-from conformance.oracle import Outcome
-from conformance.rules import rules_of
+from conformance.judging.judge import Judge, Judgement
+from conformance.judging.oracle import Outcome
+from conformance.judging.tolerances import rules_of
 from conformance.vocabulary import Route
 
 SEED = 20  # of what draws

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import torch
 
 from conformance.corpus.model import TensorSlot
+from conformance.judging.twins import Twins, torch_dtype
 from conformance.layouts import Placement
 from conformance.plan.cases import Case
-from conformance.twins import Twins, torch_dtype
 
 
 class NotStorable(Exception):

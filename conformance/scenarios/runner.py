@@ -12,11 +12,12 @@ from typing import Any
 
 import torch
 
-from conformance import compare, scenarios
+from conformance import scenarios
 from conformance.backends import Capabilities
 from conformance.child import BROKEN, Child, Death, Hang
+from conformance.judging import compare
+from conformance.judging.twins import host_copy
 from conformance.support.suggestions import unknown
-from conformance.twins import host_copy
 
 EDGES = ("runner",)  # modules here that are no scenario
 

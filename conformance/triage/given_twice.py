@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from conformance.compare import Mismatch
-from conformance.oracle import Outcome
+from conformance.judging.compare import Mismatch
+from conformance.judging.oracle import Outcome
 from conformance.torch_versions import StorageWeakRef, storage_behind, storage_id, storage_ref
 from conformance.vocabulary import Check
 

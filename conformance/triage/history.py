@@ -10,9 +10,9 @@ import torch
 
 from conformance.calls.model import Call
 from conformance.calls.sequence import Gaps, Step
-from conformance.oracle import Outcome
+from conformance.judging.oracle import Outcome
+from conformance.judging.twins import Side
 from conformance.torch_versions import StorageWeakRef, storage_id, storage_ref
-from conformance.twins import Side
 
 MOST_CALLS = 2000
 MOST_BYTES = 256 << 20  # of recorded storages, each distinct content counted once

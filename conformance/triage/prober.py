@@ -28,9 +28,9 @@ from conformance.calls.model import Call, RecordedTwins
 from conformance.calls.sequence import Step
 from conformance.child import Child, Death, Hang
 from conformance.inventory import call_of
+from conformance.judging.twins import host_copy
 from conformance.triage import rerun
 from conformance.triage.verdict import COPIES
-from conformance.twins import host_copy
 
 TIMEOUT = 20.0  # seconds an answer may take
 BLOCKS = (1, 3, 7, 16, 63, 64, 65, 100, 255, 1000, 4095, 4096, 4097, 20_000)  # bytes

@@ -6,18 +6,18 @@ from collections.abc import Callable, Sequence
 
 import torch
 
-from conformance import oracle
 from conformance.backends import Capabilities
 from conformance.calls.capture import Capture, bytes_of
 from conformance.calls.model import RecordedTwins
 from conformance.calls.sequence import Step
-from conformance.compare import Mismatch
 from conformance.corpus.model import TensorSlot
 from conformance.inventory import call_of
-from conformance.oracle import Outcome
+from conformance.judging import oracle
+from conformance.judging.compare import Mismatch
+from conformance.judging.oracle import Outcome
+from conformance.judging.twins import Side
 from conformance.triage.given_twice import GivenTwice
 from conformance.triage.watch import differences
-from conformance.twins import Side
 
 
 def last(steps: Sequence[Step], backend: Capabilities, tell: Callable[[int], None]) -> list[Mismatch]:

@@ -11,9 +11,9 @@ import torch
 from conformance.calls.model import Call, RecordedTwins
 from conformance.corpus.drafts import with_slots
 from conformance.corpus.model import Arg, TensorSlot
+from conformance.judging.twins import CPU, poison, torch_dtype
 from conformance.layouts import Placement, contiguous_stride
 from conformance.plan.cases import Case
-from conformance.twins import CPU, poison, torch_dtype
 
 Fails = Callable[[Call], bool]
 Resize = Callable[[tuple[int, ...]], tuple[int, ...]]

@@ -8,18 +8,18 @@ from typing import Any
 
 import torch
 
-from conformance import memory, oracle
 from conformance.backends import Capabilities
 from conformance.calls import judging
 from conformance.calls.capture import Capture, overload_of, touches
 from conformance.calls.model import Call, NotStorable
-from conformance.compare import Mismatch
-from conformance.oracle import Outcome
+from conformance.judging import device_memory, oracle
+from conformance.judging.compare import Mismatch
+from conformance.judging.oracle import Outcome
+from conformance.judging.twins import Side
 from conformance.torch_versions import WatchingMode, without_modes
 from conformance.triage.evidence import Found
 from conformance.triage.given_twice import GivenTwice
 from conformance.triage.history import History
-from conformance.twins import Side
 
 INTERNAL = ("/torch/", "/conformance/", "<frozen", "/runpy.py")
 
@@ -92,7 +92,7 @@ def differences(
     backend: Capabilities, call: Call | None, actual: Outcome, given_twice: list[Mismatch]
 ) -> list[Mismatch]:
     """What a call did wrong on the device: in memory, or else what differs from CPU."""
-    wrong = memory.damage(backend, actual) or given_twice
+    wrong = device_memory.damage(backend, actual) or given_twice
     return wrong if wrong or call is None else judging.made(call, backend, actual).mismatches
 
 

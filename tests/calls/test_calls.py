@@ -13,10 +13,10 @@ from conformance.calls import file, judging
 from conformance.calls.capture import Capture, touches
 from conformance.calls.model import Call, NotStorable, RecordedTwins
 from conformance.calls.sequence import lone
-from conformance.oracle import Outcome
+from conformance.judging.oracle import Outcome
+from conformance.judging.twins import CPU
 from conformance.triage import script
 from conformance.triage.shrink import candidates, shrink
-from conformance.twins import CPU
 
 OPS = torch.ops.aten
 BACKEND = backends.Capabilities(backends.BareDevice("hand", "cpu:0"), "torch")

@@ -10,9 +10,9 @@ import torch
 
 from conformance.calls import file, sequence
 from conformance.calls.sequence import Gaps, Step
+from conformance.judging.twins import CPU
 from conformance.triage.history import History
 from conformance.triage.watch import Watch
-from conformance.twins import CPU
 from tests.calls.test_calls import BACKEND, OPS, taken
 
 

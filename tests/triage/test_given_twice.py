@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from conformance.oracle import Outcome
+from conformance.judging.oracle import Outcome
+from conformance.judging.twins import CPU, Side
 from conformance.torch_versions import storage_ref
 from conformance.triage.given_twice import GivenTwice
-from conformance.twins import CPU, Side
 
 MEMORY = np.zeros(8, dtype=np.float32)
 

@@ -9,8 +9,8 @@ import torch
 
 from conformance.calls import sequence
 from conformance.calls.sequence import Step, lone
-from conformance.compare import Mismatch
-from conformance.oracle import Outcome
+from conformance.judging.compare import Mismatch
+from conformance.judging.oracle import Outcome
 from conformance.triage import before, rerun, script
 from conformance.triage.evidence import Before
 from tests.calls.test_calls import BACKEND, OPS, taken

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from conformance import distribution
+from conformance.judging import distribution
 from conformance.vocabulary import Check
 
 Draw = Callable[[torch.Generator], torch.Tensor]

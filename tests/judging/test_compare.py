@@ -7,8 +7,8 @@ import math
 import pytest
 import torch
 
-from conformance import compare
-from conformance.compare import Closeness
+from conformance.judging import compare
+from conformance.judging.compare import Closeness
 from conformance.vocabulary import Check
 
 NAN, INF = math.nan, math.inf

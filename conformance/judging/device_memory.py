@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import torch
 
 from conformance.backends import Capabilities
-from conformance.compare import Mismatch
-from conformance.oracle import Outcome
+from conformance.judging.compare import Mismatch
+from conformance.judging.oracle import Outcome
 from conformance.vocabulary import Check
 
 

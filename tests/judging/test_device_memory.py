@@ -6,11 +6,11 @@ from types import SimpleNamespace
 
 import torch
 
-from conformance import memory
 from conformance.backends import Capabilities
-from conformance.memory import Held
-from conformance.oracle import Outcome
-from conformance.twins import CPU, Side
+from conformance.judging import device_memory
+from conformance.judging.device_memory import Held
+from conformance.judging.oracle import Outcome
+from conformance.judging.twins import CPU, Side
 from conformance.vocabulary import Check
 
 
@@ -19,27 +19,27 @@ def capabilities(**offered: object) -> Capabilities:
 
 
 def test_memory_that_stays_as_it_was_is_no_leak() -> None:
-    assert memory.leak(Held(3, 100), Held(3, 100)) is None
+    assert device_memory.leak(Held(3, 100), Held(3, 100)) is None
 
 
 def test_a_leak_says_how_many_blocks_and_bytes() -> None:
-    found = memory.leak(Held(3, 100), Held(5, 164))
+    found = device_memory.leak(Held(3, 100), Held(5, 164))
     assert found is not None
     assert (found.check, found.figures) == (Check.LEAK, {"blocks": 2, "bytes": 64})
 
 
 def test_a_block_that_grew_is_a_leak_although_the_blocks_are_as_many() -> None:
-    assert memory.leak(Held(3, 100), Held(3, 164)) is not None
+    assert device_memory.leak(Held(3, 100), Held(3, 164)) is not None
 
 
 def test_a_block_too_many_given_back_is_seen_as_well() -> None:
-    found = memory.leak(Held(3, 100), Held(2, 36))
+    found = device_memory.leak(Held(3, 100), Held(2, 36))
     assert found is not None
     assert found.message.startswith("-1 device blocks and -64 bytes")
 
 
 def test_a_backend_without_statistics_holds_nothing() -> None:
-    assert memory.held(capabilities()) == Held(0, 0)
+    assert device_memory.held(capabilities()) == Held(0, 0)
 
 
 def test_damage_is_named_after_the_result_whose_storage_it_is() -> None:
@@ -47,7 +47,7 @@ def test_damage_is_named_after_the_result_whose_storage_it_is() -> None:
     address = result.untyped_storage().data_ptr()
     lines = [f"{address:#x} (12 bytes): written past its end", "0x10 (4 bytes): written before its start"]
     backend = capabilities(verify_memory=lambda: lines)
-    found = memory.damage(backend, Outcome(Side(CPU, [], (), {}), [("result", result), ("count", 3)]))
+    found = device_memory.damage(backend, Outcome(Side(CPU, [], (), {}), [("result", result), ("count", 3)]))
     assert [m.message for m in found] == [f"result: {lines[0]}", f"no argument or result: {lines[1]}"]
     assert {m.check for m in found} == {Check.REDZONE}
 

@@ -8,7 +8,8 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from conformance import backends, bringup
+from conformance import backends
+from conformance.judging import bringup
 
 
 @pytest.fixture

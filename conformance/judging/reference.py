@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from conformance import oracle
-from conformance.compare import Mismatch
-from conformance.oracle import Outcome
-from conformance.outcomes import Comparison
+from conformance.judging import oracle
+from conformance.judging.compare import Mismatch
+from conformance.judging.oracle import Outcome
+from conformance.judging.outcomes import Comparison
+from conformance.judging.tolerances import position_of
 from conformance.plan.cases import Case
-from conformance.rules import position_of
 from conformance.vocabulary import Check
 
 UNSOUND = "the CPU reference does not agree with itself: for these arguments it reads memory that nobody wrote"

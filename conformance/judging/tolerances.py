@@ -7,11 +7,12 @@ from functools import cache
 
 import torch
 
-from conformance import aftermath, ops
-from conformance.compare import Closeness
+from conformance import ops
+from conformance.judging import storages
+from conformance.judging.compare import Closeness
+from conformance.judging.oracle import Outcome
+from conformance.judging.twins import torch_dtype, view
 from conformance.ops.family import Accumulation, Equivalence, OpFacts
-from conformance.oracle import Outcome
-from conformance.twins import torch_dtype, view
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +124,6 @@ def position_of(outcome: Outcome, argument: int) -> int | None:
     """The position of the result that is this argument, or lies in its storage; None where it is not returned."""
     wanted = outcome.side.arguments[argument].tensor
     for i, (_, leaf) in enumerate(outcome.leaves):
-        if isinstance(leaf, torch.Tensor) and leaf.layout == torch.strided and aftermath.same_storage(leaf, wanted):
+        if isinstance(leaf, torch.Tensor) and leaf.layout == torch.strided and storages.same_storage(leaf, wanted):
             return i
     return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from conformance import judge as module
+from conformance.judging import judge as module
 from conformance.vocabulary import Check, Route
 from tests.two_sides import judge
 

@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 import torch
 
-from conformance.compare import Closeness
 from conformance.corpus.model import TensorSlot
+from conformance.judging.compare import Closeness
+from conformance.judging.oracle import Outcome, call
+from conformance.judging.tolerances import Rules, position_of, rules_of
+from conformance.judging.twins import CPU, Twins
 from conformance.ops.family import EXACT, Accumulation, Equivalence, OpFacts, Random, Tolerance
-from conformance.oracle import Outcome, call
 from conformance.plan.cases import cases
-from conformance.rules import Rules, position_of, rules_of
-from conformance.twins import CPU, Twins
 from conformance.vocabulary import CellId
 from tests.samples import sample, slot
 from tests.two_sides import value_of

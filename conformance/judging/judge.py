@@ -8,16 +8,16 @@ from typing import Any
 
 import torch
 
-from conformance import aftermath, compare, distribution, memory, oracle
 from conformance.backends import Capabilities
-from conformance.compare import Mismatch
-from conformance.doubt import TWICE, Calls, doubt, writes_twice
+from conformance.judging import compare, device_memory, distribution, oracle, storages
+from conformance.judging.compare import Mismatch
+from conformance.judging.oracle import Outcome
+from conformance.judging.outcomes import Comparison, References, error_parity, first_line
+from conformance.judging.reference import TWICE, Calls, doubt, writes_twice
+from conformance.judging.tolerances import Rules
+from conformance.judging.twins import CPU, Side, Twins, host_copy
 from conformance.ops.family import Equivalence
-from conformance.oracle import Outcome
-from conformance.outcomes import Comparison, References, error_parity, first_line
 from conformance.plan.cases import Case
-from conformance.rules import Rules
-from conformance.twins import CPU, Side, Twins, host_copy
 from conformance.vocabulary import Check, Route
 
 # What fresh device memory holds in the second call: NaN in most floating dtypes, and no legal bool.
@@ -81,7 +81,7 @@ class Judge:
             others = References(case, self._twins, self._op)
             verdict.mismatches += self._comparison.results(expected, actual, others)
             verdict.mismatches += self._comparison.written(expected, actual, others)
-        verdict.mismatches += aftermath.storages(expected.side, actual.side)
+        verdict.mismatches += storages.storages(expected.side, actual.side)
         if verdict.mismatches:
             why = self._doubt(case, expected, verdict, lambda: actual)
             if why:
@@ -101,9 +101,9 @@ class Judge:
         if expected.error is None and writes_twice(case):
             return Judgement(skipped=TWICE, tainted=True)
         tell("device")
-        before = memory.held(self._backend)
+        before = device_memory.held(self._backend)
         verdict = self._on_device(case, expected)
-        leaked = memory.leak(before, memory.held(self._backend))
+        leaked = device_memory.leak(before, device_memory.held(self._backend))
         if leaked and not verdict.skipped:
             verdict.mismatches.append(leaked)
         if verdict.mismatches and not any(m.check is Check.REDZONE for m in verdict.mismatches):
@@ -144,7 +144,7 @@ class Judge:
         before = self._backend.route_counters()
         actual = self._call(case, self._device)
         after = self._backend.route_counters()
-        verdict = Judgement(memory.damage(self._backend, actual))
+        verdict = Judgement(device_memory.damage(self._backend, actual))
         if oracle.lacks_kernel(actual.error, self._route, expected.error) and not verdict.mismatches:
             verdict.skipped = first_line(actual.error)
             return verdict
@@ -157,8 +157,8 @@ class Judge:
             verdict.mismatches += route_taken(self._route, before, after)
             verdict.mismatches += self._comparison.results(expected, actual, others)
             verdict.mismatches += self._comparison.written(expected, actual, others)
-            verdict.mismatches += aftermath.versions(expected.side, actual.side)
-        verdict.mismatches += aftermath.storages(expected.side, actual.side)
+            verdict.mismatches += storages.versions(expected.side, actual.side)
+        verdict.mismatches += storages.storages(expected.side, actual.side)
         if expected.error is None and not verdict.mismatches and case.cell.layout == "contiguous":
             verdict.mismatches += self._again(case, actual)
         return verdict

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from conformance import equivalence
+from conformance.judging import equivalence
 from conformance.ops.family import Equivalence
 
 X = torch.tensor([[3.0, 1.0, 3.0], [2.0, 2.0, 1.0]])

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import torch
 
-from conformance import oracle
-from conformance.oracle import Outcome
-from conformance.twins import CPU, Twins
+from conformance.judging import oracle
+from conformance.judging.oracle import Outcome
+from conformance.judging.twins import CPU, Twins
 from conformance.vocabulary import Route
 from tests.two_sides import behind, case_of, value_of
 

@@ -8,14 +8,14 @@ from typing import Any
 
 import torch
 
-from conformance import aftermath, compare, equivalence, oracle
-from conformance.compare import Mismatch
+from conformance.judging import compare, equivalence, oracle, storages
+from conformance.judging.compare import Mismatch
+from conformance.judging.oracle import Outcome
+from conformance.judging.tolerances import Rules, position_of
+from conformance.judging.twins import Twins, host_copy
 from conformance.ops.family import Equivalence
-from conformance.oracle import Outcome
 from conformance.plan.cases import Case
-from conformance.rules import Rules, position_of
 from conformance.torch_versions import has_no_memory
-from conformance.twins import Twins, host_copy
 from conformance.vocabulary import Check, Route
 
 
@@ -101,11 +101,11 @@ class Comparison:
             return Mismatch(Check.DEVICE, f"{name}: lies on {got.device}, not on {self._device}")
         if want.layout != torch.strided or got.layout != torch.strided:
             return _sparse(name, want, got)
-        relation = None if self._rules.may_alias else aftermath.aliasing(expected, actual, i)
+        relation = None if self._rules.may_alias else storages.aliasing(expected, actual, i)
         differs = relation or compare.metadata(want, got, name)
         if differs and differs.check is Check.STRIDE and others.promoted_strides(i, want.dtype) == got.stride():
             differs = None
-        if differs or has_no_memory(want) or aftermath.argument_of(expected.side, want) is not None:
+        if differs or has_no_memory(want) or storages.argument_of(expected.side, want) is not None:
             return differs  # a result that is an argument's storage is compared with that argument
         return self._values(expected, i, want, got, name, partial(others.leaf, i))
 

@@ -7,8 +7,8 @@ import torch
 
 from conformance import layouts
 from conformance.corpus.model import TensorSlot
+from conformance.judging.twins import CPU, POISON, POISON_BOOL, Twins, host_copy, poison, torch_dtype
 from conformance.plan.cases import Case, cases
-from conformance.twins import CPU, POISON, POISON_BOOL, Twins, host_copy, poison, torch_dtype
 from conformance.vocabulary import CellId
 from tests.samples import sample, slot
 from tests.two_sides import behind, value_of

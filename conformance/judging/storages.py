@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import torch
 
-from conformance import compare
-from conformance.compare import Mismatch
-from conformance.oracle import Outcome
+from conformance.judging import compare
+from conformance.judging.compare import Mismatch
+from conformance.judging.oracle import Outcome
+from conformance.judging.twins import Argument, Side, device_bytes
 from conformance.torch_versions import storage_id, version
-from conformance.twins import Argument, Side, device_bytes
 from conformance.vocabulary import Check
 
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import torch
 
-from conformance import compare, heap
+from conformance.judging import compare, host_heap
+from conformance.judging.twins import CPU, Side, Twins
 from conformance.plan.cases import Case, slot_dtype
-from conformance.twins import CPU, Side, Twins
 from conformance.vocabulary import Route
 
 # What the float64 reference holds a dtype's values in. Integers and bools stay as they are.
@@ -105,8 +105,8 @@ def agrees_with_itself(first: Outcome, call_again: Callable[[], Outcome]) -> boo
     nothing to compare with then. Asked only when a difference was found, so it costs nothing otherwise.
     """
     for byte in (0xBF, 0xFF, 0x3F):  # malloc fills with the complement: 3.0 in a float32, zeros, -6.0
-        with heap.leftovers(byte):
-            heap.shake()
+        with host_heap.leftovers(byte):
+            host_heap.shake()
             again = call_again()
         if not _alike(first, again):
             return False

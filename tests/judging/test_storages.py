@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import torch
 
-from conformance import aftermath
-from conformance.oracle import Outcome, call
+from conformance.judging import storages
+from conformance.judging.oracle import Outcome, call
+from conformance.judging.twins import CPU, Twins
 from conformance.plan.cases import Case, cases
-from conformance.twins import CPU, Twins
 from conformance.vocabulary import CellId, Check
 from tests.samples import sample, slot
 from tests.two_sides import case_of, value_of
@@ -28,12 +28,12 @@ def of_one(op: Op, layout: str = "contiguous", written: bool = False) -> Outcome
 
 
 def aliasing(expected: Op, actual: Op, i: int = 0) -> str:
-    found = aftermath.aliasing(of_one(expected), of_one(actual), i)
+    found = storages.aliasing(of_one(expected), of_one(actual), i)
     return found.message if found else ""
 
 
 def changed(op: Op, layout: str, written: bool = False, reference: Op = torch.abs) -> list[Check]:
-    found = aftermath.storages(of_one(reference, layout, written).side, of_one(op, layout, written).side)
+    found = storages.storages(of_one(reference, layout, written).side, of_one(op, layout, written).side)
     return [m.check for m in found]
 
 
@@ -64,20 +64,20 @@ class TestAliasing:
 
 class TestVersions:
     def test_a_write_that_is_announced_on_both_sides_passes(self) -> None:
-        assert aftermath.versions(of_one(lambda x: x.add_(1)).side, of_one(lambda x: x.mul_(3)).side) == []
+        assert storages.versions(of_one(lambda x: x.add_(1)).side, of_one(lambda x: x.mul_(3)).side) == []
 
     def test_how_often_a_counter_moved_does_not_matter(self) -> None:
         once, twice = of_one(lambda x: x.add_(1)), of_one(lambda x: x.add_(1).sub_(0))
-        assert aftermath.versions(once.side, twice.side) == []
+        assert storages.versions(once.side, twice.side) == []
 
     def test_a_write_that_autograd_does_not_see_is_found(self) -> None:
-        (found,) = aftermath.versions(of_one(lambda x: x.add_(1)).side, of_one(lambda x: x.data.add_(1)).side)
+        (found,) = storages.versions(of_one(lambda x: x.add_(1)).side, of_one(lambda x: x.data.add_(1)).side)
         assert found.message == "self: version counter is 0 on the device, 1 on CPU"
 
     @pytest.mark.parametrize("written", [True, False])
     def test_only_a_write_may_be_announced_where_cpu_is_silent(self, written: bool) -> None:
         silent, told = (of_one(op, written=written) for op in (lambda x: x.data.add_(1), lambda x: x.add_(1)))
-        assert len(aftermath.versions(silent.side, told.side)) == (0 if written else 1)
+        assert len(storages.versions(silent.side, told.side)) == (0 if written else 1)
 
 
 class TestStorages:
@@ -105,10 +105,10 @@ class TestStorages:
         one = sample("add_.Tensor", slot(0, "self", (4,), written=True), slot(1, "other", (4,)))
         case = next(iter(cases(CellId("f", "add_.Tensor", "float32", "aliased"), [one])))
         cpu, device = outcome(lambda a, b: a + b, case), outcome(lambda a, b: a.data.add_(b), case)
-        assert aftermath.storages(cpu.side, device.side) == []
+        assert storages.storages(cpu.side, device.side) == []
 
 
 def test_a_result_is_traced_to_the_first_argument_it_lies_in() -> None:
     found = of_one(lambda x: x[1:])
-    assert aftermath.argument_of(found.side, found.leaves[0][1]) == 0
-    assert aftermath.argument_of(found.side, torch.zeros(1)) is None
+    assert storages.argument_of(found.side, found.leaves[0][1]) == 0
+    assert storages.argument_of(found.side, torch.zeros(1)) is None

@@ -9,7 +9,7 @@ from itertools import count
 import torch
 
 from conformance.corpus.model import DeviceArg
-from conformance.doubt import LAYOUT, LOST, TWICE, UNSOUND
+from conformance.judging.reference import LAYOUT, LOST, TWICE, UNSOUND
 from conformance.plan.cases import Case, cases
 from conformance.vocabulary import CellId, Check
 from tests.samples import sample, slot

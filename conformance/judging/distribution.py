@@ -6,7 +6,7 @@ import math
 
 import torch
 
-from conformance.compare import Mismatch, real
+from conformance.judging.compare import Mismatch, real
 from conformance.vocabulary import Check
 
 # Draws of each side to judge by, and how often at most an op is called for them.

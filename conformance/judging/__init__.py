@@ -1,0 +1,1 @@
+"""One case run on CPU and on the device, and the differences found."""
