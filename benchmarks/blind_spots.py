@@ -24,7 +24,7 @@ from conformance.judging.oracle import Outcome
 from conformance.judging.tolerances import rules_of
 from conformance.ops.family import Equivalence
 from conformance.plan.cases import TIERS, Case
-from conformance.runner import Runner
+from conformance.running.runner import Runner
 from conformance.suite import Selection, Suite
 from conformance.torch_versions import has_no_memory, storage_id
 from conformance.vocabulary import Status

@@ -21,7 +21,7 @@ import os, sys, warnings
 import torch
 from conformance import backends
 from conformance.plan.cases import TIERS
-from conformance.runner import Runner
+from conformance.running.runner import Runner
 from conformance.suite import Selection, Suite
 
 warnings.simplefilter("ignore")

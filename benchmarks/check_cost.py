@@ -17,7 +17,7 @@ from typing import Any
 from conformance import backends
 from conformance.judging import device_memory, judge, oracle, storages
 from conformance.plan.cases import TIERS
-from conformance.progress import Progress
+from conformance.running.progress import Progress
 from conformance.suite import Selection, Suite
 
 # Check -> where it is called from, and by which name.

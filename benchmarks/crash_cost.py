@@ -18,9 +18,9 @@ import torch
 from refnpu.testing import set_fault
 
 from conformance import backends
-from conformance.inquest import SECONDS
 from conformance.plan.cases import TIERS
-from conformance.runner import Runner
+from conformance.running.deaths import SECONDS
+from conformance.running.runner import Runner
 from conformance.suite import Selection, Suite
 from conformance.vocabulary import CellId
 

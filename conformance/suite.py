@@ -24,7 +24,7 @@ from conformance.judging.twins import Twins, poison
 from conformance.matrix import lane_name
 from conformance.plan import cases as cases_
 from conformance.plan.cases import TIERS, Case, Tier
-from conformance.progress import Progress
+from conformance.running.progress import Progress
 from conformance.store.manifest import Manifest, cpu_model, run_name
 from conformance.summary import Target
 from conformance.support.suggestions import unknown

@@ -11,7 +11,7 @@ pytest.importorskip("refnpu", reason="the reference NPU is not installed")
 from refnpu import testing  # only where there is one
 
 from conformance import backends, ops
-from conformance.runner import Runner
+from conformance.running.runner import Runner
 from conformance.scenarios import runner as scenarios
 from conformance.suite import Selection, Suite
 from conformance.vocabulary import CaseFailure, CellId, Observation, Status

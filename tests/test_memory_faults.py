@@ -52,7 +52,7 @@ TRIED: dict[str, tuple[dict[str, str], dict[str, list[Cell]]]] = {
 OBSERVE = """
 import json, sys
 from conformance import backends
-from conformance.runner import Runner
+from conformance.running.runner import Runner
 from conformance.suite import Selection, Suite
 from refnpu import testing
 from tests.test_faults import observe

@@ -14,7 +14,7 @@ from conformance import describe
 from conformance.backends import Capabilities
 from conformance.calls import judging
 from conformance.calls.model import Call
-from conformance.child import Child, Death, Hang
+from conformance.running.child import Child, Death, Hang
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance import isolation
-from conformance.inquest import SECONDS
-from conformance.isolation import MODES
 from conformance.layouts import LAYOUTS
+from conformance.running import isolation
+from conformance.running.deaths import SECONDS
+from conformance.running.isolation import MODES
 from conformance.support import options
 from conformance.vocabulary import DTYPES, Route
 

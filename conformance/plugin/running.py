@@ -14,7 +14,7 @@ from conformance.vocabulary import CellId, Observation, Status
 
 if TYPE_CHECKING:
     from conformance.expectations import Rule
-    from conformance.runner import Runner
+    from conformance.running.runner import Runner
     from conformance.suite import Suite
 
 DOT_EVERY = 100  # passing cells a dot
@@ -91,8 +91,8 @@ def _cells(config: pytest.Config) -> Cells:
 
 
 def _runner(config: pytest.Config, suite: Suite) -> Runner:
-    from conformance import isolation
-    from conformance.runner import Runner
+    from conformance.running import isolation
+    from conformance.running.runner import Runner
 
     mode, _ = isolation_of(config, suite)
     children = isolation.children(mode, suite, suite.recipe())

@@ -14,9 +14,9 @@ import torch
 
 from conformance import scenarios
 from conformance.backends import Capabilities
-from conformance.child import BROKEN, Child, Death, Hang
 from conformance.judging import compare
 from conformance.judging.twins import host_copy
+from conformance.running.child import BROKEN, Child, Death, Hang
 from conformance.support.suggestions import unknown
 
 EDGES = ("runner",)  # modules here that are no scenario

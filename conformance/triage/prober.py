@@ -26,9 +26,9 @@ from conformance.backends import Capabilities
 from conformance.calls import file, judging, sequence
 from conformance.calls.model import Call, RecordedTwins
 from conformance.calls.sequence import Step
-from conformance.child import Child, Death, Hang
 from conformance.inventory import call_of
 from conformance.judging.twins import host_copy
+from conformance.running.child import Child, Death, Hang
 from conformance.triage import rerun
 from conformance.triage.verdict import COPIES
 

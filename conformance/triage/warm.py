@@ -27,7 +27,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
-from conformance.child import tie_to
+from conformance.running.child import tie_to
 
 # Read by the loader, by libc, by Python, by torch or by what torch loads: all before a backend is.
 READ_AT_START = (

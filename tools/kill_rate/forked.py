@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from unittest import SkipTest
 
-from conformance.child import Child, Death, Hang
-from conformance.runner import signal_name
+from conformance.running.child import Child, Death, Hang
+from conformance.running.runner import signal_name
 from tools.kill_rate.trial import Finding
 
 Check = Callable[[], None]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from conformance import ops
 from conformance.backends import Capabilities
 from conformance.plan.cases import TIERS
-from conformance.runner import Runner
+from conformance.running.runner import Runner
 from conformance.scenarios import runner as scenarios
 from conformance.suite import Selection, Suite
 from conformance.vocabulary import CellId, Observation, Status

@@ -1,8 +1,8 @@
 """Runs cells in a child, survives its death, and names the case that killed it.
 
 The parent has imported everything and never touched the device, so a forked child is ready milliseconds after a death;
-:mod:`conformance.isolation` has others for backends that cannot live past a fork. Parent and child share one page of
-memory, in which the child notes the case it is about to call, and on which side.
+:mod:`conformance.running.isolation` has others for backends that cannot live past a fork. Parent and child share one
+page of memory, in which the child notes the case it is about to call, and on which side.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from conformance.child import BROKEN, Child, Death, Hang
-from conformance.host_leaks import Batch, culprit, searchable
-from conformance.inquest import SECONDS, Finding, Inquest
-from conformance.isolation import Children, Forking
-from conformance.serving import GATE, SEARCH, Stretch, Work, reference_request
+from conformance.running.child import BROKEN, Child, Death, Hang
+from conformance.running.deaths import SECONDS, Finding, Inquest
+from conformance.running.host_leaks import Batch, culprit, searchable
+from conformance.running.isolation import Children, Forking
+from conformance.running.protocol import GATE, SEARCH, Stretch, Work, reference_request
 from conformance.vocabulary import CaseFailure, CellId, Check, Observation, Status
 
 # Deaths within one cell after which its remaining cases are given up; the observation says so.

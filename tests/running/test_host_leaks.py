@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from conformance import sanitizers
-from conformance.host_leaks import Batch, culprit
+from conformance.running.host_leaks import Batch, culprit
 from conformance.vocabulary import CellId
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 CELLS = [CellId("masking", "masked_fill_.Scalar", "float32", layout) for layout in ("a", "b", "c", "d", "e")]
 
 
@@ -67,7 +67,7 @@ int overflow(int to) { return 2147483647 + to; }
 
 SCRIPT = """
 import ctypes, json, sys
-from conformance.runner import Runner
+from conformance.running.runner import Runner
 from conformance.vocabulary import CellId, Observation, Status
 
 library = ctypes.CDLL(sys.argv[1])

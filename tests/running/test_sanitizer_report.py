@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from conformance import sanitizer_report
-from conformance.sanitizer_report import Report, function_name
+from conformance.running import sanitizer_report
+from conformance.running.sanitizer_report import Report, function_name
 
 REPORTS = Path(__file__).parent / "sanitizer_reports"
 

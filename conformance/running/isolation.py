@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from conformance.child import Child, Spawned
-from conformance.progress import Progress
-from conformance.serving import Server, Work
+from conformance.running.child import Child, Spawned
+from conformance.running.progress import Progress
+from conformance.running.protocol import Server, Work
 
 FORK, SPAWN, AUTO = "fork", "spawn", "auto"
 MODES = (AUTO, FORK, SPAWN)
 
 # The module that a spawned child runs.
-_MODULE = "conformance.spawned"
+_MODULE = "conformance.running.spawned"
 
 
 class Children(Protocol):

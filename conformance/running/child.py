@@ -20,8 +20,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from conformance import sanitizer_report, sanitizers
-from conformance.sanitizer_report import Report
+from conformance import sanitizers
+from conformance.running import sanitizer_report
+from conformance.running.sanitizer_report import Report
 
 # The exit code of a child in which the suite itself broke (sysexits' EX_SOFTWARE).
 BROKEN = 70

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from conformance.host_leaks import Searcher
-from conformance.progress import Progress
+from conformance.running.host_leaks import Searcher
+from conformance.running.progress import Progress
 from conformance.vocabulary import CellId, Observation
 
 

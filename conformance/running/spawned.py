@@ -1,6 +1,7 @@
 """What a spawned child runs: it builds the suite that it is told of, and answers the runner's requests.
 
-``python -m conformance.spawned PARENT REQUESTS REPLIES LOG PAGE``: the parent's process id, then open file descriptors.
+``python -m conformance.running.spawned PARENT REQUESTS REPLIES LOG PAGE``: the parent's process id, then open file
+descriptors.
 """
 
 from __future__ import annotations
@@ -8,8 +9,8 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from conformance.child import live, tie_to
-from conformance.progress import Progress
+from conformance.running.child import live, tie_to
+from conformance.running.progress import Progress
 
 
 def main(parent: int, requests: int, replies: int, log: int, page: int) -> None:
@@ -20,7 +21,7 @@ def main(parent: int, requests: int, replies: int, log: int, page: int) -> None:
     def serve(request: dict[str, Any]) -> dict[str, Any]:
         nonlocal server
         if server is None:
-            from conformance.serving import Server
+            from conformance.running.protocol import Server
             from conformance.suite import Suite
 
             suite = Suite.made_from(request)

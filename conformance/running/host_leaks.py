@@ -12,8 +12,9 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from conformance import sanitizer_report, sanitizers
-from conformance.sanitizer_report import Leak
+from conformance import sanitizers
+from conformance.running import sanitizer_report
+from conformance.running.sanitizer_report import Leak
 from conformance.vocabulary import CellId
 
 SHARE = 0.05  # of the time, that searches may take

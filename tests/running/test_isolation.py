@@ -16,10 +16,10 @@ import torch
 
 from conformance import backends
 from conformance.backends import Capabilities
-from conformance.child import Child
-from conformance.isolation import AUTO, FORK, SPAWN, Spawning, choose
-from conformance.runner import Runner
-from conformance.serving import Stretch
+from conformance.running.child import Child
+from conformance.running.isolation import AUTO, FORK, SPAWN, Spawning, choose
+from conformance.running.protocol import Stretch
+from conformance.running.runner import Runner
 from conformance.suite import Selection, Suite
 from conformance.vocabulary import CellId, Status
 
@@ -112,7 +112,7 @@ def test_a_spawned_child_that_dies_is_followed_by_the_spare(
 def test_spawned_children_do_not_outlive_their_parent() -> None:
     code = (
         "import os, signal\n"
-        "from conformance.isolation import Spawning\n"
+        "from conformance.running.isolation import Spawning\n"
         "spawning = Spawning({'backend': 'torch:cpu'})\n"
         "print(spawning.fresh().pid, spawning.fresh().pid, flush=True)\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from conformance.child import BROKEN, Child, Death, Hang
+from conformance.running.child import BROKEN, Child, Death, Hang
 
 
 def serve(request: Any) -> dict[str, Any]:

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from conformance.inquest import ASKED, TRIES, Finding, Inquest
-from conformance.serving import Stretch
+from conformance.running.deaths import ASKED, TRIES, Finding, Inquest
+from conformance.running.protocol import Stretch
 from conformance.vocabulary import CellId
 
 

@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from conformance.progress import Progress
-from conformance.runner import DEATHS_PER_CELL, Runner, merge
+from conformance.running.progress import Progress
+from conformance.running.runner import DEATHS_PER_CELL, Runner, merge
 from conformance.vocabulary import CellId, Observation, Status
 
 CELL = CellId("masking", "masked_fill_.Scalar", "float32", "expanded")

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from conformance.serving import Stretch
+from conformance.running.protocol import Stretch
 
 # Fresh processes that a case runs in alone, and in which the case to blame is confirmed.
 TRIES = 5

@@ -1,0 +1,1 @@
+"""The running of cells in child processes."""
