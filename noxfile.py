@@ -13,7 +13,7 @@ import nox
 ROOT = Path(__file__).parent
 sys.path.insert(0, str(ROOT))
 
-from conformance import lane_process, matrix, torch_wheel  # noqa: E402 - found only once the checkout is on the path
+from conformance.lanes import matrix, process, torch_wheel  # noqa: E402 - found only once the checkout is on the path
 from tools import browser, build_cache  # noqa: E402 - as above
 
 nox.needs_version = ">=2024.10.9"
@@ -39,7 +39,7 @@ LIST_TORCH = (
 
 def environment_name(m: matrix.Matrix, torch: matrix.Torch, build: matrix.Build) -> str:
     """The session that makes the environment of a torch version and a build."""
-    return lane_process.environment_name(m, torch, build, alone=len(MATRICES) == 1)
+    return process.environment_name(m, torch, build, alone=len(MATRICES) == 1)
 
 
 def add_environment(m: matrix.Matrix, torch: matrix.Torch) -> None:
@@ -78,7 +78,7 @@ def add_conformance(m: matrix.Matrix, torch: matrix.Torch) -> None:
 
     The lanes that run on demand get sessions of their own, named alike: ``conformance-2.13`` leaves them out.
     """
-    name = lane_process.sessions_name(m, torch, alone=len(MATRICES) == 1)
+    name = process.sessions_name(m, torch, alone=len(MATRICES) == 1)
     lanes = [lane for lane in m.lanes() if lane.torch == torch]
     always = [lane for lane in lanes if not lane.on_demand]
     doc = f"Compare {m.backend} with CPU on {torch.requirement}; what follows -- goes to pytest."
@@ -90,7 +90,7 @@ def add_conformance(m: matrix.Matrix, torch: matrix.Torch) -> None:
     if always:
 
         @nox.session(name=name, **settings(always))
-        @nox.parametrize("lane", [nox.param(lane, id=lane_process.label(m, lane)) for lane in always])
+        @nox.parametrize("lane", [nox.param(lane, id=process.label(m, lane)) for lane in always])
         def conformance(session: nox.Session, lane: matrix.Lane) -> None:
             run_lane(session, lane)
 
@@ -99,7 +99,7 @@ def add_conformance(m: matrix.Matrix, torch: matrix.Torch) -> None:
     for lane in lanes:
         if lane.on_demand:
 
-            @nox.session(name=f"{name}({lane_process.label(m, lane)})", **settings([lane]))
+            @nox.session(name=f"{name}({process.label(m, lane)})", **settings([lane]))
             def on_demand(session: nox.Session, lane: matrix.Lane = lane) -> None:
                 run_lane(session, lane)
 
@@ -114,10 +114,10 @@ def run_lane(session: nox.Session, lane: matrix.Lane) -> None:
     session.run(start.python, "-m", "pytest", "conformance", *arguments, env=start.variables, external=True)
 
 
-def start_of(session: nox.Session, lane: matrix.Lane) -> lane_process.Start:
+def start_of(session: nox.Session, lane: matrix.Lane) -> process.Start:
     """The interpreter and the variables that a process of the lane is started with."""
     try:
-        return lane_process.start(ROOT, lane.name)
+        return process.start(ROOT, lane.name)
     except LookupError as e:
         session.error(str(e))
 
@@ -125,12 +125,12 @@ def start_of(session: nox.Session, lane: matrix.Lane) -> lane_process.Start:
 def leave_interpreter(session: nox.Session, environment: str) -> None:
     """Write down where this session's interpreter is, for the sessions that run in its environment."""
     python = session.run("python", "-c", "import sys; print(sys.executable)", silent=True)
-    lane_process.interpreter_file(ROOT, environment).write_text(str(python).strip().splitlines()[-1])
+    process.interpreter_file(ROOT, environment).write_text(str(python).strip().splitlines()[-1])
 
 
 def interpreter_of(environment: str) -> str:
     """The interpreter that an environment's session has left."""
-    return lane_process.interpreter_file(ROOT, environment).read_text()
+    return process.interpreter_file(ROOT, environment).read_text()
 
 
 def lay_over(session: nox.Session, below: str) -> None:

@@ -12,7 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from conformance import lane_process, matrix
+from conformance.lanes import matrix, process
 
 ROOT = Path(__file__).parents[1]
 ROUNDS = 3
@@ -46,7 +46,7 @@ print(len(cells), spent() - before)
 
 def measure(lane: matrix.Lane, cells: int) -> tuple[int, float]:
     """(cells run, CPU seconds) of one lane."""
-    start = lane_process.start(ROOT, lane.name)
+    start = process.start(ROOT, lane.name)
     command = [start.python, "-W", "ignore", "-c", MEASURE, lane.backend, str(cells)]
     variables = os.environ | start.variables
     done = subprocess.run(command, env=variables, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)

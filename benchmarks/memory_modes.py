@@ -13,7 +13,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from conformance import matrix
+from conformance.lanes import matrix
 
 ROW = "{:<16} {:>8} {:>7} {:>10} {:>7}"
 MEASURE = """

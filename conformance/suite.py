@@ -21,7 +21,7 @@ from conformance.judging import bringup, host_heap
 from conformance.judging.judge import Judge
 from conformance.judging.tolerances import rules_of
 from conformance.judging.twins import Twins, poison
-from conformance.matrix import lane_name
+from conformance.lanes.matrix import lane_name
 from conformance.plan import cases as cases_
 from conformance.plan.cases import TIERS, Case, Tier
 from conformance.running.progress import Progress

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance import matrix
+from conformance.lanes import matrix
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "conformance"

@@ -17,7 +17,8 @@ from typing import Any, cast
 import click
 import pytest
 
-from conformance import cli, matrix, plugin
+from conformance import cli, plugin
+from conformance.lanes import matrix
 from conformance.layouts import LAYOUTS
 from conformance.support.exit_codes import Exit
 from conformance.support.suggestions import unknown

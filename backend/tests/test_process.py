@@ -10,7 +10,7 @@ from pathlib import Path
 
 import torch
 
-from conformance import matrix
+from conformance.lanes import matrix
 
 Python = Callable[..., subprocess.CompletedProcess[str]]
 

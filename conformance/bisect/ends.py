@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from conformance import store, torch_wheel
+from conformance import store
 from conformance.bisect.points import Point
+from conformance.lanes import torch_wheel
 from conformance.store import Manifest, Run, runs, views
 from conformance.vocabulary import FAILURES_KEPT, CellId, Status
 

@@ -15,9 +15,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from conformance import torch_wheel
 from conformance.bisect.points import Point
 from conformance.bisect.processes import Ended, Processes
+from conformance.lanes import torch_wheel
 
 READY = "ready.json"  # in a directory: it is whole, and this is known of it
 

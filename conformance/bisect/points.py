@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from conformance.matrix import Torch
+from conformance.lanes.matrix import Torch
 from conformance.support.suggestions import unknown
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")

@@ -13,7 +13,6 @@ from typing import Any
 
 import click
 
-from conformance import matrix as matrix_
 from conformance import store
 from conformance.bisect import ends, points, record, report
 from conformance.bisect.environments import NoRoom
@@ -25,6 +24,7 @@ from conformance.bisect.record import Question, Record, RecordError
 from conformance.bisect.search import Kind
 from conformance.bisect.session import Session, found
 from conformance.commands.edge import RESULTS, Mistake, backend_option, mistakes
+from conformance.lanes import matrix as matrix_
 from conformance.support.exit_codes import Exit
 from conformance.support.options import OptionError, names
 from conformance.support.toml_table import TomlError

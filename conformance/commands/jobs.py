@@ -10,10 +10,10 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from conformance import jobs
-from conformance import matrix as matrix_
 from conformance.commands.edge import RESULTS, Mistake, mistakes
-from conformance.jobs import Job, JobError
+from conformance.lanes import jobs
+from conformance.lanes import matrix as matrix_
+from conformance.lanes.jobs import Job, JobError
 from conformance.store import StoreError, runs
 from conformance.support.toml_table import TomlError
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import click
 
-from conformance import lane_process
 from conformance.commands.edge import mistakes
+from conformance.lanes import process
 from conformance.support.toml_table import TomlError
 
 
@@ -24,9 +24,9 @@ def lane_(name: str, command: tuple[str, ...]) -> None:
     """
     root = Path.cwd()
     with mistakes(TomlError, LookupError, OSError):
-        lane, environment = lane_process.find(root, name)
-        variables = lane_process.variables(root, lane, os.environ)
-        made = lane_process.interpreter_file(root, environment)
+        lane, environment = process.find(root, name)
+        variables = process.variables(root, lane, os.environ)
+        made = process.interpreter_file(root, environment)
         python = made.read_text(encoding="utf-8") if made.is_file() else sys.executable
         program = [python if word == "python" else word for word in command[:1]]
         ended = subprocess.run([*program, *command[1:]], env=os.environ | variables, check=False)

@@ -20,7 +20,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from conformance import sanitizers
+from conformance.lanes import sanitizers
 from conformance.running import sanitizer_report
 from conformance.running.sanitizer_report import Report
 

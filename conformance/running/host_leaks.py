@@ -12,7 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from conformance import sanitizers
+from conformance.lanes import sanitizers
 from conformance.running import sanitizer_report
 from conformance.running.sanitizer_report import Leak
 from conformance.vocabulary import CellId

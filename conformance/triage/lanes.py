@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from conformance import matrix
+from conformance.lanes import matrix
 
 OWN = "as it is"
 SINGLE = "single thread"

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from conformance import sanitizers
+from conformance.lanes import sanitizers
 from conformance.running.host_leaks import Batch, culprit
 from conformance.vocabulary import CellId
 

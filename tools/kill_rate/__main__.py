@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from conformance import matrix
+from conformance.lanes import matrix
 from tools.faults import planted
 from tools.kill_rate.session import PEERS, Session, measured, short
 

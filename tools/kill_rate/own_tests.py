@@ -10,7 +10,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from conformance.matrix import Matrix
+from conformance.lanes.matrix import Matrix
 
 _FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
 TIMEOUT = 600.0

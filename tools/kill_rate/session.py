@@ -13,8 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from conformance import lane_process
-from conformance.matrix import Lane, Matrix
+from conformance.lanes import process
+from conformance.lanes.matrix import Lane, Matrix
 from tools.kill_rate import trial
 from tools.kill_rate.own_tests import OwnTests
 from tools.kill_rate.summary import Facts, Hunt, summary
@@ -44,7 +44,7 @@ class Session:
         self._side_by_side([self._second_look, *peers])
         hunts = list(self.hunts())
         killed = {t.fault for h in hunts if not h.peer for t in h.trials if t.killed}
-        python = lane_process.start(self.root, self.lanes[0].name).python
+        python = process.start(self.root, self.lanes[0].name).python
         own = OwnTests(self.root, self.matrix, python, self.results / "own_tests.json")
         tests = own.kills([f for f in self.faults if f not in killed])
         facts = Facts(self.faults, self.matrix.main_torch.version, round(time.monotonic() - started))
@@ -85,7 +85,7 @@ class Session:
 
     def _work(self, lane: Lane, hunter: str, faults: tuple[str, ...]) -> None:
         """Run one worker to its end. Raises KeyboardInterrupt or CalledProcessError."""
-        start = lane_process.start(self.root, lane.name)
+        start = process.start(self.root, lane.name)
         command = [start.python, "-W", "ignore", "-m", "tools.kill_rate.worker"]
         command += [self.matrix.module, lane.backend, PEERS.get(hunter, hunter), str(self._file(lane, hunter)), *faults]
         done = subprocess.run(command, cwd=self.root, env=clean(lane.backend) | start.variables, check=False)

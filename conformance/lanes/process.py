@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from conformance import matrix, sanitizers
-from conformance.matrix import Build, Lane, Matrix, Torch
+from conformance.lanes import matrix, sanitizers
+from conformance.lanes.matrix import Build, Lane, Matrix, Torch
 from conformance.support.suggestions import unknown
 
 

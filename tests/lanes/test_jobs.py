@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from conformance import jobs, matrix, store
+from conformance import store
 from conformance.cli import commands
+from conformance.lanes import jobs, matrix
 from conformance.store.manifest import run_name
 from tests import sessions
 from tests.records import manifest, observed
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 TEXT = """
 backend = "demo"
 project = "backend"

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from conformance import cli, lane_process, matrix
-from tests.test_matrix import GOOD
+from conformance import cli
+from conformance.lanes import matrix, process
+from tests.lanes.test_matrix import GOOD
 
 PLAIN, ASAN = "demo-torch2.8-guard-release", "demo-torch2.8-guard-asan"
 
@@ -21,37 +22,37 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "matrices" / "demo.toml").write_text(GOOD)
     (tmp_path / ".nox").mkdir()
     for environment in ("torch-2.8", "torch-2.8-asan"):
-        lane_process.interpreter_file(tmp_path, environment).write_text(sys.executable)
+        process.interpreter_file(tmp_path, environment).write_text(sys.executable)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
 def test_a_lane_without_sanitizers_sets_what_its_environment_sets(root: Path) -> None:
-    start = lane_process.start(root, PLAIN)
+    start = process.start(root, PLAIN)
     assert start.python == sys.executable
     assert start.variables == {"DEMO_ALLOCATOR": "guard", "DEMO_CHECK": "1"}
 
 
 def test_a_lane_of_a_sanitizer_build_preloads_it_and_names_the_suppressions_by_their_full_path(root: Path) -> None:
-    variables = lane_process.start(root, ASAN).variables
+    variables = process.start(root, ASAN).variables
     assert variables["DEMO_ALLOCATOR"] == "guard"
     assert "libasan" in variables["LD_PRELOAD"]
     assert f"suppressions={root}/backend/leaks.supp" in variables["LSAN_OPTIONS"]
 
 
 def test_an_environment_that_is_not_made_is_told_with_the_session_that_makes_it(root: Path) -> None:
-    with pytest.raises(lane_process.NotMade, match=r"make it with: nox -s torch-2\.13-asan"):
-        lane_process.start(root, "demo-torch2.13-malloc-asan")
+    with pytest.raises(process.NotMade, match=r"make it with: nox -s torch-2\.13-asan"):
+        process.start(root, "demo-torch2.13-malloc-asan")
 
 
 def test_an_unknown_lane_is_answered_with_near_ones(root: Path) -> None:
     with pytest.raises(LookupError, match=PLAIN):
-        lane_process.start(root, "demo-torch2.8-guard-releas")
+        process.start(root, "demo-torch2.8-guard-releas")
 
 
 def test_beside_other_backends_an_environment_is_named_after_its_own(root: Path) -> None:
     (root / "matrices" / "other.toml").write_text(GOOD.replace('"demo"', '"other"'))
-    _, environment = lane_process.find(root, ASAN)
+    _, environment = process.find(root, ASAN)
     assert environment == "torch-demo-2.8-asan"
 
 
@@ -68,7 +69,7 @@ def test_the_command_refuses_an_unknown_lane(root: Path) -> None:
 
 
 def test_the_lanes_of_another_build_run_on_demand() -> None:
-    root = Path(__file__).parents[1]
+    root = Path(__file__).parents[2]
     for found in matrix.load_all(root / "matrices"):
         assert all(lane.on_demand for lane in found.lanes() if lane.build.sanitizers)
         assert all((root / b.suppressions).is_file() for b in found.builds if b.suppressions)

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from conformance import sanitizers
+from conformance.lanes import sanitizers
 from conformance.support.toml_table import Table
 
 TIERS = ("smoke", "full")

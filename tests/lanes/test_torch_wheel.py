@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from packaging.tags import platform_tags
 
-from conformance.torch_wheel import Source, choose, lacking_room, local_wheel, of_index, satisfied, uv_environment
+from conformance.lanes.torch_wheel import Source, choose, lacking_room, local_wheel, of_index, satisfied, uv_environment
 
 PYTHON = (3, 11)
 

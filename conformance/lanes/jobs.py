@@ -9,8 +9,8 @@ from fnmatch import fnmatchcase
 from statistics import median
 from typing import Any
 
-from conformance.lane_process import session_name
-from conformance.matrix import Lane, Matrix
+from conformance.lanes.matrix import Lane, Matrix
+from conformance.lanes.process import session_name
 from conformance.support.suggestions import unknown
 
 MOST = 256  # jobs of one matrix, as GitHub takes them

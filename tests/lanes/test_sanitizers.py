@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance import sanitizers
+from conformance.lanes import sanitizers
 
 LEAKY = """
 import ctypes
@@ -56,8 +56,8 @@ def test_a_process_started_without_the_runtime_says_which_is_missing() -> None:
 
 
 def test_with_the_variables_python_runs_and_has_the_runtime() -> None:
-    found = run(f"import sys; sys.path.insert(0, {str(Path(__file__).parents[1])!r})\n"
-                "from conformance import sanitizers; print(repr(sanitizers.missing(['address'])))")  # fmt: skip
+    found = run(f"import sys; sys.path.insert(0, {str(Path(__file__).parents[2])!r})\n"
+                "from conformance.lanes import sanitizers; print(repr(sanitizers.missing(['address'])))")  # fmt: skip
     assert (found.returncode, found.stdout) == (0, "''\n"), found.stderr
 
 
