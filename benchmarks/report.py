@@ -19,10 +19,10 @@ from itertools import islice, product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from conformance import store
 from conformance.layouts import LAYOUTS
 from conformance.report import gather, model, site
-from conformance.store.manifest import Manifest, run_name
+from conformance.results import store
+from conformance.results.store.manifest import Manifest, run_name
 from conformance.vocabulary import DTYPES, CaseFailure, CellId, Observation, Status
 from tools import browser
 

@@ -23,8 +23,8 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
-from conformance import store
-from conformance.store import manifest, runs
+from conformance.results import store
+from conformance.results.store import manifest, runs
 from conformance.vocabulary import DTYPES, CaseFailure, CellId, Observation, Status
 
 LANE = "demo-torch2.13-malloc-release"

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from conformance import store
+from conformance.results import store
 
 RESULTS = Path("results")
 ROW = "{:<40} {:>8} {:>9} {:>8} {:>8} {:>9} {:>11} {:>9} {:>9}"

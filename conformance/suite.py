@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from conformance import backends, describe, ops, resume
+from conformance import backends, describe, ops
 from conformance.backends import Capabilities
 from conformance.corpus import reader
 from conformance.inventory import Overload, call_of, inventory
@@ -24,9 +24,10 @@ from conformance.judging.twins import Twins, poison
 from conformance.lanes.matrix import lane_name
 from conformance.plan import cases as cases_
 from conformance.plan.cases import TIERS, Case, Tier
+from conformance.results import resume
+from conformance.results.store.manifest import Manifest, cpu_model, run_name
+from conformance.results.summary import Target
 from conformance.running.progress import Progress
-from conformance.store.manifest import Manifest, cpu_model, run_name
-from conformance.summary import Target
 from conformance.support.suggestions import unknown
 from conformance.vocabulary import FAILURES_KEPT, CaseFailure, CellId, Observation, Status
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from conformance.store.manifest import Manifest, run_name
+from conformance.results.store.manifest import Manifest, run_name
 from conformance.vocabulary import CaseFailure, CellId, Observation, Status
 
 

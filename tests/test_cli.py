@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from conformance import store, summary
 from conformance.cli import commands
+from conformance.results import store, summary
 from conformance.vocabulary import Status
 from tests.records import manifest, observed
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from conformance import store
+from conformance.results import store
 from conformance.support.exit_codes import Exit
 from conformance.vocabulary import Status
 

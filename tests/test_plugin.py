@@ -13,9 +13,10 @@ from typing import Any
 
 import pytest
 
-from conformance import backends, store
+from conformance import backends
 from conformance.plugin.manifest import manifest_of
 from conformance.plugin.request import suite_of
+from conformance.results import store
 from conformance.suite import Selection, Suite  # loads torch, so that runs within this process do not
 from conformance.support.exit_codes import Exit
 from conformance.vocabulary import CellId

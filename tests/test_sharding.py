@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import conformance.suite  # noqa: F401  # loads torch, so that runs within this process do not
-from conformance import store
-from conformance.store import runs
+from conformance.results import store
+from conformance.results.store import runs
 from conformance.support.exit_codes import Exit
 
 pytest_plugins = ["pytester"]

@@ -18,12 +18,12 @@ import click
 import pytest
 import yaml
 
-from conformance import resume, summary
 from conformance.cli import commands
-from conformance.ledger import Ledger
-from conformance.shards import Split
-from conformance.store import runs
-from conformance.store.manifest import as_shard, run_name
+from conformance.results import resume, summary
+from conformance.results.ledger import Ledger
+from conformance.results.shards import Split
+from conformance.results.store import runs
+from conformance.results.store.manifest import as_shard, run_name
 from conformance.vocabulary import Observation, Status
 from tests import sessions
 from tests.records import manifest, observed

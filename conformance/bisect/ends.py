@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from conformance import store
 from conformance.bisect.points import Point
 from conformance.lanes import torch_wheel
-from conformance.store import Manifest, Run, runs, views
+from conformance.results import store
+from conformance.results.store import Manifest, Run, runs, views
 from conformance.vocabulary import FAILURES_KEPT, CellId, Status
 
 NIGHTS = 30  # of a lane's closed runs, the latest

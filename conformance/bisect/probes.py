@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from conformance import store
 from conformance.bisect.places import Place
 from conformance.bisect.processes import Ended, Processes
 from conformance.bisect.signature import Outcome, Signature, normalised, of_observation, of_script
+from conformance.results import store
 from conformance.support.exit_codes import Exit
 
 ABSENT = "absent"  # a status of the search's own: this version has no such case

@@ -13,7 +13,6 @@ from typing import Any
 
 import click
 
-from conformance import store
 from conformance.bisect import ends, points, record, report
 from conformance.bisect.environments import NoRoom
 from conformance.bisect.places import Workshop
@@ -25,6 +24,7 @@ from conformance.bisect.search import Kind
 from conformance.bisect.session import Session, found
 from conformance.commands.edge import RESULTS, Mistake, backend_option, mistakes
 from conformance.lanes import matrix as matrix_
+from conformance.results import store
 from conformance.support.exit_codes import Exit
 from conformance.support.options import OptionError, names
 from conformance.support.toml_table import TomlError

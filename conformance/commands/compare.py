@@ -11,10 +11,10 @@ from typing import Any
 import click
 from packaging.version import InvalidVersion, Version
 
-from conformance import diff, nights
 from conformance.commands.edge import RESULTS, Mistake, mistakes
-from conformance.store import Closed, StoreError, runs
-from conformance.store import compare as compare_
+from conformance.results import diff, history
+from conformance.results.store import Closed, StoreError, runs
+from conformance.results.store import compare as compare_
 
 # What a lane's manifest calls an axis; the others have to be equal for lanes to be compared along it.
 AXES = {"torch": "torch", "allocator": "environment", "build": "build"}
@@ -35,7 +35,7 @@ def diff_(names: tuple[str, ...], across: str | None, results: Path, form: str) 
         old, new = (runs.find(results, name) for name in names)
         for run in (old, new):
             run.check()
-        found = nights.changes(old, new, nights.of_lane(results, new.manifest.lane))
+        found = history.changes(old, new, history.of_lane(results, new.manifest.lane))
     click.echo({"text": diff.text, "json": diff.as_json}[form](found, old.name, new.name))
     sys.exit(diff.exit_code(found))
 
@@ -54,7 +54,7 @@ def _across(axis: str, latest: list[Closed], form: str) -> None:
         cells = compare_.unlike(group)
         steps = [diff.Step(_value(run, axis), all(map(run.covers, group))) for run in group]
         codes.append(diff.across_code(cells))
-        notes = nights.notes(group)
+        notes = history.notes(group)
         if form == "json":
             click.echo(diff.across_json(steps, cells, notes))
         else:
@@ -68,7 +68,7 @@ def _latest(results: Path, names: Iterable[str]) -> list[Closed]:
         return given
     found = []
     for lane in runs.lanes(results):
-        of_lane = nights.of_lane(results, lane)
+        of_lane = history.of_lane(results, lane)
         found.append(next((run for run in reversed(of_lane) if run.whole), of_lane[-1]))
     return found
 

@@ -14,7 +14,7 @@ from conformance.commands.edge import RESULTS, Mistake, mistakes
 from conformance.lanes import jobs
 from conformance.lanes import matrix as matrix_
 from conformance.lanes.jobs import Job, JobError
-from conformance.store import StoreError, runs
+from conformance.results.store import StoreError, runs
 from conformance.support.toml_table import TomlError
 
 MATRICES = Path("matrices")

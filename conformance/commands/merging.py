@@ -9,10 +9,10 @@ from typing import Any
 
 import click
 
-from conformance import closing, expectations, merge
 from conformance.commands.edge import EXPECTED, RESULTS, Mistake, mistakes
-from conformance.merge import MergeError, Part
-from conformance.store import Closed, StoreError, runs
+from conformance.results import expectations, merge, run_end
+from conformance.results.merge import MergeError, Part
+from conformance.results.store import Closed, StoreError, runs
 from conformance.support.exit_codes import Exit
 from conformance.support.toml_table import TomlError
 
@@ -64,7 +64,7 @@ def _merge(results: Path, shards: list[Closed], expected: Path | None) -> Exit:
     manifest, summary, observations = merge.merged(parts)
     directory = runs.join(results, manifest, shards, summary)
     rules = expectations.load(expected or EXPECTED / f"{manifest.backend}.toml")
-    end = closing.of_run(manifest, summary, observations, rules, str(directory))
+    end = run_end.of_run(manifest, summary, observations, rules, str(directory))
     click.echo(f"{run}: {_of(shards)}\n{end.text}")
     return end.code
 

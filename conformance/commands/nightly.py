@@ -12,13 +12,13 @@ from typing import Any
 
 import click
 
-from conformance import diff
 from conformance.commands.edge import EXPECTED, RESULTS, Commands, Mistake, mistakes
 from conformance.nightly import plan, relay, searches, tonight
 from conformance.nightly.plan import Action, Issue
 from conformance.nightly.searches import Search
 from conformance.nightly.tonight import Lane
-from conformance.store import StoreError, runs
+from conformance.results import diff
+from conformance.results.store import StoreError, runs
 from conformance.support.exit_codes import Exit
 from conformance.support.toml_table import TomlError
 

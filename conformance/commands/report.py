@@ -12,7 +12,7 @@ from rich.console import Console
 
 from conformance.commands.edge import EXPECTED, RESULTS, Mistake, mistakes
 from conformance.report import gather, model, site, text
-from conformance.store import StoreError
+from conformance.results.store import StoreError
 
 UNBROKEN = 200  # columns of what no terminal shows
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import click
 
-from conformance import expectations, job_page, junit, store, summary
 from conformance.commands.edge import EXPECTED, RESULTS, Commands, Mistake, mistakes
-from conformance.store import runs
+from conformance.results import expectations, job_page, junit, store, summary
+from conformance.results.store import runs
 from conformance.support.toml_table import TomlError
 
 

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from conformance.nightly.families import Failing, by_family
-from conformance.store import Manifest
+from conformance.results.store import Manifest
 
 _VERSION = re.compile(r"-torch([^-]+)-")
 

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
-from conformance import expectations, nights
-from conformance.diff import Change, Difference
-from conformance.expectations import Verdict
 from conformance.nightly import families
 from conformance.nightly.families import Failing
-from conformance.store import Closed, StoreError, runs, views
-from conformance.store.manifest import began
+from conformance.results import expectations, history
+from conformance.results.diff import Change, Difference
+from conformance.results.expectations import Verdict
+from conformance.results.store import Closed, StoreError, runs, views
+from conformance.results.store.manifest import began
 
 NIGHT = timedelta(hours=20)  # a run that began so long before the newest one is another night's
 
@@ -45,9 +45,9 @@ def night(lanes: list[Lane]) -> str:
 
 def _lane(results: Path, run: Closed, expected: Path) -> Lane:
     manifest = run.manifest
-    of_lane = nights.of_lane(results, manifest.lane)
+    of_lane = history.of_lane(results, manifest.lane)
     before = next((r for r in reversed(of_lane) if r.name < run.name and r.covers(run)), None) if run.whole else None
-    changes = nights.changes(before, run, of_lane) if before else []
+    changes = history.changes(before, run, of_lane) if before else []
     flaky = {str(d.pair.cell): d.note for d in changes if d.change is Change.FLAKY}
     rules = expectations.load(expected / f"{manifest.backend}.toml")
     failing = tuple(

@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance import resume
 from conformance.layouts import LAYOUTS
-from conformance.ledger import Ledger
 from conformance.plugin.collection import SELECTED, CellItem
 from conformance.plugin.manifest import manifest_of
 from conformance.plugin.request import (
@@ -26,8 +24,10 @@ from conformance.plugin.request import (
 from conformance.plugin.resuming import resumed
 from conformance.plugin.running import CELLS
 from conformance.plugin.sharding import SPLIT
-from conformance.shards import Split
-from conformance.store import StoreError
+from conformance.results import resume
+from conformance.results.ledger import Ledger
+from conformance.results.shards import Split
+from conformance.results.store import StoreError
 from conformance.support import options
 from conformance.support.exit_codes import Exit
 from conformance.support.usage import cpu_seconds

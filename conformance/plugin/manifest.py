@@ -10,10 +10,10 @@ import pytest
 
 from conformance.plugin import sharding
 from conformance.plugin.request import PACKAGE, lane_of, whole_lane
-from conformance.store.manifest import as_shard
+from conformance.results.store.manifest import as_shard
 
 if TYPE_CHECKING:
-    from conformance.store import Manifest
+    from conformance.results.store import Manifest
     from conformance.suite import Suite
 
 

@@ -16,8 +16,8 @@ from conformance.support import options
 from conformance.vocabulary import DTYPES, Route
 
 if TYPE_CHECKING:
-    from conformance.expectations import Rule
     from conformance.plan.cases import Tier
+    from conformance.results.expectations import Rule
     from conformance.suite import Selection, Suite
 
 PACKAGE = Path(__file__).resolve().parents[1]
@@ -155,7 +155,7 @@ def rules_of(config: pytest.Config, suite: Suite) -> tuple[Rule, ...]:
 
 
 def _read_rules(config: pytest.Config, suite: Suite) -> tuple[Rule, ...]:
-    from conformance import expectations
+    from conformance.results import expectations
     from conformance.support.toml_table import TomlError
 
     given = config.option.expected

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from conformance import resume
 from conformance.plugin import sharding
 from conformance.plugin.manifest import manifest_of
 from conformance.plugin.request import asked_for, directory_of, is_worker, isolation_of, rules_of, suite_of
-from conformance.store import Manifest, StoreError
+from conformance.results import resume
+from conformance.results.store import Manifest, StoreError
 from conformance.vocabulary import Observation
 
 _RESUMED = pytest.StashKey[tuple[Manifest | None, dict[str, Observation]]]()

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance import closing
 from conformance.plugin.collection import CellItem
 from conformance.plugin.request import isolation_of, lane_of, rules_of, suite_of
+from conformance.results import run_end
 from conformance.vocabulary import CellId, Observation, Status
 
 if TYPE_CHECKING:
-    from conformance.expectations import Rule
+    from conformance.results.expectations import Rule
     from conformance.running.runner import Runner
     from conformance.suite import Suite
 
@@ -32,7 +32,7 @@ class Cells:
         self._lane = lane
         self.runner = runner
         self._gate = runner.gate()
-        self._not_reached = closing.not_reached(self._gate)
+        self._not_reached = run_end.not_reached(self._gate)
 
     def report(self, item: CellItem, last: bool) -> pytest.TestReport:
         """One report a cell; it carries the observation to whoever keeps the ledger."""
@@ -57,7 +57,7 @@ class Cells:
 
     def _verdict(self, item: CellItem, observation: Observation) -> tuple[Any, Any, dict[str, Any]]:
         """(pytest's outcome, its text, attributes of the report)."""
-        from conformance.expectations import Verdict, judge
+        from conformance.results.expectations import Verdict, judge
 
         judged = judge(observation, self._rules, self._lane)
         if judged.verdict is Verdict.EXPECTED_FAILURE:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance import resume, shards
 from conformance.plugin.request import is_worker, lane_of, suite_of
-from conformance.shards import Shard, ShardError, Split
-from conformance.store import StoreError, runs
+from conformance.results import resume, shards
+from conformance.results.shards import Shard, ShardError, Split
+from conformance.results.store import StoreError, runs
 
 if TYPE_CHECKING:
     from conformance.vocabulary import CellId

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from conformance.layouts import LAYOUTS
-from conformance.store.views import Row
+from conformance.results.store.views import Row
 from conformance.vocabulary import DTYPES, CellId, Route, Status
 
 STATUSES = tuple(s.value for s in Status)

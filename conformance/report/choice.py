@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from conformance.store import Closed, StoreError, runs
+from conformance.results.store import Closed, StoreError, runs
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from conformance import describe, expectations
+from conformance import describe
 from conformance.report import arguments
 from conformance.report.cells import Table, Words
 from conformance.report.gather import LaneData
-from conformance.store.compare import Outcome
+from conformance.results import expectations
+from conformance.results.store.compare import Outcome
 from conformance.vocabulary import CaseFailure, Observation
 
 PIECE = 200  # cells whose pages load together

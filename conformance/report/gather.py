@@ -9,14 +9,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from conformance import expectations, nights
 from conformance.bisect import record
 from conformance.bisect import report as bisect_report
-from conformance.diff import Difference
-from conformance.expectations import Rule
 from conformance.report.choice import Choice, choose
-from conformance.store import Closed, StoreError, runs, views
-from conformance.store.views import Row
+from conformance.results import expectations
+from conformance.results import history as history_
+from conformance.results.diff import Difference
+from conformance.results.expectations import Rule
+from conformance.results.store import Closed, StoreError, runs, views
+from conformance.results.store.views import Row
 from conformance.support.toml_table import TomlError
 from conformance.vocabulary import CellId, Observation
 
@@ -99,7 +100,7 @@ def _check(results: Path) -> None:
 def _lane(choice: Choice, expected: Path, left_out: list[str]) -> LaneData:
     """All that is shown of a lane. Raises StoreError, or TomlError for the known failures."""
     shown, history, before = choice.shown, choice.history, choice.before
-    changes = nights.changes(before, shown, history) if before else []
+    changes = history_.changes(before, shown, history) if before else []
     failing = views.failures(shown)
     changed = {d.pair.cell for d in changes if d.pair.before and d.pair.after}
     statuses = views.statuses(history, views.ever_failing(history) | changed)
@@ -115,7 +116,7 @@ def _flaky(
 ) -> dict[CellId, str]:
     """The cells that waver between runs, and those whose process died in some of several tries of one run."""
     died = {o.cell: "its process dies in some tries, not in all" for o in failing if _dies_at_times(o)}
-    return died | nights.wavering(lane, statuses)
+    return died | history_.wavering(lane, statuses)
 
 
 def _dies_at_times(observation: Observation) -> bool:

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from conformance import summary
-from conformance.diff import Change, Difference
 from conformance.report import cells, failures
 from conformance.report.cells import Table, Words
 from conformance.report.gather import Found, LaneData
-from conformance.store import Closed
-from conformance.store.manifest import began
+from conformance.results import summary
+from conformance.results.diff import Change, Difference
+from conformance.results.store import Closed
+from conformance.results.store.manifest import began
 from conformance.vocabulary import CellId, Check, Route, Status
 
 # One letter a status, so that colour is never all that tells them apart; a space where a run has not the cell.

@@ -11,9 +11,9 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from conformance.diff import Change
 from conformance.report import failures, model
 from conformance.report.gather import Found, LaneData
+from conformance.results.diff import Change
 from conformance.vocabulary import Status
 
 _SHOWN = 20

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from conformance import store
 from conformance.bisect import ends
 from conformance.bisect.points import Point
-from conformance.store.manifest import run_name
+from conformance.results import store
+from conformance.results.store.manifest import run_name
 from conformance.vocabulary import FAILURES_KEPT, CaseFailure, Observation, Status
 from tests.records import manifest, observed
 

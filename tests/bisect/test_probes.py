@@ -21,7 +21,7 @@ CASE = f"{CELL}#a"
 STAND_IN = """\
 import json, os, pathlib, sys, time
 from dataclasses import replace
-from conformance import store
+from conformance.results import store
 from conformance.vocabulary import CaseFailure, Status
 from tests.records import manifest, observed
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from conformance import store
 from conformance.cli import commands
 from conformance.lanes import jobs, matrix
-from conformance.store.manifest import run_name
+from conformance.results import store
+from conformance.results.store.manifest import run_name
 from tests import sessions
 from tests.records import manifest, observed
 

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from conformance import store, summary
 from conformance.cli import commands
-from conformance.store import runs
-from conformance.store.manifest import run_name
+from conformance.results import store, summary
+from conformance.results.store import runs
+from conformance.results.store.manifest import run_name
 from conformance.vocabulary import Observation, Status
 from tests.records import manifest, observed
 

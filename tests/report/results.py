@@ -6,9 +6,9 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
-from conformance import store
-from conformance.store import runs
-from conformance.store.manifest import run_name
+from conformance.results import store
+from conformance.results.store import runs
+from conformance.results.store.manifest import run_name
 from conformance.vocabulary import CaseFailure, CellId, Observation, Status
 from tests.records import manifest, observed
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from conformance.report import cells
-from conformance.store.views import Row
+from conformance.results.store.views import Row
 from conformance.vocabulary import CellId
 
 

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from conformance import nights as nights_
-from conformance import store
 from conformance.cli import commands
 from conformance.report import gather, model, site
-from conformance.store import views
+from conformance.results import history as nights_
+from conformance.results import store
+from conformance.results.store import views
 from conformance.vocabulary import CaseFailure, CellId, Observation, Status
 from tests.records import observed
 from tests.report.results import HOSTILE, LANE, PROGRAM, bad, nights, ran

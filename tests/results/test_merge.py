@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from conformance import resume, store
 from conformance.cli import commands
-from conformance.ledger import Ledger
-from conformance.shards import Split
-from conformance.store import runs
-from conformance.store.manifest import as_shard, run_name
-from conformance.summary import Target
+from conformance.results import resume, store
+from conformance.results.ledger import Ledger
+from conformance.results.shards import Split
+from conformance.results.store import runs
+from conformance.results.store.manifest import as_shard, run_name
+from conformance.results.summary import Target
 from conformance.support.exit_codes import Exit
 from conformance.vocabulary import Observation, Status
 from tests.records import manifest, observed

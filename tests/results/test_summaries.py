@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from conformance import job_page, junit, store, summary
 from conformance.cli import commands
-from conformance.expectations import Rule
+from conformance.results import job_page, junit, store, summary
+from conformance.results.expectations import Rule
 from conformance.support import markup
 from conformance.vocabulary import CaseFailure, Observation, Status
 from tests.records import manifest, observed

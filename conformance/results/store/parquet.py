@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from conformance.store.manifest import StoreError
+from conformance.results.store.manifest import StoreError
 from conformance.vocabulary import CellId, Observation, Status
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from conformance import diff
-from conformance.store import Closed, compare, runs
+from conformance.results import diff
+from conformance.results.store import Closed, compare, runs
 from conformance.vocabulary import CellId, Status
 
 

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from conformance import resume, summary
-from conformance.store import Manifest
-from conformance.store.manifest import began, run_name
-from conformance.summary import RunFacts, Target
+from conformance.results import resume, summary
+from conformance.results.store import Manifest
+from conformance.results.store.manifest import began, run_name
+from conformance.results.summary import RunFacts, Target
 from conformance.vocabulary import Observation
 
 # What may differ between the shards of a run: machines have processors of several models.

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from conformance.shards import Split
+from conformance.results.shards import Split
 from conformance.vocabulary import Observation, Status
 
 _TOP = 10

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from conformance.store import parquet
-from conformance.store.parquet import CELL
-from conformance.store.runs import Closed
+from conformance.results.store import parquet
+from conformance.results.store.parquet import CELL
+from conformance.results.store.runs import Closed
 from conformance.vocabulary import CellId, Status
 
 # What tells two outcomes apart: status, checks that failed, signal. A cell that was not reached has no outcome.

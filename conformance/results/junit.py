@@ -11,9 +11,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from conformance.expectations import Judgement, Rule, Verdict, judge
-from conformance.store import Manifest
-from conformance.store.manifest import began
+from conformance.results.expectations import Judgement, Rule, Verdict, judge
+from conformance.results.store import Manifest
+from conformance.results.store.manifest import began
 from conformance.support.markup import xml
 from conformance.vocabulary import Observation, Status
 

@@ -17,8 +17,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from conformance.store import parquet
-from conformance.store.manifest import Manifest, StoreError, began, lane_of, shard_of
+from conformance.results.store import parquet
+from conformance.results.store.manifest import Manifest, StoreError, began, lane_of, shard_of
 from conformance.support.suggestions import near
 from conformance.vocabulary import Observation, Status
 

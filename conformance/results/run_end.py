@@ -6,9 +6,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from conformance import expectations, summary
-from conformance.expectations import Rule, Verdict
-from conformance.store import Manifest
+from conformance.results import expectations, summary
+from conformance.results.expectations import Rule, Verdict
+from conformance.results.store import Manifest
 from conformance.support import exit_codes
 from conformance.vocabulary import Observation, Status
 

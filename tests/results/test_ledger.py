@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from conformance import store
-from conformance.closing import Closing
-from conformance.expectations import Rule
-from conformance.ledger import Ledger
-from conformance.summary import Target
+from conformance.results import store
+from conformance.results.expectations import Rule
+from conformance.results.ledger import Ledger
+from conformance.results.run_end import Closing
+from conformance.results.summary import Target
 from conformance.support.exit_codes import Exit
 from conformance.vocabulary import Observation, Status
 from tests.records import manifest, observed

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance import resume, store
+from conformance.results import resume, store
 from conformance.vocabulary import Observation, Status
 from tests.records import manifest, observed
 

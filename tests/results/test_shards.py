@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.shards import Shard, ShardError, part, weigh
+from conformance.results.shards import Shard, ShardError, part, weigh
 from conformance.vocabulary import CellId
 
 CELLS = st.lists(

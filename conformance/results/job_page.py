@@ -6,9 +6,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from conformance import summary
-from conformance.expectations import Rule, Verdict, judge
-from conformance.store import Manifest
+from conformance.results import summary
+from conformance.results.expectations import Rule, Verdict, judge
+from conformance.results.store import Manifest
 from conformance.support import markup
 from conformance.vocabulary import Observation, Status
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from conformance import expectations as ex
-from conformance.expectations import Known, Rule, Verdict
+from conformance.results import expectations as ex
+from conformance.results.expectations import Known, Rule, Verdict
 from conformance.support.toml_table import TomlError
 from conformance.vocabulary import Observation, Status
 from tests.records import observed

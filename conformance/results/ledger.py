@@ -8,11 +8,11 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from conformance import closing, shards, store, summary
-from conformance.closing import Closing
-from conformance.expectations import Rule
-from conformance.store import Manifest
-from conformance.summary import RunFacts, Target
+from conformance.results import run_end, shards, store, summary
+from conformance.results.expectations import Rule
+from conformance.results.run_end import Closing
+from conformance.results.store import Manifest
+from conformance.results.summary import RunFacts, Target
 from conformance.vocabulary import CellId, Observation, Status
 
 
@@ -72,7 +72,7 @@ class Ledger:
 
         ``split``: of a shard, what it is a part of.
         """
-        reason = closing.not_reached(self.gate) if self.gate else "the run ended before it"
+        reason = run_end.not_reached(self.gate) if self.gate else "the run ended before it"
         for key, cell in self._cells.items():
             if key not in self._seen:
                 with contextlib.suppress(store.StoreError):  # told below
@@ -94,7 +94,7 @@ class Ledger:
         if split:
             result["shard"] = summary.of_shard(split, self._targets)
         self._finish(result)
-        return closing.of_run(
+        return run_end.of_run(
             self._manifest, result, observations, self._rules, str(self._writer.directory), gate=self.gate,
             unwritten=self.unwritten, history=self._history(),
         )  # fmt: skip

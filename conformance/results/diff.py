@@ -10,7 +10,7 @@ from enum import Enum
 from itertools import pairwise
 from typing import Any
 
-from conformance.store.compare import Outcome, Pair
+from conformance.results.store.compare import Outcome, Pair
 from conformance.support.exit_codes import Exit
 from conformance.vocabulary import CellId, Status
 

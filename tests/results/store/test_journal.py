@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from conformance import store
-from conformance.store.manifest import run_name
+from conformance.results import store
+from conformance.results.store.manifest import run_name
 from conformance.vocabulary import Status
 from tests.records import manifest, observed
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from conformance import store
-from conformance.store import Manifest
+from conformance.results import store
+from conformance.results.store import Manifest
 from conformance.vocabulary import Observation, Status
 
 # What may differ between a run and its continuation: what is known only after collecting, which :func:`check` compares,

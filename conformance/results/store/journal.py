@@ -17,8 +17,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from conformance.store import runs
-from conformance.store.manifest import Manifest, StoreError
+from conformance.results.store import runs
+from conformance.results.store.manifest import Manifest, StoreError
 from conformance.vocabulary import Observation
 
 OBSERVATIONS = "observations.jsonl"

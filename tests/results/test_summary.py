@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import expecttest
 
-from conformance import summary
-from conformance.summary import RunFacts, Target
+from conformance.results import summary
+from conformance.results.summary import RunFacts, Target
 from conformance.vocabulary import Status
 from tests.records import observed
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from conformance import store
-from conformance.store import parquet, runs
-from conformance.store.manifest import as_shard, run_name
+from conformance.results import store
+from conformance.results.store import parquet, runs
+from conformance.results.store.manifest import as_shard, run_name
 from conformance.vocabulary import Status
 from tests.records import manifest, observed
 

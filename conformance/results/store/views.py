@@ -6,10 +6,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from conformance.store import parquet
-from conformance.store.manifest import StoreError
-from conformance.store.parquet import CELL
-from conformance.store.runs import Closed
+from conformance.results.store import parquet
+from conformance.results.store.manifest import StoreError
+from conformance.results.store.parquet import CELL
+from conformance.results.store.runs import Closed
 from conformance.vocabulary import CellId, Observation, Status
 
 

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from conformance import store
 from conformance.cli import commands
-from conformance.store import compare, runs
-from conformance.store.manifest import run_name
+from conformance.results import store
+from conformance.results.store import compare, runs
+from conformance.results.store.manifest import run_name
 from conformance.support.exit_codes import Exit
 from conformance.vocabulary import Observation, Status
 from tests.records import manifest, observed

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
-from conformance.store.manifest import began, cpu_model, lane_of, run_name
+from conformance.results.store.manifest import began, cpu_model, lane_of, run_name
 
 NIGHT = datetime(2026, 1, 31, 4, 0, tzinfo=timezone.utc)
 

@@ -1,0 +1,1 @@
+"""The results of runs: kept, read and compared without torch."""
