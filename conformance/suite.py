@@ -13,9 +13,10 @@ from typing import Any
 
 import torch
 
-from conformance import backends, describe, ops
+from conformance import backends, ops
 from conformance.backends import Capabilities
 from conformance.corpus import reader
+from conformance.explain import describe
 from conformance.inventory import Overload, call_of, inventory
 from conformance.judging import bringup, host_heap
 from conformance.judging.judge import Judge

@@ -10,10 +10,10 @@ from typing import Any
 
 import torch
 
-from conformance import describe
 from conformance.backends import Capabilities
 from conformance.calls import judging
 from conformance.calls.model import Call
+from conformance.explain import describe
 from conformance.running.child import Child, Death, Hang
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 )
 def inventory_(backend: str, route: str | None, form: str, pattern: str) -> None:
     """List every aten overload of this torch, and how the backend serves it."""
-    from conformance import inventory_text
+    from conformance.explain import inventory_text
 
     overloads = _overloads(backend)
     found = matching(pattern, [o.name for o in overloads])

@@ -24,8 +24,9 @@ from conformance.support.toml_table import TomlError
 )
 def repro_(case: str, backend: str, seed: int, output: Path | None) -> None:
     """Write a script that repeats CASE with torch and the backend alone."""
-    from conformance import backends, repro
+    from conformance import backends
     from conformance.corpus.reader import CorpusError
+    from conformance.explain import repro
     from conformance.suite import Selection, Suite
 
     with mistakes(backends.BackendNotFound, CorpusError, LookupError, OSError):
@@ -158,7 +159,7 @@ def triage_(
 
 def _case_script(case: str, backend: Any, out: Path) -> Path:
     """A program that does what the case does."""
-    from conformance import repro
+    from conformance.explain import repro
     from conformance.suite import Selection, Suite
 
     suite = Suite(backend, Selection(), 20)

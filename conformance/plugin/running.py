@@ -51,7 +51,7 @@ class Cells:
     def _observe(self, cell: CellId, last: bool) -> Observation:
         if self._gate:
             return Observation(cell, self._suite.route(cell), Status.NOT_REACHED, 0, reason=self._not_reached)
-        from conformance import repro
+        from conformance.explain import repro
 
         return repro.with_script(self._suite, self.runner.observe(cell, last))
 

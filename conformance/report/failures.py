@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from conformance import describe
+from conformance.explain import describe
 from conformance.report import arguments
 from conformance.report.cells import Table, Words
 from conformance.report.gather import LaneData

@@ -10,9 +10,9 @@ from conformance.backends import Capabilities
 from conformance.calls.model import Call
 from conformance.calls.sequence import Step
 from conformance.corpus.model import Arg, ComplexArg, DeviceArg, DtypeArg, EnumArg, GeneratorArg, TensorSlot
+from conformance.explain.repro import attribute
 from conformance.judging.twins import torch_dtype
 from conformance.layouts import Placement
-from conformance.repro import attribute
 from conformance.triage.shrink import counting
 
 MOST_VALUES = 64  # of a storage that is written out

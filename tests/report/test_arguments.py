@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from conformance import describe, layouts
+from conformance import layouts
+from conformance.explain import describe
 from conformance.report import arguments
 from tests.report.results import MESSAGE
 

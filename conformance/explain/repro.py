@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from conformance import describe
 from conformance.backends import Capabilities
 from conformance.corpus.model import Arg, ComplexArg, DeviceArg, DtypeArg, EnumArg, GeneratorArg, TensorSlot
+from conformance.explain import describe
 from conformance.judging.twins import Twins
 from conformance.plan.cases import Case, slot_dtype
 from conformance.suite import Suite

@@ -6,8 +6,8 @@ import json
 
 import expecttest
 
+from conformance.explain.inventory_text import as_json, table
 from conformance.inventory import Overload
-from conformance.inventory_text import as_json, table
 from conformance.vocabulary import Route
 
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 import expecttest
 import torch
 
-from conformance import describe
 from conformance.corpus.model import Arg, ComplexArg, DtypeArg, EnumArg, GeneratorArg
+from conformance.explain import describe
 from conformance.judging import compare
 from conformance.judging.compare import Closeness
 from conformance.plan.cases import cases

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from conformance import backends, repro
+from conformance import backends
+from conformance.explain import repro
 from conformance.judging.twins import CPU, Twins
 from conformance.suite import Selection, Suite
 from conformance.vocabulary import CaseFailure, CellId, Observation, Status

@@ -1,0 +1,1 @@
+"""Cases and inventories as text for people, and as scripts."""
