@@ -16,8 +16,8 @@ from conformance import backends
 from conformance.calls import file
 from conformance.calls.capture import Capture, overload_of, touches
 from conformance.calls.model import Call, NotStorable
+from conformance.calls.program import run_program
 from conformance.torch_versions import WatchingMode, without_modes
-from conformance.triage.worker import run_program
 
 
 class Recorder(WatchingMode):

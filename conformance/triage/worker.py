@@ -12,12 +12,12 @@ import faulthandler
 import json
 import mmap
 import os
-import runpy
 import struct
 import sys
 from pathlib import Path
 from typing import Any
 
+from conformance.calls.program import run_program
 from conformance.triage.evidence import Found
 
 PAGE, FOUND, CALL, SEQUENCE = "page", "found.json", "call.safetensors", "sequence.safetensors"
@@ -31,16 +31,6 @@ def read_page(directory: Path) -> tuple[int, str]:
     except (OSError, struct.error):
         return -1, ""
     return index, name.rstrip(b"\0").decode()
-
-
-def run_program(program: list[str]) -> None:
-    """As the interpreter would: a script, or ``-m`` and a module, with its arguments."""
-    sys.argv = program[1:] if program[0] == "-m" else program
-    if program[0] == "-m":
-        runpy.run_module(program[1], run_name="__main__", alter_sys=True)
-        return
-    sys.path.insert(0, str(Path(program[0]).resolve().parent))
-    runpy.run_path(program[0], run_name="__main__")
 
 
 def main(arguments: list[str]) -> None:
