@@ -24,8 +24,10 @@ from conformance.judging.oracle import Outcome
 from conformance.judging.tolerances import rules_of
 from conformance.ops.family import Equivalence
 from conformance.plan.cases import TIERS, Case
+from conformance.plan.plan import Plan
+from conformance.plan.selection import Selection
+from conformance.running.cell_runner import CellRunner
 from conformance.running.runner import Runner
-from conformance.suite import Selection, Suite
 from conformance.torch_versions import has_no_memory, storage_id
 from conformance.vocabulary import Status
 
@@ -113,13 +115,14 @@ def _why(case: Case, verdict: Judgement) -> str:
 def main(dtypes: list[str]) -> None:
     """A line for each reason."""
     warnings.simplefilter("ignore")
-    suite = Suite(backends.find("refnpu"), Selection(TIERS["smoke"], frozenset(dtypes)), 20)
-    suite.prepare()
+    plan = Plan(backends.find("refnpu"), Selection(TIERS["smoke"], frozenset(dtypes)), 20)
+    work = CellRunner(plan)
+    work.prepare()
     with tempfile.TemporaryDirectory() as scratch:
         tally = Tally(Path(scratch) / "said")
         oracle.call, Judge.judge = tally.call(oracle.call), tally.judge(Judge.judge)  # type: ignore[method-assign]
-        runner = Runner(suite, 60)
-        died = sum(runner.observe(c).status is Status.CRASH for name in suite.overloads() for c in suite.cells(name))
+        runner = Runner(work, 60)
+        died = sum(runner.observe(c).status is Status.CRASH for name in plan.overloads() for c in plan.cells(name))
         runner.close()
         said = tally.said()
     print(f"{died:>6} cells in which a process died")

@@ -21,13 +21,15 @@ import os, sys, warnings
 import torch
 from conformance import backends
 from conformance.plan.cases import TIERS
+from conformance.plan.plan import Plan
+from conformance.plan.selection import Selection
+from conformance.running.cell_runner import CellRunner
 from conformance.running.runner import Runner
-from conformance.suite import Selection, Suite
 
 warnings.simplefilter("ignore")
 torch.set_num_threads(1)
-suite = Suite(backends.find(sys.argv[1]), Selection(tier=TIERS["smoke"]), 20)
-cells = [cell for name in suite.overloads() for cell in suite.cells(name)]
+plan = Plan(backends.find(sys.argv[1]), Selection(tier=TIERS["smoke"]), 20)
+cells = [cell for name in plan.overloads() for cell in plan.cells(name)]
 cells = cells[:: max(1, len(cells) // int(sys.argv[2]))]
 
 def spent():
@@ -35,7 +37,7 @@ def spent():
     return t.user + t.system + t.children_user + t.children_system
 
 before = spent()
-runner = Runner(suite, 60)
+runner = Runner(CellRunner(plan), 60)
 for cell in cells:
     seen = runner.observe(cell, last=cell is cells[-1])
     assert not seen.status.is_failure, seen

@@ -17,8 +17,10 @@ from typing import Any
 from conformance import backends
 from conformance.judging import device_memory, judge, oracle, storages
 from conformance.plan.cases import TIERS
+from conformance.plan.plan import Plan
+from conformance.plan.selection import Selection
+from conformance.running.cell_runner import CellRunner
 from conformance.running.progress import Progress
-from conformance.suite import Selection, Suite
 
 # Check -> where it is called from, and by which name.
 CHECKS: dict[str, tuple[ModuleType | type, str]] = {
@@ -50,15 +52,16 @@ def clocked(spent: Counter[str], name: str, call: Callable[..., Any]) -> Callabl
 def main(count: int) -> None:
     """A line for each check."""
     warnings.simplefilter("ignore")
-    suite = Suite(backends.find("refnpu"), Selection(tier=TIERS["smoke"]), 20)
-    suite.prepare()
-    cells = [cell for name in suite.overloads() for cell in suite.cells(name)]
+    plan = Plan(backends.find("refnpu"), Selection(tier=TIERS["smoke"]), 20)
+    work = CellRunner(plan)
+    work.prepare()
+    cells = [cell for name in plan.overloads() for cell in plan.cells(name)]
     spent: Counter[str] = Counter()
     for name, (place, attribute) in CHECKS.items():
         setattr(place, attribute, clocked(spent, name, getattr(place, attribute)))
     started, cases = time.perf_counter_ns(), 0
     for cell in cells[:: max(1, len(cells) // count)]:
-        cases += suite.run(cell, 0, Progress())[0].cases
+        cases += work.run(cell, 0, Progress())[0].cases
     whole = time.perf_counter_ns() - started
     print(f"{cases} cases, {whole / cases / 1000:.0f} us each, of which")
     for name in CHECKS:

@@ -19,9 +19,11 @@ from refnpu.testing import set_fault
 
 from conformance import backends
 from conformance.plan.cases import TIERS
+from conformance.plan.plan import Plan
+from conformance.plan.selection import Selection
+from conformance.running.cell_runner import CellRunner
 from conformance.running.deaths import SECONDS
 from conformance.running.runner import Runner
-from conformance.suite import Selection, Suite
 from conformance.vocabulary import CellId
 
 FAULT = "crash_in_kernel"
@@ -29,10 +31,10 @@ DYING = ("masked_fill.Scalar", "masked_fill_.Scalar", "masked_fill.Tensor", "mas
 ROUNDS = 3
 
 
-def chosen(suite: Suite, count: int) -> list[CellId]:
+def chosen(plan: Plan, count: int) -> list[CellId]:
     """``count`` cells, each hundredth of which the fault kills."""
-    dying = [cell for name in DYING for cell in suite.cells(name)]
-    others = (cell for name in suite.overloads() if name not in DYING for cell in suite.cells(name))
+    dying = [cell for name in DYING for cell in plan.cells(name)]
+    others = (cell for name in plan.overloads() if name not in DYING for cell in plan.cells(name))
     cells: list[CellId] = []
     for at, cell in enumerate(islice(others, count)):
         cells.append(dying[at // 100 % len(dying)] if at % 100 == 50 else cell)
@@ -45,10 +47,10 @@ def spent() -> float:
     return t.user + t.system + t.children_user + t.children_system
 
 
-def run(suite: Suite, cells: Sequence[CellId], fault: str | None, asked: bool) -> tuple[float, float, int]:
+def run(work: CellRunner, cells: Sequence[CellId], fault: str | None, asked: bool) -> tuple[float, float, int]:
     """(seconds by the clock, CPU seconds, deaths) of all cells."""
     set_fault(fault)
-    runner = Runner(suite, 60, inquest_s=SECONDS if asked else 0)
+    runner = Runner(work, 60, inquest_s=SECONDS if asked else 0)
     started, before, deaths = time.perf_counter(), spent(), 0
     for cell in cells:
         deaths += sum("the process died" in f.message for f in runner.observe(cell).failures)
@@ -61,13 +63,13 @@ def main(count: int) -> None:
     """Three lines: without deaths, with them, with them and asked about."""
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
-    suite = Suite(backends.find("refnpu"), Selection(tier=TIERS["smoke"]), 20)
-    cells = chosen(suite, count)
+    plan = Plan(backends.find("refnpu"), Selection(tier=TIERS["smoke"]), 20)
+    work, cells = CellRunner(plan), chosen(plan, count)
     kinds = {"no deaths": (None, False), "deaths": (FAULT, False), "deaths, asked about": (FAULT, True)}
     best: dict[str, tuple[float, float, int]] = {}
     for _ in range(ROUNDS):
         for name, (fault, asked) in kinds.items():
-            found = run(suite, cells, fault, asked)
+            found = run(work, cells, fault, asked)
             best[name] = tuple(map(min, best.get(name, found), found))  # type: ignore[assignment]
     wall, cpu, _ = best["no deaths"]
     print(f"{'':<22} {'cells':>6} {'deaths':>6} {'s':>7} {'cpu s':>7} {'ms a death':>11} {'cpu ms':>7}")

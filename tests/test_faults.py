@@ -11,9 +11,11 @@ pytest.importorskip("refnpu", reason="the reference NPU is not installed")
 from refnpu import testing  # only where there is one
 
 from conformance import backends, ops
+from conformance.plan.plan import Plan
+from conformance.plan.selection import Selection
+from conformance.running.cell_runner import CellRunner
 from conformance.running.runner import Runner
 from conformance.scenarios import runner as scenarios
-from conformance.suite import Selection, Suite
 from conformance.vocabulary import CaseFailure, CellId, Observation, Status
 
 # fault: (overload, dtype, layout, check that finds it)
@@ -113,8 +115,8 @@ def test_no_fault_is_without_a_finder() -> None:
 
 
 @pytest.fixture(scope="module")
-def suite() -> Suite:
-    return Suite(backends.find("refnpu"), Selection(), seed=20)
+def work() -> CellRunner:
+    return CellRunner(Plan(backends.find("refnpu"), Selection(), seed=20))
 
 
 @pytest.fixture
@@ -123,10 +125,10 @@ def awake() -> Iterator[None]:
     testing.set_fault(None)
 
 
-def observe(suite: Suite, overload: str, dtype: str, layout: str) -> Observation:
+def observe(work: CellRunner, overload: str, dtype: str, layout: str) -> Observation:
     cell = CellId(ops.facts(overload).family, overload, dtype, layout)
-    assert suite.case_ids(cell), f"the matrix has no cell {cell}"
-    runner = Runner(suite, timeout=60)
+    assert work.case_ids(cell), f"the matrix has no cell {cell}"
+    runner = Runner(work, timeout=60)
     try:
         return runner.observe(cell)
     finally:
@@ -135,20 +137,20 @@ def observe(suite: Suite, overload: str, dtype: str, layout: str) -> Observation
 
 @pytest.mark.parametrize("fault", FOUND_IN)
 @pytest.mark.usefixtures("awake")
-def test_a_planted_fault_is_found_in_a_cell_that_is_clean_without_it(suite: Suite, fault: str) -> None:
+def test_a_planted_fault_is_found_in_a_cell_that_is_clean_without_it(work: CellRunner, fault: str) -> None:
     *cell, check = FOUND_IN[fault]
-    clean = observe(suite, *cell)
+    clean = observe(work, *cell)
     assert clean.status is Status.PASS, clean
     testing.set_fault(fault)
-    found = observe(suite, *cell)
+    found = observe(work, *cell)
     assert found.status is (Status.FAIL if check else Status.CRASH), found
     assert check in {f.check for f in found.failures}, [f.message for f in found.failures]
 
 
 @pytest.mark.usefixtures("awake")
-def test_a_kernel_that_never_ends_is_a_timeout(suite: Suite) -> None:
+def test_a_kernel_that_never_ends_is_a_timeout(work: CellRunner) -> None:
     testing.set_fault("hang_in_kernel")
-    runner = Runner(suite, timeout=1)
+    runner = Runner(work, timeout=1)
     found = runner.observe(CellId("masking", "masked_fill_.Scalar", "float32", "contiguous"))
     runner.close()
     assert found.status is Status.TIMEOUT
@@ -158,18 +160,18 @@ FILL = CellId("masking", "masked_fill_.Scalar", "float32", "contiguous")
 
 
 @pytest.mark.usefixtures("awake")
-def test_a_death_in_a_kernel_is_steady(suite: Suite) -> None:
+def test_a_death_in_a_kernel_is_steady(work: CellRunner) -> None:
     testing.set_fault("crash_in_kernel")
-    found = died(suite, [FILL])
+    found = died(work, [FILL])
     assert found
     assert found.figures == {"death": "steady", "alone": [5, 5]}
     assert "died: SIGSEGV, on the device side; steady 5/5: alone in a fresh process, it dies each time" in found.message
 
 
 @pytest.mark.usefixtures("awake")
-def test_a_death_in_some_processes_is_flaky(suite: Suite) -> None:
+def test_a_death_in_some_processes_is_flaky(work: CellRunner) -> None:
     testing.set_fault("crash_in_some_processes")
-    found = next(filter(None, (died(suite, [FILL]) for _ in range(40))))  # each in a process of its own
+    found = next(filter(None, (died(work, [FILL]) for _ in range(40))))  # each in a process of its own
     assert found
     assert found.figures["death"] == "flaky"
     assert found.figures["alone"][0] < found.figures["alone"][1] == 5
@@ -177,12 +179,12 @@ def test_a_death_in_some_processes_is_flaky(suite: Suite) -> None:
 
 
 @pytest.mark.usefixtures("awake")
-def test_a_death_after_another_op_names_it(suite: Suite) -> None:
+def test_a_death_after_another_op_names_it(work: CellRunner) -> None:
     testing.set_fault("crash_after_sort")
     sort = CellId("sorting", "sort.values_stable", "float32", "contiguous")
     adds = [CellId("pointwise", "add.out", "float32", layout) for layout in ("contiguous", "step2", "expanded")]
-    assert all(suite.case_ids(cell) for cell in (*adds, sort))
-    found = died(suite, [*adds[:2], sort, *adds, FILL])
+    assert all(work.case_ids(cell) for cell in (*adds, sort))
+    found = died(work, [*adds[:2], sort, *adds, FILL])
     assert found
     assert found.figures["death"] == "ordered"
     assert found.figures["after"].startswith(f"{sort}#")
@@ -191,9 +193,9 @@ def test_a_death_after_another_op_names_it(suite: Suite) -> None:
     assert f"crashes only after {sort}#" in found.message
 
 
-def died(suite: Suite, cells: list[CellId]) -> CaseFailure | None:
+def died(work: CellRunner, cells: list[CellId]) -> CaseFailure | None:
     """The first death in these cells, run one after the other in one child; None when it lives."""
-    runner = Runner(suite, timeout=60)
+    runner = Runner(work, timeout=60)
     try:
         observed = map(runner.observe, cells)
         return next((o.failures[0] for o in observed if o.status is Status.CRASH), None)
@@ -202,12 +204,12 @@ def died(suite: Suite, cells: list[CellId]) -> CaseFailure | None:
 
 
 @pytest.mark.usefixtures("awake")
-def test_memory_on_the_wrong_device_is_found_before_any_cell_runs(suite: Suite) -> None:
-    second = Suite(backends.find("refnpu:npu:1"), Selection(), seed=20)
-    assert broken(second) == broken(suite) == ""
+def test_memory_on_the_wrong_device_is_found_before_any_cell_runs(work: CellRunner) -> None:
+    second = CellRunner(Plan(backends.find("refnpu:npu:1"), Selection(), seed=20))
+    assert broken(second) == broken(work) == ""
     testing.set_fault("second_device_lands_on_first")
     assert "asked for on npu:1 lie on npu:0" in broken(second)
-    assert "asked for on npu:1 lies on npu:0" in broken(suite)
+    assert "asked for on npu:1 lies on npu:0" in broken(work)
 
 
 @pytest.mark.usefixtures("awake")
@@ -218,8 +220,8 @@ def test_a_true_that_is_stored_as_two_is_found_by_a_scenario() -> None:
     assert scenarios.run("odd_bools", backend, 60).failure.startswith("any: 2 of 3 elements differ")
 
 
-def broken(suite: Suite) -> str:
-    runner = Runner(suite, timeout=60)
+def broken(work: CellRunner) -> str:
+    runner = Runner(work, timeout=60)
     try:
         return runner.gate()
     finally:

@@ -52,18 +52,20 @@ TRIED: dict[str, tuple[dict[str, str], dict[str, list[Cell]]]] = {
 OBSERVE = """
 import json, sys
 from conformance import backends
+from conformance.plan.plan import Plan
+from conformance.plan.selection import Selection
+from conformance.running.cell_runner import CellRunner
 from conformance.running.runner import Runner
-from conformance.suite import Selection, Suite
 from refnpu import testing
 from tests.test_faults import observe
 
-suite = Suite(backends.find("refnpu"), Selection(), seed=20)
-runner = Runner(suite, 60)
+work = CellRunner(Plan(backends.find("refnpu"), Selection(), seed=20))
+runner = Runner(work, 60)
 found = []
 for fault, cells in json.loads(sys.argv[1]).items():
     testing.set_fault(fault or None)
     broken = runner.gate()
-    found += [(observe(suite, *cell).to_json() if cell else {}) | {"broken": broken} for cell in cells]
+    found += [(observe(work, *cell).to_json() if cell else {}) | {"broken": broken} for cell in cells]
 print(json.dumps(found))
 """
 

@@ -27,11 +27,12 @@ def repro_(case: str, backend: str, seed: int, output: Path | None) -> None:
     from conformance import backends
     from conformance.corpus.reader import CorpusError
     from conformance.explain import repro
-    from conformance.suite import Selection, Suite
+    from conformance.plan.plan import Plan
+    from conformance.plan.selection import Selection
 
     with mistakes(backends.BackendNotFound, CorpusError, LookupError, OSError):
-        suite = Suite(backends.find(backend or backends.default()), Selection(), seed)
-        text = repro.script(suite, repro.find(suite, case))
+        plan = Plan(backends.find(backend or backends.default()), Selection(), seed)
+        text = repro.script(plan, repro.find(plan, case))
         if output is None:
             click.echo(text, nl=False)
         else:
@@ -160,10 +161,11 @@ def triage_(
 def _case_script(case: str, backend: Any, out: Path) -> Path:
     """A program that does what the case does."""
     from conformance.explain import repro
-    from conformance.suite import Selection, Suite
+    from conformance.plan.plan import Plan
+    from conformance.plan.selection import Selection
 
-    suite = Suite(backend, Selection(), 20)
+    plan = Plan(backend, Selection(), 20)
     out.mkdir(parents=True, exist_ok=True)
     path = out / "case.py"
-    path.write_text(repro.script(suite, repro.find(suite, case)), encoding="utf-8")
+    path.write_text(repro.script(plan, repro.find(plan, case)), encoding="utf-8")
     return path

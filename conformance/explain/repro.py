@@ -9,7 +9,7 @@ from conformance.corpus.model import Arg, ComplexArg, DeviceArg, DtypeArg, EnumA
 from conformance.explain import describe
 from conformance.judging.twins import Twins
 from conformance.plan.cases import Case, slot_dtype
-from conformance.suite import Suite
+from conformance.plan.plan import Plan
 from conformance.vocabulary import CellId, Observation
 
 LONGEST_KEPT = 1 << 16  # characters
@@ -56,17 +56,17 @@ for name in expected:
 '''
 
 
-def script(suite: Suite, case: Case) -> str:
-    """The script's text. Raises nothing for a case that the suite made."""
-    return script_of(case, suite.backend, Twins(suite.corpus.value), suite.seed)
+def script(plan: Plan, case: Case) -> str:
+    """The script's text. Raises nothing for a case of the plan."""
+    return script_of(case, plan.backend, Twins(plan.corpus.value), plan.seed)
 
 
-def with_script(suite: Suite, observation: Observation) -> Observation:
+def with_script(plan: Plan, observation: Observation) -> Observation:
     """A failing cell's observation with the script of its first failing case; without, if that is too long to keep."""
-    first = next((f.case for f in observation.failures if suite.knows(f.case)), "")
+    first = next((f.case for f in observation.failures if plan.knows(f.case)), "")
     if not observation.status.is_failure or "#" not in first:
         return observation
-    text = script(suite, find(suite, first))
+    text = script(plan, find(plan, first))
     return replace(observation, script=text) if len(text) <= LONGEST_KEPT else observation
 
 
@@ -87,12 +87,12 @@ def script_of(case: Case, backend: Capabilities, twins: Twins, seed: int) -> str
     )
 
 
-def find(suite: Suite, case_id: str) -> Case:
+def find(plan: Plan, case_id: str) -> Case:
     """The case with this id. Raises LookupError that lists near ids."""
     cell = CellId.parse(case_id.partition("#")[0])
-    if cell is None or not suite.knows(case_id):
-        raise LookupError(suite.unknown_case(case_id))
-    return next(c for c in suite.cases(cell) if c.id == case_id)
+    if cell is None or not plan.knows(case_id):
+        raise LookupError(plan.unknown_case(case_id))
+    return next(c for c in plan.cases(cell) if c.id == case_id)
 
 
 def attribute(overload: str) -> str:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from conformance.layouts import LAYOUTS
-from conformance.plugin.collection import SELECTED, CellItem
-from conformance.plugin.manifest import manifest_of
+from conformance.plugin.collection import COLLECT_S, SELECTED, CellItem
+from conformance.plugin.manifest import manifest_of, schemas, targets
 from conformance.plugin.request import (
     SUITE,
     asked_for,
@@ -34,7 +34,7 @@ from conformance.support.usage import cpu_seconds
 from conformance.vocabulary import DTYPES, CellId, Observation
 
 if TYPE_CHECKING:
-    from conformance.suite import Suite
+    from conformance.plan.plan import Plan
 
 _LEDGER = pytest.StashKey[Ledger]()
 _SPENT = pytest.StashKey[list[tuple[float, float]]]()  # what each worker spent: (seconds collecting, CPU seconds)
@@ -75,7 +75,7 @@ def _open_ledger(config: pytest.Config, cells: list[CellId], items: int) -> None
         elif kept := resume.set_aside(directory):
             config.stash[_NOTES].append(f"an interrupted run's observations were kept: {kept}")
         config.stash[_LEDGER] = Ledger(
-            directory, manifest, cells, suite.targets(), rules_of(config, suite), seen, suite.schemas()
+            directory, manifest, cells, targets(suite), rules_of(config, suite), seen, schemas(suite)
         )
     except StoreError as e:
         raise pytest.UsageError(f"--results: {e}") from e
@@ -150,7 +150,7 @@ def pytest_sessionfinish(session: pytest.Session) -> Iterator[None]:
         config.stash[CELLS].runner.close()
     if SPLIT in config.stash:
         gc.unfreeze()  # or what reads durations, loaded before the children were forked, is told to have leaked
-    collect_s = config.stash[SUITE].collect_s if SUITE in config.stash else 0.0
+    collect_s = config.stash.get(COLLECT_S, 0.0)
     if is_worker(config):
         split = config.stash[SPLIT].to_json() if SPLIT in config.stash else None
         config.workeroutput[_WORKER_KEY] = (collect_s, cpu_seconds(), split)  # type: ignore[attr-defined]  # xdist's
@@ -177,7 +177,7 @@ def _close_empty(session: pytest.Session, split: Split) -> None:
         session.config.stash[_CLOSING] = f"ERROR: {_nothing_left(session.config, suite_of(session.config))}"
 
 
-def _nothing_left(config: pytest.Config, suite: Suite) -> str:
+def _nothing_left(config: pytest.Config, suite: Plan) -> str:
     words = {o.base for o in suite.inventory.values()} | {*DTYPES, *LAYOUTS}
     return options.nothing_left(config.invocation_params.args, config.option.keyword, words)
 

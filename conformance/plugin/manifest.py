@@ -1,33 +1,71 @@
-"""The manifest of a run that pytest was asked for."""
+"""The facts of a run that pytest was asked for: its manifest, what coverage is counted over, schemas that differ."""
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from conformance import ops
 from conformance.plugin import sharding
 from conformance.plugin.request import PACKAGE, lane_of, whole_lane
-from conformance.results.store.manifest import as_shard
+from conformance.results import resume
+from conformance.results.store.manifest import Manifest, as_shard, cpu_model, run_name
+from conformance.results.summary import Target
 
 if TYPE_CHECKING:
-    from conformance.results.store import Manifest
-    from conformance.suite import Suite
+    from conformance.plan.plan import Plan
 
 
-def manifest_of(config: pytest.Config, suite: Suite, cells: Collection[str]) -> Manifest:
+def manifest_of(config: pytest.Config, suite: Plan, cells: Collection[str]) -> Manifest:
     """What is known of this run before its first cell; ``cells`` are the ids of those collected."""
     every = suite.selection == whole_lane(config) and _whole(config)
     complete = every and not config.option.keyword and not config.option.markexpr
     arguments = tuple(map(str, config.invocation_params.args))
-    found = suite.manifest(lane_of(config, suite), cells, complete, arguments)
+    found = _manifest(suite, lane_of(config, suite), cells, complete, arguments)
     shard = sharding.shard_of(config)
     return as_shard(found, str(shard), Path(sharding.split_by(config)).name) if shard else found
+
+
+def _manifest(suite: Plan, lane: str, cells: Collection[str], complete: bool, arguments: tuple[str, ...]) -> Manifest:
+    import torch
+
+    backend, selection = suite.backend, suite.selection
+    info = backend.build_info()
+    return Manifest(
+        lane=lane, backend=backend.name, collected=len(cells), complete=complete, torch=torch.__version__,
+        environment=backend.environment(), build=str(info.get("build_type", "release")).lower(),
+        python=platform.python_version(), compiler=str(info.get("compiler", "")),
+        backend_commit=str(info.get("commit", "")), corpus=suite.corpus.hash, tier=selection.tier.name,
+        seed=suite.seed, arguments=arguments, cells=resume.fingerprint(cells), run=run_name(lane), cpu=cpu_model(),
+        torch_commit=str(torch.version.git_version or ""),
+    )  # fmt: skip
 
 
 def _whole(config: pytest.Config) -> bool:
     """Whether the arguments name the package as a whole, not a file or a cell in it."""
     here = config.invocation_params.dir
     return any(a == PACKAGE.name and config.option.pyargs or (here / a).resolve() == PACKAGE for a in config.args)
+
+
+def schemas(suite: Plan) -> dict[str, tuple[str, str]]:
+    """Overloads of the corpus that this torch has not, or otherwise: (schema recorded, schema here or "")."""
+    here = {name: overload.schema for name, overload in suite.inventory.items()}
+    recorded = {name: suite.corpus.schemas[name] for name in suite.corpus.overloads}
+    return {name: (told, here.get(name, "")) for name, told in recorded.items() if here.get(name) != told}
+
+
+def targets(suite: Plan) -> list[Target]:
+    """The overloads that coverage is counted over, each with the reason why it is out of reach, if it is."""
+    return [
+        Target(o.name, o.route.value, "" if o.name in suite.corpus.overloads else _unreached(suite, o.name))
+        for o in suite.inventory.values()
+        if o.is_target
+    ]
+
+
+def _unreached(suite: Plan, overload: str) -> str:
+    return suite.corpus.reasons.get(overload) or ops.facts(overload).cannot or "the corpus has no sample of it"

@@ -17,14 +17,15 @@ from conformance.vocabulary import DTYPES, Route
 
 if TYPE_CHECKING:
     from conformance.plan.cases import Tier
+    from conformance.plan.plan import Plan
+    from conformance.plan.selection import Selection
     from conformance.results.expectations import Rule
-    from conformance.suite import Selection, Suite
 
 PACKAGE = Path(__file__).resolve().parents[1]
 SCENARIOS = PACKAGE / "scenarios"
 TIERS = ("full", "smoke")
 
-SUITE = pytest.StashKey["Suite"]()
+SUITE = pytest.StashKey["Plan"]()
 _ISOLATION = pytest.StashKey[tuple[str, str]]()
 _RULES = pytest.StashKey["tuple[Rule, ...]"]()
 
@@ -100,16 +101,17 @@ def _named(config: pytest.Config) -> Iterator[Path]:
         yield (config.invocation_params.dir / path).resolve()
 
 
-def suite_of(config: pytest.Config) -> Suite:
+def suite_of(config: pytest.Config) -> Plan:
     """The suite of this process, made on first use. Raises pytest.UsageError for a mistake of the user's."""
     if SUITE not in config.stash:
-        from conformance import backends, suite
+        from conformance import backends
         from conformance.corpus.reader import CorpusError
+        from conformance.plan.plan import Plan
 
         try:
             selection = _selection(config)
             backend = backends.find(config.option.backend or backends.default())
-            config.stash[SUITE] = suite.Suite(backend, selection, config.option.seed)
+            config.stash[SUITE] = Plan(backend, selection, config.option.seed)
         except (options.OptionError, backends.BackendNotFound, CorpusError) as e:
             raise pytest.UsageError(str(e)) from e
         if selection.case and not config.stash[SUITE].knows(selection.case):
@@ -119,7 +121,7 @@ def suite_of(config: pytest.Config) -> Suite:
 
 def _selection(config: pytest.Config) -> Selection:
     """What the options choose. Raises OptionError."""
-    from conformance.suite import Selection
+    from conformance.plan.selection import Selection
 
     option = config.option
     options.seconds("--cell-timeout", option.cell_timeout)
@@ -136,7 +138,7 @@ def _selection(config: pytest.Config) -> Selection:
 
 def whole_lane(config: pytest.Config) -> Selection:
     """What a run of every cell of the lane chooses. Raises OptionError."""
-    from conformance.suite import Selection
+    from conformance.plan.selection import Selection
 
     return Selection(tier=_tier("--lane-tier", config.option.lane_tier))
 
@@ -147,14 +149,14 @@ def _tier(option: str, name: str) -> Tier:
     return KNOWN[options.one_of(option, "tier", name, KNOWN)]
 
 
-def rules_of(config: pytest.Config, suite: Suite) -> tuple[Rule, ...]:
+def rules_of(config: pytest.Config, suite: Plan) -> tuple[Rule, ...]:
     """The expected failures of this backend. Raises pytest.UsageError for a file or a name that cannot be used."""
     if _RULES not in config.stash:
         config.stash[_RULES] = _read_rules(config, suite)
     return config.stash[_RULES]
 
 
-def _read_rules(config: pytest.Config, suite: Suite) -> tuple[Rule, ...]:
+def _read_rules(config: pytest.Config, suite: Plan) -> tuple[Rule, ...]:
     from conformance.results import expectations
     from conformance.support.toml_table import TomlError
 
@@ -169,7 +171,7 @@ def _read_rules(config: pytest.Config, suite: Suite) -> tuple[Rule, ...]:
         raise pytest.UsageError(str(e)) from e
 
 
-def isolation_of(config: pytest.Config, suite: Suite) -> tuple[str, str]:
+def isolation_of(config: pytest.Config, suite: Plan) -> tuple[str, str]:
     """(fork or spawn, what to say about it). Raises pytest.UsageError where a forked child could not use the device."""
     if _ISOLATION not in config.stash:
         backend = suite.backend
@@ -180,10 +182,25 @@ def isolation_of(config: pytest.Config, suite: Suite) -> tuple[str, str]:
     return config.stash[_ISOLATION]
 
 
-def directory_of(config: pytest.Config, suite: Suite) -> Path:
+def directory_of(config: pytest.Config, suite: Plan) -> Path:
     """Where the results of this run's lane lie."""
     return Path(config.option.results) / lane_of(config, suite)
 
 
-def lane_of(config: pytest.Config, suite: Suite) -> str:
-    return str(config.option.lane_name or suite.lane())
+def lane_of(config: pytest.Config, suite: Plan) -> str:
+    return str(config.option.lane_name or _own_lane(suite))
+
+
+def _own_lane(suite: Plan) -> str:
+    """The lane that this process is, e.g. ``mydev-torch2.8-malloc-release``."""
+    import torch
+
+    from conformance.lanes.matrix import lane_name
+
+    build = str(suite.backend.build_info().get("build_type", "release")).lower()
+    return lane_name(suite.backend.name, _short(torch.__version__), suite.backend.environment(), build)
+
+
+def _short(version: str) -> str:
+    """``2.8`` of ``2.8.0+cu128``."""
+    return ".".join(version.partition("+")[0].split(".")[:2])

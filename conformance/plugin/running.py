@@ -13,9 +13,9 @@ from conformance.results import run_end
 from conformance.vocabulary import CellId, Observation, Status
 
 if TYPE_CHECKING:
+    from conformance.plan.plan import Plan
     from conformance.results.expectations import Rule
     from conformance.running.runner import Runner
-    from conformance.suite import Suite
 
 DOT_EVERY = 100  # passing cells a dot
 
@@ -26,7 +26,7 @@ _PASSED = pytest.StashKey[int]()
 class Cells:
     """Runs cells in this process' child, and turns what was observed into reports."""
 
-    def __init__(self, suite: Suite, rules: tuple[Rule, ...], lane: str, runner: Runner) -> None:
+    def __init__(self, suite: Plan, rules: tuple[Rule, ...], lane: str, runner: Runner) -> None:
         self._suite = suite
         self._rules = rules
         self._lane = lane
@@ -90,13 +90,15 @@ def _cells(config: pytest.Config) -> Cells:
     return config.stash[CELLS]
 
 
-def _runner(config: pytest.Config, suite: Suite) -> Runner:
+def _runner(config: pytest.Config, suite: Plan) -> Runner:
     from conformance.running import isolation
+    from conformance.running.cell_runner import CellRunner
     from conformance.running.runner import Runner
 
     mode, _ = isolation_of(config, suite)
-    children = isolation.children(mode, suite, suite.recipe())
-    return Runner(suite, config.option.cell_timeout, children, config.option.death_budget)
+    work = CellRunner(suite)
+    children = isolation.children(mode, work, suite.recipe())
+    return Runner(work, config.option.cell_timeout, children, config.option.death_budget)
 
 
 @pytest.hookimpl(tryfirst=True)

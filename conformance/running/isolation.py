@@ -46,7 +46,7 @@ class Spawning:
     """New interpreters, each of which loads everything again: seconds. One is always getting ready ahead."""
 
     def __init__(self, recipe: dict[str, Any]) -> None:
-        """``recipe`` is what a suite is made from, see ``Suite.recipe``."""
+        """``recipe`` is what a plan is made from, see ``Plan.recipe``."""
         self.progress = Progress()
         self._recipe = recipe
         self._spare: Child | None = self._spawn()

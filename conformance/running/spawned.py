@@ -1,4 +1,4 @@
-"""What a spawned child runs: it builds the suite that it is told of, and answers the runner's requests.
+"""What a spawned child runs: it makes the plan that it is told of, and answers the runner's requests.
 
 ``python -m conformance.running.spawned PARENT REQUESTS REPLIES LOG PAGE``: the parent's process id, then open file
 descriptors.
@@ -14,19 +14,20 @@ from conformance.running.progress import Progress
 
 
 def main(parent: int, requests: int, replies: int, log: int, page: int) -> None:
-    """Answer until the parent closes the pipe; the first request is the suite's recipe."""
+    """Answer until the parent closes the pipe; the first request is the plan's recipe."""
     tie_to(parent)
     server: Any = None
 
     def serve(request: dict[str, Any]) -> dict[str, Any]:
         nonlocal server
         if server is None:
+            from conformance.plan.plan import Plan
+            from conformance.running.cell_runner import CellRunner
             from conformance.running.protocol import Server
-            from conformance.suite import Suite
 
-            suite = Suite.made_from(request)
-            suite.prepare()
-            server = Server(suite, Progress(page))
+            work = CellRunner(Plan.made_from(request))
+            work.prepare()
+            server = Server(work, Progress(page))
             return {}
         reply: dict[str, Any] = server(request)
         return reply

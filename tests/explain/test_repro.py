@@ -12,17 +12,18 @@ import torch
 from conformance import backends
 from conformance.explain import repro
 from conformance.judging.twins import CPU, Twins
-from conformance.suite import Selection, Suite
+from conformance.plan.plan import Plan
+from conformance.plan.selection import Selection
 from conformance.vocabulary import CaseFailure, CellId, Observation, Status
 
 
 @pytest.fixture(scope="module")
-def suite() -> Suite:
-    return Suite(backends.find("torch:cpu"), Selection(), seed=20)
+def plan() -> Plan:
+    return Plan(backends.find("torch:cpu"), Selection(), seed=20)
 
 
-def case_id(suite: Suite, family: str, overload: str, dtype: str, layout: str) -> str:
-    return suite.case_ids(CellId(family, overload, dtype, layout))[0]
+def case_id(plan: Plan, family: str, overload: str, dtype: str, layout: str) -> str:
+    return plan.case_ids(CellId(family, overload, dtype, layout))[0]
 
 
 CELLS = [
@@ -36,11 +37,11 @@ CELLS = [
 
 @pytest.mark.parametrize("cell", CELLS, ids=lambda cell: "-".join(cell[1:]))
 def test_a_script_runs_by_itself_and_finds_equal_sides_equal(
-    suite: Suite, cell: tuple[str, str, str, str], tmp_path: Path
+    plan: Plan, cell: tuple[str, str, str, str], tmp_path: Path
 ) -> None:
-    case = repro.find(suite, case_id(suite, *cell))
+    case = repro.find(plan, case_id(plan, *cell))
     script = tmp_path / "repro.py"
-    script.write_text(repro.script(suite, case))
+    script.write_text(repro.script(plan, case))
     assert "conformance" not in script.read_text().partition('"""\n\nimport torch')[2]
     ran = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=True)
     assert "storage of " in ran.stdout
@@ -48,15 +49,15 @@ def test_a_script_runs_by_itself_and_finds_equal_sides_equal(
 
 
 @pytest.mark.parametrize("cell", CELLS, ids=lambda cell: "-".join(cell[1:]))
-def test_a_script_makes_the_bytes_that_the_run_used(suite: Suite, cell: tuple[str, str, str, str]) -> None:
-    case = repro.find(suite, case_id(suite, *cell))
+def test_a_script_makes_the_bytes_that_the_run_used(plan: Plan, cell: tuple[str, str, str, str]) -> None:
+    case = repro.find(plan, case_id(plan, *cell))
     names: dict[str, object] = {}
-    head = repro.script(suite, case).partition("\nexpected, actual")[0].replace("torch.ops.aten.", "_no_op or ")
+    head = repro.script(plan, case).partition("\nexpected, actual")[0].replace("torch.ops.aten.", "_no_op or ")
     head = head.replace(f"result = _no_op or {repro.attribute(cell[1])}(", "result = seen(")
     names["seen"] = lambda *args, **_: args
     exec(compile(head, "repro", "exec"), names)  # the script, up to where it calls the op
     made, _ = names["call"]("cpu")  # type: ignore[operator]  # the script's function
-    wanted = Twins(suite.corpus.value).side(case, CPU).args
+    wanted = Twins(plan.corpus.value).side(case, CPU).args
     for a, b in zip(_tensors(made), _tensors(wanted), strict=True):
         assert (a.dtype, a.shape, a.stride(), a.storage_offset()) == (b.dtype, b.shape, b.stride(), b.storage_offset())
         assert a.untyped_storage().tolist() == b.untyped_storage().tolist()
@@ -69,39 +70,39 @@ def _tensors(tree: object) -> list[torch.Tensor]:
     return [t for part in tree for t in _tensors(part)] if isinstance(tree, (list, tuple)) else []
 
 
-def test_a_script_names_what_it_repeats(suite: Suite) -> None:
-    case = repro.find(suite, case_id(suite, *CELLS[0]))
-    text = repro.script(suite, case)
+def test_a_script_names_what_it_repeats(plan: Plan) -> None:
+    case = repro.find(plan, case_id(plan, *CELLS[0]))
+    text = repro.script(plan, case)
     assert text.startswith(f'"""{case.id}\n')
     assert "torch.manual_seed(20)" in text
     assert "torch.ops.aten.masked_fill_.Scalar(t0, t1, " in text
 
 
-def test_a_case_that_is_not_there_is_told_with_what_is_near(suite: Suite) -> None:
+def test_a_case_that_is_not_there_is_told_with_what_is_near(plan: Plan) -> None:
     with pytest.raises(LookupError, match=r"near: masked_fill_\.Scalar"):
-        repro.find(suite, "ops/masking.py::masked_fil_.Scalar[float32-expanded]#x")
+        repro.find(plan, "ops/masking.py::masked_fil_.Scalar[float32-expanded]#x")
 
 
-def observed(suite: Suite, status: Status) -> Observation:
-    case = case_id(suite, *CELLS[0])
+def observed(plan: Plan, status: Status) -> Observation:
+    case = case_id(plan, *CELLS[0])
     return Observation(CellId(*CELLS[0]), "native", status, 2, (CaseFailure(case, "value", "1 of 2 elements differ"),))
 
 
-def test_a_failing_cell_is_kept_with_the_script_of_its_first_case(suite: Suite) -> None:
-    kept = repro.with_script(suite, observed(suite, Status.CRASH)).script
-    assert kept == repro.script(suite, repro.find(suite, case_id(suite, *CELLS[0])))
+def test_a_failing_cell_is_kept_with_the_script_of_its_first_case(plan: Plan) -> None:
+    kept = repro.with_script(plan, observed(plan, Status.CRASH)).script
+    assert kept == repro.script(plan, repro.find(plan, case_id(plan, *CELLS[0])))
 
 
-def test_a_cell_that_does_not_fail_is_kept_without_one(suite: Suite) -> None:
-    assert repro.with_script(suite, observed(suite, Status.UNSUPPORTED)).script == ""
+def test_a_cell_that_does_not_fail_is_kept_without_one(plan: Plan) -> None:
+    assert repro.with_script(plan, observed(plan, Status.UNSUPPORTED)).script == ""
 
 
-def test_a_leak_of_a_whole_batch_has_no_case_and_so_no_script(suite: Suite) -> None:
+def test_a_leak_of_a_whole_batch_has_no_case_and_so_no_script(plan: Plan) -> None:
     cell = CellId(*CELLS[0])
     lost = Observation(cell, "native", Status.FAIL, 2, (CaseFailure(str(cell), "leak", "lost"),))
-    assert repro.with_script(suite, lost) == lost
+    assert repro.with_script(plan, lost) == lost
 
 
-def test_a_script_that_is_too_long_is_left_to_the_command(suite: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_script_that_is_too_long_is_left_to_the_command(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(repro, "LONGEST_KEPT", 100)
-    assert repro.with_script(suite, observed(suite, Status.FAIL)).script == ""
+    assert repro.with_script(plan, observed(plan, Status.FAIL)).script == ""

@@ -13,11 +13,13 @@ from typing import Any
 
 import pytest
 
+import conformance.running.cell_runner  # noqa: F401  # loads torch, so that runs within this process do not
 from conformance import backends
+from conformance.plan.plan import Plan
+from conformance.plan.selection import Selection
 from conformance.plugin.manifest import manifest_of
 from conformance.plugin.request import suite_of
 from conformance.results import store
-from conformance.suite import Selection, Suite  # loads torch, so that runs within this process do not
 from conformance.support.exit_codes import Exit
 from conformance.vocabulary import CellId
 
@@ -185,7 +187,7 @@ def test_a_rule_that_expects_a_passing_cell_to_fail_breaks_the_run(pytester: pyt
 
 @pytest.mark.parametrize("workers", [(), ("-n", "2")])
 def test_a_case_is_repeated_alone(pytester: pytest.Pytester, workers: tuple[str, ...]) -> None:
-    case = Suite(backends.find("torch:cpu"), Selection(), seed=20).case_ids(
+    case = Plan(backends.find("torch:cpu"), Selection(), seed=20).case_ids(
         CellId("masking", "masked_fill_.Scalar", "float32", "step2")
     )[3]
     result = pytester.runpytest_subprocess("--pyargs", "conformance", *CPU, "--case", case, *workers)

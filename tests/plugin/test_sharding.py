@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-import conformance.suite  # noqa: F401  # loads torch, so that runs within this process do not
+import conformance.running.cell_runner  # noqa: F401  # loads torch, so that runs within this process do not
 from conformance.results import store
 from conformance.results.store import runs
 from conformance.support.exit_codes import Exit

@@ -16,11 +16,13 @@ import torch
 
 from conformance import backends
 from conformance.backends import Capabilities
+from conformance.plan.plan import Plan
+from conformance.plan.selection import Selection
+from conformance.running.cell_runner import CellRunner
 from conformance.running.child import Child
 from conformance.running.isolation import AUTO, FORK, SPAWN, Spawning, choose
 from conformance.running.protocol import Stretch
 from conformance.running.runner import Runner
-from conformance.suite import Selection, Suite
 from conformance.vocabulary import CellId, Status
 
 CELL = CellId("masking", "masked_fill_.Scalar", "float32", "contiguous")
@@ -28,13 +30,13 @@ SELECTION = Selection(layouts=frozenset({"contiguous", "step2"}), dtypes=frozens
 
 
 @pytest.fixture(scope="module")
-def suite() -> Suite:
-    return Suite(backends.find("torch:cpu"), SELECTION, seed=20)
+def plan() -> Plan:
+    return Plan(backends.find("torch:cpu"), SELECTION, seed=20)
 
 
 @pytest.fixture(scope="module")
-def spawning(suite: Suite) -> Iterator[Spawning]:
-    spawning = Spawning(suite.recipe())
+def spawning(plan: Plan) -> Iterator[Spawning]:
+    spawning = Spawning(plan.recipe())
     yield spawning
     spawning.close()
 
@@ -68,18 +70,18 @@ def test_a_device_is_in_use_when_torch_s_module_of_it_says_so(monkeypatch: pytes
     assert not backends.find("torch:cpu").in_use()
 
 
-def test_a_suite_is_made_again_from_its_recipe(suite: Suite) -> None:
-    again = Suite.made_from(suite.recipe())
-    assert (again.selection, again.backend.device, again.case_ids(CELL)) == (SELECTION, "cpu", suite.case_ids(CELL))
+def test_a_plan_is_made_again_from_its_recipe(plan: Plan) -> None:
+    again = Plan.made_from(plan.recipe())
+    assert (again.selection, again.backend.device, again.case_ids(CELL)) == (SELECTION, "cpu", plan.case_ids(CELL))
 
 
 def test_a_spawned_child_observes_what_a_forked_one_does_and_its_death_is_told_alike(
-    suite: Suite, spawning: Spawning
+    plan: Plan, spawning: Spawning
 ) -> None:
-    runner = Runner(suite, 60, spawning, inquest_s=0)
+    runner = Runner(CellRunner(plan), 60, spawning, inquest_s=0)
     assert runner.gate() == ""
     spawned = runner.observe(CELL)
-    forked = Runner(suite, 60).observe(CELL)
+    forked = Runner(CellRunner(plan), 60).observe(CELL)
     assert (spawned.status, spawned.cases, spawned.compared) == (forked.status, forked.cases, forked.compared)
     child = spawning.fresh()
     assert isinstance(child.ask(Stretch(CELL, 0, 1).request(), 60), dict)
@@ -87,7 +89,7 @@ def test_a_spawned_child_observes_what_a_forked_one_does_and_its_death_is_told_a
 
 
 def test_a_spawned_child_that_dies_is_followed_by_the_spare(
-    suite: Suite, spawning: Spawning, monkeypatch: pytest.MonkeyPatch
+    plan: Plan, spawning: Spawning, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     children: list[Child] = []
     fresh = spawning.fresh
@@ -97,12 +99,12 @@ def test_a_spawned_child_that_dies_is_followed_by_the_spare(
         return children[-1]
 
     monkeypatch.setattr(spawning, "fresh", kept)
-    runner = Runner(suite, 60, spawning, inquest_s=0)
+    runner = Runner(CellRunner(plan), 60, spawning, inquest_s=0)
     assert runner.observe(CELL).status is Status.PASS
     os.kill(children[0].pid, signal.SIGKILL)
     died = runner.observe(CELL)
     assert (died.status, died.signal) == (Status.CRASH, "SIGKILL")
-    assert died.cases == len(suite.case_ids(CELL))
+    assert died.cases == len(plan.case_ids(CELL))
     assert len(children) == 2
     for child in children:
         child.kill()

@@ -5,9 +5,11 @@ from __future__ import annotations
 from conformance import ops
 from conformance.backends import Capabilities
 from conformance.plan.cases import TIERS
+from conformance.plan.plan import Plan
+from conformance.plan.selection import Selection
+from conformance.running.cell_runner import CellRunner
 from conformance.running.runner import Runner
 from conformance.scenarios import runner as scenarios
-from conformance.suite import Selection, Suite
 from conformance.vocabulary import CellId, Observation, Status
 from tools.kill_rate import order
 from tools.kill_rate.trial import Finding
@@ -19,42 +21,42 @@ CELLS_OF_NATIVE = 4
 SCENARIO_TIMEOUT = 120.0
 
 
-def smoke(backend: Capabilities) -> tuple[Suite, list[CellId]]:
+def smoke(backend: Capabilities) -> tuple[Plan, list[CellId]]:
     """Of the smoke tier: some cells of each native overload, one of each that falls back: they share one fallback."""
-    suite = _suite(backend, "smoke")
-    kept = [order.varied(suite.cells(o))[:CELLS_OF_NATIVE] for o in _served_by(suite, "native")]
-    kept += [order.varied(suite.cells(o))[:1] for o in _served_by(suite, "fallback")]
-    return suite, order.turns(kept)
+    plan = _plan(backend, "smoke")
+    kept = [order.varied(plan.cells(o))[:CELLS_OF_NATIVE] for o in _served_by(plan, "native")]
+    kept += [order.varied(plan.cells(o))[:1] for o in _served_by(plan, "fallback")]
+    return plan, order.turns(kept)
 
 
-def wide(backend: Capabilities) -> tuple[Suite, list[CellId]]:
+def wide(backend: Capabilities) -> tuple[Plan, list[CellId]]:
     """Of overloads with a kernel, then of those that fall back, every dtype and every layout, but not every pair."""
-    suite = _suite(backend, "full")
-    return suite, [*_one_at_a_time(suite, "native"), *_one_at_a_time(suite, "fallback")]
+    plan = _plan(backend, "full")
+    return plan, [*_one_at_a_time(plan, "native"), *_one_at_a_time(plan, "fallback")]
 
 
-def composite(backend: Capabilities) -> tuple[Suite, list[CellId]]:
+def composite(backend: Capabilities) -> tuple[Plan, list[CellId]]:
     """The same of overloads that torch makes from others."""
-    suite = _suite(backend, "full")
-    return suite, _one_at_a_time(suite, "composite")
+    plan = _plan(backend, "full")
+    return plan, _one_at_a_time(plan, "composite")
 
 
-def _one_at_a_time(suite: Suite, route: str) -> list[CellId]:
-    return order.turns([order.one_at_a_time(suite.cells(o)) for o in _served_by(suite, route)])
+def _one_at_a_time(plan: Plan, route: str) -> list[CellId]:
+    return order.turns([order.one_at_a_time(plan.cells(o)) for o in _served_by(plan, route)])
 
 
-def _suite(backend: Capabilities, tier: str) -> Suite:
-    return Suite(backend, Selection(tier=TIERS[tier]), SEED)
+def _plan(backend: Capabilities, tier: str) -> Plan:
+    return Plan(backend, Selection(tier=TIERS[tier]), SEED)
 
 
 STAGES = {"smoke": smoke, "wide": wide, "composite": composite}
 
 
-def _served_by(suite: Suite, route: str) -> list[str]:
+def _served_by(plan: Plan, route: str) -> list[str]:
     """Overloads of one route, by turns of another family."""
     families: dict[str, list[str]] = {}
-    for overload in suite.overloads():
-        if str(suite.inventory[overload].route) == route:
+    for overload in plan.overloads():
+        if str(plan.inventory[overload].route) == route:
             families.setdefault(ops.facts(overload).family, []).append(overload)
     return order.turns(families.values())
 
@@ -64,9 +66,9 @@ class SuiteHunter:
 
     def __init__(self, backend: Capabilities, stage: str, timeout: float) -> None:
         self._backend = backend
-        self._suite, cells = STAGES[stage](backend)
+        plan, cells = STAGES[stage](backend)
         self._cells = {str(cell): cell for cell in cells}
-        self._runner = Runner(self._suite, timeout, inquest_s=0)  # a death is a kill, whatever its rate
+        self._runner = Runner(CellRunner(plan), timeout, inquest_s=0)  # a death is a kill, whatever its rate
         there = [name for name in scenarios.names() if not scenarios.lacking(name)] if stage == "composite" else []
         self.plan = [GATE, *(SCENARIO + name for name in there), *self._cells]
 

@@ -1,0 +1,96 @@
+"""The cells and cases that a run takes of one backend's matrix."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from conformance import backends, ops
+from conformance.backends import Capabilities
+from conformance.corpus import reader
+from conformance.inventory import Overload, inventory
+from conformance.plan import cases as cases_
+from conformance.plan.cases import Case
+from conformance.plan.selection import Selection
+from conformance.support.suggestions import unknown
+from conformance.vocabulary import CellId
+
+
+class Plan:
+    """Corpus, inventory and families put together: what there is to run on ``backend``. ``seed``: of random draws."""
+
+    def __init__(self, backend: Capabilities, selection: Selection, seed: int) -> None:
+        self.backend = backend
+        self.selection = selection
+        self.corpus = reader.load()
+        self.inventory: dict[str, Overload] = {o.name: o for o in inventory(backend.device)}
+        self.seed = seed
+        self.tier = selection.narrowed()
+        self._only = CellId.parse(selection.case.partition("#")[0])  # the one case asked for lies in this cell
+
+    def recipe(self) -> dict[str, Any]:
+        """What :meth:`made_from` makes the same plan from in another process; JSON-able."""
+        return {"backend": self.backend.asked, "selection": self.selection.to_json(), "seed": self.seed}
+
+    @staticmethod
+    def made_from(recipe: dict[str, Any]) -> Plan:
+        """Inverse of :meth:`recipe`. Raises as finding the backend and loading the corpus do."""
+        selection = Selection.from_json(recipe["selection"])
+        return Plan(backends.find(recipe["backend"]), selection, recipe["seed"])
+
+    def knows(self, case_id: str) -> bool:
+        """Whether the matrix has this case."""
+        cell = CellId.parse(case_id.partition("#")[0])
+        if cell is None or cell.overload not in self.inventory or cell not in self.cells(cell.overload):
+            return False
+        return case_id in self.case_ids(cell)
+
+    def unknown_case(self, case_id: str) -> str:
+        """What to say about a case that the matrix does not have: which part of its id is unknown, and what is near."""
+        cell = CellId.parse(case_id.partition("#")[0])
+        if cell is None:
+            like = "ops/masking.py::masked_fill_.Scalar[float32-expanded]#sample@self"
+            return f"{case_id!r} is not a case's id; one looks like {like}"
+        if cell.overload not in self.corpus.overloads:
+            return unknown("overload", cell.overload, self.corpus.overloads)
+        known = self.cells(cell.overload)
+        if cell not in known:
+            return unknown("cell", str(cell), map(str, known))
+        return unknown("case", case_id, [case.id for case in _cases(self, cell)])
+
+    def family(self, name: str) -> list[CellId]:
+        """The cells of one family that the selection takes, by overload; of a case asked for, its cell alone."""
+        if self._only:
+            return [self._only] if self._only.family == name else []
+        return [cell for o in self.overloads() if ops.facts(o).family == name for cell in self.cells(o)]
+
+    def overloads(self) -> list[str]:
+        """Overloads that have samples, exist in this torch, and are served by a route asked for."""
+        routes = self.selection.routes
+        found = (o for o in self.corpus.overloads if o in self.inventory)
+        return [o for o in found if routes is None or self.inventory[o].route.value in routes]
+
+    def cells(self, overload: str) -> list[CellId]:
+        """The cells of one overload in the tier asked for; none in which even the CPU's kernel does harm."""
+        facts = ops.facts(overload)
+        found = cases_.cells(facts.family, overload, self.corpus.samples(overload), self.tier)
+        return [c for c in found if c.layout not in facts.overruns and c.dtype not in facts.undefined_in]
+
+    def cases(self, cell: CellId) -> list[Case]:
+        """The cases of one cell; the one asked for alone if one was."""
+        wanted, found = self.selection.case, _cases(self, cell)
+        return [c for c in found if c.id == wanted] if wanted else found
+
+    def case_ids(self, cell: CellId) -> list[str]:
+        """The ids of a cell's cases, in the order they run."""
+        return [case.id for case in self.cases(cell)]
+
+    def route(self, cell: CellId) -> str:
+        """How the backend serves the cell's overload."""
+        return str(self.inventory[cell.overload].route)
+
+
+@lru_cache(maxsize=8)
+def _cases(plan: Plan, cell: CellId) -> list[Case]:
+    pointwise = "pointwise" in plan.inventory[cell.overload].tags
+    return cases_.cases(cell, plan.corpus.samples(cell.overload), plan.tier, pointwise)

@@ -1,0 +1,39 @@
+"""The part of the matrix that a run takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from conformance.plan.cases import TIERS, Tier
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which part of the matrix a run takes. None takes all."""
+
+    tier: Tier = TIERS["full"]
+    dtypes: frozenset[str] | None = None
+    layouts: frozenset[str] | None = None
+    routes: frozenset[str] | None = None
+    case: str = ""  # this case alone
+
+    def narrowed(self) -> Tier:
+        """The tier, cut down to the dtypes and layouts asked for."""
+        return replace(
+            self.tier,
+            dtypes=self.dtypes if self.dtypes is not None else self.tier.dtypes,
+            layouts=self.layouts if self.layouts is not None else self.tier.layouts,
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON-able dict; the tier by its name."""
+        names = {"dtypes": self.dtypes, "layouts": self.layouts, "routes": self.routes}
+        kept = {key: None if value is None else sorted(value) for key, value in names.items()}
+        return {"tier": self.tier.name, "case": self.case, **kept}
+
+    @staticmethod
+    def from_json(d: dict[str, Any]) -> Selection:
+        """Inverse of :meth:`to_json`."""
+        kept = {key: None if d[key] is None else frozenset(d[key]) for key in ("dtypes", "layouts", "routes")}
+        return Selection(tier=TIERS[d["tier"]], case=d["case"], **kept)

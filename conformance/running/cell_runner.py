@@ -1,0 +1,147 @@
+"""The cells of a plan, run in this process: each case judged, and a cell's cases added up to an observation."""
+
+from __future__ import annotations
+
+import time
+import traceback
+import warnings
+
+import torch
+
+from conformance.explain import describe
+from conformance.inventory import call_of
+from conformance.judging import bringup, host_heap
+from conformance.judging.judge import Judge
+from conformance.judging.tolerances import rules_of
+from conformance.judging.twins import Twins, poison
+from conformance.plan.cases import Case
+from conformance.plan.plan import Plan
+from conformance.running.progress import Progress
+from conformance.vocabulary import FAILURES_KEPT, CaseFailure, CellId, Observation, Status
+
+
+class CellRunner:
+    """Runs the cells of one backend's plan (in a child of the runner)."""
+
+    def __init__(self, plan: Plan) -> None:
+        torch.set_num_threads(1)  # before any fork, and so that the reference's sums do not depend on the machine
+        self.plan = plan
+        self._twins = Twins(plan.corpus.value)
+        self._judge: tuple[str, Judge] | None = None
+
+    def prepare(self) -> None:
+        """Load what each child would load for itself, before the first is forked. Does not touch the device."""
+        self.plan.corpus.load_values()
+        poison(1, "bool").clone()  # torch sets itself up in the first operator that a process calls
+
+    def bring_up(self, progress: Progress) -> str:
+        """What is broken of the primitives that every comparison stands on; to be run in a child."""
+        return bringup.failing(self.plan.backend, lambda index: progress.note(index, ""))
+
+    def primitives(self) -> list[str]:
+        """What they are called, in the order they are tried."""
+        return bringup.names()
+
+    def case_ids(self, cell: CellId) -> list[str]:
+        """The ids of a cell's cases, in the order they run."""
+        return self.plan.case_ids(cell)
+
+    def route(self, cell: CellId) -> str:
+        """How the backend serves the cell's overload."""
+        return self.plan.route(cell)
+
+    def run(
+        self, cell: CellId, first: int, progress: Progress, stop: int | None = None
+    ) -> tuple[Observation, int | None]:
+        """Run the cell's cases from index ``first`` up to ``stop``, in this process. Never raises for what an op does.
+
+        Returns what was observed, and the index to go on from in a fresh process, where a case that is not defined
+        may have damaged this one.
+        """
+        warnings.simplefilter("ignore")  # what an op warns of (prototype dtypes, deprecations) is not judged
+        tally = _Tally(cell, self.route(cell))
+        judge = self._judge_of(cell.overload)
+        for index, case in enumerate(self.plan.cases(cell)[first:stop], start=first):
+            self._run_case(judge, case, index, progress, tally)
+            if tally.tainted:
+                return tally.observation(), index + 1
+        return tally.observation(), None
+
+    def reference(self, cell: CellId, index: int) -> None:
+        """Run the CPU side alone of one case, several times over other leftovers in memory."""
+        case = self.plan.cases(cell)[index]
+        for _ in range(3):
+            self._judge_of(cell.overload).reference_is_sound(case)
+            host_heap.shake()
+
+    def _run_case(self, judge: Judge, case: Case, index: int, progress: Progress, tally: _Tally) -> None:
+        tally.cases += 1
+        try:
+            judgement = judge.judge(case, lambda phase: progress.note(index, phase))
+        except Exception:  # noqa: BLE001  # the suite's own fault: said so, and the next case runs
+            tally.broke(CaseFailure(case.id, "", f"the suite itself failed\n{traceback.format_exc()}"))
+            return
+        tally.raw_ns += judgement.raw_ns
+        if judgement.skipped:
+            tally.reason = tally.reason or judgement.skipped
+            tally.tainted |= judgement.tainted
+            return
+        tally.compared += 1
+        if judgement.mismatches:
+            text = describe.failure(case, judgement.mismatches, tally.route, self.plan.backend.name)
+            worst = judgement.mismatches[0]
+            tally.failed(CaseFailure(case.id, worst.check.value, text, worst.figures))
+
+    def _judge_of(self, overload: str) -> Judge:
+        if self._judge is None or self._judge[0] != overload:
+            route = self.plan.inventory[overload].route
+            judge = Judge(self._twins, self.plan.backend, call_of(overload), route, rules_of(overload), self.plan.seed)
+            self._judge = (overload, judge)
+        return self._judge[1]
+
+
+class _Tally:
+    """Adds up the cases of one cell."""
+
+    def __init__(self, cell: CellId, route: str) -> None:
+        self.cell = cell
+        self.route = route
+        self.compared = 0
+        self.raw_ns = 0
+        self.cases = 0
+        self.tainted = False
+        self.reason = ""  # why the first case that could not be compared could not
+        self._failures: list[CaseFailure] = []
+        self._failing = 0
+        self._broken = False
+        self._wall = time.perf_counter_ns()
+        self._cpu = time.process_time_ns()
+
+    def failed(self, failure: CaseFailure) -> None:
+        self._failing += 1
+        if len(self._failures) < FAILURES_KEPT:
+            self._failures.append(failure)
+
+    def broke(self, failure: CaseFailure) -> None:
+        self._broken = True
+        self.failed(failure)
+
+    def observation(self) -> Observation:
+        if self._broken:
+            status = Status.ERROR
+        elif self._failing:
+            status = Status.FAIL
+        else:
+            status = Status.PASS if self.compared else Status.UNSUPPORTED
+        return Observation(
+            self.cell,
+            self.route,
+            status,
+            cases=self.cases,
+            failures=tuple(self._failures),
+            reason=self.reason if status is Status.UNSUPPORTED else "",
+            wall_ns=time.perf_counter_ns() - self._wall,
+            cpu_ns=time.process_time_ns() - self._cpu,
+            raw_ns=self.raw_ns,
+            compared=self.compared,
+        )
