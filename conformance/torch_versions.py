@@ -53,6 +53,16 @@ def tags(name: str) -> tuple[str, ...]:
     return tuple(sorted(t.name for t in found[2])) if found else ()
 
 
+def cpu_capability() -> str:
+    """For which instructions the CPU kernels that run here were compiled, e.g. ``AVX512``."""
+    return str(torch.backends.cpu.get_cpu_capability())
+
+
+def uses_mkldnn() -> bool:
+    """Whether CPU kernels may go through oneDNN in this process."""
+    return bool(torch.backends.mkldnn.is_available() and torch._C._get_mkldnn_enabled())
+
+
 def has_no_memory(tensor: torch.Tensor) -> bool:
     """Whether it is one of autograd's zeros, which have a shape and no storage."""
     return bool(tensor._is_zerotensor())

@@ -13,7 +13,7 @@ from conformance.backends import Capabilities
 from conformance.corpus.model import DeviceArg, TensorSlot
 from conformance.judging.judge import Judge, Judgement
 from conformance.judging.tolerances import Rules
-from conformance.judging.twins import Twins
+from conformance.judging.twins import Twins, ValueOf
 from conformance.ops.family import OpFacts
 from conformance.plan.cases import Case, cases
 from conformance.vocabulary import CellId, Route
@@ -73,6 +73,7 @@ def judge(
     facts: OpFacts | None = None,
     route: Route = Route.NATIVE,
     device: Device | None = None,
+    values: ValueOf = value_of,
 ) -> Judgement:
     """One case of an op that does what is ``right`` on CPU, and what is ``wrong`` (or right, too) on the device."""
     here = device or Device()
@@ -86,4 +87,5 @@ def judge(
         return (wrong or right)(*arguments)
 
     rules = Rules(facts or OpFacts("misc"))
-    return Judge(Twins(value_of), Capabilities(here, "hand"), op, route, rules, seed=20).judge(case or case_of())
+    judge = Judge(Twins(values), Capabilities(here, "hand"), op, route, rules, seed=20)
+    return judge.judge(case or case_of())

@@ -36,7 +36,7 @@ def diff_(names: tuple[str, ...], across: str | None, results: Path, form: str) 
         for run in (old, new):
             run.check()
         found = history.changes(old, new, history.of_lane(results, new.manifest.lane))
-    click.echo({"text": diff.text, "json": diff.as_json}[form](found, old.name, new.name))
+    click.echo({"text": diff.text, "json": diff.as_json}[form](found, old.name, new.name, history.settings(old, new)))
     sys.exit(diff.exit_code(found))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,6 +10,12 @@ import torch
 
 from conformance.torch_versions import has_no_memory
 from conformance.vocabulary import Check
+
+# Half a unit in the last place of the arguments moves an ill-conditioned result by more than so many units of its own.
+ILL_CONDITIONED = 4.0
+
+# Returns how far rounding of the arguments alone moves each element of a reference, see conditioning.py.
+SpreadOf = Callable[[torch.Tensor], torch.Tensor]
 
 # An integer dtype of the same width, to compare bits (NaN payloads and the sign of zero included).
 _BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
@@ -31,6 +38,9 @@ class Closeness:
     element's own magnitude or, for a result that accumulates, the largest magnitude in it × what rounding adds up to
     over ``terms``: their square root; less for small floats, which are to be summed in float32, as CPU does. Scale is
     never less than ``magnitude``.
+
+    Of an ill-conditioned element, ``ulps`` x eps x scale is at least ``ulps`` x 2 x its spread (conditioning.py) x what
+    rounding adds up to: the bound that it would have if nothing had cancelled.
     """
 
     multiple: float = 4.0
@@ -115,11 +125,17 @@ def exact(expected: torch.Tensor, actual: torch.Tensor, subject: str, signed_zer
 
 
 def close(
-    expected: torch.Tensor, actual: torch.Tensor, wide: torch.Tensor | None, closeness: Closeness, subject: str
+    expected: torch.Tensor,
+    actual: torch.Tensor,
+    wide: torch.Tensor | None,
+    closeness: Closeness,
+    subject: str,
+    spread_of: SpreadOf | None = None,
 ) -> Mismatch | None:
     """Whether ``actual`` is about as near to the float64 result ``wide`` as ``expected`` (the CPU's own) is.
 
-    Without a float64 result the CPU's own stands in for it. Integers and bools are compared exactly.
+    Without a float64 result the CPU's own stands in for it. Integers and bools are compared exactly. ``spread_of`` is
+    called with the widened reference if an element is beyond its bound.
     """
     if not (expected.dtype.is_floating_point or expected.dtype.is_complex):
         return exact(expected, actual, subject)
@@ -127,14 +143,22 @@ def close(
     wrong = _too_far(expected, actual, reference, closeness) & ~same_exactly(expected, actual)
     if not bool(wrong.any()):
         return None
+    if spread_of is not None:
+        wrong &= _too_far(expected, actual, reference, closeness, spread_of(widen(reference)))
+        if not bool(wrong.any()):
+            return None
     return _first(wrong, expected, actual, reference, subject, _rule(closeness.dtype or expected.dtype, closeness))
 
 
 def _too_far(
-    expected: torch.Tensor, actual: torch.Tensor, reference: torch.Tensor, closeness: Closeness
+    expected: torch.Tensor,
+    actual: torch.Tensor,
+    reference: torch.Tensor,
+    closeness: Closeness,
+    spread: torch.Tensor | None = None,
 ) -> torch.Tensor:
     """Elementwise: further from the reference than allowed. Not-a-number must stay so; infinities must agree."""
-    ours, theirs, true = _widen(actual), _widen(expected), _widen(reference)
+    ours, theirs, true = widen(actual), widen(expected), widen(reference)
     own = (theirs - true).abs()
     own = torch.where(own.isnan(), torch.zeros_like(own), own)
     eps = torch.finfo(closeness.dtype or expected.dtype).eps
@@ -144,6 +168,9 @@ def _too_far(
         finite = torch.where(magnitude.isfinite(), magnitude, torch.zeros_like(magnitude))
         scale = torch.maximum(magnitude, finite.max()) * _growth(eps, closeness.terms)
     scale = scale.clamp_min(closeness.magnitude)
+    if spread is not None:
+        ill = spread > ILL_CONDITIONED * eps * magnitude
+        scale = torch.maximum(scale, torch.where(ill, 2 * spread * _growth(eps, closeness.terms) / eps, scale))
     bound = closeness.multiple * own + closeness.ulps * (eps * scale + torch.finfo(expected.dtype).tiny)
     distance = (ours - true).abs()
     ok = (distance <= bound) | (ours == true) | (ours == theirs)
@@ -156,7 +183,8 @@ def _growth(eps: float, terms: int) -> float:
     return float(max(1.0, max(terms, 1) ** 0.5 * min(1.0, torch.finfo(torch.float32).eps / eps)))
 
 
-def _widen(t: torch.Tensor) -> torch.Tensor:
+def widen(t: torch.Tensor) -> torch.Tensor:
+    """The same numbers in float64 or complex128, without conj and neg bits."""
     if t.is_conj() or t.is_neg():
         t = t.resolve_conj().resolve_neg()
     return t.to(torch.complex128 if t.dtype.is_complex else torch.float64)

@@ -9,8 +9,8 @@ from typing import Any
 
 import torch
 
-from conformance.judging import compare, host_heap
-from conformance.judging.twins import CPU, Side, Twins
+from conformance.judging import compare, conditioning, host_heap
+from conformance.judging.twins import CPU, Side, Twins, torch_dtype
 from conformance.plan.cases import Case, slot_dtype
 from conformance.vocabulary import Route
 
@@ -81,6 +81,29 @@ def float64(case: Case, twins: Twins, op: Callable[..., Any]) -> Outcome | None:
     except (RuntimeError, LookupError, TypeError):
         return None  # the arguments themselves do not exist in the wide dtype
     return None if outcome.error else outcome
+
+
+def perturbed(case: Case, twins: Twins, op: Callable[..., Any], wide: bool, size: float, draw: int) -> Outcome | None:
+    """The case on CPU with every floating argument moved by up to ``size`` x half a unit in the last place.
+
+    With ``wide`` in double precision, as :func:`float64`. Without, half a unit cannot be represented, so that a whole
+    one is taken. None where CPU raises.
+    """
+    try:
+        side = twins.side(case, CPU, widened if wide else str)
+    except (RuntimeError, LookupError, TypeError):
+        return None  # the arguments themselves do not exist in the wide dtype
+    bases = {id(a.base): a for a in side.arguments if a.slot.pool and _can_be_moved(a.tensor.dtype)}
+    for index, a in enumerate(bases.values()):
+        narrow = torch_dtype(slot_dtype(a.slot, case.cell.dtype))
+        unit = torch.finfo(narrow).eps / (2 if narrow != a.tensor.dtype else 1)
+        conditioning.perturb(a.base.view(a.tensor.dtype), unit, size, draw * len(bases) + index)
+    outcome = call(op, side)
+    return None if outcome.error else outcome
+
+
+def _can_be_moved(dtype: torch.dtype) -> bool:
+    return bool(dtype.is_floating_point or dtype.is_complex) and dtype.itemsize > 1
 
 
 def promoted(case: Case, twins: Twins, op: Callable[..., Any], dtype: str) -> Outcome | None:

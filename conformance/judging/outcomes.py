@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
 import torch
 
-from conformance.judging import compare, equivalence, oracle, storages
+from conformance.judging import compare, conditioning, equivalence, oracle, storages
 from conformance.judging.compare import Mismatch
 from conformance.judging.oracle import Outcome
 from conformance.judging.tolerances import Rules, position_of
@@ -19,16 +20,52 @@ from conformance.torch_versions import has_no_memory
 from conformance.vocabulary import Check, Route
 
 
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """The other references of one result."""
+
+    outcomes: References
+    pick: Callable[[Outcome], torch.Tensor | None]  # the result, of an outcome
+
+    def float64(self) -> torch.Tensor | None:
+        """The result in double precision; None where there is no float64 reference."""
+        outcome = self.outcomes.wide
+        return self.pick(outcome) if outcome else None
+
+    def spread(self, reference: torch.Tensor) -> torch.Tensor:
+        """How far rounding of the arguments moves each element of ``reference``, see :mod:`conditioning`."""
+        near, far = ([self._drawn(outcome, reference.shape) for outcome in draws] for draws in self.outcomes.draws)
+        found = conditioning.spread(reference, near, far)
+        return found if self.outcomes.wide else found / 2  # half a unit is drawn in double precision, else a whole one
+
+    def _drawn(self, outcome: Outcome | None, shape: torch.Size) -> torch.Tensor:
+        """The result in one draw; NaN where that raised or has another shape."""
+        found = self.pick(outcome) if outcome else None
+        if found is None or found.shape != shape:
+            return torch.full(shape, float("nan"), dtype=torch.float64)
+        return compare.widen(found)
+
+
 class References:
     """The other references of a case, each computed when it is first asked for."""
 
     def __init__(self, case: Case, twins: Twins, op: Callable[..., Any]) -> None:
         self._make = partial(oracle.float64, case, twins, op)
         self._promoted = partial(oracle.promoted, case, twins, op)
+        self._perturbed = partial(oracle.perturbed, case, twins, op)
 
     @cached_property
-    def _outcome(self) -> Outcome | None:
+    def wide(self) -> Outcome | None:
+        """The case in double precision; None where that adds nothing or raises."""
         return self._make()
+
+    @cached_property
+    def draws(self) -> tuple[list[Outcome | None], list[Outcome | None]]:
+        """The case with its arguments perturbed: the near draws and the far ones."""
+        wide = self.wide is not None
+        draws = range(conditioning.DRAWS)
+        near, far = ([self._perturbed(wide, size, i) for i in draws] for size in (1.0, conditioning.FAR))
+        return near, far
 
     def promoted_strides(self, i: int, dtype: torch.dtype) -> tuple[int, ...] | None:
         """The strides of result ``i`` where no argument has to be promoted to its ``dtype``; None where none has to."""
@@ -36,16 +73,18 @@ class References:
         leaf = outcome.leaves[i][1] if outcome and i < len(outcome.leaves) else None
         return leaf.stride() if isinstance(leaf, torch.Tensor) else None
 
-    def leaf(self, i: int) -> torch.Tensor | None:
-        """Result ``i``; None where there is no float64 reference."""
-        if self._outcome is None or i >= len(self._outcome.leaves):
-            return None
-        leaf = self._outcome.leaves[i][1]
-        return leaf if isinstance(leaf, torch.Tensor) else None
+    def leaf(self, i: int) -> Reference:
+        """The references of result ``i``."""
+        return Reference(self, partial(_leaf, i))
 
-    def argument(self, i: int) -> torch.Tensor | None:
-        """Written argument ``i`` after the call."""
-        return None if self._outcome is None else self._outcome.side.arguments[i].tensor
+    def argument(self, i: int) -> Reference:
+        """The references of written argument ``i`` after the call."""
+        return Reference(self, lambda outcome: outcome.side.arguments[i].tensor)
+
+
+def _leaf(i: int, outcome: Outcome) -> torch.Tensor | None:
+    leaf = outcome.leaves[i][1] if i < len(outcome.leaves) else None
+    return leaf if isinstance(leaf, torch.Tensor) else None
 
 
 class Comparison:
@@ -74,7 +113,7 @@ class Comparison:
             differs = compare.metadata(want.tensor, got.tensor, name)
             if not differs:
                 at = position_of(expected, i)
-                differs = self._values(expected, at, want.tensor, got.tensor, name, partial(others.argument, i))
+                differs = self._values(expected, at, want.tensor, got.tensor, name, others.argument(i))
             found += [differs] if differs else []
         return found
 
@@ -107,7 +146,7 @@ class Comparison:
             differs = None
         if differs or has_no_memory(want) or storages.argument_of(expected.side, want) is not None:
             return differs  # a result that is an argument's storage is compared with that argument
-        return self._values(expected, i, want, got, name, partial(others.leaf, i))
+        return self._values(expected, i, want, got, name, others.leaf(i))
 
     def _plain(self, name: str, want: Any, got: Any, i: int) -> Mismatch | None:
         if type(want) is not type(got):
@@ -130,7 +169,7 @@ class Comparison:
         want: torch.Tensor,
         got: torch.Tensor,
         name: str,
-        wide: Callable[[], torch.Tensor | None],
+        reference: Reference,
     ) -> Mismatch | None:
         """Equal bits settle it. Else the fallback has to be exact, and a kernel about as near to float64 as the CPU."""
         kind = self._rules.equivalence(position)
@@ -145,7 +184,9 @@ class Comparison:
             return None
         if self._rules.exact:
             return compare.exact(want, here, name, _has_signed_zeros(expected))
-        return compare.close(want, here, wide(), self._rules.closeness(expected, want), name)
+        closeness = self._rules.closeness(expected, want)
+        spread_of = reference.spread if self._rules.sums else None
+        return compare.close(want, here, reference.float64(), closeness, name, spread_of)
 
     def _agree(self, one: Outcome, position: int | None, a: Any, b: Any) -> bool:
         """Whether a result agrees with that of the CPU's call ``one`` as the device's has to."""

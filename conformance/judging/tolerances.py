@@ -51,6 +51,11 @@ class Rules:
         """Whether even a native kernel has to give the CPU's bits: it moves values and rounds nothing."""
         return self.facts.tolerance.exact
 
+    @property
+    def sums(self) -> bool:
+        """Whether rounded numbers are added up on the way, so that what cancels leaves their errors."""
+        return self.facts.tolerance.accumulation is not Accumulation.NONE
+
     def closeness(self, expected: Outcome, result: torch.Tensor) -> Closeness:
         """How far a native kernel's ``result`` may be off, with the number of terms that went into one element."""
         tolerance = self.facts.tolerance

@@ -13,8 +13,9 @@ from conformance import ops
 from conformance.plugin import sharding
 from conformance.plugin.request import PACKAGE, lane_of, whole_lane
 from conformance.results import resume
-from conformance.results.store.manifest import Manifest, as_shard, cpu_model, run_name
+from conformance.results.store.manifest import Manifest, as_shard, run_name
 from conformance.results.summary import Target
+from conformance.support import machine
 
 if TYPE_CHECKING:
     from conformance.plan.plan import Plan
@@ -33,6 +34,8 @@ def manifest_of(config: pytest.Config, suite: Plan, cells: Collection[str]) -> M
 def _manifest(suite: Plan, lane: str, cells: Collection[str], complete: bool, arguments: tuple[str, ...]) -> Manifest:
     import torch
 
+    from conformance.torch_versions import cpu_capability, uses_mkldnn
+
     backend, selection = suite.backend, suite.selection
     info = backend.build_info()
     return Manifest(
@@ -40,7 +43,9 @@ def _manifest(suite: Plan, lane: str, cells: Collection[str], complete: bool, ar
         environment=backend.environment(), build=str(info.get("build_type", "release")).lower(),
         python=platform.python_version(), compiler=str(info.get("compiler", "")),
         backend_commit=str(info.get("commit", "")), corpus=suite.corpus.hash, tier=selection.tier.name,
-        seed=suite.seed, arguments=arguments, cells=resume.fingerprint(cells), run=run_name(lane), cpu=cpu_model(),
+        seed=suite.seed, arguments=arguments, cells=resume.fingerprint(cells), run=run_name(lane),
+        cpu=machine.cpu_model(), cpu_capability=cpu_capability(), mkldnn="on" if uses_mkldnn() else "off",
+        threads=torch.get_num_threads(), libc=machine.libc(), libm=machine.libm(),
         torch_commit=str(torch.version.git_version or ""),
     )  # fmt: skip
 

@@ -97,10 +97,11 @@ def exit_code(differences: Iterable[Difference]) -> Exit:
     return Exit.DIFFERENT if seen else Exit.OK
 
 
-def text(differences: Sequence[Difference], old: str, new: str) -> str:
-    """For a terminal: a count for each class, then its cells."""
+def text(differences: Sequence[Difference], old: str, new: str, settings: Sequence[str] = ()) -> str:
+    """For a terminal: what else differs between the runs (``settings``), a count for each class, then its cells."""
     counts = Counter(d.change for d in differences)
-    lines = [f"{old} -> {new}", ", ".join(f"{counts[change]} {change}" for change in Change)]
+    lines = [f"{old} -> {new}", *([f"settings: {'; '.join(settings)}"] if settings else [])]
+    lines.append(", ".join(f"{counts[change]} {change}" for change in Change))
     for change in Change:
         cells = [d for d in differences if d.change is change]
         if cells and change is not Change.NOT_COMPARED:
@@ -109,9 +110,9 @@ def text(differences: Sequence[Difference], old: str, new: str) -> str:
     return "\n".join(lines)
 
 
-def as_json(differences: Sequence[Difference], old: str, new: str) -> str:
+def as_json(differences: Sequence[Difference], old: str, new: str, settings: Sequence[str] = ()) -> str:
     counts = Counter(d.change for d in differences)
-    record = {"old": old, "new": new, "counts": {str(c): counts[c] for c in Change}}
+    record = {"old": old, "new": new, "settings": list(settings), "counts": {str(c): counts[c] for c in Change}}
     return json.dumps({**record, "cells": [d.to_json() for d in differences]}, indent=1)
 
 

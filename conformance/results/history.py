@@ -7,6 +7,7 @@ from pathlib import Path
 
 from conformance.results import diff
 from conformance.results.store import Closed, compare, runs
+from conformance.results.store.manifest import MACHINE
 from conformance.vocabulary import CellId, Status
 
 
@@ -45,6 +46,13 @@ def notes(compared: Iterable[Closed]) -> dict[str, str]:
     return found
 
 
+def settings(old: Closed, new: Closed) -> list[str]:
+    """What differs between the machines and set-ups of two runs, e.g. ``cpu_capability AVX512 -> AVX2``."""
+    names = ("python", "compiler", "threads", *MACHINE)
+    pairs = ((name, getattr(old.manifest, name), getattr(new.manifest, name)) for name in names)
+    return [f"{name} {before or 'unknown'} -> {after or 'unknown'}" for name, before, after in pairs if before != after]
+
+
 def _history(whole: Sequence[Closed], cells: Sequence[CellId]) -> Mapping[CellId, list[tuple[str, bool]]]:
     """Of each cell, how it ended in these runs."""
     if not cells:
@@ -59,5 +67,5 @@ def _build(run: Closed) -> str:
     m = run.manifest
     if not m.backend_commit or m.backend_commit.endswith("-dirty"):
         return ""
-    alike = (m.torch, m.backend_commit, m.corpus, m.tier, m.seed, m.environment, m.build, m.compiler, m.cpu)
-    return " ".join(map(str, alike))
+    alike = (m.torch, m.backend_commit, m.corpus, m.tier, m.seed, m.environment, m.build, m.compiler, m.threads)
+    return " ".join(map(str, (*alike, *(getattr(m, name) for name in MACHINE))))

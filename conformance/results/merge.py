@@ -10,12 +10,12 @@ from typing import Any
 
 from conformance.results import resume, summary
 from conformance.results.store import Manifest
-from conformance.results.store.manifest import began, run_name
+from conformance.results.store.manifest import MACHINE, began, run_name
 from conformance.results.summary import RunFacts, Target
 from conformance.vocabulary import Observation
 
-# What may differ between the shards of a run: machines have processors of several models.
-_OWN = {"arguments": (), "cells": "", "collected": 0, "cpu": "", "run": "", "shard": ""}
+# What may differ between the shards of a run: they may have run on several machines.
+_OWN = {"arguments": (), "cells": "", "collected": 0, "run": "", "shard": "", **dict.fromkeys(MACHINE, "")}
 _NAMED = 3
 
 
@@ -129,12 +129,13 @@ def _lacking(parts: Sequence[Part]) -> str:
 
 def _manifest(parts: Sequence[Part]) -> Manifest:
     manifests = [p.manifest for p in parts]
+    machines: dict[str, Any] = {name: ", ".join(sorted({getattr(m, name) for m in manifests})) for name in MACHINE}
     return replace(
         manifests[0],
         run=run_of(manifests),
         collected=sum(m.collected for m in manifests),
         cells=resume.fingerprint(str(o.cell) for p in parts for o in p.observations),
-        cpu=", ".join(sorted({m.cpu for m in manifests})),
+        **machines,
         arguments=_without_shard(manifests[0].arguments),
         shard="",
         split_by="",

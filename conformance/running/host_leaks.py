@@ -1,7 +1,8 @@
 """Host memory that a backend has lost, as LeakSanitizer finds it: searched for in a child as often as the cost allows.
 
 A search looks through the whole process and takes about a second, so that it comes after a batch of cells, not after
-each. What a batch has lost is charged to a cell by running halves of it again, each in a fresh child.
+each. What a batch has lost is charged to a cell by running halves of it again, each in a fresh child. What a child has
+lost before its first cell is no cell's.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ import ctypes
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from conformance.lanes import sanitizers
 from conformance.running import sanitizer_report
@@ -27,14 +29,23 @@ def searchable() -> bool:
     return hasattr(ctypes.CDLL(None), _SEARCH)
 
 
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """Blocks that nothing points to any more, allocated at one stack."""
+
+    stack: str  # tells it from others
+    objects: int
+    text: str  # for people
+
+
 class Searcher:
     """Lives in the child: finds what the code under test has lost since the search before."""
 
     def __init__(self) -> None:
         self._told: Counter[str] = Counter()  # objects lost, by the stack that allocated them
 
-    def search(self) -> list[str]:
-        """One text for each stack that new losses were allocated at. Losses of Python's and torch's are left out."""
+    def search(self) -> list[Lost]:
+        """New losses, one for each stack that allocated them. Losses of Python's and torch's are left out."""
         with tempfile.TemporaryFile() as file:
             sanitizers.report_to(file.fileno())
             try:
@@ -42,13 +53,29 @@ class Searcher:
             finally:
                 sanitizers.report_to(2)
             file.seek(0)
-            found = sanitizer_report.leaks(file.read().decode(errors="replace"))
-        return [leak.text() for leak in found if leak.own and self._is_new(leak)]
+            leaks = sanitizer_report.leaks(file.read().decode(errors="replace"))
+        return [one for one in _by_stack(leaks) if self._is_new(one)]
 
-    def _is_new(self, leak: Leak) -> bool:
-        key = f"{leak.direct} {leak.stack}"
-        before, self._told[key] = self._told[key], leak.objects
-        return leak.objects > before
+    def _is_new(self, lost: Lost) -> bool:
+        before, self._told[lost.stack] = self._told[lost.stack], lost.objects
+        return lost.objects > before
+
+
+def _by_stack(leaks: Iterable[Leak]) -> list[Lost]:
+    """The losses of the code under test. LeakSanitizer may report one stack, as it is printed, several times."""
+    found: dict[str, Leak] = {}
+    for leak in leaks:
+        if leak.own:
+            stack = f"{leak.direct} {leak.stack}"
+            before = found.get(stack, replace(leak, bytes=0, objects=0))
+            found[stack] = replace(leak, bytes=before.bytes + leak.bytes, objects=before.objects + leak.objects)
+    return [Lost(stack, leak.objects, leak.text()) for stack, leak in found.items()]
+
+
+def beyond(lost: Iterable[Lost], baseline: Iterable[Lost]) -> list[Lost]:
+    """What of ``lost`` is more than a process that has run no cell has lost as well."""
+    known = {one.stack: one.objects for one in baseline}
+    return [one for one in lost if one.objects > known.get(one.stack, 0)]
 
 
 class Batch:

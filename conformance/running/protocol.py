@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
 from conformance.running.host_leaks import Searcher
@@ -71,7 +71,7 @@ class Server:
             return {"broken": self._work.bring_up(self._progress)}
         if request["what"] == "search":
             self._searcher = self._searcher or Searcher()
-            return {"lost": self._searcher.search()}
+            return {"lost": [asdict(one) for one in self._searcher.search()]}
         cell, first = CellId(*request["cell"]), request["first"]
         if request["what"] == "reference":
             self._work.reference(cell, first)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from conformance.running.child import BROKEN, Child, Death, Hang
 from conformance.running.deaths import SECONDS, Finding, Inquest
-from conformance.running.host_leaks import Batch, culprit, searchable
+from conformance.running.host_leaks import Batch, Lost, beyond, culprit, searchable
 from conformance.running.isolation import Children, Forking
 from conformance.running.protocol import GATE, SEARCH, Stretch, Work, reference_request
 from conformance.vocabulary import CaseFailure, CellId, Check, Observation, Status
@@ -38,6 +38,7 @@ class Runner:
         self._child: Child | None = None
         self._lived: list[tuple[Stretch, float]] = []  # what the child has run, and the seconds that took
         self._batch = Batch() if searchable() else None
+        self._baseline: list[Lost] | None = None  # what a child has lost before its first cell, once that was asked
         self._inquest = Inquest(self._dies, self._case_by_case, inquest_s)
 
     def observe(self, cell: CellId, last: bool = False) -> Observation:
@@ -156,12 +157,23 @@ class Runner:
         batch.searched(time.monotonic() - started)
         if not lost:
             return observation
-        return _with_leak(observation, lost, cells, culprit(cells, self._loses))
+        texts = [one.text for one in lost]
+        return _with_leak(observation, texts, cells, culprit(cells, self._loses))
 
-    def _lost(self, child: Child) -> list[str]:
-        """What a child's search finds."""
+    def _lost(self, child: Child) -> list[Lost]:
+        """What a child has lost since its search before, and not before its first cell."""
+        found = self._found(child)
+        if found and self._baseline is None:
+            idle = self._children.fresh()
+            self._baseline = self._found(idle)
+            idle.close()
+        return beyond(found, self._baseline or ())
+
+    def _found(self, child: Child) -> list[Lost]:
         reply = child.ask(SEARCH, self._timeout + SEARCH_TIMEOUT)
-        return reply["lost"] if isinstance(reply, dict) else [f"the search for leaks did not end: {reply.log}"]
+        if isinstance(reply, dict):
+            return [Lost(**one) for one in reply["lost"]]
+        return [Lost("", 1, f"the search for leaks did not end: {reply.log}")]
 
     def _loses(self, cells: Sequence[CellId]) -> bool:
         """Whether these cells, in a fresh child, lose memory again."""

@@ -59,7 +59,7 @@ _UNDEFINED_NAMES = (
 # Modules, and where there are none sources, of everything but the code under test.
 _OTHERS = re.compile(
     r"/lib(asan|ubsan|tsan|lsan|c|m|dl|rt|pthread|stdc\+\+|gcc_s|gomp|python[\d.]*)[-.\d\w]*\.so|/ld-linux|\[vdso\]"
-    r"|/torch/(lib|_C|bin)|/lib-dynload/|/numpy|/python[\d.]*$|<unknown module>"
+    r"|/torch/(lib|_C|bin)|/lib-dynload/|/numpy|/python[\d.]*$|<unknown module>|<null>"
 )
 _OTHER_SOURCES = re.compile(
     r"libsanitizer/|^\.\./(sysdeps|csu|nptl)/|^(Objects|Python|Modules|Parser|Programs|Include)/|\+0x"
@@ -142,7 +142,7 @@ class Leak:
 
     @property
     def own(self) -> bool:
-        """Whether the code under test asked for it: the innermost frame outside the runtimes is its own."""
+        """Whether the code under test asked for it: a frame is its own. Without a frame of known code, it is not."""
         return any(frame.own for frame in self.stack)
 
     def text(self) -> str:

@@ -87,6 +87,8 @@ class Work:
     def route(self, cell):
         return "native"
 
+if sys.argv[3]:
+    getattr(library, sys.argv[3])(24)
 runner = Runner(Work(), 60, inquest_s=0)
 names = sys.argv[2].split(",")
 cells = [CellId("family", name, "float32", f"layout{i}") for i, name in enumerate(names)]
@@ -109,10 +111,10 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory / "libdemo.so"
 
 
-def observe(library: Path, *cells: str) -> list[dict[str, Any]]:
-    """What the runner observes of cells that call these functions of the library."""
+def observe(library: Path, *cells: str, before: str = "") -> list[dict[str, Any]]:
+    """What the runner observes of cells that call these functions of the library, after a call of one ``before``."""
     variables = sanitizers.variables(("address", "undefined"), None, {})
-    command = [sys.executable, "-c", SCRIPT, str(library), ",".join(cells)]
+    command = [sys.executable, "-c", SCRIPT, str(library), ",".join(cells), before]
     done = subprocess.run(command, env=variables, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     seen: list[dict[str, Any]] = json.loads(done.stdout)
@@ -150,3 +152,14 @@ def test_memory_that_is_lost_fails_the_batch_and_names_the_cell_that_loses_it(li
 
 def test_clean_cells_lose_nothing(library: Path) -> None:
     assert [o["status"] for o in observe(library, "nothing", "nothing")] == ["pass", "pass"]
+
+
+def test_what_was_lost_before_the_first_cell_is_no_cells(library: Path) -> None:
+    assert [o["status"] for o in observe(library, "nothing", "nothing", before="lose")] == ["pass", "pass"]
+
+
+def test_a_cell_that_loses_more_than_was_lost_before_is_found(library: Path) -> None:
+    seen = observe(library, "nothing", "lose", before="lose")
+    assert [o["status"] for o in seen if o["status"] != "pass"] == ["fail"]
+    (failure,) = next(o["failures"] for o in seen if o["status"] == "fail")
+    assert failure["case"] == "ops/family.py::lose[float32-layout1]"

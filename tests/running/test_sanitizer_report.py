@@ -118,6 +118,15 @@ def test_a_leak_of_python_s_is_not_the_backend_s() -> None:
     assert not leak.own
 
 
+def test_a_leak_without_a_frame_of_known_code_is_nobodys() -> None:
+    (leak,) = sanitizer_report.leaks(
+        "Direct leak of 32 byte(s) in 1 object(s) allocated from:\n"
+        "    #0 0x7fe4708b89cf in __interceptor_malloc ../asan_malloc_linux.cpp:69 @/usr/lib/libasan.so.8\n"
+        "    #1 0x7fe470ed300f  (<unknown module>) @<null>\n"
+    )
+    assert not leak.own
+
+
 def test_leaks_and_refused_allocations_are_no_error() -> None:
     assert sanitizer_report.parse(read("leak")) is None
     assert sanitizer_report.parse("==1==WARNING: AddressSanitizer failed to allocate 0x1000 bytes\n") is None

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import platform
 import re
 import secrets
 from dataclasses import MISSING, dataclass, fields, replace
 from datetime import datetime, timezone
-from pathlib import Path
 from typing import Any
 
 _RUN = re.compile(r"(?P<stamp>\d{8}T\d{6}Z)-(?P<lane>.+)-(?P<token>[0-9a-f]{6})(?:-(?P<index>\d+)of(?P<count>\d+))?")
@@ -16,6 +14,10 @@ _STAMP = "%Y%m%dT%H%M%SZ"
 
 class StoreError(ValueError):
     """Results that cannot be read, or not be written; the message is one line and names the file."""
+
+
+# Fields that say on what machine, and how set up, a run was made. They may differ between the shards of a run.
+MACHINE = ("cpu", "cpu_capability", "mkldnn", "libc", "libm")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,11 @@ class Manifest:
     cells: str = ""  # a hash of the ids of the cells collected
     run: str = ""  # the run's name, see run_name
     cpu: str = ""  # the processor's model
+    cpu_capability: str = ""  # of torch's CPU kernels, those that ran: "AVX512", see ATEN_CPU_CAPABILITY
+    mkldnn: str = ""  # whether CPU kernels may go through oneDNN: "on", "off"
+    threads: int = 0  # in which CPU kernels compute
+    libc: str = ""  # "glibc 2.36"
+    libm: str = ""  # the first digits of a hash of the C library of mathematics, whose builds round differently
     torch_commit: str = ""  # that torch was built from
     shard: str = ""  # "2/4" for the second of four, "" for a run that was not split
     split_by: str = ""  # of a shard: the run whose durations split the cells, "" where their numbers of cases did
@@ -84,13 +91,3 @@ def began(run: str) -> datetime | None:
     """When the run of this name began, UTC; None for a text that is no run's name."""
     found = _RUN.fullmatch(run)
     return datetime.strptime(found["stamp"], _STAMP).replace(tzinfo=timezone.utc) if found else None
-
-
-def cpu_model(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
-    """The processor's model, as the system names it; its architecture where the system does not say."""
-    try:
-        lines = cpuinfo.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        lines = []
-    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(names, platform.processor() or platform.machine())

@@ -1,11 +1,10 @@
-"""How a run is named, and what a machine says of its processor."""
+"""How a run is named."""
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta, timezone
-from pathlib import Path
 
-from conformance.results.store.manifest import began, cpu_model, lane_of, run_name
+from conformance.results.store.manifest import began, lane_of, run_name
 
 NIGHT = datetime(2026, 1, 31, 4, 0, tzinfo=timezone.utc)
 
@@ -27,10 +26,3 @@ def test_lane_and_date_are_read_back_from_a_name() -> None:
     name = run_name("demo-torch2.8-malloc-release", NIGHT)
     assert (lane_of(name), began(name)) == ("demo-torch2.8-malloc-release", NIGHT)
     assert (lane_of("demo"), began("demo")) == (None, None)
-
-
-def test_the_processor_is_what_the_system_calls_it(tmp_path: Path) -> None:
-    file = tmp_path / "cpuinfo"
-    file.write_text("processor\t: 0\nmodel name\t: Example CPU @ 2.0GHz\n")
-    assert cpu_model(file) == "Example CPU @ 2.0GHz"
-    assert cpu_model(tmp_path / "nowhere")

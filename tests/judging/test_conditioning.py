@@ -1,0 +1,130 @@
+"""Rounding that cancellation leaves over is told from a defect, in both directions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from conformance.judging import conditioning
+from conformance.corpus.model import TensorSlot
+from conformance.ops.family import SUMMED, TRANSCENDENTAL, OpFacts, Tolerance
+from conformance.vocabulary import Check
+from tests.two_sides import case_of, judge
+
+Op = Callable[[torch.Tensor], torch.Tensor]
+
+# Each row adds up to about 1e-3 of its terms, which are all inexact in binary.
+CANCELLING = torch.tensor([[1234.1, -2345.7, 1111.601], [0.3, 1e5 / 3, -33333.6333]], dtype=torch.float64)
+
+
+def value_of(slot: TensorSlot, dtype: str) -> torch.Tensor:
+    return CANCELLING.reshape(slot.shape).to(getattr(torch, dtype))
+
+
+def in_order(x: torch.Tensor) -> torch.Tensor:
+    return (x[:, 0] + x[:, 1]) + x[:, 2]
+
+
+def in_another_order(x: torch.Tensor) -> torch.Tensor:
+    return x[:, 0] + (x[:, 2] + x[:, 1])
+
+
+def without_its_smallest_term(x: torch.Tensor) -> torch.Tensor:
+    kept = torch.where(x.abs() == x.abs().amin(1, keepdim=True), torch.zeros_like(x), x)
+    return in_order(kept)
+
+
+def checks(right: Op, wrong: Op, dtype: str, tolerance: Tolerance = SUMMED) -> list[Check]:
+    found = judge(right, wrong, case_of(dtype=dtype), OpFacts("misc", tolerance), values=value_of)
+    return [m.check for m in found.mismatches]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+class TestASumThatCancels:
+    def test_passes_when_it_differs_by_rounding(self, dtype: str) -> None:
+        assert not torch.equal(in_order(value_of_all(dtype)), in_another_order(value_of_all(dtype)))
+        assert checks(in_order, in_another_order, dtype) == []
+
+    def test_fails_when_a_term_is_dropped(self, dtype: str) -> None:
+        assert checks(in_order, without_its_smallest_term, dtype) == [Check.VALUE]
+
+    def test_fails_when_a_term_is_off_by_sixteen_units(self, dtype: str) -> None:
+        off = 1 + 16 * torch.finfo(getattr(torch, dtype)).eps
+        scale = torch.tensor([1.0, off, 1.0], dtype=getattr(torch, dtype))
+        assert checks(in_order, lambda x: in_order(x * scale), dtype) == [Check.VALUE]
+
+
+def value_of_all(dtype: str) -> torch.Tensor:
+    return CANCELLING.to(getattr(torch, dtype))
+
+
+def test_the_rounding_of_a_sum_alone_is_beyond_the_plain_bound() -> None:
+    pointwise = Tolerance(SUMMED.ulps, SUMMED.cpu_multiple)
+    assert checks(in_order, in_another_order, "float64", pointwise) == [Check.VALUE]
+
+
+def test_a_jump_is_no_rounding() -> None:
+    def two(x: torch.Tensor) -> torch.Tensor:
+        return torch.floor(x / value_of_all("float32").to(x.dtype) * 2)
+
+    assert checks(two, two, "float32") == []
+    assert checks(two, lambda x: two(x) - 1, "float32") == [Check.VALUE]
+
+
+def test_a_function_of_one_number_has_no_rounding_to_pass_on() -> None:
+    def sloppy(x: torch.Tensor) -> torch.Tensor:
+        return torch.sin(x * (1 + torch.finfo(x.dtype).eps))
+
+    assert checks(torch.sin, sloppy, "float32", TRANSCENDENTAL) == [Check.VALUE]
+
+
+class TestSpread:
+    TRUE = torch.tensor([1.0, 2.0, 3.0], dtype=torch.float64)
+
+    def draws(self, *distances: float) -> list[torch.Tensor]:
+        return [self.TRUE + d for d in distances]
+
+    def test_is_the_largest_distance_of_the_near_draws(self) -> None:
+        found = conditioning.spread(self.TRUE, self.draws(0.25, -0.5), self.draws(16.0, -32.0))
+        assert found.tolist() == [0.5, 0.5, 0.5]
+
+    def test_is_zero_at_a_jump(self) -> None:
+        found = conditioning.spread(self.TRUE, self.draws(1.0, 0.0), self.draws(1.0, 1.0))
+        assert found.tolist() == [0.0, 0.0, 0.0]
+
+    def test_counts_a_square_root_of_what_cancels(self) -> None:
+        found = conditioning.spread(self.TRUE, self.draws(0.5), self.draws(0.5 * math.sqrt(conditioning.FAR)))
+        assert found.tolist() == [0.5, 0.5, 0.5]
+
+    def test_leaves_out_draws_that_are_not_finite(self) -> None:
+        found = conditioning.spread(self.TRUE, self.draws(math.nan, 0.5, math.inf), self.draws(32.0))
+        assert found.tolist() == [0.5, 0.5, 0.5]
+
+
+class TestPerturb:
+    @pytest.mark.parametrize("dtype", [torch.float64, torch.complex128])
+    def test_moves_by_no_more_than_it_is_told(self, dtype: torch.dtype) -> None:
+        before = torch.linspace(1, 5, 100, dtype=torch.float64).to(dtype)
+        after = before.clone()
+        conditioning.perturb(after, 1e-6, 1.0, 0)
+        moved = (after - before).abs() / before.abs()
+        assert 0.5e-6 < float(moved.max()) <= 1e-6
+
+    def test_draws_of_two_sizes_are_parallel_and_two_draws_are_not(self) -> None:
+        before = torch.linspace(1, 5, 100, dtype=torch.float64)
+        near, far, other = before.clone(), before.clone(), before.clone()
+        conditioning.perturb(near, 1e-6, 1.0, 3)
+        conditioning.perturb(far, 1e-6, 64.0, 3)
+        conditioning.perturb(other, 1e-6, 1.0, 4)
+        assert torch.allclose((far - before) / (near - before), torch.full((100,), 64.0, dtype=torch.float64))
+        assert not torch.allclose(near, other, rtol=1e-9)
+
+    def test_keeps_zeros_and_what_is_not_finite(self) -> None:
+        storage = torch.tensor([0.0, math.inf, math.nan], dtype=torch.float64)
+        conditioning.perturb(storage, 1e-6, 1.0, 0)
+        assert storage[0] == 0
+        assert torch.isinf(storage[1])
+        assert torch.isnan(storage[2])
