@@ -65,7 +65,7 @@ class Rules:
         if tolerance.accumulation is Accumulation.CANCELS:
             return Closeness(tolerance.cpu_multiple, ulps, magnitude=_largest(expected), dtype=dtype)
         terms = _terms(tolerance.accumulation, expected, result)
-        accumulates = tolerance.accumulation is not Accumulation.NONE
+        accumulates = tolerance.accumulation not in (Accumulation.NONE, Accumulation.FEW)
         return Closeness(tolerance.cpu_multiple, ulps, accumulates, terms, dtype=dtype)
 
 
@@ -110,7 +110,7 @@ def _largest(expected: Outcome) -> float:
 
 def _terms(accumulation: Accumulation, expected: Outcome, result: torch.Tensor) -> int:
     tensors = [a.tensor for a in expected.side.arguments]
-    if accumulation is Accumulation.NONE or not tensors:
+    if accumulation in (Accumulation.NONE, Accumulation.FEW) or not tensors:
         return 1
     largest = max(t.numel() for t in tensors)
     if accumulation is Accumulation.REDUCED:

@@ -30,6 +30,7 @@ class Accumulation(str, Enum):
     INNER = "inner"  # the last dimension of the first tensor argument (matrix products)
     WINDOW = "window"  # elements of the weight, or kernel, over its first dimension
     ALL = "all"  # elements of the largest argument
+    FEW = "few"  # a few terms, which may cancel: 1 - y * y
     CANCELS = "cancels"  # nothing is summed, but two numbers as large as the arguments cancel: 1 + erf(x), left of 0
 
     def __str__(self) -> str:
