@@ -168,6 +168,13 @@ def kill_rate(session: nox.Session) -> None:
     session.run(interpreter_of(MAIN_ENVIRONMENT), "-m", "tools.kill_rate", *arguments, external=True)
 
 
+@nox.session(venv_backend="none", requires=[MAIN_ENVIRONMENT], default=False)
+def settings(session: nox.Session) -> None:
+    """Run lanes and tests as on other machines: other CPU kernels, compilers, Pythons; goes on where it stopped."""
+    arguments = ["--nox", str(Path(sys.argv[0]).resolve()), *session.posargs]
+    session.run(interpreter_of(MAIN_ENVIRONMENT), "-m", "tools.settings", *arguments, external=True)
+
+
 def add_command(name: str, words: list[str], doc: str) -> None:
     """A session for a command that needs torch: it runs on the matrix's main torch."""
 

@@ -9,7 +9,7 @@ import argparse
 import json
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -26,9 +26,11 @@ from conformance.vocabulary import Check, Route, Status
 from tools.faults import planted
 from tools.kill_rate import tables
 from tools.kill_rate.summary import lacking
+from tools.settings import tables as settings
+from tools.settings.model import Measured
 
 ROOT = Path(__file__).parents[1]
-PAGES = ("README.md", "CONTRIBUTING.md", "docs/reference.md", "docs/kill-rate.md")
+PAGES = ("README.md", "CONTRIBUTING.md", "docs/reference.md", "docs/kill-rate.md", "docs/settings.md")
 KILL_RATE = ROOT / "docs" / "kill-rate.json"
 
 _BLOCK = re.compile(r"(<!-- table: (?P<name>[\w-]+) -->\n).*?(<!-- end of table -->)", re.DOTALL)
@@ -181,6 +183,11 @@ def _environments() -> str:
     return table(("environment", "variables", "runs"), rows)
 
 
+def _settings(part: Callable[[Sequence[Measured]], tables.Table]) -> str:
+    made = json.loads((ROOT / "docs" / "settings.json").read_text(encoding="utf-8"))
+    return table(*part([Measured.from_json(one) for one in made]))
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "exit-codes": _exit_codes,
     "layouts": _layouts,
@@ -196,6 +203,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "kill-rate-cells": partial(_kill_rate, tables.cells),
     "kill-rate-survivors": partial(_kill_rate, tables.survivors),
     "environments": _environments,
+    "settings": partial(_settings, settings.ends),
+    "settings-differences": partial(_settings, settings.differences),
     "builds": _builds,
 }
 

@@ -13,7 +13,7 @@ from conformance.judging import compare, device_memory, distribution, oracle, st
 from conformance.judging.compare import Mismatch
 from conformance.judging.oracle import Outcome
 from conformance.judging.outcomes import Comparison, References, error_parity, first_line
-from conformance.judging.reference import TWICE, Calls, doubt, writes_twice
+from conformance.judging.reference import TWICE, UNSOUND, Calls, doubt, unsound, writes_twice
 from conformance.judging.tolerances import Rules
 from conformance.judging.twins import CPU, Side, Twins, host_copy
 from conformance.ops.family import Equivalence
@@ -100,6 +100,8 @@ class Judge:
             return Judgement(skipped=f"CPU: {first_line(expected.error)}")
         if expected.error is None and writes_twice(case):
             return Judgement(skipped=TWICE, tainted=True)
+        if self._rules.doubts(case.cell.layout) and unsound(expected, self._calls(case, lambda: expected)):
+            return Judgement(skipped=UNSOUND, tainted=True)
         tell("device")
         before = device_memory.held(self._backend)
         verdict = self._on_device(case, expected)
@@ -118,13 +120,15 @@ class Judge:
         return self._call_with(self._twins.roomy(case)).error is None
 
     def _doubt(self, case: Case, expected: Outcome, verdict: Judgement, actual: Callable[[], Outcome]) -> str:
-        calls = Calls(
+        return doubt(case, expected, verdict.mismatches, self._comparison, self._calls(case, actual))
+
+    def _calls(self, case: Case, actual: Callable[[], Outcome]) -> Calls:
+        return Calls(
             again=lambda: self._call(case, CPU),
             surrounded=lambda value: self._call_with(self._twins.surrounded(case, value)),
             dense=lambda: self._call_with(self._twins.dense(case)),
             device=actual,
         )
-        return doubt(case, expected, verdict.mismatches, self._comparison, calls)
 
     def reference_is_sound(self, case: Case) -> bool:
         """Whether the CPU gives the same bits for ``case`` whatever memory holds. Calls all that it is asked for."""

@@ -36,6 +36,10 @@ class Rules:
         """Whether a result may share an argument's memory or not, and both are right."""
         return self.facts.may_alias
 
+    def doubts(self, layout: str) -> bool:
+        """Whether the reference is to be doubted before a difference is found, so that no status depends on luck."""
+        return layout in self.facts.doubtful
+
     def drawn(self, position: int | None) -> bool:
         """Whether this result is drawn at random. A written argument that is not returned has no position."""
         return self.facts.random is not None and (position or 0) in self.facts.random.results

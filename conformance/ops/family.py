@@ -83,6 +83,9 @@ class OpFacts:
     host: tuple[str, ...] = ()  # tensor arguments that lie on the CPU, whatever device the others are on
     may_alias: bool = False  # a result may share memory with an argument or not: both are right
     overruns: tuple[str, ...] = ()  # layouts in which the CPU's own kernel passes an argument's end: not run
+    doubtful: tuple[
+        str, ...
+    ] = ()  # layouts in which the CPU's own kernel reads what is not its argument's, in some cases
     undefined_in: tuple[str, ...] = ()  # dtypes that the samples' numbers do not fit, any result is right: not run
     computed_in: str = ""  # a dtype that the CPU's kernel rounds to on its way, whatever the arguments'; "" if none
     unstable: str = ""  # why not even the CPU gives the same bits twice

@@ -17,7 +17,8 @@ FAMILY = Family(
         "cudnn_*": _OTHER_DEVICE,
         "miopen_*": _OTHER_DEVICE,
         "quantized_*": {"cannot": "takes quantized tensors"},
-        "_weight_norm_interface": {"overruns": ("expanded",)},
+        "_weight_norm_interface": {"overruns": ("expanded",), "doubtful": ("overlapping",)},
+        "native_group_norm_backward": {"doubtful": ("expanded", "overlapping", "mixed")},
     },
     samples=(
         own("_weight_norm_interface", "rows", T((4, 3)), T((4, 1)), 0),

@@ -27,9 +27,7 @@ FAMILY = Family(
     but={
         **{name: {"tolerance": EXACT} for name in _EXACT if name not in _ROUNDS},
         # 1 - y * y cancels where y is near 1, and y * (1 - y) near 1.
-        **{
-            f"{name}_backward": {"tolerance": Tolerance(4.0, 2.0, Accumulation.FEW)} for name in ("tanh", "sigmoid")
-        },
+        **{f"{name}_backward": {"tolerance": Tolerance(4.0, 2.0, Accumulation.FEW)} for name in ("tanh", "sigmoid")},
     },
     samples=(
         own("clamp", "special_values", _SPECIAL, -1.0, 1.0),

@@ -11,6 +11,7 @@ import torch
 from conformance.corpus.model import DeviceArg
 from conformance.judging.reference import LAYOUT, LOST, TWICE, UNSOUND
 from conformance.plan.cases import Case, cases
+from conformance.ops.family import OpFacts
 from conformance.vocabulary import CellId, Check
 from tests.samples import sample, slot
 from tests.two_sides import behind, case_of, judge
@@ -106,6 +107,22 @@ def test_a_reference_that_reads_behind_its_arguments_is_not_held_against_the_dev
 
     found = judge(beyond, torch.neg)
     assert (found.skipped, found.tainted) == (UNSOUND, True)
+
+
+def test_where_cpu_is_known_to_read_behind_its_arguments_no_status_depends_on_luck() -> None:
+    def beyond(x: torch.Tensor) -> torch.Tensor:
+        return x + 1 if behind(x) == 1.0 else x + 2
+
+    known = OpFacts("misc", doubtful=("expanded",))
+    assert judge(beyond, case=case_of("expanded")).skipped == ""
+    assert judge(beyond, case=case_of("expanded"), facts=known).skipped == UNSOUND
+    assert judge(beyond, case=case_of("transposed"), facts=known).skipped == ""
+
+
+def test_a_sound_case_of_such_an_op_is_judged() -> None:
+    known = OpFacts("misc", doubtful=("expanded",))
+    found = judge(torch.neg, torch.abs, case=case_of("expanded"), facts=known)
+    assert (found.skipped, [m.check for m in found.mismatches]) == ("", [Check.VALUE])
 
 
 def test_a_reference_that_depends_on_the_layout_is_not_held_against_the_device() -> None:

@@ -1,0 +1,128 @@
+"""``python -m tools.settings``: run the lanes and the tests in each setting, or go on where that was interrupted."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+from conformance.lanes import matrix
+from conformance.results.store import Closed, compare, runs, views
+from conformance.results.store.manifest import MACHINE
+from conformance.vocabulary import CellId
+from tools.settings.model import SETTINGS, Difference, Measured, Setting
+
+ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "results" / "settings"
+PUBLISHED = ROOT / "docs" / "settings.json"
+TESTS = "tests"
+
+
+def main(arguments: list[str]) -> int:
+    """Exit code 1 where a cell or a test failed."""
+    parser = argparse.ArgumentParser(prog="settings", description=__doc__)
+    parser.add_argument("--nox", default="nox", help="the program that runs sessions")
+    parser.add_argument("--only", default="", help="settings, with commas between; the first is always compared with")
+    parser.add_argument("--commands", default="2.13,2.8,tests", help="torch versions, and tests")
+    parser.add_argument("--tier", default="full")
+    parser.add_argument("--publish", action="store_true", help="write docs/settings.json")
+    given = parser.parse_args(arguments)
+    chosen = [s for s in SETTINGS if not given.only or s.name in given.only.split(",")]
+    found = [
+        measured(given.nox, setting, command, given.tier)
+        for command in given.commands.split(",")
+        for setting in chosen
+        if command != TESTS or setting.tests
+    ]
+    for one in found:
+        print(
+            f"{one.command:6} {one.setting:24} {one.failing} of {one.total} failing, {len(one.differences)} kinds differ"
+        )
+    if given.publish:
+        publish(found)
+    return 1 if any(one.failing or one.exit for one in found) else 0
+
+
+def publish(found: Sequence[Measured]) -> None:
+    """Keep what was measured where the docs take it from; what was not measured now stays."""
+    kept = json.loads(PUBLISHED.read_text(encoding="utf-8")) if PUBLISHED.is_file() else []
+    by_name = {(one["setting"], one["command"]): one for one in (*kept, *map(asdict, found))}
+    order = [s.name for s in SETTINGS]
+    rows = sorted(by_name.values(), key=lambda one: (one["command"], order.index(one["setting"])))
+    PUBLISHED.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+
+
+def measured(nox: str, setting: Setting, command: str, tier: str) -> Measured:
+    """How the command ends in the setting, as kept by an earlier call or found now."""
+    directory = RESULTS / setting.name.replace(" ", "-").replace(",", "")
+    kept = directory / f"{command}.json"
+    if kept.is_file():
+        return Measured.from_json(json.loads(kept.read_text(encoding="utf-8")))
+    directory.mkdir(parents=True, exist_ok=True)
+    one = _tests(nox, setting, directory) if command == TESTS else _lane(nox, setting, command, tier, directory)
+    kept.write_text(json.dumps(asdict(one), indent=1), encoding="utf-8")
+    return one
+
+
+def _lane(nox: str, setting: Setting, version: str, tier: str, directory: Path) -> Measured:
+    (m,) = matrix.load_all(ROOT / "matrices")
+    lane = next(lane for lane in m.lanes() if lane.torch.version == version)
+    arguments = ["--results", str(directory), "--tier", tier, *setting.pytest]
+    code = _run(
+        nox, setting, f"conformance-{version}({lane.environment.name})", arguments, directory / f"{version}.log"
+    )
+    run = runs.find(directory, lane.name)
+    first = runs.find(RESULTS / SETTINGS[0].name.replace(" ", "-"), lane.name)
+    return Measured(
+        setting=setting.name,
+        typed=setting.words,
+        command=version,
+        exit=code,
+        total=sum(run.by_status.values()),
+        failing=run.failing,
+        unsupported=run.by_status["unsupported"],
+        machine={name: str(getattr(run.manifest, name)) for name in (*MACHINE, "python", "compiler")},
+        differences=() if setting == SETTINGS[0] else differences(first, run),
+    )
+
+
+def differences(first: Closed, run: Closed) -> tuple[Difference, ...]:
+    """The cells whose outcomes are not of one kind in both, put together by kinds and reason."""
+    pairs = compare.differing(first, run)
+    cells = {pair.cell for pair in pairs}
+    reasons: dict[CellId, str] = {}
+    for row in (*views.rows(first), *views.rows(run)):
+        if row.reason and (cell := CellId(*row[:4])) in cells:
+            reasons[cell] = row.reason
+    groups: dict[tuple[str, str, str], list[CellId]] = defaultdict(list)
+    for pair in pairs:
+        kinds = (o.kind if o else "absent" for o in (pair.before, pair.after))
+        groups[(*kinds, reasons.get(pair.cell, ""))].append(pair.cell)
+    return tuple(Difference(*key, len(group), str(group[0])) for key, group in sorted(groups.items()))
+
+
+def _tests(nox: str, setting: Setting, directory: Path) -> Measured:
+    report = directory / "tests.xml"
+    code = _run(nox, setting, TESTS, [f"--junitxml={report}", "-q"], directory / "tests.log")
+    counts = next(ET.parse(report).getroot().iter("testsuite")).attrib  # written by our own pytest
+    failing = int(counts["failures"]) + int(counts["errors"])
+    return Measured(setting.name, setting.words, TESTS, code, int(counts["tests"]), failing)
+
+
+def _run(nox: str, setting: Setting, session: str, arguments: Sequence[str], log: Path) -> int:
+    command = [*setting.before, nox, *setting.nox, "-s", session, "--", *arguments]
+    with log.open("w", encoding="utf-8") as file:
+        return subprocess.run(
+            command, cwd=ROOT, env=os.environ | setting.variables, stdout=file, stderr=file, check=False
+        ).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,71 @@
+"""The settings that are tried, and what is recorded of each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A way in which another machine, or another user, may run the same commands."""
+
+    name: str
+    variables: dict[str, str] = field(default_factory=dict)
+    before: tuple[str, ...] = ()  # words before the command
+    nox: tuple[str, ...] = ()  # arguments of nox
+    pytest: tuple[str, ...] = ()  # arguments after --
+    tests: bool = True  # whether `nox -s tests` is affected
+
+    @property
+    def words(self) -> str:
+        """What is typed otherwise, e.g. ``ATEN_CPU_CAPABILITY=avx2``; "" for the first."""
+        variables = [f"{k}={v}" for k, v in self.variables.items()]
+        after = ["--", *self.pytest] if self.pytest else []
+        return " ".join([*self.before, *variables, *self.nox, *after])
+
+
+SETTINGS = (
+    Setting("as it is"),
+    Setting("AVX2 kernels", {"ATEN_CPU_CAPABILITY": "avx2"}),
+    Setting("baseline kernels", {"ATEN_CPU_CAPABILITY": "default"}),
+    Setting("no oneDNN", pytest=("-p", "tools.settings.no_mkldnn"), tests=False),
+    Setting("one core", before=("taskset", "-c", "0"), pytest=("-n", "1")),
+    Setting("no workers", pytest=("-n", "0"), tests=False),
+    Setting("four workers, shuffled", pytest=("-n", "4", "-p", "tools.settings.shuffled"), tests=False),
+    Setting("four threads", {"OMP_NUM_THREADS": "4", "MKL_NUM_THREADS": "4"}),
+    Setting("clang++", {"CXX": "clang++", "CC": "clang"}),
+    Setting("Python 3.12", nox=("--force-python", "3.12")),
+    Setting("no byte code, no ccache", {"PYTHONDONTWRITEBYTECODE": "1", "CCACHE_DISABLE": "1"}),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Cells of a lane that end otherwise than in the first setting, alike."""
+
+    before: str  # kind of outcome, e.g. "pass"
+    after: str
+    reason: str  # of the side that is unsupported
+    cells: int
+    example: str
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """How a command ended in a setting."""
+
+    setting: str
+    typed: str
+    command: str  # "tests", or a torch version whose lane ran
+    exit: int
+    total: int  # cells, or tests
+    failing: int
+    unsupported: int = 0
+    machine: dict[str, str] = field(default_factory=dict)
+    differences: tuple[Difference, ...] = ()
+
+    @staticmethod
+    def from_json(record: dict[str, Any]) -> Measured:
+        """Inverse of ``dataclasses.asdict``."""
+        return Measured(**{**record, "differences": tuple(Difference(**d) for d in record["differences"])})

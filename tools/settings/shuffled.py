@@ -1,0 +1,15 @@
+"""A pytest plugin: tests run in another order, the same in every worker."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+SEED = 20261122
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Shuffle them."""
+    random.Random(SEED).shuffle(items)

@@ -1,0 +1,36 @@
+"""What was measured in the settings, as the tables of the docs: (head, rows) of Markdown cells. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tools.kill_rate.tables import Table
+from tools.settings.model import SETTINGS, Measured
+
+NOT_RUN = ""
+
+
+def ends(measured: Sequence[Measured]) -> Table:
+    """A line for each setting: how each command ended in it."""
+    commands = sorted({one.command for one in measured})
+    by = {(one.setting, one.command): one for one in measured}
+    rows = [
+        [s.name, f"`{s.words}`" if s.words else "", *(_end(by.get((s.name, c))) for c in commands)]
+        for s in SETTINGS
+        if any((s.name, c) in by for c in commands)
+    ]
+    return ["setting", "typed", *(c if c == "tests" else f"lane {c}" for c in commands)], rows
+
+
+def _end(one: Measured | None) -> str:
+    return f"{one.failing} of {one.total:,} fail" if one else NOT_RUN
+
+
+def differences(measured: Sequence[Measured]) -> Table:
+    """A line for each kind of difference from the first setting, with its reason."""
+    rows = [
+        [one.setting, one.command, f"{d.before} → {d.after}", str(d.cells), d.reason, f"`{d.example}`"]
+        for one in measured
+        for d in one.differences
+    ]
+    return ["setting", "lane", "status", "cells", "reason", "first"], rows
