@@ -42,9 +42,8 @@ def main(arguments: list[str]) -> int:
         if command != TESTS or setting.tests
     ]
     for one in found:
-        print(
-            f"{one.command:6} {one.setting:24} {one.failing} of {one.total} failing, {len(one.differences)} kinds differ"
-        )
+        differ = sum(d.cells for d in one.differences)
+        print(f"{one.command:6} {one.setting:24} {one.failing} of {one.total} fail, {differ} end otherwise")
     if given.publish:
         publish(found)
     return 1 if any(one.failing or one.exit for one in found) else 0
@@ -103,8 +102,8 @@ def differences(first: Closed, run: Closed) -> tuple[Difference, ...]:
             reasons[cell] = row.reason
     groups: dict[tuple[str, str, str], list[CellId]] = defaultdict(list)
     for pair in pairs:
-        kinds = (o.kind if o else "absent" for o in (pair.before, pair.after))
-        groups[(*kinds, reasons.get(pair.cell, ""))].append(pair.cell)
+        before, after = (o.kind if o else "absent" for o in (pair.before, pair.after))
+        groups[(before, after, reasons.get(pair.cell, ""))].append(pair.cell)
     return tuple(Difference(*key, len(group), str(group[0])) for key, group in sorted(groups.items()))
 
 
