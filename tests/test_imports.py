@@ -45,7 +45,8 @@ _TABLE = {
     "bisect": "lanes results support vocabulary",
     "nightly": "results support vocabulary",
     "report": "bisect explain layouts results support vocabulary",
-    "plugin": "backends corpus explain lanes layouts ops plan results running scenarios support vocabulary",
+    "plugin": "backends corpus explain lanes layouts ops plan results running scenarios support torch_versions"
+    " vocabulary",
     "commands": "backends bisect calls corpus explain inventory lanes nightly plan report results scenarios support"
     " triage vocabulary",
     "cli": "commands",

@@ -8,8 +8,8 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from conformance.judging import conditioning
 from conformance.corpus.model import TensorSlot
+from conformance.judging import conditioning
 from conformance.ops.family import SUMMED, TRANSCENDENTAL, OpFacts, Tolerance
 from conformance.vocabulary import Check
 from tests.two_sides import case_of, judge

@@ -10,8 +10,8 @@ import torch
 
 from conformance.corpus.model import DeviceArg
 from conformance.judging.reference import LAYOUT, LOST, TWICE, UNSOUND
-from conformance.plan.cases import Case, cases
 from conformance.ops.family import OpFacts
+from conformance.plan.cases import Case, cases
 from conformance.vocabulary import CellId, Check
 from tests.samples import sample, slot
 from tests.two_sides import behind, case_of, judge
