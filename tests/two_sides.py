@@ -66,6 +66,12 @@ def case_of(layout: str = "contiguous", written: bool = False, dtype: str = "flo
     return cases(CellId("misc", "hand", dtype, layout), [one])[0]
 
 
+def with_number(number: float) -> Case:
+    """A case of ``op(self, number, device)``."""
+    one = sample("hand", slot(0, "self", SHAPE), number, DeviceArg(), dtypes=("float32",))
+    return cases(CellId("misc", "hand", "float32", "contiguous"), [one])[0]
+
+
 def judge(
     right: Op,
     wrong: Op | None = None,

@@ -11,8 +11,9 @@ import torch
 from conformance.torch_versions import has_no_memory
 from conformance.vocabulary import Check
 
-# Half a unit in the last place of the arguments moves an ill-conditioned result by more than so many units of its own.
-ILL_CONDITIONED = 4.0
+# A result is well-conditioned if half a unit in the last place of the arguments moves it by at most so many half units
+# of its own: a product of two does.
+WELL_CONDITIONED = 2.0
 
 # Returns how far rounding of the arguments alone moves each element of a reference, see conditioning.py.
 SpreadOf = Callable[[torch.Tensor], torch.Tensor]
@@ -39,8 +40,9 @@ class Closeness:
     over ``terms``: their square root; less for small floats, which are to be summed in float32, as CPU does. Scale is
     never less than ``magnitude``.
 
-    Of an ill-conditioned element, ``ulps`` x eps x scale is at least ``ulps`` x 2 x its spread (conditioning.py) x what
-    rounding adds up to: the bound that it would have if nothing had cancelled.
+    Of an ill-conditioned element, which rounding of the arguments moves by its *spread* (conditioning.py), scale is at
+    least (magnitude + excess) x what rounding adds up to. The excess is 2 x spread / eps, the magnitude whose half unit
+    in the last place is the spread, beyond that of a well-conditioned element.
     """
 
     multiple: float = 4.0
@@ -169,8 +171,8 @@ def _too_far(
         scale = torch.maximum(magnitude, finite.max()) * _growth(eps, closeness.terms)
     scale = scale.clamp_min(closeness.magnitude)
     if spread is not None:
-        ill = spread > ILL_CONDITIONED * eps * magnitude
-        scale = torch.maximum(scale, torch.where(ill, 2 * spread * _growth(eps, closeness.terms) / eps, scale))
+        excess = (2 * spread / eps - WELL_CONDITIONED * magnitude).clamp_min(0)
+        scale = torch.maximum(scale, (magnitude + excess) * _growth(eps, closeness.terms))
     bound = closeness.multiple * own + closeness.ulps * (eps * scale + torch.finfo(expected.dtype).tiny)
     distance = (ours - true).abs()
     ok = (distance <= bound) | (ours == true) | (ours == theirs)

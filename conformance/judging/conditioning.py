@@ -1,13 +1,14 @@
 """How much the rounding of a case's arguments moves its results: Monte Carlo arithmetic on the CPU reference. Pure.
 
 A result that is left over when large numbers cancel holds the rounding errors of those numbers, so its own magnitude
-says nothing about how far two correct kernels may be apart. The reference is therefore asked again with each argument
-moved by at most half a unit in the last place, in several seeded draws: the *spread* of its results is what rounding
-alone can do (Parker, "Monte Carlo Arithmetic", 1997; here the arguments alone are perturbed).
+says nothing about how far two correct kernels may be apart. The reference is therefore asked again with its arguments
+perturbed, in several seeded draws. The *spread* of its results, for half a unit in the last place of each argument, is
+what rounding alone can do (Parker, "Monte Carlo Arithmetic", 1997; here the arguments alone are perturbed).
 
-At a discontinuity, such as `floor` of a whole number, results jump however small the perturbation is, and a jump must
-excuse nothing. Each draw is therefore repeated `FAR` times as large. Rounding grows with the perturbation; a jump does
-not, and the spread of such an element is zero.
+Half a unit cannot be represented in float64, and may be rounded away on the way to the result, so that the draws are
+`NEAR` half units large and the spread is a `NEAR`-th of theirs. At a discontinuity, such as `floor` of a whole number,
+results jump however small the perturbation is, and a jump must excuse nothing. Each draw is therefore repeated with
+`FAR` half units. Rounding grows with the perturbation; a jump does not, and the spread of such an element is zero.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from collections.abc import Sequence
 import torch
 
 DRAWS = 8
-FAR = 64.0
+NEAR, FAR = 8.0, 64.0  # half units in the last place
 
-# How much larger the spread of the far draws has to be than that of the near ones: `FAR` times where the result depends
-# smoothly on the arguments, its square root where a square root is taken of what cancels, once at a jump.
-_GROWS = 4.0
+# How much larger the distances of the far draws are than those of the near ones, at least and at most: 8 times where
+# the result depends smoothly on the arguments, 2.8 times where a root is taken of what cancels, once at a jump.
+_GROWS = (2.5, 16.0)
 
 
 def perturb(storage: torch.Tensor, eps: float, size: float, draw: int) -> None:
@@ -35,18 +36,30 @@ def perturb(storage: torch.Tensor, eps: float, size: float, draw: int) -> None:
     parts.mul_(1 + direction * (eps * size))
 
 
-def spread(reference: torch.Tensor, near: Sequence[torch.Tensor], far: Sequence[torch.Tensor]) -> torch.Tensor:
-    """Return the largest distance of the ``near`` draws from ``reference``, per element; zero where it is not rounding.
+def perturbed(number: float | complex, eps: float, size: float, draw: int) -> float | complex:
+    """``number`` moved as an element of a storage is."""
+    moved = torch.tensor([number], dtype=torch.complex128 if isinstance(number, complex) else torch.float64)
+    perturb(moved, eps, size, draw)
+    found: float | complex = moved[0].item()
+    return found
 
-    All tensors have one shape and are float64 or complex128. Draws that are not finite are left out.
+
+def spread(reference: torch.Tensor, near: Sequence[torch.Tensor], far: Sequence[torch.Tensor]) -> torch.Tensor:
+    """Return how far half a unit in the last place of the arguments moves each element of ``reference``.
+
+    Zero where the ``near`` and ``far`` draws do not differ by rounding alone. All tensors have one shape and are
+    float64 or complex128. Draws that are not finite are left out.
     """
     small, large = _largest(reference, near), _largest(reference, far)
-    return torch.where(large >= _GROWS * small, small, torch.zeros_like(small))
+    least, most = _GROWS
+    smooth = (large >= least * small) & (large <= most * small)
+    return torch.where(smooth, small / NEAR, torch.zeros_like(small))
 
 
 def _largest(reference: torch.Tensor, draws: Sequence[torch.Tensor]) -> torch.Tensor:
-    distances = [(draw - reference).abs() for draw in draws]
+    """The largest finite distance of a draw from the reference, per element."""
     largest = torch.zeros_like(reference.abs())
-    for distance in distances:
+    for draw in draws:
+        distance = (draw - reference).abs()
         largest = torch.maximum(largest, torch.where(distance.isfinite(), distance, torch.zeros_like(distance)))
     return largest

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +14,9 @@ from conformance.judging import compare, conditioning, host_heap
 from conformance.judging.twins import CPU, Side, Twins, torch_dtype
 from conformance.plan.cases import Case, slot_dtype
 from conformance.vocabulary import Route
+
+# More arguments than an op has: draws of one argument are not those of another.
+_DRAWN_AT_MOST = 1_000
 
 # What the float64 reference holds a dtype's values in. Integers and bools stay as they are.
 _WIDE = {
@@ -86,20 +90,35 @@ def float64(case: Case, twins: Twins, op: Callable[..., Any]) -> Outcome | None:
 def perturbed(case: Case, twins: Twins, op: Callable[..., Any], wide: bool, size: float, draw: int) -> Outcome | None:
     """The case on CPU with every floating argument moved by up to ``size`` x half a unit in the last place.
 
-    With ``wide`` in double precision, as :func:`float64`. Without, half a unit cannot be represented, so that a whole
-    one is taken. None where CPU raises.
+    With ``wide`` in double precision, as :func:`float64`. None where CPU raises.
     """
     try:
         side = twins.side(case, CPU, widened if wide else str)
     except (RuntimeError, LookupError, TypeError):
         return None  # the arguments themselves do not exist in the wide dtype
     bases = {id(a.base): a for a in side.arguments if a.slot.pool and _can_be_moved(a.tensor.dtype)}
-    for index, a in enumerate(bases.values()):
-        narrow = torch_dtype(slot_dtype(a.slot, case.cell.dtype))
-        unit = torch.finfo(narrow).eps / (2 if narrow != a.tensor.dtype else 1)
-        conditioning.perturb(a.base.view(a.tensor.dtype), unit, size, draw * len(bases) + index)
+    draws = itertools.count(draw * _DRAWN_AT_MOST)
+    for a in bases.values():
+        half_unit = _half_unit(torch_dtype(slot_dtype(a.slot, case.cell.dtype)))
+        conditioning.perturb(a.base.view(a.tensor.dtype), half_unit, size, next(draws))
+    half_unit = _half_unit(torch_dtype(case.cell.dtype))
+    side.args = tuple(_moved(arg, half_unit, size, draws) for arg in side.args)
+    side.kwargs = {name: _moved(arg, half_unit, size, draws) for name, arg in side.kwargs.items()}
     outcome = call(op, side)
     return None if outcome.error else outcome
+
+
+def _half_unit(dtype: torch.dtype) -> float:
+    """Half a unit in the last place of 1 in ``dtype``; of no floating dtype, in that to which numbers are promoted."""
+    floating = dtype.is_floating_point or dtype.is_complex
+    return float(torch.finfo(dtype if floating else torch.get_default_dtype()).eps) / 2
+
+
+def _moved(arg: Any, half_unit: float, size: float, draws: Iterator[int]) -> Any:
+    """An argument that is no tensor, with its floating numbers moved."""
+    if isinstance(arg, list):
+        return [_moved(a, half_unit, size, draws) for a in arg]
+    return conditioning.perturbed(arg, half_unit, size, next(draws)) if isinstance(arg, (float, complex)) else arg
 
 
 def _can_be_moved(dtype: torch.dtype) -> bool:

@@ -35,8 +35,7 @@ class Reference:
     def spread(self, reference: torch.Tensor) -> torch.Tensor:
         """How far rounding of the arguments moves each element of ``reference``, see :mod:`conditioning`."""
         near, far = ([self._drawn(outcome, reference.shape) for outcome in draws] for draws in self.outcomes.draws)
-        found = conditioning.spread(reference, near, far)
-        return found if self.outcomes.wide else found / 2  # half a unit is drawn in double precision, else a whole one
+        return conditioning.spread(reference, near, far)
 
     def _drawn(self, outcome: Outcome | None, shape: torch.Size) -> torch.Tensor:
         """The result in one draw; NaN where that raised or has another shape."""
@@ -64,7 +63,7 @@ class References:
         """The case with its arguments perturbed: the near draws and the far ones."""
         wide = self.wide is not None
         draws = range(conditioning.DRAWS)
-        near, far = ([self._perturbed(wide, size, i) for i in draws] for size in (1.0, conditioning.FAR))
+        near, far = ([self._perturbed(wide, size, i) for i in draws] for size in (conditioning.NEAR, conditioning.FAR))
         return near, far
 
     def promoted_strides(self, i: int, dtype: torch.dtype) -> tuple[int, ...] | None:

@@ -10,9 +10,9 @@ import torch
 
 from conformance.corpus.model import TensorSlot
 from conformance.judging import conditioning
-from conformance.ops.family import SUMMED, TRANSCENDENTAL, OpFacts, Tolerance
+from conformance.ops.family import SUMMED, TRANSCENDENTAL, Accumulation, OpFacts, Tolerance
 from conformance.vocabulary import Check
-from tests.two_sides import case_of, judge
+from tests.two_sides import case_of, judge, with_number
 
 Op = Callable[[torch.Tensor], torch.Tensor]
 
@@ -84,24 +84,24 @@ def test_a_function_of_one_number_has_no_rounding_to_pass_on() -> None:
 class TestSpread:
     TRUE = torch.tensor([1.0, 2.0, 3.0], dtype=torch.float64)
 
-    def draws(self, *distances: float) -> list[torch.Tensor]:
-        return [self.TRUE + d for d in distances]
+    def spread(self, near: tuple[float, ...], far: tuple[float, ...]) -> float:
+        draws = ([self.TRUE + d for d in distances] for distances in (near, far))
+        found = conditioning.spread(self.TRUE, *draws)
+        assert len(set(found.tolist())) == 1
+        return float(found[0])
 
-    def test_is_the_largest_distance_of_the_near_draws(self) -> None:
-        found = conditioning.spread(self.TRUE, self.draws(0.25, -0.5), self.draws(16.0, -32.0))
-        assert found.tolist() == [0.5, 0.5, 0.5]
+    def test_is_the_share_of_half_a_unit_of_the_largest_near_draw(self) -> None:
+        assert self.spread((2.0, -4.0), (16.0, -32.0)) == 4.0 / conditioning.NEAR
 
-    def test_is_zero_at_a_jump(self) -> None:
-        found = conditioning.spread(self.TRUE, self.draws(1.0, 0.0), self.draws(1.0, 1.0))
-        assert found.tolist() == [0.0, 0.0, 0.0]
+    @pytest.mark.parametrize(("near", "far"), [((1.0, 0.0), (1.0, 1.0)), ((0.0, 0.0), (0.0, 1.0))])
+    def test_is_zero_at_a_jump_and_near_one(self, near: tuple[float, ...], far: tuple[float, ...]) -> None:
+        assert self.spread(near, far) == 0.0
 
     def test_counts_a_square_root_of_what_cancels(self) -> None:
-        found = conditioning.spread(self.TRUE, self.draws(0.5), self.draws(0.5 * math.sqrt(conditioning.FAR)))
-        assert found.tolist() == [0.5, 0.5, 0.5]
+        assert self.spread((4.0,), (4.0 * math.sqrt(conditioning.FAR / conditioning.NEAR),)) == 0.5
 
     def test_leaves_out_draws_that_are_not_finite(self) -> None:
-        found = conditioning.spread(self.TRUE, self.draws(math.nan, 0.5, math.inf), self.draws(32.0))
-        assert found.tolist() == [0.5, 0.5, 0.5]
+        assert self.spread((math.nan, 4.0, math.inf), (32.0,)) == 0.5
 
 
 class TestPerturb:
@@ -128,3 +128,31 @@ class TestPerturb:
         assert storage[0] == 0
         assert torch.isinf(storage[1])
         assert torch.isnan(storage[2])
+
+
+class TestPerturbed:
+    def test_a_number_moves_by_no_more_than_it_is_told(self) -> None:
+        moved = [conditioning.perturbed(4.0, 1e-6, 1.0, draw) for draw in range(20)]
+        assert 2e-6 < max(abs(x - 4.0) for x in moved) <= 4e-6
+        assert all(isinstance(x, float) for x in moved)
+
+    def test_a_complex_number_stays_one(self) -> None:
+        assert isinstance(conditioning.perturbed(1 + 2j, 1e-6, 1.0, 0), complex)
+
+
+def test_numbers_among_the_arguments_are_perturbed_too() -> None:
+    """A line from 4.3 down to -3 passes zero, where its rounding depends on the order of two additions."""
+
+    def line(x: torch.Tensor, start: float) -> torch.Tensor:
+        step = torch.tensor((-3 - start) / 49, dtype=x.dtype)
+        return start + torch.arange(50, dtype=x.dtype) * step
+
+    def from_both_ends(x: torch.Tensor, start: float) -> torch.Tensor:
+        i = torch.arange(50, dtype=x.dtype)
+        return torch.where(i < 25, line(x, start), -3 - (49 - i) * torch.tensor((-3 - start) / 49, dtype=x.dtype))
+
+    few = OpFacts("misc", Tolerance(2.0, accumulation=Accumulation.FEW))
+    case = with_number(4.3)
+    assert not torch.equal(line(torch.ones(1), 4.3), from_both_ends(torch.ones(1), 4.3))
+    assert judge(line, from_both_ends, case, few).mismatches == []
+    assert judge(line, lambda x, s: from_both_ends(x, s) + 1e-6, case, few).mismatches
