@@ -1,0 +1,112 @@
+"""The fewest kernels that explain the failing cells of a run. Pure.
+
+A failing cell is explained by a suspect kernel that its first failing case calls. A kernel is a suspect unless its own
+cells were tried and all agree with CPU. The kernel that explains most cells comes first, then the one that explains
+most of the rest, and so on; a cell that no other's kernel explains stands for itself.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from conformance.vocabulary import CellId
+
+# Stands for the backend's boxed fallback among the kernels of a cell that it serves.
+FALLBACK = "the fallback"
+
+AXES = ("dtype", "layout")
+
+
+@dataclass(frozen=True, slots=True)
+class FailingCell:
+    """A failing cell, as far as its cause is concerned."""
+
+    cell: CellId
+    case: str  # the first that fails
+    kernels: tuple[str, ...]  # what that case called on the device, in order; without the cell's own overload
+    elements: int = 0  # of the case's largest argument
+    fallback: bool = False  # the backend's fallback serves the cell
+
+
+@dataclass(frozen=True, slots=True)
+class Contrast:
+    """What tells the failing cells of a kernel from its passing ones along an axis: values that fail, and that pass."""
+
+    axis: str
+    failing: tuple[str, ...]
+    passing: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """A kernel, and the failing cells that it explains."""
+
+    kernel: str  # an overload, or FALLBACK
+    cells: tuple[CellId, ...]
+    example: str  # the case with the most direct call and the smallest arguments
+    contrasts: tuple[Contrast, ...] = ()
+
+    @property
+    def overloads(self) -> tuple[str, ...]:
+        """The overloads of its cells: the kernel's own first, then those with most cells."""
+        counts: dict[str, int] = defaultdict(int)
+        for cell in self.cells:
+            counts[cell.overload] += 1
+        return tuple(sorted(counts, key=lambda name: (name != self.kernel, -counts[name], name)))
+
+
+def causes(failing: Sequence[FailingCell], passing: Iterable[CellId]) -> list[Cause]:
+    """Return the causes of ``failing`` cells, those that explain most first."""
+    passed: dict[str, list[CellId]] = defaultdict(list)
+    for cell in passing:
+        passed[cell.overload].append(cell)
+    own = {f.cell.overload for f in failing}
+    left = {f.cell: f for f in failing}
+    suspects = {f.cell: _suspects(f, own, passed) for f in failing}
+    found: list[Cause] = []
+    while left:
+        kernel = _best(left.values(), suspects)
+        explained = [f for f in left.values() if kernel in suspects[f.cell]]
+        found.append(_cause(kernel, explained, passed))
+        for f in explained:
+            del left[f.cell]
+    return found
+
+
+def _suspects(f: FailingCell, failing: set[str], passed: Mapping[str, Sequence[CellId]]) -> frozenset[str]:
+    """The kernels that may be why a cell fails, its own overload among them."""
+    called = {k for k in f.kernels if k in failing or k not in passed}
+    return frozenset({f.cell.overload, *called, *([FALLBACK] if f.fallback else [])})
+
+
+def _best(left: Iterable[FailingCell], suspects: Mapping[CellId, frozenset[str]]) -> str:
+    """The kernel that explains most of what is left; of several, the one with most overloads, then with own cells."""
+    cells: dict[str, int] = defaultdict(int)
+    overloads: dict[str, set[str]] = defaultdict(set)
+    for f in left:
+        for kernel in suspects[f.cell]:
+            cells[kernel] += 1
+            overloads[kernel].add(f.cell.overload)
+    return min(cells, key=lambda k: (-len(overloads[k]), -cells[k], k not in overloads[k], k == FALLBACK, k))
+
+
+def _cause(kernel: str, explained: Sequence[FailingCell], passed: Mapping[str, Sequence[CellId]]) -> Cause:
+    example = min(explained, key=lambda f: (f.cell.overload != kernel, len(f.kernels), f.elements, str(f.cell)))
+    own = [f.cell for f in explained if f.cell.overload == kernel] or [f.cell for f in explained]
+    like = {cell.overload for cell in own}
+    others = [cell for overload in like for cell in passed.get(overload, ())]
+    cells = tuple(sorted((f.cell for f in explained), key=str))
+    return Cause(kernel, cells, example.case or str(example.cell), _contrasts(own, others))
+
+
+def _contrasts(failing: Sequence[CellId], passing: Sequence[CellId]) -> tuple[Contrast, ...]:
+    """The axes along which no value both fails and passes, and that tell the two apart."""
+    found = []
+    for axis in AXES:
+        bad = sorted({str(getattr(cell, axis)) for cell in failing})
+        good = sorted({str(getattr(cell, axis)) for cell in passing} - set(bad))
+        if good:
+            found.append(Contrast(axis, tuple(bad), tuple(good)))
+    return tuple(found)

@@ -1,0 +1,93 @@
+"""Failing cells put down to the fewest kernels that explain them."""
+
+from __future__ import annotations
+
+from conformance.results.causes import FALLBACK, Contrast, FailingCell, causes
+from conformance.vocabulary import CellId
+
+
+def cell(overload: str, layout: str = "contiguous", dtype: str = "float32") -> CellId:
+    return CellId("family", overload, dtype, layout)
+
+
+def failing(
+    overload: str, *kernels: str, layout: str = "contiguous", elements: int = 4, fallback: bool = False
+) -> FailingCell:
+    """A cell that fails, and the kernels that it calls."""
+    one = cell(overload, layout)
+    return FailingCell(one, f"{one}#case", kernels, elements, fallback)
+
+
+def names(failed: list[FailingCell], passed: tuple[CellId, ...] = ()) -> dict[str, tuple[str, ...]]:
+    """Each cause with the overloads that it explains."""
+    return {cause.kernel: cause.overloads for cause in causes(failed, passed)}
+
+
+def test_a_broken_copy_explains_all_that_copy() -> None:
+    failed = [
+        failing("_copy_from"),
+        failing("clone", "empty_like", "copy_", "_copy_from"),
+        failing("contiguous", "clone", "empty_like", "copy_", "_copy_from"),
+        failing("copy_", "_copy_from"),
+    ]
+    assert names(failed, (cell("empty_like"),)) == {"_copy_from": ("_copy_from", "clone", "contiguous", "copy_")}
+
+
+def test_a_kernel_whose_own_cells_all_pass_is_no_suspect() -> None:
+    failed = [failing("add", "empty"), failing("mul", "empty")]
+    assert names(failed, (cell("empty"),)) == {"add": ("add",), "mul": ("mul",)}
+
+
+def test_a_kernel_without_cells_of_its_own_is_one() -> None:
+    failed = [failing("add", "helper"), failing("mul", "helper")]
+    assert names(failed) == {"helper": ("add", "mul")}
+
+
+def test_two_faults_are_two_causes_the_one_that_explains_more_first() -> None:
+    failed = [
+        failing("neg"),
+        failing("fill_"),
+        failing("zero_", "fill_"),
+        failing("ones", "empty", "fill_"),
+    ]
+    found = causes(failed, [cell("empty")])
+    assert [(c.kernel, len(c.cells)) for c in found] == [("fill_", 3), ("neg", 1)]
+
+
+def test_a_cell_is_explained_once() -> None:
+    failed = [failing("a"), failing("b"), failing("c", "a", "b"), failing("d", "a")]
+    found = causes(failed, [])
+    assert sum(len(c.cells) for c in found) == len(failed)
+
+
+def test_a_broken_fallback_explains_what_falls_back() -> None:
+    failed = [failing("svd", fallback=True), failing("qr", fallback=True), failing("neg")]
+    assert names(failed) == {FALLBACK: ("qr", "svd"), "neg": ("neg",)}
+
+
+def test_one_op_that_falls_back_stands_for_itself() -> None:
+    assert names([failing("svd", fallback=True)]) == {"svd": ("svd",)}
+
+
+def test_the_example_is_the_kernel_s_own_smallest_case() -> None:
+    failed = [
+        failing("clone", "copy_", elements=1),
+        failing("copy_", layout="step2", elements=9),
+        failing("copy_", layout="transposed", elements=6),
+    ]
+    (found,) = causes(failed, [])
+    assert found.example == f"{cell('copy_', 'transposed')}#case"
+
+
+def test_what_tells_failing_from_passing_cells_is_named() -> None:
+    failed = [failing("copy_", layout="step2"), failing("copy_", layout="transposed"), failing("clone", "copy_")]
+    passed = [cell("copy_"), cell("copy_", "step2", "int64")]
+    (found,) = causes(failed, passed)
+    assert found.contrasts == (
+        Contrast("dtype", ("float32",), ("int64",)),
+        Contrast("layout", ("step2", "transposed"), ("contiguous",)),
+    )
+
+
+def test_nothing_fails_for_no_cause() -> None:
+    assert causes([], [cell("neg")]) == []
