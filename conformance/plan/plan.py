@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
+import torch
+
 from conformance import backends, ops
 from conformance.backends import Capabilities
 from conformance.corpus import reader
@@ -20,6 +22,7 @@ class Plan:
     """Corpus, inventory and families put together: what there is to run on ``backend``. ``seed``: of random draws."""
 
     def __init__(self, backend: Capabilities, selection: Selection, seed: int) -> None:
+        torch.set_num_threads(1)  # before any fork, and so that the reference's sums do not depend on the machine
         self.backend = backend
         self.selection = selection
         self.corpus = reader.load()

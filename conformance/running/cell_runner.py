@@ -6,8 +6,6 @@ import time
 import traceback
 import warnings
 
-import torch
-
 from conformance.explain import describe
 from conformance.inventory import call_of
 from conformance.judging import bringup, host_heap
@@ -24,7 +22,6 @@ class CellRunner:
     """Runs the cells of one backend's plan (in a child of the runner)."""
 
     def __init__(self, plan: Plan) -> None:
-        torch.set_num_threads(1)  # before any fork, and so that the reference's sums do not depend on the machine
         self.plan = plan
         self._twins = Twins(plan.corpus.value)
         self._judge: tuple[str, Judge] | None = None

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 import conformance.running.cell_runner  # noqa: F401  # loads torch, so that runs within this process do not
 from conformance import backends
@@ -74,6 +75,16 @@ def test_a_run_is_complete_when_it_takes_the_cells_of_its_lane(
     config = pytester.parseconfig("--pyargs", "conformance", "--backend", "torch:cpu", *args)
     told = manifest_of(config, suite_of(config), ())
     assert (told.tier, told.complete) == (tier, complete)
+
+
+def test_a_manifest_records_the_one_thread_that_cells_compute_in(pytester: pytest.Pytester) -> None:
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        config = pytester.parseconfig("--pyargs", "conformance", "--backend", "torch:cpu")
+        assert manifest_of(config, suite_of(config), ()).threads == 1
+    finally:
+        torch.set_num_threads(before)
 
 
 def test_the_summary_holds_every_field(pytester: pytest.Pytester) -> None:
