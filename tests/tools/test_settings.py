@@ -1,0 +1,90 @@
+"""The settings of other machines: what is run in each, what differs, and the tables that say so."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+from conformance.results.ledger import Ledger
+from conformance.results.store import runs
+from conformance.results.store.manifest import run_name
+from conformance.vocabulary import Observation, Status
+from tests.records import manifest, observed
+from tools.settings import __main__ as settings
+from tools.settings import tables
+from tools.settings.model import SETTINGS, Difference, Measured, Setting
+
+LANE = "demo-torch2.8-malloc-release"
+
+
+def closed(directory: Path, *seen: Observation) -> runs.Closed:
+    told = manifest(run=run_name(LANE), collected=len(seen))
+    ledger = Ledger(directory / LANE, told, [o.cell for o in seen], [], ())
+    for o in seen:
+        ledger.enter(o)
+    ledger.close(0.1, 0.1, None)
+    return runs.find(directory, LANE)
+
+
+def test_cells_that_end_otherwise_are_put_together_by_kind_and_reason(tmp_path: Path) -> None:
+    lacking = {"status": Status.UNSUPPORTED, "compared": 0, "reason": "CPU: no kernel"}
+    first = closed(tmp_path / "a", observed("mm"), observed("neg"), observed("add"))
+    other = closed(tmp_path / "b", observed("mm", **lacking), observed("neg", **lacking), observed("add"))
+    (found,) = settings.differences(first, other)
+    assert (found.before, found.after, found.reason, found.cells) == ("pass", "unsupported", "CPU: no kernel", 2)
+    assert settings.differences(first, first) == ()
+
+
+def test_what_was_measured_is_kept_and_not_measured_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settings, "RESULTS", tmp_path)
+    one = Measured(SETTINGS[0].name, "", "tests", 0, 12, 0)
+    kept = tmp_path / "as-it-is" / "tests.json"
+    kept.parent.mkdir()
+    kept.write_text(json.dumps(asdict(one)))
+    assert settings.measured("no such program", SETTINGS[0], "tests", "full") == one
+
+
+def test_tests_are_counted_from_what_pytest_reports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stand-in for nox that writes a report with one failure of three tests."""
+    report = '<testsuites><testsuite tests="3" failures="1" errors="0"/></testsuites>'
+    nox = tmp_path / "nox"
+    nox.write_text(
+        f"#!{sys.executable}\nimport sys\n"
+        f"path = next(a.partition('=')[2] for a in sys.argv if a.startswith('--junitxml='))\n"
+        f"open(path, 'w').write({report!r})\nsys.exit(1)\n"
+    )
+    nox.chmod(0o755)
+    monkeypatch.setattr(settings, "RESULTS", tmp_path / "results")
+    found = settings.measured(str(nox), SETTINGS[0], "tests", "full")
+    assert (found.exit, found.total, found.failing) == (1, 3, 1)
+
+
+def test_a_setting_says_what_is_typed_otherwise() -> None:
+    assert Setting("x", {"A": "1"}, ("taskset", "-c", "0"), pytest=("-n", "1")).words == "taskset -c 0 A=1 -- -n 1"
+    assert len({s.name for s in SETTINGS}) == len(SETTINGS)
+
+
+def test_the_tables_have_a_line_a_setting_and_a_line_a_difference() -> None:
+    differs = Difference("pass", "unsupported", "CPU: no kernel", 2, "ops/matmul.py::mm[float16-contiguous]")
+    measured = [
+        Measured("as it is", "", "2.8", 0, 1000, 0),
+        Measured("AVX2 kernels", "ATEN_CPU_CAPABILITY=avx2", "2.8", 0, 1000, 0, differences=(differs,)),
+    ]
+    head, rows = tables.ends(measured)
+    assert head == ["setting", "typed", "lane 2.8"]
+    assert rows == [
+        ["as it is", "", "0 of 1,000 fail"],
+        ["AVX2 kernels", "`ATEN_CPU_CAPABILITY=avx2`", "0 of 1,000 fail"],
+    ]
+    assert tables.differences(measured)[1] == [
+        ["AVX2 kernels", "2.8", "pass → unsupported", "2", "CPU: no kernel", f"`{differs.example}`"]
+    ]
+
+
+def test_what_is_measured_survives_its_file() -> None:
+    one = Measured("x", "", "2.8", 0, 9, 1, 2, {"cpu": "y"}, (Difference("pass", "fail", "", 1, "z"),))
+    assert Measured.from_json(json.loads(json.dumps(asdict(one)))) == one
