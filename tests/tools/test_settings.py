@@ -6,6 +6,7 @@ import json
 import sys
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -31,7 +32,7 @@ def closed(directory: Path, *seen: Observation) -> runs.Closed:
 
 
 def test_cells_that_end_otherwise_are_put_together_by_kind_and_reason(tmp_path: Path) -> None:
-    lacking = {"status": Status.UNSUPPORTED, "compared": 0, "reason": "CPU: no kernel"}
+    lacking: dict[str, Any] = {"status": Status.UNSUPPORTED, "compared": 0, "reason": "CPU: no kernel"}
     first = closed(tmp_path / "a", observed("mm"), observed("neg"), observed("add"))
     other = closed(tmp_path / "b", observed("mm", **lacking), observed("neg", **lacking), observed("add"))
     (found,) = settings.differences(first, other)
