@@ -149,6 +149,49 @@ TEST(work_runs_in_the_order_of_its_stream) {
   EXPECT(npuStreamSynchronize(stream) == npuErrorInvalidValue);
 }
 
+struct OverwriteArguments {
+  OverwriteArguments* callers;
+  int* result;
+  int value;
+};
+// Spoils what the caller holds, as a caller does that goes on before the kernel has run, then reads its own.
+void overwrite(const void* raw) {
+  auto arguments = static_cast<const OverwriteArguments*>(raw);
+  arguments->callers->value = -1;
+  *arguments->result = arguments->value;
+}
+
+TEST(a_launch_copies_its_arguments) {
+  int result = 0;
+  OverwriteArguments arguments{&arguments, &result, 7};
+  EXPECT(npuLaunch(nullptr, "overwrite", overwrite, &arguments, sizeof arguments) == npuSuccess);
+  EXPECT(npuDeviceSynchronize() == npuSuccess);
+  EXPECT(result == 7);
+  EXPECT(arguments.value == -1);
+  EXPECT(npuLaunch(nullptr, "overwrite", overwrite, nullptr, 8) == npuErrorInvalidValue);
+}
+
+std::vector<npuActivity> activities;  // one thread of work in these tests
+void keep_activity(const npuActivity* activity) { activities.push_back(*activity); }
+
+TEST(work_is_told_to_the_activity_callback) {
+  char* block = allocate(8);
+  int total = 0;
+  AddArguments arguments{&total, 1};
+  EXPECT(npuSetActivityCallback(keep_activity) == npuSuccess);
+  EXPECT(npuPushCorrelation(5) == npuSuccess);
+  EXPECT(npuLaunch(nullptr, "add", add, &arguments, sizeof arguments) == npuSuccess);
+  EXPECT(npuPopCorrelation() == npuSuccess && npuPopCorrelation() == npuErrorInvalidValue);
+  EXPECT(npuMemset(block, 0, 8) == npuSuccess && npuDeviceSynchronize() == npuSuccess);
+  EXPECT(npuSetActivityCallback(nullptr) == npuSuccess);
+  EXPECT(npuMemset(block, 0, 8) == npuSuccess && npuDeviceSynchronize() == npuSuccess);
+  EXPECT(activities.size() == 2);
+  EXPECT(std::string(activities[0].name) == "add" && activities[0].correlation == 5);
+  EXPECT(std::string(activities[1].name) == "memset" && activities[1].correlation == 0);
+  EXPECT(activities[0].start_ns <= activities[0].end_ns && activities[0].end_ns <= activities[1].start_ns);
+  npuFree(block);
+}
+
 TEST(events_mark_and_time_the_work) {
   npuEvent_t start = nullptr, end = nullptr;
   float milliseconds = -1;

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <type_traits>
 
 #include "refnpu/driver.h"
 
@@ -61,9 +62,10 @@ inline char* allocate_aligned(size_t size, size_t alignment) {
 
 inline bool mode_is(const char* name) { return std::strcmp(npuAllocatorMode(), name) == 0; }
 
-// Runs `work`, which captures what it likes, as a kernel of the current stream.
+// Runs `work` as a kernel of the current stream. What it captures by reference must live until a synchronization.
 template <class Work>
 npuError_t on_device(const Work& work) {
+  static_assert(std::is_trivially_copyable_v<Work>, "a launch copies bytes");
   return npuLaunch(nullptr, "test", [](const void* it) { (*static_cast<const Work*>(it))(); }, &work, sizeof work);
 }
 

@@ -143,13 +143,13 @@ npuError_t npuMemcpy(void* destination, const void* source, size_t size, npuMemc
   Block to, from;
   NPU_TRY(check_end("destination", destination, size, kind & npuMemcpyHostToDevice, &to));
   NPU_TRY(check_end("source", source, size, kind & npuMemcpyDeviceToHost, &from));
-  auto copy = [=] {
+  const auto copy = [=] {
     Window window({to, from});
     std::memmove(destination, source, size);
   };
   if (kind == npuMemcpyHostToHost) return copy(), npuSuccess;
   int device = from.device >= 0 ? from.device : to.device;
-  NPU_TRY(submit(current_stream(device), "memcpy", copy));
+  NPU_TRY(submit(current_stream(device), submission_of("memcpy", copy)));
   return kind == npuMemcpyDeviceToDevice ? npuSuccess : synchronize_device(device);
 }
 
@@ -158,10 +158,11 @@ npuError_t npuMemset(void* destination, int byte, size_t size) {
   if (size == 0) return npuSuccess;
   Block to;
   NPU_TRY(check_device_end("npuMemset", "destination", destination, size, &to));
-  return submit(current_stream(to.device), "memset", [=] {
+  const auto set = [=] {
     Window window({to});
     std::memset(destination, byte, size);
-  });
+  };
+  return submit(current_stream(to.device), submission_of("memset", set));
 }
 
 npuError_t npuSetFill(const char* fresh, const char* freed) {

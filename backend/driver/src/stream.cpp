@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "driver/src/activity.h"
 #include "driver/src/device.h"
 #include "driver/src/error.h"
 #include "driver/src/protect.h"
@@ -82,20 +83,26 @@ bool any_kernel_fault() {
          fault(Fault::crash_after_sort);
 }
 
-template <class Work>
-npuError_t run(npuStream_t stream, const char* name, const Work& work) {
-  stream->submitted.fetch_add(1, std::memory_order_relaxed);
-  if (any_kernel_fault()) maybe_misbehave(name);
+// What a stream does with the work whose turn it is.
+npuError_t execute(npuStream_t stream, const Submission& work) {
+  if (any_kernel_fault()) maybe_misbehave(work.name());
   try {
-    RunningKernel running(name);
-    work();
+    RunningKernel running(work.name());
+    TimedActivity timed(stream, stream->device, work);
+    work.run();
   } catch (const std::exception& error) {
-    return fail(npuErrorLaunchFailure, std::string("kernel '") + name + "': " + error.what());
+    return fail(npuErrorLaunchFailure, std::string("kernel '") + work.name() + "': " + error.what());
   }
   return npuSuccess;
 }
 
 }  // namespace
+
+void Submission::run() const {
+  if (opens_ == Opens::by_itself) return kernel_(arguments_.get());
+  Window everything;
+  kernel_(arguments_.get());
+}
 
 npuStream_t current_stream(int device) {
   if (static_cast<size_t>(device) < current_streams.size() && current_streams[device]) return current_streams[device];
@@ -114,8 +121,9 @@ npuError_t resolve(npuStream_t stream, npuStream_t* resolved, const char* call) 
   return fail(npuErrorInvalidValue, std::string(call) + ": " + hex(stream) + " is not a live stream");
 }
 
-npuError_t submit(npuStream_t stream, const char* name, const std::function<void()>& work) {
-  return run(stream, name, work);
+npuError_t submit(npuStream_t stream, Submission work) {
+  stream->submitted.fetch_add(1, std::memory_order_relaxed);
+  return execute(stream, work);
 }
 
 npuError_t synchronize_device(int) { return ready(); }
@@ -178,15 +186,12 @@ npuError_t npuSetCurrentStream(npuStream_t stream) {
   return npuSuccess;
 }
 
-// Running at once needs no copy of the arguments; an asynchronous mode copies `size` bytes here.
-npuError_t npuLaunch(npuStream_t stream, const char* name, npuKernel_t kernel, const void* arguments, size_t) {
+npuError_t npuLaunch(npuStream_t stream, const char* name, npuKernel_t kernel, const void* arguments, size_t size) {
   if (!kernel) return fail(npuErrorInvalidValue, "npuLaunch: null kernel");
+  if (!arguments && size > 0) return fail(npuErrorInvalidValue, "npuLaunch: null arguments");
   NPU_TRY(ready());
   npuStream_t where = stream ? stream : streams().defaults[current_device()].get();
-  return run(where, name, [&] {
-    Window everything;
-    kernel(arguments);
-  });
+  return submit(where, {name, kernel, arguments, size, Opens::everything});
 }
 
 npuError_t npuEventCreate(npuEvent_t* event) {

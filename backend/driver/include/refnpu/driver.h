@@ -114,8 +114,10 @@ npuError_t npuGetDefaultStream(npuStream_t* stream, int device);
 npuError_t npuGetCurrentStream(npuStream_t* stream, int device); /* of this thread */
 npuError_t npuSetCurrentStream(npuStream_t stream);              /* for the stream's own device */
 
-/* Submits a kernel. The driver owns a copy of `arguments` from here on, as a real launch does; the caller must not
-   take the work for done before a synchronization. `name` must outlive the process. */
+/* Submits a kernel. npuLaunch copies the `size` bytes at `arguments` before it returns, and the kernel gets the copy,
+   aligned as malloc aligns: the caller may change or drop its own at once. The work may still be pending until a
+   synchronization, and the error of a kernel comes from this call or from a later one that waits for the stream.
+   `name` must outlive the process. */
 npuError_t npuLaunch(npuStream_t stream, const char* name, npuKernel_t kernel, const void* arguments, size_t size);
 
 npuError_t npuEventCreate(npuEvent_t* event);
@@ -125,6 +127,23 @@ npuError_t npuEventQuery(npuEvent_t event);
 npuError_t npuEventSynchronize(npuEvent_t event);
 npuError_t npuStreamWaitEvent(npuStream_t stream, npuEvent_t event);
 npuError_t npuEventElapsedTime(float* milliseconds, npuEvent_t start, npuEvent_t end);
+
+/* -- profiling ------------------------------------------------------------------------------------------------- */
+typedef struct npuActivity {
+  const char* name; /* of the kernel; "memcpy" and "memset" for the driver's own work */
+  int device;
+  npuStream_t stream;
+  uint64_t correlation; /* npuPushCorrelation's at the time of the submission, 0 without one */
+  int64_t start_ns, end_ns; /* nanoseconds of Unix time */
+} npuActivity;
+
+/* Called after each piece of work, in the thread that ran it; several threads may call it at once. */
+typedef void (*npuActivityCallback_t)(const npuActivity* activity);
+npuError_t npuSetActivityCallback(npuActivityCallback_t callback); /* null: none */
+
+/* What this thread submits carries the id that it pushed last. */
+npuError_t npuPushCorrelation(uint64_t id);
+npuError_t npuPopCorrelation(void);
 
 #ifdef __cplusplus
 }
