@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "kernels/iterate.h"
+#include "kernels/misread.h"
 #include "refnpu/fault.h"
 
 namespace refnpu {
@@ -51,15 +52,18 @@ CastRow cast_row(DType to, DType from) {
 
 void copy_kernel(const Nest<2>& nest) {
   const CastRow row = cast_row(nest.dtypes[0], nest.dtypes[1]);
+  const auto copy_rows = [row](const Nest<2>& over) {
+    for_each_row(over, [row](char* const* data, const int64_t* strides, int64_t n) {
+      row(data[0], strides[0], data[1], strides[1], n);
+    });
+  };
   if (fault(Fault::copy_ignores_strides)) {
-    row(nest.data[0], size_of(nest.dtypes[0]), nest.data[1], size_of(nest.dtypes[1]), nest.numel());
-    return;
+    return row(nest.data[0], size_of(nest.dtypes[0]), nest.data[1], size_of(nest.dtypes[1]), nest.numel());
   }
-  for_each_row(nest, [&](char* const* data, const int64_t* strides, int64_t n) {
-    const bool dense = strides[1] == 0 && fault(Fault::copy_expanded_source_as_dense);
-    const int64_t count = fault(Fault::copy_size_rounded_down) ? n / 4 * 4 : n;
-    row(data[0], strides[0], data[1], dense ? size_of(nest.dtypes[1]) : strides[1], count);
-  });
+  if (fault(Fault::copy_expanded_source_as_dense) && nest.strides[1][0] == 0)
+    return copy_rows(taken_for_dense(nest, 1));
+  if (fault(Fault::copy_size_rounded_down)) return copy_rows(cut_to_fours(nest));
+  copy_rows(nest);
 }
 
 }  // namespace refnpu

@@ -4,6 +4,7 @@
 
 #include "kernels/copy.h"
 #include "kernels/iterate.h"
+#include "kernels/misread.h"
 #include "refnpu/fault.h"
 
 namespace refnpu {
@@ -81,26 +82,10 @@ DType compute_dtype(DType dtype) {
   return is_floating_dtype(dtype) ? DType::f32 : DType::i64;
 }
 
-// Swaps an operand's broadcast dimension with another one that is as long.
-template <int N>
-Nest<N> broadcast_wrongly(Nest<N> nest) {
-  for (int k = 1; k < N; ++k) {
-    for (int d = 1; d < nest.ndim; ++d) {
-      auto &inner = nest.strides[k][d - 1], &outer = nest.strides[k][d];
-      if ((inner == 0) != (outer == 0) && nest.sizes[d - 1] == nest.sizes[d]) std::swap(inner, outer);
-    }
-  }
-  return nest;
-}
-
 template <int N>
 void Elementwise<N>::operator()() const {
   if (fault(Fault::broadcast_wrong_dim)) return run(broadcast_wrongly(nest));
-  if (fault(Fault::tail_element_skipped) && nest.ndim > 0 && nest.sizes[0] > 1) {
-    Nest<N> shorter = nest;
-    --shorter.sizes[0];
-    return run(shorter);
-  }
+  if (fault(Fault::tail_element_skipped)) return run(without_tail(nest));
   run(nest);
 }
 

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "kernels/iterate.h"
+#include "kernels/misread.h"
 #include "refnpu/fault.h"
 
 namespace refnpu {
@@ -24,27 +25,30 @@ void with_size(int64_t size, F&& f) {
   }
 }
 
+void masked_fill_rows(const Nest<2>& nest, const Immediate& value) {
+  with_size(size_of(nest.dtypes[0]), [&]<size_t Size>() {
+    for_each_row(nest, [&](char* const* data, const int64_t* strides, int64_t n) {
+      for (int64_t i = 0; i < n; ++i) {
+        if (load<bool>(data[1] + i * strides[1])) std::memcpy(data[0] + i * strides[0], value.bytes.data(), Size);
+      }
+    });
+  });
+}
+
 }  // namespace
 
 void fill_kernel(const Nest<1>& nest, Immediate value) {
+  const int64_t before = fault(Fault::writes_before_start) ? 1 : 0, past = fault(Fault::fill_one_past_end) ? 1 : 0;
   with_size(size_of(nest.dtypes[0]), [&]<size_t Size>() {
     for_each_row(nest, [&](char* const* data, const int64_t* strides, int64_t n) {
-      const int64_t begin = fault(Fault::writes_before_start) ? -1 : 0;
-      const int64_t end = fault(Fault::fill_one_past_end) ? n + 1 : n;
-      for (int64_t i = begin; i < end; ++i) std::memcpy(data[0] + i * strides[0], value.bytes.data(), Size);
+      for (int64_t i = -before; i < n + past; ++i) std::memcpy(data[0] + i * strides[0], value.bytes.data(), Size);
     });
   });
 }
 
 void masked_fill_kernel(const Nest<2>& nest, Immediate value) {
-  with_size(size_of(nest.dtypes[0]), [&]<size_t Size>() {
-    for_each_row(nest, [&](char* const* data, const int64_t* strides, int64_t n) {
-      const int64_t step = fault(Fault::masked_fill_writes_gaps) ? int64_t(Size) : strides[0];
-      for (int64_t i = 0; i < n; ++i) {
-        if (load<bool>(data[1] + i * strides[1])) std::memcpy(data[0] + i * step, value.bytes.data(), Size);
-      }
-    });
-  });
+  if (fault(Fault::masked_fill_writes_gaps)) return masked_fill_rows(taken_for_dense(nest, 0), value);
+  masked_fill_rows(nest, value);
 }
 
 }  // namespace refnpu

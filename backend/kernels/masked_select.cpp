@@ -12,6 +12,12 @@ bool is_nonzero(const char* at) {
   return convert<bool>(load<T>(at));
 }
 
+View with_columns_reversed(View matrix) {
+  matrix.data += (matrix.sizes[1] - 1) * matrix.strides[1];
+  matrix.strides[1] = -matrix.strides[1];
+  return matrix;
+}
+
 }  // namespace
 
 void count_nonzero(const View& self, int64_t* count) {
@@ -24,14 +30,12 @@ void count_nonzero(const View& self, int64_t* count) {
 }
 
 void nonzero(const View& self, const View& out) {
-  const bool transposed = fault(Fault::nonzero_transposed);
+  const View to = fault(Fault::nonzero_transposed) ? with_columns_reversed(out) : out;
   std::array<int64_t, kMaxDims> at{};
   int64_t found = 0;
   const auto write = [&] {
-    char* row = out.data + found++ * out.strides[0];
-    for (int d = 0; d < self.ndim; ++d) {
-      store<int64_t>(row + d * out.strides[1], at[transposed ? self.ndim - 1 - d : d]);
-    }
+    char* row = to.data + found++ * to.strides[0];
+    for (int d = 0; d < self.ndim; ++d) store<int64_t>(row + d * to.strides[1], at[d]);
   };
   const auto advance = [&] {
     for (int d = self.ndim - 1; d >= 0 && ++at[d] == self.sizes[d]; --d) at[d] = 0;

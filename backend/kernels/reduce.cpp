@@ -132,11 +132,25 @@ bool is_nan(C value) {
 // True when `challenger`, which comes later, takes the place of `holder`.
 template <class C>
 bool displaces(C challenger, C holder, bool largest) {
-  if (is_nan(holder) || is_nan(challenger)) {
-    return is_nan(challenger) && !is_nan(holder) && !fault(Fault::nan_lost_in_amax);
-  }
-  if (challenger == holder) return fault(Fault::argmax_last_tie);
+  if (is_nan(holder) || is_nan(challenger)) return !is_nan(holder);
   return largest ? challenger > holder : challenger < holder;
+}
+
+// The faults that prefer numbers to NaN, and the last of equal elements to the first.
+template <class C>
+bool displaces_wrongly(C challenger, C holder, bool largest) {
+  if (fault(Fault::nan_lost_in_amax) && is_nan(challenger)) return false;
+  if (fault(Fault::argmax_last_tie) && challenger == holder) return true;
+  return displaces(challenger, holder, largest);
+}
+
+template <class C, class TakesOver>
+int64_t position_of_extreme(const C* x, int64_t n, bool largest, TakesOver&& takes_over) {
+  int64_t best = 0;
+  for (int64_t i = 1; i < n; ++i) {
+    if (takes_over(x[i], x[best], largest)) best = i;
+  }
+  return best;
 }
 
 template <class C>
@@ -191,13 +205,12 @@ void reduce_total(const Reduction& r, Total op) {
 }
 
 void reduce_extreme(const Reduction& r, bool largest) {
+  const bool wrongly = fault(Fault::nan_lost_in_amax) || fault(Fault::argmax_last_tie);
   dispatch_wide(r.kept.dtypes[0], [&]<class C>() {
     if constexpr (!is_complex_v<C>) {
       reduce_with<C>(r, read_row<C>, [&](const C* x, int64_t n, char* const* at) {
-        int64_t best = 0;
-        for (int64_t i = 1; i < n; ++i) {
-          if (displaces(x[i], x[best], largest)) best = i;
-        }
+        const int64_t best = wrongly ? position_of_extreme(x, n, largest, displaces_wrongly<C>)
+                                     : position_of_extreme(x, n, largest, displaces<C>);
         if (r.kept.data[1]) write_one(at[1], r.kept.dtypes[1], x[best]);
         if (r.kept.data[2]) store<int64_t>(at[2], best);
       });

@@ -6,30 +6,42 @@
 namespace refnpu {
 namespace {
 
+// Integers wrap.
+int64_t combined(Scan op, int64_t a, int64_t b) {
+  return int64_t(op == Scan::sum ? uint64_t(a) + uint64_t(b) : uint64_t(a) * uint64_t(b));
+}
+template <class C>
+C combined(Scan op, C a, C b) {
+  return op == Scan::sum ? a + b : a * b;
+}
+
 template <class C>
 void scan_row(std::vector<C>& row, Scan op) {
   C total = op == Scan::sum ? 0 : 1;
-  for (C& x : row) {
-    if constexpr (std::is_same_v<C, int64_t>) {
-      total = int64_t(op == Scan::sum ? uint64_t(total) + uint64_t(x) : uint64_t(total) * uint64_t(x));
-      if (fault(Fault::cumsum_wrong_dtype)) total = int8_t(total);
-    } else {
-      total = op == Scan::sum ? total + x : total * x;
-    }
-    x = total;
-  }
+  for (C& x : row) x = total = combined(op, total, x);
+}
+
+// The fault that accumulates integers in int8.
+void scan_row_in_int8(std::vector<int64_t>& row, Scan op) {
+  int8_t total = op == Scan::sum ? 0 : 1;
+  for (int64_t& x : row) x = total = int8_t(combined(op, int64_t(total), x));
+}
+template <class C>
+void scan_row_in_int8(std::vector<C>& row, Scan op) {
+  scan_row(row, op);
 }
 
 }  // namespace
 
 void scan_total(const Rows<2>& rows, Scan op) {
+  const bool in_int8 = fault(Fault::cumsum_wrong_dtype);
   const DType dtype = rows.outer.dtypes[0];
   const int64_t n = rows.lengths[0];
   dispatch_wide(dtype, [&]<class C>() {
     std::vector<C> row(n);
     for_each_outer(rows.outer, [&](char* const* at) {
       read_row(row.data(), at[0], rows.strides[0], n, dtype);
-      scan_row(row, op);
+      in_int8 ? scan_row_in_int8(row, op) : scan_row(row, op);
       write_row(at[1], rows.strides[1], n, rows.outer.dtypes[1], row.data());
     });
   });

@@ -19,27 +19,28 @@ double largest_of(const std::vector<double>& row) {
   return largest;
 }
 
-// The fault computes exp in float, as hardware does, so that rows beyond 88 overflow.
 void softmax_row(std::vector<double>& row, bool log) {
-  const bool unshifted = fault(Fault::softmax_no_max_subtraction);
-  const double shift = unshifted ? 0 : largest_of(row);
+  const double shift = largest_of(row);
   double sum = 0;
-  for (const double x : row) sum += unshifted ? double(std::exp(float(x))) : std::exp(x - shift);
-  for (double& x : row) {
-    if (log)
-      x = (x - shift) - std::log(sum);
-    else
-      x = (unshifted ? double(std::exp(float(x))) : std::exp(x - shift)) / sum;
-  }
+  for (const double x : row) sum += std::exp(x - shift);
+  for (double& x : row) x = log ? (x - shift) - std::log(sum) : std::exp(x - shift) / sum;
+}
+
+// The fault: exp of the unshifted element in float, as hardware computes it, so that elements beyond 88 overflow.
+void softmax_row_unshifted(std::vector<double>& row, bool log) {
+  double sum = 0;
+  for (const double x : row) sum += std::exp(float(x));
+  for (double& x : row) x = log ? x - std::log(sum) : std::exp(float(x)) / sum;
 }
 
 }  // namespace
 
 void softmax(const Rows<2>& rows, bool log) {
+  const auto compute = fault(Fault::softmax_no_max_subtraction) ? softmax_row_unshifted : softmax_row;
   std::vector<double> row(rows.lengths[0]);
   for_each_outer(rows.outer, [&](char* const* at) {
     rows.read(0, at[0], row.data());
-    softmax_row(row, log);
+    compute(row, log);
     write_row(at[1], rows.strides[1], rows.lengths[1], rows.outer.dtypes[1], row.data());
   });
 }

@@ -27,12 +27,18 @@ void order_unsigned(std::vector<C>&) {}
 
 template <class C>
 void sort_positions(std::vector<int64_t>& order, const std::vector<C>& keys, bool descending) {
-  const bool unstable = fault(Fault::sort_unstable);
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](int64_t i, int64_t j) {
-    if (unstable && keys[i] == keys[j]) return i > j;
-    return comes_first(keys[i], keys[j], descending);
-  });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int64_t i, int64_t j) { return comes_first(keys[i], keys[j], descending); });
+}
+
+// The fault that gives equal elements in reverse.
+template <class C>
+void reverse_ties(std::vector<int64_t>& order, const std::vector<C>& keys) {
+  for (auto first = order.begin(), last = first; first != order.end(); first = last) {
+    last = std::find_if(first + 1, order.end(), [&](int64_t i) { return keys[i] != keys[*first]; });
+    std::reverse(first, last);
+  }
 }
 
 // Writes the elements at positions order[0], order[1], ... and the positions themselves.
@@ -58,6 +64,7 @@ void pick_rows(const Rows<3>& rows, bool descending, bool reversed, int64_t firs
         rows.read(0, at[0], keys.data());
         if (rows.outer.dtypes[0] == DType::u64) order_unsigned(keys);
         sort_positions(order, keys, descending);
+        if (fault(Fault::sort_unstable)) reverse_ties(order, keys);
         if (reversed) std::reverse(order.begin(), order.begin() + rows.lengths[1]);
         write_picked(rows, at, order.data() + first, bytes);
       });

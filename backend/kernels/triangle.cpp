@@ -12,10 +12,11 @@ void triangle(const View& self, const View& out, int64_t k, bool upper) {
   View matrices = self, results = out;
   matrices.ndim = results.ndim = row;
   const auto copy_matrix = [&]<class T>(const char* from, char* to) {
+    const bool leaves_rest = fault(Fault::triangle_not_cleared) && from != to;
     for (int64_t i = 0; i < self.sizes[row]; ++i) {
       for (int64_t j = 0; j < self.sizes[column]; ++j) {
         const bool inside = upper ? j - i >= k : j - i <= k;
-        if (!inside && fault(Fault::triangle_not_cleared) && from != to) continue;
+        if (!inside && leaves_rest) continue;
         store(to + i * out.strides[row] + j * out.strides[column],
               inside ? load<T>(from + i * self.strides[row] + j * self.strides[column]) : T{});
       }

@@ -3,19 +3,27 @@
 #include <cstring>
 
 #include "kernels/iterate.h"
+#include "kernels/misread.h"
 #include "refnpu/fault.h"
 
 namespace refnpu {
+namespace {
 
-void where_kernel(const Nest<4>& nest) {
+void where_rows(const Nest<4>& nest) {
   const int64_t size = size_of(nest.dtypes[0]);
   for_each_row(nest, [&](char* const* data, const int64_t* strides, int64_t n) {
-    const int64_t condition_step = fault(Fault::where_condition_strides_ignored) ? 1 : strides[1];
     for (int64_t i = 0; i < n; ++i) {
-      const int chosen = load<bool>(data[1] + i * condition_step) ? 2 : 3;
+      const int chosen = load<bool>(data[1] + i * strides[1]) ? 2 : 3;
       std::memcpy(data[0] + i * strides[0], data[chosen] + i * strides[chosen], size);
     }
   });
+}
+
+}  // namespace
+
+void where_kernel(const Nest<4>& nest) {
+  if (fault(Fault::where_condition_strides_ignored)) return where_rows(taken_for_dense(nest, 1));
+  where_rows(nest);
 }
 
 }  // namespace refnpu

@@ -34,6 +34,12 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return compiled(tmp_path_factory.mktemp("driver"))
 
 
+@pytest.fixture(scope="session")
+def driver_without_faults(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same program as somebody builds it who copies the backend; debug information would hold names."""
+    return compiled(tmp_path_factory.mktemp("driver_without_faults"), "-DREFNPU_FAULTS=0", "-g0")
+
+
 def run(program: Path, behaviour: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """In an environment of its own, but for a fault that these tests as a whole are tried with."""
     clean = {name: value for name, value in os.environ.items() if name in KEPT or not name.startswith("REFNPU_")}
@@ -86,6 +92,27 @@ def test_an_unknown_mode_is_refused_with_the_near_name(driver: Path) -> None:
 
 def test_a_fault_is_woken_by_the_environment(driver: Path) -> None:
     assert environment(driver, REFNPU_FAULT="double_free")[4] == "double_free"
+
+
+def test_a_build_without_faults_holds_none_of_their_names(driver_without_faults: Path) -> None:
+    faults = re.findall(r"^FAULT\((\w+)", (BACKEND / "driver/include/refnpu/faults.def").read_text(), re.MULTILINE)
+    binary = driver_without_faults.read_bytes()
+    assert len(faults) > 70
+    assert [name for name in faults if name.encode() in binary] == []
+
+
+def test_a_build_without_faults_refuses_to_wake_one(driver_without_faults: Path) -> None:
+    _, error, code, _, awake = environment(driver_without_faults, REFNPU_FAULT="double_free")
+    assert (
+        error == "REFNPU_FAULT: fault 'double_free': this build has no faults; build with REFNPU_FAULTS=ON to wake one"
+    )
+    assert (code, awake) == ("11", "")
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_build_without_faults_behaves(driver_without_faults: Path, mode: str) -> None:
+    for behaviour in BEHAVIOURS:
+        assert_passes(driver_without_faults, behaviour, mode, REFNPU_FAULT="")
 
 
 def test_an_unknown_fault_is_refused_with_the_near_name(driver: Path) -> None:
@@ -239,6 +266,12 @@ def test_an_alignment_that_is_ignored_is_seen(driver: Path) -> None:
 def test_a_pool_that_hands_out_twice_is_seen(driver: Path) -> None:
     done = run(driver, "threads_allocate_hand_over_and_verify", REFNPU_ALLOCATOR="pool", REFNPU_FAULT=TWICE)
     assert done.returncode != 0, done.stdout
+
+
+def test_no_launch_captures_by_reference() -> None:
+    """A launch copies what the body captures; what a reference stands for would be gone when the body runs."""
+    for source in [*BACKEND.glob("aten/*.cpp"), *BACKEND.glob("runtime/*.cpp"), *BACKEND.glob("examples/*/*.cpp")]:
+        assert not re.search(r"\blaunch\([^;{]*\[&", source.read_text()), source
 
 
 def test_no_device_code_includes_torch() -> None:

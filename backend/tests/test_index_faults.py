@@ -7,7 +7,10 @@ from collections.abc import Callable
 import pytest
 import torch
 from against_cpu import check, values
+from builds import needs_faults
 from refnpu.testing import fault
+
+pytestmark = needs_faults
 
 STEPPED = torch.tensor([0, 2, 1, 1, 0, 2])[::2]
 

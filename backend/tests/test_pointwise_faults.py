@@ -7,6 +7,9 @@ from collections.abc import Callable
 import pytest
 import refnpu.testing
 import torch
+from builds import needs_faults
+
+pytestmark = needs_faults
 
 Program = Callable[[], bool]
 

@@ -7,8 +7,11 @@ from collections.abc import Callable
 import pytest
 import torch
 from against_cpu import check, values
+from builds import needs_faults
 from refnpu.testing import fault
 from test_reduce import compare
+
+pytestmark = needs_faults
 
 nan = float("nan")
 TIES = torch.tensor([2, 5, 5, 1])

@@ -6,6 +6,8 @@
 #include "driver/src/near_names.h"
 
 namespace refnpu {
+
+#if REFNPU_FAULTS
 namespace detail {
 std::atomic<Fault> active_fault{Fault::none};
 }
@@ -39,6 +41,22 @@ std::string active_fault_name() {
   int index = static_cast<int>(detail::active_fault.load());
   return index == 0 ? "" : fault_descriptions()[index - 1].name;
 }
+
+#else
+
+const std::vector<FaultDescription>& fault_descriptions() {
+  static const std::vector<FaultDescription> none;
+  return none;
+}
+
+std::string set_fault(std::string_view name) {
+  if (name.empty()) return {};
+  return "fault '" + std::string(name) + "': this build has no faults; build with REFNPU_FAULTS=ON to wake one";
+}
+
+std::string active_fault_name() { return {}; }
+
+#endif
 
 const std::string& fault_environment_error() {
   static const std::string error = [] {

@@ -8,6 +8,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 /* Every call returns one of these. The words for the last failure of the calling thread: npuGetLastErrorMessage. */
 typedef enum npuError {
@@ -133,7 +134,7 @@ typedef struct npuActivity {
   const char* name; /* of the kernel; "memcpy" and "memset" for the driver's own work */
   int device;
   npuStream_t stream;
-  uint64_t correlation; /* npuPushCorrelation's at the time of the submission, 0 without one */
+  uint64_t correlation;     /* npuPushCorrelation's at the time of the submission, 0 without one */
   int64_t start_ns, end_ns; /* nanoseconds of Unix time */
 } npuActivity;
 
@@ -145,6 +146,7 @@ npuError_t npuSetActivityCallback(npuActivityCallback_t callback); /* null: none
 npuError_t npuPushCorrelation(uint64_t id);
 npuError_t npuPopCorrelation(void);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

@@ -1,10 +1,17 @@
-// Faults on purpose: which one is awake, asked at the cost of one load and one compare.
+// Faults on purpose, to try a test suite with. Copy the backend without them by building with REFNPU_FAULTS=OFF, or
+// delete every line that says fault(...).
 #pragma once
 
 #include <atomic>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "refnpu/export.h"
+
+#ifndef REFNPU_FAULTS
+#define REFNPU_FAULTS 1
+#endif
 
 namespace refnpu {
 
@@ -15,22 +22,29 @@ enum class Fault : int {
 #undef FAULT
 };
 
+#if REFNPU_FAULTS
 namespace detail {
 extern std::atomic<Fault> active_fault;
 }
 
+// Whether `which` is awake, at the cost of one load and one compare.
 inline bool fault(Fault which) { return detail::active_fault.load(std::memory_order_relaxed) == which; }
+#else
+// No fault is in this build: the compiler drops what an `if` around this would do.
+constexpr bool fault(Fault) { return false; }
+#endif
 
 struct FaultDescription {
   const char* name;
   const char* description;
 };
 
-const std::vector<FaultDescription>& fault_descriptions();
+// Empty in a build without faults.
+REFNPU_API const std::vector<FaultDescription>& fault_descriptions();
 
 // Wakes the fault called `name`, or none when it is empty. Returns what is wrong with the name; empty when it is known.
-std::string set_fault(std::string_view name);
-std::string active_fault_name();
+REFNPU_API std::string set_fault(std::string_view name);
+REFNPU_API std::string active_fault_name();
 
 // What is wrong with REFNPU_FAULT, which is read once, when the library is loaded; empty when nothing is.
 const std::string& fault_environment_error();
