@@ -2,7 +2,7 @@
 #include <torch/library.h>
 
 #include "aten/boxed.h"
-#include "runtime/device.h"
+#include "refnpu/guard.h"
 
 // Declared here because ATen/autocast_mode.h includes every operator there is.
 namespace at::autocast {

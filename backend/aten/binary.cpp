@@ -31,6 +31,7 @@
 #include "aten/elementwise.h"
 #include "aten/register.h"
 #include "aten/structured.h"
+#include "refnpu/fault.h"
 
 namespace refnpu::binary {
 namespace {

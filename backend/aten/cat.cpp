@@ -10,11 +10,11 @@
 #include <ATen/ops/empty_like.h>
 
 #include "aten/index_nest.h"
-#include "aten/launch.h"
 #include "aten/plan.h"
 #include "aten/register.h"
 #include "aten/structured.h"
 #include "refnpu/fault.h"
+#include "refnpu/launch.h"
 
 namespace refnpu::joining {
 namespace {

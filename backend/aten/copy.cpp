@@ -9,10 +9,11 @@
 #include <ATen/ops/empty.h>
 #include <c10/core/DeviceGuard.h>
 
-#include "aten/launch.h"
 #include "aten/plan.h"
 #include "aten/register.h"
 #include "kernels/unary.h"
+#include "refnpu/fault.h"
+#include "refnpu/launch.h"
 
 namespace refnpu::copies {
 namespace {
@@ -66,7 +67,7 @@ bool is_one_block(const at::Tensor& target, const at::Tensor& source) {
 
 void copy_block(const at::Tensor& target, const at::Tensor& source, npuMemcpyKind kind) {
   if (target.numel() == 0) return;
-  check(npuMemcpy(target.mutable_data_ptr(), source.const_data_ptr(), target.nbytes(), kind));
+  REFNPU_CHECK(npuMemcpy(target.mutable_data_ptr(), source.const_data_ptr(), target.nbytes(), kind));
 }
 
 at::Tensor empty_on(const at::Tensor& like, at::ScalarType dtype, at::Device device) {

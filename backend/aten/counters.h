@@ -6,6 +6,8 @@
 #include <map>
 #include <string>
 
+#include "refnpu/export.h"
+
 namespace refnpu {
 
 class Counter {
@@ -21,12 +23,12 @@ class Counter {
 enum class Route { native, fallback };
 
 // Calls served by each route since the process started; never reset.
-extern Counter native_total, fallback_total;
+REFNPU_API extern Counter native_total, fallback_total;
 
 // The counter of one overload, made on first use; lives as long as the process.
 Counter& counter(Route route, const std::string& overload);
 
-std::map<std::string, uint64_t> counts(Route route);  // of those that are not zero
-void reset_counts();
+REFNPU_API std::map<std::string, uint64_t> counts(Route route);  // of those that are not zero
+REFNPU_API void reset_counts();
 
 }  // namespace refnpu

@@ -1,6 +1,8 @@
 // Builds the launch of a pointwise kernel.
 #include "aten/elementwise.h"
 
+#include "refnpu/fault.h"
+
 namespace refnpu {
 namespace {
 

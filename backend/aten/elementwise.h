@@ -4,9 +4,9 @@
 #include <ATen/TensorIterator.h>
 #include <c10/core/Scalar.h>
 
-#include "aten/launch.h"
 #include "aten/plan.h"
 #include "kernels/elementwise.h"
+#include "refnpu/launch.h"
 #include "runtime/version.h"
 
 namespace refnpu {

@@ -5,10 +5,10 @@
 #include <ATen/ops/zeros.h>
 
 #include "aten/index_nest.h"
-#include "aten/launch.h"
 #include "aten/plan.h"
 #include "aten/register.h"
 #include "refnpu/fault.h"
+#include "refnpu/launch.h"
 
 namespace refnpu::embeddings {
 namespace {

@@ -6,10 +6,10 @@
 #include <cmath>
 
 #include "aten/index_nest.h"
-#include "aten/launch.h"
 #include "aten/plan.h"
 #include "aten/register.h"
 #include "refnpu/fault.h"
+#include "refnpu/launch.h"
 #include "runtime/version.h"
 
 namespace refnpu::factories {

@@ -10,9 +10,9 @@
 #include "aten/boxed.h"
 #include "aten/counters.h"
 #include "aten/host_copies.h"
+#include "refnpu/allocator.h"
 #include "refnpu/fault.h"
-#include "runtime/allocator.h"
-#include "runtime/device.h"
+#include "refnpu/guard.h"
 #include "runtime/generator.h"
 
 namespace refnpu::fallback {
@@ -149,9 +149,9 @@ class Call {
     map_tensors(argument, [](const at::Tensor& tensor) {
       if (!tensor.defined() || tensor.device().type() != kDevice || tensor.numel() == 0) return tensor;
       uint8_t byte = 0;
-      check(npuMemcpy(&byte, tensor.const_data_ptr(), 1, npuMemcpyDeviceToHost));
+      REFNPU_CHECK(npuMemcpy(&byte, tensor.const_data_ptr(), 1, npuMemcpyDeviceToHost));
       byte ^= 1;
-      check(npuMemcpy(tensor.mutable_data_ptr(), &byte, 1, npuMemcpyHostToDevice));
+      REFNPU_CHECK(npuMemcpy(tensor.mutable_data_ptr(), &byte, 1, npuMemcpyHostToDevice));
       return tensor;
     });
   }

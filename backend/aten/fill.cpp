@@ -3,9 +3,9 @@
 
 #include <ATen/TensorIterator.h>
 
-#include "aten/launch.h"
 #include "aten/plan.h"
 #include "aten/register.h"
+#include "refnpu/launch.h"
 
 namespace refnpu::fills {
 namespace {

@@ -12,11 +12,11 @@
 #include <ATen/ops/zeros_like.h>
 
 #include "aten/index_nest.h"
-#include "aten/launch.h"
 #include "aten/plan.h"
 #include "aten/register.h"
 #include "aten/structured.h"
 #include "refnpu/fault.h"
+#include "refnpu/launch.h"
 #include "runtime/version.h"
 
 namespace refnpu::gathering {

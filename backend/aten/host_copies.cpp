@@ -5,9 +5,9 @@
 
 #include <algorithm>
 
+#include "refnpu/allocator.h"
 #include "refnpu/fault.h"
-#include "runtime/allocator.h"
-#include "runtime/device.h"
+#include "refnpu/guard.h"
 
 namespace refnpu {
 namespace {
@@ -37,7 +37,7 @@ c10::Storage download(const c10::Storage& device) {
   size_t nbytes = device.nbytes();
   c10::Allocator* allocator = c10::GetCPUAllocator();
   c10::DataPtr memory = allocator->allocate(nbytes);
-  if (nbytes > 0) check(npuMemcpy(memory.get(), device.data(), nbytes, npuMemcpyDeviceToHost));
+  if (nbytes > 0) REFNPU_CHECK(npuMemcpy(memory.get(), device.data(), nbytes, npuMemcpyDeviceToHost));
   return c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t{}, nbytes, std::move(memory),
                                                allocator, device.resizable());
 }
@@ -47,7 +47,7 @@ void upload_packed(const at::Tensor& device, const at::Tensor& host) {
   at::Tensor packed = host.contiguous();
   size_t room = device.storage().nbytes() - device.storage_offset() * device.itemsize();
   size_t size = std::min(packed.nbytes(), room);
-  check(npuMemcpy(device.mutable_data_ptr(), packed.const_data_ptr(), size, npuMemcpyHostToDevice));
+  REFNPU_CHECK(npuMemcpy(device.mutable_data_ptr(), packed.const_data_ptr(), size, npuMemcpyHostToDevice));
 }
 
 }  // namespace
@@ -105,7 +105,7 @@ void HostCopies::upload(StoragePair& pair) {
   pair.written = true;
   size_t nbytes = pair.host.nbytes();
   if (nbytes != pair.device.nbytes()) resize_storage(pair.device.unsafeGetStorageImpl(), nbytes);
-  if (nbytes > 0) check(npuMemcpy(pair.device.mutable_data(), pair.host.data(), nbytes, npuMemcpyHostToDevice));
+  if (nbytes > 0) REFNPU_CHECK(npuMemcpy(pair.device.mutable_data(), pair.host.data(), nbytes, npuMemcpyHostToDevice));
 }
 
 void HostCopies::write_back(const at::Tensor& argument) {

@@ -12,11 +12,11 @@
 #include <ATen/ops/index_meta.h>
 
 #include "aten/index_nest.h"
-#include "aten/launch.h"
 #include "aten/plan.h"
 #include "aten/register.h"
 #include "aten/structured.h"
 #include "refnpu/fault.h"
+#include "refnpu/launch.h"
 
 namespace refnpu::indexing {
 namespace {

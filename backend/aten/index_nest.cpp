@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "aten/launch.h"
 #include "aten/plan.h"
 #include "refnpu/fault.h"
+#include "refnpu/launch.h"
 
 namespace refnpu {
 

@@ -4,10 +4,10 @@
 #include <ATen/ops/nll_loss_backward_meta.h>
 #include <ATen/ops/nll_loss_forward_meta.h>
 
-#include "aten/launch.h"
 #include "aten/register.h"
 #include "aten/rows_plan.h"
 #include "aten/structured.h"
+#include "refnpu/launch.h"
 
 namespace refnpu::losses {
 

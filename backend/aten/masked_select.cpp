@@ -8,10 +8,10 @@
 #include <ATen/ops/full.h>
 
 #include "aten/index_nest.h"
-#include "aten/launch.h"
 #include "aten/plan.h"
 #include "aten/register.h"
 #include "refnpu/fault.h"
+#include "refnpu/launch.h"
 
 namespace refnpu::selecting {
 namespace {

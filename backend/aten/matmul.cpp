@@ -10,11 +10,11 @@
 #include <ATen/ops/mm_meta.h>
 #include <ATen/ops/mul.h>
 
-#include "aten/launch.h"
 #include "aten/register.h"
 #include "aten/rows_plan.h"
 #include "aten/structured.h"
 #include "kernels/gemm.h"
+#include "refnpu/launch.h"
 
 namespace refnpu::products {
 

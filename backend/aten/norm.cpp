@@ -5,9 +5,9 @@
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/zeros.h>
 
-#include "aten/launch.h"
 #include "aten/register.h"
 #include "aten/rows_plan.h"
+#include "refnpu/launch.h"
 
 namespace refnpu::norms {
 

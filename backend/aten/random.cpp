@@ -7,9 +7,10 @@
 #include <ATen/ops/zeros.h>
 
 #include "aten/index_nest.h"
-#include "aten/launch.h"
 #include "aten/plan.h"
 #include "aten/register.h"
+#include "refnpu/fault.h"
+#include "refnpu/launch.h"
 #include "runtime/generator.h"
 #include "runtime/version.h"
 

@@ -7,10 +7,11 @@
 #include <ATen/ops/zeros.h>
 
 #include "aten/index_nest.h"
-#include "aten/launch.h"
 #include "aten/plan.h"
 #include "aten/register.h"
 #include "kernels/random.h"
+#include "refnpu/fault.h"
+#include "refnpu/launch.h"
 #include "runtime/generator.h"
 #include "runtime/version.h"
 

@@ -18,10 +18,11 @@
 #include <ATen/ops/prod_meta.h>
 #include <ATen/ops/sum_meta.h>
 
-#include "aten/launch.h"
 #include "aten/register.h"
 #include "aten/rows_plan.h"
 #include "aten/structured.h"
+#include "refnpu/fault.h"
+#include "refnpu/launch.h"
 
 namespace refnpu::reductions {
 

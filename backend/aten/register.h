@@ -17,7 +17,7 @@
 #include <utility>
 
 #include "aten/counters.h"
-#include "runtime/device.h"
+#include "refnpu/guard.h"
 
 namespace refnpu {
 
@@ -73,7 +73,7 @@ struct Native<Name, Function, What> {
     static Counter& calls = counter(Route::native, Name.text);
     calls.add();
     native_total.add();
-    DeviceScope scope(first_npu_of(arguments...));
+    NPUGuard guard(first_npu_of(arguments...));
     if constexpr (What == Writes::once) (check_written(arguments), ...);
     return Function(std::forward<Arguments>(arguments)...);
   }

@@ -5,10 +5,10 @@
 #include <ATen/ops/cumprod_meta.h>
 #include <ATen/ops/cumsum_meta.h>
 
-#include "aten/launch.h"
 #include "aten/register.h"
 #include "aten/rows_plan.h"
 #include "aten/structured.h"
+#include "refnpu/launch.h"
 
 namespace refnpu::scans {
 

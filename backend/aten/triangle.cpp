@@ -5,10 +5,10 @@
 #include <ATen/ops/tril_meta.h>
 #include <ATen/ops/triu_meta.h>
 
-#include "aten/launch.h"
 #include "aten/plan.h"
 #include "aten/register.h"
 #include "aten/structured.h"
+#include "refnpu/launch.h"
 
 namespace refnpu::triangles {
 namespace {

@@ -12,8 +12,8 @@
 #include <ATen/ops/view_native.h>
 
 #include "aten/register.h"
+#include "refnpu/allocator.h"
 #include "refnpu/fault.h"
-#include "runtime/allocator.h"
 
 namespace refnpu::views {
 namespace {
@@ -22,12 +22,12 @@ constexpr c10::DispatchKeySet kKeys(c10::DispatchKey::PrivateUse1);
 
 at::Tensor empty(at::IntArrayRef size, std::optional<at::ScalarType> dtype, std::optional<at::Layout>,
                  std::optional<at::Device>, std::optional<bool>, std::optional<at::MemoryFormat> format) {
-  return at::detail::empty_generic(size, device_allocator(), kKeys, c10::dtype_or_default(dtype), format);
+  return at::detail::empty_generic(size, getNPUAllocator(), kKeys, c10::dtype_or_default(dtype), format);
 }
 
 at::Tensor empty_strided(at::IntArrayRef size, at::IntArrayRef stride, std::optional<at::ScalarType> dtype,
                          std::optional<at::Layout>, std::optional<at::Device>, std::optional<bool>) {
-  return at::detail::empty_strided_generic(size, stride, device_allocator(), kKeys, c10::dtype_or_default(dtype));
+  return at::detail::empty_strided_generic(size, stride, getNPUAllocator(), kKeys, c10::dtype_or_default(dtype));
 }
 
 // A shape without memory, which autograd hands on where a gradient is zero everywhere. CPU's is of no use here: a copy
@@ -43,10 +43,11 @@ at::Tensor efficientzerotensor(at::IntArrayRef size, std::optional<at::ScalarTyp
 at::Tensor alias_or_copy(at::Tensor alias) {
   if (!fault(Fault::output_alias_lost)) return alias;
   at::Tensor copy =
-      at::detail::empty_strided_generic(alias.sizes(), alias.strides(), device_allocator(), kKeys, alias.scalar_type());
+      at::detail::empty_strided_generic(alias.sizes(), alias.strides(), getNPUAllocator(), kKeys, alias.scalar_type());
   size_t nbytes =
       std::min(copy.storage().nbytes(), alias.storage().nbytes() - alias.storage_offset() * alias.itemsize());
-  if (nbytes > 0) check(npuMemcpy(copy.mutable_data_ptr(), alias.const_data_ptr(), nbytes, npuMemcpyDeviceToDevice));
+  if (nbytes > 0)
+    REFNPU_CHECK(npuMemcpy(copy.mutable_data_ptr(), alias.const_data_ptr(), nbytes, npuMemcpyDeviceToDevice));
   return copy;
 }
 
@@ -63,7 +64,7 @@ void record_stream(at::Tensor&, at::Stream) {}
 
 at::Scalar local_scalar_dense(const at::Tensor& self) {
   at::Tensor host = at::detail::empty_cpu({}, self.scalar_type());
-  check(npuMemcpy(host.mutable_data_ptr(), self.const_data_ptr(), self.itemsize(), npuMemcpyDeviceToHost));
+  REFNPU_CHECK(npuMemcpy(host.mutable_data_ptr(), self.const_data_ptr(), self.itemsize(), npuMemcpyDeviceToHost));
   return host.item();
 }
 

@@ -6,9 +6,9 @@
 #include <ATen/ops/result_type.h>
 
 #include "aten/elementwise.h"
-#include "aten/launch.h"
 #include "aten/plan.h"
 #include "aten/register.h"
+#include "refnpu/launch.h"
 
 namespace refnpu::choice {
 namespace {

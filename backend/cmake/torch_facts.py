@@ -1,4 +1,4 @@
-"""Prints what the build must know of the installed torch: version; 100 * major + minor; directory; C++11 ABI."""
+"""Print what the build must know of torch: version; 100 * major + minor; directory; C++11 ABI; whether Kineto is in."""
 
 import pathlib
 
@@ -6,4 +6,5 @@ import torch
 
 major, minor = (int(part) for part in torch.__version__.split(".")[:2])
 root = pathlib.Path(torch.__file__).parent
-print(torch.__version__, 100 * major + minor, root, int(torch.compiled_with_cxx11_abi()), sep=";")
+facts = (torch.__version__, 100 * major + minor, root, int(torch.compiled_with_cxx11_abi()))
+print(*facts, int(torch.profiler.kineto_available()), sep=";")

@@ -1,12 +1,12 @@
 // torch's allocator over npuMalloc and npuFree, its statistics, and growing a storage in place.
-#include "runtime/allocator.h"
+#include "refnpu/allocator.h"
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 
 #include "refnpu/fault.h"
-#include "runtime/device.h"
+#include "refnpu/guard.h"
 #include "runtime/version.h"
 
 namespace refnpu {
@@ -35,27 +35,27 @@ class Allocator final : public DeviceAllocatorBase {
   c10::DataPtr allocate(size_t nbytes) override {
     c10::DeviceIndex device = current_device();
     if (fault(Fault::second_device_lands_on_first)) device = 0;
-    DeviceScope scope(device);
+    NPUGuard guard(device);
     void* pointer = nullptr;
     const size_t short_by = fault(Fault::block_too_short) && nbytes > 4 ? 4 : 0;
-    check(npuMalloc(&pointer, nbytes - short_by));
+    REFNPU_CHECK(npuMalloc(&pointer, nbytes - short_by));
     return {pointer, pointer, &free_block, c10::Device(kDevice, device)};
   }
 
   c10::DeleterFnPtr raw_deleter() const override { return &free_block; }
 
   void copy_data(void* destination, const void* source, size_t count) const override {
-    check(npuMemcpy(destination, source, count, npuMemcpyDeviceToDevice));
+    REFNPU_CHECK(npuMemcpy(destination, source, count, npuMemcpyDeviceToDevice));
   }
 
 #if REFNPU_HAS_DEVICE_ALLOCATOR
   bool initialized() override { return npuDeviceUsed(); }
-  void emptyCache(c10::MempoolId_t) override { check(npuEmptyCache()); }
+  void emptyCache(c10::MempoolId_t) override { REFNPU_CHECK(npuEmptyCache()); }
   void recordStream(const c10::DataPtr&, c10::Stream) override {}  // a free waits for every stream of the device
 
   c10::CachingDeviceAllocator::DeviceStats getDeviceStats(c10::DeviceIndex device) override {
     npuMemoryStats stats;
-    check(npuGetMemoryStats(&stats, device));
+    REFNPU_CHECK(npuGetMemoryStats(&stats, device));
     c10::CachingDeviceAllocator::DeviceStats result;
     for (auto* bytes : {&result.allocated_bytes, &result.active_bytes, &result.requested_bytes})
       fill(*bytes, stats.live_bytes, stats.peak_bytes, stats.allocated_bytes, stats.freed_bytes);
@@ -71,13 +71,13 @@ class Allocator final : public DeviceAllocatorBase {
   void resetAccumulatedStats(c10::DeviceIndex) override {
     TORCH_CHECK_NOT_IMPLEMENTED(false, "npu: accumulated memory statistics count from the start of the process");
   }
-  void resetPeakStats(c10::DeviceIndex device) override { check(npuResetPeakMemory(device)); }
+  void resetPeakStats(c10::DeviceIndex device) override { REFNPU_CHECK(npuResetPeakMemory(device)); }
 #endif
 #if REFNPU_HAS_MEMORY_INFO
   std::pair<size_t, size_t> getMemoryInfo(c10::DeviceIndex device) override {
-    DeviceScope scope(device);
+    NPUGuard guard(device);
     size_t free_bytes = 0, total_bytes = 0;
-    check(npuMemGetInfo(&free_bytes, &total_bytes));
+    REFNPU_CHECK(npuMemGetInfo(&free_bytes, &total_bytes));
     return {free_bytes, total_bytes};
   }
 #endif
@@ -85,29 +85,29 @@ class Allocator final : public DeviceAllocatorBase {
 
 }  // namespace
 
-c10::Allocator* device_allocator() {
+c10::Allocator* getNPUAllocator() {
   static auto* instance = new Allocator;
   return instance;
 }
 
 c10::Storage make_storage(size_t nbytes, c10::DeviceIndex device) {
-  DeviceScope scope(device);
+  NPUGuard guard(device);
   return c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t{}, nbytes,
-                                               device_allocator()->allocate(nbytes), device_allocator(),
+                                               getNPUAllocator()->allocate(nbytes), getNPUAllocator(),
                                                /*resizable=*/true);
 }
 
 void resize_storage(c10::StorageImpl* storage, size_t nbytes) {
   TORCH_CHECK(storage->resizable(), "Trying to resize storage that is not resizable");
-  DeviceScope scope(storage->device().index());
-  c10::DataPtr fresh = device_allocator()->allocate(nbytes);
+  NPUGuard guard(storage->device().index());
+  c10::DataPtr fresh = getNPUAllocator()->allocate(nbytes);
   size_t kept = std::min(nbytes, storage->nbytes());
-  if (kept > 0) check(npuMemcpy(fresh.get(), storage->data(), kept, npuMemcpyDeviceToDevice));
+  if (kept > 0) REFNPU_CHECK(npuMemcpy(fresh.get(), storage->data(), kept, npuMemcpyDeviceToDevice));
   c10::DataPtr old = storage->set_data_ptr(std::move(fresh));
   storage->set_nbytes(nbytes);
   if (fault(Fault::double_free) && old.get()) free_block(old.get());
 }
 
-REGISTER_ALLOCATOR(c10::DeviceType::PrivateUse1, device_allocator())
+REGISTER_ALLOCATOR(c10::DeviceType::PrivateUse1, getNPUAllocator())
 
 }  // namespace refnpu

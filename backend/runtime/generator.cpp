@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "refnpu/fault.h"
-#include "runtime/device.h"
+#include "refnpu/guard.h"
 #include "runtime/version.h"
 
 namespace refnpu {

@@ -6,6 +6,8 @@
 
 #include <optional>
 
+#include "refnpu/export.h"
+
 namespace refnpu {
 
 class NpuGenerator final : public c10::GeneratorImpl {
@@ -31,7 +33,7 @@ class NpuGenerator final : public c10::GeneratorImpl {
   at::Generator inner_;
 };
 
-const at::Generator& default_generator(c10::DeviceIndex device);
+REFNPU_API const at::Generator& default_generator(c10::DeviceIndex device);
 at::Generator make_generator(c10::DeviceIndex device);
 
 // The CPU generator behind `generator`, or behind the default one of `device` when none is given. An error names the

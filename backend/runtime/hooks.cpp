@@ -4,8 +4,8 @@
 #include <ATen/core/GeneratorForPrivateuseone.h>
 #include <ATen/detail/PrivateUse1HooksInterface.h>
 
-#include "runtime/allocator.h"
-#include "runtime/device.h"
+#include "refnpu/allocator.h"
+#include "refnpu/guard.h"
 #include "runtime/generator.h"
 #include "runtime/host_allocator.h"
 #include "runtime/version.h"
@@ -21,10 +21,10 @@ struct Hooks final : at::PrivateUse1HooksInterface {
 
   c10::DeviceIndex deviceCount() const override { return device_count(); }
   c10::DeviceIndex getCurrentDevice() const override { return current_device(); }
-  void setCurrentDevice(c10::DeviceIndex device) const override { check(npuSetDevice(device)); }
+  void setCurrentDevice(c10::DeviceIndex device) const override { REFNPU_CHECK(npuSetDevice(device)); }
   c10::DeviceIndex exchangeDevice(c10::DeviceIndex device) const override {
     c10::DeviceIndex previous = current_device();
-    check(npuSetDevice(device));
+    REFNPU_CHECK(npuSetDevice(device));
     return previous;
   }
   c10::DeviceIndex maybeExchangeDevice(c10::DeviceIndex device) const override { return exchangeDevice(device); }
@@ -36,7 +36,7 @@ struct Hooks final : at::PrivateUse1HooksInterface {
   c10::Allocator* getPinnedMemoryAllocator() const override { return host_allocator(); }
   c10::Device getDeviceFromPtr(void* pointer) const override {
     npuPointerAttributes attributes;
-    check(npuPointerGetAttributes(&attributes, pointer));
+    REFNPU_CHECK(npuPointerGetAttributes(&attributes, pointer));
     TORCH_CHECK(attributes.type == npuMemoryDevice, "npu: ", pointer, " is not device memory");
     return {kDevice, static_cast<c10::DeviceIndex>(attributes.device)};
   }

@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "runtime/device.h"
+#include "refnpu/guard.h"
 
 namespace refnpu {
 namespace {
@@ -20,7 +20,7 @@ class PinnedAllocator final : public HostAllocatorBase {
  public:
   c10::DataPtr allocate(size_t nbytes) override {
     void* pointer = nullptr;
-    check(npuMallocHost(&pointer, nbytes));
+    REFNPU_CHECK(npuMallocHost(&pointer, nbytes));
     return {pointer, pointer, &free_pinned, c10::Device(c10::DeviceType::CPU)};
   }
   c10::DeleterFnPtr raw_deleter() const override { return &free_pinned; }
@@ -46,7 +46,7 @@ HostAllocatorBase* host_allocator() {
 
 bool is_pinned(const void* pointer) {
   npuPointerAttributes attributes;
-  check(npuPointerGetAttributes(&attributes, pointer));
+  REFNPU_CHECK(npuPointerGetAttributes(&attributes, pointer));
   return attributes.type == npuMemoryPinned;
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from collections.abc import Callable
 from importlib.metadata import entry_points
@@ -88,9 +89,17 @@ print("refnpu._C" in sys.modules)
 
 def test_a_wrong_environment_is_an_error_at_import(python: Python) -> None:
     done = python("import refnpu", REFNPU_FAULT="copy_ignores_everything")
-    assert "unknown fault 'copy_ignores_everything'" in done.stderr
+    assert "fault 'copy_ignores_everything'" in done.stderr
     done = python("import refnpu", REFNPU_ALLOCATOR="guards")
     assert "unknown allocator mode 'guards'" in done.stderr
+
+
+def test_a_driver_error_names_the_place_of_the_failed_call(python: Python) -> None:
+    script = "import refnpu, torch; torch.npu.set_device(7)"
+    done = python(script, TORCH_SHOW_CPP_STACKTRACES="1", TORCH_SYMBOLIZE_MODE="fast")
+    assert re.search(r"npuSetDevice: device 7 of 2[\s\S]* at bindings/module\.cpp:\d+ ", done.stderr), done.stderr
+    done = python("import refnpu, torch; torch.ones(2**40, device='npu')", TORCH_SHOW_CPP_STACKTRACES="1")
+    assert re.search(r"OutOfMemoryError: [\s\S]* at runtime/allocator\.cpp:\d+ ", done.stderr), done.stderr
 
 
 def test_both_allocator_modes_serve_tensors(python: Python) -> None:

@@ -6,7 +6,7 @@
 
 #include "aten/counters.h"
 #include "refnpu/fault.h"
-#include "runtime/device.h"
+#include "refnpu/guard.h"
 #include "runtime/generator.h"
 #include "runtime/hooks.h"
 
@@ -17,7 +17,7 @@ namespace {
 
 std::map<std::string, size_t> memory_stats(int device) {
   npuMemoryStats stats;
-  check(npuGetMemoryStats(&stats, device));
+  REFNPU_CHECK(npuGetMemoryStats(&stats, device));
   return {{"live_bytes", stats.live_bytes},
           {"live_blocks", stats.live_blocks},
           {"peak_bytes", stats.peak_bytes},
@@ -39,7 +39,7 @@ std::map<std::string, size_t> memory_stats(int device) {
 std::vector<std::string> verify_memory() {
   std::string report(1 << 16, '\0');
   size_t damaged = 0;
-  check(npuVerifyMemory(report.data(), report.size(), &damaged));
+  REFNPU_CHECK(npuVerifyMemory(report.data(), report.size(), &damaged));
   std::vector<std::string> lines;
   for (size_t start = 0, end; (end = report.find('\n', start)) != std::string::npos; start = end + 1) {
     lines.push_back(report.substr(start, end - start));
@@ -62,15 +62,15 @@ void def(py::module_& module, const char* name, Function function) {
 void bind_devices(py::module_& module) {
   def(module, "device_count", [] { return int(device_count()); });
   def(module, "current_device", [] { return int(current_device()); });
-  def(module, "set_device", [](int device) { check(npuSetDevice(device)); });
+  def(module, "set_device", [](int device) { REFNPU_CHECK(npuSetDevice(device)); });
   def(module, "synchronize", [](int device) {
     py::gil_scoped_release release;
-    DeviceScope scope(static_cast<c10::DeviceIndex>(device));
-    check(npuDeviceSynchronize());
+    NPUGuard guard(static_cast<c10::DeviceIndex>(device));
+    REFNPU_CHECK(npuDeviceSynchronize());
   });
   def(module, "device_properties", [](int device) {
     npuDeviceProperties properties;
-    check(npuGetDeviceProperties(&properties, device));
+    REFNPU_CHECK(npuGetDeviceProperties(&properties, device));
     return std::tuple(std::string(properties.name), properties.total_memory, properties.multiprocessor_count,
                       properties.major, properties.minor);
   });
@@ -81,9 +81,9 @@ void bind_devices(py::module_& module) {
 
 void bind_memory(py::module_& module) {
   def(module, "memory_stats", &memory_stats);
-  def(module, "reset_peak_memory", [](int device) { check(npuResetPeakMemory(device)); });
-  def(module, "set_capacity", [](int device, size_t bytes) { check(npuSetCapacity(device, bytes)); });
-  def(module, "empty_cache", [] { check(npuEmptyCache()); });
+  def(module, "reset_peak_memory", [](int device) { REFNPU_CHECK(npuResetPeakMemory(device)); });
+  def(module, "set_capacity", [](int device, size_t bytes) { REFNPU_CHECK(npuSetCapacity(device, bytes)); });
+  def(module, "empty_cache", [] { REFNPU_CHECK(npuEmptyCache()); });
   def(module, "verify_memory", &verify_memory);
   module.def("set_fill", [](const std::string& fresh, const std::string& freed) {
     auto name = [](const std::string& text) { return text.empty() ? nullptr : text.c_str(); };
