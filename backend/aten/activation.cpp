@@ -130,24 +130,25 @@ at::Tensor& logit_(at::Tensor& self, std::optional<double> eps) { return activat
 
 }  // namespace
 
-TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-  NATIVE("gelu.out", gelu_out);
-  NATIVE("elu.out", elu_out);
-  NATIVE("leaky_relu.out", leaky_relu_out);
-  NATIVE("softplus.out", softplus_out);
-  NATIVE("softshrink.out", softshrink_out);
-  NATIVE("hardshrink.out", hardshrink_out);
-  NATIVE("relu", relu);
-  NATIVE("relu_", relu_);
-  NATIVE("hardtanh", hardtanh);
-  NATIVE("hardtanh.out", hardtanh_out);
-  NATIVE("hardtanh_", hardtanh_);
-  NATIVE("hardswish", hardswish);
-  NATIVE("hardswish.out", hardswish_out);
-  NATIVE("hardswish_", hardswish_);
-  NATIVE("logit", logit);
-  NATIVE("logit.out", logit_out);
-  NATIVE("logit_", logit_);
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
+  NativeLibrary m(library);
+  m.impl("gelu.out", &gelu_out);
+  m.impl("elu.out", &elu_out);
+  m.impl("leaky_relu.out", &leaky_relu_out);
+  m.impl("softplus.out", &softplus_out);
+  m.impl("softshrink.out", &softshrink_out);
+  m.impl("hardshrink.out", &hardshrink_out);
+  m.impl("relu", &relu);
+  m.impl("relu_", &relu_);
+  m.impl("hardtanh", &hardtanh);
+  m.impl("hardtanh.out", &hardtanh_out);
+  m.impl("hardtanh_", &hardtanh_);
+  m.impl("hardswish", &hardswish);
+  m.impl("hardswish.out", &hardswish_out);
+  m.impl("hardswish_", &hardswish_);
+  m.impl("logit", &logit);
+  m.impl("logit.out", &logit_out);
+  m.impl("logit_", &logit_);
 }
 
 }  // namespace refnpu::activations

@@ -162,24 +162,25 @@ T hardswish_backward(const T& grad, const T& self) {
 
 }  // namespace
 
-TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-#define REFNPU_REGISTER(op, supported) NATIVE(#op ".grad_input", op##_out);
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
+  NativeLibrary m(library);
+#define REFNPU_REGISTER(op, supported) m.impl(#op ".grad_input", &op##_out);
   REFNPU_BACKWARDS(REFNPU_REGISTER)
 #undef REFNPU_REGISTER
-  NATIVE("gelu_backward.grad_input", gelu_backward_out);
-  NATIVE("elu_backward.grad_input", elu_backward_out);
-  NATIVE("leaky_relu_backward.grad_input", leaky_relu_backward_out);
-  NATIVE("softplus_backward.grad_input", softplus_backward_out);
-  NATIVE("softshrink_backward.grad_input", softshrink_backward_out);
-  NATIVE("hardshrink_backward.grad_input", hardshrink_backward_out);
-  NATIVE("logit_backward.grad_input", logit_backward_out);
-  NATIVE("threshold.out", threshold_out);
-  NATIVE("threshold_backward.grad_input", threshold_backward_out);
-  NATIVE("hardtanh_backward.grad_input", hardtanh_backward_out);
-  NATIVE("hardtanh_backward", hardtanh_backward);
-  NATIVE("hardswish_backward", hardswish_backward);
-  NATIVE("silu_backward", silu_backward);
-  NATIVE("mish_backward", mish_backward);
+  m.impl("gelu_backward.grad_input", &gelu_backward_out);
+  m.impl("elu_backward.grad_input", &elu_backward_out);
+  m.impl("leaky_relu_backward.grad_input", &leaky_relu_backward_out);
+  m.impl("softplus_backward.grad_input", &softplus_backward_out);
+  m.impl("softshrink_backward.grad_input", &softshrink_backward_out);
+  m.impl("hardshrink_backward.grad_input", &hardshrink_backward_out);
+  m.impl("logit_backward.grad_input", &logit_backward_out);
+  m.impl("threshold.out", &threshold_out);
+  m.impl("threshold_backward.grad_input", &threshold_backward_out);
+  m.impl("hardtanh_backward.grad_input", &hardtanh_backward_out);
+  m.impl("hardtanh_backward", &hardtanh_backward);
+  m.impl("hardswish_backward", &hardswish_backward);
+  m.impl("silu_backward", &silu_backward);
+  m.impl("mish_backward", &mish_backward);
 }
 
 }  // namespace refnpu::activation_backward

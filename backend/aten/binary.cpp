@@ -233,30 +233,31 @@ at::Tensor remainder_scalar_tensor(const at::Scalar& self, const at::Tensor& oth
 
 }  // namespace
 
-TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-#define REFNPU_REGISTER(overload, name, structured, row, supported) NATIVE(overload, name##_out);
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
+  NativeLibrary m(library);
+#define REFNPU_REGISTER(overload, name, structured, row, supported) m.impl(overload, &name##_out);
   REFNPU_BINARY_OPS(REFNPU_REGISTER)
 #undef REFNPU_REGISTER
-  NATIVE("mul.out", mul_out);
-  NATIVE("add.out", add_out);
-  NATIVE("sub.out", sub_out);
-  NATIVE("div.out_mode", div_mode_out);
-  NATIVE("bitwise_left_shift.Tensor_out", left_shift_out);
-  NATIVE("bitwise_right_shift.Tensor_out", right_shift_out);
-  NATIVE("pow.Scalar_out", pow_scalar_out);
-  NATIVE("__lshift__.Tensor", shifted<Binary::left_shift>);
-  NATIVE("__lshift__.Scalar", shifted_by<Binary::left_shift>);
-  NATIVE("__ilshift__.Tensor", shift_<Binary::left_shift>);
-  NATIVE("__ilshift__.Scalar", shift_by_<Binary::left_shift>);
-  NATIVE("__rshift__.Tensor", shifted<Binary::right_shift>);
-  NATIVE("__rshift__.Scalar", shifted_by<Binary::right_shift>);
-  NATIVE("__irshift__.Tensor", shift_<Binary::right_shift>);
-  NATIVE("__irshift__.Scalar", shift_by_<Binary::right_shift>);
-  NATIVE("rsub.Tensor", rsub);
-  NATIVE("floor_divide", floor_divide);
-  NATIVE("floor_divide.out", floor_divide_out);
-  NATIVE("floor_divide_.Tensor", floor_divide_);
-  NATIVE("remainder.Scalar_Tensor", remainder_scalar_tensor);
+  m.impl("mul.out", &mul_out);
+  m.impl("add.out", &add_out);
+  m.impl("sub.out", &sub_out);
+  m.impl("div.out_mode", &div_mode_out);
+  m.impl("bitwise_left_shift.Tensor_out", &left_shift_out);
+  m.impl("bitwise_right_shift.Tensor_out", &right_shift_out);
+  m.impl("pow.Scalar_out", &pow_scalar_out);
+  m.impl("__lshift__.Tensor", &shifted<Binary::left_shift>);
+  m.impl("__lshift__.Scalar", &shifted_by<Binary::left_shift>);
+  m.impl("__ilshift__.Tensor", &shift_<Binary::left_shift>);
+  m.impl("__ilshift__.Scalar", &shift_by_<Binary::left_shift>);
+  m.impl("__rshift__.Tensor", &shifted<Binary::right_shift>);
+  m.impl("__rshift__.Scalar", &shifted_by<Binary::right_shift>);
+  m.impl("__irshift__.Tensor", &shift_<Binary::right_shift>);
+  m.impl("__irshift__.Scalar", &shift_by_<Binary::right_shift>);
+  m.impl("rsub.Tensor", &rsub);
+  m.impl("floor_divide", &floor_divide);
+  m.impl("floor_divide.out", &floor_divide_out);
+  m.impl("floor_divide_.Tensor", &floor_divide_);
+  m.impl("remainder.Scalar_Tensor", &remainder_scalar_tensor);
 }
 
 }  // namespace refnpu::binary

@@ -123,13 +123,14 @@ at::Tensor repeat_interleave(const at::Tensor& repeats, std::optional<int64_t> o
 
 }  // namespace
 
-TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-  NATIVE_UNCHECKED("cat.out", cat_out);  // its meta function checks the output, after the dtypes
-  NATIVE("_stack", stack);
-  NATIVE_UNCHECKED("_stack.out", stack_out);
-  NATIVE("flip", flip);
-  NATIVE("roll", roll);
-  NATIVE("repeat_interleave.Tensor", repeat_interleave);
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
+  NativeLibrary m(library);
+  m.impl_unchecked("cat.out", &cat_out);  // its meta function checks the output, after the dtypes
+  m.impl("_stack", &stack);
+  m.impl_unchecked("_stack.out", &stack_out);
+  m.impl("flip", &flip);
+  m.impl("roll", &roll);
+  m.impl("repeat_interleave.Tensor", &repeat_interleave);
 }
 
 }  // namespace refnpu::joining

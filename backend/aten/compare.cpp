@@ -58,15 +58,16 @@ at::Tensor& logical_out(const at::Tensor& self, const at::Tensor& other, at::Ten
 
 }  // namespace
 
-TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-#define REFNPU_REGISTER(op, supported)        \
-  NATIVE(#op ".Tensor_out", op##_tensor_out); \
-  NATIVE(#op ".Scalar_out", op##_scalar_out);
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
+  NativeLibrary m(library);
+#define REFNPU_REGISTER(op, supported)         \
+  m.impl(#op ".Tensor_out", &op##_tensor_out); \
+  m.impl(#op ".Scalar_out", &op##_scalar_out);
   REFNPU_COMPARISONS(REFNPU_REGISTER)
 #undef REFNPU_REGISTER
-  NATIVE("logical_and.out", logical_out<Compare::logical_and>);
-  NATIVE("logical_or.out", logical_out<Compare::logical_or>);
-  NATIVE("logical_xor.out", logical_out<Compare::logical_xor>);
+  m.impl("logical_and.out", &logical_out<Compare::logical_and>);
+  m.impl("logical_or.out", &logical_out<Compare::logical_or>);
+  m.impl("logical_xor.out", &logical_out<Compare::logical_xor>);
 }
 
 }  // namespace refnpu::compare

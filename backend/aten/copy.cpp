@@ -136,9 +136,10 @@ at::Tensor copy_from_and_resize(const at::Tensor& self, const at::Tensor& target
 
 }  // namespace
 
-TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-  NATIVE("_copy_from", copy_from);
-  NATIVE("_copy_from_and_resize", copy_from_and_resize);
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
+  NativeLibrary m(library);
+  m.impl("_copy_from", &copy_from);
+  m.impl("_copy_from_and_resize", &copy_from_and_resize);
 }
 
 }  // namespace refnpu::copies

@@ -67,8 +67,7 @@ void launch_operands(const at::TensorIteratorBase& iter, const Pointwise& what) 
 }  // namespace
 
 void check_dtype(const char* op, at::ScalarType dtype, unsigned supported) {
-  REFNPU_CHECK_DTYPE(is_device_dtype(dtype) && (set_of(to_dtype(dtype)) & supported), "\"", op,
-                     "\" not implemented for '", c10::toString(dtype), "'");
+  check_has_kernel(is_device_dtype(dtype) && (set_of(to_dtype(dtype)) & supported), op, dtype);
 }
 
 Number number_of(const at::Scalar& scalar) {
@@ -82,8 +81,7 @@ Number number_of(const at::Scalar& scalar) {
 }
 
 void launch_pointwise(at::TensorIteratorBase& iter, const Pointwise& what) {
-  REFNPU_CHECK_DTYPE(what.row, "\"", what.op, "\" not implemented for '", c10::toString(to_scalar_type(what.common)),
-                     "'");
+  check_has_kernel(what.row != nullptr, what.op, to_scalar_type(what.common));
   if (iter.numel() == 0) return;
   switch (iter.ntensors()) {
     case 2:

@@ -21,7 +21,7 @@ inline constexpr unsigned kAnyDtype = 1023;
 inline constexpr unsigned kWideUnsignedOfWhere = REFNPU_WHERE_TAKES_WIDE_UNSIGNED ? kWideUnsigned : 0;
 inline constexpr unsigned kWideUnsignedOfExtrema = REFNPU_EXTREMA_TAKE_WIDE_UNSIGNED ? kWideUnsigned : 0;
 
-// Throws NotImplementedError in torch's words when `dtype` is not in `supported`.
+// As check_has_kernel, when `dtype` is not in `supported`.
 void check_dtype(const char* op, at::ScalarType dtype, unsigned supported);
 
 Number number_of(const at::Scalar& scalar);

@@ -40,9 +40,10 @@ at::Tensor embedding_dense_backward(const at::Tensor& grad, const at::Tensor& in
 
 }  // namespace
 
-TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-  NATIVE("embedding", embedding);
-  NATIVE("embedding_dense_backward", embedding_dense_backward);
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
+  NativeLibrary m(library);
+  m.impl("embedding", &embedding);
+  m.impl("embedding_dense_backward", &embedding_dense_backward);
 }
 
 }  // namespace refnpu::embeddings

@@ -122,13 +122,14 @@ at::Tensor& eye_out(int64_t n, at::Tensor& out) { return eye_m_out(n, n, out); }
 
 }  // namespace
 
-TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-  NATIVE("arange.start_out", arange_out);
-  NATIVE("range.out", range_out);
-  NATIVE("linspace.out", linspace_out);
-  NATIVE("logspace.out", logspace_out);
-  NATIVE("eye.out", eye_out);
-  NATIVE("eye.m_out", eye_m_out);
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
+  NativeLibrary m(library);
+  m.impl("arange.start_out", &arange_out);
+  m.impl("range.out", &range_out);
+  m.impl("linspace.out", &linspace_out);
+  m.impl("logspace.out", &logspace_out);
+  m.impl("eye.out", &eye_out);
+  m.impl("eye.m_out", &eye_m_out);
 }
 
 }  // namespace refnpu::factories

@@ -36,10 +36,11 @@ at::Tensor& zero(at::Tensor& self) { return fill_scalar(self, 0); }
 
 }  // namespace
 
-TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-  NATIVE("fill_.Scalar", fill_scalar);
-  NATIVE("fill_.Tensor", fill_tensor);
-  NATIVE("zero_", zero);
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
+  NativeLibrary m(library);
+  m.impl("fill_.Scalar", &fill_scalar);
+  m.impl("fill_.Tensor", &fill_tensor);
+  m.impl("zero_", &zero);
 }
 
 }  // namespace refnpu::fills

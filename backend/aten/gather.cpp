@@ -95,8 +95,8 @@ Combine combine_named(c10::string_view reduce) {
 }
 
 void require_ordered(const char* op, Combine combine, at::ScalarType type) {
-  REFNPU_CHECK_DTYPE((combine != Combine::maximum && combine != Combine::minimum) || !c10::isComplexType(type), "\"",
-                     op, "\" not implemented for '", type, "'");
+  const bool orders = combine == Combine::maximum || combine == Combine::minimum;
+  check_has_kernel(!orders || !c10::isComplexType(type), op, type);
 }
 
 void launch_combine(const char* op, const IndexedNest& nest, at::ScalarType type, Combine combine) {
@@ -271,17 +271,18 @@ at::Tensor& put_(at::Tensor& self, const at::Tensor& index, const at::Tensor& so
 
 }  // namespace
 
-TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-  NATIVE("gather.out", gather_out);
-  NATIVE("scatter.src_out", scatter_src_out);
-  NATIVE("scatter.value_out", scatter_value_out);
-  NATIVE("scatter.reduce_out", scatter_reduce_out);
-  NATIVE("scatter.value_reduce_out", scatter_value_reduce_out);
-  NATIVE("scatter_add.out", scatter_add_out);
-  NATIVE("scatter_reduce.two_out", scatter_reduce_two_out);
-  NATIVE("take", take);
-  NATIVE("take.out", take_out);
-  NATIVE("put_", put_);
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
+  NativeLibrary m(library);
+  m.impl("gather.out", &gather_out);
+  m.impl("scatter.src_out", &scatter_src_out);
+  m.impl("scatter.value_out", &scatter_value_out);
+  m.impl("scatter.reduce_out", &scatter_reduce_out);
+  m.impl("scatter.value_reduce_out", &scatter_value_reduce_out);
+  m.impl("scatter_add.out", &scatter_add_out);
+  m.impl("scatter_reduce.two_out", &scatter_reduce_two_out);
+  m.impl("take", &take);
+  m.impl("take.out", &take_out);
+  m.impl("put_", &put_);
 }
 
 }  // namespace refnpu::gathering

@@ -266,15 +266,16 @@ at::Tensor& index_fill_tensor_(at::Tensor& self, int64_t dim, const at::Tensor& 
 
 }  // namespace
 
-TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-  NATIVE("index.Tensor_out", index_out);
-  NATIVE_UNCHECKED("_index_put_impl_", index_put_impl_);
-  NATIVE("index_select", index_select);
-  NATIVE("index_select.out", index_select_out);
-  NATIVE("index_add.out", index_add_out);
-  NATIVE("index_copy.out", index_copy_out);
-  NATIVE_UNCHECKED("index_fill_.int_Scalar", index_fill_scalar_);
-  NATIVE_UNCHECKED("index_fill_.int_Tensor", index_fill_tensor_);
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
+  NativeLibrary m(library);
+  m.impl("index.Tensor_out", &index_out);
+  m.impl_unchecked("_index_put_impl_", &index_put_impl_);
+  m.impl("index_select", &index_select);
+  m.impl("index_select.out", &index_select_out);
+  m.impl("index_add.out", &index_add_out);
+  m.impl("index_copy.out", &index_copy_out);
+  m.impl_unchecked("index_fill_.int_Scalar", &index_fill_scalar_);
+  m.impl_unchecked("index_fill_.int_Tensor", &index_fill_tensor_);
 }
 
 }  // namespace refnpu::indexing

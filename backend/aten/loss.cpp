@@ -10,6 +10,7 @@
 #include "refnpu/launch.h"
 
 namespace refnpu::losses {
+namespace {
 
 using at::Tensor;
 
@@ -49,7 +50,7 @@ std::tuple<Tensor&, Tensor&> nll_loss_forward_out(const Tensor& self, const Tens
   const at::OptionalTensorRef weight = weight_opt ? at::OptionalTensorRef(*weight_opt) : at::OptionalTensorRef();
   Structured<at::meta::structured_nll_loss_forward, 2> op(output, total_weight);
   op.meta(self, target, weight, reduction, ignore_index);
-  check_same_dtype("nll_loss_out_frame", self, weight);
+  check_same_dtype("nll_loss_forward", self, weight);
   check_targets(target, self.size(-1), ignore_index);
   const Tensor rows = as_rows(self);
   NllLoss loss;
@@ -71,7 +72,7 @@ Tensor& nll_loss_backward_out(const Tensor& grad_output, const Tensor& self, con
   const at::OptionalTensorRef weight = weight_opt ? at::OptionalTensorRef(*weight_opt) : at::OptionalTensorRef();
   Structured<at::meta::structured_nll_loss_backward> op(grad_input);
   op.meta(grad_output, self, target, weight, reduction, ignore_index, total_weight);
-  check_same_dtype("nll_loss_backward_out_frame", self, weight);
+  check_same_dtype("nll_loss_backward", self, weight);
   check_targets(target, self.size(-1), ignore_index);
   const Tensor rows = as_rows(op.maybe_get_output(0));
   NllLossBackward loss;
@@ -87,9 +88,12 @@ Tensor& nll_loss_backward_out(const Tensor& grad_output, const Tensor& self, con
   return grad_input;
 }
 
-TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-  NATIVE("nll_loss_forward.output", nll_loss_forward_out);
-  NATIVE("nll_loss_backward.grad_input", nll_loss_backward_out);
+}  // namespace
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
+  NativeLibrary m(library);
+  m.impl("nll_loss_forward.output", &nll_loss_forward_out);
+  m.impl("nll_loss_backward.grad_input", &nll_loss_backward_out);
 }
 
 }  // namespace refnpu::losses

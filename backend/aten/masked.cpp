@@ -57,9 +57,10 @@ at::Tensor& masked_fill_tensor(at::Tensor& self, const at::Tensor& mask, const a
 
 }  // namespace
 
-TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-  NATIVE("masked_fill_.Scalar", masked_fill_scalar);
-  NATIVE("masked_fill_.Tensor", masked_fill_tensor);
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
+  NativeLibrary m(library);
+  m.impl("masked_fill_.Scalar", &masked_fill_scalar);
+  m.impl("masked_fill_.Tensor", &masked_fill_tensor);
 }
 
 }  // namespace refnpu::masked

@@ -112,14 +112,15 @@ at::Tensor nonzero_static(const at::Tensor& self, int64_t size, int64_t fill_val
 
 }  // namespace
 
-TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-  NATIVE("masked_select", masked_select);
-  NATIVE("masked_select.out", masked_select_out);
-  NATIVE("masked_scatter_", masked_scatter_);
-  NATIVE("nonzero", nonzero);
-  NATIVE("nonzero.out", nonzero_out);
-  NATIVE("nonzero_static", nonzero_static);
-  NATIVE("nonzero_static.out", nonzero_static_out);
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
+  NativeLibrary m(library);
+  m.impl("masked_select", &masked_select);
+  m.impl("masked_select.out", &masked_select_out);
+  m.impl("masked_scatter_", &masked_scatter_);
+  m.impl("nonzero", &nonzero);
+  m.impl("nonzero.out", &nonzero_out);
+  m.impl("nonzero_static", &nonzero_static);
+  m.impl("nonzero_static.out", &nonzero_static_out);
 }
 
 }  // namespace refnpu::selecting

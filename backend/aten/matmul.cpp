@@ -17,6 +17,7 @@
 #include "refnpu/launch.h"
 
 namespace refnpu::products {
+namespace {
 
 using at::Scalar;
 using at::Tensor;
@@ -100,7 +101,7 @@ void multiply(const char* name, const Tensor& out, const Tensor& self, const Ten
 Tensor& mm_out(const Tensor& self, const Tensor& mat2, Tensor& out) {
   Structured<at::meta::structured_mm> op(out);
   op.meta(self, mat2);
-  multiply("addmm_impl_cpu_", op.maybe_get_output(0), {}, self, mat2, 0, 1);
+  multiply("mm", op.maybe_get_output(0), {}, self, mat2, 0, 1);
   op.finish();
   return out;
 }
@@ -118,7 +119,7 @@ Tensor& addmm_out(const Tensor& self, const Tensor& mat1, const Tensor& mat2, co
                   Tensor& out) {
   Structured<at::meta::structured_addmm> op(out);
   op.meta(self, mat1, mat2, beta, alpha);
-  multiply("addmm_impl_cpu_", op.maybe_get_output(0), self, mat1, mat2, beta, alpha);
+  multiply("addmm", op.maybe_get_output(0), self, mat1, mat2, beta, alpha);
   op.finish();
   return out;
 }
@@ -141,8 +142,8 @@ Tensor& addmv_out(const Tensor& self, const Tensor& mat, const Tensor& vec, cons
   const Tensor added = self.expand(column.sizes()).unsqueeze(1);
   // Over nothing, addmv converts beta to the dtype first, where the other products refuse a float beta for integers.
   const Scalar factor = vec.numel() > 0 ? beta : in_dtype(beta, self.scalar_type());
-  if (mat.numel() > 0) require_dtype(NumericTypes{}, "addmv_impl_cpu", self);
-  multiply("addmv_impl_cpu", column.unsqueeze(1), added, mat, vec.unsqueeze(1), factor, alpha);
+  if (mat.numel() > 0) require_dtype(NumericTypes{}, "addmv", self);
+  multiply("addmv", column.unsqueeze(1), added, mat, vec.unsqueeze(1), factor, alpha);
   op.finish();
   return out;
 }
@@ -170,7 +171,7 @@ Tensor& addbmm_out(const Tensor& self, const Tensor& batch1, const Tensor& batch
   // In place, a self that broadcasts is read after it has grown.
   const Tensor read = out.is_same(self) && !out.sizes().equals(added->sizes()) ? added->clone() : *added;
   at::native::resize_output(out, read.sizes());
-  multiply("addmm_impl_cpu_", out, read, batch1, batch2, beta, alpha, /*sums_batches=*/true);
+  multiply("addbmm", out, read, batch1, batch2, beta, alpha, /*sums_batches=*/true);
   return out;
 }
 
@@ -266,20 +267,23 @@ Tensor conjugate_dot_product(const Tensor& self, const Tensor& other) {
   return dot_product(self.conj(), other);
 }
 
-TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-  NATIVE("mm.out", mm_out);
-  NATIVE("bmm.out", bmm_out);
-  NATIVE("addmm.out", addmm_out);
-  NATIVE("baddbmm.out", baddbmm_out);
-  NATIVE("addmv.out", addmv_out);
-  NATIVE("addbmm.out", addbmm_out);
-  NATIVE("addbmm_", addbmm_);
-  NATIVE("addbmm", addbmm);
-  NATIVE("addr", addr);
-  NATIVE("addr.out", addr_out);
-  NATIVE("addr_", addr_);
-  NATIVE("dot", dot_product);
-  NATIVE("vdot", conjugate_dot_product);
+}  // namespace
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
+  NativeLibrary m(library);
+  m.impl("mm.out", &mm_out);
+  m.impl("bmm.out", &bmm_out);
+  m.impl("addmm.out", &addmm_out);
+  m.impl("baddbmm.out", &baddbmm_out);
+  m.impl("addmv.out", &addmv_out);
+  m.impl("addbmm.out", &addbmm_out);
+  m.impl("addbmm_", &addbmm_);
+  m.impl("addbmm", &addbmm);
+  m.impl("addr", &addr);
+  m.impl("addr.out", &addr_out);
+  m.impl("addr_", &addr_);
+  m.impl("dot", &dot_product);
+  m.impl("vdot", &conjugate_dot_product);
 }
 
 }  // namespace refnpu::products

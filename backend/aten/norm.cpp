@@ -10,6 +10,7 @@
 #include "refnpu/launch.h"
 
 namespace refnpu::norms {
+namespace {
 
 using at::IntArrayRef;
 using at::Tensor;
@@ -46,7 +47,8 @@ at::ScalarType statistics_type(const Tensor& input, const Tensor& weight, const 
   if (!parameter.defined() || parameter.scalar_type() == input.scalar_type()) return input.scalar_type();
   const bool reduced = input.scalar_type() == c10::kHalf || input.scalar_type() == c10::kBFloat16;
   TORCH_CHECK(reduced && parameter.scalar_type() == c10::kFloat,
-              "mixed dtype (CPU): all inputs must share same datatype.");
+              "layer_norm: expected weight and bias of the input's dtype, ", input.scalar_type(),
+              ", or float beside a half or bfloat16 input, but got ", parameter.scalar_type());
   return c10::kFloat;
 }
 
@@ -65,7 +67,7 @@ std::tuple<Tensor, Tensor, Tensor> layer_norm(const Tensor& input, c10::SymIntAr
   for (size_t d = kept.size() - shape.size(); d < kept.size(); ++d) kept[d] = 1;
   Tensor mean = at::empty(kept, input.options().dtype(statistics)), rstd = at::empty_like(mean);
   if (rows > 0) {
-    require_dtype(Concat<Floating, Reduced>{}, "LayerNormKernelImpl", input);
+    require_dtype(Concat<Floating, Reduced>{}, "native_layer_norm", input);
     const LayerNorm n{rows,          width,        eps,           flat_of(from), flat_of(weight),
                       flat_of(bias), flat_of(out), flat_of(mean), flat_of(rstd)};
     launch("layer_norm", [=] { ::refnpu::layer_norm(n); });
@@ -90,7 +92,7 @@ std::tuple<Tensor, Tensor, Tensor> layer_norm_backward(const Tensor& grad, const
   if (mask[1]) grad_weight = at::zeros(shape, like_weight.options());
   if (mask[2]) grad_bias = at::zeros(shape, (bias.defined() ? bias : like_weight).options());
   if (rows > 0) {
-    require_dtype(Concat<Floating, Reduced>{}, "LayerNormBackwardKernelImpl", input);
+    require_dtype(Concat<Floating, Reduced>{}, "native_layer_norm_backward", input);
     const LayerNormBackward n{rows,
                               width,
                               flat_of(held[0]),
@@ -106,9 +108,12 @@ std::tuple<Tensor, Tensor, Tensor> layer_norm_backward(const Tensor& grad, const
   return {grad_input, grad_weight, grad_bias};
 }
 
-TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-  NATIVE("native_layer_norm", layer_norm);
-  NATIVE("native_layer_norm_backward", layer_norm_backward);
+}  // namespace
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
+  NativeLibrary m(library);
+  m.impl("native_layer_norm", &layer_norm);
+  m.impl("native_layer_norm_backward", &layer_norm_backward);
 }
 
 }  // namespace refnpu::norms

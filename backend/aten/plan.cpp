@@ -6,6 +6,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "runtime/version.h"
+
 namespace refnpu {
 namespace {
 
@@ -25,6 +27,10 @@ bool is_device_dtype(c10::ScalarType type) {
     return true;
   }
   return false;
+}
+
+void check_has_kernel(bool has_kernel, const char* op, c10::ScalarType type) {
+  REFNPU_CHECK_DTYPE(has_kernel, '"', op, "\" not implemented for '", c10::toString(type), "' on npu");
 }
 
 DType to_dtype(c10::ScalarType type) {

@@ -27,6 +27,9 @@ static_assert(int(c10::ScalarType::Float8_e5m2) == int(DType::f8_e5m2) &&
 // True for the dtypes that device memory can hold elements of (not quantized, not packed bits).
 bool is_device_dtype(c10::ScalarType type);
 
+// Throws what torch throws for a dtype that an op has no kernel for, unless there is one. `op` is the name of the op.
+void check_has_kernel(bool has_kernel, const char* op, c10::ScalarType type);
+
 // Throws NotImplementedError, as torch does for a dtype an op has no kernel for, when the device does not know `type`.
 DType to_dtype(c10::ScalarType type);
 inline c10::ScalarType to_scalar_type(DType dtype) { return static_cast<c10::ScalarType>(dtype); }

@@ -26,8 +26,7 @@ Draw draw(const MaybeGenerator& generator, const at::Tensor& out) {
 }
 
 void require_floating(const char* op, const at::Tensor& tensor) {
-  REFNPU_CHECK_DTYPE(at::isFloatingType(tensor.scalar_type()), "\"", op, "\" not implemented for '",
-                     tensor.scalar_type(), "'");
+  check_has_kernel(at::isFloatingType(tensor.scalar_type()), op, tensor.scalar_type());
 }
 
 // Torch's templates check arguments, then call an object of a class like these. `G` is a type they pass along.
@@ -79,8 +78,7 @@ template <class G>
 struct Geometric {
   void operator()(at::TensorIteratorBase& iter, double p, const MaybeGenerator& generator) {
     const at::ScalarType type = iter.dtype();
-    REFNPU_CHECK_DTYPE(!at::isComplexType(type) && type != at::kBool, "\"geometric_\" not implemented for '", type,
-                       "'");
+    check_has_kernel(!at::isComplexType(type) && type != at::kBool, "geometric_", type);
     const View out = view_of(iter.tensor(0));
     const Draw bits = draw(generator, iter.tensor(0));
     launch("geometric_", [=] { fill_geometric(out, bits, p); });
@@ -99,7 +97,7 @@ struct Cauchy {
 template <class G>
 struct Natural {
   void operator()(at::TensorIteratorBase& iter, const MaybeGenerator& generator) {
-    REFNPU_CHECK_DTYPE(!at::isComplexType(iter.dtype()), "\"random_\" not implemented for '", iter.dtype(), "'");
+    check_has_kernel(!at::isComplexType(iter.dtype()), "random_", iter.dtype());
     const View out = view_of(iter.tensor(0));
     const Draw bits = draw(generator, iter.tensor(0));
     launch("random_", [=] { fill_natural(out, bits); });
@@ -125,7 +123,7 @@ struct Bernoulli {
   }
   void operator()(at::Tensor& self, const at::Tensor& p, const MaybeGenerator& generator) {
     require_same_device("bernoulli_", {self, p});
-    require_floating("bernoulli_tensor_cpu_p_", p);
+    require_floating("bernoulli_", p);
     const auto expanded = at::expand_inplace(self, p, "bernoulli_");
     TORCH_CHECK(expanded->ge(0).logical_and(expanded->le(1)).all().item<bool>(),
                 "Expected p_in >= 0 && p_in <= 1 to be true, but got false.");
@@ -186,25 +184,26 @@ using T = const at::Tensor&;
 
 }  // namespace
 
-TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-  NATIVE("uniform_", uniform_);
-  NATIVE("normal_", normal_);
-  NATIVE("log_normal_", log_normal_);
-  NATIVE("exponential_", exponential_);
-  NATIVE("geometric_", geometric_);
-  NATIVE("cauchy_", cauchy_);
-  NATIVE("random_", random_);
-  NATIVE("random_.from", random_from_);
-  NATIVE("random_.to", random_to_);
-  NATIVE("bernoulli_.float", bernoulli_float_);
-  NATIVE("bernoulli_.Tensor", bernoulli_tensor_);
-  NATIVE("bernoulli.out", bernoulli_out);
-  NATIVE("normal.Tensor_float", (normal<T, double>));
-  NATIVE("normal.float_Tensor", (normal<double, T>));
-  NATIVE("normal.Tensor_Tensor", (normal<T, T>));
-  NATIVE("normal.Tensor_float_out", (normal_out<T, double>));
-  NATIVE("normal.float_Tensor_out", (normal_out<double, T>));
-  NATIVE("normal.Tensor_Tensor_out", (normal_out<T, T>));
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
+  NativeLibrary m(library);
+  m.impl("uniform_", &uniform_);
+  m.impl("normal_", &normal_);
+  m.impl("log_normal_", &log_normal_);
+  m.impl("exponential_", &exponential_);
+  m.impl("geometric_", &geometric_);
+  m.impl("cauchy_", &cauchy_);
+  m.impl("random_", &random_);
+  m.impl("random_.from", &random_from_);
+  m.impl("random_.to", &random_to_);
+  m.impl("bernoulli_.float", &bernoulli_float_);
+  m.impl("bernoulli_.Tensor", &bernoulli_tensor_);
+  m.impl("bernoulli.out", &bernoulli_out);
+  m.impl("normal.Tensor_float", &normal<T, double>);
+  m.impl("normal.float_Tensor", &normal<double, T>);
+  m.impl("normal.Tensor_Tensor", &normal<T, T>);
+  m.impl("normal.Tensor_float_out", &normal_out<T, double>);
+  m.impl("normal.float_Tensor_out", &normal_out<double, T>);
+  m.impl("normal.Tensor_Tensor_out", &normal_out<T, T>);
 }
 
 }  // namespace refnpu::randoms

@@ -26,8 +26,7 @@ Draw draw(const MaybeGenerator& generator, const at::Tensor& out) {
 }
 
 void require_floating(const char* op, const at::Tensor& tensor) {
-  REFNPU_CHECK_DTYPE(at::isFloatingType(tensor.scalar_type()), "\"", op, "\" not implemented for '",
-                     tensor.scalar_type(), "'");
+  check_has_kernel(at::isFloatingType(tensor.scalar_type()), op, tensor.scalar_type());
 }
 
 View as_matrix(const at::Tensor& tensor) { return view_of(tensor.dim() == 1 ? tensor.unsqueeze(0) : tensor); }
@@ -97,7 +96,7 @@ at::Tensor native_dropout_backward(const at::Tensor& grad, const at::Tensor& mas
 }
 
 at::Tensor poisson(const at::Tensor& self, MaybeGenerator generator) {
-  require_floating("poisson_cpu", self);
+  require_floating("poisson", self);
   at::Tensor out = at::zeros(self.sizes(), self.options());
   if (out.numel() == 0) return out;
   TORCH_CHECK(self.ge(0).all().item<bool>(), "invalid Poisson rate, expected rate to be non-negative");
@@ -108,7 +107,7 @@ at::Tensor poisson(const at::Tensor& self, MaybeGenerator generator) {
 }
 
 at::Tensor binomial(const at::Tensor& count, const at::Tensor& prob, MaybeGenerator generator) {
-  require_floating("binomial_cpu", count);
+  require_floating("binomial", count);
   TORCH_CHECK(count.scalar_type() == prob.scalar_type(), "Found dtype ", prob.scalar_type(), " but expected ",
               count.scalar_type());
   require_same_device("binomial", {count, prob});
@@ -121,7 +120,7 @@ at::Tensor binomial(const at::Tensor& count, const at::Tensor& prob, MaybeGenera
 }
 
 at::Tensor standard_gamma(const at::Tensor& alpha, MaybeGenerator generator) {
-  require_floating("gamma_cpu", alpha);
+  require_floating("_standard_gamma", alpha);
   at::Tensor out = at::zeros(alpha.sizes(), alpha.options());
   const View shape = view_of(alpha), to = view_of(out);
   const Draw bits = draw(generator, out);
@@ -136,16 +135,17 @@ at::Tensor sample_dirichlet(const at::Tensor& alpha, MaybeGenerator generator) {
 
 }  // namespace
 
-TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-  NATIVE("multinomial", multinomial);
-  NATIVE("multinomial.out", multinomial_out);
-  NATIVE("randperm.generator_out", randperm_out);
-  NATIVE("native_dropout", native_dropout);
-  NATIVE("native_dropout_backward", native_dropout_backward);
-  NATIVE("poisson", poisson);
-  NATIVE("binomial", binomial);
-  NATIVE("_standard_gamma", standard_gamma);
-  NATIVE("_sample_dirichlet", sample_dirichlet);
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
+  NativeLibrary m(library);
+  m.impl("multinomial", &multinomial);
+  m.impl("multinomial.out", &multinomial_out);
+  m.impl("randperm.generator_out", &randperm_out);
+  m.impl("native_dropout", &native_dropout);
+  m.impl("native_dropout_backward", &native_dropout_backward);
+  m.impl("poisson", &poisson);
+  m.impl("binomial", &binomial);
+  m.impl("_standard_gamma", &standard_gamma);
+  m.impl("_sample_dirichlet", &sample_dirichlet);
 }
 
 }  // namespace refnpu::sampling

@@ -1,8 +1,9 @@
 // How a native op is registered: counted, and run with its tensors' device as the current one.
 //
-//   TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-//     NATIVE("masked_fill_.Scalar", masked_fill__scalar);
-//     NATIVE("neg.out", neg_out);
+//   TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
+//     NativeLibrary m(library);
+//     m.impl("masked_fill_.Scalar", &masked_fill_scalar);
+//     m.impl("neg.out", &neg_out);
 //   }
 #pragma once
 
@@ -12,7 +13,6 @@
 #include <ATen/core/Tensor.h>
 #include <torch/library.h>
 
-#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -20,13 +20,6 @@
 #include "refnpu/guard.h"
 
 namespace refnpu {
-
-// A string that can be a template argument.
-template <size_t N>
-struct OverloadName {
-  char text[N];
-  consteval OverloadName(const char (&name)[N]) { std::copy_n(name, N, text); }  // NOLINT: implicit on purpose
-};
 
 // The index of the npu that an argument lies on or names; -1 when it says nothing.
 template <class T>
@@ -64,24 +57,52 @@ c10::DeviceIndex first_npu_of(const Arguments&... arguments) {
 
 enum class Writes { once, unchecked };
 
-template <OverloadName Name, auto Function, Writes What = Writes::once>
-struct Native;
+// A kernel as the dispatcher calls it: what every native op does before its own code.
+template <class Function, Writes What>
+class NativeKernel;
 
-template <OverloadName Name, class Result, class... Arguments, Result (*Function)(Arguments...), Writes What>
-struct Native<Name, Function, What> {
-  static Result call(Arguments... arguments) {
-    static Counter& calls = counter(Route::native, Name.text);
-    calls.add();
+template <class Result, class... Arguments, Writes What>
+class NativeKernel<Result(Arguments...), What> {
+ public:
+  NativeKernel(Counter& calls, Result (*function)(Arguments...)) : calls_(&calls), function_(function) {}
+
+  Result operator()(Arguments... arguments) {
+    calls_->add();
     native_total.add();
     NPUGuard guard(first_npu_of(arguments...));
     if constexpr (What == Writes::once) (check_written(arguments), ...);
-    return Function(std::forward<Arguments>(arguments)...);
+    return function_(std::forward<Arguments>(arguments)...);
   }
+
+ private:
+  Counter* calls_;
+  Result (*function_)(Arguments...);
+};
+
+// torch::Library for native ops: the same impl(), around kernels that are counted.
+class NativeLibrary {
+ public:
+  explicit NativeLibrary(torch::Library& library) : library_(library) {}
+
+  template <class Result, class... Arguments>
+  void impl(const char* name, Result (*function)(Arguments...)) {
+    add<Writes::once>(name, function);
+  }
+
+  // For ops that write no element, and those in which torch lets several indices write the same one.
+  template <class Result, class... Arguments>
+  void impl_unchecked(const char* name, Result (*function)(Arguments...)) {
+    add<Writes::unchecked>(name, function);
+  }
+
+ private:
+  template <Writes What, class Result, class... Arguments>
+  void add(const char* name, Result (*function)(Arguments...)) {
+    using Kernel = NativeKernel<Result(Arguments...), What>;
+    library_.impl(name, torch::CppFunction(Kernel(counter(Route::native, name), function)));
+  }
+
+  torch::Library& library_;
 };
 
 }  // namespace refnpu
-
-#define NATIVE(name, function) m.impl(name, TORCH_FN((::refnpu::Native<name, &(function)>::call)))
-// For ops that write no element, and those in which torch lets several indices write the same one.
-#define NATIVE_UNCHECKED(name, function) \
-  m.impl(name, TORCH_FN((::refnpu::Native<name, &(function), ::refnpu::Writes::unchecked>::call)))

@@ -9,7 +9,6 @@
 #include "aten/plan.h"
 #include "kernels/reduce.h"
 #include "kernels/rows.h"
-#include "runtime/version.h"
 
 namespace refnpu {
 
@@ -47,12 +46,11 @@ Rows<int(K)> rows_of(const std::array<at::Tensor, K>& tensors, int64_t dim) {
   return rows;
 }
 
-// Throws what torch's CPU throws when its kernel `name` has no code for a dtype.
+// As check_has_kernel, when the tensor's dtype is none of T.
 template <class... T>
-void require_dtype(Types<T...>, const char* name, const at::Tensor& tensor) {
+void require_dtype(Types<T...>, const char* op, const at::Tensor& tensor) {
   const int type = static_cast<int>(tensor.scalar_type());
-  const bool known = ((type == static_cast<int>(dtype_of_v<T>)) || ...);
-  REFNPU_CHECK_DTYPE(known, '"', name, "\" not implemented for '", c10::toString(tensor.scalar_type()), "'");
+  check_has_kernel(((type == static_cast<int>(dtype_of_v<T>)) || ...), op, tensor.scalar_type());
 }
 
 }  // namespace refnpu

@@ -11,6 +11,7 @@
 #include "refnpu/launch.h"
 
 namespace refnpu::scans {
+namespace {
 
 using at::ScalarType;
 using at::Tensor;
@@ -30,14 +31,14 @@ void cumulate(const char* name, const Tensor& self, int64_t dim, const Tensor& o
 Tensor& cumsum_out(const Tensor& self, int64_t dim, std::optional<ScalarType> dtype, Tensor& out) {
   Structured<at::meta::structured_cumsum> op(out);
   op.meta(self, dim, dtype);
-  cumulate("cumsum_out_cpu", self, dim, out, Scan::sum);
+  cumulate("cumsum", self, dim, out, Scan::sum);
   return out;
 }
 
 Tensor& cumprod_out(const Tensor& self, int64_t dim, std::optional<ScalarType> dtype, Tensor& out) {
   Structured<at::meta::structured_cumprod> op(out);
   op.meta(self, dim, dtype);
-  cumulate("cumprod_out_cpu", self, dim, out, Scan::prod);
+  cumulate("cumprod", self, dim, out, Scan::prod);
   return out;
 }
 
@@ -52,18 +53,21 @@ void extreme(const char* name, const Tensor& self, const Tensor& values, const T
 }
 
 void cummax_helper(const Tensor& self, Tensor& values, Tensor& indices, int64_t dim) {
-  extreme("cummax_cpu", self, values, indices, dim, true);
+  extreme("cummax", self, values, indices, dim, true);
 }
 
 void cummin_helper(const Tensor& self, Tensor& values, Tensor& indices, int64_t dim) {
-  extreme("cummin_cpu", self, values, indices, dim, false);
+  extreme("cummin", self, values, indices, dim, false);
 }
 
-TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-  NATIVE("cumsum.out", cumsum_out);
-  NATIVE("cumprod.out", cumprod_out);
-  NATIVE("_cummax_helper", cummax_helper);
-  NATIVE("_cummin_helper", cummin_helper);
+}  // namespace
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
+  NativeLibrary m(library);
+  m.impl("cumsum.out", &cumsum_out);
+  m.impl("cumprod.out", &cumprod_out);
+  m.impl("_cummax_helper", &cummax_helper);
+  m.impl("_cummin_helper", &cummin_helper);
 }
 
 }  // namespace refnpu::scans

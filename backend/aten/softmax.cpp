@@ -13,6 +13,7 @@
 #include "refnpu/launch.h"
 
 namespace refnpu::softmaxes {
+namespace {
 
 using at::ScalarType;
 using at::Tensor;
@@ -30,7 +31,7 @@ void forward(const char* name, const Tensor& self, int64_t dim, bool half_to_flo
 Tensor& softmax_out(const Tensor& self, int64_t dim, bool half_to_float, Tensor& out) {
   Structured<at::meta::structured__softmax> op(out);
   op.meta(self, dim, half_to_float);
-  forward("softmax_kernel_impl", self, dim, half_to_float, op.maybe_get_output(0), false);
+  forward("_softmax", self, dim, half_to_float, op.maybe_get_output(0), false);
   op.finish();
   return out;
 }
@@ -38,7 +39,7 @@ Tensor& softmax_out(const Tensor& self, int64_t dim, bool half_to_float, Tensor&
 Tensor& log_softmax_out(const Tensor& self, int64_t dim, bool half_to_float, Tensor& out) {
   Structured<at::meta::structured__log_softmax> op(out);
   op.meta(self, dim, half_to_float);
-  forward("log_softmax_kernel_impl", self, dim, half_to_float, op.maybe_get_output(0), true);
+  forward("_log_softmax", self, dim, half_to_float, op.maybe_get_output(0), true);
   op.finish();
   return out;
 }
@@ -55,7 +56,7 @@ Tensor& softmax_backward_out(const Tensor& grad, const Tensor& output, int64_t d
                              Tensor& grad_input) {
   Structured<at::meta::structured__softmax_backward_data> op(grad_input);
   op.meta(grad, output, dim, input_dtype);
-  backward("softmax_backward_kernel_impl", grad, output, dim, op.maybe_get_output(0), false);
+  backward("_softmax_backward_data", grad, output, dim, op.maybe_get_output(0), false);
   op.finish();
   return grad_input;
 }
@@ -64,16 +65,19 @@ Tensor& log_softmax_backward_out(const Tensor& grad, const Tensor& output, int64
                                  Tensor& out) {
   Structured<at::meta::structured__log_softmax_backward_data> op(out);
   op.meta(grad, output, dim, input_dtype);
-  backward("log_softmax_backward_kernel_impl", grad, output, dim, op.maybe_get_output(0), true);
+  backward("_log_softmax_backward_data", grad, output, dim, op.maybe_get_output(0), true);
   op.finish();
   return out;
 }
 
-TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-  NATIVE("_softmax.out", softmax_out);
-  NATIVE("_log_softmax.out", log_softmax_out);
-  NATIVE("_softmax_backward_data.out", softmax_backward_out);
-  NATIVE("_log_softmax_backward_data.out", log_softmax_backward_out);
+}  // namespace
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
+  NativeLibrary m(library);
+  m.impl("_softmax.out", &softmax_out);
+  m.impl("_log_softmax.out", &log_softmax_out);
+  m.impl("_softmax_backward_data.out", &softmax_backward_out);
+  m.impl("_log_softmax_backward_data.out", &log_softmax_backward_out);
 }
 
 }  // namespace refnpu::softmaxes

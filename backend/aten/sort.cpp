@@ -13,6 +13,7 @@
 #include "refnpu/launch.h"
 
 namespace refnpu::sorts {
+namespace {
 
 using at::Tensor;
 
@@ -31,7 +32,7 @@ std::tuple<Tensor&, Tensor&> sort_out(const Tensor& self, std::optional<bool> st
   op.meta(self, stable, dim, descending);
   TORCH_CHECK(!self.is_complex(), "Sort does not support complex dtypes");
   if (!picked_trivially(self, values, indices)) {
-    require_dtype(Concat<RealTypes, Unsigned, Bool>{}, "sorting_kernel_method_name", self);
+    require_dtype(Concat<RealTypes, Unsigned, Bool>{}, "sort", self);
     const Rows<3> rows =
         rows_of<3>({self, op.maybe_get_output(0), op.maybe_get_output(1)}, at::maybe_wrap_dim(dim, self.dim()));
     launch("sort_rows", [=] { sort_rows(rows, descending); });
@@ -45,7 +46,7 @@ std::tuple<Tensor&, Tensor&> topk_out(const Tensor& self, int64_t k, int64_t dim
   Structured<at::meta::structured_topk, 2> op(values, indices);
   op.meta(self, k, dim, largest, sorted);
   if (!picked_trivially(self, values, indices)) {
-    require_dtype(RealTypes{}, "topk_cpu", self);
+    require_dtype(RealTypes{}, "topk", self);
     const Rows<3> rows =
         rows_of<3>({self, op.maybe_get_output(0), op.maybe_get_output(1)}, at::maybe_wrap_dim(dim, self.dim()));
     launch("topk_rows", [=] { topk_rows(rows, largest); });
@@ -73,7 +74,7 @@ std::tuple<Tensor&, Tensor&> kthvalue_out(const Tensor& self, int64_t k, int64_t
   at::native::resize_output(values, shape);
   at::native::resize_output(indices, shape);
   if (picked_trivially(self, values, indices)) return {values, indices};
-  require_dtype(RealTypes{}, "kthvalue_cpu", self);
+  require_dtype(RealTypes{}, "kthvalue", self);
   const bool drops = !keepdim;
   const Rows<3> rows =
       rows_of<3>({self, drops ? values.unsqueeze(dim) : values, drops ? indices.unsqueeze(dim) : indices}, dim);
@@ -81,10 +82,13 @@ std::tuple<Tensor&, Tensor&> kthvalue_out(const Tensor& self, int64_t k, int64_t
   return {values, indices};
 }
 
-TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-  NATIVE("sort.values_stable", sort_out);
-  NATIVE("topk.values", topk_out);
-  NATIVE("kthvalue.values", kthvalue_out);
+}  // namespace
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
+  NativeLibrary m(library);
+  m.impl("sort.values_stable", &sort_out);
+  m.impl("topk.values", &topk_out);
+  m.impl("kthvalue.values", &kthvalue_out);
 }
 
 }  // namespace refnpu::sorts

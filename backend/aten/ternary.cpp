@@ -87,12 +87,13 @@ at::Tensor& clamp_tensor_out(const at::Tensor& self, const std::optional<at::Ten
 
 }  // namespace
 
-TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-  NATIVE("addcmul.out", addcmul_out);
-  NATIVE("addcdiv.out", addcdiv_out);
-  NATIVE("lerp.Tensor_out", lerp_tensor_out);
-  NATIVE("lerp.Scalar_out", lerp_scalar_out);
-  NATIVE("clamp.Tensor_out", clamp_tensor_out);
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
+  NativeLibrary m(library);
+  m.impl("addcmul.out", &addcmul_out);
+  m.impl("addcdiv.out", &addcdiv_out);
+  m.impl("lerp.Tensor_out", &lerp_tensor_out);
+  m.impl("lerp.Scalar_out", &lerp_scalar_out);
+  m.impl("clamp.Tensor_out", &clamp_tensor_out);
 }
 
 }  // namespace refnpu::ternary

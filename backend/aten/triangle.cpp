@@ -59,12 +59,13 @@ at::Tensor trace(const at::Tensor& self) {
 
 }  // namespace
 
-TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-  NATIVE_UNCHECKED("tril.out", *tril_out);
-  NATIVE_UNCHECKED("triu.out", *triu_out);
-  NATIVE("tril_indices", triangle_indices<false>);
-  NATIVE("triu_indices", triangle_indices<true>);
-  NATIVE("trace", trace);
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
+  NativeLibrary m(library);
+  m.impl_unchecked("tril.out", tril_out);
+  m.impl_unchecked("triu.out", triu_out);
+  m.impl("tril_indices", &triangle_indices<false>);
+  m.impl("triu_indices", &triangle_indices<true>);
+  m.impl("trace", &trace);
 }
 
 }  // namespace refnpu::triangles

@@ -274,21 +274,22 @@ at::Tensor& nan_to_num_out(const at::Tensor& self, std::optional<double> nan, st
 
 }  // namespace
 
-TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-#define REFNPU_REGISTER(op, supported) NATIVE(#op ".out", op##_out);
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
+  NativeLibrary m(library);
+#define REFNPU_REGISTER(op, supported) m.impl(#op ".out", &op##_out);
   REFNPU_UNARY_OPS(REFNPU_REGISTER)
 #undef REFNPU_REGISTER
-  NATIVE("round.decimals_out", round_decimals_out);
-  NATIVE("clamp.out", clamp_out);
-  NATIVE("clamp_min.out", clamp_min_out);
-  NATIVE("clamp_max.out", clamp_max_out);
-  NATIVE("pow.Tensor_Scalar_out", pow_tensor_scalar_out);
-  NATIVE("abs.out", abs_out);
-  NATIVE("conj_physical.out", conj_physical_out);
-  NATIVE("conj_physical_", conj_physical_);
-  NATIVE("logical_not.out", logical_not_out);
-  NATIVE("isnan", isnan);
-  NATIVE("nan_to_num.out", nan_to_num_out);
+  m.impl("round.decimals_out", &round_decimals_out);
+  m.impl("clamp.out", &clamp_out);
+  m.impl("clamp_min.out", &clamp_min_out);
+  m.impl("clamp_max.out", &clamp_max_out);
+  m.impl("pow.Tensor_Scalar_out", &pow_tensor_scalar_out);
+  m.impl("abs.out", &abs_out);
+  m.impl("conj_physical.out", &conj_physical_out);
+  m.impl("conj_physical_", &conj_physical_);
+  m.impl("logical_not.out", &logical_not_out);
+  m.impl("isnan", &isnan);
+  m.impl("nan_to_num.out", &nan_to_num_out);
 }
 
 }  // namespace refnpu::unary

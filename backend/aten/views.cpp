@@ -118,24 +118,25 @@ at::Tensor& set_nothing(at::Tensor& self) {
 
 }  // namespace
 
-TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-  NATIVE("empty.memory_format", empty);
-  NATIVE("empty_strided", empty_strided);
-  NATIVE("_efficientzerotensor", efficientzerotensor);
-  NATIVE("as_strided", as_strided);
-  NATIVE("view", view);
-  NATIVE("_reshape_alias", at::native::_reshape_alias);
-  NATIVE("unfold", at::native::unfold);
-  NATIVE("view_as_real", at::native::view_as_real);
-  NATIVE("view_as_complex", at::native::view_as_complex);
-  NATIVE("_local_scalar_dense", local_scalar_dense);
-  NATIVE_UNCHECKED("resize_", resize_);
-  NATIVE_UNCHECKED("set_.source_Storage", set_storage);
-  NATIVE_UNCHECKED("set_.source_Storage_storage_offset", set_storage_offset);
-  NATIVE_UNCHECKED("set_.source_Tensor", set_tensor);
-  NATIVE_UNCHECKED("set_", set_nothing);
-  NATIVE("is_set_to", at::native::is_set_to);
-  NATIVE("record_stream", record_stream);
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
+  NativeLibrary m(library);
+  m.impl("empty.memory_format", &empty);
+  m.impl("empty_strided", &empty_strided);
+  m.impl("_efficientzerotensor", &efficientzerotensor);
+  m.impl("as_strided", &as_strided);
+  m.impl("view", &view);
+  m.impl("_reshape_alias", &at::native::_reshape_alias);
+  m.impl("unfold", &at::native::unfold);
+  m.impl("view_as_real", &at::native::view_as_real);
+  m.impl("view_as_complex", &at::native::view_as_complex);
+  m.impl("_local_scalar_dense", &local_scalar_dense);
+  m.impl_unchecked("resize_", &resize_);
+  m.impl_unchecked("set_.source_Storage", &set_storage);
+  m.impl_unchecked("set_.source_Storage_storage_offset", &set_storage_offset);
+  m.impl_unchecked("set_.source_Tensor", &set_tensor);
+  m.impl_unchecked("set_", &set_nothing);
+  m.impl("is_set_to", &at::native::is_set_to);
+  m.impl("record_stream", &record_stream);
 }
 
 }  // namespace refnpu::views

@@ -69,9 +69,10 @@ at::Tensor where_self(const at::Tensor& condition, const at::Tensor& self, const
 
 }  // namespace
 
-TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-  NATIVE("where.self", where_self);
-  NATIVE("where.self_out", where_self_out);
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
+  NativeLibrary m(library);
+  m.impl("where.self", &where_self);
+  m.impl("where.self_out", &where_self_out);
 }
 
 }  // namespace refnpu::choice

@@ -1,0 +1,70 @@
+// Vector norms.
+#include <ATen/ops/linalg_vector_norm_meta.h>
+#include <ATen/ops/norm_meta.h>
+
+#include "aten/reduction.h"
+#include "aten/register.h"
+#include "aten/structured.h"
+#include "refnpu/launch.h"
+
+namespace refnpu::vector_norms {
+namespace {
+
+using at::IntArrayRef;
+using at::OptionalIntArrayRef;
+using at::Scalar;
+using at::ScalarType;
+using at::Tensor;
+
+void norm(const Tensor& self, const Scalar& ord, OptionalIntArrayRef dim, bool keepdim, std::optional<ScalarType> dtype,
+          const Tensor& out) {
+  if (out.numel() == 0) return;
+  const double p = ord.toDouble();
+  if (self.numel() == 0) {
+    if (p < 0)
+      out.fill_(std::numeric_limits<double>::infinity());
+    else
+      out.zero_();
+    return;
+  }
+  const Tensor input = cast_to(self, dtype.value_or(self.scalar_type()));
+  if (self.dim() > 0) require_dtype(Normed{}, "linalg_vector_norm", input);
+  const DimMask reduced = reduced_dims(dim, self.dim());
+  const Reduction r = reduction_of(input, reduced, keepdim, out);
+  launch("reduce_norm", [=] { reduce_norm(r, p); });
+  spoil_kept_strides(out, reduced, keepdim);
+}
+
+Tensor& linalg_vector_norm_out(const Tensor& self, const Scalar& ord, OptionalIntArrayRef dim, bool keepdim,
+                               std::optional<ScalarType> dtype, Tensor& out) {
+  Structured<at::meta::structured_linalg_vector_norm> op(out);
+  op.meta(self, ord, dim, keepdim, dtype);
+  norm(self, ord, dim, keepdim, dtype, out);
+  return out;
+}
+
+Tensor& norm_out(const Tensor& self, const std::optional<Scalar>& p, IntArrayRef dim, bool keepdim, Tensor& out) {
+  Structured<at::meta::structured_norm_ScalarOpt_dim> op(out);
+  const Scalar ord = p.value_or(2.0);
+  op.meta(self, p ? at::OptionalScalarRef(*p) : at::OptionalScalarRef(), dim, keepdim);
+  return linalg_vector_norm_out(self, ord, dim, keepdim, std::nullopt, out);
+}
+
+Tensor& norm_dtype_out(const Tensor& self, const std::optional<Scalar>& p, IntArrayRef dim, bool keepdim,
+                       ScalarType dtype, Tensor& out) {
+  Structured<at::meta::structured_norm_ScalarOpt_dim_dtype> op(out);
+  const Scalar ord = p.value_or(2.0);
+  op.meta(self, p ? at::OptionalScalarRef(*p) : at::OptionalScalarRef(), dim, keepdim, dtype);
+  return linalg_vector_norm_out(self, ord, dim, keepdim, dtype, out);
+}
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
+  NativeLibrary m(library);
+  m.impl("linalg_vector_norm.out", &linalg_vector_norm_out);
+  m.impl("norm.out", &norm_out);
+  m.impl("norm.dtype_out", &norm_dtype_out);
+}
+
+}  // namespace refnpu::vector_norms

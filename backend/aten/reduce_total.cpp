@@ -1,0 +1,119 @@
+// Sums, means and products.
+#include <ATen/ops/isnan.h>
+#include <ATen/ops/mean_meta.h>
+#include <ATen/ops/nansum.h>
+#include <ATen/ops/prod_meta.h>
+#include <ATen/ops/sum_meta.h>
+
+#include "aten/reduction.h"
+#include "aten/register.h"
+#include "aten/structured.h"
+#include "refnpu/launch.h"
+
+namespace refnpu::totals {
+namespace {
+
+using at::OptionalIntArrayRef;
+using at::Scalar;
+using at::ScalarType;
+using at::Tensor;
+
+using Summed = Concat<NumericTypes, Bool>;
+
+// Integers and bool add up in int64 unless a dtype is asked for.
+ScalarType summed_type(const Tensor& self, std::optional<ScalarType> dtype) {
+  if (dtype) return *dtype;
+  return c10::isIntegralType(self.scalar_type(), /*includeBool=*/true) ? c10::kLong : self.scalar_type();
+}
+
+Scalar of_nothing(Total op) {
+  if (op == Total::mean) return std::numeric_limits<double>::quiet_NaN();
+  return op == Total::prod ? 1 : 0;
+}
+
+void total(const char* name, const Tensor& self, DimMask reduced, bool keepdim, const Tensor& out, Total op) {
+  if (out.numel() == 0) return;
+  if (self.numel() == 0) {
+    out.fill_(of_nothing(op));
+    return;
+  }
+  require_dtype(Summed{}, name, out);
+  const Tensor input = cast_to(self, out.scalar_type());
+  const Reduction r = reduction_of(input, reduced, keepdim, out);
+  launch("reduce_total", [=] { reduce_total(r, op); });
+  spoil_kept_strides(out, reduced, keepdim);
+}
+
+Tensor& sum_out(const Tensor& self, OptionalIntArrayRef dim, bool keepdim, std::optional<ScalarType> dtype,
+                Tensor& out) {
+  Structured<at::meta::structured_sum_dim_IntList> op(out);
+  op.meta(self, dim, keepdim, dtype);
+  total("sum", self, reduced_dims(dim, self.dim()), keepdim, out, Total::sum);
+  return out;
+}
+
+Tensor& mean_out(const Tensor& self, OptionalIntArrayRef dim, bool keepdim, std::optional<ScalarType> dtype,
+                 Tensor& out) {
+  Structured<at::meta::structured_mean_dim> op(out);
+  op.meta(self, dim, keepdim, dtype);
+  TORCH_CHECK(!c10::isIntegralType(out.scalar_type(), /*includeBool=*/true),
+              "mean: expected an output of a floating point or complex dtype, but got ", out.scalar_type());
+  total("mean", self, reduced_dims(dim, self.dim()), keepdim, out, Total::mean);
+  return out;
+}
+
+Tensor& prod_out(const Tensor& self, int64_t dim, bool keepdim, std::optional<ScalarType> dtype, Tensor& out) {
+  Structured<at::meta::structured_prod_dim_int> op(out);
+  op.meta(self, dim, keepdim, dtype);
+  total("prod", self, reduced_dims(dim, self.dim()), keepdim, out, Total::prod);
+  return out;
+}
+
+Tensor prod(const Tensor& self, std::optional<ScalarType> dtype) {
+  const DimMask reduced = all_dims(self.dim());
+  Tensor out = empty_like_reduced(self, reduced, false, summed_type(self, dtype));
+  total("prod", self, reduced, false, out, Total::prod);
+  return out;
+}
+
+Tensor& nansum_out(const Tensor& self, OptionalIntArrayRef dim, bool keepdim, std::optional<ScalarType> dtype,
+                   Tensor& out) {
+  TORCH_CHECK(!c10::isComplexType(self.scalar_type()), "nansum does not support complex inputs");
+  if (c10::isIntegralType(self.scalar_type(), /*includeBool=*/true)) return sum_out(self, dim, keepdim, dtype, out);
+  TORCH_CHECK(!dtype || out.scalar_type() == *dtype, "nansum: provided dtype must match dtype of result. Got ",
+              c10::toString(out.scalar_type()), " and ", c10::toString(*dtype), ".");
+  const DimMask reduced = reduced_dims(dim, self.dim());
+  out.resize_(reduced_shape(self, reduced, keepdim));
+  if (self.numel() > 0) require_dtype(Ordered{}, "nansum", out);
+  total("nansum", self, reduced, keepdim, out, Total::nansum);
+  return out;
+}
+
+Tensor nansum(const Tensor& self, OptionalIntArrayRef dim, bool keepdim, std::optional<ScalarType> dtype) {
+  Tensor out = empty_like_reduced(self, reduced_dims(dim, self.dim()), keepdim, summed_type(self, dtype));
+  return nansum_out(self, dim, keepdim, dtype, out);
+}
+
+// As torch's composite, which in torch 2.8 goes past the dispatcher.
+Tensor& nanmean_out(const Tensor& self, OptionalIntArrayRef dim, bool keepdim, std::optional<ScalarType> dtype,
+                    Tensor& out) {
+  TORCH_CHECK(self.is_floating_point() || self.is_complex(),
+              "nanmean(): expected input to have floating point or complex dtype but got ", self.scalar_type());
+  const Tensor counted = at::isnan(self.detach()).logical_not_().sum(dim, keepdim);
+  return at::nansum_out(out, self, dim, keepdim, dtype).div_(counted);
+}
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
+  NativeLibrary m(library);
+  m.impl("sum.IntList_out", &sum_out);
+  m.impl("mean.out", &mean_out);
+  m.impl("prod.int_out", &prod_out);
+  m.impl("prod", &prod);
+  m.impl("nansum", &nansum);
+  m.impl("nansum.out", &nansum_out);
+  m.impl("nanmean.out", &nanmean_out);
+}
+
+}  // namespace refnpu::totals
