@@ -2,6 +2,8 @@
 #include "aten/unary.h"
 
 #include <ATen/native/Resize.h>
+#include <ATen/native/UnaryOps.h>
+#include <ATen/ops/abs_native.h>
 #include <ATen/ops/acos_meta.h>
 #include <ATen/ops/acosh_meta.h>
 #include <ATen/ops/asin_meta.h>
@@ -13,9 +15,9 @@
 #include <ATen/ops/clamp_max_meta.h>
 #include <ATen/ops/clamp_meta.h>
 #include <ATen/ops/clamp_min_meta.h>
+#include <ATen/ops/conj_physical_native.h>
 #include <ATen/ops/cos_meta.h>
 #include <ATen/ops/cosh_meta.h>
-#include <ATen/ops/empty.h>
 #include <ATen/ops/erf_meta.h>
 #include <ATen/ops/erfc_meta.h>
 #include <ATen/ops/exp2_meta.h>
@@ -34,7 +36,6 @@
 #include <ATen/ops/ne.h>
 #include <ATen/ops/neg_meta.h>
 #include <ATen/ops/pow_meta.h>
-#include <ATen/ops/real.h>
 #include <ATen/ops/reciprocal_meta.h>
 #include <ATen/ops/round_meta.h>
 #include <ATen/ops/rsqrt_meta.h>
@@ -217,26 +218,6 @@ at::Tensor& pow_tensor_scalar_out(const at::Tensor& self, const at::Scalar& expo
 }
 
 // -- not structured: checks, promotion and outputs are ours
-// The absolute value of a complex tensor is real: computed as complex, then its real part is the result.
-at::Tensor& abs_out(const at::Tensor& self, at::Tensor& out) {
-  constexpr unsigned supported = kReals | kComplex | kComplexHalf | kFloat8;
-  if (!self.is_complex() || out.is_complex()) return unary_out("abs", self, out, Unary::abs, supported);
-  const auto real = c10::toRealValueType(self.scalar_type());
-  TORCH_CHECK(c10::canCast(real, out.scalar_type()), "result type ", real, " can't be cast to the desired output type ",
-              out.scalar_type());
-  at::Tensor complex = at::empty({0}, self.options());
-  unary_out("abs", self, complex, Unary::abs, supported);
-  at::native::resize_output(out, complex.sizes());
-  return out.copy_(at::real(complex));
-}
-
-at::Tensor& conj_physical_out(const at::Tensor& self, at::Tensor& out) {
-  return unary_out("conj_physical", self, out, Unary::conj, kAnyDtype);
-}
-
-// torch's own asks a table of kernels that only torch's devices are in.
-at::Tensor& conj_physical_(at::Tensor& self) { return self.is_complex() ? unary::conj_physical_out(self, self) : self; }
-
 // The output may have any dtype: it holds the cast of a bool.
 at::Tensor& logical_not_out(const at::Tensor& self, at::Tensor& out) {
   auto iter = at::TensorIteratorConfig().check_all_same_dtype(false).add_output(out).add_const_input(self).build();
@@ -272,7 +253,25 @@ at::Tensor& nan_to_num_out(const at::Tensor& self, std::optional<double> nan, st
                    params_of(nan.value_or(0), posinf.value_or(top), neginf.value_or(-top)));
 }
 
+// -- kernels of torch's dispatch stubs: torch's own at::native::abs_out and its like check the arguments, build the
+// iterator, and call the kernel that is registered for the device
+void abs_kernel(at::TensorIteratorBase& iter) {
+  run_unary("abs", iter, iter.common_dtype(), Unary::abs, kReals | kComplex | kComplexHalf | kFloat8);
+}
+
+void conj_physical_kernel(at::TensorIteratorBase& iter) {
+  run_unary("conj_physical", iter, iter.common_dtype(), Unary::conj, kAnyDtype);
+}
+
 }  // namespace
+}  // namespace refnpu::unary
+
+namespace at::native {  // where the macro finds its stubs
+REGISTER_PRIVATEUSE1_DISPATCH(abs_stub, &refnpu::unary::abs_kernel)
+REGISTER_PRIVATEUSE1_DISPATCH(conj_physical_stub, &refnpu::unary::conj_physical_kernel)
+}  // namespace at::native
+
+namespace refnpu::unary {
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   NativeLibrary m(library);
@@ -284,9 +283,9 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   m.impl("clamp_min.out", &clamp_min_out);
   m.impl("clamp_max.out", &clamp_max_out);
   m.impl("pow.Tensor_Scalar_out", &pow_tensor_scalar_out);
-  m.impl("abs.out", &abs_out);
-  m.impl("conj_physical.out", &conj_physical_out);
-  m.impl("conj_physical_", &conj_physical_);
+  m.impl("abs.out", &at::native::abs_out);
+  m.impl("conj_physical.out", &at::native::conj_physical_out);
+  m.impl("conj_physical_", &at::native::conj_physical_);
   m.impl("logical_not.out", &logical_not_out);
   m.impl("isnan", &isnan);
   m.impl("nan_to_num.out", &nan_to_num_out);
