@@ -1,0 +1,62 @@
+"""The backend's own op with a gradient of its own equals its composition on CPU, forward and backward."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.nn.functional import silu
+
+swiglu = torch.ops.npu.swiglu.default
+
+
+def pair(dtype: torch.dtype = torch.float64) -> tuple[torch.Tensor, torch.Tensor]:
+    return torch.randn(3, 5, dtype=dtype), torch.randn(5, 3, dtype=dtype).t()
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16], ids=str)
+def test_swiglu_and_its_gradients_equal_the_composition_on_cpu(dtype: torch.dtype) -> None:
+    gate, up = pair(dtype)
+    on_cpu = [t.clone().double().requires_grad_() for t in (gate, up)]
+    on_npu = [t.to("npu").requires_grad_() for t in (gate, up)]
+    expected, result = silu(on_cpu[0]) * on_cpu[1], swiglu(*on_npu)
+    weight = torch.randn(3, 5, dtype=dtype)
+    expected.backward(weight.double())
+    result.backward(weight.to("npu"))
+    pairs = [(result, expected), *((npu.grad, cpu.grad) for npu, cpu in zip(on_npu, on_cpu, strict=True))]
+    for npu, cpu in pairs:
+        torch.testing.assert_close(npu.detach().cpu(), cpu.detach().to(dtype))
+
+
+def test_the_gradient_agrees_with_finite_differences() -> None:
+    gate, up = (t.to("npu").requires_grad_() for t in pair())
+    assert torch.autograd.gradcheck(swiglu, (gate, up))
+
+
+def test_only_what_needs_a_gradient_gets_one() -> None:
+    gate, up = (t.to("npu") for t in pair())
+    assert not swiglu(gate, up).requires_grad
+    swiglu(gate, up.requires_grad_()).sum().backward()
+    assert gate.grad is None
+    assert up.grad is not None
+
+
+def test_a_second_derivative_is_refused() -> None:
+    gate, up = (t.to("npu").requires_grad_() for t in pair())
+    (first,) = torch.autograd.grad(swiglu(gate, up).sum(), gate, create_graph=True)
+    with pytest.raises(RuntimeError, match="derivative for npu::swiglu_backward is not implemented"):
+        first.sum().backward()
+
+
+def test_arguments_that_do_not_match_are_refused() -> None:
+    gate, up = (t.to("npu") for t in pair())
+    with pytest.raises(RuntimeError, match=r"swiglu: expected gate and up of one shape, but got \[3, 5\] and \[5\]"):
+        swiglu(gate, up[0])
+    with pytest.raises(RuntimeError, match="swiglu: expected gate and up of one dtype, but got Double and Float"):
+        swiglu(gate, up.float())
+
+
+def test_fake_tensors_get_the_shape_of_the_result() -> None:
+    with FakeTensorMode():
+        gate = torch.empty(3, 5, device="npu")
+        assert swiglu(gate, gate).shape == (3, 5)
