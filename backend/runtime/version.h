@@ -17,6 +17,13 @@
 // 2.8: pinned memory comes from a HostAllocator registered for the device; before, from the hooks.
 #define REFNPU_HAS_HOST_ALLOCATOR (REFNPU_TORCH >= 208)
 
+// 2.13: a device gives Kineto a profiler of its own. USE_KINETO is defined by the build where torch has Kineto.
+#if defined(USE_KINETO) && __has_include(<torch/csrc/profiler/standalone/privateuse1_profiler.h>)
+#define REFNPU_HAS_ACTIVITY_PROFILER 1
+#else
+#define REFNPU_HAS_ACTIVITY_PROFILER 0
+#endif
+
 // uint16, uint32 and uint64 come to CPU's ops bit by bit, and the npu takes what CPU takes. Measured on 2.6, 2.8, 2.13
 // and 2.15: where and signbit have them from 2.13, the ops that take a minimum or maximum from 2.15.
 #define REFNPU_WHERE_TAKES_WIDE_UNSIGNED (REFNPU_TORCH >= 213)
