@@ -227,11 +227,6 @@ def test_pytest_s_cache_does_not_keep_every_cell(pytester: pytest.Pytester) -> N
     assert not (Path(pytester.path) / ".pytest_cache/v/cache/nodeids").exists()
 
 
-def test_the_plugin_loads_no_torch_for_other_tests(pytester: pytest.Pytester) -> None:
-    pytester.makepyfile("import sys\n\ndef test_it():\n    assert 'torch' not in sys.modules\n")
-    pytester.runpytest_subprocess().assert_outcomes(passed=1)
-
-
 def test_scenarios_run_where_they_are_named_and_are_no_cells(pytester: pytest.Pytester) -> None:
     result = pytester.runpytest_subprocess("--pyargs", "conformance.scenarios", *CPU, "-k", "mask", "-vv")
     assert result.ret == Exit.OK

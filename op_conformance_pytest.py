@@ -1,0 +1,67 @@
+"""The pytest entry point: loads the suite's plugin in the sessions whose arguments name the suite, and in no others.
+
+pytest imports this module in every session of an environment in which the suite is installed. The module is not part of
+the package ``conformance``, because importing that package would hide another project's package of the same name.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+PLUGIN = "conformance.plugin"
+PACKAGE = Path(__file__).resolve().parent / "conformance"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_load_initial_conftests(
+    early_config: pytest.Config, parser: pytest.Parser, args: list[str]
+) -> Iterator[None]:
+    """Load the plugin once the options of the project's own conftest files are known.
+
+    Raises pytest.UsageError if another plugin has an option of the same name.
+    """
+    yield
+    if not _names_the_suite(early_config, parser, args):
+        return
+    try:
+        early_config.pluginmanager.import_plugin(PLUGIN)
+        parser.parse_known_args(args)  # pytest before 9 compares the names of options only here
+    except (ValueError, argparse.ArgumentError) as e:
+        raise pytest.UsageError(_collision(early_config, e)) from e
+
+
+def _names_the_suite(config: pytest.Config, parser: pytest.Parser, args: list[str]) -> bool:
+    """Whether an argument is a path in the package or, with --pyargs, the name of the package or of a module in it."""
+    known, unknown = parser.parse_known_and_unknown_args(args)
+    # The options of the suite are unknown here, and argparse keeps some positional arguments behind them apart.
+    given = [*known.file_or_dir, *(arg for arg in unknown if not arg.startswith("-"))] or config.getini("testpaths")
+    pyargs = config.known_args_namespace.pyargs
+    return any(_in_package(config.invocation_params.dir / str(arg).partition("::")[0]) for arg in given) or (
+        pyargs and any(_is_module(str(arg)) for arg in given)
+    )
+
+
+def _in_package(path: Path) -> bool:
+    return path.resolve().is_relative_to(PACKAGE)
+
+
+def _is_module(name: str) -> bool:
+    if name.partition("::")[0].partition(".")[0] != PACKAGE.name:
+        return False
+    found = find_spec(PACKAGE.name)
+    return found is not None and found.origin is not None and Path(found.origin).resolve().parent == PACKAGE
+
+
+def _collision(config: pytest.Config, error: Exception) -> str:
+    """Say which option is taken, by which conftest files it may be, and how to run the suite all the same."""
+    conftests = [name for name, _ in config.pluginmanager.list_name_plugin() if name.endswith("conftest.py")]
+    loaded = f" (loaded: {', '.join(conftests)})" if conftests else ""
+    return (
+        f"op-conformance: an option of the suite is already an option of a conftest.py or of another plugin{loaded}: "
+        f"{error}; run the suite with --noconftest, or without that plugin (-p no:NAME)"
+    )

@@ -1,0 +1,102 @@
+"""Which pytest sessions load the suite's plugin, and what the others notice of it: nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+import conformance
+from conformance.exit_codes import Exit
+from conformance.plugin import pytest_addoption
+
+pytest_plugins = ["pytester"]
+
+PACKAGE = Path(conformance.__file__).parent
+WORKERS = [(), ("-n", "1")]
+ONE_CELL = ("-k", "masked_fill.Scalar and float32-contiguous", "--backend", "torch:cpu", "-p", "no:cacheprovider")
+
+
+class Names:
+    """Stands in for pytest's parser, to see the names of the options that the plugin adds."""
+
+    def __init__(self) -> None:
+        self.found: list[str] = []
+
+    def getgroup(self, *_: str) -> Names:
+        return self
+
+    def addoption(self, *names: str, **_: Any) -> None:
+        self.found += names
+
+
+def option_names() -> list[str]:
+    names = Names()
+    pytest_addoption(cast(pytest.Parser, names))
+    assert "--backend" in names.found
+    return names.found
+
+
+@pytest.fixture
+def foreign(pytester: pytest.Pytester) -> pytest.Pytester:
+    """A project whose conftest.py has options of all the suite's names."""
+    lines = "\n".join(f"    parser.addoption({name!r}, default='theirs')" for name in option_names())
+    pytester.makeconftest(f"def pytest_addoption(parser):\n{lines}\n")
+    pytester.makepyfile("def test_it(request):\n    assert request.config.getoption('--backend') == 'given'\n")
+    return pytester
+
+
+@pytest.mark.parametrize("workers", WORKERS)
+def test_a_project_with_options_of_all_the_same_names_runs(
+    foreign: pytest.Pytester, workers: tuple[str, ...]
+) -> None:
+    foreign.runpytest_subprocess("--backend", "given", *workers).assert_outcomes(passed=1)
+
+
+def test_a_project_with_a_package_of_the_same_name_runs(pytester: pytest.Pytester) -> None:
+    pytester.mkpydir("conformance").joinpath("theirs.py").touch()
+    pytester.makepyfile("def test_it():\n    import conformance.theirs\n")
+    pytester.runpytest_subprocess().assert_outcomes(passed=1)
+    pytester.makepyfile(**{"conformance/test_own": "def test_own():\n    import conformance.theirs\n"})
+    pytester.runpytest_subprocess("conformance").assert_outcomes(passed=1)
+
+
+def test_other_sessions_import_nothing_of_the_suite_and_no_torch(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile("import sys\n\ndef test_it():\n    assert not {'conformance', 'torch'} & set(sys.modules)\n")
+    pytester.runpytest_subprocess().assert_outcomes(passed=1)
+
+
+def test_other_sessions_do_not_know_the_options(pytester: pytest.Pytester) -> None:
+    result = pytester.runpytest_subprocess("--backend", "refused")
+    assert result.ret == Exit.USAGE
+    result.stderr.fnmatch_lines(["*unrecognized arguments: --backend*"])
+    assert "--cell-timeout" not in pytester.runpytest_subprocess("--help").stdout.str()
+
+
+@pytest.mark.parametrize("named", [("--pyargs", "conformance"), (str(PACKAGE),), (str(PACKAGE / "ops" / "fft.py"),)])
+def test_help_lists_the_options_where_the_suite_is_named(pytester: pytest.Pytester, named: tuple[str, ...]) -> None:
+    said = pytester.runpytest_subprocess(*named, "--help").stdout.str()
+    assert [name for name in option_names() if name not in said] == []
+
+
+@pytest.mark.parametrize("workers", WORKERS)
+@pytest.mark.parametrize("named", [("--pyargs", "conformance.ops.masking"), (str(PACKAGE / "ops" / "masking.py"),)])
+def test_options_are_taken_before_and_after_the_path(
+    pytester: pytest.Pytester, named: tuple[str, ...], workers: tuple[str, ...]
+) -> None:
+    pytester.runpytest_subprocess("--tier", "smoke", *named, *ONE_CELL, *workers).assert_outcomes(passed=2)
+
+
+def test_the_plugin_may_be_loaded_by_name_as_well(pytester: pytest.Pytester) -> None:
+    result = pytester.runpytest_subprocess("-p", "conformance.plugin", "--pyargs", "conformance.ops.masking", *ONE_CELL)
+    result.assert_outcomes(passed=2)
+
+
+def test_a_collision_is_one_line_that_says_how_to_run_the_suite(foreign: pytest.Pytester) -> None:
+    named = ("--pyargs", "conformance.ops.masking", *ONE_CELL)
+    result = foreign.runpytest_subprocess(*named)
+    assert result.ret == Exit.USAGE
+    result.stderr.fnmatch_lines([f"*already an option of a conftest.py*{foreign.path / 'conftest.py'}*--noconftest*"])
+    assert "Traceback" not in result.stderr.str()
+    foreign.runpytest_subprocess(*named, "--noconftest").assert_outcomes(passed=2)
