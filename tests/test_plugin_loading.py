@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any, cast
 
@@ -48,18 +50,22 @@ def foreign(pytester: pytest.Pytester) -> pytest.Pytester:
 
 
 @pytest.mark.parametrize("workers", WORKERS)
-def test_a_project_with_options_of_all_the_same_names_runs(
-    foreign: pytest.Pytester, workers: tuple[str, ...]
-) -> None:
+def test_a_project_with_options_of_all_the_same_names_runs(foreign: pytest.Pytester, workers: tuple[str, ...]) -> None:
     foreign.runpytest_subprocess("--backend", "given", *workers).assert_outcomes(passed=1)
 
 
-def test_a_project_with_a_package_of_the_same_name_runs(pytester: pytest.Pytester) -> None:
-    pytester.mkpydir("conformance").joinpath("theirs.py").touch()
-    pytester.makepyfile("def test_it():\n    import conformance.theirs\n")
-    pytester.runpytest_subprocess().assert_outcomes(passed=1)
-    pytester.makepyfile(**{"conformance/test_own": "def test_own():\n    import conformance.theirs\n"})
-    pytester.runpytest_subprocess("conformance").assert_outcomes(passed=1)
+def test_a_project_with_a_package_of_the_same_name_runs(tmp_path: Path) -> None:
+    own = tmp_path / "conformance"
+    own.mkdir()
+    for module in ("__init__.py", "theirs.py"):
+        (own / module).touch()
+    for file in (tmp_path / "test_it.py", own / "test_own.py"):
+        file.write_text("def test_it():\n    import conformance.theirs\n")
+    # As the command `pytest` does: `python -m pytest` puts the current directory on the path.
+    command = (sys.executable, "-c", "import sys, pytest; del sys.path[0]; sys.exit(pytest.main())")
+    for named in ((), ("conformance",)):
+        done = subprocess.run([*command, *named], cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == Exit.OK, done.stdout
 
 
 def test_other_sessions_import_nothing_of_the_suite_and_no_torch(pytester: pytest.Pytester) -> None:

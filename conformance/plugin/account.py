@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from conformance.layouts import LAYOUTS
+from conformance.plugin import markers
 from conformance.plugin.collection import COLLECT_S, SELECTED, CellItem
 from conformance.plugin.manifest import manifest_of, schemas, targets
 from conformance.plugin.request import (
@@ -131,6 +132,7 @@ class _Reports:
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[_SPENT] = []
     config.stash[_NOTES] = []
+    markers.register(config)
     forget = asked_for(config) and not config.getoption("newfirst", False)
     if forget and config.pluginmanager.has_plugin("nfplugin"):
         # It keeps the ids of all items ever collected for --new-first, and reads and writes them at each run's end:

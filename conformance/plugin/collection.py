@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from conformance.plugin import sharding
+from conformance.plugin import markers, sharding
 from conformance.plugin.request import PACKAGE, SCENARIOS, asked_for, scenarios_asked_for, suite_of
 from conformance.plugin.resuming import seen
 from conformance.plugin.scenarios import ScenarioFile
@@ -50,9 +50,12 @@ def pytest_collection(session: pytest.Session) -> Iterator[None]:
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
     """Cells have no fixtures to be reordered by; where nothing is deselected they need not pass through the hooks."""
-    chosen = config.option.keyword or config.option.markexpr or config.option.deselect
+    if not asked_for(config):
+        return (yield)
+    chosen = config.option.keyword or config.option.deselect
     if chosen or not all(isinstance(item, CellItem) for item in items):
-        yield
+        with markers.decided_here(config, items, CellItem):
+            yield
     else:
         cells, items[:] = items[:], []
         try:
@@ -85,7 +88,8 @@ class OpsFile(pytest.File):
     """One family."""
 
     def collect(self) -> Iterator[CellItem]:
-        for cell in suite_of(self.config).family(self.path.stem):
+        suite = suite_of(self.config)
+        for cell in markers.selected(self.config, suite, suite.family(self.path.stem)):
             yield CellItem.from_parent(self, name=cell.name, cell=cell)
 
 

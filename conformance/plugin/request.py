@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.layouts import LAYOUTS
+from conformance.plugin import markers
 from conformance.running import isolation
 from conformance.running.deaths import SECONDS
 from conformance.running.isolation import MODES
@@ -127,6 +128,7 @@ def _selection(config: pytest.Config) -> Selection:
     options.seconds("--cell-timeout", option.cell_timeout)
     options.one_of("--isolation", "mode", option.isolation, MODES)
     options.keyword(option.keyword)
+    markers.expression_of(config)
     return Selection(
         tier=whole_lane(config).tier if option.tier is None else _tier("--tier", option.tier),
         dtypes=options.names("--dtypes", "dtype", option.dtypes, DTYPES),

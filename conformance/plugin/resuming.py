@@ -21,7 +21,8 @@ _WORKER_KEY = "conformance_seen"
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> None:
     """A mistake in the options is said before anything is collected, by the one process that the user started."""
-    if asked_for(config) and not config.option.help and not config.option.version:
+    told = config.option.help or config.option.version or config.option.markers
+    if asked_for(config) and not told:
         rules_of(config, suite_of(config))
         isolation_of(config, suite_of(config))
         sharding.split_by(config)

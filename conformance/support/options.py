@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import shlex
 from collections.abc import Collection, Iterable, Sequence
@@ -11,6 +12,7 @@ from conformance.support.suggestions import near, unknown
 _WORD = re.compile(r"\w+")
 _KEYWORD = re.compile(r"[\w:+\-.\[\]\\/]+")  # what pytest takes for a name in -k
 _CONNECTIVES = frozenset({"and", "or", "not"})
+_OF_AN_EXPRESSION = (ast.Name, ast.Load, ast.BoolOp, ast.And, ast.Or, ast.UnaryOp, ast.Not)
 
 
 class OptionError(ValueError):
@@ -53,6 +55,34 @@ def keyword(given: str) -> None:
         sound = False
     if not sound:
         raise OptionError(f"-k {given!r}: expected names joined by and, or, not and parentheses")
+
+
+def markers(given: str, known: Collection[str]) -> ast.expr:
+    """Return -m as a parsed expression of known marker names, for :func:`selects`.
+
+    Raises OptionError for another form, and for unknown names, of which it lists the near ones.
+    """
+    try:
+        expression = ast.parse(given.strip(), "-m", "eval").body
+    except (SyntaxError, ValueError):
+        expression = ast.Constant(None)
+    parts = list(ast.walk(expression))
+    if not all(isinstance(part, _OF_AN_EXPRESSION) for part in parts):
+        raise OptionError(f"-m {given!r}: expected names of markers joined by and, or, not and parentheses")
+    for name in sorted(part.id for part in parts if isinstance(part, ast.Name)):
+        one_of("-m", "marker", name, known)
+    return expression
+
+
+def selects(expression: ast.expr, names: Collection[str]) -> bool:
+    """Whether an expression of :func:`markers` is true of what has the markers ``names``."""
+    if isinstance(expression, ast.Name):
+        return expression.id in names
+    if isinstance(expression, ast.UnaryOp):
+        return not selects(expression.operand, names)
+    assert isinstance(expression, ast.BoolOp)
+    every = all if isinstance(expression.op, ast.And) else any
+    return every(selects(value, names) for value in expression.values)
 
 
 def nothing_left(arguments: Sequence[str], keyword: str, known: Iterable[str]) -> str:

@@ -61,3 +61,29 @@ def test_without_a_wrong_word_only_the_selection_is_named() -> None:
     assert options.nothing_left(["conformance", "--route", "native"], "", ["mm"]) == (
         "no cell is left by: conformance --route native"
     )
+
+
+@pytest.mark.parametrize(
+    ("given", "chosen"),
+    [
+        ("int8", True),
+        ("float16", False),
+        ("int8 and not float16", True),
+        ("not (int8 or float32)", False),
+        ("float16 or int8 and not float32", True),
+        (" float16 and int8 or float32 ", False),
+    ],
+)
+def test_an_expression_of_markers_selects_what_has_them(given: str, chosen: bool) -> None:
+    assert options.selects(options.markers(given, KNOWN), ["int8", "native"]) is chosen
+
+
+@pytest.mark.parametrize("given", ["int8 and", "(int8", "int8 float32", "int8()", "int8 == float32", "1", "None", ""])
+def test_what_is_no_expression_of_markers_is_refused(given: str) -> None:
+    with pytest.raises(OptionError, match=r"-m .* expected names of markers joined by and, or, not and parentheses"):
+        options.markers(given, KNOWN)
+
+
+def test_an_unknown_marker_is_refused_with_what_is_near() -> None:
+    with pytest.raises(OptionError, match="^-m: unknown marker 'flaot32'; near: float32$"):
+        options.markers("int8 and not flaot32", KNOWN)

@@ -1,0 +1,76 @@
+"""The markers of cells, by which ``-m`` selects: route, dtype, layout and family.
+
+``-m`` is decided here for cells, before they become items, and not by pytest: a quarter of a million items need no
+markers of their own, and ``-k`` does not take "all" for a part of "fallback".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conformance import options
+from conformance.layouts import LAYOUTS
+from conformance.ops import FAMILIES
+from conformance.vocabulary import DTYPES, CellId, Route
+
+if TYPE_CHECKING:
+    import ast
+
+    from conformance.suite import Suite
+
+MARKERS = {
+    **{str(route): f"cells whose overload is served by {route.meaning}" for route in Route},
+    **dict.fromkeys(DTYPES, "cells of this dtype"),
+    **{layout: f"cells of this layout: {meaning}" for layout, meaning in LAYOUTS.items()},
+    **{family: f"cells of the family ops/{family}.py" for family in FAMILIES},
+}
+
+
+def register(config: pytest.Config) -> None:
+    """Add the markers to those that ``pytest --markers`` lists."""
+    for name, meaning in MARKERS.items():
+        config.addinivalue_line("markers", f"{name}: {meaning}")
+
+
+def expression_of(config: pytest.Config) -> ast.expr | None:
+    """Return the expression given by -m, None if there is none. Raises OptionError."""
+    if not config.option.markexpr:
+        return None
+    registered = (line.partition(":")[0].partition("(")[0].strip() for line in config.getini("markers"))
+    return options.markers(config.option.markexpr, {*MARKERS, *registered})
+
+
+def selected(config: pytest.Config, suite: Suite, cells: list[CellId]) -> Iterable[CellId]:
+    """Return the cells that -m selects."""
+    expression = expression_of(config)
+    if expression is None:
+        return cells
+    selects = cache(lambda *names: options.selects(expression, names))
+    return (cell for cell in cells if selects(suite.route(cell), cell.dtype, cell.layout, cell.family))
+
+
+@contextmanager
+def decided_here(config: pytest.Config, items: list[pytest.Item], decided: type[pytest.Item]) -> Iterator[None]:
+    """Deselect by -m all items but those of the type ``decided``, and keep pytest from doing so within the context."""
+    expression = expression_of(config)
+    if expression is None:
+        yield
+        return
+    out = [item for item in items if not isinstance(item, decided) and not _is_selected(expression, item)]
+    if out:
+        config.hook.pytest_deselected(items=out)
+        items[:] = [item for item in items if item not in out]
+    given, config.option.markexpr = config.option.markexpr, ""
+    try:
+        yield
+    finally:
+        config.option.markexpr = given
+
+
+def _is_selected(expression: ast.expr, item: pytest.Item) -> bool:
+    return options.selects(expression, {mark.name for mark in item.iter_markers()})

@@ -1,0 +1,97 @@
+"""Cells selected with ``-m``, and what pytest is told of their markers."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance import options
+from conformance.exit_codes import Exit
+from conformance.plugin.markers import MARKERS
+from conformance.suite import Suite  # noqa: F401 - loads torch, so that runs within this process do not
+from conformance.vocabulary import CellId
+
+pytest_plugins = ["pytester"]
+
+FAMILY = ("--pyargs", "conformance.ops.masking")
+CPU = ("--backend", "torch:cpu", "-q", "-p", "no:cacheprovider")
+
+
+def collected(pytester: pytest.Pytester, *args: str) -> list[str]:
+    """The cells of the family masking that are left for a session to run."""
+    result = pytester.runpytest_subprocess(*FAMILY, *CPU, "--collect-only", *args)
+    return [line for line in result.outlines if CellId.parse(line)]
+
+
+@pytest.mark.parametrize(
+    ("expression", "options_"),
+    [
+        ("native and float32 and expanded", ("--route", "native", "--dtypes", "float32", "--layouts", "expanded")),
+        ("(composite or fallback) and masking and bool", ("--route", "composite,fallback", "--dtypes", "bool")),
+    ],
+)
+def test_cells_are_selected_by_route_dtype_layout_and_family(
+    pytester: pytest.Pytester, expression: str, options_: tuple[str, ...]
+) -> None:
+    backend = ("--backend", "refnpu")
+    kept = collected(pytester, *backend, "-m", expression)
+    assert kept
+    assert kept == collected(pytester, *backend, *options_)
+    assert not collected(pytester, *backend, "-m", f"({expression}) and not masking")
+
+
+def test_m_and_k_and_the_other_options_select_together(pytester: pytest.Pytester) -> None:
+    others = ("-k", "masked_fill", "--tier", "smoke")
+    kept = collected(pytester, "-m", "expanded", *others)
+    assert kept
+    assert kept == [cell for cell in collected(pytester, *others) if "-expanded]" in cell]
+
+
+def test_k_does_not_match_the_names_of_markers(pytester: pytest.Pytester) -> None:
+    assert not collected(pytester, "-k", "nativ")
+
+
+def test_every_marker_can_be_named_in_an_expression() -> None:
+    for name in MARKERS:
+        options.markers(name, MARKERS)
+
+
+def test_markers_are_listed(pytester: pytest.Pytester) -> None:
+    said = pytester.runpytest_inprocess("--pyargs", "conformance", "--markers", "--backend", "unused").stdout.str()
+    assert [name for name in MARKERS if f"@pytest.mark.{name}: cells " not in said] == []
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "1")])
+def test_workers_select_alike_where_markers_are_strict(pytester: pytest.Pytester, workers: tuple[str, ...]) -> None:
+    selection = ("-m", "float32 and expanded", "-k", "masked_fill.Scalar", "--strict-markers")
+    pytester.runpytest_subprocess(*FAMILY, *CPU, *selection, *workers).assert_outcomes(passed=2)
+
+
+@pytest.mark.parametrize(
+    ("expression", "said"),
+    [
+        ("nativ and float32", "*-m: unknown marker 'nativ'; near: native*"),
+        ("native and", "*-m 'native and': expected names of markers joined by and, or, not*"),
+    ],
+)
+def test_a_mistake_is_an_error_before_anything_is_collected(
+    pytester: pytest.Pytester, expression: str, said: str
+) -> None:
+    result = pytester.runpytest_inprocess(*FAMILY, *CPU, "-m", expression)
+    assert result.ret == Exit.USAGE
+    result.stderr.fnmatch_lines([said])
+
+
+def test_a_selection_that_leaves_nothing_is_no_success(pytester: pytest.Pytester) -> None:
+    result = pytester.runpytest_inprocess(*FAMILY, *CPU, "-m", "bool and float32")
+    assert result.ret == Exit.NONE_SELECTED
+    result.stdout.fnmatch_lines(["ERROR: no cell is left by: *-m 'bool and float32'"])
+
+
+def test_other_tests_of_the_session_are_selected_by_their_own_markers(pytester: pytest.Pytester) -> None:
+    pytester.makeini("[pytest]\nmarkers =\n    slow: takes long\n")
+    file = pytester.makepyfile(
+        "import pytest\n\n@pytest.mark.slow\ndef test_slow(): ...\n\ndef test_fast(): ...\n"
+    )
+    selection = ("-m", "slow or float32 and expanded", "-k", "test_ or masked_fill.Scalar")
+    result = pytester.runpytest_inprocess(*FAMILY, str(file), *CPU, *selection)
+    result.assert_outcomes(passed=3, deselected=17)  # of the tests one, of the cells those of other overloads
