@@ -14,11 +14,15 @@ from conformance.plugin.account import (
 from conformance.plugin.collection import pytest_collect_file, pytest_collection, pytest_collection_modifyitems
 from conformance.plugin.request import pytest_addoption
 from conformance.plugin.resuming import pytest_cmdline_main, pytest_configure_node
-from conformance.plugin.running import pytest_report_teststatus, pytest_runtest_protocol
+from conformance.plugin.running import (
+    pytest_report_teststatus,
+    pytest_runtest_makereport,
+    pytest_runtest_protocol,
+)
 
 __all__ = [
     "pytest_addoption", "pytest_cmdline_main", "pytest_collect_file", "pytest_collection", "pytest_collection_finish",
     "pytest_collection_modifyitems", "pytest_configure", "pytest_configure_node", "pytest_report_teststatus",
-    "pytest_runtest_protocol", "pytest_sessionfinish", "pytest_terminal_summary",
+    "pytest_runtest_makereport", "pytest_runtest_protocol", "pytest_sessionfinish", "pytest_terminal_summary",
     "pytest_xdist_node_collection_finished",
 ]  # fmt: skip

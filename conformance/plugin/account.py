@@ -106,7 +106,8 @@ class _Reports:
         if payload:
             ledger.gate = payload["gate"]
             ledger.enter(Observation.from_json(payload["observation"]))
-        elif cell := CellId.parse(report.nodeid):  # xdist's own report: the worker that had the cell is gone
+        elif report.failed and (cell := CellId.parse(report.nodeid)):
+            # Of xdist, for a worker that is gone; or of a set-up, after which the cell is not run.
             ledger.lose(cell, str(report.longrepr))
 
     @pytest.hookimpl(tryfirst=True)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Generator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -19,7 +21,12 @@ if TYPE_CHECKING:
 
 DOT_EVERY = 100  # passing cells a dot
 
+# The options of plugins that need the reports of set-up and tear-down, and pytest's own way of making them:
+# pytest-html and allure-pytest.
+THREE_PHASES = ("htmlpath", "allure_report_dir")
+
 CELLS = pytest.StashKey["Cells"]()
+_REPORT = pytest.StashKey[pytest.TestReport]()  # of a cell's item, until it is asked for
 _PASSED = pytest.StashKey[int]()
 
 
@@ -74,13 +81,39 @@ class Cells:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
-    """A cell has no set-up and no tear-down, so it makes one report, not three."""
+    """Run a cell in one phase and make one report of it, unless a plugin needs the reports of all three phases."""
     if not isinstance(item, CellItem):
         return None
+    if any(item.config.getoption(name, None) for name in THREE_PHASES):
+        item.run = partial(_call, item, nextitem is None)
+        return None  # pytest goes on
     item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
     item.ihook.pytest_runtest_logreport(report=_cells(item.config).report(item, last=nextitem is None))
     item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
     return True
+
+
+def _call(item: CellItem, last: bool) -> None:
+    """Run a cell within pytest's call phase, and raise what pytest raises for its outcome."""
+    report = item.stash[_REPORT] = _cells(item.config).report(item, last)
+    if report.failed:
+        pytest.fail(str(report.longrepr), pytrace=False)
+    if report.skipped:
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else ""
+        (pytest.xfail if hasattr(report, "wasxfail") else pytest.skip)(reason)
+
+
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Let pytest's report of a cell's call phase carry what the cell's own report does."""
+    made = yield
+    own = item.stash.get(_REPORT, None) if call.when == "call" else None
+    if own is not None:
+        kept = ("outcome", "longrepr", "conformance", "wasxfail")
+        vars(made).update({name: value for name, value in vars(own).items() if name in kept})
+    return made
 
 
 def _cells(config: pytest.Config) -> Cells:
