@@ -85,7 +85,7 @@ def built(root: Path, count: int, lanes: int = LANES) -> tuple[Path, float]:
     """A site of so many cells, and the seconds that reading the store and writing the site took."""
     generate(root / "results", count, lanes)
     start = time.perf_counter()
-    found = gather.gather(root / "results", root / "none", (), 30)
+    found = gather.gather(root / "results", None, (), 30)
     site.write(model.site(found, datetime.now(timezone.utc)), root / "site")
     return root / "site", time.perf_counter() - start
 

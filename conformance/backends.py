@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.metadata import entry_points
@@ -60,6 +61,12 @@ class Backend(Protocol):
     def environments(self) -> dict[str, dict[str, str]]:
         """Environments worth trying when something goes wrong: a name, and the variables that make it."""
 
+    def expected(self) -> str | os.PathLike[str]:
+        """Return the absolute path of the known failures: a file, or a directory with ``<name>.toml``.
+
+        May also be an attribute.
+        """
+
 
 class BackendNotFound(LookupError):
     """No such backend, or it cannot be loaded. The message says which there are and what to do."""
@@ -95,6 +102,7 @@ class Capabilities:
         self._info = getattr(backend, "build_info", None)
         self._environment = getattr(backend, "environment", None)
         self._environments = getattr(backend, "environments", None)
+        self._expected = getattr(backend, "expected", None)
         self.synchronize = getattr(backend, "synchronize", _nothing)
 
     def in_use(self) -> bool:
@@ -148,6 +156,10 @@ class Capabilities:
     def environments(self) -> dict[str, dict[str, str]]:
         """Environments worth trying when something goes wrong; empty where the backend does not say."""
         return dict(self._environments()) if self._environments else {}
+
+    def expected(self) -> object:
+        """Return what the adapter names as the path of its known failures; None where it names none."""
+        return self._expected() if callable(self._expected) else self._expected
 
 
 def with_index(device: str) -> str:

@@ -15,8 +15,11 @@ from conformance.support.exit_codes import Exit
 from conformance.support.suggestions import unknown
 
 RESULTS = Path("results")
-EXPECTED = Path("matrices/expected")
 
+expected_option = click.option(
+    "--expected", type=click.Path(path_type=Path), metavar="PATH",
+    help="Known failures: a file, or a directory with <backend>.toml; default: those that the run took.",
+)  # fmt: skip
 backend_option = click.option("--backend", default="", metavar="NAME", help="An installed backend, or module:device.")
 
 

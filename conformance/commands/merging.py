@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
-from conformance.commands.edge import EXPECTED, RESULTS, Mistake, mistakes
-from conformance.results import expectations, merge, run_end
+from conformance.commands.edge import RESULTS, Mistake, expected_option, mistakes
+from conformance.results import expectations, expected_files, merge, run_end
 from conformance.results.merge import MergeError, Part
 from conformance.results.store import Closed, StoreError, runs
 from conformance.support.exit_codes import Exit
@@ -20,9 +20,7 @@ from conformance.support.toml_table import TomlError
 @click.command("merge")
 @click.argument("names", nargs=-1, metavar="[RUN]...")
 @click.option("--results", type=click.Path(file_okay=False, path_type=Path), default=RESULTS, show_default=True)
-@click.option(
-    "--expected", type=click.Path(dir_okay=False, path_type=Path), help="Default: matrices/expected/<backend>.toml."
-)
+@expected_option
 def merge_(names: tuple[str, ...], results: Path, expected: Path | None) -> None:
     """Put the shards of a lane together to one run; without RUN, those of each lane that have not been.
 
@@ -63,7 +61,7 @@ def _merge(results: Path, shards: list[Closed], expected: Path | None) -> Exit:
     merge.check(parts)
     manifest, summary, observations = merge.merged(parts)
     directory = runs.join(results, manifest, shards, summary)
-    rules = expectations.load(expected or EXPECTED / f"{manifest.backend}.toml")
+    rules = expectations.load(expected_files.of_results(expected, manifest))
     end = run_end.of_run(manifest, summary, observations, rules, str(directory))
     click.echo(f"{run}: {_of(shards)}\n{end.text}")
     return end.code

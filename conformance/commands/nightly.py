@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from conformance.commands.edge import EXPECTED, RESULTS, Commands, Mistake, mistakes
+from conformance.commands.edge import RESULTS, Commands, Mistake, expected_option, mistakes
 from conformance.nightly import plan, relay, searches, tonight
 from conformance.nightly.plan import Action, Issue
 from conformance.nightly.searches import Search
@@ -28,7 +28,6 @@ LABEL = "op-conformance"
 OF_NIGHTLY = "*-torchnightly-*"  # the lanes of what PyTorch's own CI asks about
 
 _results = click.option("--results", type=click.Path(path_type=Path), default=RESULTS, show_default=True)
-_expected = click.option("--expected", type=click.Path(path_type=Path), default=EXPECTED, show_default=True)
 _gh = click.option("--gh", default="gh", show_default=True, help="The command line of GitHub.")
 _bisect = click.option("--bisect", "found", type=click.Path(path_type=Path), default=BISECT, show_default=True)
 
@@ -40,12 +39,12 @@ def nightly() -> None:
 
 @nightly.command("search")
 @_results
-@_expected
+@expected_option
 @click.option("--out", type=click.Path(path_type=Path), default=BISECT, show_default=True)
 @click.option("--most", type=click.IntRange(min=1), default=5, show_default=True, help="Families of a lane.")
 @click.option("--dry-run", is_flag=True, help="Print what would be searched for.")
 @click.argument("more", nargs=-1, type=click.UNPROCESSED, metavar="-- [OPTION OF BISECT]...")
-def search_(results: Path, expected: Path, out: Path, most: int, dry_run: bool, more: tuple[str, ...]) -> None:
+def search_(results: Path, expected: Path | None, out: Path, most: int, dry_run: bool, more: tuple[str, ...]) -> None:
     """Bisect what newly fails: in each lane one case of each family, between last night's commit and tonight's."""
     with mistakes(StoreError, TomlError, OSError):
         wanted = [s for lane in tonight.read(results, expected) if (s := _search(lane, most))]
@@ -59,8 +58,8 @@ def search_(results: Path, expected: Path, out: Path, most: int, dry_run: bool, 
 
 @nightly.command("diff")
 @_results
-@_expected
-def diff_(results: Path, expected: Path) -> None:
+@expected_option
+def diff_(results: Path, expected: Path | None) -> None:
     """Print how each lane of tonight differs from its whole run before; ends as the gravest `diff` does."""
     codes = [Exit.OK]
     with mistakes(StoreError, TomlError, OSError):
@@ -75,13 +74,13 @@ def diff_(results: Path, expected: Path) -> None:
 
 @nightly.command("plan")
 @_results
-@_expected
+@expected_option
 @_bisect
 @click.option(
     "--issues", type=click.File(encoding="utf-8"), help="As gh issue list --json gives them; default: ask gh."
 )
 @_gh
-def plan_(results: Path, expected: Path, found: Path, issues: Any, gh: str) -> None:
+def plan_(results: Path, expected: Path | None, found: Path, issues: Any, gh: str) -> None:
     """Print, as JSON, which issues to open, bring up to date, open again and close."""
     with mistakes(StoreError, TomlError, OSError, ValueError):
         lanes = tonight.read(results, expected)
@@ -114,11 +113,11 @@ def apply_(file: Any, gh: str) -> None:
 
 @nightly.command("relay")
 @_results
-@_expected
+@expected_option
 @click.option("--commit", default="", help="Of torch, in full: what was tested; default: as the runs say.")
 @click.option("--artifacts", default="", metavar="URL", help="Where the results can be seen.")
 @click.option("--lanes", default="", help=f"Names, or patterns of them; default: {OF_NIGHTLY}, if any.")
-def relay_(results: Path, expected: Path, commit: str, artifacts: str, lanes: str) -> None:
+def relay_(results: Path, expected: Path | None, commit: str, artifacts: str, lanes: str) -> None:
     """Print the inputs of the callback action of PyTorch's CI relay, as lines of a step's outputs; none of no lane."""
     with mistakes(StoreError, TomlError, OSError, ValueError):
         wanted = lanes or OF_NIGHTLY

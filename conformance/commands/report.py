@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from conformance.commands.edge import EXPECTED, RESULTS, Mistake, mistakes
+from conformance.commands.edge import RESULTS, Mistake, expected_option, mistakes
 from conformance.report import gather, model, site, text
 from conformance.results.store import StoreError
 
@@ -29,19 +29,18 @@ UNBROKEN = 200  # columns of what no terminal shows
     show_default=True,
     help="How many of a lane make its history.",
 )
-@click.option(
-    "--expected",
-    type=click.Path(path_type=Path),
-    default=EXPECTED,
-    show_default=True,
-    help="Known failures, a file for each backend.",
-)
+@expected_option
 @click.option(
     "--bisect", "searches", multiple=True, type=click.Path(path_type=Path), default=("bisect",), show_default=True,
     help="Where a search of `bisect` keeps its state; may be repeated.",
 )  # fmt: skip
 def report_(
-    directory: Path | None, results: Path, as_text: bool, most_runs: int, expected: Path, searches: tuple[Path, ...]
+    directory: Path | None,
+    results: Path,
+    as_text: bool,
+    most_runs: int,
+    expected: Path | None,
+    searches: tuple[Path, ...],
 ) -> None:
     """Write the results as a static site into DIR, which opens from a file; or print them, with --text."""
     if as_text == bool(directory):

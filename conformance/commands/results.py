@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
-from conformance.commands.edge import EXPECTED, RESULTS, Commands, Mistake, mistakes
-from conformance.results import expectations, job_page, junit, store, summary
+from conformance.commands.edge import RESULTS, Commands, Mistake, expected_option, mistakes
+from conformance.results import expectations, expected_files, job_page, junit, store, summary
 from conformance.results.store import runs
 from conformance.support.toml_table import TomlError
 
@@ -22,14 +22,12 @@ def expect() -> None:
 
 @expect.command("update")
 @click.argument("run")
-@click.option(
-    "--expected", type=click.Path(dir_okay=False, path_type=Path), help="Default: matrices/expected/<backend>.toml."
-)
+@expected_option
 def expect_update(run: str, expected: Path | None) -> None:
     """Rewrite the known failures from RUN, a lane's name or a directory of results; reasons written by hand stay."""
     with mistakes(store.StoreError, TomlError, OSError):
         read = store.read(store.find(RESULTS, run))
-        file = expected or EXPECTED / f"{read.manifest.backend}.toml"
+        file = expected_files.to_write(expected, read.manifest)
         if read.manifest.shard:
             raise Mistake(f"{run}: is shard {read.manifest.shard}; merge the shards first: conformance merge")
         if len(read.observations) < read.manifest.collected:
@@ -62,9 +60,7 @@ class _Read:
     help="junit has a test for each overload and dtype, and one for each cell that is not as expected.",
 )  # fmt: skip
 @click.option("--results", type=click.Path(file_okay=False, path_type=Path), default=RESULTS, show_default=True)
-@click.option(
-    "--expected", type=click.Path(dir_okay=False, path_type=Path), help="Default: matrices/expected/<backend>.toml."
-)
+@expected_option
 def summary_(names: tuple[str, ...], form: str, results: Path, expected: Path | None) -> None:
     """Print what RUN, a lane's name or a directory of results, ended with; without RUN, the latest of each lane."""
     with mistakes(store.StoreError, TomlError, OSError):
@@ -97,5 +93,5 @@ def _read(results: Path, name: str, expected: Path | None) -> _Read:
     result = store.read_summary(directory)
     if lacking := _NEEDED - result.keys():
         raise store.StoreError(f"{directory}: its summary has no {', '.join(sorted(lacking))}")
-    rules = expectations.load(expected or EXPECTED / f"{read.manifest.backend}.toml")
+    rules = expectations.load(expected_files.of_results(expected, read.manifest))
     return _Read(read, result, directory, rules)

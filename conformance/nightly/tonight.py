@@ -8,7 +8,7 @@ from pathlib import Path
 
 from conformance.nightly import families
 from conformance.nightly.families import Failing
-from conformance.results import expectations, history
+from conformance.results import expectations, expected_files, history
 from conformance.results.diff import Change, Difference
 from conformance.results.expectations import Verdict
 from conformance.results.store import Closed, StoreError, runs, views
@@ -28,8 +28,11 @@ class Lane:
     changes: tuple[Difference, ...]  # since the run before
 
 
-def read(results: Path, expected: Path) -> list[Lane]:
-    """Tonight's lanes; ``expected``: the directory of the known failures. Raises StoreError, TomlError."""
+def read(results: Path, expected: Path | None) -> list[Lane]:
+    """Tonight's lanes; ``expected``: the path of the known failures, None for those of each run.
+
+    Raises StoreError, TomlError.
+    """
     latest = [runs.opened(results / runs.RUNS / runs.names(results, lane)[-1]) for lane in runs.lanes(results)]
     if not latest:
         raise StoreError(f"no closed run in {results / runs.RUNS}/; expected those of a night")
@@ -43,13 +46,13 @@ def night(lanes: list[Lane]) -> str:
     return max(at for lane in lanes if (at := began(lane.run.name))).strftime("%Y-%m-%d")
 
 
-def _lane(results: Path, run: Closed, expected: Path) -> Lane:
+def _lane(results: Path, run: Closed, expected: Path | None) -> Lane:
     manifest = run.manifest
     of_lane = history.of_lane(results, manifest.lane)
     before = next((r for r in reversed(of_lane) if r.name < run.name and r.covers(run)), None) if run.whole else None
     changes = history.changes(before, run, of_lane) if before else []
     flaky = {str(d.pair.cell): d.note for d in changes if d.change is Change.FLAKY}
-    rules = expectations.load(expected / f"{manifest.backend}.toml")
+    rules = expectations.load(expected_files.of_results(expected, manifest))
     failing = tuple(
         families.of(o, manifest.lane, flaky.get(str(o.cell), ""))
         for o in views.failures(run)

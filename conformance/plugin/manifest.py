@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Collection
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ import pytest
 
 from conformance import ops
 from conformance.plugin import sharding
-from conformance.plugin.request import PACKAGE, lane_of, whole_lane
+from conformance.plugin.request import PACKAGE, expected_of, lane_of, whole_lane
 from conformance.results import resume
 from conformance.results.store.manifest import Manifest, as_shard, run_name
 from conformance.results.summary import Target
@@ -27,6 +28,7 @@ def manifest_of(config: pytest.Config, suite: Plan, cells: Collection[str]) -> M
     complete = every and not config.option.keyword and not config.option.markexpr
     arguments = tuple(map(str, config.invocation_params.args))
     found = _manifest(suite, lane_of(config, suite), cells, complete, arguments)
+    found = replace(found, expected=expected_of(config, suite))
     shard = sharding.shard_of(config)
     return as_shard(found, str(shard), Path(sharding.split_by(config)).name) if shard else found
 

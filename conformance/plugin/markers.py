@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance import options
+from conformance.support import options
 from conformance.layouts import LAYOUTS
 from conformance.ops import FAMILIES
 from conformance.vocabulary import DTYPES, CellId, Route
@@ -21,7 +21,7 @@ from conformance.vocabulary import DTYPES, CellId, Route
 if TYPE_CHECKING:
     import ast
 
-    from conformance.suite import Suite
+    from conformance.plan.plan import Plan
 
 MARKERS = {
     **{str(route): f"cells whose overload is served by {route.meaning}" for route in Route},
@@ -45,7 +45,7 @@ def expression_of(config: pytest.Config) -> ast.expr | None:
     return options.markers(config.option.markexpr, {*MARKERS, *registered})
 
 
-def selected(config: pytest.Config, suite: Suite, cells: list[CellId]) -> Iterable[CellId]:
+def selected(config: pytest.Config, suite: Plan, cells: list[CellId]) -> Iterable[CellId]:
     """Return the cells that -m selects."""
     expression = expression_of(config)
     if expression is None:

@@ -10,6 +10,7 @@ import pytest
 
 from conformance.layouts import LAYOUTS
 from conformance.plugin import markers
+from conformance.results import expected_files
 from conformance.running import isolation
 from conformance.running.deaths import SECONDS
 from conformance.running.isolation import MODES
@@ -29,6 +30,7 @@ TIERS = ("full", "smoke")
 SUITE = pytest.StashKey["Plan"]()
 _ISOLATION = pytest.StashKey[tuple[str, str]]()
 _RULES = pytest.StashKey["tuple[Rule, ...]"]()
+_EXPECTED = pytest.StashKey[tuple[Path, bool]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -73,7 +75,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--shard-by", metavar="RUN", default="",
         help="the run whose durations split the cells; default: the lane's last, and with none their numbers of cases",
     )  # fmt: skip
-    group.addoption("--expected", metavar="FILE", help="known failures (default: matrices/expected/<backend>.toml)")
+    group.addoption(
+        "--expected", metavar="PATH",
+        help="known failures: a file, or a directory with <backend>.toml (default: "
+        "as the adapter or pyproject.toml says, else matrices/expected)",
+    )  # fmt: skip
 
 
 def is_worker(config: pytest.Config) -> bool:
@@ -162,15 +168,27 @@ def _read_rules(config: pytest.Config, suite: Plan) -> tuple[Rule, ...]:
     from conformance.results import expectations
     from conformance.support.toml_table import TomlError
 
-    given = config.option.expected
-    file = Path(given) if given else config.rootpath / "matrices" / "expected" / f"{suite.backend.name}.toml"
-    if given and not file.is_file():
-        raise pytest.UsageError(f"--expected: no file {file}")
     known = expectations.Known(suite.inventory, DTYPES, LAYOUTS)
     try:
-        return expectations.load_known(file, known, lane_of(config, suite))
+        return expectations.load_known(_expected(config, suite)[0], known, lane_of(config, suite))
     except (TomlError, OSError) as e:
         raise pytest.UsageError(str(e)) from e
+
+
+def expected_of(config: pytest.Config, suite: Plan) -> str:
+    """How the manifest names the file of known failures that was named; "" for that at its default place."""
+    file, named = _expected(config, suite)
+    return expected_files.recorded(file, config.invocation_params.dir) if named else ""
+
+
+def _expected(config: pytest.Config, suite: Plan) -> tuple[Path, bool]:
+    """The file of known failures, and whether it was named. Raises TomlError."""
+    if _EXPECTED not in config.stash:
+        backend, directories = suite.backend, [config.rootpath, config.invocation_params.dir]
+        config.stash[_EXPECTED] = expected_files.of_run(
+            config.option.expected, backend.expected(), backend.name, directories
+        )
+    return config.stash[_EXPECTED]
 
 
 def isolation_of(config: pytest.Config, suite: Plan) -> tuple[str, str]:

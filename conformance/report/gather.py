@@ -12,7 +12,7 @@ from typing import Any
 from conformance.bisect import record
 from conformance.bisect import report as bisect_report
 from conformance.report.choice import Choice, choose
-from conformance.results import expectations
+from conformance.results import expectations, expected_files
 from conformance.results import history as history_
 from conformance.results.diff import Difference
 from conformance.results.expectations import Rule
@@ -60,8 +60,9 @@ class Found:
     broken: bool = False  # a lane, or a run later than the one shown, is among what was left out
 
 
-def gather(results: Path, expected: Path, searches: Iterable[Path], most_runs: int) -> Found:
-    """Read everything; ``most_runs``: how many runs of a lane the history goes back.
+def gather(results: Path, expected: Path | None, searches: Iterable[Path], most_runs: int) -> Found:
+    """Read everything; ``most_runs``: how many runs of a lane the history goes back. ``expected``: the path of the
+    known failures, None for those of each run.
 
     Raises StoreError where there is no run to show at all.
     """
@@ -97,14 +98,14 @@ def _check(results: Path) -> None:
         raise StoreError(f"{results}: holds no closed run; `pytest --pyargs conformance --results {results}` makes one")
 
 
-def _lane(choice: Choice, expected: Path, left_out: list[str]) -> LaneData:
+def _lane(choice: Choice, expected: Path | None, left_out: list[str]) -> LaneData:
     """All that is shown of a lane. Raises StoreError, or TomlError for the known failures."""
     shown, history, before = choice.shown, choice.history, choice.before
     changes = history_.changes(before, shown, history) if before else []
     failing = views.failures(shown)
     changed = {d.pair.cell for d in changes if d.pair.before and d.pair.after}
     statuses = views.statuses(history, views.ever_failing(history) | changed)
-    rules = expectations.load(expected / f"{shown.manifest.backend}.toml")
+    rules = expectations.load(expected_files.of_results(expected, shown.manifest))
     return LaneData(
         shown, views.rows(shown), failing, _summary(shown, left_out), rules, history, statuses, before, changes,
         _flaky(history, statuses, failing), choice.later,

@@ -14,8 +14,10 @@ from conformance.results.store.manifest import MACHINE, began, run_name
 from conformance.results.summary import RunFacts, Target
 from conformance.vocabulary import Observation
 
-# What may differ between the shards of a run: they may have run on several machines.
-_OWN = {"arguments": (), "cells": "", "collected": 0, "run": "", "shard": "", **dict.fromkeys(MACHINE, "")}
+# What may differ between the shards of a run: they may have run on several machines, in places of their own.
+_OWN = {
+    "arguments": (), "cells": "", "collected": 0, "expected": "", "run": "", "shard": "", **dict.fromkeys(MACHINE, "")
+}  # fmt: skip
 _NAMED = 3
 
 

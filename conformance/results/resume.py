@@ -12,8 +12,8 @@ from conformance.results.store import Manifest
 from conformance.vocabulary import Observation, Status
 
 # What may differ between a run and its continuation: what is known only after collecting, which :func:`check` compares,
-# the arguments, among which are those that choose no cell, and the run's name.
-_COMPARED_LATER = {"collected": 0, "cells": "", "arguments": (), "run": ""}
+# the arguments, among which are those that choose no cell, the run's name, and the file of the known failures.
+_COMPARED_LATER = {"collected": 0, "cells": "", "arguments": (), "run": "", "expected": ""}
 
 
 class ResumeError(ValueError):

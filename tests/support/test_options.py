@@ -85,5 +85,5 @@ def test_what_is_no_expression_of_markers_is_refused(given: str) -> None:
 
 
 def test_an_unknown_marker_is_refused_with_what_is_near() -> None:
-    with pytest.raises(OptionError, match="^-m: unknown marker 'flaot32'; near: float32$"):
+    with pytest.raises(OptionError, match=r"^-m: unknown marker 'flaot32'; near: float32$"):
         options.markers("int8 and not flaot32", KNOWN)

@@ -48,6 +48,7 @@ class Manifest:
     libm: str = ""  # the first digits of a hash of the C library of mathematics, whose builds round differently
     torch_commit: str = ""  # that torch was built from
     shard: str = ""  # "2/4" for the second of four, "" for a run that was not split
+    expected: str = ""  # the file of known failures that was named, below the current directory or absolute
     split_by: str = ""  # of a shard: the run whose durations split the cells, "" where their numbers of cases did
 
     @staticmethod

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 import pytest
 
-from conformance.exit_codes import Exit
+from conformance.support.exit_codes import Exit
 
 pytest_plugins = ["pytester"]
 
@@ -61,10 +61,9 @@ def lines(file: Path) -> list[Any]:
 def in_junit(file: Path) -> dict[str, tuple[str, str]]:
     """Of each test in JUnit's XML: what it ended as, and the text of that."""
     ended = {}
-    for case in ElementTree.parse(file).getroot().iter("testcase"):
+    for case in ET.parse(file).getroot().iter("testcase"):
         assert case.attrib["name"] not in ended
-        (end,) = list(case) or [None]
-        ended[case.attrib["name"]] = (end.tag, str(end.text)) if end is not None else ("passed", "")
+        ended[case.attrib["name"]] = next(((end.tag, str(end.text)) for end in case), ("passed", ""))
     return ended
 
 

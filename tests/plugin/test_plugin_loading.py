@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 import conformance
-from conformance.exit_codes import Exit
+from conformance.support.exit_codes import Exit
 from conformance.plugin import pytest_addoption
 
 pytest_plugins = ["pytester"]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from conformance import options
-from conformance.exit_codes import Exit
+from conformance.support import options
+from conformance.support.exit_codes import Exit
 from conformance.plugin.markers import MARKERS
-from conformance.suite import Suite  # noqa: F401 - loads torch, so that runs within this process do not
+from conformance.plan.plan import Plan  # noqa: F401 - loads torch, so that runs within this process do not
 from conformance.vocabulary import CellId
 
 pytest_plugins = ["pytester"]
@@ -89,9 +89,7 @@ def test_a_selection_that_leaves_nothing_is_no_success(pytester: pytest.Pytester
 
 def test_other_tests_of_the_session_are_selected_by_their_own_markers(pytester: pytest.Pytester) -> None:
     pytester.makeini("[pytest]\nmarkers =\n    slow: takes long\n")
-    file = pytester.makepyfile(
-        "import pytest\n\n@pytest.mark.slow\ndef test_slow(): ...\n\ndef test_fast(): ...\n"
-    )
+    file = pytester.makepyfile("import pytest\n\n@pytest.mark.slow\ndef test_slow(): ...\n\ndef test_fast(): ...\n")
     selection = ("-m", "slow or float32 and expanded", "-k", "test_ or masked_fill.Scalar")
     result = pytester.runpytest_inprocess(*FAMILY, str(file), *CPU, *selection)
     result.assert_outcomes(passed=3, deselected=17)  # of the tests one, of the cells those of other overloads
