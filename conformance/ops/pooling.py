@@ -13,6 +13,7 @@ FAMILY = Family(
         "*max_pool*_backward": {"equivalence": ()},
         # Reads indices as if they were contiguous, past the end of a short storage, and writes where they say.
         "fractional_max_pool*_backward": {"overruns": ("expanded", "overlapping", "mixed")},
+        "adaptive_max_pool3d_backward": {"overruns": ("expanded", "overlapping", "step2", "mixed")},
         "mkldnn_*": {"cannot": "takes tensors of the mkldnn layout"},
         "quantized_*": {"cannot": "takes quantized tensors"},
     },

@@ -30,8 +30,10 @@ FAMILY = Family(
         **{name: {"cannot": "packs weights for FBGEMM, a library of x86"} for name in ("fbgemm_*", "_wrapped_*")},
         **{
             name: {"tolerance": SUMMED}
-            for name in words("*_backward _weight_int4pack_mm_for_cpu _weight_int8pack_mm _dyn_quant_matmul_4bit")
+            for name in words("*_backward _weight_int4pack_mm_for_cpu _dyn_quant_matmul_4bit")
         },
+        # Its loads are aligned, whatever the argument is.
+        "_weight_int8pack_mm": {"tolerance": SUMMED, "overruns": ("offset1", "offset_gap", "outer_gap", "overlapping")},
         "_dyn_quant_*": {"cannot": "packs weights for KleidiAI, a library of Arm"},
         # The packed form is the CPU's own.
         "_convert_weight_to_int4pack_for_cpu": {"undefined": (0,)},

@@ -20,7 +20,8 @@ FAMILY = Family(
         ),
     {"tolerance": EXACT},
     but={
-        **dict.fromkeys(words("kthvalue median mode nanmedian sort topk"), _WITH_INDEX),
+        **dict.fromkeys(words("kthvalue mode nanmedian sort topk"), _WITH_INDEX),
+        "median": {**_WITH_INDEX, "doubtful": ("expanded",)},
         "argsort": {"equivalence": ((0, Equivalence.INDEX_OF_EQUAL),)},
         **{
             name: {"tolerance": ROUNDED}
