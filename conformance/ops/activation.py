@@ -25,7 +25,8 @@ FAMILY = Family(
         "hardsigmoid_backward": {"computed_in": "float32"},  # multiplies by 1.0f / 6.0f
         "*softmax*": {"tolerance": Tolerance(8.0, 4.0, Accumulation.REDUCED)},
         "rrelu": {"random": Random("uniform")},
-        "rrelu_with_noise": {"random": Random("uniform", (0, 1)), "overruns": ("expanded",)},  # writes as if it were dense
+        # Writes the noise as if it were dense.
+        "rrelu_with_noise": {"random": Random("uniform", (0, 1)), "overruns": ("expanded",)},
         "rrelu_with_noise_functional": {"random": Random("uniform", (0, 1))},
         # On the CPU the buffer is only filled for the backward pass, as its vector width happens to need.
         "log_sigmoid_forward": {"undefined": (1,)},

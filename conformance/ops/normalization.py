@@ -17,7 +17,9 @@ FAMILY = Family(
         "cudnn_*": _OTHER_DEVICE,
         "miopen_*": _OTHER_DEVICE,
         "quantized_*": {"cannot": "takes quantized tensors"},
-        "_weight_norm_interface": {"overruns": ("expanded",), "doubtful": ("overlapping", "step2", "outer_gap", "mixed")},
+        "_weight_norm_interface": {
+            "overruns": ("expanded",), "doubtful": ("overlapping", "step2", "outer_gap", "mixed")
+        },
         "native_group_norm": {"doubtful": ("expanded",)},
         "native_layer_norm_backward": {"doubtful": ("expanded",)},
         "native_group_norm_backward": {"doubtful": ("expanded", "overlapping", "mixed")},

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.support import options
 from conformance.layouts import LAYOUTS
 from conformance.ops import FAMILIES
+from conformance.support import options
 from conformance.vocabulary import DTYPES, CellId, Route
 
 if TYPE_CHECKING:

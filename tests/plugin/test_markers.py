@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from conformance.plan.plan import Plan  # noqa: F401 - loads torch, so that runs within this process do not
+from conformance.plugin.markers import MARKERS
 from conformance.support import options
 from conformance.support.exit_codes import Exit
-from conformance.plugin.markers import MARKERS
-from conformance.plan.plan import Plan  # noqa: F401 - loads torch, so that runs within this process do not
 from conformance.vocabulary import CellId
 
 pytest_plugins = ["pytester"]

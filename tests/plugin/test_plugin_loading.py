@@ -10,8 +10,8 @@ from typing import Any, cast
 import pytest
 
 import conformance
-from conformance.support.exit_codes import Exit
 from conformance.plugin import pytest_addoption
+from conformance.support.exit_codes import Exit
 
 pytest_plugins = ["pytester"]
 
