@@ -18,7 +18,7 @@ def plan() -> Plan:
     ("overload", "layouts"),
     [
         ("_cummax_helper", {"zero_size", "zero_dim", "neg", "mixed"}),
-        ("_weight_norm_interface", {"expanded"}),
+        ("_weight_norm_interface", {"expanded", "overlapping", "mixed"}),
         ("_embedding_bag_forward_only.out", {"expanded", "overlapping", "mixed"}),
     ],
 )
