@@ -18,7 +18,9 @@ FAMILY = Family(
         "miopen_*": _OTHER_DEVICE,
         "quantized_*": {"cannot": "takes quantized tensors"},
         # Takes its arguments for dense, and writes the norms through strides that it has copied from one of them.
-        "_weight_norm_interface": {"overruns": ("expanded", "overlapping", "mixed"), "doubtful": ("step2", "outer_gap")},
+        "_weight_norm_interface": {
+            "overruns": ("expanded", "overlapping", "mixed"), "doubtful": ("step2", "outer_gap")
+        },
         "native_group_norm": {"doubtful": ("expanded",)},
         "native_layer_norm_backward": {"doubtful": ("expanded",)},
         "native_group_norm_backward": {"doubtful": ("expanded", "overlapping", "mixed")},
