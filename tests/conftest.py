@@ -1,8 +1,14 @@
-"""What every test starts from: Ctrl-C works in the processes that tests start, however the tests were started."""
+"""What every test starts from: Ctrl-C works in the processes that tests start, and no property test depends on luck."""
 
 from __future__ import annotations
 
 import signal
 
+from hypothesis import settings
+
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background of a shell; children would inherit it
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# The same examples each time, however busy the machine is.
+settings.register_profile("repeatable", deadline=None, derandomize=True)
+settings.load_profile("repeatable")
