@@ -148,14 +148,21 @@ for found in MATRICES:
             add_build(found, version, other)
         add_conformance(found, version)
 
+TEST_PATHS = nox.project.load_toml(ROOT / "pyproject.toml")["tool"]["pytest"]["ini_options"]["testpaths"]
 MAIN_ENVIRONMENT = environment_name(MATRICES[0], MATRICES[0].main_torch, MATRICES[0].builds[0])
 
 
 @nox.session(venv_backend="none", requires=[MAIN_ENVIRONMENT])
 def tests(session: nox.Session) -> None:
-    """Run the tests of the suite and of the backend, on the matrix's main torch; what follows -- goes to pytest."""
+    """Run the tests of the suite and of the backend, on the matrix's main torch; what follows -- goes to pytest.
+
+    The backend's tests have processes of their own, because a process that has used the device cannot fork children
+    that use it, as tests of the suite do.
+    """
     command = ["-m", "pytest", "-n", str(WORKERS), "--dist", "worksteal", *session.posargs]
-    session.run(interpreter_of(MAIN_ENVIRONMENT), *command, external=True)
+    named = any((ROOT / word.partition("::")[0]).exists() for word in session.posargs)
+    for paths in [[]] if named else [[path] for path in TEST_PATHS]:
+        session.run(interpreter_of(MAIN_ENVIRONMENT), *command, *paths, external=True)
 
 
 MAIN_ENVIRONMENTS = [environment_name(MATRICES[0], MATRICES[0].main_torch, build) for build in MATRICES[0].builds]

@@ -7,9 +7,11 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from builds import needs_faults
 from refnpu import testing
 from refnpu.testing import fault
 
+pytestmark = needs_faults
 Python = Callable[..., subprocess.CompletedProcess[str]]
 
 
@@ -125,9 +127,6 @@ def test_double_free_stops_the_process_with_the_drivers_words(python: Python) ->
 
 MASKED_FILL = """
 import refnpu, torch
-from builds import needs_faults
-
-pytestmark = needs_faults
 torch.ones(3, device="npu").zero_()
 print("still here", flush=True)
 torch.ones(3, device="npu").masked_fill_(torch.ones(3, dtype=torch.bool, device="npu"), 2)

@@ -26,6 +26,8 @@ from conformance.vocabulary import CellId
 
 pytest_plugins = ["pytester"]
 
+PATIENCE = 300  # seconds that a run may take on a loaded machine
+
 CPU = ("--backend", "torch:cpu", "-q", "-p", "no:cacheprovider")
 
 
@@ -167,7 +169,7 @@ def test_ctrl_c_keeps_what_was_observed_and_accounts_for_the_rest(
         for _ in range(2):  # the second one is the impatient user's, and comes while the account is written
             os.killpg(p.pid, signal.SIGINT)
             time.sleep(0.3)
-        said, _ = p.communicate(timeout=60)
+        said, _ = p.communicate(timeout=PATIENCE)
     assert p.returncode == Exit.INTERRUPTED
     found = summary(pytester)
     assert found["collected"] == sum(found["by_status"].values())
@@ -179,12 +181,12 @@ def test_ctrl_c_keeps_what_was_observed_and_accounts_for_the_rest(
 
 def wait_for_cells(directory: Path, count: int) -> None:
     """Until a run has observed so many cells."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         if any(len(f.read_text().splitlines()) > count for f in directory.glob("results/*/observations.jsonl")):
             return
         time.sleep(0.02)
-    raise AssertionError(f"no {count} cells within a minute")
+    raise AssertionError(f"no {count} cells within {PATIENCE} s")
 
 
 def test_a_rule_that_expects_a_passing_cell_to_fail_breaks_the_run(pytester: pytest.Pytester) -> None:

@@ -46,8 +46,11 @@ def pytest_runtest_makereport(item, call):
 
 
 @pytest.fixture(params=[(), ("-n", "1")], ids=["alone", "one worker"])
-def project(request: pytest.FixtureRequest, pytester: pytest.Pytester) -> tuple[pytest.Pytester, tuple[str, ...]]:
+def project(
+    request: pytest.FixtureRequest, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> tuple[pytest.Pytester, tuple[str, ...]]:
     """A directory with a plugin that records all reports, and the arguments of a run of some cells with it."""
+    monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)  # that of this test is not the run's
     pytester.makepyfile(recorder=RECORDER)
     pytester.makefile(".toml", expected=RULE)
     fixed = ("--backend=torch:cpu", "-p", "no:cacheprovider", "--junitxml=junit.xml", "--expected=expected.toml")
