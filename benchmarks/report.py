@@ -23,7 +23,7 @@ from conformance.layouts import LAYOUTS
 from conformance.report import gather, model, site
 from conformance.results import store
 from conformance.results.store.manifest import Manifest, run_name
-from conformance.vocabulary import DTYPES, CaseFailure, CellId, Observation, Status
+from conformance.vocabulary import DTYPES, CaseFailure, CellId, Check, Mismatch, Observation, PlacedArgument, Status
 from tools import browser
 
 if TYPE_CHECKING:
@@ -39,11 +39,11 @@ FILTERS = {
     "dtype and layout": "dtype=float32&layout=expanded",
     "nothing": "",
 }
-MESSAGE = """op (native) in float32, layout expanded on self
-  self: float32 expanded: size [4, 6], stride [0, 1], offset 0, storage 6
-  value: result: {n} of 24 elements differ, first at [0, 1]: device 1.5, CPU 2.5
-  repeat: pytest
-  script: conformance"""
+ARGUMENTS = (PlacedArgument("self", "float32", "expanded", (4, 6), (0, 1), 0, 6),)
+FACTS = {
+    "kind": "elements", "of": 24, "index": [0, 1], "device": 1.5, "cpu": 2.5, "dtype": "float32", "absolute": 1.0,
+    "ulp": 3355443.2, "bound": {"exact": True, "signed_zeros": True}, "pattern": None,
+}  # fmt: skip
 
 
 def cells(count: int) -> Iterator[CellId]:
@@ -55,7 +55,8 @@ def cells(count: int) -> Iterator[CellId]:
 def observed(cell: CellId, n: int, night: int) -> Observation:
     """One in a hundred fails, others each night; one in seven has nothing to compare."""
     if (n + night) % 100 == 0:
-        failure = CaseFailure(f"{cell}#sample.{n % 9}@self", "value", MESSAGE.format(n=n % 24 + 1), {"index": [0, 1]})
+        found = Mismatch(Check.VALUE, "result", FACTS | {"wrong": n % 24 + 1})
+        failure = CaseFailure(f"{cell}#sample.{n % 9}@self", (found,), ARGUMENTS)
         return Observation(cell, "native", Status.FAIL, 4, (failure,), wall_ns=1_000_000, compared=4)
     if n % 7 == 0:
         return Observation(cell, "fallback", Status.UNSUPPORTED, 1, reason=f"no kernel for {cell.dtype} of {n // 4000}")

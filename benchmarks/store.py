@@ -25,7 +25,7 @@ from typing import Any
 
 from conformance.results import store
 from conformance.results.store import manifest, runs
-from conformance.vocabulary import DTYPES, CaseFailure, CellId, Observation, Status
+from conformance.vocabulary import DTYPES, CaseFailure, CellId, Check, Mismatch, Observation, Status
 
 LANE = "demo-torch2.13-malloc-release"
 FIRST = datetime(2026, 1, 1, 4, tzinfo=timezone.utc)
@@ -42,8 +42,12 @@ def cell(number: int) -> CellId:
 def observation(number: int, fails: bool, rng: random.Random) -> Observation:
     """What a night saw of a cell: most pass, each takes its own time."""
     at, wall_ns = cell(number), rng.randrange(10**5, 10**7)
-    why = f"value: {rng.randrange(9)} of 32 elements differ, first at [0, 0, 1]: device 0.0, CPU {rng.random()}\n" * 3
-    failures = (CaseFailure(f"{at}#sample.{number}@self", "value", why, {"ulp": rng.random()}),) if fails else ()
+    facts = {
+        "kind": "elements", "wrong": rng.randrange(9), "of": 32, "index": [0, 0, 1], "device": 0.0, "cpu": rng.random(),
+        "dtype": at.dtype, "absolute": 1.0, "ulp": rng.random(), "bound": {"exact": True, "signed_zeros": True},
+    }  # fmt: skip
+    found = tuple(Mismatch(Check.VALUE, f"result[{i}]", facts) for i in range(3))
+    failures = (CaseFailure(f"{at}#sample.{number}@self", found),) if fails else ()
     return Observation(
         at, "native", Status.FAIL if fails else Status.PASS, 12, failures, wall_ns=wall_ns, cpu_ns=wall_ns,
         raw_ns=wall_ns // 3, compared=12,

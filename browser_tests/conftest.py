@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.report import gather, model, site
-from conformance.vocabulary import CaseFailure, CellId, Observation, Status
+from conformance.vocabulary import CaseFailure, CellId, Check, Death, Mismatch, Observation, PlacedArgument, Status
 from tests.bisect import worlds
 from tests.records import observed
 from tests.report.results import HOSTILE, bad, nights, ran
@@ -77,12 +77,13 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Every text that results can hold is an attempt to be run as a script."""
     root = tmp_path_factory.mktemp("hostile")
     cell = CellId(HOSTILE, HOSTILE, HOSTILE, HOSTILE)
-    message = "\n".join([
-        HOSTILE,
-        f"  {HOSTILE}: float32 contiguous: size [2], stride [1], offset 0, storage 2, over the storage of {HOSTILE}",
-        f"  arg 1: {HOSTILE}", f"  value: {HOSTILE}", f"  repeat: {HOSTILE}", f"  script: {HOSTILE}",
-    ])  # fmt: skip
-    failure = CaseFailure(f"{cell}#{HOSTILE}", HOSTILE, message, {HOSTILE: HOSTILE, "index": [HOSTILE]})
+    arguments = (
+        PlacedArgument(HOSTILE, HOSTILE, HOSTILE, (2,), (1,), 0, 2, HOSTILE, HOSTILE, HOSTILE),
+        PlacedArgument(HOSTILE, text=HOSTILE),
+    )
+    found = Mismatch(Check.VALUE, HOSTILE, {"kind": HOSTILE, HOSTILE: HOSTILE, "index": [HOSTILE]})
+    death = Death(HOSTILE, phase=HOSTILE, log=HOSTILE)
+    failure = CaseFailure(f"{cell}#{HOSTILE}", (found,), arguments, death, (HOSTILE,), HOSTILE)
     failing = Observation(cell, HOSTILE, Status.FAIL, 1, (failure,), HOSTILE, HOSTILE, script=HOSTILE)
     given = {"torch": HOSTILE, "backend": "demo", "compiler": HOSTILE, "tier": HOSTILE, "backend_commit": HOSTILE}
     lane = "demo-<script>window.planted=1<-"

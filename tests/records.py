@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from conformance.results.store.manifest import Manifest, run_name
-from conformance.vocabulary import CaseFailure, CellId, Observation, Status
+from conformance.vocabulary import CaseFailure, CellId, Check, Death, Mismatch, Observation, Status
 
 
 def observed(
@@ -15,7 +16,7 @@ def observed(
     dtype, _, layout = cell.partition("-")
     name = f"{overload}[{cell}]"
     checks = given.pop("checks", ("value",) if status is Status.FAIL else ())
-    failures = tuple(CaseFailure(f"{name}#s.0", check, f"{check} differs\nmore") for check in checks)
+    failures = tuple(failure(f"{name}#s.0", check) for check in checks)
     defaults: dict[str, Any] = {
         "route": "native",
         "cases": 2,
@@ -27,6 +28,22 @@ def observed(
     return Observation(
         CellId("masking", overload, dtype, layout), status=status, failures=failures, **{**defaults, **given}
     )
+
+
+def failure(case: str, check: str = "value") -> CaseFailure:
+    """A case that fails one check; with "" its process died."""
+    if not check:
+        return CaseFailure(case, death=Death("SIGSEGV", phase="device", log="Fatal Python error"))
+    return CaseFailure(case, (Mismatch(Check(check), "result", {"kind": "plain", "device": "1.5", "cpu": "2.5"}),))
+
+
+def elements(index: Sequence[Any] = (0, 1), subject: str = "self", **given: Any) -> Mismatch:
+    """A value mismatch as the judge finds it."""
+    facts = {
+        "kind": "elements", "wrong": 2, "of": 6, "index": list(index), "device": 1.5, "cpu": 2.5, "dtype": "float32",
+        "absolute": 1.0, "ulp": 3355443.2, "bound": {"exact": True, "signed_zeros": True}, "pattern": None,
+    }  # fmt: skip
+    return Mismatch(Check.VALUE, subject, facts | given)
 
 
 def manifest(**given: Any) -> Manifest:

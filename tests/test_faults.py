@@ -11,12 +11,13 @@ pytest.importorskip("refnpu", reason="the reference NPU is not installed")
 from refnpu import testing  # only where there is one
 
 from conformance import backends, ops
+from conformance.explain import describe
 from conformance.plan.plan import Plan
 from conformance.plan.selection import Selection
 from conformance.running.cell_runner import CellRunner
 from conformance.running.runner import Runner
 from conformance.scenarios import runner as scenarios
-from conformance.vocabulary import CaseFailure, CellId, Observation, Status
+from conformance.vocabulary import CellId, Death, DeathFinding, Observation, Status
 
 # fault: (overload, dtype, layout, check that finds it)
 FOUND_IN = {
@@ -144,7 +145,7 @@ def test_a_planted_fault_is_found_in_a_cell_that_is_clean_without_it(work: CellR
     testing.set_fault(fault)
     found = observe(work, *cell)
     assert found.status is (Status.FAIL if check else Status.CRASH), found
-    assert check in {f.check for f in found.failures}, [f.message for f in found.failures]
+    assert check in {f.check for f in found.failures}, [describe.findings(f) for f in found.failures]
 
 
 @pytest.mark.usefixtures("awake")
@@ -164,8 +165,8 @@ def test_a_death_in_a_kernel_is_steady(work: CellRunner) -> None:
     testing.set_fault("crash_in_kernel")
     found = died(work, [FILL])
     assert found
-    assert found.figures == {"death": "steady", "alone": [5, 5]}
-    assert "died: SIGSEGV, on the device side; steady 5/5: alone in a fresh process, it dies each time" in found.message
+    assert (found.signal, found.phase) == ("SIGSEGV", "device")
+    assert found.finding == DeathFinding("steady", (5, 5))
 
 
 @pytest.mark.usefixtures("awake")
@@ -173,9 +174,9 @@ def test_a_death_in_some_processes_is_flaky(work: CellRunner) -> None:
     testing.set_fault("crash_in_some_processes")
     found = next(filter(None, (died(work, [FILL]) for _ in range(40))))  # each in a process of its own
     assert found
-    assert found.figures["death"] == "flaky"
-    assert found.figures["alone"][0] < found.figures["alone"][1] == 5
-    assert f"flaky {found.figures['alone'][0]}/5" in found.message
+    assert found.finding
+    assert found.finding.kind == "flaky"
+    assert found.finding.alone[0] < found.finding.alone[1] == 5
 
 
 @pytest.mark.usefixtures("awake")
@@ -186,19 +187,17 @@ def test_a_death_after_another_op_names_it(work: CellRunner) -> None:
     assert all(work.case_ids(cell) for cell in (*adds, sort))
     found = died(work, [*adds[:2], sort, *adds, FILL])
     assert found
-    assert found.figures["death"] == "ordered"
-    assert found.figures["after"].startswith(f"{sort}#")
-    assert found.figures["alone"] == [0, 5]
-    assert found.figures["confirmed"] == [5, 5]
-    assert f"crashes only after {sort}#" in found.message
+    assert found.finding
+    assert found.finding.after.startswith(f"{sort}#")
+    assert (found.finding.kind, found.finding.alone, found.finding.confirmed) == ("ordered", (0, 5), (5, 5))
 
 
-def died(work: CellRunner, cells: list[CellId]) -> CaseFailure | None:
+def died(work: CellRunner, cells: list[CellId]) -> Death | None:
     """The first death in these cells, run one after the other in one child; None when it lives."""
     runner = Runner(work, timeout=60)
     try:
         observed = map(runner.observe, cells)
-        return next((o.failures[0] for o in observed if o.status is Status.CRASH), None)
+        return next((o.failures[0].death for o in observed if o.status is Status.CRASH), None)
     finally:
         runner.close()
 

@@ -37,13 +37,13 @@ _TABLE = {
     "results": "support vocabulary",
     "plan": "backends corpus inventory layouts ops support vocabulary",
     "judging": "backends corpus layouts ops plan torch_versions vocabulary",
-    "explain": "backends corpus inventory judging layouts plan vocabulary",
-    "running": "explain inventory judging lanes plan vocabulary",
+    "explain": "backends corpus inventory judging plan support vocabulary",
+    "running": "inventory judging lanes plan vocabulary",
     "calls": "backends corpus explain inventory judging layouts ops plan running torch_versions vocabulary",
-    "scenarios": "backends judging running support",
+    "scenarios": "backends explain judging running support",
     "triage": "backends calls corpus explain inventory judging lanes layouts plan running torch_versions vocabulary",
-    "bisect": "lanes results support vocabulary",
-    "nightly": "results support vocabulary",
+    "bisect": "explain lanes results support vocabulary",
+    "nightly": "explain results support vocabulary",
     "report": "bisect explain layouts results support vocabulary",
     "plugin": "backends corpus explain lanes layouts ops plan results running scenarios support torch_versions"
     " vocabulary",
@@ -58,7 +58,8 @@ ROOMS_WITHOUT_TORCH = {
     "support", "vocabulary", "layouts", "lanes", "results", "bisect", "nightly", "report", "cli",
 }  # fmt: skip
 OTHER_MODULES_WITHOUT_TORCH = {
-    "corpus.model", "plan.cases", "plan.selection", "judging.host_heap", "explain.describe", "explain.inventory_text",
+    "corpus.model", "plan.arguments", "plan.cases", "plan.selection", "judging.host_heap", "explain.describe",
+    "explain.inventory_text",
     "running.child", "running.deaths", "running.host_leaks", "running.isolation", "running.progress",
     "running.protocol", "running.runner", "running.sanitizer_report", "running.spawned", "calls.program",
     "triage.ddmin", "triage.evidence", "triage.lanes", "triage.report", "triage.verdict", "triage.warm", "plugin",

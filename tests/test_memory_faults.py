@@ -12,6 +12,9 @@ from typing import Any
 
 import pytest
 
+from conformance.explain import describe
+from conformance.vocabulary import CaseFailure
+
 pytest.importorskip("refnpu", reason="the reference NPU is not installed")
 
 ROOT = Path(__file__).parents[1]
@@ -88,7 +91,8 @@ def observe(lane: str, fault: str, cell: Cell) -> dict[str, Any]:
 
 def first_failure(found: dict[str, Any]) -> tuple[str, str]:
     assert found["failures"], found
-    return found["failures"][0]["check"], found["failures"][0]["message"]
+    first = CaseFailure.from_json(found["failures"][0])
+    return first.check, "\n".join(describe.findings(first))
 
 
 @pytest.mark.parametrize(
@@ -129,7 +133,7 @@ def test_a_guard_page_stops_the_very_case_and_names_the_kernel(
 ) -> None:
     found = observe(lane, fault, cell)
     assert (found["status"], found["signal"]) == ("crash", "SIGSEGV")
-    assert f"in kernel '{kernel}': {where}" in found["failures"][0]["message"]
+    assert f"in kernel '{kernel}': {where}" in found["failures"][0]["death"]["log"]
     assert found["failures"][0]["case"].startswith("ops/")
 
 

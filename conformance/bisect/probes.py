@@ -47,7 +47,7 @@ class CaseProbe:
         with tempfile.TemporaryDirectory() as scratch:
             ended = self._pytest(place, case, Path(scratch))
             if ended.late:
-                return Outcome(False, Signature("timeout", "", ""), True, ended.last_lines(), ended.seconds)
+                return Outcome(False, Signature("timeout"), True, ended.last_lines(), ended.seconds)
             try:
                 run = store.read(Path(scratch) / "results" / LANE)
             except store.StoreError:
@@ -57,7 +57,7 @@ class CaseProbe:
             return Outcome(False, None, False, said, ended.seconds)
         if not run.observations:
             return Outcome(False, None, False, ended.last_lines(), ended.seconds)
-        return of_observation(run.observations[0], case, ended.seconds)
+        return of_observation(run.observations[0], case, ended.seconds, self.backend)
 
     def _pytest(self, place: Place, case: str, scratch: Path) -> Ended:
         command = [place.python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "conformance.plugin"]
@@ -103,5 +103,5 @@ def _without_results(ended: Ended) -> Outcome:
     errors = [line for line in (ended.stdout + ended.stderr).splitlines() if line.startswith("ERROR: ")]
     if ended.code == Exit.USAGE and errors and "--case" in errors[0]:
         said = errors[0].removeprefix("ERROR: ")
-        return Outcome(False, Signature(ABSENT, "", normalised(said)), True, said, ended.seconds)
+        return Outcome(False, Signature(ABSENT, said=normalised(said)), True, said, ended.seconds)
     return Outcome(False, None, False, ended.last_lines(), ended.seconds)

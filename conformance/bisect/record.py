@@ -15,7 +15,7 @@ from conformance.bisect.signature import Outcome, Signature, answer
 
 STATE = "state.json"
 _FORMAT = "op-conformance bisect"
-_VERSION = 1
+_VERSION = 2
 _LONGEST_OUTPUT = 6000
 
 
@@ -122,7 +122,10 @@ def load(file: Path) -> Record:
         if kept.pop("format", None) != _FORMAT:
             raise RecordError(f"{file}: is not the state of a search")
         if (version := kept.pop("version", None)) != _VERSION:
-            raise RecordError(f"{file}: format version {version!r}, this suite reads {_VERSION}")
+            raise RecordError(
+                f"{file}: format version {version!r}, this suite reads {_VERSION}; go on with the suite that wrote it, "
+                "or begin the search again in another directory"
+            )
         return _record(kept)
     except FileNotFoundError:
         raise RecordError(f"{file}: no such file; there is no search to resume") from None
@@ -150,8 +153,8 @@ def _record(kept: dict[str, Any]) -> Record:
     return Record(question, runs, places, kept["minimal"], kept["seconds"])
 
 
-def _signature(kept: dict[str, str] | None) -> Signature | None:
-    return Signature(**kept) if kept else None
+def _signature(kept: dict[str, Any] | None) -> Signature | None:
+    return Signature(**{**kept, "findings": tuple(map(_texts, kept["findings"]))}) if kept else None
 
 
 def _texts(kept: Sequence[str]) -> tuple[str, ...]:

@@ -37,7 +37,8 @@ def _case(record: Record, case: str, result: Result | None) -> dict[str, Any]:
     signature = record.signature(case)
     facts: dict[str, Any] = {
         "case": case, "kind": result.kind.value if result else "unfinished",
-        "signature": asdict(signature) if signature else None, "minimal": record.minimal.get(case, ""),
+        "signature": {**asdict(signature), "text": signature.text()} if signature else None,
+        "minimal": record.minimal.get(case, ""),
         "text": conclusion(record, result), "steps": [],
     }  # fmt: skip
     if result and result.kind in (Kind.CULPRIT, Kind.RANGE):

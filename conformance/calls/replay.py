@@ -14,6 +14,7 @@ from conformance.backends import Capabilities
 from conformance.calls import judging
 from conformance.calls.model import Call
 from conformance.explain import describe
+from conformance.plan.arguments import placed_arguments
 from conformance.running.child import Child, Death, Hang
 
 
@@ -28,7 +29,7 @@ class Replayed:
     def text(self) -> str:
         """The call, its arguments and what differs."""
         lines = [f"{self.call.overload} ({self.call.case.sample.name})"]
-        lines += [f"  {line}" for line in describe.arguments(self.call.case)]
+        lines += [f"  {line}" for line in map(describe.argument, placed_arguments(self.call.case))]
         return "\n".join([*lines, *(f"  {line}" for line in self.failure.splitlines())])
 
 
@@ -52,7 +53,10 @@ def replay(calls: Sequence[Call], backend: Capabilities, timeout: float) -> Iter
 def _judge(call: Call, backend: Capabilities) -> dict[str, Any]:
     warnings.simplefilter("ignore")
     verdict = judging.again(call, backend)
-    return {"failure": "\n".join(f"{m.check}: {m.message}" for m in verdict.mismatches), "skipped": verdict.skipped}
+    return {
+        "failure": "\n".join(f"{m.check}: {describe.mismatch(m)}" for m in verdict.mismatches),
+        "skipped": verdict.skipped,
+    }
 
 
 def _died(reply: Death | Hang) -> str:

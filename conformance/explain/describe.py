@@ -1,29 +1,110 @@
-"""The text a person reads about a failing case: the call, how its arguments lie, what differs, how to repeat it."""
+"""Failures as text: for a terminal, on one line, as Markdown. The only module that makes text of their facts."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
-from conformance.corpus.model import Arg, ComplexArg, DeviceArg, DtypeArg, EnumArg, GeneratorArg, TensorSlot
-from conformance.layouts import Placement
-from conformance.plan.cases import Case, slot_dtype
+from conformance.support import markup
+from conformance.vocabulary import (
+    CaseFailure,
+    CellId,
+    Check,
+    Death,
+    DeathFinding,
+    Fact,
+    LeftOut,
+    Mismatch,
+    Observation,
+    PlacedArgument,
+)
 
-if TYPE_CHECKING:
-    from conformance.judging.compare import Mismatch
+Facts = Mapping[str, Any]
+
+# Failures -----------------------------------------------------------------------------------------------------------
 
 
-def failure(case: Case, mismatches: Sequence[Mismatch], route: str, backend: str) -> str:
-    """The whole message of a failing case."""
-    lines = [
-        f"{case.sample.overload} ({route}) in {case.cell.dtype}, layout {case.cell.layout}"
-        + (f" on {case.variant}" if case.variant else ""),
-        *(f"  {line}" for line in arguments(case)),
-        *(f"  {m.check}: {m.message}" for m in mismatches),
-        f"  repeat: {repeat(case.id, backend)}",
-        f"  script: {script(case.id, backend)}",
-    ]
+def observation(seen: Observation, backend: str) -> str:
+    """All failures of a cell, with the commands that repeat each; of a cell without one, why it ended as it did."""
+    texts = [failure(f, seen.cell, seen.route, backend) for f in seen.failures]
+    return "\n\n".join(texts) or seen.reason or seen.signal or str(seen.status)
+
+
+def failure(found: CaseFailure, cell: CellId, route: str, backend: str) -> str:
+    """One failing case: the call, its arguments, what differs or how the process died, and how to repeat it."""
+    lines = body(found) if _is_a_death(found) else [head(found, cell, route), *_indented(body(found))]
+    if "#" in found.case and not found.older and not found.trouble:
+        lines += [f"  repeat: {repeat(found.case, backend)}", f"  script: {script(found.case, backend)}"]
     return "\n".join(lines)
+
+
+def head(found: CaseFailure, cell: CellId, route: str) -> str:
+    """The call: ``masked_fill_.Scalar (native) in float32, layout expanded on mask``."""
+    variant = found.case.partition("#")[2].partition("@")[2]
+    return f"{cell.overload} ({route}) in {cell.dtype}, layout {cell.layout}" + (f" on {variant}" if variant else "")
+
+
+def body(found: CaseFailure) -> list[str]:
+    """The arguments, the findings, and the operators that ran, one a line; a log or a traceback as it is."""
+    return [*map(argument, found.arguments), *findings(found)]
+
+
+def findings(found: CaseFailure) -> list[str]:
+    """What went wrong, and the operators that ran, one a line."""
+    if found.older:
+        return found.older.split("\n")
+    lines = [f"{m.check}: {mismatch(m)}" for m in found.mismatches]
+    lines = [part for line in lines for part in line.split("\n")]
+    lines += death(found.death) if found.death else []
+    lines += [f"kernels: {kernels(found.calls)}"] if found.calls else []
+    return [*lines, *(["the suite itself failed", *found.trouble.rstrip().split("\n")] if found.trouble else [])]
+
+
+def _is_a_death(found: CaseFailure) -> bool:
+    """Whether the text begins with how it ended: what is known of the call is in the case's id alone."""
+    return bool(found.older or found.trouble or (found.death and not found.arguments))
+
+
+def _indented(lines: Iterable[str]) -> list[str]:
+    return [f"  {line}" for line in lines]
+
+
+def excerpt(seen: Observation) -> str:
+    """What went wrong first in a cell, on one line."""
+    if not seen.failures:
+        return seen.reason or seen.signal or f"ends as {seen.status}"
+    return first_line(seen.failures[0])
+
+
+def first_line(found: CaseFailure) -> str:
+    """What went wrong first in a case, on one line, without its check."""
+    if found.mismatches:
+        return mismatch(found.mismatches[0]).partition("\n")[0]
+    if found.death:
+        return death(found.death)[0]
+    if found.trouble:
+        return f"the suite itself failed: {found.trouble.rstrip().rpartition(chr(10))[2]}"
+    return found.older.partition("\n")[0]
+
+
+def ended(seen: Observation) -> str:
+    """How a failing cell ended, for a list of known failures: its first finding after the name of its check."""
+    check = seen.failures[0].check if seen.failures else ""
+    return f"{check}: {excerpt(seen)}" if check else excerpt(seen)
+
+
+def markdown(seen: Observation, backend: str, longest: int) -> list[str]:
+    """The text of :func:`observation`, at most ``longest`` characters, as a block of Markdown's lines."""
+    return markup.block(observation(seen, backend)[:longest])
+
+
+def kernels(calls: Sequence[str]) -> str:
+    """The operators that ran on the device, in order: ``clone -> empty_like -> copy_``."""
+    return " -> ".join(calls)
+
+
+# Commands -----------------------------------------------------------------------------------------------------------
 
 
 def repeat(case_id: str, backend: str) -> str:
@@ -36,63 +117,219 @@ def script(case_id: str, backend: str) -> str:
     return f"conformance repro --backend {backend} '{case_id}'"
 
 
-def arguments(case: Case) -> list[str]:
-    """One line an argument; for a tensor its dtype, size, stride, offset and the length of its storage."""
-    shared = {slot: earlier for slot, earlier, _ in case.shared}
-    names = [_positional(a, i) for i, a in enumerate(case.sample.args)]
-    lines: list[str] = []
-    for name, arg in [*zip(names, case.sample.args, strict=True), *case.sample.kwargs]:
-        lines += _argument(case, name, arg, shared)
-    return lines
+# Arguments ----------------------------------------------------------------------------------------------------------
 
 
-def _positional(arg: Arg, i: int) -> str:
-    if isinstance(arg, TensorSlot):
-        return arg.name
-    if isinstance(arg, tuple) and arg and isinstance(arg[0], TensorSlot):
-        return arg[0].name.partition("[")[0]
-    return f"arg {i}"
+def argument(placed: PlacedArgument) -> str:
+    """One argument; of a tensor its dtype, size, stride, offset and the length of its storage, in elements."""
+    if not placed.is_tensor:
+        return f"{placed.name}: {placed.text}"
+    bit = f", {placed.bit} bit" if placed.bit else ""
+    text = (
+        f"{placed.name}: {placed.dtype} {placed.layout}: size {list(placed.size)}, stride {list(placed.stride)}, "
+        f"offset {placed.offset}, storage {placed.storage}{bit}"
+    )
+    text += f", over the storage of {placed.shared_with}" if placed.shared_with else ""
+    return text + (f", the same tensor as {placed.same_as}" if placed.same_as else "")
 
 
-def _argument(case: Case, name: str, arg: Arg, shared: dict[int, int]) -> list[str]:
-    if isinstance(arg, TensorSlot):
-        return [_tensor(case, arg, shared)]
-    if isinstance(arg, tuple) and any(isinstance(a, TensorSlot) for a in arg):
-        return [line for a in arg for line in _argument(case, f"{name}[]", a, shared)]
-    return [f"{name}: {plain(arg)}"]
+# Deaths -------------------------------------------------------------------------------------------------------------
+
+_SIDES = {
+    "cpu": "on the CPU side, in torch itself, which does not die alone: memory was damaged before",
+    "device": "on the device side",
+    "": "between cases",
+}
 
 
-def _tensor(case: Case, slot: TensorSlot, shared: dict[int, int]) -> str:
-    placement = case.placements[slot.index]
-    text = f"{slot.name}: {slot_dtype(slot, case.cell.dtype)} {figures(placement)}"
-    if slot.index in shared:
-        text += f", over the storage of {case.sample.tensors[shared[slot.index]].name}"
-    if slot.same_as:
-        text += f", the same tensor as {slot.same_as}"
-    return text
+def death(found: Death) -> list[str]:
+    """How the process of a case ended: what happened and how often, then the sanitizer's report or the log."""
+    what = f"died: {found.signal}" if found.signal else f"did not return within {found.seconds:g} s"
+    first = f"the process {what}, {_SIDES.get(found.phase, found.phase)}"
+    said = finding(found.finding) if found.finding else ""
+    after = str(found.report) if found.report else found.log
+    return ["; ".join(filter(None, (first, said))), *(after.split("\n") if after else [])]
 
 
-def figures(placement: Placement) -> str:
-    """Size, stride, offset and storage of a placement, in elements."""
-    bit = f", {placement.bit} bit" if placement.bit else ""
+def finding(found: DeathFinding) -> str:
+    """What fresh processes say about a death, on one line; "" where nothing was tried."""
+    alone = f"{found.alone[0]}/{found.alone[1]}"
+    if found.kind == "steady":
+        said = f"steady {alone}: alone in a fresh process, it dies each time"
+    elif found.kind == "ordered" and found.after:
+        said = (
+            f"crashes only after {found.after}: {_of(found.confirmed)} fresh processes died so, and {alone} without it"
+        )
+    elif found.kind == "ordered":
+        said = f"crashes only after what ran before it ({found.before} cells): {_of(found.again)}, and {alone} alone"
+    elif found.kind == "flaky":
+        more = f", and {_of(found.again)} after the {found.before} cells that ran before it" if found.again[1] else ""
+        said = f"flaky {alone}: alone, {_of(found.alone)} fresh processes died{more}"
+    else:
+        said = f"alone, {_of(found.alone)} fresh processes died" if found.alone[1] else ""
+    return "; ".join(filter(None, (said, _left_out(found))))
+
+
+def _left_out(found: DeathFinding) -> str:
+    if found.left_out is LeftOut.TIME:
+        return "not repeated in fresh processes: the time budget for deaths is spent"
+    if found.left_out is LeftOut.ORDER:
+        return "what ran before it was not repeated: the time budget for deaths is spent"
+    if found.left_out is LeftOut.REPEATED:
+        return "not repeated in fresh processes: deaths like it were" + (f" ({found.like})" if found.like else "")
+    return ""
+
+
+def _of(counts: tuple[int, int]) -> str:
+    return f"{counts[0]} of {counts[1]}"
+
+
+# Findings -----------------------------------------------------------------------------------------------------------
+
+
+def mismatch(found: Mismatch) -> str:
+    """One finding, on one line but for what a batch of cells has lost; without the name of its check."""
+    render = _RENDERERS.get(found.kind)
+    try:
+        text = render(found) if render else json.dumps(dict(found.facts))
+    except (KeyError, TypeError, ValueError):  # written by another version of the suite
+        text = json.dumps(dict(found.facts))
+    return f"{found.subject}: {text}" if found.subject else text
+
+
+def _elements(m: Mismatch) -> str:
+    f = m.facts
+    text = f"{f['wrong']} of {f['of']} elements differ, first at {f['index']}: device {f['device']}, CPU {f['cpu']}"
+    text += f", float64 {f['float64']}" if "float64" in f else ""
+    return "; ".join([text, *_pattern(f), f"distance {_distance(f)}", _bound(f["bound"])])
+
+
+def _pattern(f: Facts) -> list[str]:
+    return [f"wrong: {f['pattern']}"] if f.get("pattern") else []
+
+
+def _distance(f: Facts) -> str:
+    if "ulp" not in f:
+        return str(f["absolute"])
+    return f"{float(f['absolute']):.6g} ({float(f['ulp']):.3g} ULP)"
+
+
+def _bound(bound: Facts) -> str:
+    if bound["exact"]:
+        return "must be equal bit for bit" + ("" if bound["signed_zeros"] else " but for the sign of a zero")
+    text = (
+        f"allowed: {bound['multiple']:g} x CPU's own distance from float64 + {bound['ulps']:g} ULP of {bound['dtype']}"
+    )
+    if bound["magnitude"]:
+        return f"{text} of {float(bound['magnitude']):g}, the largest of the arguments"
+    return text + (f" of the largest element, {bound['terms']} terms" if bound["accumulates"] else "")
+
+
+_PROPERTIES = {"conj": "conj bit", "neg": "neg bit", "zero": "zero bit", "offset": "storage offset"}
+
+
+def _metadata(m: Mismatch) -> str:
+    what = m.facts["what"]
+    return f"{_PROPERTIES.get(what, what)} is {m.facts['device']} on the device, {m.facts['cpu']} on CPU"
+
+
+def _bytes(m: Mismatch) -> str:
+    f = m.facts
+    where = (
+        "outside the view" if m.check is Check.UNTOUCHED else "of an argument that the schema does not mark as written"
+    )
+    at = f"first at byte {f['byte']} of {f['of']}: 0x{f['device']:02x}, not 0x{f['before']:02x}"
+    return f"{f['bytes']} bytes {where} changed, {at}"
+
+
+def _errors(m: Mismatch) -> str:
+    return f"the device {_raised(m.facts['device'])}; CPU {_raised(m.facts['cpu'])}"
+
+
+def _raised(error: Mapping[str, str] | None) -> str:
+    return f"raised {error['type']}: {error['message']}" if error else "raised nothing"
+
+
+def _aliasing(m: Mismatch) -> str:
+    return f"{_shares(m.facts['device'])} on the device, {_shares(m.facts['cpu'])} on CPU"
+
+
+def _shares(name: str | None) -> str:
+    return "has a storage of its own" if name is None else f"shares the storage of {name}"
+
+
+def _identity(m: Mismatch) -> str:
+    name = m.facts["argument"]
+    kinds = {True: f"the argument {name} itself", False: f"another tensor over the storage of {name}"}
+    return f"is {kinds[m.facts['device']]} on the device, {kinds[m.facts['cpu']]} on CPU"
+
+
+def _given_twice(m: Mismatch) -> str:
+    return f"was given memory that {m.facts['tensor']} of {m.facts['call']} still occupies"
+
+
+def _device_leak(m: Mismatch) -> str:
+    blocks, size = m.facts["blocks"], m.facts["bytes"]
+    return f"{blocks:+d} device blocks and {size:+d} bytes are live after the call, which should leave none"
+
+
+def _host_leak(m: Mismatch) -> str:
+    guilty = m.facts["guilty"]
+    who = f"by {guilty}, also when it runs alone" if guilty else "by none of them when they run again"
+    text = f"host memory was lost in the batch of {m.facts['cells']} cells that ends here, {who}:"
+    return "\n  ".join([text, *map(_lost, m.facts["lost"])])
+
+
+def _lost(one: Facts) -> str:
+    if one.get("trouble"):
+        return f"the search for leaks did not end: {one['trouble']}"
+    at = " < ".join(one["at"]) or "an unknown place"
+    return f"{one['bytes']} bytes in {one['objects']} host blocks, allocated at: {at}"
+
+
+def _second_call(m: Mismatch) -> str:
+    return f"the second call {_raised(m.facts['error'])}, the first did not raise"
+
+
+def _fresh_memory(m: Mismatch) -> str:
+    return f"other bits when fresh device memory holds 0x{m.facts['byte']:02X}"
+
+
+def _draws(m: Mismatch) -> str:
+    f = m.facts
     return (
-        f"{placement.layout}: size {list(placement.size)}, stride {list(placement.stride)}, "
-        f"offset {placement.offset}, storage {placement.storage}{bit}"
+        f"Kolmogorov-Smirnov distance {f['distance']:.3f} from CPU's draws, allowed {f['allowed']:.3f} "
+        f"for {f['draws']} draws"
     )
 
 
-def plain(arg: Arg) -> str:
-    """An argument that is no tensor, as one would type it."""
-    if isinstance(arg, DtypeArg):
-        return f"torch.{arg.name}" if arg.name else "the cell's dtype"
-    if isinstance(arg, DeviceArg):
-        return "the side's device"
-    if isinstance(arg, EnumArg):
-        return f"torch.{arg.name}"
-    if isinstance(arg, GeneratorArg):
-        return f"a generator seeded with {arg.seed}"
-    if isinstance(arg, ComplexArg):
-        return repr(complex(arg.real, arg.imag))
-    if isinstance(arg, tuple):
-        return "[" + ", ".join(plain(a) for a in arg) + "]"
-    return repr(arg)
+def _route(m: Mismatch) -> str:
+    if m.facts["registered"] == "native":
+        return "registered natively, but no native kernel ran"
+    return "served by the fallback, but the fallback did not run"
+
+
+_RENDERERS: dict[str, Callable[[Mismatch], str]] = {
+    Fact.ELEMENTS: _elements,
+    Fact.METADATA: _metadata,
+    Fact.PLAIN: lambda m: f"{m.facts['device']} on the device, {m.facts['cpu']} on CPU",
+    Fact.BYTES: _bytes,
+    Fact.COUNT: lambda m: f"the device returned {m.facts['device']} results, CPU {m.facts['cpu']}",
+    Fact.DEVICE: lambda m: f"is on {m.facts['device']}, not on {m.facts['wanted']}",
+    Fact.ERRORS: _errors,
+    Fact.ALIASING: _aliasing,
+    Fact.IDENTITY: _identity,
+    Fact.SHARED_RESULTS: _aliasing,
+    Fact.GIVEN_TWICE: _given_twice,
+    Fact.VERSION: lambda m: f"version counter is {m.facts['device']} on the device, {m.facts['cpu']} on CPU",
+    Fact.DAMAGE: lambda m: str(m.facts["line"]) if m.subject else f"no argument or result: {m.facts['line']}",
+    Fact.DEVICE_LEAK: _device_leak,
+    Fact.HOST_LEAK: _host_leak,
+    Fact.SECOND_CALL_RAISED: _second_call,
+    Fact.UNSTABLE: lambda _: "two calls with the same arguments gave different bits",
+    Fact.FRESH_MEMORY: _fresh_memory,
+    Fact.SAME_DRAWS: lambda m: f"{m.facts['seeds']} seeds gave the same draws",
+    Fact.NAN_DRAWS: lambda _: "some draws are NaN",
+    Fact.DRAWS: _draws,
+    Fact.ROUTE: _route,
+}

@@ -8,6 +8,7 @@ from conformance.backends import Capabilities
 from conformance.corpus.model import Arg, ComplexArg, DeviceArg, DtypeArg, EnumArg, GeneratorArg, TensorSlot
 from conformance.explain import describe
 from conformance.judging.twins import Twins
+from conformance.plan.arguments import placed_arguments
 from conformance.plan.cases import Case, slot_dtype
 from conformance.plan.plan import Plan
 from conformance.vocabulary import CellId, Observation
@@ -76,7 +77,7 @@ def script_of(case: Case, backend: Capabilities, twins: Twins, seed: int) -> str
     module = backend.module
     return _TEMPLATE.format(
         id=case.id,
-        arguments="\n".join(describe.arguments(case)),
+        arguments="\n".join(map(describe.argument, placed_arguments(case))),
         imports="" if module == "torch" else f"import {module}  # loads the device\n",
         body="\n".join(f"    {line}" for line in writer.lines()) or "    pass",
         storages=", ".join(f'"{name}": {base}' for name, base in writer.bases),

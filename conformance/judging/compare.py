@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
+from conformance.judging import facts
 from conformance.torch_versions import has_no_memory
-from conformance.vocabulary import Check
+from conformance.vocabulary import Check, Fact, Mismatch
 
 # A result is well-conditioned if half a unit in the last place of the arguments moves it by at most so many half units
 # of its own: a product of two does.
@@ -20,15 +21,6 @@ SpreadOf = Callable[[torch.Tensor], torch.Tensor]
 
 # An integer dtype of the same width, to compare bits (NaN payloads and the sign of zero included).
 _BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
-
-
-@dataclass(frozen=True, slots=True)
-class Mismatch:
-    """One finding: which check, in words, and the figures behind the words."""
-
-    check: Check
-    message: str
-    figures: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,37 +85,32 @@ def metadata(expected: torch.Tensor, actual: torch.Tensor, subject: str) -> Mism
     if expected.stride() != actual.stride() and expected.numel() > 0:
         return _differs(Check.STRIDE, subject, "stride", expected.stride(), actual.stride())
     if expected.storage_offset() != actual.storage_offset() and expected.numel() > 0:
-        return _differs(Check.OFFSET, subject, "storage offset", expected.storage_offset(), actual.storage_offset())
+        return _differs(Check.OFFSET, subject, "offset", expected.storage_offset(), actual.storage_offset())
     if expected.is_conj() != actual.is_conj():
-        return _differs(Check.VALUE, subject, "conj bit", expected.is_conj(), actual.is_conj())
+        return _differs(Check.VALUE, subject, "conj", expected.is_conj(), actual.is_conj())
     if expected.is_neg() != actual.is_neg():
-        return _differs(Check.VALUE, subject, "neg bit", expected.is_neg(), actual.is_neg())
+        return _differs(Check.VALUE, subject, "neg", expected.is_neg(), actual.is_neg())
     if has_no_memory(expected) != has_no_memory(actual):
-        return _differs(Check.VALUE, subject, "zero bit", has_no_memory(expected), has_no_memory(actual))
+        return _differs(Check.VALUE, subject, "zero", has_no_memory(expected), has_no_memory(actual))
     return None
 
 
 def _differs(check: Check, subject: str, what: str, expected: object, actual: object) -> Mismatch:
-    return Mismatch(
-        check,
-        f"{subject}: {what} is {actual} on the device, {expected} on CPU",
-        {"cpu": str(expected), "device": str(actual)},
-    )
+    found = {"kind": Fact.METADATA.value, "what": what, "device": facts.value(actual), "cpu": facts.value(expected)}
+    return Mismatch(check, subject, found)
 
 
 def exact(expected: torch.Tensor, actual: torch.Tensor, subject: str, signed_zeros: bool = True) -> Mismatch | None:
-    """Bit for bit (NaN equals NaN). The figures name the first index and both values.
+    """Bit for bit (NaN equals NaN). The facts name the first index and both values.
 
     Without ``signed_zeros``, -0.0 equals 0.0.
     """
     same = same_exactly(expected, actual)
-    rule = "must be equal bit for bit"
     if not signed_zeros:
         same |= (real(expected) == real(actual)).all(-1) if expected.dtype.is_complex else expected == actual
-        rule += " but for the sign of a zero"
     if bool(same.all()):
         return None
-    return _first(~same, expected, actual, None, subject, rule)
+    return _first(~same, expected, actual, None, subject, {"exact": True, "signed_zeros": signed_zeros})
 
 
 def close(
@@ -149,7 +136,8 @@ def close(
         wrong &= _too_far(expected, actual, reference, closeness, spread_of(widen(reference)))
         if not bool(wrong.any()):
             return None
-    return _first(wrong, expected, actual, reference, subject, _rule(closeness.dtype or expected.dtype, closeness))
+    bound = _bound(closeness.dtype or expected.dtype, closeness, spread=spread_of is not None)
+    return _first(wrong, expected, actual, reference, subject, bound)
 
 
 def _too_far(
@@ -192,12 +180,13 @@ def widen(t: torch.Tensor) -> torch.Tensor:
     return t.to(torch.complex128 if t.dtype.is_complex else torch.float64)
 
 
-def _rule(dtype: torch.dtype, closeness: Closeness) -> str:
-    name = str(dtype).removeprefix("torch.")
-    text = f"allowed: {closeness.multiple:g} x CPU's own distance from float64 + {closeness.ulps:g} ULP of {name}"
-    if closeness.magnitude:
-        return f"{text} of {closeness.magnitude:g}, the largest of the arguments"
-    return text + (f" of the largest element, {closeness.terms} terms" if closeness.accumulates else "")
+def _bound(dtype: torch.dtype, closeness: Closeness, spread: bool) -> dict[str, Any]:
+    """The bound of a comparison as facts; ``spread``: widened where an element is ill-conditioned."""
+    return {
+        "exact": False, "multiple": closeness.multiple, "ulps": closeness.ulps, "dtype": facts.value(dtype),
+        "magnitude": facts.value(closeness.magnitude), "accumulates": closeness.accumulates, "terms": closeness.terms,
+        "spread": spread,
+    }  # fmt: skip
 
 
 def _first(
@@ -206,34 +195,31 @@ def _first(
     actual: torch.Tensor,
     reference: torch.Tensor | None,
     subject: str,
-    rule: str,
+    bound: dict[str, Any],
 ) -> Mismatch:
     """The finding for the first wrong element in row-major order."""
-    count = int(wrong.sum())
     index = tuple(int(i) for i in torch.nonzero(wrong)[0]) if wrong.dim() else ()
     cpu, device = expected[index].item(), actual[index].item()
-    distance, figures = _distance(cpu, device, expected.dtype)
-    figures |= {"index": list(index), "cpu": str(cpu), "device": str(device), "wrong": count, "of": expected.numel()}
-    text = (
-        f"{subject}: {count} of {expected.numel()} elements differ, first at {list(index)}: device {device}, CPU {cpu}"
-    )
+    found: dict[str, Any] = {
+        "kind": Fact.ELEMENTS.value, "wrong": int(wrong.sum()), "of": expected.numel(), "index": list(index),
+        "device": facts.value(device), "cpu": facts.value(cpu), "dtype": facts.value(expected.dtype),
+        **_distance(cpu, device, expected.dtype), "bound": bound, "pattern": None,
+    }  # fmt: skip
     if reference is not None and reference is not expected:
-        true = reference[index].item()
-        figures["float64"] = str(true)
-        text += f", float64 {true}"
-    return Mismatch(Check.VALUE, f"{text}; distance {distance}; {rule}", figures)
+        found["float64"] = facts.value(reference[index].item())
+    return Mismatch(Check.VALUE, subject, found)
 
 
-def _distance(cpu: Any, device: Any, dtype: torch.dtype) -> tuple[str, dict[str, Any]]:
+def _distance(cpu: Any, device: Any, dtype: torch.dtype) -> dict[str, Any]:
     """The distance of two values, absolute and, for floating dtypes, in ULP of the CPU's value."""
     if isinstance(cpu, bool):
-        return "1", {"absolute": 1}
+        return {"absolute": 1}
     absolute = abs(complex(device) - complex(cpu)) if isinstance(cpu, complex) else abs(device - cpu)
     if not (dtype.is_floating_point or dtype.is_complex):
-        return str(absolute), {"absolute": str(absolute)}
+        return {"absolute": facts.value(absolute)}
     unit = torch.finfo(dtype).eps * max(abs(cpu), torch.finfo(dtype).tiny) if cpu == cpu else float("nan")
     ulps = absolute / unit if unit else float("inf")
-    return f"{absolute:.6g} ({ulps:.3g} ULP)", {"absolute": str(absolute), "ulp": str(ulps)}
+    return {"absolute": facts.value(absolute), "ulp": facts.value(ulps)}
 
 
 def untouched(
@@ -252,20 +238,16 @@ def untouched(
     changed = (after != cpu) & (after != before)
     outside = changed & ~reached
     if bool(outside.any()):
-        return _bytes(Check.UNTOUCHED, outside, before, after, subject, "outside the view")
+        return _bytes(Check.UNTOUCHED, outside, before, after, subject)
     if not written and bool(changed.any()):
-        return _bytes(
-            Check.MUTATION, changed, before, after, subject, "of an argument that the schema does not mark as written"
-        )
+        return _bytes(Check.MUTATION, changed, before, after, subject)
     return None
 
 
-def _bytes(
-    check: Check, wrong: torch.Tensor, before: torch.Tensor, after: torch.Tensor, subject: str, where: str
-) -> Mismatch:
+def _bytes(check: Check, wrong: torch.Tensor, before: torch.Tensor, after: torch.Tensor, subject: str) -> Mismatch:
     first = int(torch.nonzero(wrong)[0])
-    count = int(wrong.sum())
-    old, new = int(before[first]), int(after[first])
-    at = f"first at byte {first} of {before.numel()}: 0x{new:02x}, not 0x{old:02x}"
-    message = f"{subject}: {count} bytes {where} changed, {at}"
-    return Mismatch(check, message, {"byte": first, "bytes": count, "cpu": old, "device": new})
+    found = {
+        "kind": Fact.BYTES.value, "bytes": int(wrong.sum()), "byte": first, "of": before.numel(),
+        "before": int(before[first]), "device": int(after[first]),
+    }  # fmt: skip
+    return Mismatch(check, subject, found)

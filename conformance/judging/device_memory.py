@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import torch
 
 from conformance.backends import Capabilities
-from conformance.judging.compare import Mismatch
 from conformance.judging.oracle import Outcome
-from conformance.vocabulary import Check
+from conformance.vocabulary import Check, Fact, Mismatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,22 +33,21 @@ def leak(before: Held, after: Held) -> Mismatch | None:
     blocks, size = after.blocks - before.blocks, after.bytes - before.bytes
     if blocks == 0 and size == 0:
         return None
-    text = f"{blocks:+d} device blocks and {size:+d} bytes are live after the call, which should leave none"
-    return Mismatch(Check.LEAK, text, {"blocks": blocks, "bytes": size})
+    return Mismatch(Check.LEAK, "", {"kind": Fact.DEVICE_LEAK.value, "blocks": blocks, "bytes": size})
 
 
 def damage(backend: Capabilities, outcome: Outcome) -> list[Mismatch]:
-    """Every block found damaged since the last look, named after the argument or result whose storage it is."""
+    """Every block found damaged since the last look; its subject is the argument or result whose storage it is.
+
+    The first word of a line is the block's address, as the adapter promises.
+    """
     lines = backend.verify_memory()
     if not lines:
         return []
     names = dict(_storages(outcome))
-    return [Mismatch(Check.REDZONE, _named(line, names)) for line in lines]
-
-
-def _named(line: str, names: dict[str, str]) -> str:
-    """A line of the backend's, with the name before it of the storage whose address is its first word."""
-    return f"{names.get(line.partition(' ')[0].lower(), 'no argument or result')}: {line}"
+    subjects = (names.get(line.partition(" ")[0].lower(), "") for line in lines)
+    found = zip(subjects, lines, strict=True)
+    return [Mismatch(Check.REDZONE, subject, {"kind": Fact.DAMAGE.value, "line": line}) for subject, line in found]
 
 
 def _storages(outcome: Outcome) -> Iterator[tuple[str, str]]:

@@ -6,8 +6,8 @@ import math
 
 import torch
 
-from conformance.judging.compare import Mismatch, real
-from conformance.vocabulary import Check
+from conformance.judging.compare import real
+from conformance.vocabulary import Check, Fact, Mismatch
 
 # Draws of each side to judge by, and how often at most an op is called for them.
 WANTED = 800
@@ -28,17 +28,20 @@ def compare(expected: list[torch.Tensor], actual: list[torch.Tensor], subject: s
     """
     ours, theirs = torch.cat([flat(t) for t in actual]), torch.cat([flat(t) for t in expected])
     if len(expected) > 1 and _constant(actual) and not _constant(expected):
-        return Mismatch(Check.DISTRIBUTION, f"{subject}: {len(actual)} seeds gave the same draws")
+        return _differs(subject, Fact.SAME_DRAWS, seeds=len(actual))
     if bool(ours.isnan().any()) and not bool(theirs.isnan().any()):
-        return Mismatch(Check.DISTRIBUTION, f"{subject}: some draws are NaN")
+        return _differs(subject, Fact.NAN_DRAWS)
     if not ours.numel() or not theirs.numel():
         return None
     distance = statistic(ours, theirs)
     limit = math.sqrt(-math.log(ALPHA / 2) / 2) * math.sqrt(1 / ours.numel() + 1 / theirs.numel())
     if distance <= limit:
         return None
-    text = f"Kolmogorov-Smirnov distance {distance:.3f} from CPU's draws, allowed {limit:.3f} for {ours.numel()} draws"
-    return Mismatch(Check.DISTRIBUTION, f"{subject}: {text}", {"ks": distance, "allowed": limit})
+    return _differs(subject, Fact.DRAWS, distance=distance, allowed=limit, draws=ours.numel())
+
+
+def _differs(subject: str, kind: Fact, **facts: float) -> Mismatch:
+    return Mismatch(Check.DISTRIBUTION, subject, {"kind": kind.value, **facts})
 
 
 def _constant(draws: list[torch.Tensor]) -> bool:

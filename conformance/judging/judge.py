@@ -9,8 +9,7 @@ from typing import Any
 import torch
 
 from conformance.backends import Capabilities
-from conformance.judging import compare, device_memory, distribution, oracle, storages
-from conformance.judging.compare import Mismatch
+from conformance.judging import compare, device_memory, distribution, facts, kernels, oracle, storages
 from conformance.judging.oracle import Outcome
 from conformance.judging.outcomes import Comparison, References, error_parity, first_line
 from conformance.judging.reference import TWICE, UNSOUND, Calls, doubt, unsound, writes_twice
@@ -18,7 +17,7 @@ from conformance.judging.tolerances import Rules
 from conformance.judging.twins import CPU, Side, Twins, host_copy
 from conformance.ops.family import Equivalence
 from conformance.plan.cases import Case
-from conformance.vocabulary import Check, Route
+from conformance.vocabulary import Check, Fact, Mismatch, Route
 
 # What fresh device memory holds in the second call: NaN in most floating dtypes, and no legal bool.
 REFILL = 0xFF
@@ -130,6 +129,16 @@ class Judge:
             device=actual,
         )
 
+    def kernels(self, case: Case) -> list[str]:
+        """Call the op on the device once more; returns the operators that run there, in order.
+
+        Damage that this call does to memory has been reported by the call before, and is not reported again.
+        """
+        side = self._twins.side(case, self._device)
+        found = kernels.names(lambda: self._call_with(side, wait=self._backend.synchronize))
+        self._backend.verify_memory()
+        return found
+
     def reference_is_sound(self, case: Case) -> bool:
         """Whether the CPU gives the same bits for ``case`` whatever memory holds. Calls all that it is asked for."""
         oracle.float64(case, self._twins, self._op)
@@ -176,8 +185,8 @@ class Judge:
         with self._backend.fresh_memory(REFILL):
             second = self._call(case, self._device)
             if second.error is not None:
-                raised = first_line(second.error)
-                return [Mismatch(Check.DETERMINISM, f"the second call raised {raised}, the first did not")]
+                found = {"kind": Fact.SECOND_CALL_RAISED.value, "error": facts.error(second.error)}
+                return [Mismatch(Check.DETERMINISM, "", found)]
             name = self._differing(first, second)
             if name:
                 return [self._why_differing(case, second, name)]
@@ -187,8 +196,8 @@ class Judge:
         """A third call over the same fresh memory as the second tells whether it was the memory that made the bits."""
         third = self._call(case, self._device)
         if third.error is not None or self._differing(second, third):
-            return Mismatch(Check.DETERMINISM, f"{name}: two calls with the same arguments gave different bits")
-        return Mismatch(Check.UNINITIALIZED, f"{name}: other bits when fresh device memory holds 0x{REFILL:02X}")
+            return Mismatch(Check.DETERMINISM, name, {"kind": Fact.UNSTABLE.value})
+        return Mismatch(Check.UNINITIALIZED, name, {"kind": Fact.FRESH_MEMORY.value, "byte": REFILL})
 
     def _differing(self, first: Outcome, second: Outcome) -> str:
         """The first result whose bits are not the same in two calls; "" when there is none."""
@@ -231,8 +240,6 @@ def route_taken(route: Route, before: Counters, after: Counters) -> list[Mismatc
     if before is None or after is None:
         return []
     native, fallback = after[0] - before[0], after[1] - before[1]
-    if route is Route.NATIVE and native == 0:
-        return [Mismatch(Check.ROUTE, "registered natively, but no native kernel ran", {"fallback": fallback})]
-    if route is Route.FALLBACK and fallback == 0:
-        return [Mismatch(Check.ROUTE, "served by the fallback, but the fallback did not run", {"native": native})]
-    return []
+    missing = (route is Route.NATIVE and native == 0) or (route is Route.FALLBACK and fallback == 0)
+    found = {"kind": Fact.ROUTE.value, "registered": route.value, "native": native, "fallback": fallback}
+    return [Mismatch(Check.ROUTE, "", found)] if missing else []

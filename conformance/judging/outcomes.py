@@ -9,15 +9,14 @@ from typing import Any
 
 import torch
 
-from conformance.judging import compare, conditioning, equivalence, oracle, storages
-from conformance.judging.compare import Mismatch
+from conformance.judging import compare, conditioning, equivalence, facts, oracle, storages
 from conformance.judging.oracle import Outcome
 from conformance.judging.tolerances import Rules, position_of
 from conformance.judging.twins import Twins, host_copy
 from conformance.ops.family import Equivalence
 from conformance.plan.cases import Case
 from conformance.torch_versions import has_no_memory
-from conformance.vocabulary import Check, Route
+from conformance.vocabulary import Check, Fact, Mismatch, Route
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +97,7 @@ class Comparison:
         """Differences of the device's results from CPU's, one a result."""
         if len(expected.leaves) != len(actual.leaves):
             n, m = len(actual.leaves), len(expected.leaves)
-            return [Mismatch(Check.SHAPE, f"the device returned {n} results, CPU {m}")]
+            return [Mismatch(Check.SHAPE, "", {"kind": Fact.COUNT.value, "device": n, "cpu": m})]
         found = (self._result(expected, actual, i, others) for i in range(len(expected.leaves)))
         return [one for one in found if one]
 
@@ -136,7 +135,8 @@ class Comparison:
         if not isinstance(want, torch.Tensor) or not isinstance(got, torch.Tensor):
             return self._plain(name, want, got, i)
         if got.device != self._device and got.device.type != want.device.type:
-            return Mismatch(Check.DEVICE, f"{name}: lies on {got.device}, not on {self._device}")
+            found = {"kind": Fact.DEVICE.value, "device": str(got.device), "wanted": str(self._device)}
+            return Mismatch(Check.DEVICE, name, found)
         if want.layout != torch.strided or got.layout != torch.strided:
             return _sparse(name, want, got)
         relation = None if self._rules.may_alias else storages.aliasing(expected, actual, i)
@@ -149,12 +149,15 @@ class Comparison:
 
     def _plain(self, name: str, want: Any, got: Any, i: int) -> Mismatch | None:
         if type(want) is not type(got):
-            return Mismatch(Check.DTYPE, f"{name}: {type(got).__name__} on the device, {type(want).__name__} on CPU")
+            ours, theirs = type(got).__name__, type(want).__name__
+            return Mismatch(
+                Check.DTYPE, name, {"kind": Fact.METADATA.value, "what": "type", "device": ours, "cpu": theirs}
+            )
         if want == got or (want != want and got != got) or self._rules.equivalence(i) is not Equivalence.EQUAL:
             return None
         if isinstance(want, (float, complex)) and self._route != Route.FALLBACK:
             return compare.close(torch.tensor(want), torch.tensor(got), None, compare.Closeness(), name)
-        return Mismatch(Check.VALUE, f"{name}: {got!r} on the device, {want!r} on CPU")
+        return Mismatch(Check.VALUE, name, {"kind": Fact.PLAIN.value, "device": repr(got), "cpu": repr(want)})
 
     @property
     def _by_cpu(self) -> bool:
@@ -208,9 +211,8 @@ def error_parity(expected: BaseException | None, actual: BaseException | None) -
     """Where CPU raises, the device raises the same type; where it does not, neither does the device."""
     if type(expected) is type(actual):
         return None
-    ours = f"raised {first_line(actual)}" if actual else "raised nothing"
-    theirs = f"raised {first_line(expected)}" if expected else "raised nothing"
-    return Mismatch(Check.ERROR_PARITY, f"the device {ours}; CPU {theirs}")
+    found = {"kind": Fact.ERRORS.value, "device": facts.error(actual), "cpu": facts.error(expected)}
+    return Mismatch(Check.ERROR_PARITY, "", found)
 
 
 def first_line(error: BaseException | None) -> str:
@@ -237,7 +239,10 @@ def _source(expected: Outcome) -> torch.Tensor | None:
 def _sparse(name: str, want: torch.Tensor, got: torch.Tensor) -> Mismatch | None:
     """Results without strides are compared by their layout and by the strided tensors they are made of."""
     if want.layout != got.layout:
-        return Mismatch(Check.STRIDE, f"{name}: layout is {got.layout} on the device, {want.layout} on CPU")
+        ours, theirs = facts.value(got.layout), facts.value(want.layout)
+        return Mismatch(
+            Check.STRIDE, name, {"kind": Fact.METADATA.value, "what": "layout", "device": ours, "cpu": theirs}
+        )
     for part in ("_indices", "_values") if want.layout == torch.sparse_coo else ("values",):
         a: torch.Tensor = getattr(want, part)()
         b: torch.Tensor = getattr(got, part)()

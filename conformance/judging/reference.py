@@ -10,12 +10,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from conformance.judging import oracle
-from conformance.judging.compare import Mismatch
 from conformance.judging.oracle import Outcome
 from conformance.judging.outcomes import Comparison
 from conformance.judging.tolerances import position_of
 from conformance.plan.cases import Case
-from conformance.vocabulary import Check
+from conformance.vocabulary import Check, Mismatch
 
 UNSOUND = "the CPU reference does not agree with itself: for these arguments it reads memory that nobody wrote"
 LAYOUT = "the CPU's own values depend on how its arguments lie in memory: it computes others from contiguous tensors"

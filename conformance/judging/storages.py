@@ -5,11 +5,10 @@ from __future__ import annotations
 import torch
 
 from conformance.judging import compare
-from conformance.judging.compare import Mismatch
 from conformance.judging.oracle import Outcome
 from conformance.judging.twins import Argument, Side, device_bytes
 from conformance.torch_versions import storage_id, version
-from conformance.vocabulary import Check
+from conformance.vocabulary import Check, Fact, Mismatch
 
 
 def same_storage(a: torch.Tensor, b: torch.Tensor) -> bool:
@@ -29,24 +28,26 @@ def aliasing(expected: Outcome, actual: Outcome, i: int) -> Mismatch | None:
     got = actual.leaves[i][1]
     ours, theirs = argument_of(actual.side, got), argument_of(expected.side, want)
     if ours != theirs:
-        return Mismatch(
-            Check.ALIASING, f"{name}: {_shares(actual, ours)} on the device, {_shares(expected, theirs)} on CPU"
-        )
+        return _aliasing(name, Fact.ALIASING, _name(actual, ours), _name(expected, theirs))
     if theirs is not None:
         same, both = got is actual.side.arguments[theirs].tensor, want is expected.side.arguments[theirs].tensor
         if same != both:
-            kind = ("the argument itself", "another tensor over the argument's storage")
-            return Mismatch(Check.ALIASING, f"{name}: is {kind[not same]} on the device, {kind[not both]} on CPU")
+            return _aliasing(name, Fact.IDENTITY, same, both, argument=_name(expected, theirs))
         return None
-    if _earlier(actual, i) != _earlier(expected, i):
-        return Mismatch(Check.ALIASING, f"{name}: shares its storage with another result on one side only")
+    ours, theirs = _earlier(actual, i), _earlier(expected, i)
+    if ours != theirs:
+        return _aliasing(
+            name, Fact.SHARED_RESULTS, *(None if j is None else expected.leaves[j][0] for j in (ours, theirs))
+        )
     return None
 
 
-def _shares(outcome: Outcome, argument: int | None) -> str:
-    if argument is None:
-        return "has a storage of its own"
-    return f"shares the storage of {outcome.side.arguments[argument].slot.name}"
+def _aliasing(name: str, kind: Fact, device: object, cpu: object, **more: object) -> Mismatch:
+    return Mismatch(Check.ALIASING, name, {"kind": kind.value, "device": device, "cpu": cpu, **more})
+
+
+def _name(outcome: Outcome, argument: int | None) -> str | None:
+    return None if argument is None else outcome.side.arguments[argument].slot.name
 
 
 def _earlier(outcome: Outcome, i: int) -> int | None:
@@ -69,9 +70,8 @@ def versions(expected: Side, actual: Side) -> list[Mismatch]:
     for want, got in zip(expected.arguments, actual.arguments, strict=True):
         cpu, device = version(want.tensor), version(got.tensor)
         if (device == 0 and cpu > 0) or (device > 0 and cpu == 0 and not want.slot.written):
-            found.append(
-                Mismatch(Check.VERSION, f"{want.slot.name}: version counter is {device} on the device, {cpu} on CPU")
-            )
+            facts = {"kind": Fact.VERSION.value, "device": device, "cpu": cpu}
+            found.append(Mismatch(Check.VERSION, want.slot.name, facts))
     return found
 
 

@@ -14,26 +14,27 @@ class Failing:
     """One cell that fails in one lane, and is not expected to."""
 
     lane: str
-    overload: str
-    kind: str  # e.g. ``fail (stride, value)``
-    cell: str
-    case: str  # the first that fails, or ""
-    message: str
+    backend: str
+    seen: Observation
     flaky: str = ""  # why it counts as flaky
+
+    @property
+    def overload(self) -> str:
+        return self.seen.cell.overload
+
+    @property
+    def cell(self) -> str:
+        return str(self.seen.cell)
+
+    @property
+    def case(self) -> str:
+        """The first that fails, or ""."""
+        return self.seen.failures[0].case if self.seen.failures else ""
 
     @property
     def family(self) -> str:
         """E.g. ``masked_fill_.Scalar: fail (value)``; an issue's title, and what it is known by from night to night."""
-        return f"{self.overload}: {self.kind}"
-
-
-def of(observation: Observation, lane: str, flaky: str = "") -> Failing:
-    o = observation
-    checks = sorted({f.check for f in o.failures if f.check})
-    why = ", ".join([*checks, *([o.signal] if o.signal else [])])
-    case, message = (o.failures[0].case, o.failures[0].message) if o.failures else ("", o.reason)
-    kind = f"{o.status} ({why})" if why else str(o.status)
-    return Failing(lane, o.cell.overload, kind, str(o.cell), case, message, flaky)
+        return f"{self.overload}: {self.seen.kind}"
 
 
 def by_family(failing: Iterable[Failing]) -> dict[str, list[Failing]]:

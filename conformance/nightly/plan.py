@@ -12,11 +12,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from conformance.explain import describe
 from conformance.nightly.families import Failing, by_family
 from conformance.support.markup import block, code, plain
 
 MOST_NEW = 10  # issues of one night; more families than these become one issue
 _SHOWN = 10
+_LONGEST = 4000  # characters of a failure
 _MARK = re.compile(r"^<!-- op-conformance family: (.+) -->$", re.MULTILINE)
 _LANES = re.compile(r"^<!-- op-conformance lanes: (.*) -->$", re.MULTILINE)
 
@@ -41,7 +43,7 @@ class Issue:
 
     @property
     def _marks(self) -> str:
-        """The last paragraph: a message above it may hold lines that look alike."""
+        """The last paragraph: a failure above it may hold lines that look alike."""
         return self.body.replace("\r\n", "\n").rstrip().rpartition("\n\n")[2]
 
 
@@ -131,7 +133,7 @@ def _body(
         of = families[name]
         lines.append(f"| {code(name)} | {len(of)} | {plain(', '.join(sorted({f.lane for f in of})))} |")
     first = next((f for f in cells if f.case), cells[0])
-    lines += ["", f"The first, in {plain(first.lane)}:", "", *block(first.message[:4000])]
+    lines += ["", f"The first, in {plain(first.lane)}:", "", *describe.markdown(first.seen, first.backend, _LONGEST)]
     if flaky := sorted({f.flaky for f in cells if f.flaky}):
         lines += ["", f"Flaky: {plain('; '.join(flaky[:_SHOWN]))}."]
     if first.case:

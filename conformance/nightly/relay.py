@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from conformance.explain import describe
 from conformance.nightly.families import Failing, by_family
 from conformance.vocabulary import Status
 
@@ -73,11 +74,12 @@ def _largest(failing: Sequence[Failing]) -> list[tuple[str, list[Failing]]]:
 
 def _test(family: str, cells: Sequence[Failing]) -> dict[str, Any]:
     lanes = ", ".join(sorted({f.lane for f in cells}))
-    first = cells[0].message.strip().partition("\n")[0]
+    first = cells[0]
+    shown = f"{first.case or first.cell}: {describe.excerpt(first.seen)}"
     return {
-        "name": family, "classname": cells[0].overload,
-        "message": _cut(f"{len(cells)} cells in {lanes}; first: {cells[0].case or cells[0].cell}: {first}", MESSAGE),
-        "stacktrace": _cut(cells[0].message, STACK),
+        "name": family, "classname": first.overload,
+        "message": _cut(f"{len(cells)} cells in {lanes}; first: {shown}", MESSAGE),
+        "stacktrace": _cut(describe.observation(first.seen, first.backend), STACK),
     }  # fmt: skip
 
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
-from conformance.nightly import families
 from conformance.nightly.families import Failing
 from conformance.results import expectations, expected_files, history
 from conformance.results.diff import Change, Difference
@@ -54,7 +53,7 @@ def _lane(results: Path, run: Closed, expected: Path | None) -> Lane:
     flaky = {str(d.pair.cell): d.note for d in changes if d.change is Change.FLAKY}
     rules = expectations.load(expected_files.of_results(expected, manifest))
     failing = tuple(
-        families.of(o, manifest.lane, flaky.get(str(o.cell), ""))
+        Failing(manifest.lane, manifest.backend, o, flaky.get(str(o.cell), ""))
         for o in views.failures(run)
         if expectations.judge(o, rules, manifest.lane).verdict is Verdict.UNEXPECTED_FAILURE
     )

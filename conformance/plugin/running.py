@@ -64,6 +64,7 @@ class Cells:
 
     def _verdict(self, item: CellItem, observation: Observation) -> tuple[Any, Any, dict[str, Any]]:
         """(pytest's outcome, its text, attributes of the report)."""
+        from conformance.explain import describe
         from conformance.results.expectations import Verdict, judge
 
         judged = judge(observation, self._rules, self._lane)
@@ -73,7 +74,7 @@ class Cells:
         if judged.verdict is Verdict.UNEXPECTED_PASS:
             return "failed", f"passed, although a rule expects it to fail: {judged.rule}", {}
         if judged.verdict is Verdict.UNEXPECTED_FAILURE:
-            return "failed", "\n\n".join(f.message for f in observation.failures) or observation.reason, {}
+            return "failed", describe.observation(observation, self._suite.backend.name), {}
         if observation.status is Status.PASS:
             return "passed", None, {}
         return "skipped", (str(item.path), 0, f"{observation.status}: {observation.reason}"), {}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 from conformance.explain import describe
@@ -10,13 +9,14 @@ from conformance.report import arguments
 from conformance.report.cells import Table, Words
 from conformance.report.gather import LaneData
 from conformance.results import expectations
-from conformance.results.store.compare import Outcome
-from conformance.vocabulary import CaseFailure, Observation
+from conformance.vocabulary import CaseFailure, Death, Observation
 
 PIECE = 200  # cells whose pages load together
 _SHOWN = 20  # failures of one cell
-_LONGEST = 20_000  # characters of one message
+_LONGEST = 20_000  # characters of one failure
 _EXCERPT = 160
+_LONGEST_FACT = 200
+_IN_TEXT = ("kind", "bound", "pattern")  # facts that the text alone shows
 
 Piece = dict[int, dict[str, Any]]
 
@@ -28,7 +28,7 @@ def columns(lane: LaneData, table: Table) -> dict[str, Any]:
     numbers: dict[int, int] = {}
     for observation in lane.failing:
         made["cell"].append(table.of(observation.cell))
-        made["kind"].append(kinds.number(kind(observation)))
+        made["kind"].append(kinds.number(observation.kind))
         made["rule"].append(_rule(observation, lane, numbers))
         made["excerpt"].append(excerpt(observation))
     known = [{"rule": str(lane.rules[n]), "reason": lane.rules[n].reason, "link": lane.rules[n].link} for n in numbers]
@@ -50,20 +50,9 @@ def is_known(observation: Observation, lane: LaneData) -> bool:
     return expectations.judge(observation, lane.rules, lane.name).verdict is expectations.Verdict.EXPECTED_FAILURE
 
 
-def kind(observation: Observation) -> str:
-    """E.g. ``fail (stride, value)``, ``crash (SIGSEGV)``."""
-    checks = tuple(sorted({f.check for f in observation.failures}))
-    return Outcome(observation.status, checks, observation.signal).kind
-
-
 def excerpt(observation: Observation) -> str:
     """What went wrong first, on one line."""
-    if not observation.failures:
-        return observation.reason[:_EXCERPT]
-    first = observation.failures[0]
-    found = arguments.parts(first.message, first.case)
-    text = (found["said"] if found["repeat"] else [found["head"]]) or [found["head"]]
-    return str(text[0]).removeprefix(f"{first.check}: ")[:_EXCERPT]
+    return describe.excerpt(observation)[:_EXCERPT]
 
 
 def pieces(lane: LaneData, table: Table) -> list[Piece]:
@@ -82,30 +71,41 @@ def page(observation: Observation, backend: str) -> dict[str, Any]:
         "cases": o.cases, "compared": o.compared, "signal": o.signal, "reason": o.reason,
         "wall_ms": round(o.wall_ns / 1e6, 1), "more": max(0, len(o.failures) - _SHOWN),
         "example": arguments.example(o.cell.layout), "program": o.script,
-        "failures": [_failure(f, backend) for f in o.failures[:_SHOWN]],
+        "failures": [_failure(f, o, backend) for f in o.failures[:_SHOWN]],
     }  # fmt: skip
 
 
-def _failure(failure: CaseFailure, backend: str) -> dict[str, Any]:
-    cut = len(failure.message) > _LONGEST
-    found = arguments.parts(failure.message, failure.case)
-    if cut:
-        found |= _shortened(found)
-    commands = {
-        "repeat": describe.repeat(failure.case, backend),
-        "script": describe.script(failure.case, backend),
-    }
+def _failure(failure: CaseFailure, observation: Observation, backend: str) -> dict[str, Any]:
+    said = "\n".join(describe.findings(failure))
     return {
-        "case": failure.case, "check": failure.check, "figures": _figures(failure.figures), "cut": cut, **found,
-        **commands,
+        "case": failure.case, "check": failure.check,
+        "head": describe.head(failure, observation.cell, observation.route),
+        "said": said[:_LONGEST].split("\n"), "cut": len(said) > _LONGEST,
+        "facts": _facts(failure), "kernels": list(failure.calls),
+        "arguments": [arguments.drawn(a, failure.mismatches) for a in failure.arguments],
+        "repeat": describe.repeat(failure.case, backend), "script": describe.script(failure.case, backend),
     }  # fmt: skip
 
 
-def _shortened(found: Mapping[str, Any]) -> dict[str, Any]:
-    said: Sequence[str] = "\n".join(found["said"])[:_LONGEST].split("\n")
-    return {"head": found["head"][:_LONGEST], "said": list(said)}
+def _facts(failure: CaseFailure) -> dict[str, Any]:
+    """The first finding's facts, or those of a death: the short ones, for the text has the others too."""
+    facts = _of_death(failure.death) if failure.death else {}
+    if failure.mismatches:
+        facts = {name: v for name, v in failure.mismatches[0].facts.items() if name not in _IN_TEXT}
+    shown = {name: value for name, value in facts.items() if value not in ("", None, (), (0, 0))}
+    return {name: _shown(value) for name, value in shown.items() if len(str(value)) <= _LONGEST_FACT}
 
 
-def _figures(figures: Mapping[str, Any]) -> dict[str, Any]:
-    """Those that are short: lists of stack frames and the like are in the message already."""
-    return {name: value for name, value in figures.items() if len(str(value)) <= 200}
+def _of_death(death: Death) -> dict[str, Any]:
+    facts: dict[str, Any] = {"signal": death.signal, "side": death.phase}
+    if found := death.finding:
+        facts |= {"death": found.kind, "alone": found.alone, "again": found.again, "after": found.after}
+        facts |= {"confirmed": found.confirmed}
+    if report := death.report:
+        facts |= {"error": report.kind, "access": report.access, "line": report.line, "function": report.function}
+    return facts
+
+
+def _shown(value: Any) -> Any:
+    """A float as text: the page would show -0.0 and 1.0 as integers."""
+    return str(value) if isinstance(value, float) else value

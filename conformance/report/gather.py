@@ -121,7 +121,8 @@ def _flaky(
 
 
 def _dies_at_times(observation: Observation) -> bool:
-    return any(failure.figures.get("death") == "flaky" for failure in observation.failures)
+    findings = (failure.death.finding for failure in observation.failures if failure.death)
+    return any(finding.kind == "flaky" for finding in findings if finding)
 
 
 def _summary(run: Closed, left_out: list[str]) -> Mapping[str, Any]:

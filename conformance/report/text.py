@@ -128,7 +128,7 @@ def _failing(found: Found) -> RenderableType:
     for lane in found.lanes:
         for o in lane.failing:
             why = failures.excerpt(o)
-            groups[o.cell.family, o.cell.overload].append((lane, failures.kind(o), why))
+            groups[o.cell.family, o.cell.overload].append((lane, o.kind, why))
     if not groups:
         return plain("Failing: nothing", "bold")
     table = _table("Failing", ">cells", "overload", "how", "lanes", "first")

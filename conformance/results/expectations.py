@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from fnmatch import fnmatchcase
@@ -21,6 +21,9 @@ _ANY = ("*",)
 _AXES = ("op", "dtype", "layout", "route", "lane", "check")
 _RAN = frozenset(s for s in Status if s.is_failure or s is Status.PASS)
 _WILD = frozenset("*?[")
+_LONGEST_REASON = 200  # characters
+
+ReasonOf = Callable[[Observation], str]  # how a failing cell ended, on one line
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,11 +145,14 @@ def stale(rules: Iterable[Rule], cells: Collection[tuple[CellId, str]], lane: st
     return [r for r in rules if r.in_lane(lane) and not any(r.covers(cell, route) for cell, route in cells)]
 
 
-def update(rules: Sequence[Rule], observations: Sequence[Observation], lane: str, complete: bool) -> tuple[Rule, ...]:
+def update(
+    rules: Sequence[Rule], observations: Sequence[Observation], lane: str, complete: bool, reason: ReasonOf
+) -> tuple[Rule, ...]:
     """The rules after this run: those that still hold as they are, then new ones, each as wide as what failed alike.
 
     Rules of other lanes stay, and after a run that was not ``complete`` so do those that cover nothing in it. A new
-    rule takes reason and link from an old one of the same overload. The suite's own errors are never expected.
+    rule takes reason and link from an old one of the same overload, else the ``reason`` of its first cell. The suite's
+    own errors are never expected.
     """
     kept = [r for r in rules if not r.in_lane(lane) or _still_holds(r, observations, complete)]
     failing = [o for o in observations if o.status.is_failure and o.status is not Status.ERROR]
@@ -154,7 +160,7 @@ def update(rules: Sequence[Rule], observations: Sequence[Observation], lane: str
     groups: dict[tuple[str, Status, tuple[str, ...]], list[Observation]] = defaultdict(list)
     for o in left:
         groups[o.cell.overload, o.status, tuple(sorted({f.check for f in o.failures if f.check}))].append(o)
-    fresh = [rule for key in sorted(groups) for rule in _widest(groups[key], observations, complete)]
+    fresh = [rule for key in sorted(groups) for rule in _widest(groups[key], observations, complete, reason)]
     return (*kept, *(_worded(replace(rule, lane=(lane,)), rules) for rule in fresh))
 
 
@@ -212,11 +218,13 @@ def _still_holds(rule: Rule, observations: Iterable[Observation], complete: bool
     return all(o.status is not Status.PASS for o in covered) and any(rule.holds(o) for o in covered)
 
 
-def _widest(alike: Sequence[Observation], observations: Iterable[Observation], complete: bool) -> list[Rule]:
+def _widest(
+    alike: Sequence[Observation], observations: Iterable[Observation], complete: bool, reason: ReasonOf
+) -> list[Rule]:
     """One rule for an overload whose cells all failed alike; else one for each set of layouts that dtypes share."""
     first = alike[0]
     checks = tuple(sorted({f.check for f in first.failures if f.check})) or _ANY
-    base = Rule(op=(first.cell.overload,), check=checks, status=first.status, reason=_first_line(first))
+    base = Rule(op=(first.cell.overload,), check=checks, status=first.status, reason=reason(first)[:_LONGEST_REASON])
     ran = sum(1 for o in observations if o.cell.overload == first.cell.overload and o.status in _RAN)
     if complete and ran == len(alike):
         return [base]
@@ -235,13 +243,3 @@ def _worded(rule: Rule, old: Iterable[Rule]) -> Rule:
         if r.status is rule.status and _matches(r.op, rule.op[0]):
             return replace(rule, reason=r.reason, link=r.link)
     return rule
-
-
-def _first_line(observation: Observation) -> str:
-    """What differs, in the words of the first failure; the line of its check where there is one."""
-    failure = next((f for f in observation.failures if f.message.strip()), None)
-    if failure is None:
-        return observation.signal or f"ends as {observation.status}"
-    lines = [line.strip() for line in failure.message.strip().splitlines()]
-    of_check = (line for line in lines if failure.check and line.startswith(f"{failure.check}: "))
-    return next(of_check, lines[0])[:200]

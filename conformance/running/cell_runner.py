@@ -6,12 +6,12 @@ import time
 import traceback
 import warnings
 
-from conformance.explain import describe
 from conformance.inventory import call_of
 from conformance.judging import bringup, host_heap
 from conformance.judging.judge import Judge
 from conformance.judging.tolerances import rules_of
 from conformance.judging.twins import Twins, poison
+from conformance.plan.arguments import placed_arguments
 from conformance.plan.cases import Case
 from conformance.plan.plan import Plan
 from conformance.running.progress import Progress
@@ -71,12 +71,17 @@ class CellRunner:
             self._judge_of(cell.overload).reference_is_sound(case)
             host_heap.shake()
 
+    def kernels(self, cell: CellId, index: int) -> list[str]:
+        """Run one case on the device once more; returns the operators that ran there, in order."""
+        warnings.simplefilter("ignore")
+        return self._judge_of(cell.overload).kernels(self.plan.cases(cell)[index])
+
     def _run_case(self, judge: Judge, case: Case, index: int, progress: Progress, tally: _Tally) -> None:
         tally.cases += 1
         try:
             judgement = judge.judge(case, lambda phase: progress.note(index, phase))
         except Exception:  # noqa: BLE001  # the suite's own fault: said so, and the next case runs
-            tally.broke(CaseFailure(case.id, "", f"the suite itself failed\n{traceback.format_exc()}"))
+            tally.broke(CaseFailure(case.id, trouble=traceback.format_exc()))
             return
         tally.raw_ns += judgement.raw_ns
         if judgement.skipped:
@@ -85,9 +90,7 @@ class CellRunner:
             return
         tally.compared += 1
         if judgement.mismatches:
-            text = describe.failure(case, judgement.mismatches, tally.route, self.plan.backend.name)
-            worst = judgement.mismatches[0]
-            tally.failed(CaseFailure(case.id, worst.check.value, text, worst.figures))
+            tally.failed(CaseFailure(case.id, tuple(judgement.mismatches), placed_arguments(case)))
 
     def _judge_of(self, overload: str) -> Judge:
         if self._judge is None or self._judge[0] != overload:

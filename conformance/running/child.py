@@ -22,7 +22,7 @@ from typing import Any, NoReturn
 
 from conformance.lanes import sanitizers
 from conformance.running import sanitizer_report
-from conformance.running.sanitizer_report import Report
+from conformance.vocabulary import SanitizerReport
 
 # The exit code of a child in which the suite itself broke (sysexits' EX_SOFTWARE).
 BROKEN = 70
@@ -39,7 +39,7 @@ class Death:
 
     status: int
     log: str
-    report: Report | None = None  # a sanitizer's, which stopped it; then the log is its short form
+    report: SanitizerReport | None = None  # of the sanitizer that stopped it; then the log is its short form
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +99,9 @@ class Child:
             self._reap()
             assert self._status is not None
             said = self._said()
-            report = sanitizer_report.parse(said)
-            return Death(self._status, report.text() if report else said[:_LOG_KEPT], report)
+            found = sanitizer_report.parse(said)
+            report = found.record() if found else None
+            return Death(self._status, str(report) if report else said[:_LOG_KEPT], report)
         reply: dict[str, Any] = json.loads(body)
         return reply
 

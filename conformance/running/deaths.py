@@ -10,9 +10,9 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from conformance.running.protocol import Stretch
+from conformance.vocabulary import DeathFinding, LeftOut
 
 # Fresh processes that a case runs in alone, and in which the case to blame is confirmed.
 TRIES = 5
@@ -36,7 +36,8 @@ class Finding:
     before: int = 0  # how many cells that were
     after: Stretch | None = None  # what it dies after
     confirmed: tuple[int, int] = (0, 0)  # after that alone
-    left_out: str = ""  # why not more was asked
+    left_out: LeftOut = LeftOut.NOTHING  # why not more was asked
+    like: str = ""  # the kind of the deaths like it that were asked about instead
 
     @property
     def kind(self) -> str:
@@ -46,36 +47,13 @@ class Finding:
             return "steady" if died == tries else "flaky"
         if self.after or (self.again[0] and self.again[0] == self.again[1]):
             return "ordered"
-        return "" if self.left_out else "flaky"
+        return "flaky" if self.left_out is LeftOut.NOTHING else ""
 
-    def text(self, after: str) -> str:
-        """One line. ``after`` names what it dies after, as a person knows it."""
-        alone = f"{self.alone[0]}/{self.alone[1]}"
-        if self.kind == "steady":
-            said = f"steady {alone}: alone in a fresh process, it dies each time"
-        elif self.kind == "ordered" and after:
-            said = f"crashes only after {after}: {_of(self.confirmed)} fresh processes died so, and {alone} without it"
-        elif self.kind == "ordered":
-            said = f"crashes only after what ran before it ({self.before} cells): {_of(self.again)}, and {alone} alone"
-        elif self.kind == "flaky":
-            more = f", and {_of(self.again)} after the {self.before} cells that ran before it" if self.again[1] else ""
-            said = f"flaky {alone}: alone, {_of(self.alone)} fresh processes died{more}"
-        else:
-            said = f"alone, {_of(self.alone)} fresh processes died" if self.alone[1] else ""
-        return "; ".join(filter(None, (said, self.left_out)))
-
-    def figures(self, after: str) -> dict[str, Any]:
-        """As recorded with the failure; see docs/reference.md."""
-        found: dict[str, Any] = {"death": self.kind, "alone": list(self.alone)}
-        if self.again[1]:
-            found |= {"again": list(self.again), "before": self.before}
-        if after:
-            found |= {"after": after, "confirmed": list(self.confirmed)}
-        return found
-
-
-def _of(counts: tuple[int, int]) -> str:
-    return f"{counts[0]} of {counts[1]}"
+    def record(self, after: str) -> DeathFinding:
+        """What is kept of it. ``after`` is the id of what the case dies after."""
+        return DeathFinding(
+            self.kind, self.alone, self.again, self.before, after, self.confirmed, self.left_out, self.like
+        )
 
 
 @dataclass(slots=True)
@@ -92,11 +70,10 @@ class Inquest:
     def of(self, signature: tuple[str, ...], case: Stretch, before: Sequence[tuple[Stretch, float]]) -> Finding:
         """``before``: what the dead process had run, oldest first, each with the seconds it took."""
         if self.seconds <= 0:
-            return Finding(left_out=_SPENT)
+            return Finding(left_out=LeftOut.TIME)
         self._asked[signature] += 1
         if self._asked[signature] > ASKED:
-            known = f" ({self._known[signature]})" if self._known.get(signature) else ""
-            return Finding(left_out=f"not tried again: {ASKED} deaths like it were{known}")
+            return Finding(left_out=LeftOut.REPEATED, like=self._known.get(signature, ""))
         ends = self.clock() + self.seconds
         try:
             found = self._of(case, before, ends)
@@ -111,7 +88,7 @@ class Inquest:
             return Finding(alone)
         order = _affordable(before, (ends - self.clock()) / (2 * ORDERS))
         if not order:
-            return Finding(alone, left_out=f"what ran before it was not run again: {_SPENT}")
+            return Finding(alone, left_out=LeftOut.ORDER)
         again = self._tries([*order, case], ORDERS, ends)
         cells = len({s.cell for s in order})
         if again[0] < max(again[1], 1):
@@ -156,9 +133,6 @@ class Inquest:
             else:
                 shortest = middle
         return longest
-
-
-_SPENT = "the time for questions about deaths is over"
 
 
 def _affordable(before: Sequence[tuple[Stretch, float]], seconds: float) -> list[Stretch]:

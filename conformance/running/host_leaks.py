@@ -13,6 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from conformance.lanes import sanitizers
 from conformance.running import sanitizer_report
@@ -35,7 +36,13 @@ class Lost:
 
     stack: str  # tells it from others
     objects: int
-    text: str  # for people
+    bytes: int = 0
+    at: tuple[str, ...] = ()  # the frames of that stack worth showing, the innermost first
+    trouble: str = ""  # what the process said where the search did not end
+
+    def facts(self) -> dict[str, Any]:
+        """What a failure says of it."""
+        return {"bytes": self.bytes, "objects": self.objects, "at": list(self.at), "trouble": self.trouble}
 
 
 class Searcher:
@@ -69,7 +76,11 @@ def _by_stack(leaks: Iterable[Leak]) -> list[Lost]:
             stack = f"{leak.direct} {leak.stack}"
             before = found.get(stack, replace(leak, bytes=0, objects=0))
             found[stack] = replace(leak, bytes=before.bytes + leak.bytes, objects=before.objects + leak.objects)
-    return [Lost(stack, leak.objects, leak.text()) for stack, leak in found.items()]
+    return [Lost(stack, leak.objects, leak.bytes, _shown(leak)) for stack, leak in found.items()]
+
+
+def _shown(leak: Leak) -> tuple[str, ...]:
+    return tuple(map(str, sanitizer_report.shown(leak.stack)))
 
 
 def beyond(lost: Iterable[Lost], baseline: Iterable[Lost]) -> list[Lost]:

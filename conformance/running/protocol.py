@@ -11,7 +11,10 @@ from conformance.vocabulary import CellId, Observation
 
 
 class Work(Protocol):
-    """What there is to run. ``run``, ``reference`` and ``bring_up`` are called in a child, the rest in its parent."""
+    """What there is to run.
+
+    ``run``, ``reference``, ``kernels`` and ``bring_up`` are called in a child, the rest in its parent.
+    """
 
     def run(
         self, cell: CellId, first: int, progress: Progress, stop: int | None = None
@@ -20,6 +23,9 @@ class Work(Protocol):
 
     def reference(self, cell: CellId, index: int) -> None:
         """Run the CPU side alone of one case, several times."""
+
+    def kernels(self, cell: CellId, index: int) -> list[str]:
+        """The operators that run on the device in one case, which is run once more for it."""
 
     def prepare(self) -> None:
         """Load what every child needs. Called in the parent of forked children before the first, in a spawned one."""
@@ -54,6 +60,11 @@ def reference_request(cell: CellId, index: int) -> dict[str, Any]:
     return {"what": "reference", "cell": cell.fields(), "first": index}
 
 
+def kernels_request(cell: CellId, index: int) -> dict[str, Any]:
+    """Asks for the operators that run on the device in one case."""
+    return {"what": "kernels", "cell": cell.fields(), "first": index}
+
+
 GATE: dict[str, Any] = {"what": "gate"}
 SEARCH: dict[str, Any] = {"what": "search"}  # for host memory that was lost since the search before
 
@@ -76,5 +87,7 @@ class Server:
         if request["what"] == "reference":
             self._work.reference(cell, first)
             return {}
+        if request["what"] == "kernels":
+            return {"kernels": self._work.kernels(cell, first)}
         observation, go_on = self._work.run(cell, first, self._progress, request["stop"])
         return {"observation": observation.to_json(), "go_on": go_on}

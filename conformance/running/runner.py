@@ -12,12 +12,13 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from conformance.running.child import BROKEN, Child, Death, Hang
+from conformance.running.child import BROKEN, Child, Hang
+from conformance.running.child import Death as ChildDeath
 from conformance.running.deaths import SECONDS, Finding, Inquest
 from conformance.running.host_leaks import Batch, Lost, beyond, culprit, searchable
 from conformance.running.isolation import Children, Forking
-from conformance.running.protocol import GATE, SEARCH, Stretch, Work, reference_request
-from conformance.vocabulary import CaseFailure, CellId, Check, Observation, Status
+from conformance.running.protocol import GATE, SEARCH, Stretch, Work, kernels_request, reference_request
+from conformance.vocabulary import CaseFailure, CellId, Check, Death, Fact, Mismatch, Observation, Status
 
 # Deaths within one cell after which its remaining cases are given up; the observation says so.
 DEATHS_PER_CELL = 3
@@ -46,7 +47,7 @@ class Runner:
 
         Under LeakSanitizer host memory is searched after a batch of cells, and after the ``last`` one of all.
         """
-        observation = self._observe(cell)
+        observation = self._with_kernels(self._observe(cell))
         if self._batch is None:
             return observation
         return self._search(observation, self._batch, last)
@@ -62,6 +63,25 @@ class Runner:
             if left <= 0 or deaths >= DEATHS_PER_CELL:
                 return merge(parts, left=max(left, 0))
         return merge(parts, left=0)
+
+    def _with_kernels(self, observation: Observation) -> Observation:
+        """A failing cell's observation with the operators that ran in its first failing case that can be run again.
+
+        The child that found the failure runs the case once more, after it has said so: should it die of that, the
+        failure stays what it was.
+        """
+        failure = next((f for f in observation.failures if f.mismatches), None)
+        if observation.status is not Status.FAIL or failure is None:
+            return observation
+        self._child = self._child or self._children.fresh()
+        index = self._work.case_ids(observation.cell).index(failure.case)
+        self._children.progress.note(index, "")
+        reply = self._child.ask(kernels_request(observation.cell, index), self._timeout)
+        if not isinstance(reply, dict):
+            self._drop()
+            return observation
+        found = replace(failure, calls=tuple(reply["kernels"]))
+        return replace(observation, failures=tuple(found if f is failure else f for f in observation.failures))
 
     def close(self) -> None:
         """End the child, and those that stand by."""
@@ -97,7 +117,7 @@ class Runner:
             return Observation.from_json(reply["observation"]), reply["go_on"]
         return self._after_death(cell, first, reply, wall)
 
-    def _after_death(self, cell: CellId, first: int, how: Death | Hang, wall: int) -> tuple[Observation, int]:
+    def _after_death(self, cell: CellId, first: int, how: ChildDeath | Hang, wall: int) -> tuple[Observation, int]:
         lived = self._lived
         self._drop()
         index, phase = self._children.progress.read()
@@ -105,7 +125,7 @@ class Runner:
             lived = [*lived, (Stretch(cell, first, index), wall / 1e9)]
         end = _End(how, self._work.case_ids(cell)[index], phase, index - first + 1, wall)
         route = self._work.route(cell)
-        tries = REFERENCES if phase == "cpu" and isinstance(how, Death) else 1
+        tries = REFERENCES if phase == "cpu" and isinstance(how, ChildDeath) else 1
         if phase and not end.broken and self._reference_dies(cell, index, tries):
             return reference_death(cell, route, end), index + 1
         observation = death(cell, route, end)
@@ -142,7 +162,7 @@ class Runner:
             last = next(((i, r) for i, r in enumerate(replies, 1) if not isinstance(r, dict)), None)
         finally:
             child.close()
-        return last is not None and last[0] == len(order) and isinstance(last[1], Death) and not broken(last[1])
+        return last is not None and last[0] == len(order) and isinstance(last[1], ChildDeath) and not broken(last[1])
 
     def _search(self, observation: Observation, batch: Batch, last: bool) -> Observation:
         """The observation of a batch's newest cell, with what the batch has lost, if it is time to look for that."""
@@ -157,8 +177,7 @@ class Runner:
         batch.searched(time.monotonic() - started)
         if not lost:
             return observation
-        texts = [one.text for one in lost]
-        return _with_leak(observation, texts, cells, culprit(cells, self._loses))
+        return _with_leak(observation, lost, cells, culprit(cells, self._loses))
 
     def _lost(self, child: Child) -> list[Lost]:
         """What a child has lost since its search before, and not before its first cell."""
@@ -172,8 +191,8 @@ class Runner:
     def _found(self, child: Child) -> list[Lost]:
         reply = child.ask(SEARCH, self._timeout + SEARCH_TIMEOUT)
         if isinstance(reply, dict):
-            return [Lost(**one) for one in reply["lost"]]
-        return [Lost("", 1, f"the search for leaks did not end: {reply.log}")]
+            return [Lost(**{**one, "at": tuple(one["at"])}) for one in reply["lost"]]
+        return [Lost("", 1, trouble=reply.log or "it said nothing")]
 
     def _loses(self, cells: Sequence[CellId]) -> bool:
         """Whether these cells, in a fresh child, lose memory again."""
@@ -202,7 +221,7 @@ class Runner:
 class _End:
     """How a child ended, in which case, on which side, after how many cases and nanoseconds of the cell."""
 
-    how: Death | Hang
+    how: ChildDeath | Hang
     case: str
     phase: str
     cases: int
@@ -214,64 +233,54 @@ class _End:
 
     @property
     def signal(self) -> str:
-        return signal_name(self.how.status) if isinstance(self.how, Death) else ""
+        return signal_name(self.how.status) if isinstance(self.how, ChildDeath) else ""
 
-    @property
-    def what(self) -> str:
-        return (
-            f"died: {self.signal}" if isinstance(self.how, Death) else f"did not return within {self.how.seconds:g} s"
-        )
-
-
-_WHERE = {
-    "cpu": "on the CPU side, in torch itself, which does not die alone: memory was damaged before",
-    "device": "on the device side",
-    "": "between cases",
-}
+    def record(self) -> Death:
+        """What is kept of it."""
+        if isinstance(self.how, Hang):
+            return Death(seconds=self.how.seconds, phase=self.phase, log=self.how.log)
+        log = "" if self.how.report else self.how.log
+        return Death(self.signal, phase=self.phase, report=self.how.report, log=log)
 
 
 def death(cell: CellId, route: str, end: _End) -> Observation:
     """The observation of a cell whose child died or hung."""
     status = Status.TIMEOUT if isinstance(end.how, Hang) else Status.ERROR if end.broken else Status.CRASH
-    text = f"the process {end.what}, {_WHERE[end.phase]}" + (f"\n{end.how.log}" if end.how.log else "")
-    report = end.how.report if isinstance(end.how, Death) else None
-    failure = CaseFailure(end.case, "", text, report.figures() if report else {})
+    failure = CaseFailure(end.case, death=end.record())
     return Observation(cell, route, status, end.cases, (failure,), signal=end.signal, wall_ns=end.wall_ns)
 
 
 def reference_death(cell: CellId, route: str, end: _End) -> Observation:
     """As :func:`death`, where the CPU side dies by itself: that is not the device's fault."""
-    reason = f"the CPU reference of {end.case} {end.what}"
+    what = f"died: {end.signal}" if end.signal else f"did not return within {end.record().seconds:g} s"
+    reason = f"the CPU reference of {end.case} {what}"
     return Observation(
         cell, route, Status.UNSUPPORTED, end.cases, reason=reason, signal=end.signal, wall_ns=end.wall_ns
     )
 
 
 def told(observation: Observation, finding: Finding, after: str) -> Observation:
-    """The observation of a death with what was found out about it: in the first line of its message, and as figures."""
+    """The observation of a death with what fresh processes say about it."""
     (failure,) = observation.failures
-    head, _, rest = failure.message.partition("\n")
-    said = finding.text(after)
-    message = "\n".join(filter(None, (f"{head}; {said}" if said else head, rest)))
-    return replace(
-        observation, failures=(replace(failure, message=message, figures=failure.figures | finding.figures(after)),)
-    )
+    assert failure.death
+    died = replace(failure.death, finding=finding.record(after))
+    return replace(observation, failures=(replace(failure, death=died),))
 
 
-def broken(how: Death | Hang) -> bool:
+def broken(how: ChildDeath | Hang) -> bool:
     """Whether it was the suite itself that broke."""
-    return isinstance(how, Death) and how.status == BROKEN
+    return isinstance(how, ChildDeath) and how.status == BROKEN
 
 
 def _with_leak(
-    observation: Observation, lost: Sequence[str], cells: Sequence[CellId], guilty: CellId | None
+    observation: Observation, lost: Sequence[Lost], cells: Sequence[CellId], guilty: CellId | None
 ) -> Observation:
     """An observation that fails for what was lost by its batch, charged to the cell that loses it alone."""
-    who = f"by {guilty}, also when it runs alone" if guilty else "by none of them when they run again"
-    text = f"host memory was lost in the batch of {len(cells)} cells that ends here, {who}:"
-    failure = CaseFailure(
-        str(guilty or observation.cell), Check.LEAK.value, "\n  ".join([text, *lost]), {"lost": list(lost)}
-    )
+    facts = {
+        "kind": Fact.HOST_LEAK.value, "cells": len(cells), "guilty": str(guilty or ""),
+        "lost": [one.facts() for one in lost],
+    }  # fmt: skip
+    failure = CaseFailure(str(guilty or observation.cell), (Mismatch(Check.LEAK, "", facts),))
     status = min(observation.status, Status.FAIL, key=_WORST.index)
     return replace(observation, status=status, failures=(*observation.failures, failure))
 

@@ -1,6 +1,6 @@
 """Reads what AddressSanitizer, LeakSanitizer, ThreadSanitizer and UndefinedBehaviorSanitizer of GCC write.
 
-Pure: text in, records out, and their short form for a failure's message. A stack's *own* frames are those of the code
+Pure: text in, records out. A stack's *own* frames are those of the code
 under test: not the sanitizer's, the C library's, Python's or torch's. The options that ``sanitizers`` sets add each
 frame's module; without it the paths of the sources have to tell.
 """
@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+
+from conformance.vocabulary import SanitizerReport
 
 FRAMES_SHOWN = 4
 
@@ -109,26 +110,14 @@ class Report:
         """The innermost frame in a source of the code under test; None when there is none."""
         return blamed(self.stack)
 
-    def text(self) -> str:
-        """A few lines: what, where, and the own frames of each stack, the innermost first."""
-        what = ", ".join(
-            filter(None, (f"{self.access} of {self.size} bytes" if self.size else self.access, self.where))
-        )
-        lines = [f"{self.sanitizer}: {self.kind}" + (f": {what}" if what else "") + _bracketed(self.detail)]
-        stacks = (("at", self.stack), ("racing with", self.other), ("block allocated at", self.allocated))
-        for name, stack in (*stacks, ("block freed at", self.freed)):
-            if stack:
-                lines.append(f"  {name}: {shortened(stack)}")
-        return "\n".join(lines)
-
-    def figures(self) -> dict[str, Any]:
-        """The same as JSON."""
+    def record(self) -> SanitizerReport:
+        """What is kept of it: of each stack the frames worth showing."""
         found = self.blamed
-        return {
-            "sanitizer": self.sanitizer, "kind": self.kind, "access": self.access, "size": self.size,
-            "where": self.where, "line": found.place if found else "", "function": found.function if found else "",
-            "allocated": [str(f) for f in shown(self.allocated)], "freed": [str(f) for f in shown(self.freed)],
-        }  # fmt: skip
+        place, function = (found.place, found.function) if found else ("", "")
+        stacks = (tuple(map(str, shown(stack))) for stack in (self.stack, self.other, self.allocated, self.freed))
+        return SanitizerReport(
+            self.sanitizer, self.kind, self.detail, self.access, self.size, self.where, place, function, *stacks
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,9 +133,6 @@ class Leak:
     def own(self) -> bool:
         """Whether the code under test asked for it: a frame is its own. Without a frame of known code, it is not."""
         return any(frame.own for frame in self.stack)
-
-    def text(self) -> str:
-        return f"{self.bytes} bytes in {self.objects} host blocks, allocated at: {shortened(self.stack)}"
 
 
 def parse(log: str) -> Report | None:
@@ -186,11 +172,6 @@ def shown(stack: Stack) -> list[Frame]:
 
 def _lines(own: list[Frame]) -> list[Frame]:
     return [frame for frame in own if frame.place and not _HEADERS.search(frame.place)]
-
-
-def shortened(stack: Stack) -> str:
-    """``kernels/fill.cpp:42 fill < aten/fill.cpp:30 fill_scalar``, the innermost first."""
-    return " < ".join(map(str, shown(stack))) or "an unknown place"
 
 
 def function_name(signature: str) -> str:
@@ -300,7 +281,3 @@ def _frame(line: str) -> Frame | None:
         module = found["module"] or source[1:].partition("+0x")[0].rstrip(")")
         return Frame(function_name(place["function"]), "", module)
     return Frame(function_name(place["function"]), source, found["module"] or "")
-
-
-def _bracketed(detail: str) -> str:
-    return f" ({detail})" if detail else ""

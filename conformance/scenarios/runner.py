@@ -14,6 +14,7 @@ import torch
 
 from conformance import scenarios
 from conformance.backends import Capabilities
+from conformance.explain import describe
 from conformance.judging import compare
 from conformance.judging.twins import host_copy
 from conformance.running.child import BROKEN, Child, Death, Hang
@@ -94,4 +95,4 @@ def _differs(name: str, want: torch.Tensor, got: torch.Tensor) -> str:
     found = compare.metadata(want, got, name) or compare.close(
         want, host_copy(got), None, compare.Closeness(ulps=16, accumulates=True, terms=want.numel()), name
     )
-    return found.message if found else ""
+    return describe.mismatch(found) if found else ""

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
 
-from conformance.judging.compare import Mismatch
 from conformance.judging.oracle import Outcome
 from conformance.torch_versions import StorageWeakRef, storage_behind, storage_id, storage_ref
-from conformance.vocabulary import Check
+from conformance.vocabulary import Check, Fact, Mismatch
+
+
+class Seen(NamedTuple):
+    """An argument or a result, and the call that it was of."""
+
+    tensor: str
+    call: str
 
 
 class GivenTwice:
@@ -18,31 +26,31 @@ class GivenTwice:
 
     def __init__(self, device: torch.device) -> None:
         self._device = device
-        self.starts: dict[int, tuple[str, StorageWeakRef]] = {}  # address -> what lies there
+        self.starts: dict[int, tuple[Seen, StorageWeakRef]] = {}  # address -> what lies there
 
     def look(self, call: str, outcome: Outcome) -> list[Mismatch]:
         """The results of a call, named so, that lie where something else does. To be asked after each call."""
         for argument in outcome.side.arguments:
-            self._see(f"{argument.slot.name} of {call}", argument.tensor)
+            self._see(Seen(argument.slot.name, call), argument.tensor)
         found = []
         for name, leaf in outcome.leaves:
-            other = self._see(f"the {name} of {call}", leaf) if isinstance(leaf, torch.Tensor) else ""
+            other = self._see(Seen(name, call), leaf) if isinstance(leaf, torch.Tensor) else None
             if other:
-                text = f"{name}: was given memory in which {other} lies, which is still there"
-                found.append(Mismatch(Check.ALIASING, text))
+                facts = {"kind": Fact.GIVEN_TWICE.value, "tensor": other.tensor, "call": other.call}
+                found.append(Mismatch(Check.ALIASING, name, facts))
         return found
 
-    def _see(self, name: str, tensor: torch.Tensor) -> str:
-        """Remember where it lies; the name of what else does, or ""."""
+    def _see(self, name: Seen, tensor: torch.Tensor) -> Seen | None:
+        """Remember where it lies; what else does, or None."""
         if tensor.device.type != self._device.type or tensor.layout is not torch.strided:
-            return ""
+            return None
         storage = tensor.untyped_storage()
         start = storage.data_ptr() if storage.nbytes() else 0
         if not start:
-            return ""
+            return None
         known = self.starts.get(start)
         other = storage_behind(known[1]) if known else None
         if known and other and other.data_ptr() == start and storage_id(other) != storage_id(storage):
             return known[0]
         self.starts[start] = name, storage_ref(storage)
-        return ""
+        return None

@@ -14,7 +14,7 @@ import struct
 import sys
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
@@ -26,11 +26,14 @@ from conformance.backends import Capabilities
 from conformance.calls import file, judging, sequence
 from conformance.calls.model import Call, RecordedTwins
 from conformance.calls.sequence import Step
+from conformance.explain import describe
 from conformance.inventory import call_of
+from conformance.judging import kernels as kernels_
 from conformance.judging.twins import host_copy
 from conformance.running.child import Child, Death, Hang
 from conformance.triage import rerun
 from conformance.triage.verdict import COPIES
+from conformance.vocabulary import Mismatch
 
 TIMEOUT = 20.0  # seconds an answer may take
 BLOCKS = (1, 3, 7, 16, 63, 64, 65, 100, 255, 1000, 4095, 4096, 4097, 20_000)  # bytes
@@ -42,16 +45,22 @@ _page = mmap.mmap(-1, mmap.PAGESIZE)  # shared with the children: the step that 
 
 def judge(backend: Capabilities, path: str) -> dict[str, Any]:
     """Make the calls of a file one after another: the last one's first difference."""
-    mismatches = []
+    mismatches: list[Mismatch] = []
     for call in file.load(Path(path)):
         mismatches = judging.again(call, backend).mismatches
-    return {"check": mismatches[0].check.value, "message": mismatches[0].message} if mismatches else {"check": ""}
+    return _first(mismatches)
 
 
 def steps(backend: Capabilities, path: str, kept: list[int]) -> dict[str, Any]:
     """Make these steps of a file's sequence in one process, over the storages that they share: the last one judged."""
     mismatches = rerun.last(sequence.part(_sequence(path), set(kept)), backend, partial(_AT.pack_into, _page, 0))
-    return {"check": mismatches[0].check.value, "message": mismatches[0].message} if mismatches else {"check": ""}
+    return _first(mismatches)
+
+
+def _first(mismatches: Sequence[Mismatch]) -> dict[str, Any]:
+    if not mismatches:
+        return {"check": ""}
+    return {"check": mismatches[0].check.value, "message": describe.mismatch(mismatches[0])}
 
 
 @lru_cache(maxsize=1)
@@ -65,15 +74,12 @@ def kernels(backend: Capabilities, path: str, dense: bool) -> dict[str, Any]:
     side = RecordedTwins(call.storages).side(call.case, torch.device(backend.device))
     op = call_of(call.overload)
     args = [_dense(a) for a in side.args] if dense else side.args
-    with torch.autograd.profiler.profile() as seen:
+
+    def run() -> None:
         op(*args, **side.kwargs)
         backend.synchronize()
-    events = [e for e in seen.function_events if e.name.startswith("aten::")]
-    return {"kernels": [(_short(e.name), _short(e.cpu_parent.name) if e.cpu_parent else "") for e in events]}
 
-
-def _short(name: str) -> str:
-    return str(name).removeprefix("aten::")
+    return {"kernels": kernels_.ran(run)}
 
 
 def _dense(value: Any) -> Any:

@@ -13,11 +13,11 @@ from conformance.calls.sequence import Step
 from conformance.corpus.model import TensorSlot
 from conformance.inventory import call_of
 from conformance.judging import oracle
-from conformance.judging.compare import Mismatch
 from conformance.judging.oracle import Outcome
 from conformance.judging.twins import Side
 from conformance.triage.given_twice import GivenTwice
 from conformance.triage.watch import differences
+from conformance.vocabulary import Mismatch
 
 
 def last(steps: Sequence[Step], backend: Capabilities, tell: Callable[[int], None]) -> list[Mismatch]:

@@ -12,14 +12,15 @@ from conformance.backends import Capabilities
 from conformance.calls import judging
 from conformance.calls.capture import Capture, overload_of, touches
 from conformance.calls.model import Call, NotStorable
+from conformance.explain import describe
 from conformance.judging import device_memory, oracle
-from conformance.judging.compare import Mismatch
 from conformance.judging.oracle import Outcome
 from conformance.judging.twins import Side
 from conformance.torch_versions import WatchingMode, without_modes
 from conformance.triage.evidence import Found
 from conformance.triage.given_twice import GivenTwice
 from conformance.triage.history import History
+from conformance.vocabulary import Mismatch
 
 INTERNAL = ("/torch/", "/conformance/", "<frozen", "/runpy.py")
 
@@ -84,7 +85,7 @@ class Watch(WatchingMode):
         wrong = differences(self._backend, call, actual, self._given.look(f"{name} (call {index})", actual))
         if wrong:
             where, functorch = _caller()
-            text = "; ".join(m.message for m in wrong)
+            text = "; ".join(map(describe.mismatch, wrong))
             self._stop(Found(index, name, wrong[0].check.value, text, where, functorch), call)
 
 

@@ -71,7 +71,7 @@ def test_the_first_bad_commit_is_named_and_no_worktree_is_left(tmp_path: Path, r
     facts = json.loads((tmp_path / "out/result.json").read_text())
     case = facts["cases"][0]
     assert case["first"] == git(repository, "rev-parse", "main~5")[:10]
-    assert case["signature"]["message"] == "wrong result N"
+    assert case["signature"]["said"] == "wrong result N"
     assert git(repository, "worktree", "list").count("\n") == 0
     assert "first bad" in (tmp_path / "out/report.md").read_text()
 

@@ -13,8 +13,8 @@ from conformance.bisect import ends
 from conformance.bisect.points import Point
 from conformance.results import store
 from conformance.results.store.manifest import run_name
-from conformance.vocabulary import FAILURES_KEPT, CaseFailure, Observation, Status
-from tests.records import manifest, observed
+from conformance.vocabulary import FAILURES_KEPT, Observation, Status
+from tests.records import failure, manifest, observed
 
 CELL = "ops/masking.py::neg[float32-contiguous]"
 CASE, OTHER = f"{CELL}#a", f"{CELL}#b"
@@ -26,7 +26,7 @@ _tokens = count()
 
 def said(failing: tuple[str, ...] = (), status: Status = Status.FAIL) -> Observation:
     """An observation of the cell in which these cases fail."""
-    failures = tuple(CaseFailure(case, "value", "differs") for case in failing)
+    failures = tuple(failure(case) for case in failing)
     return replace(observed("neg", status=status if failing else Status.PASS, checks=()), failures=failures)
 
 

@@ -22,7 +22,7 @@ STAND_IN = """\
 import json, os, pathlib, sys, time
 from dataclasses import replace
 from conformance.results import store
-from conformance.vocabulary import CaseFailure, Status
+from conformance.vocabulary import CaseFailure, Check, Mismatch, Status
 from tests.records import manifest, observed
 
 ends = os.environ["ENDS"]
@@ -36,7 +36,8 @@ elif ends == "late":
 elif ends == "dies":
     sys.exit("ImportError: undefined symbol: _ZN3c10")
 else:
-    failures = (CaseFailure("{case}", "value", "neg (native)\\nvalue: result: 3 of 4 elements differ"),)
+    facts = {{"kind": "elements", "dtype": "float32", "wrong": 3}}
+    failures = (CaseFailure("{case}", (Mismatch(Check.VALUE, "result", facts),)),)
     failed = ends != "pass"
     given = {{"failures": failures}} if failed else {{}}
     seen = replace(observed("neg", status=Status(ends), checks=(), cases=1, compared=1, reason="why"), **given)
@@ -79,8 +80,8 @@ def test_a_case_that_passes_is_good(place: Callable[[str], Place]) -> None:
 
 def test_a_case_that_fails_has_its_differences_as_signature(place: Callable[[str], Place]) -> None:
     seen = probe().run(place("fail"), CASE)
-    assert seen.signature == Signature("fail", "value", "value: result: N of N elements differ")
-    assert "3 of 4 elements" in seen.output
+    assert seen.signature == Signature("fail", findings=(("value", "result", "elements", "float32"),))
+    assert "value: result: " in seen.output
     assert answer(seen, None) is Answer.BAD
 
 
@@ -98,19 +99,19 @@ def test_what_is_no_verdict_of_the_op_is_never_called_bad(
     seen = probe().run(place(ends), CASE)
     assert (seen.passed, seen.judged) == (False, judged)
     assert said in seen.output
-    assert answer(seen, Signature("fail", "value", "")) is Answer.UNKNOWN
+    assert answer(seen, Signature("fail")) is Answer.UNKNOWN
 
 
 def test_a_version_without_the_case_is_told_from_one_in_which_it_fails(place: Callable[[str], Place]) -> None:
     seen = probe().run(place("no such case"), CASE)
     assert seen.signature
     assert seen.signature.status == ABSENT
-    assert answer(seen, Signature("fail", "value", ""), any_failure=True) is Answer.UNKNOWN
+    assert answer(seen, Signature("fail"), any_failure=True) is Answer.UNKNOWN
 
 
 def test_a_case_that_does_not_end_is_a_timeout(place: Callable[[str], Place]) -> None:
     seen = probe(timeout=0.5).run(place("late"), CASE)
-    assert seen.signature == Signature("timeout", "", "")
+    assert seen.signature == Signature("timeout")
     assert seen.seconds < 30
 
 

@@ -6,14 +6,16 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from conformance.bisect import record as record_
 from conformance.bisect.record import PointRecord, Record, RunRecord, same, shortened
 from conformance.bisect.search import Answer
 from conformance.bisect.signature import Signature
 from tests.bisect.worlds import CASE, question
 
-WANTED = Signature("fail", "value", "differs")
-OTHER = Signature("crash", "SIGSEGV", "died")
+WANTED = Signature("fail", findings=(("value", "result", "elements", "float32"),))
+OTHER = Signature("crash", "SIGSEGV device")
 
 
 def run(point: int, signature: Signature | None = None, judged: bool = True, case: str = CASE) -> RunRecord:
@@ -76,4 +78,11 @@ def test_a_question_that_was_read_back_is_the_one_that_was_asked(tmp_path: Path)
     asked = question(good=None, rate=0.3, skip=(2, 3))
     Record(asked).save(tmp_path / "state.json")
     assert same(record_.load(tmp_path / "state.json").question, asked)
-    assert json.loads((tmp_path / "state.json").read_text())["version"] == 1
+
+
+def test_a_state_of_another_version_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    file = tmp_path / "state.json"
+    Record(question()).save(file)
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"version": 1}))
+    with pytest.raises(record_.RecordError, match=r"state.json: format version 1, this suite reads 2; go on with the"):
+        record_.load(file)

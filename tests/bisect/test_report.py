@@ -19,7 +19,7 @@ def test_the_text_holds_all_that_an_issue_needs(tmp_path: Path) -> None:
     kept, _ = search(question(), Probe({CASE: 6}), tmp_path / "s", Workshop(unusable=frozenset({9})))
     text = report.markdown(kept)
     assert "**last good v5 (demo==5), first bad v6 (demo==6), confidence" in text
-    assert "The failure: `fail value: differs`" in text
+    assert "The failure: `fail: value`" in text
     assert f"{CASE} is equal at v5" in text
     assert f"{CASE} differs at v6" in text
     assert "make v6" in text

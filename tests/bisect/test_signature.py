@@ -2,20 +2,51 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from conformance.bisect.processes import Ended
 from conformance.bisect.search import Answer
 from conformance.bisect.signature import Outcome, Signature, answer, normalised, of_observation, of_script
-from conformance.vocabulary import CaseFailure, CellId, Observation, Status
+from conformance.vocabulary import (
+    CaseFailure,
+    CellId,
+    Check,
+    Death,
+    DeathFinding,
+    Mismatch,
+    Observation,
+    PlacedArgument,
+    SanitizerReport,
+    Status,
+)
+from tests.records import elements
 
 CELL = CellId("demo", "neg", "float32", "contiguous")
 CASE = f"{CELL}#sample"
+ARGUMENTS = (PlacedArgument("self", "float32", "contiguous", (6,), (1,), 0, 6),)
 
 
-def observed(status: Status, check: str = "value", message: str = "", **more: str) -> Observation:
-    failures = (CaseFailure(CASE, check, message),) if message else ()
-    return Observation(CELL, "native", status, 1, failures, **more)  # type: ignore[arg-type]
+def observed(status: Status, *mismatches: Mismatch, **more: Any) -> Observation:
+    failures = (CaseFailure(CASE, mismatches, ARGUMENTS),) if mismatches else ()
+    return Observation(CELL, "native", status, 1, **{"failures": failures, **more})
+
+
+def signature(*mismatches: Mismatch, status: Status = Status.FAIL, **more: Any) -> Signature:
+    found = of_observation(observed(status, *mismatches, **more), CASE, 1.0, "demo").signature
+    assert found
+    return found
+
+
+def errors(message: str, kind: str = "RuntimeError") -> Mismatch:
+    raised = {"type": kind, "message": message}
+    return Mismatch(Check.ERROR_PARITY, "", {"kind": "errors", "device": raised, "cpu": None})
+
+
+def metadata(check: Check, device: Any, cpu: Any) -> Mismatch:
+    facts = {"kind": "metadata", "what": check.value, "device": device, "cpu": cpu}
+    return Mismatch(check, "result", facts)
 
 
 @pytest.mark.parametrize(
@@ -36,38 +67,78 @@ def test_words_are() -> None:
     assert normalised("int8 is not handled") != normalised("int16 is not handled")
 
 
-def test_arguments_and_how_to_repeat_it_are_no_part_of_it() -> None:
-    message = "neg (native) in float32\n  self: float32 size [{0}]\n  value: result: {0} differ\n  repeat: pytest {0}"
-    outcomes = [of_observation(observed(Status.FAIL, message=message.format(n)), CASE, 1.0) for n in (1, 2)]
-    assert outcomes[0].signature == outcomes[1].signature == Signature("fail", "value", "value: result: N differ")
+ALIKE = [
+    (elements((0, 1)), elements((1, 2), wrong=5, device="nan", float64=2.5)),
+    (elements(bound={"exact": True, "signed_zeros": True}), elements(bound={"exact": False, "multiple": 4.0})),
+    (errors("index 3 is out of range"), errors("index 12 is out of range")),
+    (metadata(Check.STRIDE, [1, 2], [3, 1]), metadata(Check.STRIDE, [1, 4], [5, 1])),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), ALIKE, ids=["elements", "bounds", "errors", "strides"])
+def test_failures_that_differ_in_numbers_alone_are_the_same(one: Mismatch, other: Mismatch) -> None:
+    assert signature(one) == signature(other)
+
+
+UNLIKE = [
+    (elements(), elements(subject="result")),
+    (elements(), elements(dtype="float64")),
+    (elements(), metadata(Check.STRIDE, [1, 2], [3, 1])),
+    (errors("int8 is not handled"), errors("int16 is not handled")),
+    (errors("no"), errors("no", "ValueError")),
+    (metadata(Check.DTYPE, "float64", "float32"), metadata(Check.DTYPE, "float16", "float32")),
+]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), UNLIKE, ids=["subject", "dtype", "check", "message", "type of error", "another dtype"]
+)
+def test_failures_that_differ_in_a_name_are_not_the_same(one: Mismatch, other: Mismatch) -> None:
+    assert signature(one) != signature(other)
+
+
+def test_all_findings_of_a_case_are_its_signature_and_its_arguments_are_not() -> None:
+    both = signature(elements(), metadata(Check.STRIDE, [1], [2]))
+    assert both != signature(elements())
+    assert both == Signature(
+        "fail", findings=(("value", "self", "elements", "float32"), ("stride", "result", "metadata", "stride"))
+    )
+    assert both.text() == "fail: value self elements float32; stride result metadata stride"
 
 
 def test_another_check_is_another_failure() -> None:
     value, stride = (
-        of_observation(observed(Status.FAIL, check, f"x\n  {check}: result"), CASE, 1.0)
-        for check in ("value", "stride")
+        of_observation(observed(Status.FAIL, found), CASE, 1.0, "demo")
+        for found in (elements(), metadata(Check.STRIDE, [1, 2], [3, 1]))
     )
     assert answer(stride, value.signature) is Answer.UNKNOWN
     assert answer(stride, value.signature, any_failure=True) is Answer.BAD
 
 
-def test_a_crash_is_known_by_its_signal() -> None:
-    seen = observed(Status.CRASH, "", "the process died: SIGSEGV, on the device side\nstack", signal="SIGSEGV")
-    assert of_observation(seen, CASE, 1.0).signature == Signature(
-        "crash", "SIGSEGV", "the process died: SIGSEGV, on the device side"
-    )
+def test_a_crash_is_known_by_its_signal_and_side_and_by_what_a_sanitizer_blames() -> None:
+    died = [
+        Death("SIGSEGV", phase="device", log="one stack"),
+        Death("SIGSEGV", phase="device", log="another", finding=DeathFinding("flaky", (2, 5))),
+        Death("SIGSEGV", phase="cpu"),
+        Death("SIGABRT", phase="device", report=SanitizerReport("AddressSanitizer", "double-free", function="fill")),
+    ]
+    seen = [signature(status=Status.CRASH, failures=(CaseFailure(CASE, death=d),)) for d in died]
+    assert seen[0] == seen[1] == Signature("crash", "SIGSEGV device")
+    assert seen[2] != seen[0]
+    assert seen[3] == Signature("crash", "SIGABRT device double-free fill")
 
 
 def test_what_cannot_be_judged_says_nothing() -> None:
-    for seen in (observed(Status.NOT_REACHED, reason="the gate is broken"), observed(Status.ERROR, "", "broke")):
-        assert answer(of_observation(seen, CASE, 1.0), None) is Answer.UNKNOWN
+    broke = observed(Status.ERROR, failures=(CaseFailure(CASE, trouble="Traceback"),))
+    for seen in (observed(Status.NOT_REACHED, reason="the gate is broken"), broke):
+        assert answer(of_observation(seen, CASE, 1.0, "demo"), None) is Answer.UNKNOWN
 
 
 def test_an_op_without_support_can_be_the_failure_but_is_no_other() -> None:
-    seen = of_observation(observed(Status.UNSUPPORTED, reason="no kernel for float16"), CASE, 1.0)
+    seen = of_observation(observed(Status.UNSUPPORTED, reason="no kernel for float16"), CASE, 1.0, "demo")
     assert answer(seen, None) is Answer.BAD
     assert answer(seen, seen.signature) is Answer.BAD
-    assert answer(seen, Signature("fail", "value", ""), any_failure=True) is Answer.UNKNOWN
+    assert answer(seen, Signature("fail"), any_failure=True) is Answer.UNKNOWN
 
 
 @pytest.mark.parametrize(
@@ -88,7 +159,7 @@ def test_a_script_is_judged_by_its_exit_code_and_its_last_line(ended: Ended, sai
 
 
 def test_a_script_that_says_nothing_on_stderr_is_known_by_stdout() -> None:
-    assert of_script(Ended(1, "sum is 3", "", 1.0)).signature == Signature("exit code 1", "", "sum is N")
+    assert of_script(Ended(1, "sum is 3", "", 1.0)).signature == Signature("exit code 1", said="sum is N")
 
 
 def test_a_pass_is_good_whatever_is_looked_for() -> None:

@@ -63,9 +63,15 @@ class Probe:
         self.runs += 1
         point = int(place.directory.name[1:])
         if point in self.other:
-            return Outcome(False, Signature("crash", "SIGSEGV", "another"), True, "died of something else", 0.1)
+            return Outcome(False, Signature("crash", "SIGSEGV device"), True, "died of something else", 0.1)
         if self.culprits[case] <= point < self.mended and self.chance.random() < self.rate:
-            return Outcome(False, Signature("fail", "value", "differs"), True, f"{case} differs at v{point}", 0.1)
+            return Outcome(
+                False,
+                Signature("fail", findings=(("value",),)),
+                True,
+                f"{case} differs at v{point}",
+                0.1,
+            )
         return Outcome(True, None, True, f"{case} is equal at v{point}", 0.1)
 
     def command(self, case: str) -> str:

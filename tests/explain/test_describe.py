@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable
 from dataclasses import replace
 
 import expecttest
+import pytest
 import torch
 
 from conformance.corpus.model import Arg, ComplexArg, DtypeArg, EnumArg, GeneratorArg
 from conformance.explain import describe
 from conformance.judging import compare
 from conformance.judging.compare import Closeness
-from conformance.plan.cases import cases
-from conformance.vocabulary import CellId
+from conformance.plan.arguments import placed_arguments
+from conformance.plan.cases import Case, cases
+from conformance.vocabulary import (
+    CaseFailure,
+    CellId,
+    Check,
+    Death,
+    DeathFinding,
+    Fact,
+    LeftOut,
+    Mismatch,
+    SanitizerReport,
+    Status,
+)
+from tests.records import elements, observed
 from tests.samples import sample, slot
 from tests.two_sides import case_of, judge
 
@@ -29,7 +45,16 @@ def message(*args: Arg, layout: str, variant: str, dtype: str = "float32", route
     gap = compare.untouched(before, before, after, torch.zeros(16, dtype=torch.bool), True, "self")
     assert value is not None
     assert gap is not None
-    return describe.failure(case, [value, gap], route, "mine")
+    found = CaseFailure(case.id, (value, gap), placed_arguments(case), calls=("masked_fill_", "fill_"))
+    return describe.failure(found, cell, route, "mine")
+
+
+def arguments(case: Case) -> str:
+    return "\n".join(map(describe.argument, placed_arguments(case)))
+
+
+def said(mismatches: Iterable[Mismatch]) -> str:
+    return "\n".join(f"{m.check}: {describe.mismatch(m)}" for m in mismatches)
 
 
 class TestFailure(expecttest.TestCase):
@@ -44,6 +69,7 @@ masked_fill_.Scalar (native) in float32, layout offset_gap on self
   arg 2: -1.5
   value: self: 1 of 2 elements differ, first at [0, 1]: device 2.5, CPU 2.0; distance 0.5 (2.1e+06 ULP); must be equal bit for bit
   untouched: self: 1 bytes outside the view changed, first at byte 5 of 16: 0xff, not 0x00
+  kernels: masked_fill_ -> fill_
   repeat: pytest --pyargs conformance --backend mine --case 'ops/masking.py::masked_fill_.Scalar[float32-offset_gap]#own.masking.row.1f37e898@self'
   script: conformance repro --backend mine 'ops/masking.py::masked_fill_.Scalar[float32-offset_gap]#own.masking.row.1f37e898@self'""",  # noqa: E501  # as it is printed
         )
@@ -52,10 +78,20 @@ masked_fill_.Scalar (native) in float32, layout offset_gap on self
         a, b = slot(0, "self", (2,)), slot(1, "other", (2,))
         case = next(c for c in cases(CellId("f", "add.Tensor", "bfloat16", "aliased"), [sample("add.Tensor", a, b)]))
         self.assertExpectedInline(
-            "\n".join(describe.arguments(case)),
+            arguments(case),
             """\
 self: bfloat16 contiguous: size [2], stride [1], offset 0, storage 2
 other: bfloat16 contiguous: size [2], stride [1], offset 0, storage 2, over the storage of self""",
+        )
+
+    def test_an_overlapping_view_has_its_own_offset_in_the_storage_of_the_other(self) -> None:
+        a, b = slot(0, "self", (2,)), slot(1, "other", (2,))
+        of = cases(CellId("f", "add.Tensor", "bfloat16", "aliased"), [sample("add.Tensor", a, b)])
+        self.assertExpectedInline(
+            arguments(next(c for c in of if "~" in c.variant)),
+            """\
+self: bfloat16 contiguous: size [2], stride [1], offset 0, storage 3
+other: bfloat16 contiguous: size [2], stride [1], offset 1, storage 3, over the storage of self""",
         )
 
     def test_arguments_that_are_no_tensors_are_written_as_one_would_type_them(self) -> None:
@@ -68,7 +104,7 @@ other: bfloat16 contiguous: size [2], stride [1], offset 0, storage 2, over the 
         one = replace(sample("hand", *args), tensors=tensors)
         case = cases(CellId("f", "hand", "float32", "contiguous"), [one])[0]
         self.assertExpectedInline(
-            "\n".join(describe.arguments(case)),
+            arguments(case),
             """\
 tensors[0]: float32 contiguous: size [2], stride [1], offset 0, storage 2
 tensors[1]: float32 contiguous: size [], stride [], offset 0, storage 1
@@ -92,7 +128,7 @@ arg 11: a generator seeded with 7""",
         found = compare.close(cpu, device, cpu.double() + 1e-9, rule, "result")
         assert found is not None
         self.assertExpectedInline(
-            found.message,
+            describe.mismatch(found),
             """result: 1 of 3 elements differ, first at [2]: device 3.5, CPU 3.0, float64 3.000000001; distance 0.5 (1.4e+06 ULP); allowed: 2 x CPU's own distance from float64 + 4 ULP of float32 of the largest element, 9 terms""",  # noqa: E501  # as it is printed
         )
 
@@ -105,11 +141,11 @@ arg 11: a generator seeded with 7""",
         )
         found = [judge(lambda x: x + 1, w).mismatches[0] for w in wrong]
         self.assertExpectedInline(
-            "\n".join(f"{m.check}: {m.message}" for m in found),
+            said(found),
             """\
-dtype: result: dtype is torch.float64 on the device, torch.float32 on CPU
-shape: result: shape is (1, 3) on the device, (2, 3) on CPU
-stride: result: stride is (1, 2) on the device, (3, 1) on CPU
+dtype: result: dtype is float64 on the device, float32 on CPU
+shape: result: shape is [1, 3] on the device, [2, 3] on CPU
+stride: result: stride is [1, 2] on the device, [3, 1] on CPU
 aliasing: result: shares the storage of self on the device, has a storage of its own on CPU""",
         )
 
@@ -128,7 +164,7 @@ aliasing: result: shares the storage of self on the device, has a storage of its
                    case_of("offset1")).mismatches,
         ]  # fmt: skip
         self.assertExpectedInline(
-            "\n".join(f"{m.check}: {m.message}" for m in found),
+            said(found),
             """\
 error_parity: the device raised ValueError: not today; CPU raised nothing
 aliasing: result: shares the storage of self on the device, has a storage of its own on CPU
@@ -136,3 +172,139 @@ version: self: version counter is 1 on the device, 0 on CPU
 mutation: self: 7 bytes of an argument that the schema does not mark as written changed, first at byte 2 of 24: 0x00, not 0x80
 untouched: self: 4 bytes outside the view changed, first at byte 0 of 32: 0x00, not 0xff""",  # noqa: E501  # as it is printed
         )
+
+
+# Each kind of finding and its text; the facts are those that the judge records.
+_BOUND = {"exact": False, "multiple": 4.0, "ulps": 8.0, "dtype": "float16", "magnitude": 0.0, "accumulates": False,
+          "terms": 1, "spread": False}  # fmt: skip
+_ERROR = {"type": "ValueError", "message": "not today"}
+_LOST = {"bytes": 40, "objects": 1, "at": ["a.cpp:5 lose", "a.cpp:9 main"], "trouble": ""}
+_TEXTS: list[tuple[Fact, dict[str, object], str]] = [
+    (Fact.METADATA, {"what": "offset", "device": 1, "cpu": 0}, "storage offset is 1 on the device, 0 on CPU"),
+    (Fact.METADATA, {"what": "conj", "device": False, "cpu": True}, "conj bit is False on the device, True on CPU"),
+    (Fact.PLAIN, {"device": "2", "cpu": "nan"}, "2 on the device, nan on CPU"),
+    (Fact.BYTES, {"bytes": 3, "byte": 5, "of": 16, "before": 0, "device": 255},
+     "3 bytes of an argument that the schema does not mark as written changed, first at byte 5 of 16: 0xff, not 0x00"),
+    (Fact.COUNT, {"device": 1, "cpu": 2}, "the device returned 1 results, CPU 2"),
+    (Fact.DEVICE, {"device": "cpu", "wanted": "dev:0"}, "is on cpu, not on dev:0"),
+    (Fact.ERRORS, {"device": _ERROR, "cpu": None}, "the device raised ValueError: not today; CPU raised nothing"),
+    (Fact.ALIASING, {"device": None, "cpu": "self"},
+     "has a storage of its own on the device, shares the storage of self on CPU"),
+    (Fact.IDENTITY, {"argument": "self", "device": False, "cpu": True},
+     "is another tensor over the storage of self on the device, the argument self itself on CPU"),
+    (Fact.SHARED_RESULTS, {"device": "result[0]", "cpu": None},
+     "shares the storage of result[0] on the device, has a storage of its own on CPU"),
+    (Fact.GIVEN_TWICE, {"tensor": "result", "call": "mul (call 0)"},
+     "was given memory that result of mul (call 0) still occupies"),
+    (Fact.VERSION, {"device": 1, "cpu": 0}, "version counter is 1 on the device, 0 on CPU"),
+    (Fact.DAMAGE, {"line": "0x10: written past its end"}, "0x10: written past its end"),
+    (Fact.DEVICE_LEAK, {"blocks": 0, "bytes": 64},
+     "+0 device blocks and +64 bytes are live after the call, which should leave none"),
+    (Fact.HOST_LEAK, {"cells": 7, "guilty": "", "lost": [_LOST]},
+     ("host memory was lost in the batch of 7 cells that ends here, by none of them when they run again:\n"
+     "  40 bytes in 1 host blocks, allocated at: a.cpp:5 lose < a.cpp:9 main")),
+    (Fact.HOST_LEAK, {"cells": 7, "guilty": "a cell", "lost": [{**_LOST, "trouble": "killed"}]},
+     ("host memory was lost in the batch of 7 cells that ends here, by a cell, also when it runs alone:\n"
+     "  the search for leaks did not end: killed")),
+    (Fact.SECOND_CALL_RAISED, {"error": _ERROR},
+     "the second call raised ValueError: not today, the first did not raise"),
+    (Fact.UNSTABLE, {}, "two calls with the same arguments gave different bits"),
+    (Fact.FRESH_MEMORY, {"byte": 255}, "other bits when fresh device memory holds 0xFF"),
+    (Fact.SAME_DRAWS, {"seeds": 20}, "20 seeds gave the same draws"),
+    (Fact.NAN_DRAWS, {}, "some draws are NaN"),
+    (Fact.DRAWS, {"distance": 0.5, "allowed": 0.25, "draws": 800},
+     "Kolmogorov-Smirnov distance 0.500 from CPU's draws, allowed 0.250 for 800 draws"),
+    (Fact.ROUTE, {"registered": "native", "native": 0, "fallback": 1}, "registered natively, but no native kernel ran"),
+    (Fact.ROUTE, {"registered": "fallback", "native": 1, "fallback": 0},
+     "served by the fallback, but the fallback did not run"),
+    (Fact.ELEMENTS, {**elements().facts, "device": "nan", "absolute": "nan", "ulp": "nan"},
+     "2 of 6 elements differ, first at [0, 1]: device nan, CPU 2.5; distance nan (nan ULP); must be equal bit for bit"),
+    (Fact.ELEMENTS, {**elements().facts, "bound": {**_BOUND, "magnitude": 32.0}, "float64": 2.25},
+     ("2 of 6 elements differ, first at [0, 1]: device 1.5, CPU 2.5, float64 2.25; distance 1 (3.36e+06 ULP); "
+     "allowed: 4 x CPU's own distance from float64 + 8 ULP of float16 of 32, the largest of the arguments")),
+    (Fact.ELEMENTS, {**elements().facts, "pattern": "all with index >= 4"},
+     ("2 of 6 elements differ, first at [0, 1]: device 1.5, CPU 2.5; wrong: all with index >= 4; "
+     "distance 1 (3.36e+06 ULP); must be equal bit for bit")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "facts", "text"), _TEXTS, ids=[str(kind) for kind, _, _ in _TEXTS])
+def test_a_finding_of_each_kind_as_text(kind: Fact, facts: dict[str, object], text: str) -> None:
+    found = Mismatch(Check.VALUE, "self", {**facts, "kind": kind.value})
+    assert describe.mismatch(found) == f"self: {text}"
+    assert describe.mismatch(replace(found, subject="")).endswith(text)
+
+
+def test_no_kind_of_finding_is_without_a_text() -> None:
+    assert {kind for kind, _, _ in _TEXTS} == set(Fact)
+
+
+def test_a_finding_of_another_version_of_the_suite_is_shown_as_its_facts() -> None:
+    for facts in ({"kind": "colour", "hue": 3}, {"kind": "elements"}):
+        assert describe.mismatch(Mismatch(Check.VALUE, "", facts)) == json.dumps(facts)
+
+
+_DEATHS = [
+    (DeathFinding("steady", (5, 5)), "steady 5/5: alone in a fresh process, it dies each time"),
+    (DeathFinding("flaky", (2, 5)), "flaky 2/5: alone, 2 of 5 fresh processes died"),
+    (DeathFinding("ordered", (0, 5), (2, 2), 100, "X", (5, 5)),
+     "crashes only after X: 5 of 5 fresh processes died so, and 0/5 without it"),
+    (DeathFinding("", left_out=LeftOut.TIME), "not repeated in fresh processes: the time budget for deaths is spent"),
+    (DeathFinding("", (0, 5), left_out=LeftOut.ORDER),
+     "alone, 0 of 5 fresh processes died; what ran before it was not repeated: the time budget for deaths is spent"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("finding", "text"), _DEATHS, ids=[text[:12] for _, text in _DEATHS])
+def test_what_fresh_processes_say_about_a_death(finding: DeathFinding, text: str) -> None:
+    found = Death("SIGSEGV", phase="device", finding=finding, log="Fatal Python error\n  in f")
+    first, *log = describe.death(found)
+    assert first == f"the process died: SIGSEGV, on the device side; {text}"
+    assert log == ["Fatal Python error", "  in f"]
+
+
+def test_a_sanitizer_s_report_takes_the_place_of_the_log() -> None:
+    report = SanitizerReport("AddressSanitizer", "heap-buffer-overflow", access="WRITE", size=4, stack=("a.cpp:1 f",))
+    assert describe.death(Death("SIGABRT", phase="device", report=report))[1:] == [
+        "AddressSanitizer: heap-buffer-overflow: WRITE of 4 bytes", "  at: a.cpp:1 f",
+    ]  # fmt: skip
+
+
+def test_a_hang_says_how_long_it_was_waited_for() -> None:
+    assert describe.death(Death(seconds=60.0))[0] == "the process did not return within 60 s, between cases"
+
+
+def excerpt(*failures: CaseFailure) -> str:
+    return describe.excerpt(replace(observed("mm", status=Status.FAIL), failures=failures))
+
+
+def test_an_excerpt_is_the_first_finding_on_one_line() -> None:
+    leak = Mismatch(Check.LEAK, "", {"kind": "host_leak", "cells": 7, "guilty": "", "lost": [_LOST]})
+    assert excerpt(CaseFailure("c", (leak, elements()))).endswith("by none of them when they run again:")
+    assert excerpt(CaseFailure("c", death=Death("SIGSEGV", log="x"))) == "the process died: SIGSEGV, between cases"
+    assert excerpt(CaseFailure("c", trouble="Traceback\n  in f\nKeyError: 'x'\n")) == (
+        "the suite itself failed: KeyError: 'x'"
+    )
+    assert excerpt(CaseFailure("c", older="first\nsecond")) == "first"
+
+
+def test_a_cell_without_failures_says_why_it_ended_so() -> None:
+    seen = observed("mm", status=Status.NOT_REACHED, reason="the run ended")
+    assert describe.observation(seen, "mine") == describe.excerpt(seen) == "the run ended"
+
+
+def test_the_reason_of_a_known_failure_names_the_check() -> None:
+    assert describe.ended(observed("mm", status=Status.FAIL)) == "value: result: 1.5 on the device, 2.5 on CPU"
+
+
+def test_the_suite_s_own_error_is_shown_with_its_traceback() -> None:
+    broken = CaseFailure("ops/x.py::mm[a-b]#s", trouble="Traceback\nKeyError: 'x'\n")
+    text = describe.failure(broken, CellId("x", "mm", "a", "b"), "native", "mine")
+    assert text == "the suite itself failed\nTraceback\nKeyError: 'x'"
+
+
+def test_markdown_is_cut_and_cannot_end_its_block() -> None:
+    seen = replace(observed("mm", status=Status.FAIL), failures=(CaseFailure("c", older="``` " * 50),))
+    lines = describe.markdown(seen, "mine", 20)
+    assert (lines[0], lines[-1]) == ("````text", "````")
+    assert len(lines[1]) <= 20

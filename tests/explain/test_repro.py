@@ -14,7 +14,8 @@ from conformance.explain import repro
 from conformance.judging.twins import CPU, Twins
 from conformance.plan.plan import Plan
 from conformance.plan.selection import Selection
-from conformance.vocabulary import CaseFailure, CellId, Observation, Status
+from conformance.vocabulary import CellId, Observation, Status
+from tests.records import failure
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +86,7 @@ def test_a_case_that_is_not_there_is_told_with_what_is_near(plan: Plan) -> None:
 
 def observed(plan: Plan, status: Status) -> Observation:
     case = case_id(plan, *CELLS[0])
-    return Observation(CellId(*CELLS[0]), "native", status, 2, (CaseFailure(case, "value", "1 of 2 elements differ"),))
+    return Observation(CellId(*CELLS[0]), "native", status, 2, (failure(case),))
 
 
 def test_a_failing_cell_is_kept_with_the_script_of_its_first_case(plan: Plan) -> None:
@@ -99,7 +100,7 @@ def test_a_cell_that_does_not_fail_is_kept_without_one(plan: Plan) -> None:
 
 def test_a_leak_of_a_whole_batch_has_no_case_and_so_no_script(plan: Plan) -> None:
     cell = CellId(*CELLS[0])
-    lost = Observation(cell, "native", Status.FAIL, 2, (CaseFailure(str(cell), "leak", "lost"),))
+    lost = Observation(cell, "native", Status.FAIL, 2, (failure(str(cell), "leak"),))
     assert repro.with_script(plan, lost) == lost
 
 

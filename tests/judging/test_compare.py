@@ -9,12 +9,12 @@ import torch
 
 from conformance.judging import compare
 from conformance.judging.compare import Closeness
-from conformance.vocabulary import Check
+from conformance.vocabulary import Check, Mismatch
 
 NAN, INF = math.nan, math.inf
 
 
-def check_of(mismatch: compare.Mismatch | None) -> Check | None:
+def check_of(mismatch: Mismatch | None) -> Check | None:
     return mismatch.check if mismatch else None
 
 
@@ -46,9 +46,8 @@ class TestMetadata:
         assert compare.metadata(z, same, "result") is None
         mismatch = compare.metadata(z, torch.zeros(2, 3), "result")
         assert mismatch is not None
-        assert (mismatch.check, mismatch.message) == (
-            Check.VALUE, "result: zero bit is False on the device, True on CPU"
-        )  # fmt: skip
+        facts = {"kind": "metadata", "what": "zero", "device": False, "cpu": True}
+        assert mismatch == Mismatch(Check.VALUE, "result", facts)
 
 
 class TestExact:
@@ -60,7 +59,7 @@ class TestExact:
         b[2] = 0
         mismatch = compare.exact(a, b, "result")
         assert mismatch is not None
-        assert mismatch.figures["index"] == [2]
+        assert mismatch.facts["index"] == [2]
 
     def test_nan_equals_nan_whatever_its_payload(self) -> None:
         quiet = torch.tensor([0x7FC00001], dtype=torch.int32).view(torch.float32)
@@ -86,7 +85,7 @@ class TestClose:
         assert compare.close(self.CPU, self.off(2), self.TRUE, rule, "result") is None
         mismatch = compare.close(self.CPU, self.off(3), self.TRUE, rule, "result")
         assert mismatch is not None
-        assert mismatch.figures["index"] == [1]
+        assert mismatch.facts["index"] == [1]
 
     def test_a_kernel_may_be_as_far_off_as_a_multiple_of_the_cpu(self) -> None:
         cpu, rule = self.off(100), Closeness(multiple=2, ulps=2)
@@ -154,7 +153,7 @@ class TestUntouched:
         mismatch = compare.untouched(self.BEFORE, self.BEFORE, self.after(6), self.REACHED, written, "self")
         assert check_of(mismatch) is Check.UNTOUCHED
         assert mismatch is not None
-        assert mismatch.figures["byte"] == 6
+        assert mismatch.facts["byte"] == 6
 
     def test_a_byte_inside_moves_only_where_the_schema_says_so(self) -> None:
         assert compare.untouched(self.BEFORE, self.BEFORE, self.after(3), self.REACHED, True, "self") is None

@@ -11,7 +11,7 @@ from conformance.judging import device_memory
 from conformance.judging.device_memory import Held
 from conformance.judging.oracle import Outcome
 from conformance.judging.twins import CPU, Side
-from conformance.vocabulary import Check
+from conformance.vocabulary import Check, Mismatch
 
 
 def capabilities(**offered: object) -> Capabilities:
@@ -25,7 +25,7 @@ def test_memory_that_stays_as_it_was_is_no_leak() -> None:
 def test_a_leak_says_how_many_blocks_and_bytes() -> None:
     found = device_memory.leak(Held(3, 100), Held(5, 164))
     assert found is not None
-    assert (found.check, found.figures) == (Check.LEAK, {"blocks": 2, "bytes": 64})
+    assert found == Mismatch(Check.LEAK, "", {"kind": "device_leak", "blocks": 2, "bytes": 64})
 
 
 def test_a_block_that_grew_is_a_leak_although_the_blocks_are_as_many() -> None:
@@ -35,7 +35,7 @@ def test_a_block_that_grew_is_a_leak_although_the_blocks_are_as_many() -> None:
 def test_a_block_too_many_given_back_is_seen_as_well() -> None:
     found = device_memory.leak(Held(3, 100), Held(2, 36))
     assert found is not None
-    assert found.message.startswith("-1 device blocks and -64 bytes")
+    assert (found.facts["blocks"], found.facts["bytes"]) == (-1, -64)
 
 
 def test_a_backend_without_statistics_holds_nothing() -> None:
@@ -48,7 +48,7 @@ def test_damage_is_named_after_the_result_whose_storage_it_is() -> None:
     lines = [f"{address:#x} (12 bytes): written past its end", "0x10 (4 bytes): written before its start"]
     backend = capabilities(verify_memory=lambda: lines)
     found = device_memory.damage(backend, Outcome(Side(CPU, [], (), {}), [("result", result), ("count", 3)]))
-    assert [m.message for m in found] == [f"result: {lines[0]}", f"no argument or result: {lines[1]}"]
+    assert [(m.subject, m.facts["line"]) for m in found] == [("result", lines[0]), ("", lines[1])]
     assert {m.check for m in found} == {Check.REDZONE}
 
 

@@ -54,7 +54,7 @@ def test_a_sampler_that_ignores_its_seed_is_seen() -> None:
     same = [uniform(torch.Generator().manual_seed(3))] * 20
     mismatch = distribution.compare(draws(uniform, 1), same, "self")
     assert mismatch is not None
-    assert "20 seeds gave the same draws" in mismatch.message
+    assert mismatch.facts == {"kind": "same_draws", "seeds": 20}
 
 
 def test_nan_among_the_draws_is_seen() -> None:

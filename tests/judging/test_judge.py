@@ -18,9 +18,8 @@ def test_a_fallback_that_did_not_run_is_found() -> None:
         return third(x)
 
     assert judge(third, natively, route=Route.FALLBACK).mismatches == []
-    assert [m.message for m in module.route_taken(Route.FALLBACK, (3, 1), (4, 1))] == [
-        "served by the fallback, but the fallback did not run"
-    ]
+    facts = {"kind": "route", "registered": "fallback", "native": 1, "fallback": 0}
+    assert [m.facts for m in module.route_taken(Route.FALLBACK, (3, 1), (4, 1))] == [facts]
 
 
 def test_who_does_not_count_calls_is_not_asked_for_them() -> None:

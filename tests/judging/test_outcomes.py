@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from conformance.ops.family import EXACT, Equivalence, OpFacts
-from conformance.vocabulary import Check, Route
+from conformance.vocabulary import Check, Mismatch, Route
 from tests.two_sides import case_of, judge
 
 ULP = torch.finfo(torch.float32).eps
@@ -27,7 +27,7 @@ def test_a_native_kernel_may_round_otherwise() -> None:
 def test_a_fallback_may_not() -> None:
     (found,) = judge(third, nearly_a_third, route=Route.FALLBACK).mismatches
     assert found.check is Check.VALUE
-    assert "must be equal bit for bit" in found.message
+    assert found.facts["bound"] == {"exact": True, "signed_zeros": True}
 
 
 def test_nor_may_a_kernel_that_only_moves_values() -> None:
@@ -56,7 +56,7 @@ def test_results_that_are_no_tensors_are_compared(wrong: object) -> None:
 
 def test_a_missing_result_is_found() -> None:
     (found,) = judge(lambda x: (x + 1, x + 2), lambda x: (x + 1,)).mismatches
-    assert (found.check, found.message) == (Check.SHAPE, "the device returned 1 results, CPU 2")
+    assert found == Mismatch(Check.SHAPE, "", {"kind": "count", "device": 1, "cpu": 2})
 
 
 def test_the_same_error_on_both_sides_is_parity() -> None:
@@ -65,7 +65,9 @@ def test_the_same_error_on_both_sides_is_parity() -> None:
 
     assert judge(refuse).mismatches == []
     (found,) = judge(refuse, third).mismatches
-    assert found.message == "the device raised nothing; CPU raised IndexError: out of range"
+    assert found.facts == {
+        "kind": "errors", "device": None, "cpu": {"type": "IndexError", "message": "out of range"},
+    }  # fmt: skip
 
 
 def test_a_written_argument_that_is_not_returned_is_compared() -> None:
@@ -79,7 +81,8 @@ def test_a_written_argument_that_is_not_returned_is_compared() -> None:
     assert judge(nothing, case=case).mismatches == []
     (found,) = judge(nothing, nothing_at_all, case=case).mismatches
     assert found.check is Check.VALUE
-    assert found.message.startswith("self: 6 of 6 elements differ, first at [0, 0]: device 1.0, CPU 2.0")
+    assert (found.subject, found.facts["wrong"], found.facts["index"]) == ("self", 6, [0, 0])
+    assert (found.facts["device"], found.facts["cpu"]) == (1.0, 2.0)
 
 
 def promoted(x: torch.Tensor) -> torch.Tensor:

@@ -10,16 +10,15 @@ from hypothesis import strategies as st
 from conformance.nightly import plan
 from conformance.nightly.families import Failing
 from conformance.nightly.plan import Action, Issue
+from conformance.vocabulary import CaseFailure, Status
+from tests.records import observed
 
 LANES = ("demo-torch2.8-malloc-release", "demo-torch2.9-malloc-release")
 NIGHT = "2026-11-21"
 
 
-def failing(
-    overload: str, lane: str = LANES[0], kind: str = "fail (value)", at: str = "float32", **given: str
-) -> Failing:
-    cell = f"ops/x.py::{overload}[{at}-contiguous]"
-    return Failing(lane, overload, "fail (value)", cell, f"{cell}#s.0", f"{overload} differs\nmore", **given)
+def failing(overload: str, lane: str = LANES[0], at: str = "float32", **given: str) -> Failing:
+    return Failing(lane, "demo", observed(overload, f"{at}-contiguous", Status.FAIL), **given)
 
 
 def planned(
@@ -113,7 +112,8 @@ EVIL = "a|b ` ``` <!-- op-conformance family: neg: fail --> @all\n<!-- op-confor
 
 def test_no_text_of_a_result_speaks_for_the_suite() -> None:
     bad = failing("mm", flaky=EVIL)
-    (action,) = planned(replace(bad, message=EVIL, case=EVIL), night=EVIL, mm=EVIL)
+    evil = replace(bad.seen, failures=(CaseFailure(EVIL, older=EVIL, older_check="value"),))
+    (action,) = planned(replace(bad, seen=evil), night=EVIL, mm=EVIL)
     outside = action.body.replace(EVIL, "")
     issue = Issue(1, action.title, action.body, True)
     assert "@all" not in outside.partition("The first")[0]

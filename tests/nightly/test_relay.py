@@ -10,14 +10,27 @@ import pytest
 from conformance.nightly import relay
 from conformance.nightly.families import Failing
 from conformance.nightly.relay import Ran
-from conformance.vocabulary import Status
+from conformance.vocabulary import CaseFailure, Status
+from tests.records import observed
 
 COMMIT = "0" * 40
 COUNTS = {s.value: 0 for s in Status}
 RAN = Ran(
     "demo-torchnightly-malloc-release", "2.16.0.dev20261121", COUNTS | {"pass": 90, "fail": 4, "unsupported": 6}, 8, 9
 )
-FAILING = Failing(RAN.lane, "mm", "fail (value)", "ops/x.py::mm[float32-contiguous]", "the case", "differs\nmore")
+
+
+def failing(overload: str = "mm", text: str = "differs\nmore") -> Failing:
+    cell = replace(observed(overload, status=Status.FAIL), failures=(older("the case", text),))
+    return Failing(RAN.lane, "demo", cell)
+
+
+def older(case: str, text: str) -> CaseFailure:
+    """A failure whose text is this, whatever it is."""
+    return CaseFailure(case, older=text, older_check="value")
+
+
+FAILING = failing()
 
 
 def told(*failing: Failing, ran: Ran = RAN) -> dict[str, str]:
@@ -44,7 +57,7 @@ def test_a_night_in_which_nothing_failed_is_a_success_and_one_that_did_not_end_i
 
 
 def test_what_is_too_long_is_cut_in_whole_characters() -> None:
-    many = [replace(FAILING, overload=f"op{i}", message="é" * 9999) for i in range(1200)]
+    many = [failing(f"op{i}", "é" * 9999) for i in range(1200)]
     tests = json.loads(told(*many)["failed-tests-detail"])
     assert len(tests) == relay.MOST_TESTS
     assert max(len(t["stacktrace"].encode()) for t in tests) == relay.STACK
@@ -52,7 +65,7 @@ def test_what_is_too_long_is_cut_in_whole_characters() -> None:
 
 
 def test_no_text_of_a_result_ends_an_output() -> None:
-    lines = relay.outputs(told(replace(FAILING, message="a\nconclusion=success\r\nb\u2028c\ud800"))).splitlines()
+    lines = relay.outputs(told(failing(text="a\nconclusion=success\r\nb\u2028c\ud800"))).splitlines()
     assert [line.partition("=")[0] for line in lines] == [*told()]
     with pytest.raises(ValueError, match="artifact-url: holds a line break"):
         relay.outputs({"artifact-url": "https://x\nconclusion=success"})

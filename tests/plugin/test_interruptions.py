@@ -175,7 +175,9 @@ def test_a_killed_child_is_a_crash_of_its_case_and_the_rest_goes_on(tmp_path: Pa
     assert code == Exit.CELLS_FAILED, said
     (crash,) = (o for o in store.read(lane(tmp_path)).observations if o.status is Status.CRASH)
     assert crash.signal == "SIGKILL"
-    assert crash.failures[0].figures["death"] == "flaky"
+    assert crash.failures[0].death
+    assert crash.failures[0].death.finding
+    assert crash.failures[0].death.finding.kind == "flaky"
     counts = summary(tmp_path)["by_status"]
     assert counts["crash"] == 1
     assert counts["pass"] >= whole["by_status"]["pass"] - 1

@@ -9,20 +9,20 @@ from typing import Any
 from conformance.results import store
 from conformance.results.store import runs
 from conformance.results.store.manifest import run_name
-from conformance.vocabulary import CaseFailure, CellId, Observation, Status
+from conformance.vocabulary import CaseFailure, CellId, Check, Mismatch, Observation, PlacedArgument, Status
 from tests.records import manifest, observed
 
 LANE = "demo-torch2.8-malloc-release"
 NIGHT = datetime(2026, 1, 1, 4, tzinfo=timezone.utc)
 HOSTILE = "</script><script>window.planted=1</script><img src=x onerror=window.planted=1>\u2028'\"&\\"
 
-MESSAGE = """masked_fill_.Scalar (native) in float32, layout offset_gap on self
-  self: float32 offset_gap: size [2, 3], stride [5, 1], offset 5, storage 17
-  mask: bool contiguous: size [2, 3], stride [3, 1], offset 0, storage 6
-  arg 2: 1.5
-  untouched: self: 8 bytes outside the view changed, first at byte 32 of 68: 0x00, not 0xff
-  repeat: pytest --pyargs conformance --backend demo --case 'CASE'
-  script: conformance repro --backend demo 'CASE'"""
+# A case of masked_fill_ that changed bytes in the gap behind its first row.
+GAP = Mismatch(Check.UNTOUCHED, "self", {"kind": "bytes", "bytes": 8, "byte": 32, "of": 68, "before": 255, "device": 0})
+ARGUMENTS = (
+    PlacedArgument("self", "float32", "offset_gap", (2, 3), (5, 1), 5, 17),
+    PlacedArgument("mask", "bool", "contiguous", (2, 3), (3, 1), 0, 6),
+    PlacedArgument("arg 2", text="1.5"),
+)
 
 PROGRAM = "import torch\n\nprint(torch.ones(3) < 2)\n"
 
@@ -46,12 +46,14 @@ def ran(results: Path, night: int, *cells: Observation, lane: str = LANE, **give
     return runs.opened(results / store.RUNS / told.run)
 
 
-def bad(overload: str = "masked_fill_.Scalar", cell: str = "float32-offset_gap", text: str = MESSAGE) -> Observation:
-    """A failing cell with a message as the suite writes it."""
+def bad(
+    overload: str = "masked_fill_.Scalar", cell: str = "float32-offset_gap", mismatch: Mismatch = GAP
+) -> Observation:
+    """A failing cell, as the suite records it."""
     dtype, _, layout = cell.partition("-")
     of = CellId("masking", overload, dtype, layout)
     case = f"{of}#opinfo.masked_fill.3@self"
-    failure = CaseFailure(case, "untouched", text.replace("CASE", case), {"index": [0, 1], "device": "1.5"})
+    failure = CaseFailure(case, (mismatch,), ARGUMENTS, calls=("masked_fill_", "fill_"))
     return Observation(of, "native", Status.FAIL, 3, (failure,), wall_ns=2_000_000, compared=3, script=PROGRAM)
 
 

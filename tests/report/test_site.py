@@ -17,7 +17,17 @@ from conformance.report import gather, model, site
 from conformance.results import history as nights_
 from conformance.results import store
 from conformance.results.store import views
-from conformance.vocabulary import CaseFailure, CellId, Observation, Status
+from conformance.vocabulary import (
+    CaseFailure,
+    CellId,
+    Check,
+    Death,
+    DeathFinding,
+    Mismatch,
+    Observation,
+    PlacedArgument,
+    Status,
+)
 from tests.records import observed
 from tests.report.results import HOSTILE, LANE, PROGRAM, bad, nights, ran
 
@@ -60,7 +70,8 @@ def test_the_page_of_a_failing_cell_has_its_arguments_its_history_and_commands(t
     assert part["history"][str(cell)] == "PF"
     page = data(tmp_path / "site", "pages-0-0")[str(cell)]
     (failure,) = page["failures"]
-    assert [a["tensor"]["name"] for a in failure["arguments"] if "tensor" in a] == ["self", "mask"]
+    assert [a["name"] for a in failure["arguments"] if "dtype" in a] == ["self", "mask"]
+    assert failure["kernels"] == ["masked_fill_", "fill_"]
     assert failure["repeat"] == f"pytest --pyargs conformance --backend demo --case '{failure['case']}'"
     assert failure["script"] == f"conformance repro --backend demo '{failure['case']}'"
     assert page["program"] == PROGRAM
@@ -69,7 +80,12 @@ def test_the_page_of_a_failing_cell_has_its_arguments_its_history_and_commands(t
 def test_no_text_of_results_ends_a_script_or_begins_a_tag(tmp_path: Path) -> None:
     lane = "demo-<script>alert(1)<"
     cell = CellId(HOSTILE, HOSTILE, HOSTILE, HOSTILE)
-    failure = CaseFailure(HOSTILE, HOSTILE, HOSTILE, {HOSTILE: HOSTILE})
+    facts = {"kind": HOSTILE, HOSTILE: HOSTILE}
+    argument = PlacedArgument(HOSTILE, HOSTILE, HOSTILE, (1,), (1,), 0, 1, HOSTILE, HOSTILE, HOSTILE, HOSTILE)
+    death = Death(HOSTILE, phase=HOSTILE, log=HOSTILE)
+    failure = CaseFailure(
+        HOSTILE, (Mismatch(Check.VALUE, HOSTILE, facts),), (argument,), death, (HOSTILE,), HOSTILE, HOSTILE, HOSTILE
+    )
     hostile = Observation(cell, HOSTILE, Status.FAIL, 1, (failure,), HOSTILE, HOSTILE)
     ran(tmp_path / "results", 1, hostile, lane=lane, torch=HOSTILE, backend=HOSTILE, compiler=HOSTILE, tier=HOSTILE)
     assert run(tmp_path / "site", "--results", tmp_path / "results").exit_code == 0
@@ -78,7 +94,7 @@ def test_no_text_of_results_ends_a_script_or_begins_a_tag(tmp_path: Path) -> Non
         assert "<" not in text
         assert "\u2028" not in text
     assert data(tmp_path / "site", "site")["lanes"][0]["torch"] == HOSTILE
-    assert data(tmp_path / "site", "pages-0-0")["0"]["failures"][0]["check"] == HOSTILE
+    assert data(tmp_path / "site", "pages-0-0")["0"]["failures"][0]["case"] == HOSTILE
 
 
 def test_text_that_is_no_unicode_is_written_all_the_same() -> None:
@@ -264,7 +280,8 @@ def test_a_cell_that_a_run_did_not_reach_does_not_waver(tmp_path: Path) -> None:
 
 
 def test_a_death_that_some_tries_do_not_repeat_is_flaky(tmp_path: Path) -> None:
-    failure = CaseFailure("mm[float32-contiguous]#s.0", "", "the process died", {"death": "flaky", "alone": [2, 5]})
+    death = Death("SIGSEGV", finding=DeathFinding("flaky", (2, 5)))
+    failure = CaseFailure("mm[float32-contiguous]#s.0", death=death)
     crash = replace(observed("mm", status=Status.CRASH), failures=(failure,))
     ran(tmp_path, 0, crash)
     assert gather.gather(tmp_path, tmp_path, (), 30).lanes[0].flaky == {

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from conformance.cli import commands
 from conformance.report import gather, text
+from conformance.vocabulary import Check, Mismatch
 from tests.records import observed
 from tests.report.results import bad, nights, ran
 
@@ -54,7 +55,8 @@ def test_no_number_is_broken_in_a_narrow_terminal(tmp_path: Path) -> None:
 
 
 def test_a_long_message_leaves_room_for_what_failed(tmp_path: Path) -> None:
-    ran(tmp_path, 1, bad("masked_fill_.Scalar", text="differs " * 40))
+    long = Mismatch(Check.VALUE, "result", {"kind": "plain", "device": "differs " * 40, "cpu": ""})
+    ran(tmp_path, 1, bad("masked_fill_.Scalar", mismatch=long))
     assert any("masked_fill_.Scalar" in line and "…" in line for line in shown(tmp_path, width=80).splitlines())
 
 
@@ -77,7 +79,8 @@ def test_a_quiet_night_is_said_so(tmp_path: Path) -> None:
 
 def test_no_text_of_results_is_markup_or_moves_the_cursor(tmp_path: Path) -> None:
     planted = "[bold red]x[/] [link=https://example.org]y[/link] \x1b[2J\x07\u202e\n\r"
-    ran(tmp_path, 1, bad("[blink]op", text=planted), lane="demo-[red]lane\x1b[31m")
+    found = Mismatch(Check.DEVICE, "", {"kind": "plain", "device": planted, "cpu": ""})
+    ran(tmp_path, 1, bad("[blink]op", mismatch=found), lane="demo-[red]lane\x1b[31m")
     said = shown(tmp_path)
     assert "[bold red]x[/] [link=https://example.org]y[/link] \\x1b[2J\\x07\\u202e" in said
     assert "[blink]op" in said

@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
+from conformance.explain import describe
 from conformance.running.deaths import ASKED, TRIES, Finding, Inquest
 from conformance.running.protocol import Stretch
-from conformance.vocabulary import CellId
+from conformance.vocabulary import CellId, DeathFinding, LeftOut
 
 
 def cell(name: str) -> CellId:
@@ -48,6 +49,10 @@ def runs_case(order: Sequence[Stretch], name: str, index: int) -> bool:
     return any(s.cell == cell(name) and s.first <= index < (s.stop or 10) for s in order)
 
 
+def said(found: Finding, after: str) -> str:
+    return describe.finding(found.record(after))
+
+
 def ask(processes: Processes, seconds: float = 1000) -> Finding:
     return processes.inquest(seconds).of(SIGNATURE, CASE, CROWD)
 
@@ -55,16 +60,16 @@ def ask(processes: Processes, seconds: float = 1000) -> Finding:
 def test_what_dies_alone_each_time_is_steady_and_what_ran_before_it_is_not_asked() -> None:
     processes = Processes(lambda order: True)
     found = ask(processes)
-    assert found.text("") == "steady 5/5: alone in a fresh process, it dies each time"
-    assert found.figures("") == {"death": "steady", "alone": [5, 5]}
+    assert said(found, "") == "steady 5/5: alone in a fresh process, it dies each time"
+    assert found.record("") == DeathFinding("steady", (5, 5))
     assert processes.runs == TRIES
 
 
 def test_what_dies_alone_at_times_is_flaky() -> None:
     answers = iter([True, False, True, False, False])
     found = ask(Processes(lambda order: next(answers)))
-    assert found.text("") == "flaky 2/5: alone, 2 of 5 fresh processes died"
-    assert found.figures("") == {"death": "flaky", "alone": [2, 5]}
+    assert said(found, "") == "flaky 2/5: alone, 2 of 5 fresh processes died"
+    assert found.record("") == DeathFinding("flaky", (2, 5))
 
 
 @pytest.mark.parametrize("guilty", [0, 1, 37, 62, 98, 99])
@@ -73,10 +78,8 @@ def test_the_case_that_it_dies_after_is_found_wherever_it_ran(guilty: int) -> No
     found = ask(processes)
     assert found.after == Stretch(cell(f"op{guilty}"), 7, 8)
     assert found.kind == "ordered"
-    assert found.text("X") == "crashes only after X: 5 of 5 fresh processes died so, and 0/5 without it"
-    assert found.figures("X") == {
-        "death": "ordered", "alone": [0, 5], "again": [2, 2], "before": 100, "after": "X", "confirmed": [5, 5],
-    }  # fmt: skip
+    assert said(found, "X") == "crashes only after X: 5 of 5 fresh processes died so, and 0/5 without it"
+    assert found.record("X") == DeathFinding("ordered", (0, 5), (2, 2), 100, "X", (5, 5))
     assert processes.runs < 40
 
 
@@ -89,12 +92,12 @@ def test_an_earlier_case_of_the_same_cell_may_be_to_blame() -> None:
 def test_where_it_takes_two_others_the_order_is_to_blame_and_neither_of_them() -> None:
     found = ask(Processes(lambda order: runs_case(order, "op20", 1) and runs_case(order, "op70", 2)))
     assert found.after is None
-    assert found.text("") == "crashes only after what ran before it (100 cells): 2 of 2, and 0/5 alone"
+    assert said(found, "") == "crashes only after what ran before it (100 cells): 2 of 2, and 0/5 alone"
 
 
 def test_a_death_that_never_comes_back_is_flaky_and_nobody_is_blamed() -> None:
     found = ask(Processes(lambda order: False))
-    assert found.text("") == (
+    assert said(found, "") == (
         "flaky 0/5: alone, 0 of 5 fresh processes died, and 0 of 2 after the 100 cells that ran before it"
     )
 
@@ -110,7 +113,9 @@ def test_a_third_death_of_the_same_signature_is_not_asked_about() -> None:
     for _ in range(ASKED):
         inquest.of(SIGNATURE, CASE, CROWD)
     runs = processes.runs
-    assert inquest.of(SIGNATURE, CASE, CROWD).text("") == "not tried again: 2 deaths like it were (steady)"
+    third = inquest.of(SIGNATURE, CASE, CROWD)
+    assert third.record("") == DeathFinding("", left_out=LeftOut.REPEATED, like="steady")
+    assert said(third, "") == "not repeated in fresh processes: deaths like it were (steady)"
     assert processes.runs == runs
     assert inquest.of(("another", "SIGABRT", "device"), CASE, CROWD).kind == "steady"
 
@@ -120,8 +125,7 @@ def test_when_the_time_is_over_less_is_asked_and_that_is_said() -> None:
     inquest = processes.inquest(seconds=3)
     assert inquest.of(SIGNATURE, CASE, CROWD).alone == (3, 3)
     over = inquest.of(("another",), CASE, CROWD)
-    assert over.text("") == "the time for questions about deaths is over"
-    assert over.figures("") == {"death": "", "alone": [0, 0]}
+    assert over.record("") == DeathFinding("", left_out=LeftOut.TIME)
 
 
 def test_what_ran_before_is_run_again_as_far_as_the_time_allows() -> None:

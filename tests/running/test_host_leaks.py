@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
+from conformance.explain import describe
 from conformance.lanes import sanitizers
 from conformance.running.host_leaks import Batch, culprit
-from conformance.vocabulary import CellId
+from conformance.vocabulary import CaseFailure, CellId
 
 ROOT = Path(__file__).parents[2]
 CELLS = [CellId("masking", "masked_fill_.Scalar", "float32", layout) for layout in ("a", "b", "c", "d", "e")]
@@ -124,21 +125,25 @@ def observe(library: Path, *cells: str, before: str = "") -> list[dict[str, Any]
 def test_a_stopped_cell_shows_the_report_in_a_few_lines_and_the_next_one_runs(library: Path) -> None:
     stopped, unharmed = observe(library, "overrun", "nothing")
     assert (stopped["status"], stopped["signal"], unharmed["status"]) == ("crash", "SIGABRT", "pass")
-    (failure,) = stopped["failures"]
-    assert failure["message"] == (
-        "the process died: SIGABRT, on the device side; the time for questions about deaths is over\n"
-        "AddressSanitizer: heap-buffer-overflow: WRITE of 41 bytes, 0 bytes past the end of a block of 40 bytes\n"
-        "  at: kernels/demo.cpp:6 overrun\n"
-        "  block allocated at: kernels/demo.cpp:6 overrun"
-    )
-    assert (failure["figures"]["kind"], failure["figures"]["line"]) == ("heap-buffer-overflow", "kernels/demo.cpp:6")
+    failure = CaseFailure.from_json(stopped["failures"][0])
+    assert failure.death
+    assert failure.death.report
+    first, *report = describe.death(failure.death)
+    assert first.startswith("the process died: SIGABRT, on the device side; not repeated in fresh processes")
+    assert report == [
+        "AddressSanitizer: heap-buffer-overflow: WRITE of 41 bytes, 0 bytes past the end of a block of 40 bytes",
+        "  at: kernels/demo.cpp:6 overrun",
+        "  block allocated at: kernels/demo.cpp:6 overrun",
+    ]
+    assert (failure.death.report.kind, failure.death.report.line) == ("heap-buffer-overflow", "kernels/demo.cpp:6")
 
 
 def test_undefined_behaviour_stops_a_cell_too(library: Path) -> None:
     (failure,) = observe(library, "overflow")[0]["failures"]
-    assert failure["figures"]["kind"] == "signed-integer-overflow"
-    assert "40 + 2147483647 cannot be represented" in failure["message"]
-    assert "  at: kernels/demo.cpp:7 overflow" in failure["message"]
+    report = failure["death"]["report"]
+    assert report["kind"] == "signed-integer-overflow"
+    assert "40 + 2147483647 cannot be represented" in report["detail"]
+    assert report["stack"][0] == "kernels/demo.cpp:7 overflow"
 
 
 def test_memory_that_is_lost_fails_the_batch_and_names_the_cell_that_loses_it(library: Path) -> None:
@@ -147,7 +152,9 @@ def test_memory_that_is_lost_fails_the_batch_and_names_the_cell_that_loses_it(li
     (failure,) = found["failures"]
     assert failure["check"] == "leak"
     assert failure["case"] == "ops/family.py::lose[float32-layout2]"
-    assert "40 bytes in 1 host blocks, allocated at: kernels/demo.cpp:5 lose" in failure["message"]
+    said = describe.first_line(CaseFailure.from_json(failure)), *describe.findings(CaseFailure.from_json(failure))
+    assert said[0].startswith("host memory was lost in the batch of 5 cells that ends here, by ops/family.py::lose")
+    assert "  40 bytes in 1 host blocks, allocated at: kernels/demo.cpp:5 lose" in "\n".join(said)
 
 
 def test_clean_cells_lose_nothing(library: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from conformance.running.progress import Progress
 from conformance.running.runner import DEATHS_PER_CELL, Runner, merge
-from conformance.vocabulary import CellId, Observation, Status
+from conformance.vocabulary import CaseFailure, CellId, Check, Mismatch, Observation, Status
 
 CELL = CellId("masking", "masked_fill_.Scalar", "float32", "expanded")
 OTHER = CellId("masking", "masked_fill_.Scalar", "float32", "contiguous")
@@ -32,6 +32,11 @@ class Work:
         if self._cases[index] in ("cpu dies", "reference dies"):
             ctypes.string_at(0)
 
+    def kernels(self, cell: CellId, index: int) -> list[str]:
+        if self._cases[index] == "fails and dies again":
+            ctypes.string_at(0)
+        return ["clone", "copy_"]
+
     def prepare(self) -> None:
         """There is nothing to load."""
 
@@ -45,7 +50,7 @@ class Work:
     def run(
         self, cell: CellId, first: int, progress: Progress, stop: int | None = None
     ) -> tuple[Observation, int | None]:
-        ran = 0
+        ran, failures = 0, []
         for index in range(first, len(self._cases) if stop is None else stop):
             what = self._cases[index]
             progress.note(index, "cpu" if what.startswith("cpu") else "device")
@@ -56,9 +61,12 @@ class Work:
             if what == "breaks":
                 raise ValueError(what)
             ran += 1
+            if what.startswith("fails"):
+                failures.append(CaseFailure(f"{cell}#{what}", (Mismatch(Check.VALUE, "result", {}),)))
             if what == "taints":
                 return Observation(cell, "native", Status.PASS, ran, compared=ran), index + 1
-        return Observation(cell, "native", Status.PASS, ran, compared=ran), None
+        status = Status.FAIL if failures else Status.PASS
+        return Observation(cell, "native", status, ran, tuple(failures), compared=ran), None
 
 
 def observe(*cases: str, timeout: float = 10, cell: CellId = CELL) -> Observation:
@@ -82,6 +90,23 @@ def test_a_death_is_charged_to_its_case_and_the_cases_behind_it_still_run() -> N
     assert found.cases == 4
 
 
+def test_of_the_first_failing_case_the_operators_that_ran_are_recorded() -> None:
+    found = observe("ok", "fails", "fails too")
+    assert [f.calls for f in found.failures] == [("clone", "copy_"), ()]
+
+
+def test_a_failing_case_that_dies_when_it_runs_once_more_is_still_a_failure() -> None:
+    found = observe("fails and dies again", "ok")
+    assert (found.status, found.cases, found.signal) == (Status.FAIL, 2, "")
+    assert found.failures[0].calls == ()
+
+
+def test_after_a_death_no_case_runs_once_more() -> None:
+    found = observe("fails", "dies")
+    assert found.status is Status.CRASH
+    assert not any(f.calls for f in found.failures)
+
+
 def test_after_a_death_the_next_cell_is_unharmed() -> None:
     runner = Runner(Work("dies"), 10)
     assert runner.observe(CELL).status is Status.CRASH
@@ -103,7 +128,10 @@ def test_after_a_case_that_may_have_done_damage_the_rest_runs_in_a_fresh_process
 def test_a_hang_is_a_timeout_with_the_stack() -> None:
     found = observe("hangs", timeout=0.5)
     assert found.status is Status.TIMEOUT
-    assert "in run" in found.failures[0].message
+    death = found.failures[0].death
+    assert death
+    assert death.seconds == 0.5
+    assert "in run" in death.log
 
 
 @pytest.mark.parametrize("case", ["cpu dies", "reference dies"])
@@ -116,7 +144,9 @@ def test_a_reference_that_dies_is_not_the_device_s_fault(case: str) -> None:
 def test_a_death_on_the_cpu_side_that_the_cpu_side_alone_does_not_die_is_a_crash() -> None:
     found = observe("ok", "cpu dies of damage")
     assert found.status is Status.CRASH
-    assert "in torch itself, which does not die alone: memory was damaged before" in found.failures[0].message
+    death = found.failures[0].death
+    assert death
+    assert (death.signal, death.phase) == ("SIGSEGV", "cpu")
 
 
 def test_a_suite_that_breaks_is_an_error_not_a_crash() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.vocabulary import CaseFailure, CellId, Observation, Status
+from conformance.vocabulary import CaseFailure, CellId, Death, Observation, Status
 from tools.kill_rate import order, tables
 from tools.kill_rate.suite_hunter import found_in
 from tools.kill_rate.summary import Facts, Hunt, lacking, summary
@@ -99,9 +99,9 @@ def test_trials_made_with_another_plan_are_made_again(tmp_path: Path) -> None:
 
 
 def test_a_crash_is_a_check_of_its_own_and_a_pass_is_no_finding() -> None:
-    died = CaseFailure("op[float32-step2]#s", "", "the process died: SIGSEGV")
+    died = CaseFailure("op[float32-step2]#s", death=Death("SIGSEGV"))
     found = found_in(Observation(CELLS[0], "native", Status.CRASH, 1, (died,)))
-    assert found == Finding("crash", str(CELLS[0]), died.message)
+    assert found == Finding("crash", str(CELLS[0]), "the process died: SIGSEGV, between cases")
     assert found_in(Observation(CELLS[0], "native", Status.PASS, 1)) is None
 
 

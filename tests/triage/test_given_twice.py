@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import torch
 
+from conformance.explain import describe
 from conformance.judging.oracle import Outcome
 from conformance.judging.twins import CPU, Side
 from conformance.torch_versions import storage_ref
-from conformance.triage.given_twice import GivenTwice
+from conformance.triage.given_twice import GivenTwice, Seen
 
 MEMORY = np.zeros(8, dtype=np.float32)
 
@@ -19,14 +20,14 @@ def outcome(*leaves: torch.Tensor) -> Outcome:
 
 
 def said(known: GivenTwice, *leaves: torch.Tensor) -> list[str]:
-    return [m.message for m in known.look("add (call 1)", outcome(*leaves))]
+    return [describe.mismatch(m) for m in known.look("add (call 1)", outcome(*leaves))]
 
 
 def test_a_result_in_the_memory_of_a_tensor_that_is_there_is_found() -> None:
     known, first = GivenTwice(CPU), torch.from_numpy(MEMORY)
     assert known.look("mul (call 0)", outcome(first)) == []
     (found,) = said(known, torch.from_numpy(MEMORY))
-    assert found == "result: was given memory in which the result of mul (call 0) lies, which is still there"
+    assert found == "result: was given memory that result of mul (call 0) still occupies"
 
 
 def test_memory_of_a_tensor_that_is_gone_is_free() -> None:
@@ -39,7 +40,7 @@ def test_memory_of_a_tensor_that_is_gone_is_free() -> None:
 def test_memory_that_a_tensor_moved_away_from_is_free() -> None:
     known, grown = GivenTwice(CPU), torch.zeros(2)
     new = torch.from_numpy(MEMORY)
-    known.starts[new.data_ptr()] = "the result of mul (call 0)", storage_ref(grown)  # where it lay before it grew
+    known.starts[new.data_ptr()] = Seen("result", "mul (call 0)"), storage_ref(grown)  # where it lay before it grew
     assert said(known, new) == []
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from conformance import ops
 from conformance.backends import Capabilities
+from conformance.explain import describe
 from conformance.plan.cases import TIERS
 from conformance.plan.plan import Plan
 from conformance.plan.selection import Selection
@@ -95,4 +96,4 @@ def found_in(observation: Observation) -> Finding | None:
     check = first.check or str(observation.status)
     if observation.status is Status.ERROR:
         check = str(Status.ERROR)
-    return Finding(check, str(observation.cell), first.message)
+    return Finding(check, str(observation.cell), describe.first_line(first))

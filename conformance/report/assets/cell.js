@@ -1,5 +1,5 @@
 "use strict";
-/* A cell's page: how it ended in every lane, night by night; of a failure the message, its arguments drawn, commands. */
+/* A cell's page: how it ended in every lane, night by night; of a failure what differs, its arguments drawn, commands. */
 (function () {
   const { h, draw } = report;
 
@@ -85,11 +85,11 @@
 
   function failure(f, program, page, open, lane) {
     const meaning = report.site.checks[f.check];
-    const tensors = f.arguments.filter((a) => a.tensor);
+    const tensors = f.arguments.filter((a) => a.dtype);
     return h("details", { class: "failure", open }, h("summary", {}, h("b", {}, f.check || "died"), meaning ? h("span", { class: "quiet" }, ` ${meaning}`) : null),
       h("p", { class: "case" }, h("a", { href: report.address("cell", { lane: lane.name }, f.case), title: "an address of this case" }, h("code", {}, f.case))),
-      h("pre", { class: "message" }, [f.repeat && f.arguments.length ? [] : [f.head], f.said].flat().join("\n"), f.cut ? "\n[cut; the store holds the whole message]" : ""),
-      figures(f.figures),
+      h("pre", { class: "message" }, [f.arguments.length ? [] : [f.head], f.said].flat().join("\n"), f.cut ? "\n[cut; the store holds all of it]" : ""),
+      facts(f.facts),
       f.arguments.length ? h("h3", {}, "Arguments") : null,
       f.arguments.length ? h("div", { class: "arguments" }, f.arguments.map(argument)) : null,
       tensors.length ? draw.legend() : example(page.example, f),
@@ -97,18 +97,17 @@
       program ? h("details", { class: "program" }, h("summary", {}, `The script, ${report.count(program.trimEnd().split("\n").length, "line")}`), command(program)) : null);
   }
 
-  function figures(given) {
-    const rows = Object.entries(given || {});
+  function facts(given) {
+    const rows = Object.entries(given);
     if (!rows.length) return null;
     const text = (v) => (typeof v === "string" ? v : JSON.stringify(v));
     return h("dl", { class: "figures" }, rows.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, text(value)))));
   }
 
   function argument(a) {
-    if (!a.tensor) return h("div", { class: "argument" }, h("p", {}, h("code", {}, a.text)));
-    const t = a.tensor;
-    const where = [t.over ? `in the storage of ${t.over}` : "", t.same ? `the same tensor as ${t.same}` : ""].filter(Boolean).join(", ");
-    return h("div", { class: "argument" }, h("p", {}, h("code", {}, t.name), ` ${t.dtype} ${t.layout}`, where ? h("b", {}, `, ${where}`) : ""), h("p", { class: "quiet" }, draw.said(t)), draw.storage(t, t.wrong));
+    if (!a.dtype) return h("div", { class: "argument" }, h("p", {}, h("code", {}, `${a.name}: ${a.text}`)));
+    const where = [a.shared_with ? `in the storage of ${a.shared_with}` : "", a.same_as ? `the same tensor as ${a.same_as}` : ""].filter(Boolean).join(", ");
+    return h("div", { class: "argument" }, h("p", {}, h("code", {}, a.name), ` ${a.dtype} ${a.layout}`, where ? h("b", {}, `, ${where}`) : ""), h("p", { class: "quiet" }, draw.said(a)), draw.storage(a, a.wrong));
   }
 
   function example(t, f) {

@@ -10,12 +10,12 @@ from typing import Any
 from conformance.results.store import parquet
 from conformance.results.store.parquet import CELL
 from conformance.results.store.runs import Closed
-from conformance.vocabulary import CellId, Status
+from conformance.vocabulary import CellId, Status, kind_of
 
 # What tells two outcomes apart: status, checks that failed, signal. A cell that was not reached has no outcome.
 _KIND = "status, array_to_string(list_sort(list_distinct([f.check FOR f IN failures])), ',') AS checks, signal"
-_FIRST = 'failures[1]."case" AS first_case, failures[1].message AS message'
-_OUTCOME = ("status", "checks", "signal", "first_case", "message")
+_FIRST = 'failures[1]."case" AS first_case'
+_OUTCOME = ("status", "checks", "signal", "first_case")
 _REACHED = f"status <> '{Status.NOT_REACHED}'"
 
 
@@ -27,13 +27,11 @@ class Outcome:
     checks: tuple[str, ...] = ()  # of its failures, sorted
     signal: str = ""
     case: str = ""  # the first that failed
-    message: str = ""
 
     @property
     def kind(self) -> str:
         """E.g. ``fail (stride, value)``, ``crash (SIGSEGV)``: two outcomes of one kind are taken for the same."""
-        why = ", ".join([*(c for c in self.checks if c), *([self.signal] if self.signal else [])])
-        return f"{self.status} ({why})" if why else str(self.status)
+        return kind_of(self.status, self.checks, self.signal)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +54,7 @@ def differing(old: Closed, new: Closed) -> list[Pair]:
         WHERE o.status IS NULL OR n.status IS NULL OR {kind} <> {other} ORDER BY {CELL}"""
     with parquet.database() as db:
         rows = db.execute(query).fetchall()
-    return [Pair(CellId(*row[:4]), _outcome(row[4:9]), _outcome(row[9:14])) for row in rows]
+    return [Pair(CellId(*row[:4]), _outcome(row[4:8]), _outcome(row[8:12])) for row in rows]
 
 
 def failing(runs: Sequence[Closed], cells: Iterable[CellId]) -> Mapping[CellId, frozenset[str]]:
@@ -87,12 +85,12 @@ def unlike(runs: Sequence[Closed]) -> list[tuple[CellId, tuple[Outcome | None, .
         rows = db.execute(query).fetchall()
     found: dict[CellId, dict[str, Outcome | None]] = defaultdict(dict)
     for row in rows:
-        found[CellId(*row[:4])][row[9]] = _outcome(row[4:9])
+        found[CellId(*row[:4])][row[8]] = _outcome(row[4:8])
     return [(cell, tuple(outcomes.get(file) for file in files)) for cell, outcomes in found.items()]
 
 
 def _outcome(row: Sequence[Any]) -> Outcome | None:
-    status, checks, signal, case, message = row
+    status, checks, signal, case = row
     if status is None:
         return None
-    return Outcome(Status(status), tuple(checks.split(",")) if checks else (), signal, case or "", message or "")
+    return Outcome(Status(status), tuple(checks.split(",")) if checks else (), signal, case or "")

@@ -25,7 +25,6 @@ OBSERVATIONS = "observations.jsonl"
 SUMMARY = "summary.json"
 
 _FORMAT = "op-conformance observations"
-_VERSION = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +53,7 @@ class Writer:
             directory.mkdir(parents=True, exist_ok=True)
             self._file = scratch.open("wb", buffering=0)
             self._size = 0
-            self._line({"format": _FORMAT, "version": _VERSION, **asdict(manifest)})
+            self._line({"format": _FORMAT, "version": runs.VERSION, **asdict(manifest)})
             for observation in already:
                 self.append(observation)
             (directory / SUMMARY).unlink(missing_ok=True)
@@ -166,10 +165,8 @@ def _manifest(file: Path, line: str) -> Manifest:
     if record.pop("format", None) != _FORMAT:
         raise StoreError(f"{file}: line 1 is not the manifest of a run; was this file written by another tool?")
     version = record.pop("version", None)
-    if version != _VERSION:
-        raise StoreError(
-            f"{file}: format version {version!r}, this suite reads {_VERSION}; use the suite that wrote it"
-        )
+    if version not in runs.READABLE:
+        raise StoreError(f"{file}: {runs.unreadable(version)}")
     return Manifest.from_json(record, f"{file}: line 1")
 
 

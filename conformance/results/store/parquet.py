@@ -19,12 +19,15 @@ if TYPE_CHECKING:
 
     from duckdb import DuckDBPyConnection
 
-# As Observation.to_json has them; ``figures`` stays JSON, for each check has its own.
+# As Observation.to_json has them; what a query does not look into stays JSON.
 COLUMNS = {
     "family": "VARCHAR", "overload": "VARCHAR", "dtype": "VARCHAR", "layout": "VARCHAR", "route": "VARCHAR",
     "status": "VARCHAR", "cases": "BIGINT", "compared": "BIGINT", "reason": "VARCHAR", "signal": "VARCHAR",
     "wall_ns": "BIGINT", "cpu_ns": "BIGINT", "raw_ns": "BIGINT", "script": "VARCHAR",
-    "failures": 'STRUCT("case" VARCHAR, "check" VARCHAR, message VARCHAR, figures VARCHAR)[]',
+    "failures": (
+        'STRUCT("case" VARCHAR, "check" VARCHAR, mismatches VARCHAR, arguments VARCHAR, death VARCHAR, '
+        "calls VARCHAR[], trouble VARCHAR, older VARCHAR)[]"
+    ),
 }  # fmt: skip
 CELL = "family, overload, dtype, layout"
 
@@ -108,5 +111,11 @@ def wanted(db: DuckDBPyConnection, cells: Iterable[CellId]) -> None:
 
 
 def _observation(record: dict[str, Any]) -> Observation:
-    failures = [{**f, "figures": json.loads(f["figures"] or "{}")} for f in record["failures"] or ()]
-    return Observation.from_json({**record, "failures": failures})
+    return Observation.from_json({**record, "failures": [_failure(f) for f in record["failures"] or ()]})
+
+
+def _failure(record: dict[str, Any]) -> dict[str, Any]:
+    """A failure as CaseFailure.from_json takes it, which also knows those of format version 2."""
+    if "mismatches" not in record:
+        return record
+    return {**record, **{name: json.loads(record[name] or "null") for name in ("mismatches", "arguments", "death")}}

@@ -28,7 +28,8 @@ PARQUET = "observations.parquet"
 SUMMARY = "summary.json"
 
 FORMAT = "op-conformance run"
-VERSION = 2
+VERSION = 3
+READABLE = (2, VERSION)  # in version 2 a failure was the text of its message
 
 _BEFORE = re.compile(r"(?P<lane>.+)~(?P<count>\d+)")
 
@@ -43,6 +44,7 @@ class Closed:
     by_status: dict[str, int]
     bytes: int
     sha256: str
+    version: int = VERSION  # of the format of its files
 
     @property
     def name(self) -> str:
@@ -96,6 +98,11 @@ def join(results: Path, manifest: Manifest, parts: Sequence[Closed], summary: di
     """
     by_status: Counter[str] = Counter()
     for part in parts:
+        if part.version != VERSION:
+            raise StoreError(
+                f"{part.directory / MANIFEST}: format version {part.version}, shards are merged in {VERSION}; "
+                "merge them with the suite that wrote them, or run the shard again"
+            )
         part.check()
         by_status.update(part.by_status)
     return _keep(results, manifest, lambda rows: parquet.join([p.rows for p in parts], rows), by_status, summary)
@@ -137,13 +144,21 @@ def opened(directory: Path) -> Closed:
     if record.pop("format", None) != FORMAT:
         raise StoreError(f"{file}: is not the manifest of a closed run; was this file written by another tool?")
     version = record.pop("version", None)
-    if version != VERSION:
-        raise StoreError(f"{file}: format version {version!r}, this suite reads {VERSION}; use the suite that wrote it")
+    if version not in READABLE:
+        raise StoreError(f"{file}: {unreadable(version)}")
     try:
         own = {name: record.pop(name) for name in ("ended", "by_status", "bytes", "sha256")}
     except KeyError as e:
         raise StoreError(f"{file}: has no {e}; expected the manifest of a closed run") from e
-    return Closed(directory, Manifest.from_json(record, str(file)), **own)
+    return Closed(directory, Manifest.from_json(record, str(file)), **own, version=version)
+
+
+def unreadable(version: object) -> str:
+    """Why a file in this version of the format is refused, and what to do."""
+    versions = " and ".join(map(str, READABLE))
+    return (
+        f"format version {version!r}, this suite reads {versions}; read it with the suite that wrote it, or run again"
+    )
 
 
 def names(results: Path, lane: str = "") -> list[str]:

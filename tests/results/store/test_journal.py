@@ -9,7 +9,7 @@ import pytest
 
 from conformance.results import store
 from conformance.results.store.manifest import run_name
-from conformance.vocabulary import Status
+from conformance.vocabulary import CaseFailure, Status
 from tests.records import manifest, observed
 
 RAN = manifest()
@@ -85,7 +85,29 @@ def test_a_newer_format_is_refused_by_its_number(tmp_path: Path) -> None:
     file = written(tmp_path)
     head, _, rest = file.read_text().partition("\n")
     file.write_text(json.dumps({**json.loads(head), "version": 99}) + "\n" + rest)
-    with pytest.raises(store.StoreError, match="format version 99, this suite reads 2"):
+    with pytest.raises(store.StoreError, match="format version 99, this suite reads 2 and 3"):
+        store.read(tmp_path)
+
+
+def test_a_journal_of_the_version_before_is_read_with_its_messages(tmp_path: Path) -> None:
+    file = written(tmp_path)
+    head, passing, failing, _ = file.read_text().split("\n")
+    old = json.loads(failing)
+    old["failures"] = [{"case": "c", "check": "stride", "message": "what differs", "figures": {"cpu": 1}}]
+    lines = (json.dumps({**json.loads(head), "version": 2}), passing, json.dumps(old), "")
+    file.write_text("\n".join(lines))
+    (failure,) = store.read(tmp_path).observations[1].failures
+    assert failure == CaseFailure("c", older="what differs", older_check="stride")
+    assert CaseFailure.from_json(failure.to_json()) == failure  # as a run that is taken up again writes it
+
+
+def test_an_older_format_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    file = written(tmp_path)
+    head, _, rest = file.read_text().partition("\n")
+    file.write_text(json.dumps({**json.loads(head), "version": 1}) + "\n" + rest)
+    with pytest.raises(
+        store.StoreError, match="version 1, this suite reads 2 and 3; read it with the suite that wrote it"
+    ):
         store.read(tmp_path)
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-import math
 import sys
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
@@ -12,10 +12,21 @@ from typing import Any
 
 import pytest
 
+from conformance.explain import describe
 from conformance.results import store
-from conformance.results.store import parquet, runs
+from conformance.results.store import compare, parquet, runs
 from conformance.results.store.manifest import as_shard, run_name
-from conformance.vocabulary import Status
+from conformance.vocabulary import (
+    CaseFailure,
+    Check,
+    Death,
+    DeathFinding,
+    LeftOut,
+    Mismatch,
+    PlacedArgument,
+    SanitizerReport,
+    Status,
+)
 from tests.records import manifest, observed
 
 LANE = "demo-torch2.8-malloc-release"
@@ -48,13 +59,56 @@ def test_every_figure_of_an_observation_has_a_column() -> None:
     assert set(parquet.COLUMNS) == set(CELLS[0].to_json())
 
 
-def test_figures_that_are_no_numbers_come_back(tmp_path: Path) -> None:
-    failure = replace(CELLS[0].failures[0], figures={"worst": math.inf, "at": [1, 2], "why": "it's\n\u2713"})
+def test_every_part_of_a_failure_comes_back(tmp_path: Path) -> None:
+    finding = DeathFinding("ordered", (0, 5), (2, 2), 7, "a case", (5, 5), LeftOut.ORDER, "flaky")
+    report = SanitizerReport("AddressSanitizer", "heap-buffer-overflow", size=4, stack=("a.cpp:1 f",))
+    facts = {"kind": "elements", "device": "nan", "cpu": -0.0, "index": [1, 2], "why": "it's\n\u2713", "none": None}
+    failure = CaseFailure(
+        "case", (Mismatch(Check.VALUE, "self", facts),),
+        (PlacedArgument("self", "float32", "conj", (2,), (1,), 1, 3, "conj", "a", "b"), PlacedArgument("", text="2")),
+        Death("SIGSEGV", 1.5, "device", finding, report, "log"), ("clone", "copy_"), "Traceback",
+    )  # fmt: skip
     cell = replace(CELLS[0], failures=(failure,))
     with store.Writer(tmp_path / LANE, ran := manifest(collected=1)) as writer:
         writer.append(cell)
         writer.finish({})
     assert runs.load(runs.opened(tmp_path / store.RUNS / ran.run)) == (cell,)
+
+
+def as_version_2(run: runs.Closed) -> runs.Closed:
+    """The run as the suite before would have closed it: the text of a message in place of facts."""
+    texts = "[{'case': f.case, 'check': f.check, 'message': 'what differs', 'figures': '{}'} FOR f IN failures]"
+    file = run.directory / runs.PARQUET
+    file.chmod(0o644)
+    with parquet.database() as db:
+        rows = f"SELECT * REPLACE ({texts} AS failures) FROM read_parquet({parquet.quoted(file)})"
+        db.execute(f"CREATE TABLE old AS {rows}")
+        db.execute(f"COPY old TO {parquet.quoted(file)} (FORMAT parquet)")
+    data = file.read_bytes()
+    manifest_ = run.directory / runs.MANIFEST
+    manifest_.chmod(0o644)
+    changed = {"version": 2, "bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+    manifest_.write_text(json.dumps(json.loads(manifest_.read_text()) | changed))
+    return runs.opened(run.directory)
+
+
+def test_a_run_of_the_version_before_is_read_with_its_messages(tmp_path: Path) -> None:
+    (read, *_) = runs.load(as_version_2(closed(tmp_path)))
+    assert (read.failures[0].check, read.failures[0].older) == ("value", "what differs")
+    assert read.kind == CELLS[0].kind
+    assert describe.failure(read.failures[0], read.cell, read.route, "demo") == "what differs"
+
+
+def test_runs_of_two_versions_are_compared(tmp_path: Path) -> None:
+    old, new = as_version_2(closed(tmp_path / "old")), closed(tmp_path / "new")
+    assert compare.differing(old, new) == compare.differing(new, old) == []
+    assert compare.unlike([old, new]) == []
+
+
+def test_shards_of_the_version_before_are_not_merged(tmp_path: Path) -> None:
+    old = as_version_2(closed(tmp_path))
+    with pytest.raises(store.StoreError, match="format version 2, shards are merged in 3"):
+        runs.join(tmp_path, manifest(), [old], {})
 
 
 def test_a_closed_run_is_never_written_again(tmp_path: Path) -> None:
@@ -71,7 +125,8 @@ def test_a_closed_run_is_never_written_again(tmp_path: Path) -> None:
     ("change", "message"),
     [
         (lambda d: d.pop("format"), "is not the manifest of a closed run; was this file written by another tool?"),
-        (lambda d: d.update(version=99), "format version 99, this suite reads 2; use the suite that wrote it"),
+        (lambda d: d.update(version=99), "format version 99, this suite reads 2 and 3; read it with the suite"),
+        (lambda d: d.update(version=1), "format version 1, this suite reads 2 and 3; read it with the suite"),
         (lambda d: d.pop("sha256"), "has no 'sha256'; expected the manifest of a closed run"),
         (lambda d: d.pop("seed"), "fields differ from a manifest's: seed"),
         (lambda d: d.update(bytes=1), "bytes, its manifest says 1: truncated, or written to since"),

@@ -6,11 +6,12 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from conformance.explain import describe
 from conformance.results import summary
 from conformance.results.expectations import Rule, Verdict, judge
 from conformance.results.store import Manifest
 from conformance.support import markup
-from conformance.vocabulary import Observation, Status
+from conformance.vocabulary import CaseFailure, Observation, Status
 
 SHOWN = 20  # overloads; a job's page holds a mebibyte
 _LONGEST = 300  # characters of a message's line
@@ -64,7 +65,7 @@ def _failing(wrong: Sequence[Observation]) -> list[str]:
     worst = sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
     lines = ["| overload | cells | how | first |", "| --- | ---: | --- | --- |"]
     for overload, cells in worst[:SHOWN]:
-        first = next((f"{f.case}: {_line(f.message)}" for o in cells for f in o.failures), f"{cells[0].cell.name}")
+        first = next((f"{f.case}: {_first(f)}" for o in cells for f in o.failures), f"{cells[0].cell.name}")
         lines.append(
             f"| {markup.code(overload)} | {len(cells)} | {markup.plain(_ways(cells))} | {markup.code(first)} |"
         )
@@ -72,8 +73,8 @@ def _failing(wrong: Sequence[Observation]) -> list[str]:
     return [*lines, "", *([f"... and {more} overloads more", ""] if more > 0 else [])]
 
 
-def _line(message: str) -> str:
-    found = (message.strip().splitlines() or [""])[0]
+def _first(failure: CaseFailure) -> str:
+    found = describe.first_line(failure)
     return found if len(found) <= _LONGEST else f"{found[:_LONGEST]}…"
 
 

@@ -13,7 +13,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from conformance.cli import commands
-from conformance.results import job_page, junit, store, summary
+from conformance.report import job_page, junit
+from conformance.results import store, summary
 from conformance.results.expectations import Rule
 from conformance.support import markup
 from conformance.vocabulary import CaseFailure, Observation, Status
@@ -34,7 +35,7 @@ RULES = (Rule(op=("sum",), reason="known <1>"), Rule(op=("mm",), layout=("expand
 
 
 def evil(observation: Observation) -> Observation:
-    return replace(observation, failures=(CaseFailure(EVIL, EVIL, EVIL),), signal=EVIL, reason=EVIL)
+    return replace(observation, failures=(CaseFailure(EVIL, older=EVIL, older_check=EVIL),), signal=EVIL, reason=EVIL)
 
 
 def suite(*cells: Observation, rules: tuple[Rule, ...] = RULES, **given: Any) -> ET.Element:
@@ -120,7 +121,7 @@ def test_code_is_closed_by_its_own_fence_alone(text: str) -> None:
 
 
 def test_a_page_with_thousands_of_failures_stays_small() -> None:
-    told = (CaseFailure("c", "value", "x" * 9999),)
+    told = (CaseFailure("c", older="x" * 9999, older_check="value"),)
     bad = tuple(replace(observed(f"op{i}", status=Status.FAIL), failures=told) for i in range(900))
     text = page(*bad, rules=())
     assert len(text.encode()) < 20_000

@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from conformance.explain import describe
 from conformance.results.expectations import Judgement, Rule, Verdict, judge
 from conformance.results.store import Manifest
 from conformance.results.store.manifest import began
@@ -30,21 +31,21 @@ class _Test:
     seconds: float
     outcome: str = ""  # failure, error or skipped; "" for one that passed
     kind: str = ""
-    message: str = ""
+    first: str = ""  # on one line
+    message: str = ""  # all of it; "" for the one line alone
 
     def lines(self, classname: str) -> list[str]:
         head = f'  <testcase classname="{xml(classname)}" name="{xml(self.name)}" time="{self.seconds:.3f}"'
         if not self.outcome:
             return [f"{head}/>"]
-        first = self.message.strip().partition("\n")[0]
-        body = f'    <{self.outcome} type="{xml(self.kind)}" message="{xml(first)}"'
-        text = "/>" if self.message.strip() == first else f">{xml(self.message)}</{self.outcome}>"
+        body = f'    <{self.outcome} type="{xml(self.kind)}" message="{xml(self.first)}"'
+        text = f">{xml(self.message)}</{self.outcome}>" if self.message else "/>"
         return [f"{head}>", body + text, "  </testcase>"]
 
 
 def junit(runs: Iterable[tuple[Manifest, Iterable[Observation], Sequence[Rule]]]) -> str:
     """The file of these runs, each with the rules of its expected failures."""
-    suites = [(manifest, _tests(observations, rules, manifest.lane)) for manifest, observations, rules in runs]
+    suites = [(manifest, _tests(observations, rules, manifest)) for manifest, observations, rules in runs]
     everything = [test for _, tests in suites for test in tests]
     return "\n".join([
         '<?xml version="1.0" encoding="utf-8"?>',
@@ -75,19 +76,19 @@ def _counts(tests: Sequence[_Test]) -> str:
     )
 
 
-def _tests(observations: Iterable[Observation], rules: Sequence[Rule], lane: str) -> list[_Test]:
+def _tests(observations: Iterable[Observation], rules: Sequence[Rule], manifest: Manifest) -> list[_Test]:
     fine: dict[tuple[str, str], list[Observation]] = defaultdict(list)
     other: dict[str, list[tuple[Observation, Judgement]]] = defaultdict(list)
     for o in observations:
-        judged = judge(o, rules, lane)
+        judged = judge(o, rules, manifest.lane)
         if judged.verdict is Verdict.AS_EXPECTED and o.status is not Status.NOT_REACHED:
             fine[o.cell.overload, o.cell.dtype].append(o)
         else:
             other[o.cell.overload].append((o, judged))
     tests = [_together(overload, dtype, cells) for (overload, dtype), cells in fine.items()]
-    for overload, found in other.items():
+    for found in other.values():
         of = sorted(found, key=lambda pair: str(pair[0].cell))
-        tests += [_alone(overload, o, judged, n < DETAILED) for n, (o, judged) in enumerate(of)]
+        tests += [_alone(o, judged, manifest.backend if n < DETAILED else "") for n, (o, judged) in enumerate(of)]
     return sorted(tests, key=lambda t: (t.overload, t.name))
 
 
@@ -99,15 +100,16 @@ def _together(overload: str, dtype: str, cells: Sequence[Observation]) -> _Test:
     return _Test(overload, dtype, seconds, "skipped", str(Status.UNSUPPORTED), cells[0].reason)
 
 
-def _alone(overload: str, o: Observation, judged: Judgement, detailed: bool) -> _Test:
-    name = f"{o.cell.dtype}-{o.cell.layout}"
+def _alone(o: Observation, judged: Judgement, backend: str) -> _Test:
+    """The test of one cell; of a failure all that is known, with the commands for ``backend`` where that is not ""."""
+    overload, name = o.cell.overload, f"{o.cell.dtype}-{o.cell.layout}"
     if judged.verdict is Verdict.EXPECTED_FAILURE:
         reason = judged.rule.reason if judged.rule else ""
         return _Test(overload, name, o.wall_ns / 1e9, "skipped", "expected failure", reason)
     if judged.verdict is Verdict.UNEXPECTED_PASS:
         text = f"passed, although a rule expects it to fail: {judged.rule}"
         return _Test(overload, name, o.wall_ns / 1e9, "failure", "unexpected pass", text)
-    text = "\n\n".join(f.message for f in o.failures) or o.reason or o.signal or str(o.status)
     kind = ", ".join(sorted({f.check for f in o.failures if f.check})) or o.signal or str(o.status)
     outcome = "error" if o.status in _ERRORS else "failure"
-    return _Test(overload, name, o.wall_ns / 1e9, outcome, kind, text if detailed else text.partition("\n")[0])
+    message = describe.observation(o, backend) if backend and o.failures else ""
+    return _Test(overload, name, o.wall_ns / 1e9, outcome, kind, describe.excerpt(o), message)

@@ -1,0 +1,66 @@
+"""The arguments of a case as records: where each tensor is in its storage, and plain values as text."""
+
+from __future__ import annotations
+
+from conformance.corpus.model import Arg, ComplexArg, DeviceArg, DtypeArg, EnumArg, GeneratorArg, TensorSlot
+from conformance.plan.cases import Case, slot_dtype
+from conformance.vocabulary import PlacedArgument
+
+
+def placed_arguments(case: Case) -> tuple[PlacedArgument, ...]:
+    """Every argument of ``case``, in the order of the schema; the tensors of a list one by one."""
+    names = [_positional(a, i) for i, a in enumerate(case.sample.args)]
+    pairs = [*zip(names, case.sample.args, strict=True), *case.sample.kwargs]
+    return tuple(placed for name, arg in pairs for placed in _placed(case, name, arg))
+
+
+def _positional(arg: Arg, i: int) -> str:
+    if isinstance(arg, TensorSlot):
+        return arg.name
+    if isinstance(arg, tuple) and arg and isinstance(arg[0], TensorSlot):
+        return arg[0].name.partition("[")[0]
+    return f"arg {i}"
+
+
+def _placed(case: Case, name: str, arg: Arg) -> list[PlacedArgument]:
+    if isinstance(arg, TensorSlot):
+        return [_tensor(case, arg)]
+    if isinstance(arg, tuple) and any(isinstance(a, TensorSlot) for a in arg):
+        return [placed for a in arg for placed in _placed(case, f"{name}[]", a)]
+    return [PlacedArgument(name, text=plain(arg))]
+
+
+def _tensor(case: Case, slot: TensorSlot) -> PlacedArgument:
+    """A slot as the twins place it: a view of an earlier argument's storage has the offset and the storage of that."""
+    at = slot.index
+    if slot.same_as:
+        at = next(s.index for s in case.sample.tensors if s.name == slot.same_as)
+    placement = case.placements[at]
+    offset, storage, shared_with = placement.offset, placement.storage, ""
+    for index, earlier, distance in case.shared:
+        if index == slot.index:
+            same = distance == 0 and placement == case.placements[earlier]
+            offset = placement.offset if same else distance
+            storage = case.placements[earlier].storage
+            shared_with = case.sample.tensors[earlier].name
+    return PlacedArgument(
+        slot.name, slot_dtype(slot, case.cell.dtype), placement.layout, placement.size, placement.stride, offset,
+        storage, placement.bit, shared_with, slot.same_as,
+    )  # fmt: skip
+
+
+def plain(arg: Arg) -> str:
+    """An argument that is no tensor, as one would type it."""
+    if isinstance(arg, DtypeArg):
+        return f"torch.{arg.name}" if arg.name else "the cell's dtype"
+    if isinstance(arg, DeviceArg):
+        return "the side's device"
+    if isinstance(arg, EnumArg):
+        return f"torch.{arg.name}"
+    if isinstance(arg, GeneratorArg):
+        return f"a generator seeded with {arg.seed}"
+    if isinstance(arg, ComplexArg):
+        return repr(complex(arg.real, arg.imag))
+    if isinstance(arg, tuple):
+        return "[" + ", ".join(plain(a) for a in arg) + "]"
+    return repr(arg)
