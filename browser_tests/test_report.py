@@ -91,7 +91,9 @@ def test_a_failing_case_has_its_arguments_drawn_as_they_lie(page: Chrome, report
         return ["once", "many", "before", "gap", "wrong"].map(kinds)""",
     )
     assert drawn == [6, 0, 5, 6, 1]  # size [2, 3], stride [5, 1], offset 5, storage 17; wrong at byte 32 of 68
-    assert "untouched: self: 8 bytes outside the view" in texts(page, "pre.message")[0]
+    said = texts(page, "pre.message")[0]
+    assert "untouched: self: 8 bytes outside the view" in said
+    assert "kernels: masked_fill_ -> fill_" in said
     assert [t.removesuffix(" copy") for t in texts(page, ".failure > pre.command")] == [
         f"pytest --pyargs conformance --backend demo --case '{CELL}#opinfo.masked_fill.3@self'",
         f"conformance repro --backend demo '{CELL}#opinfo.masked_fill.3@self'",

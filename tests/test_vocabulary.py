@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conformance.vocabulary import (
@@ -53,6 +53,7 @@ FAILURES = st.builds(
 )  # fmt: skip
 
 
+@settings(deadline=None)
 @given(FAILURES)
 def test_a_failure_comes_back_from_json(failure: CaseFailure) -> None:
     assert CaseFailure.from_json(json.loads(json.dumps(failure.to_json(), allow_nan=False))) == failure

@@ -22,7 +22,7 @@ from conformance.lanes import matrix
 from conformance.layouts import LAYOUTS
 from conformance.support.exit_codes import Exit
 from conformance.support.suggestions import unknown
-from conformance.vocabulary import Check, Route, Status
+from conformance.vocabulary import Check, Fact, Route, Status
 from tools.faults import planted
 from tools.kill_rate import tables
 from tools.kill_rate.summary import lacking
@@ -85,6 +85,10 @@ def _layouts() -> str:
 
 def _checks() -> str:
     return table(("check", "fails when"), ((f"`{check}`", check.meaning) for check in Check))
+
+
+def _facts() -> str:
+    return table(("kind", "facts"), ((f"`{fact}`", fact.meaning) for fact in Fact))
 
 
 def _statuses() -> str:
@@ -192,6 +196,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "exit-codes": _exit_codes,
     "layouts": _layouts,
     "checks": _checks,
+    "facts": _facts,
     "statuses": _statuses,
     "routes": _routes,
     "options": _options,

@@ -96,7 +96,7 @@ def test_a_record_keeps_the_line_to_blame_and_the_frames_worth_showing() -> None
     assert parse("heap_buffer_overflow").record() == SanitizerReport(
         "AddressSanitizer", "heap-buffer-overflow", access="WRITE", size=4,
         where="0 bytes past the end of a block of 40 bytes", line="backend/t.cpp:9", function="fill",
-        stack=("backend/t.cpp:9 fill", "backend/t.cpp:28 main"),
+        stack=("backend/t.cpp:9 fill", "backend/t.cpp:25 main"),
         allocated=("backend/t.cpp:8 block", "backend/t.cpp:24 main"),
     )  # fmt: skip
 
