@@ -137,6 +137,11 @@ class CellId:
         """The pytest item's name, e.g. ``masked_fill_.Scalar[float32-expanded]``."""
         return f"{self.overload}[{self.dtype}-{self.layout}]"
 
+    @property
+    def operator(self) -> str:
+        """The overload's operator, e.g. ``masked_fill_`` of ``masked_fill_.Scalar``."""
+        return self.overload.partition(".")[0]
+
     def fields(self) -> tuple[str, str, str, str]:
         """What it is made of, in the order of the constructor."""
         return self.family, self.overload, self.dtype, self.layout

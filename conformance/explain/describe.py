@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from conformance.explain import pattern_text
 from conformance.support import markup
 from conformance.vocabulary import (
     CaseFailure,
@@ -205,7 +206,8 @@ def _elements(m: Mismatch) -> str:
 
 
 def _pattern(f: Facts) -> list[str]:
-    return [f"wrong: {f['pattern']}"] if f.get("pattern") else []
+    found = pattern_text.text(f["pattern"]) if f.get("pattern") else ""
+    return [f"wrong: {found}"] if found else []
 
 
 def _distance(f: Facts) -> str:

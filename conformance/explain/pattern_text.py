@@ -21,8 +21,8 @@ def text(pattern: Mapping[str, Any]) -> str:
 
 def _where(pattern: Mapping[str, Any]) -> str:
     rule = pattern["where"]
-    if rule is None:
-        return ""
+    if rule is None or (pattern["wrong"] == 1 and rule["kind"] in ("box", "flat")):
+        return ""  # the index of a single element says it already
     if rule["kind"] == "all":
         return "all elements"
     if rule["kind"] == "expected":

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from conformance.judging import facts
+from conformance.judging import facts, patterns
 from conformance.torch_versions import has_no_memory
 from conformance.vocabulary import Check, Fact, Mismatch
 
@@ -203,11 +203,19 @@ def _first(
     found: dict[str, Any] = {
         "kind": Fact.ELEMENTS.value, "wrong": int(wrong.sum()), "of": expected.numel(), "index": list(index),
         "device": facts.value(device), "cpu": facts.value(cpu), "dtype": facts.value(expected.dtype),
-        **_distance(cpu, device, expected.dtype), "bound": bound, "pattern": None,
+        **_distance(cpu, device, expected.dtype), "bound": bound,
+        "pattern": patterns.pattern(wrong, _plain(expected), _plain(actual)),
     }  # fmt: skip
     if reference is not None and reference is not expected:
         found["float64"] = facts.value(reference[index].item())
     return Mismatch(Check.VALUE, subject, found)
+
+
+def _plain(tensor: torch.Tensor) -> torch.Tensor:
+    """The same numbers in a dtype that every operation is there for."""
+    if tensor.dtype.is_floating_point or tensor.dtype.is_complex:
+        return widen(tensor)
+    return tensor if tensor.dtype is torch.bool else tensor.to(torch.int64)
 
 
 def _distance(cpu: Any, device: Any, dtype: torch.dtype) -> dict[str, Any]:

@@ -1,17 +1,19 @@
 """The fewest kernels that explain the failing cells of a run. Pure.
 
-A failing cell is explained by a suspect kernel that its first failing case calls. A kernel is a suspect unless its own
-cells were tried and all agree with CPU. The kernel that explains most cells comes first, then the one that explains
-most of the rest, and so on; a cell that no other's kernel explains stands for itself.
+A failing cell is explained by a suspect kernel that its first failing case calls. A kernel is an operator, because
+torch's profiler names no overloads. It is a suspect unless its own cells were tried and all agree with CPU. The kernel
+that explains most overloads comes first, then the one that explains most of the rest, and so on. Of two that explain
+the same cells, the one that is called later comes first. A cell that no other's kernel explains stands for itself.
 """
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from conformance.vocabulary import CellId
+from conformance.vocabulary import CellId, Observation, Route, Status
 
 # Stands for the backend's boxed fallback among the kernels of a cell that it serves.
 FALLBACK = "the fallback"
@@ -25,7 +27,7 @@ class FailingCell:
 
     cell: CellId
     case: str  # the first that fails
-    kernels: tuple[str, ...]  # what that case called on the device, in order; without the cell's own overload
+    kernels: tuple[str, ...]  # what that case called on the device, in order; without the cell's own operator
     elements: int = 0  # of the case's largest argument
     fallback: bool = False  # the backend's fallback serves the cell
 
@@ -43,7 +45,7 @@ class Contrast:
 class Cause:
     """A kernel, and the failing cells that it explains."""
 
-    kernel: str  # an overload, or FALLBACK
+    kernel: str  # an operator, or FALLBACK
     cells: tuple[CellId, ...]
     example: str  # the case with the most direct call and the smallest arguments
     contrasts: tuple[Contrast, ...] = ()
@@ -54,15 +56,23 @@ class Cause:
         counts: dict[str, int] = defaultdict(int)
         for cell in self.cells:
             counts[cell.overload] += 1
-        return tuple(sorted(counts, key=lambda name: (name != self.kernel, -counts[name], name)))
+        return tuple(sorted(counts, key=lambda name: (name.partition(".")[0] != self.kernel, -counts[name], name)))
+
+
+def of_run(observations: Iterable[Observation]) -> list[Cause]:
+    """Return the causes of a run's failing cells, those that explain most first."""
+    ran = [o for o in observations if o.status.is_failure or o.status is Status.PASS]
+    failing = [_failing(o) for o in ran if o.status.is_failure]
+    passing = [o.cell for o in ran if o.status is Status.PASS]
+    return causes(failing, passing)
 
 
 def causes(failing: Sequence[FailingCell], passing: Iterable[CellId]) -> list[Cause]:
     """Return the causes of ``failing`` cells, those that explain most first."""
     passed: dict[str, list[CellId]] = defaultdict(list)
     for cell in passing:
-        passed[cell.overload].append(cell)
-    own = {f.cell.overload for f in failing}
+        passed[cell.operator].append(cell)
+    own = {f.cell.operator for f in failing}
     left = {f.cell: f for f in failing}
     suspects = {f.cell: _suspects(f, own, passed) for f in failing}
     found: list[Cause] = []
@@ -75,28 +85,39 @@ def causes(failing: Sequence[FailingCell], passing: Iterable[CellId]) -> list[Ca
     return found
 
 
+def _failing(observation: Observation) -> FailingCell:
+    o = observation
+    first = o.failures[0] if o.failures else None
+    calls = tuple(k for k in first.calls if k != o.cell.operator) if first else ()
+    sizes = [math.prod(a.size) for a in first.arguments if a.is_tensor] if first else []
+    return FailingCell(
+        o.cell, first.case if first else "", calls, max(sizes, default=0), Route(o.route) is Route.FALLBACK
+    )
+
+
 def _suspects(f: FailingCell, failing: set[str], passed: Mapping[str, Sequence[CellId]]) -> frozenset[str]:
     """The kernels that may be why a cell fails, its own overload among them."""
     called = {k for k in f.kernels if k in failing or k not in passed}
-    return frozenset({f.cell.overload, *called, *([FALLBACK] if f.fallback else [])})
+    return frozenset({f.cell.operator, *called, *([FALLBACK] if f.fallback else [])})
 
 
 def _best(left: Iterable[FailingCell], suspects: Mapping[CellId, frozenset[str]]) -> str:
-    """The kernel that explains most of what is left; of several, the one with most overloads, then with own cells."""
+    """The kernel that explains most of what is left."""
     cells: dict[str, int] = defaultdict(int)
     overloads: dict[str, set[str]] = defaultdict(set)
+    depth: dict[str, int] = defaultdict(int)  # at how late a place the kernel is called
     for f in left:
         for kernel in suspects[f.cell]:
             cells[kernel] += 1
             overloads[kernel].add(f.cell.overload)
-    return min(cells, key=lambda k: (-len(overloads[k]), -cells[k], k not in overloads[k], k == FALLBACK, k))
+            depth[kernel] = max(depth[kernel], f.kernels.index(kernel) + 1 if kernel in f.kernels else 0)
+    return min(cells, key=lambda k: (-len(overloads[k]), -cells[k], k == FALLBACK, -depth[k], k))
 
 
 def _cause(kernel: str, explained: Sequence[FailingCell], passed: Mapping[str, Sequence[CellId]]) -> Cause:
-    example = min(explained, key=lambda f: (f.cell.overload != kernel, len(f.kernels), f.elements, str(f.cell)))
-    own = [f.cell for f in explained if f.cell.overload == kernel] or [f.cell for f in explained]
-    like = {cell.overload for cell in own}
-    others = [cell for overload in like for cell in passed.get(overload, ())]
+    example = min(explained, key=lambda f: (f.cell.operator != kernel, len(f.kernels), f.elements, str(f.cell)))
+    own = [f.cell for f in explained if f.cell.operator == kernel] or [f.cell for f in explained]
+    others = [cell for operator in {cell.operator for cell in own} for cell in passed.get(operator, ())]
     cells = tuple(sorted((f.cell for f in explained), key=str))
     return Cause(kernel, cells, example.case or str(example.cell), _contrasts(own, others))
 

@@ -179,6 +179,12 @@ _BOUND = {"exact": False, "multiple": 4.0, "ulps": 8.0, "dtype": "float16", "mag
           "terms": 1, "spread": False}  # fmt: skip
 _ERROR = {"type": "ValueError", "message": "not today"}
 _LOST = {"bytes": 40, "objects": 1, "at": ["a.cpp:5 lose", "a.cpp:9 main"], "trouble": ""}
+# As judging/patterns.py makes one.
+PATTERN = {
+    "wrong": 2, "of": 6, "first": 4, "last": 5, "where": {"kind": "flat", "size": 6, "from": 4, "to": 5},
+    "values": {"kind": "zero"},
+}  # fmt: skip
+
 _TEXTS: list[tuple[Fact, dict[str, object], str]] = [
     (Fact.METADATA, {"what": "offset", "device": 1, "cpu": 0}, "storage offset is 1 on the device, 0 on CPU"),
     (Fact.METADATA, {"what": "conj", "device": False, "cpu": True}, "conj bit is False on the device, True on CPU"),
@@ -222,8 +228,8 @@ _TEXTS: list[tuple[Fact, dict[str, object], str]] = [
     (Fact.ELEMENTS, {**elements().facts, "bound": {**_BOUND, "magnitude": 32.0}, "float64": 2.25},
      ("2 of 6 elements differ, first at [0, 1]: device 1.5, CPU 2.5, float64 2.25; distance 1 (3.36e+06 ULP); "
      "allowed: 4 x CPU's own distance from float64 + 8 ULP of float16 of 32, the largest of the arguments")),
-    (Fact.ELEMENTS, {**elements().facts, "pattern": "all with index >= 4"},
-     ("2 of 6 elements differ, first at [0, 1]: device 1.5, CPU 2.5; wrong: all with index >= 4; "
+    (Fact.ELEMENTS, {**elements().facts, "pattern": PATTERN},
+     ("2 of 6 elements differ, first at [0, 1]: device 1.5, CPU 2.5; wrong: all with flat index >= 4; all zero; "
      "distance 1 (3.36e+06 ULP); must be equal bit for bit")),
 ]  # fmt: skip
 

@@ -117,6 +117,10 @@ def test_every_dtype_has_patterns(dtype: torch.dtype) -> None:
     assert pattern_text.text(found) == "all with index >= 2 in dim 0; all zero"
 
 
+def test_the_position_of_a_single_element_is_no_pattern() -> None:
+    assert where(masked((4, 5), (2, 3))) == ""
+
+
 def test_a_result_without_dimensions_has_one() -> None:
     found = pattern(torch.tensor(True), torch.tensor(2.0), torch.tensor(math.nan))
     assert pattern_text.text(found) == "all elements; NaN"

@@ -34,6 +34,11 @@ class TestText(expecttest.TestCase):
         self.assertExpectedInline(
             summary.text(made, CELLS, "results/lane"),
             """\
+causes of 3 failing cells: 2 kernels
+  masked_fill_: 2 cells of 1 overload (masked_fill_.Scalar)
+    example: masked_fill_.Scalar[bool-expanded]#s.0
+  cat: 1 cell of 1 overload (cat)
+    example: ops/masking.py::cat[int8-contiguous]
 failing cells by overload (3 cells, 2 overloads):
   masked_fill_.Scalar       2  value 2, stride 1; first: masked_fill_.Scalar[bool-expanded]#s.0
   cat                       1  SIGSEGV 1; first: cat[int8-contiguous]
