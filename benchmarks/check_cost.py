@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from conformance import backends
-from conformance.judging import device_memory, judge, oracle, storages
+from conformance.judging import device_memory, judge, oracle, outcomes, storages
 from conformance.plan.cases import TIERS
 from conformance.plan.plan import Plan
 from conformance.plan.selection import Selection
@@ -30,8 +30,8 @@ CHECKS: dict[str, tuple[ModuleType | type, str]] = {
     "bytes not to be touched": (storages, "storages"),
     "versions": (storages, "versions"),
     "aliasing": (storages, "aliasing"),
-    "results": (judge.Judge, "_results"),
-    "written arguments": (judge.Judge, "_written"),
+    "results": (outcomes.Comparison, "results"),
+    "written arguments": (outcomes.Comparison, "written"),
     "the same again": (judge.Judge, "_again"),
 }
 
