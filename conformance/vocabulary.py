@@ -314,8 +314,8 @@ class CaseFailure:
         return {
             "case": self.case, "check": self.check,
             "mismatches": [{"check": m.check.value, "subject": m.subject, "facts": m.facts} for m in self.mismatches],
-            "arguments": [_set(asdict(a)) for a in self.arguments],
-            "death": _set(asdict(self.death)) if self.death else None,
+            "arguments": [asdict(a, dict_factory=_compact) for a in self.arguments],
+            "death": asdict(self.death, dict_factory=_compact) if self.death else None,
             "calls": list(self.calls), "trouble": self.trouble, "older": self.older,
         }  # fmt: skip
 
@@ -329,7 +329,7 @@ class CaseFailure:
             d["case"],
             tuple(map(Mismatch.from_json, d["mismatches"])),
             tuple(map(PlacedArgument.from_json, d["arguments"])),
-            Death.from_json(death) if death else None,
+            None if death is None else Death.from_json(death),
             tuple(d["calls"]),
             d["trouble"],
             d["older"],
@@ -337,9 +337,13 @@ class CaseFailure:
         )
 
 
-def _set(record: dict[str, Any]) -> dict[str, Any]:
-    """A record without what is empty, which is most of an argument."""
-    return {name: value for name, value in record.items() if value not in ("", (), None, 0) or name in ("name", "kind")}
+_ALWAYS = ("name", "sanitizer", "kind")  # fields without a default
+
+
+def _compact(fields: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """A record's fields as plain JSON, without those that are empty, which are most of an argument's."""
+    plain = ((name, value.value if isinstance(value, Enum) else value) for name, value in fields)
+    return {name: value for name, value in plain if name in _ALWAYS or value not in ("", (), None, 0)}
 
 
 def kind_of(status: str, checks: Iterable[str], signal: str) -> str:

@@ -149,6 +149,14 @@ def test_a_planted_fault_is_found_in_a_cell_that_is_clean_without_it(work: CellR
 
 
 @pytest.mark.usefixtures("awake")
+def test_a_failing_case_lists_the_operators_that_ran_on_the_device(work: CellRunner) -> None:
+    testing.set_fault("copy_ignores_strides")
+    found = observe(work, *FOUND_IN["copy_ignores_strides"][:3])
+    assert found.failures[0].calls == ("copy_", "_copy_from")
+    assert not any(failure.calls for failure in found.failures[1:])
+
+
+@pytest.mark.usefixtures("awake")
 def test_a_kernel_that_never_ends_is_a_timeout(work: CellRunner) -> None:
     testing.set_fault("hang_in_kernel")
     runner = Runner(work, timeout=1)

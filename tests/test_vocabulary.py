@@ -65,6 +65,13 @@ def test_the_check_of_a_failure_is_that_of_its_first_finding() -> None:
     assert CaseFailure("c", death=Death("SIGSEGV")).check == ""
 
 
+def test_the_form_that_crosses_processes_is_made_of_plain_values() -> None:
+    death = Death("SIGSEGV", finding=DeathFinding("", left_out=LeftOut.TIME))
+    found = CaseFailure("c", death=death).to_json()["death"]["finding"]["left_out"]
+    assert type(found) is str  # pytest-xdist takes no subclass of it
+    assert CaseFailure.from_json(CaseFailure("c", death=Death()).to_json()).death == Death()
+
+
 def test_what_is_empty_takes_no_room() -> None:
     record = CaseFailure("c", arguments=(PlacedArgument("arg 1", text="2"),)).to_json()
     assert record["arguments"] == [{"name": "arg 1", "text": "2"}]

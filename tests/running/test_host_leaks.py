@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -153,7 +154,8 @@ def test_memory_that_is_lost_fails_the_batch_and_names_the_cell_that_loses_it(li
     assert failure["check"] == "leak"
     assert failure["case"] == "ops/family.py::lose[float32-layout2]"
     said = describe.first_line(CaseFailure.from_json(failure)), *describe.findings(CaseFailure.from_json(failure))
-    assert said[0].startswith("host memory was lost in the batch of 5 cells that ends here, by ops/family.py::lose")
+    # A search is due by the time it takes, so that a batch has three to five cells.
+    assert re.match(r"host memory was lost in the batch of [3-5] cells that ends here, by ops/family.py::lose", said[0])
     assert "  40 bytes in 1 host blocks, allocated at: kernels/demo.cpp:5 lose" in "\n".join(said)
 
 

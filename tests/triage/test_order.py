@@ -123,7 +123,7 @@ def test_memory_given_out_twice_is_found_at_the_call_that_gets_it(tmp_path: Path
         REFNPU_FAULT="pool_hands_out_twice",
     )  # fmt: skip
     assert code == 1, said
-    assert "was given memory in which the result of mul.Tensor (call 3) lies, which is still there" in said
+    assert "was given memory that the result of mul.Tensor (call 3) still occupies" in said
     needed = found["evidence"]["before"]["needed"]
     assert needed[0] == "add.Tensor"  # what it frees is given out twice
     assert needed[-1] == "mul.Tensor"
