@@ -267,7 +267,7 @@ def _identity(m: Mismatch) -> str:
 
 
 def _given_twice(m: Mismatch) -> str:
-    return f"was given memory that {m.facts['tensor']} of {m.facts['call']} still occupies"
+    return f"was given memory that the {m.facts['tensor']} of {m.facts['call']} still occupies"
 
 
 def _device_leak(m: Mismatch) -> str:

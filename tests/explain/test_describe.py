@@ -201,7 +201,7 @@ _TEXTS: list[tuple[Fact, dict[str, object], str]] = [
     (Fact.SHARED_RESULTS, {"device": "result[0]", "cpu": None},
      "shares the storage of result[0] on the device, has a storage of its own on CPU"),
     (Fact.GIVEN_TWICE, {"tensor": "result", "call": "mul (call 0)"},
-     "was given memory that result of mul (call 0) still occupies"),
+     "was given memory that the result of mul (call 0) still occupies"),
     (Fact.VERSION, {"device": 1, "cpu": 0}, "version counter is 1 on the device, 0 on CPU"),
     (Fact.DAMAGE, {"line": "0x10: written past its end"}, "0x10: written past its end"),
     (Fact.DEVICE_LEAK, {"blocks": 0, "bytes": 64},

@@ -27,7 +27,7 @@ def test_a_result_in_the_memory_of_a_tensor_that_is_there_is_found() -> None:
     known, first = GivenTwice(CPU), torch.from_numpy(MEMORY)
     assert known.look("mul (call 0)", outcome(first)) == []
     (found,) = said(known, torch.from_numpy(MEMORY))
-    assert found == "result: was given memory that result of mul (call 0) still occupies"
+    assert found == "result: was given memory that the result of mul (call 0) still occupies"
 
 
 def test_memory_of_a_tensor_that_is_gone_is_free() -> None:
