@@ -1,4 +1,4 @@
-"""What a spawned child runs: it makes the plan that it is told of, and answers the runner's requests.
+"""What a spawned child runs: it makes the plan of its first request and answers the runner.
 
 ``python -m conformance.running.spawned PARENT REQUESTS REPLIES LOG PAGE``: the parent's process id, then open file
 descriptors.

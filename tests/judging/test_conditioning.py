@@ -1,4 +1,4 @@
-"""Rounding that cancellation leaves over is told from a defect, in both directions."""
+"""Rounding errors that cancellation leaves over pass, and defects in the same results fail."""
 
 from __future__ import annotations
 

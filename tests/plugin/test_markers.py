@@ -1,4 +1,4 @@
-"""Cells selected with ``-m``, and what pytest is told of their markers."""
+"""Cells selected with ``-m``, and the markers that pytest lists."""
 
 from __future__ import annotations
 
