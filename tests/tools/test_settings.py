@@ -65,7 +65,7 @@ def test_tests_are_counted_from_what_pytest_reports(tmp_path: Path, monkeypatch:
 
 
 def test_a_setting_says_what_is_typed_otherwise() -> None:
-    assert Setting("x", {"A": "1"}, ("taskset", "-c", "0"), pytest=("-n", "1")).words == "taskset -c 0 A=1 -- -n 1"
+    assert Setting("x", {"A": "1"}, ("taskset", "-c", "0"), pytest=("-n", "1")).words == "A=1 taskset -c 0 -- -n 1"
     assert len({s.name for s in SETTINGS}) == len(SETTINGS)
 
 

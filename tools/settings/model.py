@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,28 +16,30 @@ class Setting:
     before: tuple[str, ...] = ()  # words before the command
     nox: tuple[str, ...] = ()  # arguments of nox
     pytest: tuple[str, ...] = ()  # arguments after --
-    tests: bool = True  # whether `nox -s tests` is affected
 
     @property
     def words(self) -> str:
         """What is typed otherwise, e.g. ``ATEN_CPU_CAPABILITY=avx2``; "" for the first."""
         variables = [f"{k}={v}" for k, v in self.variables.items()]
         after = ["--", *self.pytest] if self.pytest else []
-        return " ".join([*self.before, *variables, *self.nox, *after])
+        return " ".join([*variables, shlex.join([*self.before, *self.nox, *after])]).strip()
 
 
+FOUR_THREADS = {"OMP_NUM_THREADS": "4", "MKL_NUM_THREADS": "4"}
+BARE = {"PYTHONDONTWRITEBYTECODE": "1", "CCACHE_DISABLE": "1"}
+# A small /tmp: what the suite and the tests write there has to fit.
+SMALL_TMP = ("unshare", "--mount", "sh", "-c", 'mount -t tmpfs -o size=64m tmpfs /tmp && exec "$@"', "sh")
+
+# Variations that act on different parts, CPU's kernels, the device, the processes, share a setting, since each costs
+# the full tier of two versions.
 SETTINGS = (
     Setting("as it is"),
     Setting("AVX2 kernels", {"ATEN_CPU_CAPABILITY": "avx2"}),
     Setting("baseline kernels", {"ATEN_CPU_CAPABILITY": "default"}),
-    Setting("no oneDNN", pytest=("-p", "tools.settings.no_mkldnn"), tests=False),
-    Setting("one core", before=("taskset", "-c", "0"), pytest=("-n", "1")),
-    Setting("no workers", pytest=("-n", "0"), tests=False),
-    Setting("four workers, shuffled", pytest=("-n", "4", "-p", "tools.settings.shuffled"), tests=False),
-    Setting("four threads", {"OMP_NUM_THREADS": "4", "MKL_NUM_THREADS": "4"}),
-    Setting("clang++", {"CXX": "clang++", "CC": "clang"}),
+    Setting("four threads, four workers, shuffled", FOUR_THREADS, pytest=("-n", "4", "-p", "tools.settings.shuffled")),
+    Setting("clang++, no oneDNN", {"CXX": "clang++", "CC": "clang"}, pytest=("-p", "tools.settings.no_mkldnn")),
+    Setting("one core, no workers, no byte code, small /tmp", BARE, ("taskset", "-c", "0", *SMALL_TMP), pytest=("-n", "0")),
     Setting("Python 3.12", nox=("--force-python", "3.12")),
-    Setting("no byte code, no ccache", {"PYTHONDONTWRITEBYTECODE": "1", "CCACHE_DISABLE": "1"}),
 )
 
 
