@@ -19,9 +19,9 @@ import torch
 
 from conformance import backends
 from conformance.judging import oracle
-from conformance.judging.judge import Judge, Judgement
-from conformance.judging.oracle import Outcome
-from conformance.judging.tolerances import rules_of
+from conformance.judging.judge import CaseResult, Judge
+from conformance.judging.oracle import CallOutcome
+from conformance.judging.tolerances import criteria_of
 from conformance.ops.family import Equivalence
 from conformance.plan.cases import TIERS, Case
 from conformance.plan.plan import Plan
@@ -50,7 +50,7 @@ def _last(tensor: torch.Tensor) -> int:
     return int(tensor.storage_offset() + sum((n - 1) * step for n, step in zip(tensor.shape, tensor.stride())))
 
 
-def changed(outcome: Outcome) -> int:
+def changed(outcome: CallOutcome) -> int:
     """How many elements of a device's outcome were made wrong; one that several views share, once."""
     found: dict[Any, torch.Tensor] = {}
     for tensor in _written(outcome):
@@ -61,7 +61,7 @@ def changed(outcome: Outcome) -> int:
     return len(found)
 
 
-def _written(outcome: Outcome) -> Iterator[torch.Tensor]:
+def _written(outcome: CallOutcome) -> Iterator[torch.Tensor]:
     yield from (leaf for _, leaf in outcome.leaves if isinstance(leaf, torch.Tensor) and leaf.device.type != "cpu")
     yield from (a.tensor for a in outcome.side.arguments if a.slot.written)
 
@@ -81,8 +81,10 @@ class Tally:
             found[reason][overload] += 1
         return found
 
-    def call(self, real: Callable[..., Outcome]) -> Callable[..., Outcome]:
-        def call(op: Any, side: Any, seed: int | None = None, synchronize: Callable[[], None] | None = None) -> Outcome:
+    def call(self, real: Callable[..., CallOutcome]) -> Callable[..., CallOutcome]:
+        def call(
+            op: Any, side: Any, seed: int | None = None, synchronize: Callable[[], None] | None = None
+        ) -> CallOutcome:
             outcome = real(op, side, seed, synchronize)
             if synchronize is not None and outcome.error is None:  # the CPU is not waited for
                 self._changed += changed(outcome)
@@ -90,8 +92,8 @@ class Tally:
 
         return call
 
-    def judge(self, real: Callable[..., Judgement]) -> Callable[..., Judgement]:
-        def judge(judge: Judge, case: Case, on_phase: Callable[[str], None] | None = None) -> Judgement:
+    def judge(self, real: Callable[..., CaseResult]) -> Callable[..., CaseResult]:
+        def judge(judge: Judge, case: Case, on_phase: Callable[[str], None] | None = None) -> CaseResult:
             self._changed = 0
             verdict = real(judge, case, on_phase)
             if self._changed:
@@ -102,13 +104,13 @@ class Tally:
         return judge
 
 
-def _why(case: Case, verdict: Judgement) -> str:
-    rules = rules_of(case.cell.overload)
+def _why(case: Case, verdict: CaseResult) -> str:
+    criteria = criteria_of(case.cell.overload)
     if verdict.skipped:
         return verdict.skipped
-    if rules.random:
+    if criteria.random:
         return "drawn: judged by its distribution"
-    kind = rules.equivalence(0)
+    kind = criteria.equivalence(0)
     return f"compared as {kind.value}" if kind is not Equivalence.EQUAL else "NO REASON"
 
 

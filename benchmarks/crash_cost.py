@@ -50,7 +50,7 @@ def spent() -> float:
 def run(work: CellRunner, cells: Sequence[CellId], fault: str | None, asked: bool) -> tuple[float, float, int]:
     """(seconds by the clock, CPU seconds, deaths) of all cells."""
     set_fault(fault)
-    runner = Runner(work, 60, inquest_s=SECONDS if asked else 0)
+    runner = Runner(work, 60, inquiry_s=SECONDS if asked else 0)
     started, before, deaths = time.perf_counter(), spent(), 0
     for cell in cells:
         deaths += sum(f.death is not None for f in runner.observe(cell).failures)

@@ -62,7 +62,7 @@ OTHER_MODULES_WITHOUT_TORCH = {
     "explain.inventory_text",
     "running.child", "running.deaths", "running.host_leaks", "running.isolation", "running.progress",
     "running.protocol", "running.runner", "running.sanitizer_report", "running.spawned", "calls.program",
-    "triage.ddmin", "triage.evidence", "triage.lanes", "triage.report", "triage.verdict", "triage.warm", "plugin",
+    "triage.ddmin", "triage.evidence", "triage.lanes", "triage.report", "triage.conclusions", "triage.warm", "plugin",
 }  # fmt: skip
 MAY_NAME_TORCH_PRIVATES = ("inventory", "torch_versions", "corpus.record")
 

@@ -11,8 +11,8 @@ import torch
 
 from conformance.backends import Capabilities
 from conformance.corpus.model import DeviceArg, TensorSlot
-from conformance.judging.judge import Judge, Judgement
-from conformance.judging.tolerances import Rules
+from conformance.judging.judge import CaseResult, Judge
+from conformance.judging.tolerances import Criteria
 from conformance.judging.twins import Twins, ValueOf
 from conformance.ops.family import OpFacts
 from conformance.plan.cases import Case, cases
@@ -80,7 +80,7 @@ def judge(
     route: Route = Route.NATIVE,
     device: Device | None = None,
     values: ValueOf = value_of,
-) -> Judgement:
+) -> CaseResult:
     """One case of an op that does what is ``right`` on CPU, and what is ``wrong`` (or right, too) on the device."""
     here = device or Device()
 
@@ -92,6 +92,6 @@ def judge(
         here.fallback += route is Route.FALLBACK
         return (wrong or right)(*arguments)
 
-    rules = Rules(facts or OpFacts("misc"))
-    judge = Judge(Twins(values), Capabilities(here, "hand"), op, route, rules, seed=20)
+    criteria = Criteria(facts or OpFacts("misc"))
+    judge = Judge(Twins(values), Capabilities(here, "hand"), op, route, criteria, seed=20)
     return judge.judge(case or case_of())

@@ -30,7 +30,7 @@ from conformance.bisect.processes import Processes
 from conformance.bisect.worktrees import CheckoutError, Worktrees
 from conformance.support.toml_table import Table
 
-SUITE = "op-conformance"
+PLAN = "op-conformance"
 PACKAGE = Path(__file__).resolve().parents[1]
 _ABBREVIATED = 7  # digits of a commit, the fewest that git writes
 
@@ -191,9 +191,9 @@ class Workshop:
 def _requirements() -> Sequence[str]:
     """What the suite needs: as its checkout says, since an editable installation may be older."""
     file = PACKAGE.parent / "pyproject.toml"
-    if file.is_file() and (project := Table.load(file).table("project")).take("name", str) == SUITE:
+    if file.is_file() and (project := Table.load(file).table("project")).take("name", str) == PLAN:
         return project.strings("dependencies")
-    return metadata.requires(SUITE) or []
+    return metadata.requires(PLAN) or []
 
 
 def _installed(directory: Path, commit: str) -> str:

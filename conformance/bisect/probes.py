@@ -11,7 +11,7 @@ from typing import Protocol
 
 from conformance.bisect.places import Place
 from conformance.bisect.processes import Ended, Processes
-from conformance.bisect.signature import Outcome, Signature, normalised, of_observation, of_script
+from conformance.bisect.signature import ProbeOutcome, Signature, normalised, of_observation, of_script
 from conformance.results import store
 from conformance.support.exit_codes import Exit
 
@@ -22,7 +22,7 @@ LANE = "bisect"
 class Probe(Protocol):
     """What is run at each point."""
 
-    def run(self, place: Place, case: str) -> Outcome:
+    def run(self, place: Place, case: str) -> ProbeOutcome:
         """Once. Raises Stopped."""
 
     def command(self, case: str) -> str:
@@ -43,20 +43,20 @@ class CaseProbe:
     variables: tuple[tuple[str, str], ...] = ()  # of the environment, e.g. an allocator mode
     corpus: str = ""  # the hash of the only corpus whose samples may be taken; "": whichever is there
 
-    def run(self, place: Place, case: str) -> Outcome:
+    def run(self, place: Place, case: str) -> ProbeOutcome:
         with tempfile.TemporaryDirectory() as scratch:
             ended = self._pytest(place, case, Path(scratch))
             if ended.late:
-                return Outcome(False, Signature("timeout"), True, ended.last_lines(), ended.seconds)
+                return ProbeOutcome(False, Signature("timeout"), True, ended.last_lines(), ended.seconds)
             try:
                 run = store.read(Path(scratch) / "results" / LANE)
             except store.StoreError:
                 return _without_results(ended)
         if self.corpus and run.manifest.corpus != self.corpus:
             said = f"another corpus, {run.manifest.corpus[:12]}: the same case would mean other inputs"
-            return Outcome(False, None, False, said, ended.seconds)
+            return ProbeOutcome(False, None, False, said, ended.seconds)
         if not run.observations:
-            return Outcome(False, None, False, ended.last_lines(), ended.seconds)
+            return ProbeOutcome(False, None, False, ended.last_lines(), ended.seconds)
         return of_observation(run.observations[0], case, ended.seconds, self.backend)
 
     def _pytest(self, place: Place, case: str, scratch: Path) -> Ended:
@@ -87,7 +87,7 @@ class ScriptProbe:
     timeout: float
     variables: tuple[tuple[str, str], ...] = ()
 
-    def run(self, place: Place, case: str) -> Outcome:
+    def run(self, place: Place, case: str) -> ProbeOutcome:
         variables = {**place.variables, **dict(self.variables)}
         return of_script(self.processes.run(case, cwd=place.directory, variables=variables, timeout=self.timeout))
 
@@ -98,10 +98,10 @@ class ScriptProbe:
         return ""
 
 
-def _without_results(ended: Ended) -> Outcome:
+def _without_results(ended: Ended) -> ProbeOutcome:
     """Of a run that judged nothing: the case may not exist in this version, or the backend cannot be loaded."""
     errors = [line for line in (ended.stdout + ended.stderr).splitlines() if line.startswith("ERROR: ")]
     if ended.code == Exit.USAGE and errors and "--case" in errors[0]:
         said = errors[0].removeprefix("ERROR: ")
-        return Outcome(False, Signature(ABSENT, said=normalised(said)), True, said, ended.seconds)
-    return Outcome(False, None, False, ended.last_lines(), ended.seconds)
+        return ProbeOutcome(False, Signature(ABSENT, said=normalised(said)), True, said, ended.seconds)
+    return ProbeOutcome(False, None, False, ended.last_lines(), ended.seconds)

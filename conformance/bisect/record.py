@@ -11,7 +11,7 @@ from typing import Any
 
 from conformance.bisect.points import Point
 from conformance.bisect.search import Answer
-from conformance.bisect.signature import Outcome, Signature, answer
+from conformance.bisect.signature import ProbeOutcome, Signature, answer
 
 STATE = "state.json"
 _FORMAT = "op-conformance bisect"
@@ -59,8 +59,8 @@ class RunRecord:
     seconds: float
     at: str = ""  # when, in UTC
 
-    def outcome(self) -> Outcome:
-        return Outcome(self.passed, self.signature, self.judged, self.output, self.seconds)
+    def outcome(self) -> ProbeOutcome:
+        return ProbeOutcome(self.passed, self.signature, self.judged, self.output, self.seconds)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from conformance.bisect.posterior import Rate
 from conformance.bisect.probes import Probe
 from conformance.bisect.record import PointRecord, Record, RunRecord, shortened
 from conformance.bisect.search import Answer, Result, Search
-from conformance.bisect.signature import Outcome, answer
+from conformance.bisect.signature import ProbeOutcome, answer
 from conformance.bisect.together import Step, likely_next, plan, results
 
 SETUP = 3.0  # what making a place costs, in runs, before anything was measured
@@ -124,7 +124,7 @@ class Session:
 
     # Telling ----------------------------------------------------------------------------------------------------
 
-    def _tell(self, point: int, case: str, outcome: Outcome, step: Step) -> None:
+    def _tell(self, point: int, case: str, outcome: ProbeOutcome, step: Step) -> None:
         q = self.record.question
         said = answer(outcome, self.record.signature(case), q.any_failure)
         tally = searches(self.record)[case].tally(_along(self.record, point))
@@ -185,7 +185,7 @@ class Session:
         return (sum(places) / len(places)) / max(sum(runs) / len(runs), 1e-3)
 
 
-def _reason(outcome: Outcome) -> str:
+def _reason(outcome: ProbeOutcome) -> str:
     """Why an outcome says nothing."""
     if outcome.signature:
         return outcome.signature.text()

@@ -51,7 +51,7 @@ class Signature:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ProbeOutcome:
     """What one run of a case or a script came to."""
 
     passed: bool
@@ -67,7 +67,7 @@ def normalised(message: str) -> str:
     return " ".join(text.split())[:_LONGEST]
 
 
-def answer(outcome: Outcome, wanted: Signature | None, any_failure: bool = False) -> Answer:
+def answer(outcome: ProbeOutcome, wanted: Signature | None, any_failure: bool = False) -> Answer:
     """What an outcome says of a failure with this signature; None: whatever does not pass is the failure."""
     if not outcome.judged:
         return Answer.UNKNOWN
@@ -79,24 +79,24 @@ def answer(outcome: Outcome, wanted: Signature | None, any_failure: bool = False
     return Answer.BAD if any_failure and fails else Answer.UNKNOWN
 
 
-def of_observation(seen: Observation, case: str, seconds: float, backend: str) -> Outcome:
+def of_observation(seen: Observation, case: str, seconds: float, backend: str) -> ProbeOutcome:
     """Of the cell that a case lies in, run with this case alone."""
     if seen.status is Status.PASS:
-        return Outcome(True, None, True, f"{case}: pass ({seen.compared} compared)", seconds)
+        return ProbeOutcome(True, None, True, f"{case}: pass ({seen.compared} compared)", seconds)
     failure = next((f for f in seen.failures if f.case == case), seen.failures[0] if seen.failures else None)
     if failure is None:
         judged = seen.status is Status.UNSUPPORTED
-        return Outcome(False, Signature(seen.status, said=normalised(seen.reason)), judged, seen.reason, seconds)
+        return ProbeOutcome(False, Signature(seen.status, said=normalised(seen.reason)), judged, seen.reason, seconds)
     judged = seen.status is not Status.ERROR
     output = describe.failure(failure, seen.cell, seen.route, backend)
-    return Outcome(False, Signature(seen.status, _signal(failure), _findings(failure)), judged, output, seconds)
+    return ProbeOutcome(False, Signature(seen.status, _signal(failure), _findings(failure)), judged, output, seconds)
 
 
-def of_script(ended: Ended) -> Outcome:
+def of_script(ended: Ended) -> ProbeOutcome:
     """Of a command: 0 passes, 125 cannot be tested; else the exit code and the last line on stderr, or on stdout."""
     output = "\n".join(part for part in (ended.stdout.strip(), ended.stderr.strip()) if part)
     if ended.code == 0:
-        return Outcome(True, None, True, output, ended.seconds)
+        return ProbeOutcome(True, None, True, output, ended.seconds)
     if ended.late:
         status = "timeout"
     elif ended.code < 0:
@@ -105,7 +105,7 @@ def of_script(ended: Ended) -> Outcome:
         status = f"exit code {ended.code}"
     said = (ended.stderr.strip() or ended.stdout.strip()).splitlines()
     found = Signature(status, said=normalised(said[-1]) if said and not ended.late else "")
-    return Outcome(False, found, ended.code != SKIP_CODE, output, ended.seconds)
+    return ProbeOutcome(False, found, ended.code != SKIP_CODE, output, ended.seconds)
 
 
 def _signal(failure: CaseFailure) -> str:

@@ -7,9 +7,9 @@ from functools import cache
 from conformance.backends import Capabilities
 from conformance.calls.model import Call, RecordedTwins
 from conformance.inventory import call_of, route_of
-from conformance.judging.judge import Judge, Judgement
-from conformance.judging.oracle import Outcome
-from conformance.judging.tolerances import rules_of
+from conformance.judging.judge import CaseResult, Judge
+from conformance.judging.oracle import CallOutcome
+from conformance.judging.tolerances import criteria_of
 from conformance.vocabulary import Route
 
 SEED = 20  # of what draws
@@ -24,14 +24,14 @@ def route(overload: str, device: str) -> Route:
 def judge_of(call: Call, backend: Capabilities) -> Judge:
     """A judge over the call's own storages."""
     twins, overload = RecordedTwins(call.storages), call.overload
-    return Judge(twins, backend, call_of(overload), route(overload, backend.device), rules_of(overload), SEED)
+    return Judge(twins, backend, call_of(overload), route(overload, backend.device), criteria_of(overload), SEED)
 
 
-def again(call: Call, backend: Capabilities) -> Judgement:
+def again(call: Call, backend: Capabilities) -> CaseResult:
     """Make the call again on both sides, and compare."""
     return judge_of(call, backend).judge(call.case)
 
 
-def made(call: Call, backend: Capabilities, actual: Outcome) -> Judgement:
+def made(call: Call, backend: Capabilities, actual: CallOutcome) -> CaseResult:
     """Compare what the program's own call did on the device with CPU's on the same bytes."""
     return judge_of(call, backend).judge_outcome(call.case, actual)

@@ -13,8 +13,7 @@ from packaging.version import InvalidVersion, Version
 
 from conformance.commands.edge import RESULTS, Mistake, mistakes
 from conformance.results import diff, history
-from conformance.results.store import Closed, StoreError, runs
-from conformance.results.store import compare as compare_
+from conformance.results.store import Closed, StoreError, cell_outcomes, runs
 
 # What a lane's manifest calls an axis; the others have to be equal for lanes to be compared along it.
 AXES = {"torch": "torch", "allocator": "environment", "build": "build"}
@@ -51,7 +50,7 @@ def _across(axis: str, latest: list[Closed], form: str) -> None:
         raise Mistake(f"--across {axis}: no two lanes differ in it alone; there: {', '.join(r.name for r in latest)}")
     codes = []
     for group in compared:
-        cells = compare_.unlike(group)
+        cells = cell_outcomes.unlike(group)
         steps = [diff.Step(_value(run, axis), all(map(run.covers, group))) for run in group]
         codes.append(diff.across_code(cells))
         notes = history.notes(group)

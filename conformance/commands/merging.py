@@ -61,8 +61,8 @@ def _merge(results: Path, shards: list[Closed], expected: Path | None) -> Exit:
     merge.check(parts)
     manifest, summary, observations = merge.merged(parts)
     directory = runs.join(results, manifest, shards, summary)
-    rules = expectations.load(expected_files.of_results(expected, manifest))
-    end = run_end.of_run(manifest, summary, observations, rules, str(directory))
+    known = expectations.load(expected_files.of_results(expected, manifest))
+    end = run_end.of_run(manifest, summary, observations, known, str(directory))
     click.echo(f"{run}: {_of(shards)}\n{end.text}")
     return end.code
 

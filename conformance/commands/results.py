@@ -53,7 +53,7 @@ class _Read:
     run: store.Run
     result: dict[str, Any]
     directory: Path
-    rules: tuple[expectations.Rule, ...]
+    known: tuple[expectations.KnownFailure, ...]
 
 
 @click.command("summary")
@@ -75,10 +75,10 @@ def summary_(names: tuple[str, ...], form: str, results: Path, expected: Path | 
     elif form == "json":
         click.echo(json.dumps([{"manifest": asdict(r.run.manifest), **r.result} for r in found], indent=1))
     elif form == "markdown":
-        pages = (job_page.markdown(r.run.manifest, r.result, r.run.observations, r.rules) for r in found)
+        pages = (job_page.markdown(r.run.manifest, r.result, r.run.observations, r.known) for r in found)
         click.echo("\n".join(pages))
     else:
-        click.echo(junit.junit([(r.run.manifest, r.run.observations, r.rules) for r in found]), nl=False)
+        click.echo(junit.junit([(r.run.manifest, r.run.observations, r.known) for r in found]), nl=False)
 
 
 def _latest(results: Path) -> list[str]:
@@ -96,5 +96,5 @@ def _read(results: Path, name: str, expected: Path | None) -> _Read:
     result = store.read_summary(directory)
     if lacking := _NEEDED - result.keys():
         raise store.StoreError(f"{directory}: its summary has no {', '.join(sorted(lacking))}")
-    rules = expectations.load(expected_files.of_results(expected, read.manifest))
-    return _Read(read, result, directory, rules)
+    known = expectations.load(expected_files.of_results(expected, read.manifest))
+    return _Read(read, result, directory, known)

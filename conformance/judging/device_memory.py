@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 
 from conformance.backends import Capabilities
-from conformance.judging.oracle import Outcome
+from conformance.judging.oracle import CallOutcome
 from conformance.vocabulary import Check, Fact, Mismatch
 
 
@@ -36,7 +36,7 @@ def leak(before: Held, after: Held) -> Mismatch | None:
     return Mismatch(Check.LEAK, "", {"kind": Fact.DEVICE_LEAK.value, "blocks": blocks, "bytes": size})
 
 
-def damage(backend: Capabilities, outcome: Outcome) -> list[Mismatch]:
+def damage(backend: Capabilities, outcome: CallOutcome) -> list[Mismatch]:
     """Every block found damaged since the last look; its subject is the argument or result whose storage it is.
 
     The first word of a line is the block's address, as the adapter promises.
@@ -50,7 +50,7 @@ def damage(backend: Capabilities, outcome: Outcome) -> list[Mismatch]:
     return [Mismatch(Check.REDZONE, subject, {"kind": Fact.DAMAGE.value, "line": line}) for subject, line in found]
 
 
-def _storages(outcome: Outcome) -> Iterator[tuple[str, str]]:
+def _storages(outcome: CallOutcome) -> Iterator[tuple[str, str]]:
     """(address of a storage in hexadecimal, what it belongs to), for arguments over results."""
     for name, leaf in outcome.leaves:
         if isinstance(leaf, torch.Tensor) and leaf.layout == torch.strided:

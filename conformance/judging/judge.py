@@ -10,10 +10,10 @@ import torch
 
 from conformance.backends import Capabilities
 from conformance.judging import compare, device_memory, distribution, facts, kernels, oracle, storages
-from conformance.judging.oracle import Outcome
+from conformance.judging.oracle import CallOutcome
 from conformance.judging.outcomes import Comparison, References, error_parity, first_line
 from conformance.judging.reference import TWICE, UNSOUND, Calls, doubt, unsound, writes_twice
-from conformance.judging.tolerances import Rules
+from conformance.judging.tolerances import Criteria
 from conformance.judging.twins import CPU, Side, Twins, host_copy
 from conformance.ops.family import Equivalence
 from conformance.plan.cases import Case
@@ -26,7 +26,7 @@ Counters = tuple[int, int] | None
 
 
 @dataclass(slots=True)
-class Judgement:
+class CaseResult:
     """What came of one case. ``skipped`` says why nothing could be compared; else ``mismatches`` empty means equal."""
 
     mismatches: list[Mismatch] = field(default_factory=list)
@@ -39,19 +39,19 @@ class Judge:
     """Runs cases of one overload on CPU and on the device, and compares."""
 
     def __init__(
-        self, twins: Twins, backend: Capabilities, op: Callable[..., Any], route: Route, rules: Rules, seed: int
+        self, twins: Twins, backend: Capabilities, op: Callable[..., Any], route: Route, criteria: Criteria, seed: int
     ) -> None:
         self._twins = twins
         self._backend = backend
         self._op = op
         self._route = route
-        self._rules = rules
+        self._criteria = criteria
         self._device = torch.device(backend.device)
-        self._seed = seed if rules.random else None
-        self._comparison = Comparison(rules, route, self._device)
+        self._seed = seed if criteria.random else None
+        self._comparison = Comparison(criteria, route, self._device)
         self._raw_ns = 0  # in op calls of either side, since the case began
 
-    def judge(self, case: Case, on_phase: Callable[[str], None] | None = None) -> Judgement:
+    def judge(self, case: Case, on_phase: Callable[[str], None] | None = None) -> CaseResult:
         """Run and compare one case.
 
         ``on_phase`` is told "cpu" and "device" before each side, for whoever may have to say where the process died.
@@ -61,21 +61,21 @@ class Judge:
         verdict.raw_ns = self._raw_ns
         return verdict
 
-    def judge_outcome(self, case: Case, actual: Outcome) -> Judgement:
+    def judge_outcome(self, case: Case, actual: CallOutcome) -> CaseResult:
         """Compare what a call on the device did, made by somebody else with the arguments of ``case``, with CPU's.
 
         Version counters are not compared: a live tensor's have moved before.
         """
         with torch.random.fork_rng(devices=()):
             if writes_twice(case) and self._writes_twice_in_peace(case):
-                return Judgement(skipped=TWICE)
+                return CaseResult(skipped=TWICE)
             expected = oracle.call(self._op, self._twins.side(case, CPU))
         if oracle.cannot_serve(expected.error):
-            return Judgement(skipped=f"CPU: {first_line(expected.error)}")
+            return CaseResult(skipped=f"CPU: {first_line(expected.error)}")
         if expected.error is None and writes_twice(case):
-            return Judgement(skipped=TWICE)
+            return CaseResult(skipped=TWICE)
         parity = error_parity(expected.error, actual.error)
-        verdict = Judgement([parity] if parity else [])
+        verdict = CaseResult([parity] if parity else [])
         if not parity and expected.error is None:
             others = References(case, self._twins, self._op)
             verdict.mismatches += self._comparison.results(expected, actual, others)
@@ -84,23 +84,23 @@ class Judge:
         if verdict.mismatches:
             why = self._doubt(case, expected, verdict, lambda: actual)
             if why:
-                return Judgement(skipped=why)
+                return CaseResult(skipped=why)
         return verdict
 
-    def _judge(self, case: Case, tell: Callable[[str], None]) -> Judgement:
+    def _judge(self, case: Case, tell: Callable[[str], None]) -> CaseResult:
         tell("cpu")
         try:
             if writes_twice(case) and self._writes_twice_in_peace(case):
-                return Judgement(skipped=TWICE)
+                return CaseResult(skipped=TWICE)
             expected = self._call(case, CPU)
         except (LookupError, RuntimeError) as e:
-            return Judgement(skipped=f"the arguments cannot be made on CPU: {first_line(e)}")
+            return CaseResult(skipped=f"the arguments cannot be made on CPU: {first_line(e)}")
         if oracle.cannot_serve(expected.error):
-            return Judgement(skipped=f"CPU: {first_line(expected.error)}")
+            return CaseResult(skipped=f"CPU: {first_line(expected.error)}")
         if expected.error is None and writes_twice(case):
-            return Judgement(skipped=TWICE, tainted=True)
-        if self._rules.doubts(case.cell.layout) and unsound(expected, self._calls(case, lambda: expected)):
-            return Judgement(skipped=UNSOUND, tainted=True)
+            return CaseResult(skipped=TWICE, tainted=True)
+        if self._criteria.doubts(case.cell.layout) and unsound(expected, self._calls(case, lambda: expected)):
+            return CaseResult(skipped=UNSOUND, tainted=True)
         tell("device")
         before = device_memory.held(self._backend)
         verdict = self._on_device(case, expected)
@@ -111,17 +111,17 @@ class Judge:
             # Called once more: what the first call made had to be let go for the search for leaks.
             why = self._doubt(case, expected, verdict, lambda: self._call(case, self._device))
             if why:
-                return Judgement(skipped=why, tainted=True)
+                return CaseResult(skipped=why, tainted=True)
         return verdict
 
     def _writes_twice_in_peace(self, case: Case) -> bool:
         """Whether the CPU writes to an expanded argument without a word, tried where it cannot do harm."""
         return self._call_with(self._twins.roomy(case)).error is None
 
-    def _doubt(self, case: Case, expected: Outcome, verdict: Judgement, actual: Callable[[], Outcome]) -> str:
+    def _doubt(self, case: Case, expected: CallOutcome, verdict: CaseResult, actual: Callable[[], CallOutcome]) -> str:
         return doubt(case, expected, verdict.mismatches, self._comparison, self._calls(case, actual))
 
-    def _calls(self, case: Case, actual: Callable[[], Outcome]) -> Calls:
+    def _calls(self, case: Case, actual: Callable[[], CallOutcome]) -> Calls:
         return Calls(
             again=lambda: self._call(case, CPU),
             surrounded=lambda value: self._call_with(self._twins.surrounded(case, value)),
@@ -144,20 +144,20 @@ class Judge:
         oracle.float64(case, self._twins, self._op)
         return oracle.agrees_with_itself(self._call(case, CPU), lambda: self._call(case, CPU))
 
-    def _call(self, case: Case, device: torch.device, seed: int | None = None) -> Outcome:
+    def _call(self, case: Case, device: torch.device, seed: int | None = None) -> CallOutcome:
         wait = None if device == CPU else self._backend.synchronize
         return self._call_with(self._twins.side(case, device), seed, wait)
 
-    def _call_with(self, side: Side, seed: int | None = None, wait: Callable[[], None] | None = None) -> Outcome:
+    def _call_with(self, side: Side, seed: int | None = None, wait: Callable[[], None] | None = None) -> CallOutcome:
         outcome = oracle.call(self._op, side, self._seed if seed is None else seed, wait)
         self._raw_ns += outcome.raw_ns
         return outcome
 
-    def _on_device(self, case: Case, expected: Outcome) -> Judgement:
+    def _on_device(self, case: Case, expected: CallOutcome) -> CaseResult:
         before = self._backend.route_counters()
         actual = self._call(case, self._device)
         after = self._backend.route_counters()
-        verdict = Judgement(device_memory.damage(self._backend, actual))
+        verdict = CaseResult(device_memory.damage(self._backend, actual))
         if oracle.lacks_kernel(actual.error, self._route, expected.error) and not verdict.mismatches:
             verdict.skipped = first_line(actual.error)
             return verdict
@@ -178,9 +178,9 @@ class Judge:
 
     # The same again -----------------------------------------------------------------------------------------------
 
-    def _again(self, case: Case, first: Outcome) -> list[Mismatch]:
+    def _again(self, case: Case, first: CallOutcome) -> list[Mismatch]:
         """A second call, with the same seed and over other fresh memory, has to give the same bits."""
-        if not self._rules.stable:
+        if not self._criteria.stable:
             return []
         with self._backend.fresh_memory(REFILL):
             second = self._call(case, self._device)
@@ -190,26 +190,26 @@ class Judge:
             name = self._differing(first, second)
             if name:
                 return [self._why_differing(case, second, name)]
-        return self._draws(case, first) if self._rules.random else []
+        return self._draws(case, first) if self._criteria.random else []
 
-    def _why_differing(self, case: Case, second: Outcome, name: str) -> Mismatch:
+    def _why_differing(self, case: Case, second: CallOutcome, name: str) -> Mismatch:
         """A third call over the same fresh memory as the second tells whether it was the memory that made the bits."""
         third = self._call(case, self._device)
         if third.error is not None or self._differing(second, third):
             return Mismatch(Check.DETERMINISM, name, {"kind": Fact.UNSTABLE.value})
         return Mismatch(Check.UNINITIALIZED, name, {"kind": Fact.FRESH_MEMORY.value, "byte": REFILL})
 
-    def _differing(self, first: Outcome, second: Outcome) -> str:
+    def _differing(self, first: CallOutcome, second: CallOutcome) -> str:
         """The first result whose bits are not the same in two calls; "" when there is none."""
         for i, ((name, a), (_, b)) in enumerate(zip(first.leaves, second.leaves, strict=True)):
-            defined = self._rules.drawn(i) or self._rules.equivalence(i) is not Equivalence.METADATA
+            defined = self._criteria.drawn(i) or self._criteria.equivalence(i) is not Equivalence.METADATA
             if defined and isinstance(a, torch.Tensor) and a.layout == torch.strided and not _same(a, b):
                 return name
         return ""
 
-    def _draws(self, case: Case, first: Outcome) -> list[Mismatch]:
+    def _draws(self, case: Case, first: CallOutcome) -> list[Mismatch]:
         """Random results under several seeds on both sides, by their distribution."""
-        i = next((i for i in range(len(first.leaves)) if self._rules.drawn(i)), None)
+        i = next((i for i in range(len(first.leaves)) if self._criteria.drawn(i)), None)
         if i is None or not isinstance(first.leaves[i][1], torch.Tensor) or first.leaves[i][1].numel() == 0:
             return []
         assert self._seed is not None  # an overload that draws is seeded

@@ -27,7 +27,7 @@ _WIDE = {
 
 
 @dataclass(slots=True)
-class Outcome:
+class CallOutcome:
     """What a call did: its results as a flat list of (name, leaf), or what it raised; and the time inside it."""
 
     side: Side
@@ -44,9 +44,9 @@ def widened(dtype: str) -> str:
 
 def call(
     op: Callable[..., Any], side: Side, seed: int | None = None, synchronize: Callable[[], None] | None = None
-) -> Outcome:
+) -> CallOutcome:
     """Call ``op`` with a side's arguments, timing the call and the wait for the device alone."""
-    outcome = Outcome(side)
+    outcome = CallOutcome(side)
     if seed is not None:
         torch.manual_seed(seed)
     start = time.perf_counter_ns()
@@ -73,7 +73,7 @@ def _flatten(name: str, value: Any, into: list[tuple[str, Any]]) -> None:
         into.append((name, value))
 
 
-def float64(case: Case, twins: Twins, op: Callable[..., Any]) -> Outcome | None:
+def float64(case: Case, twins: Twins, op: Callable[..., Any]) -> CallOutcome | None:
     """The case computed on CPU in double precision from the very same numbers; None where that adds nothing or raises.
 
     Called only when the bits of the two sides differ, which is rare, so it is worth the third call.
@@ -87,7 +87,9 @@ def float64(case: Case, twins: Twins, op: Callable[..., Any]) -> Outcome | None:
     return None if outcome.error else outcome
 
 
-def perturbed(case: Case, twins: Twins, op: Callable[..., Any], wide: bool, size: float, draw: int) -> Outcome | None:
+def perturbed(
+    case: Case, twins: Twins, op: Callable[..., Any], wide: bool, size: float, draw: int
+) -> CallOutcome | None:
     """The case on CPU with every floating argument moved by up to ``size`` x half a unit in the last place.
 
     With ``wide`` in double precision, as :func:`float64`. None where CPU raises.
@@ -125,7 +127,7 @@ def _can_be_moved(dtype: torch.dtype) -> bool:
     return bool(dtype.is_floating_point or dtype.is_complex) and dtype.itemsize > 1
 
 
-def promoted(case: Case, twins: Twins, op: Callable[..., Any], dtype: str) -> Outcome | None:
+def promoted(case: Case, twins: Twins, op: Callable[..., Any], dtype: str) -> CallOutcome | None:
     """The case on CPU with every argument in ``dtype`` to begin with; None where that adds nothing or raises.
 
     On the CPU, TensorIterator first brings arguments that are promoted into dense temporaries, and lays the result out
@@ -140,7 +142,7 @@ def promoted(case: Case, twins: Twins, op: Callable[..., Any], dtype: str) -> Ou
     return None if outcome.error else outcome
 
 
-def agrees_with_itself(first: Outcome, call_again: Callable[[], Outcome]) -> bool:
+def agrees_with_itself(first: CallOutcome, call_again: Callable[[], CallOutcome]) -> bool:
     """Whether the CPU gives the same bits again when fresh memory holds other leftovers.
 
     Some CPU kernels trust their arguments and read, for shapes that a layout makes, memory that nobody wrote. There is
@@ -155,7 +157,7 @@ def agrees_with_itself(first: Outcome, call_again: Callable[[], Outcome]) -> boo
     return True
 
 
-def reads_behind_its_arguments(call_with: Callable[[int], Outcome]) -> bool:
+def reads_behind_its_arguments(call_with: Callable[[int], CallOutcome]) -> bool:
     """Whether the CPU's results depend on what lies behind the storages of its arguments.
 
     ``call_with`` makes the call with a value there. That memory is the heap's own as a rule, and does not change from
@@ -167,7 +169,7 @@ def reads_behind_its_arguments(call_with: Callable[[int], Outcome]) -> bool:
     return not _alike(zeros, ones)
 
 
-def _alike(a: Outcome, b: Outcome) -> bool:
+def _alike(a: CallOutcome, b: CallOutcome) -> bool:
     if type(a.error) is not type(b.error) or len(a.leaves) != len(b.leaves):
         return False
     if str(a.error) != str(b.error):  # it names a number that it read where nobody wrote

@@ -10,8 +10,8 @@ from typing import Any
 import torch
 
 from conformance.judging import compare, conditioning, equivalence, facts, oracle, storages
-from conformance.judging.oracle import Outcome
-from conformance.judging.tolerances import Rules, position_of
+from conformance.judging.oracle import CallOutcome
+from conformance.judging.tolerances import Criteria, position_of
 from conformance.judging.twins import Twins, host_copy
 from conformance.ops.family import Equivalence
 from conformance.plan.cases import Case
@@ -24,7 +24,7 @@ class Reference:
     """The other references of one result."""
 
     outcomes: References
-    pick: Callable[[Outcome], torch.Tensor | None]  # the result, of an outcome
+    pick: Callable[[CallOutcome], torch.Tensor | None]  # the result, of an outcome
 
     def float64(self) -> torch.Tensor | None:
         """The result in double precision; None where there is no float64 reference."""
@@ -36,7 +36,7 @@ class Reference:
         near, far = ([self._drawn(outcome, reference.shape) for outcome in draws] for draws in self.outcomes.draws)
         return conditioning.spread(reference, near, far)
 
-    def _drawn(self, outcome: Outcome | None, shape: torch.Size) -> torch.Tensor:
+    def _drawn(self, outcome: CallOutcome | None, shape: torch.Size) -> torch.Tensor:
         """The result in one draw; NaN where that raised or has another shape."""
         found = self.pick(outcome) if outcome else None
         if found is None or found.shape != shape:
@@ -53,12 +53,12 @@ class References:
         self._perturbed = partial(oracle.perturbed, case, twins, op)
 
     @cached_property
-    def wide(self) -> Outcome | None:
+    def wide(self) -> CallOutcome | None:
         """The case in double precision; None where that adds nothing or raises."""
         return self._make()
 
     @cached_property
-    def draws(self) -> tuple[list[Outcome | None], list[Outcome | None]]:
+    def draws(self) -> tuple[list[CallOutcome | None], list[CallOutcome | None]]:
         """The case with its arguments perturbed: the near draws and the far ones."""
         wide = self.wide is not None
         draws = range(conditioning.DRAWS)
@@ -80,7 +80,7 @@ class References:
         return Reference(self, lambda outcome: outcome.side.arguments[i].tensor)
 
 
-def _leaf(i: int, outcome: Outcome) -> torch.Tensor | None:
+def _leaf(i: int, outcome: CallOutcome) -> torch.Tensor | None:
     leaf = outcome.leaves[i][1] if i < len(outcome.leaves) else None
     return leaf if isinstance(leaf, torch.Tensor) else None
 
@@ -88,12 +88,12 @@ def _leaf(i: int, outcome: Outcome) -> torch.Tensor | None:
 class Comparison:
     """What has to be equal in outcomes of one overload, served by ``route`` on ``device``."""
 
-    def __init__(self, rules: Rules, route: Route, device: torch.device) -> None:
-        self._rules = rules
+    def __init__(self, criteria: Criteria, route: Route, device: torch.device) -> None:
+        self._criteria = criteria
         self._route = route
         self._device = device
 
-    def results(self, expected: Outcome, actual: Outcome, others: References) -> list[Mismatch]:
+    def results(self, expected: CallOutcome, actual: CallOutcome, others: References) -> list[Mismatch]:
         """Differences of the device's results from CPU's, one a result."""
         if len(expected.leaves) != len(actual.leaves):
             n, m = len(actual.leaves), len(expected.leaves)
@@ -101,7 +101,7 @@ class Comparison:
         found = (self._result(expected, actual, i, others) for i in range(len(expected.leaves)))
         return [one for one in found if one]
 
-    def written(self, expected: Outcome, actual: Outcome, others: References) -> list[Mismatch]:
+    def written(self, expected: CallOutcome, actual: CallOutcome, others: References) -> list[Mismatch]:
         """Differences in what written arguments hold, which are results too."""
         found: list[Mismatch] = []
         for i, (want, got) in enumerate(zip(expected.side.arguments, actual.side.arguments, strict=True)):
@@ -115,21 +115,21 @@ class Comparison:
             found += [differs] if differs else []
         return found
 
-    def same_values(self, one: Outcome, other: Outcome) -> bool:
+    def same_values(self, one: CallOutcome, other: CallOutcome) -> bool:
         """Whether a device that did as ``other`` did has the values of CPU's ``one``, however they lie in memory."""
         if not self.same_results(one, other):
             return False
         pairs = enumerate(zip(one.side.arguments, other.side.arguments, strict=True))
         return all(self._agree(one, position_of(one, i), a.tensor, b.tensor) for i, (a, b) in pairs if a.slot.written)
 
-    def same_results(self, one: Outcome, other: Outcome) -> bool:
+    def same_results(self, one: CallOutcome, other: CallOutcome) -> bool:
         """The same of what was returned, whatever the written arguments hold."""
         if other.error is not None or len(one.leaves) != len(other.leaves):
             return False
         pairs = enumerate(zip(one.leaves, other.leaves, strict=True))
         return all(self._agree(one, i, a, b) for i, ((_, a), (_, b)) in pairs)
 
-    def _result(self, expected: Outcome, actual: Outcome, i: int, others: References) -> Mismatch | None:
+    def _result(self, expected: CallOutcome, actual: CallOutcome, i: int, others: References) -> Mismatch | None:
         name, want = expected.leaves[i]
         got = actual.leaves[i][1]
         if not isinstance(want, torch.Tensor) or not isinstance(got, torch.Tensor):
@@ -139,7 +139,7 @@ class Comparison:
             return Mismatch(Check.DEVICE, name, found)
         if want.layout != torch.strided or got.layout != torch.strided:
             return _sparse(name, want, got)
-        relation = None if self._rules.may_alias else storages.aliasing(expected, actual, i)
+        relation = None if self._criteria.may_alias else storages.aliasing(expected, actual, i)
         differs = relation or compare.metadata(want, got, name)
         if differs and differs.check is Check.STRIDE and others.promoted_strides(i, want.dtype) == got.stride():
             differs = None
@@ -153,7 +153,7 @@ class Comparison:
             return Mismatch(
                 Check.DTYPE, name, {"kind": Fact.METADATA.value, "what": "type", "device": ours, "cpu": theirs}
             )
-        if want == got or (want != want and got != got) or self._rules.equivalence(i) is not Equivalence.EQUAL:
+        if want == got or (want != want and got != got) or self._criteria.equivalence(i) is not Equivalence.EQUAL:
             return None
         if isinstance(want, (float, complex)) and self._route != Route.FALLBACK:
             return compare.close(torch.tensor(want), torch.tensor(got), None, compare.Closeness(), name)
@@ -162,11 +162,11 @@ class Comparison:
     @property
     def _by_cpu(self) -> bool:
         """Whether the device's values come from the CPU's own kernel, which gives the same bits each time."""
-        return self._route is Route.FALLBACK and self._rules.stable
+        return self._route is Route.FALLBACK and self._criteria.stable
 
     def _values(
         self,
-        expected: Outcome,
+        expected: CallOutcome,
         position: int | None,
         want: torch.Tensor,
         got: torch.Tensor,
@@ -174,7 +174,7 @@ class Comparison:
         reference: Reference,
     ) -> Mismatch | None:
         """Equal bits settle it. Else the fallback has to be exact, and a kernel about as near to float64 as the CPU."""
-        kind = self._rules.equivalence(position)
+        kind = self._criteria.equivalence(position)
         if kind is Equivalence.METADATA:
             return None
         here = host_copy(got)
@@ -184,13 +184,13 @@ class Comparison:
             return compare.exact(want, here, name, _has_signed_zeros(expected))
         if kind is not Equivalence.EQUAL and equivalence.holds(kind, _source(expected), want, here):
             return None
-        if self._rules.exact:
+        if self._criteria.exact:
             return compare.exact(want, here, name, _has_signed_zeros(expected))
-        closeness = self._rules.closeness(expected, want)
-        spread_of = reference.spread if self._rules.sums else None
+        closeness = self._criteria.closeness(expected, want)
+        spread_of = reference.spread if self._criteria.sums else None
         return compare.close(want, here, reference.float64(), closeness, name, spread_of)
 
-    def _agree(self, one: Outcome, position: int | None, a: Any, b: Any) -> bool:
+    def _agree(self, one: CallOutcome, position: int | None, a: Any, b: Any) -> bool:
         """Whether a result agrees with that of the CPU's call ``one`` as the device's has to."""
         if not isinstance(a, torch.Tensor) or not isinstance(b, torch.Tensor):
             return True
@@ -199,12 +199,12 @@ class Comparison:
         if a.layout != torch.strided or b.layout != torch.strided:
             return _sparse("", a, b) is None
         a, b = a.to(b.dtype), host_copy(b)  # an out= may have another dtype than what is computed
-        kind = self._rules.equivalence(position)
+        kind = self._criteria.equivalence(position)
         if kind is Equivalence.METADATA or equivalence.holds(kind, _source(one), a, b):
             return True
-        if self._by_cpu or self._rules.exact:
+        if self._by_cpu or self._criteria.exact:
             return compare.exact(a, b, "", _has_signed_zeros(one)) is None
-        return compare.close(a, b, None, self._rules.closeness(one, a), "") is None
+        return compare.close(a, b, None, self._criteria.closeness(one, a), "") is None
 
 
 def error_parity(expected: BaseException | None, actual: BaseException | None) -> Mismatch | None:
@@ -221,7 +221,7 @@ def first_line(error: BaseException | None) -> str:
     return f"{type(error).__name__}: {text}"
 
 
-def _has_signed_zeros(expected: Outcome) -> bool:
+def _has_signed_zeros(expected: CallOutcome) -> bool:
     """Whether the CPU means the signs of its zeros.
 
     It negates complex numbers as 0 - x in its vector loops and as -x behind their end, so that the sign of a zero hangs
@@ -230,7 +230,7 @@ def _has_signed_zeros(expected: Outcome) -> bool:
     return not any(a.placement.bit and a.tensor.is_complex() for a in expected.side.arguments)
 
 
-def _source(expected: Outcome) -> torch.Tensor | None:
+def _source(expected: CallOutcome) -> torch.Tensor | None:
     """The op's first tensor argument."""
     arguments = expected.side.arguments
     return arguments[0].tensor if arguments else None

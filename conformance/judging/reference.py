@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from conformance.judging import oracle
-from conformance.judging.oracle import Outcome
+from conformance.judging.oracle import CallOutcome
 from conformance.judging.outcomes import Comparison
 from conformance.judging.tolerances import position_of
 from conformance.plan.cases import Case
@@ -26,13 +26,15 @@ TWICE = "CPU writes to an expanded argument without a word: which of two writes 
 class Calls:
     """The calls that a doubt may have to see, each made when it is asked for."""
 
-    again: Callable[[], Outcome]  # the CPU's, with the same arguments
-    surrounded: Callable[[int], Outcome]  # the CPU's, with a value behind the storage of each argument
-    dense: Callable[[], Outcome]  # the CPU's, with the same values in contiguous tensors
-    device: Callable[[], Outcome]
+    again: Callable[[], CallOutcome]  # the CPU's, with the same arguments
+    surrounded: Callable[[int], CallOutcome]  # the CPU's, with a value behind the storage of each argument
+    dense: Callable[[], CallOutcome]  # the CPU's, with the same values in contiguous tensors
+    device: Callable[[], CallOutcome]
 
 
-def doubt(case: Case, expected: Outcome, mismatches: Sequence[Mismatch], comparison: Comparison, calls: Calls) -> str:
+def doubt(
+    case: Case, expected: CallOutcome, mismatches: Sequence[Mismatch], comparison: Comparison, calls: Calls
+) -> str:
     """Why the reference, not the device, may be what is wrong; "" when it holds. Asked only about a difference."""
     if unsound(expected, calls):
         return UNSOUND
@@ -46,7 +48,7 @@ def doubt(case: Case, expected: Outcome, mismatches: Sequence[Mismatch], compari
     return ""
 
 
-def unsound(expected: Outcome, calls: Calls) -> bool:
+def unsound(expected: CallOutcome, calls: Calls) -> bool:
     """Whether the CPU's results depend on memory that is not its arguments'."""
     if not oracle.agrees_with_itself(expected, calls.again):
         return True
@@ -59,7 +61,7 @@ def writes_twice(case: Case) -> bool:
     return any(slot.written and placement.layout == "expanded" for slot, placement in pairs)
 
 
-def _doubt_of_layout(case: Case, expected: Outcome, comparison: Comparison, calls: Calls) -> str:
+def _doubt_of_layout(case: Case, expected: CallOutcome, comparison: Comparison, calls: Calls) -> str:
     """Whether the CPU gives other values for the same ones in contiguous tensors, and the device gives those.
 
     Of arguments that share memory nobody says what is right: there the CPU's disagreement is enough.
@@ -70,7 +72,7 @@ def _doubt_of_layout(case: Case, expected: Outcome, comparison: Comparison, call
     return LAYOUT if case.shared or comparison.same_values(dense, calls.device()) else ""
 
 
-def _loses_out(expected: Outcome) -> bool:
+def _loses_out(expected: CallOutcome) -> bool:
     """Whether an out= argument is not among the results of a call that has results."""
     outs = [i for i, a in enumerate(expected.side.arguments) if a.slot.written and not a.slot.pool]
     return expected.returned is not None and any(position_of(expected, i) is None for i in outs)

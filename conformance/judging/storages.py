@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from conformance.judging import compare
-from conformance.judging.oracle import Outcome
+from conformance.judging.oracle import CallOutcome
 from conformance.judging.twins import Argument, Side, device_bytes
 from conformance.torch_versions import storage_id, version
 from conformance.vocabulary import Check, Fact, Mismatch
@@ -22,7 +22,7 @@ def argument_of(side: Side, tensor: torch.Tensor) -> int | None:
     return next((i for i, a in enumerate(side.arguments) if storage_id(a.tensor) == wanted), None)
 
 
-def aliasing(expected: Outcome, actual: Outcome, i: int) -> Mismatch | None:
+def aliasing(expected: CallOutcome, actual: CallOutcome, i: int) -> Mismatch | None:
     """Whether result ``i`` shares its storage with the same argument, or the same earlier result, on both sides."""
     name, want = expected.leaves[i]
     got = actual.leaves[i][1]
@@ -46,11 +46,11 @@ def _aliasing(name: str, kind: Fact, device: object, cpu: object, **more: object
     return Mismatch(Check.ALIASING, name, {"kind": kind.value, "device": device, "cpu": cpu, **more})
 
 
-def _name(outcome: Outcome, argument: int | None) -> str | None:
+def _name(outcome: CallOutcome, argument: int | None) -> str | None:
     return None if argument is None else outcome.side.arguments[argument].slot.name
 
 
-def _earlier(outcome: Outcome, i: int) -> int | None:
+def _earlier(outcome: CallOutcome, i: int) -> int | None:
     """The first earlier result in the same storage."""
     wanted = storage_id(outcome.leaves[i][1])
     for j, (_, leaf) in enumerate(outcome.leaves[:i]):

@@ -10,13 +10,13 @@ import torch
 from conformance import ops
 from conformance.judging import storages
 from conformance.judging.compare import Closeness
-from conformance.judging.oracle import Outcome
+from conformance.judging.oracle import CallOutcome
 from conformance.judging.twins import torch_dtype, view
 from conformance.ops.family import Accumulation, Equivalence, OpFacts
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class Criteria:
     """The facts of one overload, asked by the position of a result."""
 
     facts: OpFacts
@@ -60,7 +60,7 @@ class Rules:
         """Whether rounded numbers are added up on the way, so that what cancels leaves their errors."""
         return self.facts.tolerance.accumulation is not Accumulation.NONE
 
-    def closeness(self, expected: Outcome, result: torch.Tensor) -> Closeness:
+    def closeness(self, expected: CallOutcome, result: torch.Tensor) -> Closeness:
         """How far a native kernel's ``result`` may be off, with the number of terms that went into one element."""
         tolerance = self.facts.tolerance
         # A complex product or quotient is several rounded operations.
@@ -74,12 +74,12 @@ class Rules:
 
 
 @cache
-def rules_of(overload: str) -> Rules:
-    """The rules of an overload."""
-    return Rules(ops.facts(overload))
+def criteria_of(overload: str) -> Criteria:
+    """The criteria of an overload."""
+    return Criteria(ops.facts(overload))
 
 
-def _computed_in(facts: OpFacts, expected: Outcome, result: torch.Tensor) -> torch.dtype | None:
+def _computed_in(facts: OpFacts, expected: CallOutcome, result: torch.Tensor) -> torch.dtype | None:
     """A coarser dtype than the result's that it was rounded to on its way; None where there was none.
 
     An op that is given an ``out`` of a wider dtype computes in that of the arguments that it reads.
@@ -101,7 +101,7 @@ def _is_inexact(dtype: torch.dtype) -> bool:
     return bool(dtype.is_floating_point or dtype.is_complex)
 
 
-def _largest(expected: Outcome) -> float:
+def _largest(expected: CallOutcome) -> float:
     """The largest finite magnitude in the arguments that are read, as they were before the call."""
     sizes = [0.0]
     for a in expected.side.arguments:
@@ -112,7 +112,7 @@ def _largest(expected: Outcome) -> float:
     return max(sizes)
 
 
-def _terms(accumulation: Accumulation, expected: Outcome, result: torch.Tensor) -> int:
+def _terms(accumulation: Accumulation, expected: CallOutcome, result: torch.Tensor) -> int:
     tensors = [a.tensor for a in expected.side.arguments]
     if accumulation in (Accumulation.NONE, Accumulation.FEW) or not tensors:
         return 1
@@ -129,7 +129,7 @@ def _terms(accumulation: Accumulation, expected: Outcome, result: torch.Tensor) 
     return int(max(1, largest))
 
 
-def position_of(outcome: Outcome, argument: int) -> int | None:
+def position_of(outcome: CallOutcome, argument: int) -> int | None:
     """The position of the result that is this argument, or lies in its storage; None where it is not returned."""
     wanted = outcome.side.arguments[argument].tensor
     for i, (_, leaf) in enumerate(outcome.leaves):

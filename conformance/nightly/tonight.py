@@ -51,11 +51,11 @@ def _lane(results: Path, run: Closed, expected: Path | None) -> Lane:
     before = next((r for r in reversed(of_lane) if r.name < run.name and r.covers(run)), None) if run.whole else None
     changes = history.changes(before, run, of_lane) if before else []
     flaky = {str(d.pair.cell): d.note for d in changes if d.change is Change.FLAKY}
-    rules = expectations.load(expected_files.of_results(expected, manifest))
+    known = expectations.load(expected_files.of_results(expected, manifest))
     failing = tuple(
         Failing(manifest.lane, manifest.backend, o, flaky.get(str(o.cell), ""))
         for o in views.failures(run)
-        if expectations.judge(o, rules, manifest.lane).verdict is Verdict.UNEXPECTED_FAILURE
+        if expectations.judge(o, known, manifest.lane).verdict is Verdict.UNEXPECTED_FAILURE
     )
     unexpected = {f.cell for f in failing}
     new = frozenset(str(d.pair.cell) for d in changes if _new(d) and str(d.pair.cell) in unexpected)

@@ -4,14 +4,14 @@ Without xdist one process does everything. Under xdist workers run cells, and th
 torch and the backend are loaded only when the suite is asked for, so that the plugin costs other test runs nothing.
 """
 
-from conformance.plugin.account import (
+from conformance.plugin.collection import pytest_collect_file, pytest_collection, pytest_collection_modifyitems
+from conformance.plugin.ledger import (
     pytest_collection_finish,
     pytest_configure,
     pytest_sessionfinish,
     pytest_terminal_summary,
     pytest_xdist_node_collection_finished,
 )
-from conformance.plugin.collection import pytest_collect_file, pytest_collection, pytest_collection_modifyitems
 from conformance.plugin.request import pytest_addoption
 from conformance.plugin.resuming import pytest_cmdline_main, pytest_configure_node
 from conformance.plugin.running import (

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from conformance.plugin import markers, sharding
-from conformance.plugin.request import PACKAGE, SCENARIOS, asked_for, scenarios_asked_for, suite_of
+from conformance.plugin.request import PACKAGE, SCENARIOS, asked_for, plan_of, scenarios_asked_for
 from conformance.plugin.resuming import seen
 from conformance.plugin.scenarios import ScenarioFile
 from conformance.vocabulary import CellId
@@ -36,7 +36,7 @@ def pytest_collection(session: pytest.Session) -> Iterator[None]:
     """Timed; and without the collector of garbage, which would walk some hundred thousand items again and again."""
     if not asked_for(session.config):
         return (yield)
-    suite_of(session.config)  # made before the clock starts
+    plan_of(session.config)  # made before the clock starts
     started = time.perf_counter()
     gc.disable()
     try:
@@ -88,8 +88,8 @@ class OpsFile(pytest.File):
     """One family."""
 
     def collect(self) -> Iterator[CellItem]:
-        suite = suite_of(self.config)
-        for cell in markers.selected(self.config, suite, suite.family(self.path.stem)):
+        plan = plan_of(self.config)
+        for cell in markers.selected(self.config, plan, plan.family(self.path.stem)):
             yield CellItem.from_parent(self, name=cell.name, cell=cell)
 
 

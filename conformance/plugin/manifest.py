@@ -22,30 +22,30 @@ if TYPE_CHECKING:
     from conformance.plan.plan import Plan
 
 
-def manifest_of(config: pytest.Config, suite: Plan, cells: Collection[str]) -> Manifest:
+def manifest_of(config: pytest.Config, plan: Plan, cells: Collection[str]) -> Manifest:
     """What is known of this run before its first cell; ``cells`` are the ids of those collected."""
-    every = suite.selection == whole_lane(config) and _whole(config)
+    every = plan.selection == whole_lane(config) and _whole(config)
     complete = every and not config.option.keyword and not config.option.markexpr
     arguments = tuple(map(str, config.invocation_params.args))
-    found = _manifest(suite, lane_of(config, suite), cells, complete, arguments)
-    found = replace(found, expected=expected_of(config, suite))
+    found = _manifest(plan, lane_of(config, plan), cells, complete, arguments)
+    found = replace(found, expected=expected_of(config, plan))
     shard = sharding.shard_of(config)
     return as_shard(found, str(shard), Path(sharding.split_by(config)).name) if shard else found
 
 
-def _manifest(suite: Plan, lane: str, cells: Collection[str], complete: bool, arguments: tuple[str, ...]) -> Manifest:
+def _manifest(plan: Plan, lane: str, cells: Collection[str], complete: bool, arguments: tuple[str, ...]) -> Manifest:
     import torch
 
     from conformance.torch_versions import cpu_capability, uses_mkldnn
 
-    backend, selection = suite.backend, suite.selection
+    backend, selection = plan.backend, plan.selection
     info = backend.build_info()
     return Manifest(
         lane=lane, backend=backend.name, collected=len(cells), complete=complete, torch=torch.__version__,
         environment=backend.environment(), build=str(info.get("build_type", "release")).lower(),
         python=platform.python_version(), compiler=str(info.get("compiler", "")),
-        backend_commit=str(info.get("commit", "")), corpus=suite.corpus.hash, tier=selection.tier.name,
-        seed=suite.seed, arguments=arguments, cells=resume.fingerprint(cells), run=run_name(lane),
+        backend_commit=str(info.get("commit", "")), corpus=plan.corpus.hash, tier=selection.tier.name,
+        seed=plan.seed, arguments=arguments, cells=resume.fingerprint(cells), run=run_name(lane),
         cpu=machine.cpu_model(), cpu_capability=cpu_capability(), mkldnn="on" if uses_mkldnn() else "off",
         threads=torch.get_num_threads(), libc=machine.libc(), libm=machine.libm(),
         torch_commit=str(torch.version.git_version or ""),
@@ -58,21 +58,21 @@ def _whole(config: pytest.Config) -> bool:
     return any(a == PACKAGE.name and config.option.pyargs or (here / a).resolve() == PACKAGE for a in config.args)
 
 
-def schemas(suite: Plan) -> dict[str, tuple[str, str]]:
+def schemas(plan: Plan) -> dict[str, tuple[str, str]]:
     """Overloads of the corpus that this torch has not, or otherwise: (schema recorded, schema here or "")."""
-    here = {name: overload.schema for name, overload in suite.inventory.items()}
-    recorded = {name: suite.corpus.schemas[name] for name in suite.corpus.overloads}
+    here = {name: overload.schema for name, overload in plan.inventory.items()}
+    recorded = {name: plan.corpus.schemas[name] for name in plan.corpus.overloads}
     return {name: (told, here.get(name, "")) for name, told in recorded.items() if here.get(name) != told}
 
 
-def targets(suite: Plan) -> list[Target]:
+def targets(plan: Plan) -> list[Target]:
     """The overloads that coverage is counted over, each with the reason why it is out of reach, if it is."""
     return [
-        Target(o.name, o.route.value, "" if o.name in suite.corpus.overloads else _unreached(suite, o.name))
-        for o in suite.inventory.values()
+        Target(o.name, o.route.value, "" if o.name in plan.corpus.overloads else _unreached(plan, o.name))
+        for o in plan.inventory.values()
         if o.is_target
     ]
 
 
-def _unreached(suite: Plan, overload: str) -> str:
-    return suite.corpus.reasons.get(overload) or ops.facts(overload).cannot or "the corpus has no sample of it"
+def _unreached(plan: Plan, overload: str) -> str:
+    return plan.corpus.reasons.get(overload) or ops.facts(overload).cannot or "the corpus has no sample of it"

@@ -45,13 +45,13 @@ def expression_of(config: pytest.Config) -> ast.expr | None:
     return options.markers(config.option.markexpr, {*MARKERS, *registered})
 
 
-def selected(config: pytest.Config, suite: Plan, cells: list[CellId]) -> Iterable[CellId]:
+def selected(config: pytest.Config, plan: Plan, cells: list[CellId]) -> Iterable[CellId]:
     """Return the cells that -m selects."""
     expression = expression_of(config)
     if expression is None:
         return cells
     selects = cache(lambda *names: options.selects(expression, names))
-    return (cell for cell in cells if selects(suite.route(cell), cell.dtype, cell.layout, cell.family))
+    return (cell for cell in cells if selects(plan.route(cell), cell.dtype, cell.layout, cell.family))
 
 
 @contextmanager

@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from conformance.plan.cases import Tier
     from conformance.plan.plan import Plan
     from conformance.plan.selection import Selection
-    from conformance.results.expectations import Rule
+    from conformance.results.expectations import KnownFailure
 
 PACKAGE = Path(__file__).resolve().parents[1]
 SCENARIOS = PACKAGE / "scenarios"
 TIERS = ("full", "smoke")
 
-SUITE = pytest.StashKey["Plan"]()
+PLAN = pytest.StashKey["Plan"]()
 _ISOLATION = pytest.StashKey[tuple[str, str]]()
-_RULES = pytest.StashKey["tuple[Rule, ...]"]()
+_KNOWN_FAILURES = pytest.StashKey["tuple[KnownFailure, ...]"]()
 _EXPECTED = pytest.StashKey[tuple[Path, bool]]()
 
 
@@ -108,9 +108,9 @@ def _named(config: pytest.Config) -> Iterator[Path]:
         yield (config.invocation_params.dir / path).resolve()
 
 
-def suite_of(config: pytest.Config) -> Plan:
+def plan_of(config: pytest.Config) -> Plan:
     """The suite of this process, made on first use. Raises pytest.UsageError for a mistake of the user's."""
-    if SUITE not in config.stash:
+    if PLAN not in config.stash:
         from conformance import backends
         from conformance.corpus.reader import CorpusError
         from conformance.plan.plan import Plan
@@ -118,12 +118,12 @@ def suite_of(config: pytest.Config) -> Plan:
         try:
             selection = _selection(config)
             backend = backends.find(config.option.backend or backends.default())
-            config.stash[SUITE] = Plan(backend, selection, config.option.seed)
+            config.stash[PLAN] = Plan(backend, selection, config.option.seed)
         except (options.OptionError, backends.BackendNotFound, CorpusError) as e:
             raise pytest.UsageError(str(e)) from e
-        if selection.case and not config.stash[SUITE].knows(selection.case):
-            raise pytest.UsageError(f"--case: {config.stash[SUITE].unknown_case(selection.case)}")
-    return config.stash[SUITE]
+        if selection.case and not config.stash[PLAN].knows(selection.case):
+            raise pytest.UsageError(f"--case: {config.stash[PLAN].unknown_case(selection.case)}")
+    return config.stash[PLAN]
 
 
 def _selection(config: pytest.Config) -> Selection:
@@ -157,44 +157,44 @@ def _tier(option: str, name: str) -> Tier:
     return KNOWN[options.one_of(option, "tier", name, KNOWN)]
 
 
-def rules_of(config: pytest.Config, suite: Plan) -> tuple[Rule, ...]:
+def known_failures_of(config: pytest.Config, plan: Plan) -> tuple[KnownFailure, ...]:
     """The expected failures of this backend. Raises pytest.UsageError for a file or a name that cannot be used."""
-    if _RULES not in config.stash:
-        config.stash[_RULES] = _read_rules(config, suite)
-    return config.stash[_RULES]
+    if _KNOWN_FAILURES not in config.stash:
+        config.stash[_KNOWN_FAILURES] = _read_known_failures(config, plan)
+    return config.stash[_KNOWN_FAILURES]
 
 
-def _read_rules(config: pytest.Config, suite: Plan) -> tuple[Rule, ...]:
+def _read_known_failures(config: pytest.Config, plan: Plan) -> tuple[KnownFailure, ...]:
     from conformance.results import expectations
     from conformance.support.toml_table import TomlError
 
-    known = expectations.Known(suite.inventory, DTYPES, LAYOUTS)
+    known = expectations.Names(plan.inventory, DTYPES, LAYOUTS)
     try:
-        return expectations.load_known(_expected(config, suite)[0], known, lane_of(config, suite))
+        return expectations.load_checked(_expected(config, plan)[0], known, lane_of(config, plan))
     except (TomlError, OSError) as e:
         raise pytest.UsageError(str(e)) from e
 
 
-def expected_of(config: pytest.Config, suite: Plan) -> str:
+def expected_of(config: pytest.Config, plan: Plan) -> str:
     """How the manifest names the file of known failures that was named; "" for that at its default place."""
-    file, named = _expected(config, suite)
+    file, named = _expected(config, plan)
     return expected_files.recorded(file, config.invocation_params.dir) if named else ""
 
 
-def _expected(config: pytest.Config, suite: Plan) -> tuple[Path, bool]:
+def _expected(config: pytest.Config, plan: Plan) -> tuple[Path, bool]:
     """The file of known failures, and whether it was named. Raises TomlError."""
     if _EXPECTED not in config.stash:
-        backend, directories = suite.backend, [config.rootpath, config.invocation_params.dir]
+        backend, directories = plan.backend, [config.rootpath, config.invocation_params.dir]
         config.stash[_EXPECTED] = expected_files.of_run(
             config.option.expected, backend.expected(), backend.name, directories
         )
     return config.stash[_EXPECTED]
 
 
-def isolation_of(config: pytest.Config, suite: Plan) -> tuple[str, str]:
+def isolation_of(config: pytest.Config, plan: Plan) -> tuple[str, str]:
     """(fork or spawn, what to say about it). Raises pytest.UsageError where a forked child could not use the device."""
     if _ISOLATION not in config.stash:
-        backend = suite.backend
+        backend = plan.backend
         try:
             config.stash[_ISOLATION] = isolation.choose(config.option.isolation, backend.isolation, backend.in_use())
         except ValueError as e:
@@ -202,23 +202,23 @@ def isolation_of(config: pytest.Config, suite: Plan) -> tuple[str, str]:
     return config.stash[_ISOLATION]
 
 
-def directory_of(config: pytest.Config, suite: Plan) -> Path:
+def directory_of(config: pytest.Config, plan: Plan) -> Path:
     """Where the results of this run's lane lie."""
-    return Path(config.option.results) / lane_of(config, suite)
+    return Path(config.option.results) / lane_of(config, plan)
 
 
-def lane_of(config: pytest.Config, suite: Plan) -> str:
-    return str(config.option.lane_name or _own_lane(suite))
+def lane_of(config: pytest.Config, plan: Plan) -> str:
+    return str(config.option.lane_name or _own_lane(plan))
 
 
-def _own_lane(suite: Plan) -> str:
+def _own_lane(plan: Plan) -> str:
     """The lane that this process is, e.g. ``mydev-torch2.8-malloc-release``."""
     import torch
 
     from conformance.lanes.matrix import lane_name
 
-    build = str(suite.backend.build_info().get("build_type", "release")).lower()
-    return lane_name(suite.backend.name, _short(torch.__version__), suite.backend.environment(), build)
+    build = str(plan.backend.build_info().get("build_type", "release")).lower()
+    return lane_name(plan.backend.name, _short(torch.__version__), plan.backend.environment(), build)
 
 
 def _short(version: str) -> str:

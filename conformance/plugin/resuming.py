@@ -9,7 +9,7 @@ import pytest
 
 from conformance.plugin import sharding
 from conformance.plugin.manifest import manifest_of
-from conformance.plugin.request import asked_for, directory_of, is_worker, isolation_of, rules_of, suite_of
+from conformance.plugin.request import asked_for, directory_of, is_worker, isolation_of, known_failures_of, plan_of
 from conformance.results import resume
 from conformance.results.store import Manifest, StoreError
 from conformance.vocabulary import Observation
@@ -23,8 +23,8 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
     """A mistake in the options is said before anything is collected, by the one process that the user started."""
     told = config.option.help or config.option.version or config.option.markers
     if asked_for(config) and not told:
-        rules_of(config, suite_of(config))
-        isolation_of(config, suite_of(config))
+        known_failures_of(config, plan_of(config))
+        isolation_of(config, plan_of(config))
         sharding.split_by(config)
         resumed(config)
 
@@ -42,9 +42,9 @@ def resumed(config: pytest.Config) -> tuple[Manifest | None, dict[str, Observati
     if not config.option.resume or is_worker(config):
         return None, {}
     if _RESUMED not in config.stash:
-        suite = suite_of(config)
+        plan = plan_of(config)
         try:
-            found = resume.observed(directory_of(config, suite), manifest_of(config, suite, ()))
+            found = resume.observed(directory_of(config, plan), manifest_of(config, plan, ()))
         except (resume.ResumeError, StoreError) as e:
             raise pytest.UsageError(f"--resume: {e}") from e
         config.stash[_RESUMED] = found

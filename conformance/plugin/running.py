@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from conformance.plugin.collection import CellItem
-from conformance.plugin.request import isolation_of, lane_of, rules_of, suite_of
+from conformance.plugin.request import isolation_of, known_failures_of, lane_of, plan_of
 from conformance.results import run_end
 from conformance.vocabulary import CellId, Observation, Status
 
 if TYPE_CHECKING:
     from conformance.plan.plan import Plan
-    from conformance.results.expectations import Rule
+    from conformance.results.expectations import KnownFailure
     from conformance.running.runner import Runner
 
 DOT_EVERY = 100  # passing cells a dot
@@ -33,9 +33,9 @@ _PASSED = pytest.StashKey[int]()
 class Cells:
     """Runs cells in this process' child, and turns what was observed into reports."""
 
-    def __init__(self, suite: Plan, rules: tuple[Rule, ...], lane: str, runner: Runner) -> None:
-        self._suite = suite
-        self._rules = rules
+    def __init__(self, plan: Plan, known: tuple[KnownFailure, ...], lane: str, runner: Runner) -> None:
+        self._plan = plan
+        self._known = known
         self._lane = lane
         self.runner = runner
         self._gate = runner.gate()
@@ -57,24 +57,24 @@ class Cells:
 
     def _observe(self, cell: CellId, last: bool) -> Observation:
         if self._gate:
-            return Observation(cell, self._suite.route(cell), Status.NOT_REACHED, 0, reason=self._not_reached)
+            return Observation(cell, self._plan.route(cell), Status.NOT_REACHED, 0, reason=self._not_reached)
         from conformance.explain import repro
 
-        return repro.with_script(self._suite, self.runner.observe(cell, last))
+        return repro.with_script(self._plan, self.runner.observe(cell, last))
 
     def _verdict(self, item: CellItem, observation: Observation) -> tuple[Any, Any, dict[str, Any]]:
         """(pytest's outcome, its text, attributes of the report)."""
         from conformance.explain import describe
         from conformance.results.expectations import Verdict, judge
 
-        judged = judge(observation, self._rules, self._lane)
+        judged = judge(observation, self._known, self._lane)
         if judged.verdict is Verdict.EXPECTED_FAILURE:
             reason = judged.rule.reason if judged.rule else ""
             return "skipped", (str(item.path), 0, reason), {"wasxfail": reason}
         if judged.verdict is Verdict.UNEXPECTED_PASS:
             return "failed", f"passed, although a rule expects it to fail: {judged.rule}", {}
         if judged.verdict is Verdict.UNEXPECTED_FAILURE:
-            return "failed", describe.observation(observation, self._suite.backend.name), {}
+            return "failed", describe.observation(observation, self._plan.backend.name), {}
         if observation.status is Status.PASS:
             return "passed", None, {}
         return "skipped", (str(item.path), 0, f"{observation.status}: {observation.reason}"), {}
@@ -119,19 +119,19 @@ def pytest_runtest_makereport(
 
 def _cells(config: pytest.Config) -> Cells:
     if CELLS not in config.stash:
-        suite = suite_of(config)
-        config.stash[CELLS] = Cells(suite, rules_of(config, suite), lane_of(config, suite), _runner(config, suite))
+        plan = plan_of(config)
+        config.stash[CELLS] = Cells(plan, known_failures_of(config, plan), lane_of(config, plan), _runner(config, plan))
     return config.stash[CELLS]
 
 
-def _runner(config: pytest.Config, suite: Plan) -> Runner:
+def _runner(config: pytest.Config, plan: Plan) -> Runner:
     from conformance.running import isolation
     from conformance.running.cell_runner import CellRunner
     from conformance.running.runner import Runner
 
-    mode, _ = isolation_of(config, suite)
-    work = CellRunner(suite)
-    children = isolation.children(mode, work, suite.recipe())
+    mode, _ = isolation_of(config, plan)
+    work = CellRunner(plan)
+    children = isolation.children(mode, work, plan.recipe())
     return Runner(work, config.option.cell_timeout, children, config.option.death_budget)
 
 

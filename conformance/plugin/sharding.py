@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance.plugin.request import is_worker, lane_of, suite_of
+from conformance.plugin.request import is_worker, lane_of, plan_of
 from conformance.results import resume, shards
 from conformance.results.shards import Shard, ShardError, Split
 from conformance.results.store import StoreError, runs
@@ -50,7 +50,7 @@ def split_by(config: pytest.Config) -> str:
 def _chosen(config: pytest.Config) -> str:
     results = Path(config.option.results)
     if not config.option.shard_by:
-        found = runs.measured(results, lane_of(config, suite_of(config)))
+        found = runs.measured(results, lane_of(config, plan_of(config)))
         return str(found.directory.resolve()) if found else ""
     try:
         return str(runs.find(results, config.option.shard_by).directory.resolve())
@@ -68,11 +68,11 @@ def taken(config: pytest.Config, cells: list[CellId]) -> set[CellId] | None:
     shard = shard_of(config)
     if shard is None:
         return None
-    suite, by = suite_of(config), split_by(config)
+    plan, by = plan_of(config), split_by(config)
     try:
         measured = runs.durations(runs.opened(Path(by))) if by else {}
     except StoreError as e:
         raise pytest.UsageError(f"--shard-by: {e}") from e
     config.stash[SPLIT] = Split(str(shard), len(cells), resume.fingerprint(map(str, cells)))
-    weights = shards.weigh(cells, measured, lambda cell: len(suite.cases(cell)))
+    weights = shards.weigh(cells, measured, lambda cell: len(plan.cases(cell)))
     return shards.part(cells, weights, shard)

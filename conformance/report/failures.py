@@ -31,23 +31,23 @@ def columns(lane: LaneData, table: Table) -> dict[str, Any]:
         made["kind"].append(kinds.number(observation.kind))
         made["rule"].append(_rule(observation, lane, numbers))
         made["excerpt"].append(excerpt(observation))
-    known = [{"rule": str(lane.rules[n]), "reason": lane.rules[n].reason, "link": lane.rules[n].link} for n in numbers]
+    known = [{"rule": str(lane.known[n]), "reason": lane.known[n].reason, "link": lane.known[n].link} for n in numbers]
     return {**made, "kinds": kinds.texts, "rules": known}
 
 
 def _rule(observation: Observation, lane: LaneData, numbers: dict[int, int]) -> int:
     if not is_known(observation, lane):
         return 0
-    judged = expectations.judge(observation, lane.rules, lane.name)
-    at = next(n for n, rule in enumerate(lane.rules) if rule is judged.rule)
+    judged = expectations.judge(observation, lane.known, lane.name)
+    at = next(n for n, rule in enumerate(lane.known) if rule is judged.rule)
     return numbers.setdefault(at, len(numbers) + 1)
 
 
 def is_known(observation: Observation, lane: LaneData) -> bool:
     """Whether a rule of the known failures expects this one."""
-    if not lane.rules:
+    if not lane.known:
         return False
-    return expectations.judge(observation, lane.rules, lane.name).verdict is expectations.Verdict.EXPECTED_FAILURE
+    return expectations.judge(observation, lane.known, lane.name).verdict is expectations.Verdict.EXPECTED_FAILURE
 
 
 def excerpt(observation: Observation) -> str:

@@ -15,7 +15,7 @@ from conformance.report.choice import Choice, choose
 from conformance.results import expectations, expected_files
 from conformance.results import history as history_
 from conformance.results.diff import Difference
-from conformance.results.expectations import Rule
+from conformance.results.expectations import KnownFailure
 from conformance.results.store import Closed, StoreError, runs, views
 from conformance.results.store.views import Row
 from conformance.support.toml_table import TomlError
@@ -32,7 +32,7 @@ class LaneData:
     rows: Sequence[Row]
     failing: Sequence[Observation]
     summary: Mapping[str, Any]  # empty for a run that was cut off
-    rules: Sequence[Rule]  # of the known failures
+    known: Sequence[KnownFailure]  # of the known failures
     runs: Sequence[Closed]  # up to and with the one shown, the oldest first
     statuses: Mapping[CellId, Mapping[str, str]]  # of the cells that matter: status by run
     before: Closed | None  # what it is compared with
@@ -105,9 +105,9 @@ def _lane(choice: Choice, expected: Path | None, left_out: list[str]) -> LaneDat
     failing = views.failures(shown)
     changed = {d.pair.cell for d in changes if d.pair.before and d.pair.after}
     statuses = views.statuses(history, views.ever_failing(history) | changed)
-    rules = expectations.load(expected_files.of_results(expected, shown.manifest))
+    known = expectations.load(expected_files.of_results(expected, shown.manifest))
     return LaneData(
-        shown, views.rows(shown), failing, _summary(shown, left_out), rules, history, statuses, before, changes,
+        shown, views.rows(shown), failing, _summary(shown, left_out), known, history, statuses, before, changes,
         _flaky(history, statuses, failing), choice.later,
     )  # fmt: skip
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from conformance.explain import describe
 from conformance.results import summary
-from conformance.results.expectations import Rule, Verdict, judge
+from conformance.results.expectations import KnownFailure, Verdict, judge
 from conformance.results.store import Manifest
 from conformance.support import markup
 from conformance.vocabulary import CaseFailure, Observation, Status
@@ -18,10 +18,10 @@ _LONGEST = 300  # characters of a message's line
 
 
 def markdown(
-    manifest: Manifest, result: dict[str, Any], observations: Iterable[Observation], rules: Sequence[Rule]
+    manifest: Manifest, result: dict[str, Any], observations: Iterable[Observation], known: Sequence[KnownFailure]
 ) -> str:
     """The text of one run, ``result`` being its summary."""
-    verdicts = [(o, judge(o, rules, manifest.lane).verdict) for o in observations]
+    verdicts = [(o, judge(o, known, manifest.lane).verdict) for o in observations]
     wrong = [o for o, v in verdicts if v.is_failure or o.status is Status.NOT_REACHED]
     expected = sum(v is Verdict.EXPECTED_FAILURE for _, v in verdicts)
     shard = f", shard {manifest.shard}" if manifest.shard else ""

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from conformance.explain import describe
-from conformance.results.expectations import Judgement, Rule, Verdict, judge
+from conformance.results.expectations import CellVerdict, KnownFailure, Verdict, judge
 from conformance.results.store import Manifest
 from conformance.results.store.manifest import began
 from conformance.support.markup import xml
@@ -43,9 +43,9 @@ class _Test:
         return [f"{head}>", body + text, "  </testcase>"]
 
 
-def junit(runs: Iterable[tuple[Manifest, Iterable[Observation], Sequence[Rule]]]) -> str:
+def junit(runs: Iterable[tuple[Manifest, Iterable[Observation], Sequence[KnownFailure]]]) -> str:
     """The file of these runs, each with the rules of its expected failures."""
-    suites = [(manifest, _tests(observations, rules, manifest)) for manifest, observations, rules in runs]
+    suites = [(manifest, _tests(observations, known, manifest)) for manifest, observations, known in runs]
     everything = [test for _, tests in suites for test in tests]
     return "\n".join([
         '<?xml version="1.0" encoding="utf-8"?>',
@@ -76,11 +76,11 @@ def _counts(tests: Sequence[_Test]) -> str:
     )
 
 
-def _tests(observations: Iterable[Observation], rules: Sequence[Rule], manifest: Manifest) -> list[_Test]:
+def _tests(observations: Iterable[Observation], known: Sequence[KnownFailure], manifest: Manifest) -> list[_Test]:
     fine: dict[tuple[str, str], list[Observation]] = defaultdict(list)
-    other: dict[str, list[tuple[Observation, Judgement]]] = defaultdict(list)
+    other: dict[str, list[tuple[Observation, CellVerdict]]] = defaultdict(list)
     for o in observations:
-        judged = judge(o, rules, manifest.lane)
+        judged = judge(o, known, manifest.lane)
         if judged.verdict is Verdict.AS_EXPECTED and o.status is not Status.NOT_REACHED:
             fine[o.cell.overload, o.cell.dtype].append(o)
         else:
@@ -100,7 +100,7 @@ def _together(overload: str, dtype: str, cells: Sequence[Observation]) -> _Test:
     return _Test(overload, dtype, seconds, "skipped", str(Status.UNSUPPORTED), cells[0].reason)
 
 
-def _alone(o: Observation, judged: Judgement, backend: str) -> _Test:
+def _alone(o: Observation, judged: CellVerdict, backend: str) -> _Test:
     """The test of one cell; of a failure all that is known, with the commands for ``backend`` where that is not ""."""
     overload, name = o.cell.overload, f"{o.cell.dtype}-{o.cell.layout}"
     if judged.verdict is Verdict.EXPECTED_FAILURE:

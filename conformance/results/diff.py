@@ -10,7 +10,7 @@ from enum import Enum
 from itertools import pairwise
 from typing import Any
 
-from conformance.results.store.compare import Outcome, Pair
+from conformance.results.store.cell_outcomes import CellOutcome, Pair
 from conformance.support.exit_codes import Exit
 from conformance.vocabulary import CellId, Status
 
@@ -125,7 +125,7 @@ class Step:
 
 
 def across_text(
-    steps: Sequence[Step], cells: Sequence[tuple[CellId, tuple[Outcome | None, ...]]], notes: Mapping[str, str]
+    steps: Sequence[Step], cells: Sequence[tuple[CellId, tuple[CellOutcome | None, ...]]], notes: Mapping[str, str]
 ) -> str:
     """The cells that do not end alike along an axis, one line for those of an overload that go the same way."""
     groups: dict[tuple[str, str], list[CellId]] = defaultdict(list)
@@ -141,7 +141,7 @@ def across_text(
 
 
 def across_json(
-    steps: Sequence[Step], cells: Sequence[tuple[CellId, tuple[Outcome | None, ...]]], notes: Mapping[str, str]
+    steps: Sequence[Step], cells: Sequence[tuple[CellId, tuple[CellOutcome | None, ...]]], notes: Mapping[str, str]
 ) -> str:
     rows = [
         {"cell": str(cell), "kinds": [o.kind if o else None for o in outcomes], "note": notes.get(cell.overload, "")}
@@ -155,14 +155,14 @@ def gravity(code: Exit) -> int:
     return (Exit.OK, Exit.DIFFERENT, Exit.NEWLY_FAILING).index(code)
 
 
-def across_code(cells: Sequence[tuple[CellId, tuple[Outcome | None, ...]]]) -> Exit:
+def across_code(cells: Sequence[tuple[CellId, tuple[CellOutcome | None, ...]]]) -> Exit:
     """Failing in some lanes and not in all weighs most, then any other difference."""
     if any(len({_fails(o) for o in outcomes if o}) == 2 for _, outcomes in cells):
         return Exit.NEWLY_FAILING
     return Exit.DIFFERENT if cells else Exit.OK
 
 
-def _way(steps: Sequence[Step], outcomes: Sequence[Outcome | None]) -> str:
+def _way(steps: Sequence[Step], outcomes: Sequence[CellOutcome | None]) -> str:
     """E.g. ``2.6 absent, 2.8 2.10 fail (value), 2.13 pass``: neighbours alike are put together."""
     parts: list[tuple[str, list[str]]] = []
     for step, outcome in zip(steps, outcomes):
@@ -184,7 +184,7 @@ def _change(pair: Pair, sides: Sides) -> Change:
     return Change.NEWLY_FAILING if _fails(pair.after) else Change.FIXED
 
 
-def _fails(outcome: Outcome | None) -> bool:
+def _fails(outcome: CellOutcome | None) -> bool:
     return outcome is not None and Status(outcome.status).is_failure
 
 

@@ -27,7 +27,7 @@ ReasonOf = Callable[[Observation], str]  # how a failing cell ended, on one line
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class KnownFailure:
     """Cells that are known to fail, by shell patterns; of a field with several patterns any one may match."""
 
     op: tuple[str, ...]  # overloads
@@ -73,15 +73,15 @@ class Verdict(str, Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class CellVerdict:
     """A verdict and the rule that it rests on, if one covers the cell."""
 
     verdict: Verdict
-    rule: Rule | None = None
+    rule: KnownFailure | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class Names:
     """The names that rules may use."""
 
     overloads: Collection[str]
@@ -89,88 +89,88 @@ class Known:
     layouts: Collection[str]
 
 
-def load(file: Path) -> tuple[Rule, ...]:
+def load(file: Path) -> tuple[KnownFailure, ...]:
     """The rules of a file; none when there is no file. Raises TomlError."""
     if not file.exists():
         return ()
     top = Table.load(file)
-    rules = tuple(_rule(table) for table in top.tables("rule"))
+    known = tuple(_rule(table) for table in top.tables("rule"))
     top.done()
-    return rules
+    return known
 
 
-def load_known(file: Path, known: Known, lane: str) -> tuple[Rule, ...]:
+def load_checked(file: Path, names: Names, lane: str) -> tuple[KnownFailure, ...]:
     """The rules of a file, every name of which is known. Raises TomlError, or OSError for what is no readable file."""
-    rules = load(file)
-    wrong = mistakes(rules, known, lane)
+    known = load(file)
+    wrong = mistakes(known, names, lane)
     if wrong:
         raise TomlError(f"{file}: " + "; ".join(wrong))
-    return rules
+    return known
 
 
-def mistakes(rules: Iterable[Rule], known: Known, lane: str) -> list[str]:
+def mistakes(known: Iterable[KnownFailure], names: Names, lane: str) -> list[str]:
     """A line for each name in the rules of this lane that matches nothing known, listing near names."""
     axes: dict[str, tuple[str, Collection[str]]] = {
-        "op": ("overload", known.overloads),
-        "dtype": ("dtype", known.dtypes),
-        "layout": ("layout", known.layouts),
+        "op": ("overload", names.overloads),
+        "dtype": ("dtype", names.dtypes),
+        "layout": ("layout", names.layouts),
         "route": ("route", [r.value for r in Route]),
         "check": ("check", [c.value for c in Check]),
     }
     return [
-        f"{rule}: {unknown(what, pattern, names)}"
-        for rule in rules
+        f"{rule}: {unknown(what, pattern, possible)}"
+        for rule in known
         if rule.in_lane(lane)
-        for axis, (what, names) in axes.items()
+        for axis, (what, possible) in axes.items()
         for pattern in getattr(rule, axis)
-        if not any(fnmatchcase(name, pattern) for name in names)
+        if not any(fnmatchcase(name, pattern) for name in possible)
     ]
 
 
-def judge(observation: Observation, rules: Iterable[Rule], lane: str) -> Judgement:
+def judge(observation: Observation, known: Iterable[KnownFailure], lane: str) -> CellVerdict:
     """The verdict on one cell. A pass under a rule is an unexpected pass, even if other cells that it covers fail."""
-    covering = [r for r in rules if r.in_lane(lane) and r.covers(observation.cell, observation.route)]
+    covering = [r for r in known if r.in_lane(lane) and r.covers(observation.cell, observation.route)]
     if observation.status.is_failure:
         for rule in covering:
             if rule.holds(observation):
-                return Judgement(Verdict.EXPECTED_FAILURE, rule)
-        return Judgement(Verdict.UNEXPECTED_FAILURE, covering[0] if covering else None)
+                return CellVerdict(Verdict.EXPECTED_FAILURE, rule)
+        return CellVerdict(Verdict.UNEXPECTED_FAILURE, covering[0] if covering else None)
     if covering and observation.status is Status.PASS:
-        return Judgement(Verdict.UNEXPECTED_PASS, covering[0])
-    return Judgement(Verdict.AS_EXPECTED)
+        return CellVerdict(Verdict.UNEXPECTED_PASS, covering[0])
+    return CellVerdict(Verdict.AS_EXPECTED)
 
 
-def stale(rules: Iterable[Rule], cells: Collection[tuple[CellId, str]], lane: str) -> list[Rule]:
+def stale(known: Iterable[KnownFailure], cells: Collection[tuple[CellId, str]], lane: str) -> list[KnownFailure]:
     """The rules of this lane that cover none of the ``cells``, each with its route. Ask after a complete collection."""
-    return [r for r in rules if r.in_lane(lane) and not any(r.covers(cell, route) for cell, route in cells)]
+    return [r for r in known if r.in_lane(lane) and not any(r.covers(cell, route) for cell, route in cells)]
 
 
 def update(
-    rules: Sequence[Rule], observations: Sequence[Observation], lane: str, complete: bool, reason: ReasonOf
-) -> tuple[Rule, ...]:
+    known: Sequence[KnownFailure], observations: Sequence[Observation], lane: str, complete: bool, reason: ReasonOf
+) -> tuple[KnownFailure, ...]:
     """The rules after this run: those that still hold as they are, then new ones, each as wide as what failed alike.
 
     Rules of other lanes stay, and after a run that was not ``complete`` so do those that cover nothing in it. A new
     rule takes reason and link from an old one of the same overload, else the ``reason`` of its first cell. The suite's
     own errors are never expected.
     """
-    kept = [r for r in rules if not r.in_lane(lane) or _still_holds(r, observations, complete)]
+    kept = [r for r in known if not r.in_lane(lane) or _still_holds(r, observations, complete)]
     failing = [o for o in observations if o.status.is_failure and o.status is not Status.ERROR]
     left = [o for o in failing if judge(o, kept, lane).verdict is not Verdict.EXPECTED_FAILURE]
     groups: dict[tuple[str, Status, tuple[str, ...]], list[Observation]] = defaultdict(list)
     for o in left:
         groups[o.cell.overload, o.status, tuple(sorted({f.check for f in o.failures if f.check}))].append(o)
     fresh = [rule for key in sorted(groups) for rule in _widest(groups[key], observations, complete, reason)]
-    return (*kept, *(_worded(replace(rule, lane=(lane,)), rules) for rule in fresh))
+    return (*kept, *(_worded(replace(rule, lane=(lane,)), known) for rule in fresh))
 
 
-def dump(rules: Iterable[Rule], comment: str = "") -> str:
+def dump(known: Iterable[KnownFailure], comment: str = "") -> str:
     """The rules as TOML text, fields that match anything left out."""
     document = tomlkit.document()
     if comment:
         document.add(tomlkit.comment(comment))
     tables = tomlkit.aot()
-    for rule in rules:
+    for rule in known:
         table = tomlkit.table()
         for axis in _AXES:
             patterns = getattr(rule, axis)
@@ -186,8 +186,8 @@ def dump(rules: Iterable[Rule], comment: str = "") -> str:
     return tomlkit.dumps(document)
 
 
-def _rule(table: Table) -> Rule:
-    rule = Rule(
+def _rule(table: Table) -> KnownFailure:
+    rule = KnownFailure(
         op=table.strings("op"),
         dtype=table.strings("dtype", _ANY),
         layout=table.strings("layout", _ANY),
@@ -211,7 +211,7 @@ def _matches(patterns: tuple[str, ...], value: str) -> bool:
     return any(p in ("*", value) or (not _WILD.isdisjoint(p) and fnmatchcase(value, p)) for p in patterns)
 
 
-def _still_holds(rule: Rule, observations: Iterable[Observation], complete: bool) -> bool:
+def _still_holds(rule: KnownFailure, observations: Iterable[Observation], complete: bool) -> bool:
     covered = [o for o in observations if rule.covers(o.cell, o.route)]
     if not covered:
         return not complete
@@ -220,11 +220,13 @@ def _still_holds(rule: Rule, observations: Iterable[Observation], complete: bool
 
 def _widest(
     alike: Sequence[Observation], observations: Iterable[Observation], complete: bool, reason: ReasonOf
-) -> list[Rule]:
+) -> list[KnownFailure]:
     """One rule for an overload whose cells all failed alike; else one for each set of layouts that dtypes share."""
     first = alike[0]
     checks = tuple(sorted({f.check for f in first.failures if f.check})) or _ANY
-    base = Rule(op=(first.cell.overload,), check=checks, status=first.status, reason=reason(first)[:_LONGEST_REASON])
+    base = KnownFailure(
+        op=(first.cell.overload,), check=checks, status=first.status, reason=reason(first)[:_LONGEST_REASON]
+    )
     ran = sum(1 for o in observations if o.cell.overload == first.cell.overload and o.status in _RAN)
     if complete and ran == len(alike):
         return [base]
@@ -237,7 +239,7 @@ def _widest(
     return [replace(base, dtype=tuple(sorted(ds)), layout=ls) for ls, ds in sorted(dtypes.items())]
 
 
-def _worded(rule: Rule, old: Iterable[Rule]) -> Rule:
+def _worded(rule: KnownFailure, old: Iterable[KnownFailure]) -> KnownFailure:
     """A new rule with the reason and link of an earlier one of the same overload and status, as a person wrote them."""
     for r in old:
         if r.status is rule.status and _matches(r.op, rule.op[0]):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from conformance.results import diff
-from conformance.results.store import Closed, compare, runs
+from conformance.results.store import Closed, cell_outcomes, runs
 from conformance.results.store.manifest import MACHINE
 from conformance.vocabulary import CellId, Status
 
@@ -18,7 +18,7 @@ def of_lane(results: Path, lane: str) -> list[Closed]:
 
 def changes(old: Closed, new: Closed, lane: Sequence[Closed]) -> list[diff.Difference]:
     """The cells that differ in kind, each in its class; ``lane``: the runs of the new one's lane. Raises StoreError."""
-    pairs = compare.differing(old, new)
+    pairs = cell_outcomes.differing(old, new)
     history = _history([run for run in lane if run.covers(new) and run.name <= new.name], [p.cell for p in pairs])
     return diff.classify(pairs, diff.Sides(old.covers(new), new.covers(old)), history, notes((old, new)))
 
@@ -57,7 +57,7 @@ def _history(whole: Sequence[Closed], cells: Sequence[CellId]) -> Mapping[CellId
     """Of each cell, how it ended in these runs."""
     if not cells:
         return {}
-    failed = compare.failing(whole, cells)
+    failed = cell_outcomes.failing(whole, cells)
     builds = [(run.name, _build(run)) for run in whole]
     return {cell: [(build, name in failed.get(cell, ())) for name, build in builds] for cell in cells}
 

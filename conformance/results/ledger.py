@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from conformance.results import run_end, shards, store, summary
-from conformance.results.expectations import Rule
-from conformance.results.run_end import Closing
+from conformance.results.expectations import KnownFailure
+from conformance.results.run_end import RunEnd
 from conformance.results.store import Manifest
 from conformance.results.summary import RunFacts, Target
 from conformance.vocabulary import CellId, Observation, Status
@@ -25,7 +25,7 @@ class Ledger:
         manifest: Manifest,
         cells: Collection[CellId],
         targets: Iterable[Target],
-        rules: Iterable[Rule],
+        known: Iterable[KnownFailure],
         already: Mapping[str, Observation] | None = None,
         schemas: Mapping[str, tuple[str, str]] | None = None,
     ) -> None:
@@ -38,7 +38,7 @@ class Ledger:
         self._cells = {**{key: o.cell for key, o in self._resumed.items()}, **{str(cell): cell for cell in cells}}
         self._manifest = manifest
         self._targets = list(targets)
-        self._rules = tuple(rules)
+        self._known = tuple(known)
         self._writer = store.Writer(directory, manifest, self._resumed.values())
         self._seen = dict(self._resumed)
         self._twice = 0
@@ -67,7 +67,7 @@ class Ledger:
             reason = f"the process that ran the cells is gone: {said}; --resume runs this one"
             self.enter(Observation(cell, "", Status.NOT_REACHED, 0, reason=reason))
 
-    def close(self, collect_s: float, cpu_s: float, split: shards.Split | None = None) -> Closing:
+    def close(self, collect_s: float, cpu_s: float, split: shards.Split | None = None) -> RunEnd:
         """Account for every cell, write the summary, and say what to print and how to exit.
 
         ``split``: of a shard, what it is a part of.
@@ -95,7 +95,7 @@ class Ledger:
             result["shard"] = summary.of_shard(split, self._targets)
         self._finish(result)
         return run_end.of_run(
-            self._manifest, result, observations, self._rules, str(self._writer.directory), gate=self.gate,
+            self._manifest, result, observations, self._known, str(self._writer.directory), gate=self.gate,
             unwritten=self.unwritten, history=self._history(),
         )  # fmt: skip
 

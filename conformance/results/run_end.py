@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from conformance.results import expectations, summary
-from conformance.results.expectations import Rule, Verdict
+from conformance.results.expectations import KnownFailure, Verdict
 from conformance.results.store import Manifest
 from conformance.support import exit_codes
 from conformance.vocabulary import Observation, Status
@@ -20,7 +20,7 @@ def not_reached(gate: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Closing:
+class RunEnd:
     """What a run comes to."""
 
     text: str
@@ -28,16 +28,16 @@ class Closing:
 
 
 def of_run(
-    manifest: Manifest, result: dict[str, Any], observations: Collection[Observation], rules: Sequence[Rule],
+    manifest: Manifest, result: dict[str, Any], observations: Collection[Observation], known: Sequence[KnownFailure],
     directory: str, *, gate: str = "", unwritten: str = "", history: Sequence[str] = (),
-) -> Closing:  # fmt: skip
-    """The closing of a run with this summary.
+) -> RunEnd:  # fmt: skip
+    """The end of a run with this summary.
 
     ``directory``: where its files lie. ``gate``: what the bring-up gate found broken. ``unwritten``: why results could
     not be written. ``history``: lines to print before the rest.
     """
-    verdicts = [(o, expectations.judge(o, rules, manifest.lane).verdict) for o in observations]
-    notes = _broken(manifest, rules, verdicts)
+    verdicts = [(o, expectations.judge(o, known, manifest.lane).verdict) for o in observations]
+    notes = _broken(manifest, known, verdicts)
     text = summary.text(result, [o for o, v in verdicts if v is not Verdict.EXPECTED_FAILURE], directory)
     code = exit_codes.of_run(
         bring_up=not gate,
@@ -49,13 +49,15 @@ def of_run(
         broken_expectations=len(notes),
     )
     gates = [f"bring-up gate: {gate}", "nothing else was judged"] if gate else []
-    return Closing("\n".join([*notes, *gates, *history, text]), code)
+    return RunEnd("\n".join([*notes, *gates, *history, text]), code)
 
 
-def _broken(manifest: Manifest, rules: Sequence[Rule], verdicts: Sequence[tuple[Observation, Verdict]]) -> list[str]:
+def _broken(
+    manifest: Manifest, known: Sequence[KnownFailure], verdicts: Sequence[tuple[Observation, Verdict]]
+) -> list[str]:
     """What is wrong with the rules. Only a run of every cell can say that one matches nothing."""
     notes = [f"unexpected pass: {o.cell}" for o, v in verdicts if v is Verdict.UNEXPECTED_PASS]
     if manifest.complete and not manifest.shard:
         cells = [(o.cell, o.route) for o, _ in verdicts]
-        notes += [f"matches no cell: {r}" for r in expectations.stale(rules, cells, manifest.lane)]
+        notes += [f"matches no cell: {r}" for r in expectations.stale(known, cells, manifest.lane)]
     return notes

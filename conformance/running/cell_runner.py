@@ -9,7 +9,7 @@ import warnings
 from conformance.inventory import call_of
 from conformance.judging import bringup, host_heap
 from conformance.judging.judge import Judge
-from conformance.judging.tolerances import rules_of
+from conformance.judging.tolerances import criteria_of
 from conformance.judging.twins import Twins, poison
 from conformance.plan.arguments import placed_arguments
 from conformance.plan.cases import Case
@@ -95,7 +95,9 @@ class CellRunner:
     def _judge_of(self, overload: str) -> Judge:
         if self._judge is None or self._judge[0] != overload:
             route = self.plan.inventory[overload].route
-            judge = Judge(self._twins, self.plan.backend, call_of(overload), route, rules_of(overload), self.plan.seed)
+            judge = Judge(
+                self._twins, self.plan.backend, call_of(overload), route, criteria_of(overload), self.plan.seed
+            )
             self._judge = (overload, judge)
         return self._judge[1]
 

@@ -57,7 +57,7 @@ class Finding:
 
 
 @dataclass(slots=True)
-class Inquest:
+class DeathInquiry:
     """Asks about the deaths of one process' run. ``seconds`` is all the time that it may take."""
 
     dies: Dies

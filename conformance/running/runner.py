@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from conformance.running.child import BROKEN, Child, Hang
 from conformance.running.child import Death as ChildDeath
-from conformance.running.deaths import SECONDS, Finding, Inquest
+from conformance.running.deaths import SECONDS, DeathInquiry, Finding
 from conformance.running.host_leaks import Batch, Lost, beyond, culprit, searchable
 from conformance.running.isolation import Children, Forking
 from conformance.running.protocol import GATE, SEARCH, Stretch, Work, kernels_request, reference_request
@@ -31,7 +31,7 @@ class Runner:
     """A parent with one child at a time. ``timeout`` is in seconds a cell."""
 
     def __init__(
-        self, work: Work, timeout: float, children: Children | None = None, inquest_s: float = SECONDS
+        self, work: Work, timeout: float, children: Children | None = None, inquiry_s: float = SECONDS
     ) -> None:
         self._work = work
         self._timeout = timeout
@@ -40,7 +40,7 @@ class Runner:
         self._lived: list[tuple[Stretch, float]] = []  # what the child has run, and the seconds that took
         self._batch = Batch() if searchable() else None
         self._baseline: list[Lost] | None = None  # what a child has lost before its first cell, once that was asked
-        self._inquest = Inquest(self._dies, self._case_by_case, inquest_s)
+        self._inquiry = DeathInquiry(self._dies, self._case_by_case, inquiry_s)
 
     def observe(self, cell: CellId, last: bool = False) -> Observation:
         """Run every case of a cell. A death is charged to its case, and the cases after it still run.
@@ -131,7 +131,7 @@ class Runner:
         observation = death(cell, route, end)
         if observation.status is Status.CRASH:
             signature = (cell.overload, observation.signal, phase)
-            finding = self._inquest.of(signature, Stretch(cell, index, index + 1), lived)
+            finding = self._inquiry.of(signature, Stretch(cell, index, index + 1), lived)
             observation = told(observation, finding, self._name(finding.after))
         return observation, index + 1
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import torch
 
-from conformance.judging.oracle import Outcome
+from conformance.judging.oracle import CallOutcome
 from conformance.torch_versions import StorageWeakRef, storage_behind, storage_id, storage_ref
 from conformance.vocabulary import Check, Fact, Mismatch
 
@@ -28,7 +28,7 @@ class GivenTwice:
         self._device = device
         self.starts: dict[int, tuple[Seen, StorageWeakRef]] = {}  # address -> what lies there
 
-    def look(self, call: str, outcome: Outcome) -> list[Mismatch]:
+    def look(self, call: str, outcome: CallOutcome) -> list[Mismatch]:
         """The results of a call, named so, that lie where something else does. To be asked after each call."""
         for argument in outcome.side.arguments:
             self._see(Seen(argument.slot.name, call), argument.tensor)

@@ -10,7 +10,7 @@ import torch
 
 from conformance.calls.model import Call
 from conformance.calls.sequence import Gaps, Step
-from conformance.judging.oracle import Outcome
+from conformance.judging.oracle import CallOutcome
 from conformance.judging.twins import Side
 from conformance.torch_versions import StorageWeakRef, storage_id, storage_ref
 
@@ -56,7 +56,7 @@ class History:
         while len(self._steps) > 1 and (len(self._steps) > self._most_calls or self._bytes > self._most_bytes):
             self._drop()
 
-    def made(self, outcome: Outcome) -> None:
+    def made(self, outcome: CallOutcome) -> None:
         """Keep which storages the results of that call lie in."""
         numbers = tuple(self._number(leaf) if isinstance(leaf, torch.Tensor) else None for _, leaf in outcome.leaves)
         self._steps[-1] = replace(self._steps[-1], results=numbers)

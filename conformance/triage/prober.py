@@ -32,7 +32,7 @@ from conformance.judging import kernels as kernels_
 from conformance.judging.twins import host_copy
 from conformance.running.child import Child, Death, Hang
 from conformance.triage import rerun
-from conformance.triage.verdict import COPIES
+from conformance.triage.conclusions import COPIES
 from conformance.vocabulary import Mismatch
 
 TIMEOUT = 20.0  # seconds an answer may take

@@ -6,7 +6,7 @@ import dataclasses
 import json
 from typing import Any
 
-from conformance.triage import verdict
+from conformance.triage import conclusions
 from conformance.triage.evidence import Evidence, LaneRun
 
 
@@ -16,7 +16,7 @@ def text(e: Evidence, script: str) -> str:
     lines += [f"  {run.lane:<16} {outcome(run)}" for run in e.runs]
     if e.first:
         lines += ["", "hypotheses:"]
-        for v in verdict.verdicts(e):
+        for v in conclusions.conclusions(e):
             lines += [f"  {v.hypothesis + ':':<21} {v.ruling.value}", *(f"      {b}" for b in v.because)]
         lines += ["", "script:", script.rstrip()]
     return "\n".join(lines)
@@ -28,16 +28,19 @@ def markdown(e: Evidence, script: str) -> str:
     lines += [f"| {run.lane} | {_cell(outcome(run))} |" for run in e.runs]
     if e.first:
         lines += ["", "| hypothesis | ruling | evidence |", "| --- | --- | --- |"]
-        lines += [f"| {v.hypothesis} | {v.ruling.value} | {_cell('; '.join(v.because))} |" for v in verdict.verdicts(e)]
+        lines += [
+            f"| {v.hypothesis} | {v.ruling.value} | {_cell('; '.join(v.because))} |" for v in conclusions.conclusions(e)
+        ]
         lines += ["", "```python", script.rstrip(), "```"]
     return "\n".join(lines) + "\n"
 
 
 def as_json(e: Evidence, script: str) -> str:
     """Facts and verdicts."""
-    found: dict[str, Any] = {"culprit": verdict.culprit(e) if e.first else "", "evidence": dataclasses.asdict(e)}
+    found: dict[str, Any] = {"culprit": conclusions.culprit(e) if e.first else "", "evidence": dataclasses.asdict(e)}
     found["verdicts"] = [
-        {"hypothesis": v.hypothesis, "ruling": v.ruling.value, "because": list(v.because)} for v in verdict.verdicts(e)
+        {"hypothesis": v.hypothesis, "ruling": v.ruling.value, "because": list(v.because)}
+        for v in conclusions.conclusions(e)
     ]
     return json.dumps(found | {"script": script}, indent=1) + "\n"
 
@@ -48,7 +51,7 @@ def headline(e: Evidence) -> str:
         watched = max((r.ops for r in e.runs), default=0)
         return f"nothing went wrong in {watched} ops, in {len(e.runs)} runs"
     lane, found = e.first
-    at = verdict.culprit(e)
+    at = conclusions.culprit(e)
     path = " -> ".join(dict.fromkeys(k.name for k in e.kernels)) or found.op
     named = f"{at}, called by {found.op}" if at != found.op else found.op
     after = f", after {', '.join(e.needed)}" if e.needed else ""

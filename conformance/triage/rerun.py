@@ -13,7 +13,7 @@ from conformance.calls.sequence import Step
 from conformance.corpus.model import TensorSlot
 from conformance.inventory import call_of
 from conformance.judging import oracle
-from conformance.judging.oracle import Outcome
+from conformance.judging.oracle import CallOutcome
 from conformance.judging.twins import Side
 from conformance.triage.given_twice import GivenTwice
 from conformance.triage.watch import differences
@@ -47,7 +47,7 @@ def _judged(step: Step, backend: Capabilities, bases: dict[int, torch.Tensor], g
     return differences(backend, call, actual, given.look(step.call.overload, actual))
 
 
-def _made(step: Step, backend: Capabilities, side: Side) -> Outcome:
+def _made(step: Step, backend: Capabilities, side: Side) -> CallOutcome:
     return oracle.call(call_of(step.call.overload), side, synchronize=backend.synchronize)
 
 
@@ -56,7 +56,7 @@ def _free(step: Step, bases: dict[int, torch.Tensor]) -> None:
         bases.pop(number, None)
 
 
-def _leave(step: Step, outcome: Outcome, bases: dict[int, torch.Tensor], given: GivenTwice) -> None:
+def _leave(step: Step, outcome: CallOutcome, bases: dict[int, torch.Tensor], given: GivenTwice) -> None:
     """Keep the results for those steps that get them."""
     given.look(step.call.overload, outcome)
     for number, (_, leaf) in zip(step.results, outcome.leaves, strict=False):

@@ -14,7 +14,7 @@ from conformance.calls.capture import Capture, overload_of, touches
 from conformance.calls.model import Call, NotStorable
 from conformance.explain import describe
 from conformance.judging import device_memory, oracle
-from conformance.judging.oracle import Outcome
+from conformance.judging.oracle import CallOutcome
 from conformance.judging.twins import Side
 from conformance.torch_versions import WatchingMode, without_modes
 from conformance.triage.evidence import Found
@@ -81,7 +81,7 @@ class Watch(WatchingMode):
         elif self._history:
             self._history.miss(name)
 
-    def _look(self, index: int, name: str, call: Call | None, actual: Outcome) -> None:
+    def _look(self, index: int, name: str, call: Call | None, actual: CallOutcome) -> None:
         wrong = differences(self._backend, call, actual, self._given.look(f"{name} (call {index})", actual))
         if wrong:
             where, functorch = _caller()
@@ -90,7 +90,7 @@ class Watch(WatchingMode):
 
 
 def differences(
-    backend: Capabilities, call: Call | None, actual: Outcome, given_twice: list[Mismatch]
+    backend: Capabilities, call: Call | None, actual: CallOutcome, given_twice: list[Mismatch]
 ) -> list[Mismatch]:
     """What a call did wrong on the device: in memory, or else what differs from CPU."""
     wrong = device_memory.damage(backend, actual) or given_twice

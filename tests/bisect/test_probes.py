@@ -12,7 +12,7 @@ from conformance.bisect.places import Place
 from conformance.bisect.probes import ABSENT, CaseProbe, ScriptProbe
 from conformance.bisect.processes import Processes
 from conformance.bisect.search import Answer
-from conformance.bisect.signature import Outcome, Signature, answer
+from conformance.bisect.signature import ProbeOutcome, Signature, answer
 
 CELL = "ops/masking.py::neg[float32-contiguous]"
 CASE = f"{CELL}#a"
@@ -142,7 +142,7 @@ def test_the_minimal_script_is_what_repro_prints_and_none_where_it_fails(place: 
 # Scripts -----------------------------------------------------------------------------------------------------------
 
 
-def script(command: str, directory: Path, variables: Mapping[str, str] | None = None) -> Outcome:
+def script(command: str, directory: Path, variables: Mapping[str, str] | None = None) -> ProbeOutcome:
     made = ScriptProbe(Processes(), 60.0, (("MODE", "guard"),))
     return made.run(Place(sys.executable, directory, variables or {}, ""), command)
 

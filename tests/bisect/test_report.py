@@ -11,7 +11,7 @@ from conformance.bisect.places import Place
 from conformance.bisect.points import Point
 from conformance.bisect.search import Kind
 from conformance.bisect.session import found
-from conformance.bisect.signature import Outcome
+from conformance.bisect.signature import ProbeOutcome
 from tests.bisect.worlds import CASE, Probe, Workshop, question, search
 
 
@@ -51,8 +51,12 @@ def test_a_case_has_no_row_for_a_point_that_was_tried_for_another(tmp_path: Path
 
 def test_a_run_that_says_nothing_but_a_blank_line_has_its_row(tmp_path: Path) -> None:
     class Silent(Probe):
-        def run(self, place: Place, case: str) -> Outcome:
-            return Outcome(False, None, False, "\n", 0.1) if str(place.directory) == "v7" else super().run(place, case)
+        def run(self, place: Place, case: str) -> ProbeOutcome:
+            return (
+                ProbeOutcome(False, None, False, "\n", 0.1)
+                if str(place.directory) == "v7"
+                else super().run(place, case)
+            )
 
     kept, _ = search(question(), Silent({CASE: 10}), tmp_path / "s")
     (row,) = (line for line in report.markdown(kept).splitlines() if line.startswith("| ") and "v7" in line)

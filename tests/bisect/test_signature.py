@@ -8,7 +8,7 @@ import pytest
 
 from conformance.bisect.processes import Ended
 from conformance.bisect.search import Answer
-from conformance.bisect.signature import Outcome, Signature, answer, normalised, of_observation, of_script
+from conformance.bisect.signature import ProbeOutcome, Signature, answer, normalised, of_observation, of_script
 from conformance.vocabulary import (
     CaseFailure,
     CellId,
@@ -163,4 +163,4 @@ def test_a_script_that_says_nothing_on_stderr_is_known_by_stdout() -> None:
 
 
 def test_a_pass_is_good_whatever_is_looked_for() -> None:
-    assert answer(Outcome(True, None, True, "", 0.1), None) is Answer.GOOD
+    assert answer(ProbeOutcome(True, None, True, "", 0.1), None) is Answer.GOOD

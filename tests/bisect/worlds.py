@@ -13,7 +13,7 @@ from conformance.bisect.points import Point
 from conformance.bisect.processes import Processes
 from conformance.bisect.record import Question, Record
 from conformance.bisect.session import Session
-from conformance.bisect.signature import Outcome, Signature
+from conformance.bisect.signature import ProbeOutcome, Signature
 
 CASE = "ops/demo.py::neg[float32-contiguous]#sample"
 
@@ -56,23 +56,23 @@ class Probe:
     runs: int = 0
     chance: random.Random = field(default_factory=lambda: random.Random(7))
 
-    def run(self, place: Place, case: str) -> Outcome:
+    def run(self, place: Place, case: str) -> ProbeOutcome:
         if self.runs == self.interrupt_at:
             self.interrupt_at = -1
             raise KeyboardInterrupt
         self.runs += 1
         point = int(place.directory.name[1:])
         if point in self.other:
-            return Outcome(False, Signature("crash", "SIGSEGV device"), True, "died of something else", 0.1)
+            return ProbeOutcome(False, Signature("crash", "SIGSEGV device"), True, "died of something else", 0.1)
         if self.culprits[case] <= point < self.mended and self.chance.random() < self.rate:
-            return Outcome(
+            return ProbeOutcome(
                 False,
                 Signature("fail", findings=(("value",),)),
                 True,
                 f"{case} differs at v{point}",
                 0.1,
             )
-        return Outcome(True, None, True, f"{case} is equal at v{point}", 0.1)
+        return ProbeOutcome(True, None, True, f"{case} is equal at v{point}", 0.1)
 
     def command(self, case: str) -> str:
         return f"run {case}"

@@ -13,7 +13,7 @@ from conformance.calls import file, judging
 from conformance.calls.capture import Capture, touches
 from conformance.calls.model import Call, NotStorable, RecordedTwins
 from conformance.calls.sequence import lone
-from conformance.judging.oracle import Outcome
+from conformance.judging.oracle import CallOutcome
 from conformance.judging.twins import CPU
 from conformance.triage import script
 from conformance.triage.shrink import candidates, shrink
@@ -81,9 +81,9 @@ def test_a_damaged_file_is_said_to_be(tmp_path: Path) -> None:
 
 def test_a_call_is_judged_by_what_it_left_behind() -> None:
     call, side = Capture(CPU).take(OPS.neg.default, (strided(),), {}, "call.0")
-    right = Outcome(side, [("result", OPS.neg.default(strided()))])
+    right = CallOutcome(side, [("result", OPS.neg.default(strided()))])
     assert judging.made(call, BACKEND, right).mismatches == []
-    wrong = Outcome(side, [("result", OPS.neg.default(strided()) + 1)])
+    wrong = CallOutcome(side, [("result", OPS.neg.default(strided()) + 1)])
     assert [m.check.value for m in judging.made(call, BACKEND, wrong).mismatches] == ["value"]
     side.arguments[0].base[0] = 99  # a byte that the view does not reach
     assert [m.check.value for m in judging.made(call, BACKEND, right).mismatches] == ["untouched"]

@@ -163,7 +163,7 @@ class TestUntouched:
         )
 
 
-class TestRules:
+class TestCriteria:
     def test_the_sign_of_a_zero_is_let_go_only_where_asked(self) -> None:
         plus, minus = torch.tensor([0.0, 1.0]), torch.tensor([-0.0, 1.0])
         assert compare.exact(plus, minus, "result", signed_zeros=False) is None

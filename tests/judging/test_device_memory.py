@@ -9,7 +9,7 @@ import torch
 from conformance.backends import Capabilities
 from conformance.judging import device_memory
 from conformance.judging.device_memory import Held
-from conformance.judging.oracle import Outcome
+from conformance.judging.oracle import CallOutcome
 from conformance.judging.twins import CPU, Side
 from conformance.vocabulary import Check, Mismatch
 
@@ -47,7 +47,7 @@ def test_damage_is_named_after_the_result_whose_storage_it_is() -> None:
     address = result.untyped_storage().data_ptr()
     lines = [f"{address:#x} (12 bytes): written past its end", "0x10 (4 bytes): written before its start"]
     backend = capabilities(verify_memory=lambda: lines)
-    found = device_memory.damage(backend, Outcome(Side(CPU, [], (), {}), [("result", result), ("count", 3)]))
+    found = device_memory.damage(backend, CallOutcome(Side(CPU, [], (), {}), [("result", result), ("count", 3)]))
     assert [(m.subject, m.facts["line"]) for m in found] == [("result", lines[0]), ("", lines[1])]
     assert {m.check for m in found} == {Check.REDZONE}
 

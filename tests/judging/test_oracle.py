@@ -10,13 +10,13 @@ import pytest
 import torch
 
 from conformance.judging import oracle
-from conformance.judging.oracle import Outcome
+from conformance.judging.oracle import CallOutcome
 from conformance.judging.twins import CPU, Twins
 from conformance.vocabulary import Route
 from tests.two_sides import behind, case_of, value_of
 
 
-def call(op: Any, seed: int | None = None) -> Outcome:
+def call(op: Any, seed: int | None = None) -> CallOutcome:
     return oracle.call(lambda x, where: op(x), Twins(value_of).side(case_of(), CPU), seed)
 
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from conformance.judging import storages
-from conformance.judging.oracle import Outcome, call
+from conformance.judging.oracle import CallOutcome, call
 from conformance.judging.twins import CPU, Twins
 from conformance.plan.cases import Case, cases
 from conformance.vocabulary import CellId, Check
@@ -19,11 +19,11 @@ from tests.two_sides import case_of, value_of
 Op = Callable[..., Any]
 
 
-def outcome(op: Op, case: Case) -> Outcome:
+def outcome(op: Op, case: Case) -> CallOutcome:
     return call(op, Twins(value_of).side(case, CPU))
 
 
-def of_one(op: Op, layout: str = "contiguous", written: bool = False) -> Outcome:
+def of_one(op: Op, layout: str = "contiguous", written: bool = False) -> CallOutcome:
     return outcome(lambda x, where: op(x), case_of(layout, written))
 
 

@@ -9,8 +9,8 @@ import torch
 
 from conformance.corpus.model import TensorSlot
 from conformance.judging.compare import Closeness
-from conformance.judging.oracle import Outcome, call
-from conformance.judging.tolerances import Rules, position_of, rules_of
+from conformance.judging.oracle import CallOutcome, call
+from conformance.judging.tolerances import Criteria, criteria_of, position_of
 from conformance.judging.twins import CPU, Twins
 from conformance.ops.family import EXACT, Accumulation, Equivalence, OpFacts, Random, Tolerance
 from conformance.plan.cases import cases
@@ -18,7 +18,7 @@ from conformance.vocabulary import CellId
 from tests.samples import sample, slot
 from tests.two_sides import value_of
 
-DRAWS = Rules(OpFacts("random", random=Random("uniform", results=(1,))))
+DRAWS = Criteria(OpFacts("random", random=Random("uniform", results=(1,))))
 
 
 def values_of(slot: TensorSlot, dtype: str) -> torch.Tensor:
@@ -27,7 +27,7 @@ def values_of(slot: TensorSlot, dtype: str) -> torch.Tensor:
     return found * complex(1, 1) if found.is_complex() else found
 
 
-def outcome(op: object = torch.mm, dtype: str = "float32") -> Outcome:
+def outcome(op: object = torch.mm, dtype: str = "float32") -> CallOutcome:
     one = sample("mm", slot(0, "self", (2, 5)), slot(1, "weight", (5, 4)), dtypes=("float32", "complex64"))
     case = cases(CellId("f", "mm", dtype, "contiguous"), [one])[0]
     return call(op, Twins(values_of).side(case, CPU))  # type: ignore[arg-type]  # any callable
@@ -44,9 +44,9 @@ def outcome(op: object = torch.mm, dtype: str = "float32") -> Outcome:
     ],
 )
 def test_rounding_grows_with_the_terms_summed(accumulation: Accumulation, terms: int) -> None:
-    rules = Rules(OpFacts("f", tolerance=Tolerance(ulps=3, cpu_multiple=2, accumulation=accumulation)))
+    criteria = Criteria(OpFacts("f", tolerance=Tolerance(ulps=3, cpu_multiple=2, accumulation=accumulation)))
     found = outcome()
-    closeness = rules.closeness(found, found.leaves[0][1])
+    closeness = criteria.closeness(found, found.leaves[0][1])
     assert (closeness.ulps, closeness.multiple, closeness.terms) == (3, 2, terms)
     assert closeness.accumulates is (accumulation is not Accumulation.NONE)
 
@@ -59,24 +59,24 @@ def test_only_drawn_results_are_left_to_their_distribution() -> None:
 
 
 def test_an_overload_that_does_not_draw_has_no_drawn_result() -> None:
-    rules = Rules(OpFacts("f"))
-    assert not rules.random
-    assert not rules.drawn(0)
-    assert not rules.drawn(None)
+    criteria = Criteria(OpFacts("f"))
+    assert not criteria.random
+    assert not criteria.drawn(0)
+    assert not criteria.drawn(None)
 
 
 def test_facts_are_handed_on() -> None:
-    assert Rules(OpFacts("f", tolerance=EXACT)).exact
-    assert not Rules(OpFacts("f")).exact
-    assert Rules(OpFacts("f", may_alias=True)).may_alias
-    assert not Rules(OpFacts("f", unstable="atomics")).stable
-    assert Rules(OpFacts("f", undefined=(1,))).equivalence(1) is Equivalence.METADATA
+    assert Criteria(OpFacts("f", tolerance=EXACT)).exact
+    assert not Criteria(OpFacts("f")).exact
+    assert Criteria(OpFacts("f", may_alias=True)).may_alias
+    assert not Criteria(OpFacts("f", unstable="atomics")).stable
+    assert Criteria(OpFacts("f", undefined=(1,))).equivalence(1) is Equivalence.METADATA
 
 
 def test_a_copy_is_exact_and_a_draw_is_random() -> None:
-    assert rules_of("copy_").exact
-    assert rules_of("uniform_").random
-    assert not rules_of("add.Tensor").exact
+    assert criteria_of("copy_").exact
+    assert criteria_of("uniform_").random
+    assert not criteria_of("add.Tensor").exact
 
 
 def test_a_written_argument_has_the_position_of_the_result_that_it_is() -> None:
@@ -86,7 +86,7 @@ def test_a_written_argument_has_the_position_of_the_result_that_it_is() -> None:
 
 def closeness_of(facts: OpFacts, dtype: str = "float32", op: object = torch.mm) -> Closeness:
     found = outcome(op, dtype)
-    return Rules(facts).closeness(found, found.leaves[0][1])
+    return Criteria(facts).closeness(found, found.leaves[0][1])
 
 
 def test_a_complex_result_may_be_off_by_several_rounded_operations() -> None:
@@ -114,6 +114,6 @@ def test_a_wider_out_is_measured_by_the_arguments_that_were_read() -> None:
     side = Twins(value_of).side(cases(CellId("f", "exp.out", "float32", "contiguous"), [one])[0], CPU)
     found = call(lambda x, out: torch.exp(x, out=out), side)
     assert found.error is None, found.error
-    rules = Rules(OpFacts("f"))
-    assert rules.closeness(found, side.arguments[1].tensor).dtype is torch.float32
-    assert rules.closeness(found, found.leaves[0][1].clone()).dtype is None, "a result of its own"
+    criteria = Criteria(OpFacts("f"))
+    assert criteria.closeness(found, side.arguments[1].tensor).dtype is torch.float32
+    assert criteria.closeness(found, found.leaves[0][1].clone()).dtype is None, "a result of its own"

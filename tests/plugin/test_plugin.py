@@ -19,7 +19,7 @@ from conformance import backends
 from conformance.plan.plan import Plan
 from conformance.plan.selection import Selection
 from conformance.plugin.manifest import manifest_of
-from conformance.plugin.request import suite_of
+from conformance.plugin.request import plan_of
 from conformance.results import store
 from conformance.support.exit_codes import Exit
 from conformance.vocabulary import CellId
@@ -75,7 +75,7 @@ def test_a_run_is_complete_when_it_takes_the_cells_of_its_lane(
     pytester: pytest.Pytester, args: tuple[str, ...], tier: str, complete: bool
 ) -> None:
     config = pytester.parseconfig("--pyargs", "conformance", "--backend", "torch:cpu", *args)
-    told = manifest_of(config, suite_of(config), ())
+    told = manifest_of(config, plan_of(config), ())
     assert (told.tier, told.complete) == (tier, complete)
 
 
@@ -84,7 +84,7 @@ def test_a_manifest_records_the_one_thread_that_cells_compute_in(pytester: pytes
     torch.set_num_threads(2)
     try:
         config = pytester.parseconfig("--pyargs", "conformance", "--backend", "torch:cpu")
-        assert manifest_of(config, suite_of(config), ()).threads == 1
+        assert manifest_of(config, plan_of(config), ()).threads == 1
     finally:
         torch.set_num_threads(before)
 

@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 from conformance.cli import commands
 from conformance.report import job_page, junit
 from conformance.results import store, summary
-from conformance.results.expectations import Rule
+from conformance.results.expectations import KnownFailure
 from conformance.support import markup
 from conformance.vocabulary import CaseFailure, Observation, Status
 from tests.records import manifest, observed
@@ -31,15 +31,18 @@ CELLS = (
     observed("abs", status=Status.NOT_REACHED, reason="the run ended"),
     observed("sum", status=Status.FAIL),
 )
-RULES = (Rule(op=("sum",), reason="known <1>"), Rule(op=("mm",), layout=("expanded",), reason="was broken"))
+RULES = (
+    KnownFailure(op=("sum",), reason="known <1>"),
+    KnownFailure(op=("mm",), layout=("expanded",), reason="was broken"),
+)
 
 
 def evil(observation: Observation) -> Observation:
     return replace(observation, failures=(CaseFailure(EVIL, older=EVIL, older_check=EVIL),), signal=EVIL, reason=EVIL)
 
 
-def suite(*cells: Observation, rules: tuple[Rule, ...] = RULES, **given: Any) -> ET.Element:
-    (found,) = ET.fromstring(junit.junit([(manifest(**given), cells, rules)]))
+def suite(*cells: Observation, known: tuple[KnownFailure, ...] = RULES, **given: Any) -> ET.Element:
+    (found,) = ET.fromstring(junit.junit([(manifest(**given), cells, known)]))
     return found
 
 
@@ -48,8 +51,8 @@ def result(cells: tuple[Observation, ...]) -> dict[str, Any]:
     return summary.summarize(facts, cells, [summary.Target("mm", "native"), summary.Target("x", "native")])
 
 
-def page(*cells: Observation, rules: tuple[Rule, ...] = RULES, **given: Any) -> str:
-    return job_page.markdown(manifest(**given), result(cells), cells, rules)
+def page(*cells: Observation, known: tuple[KnownFailure, ...] = RULES, **given: Any) -> str:
+    return job_page.markdown(manifest(**given), result(cells), cells, known)
 
 
 def test_cells_that_are_as_expected_are_one_test_and_each_other_is_its_own() -> None:
@@ -74,7 +77,7 @@ def test_a_full_run_makes_a_file_that_can_be_sent() -> None:
     text = junit.junit([(manifest(), cells, ())])
     assert text.count("<testcase") == overloads * len(dtypes)
     bad = [observed(f"op{i}", f"float32-{at}", Status.FAIL) for i in range(2) for at in [*layouts, "x", "y"]]
-    shown = [t for t in suite(*bad, rules=()).iter("failure") if t.text]
+    shown = [t for t in suite(*bad, known=()).iter("failure") if t.text]
     assert len(shown) == 2 * junit.DETAILED
 
 
@@ -92,8 +95,8 @@ def test_the_page_says_what_the_run_came_to_and_what_to_look_at() -> None:
     assert "| `mm` | 2 |" in text
     assert "1 of 2 overloads compared (native 1/2)" in text
     assert "`sum`" not in text
-    assert ": as expected" in page(CELLS[0], rules=())
-    assert ", shard 2/4: as expected" in page(CELLS[0], rules=(), shard="2/4")
+    assert ": as expected" in page(CELLS[0], known=())
+    assert ", shard 2/4: as expected" in page(CELLS[0], known=(), shard="2/4")
 
 
 def test_an_account_that_does_not_balance_is_the_page_s_first_word() -> None:
@@ -123,7 +126,7 @@ def test_code_is_closed_by_its_own_fence_alone(text: str) -> None:
 def test_a_page_with_thousands_of_failures_stays_small() -> None:
     told = (CaseFailure("c", older="x" * 9999, older_check="value"),)
     bad = tuple(replace(observed(f"op{i}", status=Status.FAIL), failures=told) for i in range(900))
-    text = page(*bad, rules=())
+    text = page(*bad, known=())
     assert len(text.encode()) < 20_000
     assert "... and 880 overloads more" in text
 

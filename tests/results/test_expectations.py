@@ -8,17 +8,17 @@ import pytest
 
 from conformance.explain import describe
 from conformance.results import expectations as ex
-from conformance.results.expectations import Known, Rule, Verdict
+from conformance.results.expectations import KnownFailure, Names, Verdict
 from conformance.support.toml_table import TomlError
 from conformance.vocabulary import Observation, Status
 from tests.records import observed
 
 LANE = "demo-torch2.8-malloc-release"
-KNOWN = Known(("masked_fill_.Scalar", "masked_fill.Scalar", "mm"), ("float32", "bool"), ("contiguous", "expanded"))
-MASKED = Rule(op=("masked_fill*",), dtype=("bool",), reason="known", link="https://example.org/1")
+KNOWN = Names(("masked_fill_.Scalar", "masked_fill.Scalar", "mm"), ("float32", "bool"), ("contiguous", "expanded"))
+MASKED = KnownFailure(op=("masked_fill*",), dtype=("bool",), reason="known", link="https://example.org/1")
 
 
-def verdict(cell: Observation, *rules: Rule) -> Verdict:
+def verdict(cell: Observation, *rules: KnownFailure) -> Verdict:
     return ex.judge(cell, rules, LANE).verdict
 
 
@@ -45,24 +45,26 @@ def test_a_crash_is_not_the_failure_that_a_rule_describes() -> None:
 
 
 def test_every_failed_check_has_to_be_in_the_rule() -> None:
-    rule = Rule(op=("mm",), check=("stride",), reason="known")
+    rule = KnownFailure(op=("mm",), check=("stride",), reason="known")
     assert verdict(observed("mm", status=Status.FAIL, checks=("stride",)), rule) is Verdict.EXPECTED_FAILURE
     assert verdict(observed("mm", status=Status.FAIL, checks=("stride", "value")), rule) is Verdict.UNEXPECTED_FAILURE
 
 
 def test_a_rule_of_another_lane_judges_nothing() -> None:
-    rule = Rule(op=("mm",), lane=("*-torch2.13-*",), reason="known")
+    rule = KnownFailure(op=("mm",), lane=("*-torch2.13-*",), reason="known")
     assert verdict(observed("mm", status=Status.FAIL), rule) is Verdict.UNEXPECTED_FAILURE
 
 
 def test_a_rule_is_stale_when_it_covers_no_cell_of_its_lane() -> None:
     cells = [(observed("mm").cell, "native")]
-    elsewhere = Rule(op=("mm",), lane=("*-torch2.13-*",), reason="known")
-    assert ex.stale([MASKED, Rule(op=("mm",), reason="known"), elsewhere], cells, LANE) == [MASKED]
+    elsewhere = KnownFailure(op=("mm",), lane=("*-torch2.13-*",), reason="known")
+    assert ex.stale([MASKED, KnownFailure(op=("mm",), reason="known"), elsewhere], cells, LANE) == [MASKED]
 
 
 def test_names_that_match_nothing_are_told_with_near_ones() -> None:
-    rule = Rule(("masked_fil_.Scalar",), ("float23",), ("expandd",), ("nativ",), check=("valeu",), reason="known")
+    rule = KnownFailure(
+        ("masked_fil_.Scalar",), ("float23",), ("expandd",), ("nativ",), check=("valeu",), reason="known"
+    )
     assert [line.partition(": ")[2] for line in ex.mistakes([rule], KNOWN, LANE)] == [
         "unknown overload 'masked_fil_.Scalar'; near: masked_fill_.Scalar, masked_fill.Scalar",
         "unknown dtype 'float23'; near: float32",
@@ -73,14 +75,17 @@ def test_names_that_match_nothing_are_told_with_near_ones() -> None:
     assert ex.mistakes([MASKED], KNOWN, LANE) == []
 
 
-def read(tmp_path: Path, text: str) -> tuple[Rule, ...]:
+def read(tmp_path: Path, text: str) -> tuple[KnownFailure, ...]:
     file = tmp_path / "demo.toml"
     file.write_text(text)
     return ex.load(file)
 
 
 def test_a_file_is_read_and_written_back_the_same(tmp_path: Path) -> None:
-    rules = (MASKED, Rule(op=("mm",), check=("value", "stride"), status=Status.CRASH, reason='a "quoted" reason'))
+    rules = (
+        MASKED,
+        KnownFailure(op=("mm",), check=("value", "stride"), status=Status.CRASH, reason='a "quoted" reason'),
+    )
     assert read(tmp_path, ex.dump(rules, "Known failures.")) == rules
     assert ex.dump(()) == ""
 
@@ -133,8 +138,8 @@ def test_after_an_update_every_verdict_but_the_suite_s_own_errors_is_good() -> N
 
 
 def test_an_update_keeps_rules_that_hold_and_reasons_written_by_hand() -> None:
-    holds = Rule(op=("mm",), reason="by hand", check=("stride",))
-    outlived = Rule(op=("cat",), reason="a person's words", link="https://example.org/2")
+    holds = KnownFailure(op=("mm",), reason="by hand", check=("stride",))
+    outlived = KnownFailure(op=("cat",), reason="a person's words", link="https://example.org/2")
     rules = ex.update((holds, outlived), RUN, LANE, complete=True, reason=describe.ended)
     assert rules[0] == holds
     assert outlived not in rules
@@ -148,7 +153,7 @@ def test_an_update_from_a_part_of_the_cells_keeps_rules_about_the_others() -> No
 
 
 def test_an_update_keeps_the_rules_of_other_lanes() -> None:
-    elsewhere = Rule(op=("mm",), lane=("*-torch2.13-*",), reason="known")
+    elsewhere = KnownFailure(op=("mm",), lane=("*-torch2.13-*",), reason="known")
     assert elsewhere in ex.update((elsewhere,), RUN, LANE, complete=True, reason=describe.ended)
 
 

@@ -8,28 +8,28 @@ from pathlib import Path
 import pytest
 
 from conformance.results import store
-from conformance.results.expectations import Rule
+from conformance.results.expectations import KnownFailure
 from conformance.results.ledger import Ledger
-from conformance.results.run_end import Closing
+from conformance.results.run_end import RunEnd
 from conformance.results.summary import Target
 from conformance.support.exit_codes import Exit
 from conformance.vocabulary import Observation, Status
 from tests.records import manifest, observed
 
 CELLS = (observed("mm"), observed("cat"), observed("fft"))
-CAT_FAILS = Rule(op=("cat",), reason="known")
+CAT_FAILS = KnownFailure(op=("cat",), reason="known")
 
 
 def closed(
-    directory: Path, *seen: Observation, rules: tuple[Rule, ...] = (), gate: str = "", complete: bool = True
-) -> Closing:
+    directory: Path, *seen: Observation, known: tuple[KnownFailure, ...] = (), gate: str = "", complete: bool = True
+) -> RunEnd:
     """A run of CELLS in which these were observed."""
     ledger = Ledger(
         directory,
         manifest(collected=len(CELLS), complete=complete),
         [o.cell for o in CELLS],
         [Target("mm", "native")],
-        rules,
+        known,
     )
     ledger.gate = gate
     for observation in seen:
@@ -38,17 +38,17 @@ def closed(
 
 
 def test_a_run_in_which_all_passed_is_good(tmp_path: Path) -> None:
-    closing = closed(tmp_path, *CELLS)
-    assert closing.code is Exit.OK
-    assert "accounting: 3 collected = 3 pass + 0 fail" in closing.text
+    end = closed(tmp_path, *CELLS)
+    assert end.code is Exit.OK
+    assert "accounting: 3 collected = 3 pass + 0 fail" in end.text
     assert store.read(tmp_path).observations == CELLS
 
 
 def test_cells_that_were_not_seen_are_not_reached_and_say_why(tmp_path: Path) -> None:
-    closing = closed(tmp_path, CELLS[0])
+    end = closed(tmp_path, CELLS[0])
     assert (
         "accounting: 3 collected = 1 pass + 0 fail + 0 error + 0 crash + 0 timeout + 0 unsupported + 2 not_reached"
-        in (closing.text)
+        in (end.text)
     )
     assert [o.reason for o in store.read(tmp_path).observations] == ["", *["the run ended before it"] * 2]
 
@@ -62,9 +62,9 @@ def test_observations_are_on_disk_before_the_run_ends(tmp_path: Path) -> None:
 
 
 def test_a_cell_entered_twice_unbalances_the_account(tmp_path: Path) -> None:
-    closing = closed(tmp_path, *CELLS, CELLS[0])
-    assert closing.code is Exit.ACCOUNTING
-    assert "ERROR: accounting does not balance" in closing.text
+    end = closed(tmp_path, *CELLS, CELLS[0])
+    assert end.code is Exit.ACCOUNTING
+    assert "ERROR: accounting does not balance" in end.text
 
 
 def test_a_cell_that_nobody_collected_unbalances_the_account(tmp_path: Path) -> None:
@@ -72,10 +72,10 @@ def test_a_cell_that_nobody_collected_unbalances_the_account(tmp_path: Path) -> 
 
 
 def test_a_broken_primitive_is_named_and_nothing_else_counts(tmp_path: Path) -> None:
-    closing = closed(tmp_path, gate="copy_bytes: 7 bytes came back changed\nlast words")
-    assert closing.code is Exit.BRING_UP
+    end = closed(tmp_path, gate="copy_bytes: 7 bytes came back changed\nlast words")
+    assert end.code is Exit.BRING_UP
     said = "bring-up gate: copy_bytes: 7 bytes came back changed\nlast words\nnothing else was judged\n"
-    assert closing.text.startswith(said)
+    assert end.text.startswith(said)
     reasons = {o.reason for o in store.read(tmp_path).observations}
     assert reasons == {"bring-up gate: copy_bytes: 7 bytes came back changed"}
 
@@ -86,19 +86,19 @@ def test_a_cell_whose_process_is_lost_is_not_reached_and_the_run_no_success(tmp_
         ledger.enter(observation)
     ledger.lose(CELLS[1].cell, "worker 'gw0' crashed")  # it had told of this one before it died
     ledger.lose(CELLS[2].cell, "worker 'gw1' crashed")
-    closing = ledger.close(0.1, 1.0)
-    assert closing.code is Exit.SUITE_ERROR
-    assert "accounting: 3 collected = 2 pass" in closing.text
+    end = ledger.close(0.1, 1.0)
+    assert end.code is Exit.SUITE_ERROR
+    assert "accounting: 3 collected = 2 pass" in end.text
     assert "worker 'gw1' crashed; --resume runs this one" in store.read(tmp_path).observations[2].reason
 
 
 def test_what_an_earlier_run_observed_is_on_the_account_and_on_disk(tmp_path: Path) -> None:
     ledger = opened(tmp_path, *CELLS[:2])
     ledger.enter(CELLS[2])
-    closing = ledger.close(0.1, 1.0)
-    assert closing.code is Exit.OK
-    assert "accounting: 3 collected = 3 pass" in closing.text
-    assert closing.text.startswith("resumed: 2 of 3 cells were observed by an earlier run\n")
+    end = ledger.close(0.1, 1.0)
+    assert end.code is Exit.OK
+    assert "accounting: 3 collected = 3 pass" in end.text
+    assert end.text.startswith("resumed: 2 of 3 cells were observed by an earlier run\n")
     assert store.read(tmp_path).observations == CELLS
 
 
@@ -110,10 +110,10 @@ def test_a_full_disk_is_said_and_the_account_goes_on(tmp_path: Path, monkeypatch
     with pytest.raises(store.StoreError, match=r"cannot be written: .*No space left on device"):
         ledger.enter(CELLS[1])
     ledger.enter(CELLS[2])
-    closing = ledger.close(0.1, 1.0)
-    assert closing.code is Exit.RESULTS
-    assert "No space left on device; what was written before is kept, and --resume goes on from it" in closing.text
-    assert "accounting: 3 collected = 3 pass" in closing.text
+    end = ledger.close(0.1, 1.0)
+    assert end.code is Exit.RESULTS
+    assert "No space left on device; what was written before is kept, and --resume goes on from it" in end.text
+    assert "accounting: 3 collected = 3 pass" in end.text
     assert store.read(tmp_path).observations == CELLS[:1]
     assert not (tmp_path / store.SUMMARY).exists()
 
@@ -140,21 +140,21 @@ def test_what_failed_decides_the_exit_code(tmp_path: Path, status: Status, code:
 
 
 def test_a_failure_that_a_rule_expects_is_not_listed(tmp_path: Path) -> None:
-    closing = closed(tmp_path, CELLS[0], observed("cat", status=Status.FAIL), CELLS[2], rules=(CAT_FAILS,))
-    assert closing.code is Exit.OK
-    assert "failing cells" not in closing.text
-    assert "+ 1 fail +" in closing.text
+    end = closed(tmp_path, CELLS[0], observed("cat", status=Status.FAIL), CELLS[2], known=(CAT_FAILS,))
+    assert end.code is Exit.OK
+    assert "failing cells" not in end.text
+    assert "+ 1 fail +" in end.text
 
 
 def test_a_rule_under_which_a_cell_passes_breaks_the_run(tmp_path: Path) -> None:
-    closing = closed(tmp_path, *CELLS, rules=(CAT_FAILS,))
-    assert closing.code is Exit.EXPECTATIONS
-    assert closing.text.startswith("unexpected pass: ops/masking.py::cat[float32-contiguous]\n")
+    end = closed(tmp_path, *CELLS, known=(CAT_FAILS,))
+    assert end.code is Exit.EXPECTATIONS
+    assert end.text.startswith("unexpected pass: ops/masking.py::cat[float32-contiguous]\n")
 
 
 def test_a_rule_that_matches_no_cell_breaks_a_complete_run_alone(tmp_path: Path) -> None:
-    outlived = (Rule(op=("gone",), reason="known"),)
-    closing = closed(tmp_path, *CELLS, rules=outlived)
-    assert closing.code is Exit.EXPECTATIONS
-    assert closing.text.startswith("matches no cell: rule op=gone -> fail\n")
-    assert closed(tmp_path, *CELLS, rules=outlived, complete=False).code is Exit.OK
+    outlived = (KnownFailure(op=("gone",), reason="known"),)
+    end = closed(tmp_path, *CELLS, known=outlived)
+    assert end.code is Exit.EXPECTATIONS
+    assert end.text.startswith("matches no cell: rule op=gone -> fail\n")
+    assert closed(tmp_path, *CELLS, known=outlived, complete=False).code is Exit.OK

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from conformance.explain import describe
-from conformance.running.deaths import ASKED, TRIES, Finding, Inquest
+from conformance.running.deaths import ASKED, TRIES, DeathInquiry, Finding
 from conformance.running.protocol import Stretch
 from conformance.vocabulary import CellId, DeathFinding, LeftOut
 
@@ -36,8 +36,8 @@ class Processes:
     def clock(self) -> float:
         return self.runs
 
-    def inquest(self, seconds: float = 1000) -> Inquest:
-        return Inquest(self.dies, case_by_case, seconds, self.clock)
+    def inquiry(self, seconds: float = 1000) -> DeathInquiry:
+        return DeathInquiry(self.dies, case_by_case, seconds, self.clock)
 
 
 def case_by_case(stretch: Stretch) -> list[Stretch]:
@@ -54,7 +54,7 @@ def said(found: Finding, after: str) -> str:
 
 
 def ask(processes: Processes, seconds: float = 1000) -> Finding:
-    return processes.inquest(seconds).of(SIGNATURE, CASE, CROWD)
+    return processes.inquiry(seconds).of(SIGNATURE, CASE, CROWD)
 
 
 def test_what_dies_alone_each_time_is_steady_and_what_ran_before_it_is_not_asked() -> None:
@@ -86,7 +86,7 @@ def test_the_case_that_it_dies_after_is_found_wherever_it_ran(guilty: int) -> No
 def test_an_earlier_case_of_the_same_cell_may_be_to_blame() -> None:
     before = [*CROWD, (Stretch(CASE.cell, 0, 3), 0.001)]
     processes = Processes(lambda order: runs_case(order[:-1], "victim", 1))
-    assert processes.inquest().of(SIGNATURE, CASE, before).after == Stretch(CASE.cell, 1, 2)
+    assert processes.inquiry().of(SIGNATURE, CASE, before).after == Stretch(CASE.cell, 1, 2)
 
 
 def test_where_it_takes_two_others_the_order_is_to_blame_and_neither_of_them() -> None:
@@ -109,27 +109,27 @@ def test_a_culprit_that_cannot_be_confirmed_is_not_named() -> None:
 
 def test_a_third_death_of_the_same_signature_is_not_asked_about() -> None:
     processes = Processes(lambda order: True)
-    inquest = processes.inquest()
+    inquiry = processes.inquiry()
     for _ in range(ASKED):
-        inquest.of(SIGNATURE, CASE, CROWD)
+        inquiry.of(SIGNATURE, CASE, CROWD)
     runs = processes.runs
-    third = inquest.of(SIGNATURE, CASE, CROWD)
+    third = inquiry.of(SIGNATURE, CASE, CROWD)
     assert third.record("") == DeathFinding("", left_out=LeftOut.REPEATED, like="steady")
     assert said(third, "") == "not repeated in fresh processes: deaths like it were (steady)"
     assert processes.runs == runs
-    assert inquest.of(("another", "SIGABRT", "device"), CASE, CROWD).kind == "steady"
+    assert inquiry.of(("another", "SIGABRT", "device"), CASE, CROWD).kind == "steady"
 
 
 def test_when_the_time_is_over_less_is_asked_and_that_is_said() -> None:
     processes = Processes(lambda order: True)
-    inquest = processes.inquest(seconds=3)
-    assert inquest.of(SIGNATURE, CASE, CROWD).alone == (3, 3)
-    over = inquest.of(("another",), CASE, CROWD)
+    inquiry = processes.inquiry(seconds=3)
+    assert inquiry.of(SIGNATURE, CASE, CROWD).alone == (3, 3)
+    over = inquiry.of(("another",), CASE, CROWD)
     assert over.record("") == DeathFinding("", left_out=LeftOut.TIME)
 
 
 def test_what_ran_before_is_run_again_as_far_as_the_time_allows() -> None:
     slow = [(stretch, 10.0) for stretch, _ in CROWD]
-    found = Processes(lambda order: runs_case(order, "op99", 7)).inquest(100).of(SIGNATURE, CASE, slow)
+    found = Processes(lambda order: runs_case(order, "op99", 7)).inquiry(100).of(SIGNATURE, CASE, slow)
     assert found.before < 10
     assert found.after == Stretch(cell("op99"), 7, 8)

@@ -91,7 +91,7 @@ class Work:
 
 if sys.argv[3]:
     getattr(library, sys.argv[3])(24)
-runner = Runner(Work(), 60, inquest_s=0)
+runner = Runner(Work(), 60, inquiry_s=0)
 names = sys.argv[2].split(",")
 cells = [CellId("family", name, "float32", f"layout{i}") for i, name in enumerate(names)]
 seen = [runner.observe(cell, last=cell is cells[-1]).to_json() for cell in cells]

@@ -78,7 +78,7 @@ def test_a_plan_is_made_again_from_its_recipe(plan: Plan) -> None:
 def test_a_spawned_child_observes_what_a_forked_one_does_and_its_death_is_told_alike(
     plan: Plan, spawning: Spawning
 ) -> None:
-    runner = Runner(CellRunner(plan), 60, spawning, inquest_s=0)
+    runner = Runner(CellRunner(plan), 60, spawning, inquiry_s=0)
     assert runner.gate() == ""
     spawned = runner.observe(CELL)
     forked = Runner(CellRunner(plan), 60).observe(CELL)
@@ -99,7 +99,7 @@ def test_a_spawned_child_that_dies_is_followed_by_the_spare(
         return children[-1]
 
     monkeypatch.setattr(spawning, "fresh", kept)
-    runner = Runner(CellRunner(plan), 60, spawning, inquest_s=0)
+    runner = Runner(CellRunner(plan), 60, spawning, inquiry_s=0)
     assert runner.observe(CELL).status is Status.PASS
     os.kill(children[0].pid, signal.SIGKILL)
     died = runner.observe(CELL)

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from conformance.explain import describe
-from conformance.judging.oracle import Outcome
+from conformance.judging.oracle import CallOutcome
 from conformance.judging.twins import CPU, Side
 from conformance.torch_versions import storage_ref
 from conformance.triage.given_twice import GivenTwice, Seen
@@ -14,9 +14,9 @@ from conformance.triage.given_twice import GivenTwice, Seen
 MEMORY = np.zeros(8, dtype=np.float32)
 
 
-def outcome(*leaves: torch.Tensor) -> Outcome:
+def outcome(*leaves: torch.Tensor) -> CallOutcome:
     """What a call returned. Tensors made of one array stand for those that an allocator gave the same block."""
-    return Outcome(Side(CPU, [], (), {}), [("result", leaf) for leaf in leaves])
+    return CallOutcome(Side(CPU, [], (), {}), [("result", leaf) for leaf in leaves])
 
 
 def said(known: GivenTwice, *leaves: torch.Tensor) -> list[str]:

@@ -9,7 +9,7 @@ import torch
 
 from conformance.calls import sequence
 from conformance.calls.sequence import Step, lone
-from conformance.judging.oracle import Outcome
+from conformance.judging.oracle import CallOutcome
 from conformance.triage import before, rerun, script
 from conformance.triage.evidence import Before
 from conformance.vocabulary import Mismatch
@@ -49,7 +49,7 @@ def test_what_an_earlier_step_left_is_what_a_later_one_gets(monkeypatch: pytest.
     steps, _ = recorded(program)
     seen: list[float] = []
 
-    def differences(_: object, call: object, actual: Outcome, twice: object) -> list[Mismatch]:
+    def differences(_: object, call: object, actual: CallOutcome, twice: object) -> list[Mismatch]:
         seen.append(float(actual.returned[0]))
         return []
 

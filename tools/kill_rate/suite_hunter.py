@@ -69,7 +69,7 @@ class SuiteHunter:
         self._backend = backend
         plan, cells = STAGES[stage](backend)
         self._cells = {str(cell): cell for cell in cells}
-        self._runner = Runner(CellRunner(plan), timeout, inquest_s=0)  # a death is a kill, whatever its rate
+        self._runner = Runner(CellRunner(plan), timeout, inquiry_s=0)  # a death is a kill, whatever its rate
         there = [name for name in scenarios.names() if not scenarios.lacking(name)] if stage == "composite" else []
         self.plan = [GATE, *(SCENARIO + name for name in there), *self._cells]
 

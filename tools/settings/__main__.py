@@ -14,7 +14,7 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 from conformance.lanes import matrix
-from conformance.results.store import Closed, compare, runs, views
+from conformance.results.store import Closed, cell_outcomes, runs, views
 from conformance.results.store.manifest import MACHINE
 from conformance.vocabulary import CellId
 from tools.settings.model import SETTINGS, Difference, Measured, Setting
@@ -36,9 +36,7 @@ def main(arguments: list[str]) -> int:
     given = parser.parse_args(arguments)
     chosen = [s for s in SETTINGS if not given.only or s.name in given.only.split(",")]
     found = [
-        measured(given.nox, setting, command, given.tier)
-        for command in given.commands.split(",")
-        for setting in chosen
+        measured(given.nox, setting, command, given.tier) for command in given.commands.split(",") for setting in chosen
     ]
     for one in found:
         differ = sum(d.cells for d in one.differences)
@@ -94,7 +92,7 @@ def _lane(nox: str, setting: Setting, version: str, tier: str, directory: Path) 
 
 def differences(first: Closed, run: Closed) -> tuple[Difference, ...]:
     """The cells whose outcomes are not of one kind in both, put together by kinds and reason."""
-    pairs = compare.differing(first, run)
+    pairs = cell_outcomes.differing(first, run)
     cells = {pair.cell for pair in pairs}
     reasons: dict[CellId, str] = {}
     for row in (*views.rows(first), *views.rows(run)):

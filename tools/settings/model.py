@@ -38,7 +38,9 @@ SETTINGS = (
     Setting("baseline kernels", {"ATEN_CPU_CAPABILITY": "default"}),
     Setting("four threads, four workers, shuffled", FOUR_THREADS, pytest=("-n", "4", "-p", "tools.settings.shuffled")),
     Setting("clang++, no oneDNN", {"CXX": "clang++", "CC": "clang"}, pytest=("-p", "tools.settings.no_mkldnn")),
-    Setting("one core, no workers, no byte code, small /tmp", BARE, ("taskset", "-c", "0", *SMALL_TMP), pytest=("-n", "0")),
+    Setting(
+        "one core, no workers, no byte code, small /tmp", BARE, ("taskset", "-c", "0", *SMALL_TMP), pytest=("-n", "0")
+    ),
     Setting("Python 3.12", nox=("--force-python", "3.12")),
 )
 

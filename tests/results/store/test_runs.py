@@ -14,7 +14,7 @@ import pytest
 
 from conformance.explain import describe
 from conformance.results import store
-from conformance.results.store import compare, parquet, runs
+from conformance.results.store import cell_outcomes, parquet, runs
 from conformance.results.store.manifest import as_shard, run_name
 from conformance.vocabulary import (
     CaseFailure,
@@ -101,8 +101,8 @@ def test_a_run_of_the_version_before_is_read_with_its_messages(tmp_path: Path) -
 
 def test_runs_of_two_versions_are_compared(tmp_path: Path) -> None:
     old, new = as_version_2(closed(tmp_path / "old")), closed(tmp_path / "new")
-    assert compare.differing(old, new) == compare.differing(new, old) == []
-    assert compare.unlike([old, new]) == []
+    assert cell_outcomes.differing(old, new) == cell_outcomes.differing(new, old) == []
+    assert cell_outcomes.unlike([old, new]) == []
 
 
 def test_shards_of_the_version_before_are_not_merged(tmp_path: Path) -> None:

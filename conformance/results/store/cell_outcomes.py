@@ -20,7 +20,7 @@ _REACHED = f"status <> '{Status.NOT_REACHED}'"
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CellOutcome:
     """How a cell ended in one run."""
 
     status: Status
@@ -39,8 +39,8 @@ class Pair:
     """A cell whose outcomes differ in kind; None where a run does not have the cell, or did not reach it."""
 
     cell: CellId
-    before: Outcome | None
-    after: Outcome | None
+    before: CellOutcome | None
+    after: CellOutcome | None
 
 
 def differing(old: Closed, new: Closed) -> list[Pair]:
@@ -72,7 +72,7 @@ def failing(runs: Sequence[Closed], cells: Iterable[CellId]) -> Mapping[CellId, 
     return {cell: frozenset(names) for cell, names in found.items()}
 
 
-def unlike(runs: Sequence[Closed]) -> list[tuple[CellId, tuple[Outcome | None, ...]]]:
+def unlike(runs: Sequence[Closed]) -> list[tuple[CellId, tuple[CellOutcome | None, ...]]]:
     """The cells that do not end alike in all of these runs, each with its outcomes in the runs' order."""
     files = [str(run.rows) for run in runs]
     table = parquet.table(files)
@@ -83,14 +83,14 @@ def unlike(runs: Sequence[Closed]) -> list[tuple[CellId, tuple[Outcome | None, .
         SELECT {CELL}, {", ".join(_OUTCOME)}, filename FROM a SEMI JOIN d USING ({CELL}) ORDER BY {CELL}"""
     with parquet.database() as db:
         rows = db.execute(query).fetchall()
-    found: dict[CellId, dict[str, Outcome | None]] = defaultdict(dict)
+    found: dict[CellId, dict[str, CellOutcome | None]] = defaultdict(dict)
     for row in rows:
         found[CellId(*row[:4])][row[8]] = _outcome(row[4:8])
     return [(cell, tuple(outcomes.get(file) for file in files)) for cell, outcomes in found.items()]
 
 
-def _outcome(row: Sequence[Any]) -> Outcome | None:
+def _outcome(row: Sequence[Any]) -> CellOutcome | None:
     status, checks, signal, case = row
     if status is None:
         return None
-    return Outcome(Status(status), tuple(checks.split(",")) if checks else (), signal, case or "")
+    return CellOutcome(Status(status), tuple(checks.split(",")) if checks else (), signal, case or "")

@@ -22,7 +22,7 @@ class Ruling(str, Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Conclusion:
     """One hypothesis, what became of it, and why."""
 
     hypothesis: str
@@ -30,7 +30,7 @@ class Verdict:
     because: tuple[str, ...]
 
 
-def verdicts(e: Evidence) -> tuple[Verdict, ...]:
+def conclusions(e: Evidence) -> tuple[Conclusion, ...]:
     """One for each hypothesis, in a fixed order. Empty where no run found anything."""
     if e.first is None:
         return ()
@@ -50,28 +50,30 @@ def _again(e: Evidence) -> tuple[str, ...]:
     return tuple(lane for lane, wrong in e.alone if wrong)
 
 
-def _copy(e: Evidence) -> Verdict:
+def _copy(e: Evidence) -> Conclusion:
     name = "copy"
     tried = [k.name for k in e.kernels if k.name in COPIES]
     if e.kernels and not tried:
-        return Verdict(name, Ruling.RULED_OUT, (f"the op does not copy: it calls {_names(e)}",))
+        return Conclusion(name, Ruling.RULED_OUT, (f"the op does not copy: it calls {_names(e)}",))
     if e.copy is None or not tried:
-        return Verdict(name, Ruling.OPEN, ("the copy could not be tried by itself",))
+        return Conclusion(name, Ruling.OPEN, ("the copy could not be tried by itself",))
     lie, dense = e.copy.as_they_lie, e.copy.contiguous
     detail = (e.copy.detail,) if e.copy.detail else ()
     if lie != "right":
         text = f"{tried[0]} by itself, with the op's own tensors as they lie in memory: {_said(lie)}"
         control = f"the same values in contiguous tensors: {_said(dense)}"
-        return Verdict(name, Ruling.HOLDS, (text, control, *detail))
-    return Verdict(name, Ruling.RULED_OUT, (f"{tried[0]} by itself copies the op's own tensors right",))
+        return Conclusion(name, Ruling.HOLDS, (text, control, *detail))
+    return Conclusion(name, Ruling.RULED_OUT, (f"{tried[0]} by itself copies the op's own tensors right",))
 
 
-def _allocator(e: Evidence) -> Verdict:
+def _allocator(e: Evidence) -> Conclusion:
     name = "allocator"
     bad = [f"{lane}: {text}" for lane, text in e.allocator if text]
     again = _again(e)
     if bad and len(again) < 2:
-        return Verdict(name, Ruling.HOLDS, ("blocks written end to end, and read back, go wrong: " + "; ".join(bad),))
+        return Conclusion(
+            name, Ruling.HOLDS, ("blocks written end to end, and read back, go wrong: " + "; ".join(bad),)
+        )
     reasons = []
     if len(e.finding_lanes) > 1:
         reasons.append(f"the same op is the first to go wrong in every one of these runs: {', '.join(e.finding_lanes)}")
@@ -84,73 +86,73 @@ def _allocator(e: Evidence) -> Verdict:
     if sound and not bad:
         reasons.append(f"blocks of many sizes, written end to end and read back, are sound: {', '.join(sound)}")
     if len(after) > 1 and sound and not bad:
-        return Verdict(name, Ruling.RULED_OUT, tuple(reasons))
+        return Conclusion(name, Ruling.RULED_OUT, tuple(reasons))
     if again and sound and not bad and (len(e.finding_lanes) > 1 or len(again) > 1):
-        return Verdict(name, Ruling.RULED_OUT, tuple(reasons))
-    return Verdict(name, Ruling.OPEN, tuple(reasons + bad) or ("no lane was comparable",))
+        return Conclusion(name, Ruling.RULED_OUT, tuple(reasons))
+    return Conclusion(name, Ruling.OPEN, tuple(reasons + bad) or ("no lane was comparable",))
 
 
-def _kernel(e: Evidence) -> Verdict:
+def _kernel(e: Evidence) -> Conclusion:
     name = "a kernel"
     copy, again = _copy(e).ruling, _again(e)
     if copy is Ruling.HOLDS:
-        return Verdict(name, Ruling.RULED_OUT, ("the copy that the op makes is enough to explain it",))
+        return Conclusion(name, Ruling.RULED_OUT, ("the copy that the op makes is enough to explain it",))
     own = _own_kernels(e)
     if again and copy is Ruling.RULED_OUT and _allocator(e).ruling is not Ruling.HOLDS:
         by = f"the op alone goes wrong again ({', '.join(again)}), and copies are right"
-        return Verdict(name, Ruling.HOLDS, (by, f"its kernels: {', '.join(own) or _names(e)}"))
+        return Conclusion(name, Ruling.HOLDS, (by, f"its kernels: {', '.join(own) or _names(e)}"))
     if e.alone and not again:
         more = _after(e) if e.needed else "what went before it matters"
-        return Verdict(name, Ruling.OPEN, (f"the op alone is right: {more}",))
-    return Verdict(name, Ruling.OPEN, ("not told from the copy or the allocator",))
+        return Conclusion(name, Ruling.OPEN, (f"the op alone is right: {more}",))
+    return Conclusion(name, Ruling.OPEN, ("not told from the copy or the allocator",))
 
 
-def _functorch(e: Evidence) -> Verdict:
+def _functorch(e: Evidence) -> Conclusion:
     assert e.first is not None
     found, again = e.first[1], _again(e)
     if again:
         why = "the op alone goes wrong again, called without any transform"
-        return Verdict("functorch interplay", Ruling.RULED_OUT, (why,))
+        return Conclusion("functorch interplay", Ruling.RULED_OUT, (why,))
     if not found.functorch:
-        return Verdict("functorch interplay", Ruling.RULED_OUT, ("the op was called outside any transform",))
+        return Conclusion("functorch interplay", Ruling.RULED_OUT, ("the op was called outside any transform",))
     if e.needed:
-        return Verdict("functorch interplay", Ruling.RULED_OUT, (f"{_after(e)}, called without any transform",))
-    return Verdict("functorch interplay", Ruling.OPEN, ("the op was called within a transform, and alone is right",))
+        return Conclusion("functorch interplay", Ruling.RULED_OUT, (f"{_after(e)}, called without any transform",))
+    return Conclusion("functorch interplay", Ruling.OPEN, ("the op was called within a transform, and alone is right",))
 
 
-def _version(e: Evidence) -> Verdict:
+def _version(e: Evidence) -> Conclusion:
     name = "torch version"
     if not e.versions:
         todo = f"only torch {e.torch} was tried; give another environment's interpreter with --python"
-        return Verdict(name, Ruling.OPEN, (todo,))
+        return Conclusion(name, Ruling.OPEN, (todo,))
     right = [v for v, wrong in e.versions if not wrong]
     if right:
-        return Verdict(
+        return Conclusion(
             name, Ruling.HOLDS, (f"the script is right with torch {', '.join(right)}, wrong with {e.torch}",)
         )
     others = ", ".join(v for v, _ in e.versions)
-    return Verdict(name, Ruling.RULED_OUT, (f"the script goes wrong with torch {e.torch}, and with {others}",))
+    return Conclusion(name, Ruling.RULED_OUT, (f"the script goes wrong with torch {e.torch}, and with {others}",))
 
 
-def _threads(e: Evidence) -> Verdict:
+def _threads(e: Evidence) -> Conclusion:
     assert e.first is not None
     name = "threads"
     alone = dict(e.allocator)
     bad = [f"{lane}: {text}" for lane, text in e.threads if text and not alone.get(lane)]  # sound from one thread
     if bad and not _again(e):
-        return Verdict(name, Ruling.HOLDS, ("blocks asked for from several threads at once: " + "; ".join(bad),))
+        return Conclusion(name, Ruling.HOLDS, ("blocks asked for from several threads at once: " + "; ".join(bad),))
     if e.needed:
-        return Verdict(name, Ruling.RULED_OUT, (f"{_after(e)}, called by one thread",))
+        return Conclusion(name, Ruling.RULED_OUT, (f"{_after(e)}, called by one thread",))
     if e.single_thread is None:
-        return Verdict(name, Ruling.OPEN, ("no run with a single thread",))
+        return Conclusion(name, Ruling.OPEN, ("no run with a single thread",))
     if _same(e.single_thread, e.first[1].index):
-        return Verdict(name, Ruling.RULED_OUT, ("with a single thread the same op goes wrong",))
+        return Conclusion(name, Ruling.RULED_OUT, ("with a single thread the same op goes wrong",))
     if e.single_thread.found is None and not e.single_thread.trouble:
         own = next((r for r in e.runs if r.lane == OWN), None)
         if own and own.found is None:
-            return Verdict(name, Ruling.OPEN, ("as it is, nothing goes wrong with more threads either",))
-        return Verdict(name, Ruling.HOLDS, ("with a single thread nothing goes wrong",))
-    return Verdict(name, Ruling.OPEN, ("with a single thread another op is the first to go wrong",))
+            return Conclusion(name, Ruling.OPEN, ("as it is, nothing goes wrong with more threads either",))
+        return Conclusion(name, Ruling.HOLDS, ("with a single thread nothing goes wrong",))
+    return Conclusion(name, Ruling.OPEN, ("with a single thread another op is the first to go wrong",))
 
 
 def _after(e: Evidence) -> str:

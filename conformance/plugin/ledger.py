@@ -14,13 +14,13 @@ from conformance.plugin import markers
 from conformance.plugin.collection import COLLECT_S, SELECTED, CellItem
 from conformance.plugin.manifest import manifest_of, schemas, targets
 from conformance.plugin.request import (
-    SUITE,
+    PLAN,
     asked_for,
     directory_of,
     is_worker,
     isolation_of,
-    rules_of,
-    suite_of,
+    known_failures_of,
+    plan_of,
 )
 from conformance.plugin.resuming import resumed
 from conformance.plugin.running import CELLS
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 _LEDGER = pytest.StashKey[Ledger]()
 _SPENT = pytest.StashKey[list[tuple[float, float]]]()  # what each worker spent: (seconds collecting, CPU seconds)
-_CLOSING = pytest.StashKey[str]()
+_END = pytest.StashKey[str]()
 _NOTES = pytest.StashKey[list[str]]()  # lines that come before it
 _WORKER_KEY = "conformance"
 _ENDED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)  # of its own accord
@@ -62,21 +62,21 @@ def pytest_xdist_node_collection_finished(node: Any, ids: list[str]) -> None:
 
 def _open_ledger(config: pytest.Config, cells: list[CellId], items: int) -> None:
     """Begin the account, or go on with an interrupted run's. Raises pytest.UsageError where it cannot be written."""
-    suite = suite_of(config)
+    plan = plan_of(config)
     before, seen = resumed(config)
     if not items and not seen and not config.option.shard:
-        config.stash[_CLOSING] = f"ERROR: {_nothing_left(config, suite)}"
+        config.stash[_END] = f"ERROR: {_nothing_left(config, plan)}"
     if not cells and not seen:
         return
-    directory = directory_of(config, suite)
-    manifest = manifest_of(config, suite, [*seen, *map(str, cells)])
+    directory = directory_of(config, plan)
+    manifest = manifest_of(config, plan, [*seen, *map(str, cells)])
     try:
         if before is not None:
             resume.check(directory, before, manifest)
         elif kept := resume.set_aside(directory):
             config.stash[_NOTES].append(f"an interrupted run's observations were kept: {kept}")
         config.stash[_LEDGER] = Ledger(
-            directory, manifest, cells, targets(suite), rules_of(config, suite), seen, schemas(suite)
+            directory, manifest, cells, targets(plan), known_failures_of(config, plan), seen, schemas(plan)
         )
     except StoreError as e:
         raise pytest.UsageError(f"--results: {e}") from e
@@ -161,11 +161,11 @@ def pytest_sessionfinish(session: pytest.Session) -> Iterator[None]:
         spent = config.stash[_SPENT]
         collect_s = max([collect_s, *(c for c, _ in spent)])
         cpu_s = cpu_seconds() + sum(cpu for _, cpu in spent)
-        closing = config.stash[_LEDGER].close(collect_s, cpu_s, config.stash.get(SPLIT, None))
-        said = (isolation_of(config, config.stash[SUITE])[1], config.stash[SUITE].backend.unchecked())
-        config.stash[_CLOSING] = "\n".join([*config.stash[_NOTES], *filter(None, said), closing.text])
-        if session.exitstatus in _ENDED or closing.code in (Exit.BRING_UP, Exit.RESULTS):
-            session.exitstatus = int(closing.code)
+        end = config.stash[_LEDGER].close(collect_s, cpu_s, config.stash.get(SPLIT, None))
+        said = (isolation_of(config, config.stash[PLAN])[1], config.stash[PLAN].backend.unchecked())
+        config.stash[_END] = "\n".join([*config.stash[_NOTES], *filter(None, said), end.text])
+        if session.exitstatus in _ENDED or end.code in (Exit.BRING_UP, Exit.RESULTS):
+            session.exitstatus = int(end.code)
     elif SPLIT in config.stash and session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
         _close_empty(session, config.stash[SPLIT])
     return (yield)
@@ -174,18 +174,18 @@ def pytest_sessionfinish(session: pytest.Session) -> Iterator[None]:
 def _close_empty(session: pytest.Session, split: Split) -> None:
     """A shard may be left without a cell, one that takes long being another's: no mistake, and nothing to keep."""
     if split.of:
-        session.config.stash[_CLOSING] = f"shard {split.shard} has none of the {split.of} cells"
+        session.config.stash[_END] = f"shard {split.shard} has none of the {split.of} cells"
         session.exitstatus = int(Exit.OK)
     else:
-        session.config.stash[_CLOSING] = f"ERROR: {_nothing_left(session.config, suite_of(session.config))}"
+        session.config.stash[_END] = f"ERROR: {_nothing_left(session.config, plan_of(session.config))}"
 
 
-def _nothing_left(config: pytest.Config, suite: Plan) -> str:
-    words = {o.base for o in suite.inventory.values()} | {*DTYPES, *LAYOUTS}
+def _nothing_left(config: pytest.Config, plan: Plan) -> str:
+    words = {o.base for o in plan.inventory.values()} | {*DTYPES, *LAYOUTS}
     return options.nothing_left(config.invocation_params.args, config.option.keyword, words)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    if _CLOSING in config.stash:
+    if _END in config.stash:
         terminalreporter.section("conformance")
-        terminalreporter.write_line(config.stash[_CLOSING])
+        terminalreporter.write_line(config.stash[_END])

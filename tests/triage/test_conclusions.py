@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from conformance.triage import report, verdict
+from conformance.triage import conclusions, report
+from conformance.triage.conclusions import Ruling
 from conformance.triage.evidence import Before, CopyProbe, Evidence, Found, Kernel, LaneRun
 from conformance.triage.lanes import OWN
-from conformance.triage.verdict import Ruling
 
 CLONE = Found(6, "clone", "value", "result: 3 of 6 elements differ", "model.py:7: x.contiguous()")
 COPYING = (
@@ -39,22 +39,22 @@ INCIDENT = Evidence(
 
 
 def ruling(e: Evidence, hypothesis: str) -> Ruling:
-    (found,) = (v.ruling for v in verdict.verdicts(e) if v.hypothesis == hypothesis)
+    (found,) = (v.ruling for v in conclusions.conclusions(e) if v.hypothesis == hypothesis)
     return found
 
 
 def test_the_incident_is_the_copy_and_nothing_else() -> None:
-    rulings = {v.hypothesis: v.ruling.value for v in verdict.verdicts(INCIDENT)}
+    rulings = {v.hypothesis: v.ruling.value for v in conclusions.conclusions(INCIDENT)}
     assert rulings == {
         "copy": "holds", "allocator": "ruled out", "a kernel": "ruled out", "functorch interplay": "ruled out",
         "torch version": "open", "threads": "ruled out",
     }  # fmt: skip
-    assert verdict.culprit(INCIDENT) == "_copy_from"
+    assert conclusions.culprit(INCIDENT) == "_copy_from"
     assert "_copy_from, called by clone (call 6 of the program" in report.headline(INCIDENT)
 
 
 def test_every_verdict_gives_its_evidence() -> None:
-    assert all(v.because for v in verdict.verdicts(INCIDENT))
+    assert all(v.because for v in conclusions.conclusions(INCIDENT))
 
 
 def test_the_first_op_is_the_culprit_not_the_one_that_died() -> None:
@@ -66,7 +66,7 @@ def test_the_first_op_is_the_culprit_not_the_one_that_died() -> None:
 
 def test_nothing_found_has_no_verdicts() -> None:
     e = Evidence((run("exact", None),))
-    assert verdict.verdicts(e) == ()
+    assert conclusions.conclusions(e) == ()
     assert report.headline(e) == "nothing went wrong in 9 ops, in 1 runs"
 
 
@@ -82,7 +82,7 @@ def test_an_op_that_does_not_copy_rules_out_the_copy_and_its_kernel_holds() -> N
     e = replace(INCIDENT, runs=(run("exact", found), run("guard", found)), kernels=FILLING, copy=None)
     assert ruling(e, "copy") is Ruling.RULED_OUT
     assert ruling(e, "a kernel") is Ruling.HOLDS
-    assert verdict.culprit(e) == "masked_fill_"
+    assert conclusions.culprit(e) == "masked_fill_"
 
 
 def test_blocks_that_go_wrong_where_the_op_alone_is_right_speak_against_the_allocator() -> None:
@@ -147,7 +147,7 @@ def test_calls_that_go_wrong_when_made_again_rule_out_threads_and_transforms() -
     assert ruling(e, "threads") is Ruling.RULED_OUT
     assert ruling(e, "functorch interplay") is Ruling.RULED_OUT
     assert ruling(replace(e, before=replace(SORT, confirmed=(2, 3))), "threads") is Ruling.HOLDS
-    (kernel,) = (v for v in verdict.verdicts(e) if v.hypothesis == "a kernel")
+    (kernel,) = (v for v in conclusions.conclusions(e) if v.hypothesis == "a kernel")
     assert kernel.because == ("the op alone is right: it goes wrong again after sort",)
     assert "clone, after sort (call 6 of the program" in report.headline(e)
 

@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 from conformance.cli import commands
 from conformance.results import store
-from conformance.results.store import compare, runs
+from conformance.results.store import cell_outcomes, runs
 from conformance.results.store.manifest import run_name
 from conformance.support.exit_codes import Exit
 from conformance.vocabulary import Observation, Status
@@ -46,7 +46,7 @@ def told(shown: Result) -> dict[str, str]:
 
 def test_cells_that_end_alike_are_not_mentioned(tmp_path: Path) -> None:
     one, two = (ran(tmp_path, n, observed("mm"), bad("cat"), backend_commit=str(n)) for n in range(2))
-    assert compare.differing(one, two) == []
+    assert cell_outcomes.differing(one, two) == []
     shown = run(tmp_path, one.name, two.name)
     assert shown.exit_code == Exit.OK
 
