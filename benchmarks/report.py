@@ -20,10 +20,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from conformance.layouts import LAYOUTS
+from conformance.records import CaseFailure, Mismatch, Observation, PlacedArgument
 from conformance.report import gather, model, site
 from conformance.results import store
 from conformance.results.store.manifest import Manifest, run_name
-from conformance.vocabulary import DTYPES, CaseFailure, CellId, Check, Mismatch, Observation, PlacedArgument, Status
+from conformance.vocabulary import DTYPES, CellId, Check, Status
 from tools import browser
 
 if TYPE_CHECKING:

@@ -23,9 +23,10 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
+from conformance.records import CaseFailure, Mismatch, Observation
 from conformance.results import store
 from conformance.results.store import manifest, runs
-from conformance.vocabulary import DTYPES, CaseFailure, CellId, Check, Mismatch, Observation, Status
+from conformance.vocabulary import DTYPES, CellId, Check, Status
 
 LANE = "demo-torch2.13-malloc-release"
 FIRST = datetime(2026, 1, 1, 4, tzinfo=timezone.utc)

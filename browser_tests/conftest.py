@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from conformance.records import CaseFailure, Death, Mismatch, Observation, PlacedArgument
 from conformance.report import gather, model, site
-from conformance.vocabulary import CaseFailure, CellId, Check, Death, Mismatch, Observation, PlacedArgument, Status
+from conformance.vocabulary import CellId, Check, Status
 from tests.bisect import worlds
 from tests.records import observed
 from tests.report.results import HOSTILE, bad, nights, ran

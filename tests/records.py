@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from conformance.records import CaseFailure, Death, Mismatch, Observation
 from conformance.results.store.manifest import Manifest, run_name
-from conformance.vocabulary import CaseFailure, CellId, Check, Death, Mismatch, Observation, Status
+from conformance.vocabulary import CellId, Check, Status
 
 
 def observed(

@@ -14,10 +14,11 @@ from conformance import backends, ops
 from conformance.explain import describe
 from conformance.plan.plan import Plan
 from conformance.plan.selection import Selection
+from conformance.records import Death, DeathFinding, Observation
 from conformance.running.cell_runner import CellRunner
 from conformance.running.runner import Runner
 from conformance.scenarios import runner as scenarios
-from conformance.vocabulary import CellId, Death, DeathFinding, Observation, Status
+from conformance.vocabulary import CellId, Status
 
 # fault: (overload, dtype, layout, check that finds it)
 FOUND_IN = {

@@ -27,6 +27,7 @@ MODULES = {
 _TABLE = {
     "support": "",
     "vocabulary": "",
+    "records": "vocabulary",
     "layouts": "",
     "torch_versions": "",
     "inventory": "torch_versions vocabulary",
@@ -34,18 +35,19 @@ _TABLE = {
     "ops": "",
     "corpus": "inventory ops torch_versions",
     "lanes": "support",
-    "results": "support vocabulary",
-    "plan": "backends corpus inventory layouts ops support vocabulary",
-    "judging": "backends corpus layouts ops plan torch_versions vocabulary",
-    "explain": "backends corpus inventory judging plan support vocabulary",
-    "running": "inventory judging lanes plan vocabulary",
+    "results": "records support vocabulary",
+    "plan": "backends corpus inventory layouts ops records support vocabulary",
+    "judging": "backends corpus layouts ops plan records torch_versions vocabulary",
+    "explain": "backends corpus inventory judging plan records support vocabulary",
+    "running": "inventory judging lanes plan records vocabulary",
     "calls": "backends corpus explain inventory judging layouts ops plan running torch_versions vocabulary",
     "scenarios": "backends explain judging running support",
-    "triage": "backends calls corpus explain inventory judging lanes layouts plan running torch_versions vocabulary",
-    "bisect": "explain lanes results support vocabulary",
-    "nightly": "explain results support vocabulary",
-    "report": "bisect explain layouts results support vocabulary",
-    "plugin": "backends corpus explain lanes layouts ops plan results running scenarios support torch_versions"
+    "triage": "backends calls corpus explain inventory judging lanes layouts plan records running torch_versions"
+    " vocabulary",
+    "bisect": "explain lanes records results support vocabulary",
+    "nightly": "explain records results support vocabulary",
+    "report": "bisect explain layouts records results support vocabulary",
+    "plugin": "backends corpus explain lanes layouts ops plan records results running scenarios support torch_versions"
     " vocabulary",
     "commands": "backends bisect calls corpus explain inventory lanes nightly plan report results scenarios support"
     " triage vocabulary",
@@ -55,7 +57,7 @@ ROOMS = {room: frozenset(may_import.split()) for room, may_import in _TABLE.item
 EDGES = {"plugin", "commands", "cli"}
 # Read, judged and printed where torch is not installed; the edges load it only when asked to.
 ROOMS_WITHOUT_TORCH = {
-    "support", "vocabulary", "layouts", "lanes", "results", "bisect", "nightly", "report", "cli",
+    "support", "vocabulary", "records", "layouts", "lanes", "results", "bisect", "nightly", "report", "cli",
 }  # fmt: skip
 OTHER_MODULES_WITHOUT_TORCH = {
     "corpus.model", "plan.arguments", "plan.cases", "plan.selection", "judging.host_heap", "explain.describe",

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from conformance.explain import describe
-from conformance.vocabulary import CaseFailure
+from conformance.records import CaseFailure
 
 pytest.importorskip("refnpu", reason="the reference NPU is not installed")
 

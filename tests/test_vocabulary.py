@@ -1,83 +1,25 @@
-"""Records that cross processes and are stored: JSON and back, whatever they hold."""
+"""The ids of cells and cases: made, and read back."""
 
 from __future__ import annotations
 
-import json
-from typing import Any
+import pytest
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from conformance.vocabulary import CASE_ID, CaseId, CellId
 
-from conformance.vocabulary import (
-    CaseFailure,
-    Check,
-    Death,
-    DeathFinding,
-    Fact,
-    LeftOut,
-    Mismatch,
-    PlacedArgument,
-    SanitizerReport,
-    Status,
-    kind_of,
-)
-
-TEXT = st.text(max_size=8)
-COUNT = st.integers(0, 9)
-PAIR = st.tuples(COUNT, COUNT)
-TEXTS = st.lists(TEXT, max_size=3).map(tuple)
-SIZES = st.lists(COUNT, max_size=3).map(tuple)
-JSON = st.recursive(st.none() | st.booleans() | COUNT | TEXT, lambda inner: st.lists(inner, max_size=2), max_leaves=3)
+CELL = CellId("masking", "masked_fill_.Scalar", "float32", "expanded")
 
 
-def argument(**facts: Any) -> PlacedArgument:
-    return PlacedArgument(**facts)
+@pytest.mark.parametrize("variant", ["", "all", "self=other", "tensors[1]"])
+def test_a_case_s_id_comes_back_from_its_text(variant: str) -> None:
+    case = CaseId(CELL, "opinfo.masked_fill.3", variant)
+    assert CaseId.parse(str(case)) == case
+    assert str(case).startswith(f"{CELL}#opinfo.masked_fill.3")
 
 
-ARGUMENTS = st.builds(
-    argument, name=TEXT, dtype=TEXT, layout=TEXT, size=SIZES, stride=SIZES, offset=COUNT, storage=COUNT, bit=TEXT,
-    shared_with=TEXT, same_as=TEXT, text=TEXT,
-)  # fmt: skip
-MISMATCHES = st.builds(
-    lambda check, subject, kind, facts: Mismatch(check, subject, {**facts, "kind": kind.value}),
-    st.sampled_from(Check), TEXT, st.sampled_from(Fact), st.dictionaries(TEXT, JSON, max_size=3),
-)  # fmt: skip
-REPORTS = st.builds(
-    SanitizerReport, TEXT, TEXT, TEXT, TEXT, COUNT, TEXT, TEXT, TEXT, TEXTS, TEXTS, TEXTS, TEXTS
-)  # fmt: skip
-FINDINGS = st.builds(DeathFinding, TEXT, PAIR, PAIR, COUNT, TEXT, PAIR, st.sampled_from(LeftOut), TEXT)
-DEATHS = st.builds(Death, TEXT, st.floats(0, 9), TEXT, st.none() | FINDINGS, st.none() | REPORTS, TEXT)
-FAILURES = st.builds(
-    CaseFailure, TEXT, st.lists(MISMATCHES, max_size=2).map(tuple), st.lists(ARGUMENTS, max_size=2).map(tuple),
-    st.none() | DEATHS, TEXTS, TEXT,
-)  # fmt: skip
+@pytest.mark.parametrize("text", ["", str(CELL), f"{CELL}#", f"{CELL}#@self", "masked_fill_#a@b", f"x{CASE_ID}"])
+def test_what_is_no_case_s_id_is_none(text: str) -> None:
+    assert CaseId.parse(text) is None
 
 
-@settings(deadline=None)
-@given(FAILURES)
-def test_a_failure_comes_back_from_json(failure: CaseFailure) -> None:
-    assert CaseFailure.from_json(json.loads(json.dumps(failure.to_json(), allow_nan=False))) == failure
-
-
-def test_the_check_of_a_failure_is_that_of_its_first_finding() -> None:
-    found = tuple(Mismatch(check, "", {}) for check in (Check.STRIDE, Check.VALUE))
-    assert CaseFailure("c", found).check == "stride"
-    assert CaseFailure("c", death=Death("SIGSEGV")).check == ""
-
-
-def test_the_form_that_crosses_processes_is_made_of_plain_values() -> None:
-    death = Death("SIGSEGV", finding=DeathFinding("", left_out=LeftOut.TIME))
-    found = CaseFailure("c", death=death).to_json()["death"]["finding"]["left_out"]
-    assert type(found) is str  # pytest-xdist takes no subclass of it
-    assert CaseFailure.from_json(CaseFailure("c", death=Death()).to_json()).death == Death()
-
-
-def test_what_is_empty_takes_no_room() -> None:
-    record = CaseFailure("c", arguments=(PlacedArgument("arg 1", text="2"),)).to_json()
-    assert record["arguments"] == [{"name": "arg 1", "text": "2"}]
-
-
-def test_cells_that_end_alike_are_of_one_kind() -> None:
-    assert kind_of(Status.FAIL, ["value", "stride", "value", ""], "") == "fail (stride, value)"
-    assert kind_of(Status.CRASH, [""], "SIGSEGV") == "crash (SIGSEGV)"
-    assert kind_of(Status.PASS, [], "") == "pass"
+def test_the_id_that_messages_show_is_one() -> None:
+    assert CaseId.parse(CASE_ID) == CaseId(CELL, "sample", "self")

@@ -19,12 +19,13 @@ import pytest
 import yaml
 
 from conformance.cli import commands
+from conformance.records import Observation
 from conformance.results import resume, summary
 from conformance.results.ledger import Ledger
 from conformance.results.shards import Split
 from conformance.results.store import runs
 from conformance.results.store.manifest import as_shard, run_name
-from conformance.vocabulary import Observation, Status
+from conformance.vocabulary import Status
 from tests import sessions
 from tests.records import manifest, observed
 

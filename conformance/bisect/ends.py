@@ -12,9 +12,10 @@ from pathlib import Path
 
 from conformance.bisect.points import Point
 from conformance.lanes import torch_wheel
+from conformance.records import FAILURES_KEPT
 from conformance.results import store
 from conformance.results.store import Manifest, Run, runs, views
-from conformance.vocabulary import FAILURES_KEPT, CellId, Status
+from conformance.vocabulary import CaseId, CellId, Status
 
 NIGHTS = 30  # of a lane's closed runs, the latest
 
@@ -91,7 +92,7 @@ def _outcomes(run: Run, cases: Sequence[str]) -> dict[str, bool]:
     every = run.manifest.tier == "full" and not any(a.startswith("--case") for a in run.manifest.arguments)
     for seen in run.observations:
         failing = {f.case for f in seen.failures}
-        for case in (c for c in cases if c.partition("#")[0] == str(seen.cell)):
+        for case in (c for c in cases if _cell_of(c) == seen.cell):
             passed = seen.status is Status.PASS or (seen.status is Status.FAIL and len(failing) < FAILURES_KEPT)
             if case in failing or (every and passed):
                 found[case] = case not in failing
@@ -99,7 +100,12 @@ def _outcomes(run: Run, cases: Sequence[str]) -> dict[str, bool]:
 
 
 def _cells(cases: Sequence[str]) -> set[CellId]:
-    return {cell for case in cases if (cell := CellId.parse(case.partition("#")[0]))}
+    return {cell for case in cases if (cell := _cell_of(case))}
+
+
+def _cell_of(case: str) -> CellId | None:
+    found = CaseId.parse(case)
+    return found.cell if found else None
 
 
 def _point(run: Manifest, points: Sequence[Point]) -> int | None:

@@ -10,7 +10,8 @@ from typing import Any
 from conformance.bisect.processes import Ended
 from conformance.bisect.search import Answer
 from conformance.explain import describe
-from conformance.vocabulary import CaseFailure, Fact, Mismatch, Observation, Status
+from conformance.records import CaseFailure, Mismatch, Observation
+from conformance.vocabulary import Fact, Status
 
 SKIP_CODE = 125  # of a script: this point cannot be tested
 

@@ -7,19 +7,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from conformance.explain import pattern_text
+from conformance.records import CaseFailure, Death, DeathFinding, LeftOut, Mismatch, Observation, PlacedArgument
 from conformance.support import markup
-from conformance.vocabulary import (
-    CaseFailure,
-    CellId,
-    Check,
-    Death,
-    DeathFinding,
-    Fact,
-    LeftOut,
-    Mismatch,
-    Observation,
-    PlacedArgument,
-)
+from conformance.vocabulary import CellId, Check, Fact
 
 Facts = Mapping[str, Any]
 
@@ -35,15 +25,15 @@ def observation(seen: Observation, backend: str) -> str:
 def failure(found: CaseFailure, cell: CellId, route: str, backend: str) -> str:
     """One failing case: the call, its arguments, what differs or how the process died, and how to repeat it."""
     lines = body(found) if _is_a_death(found) else [head(found, cell, route), *_indented(body(found))]
-    if "#" in found.case and not found.older and not found.trouble:
+    if found.id and not found.older and not found.trouble:
         lines += [f"  repeat: {repeat(found.case, backend)}", f"  script: {script(found.case, backend)}"]
     return "\n".join(lines)
 
 
 def head(found: CaseFailure, cell: CellId, route: str) -> str:
     """The call: ``masked_fill_.Scalar (native) in float32, layout expanded on mask``."""
-    variant = found.case.partition("#")[2].partition("@")[2]
-    return f"{cell.overload} ({route}) in {cell.dtype}, layout {cell.layout}" + (f" on {variant}" if variant else "")
+    on = f" on {found.id.variant}" if found.id and found.id.variant else ""
+    return f"{cell.overload} ({route}) in {cell.dtype}, layout {cell.layout}{on}"
 
 
 def body(found: CaseFailure) -> list[str]:

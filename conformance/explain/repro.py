@@ -11,7 +11,8 @@ from conformance.judging.twins import Twins
 from conformance.plan.arguments import placed_arguments
 from conformance.plan.cases import Case, slot_dtype
 from conformance.plan.plan import Plan
-from conformance.vocabulary import CellId, Observation
+from conformance.records import Observation
+from conformance.vocabulary import CaseId
 
 LONGEST_KEPT = 1 << 16  # characters
 _HEX_COLUMNS = 96
@@ -65,7 +66,7 @@ def script(plan: Plan, case: Case) -> str:
 def with_script(plan: Plan, observation: Observation) -> Observation:
     """A failing cell's observation with the script of its first failing case; without, if that is too long to keep."""
     first = next((f.case for f in observation.failures if plan.knows(f.case)), "")
-    if not observation.status.is_failure or "#" not in first:
+    if not observation.status.is_failure or not first:
         return observation
     text = script(plan, find(plan, first))
     return replace(observation, script=text) if len(text) <= LONGEST_KEPT else observation
@@ -90,10 +91,10 @@ def script_of(case: Case, backend: Capabilities, twins: Twins, seed: int) -> str
 
 def find(plan: Plan, case_id: str) -> Case:
     """The case with this id. Raises LookupError that lists near ids."""
-    cell = CellId.parse(case_id.partition("#")[0])
-    if cell is None or not plan.knows(case_id):
+    wanted = CaseId.parse(case_id)
+    if wanted is None or not plan.knows(case_id):
         raise LookupError(plan.unknown_case(case_id))
-    return next(c for c in plan.cases(cell) if c.id == case_id)
+    return next(c for c in plan.cases(wanted.cell) if c.id == case_id)
 
 
 def attribute(overload: str) -> str:

@@ -9,8 +9,9 @@ from typing import Any
 import torch
 
 from conformance.judging import facts, patterns
+from conformance.records import Mismatch
 from conformance.torch_versions import has_no_memory
-from conformance.vocabulary import Check, Fact, Mismatch
+from conformance.vocabulary import Check, Fact
 
 # A result is well-conditioned if half a unit in the last place of the arguments moves it by at most so many half units
 # of its own: a product of two does.

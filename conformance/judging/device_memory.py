@@ -9,7 +9,8 @@ import torch
 
 from conformance.backends import Capabilities
 from conformance.judging.oracle import CallOutcome
-from conformance.vocabulary import Check, Fact, Mismatch
+from conformance.records import Mismatch
+from conformance.vocabulary import Check, Fact
 
 
 @dataclass(frozen=True, slots=True)

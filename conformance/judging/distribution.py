@@ -7,7 +7,8 @@ import math
 import torch
 
 from conformance.judging.compare import real
-from conformance.vocabulary import Check, Fact, Mismatch
+from conformance.records import Mismatch
+from conformance.vocabulary import Check, Fact
 
 # Draws of each side to judge by, and how often at most an op is called for them.
 WANTED = 800

@@ -17,7 +17,8 @@ from conformance.judging.tolerances import Criteria
 from conformance.judging.twins import CPU, Side, Twins, host_copy
 from conformance.ops.family import Equivalence
 from conformance.plan.cases import Case
-from conformance.vocabulary import Check, Fact, Mismatch, Route
+from conformance.records import Mismatch
+from conformance.vocabulary import Check, Fact, Route
 
 # What fresh device memory holds in the second call: NaN in most floating dtypes, and no legal bool.
 REFILL = 0xFF

@@ -15,8 +15,9 @@ from conformance.judging.tolerances import Criteria, position_of
 from conformance.judging.twins import Twins, host_copy
 from conformance.ops.family import Equivalence
 from conformance.plan.cases import Case
+from conformance.records import Mismatch
 from conformance.torch_versions import has_no_memory
-from conformance.vocabulary import Check, Fact, Mismatch, Route
+from conformance.vocabulary import Check, Fact, Route
 
 
 @dataclass(frozen=True, slots=True)

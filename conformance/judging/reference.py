@@ -14,7 +14,8 @@ from conformance.judging.oracle import CallOutcome
 from conformance.judging.outcomes import Comparison
 from conformance.judging.tolerances import position_of
 from conformance.plan.cases import Case
-from conformance.vocabulary import Check, Mismatch
+from conformance.records import Mismatch
+from conformance.vocabulary import Check
 
 UNSOUND = "the CPU reference does not agree with itself: for these arguments it reads memory that nobody wrote"
 LAYOUT = "the CPU's own values depend on how its arguments lie in memory: it computes others from contiguous tensors"

@@ -7,8 +7,9 @@ import torch
 from conformance.judging import compare
 from conformance.judging.oracle import CallOutcome
 from conformance.judging.twins import Argument, Side, device_bytes
+from conformance.records import Mismatch
 from conformance.torch_versions import storage_id, version
-from conformance.vocabulary import Check, Fact, Mismatch
+from conformance.vocabulary import Check, Fact
 
 
 def same_storage(a: torch.Tensor, b: torch.Tensor) -> bool:

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from conformance.vocabulary import Observation
+from conformance.records import Observation
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from conformance.corpus.model import Arg, ComplexArg, DeviceArg, DtypeArg, EnumArg, GeneratorArg, TensorSlot
 from conformance.plan.cases import Case, slot_dtype
-from conformance.vocabulary import PlacedArgument
+from conformance.records import PlacedArgument
 
 
 def placed_arguments(case: Case) -> tuple[PlacedArgument, ...]:

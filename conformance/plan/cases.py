@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from conformance import layouts
 from conformance.corpus.model import Sample, TensorSlot
 from conformance.layouts import ALIASED, MIXED, Placement
-from conformance.vocabulary import CellId
+from conformance.vocabulary import CaseId, CellId
 
 # Layouts that change the size of what they fall on.
 RESHAPING = frozenset({"zero_size", "zero_dim"})
@@ -32,8 +32,8 @@ class Case:
 
     @property
     def id(self) -> str:
-        """Overload, dtype, layout, the sample's own name, the argument: nothing that depends on an order of listing."""
-        return f"{self.cell}#{self.sample.name}" + (f"@{self.variant}" if self.variant else "")
+        """A :class:`CaseId` as text: nothing in it depends on an order of listing."""
+        return str(CaseId(self.cell, self.sample.name, self.variant))
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from conformance.plan import cases as cases_
 from conformance.plan.cases import Case
 from conformance.plan.selection import Selection
 from conformance.support.suggestions import unknown
-from conformance.vocabulary import CellId
+from conformance.vocabulary import CASE_ID, CaseId, CellId
 
 
 class Plan:
@@ -29,7 +29,8 @@ class Plan:
         self.inventory: dict[str, Overload] = {o.name: o for o in inventory(backend.device)}
         self.seed = seed
         self.tier = selection.narrowed()
-        self._only = CellId.parse(selection.case.partition("#")[0])  # the one case asked for lies in this cell
+        one = CaseId.parse(selection.case)
+        self._only = one.cell if one else None  # the cell of the one case asked for
 
     def recipe(self) -> dict[str, Any]:
         """What :meth:`made_from` makes the same plan from in another process; JSON-able."""
@@ -43,17 +44,17 @@ class Plan:
 
     def knows(self, case_id: str) -> bool:
         """Whether the matrix has this case."""
-        cell = CellId.parse(case_id.partition("#")[0])
-        if cell is None or cell.overload not in self.inventory or cell not in self.cells(cell.overload):
+        found = CaseId.parse(case_id)
+        if found is None or found.cell.overload not in self.inventory:
             return False
-        return case_id in self.case_ids(cell)
+        return found.cell in self.cells(found.cell.overload) and case_id in self.case_ids(found.cell)
 
     def unknown_case(self, case_id: str) -> str:
         """What to say about a case that the matrix does not have: which part of its id is unknown, and what is near."""
-        cell = CellId.parse(case_id.partition("#")[0])
+        found = CaseId.parse(case_id)
+        cell = found.cell if found else CellId.parse(case_id)
         if cell is None:
-            like = "ops/masking.py::masked_fill_.Scalar[float32-expanded]#sample@self"
-            return f"{case_id!r} is not a case's id; one looks like {like}"
+            return f"{case_id!r} is not a case's id; one looks like {CASE_ID}"
         if cell.overload not in self.corpus.overloads:
             return unknown("overload", cell.overload, self.corpus.overloads)
         known = self.cells(cell.overload)

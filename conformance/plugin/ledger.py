@@ -25,6 +25,7 @@ from conformance.plugin.request import (
 from conformance.plugin.resuming import resumed
 from conformance.plugin.running import CELLS
 from conformance.plugin.sharding import SPLIT
+from conformance.records import Observation
 from conformance.results import resume
 from conformance.results.ledger import Ledger
 from conformance.results.shards import Split
@@ -32,7 +33,7 @@ from conformance.results.store import StoreError
 from conformance.support import options
 from conformance.support.exit_codes import Exit
 from conformance.support.usage import cpu_seconds
-from conformance.vocabulary import DTYPES, CellId, Observation
+from conformance.vocabulary import DTYPES, CellId
 
 if TYPE_CHECKING:
     from conformance.plan.plan import Plan

@@ -10,9 +10,9 @@ import pytest
 from conformance.plugin import sharding
 from conformance.plugin.manifest import manifest_of
 from conformance.plugin.request import asked_for, directory_of, is_worker, isolation_of, known_failures_of, plan_of
+from conformance.records import Observation
 from conformance.results import resume
 from conformance.results.store import Manifest, StoreError
-from conformance.vocabulary import Observation
 
 _RESUMED = pytest.StashKey[tuple[Manifest | None, dict[str, Observation]]]()
 _WORKER_KEY = "conformance_seen"

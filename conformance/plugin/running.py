@@ -11,8 +11,9 @@ import pytest
 
 from conformance.plugin.collection import CellItem
 from conformance.plugin.request import isolation_of, known_failures_of, lane_of, plan_of
+from conformance.records import Observation
 from conformance.results import run_end
-from conformance.vocabulary import CellId, Observation, Status
+from conformance.vocabulary import CellId, Status
 
 if TYPE_CHECKING:
     from conformance.plan.plan import Plan

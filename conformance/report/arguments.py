@@ -7,7 +7,8 @@ from dataclasses import asdict
 from typing import Any
 
 from conformance import layouts
-from conformance.vocabulary import Fact, Mismatch, PlacedArgument
+from conformance.records import Mismatch, PlacedArgument
+from conformance.vocabulary import Fact
 
 # What a layout is shown on where the shapes are not known.
 _EXAMPLES = ((3, 4), (2, 3, 2, 2), (4,))

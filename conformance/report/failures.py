@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from conformance.explain import describe
+from conformance.records import CaseFailure, Death, Observation
 from conformance.report import arguments
 from conformance.report.cells import Table, Words
 from conformance.report.gather import LaneData
 from conformance.results import expectations
-from conformance.vocabulary import CaseFailure, Death, Observation
 
 PIECE = 200  # cells whose pages load together
 _SHOWN = 20  # failures of one cell

@@ -11,6 +11,7 @@ from typing import Any
 
 from conformance.bisect import record
 from conformance.bisect import report as bisect_report
+from conformance.records import Observation
 from conformance.report.choice import Choice, choose
 from conformance.results import expectations, expected_files
 from conformance.results import history as history_
@@ -19,7 +20,7 @@ from conformance.results.expectations import KnownFailure
 from conformance.results.store import Closed, StoreError, runs, views
 from conformance.results.store.views import Row
 from conformance.support.toml_table import TomlError
-from conformance.vocabulary import CellId, Observation
+from conformance.vocabulary import CellId
 
 KILL_RATE = Path("kill-rate") / "summary.json"
 

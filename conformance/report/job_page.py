@@ -7,11 +7,12 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from conformance.explain import describe
+from conformance.records import CaseFailure, Observation
 from conformance.results import summary
 from conformance.results.expectations import KnownFailure, Verdict, judge
 from conformance.results.store import Manifest
 from conformance.support import markup
-from conformance.vocabulary import CaseFailure, Observation, Status
+from conformance.vocabulary import Status
 
 SHOWN = 20  # overloads; a job's page holds a mebibyte
 _LONGEST = 300  # characters of a message's line

@@ -12,11 +12,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from conformance.explain import describe
+from conformance.records import Observation
 from conformance.results.expectations import CellVerdict, KnownFailure, Verdict, judge
 from conformance.results.store import Manifest
 from conformance.results.store.manifest import began
 from conformance.support.markup import xml
-from conformance.vocabulary import Observation, Status
+from conformance.vocabulary import Status
 
 DETAILED = 20  # cells of an overload whose whole message is given
 

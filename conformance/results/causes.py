@@ -13,7 +13,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from conformance.vocabulary import CellId, Observation, Route, Status
+from conformance.records import Observation
+from conformance.vocabulary import CellId, Route, Status
 
 # Stands for the backend's boxed fallback among the kernels of a cell that it serves.
 FALLBACK = "the fallback"

@@ -11,9 +11,10 @@ from pathlib import Path
 
 import tomlkit
 
+from conformance.records import Observation
 from conformance.support.suggestions import unknown
 from conformance.support.toml_table import Table, TomlError
-from conformance.vocabulary import CellId, Check, Observation, Route, Status
+from conformance.vocabulary import CellId, Check, Route, Status
 
 EXPECTABLE = tuple(s.value for s in Status if s.is_failure)
 

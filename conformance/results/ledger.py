@@ -8,12 +8,13 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from conformance.records import Observation
 from conformance.results import run_end, shards, store, summary
 from conformance.results.expectations import KnownFailure
 from conformance.results.run_end import RunEnd
 from conformance.results.store import Manifest
 from conformance.results.summary import RunFacts, Target
-from conformance.vocabulary import CellId, Observation, Status
+from conformance.vocabulary import CellId, Status
 
 
 class Ledger:

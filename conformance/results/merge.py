@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from conformance.records import Observation
 from conformance.results import resume, summary
 from conformance.results.store import Manifest
 from conformance.results.store.manifest import MACHINE, began, run_name
 from conformance.results.summary import RunFacts, Target
-from conformance.vocabulary import Observation
 
 # What may differ between the shards of a run: they may have run on several machines, in places of their own.
 _OWN = {

@@ -7,9 +7,10 @@ from collections.abc import Iterable
 from dataclasses import asdict, replace
 from pathlib import Path
 
+from conformance.records import Observation
 from conformance.results import store
 from conformance.results.store import Manifest
-from conformance.vocabulary import Observation, Status
+from conformance.vocabulary import Status
 
 # What may differ between a run and its continuation: what is known only after collecting, which :func:`check` compares,
 # the arguments, among which are those that choose no cell, the run's name, and the file of the known failures.

@@ -6,11 +6,12 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from conformance.records import Observation
 from conformance.results import expectations, summary
 from conformance.results.expectations import KnownFailure, Verdict
 from conformance.results.store import Manifest
 from conformance.support import exit_codes
-from conformance.vocabulary import Observation, Status
+from conformance.vocabulary import Status
 
 
 def not_reached(gate: str) -> str:

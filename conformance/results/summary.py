@@ -7,10 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from conformance.records import Observation
 from conformance.results import causes
 from conformance.results.causes import Cause
 from conformance.results.shards import Split
-from conformance.vocabulary import Observation, Status
+from conformance.vocabulary import Status
 
 _TOP = 10
 _NAMED = 6

@@ -14,8 +14,9 @@ from conformance.judging.twins import Twins, poison
 from conformance.plan.arguments import placed_arguments
 from conformance.plan.cases import Case
 from conformance.plan.plan import Plan
+from conformance.records import FAILURES_KEPT, CaseFailure, Observation
 from conformance.running.progress import Progress
-from conformance.vocabulary import FAILURES_KEPT, CaseFailure, CellId, Observation, Status
+from conformance.vocabulary import CellId, Status
 
 
 class CellRunner:

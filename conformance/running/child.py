@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from conformance.lanes import sanitizers
+from conformance.records import SanitizerReport
 from conformance.running import sanitizer_report
-from conformance.vocabulary import SanitizerReport
 
 # The exit code of a child in which the suite itself broke (sysexits' EX_SOFTWARE).
 BROKEN = 70

@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from conformance.records import DeathFinding, LeftOut
 from conformance.running.protocol import Stretch
-from conformance.vocabulary import DeathFinding, LeftOut
 
 # Fresh processes that a case runs in alone, and in which the case to blame is confirmed.
 TRIES = 5

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
+from conformance.records import Observation
 from conformance.running.host_leaks import Searcher
 from conformance.running.progress import Progress
-from conformance.vocabulary import CellId, Observation
+from conformance.vocabulary import CellId
 
 
 class Work(Protocol):

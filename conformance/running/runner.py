@@ -12,13 +12,14 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from conformance.records import CaseFailure, Death, Mismatch, Observation
 from conformance.running.child import BROKEN, Child, Hang
 from conformance.running.child import Death as ChildDeath
 from conformance.running.deaths import SECONDS, DeathInquiry, Finding
 from conformance.running.host_leaks import Batch, Lost, beyond, culprit, searchable
 from conformance.running.isolation import Children, Forking
 from conformance.running.protocol import GATE, SEARCH, Stretch, Work, kernels_request, reference_request
-from conformance.vocabulary import CaseFailure, CellId, Check, Death, Fact, Mismatch, Observation, Status
+from conformance.vocabulary import CellId, Check, Fact, Status
 
 # Deaths within one cell after which its remaining cases are given up; the observation says so.
 DEATHS_PER_CELL = 3

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from conformance.vocabulary import SanitizerReport
+from conformance.records import SanitizerReport
 
 FRAMES_SHOWN = 4
 

@@ -7,8 +7,9 @@ from typing import NamedTuple
 import torch
 
 from conformance.judging.oracle import CallOutcome
+from conformance.records import Mismatch
 from conformance.torch_versions import StorageWeakRef, storage_behind, storage_id, storage_ref
-from conformance.vocabulary import Check, Fact, Mismatch
+from conformance.vocabulary import Check, Fact
 
 
 class Seen(NamedTuple):

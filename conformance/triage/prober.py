@@ -30,10 +30,10 @@ from conformance.explain import describe
 from conformance.inventory import call_of
 from conformance.judging import kernels as kernels_
 from conformance.judging.twins import host_copy
+from conformance.records import Mismatch
 from conformance.running.child import Child, Death, Hang
 from conformance.triage import rerun
 from conformance.triage.conclusions import COPIES
-from conformance.vocabulary import Mismatch
 
 TIMEOUT = 20.0  # seconds an answer may take
 BLOCKS = (1, 3, 7, 16, 63, 64, 65, 100, 255, 1000, 4095, 4096, 4097, 20_000)  # bytes

@@ -15,9 +15,9 @@ from conformance.inventory import call_of
 from conformance.judging import oracle
 from conformance.judging.oracle import CallOutcome
 from conformance.judging.twins import Side
+from conformance.records import Mismatch
 from conformance.triage.given_twice import GivenTwice
 from conformance.triage.watch import differences
-from conformance.vocabulary import Mismatch
 
 
 def last(steps: Sequence[Step], backend: Capabilities, tell: Callable[[int], None]) -> list[Mismatch]:

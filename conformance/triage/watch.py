@@ -16,11 +16,11 @@ from conformance.explain import describe
 from conformance.judging import device_memory, oracle
 from conformance.judging.oracle import CallOutcome
 from conformance.judging.twins import Side
+from conformance.records import Mismatch
 from conformance.torch_versions import WatchingMode, without_modes
 from conformance.triage.evidence import Found
 from conformance.triage.given_twice import GivenTwice
 from conformance.triage.history import History
-from conformance.vocabulary import Mismatch
 
 INTERNAL = ("/torch/", "/conformance/", "<frozen", "/runpy.py")
 

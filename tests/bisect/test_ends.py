@@ -11,9 +11,10 @@ import pytest
 
 from conformance.bisect import ends
 from conformance.bisect.points import Point
+from conformance.records import FAILURES_KEPT, Observation
 from conformance.results import store
 from conformance.results.store.manifest import run_name
-from conformance.vocabulary import FAILURES_KEPT, Observation, Status
+from conformance.vocabulary import Status
 from tests.records import failure, manifest, observed
 
 CELL = "ops/masking.py::neg[float32-contiguous]"

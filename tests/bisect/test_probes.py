@@ -22,7 +22,8 @@ STAND_IN = """\
 import json, os, pathlib, sys, time
 from dataclasses import replace
 from conformance.results import store
-from conformance.vocabulary import CaseFailure, Check, Mismatch, Status
+from conformance.records import CaseFailure, Mismatch
+from conformance.vocabulary import Check, Status
 from tests.records import manifest, observed
 
 ends = os.environ["ENDS"]

@@ -9,18 +9,8 @@ import pytest
 from conformance.bisect.processes import Ended
 from conformance.bisect.search import Answer
 from conformance.bisect.signature import ProbeOutcome, Signature, answer, normalised, of_observation, of_script
-from conformance.vocabulary import (
-    CaseFailure,
-    CellId,
-    Check,
-    Death,
-    DeathFinding,
-    Mismatch,
-    Observation,
-    PlacedArgument,
-    SanitizerReport,
-    Status,
-)
+from conformance.records import CaseFailure, Death, DeathFinding, Mismatch, Observation, PlacedArgument, SanitizerReport
+from conformance.vocabulary import CellId, Check, Status
 from tests.records import elements
 
 CELL = CellId("demo", "neg", "float32", "contiguous")

@@ -16,18 +16,8 @@ from conformance.judging import compare
 from conformance.judging.compare import Closeness
 from conformance.plan.arguments import placed_arguments
 from conformance.plan.cases import Case, cases
-from conformance.vocabulary import (
-    CaseFailure,
-    CellId,
-    Check,
-    Death,
-    DeathFinding,
-    Fact,
-    LeftOut,
-    Mismatch,
-    SanitizerReport,
-    Status,
-)
+from conformance.records import CaseFailure, Death, DeathFinding, LeftOut, Mismatch, SanitizerReport
+from conformance.vocabulary import CellId, Check, Fact, Status
 from tests.records import elements, observed
 from tests.samples import sample, slot
 from tests.two_sides import case_of, judge

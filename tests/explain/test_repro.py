@@ -14,7 +14,8 @@ from conformance.explain import repro
 from conformance.judging.twins import CPU, Twins
 from conformance.plan.plan import Plan
 from conformance.plan.selection import Selection
-from conformance.vocabulary import CellId, Observation, Status
+from conformance.records import Observation
+from conformance.vocabulary import CellId, Status
 from tests.records import failure
 
 

@@ -9,7 +9,8 @@ import torch
 
 from conformance.judging import compare
 from conformance.judging.compare import Closeness
-from conformance.vocabulary import Check, Mismatch
+from conformance.records import Mismatch
+from conformance.vocabulary import Check
 
 NAN, INF = math.nan, math.inf
 

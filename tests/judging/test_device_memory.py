@@ -11,7 +11,8 @@ from conformance.judging import device_memory
 from conformance.judging.device_memory import Held
 from conformance.judging.oracle import CallOutcome
 from conformance.judging.twins import CPU, Side
-from conformance.vocabulary import Check, Mismatch
+from conformance.records import Mismatch
+from conformance.vocabulary import Check
 
 
 def capabilities(**offered: object) -> Capabilities:

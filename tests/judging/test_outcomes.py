@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from conformance.ops.family import EXACT, Equivalence, OpFacts
-from conformance.vocabulary import Check, Mismatch, Route
+from conformance.records import Mismatch
+from conformance.vocabulary import Check, Route
 from tests.two_sides import case_of, judge
 
 ULP = torch.finfo(torch.float32).eps

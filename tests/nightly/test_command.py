@@ -12,10 +12,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from conformance.cli import commands
+from conformance.records import Observation
 from conformance.results import store, summary
 from conformance.results.store import runs
 from conformance.results.store.manifest import run_name
-from conformance.vocabulary import Observation, Status
+from conformance.vocabulary import Status
 from tests.records import manifest, observed
 
 LANE = "demo-torch2.8-malloc-release"

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from conformance.nightly import plan
 from conformance.nightly.families import Failing
 from conformance.nightly.plan import Action, Issue
-from conformance.vocabulary import CaseFailure, Status
+from conformance.records import CaseFailure
+from conformance.vocabulary import Status
 from tests.records import observed
 
 LANES = ("demo-torch2.8-malloc-release", "demo-torch2.9-malloc-release")

@@ -10,7 +10,8 @@ import pytest
 from conformance.nightly import relay
 from conformance.nightly.families import Failing
 from conformance.nightly.relay import Ran
-from conformance.vocabulary import CaseFailure, Status
+from conformance.records import CaseFailure
+from conformance.vocabulary import Status
 from tests.records import observed
 
 COMMIT = "0" * 40

@@ -6,10 +6,11 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
+from conformance.records import CaseFailure, Mismatch, Observation, PlacedArgument
 from conformance.results import store
 from conformance.results.store import runs
 from conformance.results.store.manifest import run_name
-from conformance.vocabulary import CaseFailure, CellId, Check, Mismatch, Observation, PlacedArgument, Status
+from conformance.vocabulary import CellId, Check, Status
 from tests.records import manifest, observed
 
 LANE = "demo-torch2.8-malloc-release"

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from conformance import layouts
+from conformance.records import Mismatch, PlacedArgument
 from conformance.report import arguments
-from conformance.vocabulary import Check, Mismatch, PlacedArgument
+from conformance.vocabulary import Check
 from tests.records import elements
 from tests.report.results import GAP
 

@@ -13,21 +13,12 @@ import pytest
 from click.testing import CliRunner, Result
 
 from conformance.cli import commands
+from conformance.records import CaseFailure, Death, DeathFinding, Mismatch, Observation, PlacedArgument
 from conformance.report import gather, model, site
 from conformance.results import history as nights_
 from conformance.results import store
 from conformance.results.store import views
-from conformance.vocabulary import (
-    CaseFailure,
-    CellId,
-    Check,
-    Death,
-    DeathFinding,
-    Mismatch,
-    Observation,
-    PlacedArgument,
-    Status,
-)
+from conformance.vocabulary import CellId, Check, Status
 from tests.records import observed
 from tests.report.results import HOSTILE, LANE, PROGRAM, bad, nights, ran
 

@@ -13,11 +13,12 @@ import pytest
 from click.testing import CliRunner, Result
 
 from conformance.cli import commands
+from conformance.records import CaseFailure, Observation
 from conformance.report import job_page, junit
 from conformance.results import store, summary
 from conformance.results.expectations import KnownFailure
 from conformance.support import markup
-from conformance.vocabulary import CaseFailure, Observation, Status
+from conformance.vocabulary import Status
 from tests.records import manifest, observed
 
 EVIL = "a|b `c` ``d`` <script>&amp; ]]> \x1b[31m\x00 \ud800 @all [l](u) \"q\" 'r'\n\n| x |\n<!-- y"

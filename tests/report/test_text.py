@@ -10,8 +10,9 @@ from click.testing import CliRunner
 from rich.console import Console
 
 from conformance.cli import commands
+from conformance.records import Mismatch
 from conformance.report import gather, text
-from conformance.vocabulary import Check, Mismatch
+from conformance.vocabulary import Check
 from tests.records import observed
 from tests.report.results import bad, nights, ran
 

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from conformance.explain import describe
+from conformance.records import Observation
 from conformance.results import expectations as ex
 from conformance.results.expectations import KnownFailure, Names, Verdict
 from conformance.support.toml_table import TomlError
-from conformance.vocabulary import Observation, Status
+from conformance.vocabulary import Status
 from tests.records import observed
 
 LANE = "demo-torch2.8-malloc-release"

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from conformance.records import Observation
 from conformance.results import store
 from conformance.results.expectations import KnownFailure
 from conformance.results.ledger import Ledger
 from conformance.results.run_end import RunEnd
 from conformance.results.summary import Target
 from conformance.support.exit_codes import Exit
-from conformance.vocabulary import Observation, Status
+from conformance.vocabulary import Status
 from tests.records import manifest, observed
 
 CELLS = (observed("mm"), observed("cat"), observed("fft"))

@@ -14,6 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from conformance.cli import commands
+from conformance.records import Observation
 from conformance.results import resume, store
 from conformance.results.ledger import Ledger
 from conformance.results.shards import Split
@@ -21,7 +22,7 @@ from conformance.results.store import runs
 from conformance.results.store.manifest import as_shard, run_name
 from conformance.results.summary import Target
 from conformance.support.exit_codes import Exit
-from conformance.vocabulary import Observation, Status
+from conformance.vocabulary import Status
 from tests.records import manifest, observed
 
 LANE = "demo-torch2.8-malloc-release"

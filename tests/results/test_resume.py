@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from conformance.records import Observation
 from conformance.results import resume, store
-from conformance.vocabulary import Observation, Status
+from conformance.vocabulary import Status
 from tests.records import manifest, observed
 
 CELLS = (observed("mm"), observed("cat"), observed("fft"))

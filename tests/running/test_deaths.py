@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from conformance.explain import describe
+from conformance.records import DeathFinding, LeftOut
 from conformance.running.deaths import ASKED, TRIES, DeathInquiry, Finding
 from conformance.running.protocol import Stretch
-from conformance.vocabulary import CellId, DeathFinding, LeftOut
+from conformance.vocabulary import CellId
 
 
 def cell(name: str) -> CellId:

@@ -15,8 +15,9 @@ import pytest
 
 from conformance.explain import describe
 from conformance.lanes import sanitizers
+from conformance.records import CaseFailure
 from conformance.running.host_leaks import Batch, culprit
-from conformance.vocabulary import CaseFailure, CellId
+from conformance.vocabulary import CellId
 
 ROOT = Path(__file__).parents[2]
 CELLS = [CellId("masking", "masked_fill_.Scalar", "float32", layout) for layout in ("a", "b", "c", "d", "e")]
@@ -70,7 +71,8 @@ int overflow(int to) { return 2147483647 + to; }
 SCRIPT = """
 import ctypes, json, sys
 from conformance.running.runner import Runner
-from conformance.vocabulary import CellId, Observation, Status
+from conformance.records import Observation
+from conformance.vocabulary import CellId, Status
 
 library = ctypes.CDLL(sys.argv[1])
 

@@ -7,9 +7,10 @@ import time
 
 import pytest
 
+from conformance.records import CaseFailure, Mismatch, Observation
 from conformance.running.progress import Progress
 from conformance.running.runner import DEATHS_PER_CELL, Runner, merge
-from conformance.vocabulary import CaseFailure, CellId, Check, Mismatch, Observation, Status
+from conformance.vocabulary import CellId, Check, Status
 
 CELL = CellId("masking", "masked_fill_.Scalar", "float32", "expanded")
 OTHER = CellId("masking", "masked_fill_.Scalar", "float32", "contiguous")

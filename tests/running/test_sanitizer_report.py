@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from conformance.records import SanitizerReport
 from conformance.running import sanitizer_report
 from conformance.running.sanitizer_report import Report, function_name
-from conformance.vocabulary import SanitizerReport
 
 REPORTS = Path(__file__).parent / "sanitizer_reports"
 

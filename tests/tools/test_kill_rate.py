@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from conformance.vocabulary import CaseFailure, CellId, Death, Observation, Status
+from conformance.records import CaseFailure, Death, Observation
+from conformance.vocabulary import CellId, Status
 from tools.kill_rate import order, tables
 from tools.kill_rate.suite_hunter import found_in
 from tools.kill_rate.summary import Facts, Hunt, lacking, summary

@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
+from conformance.records import Observation
 from conformance.results.ledger import Ledger
 from conformance.results.store import runs
 from conformance.results.store.manifest import run_name
-from conformance.vocabulary import Observation, Status
+from conformance.vocabulary import Status
 from tests.records import manifest, observed
 from tools.settings import __main__ as settings
 from tools.settings import tables

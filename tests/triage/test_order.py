@@ -10,9 +10,9 @@ import torch
 from conformance.calls import sequence
 from conformance.calls.sequence import Step, lone
 from conformance.judging.oracle import CallOutcome
+from conformance.records import Mismatch
 from conformance.triage import before, rerun, script
 from conformance.triage.evidence import Before
-from conformance.vocabulary import Mismatch
 from tests.calls.test_calls import BACKEND, OPS, taken
 from tests.calls.test_sequence import program, recorded
 from tests.triage.test_triage import triage

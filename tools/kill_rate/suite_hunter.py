@@ -8,10 +8,11 @@ from conformance.explain import describe
 from conformance.plan.cases import TIERS
 from conformance.plan.plan import Plan
 from conformance.plan.selection import Selection
+from conformance.records import Observation
 from conformance.running.cell_runner import CellRunner
 from conformance.running.runner import Runner
 from conformance.scenarios import runner as scenarios
-from conformance.vocabulary import CellId, Observation, Status
+from conformance.vocabulary import CellId, Status
 from tools.kill_rate import order
 from tools.kill_rate.trial import Finding
 

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from conformance.records import kind_of
 from conformance.results.store import parquet
 from conformance.results.store.parquet import CELL
 from conformance.results.store.runs import Closed
-from conformance.vocabulary import CellId, Status, kind_of
+from conformance.vocabulary import CellId, Status
 
 # What tells two outcomes apart: status, checks that failed, signal. A cell that was not reached has no outcome.
 _KIND = "status, array_to_string(list_sort(list_distinct([f.check FOR f IN failures])), ',') AS checks, signal"

@@ -17,9 +17,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from conformance.records import Observation
 from conformance.results.store import runs
 from conformance.results.store.manifest import Manifest, StoreError
-from conformance.vocabulary import Observation
 
 OBSERVATIONS = "observations.jsonl"
 SUMMARY = "summary.json"

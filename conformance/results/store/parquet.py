@@ -11,8 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from conformance.records import Observation
 from conformance.results.store.manifest import StoreError
-from conformance.vocabulary import CellId, Observation, Status
+from conformance.vocabulary import CellId, Status
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

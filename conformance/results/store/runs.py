@@ -17,10 +17,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from conformance.records import Observation
 from conformance.results.store import parquet
 from conformance.results.store.manifest import Manifest, StoreError, began, lane_of, shard_of
 from conformance.support.suggestions import near
-from conformance.vocabulary import Observation, Status
+from conformance.vocabulary import Status
 
 RUNS = "runs"
 MANIFEST = "manifest.json"

@@ -6,11 +6,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from conformance.records import Observation
 from conformance.results.store import parquet
 from conformance.results.store.manifest import StoreError
 from conformance.results.store.parquet import CELL
 from conformance.results.store.runs import Closed
-from conformance.vocabulary import CellId, Observation, Status
+from conformance.vocabulary import CellId, Status
 
 
 class Row(NamedTuple):

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from conformance.records import CaseFailure
 from conformance.results import store
 from conformance.results.store.manifest import run_name
-from conformance.vocabulary import CaseFailure, Status
+from conformance.vocabulary import Status
 from tests.records import manifest, observed
 
 RAN = manifest()

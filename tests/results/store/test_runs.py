@@ -13,20 +13,11 @@ from typing import Any
 import pytest
 
 from conformance.explain import describe
+from conformance.records import CaseFailure, Death, DeathFinding, LeftOut, Mismatch, PlacedArgument, SanitizerReport
 from conformance.results import store
 from conformance.results.store import cell_outcomes, parquet, runs
 from conformance.results.store.manifest import as_shard, run_name
-from conformance.vocabulary import (
-    CaseFailure,
-    Check,
-    Death,
-    DeathFinding,
-    LeftOut,
-    Mismatch,
-    PlacedArgument,
-    SanitizerReport,
-    Status,
-)
+from conformance.vocabulary import Check, Status
 from tests.records import manifest, observed
 
 LANE = "demo-torch2.8-malloc-release"
