@@ -3,37 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import torch
 
 from conformance.backends import Capabilities
-from conformance.judging import compare, device_memory, distribution, facts, kernels, oracle, storages
-from conformance.judging.oracle import CallOutcome
+from conformance.judging import device_memory, kernels, oracle, repetition, storages
+from conformance.judging.oracle import Caller, CallOutcome
 from conformance.judging.outcomes import Comparison, References, error_parity, first_line
-from conformance.judging.reference import TWICE, UNSOUND, Calls, doubt, unsound, writes_twice
+from conformance.judging.reference import NotJudged, Reference
 from conformance.judging.tolerances import Criteria
-from conformance.judging.twins import CPU, Side, Twins, host_copy
-from conformance.ops.family import Equivalence
+from conformance.judging.twins import Twins
 from conformance.plan.cases import Case
 from conformance.records import Mismatch
 from conformance.vocabulary import Check, Fact, Route
 
-# What fresh device memory holds in the second call: NaN in most floating dtypes, and no legal bool.
-REFILL = 0xFF
-
 Counters = tuple[int, int] | None
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class CaseResult:
     """What came of one case. ``skipped`` says why nothing could be compared; else ``mismatches`` empty means equal."""
 
     mismatches: list[Mismatch] = field(default_factory=list)
     skipped: str = ""
-    tainted: bool = False  # the CPU may have written where it should not: the process is not to be trusted any more
-    raw_ns: int = 0
+    tainted: bool = False  # CPU may have written where it should not: the process is not to be trusted any more
+    raw_ns: int = 0  # inside the calls of both sides
 
 
 class Judge:
@@ -44,91 +41,53 @@ class Judge:
     ) -> None:
         self._twins = twins
         self._backend = backend
-        self._op = op
         self._route = route
         self._criteria = criteria
         self._device = torch.device(backend.device)
-        self._seed = seed if criteria.random else None
+        self._call = Caller(op, seed if criteria.random else None)
         self._comparison = Comparison(criteria, route, self._device)
-        self._raw_ns = 0  # in op calls of either side, since the case began
+        self.reference = Reference(self._call, twins, criteria, self._comparison)
 
     def judge(self, case: Case, on_phase: Callable[[str], None] | None = None) -> CaseResult:
         """Run and compare one case.
 
         ``on_phase`` is told "cpu" and "device" before each side, for whoever may have to say where the process died.
         """
-        self._raw_ns = 0
-        verdict = self._judge(case, on_phase or _ignore)
-        verdict.raw_ns = self._raw_ns
-        return verdict
+        self._call.raw_ns = 0
+        live = partial(self._judge_call, case)
+        result = self._judge(case, live, lambda: self._on_device(case), on_phase or _ignore)
+        return replace(result, raw_ns=self._call.raw_ns)
 
     def judge_outcome(self, case: Case, actual: CallOutcome) -> CaseResult:
         """Compare what a call on the device did, made by somebody else with the arguments of ``case``, with CPU's.
 
-        Version counters are not compared: a live tensor's have moved before.
+        The call is not made again, and what has to be measured around a call is not known: memory, routes, version
+        counters (a live tensor's have moved before). The process's random numbers are as they were afterwards.
         """
         with torch.random.fork_rng(devices=()):
-            if writes_twice(case) and self._writes_twice_in_peace(case):
-                return CaseResult(skipped=TWICE)
-            expected = oracle.call(self._op, self._twins.side(case, CPU))
-        if oracle.cannot_serve(expected.error):
-            return CaseResult(skipped=f"CPU: {first_line(expected.error)}")
-        if expected.error is None and writes_twice(case):
-            return CaseResult(skipped=TWICE)
-        parity = error_parity(expected.error, actual.error)
-        verdict = CaseResult([parity] if parity else [])
-        if not parity and expected.error is None:
-            others = References(case, self._twins, self._op)
-            verdict.mismatches += self._comparison.results(expected, actual, others)
-            verdict.mismatches += self._comparison.written(expected, actual, others)
-        verdict.mismatches += storages.storages(expected.side, actual.side)
-        if verdict.mismatches:
-            why = self._doubt(case, expected, verdict, lambda: actual)
-            if why:
-                return CaseResult(skipped=why)
-        return verdict
+            return self._judge(
+                case, lambda expected: CaseResult(self._differences(case, expected, actual)), lambda: actual, _ignore
+            )
 
-    def _judge(self, case: Case, tell: Callable[[str], None]) -> CaseResult:
-        tell("cpu")
+    def _judge(
+        self, case: Case, compared: Callable[[CallOutcome], CaseResult], actual: Callable[[], CallOutcome],
+        tell: Callable[[str], None],
+    ) -> CaseResult:  # fmt: skip
+        """CPU's outcome, ``compared`` with the device's; then, of a difference, whether CPU is to be believed.
+
+        ``actual`` gives the device's outcome once more: those that were compared had to be let go, for the search for
+        leaks.
+        """
         try:
-            if writes_twice(case) and self._writes_twice_in_peace(case):
-                return CaseResult(skipped=TWICE)
-            expected = self._call(case, CPU)
-        except (LookupError, RuntimeError) as e:
-            return CaseResult(skipped=f"the arguments cannot be made on CPU: {first_line(e)}")
-        if oracle.cannot_serve(expected.error):
-            return CaseResult(skipped=f"CPU: {first_line(expected.error)}")
-        if expected.error is None and writes_twice(case):
-            return CaseResult(skipped=TWICE, tainted=True)
-        if self._criteria.doubts(case.cell.layout) and unsound(expected, self._calls(case, lambda: expected)):
-            return CaseResult(skipped=UNSOUND, tainted=True)
-        tell("device")
-        before = device_memory.held(self._backend)
-        verdict = self._on_device(case, expected)
-        leaked = device_memory.leak(before, device_memory.held(self._backend))
-        if leaked and not verdict.skipped:
-            verdict.mismatches.append(leaked)
-        if verdict.mismatches and not any(m.check is Check.REDZONE for m in verdict.mismatches):
-            # Called once more: what the first call made had to be let go for the search for leaks.
-            why = self._doubt(case, expected, verdict, lambda: self._call(case, self._device))
-            if why:
-                return CaseResult(skipped=why, tainted=True)
-        return verdict
-
-    def _writes_twice_in_peace(self, case: Case) -> bool:
-        """Whether the CPU writes to an expanded argument without a word, tried where it cannot do harm."""
-        return self._call_with(self._twins.roomy(case)).error is None
-
-    def _doubt(self, case: Case, expected: CallOutcome, verdict: CaseResult, actual: Callable[[], CallOutcome]) -> str:
-        return doubt(case, expected, verdict.mismatches, self._comparison, self._calls(case, actual))
-
-    def _calls(self, case: Case, actual: Callable[[], CallOutcome]) -> Calls:
-        return Calls(
-            again=lambda: self._call(case, CPU),
-            surrounded=lambda value: self._call_with(self._twins.surrounded(case, value)),
-            dense=lambda: self._call_with(self._twins.dense(case)),
-            device=actual,
-        )
+            tell("cpu")
+            expected = self.reference.outcome(case)
+            tell("device")
+            result = compared(expected)
+            if result.mismatches and not any(m.check is Check.REDZONE for m in result.mismatches):
+                self.reference.doubt(case, expected, result.mismatches, actual)
+        except NotJudged as e:
+            return CaseResult(skipped=e.why, tainted=e.tainted)
+        return result
 
     def kernels(self, case: Case) -> list[str]:
         """Call the op on the device once more; returns the operators that run there, in order.
@@ -136,104 +95,55 @@ class Judge:
         Damage that this call does to memory has been reported by the call before, and is not reported again.
         """
         side = self._twins.side(case, self._device)
-        found = kernels.names(lambda: self._call_with(side, wait=self._backend.synchronize))
+        found = kernels.names(lambda: self._call(side, synchronize=self._backend.synchronize))
         self._backend.verify_memory()
         return found
 
-    def reference_is_sound(self, case: Case) -> bool:
-        """Whether the CPU gives the same bits for ``case`` whatever memory holds. Calls all that it is asked for."""
-        oracle.float64(case, self._twins, self._op)
-        return oracle.agrees_with_itself(self._call(case, CPU), lambda: self._call(case, CPU))
+    def _on_device(self, case: Case, seed: int | None = None) -> CallOutcome:
+        side = self._twins.side(case, self._device)
+        return self._call(side, seed=seed, synchronize=self._backend.synchronize)
 
-    def _call(self, case: Case, device: torch.device, seed: int | None = None) -> CallOutcome:
-        wait = None if device == CPU else self._backend.synchronize
-        return self._call_with(self._twins.side(case, device), seed, wait)
+    def _judge_call(self, case: Case, expected: CallOutcome) -> CaseResult:
+        """Make the call on the device: what differs, and what its calls left behind in device memory."""
+        before = device_memory.held(self._backend)
+        result = self._compare_call(case, expected)
+        leaked = device_memory.leak(before, device_memory.held(self._backend))
+        return replace(result, mismatches=[*result.mismatches, leaked]) if leaked and not result.skipped else result
 
-    def _call_with(self, side: Side, seed: int | None = None, wait: Callable[[], None] | None = None) -> CallOutcome:
-        outcome = oracle.call(self._op, side, self._seed if seed is None else seed, wait)
-        self._raw_ns += outcome.raw_ns
-        return outcome
-
-    def _on_device(self, case: Case, expected: CallOutcome) -> CaseResult:
+    def _compare_call(self, case: Case, expected: CallOutcome) -> CaseResult:
         before = self._backend.route_counters()
-        actual = self._call(case, self._device)
+        actual = self._on_device(case)
         after = self._backend.route_counters()
-        verdict = CaseResult(device_memory.damage(self._backend, actual))
-        if oracle.lacks_kernel(actual.error, self._route, expected.error) and not verdict.mismatches:
-            verdict.skipped = first_line(actual.error)
-            return verdict
+        found = device_memory.damage(self._backend, actual)
+        if oracle.lacks_kernel(actual.error, self._route, expected.error) and not found:
+            return CaseResult(skipped=first_line(actual.error))
+        returned = expected.error is None and actual.error is None
+        if returned:
+            found += route_taken(self._route, before, after)
+        found += self._differences(case, expected, actual)
+        if returned:
+            found += storages.versions(expected.side, actual.side)
+        if returned and not found and case.cell.layout == "contiguous":
+            on_device, on_cpu = partial(self._on_device, case), partial(self.reference.again, case)
+            seed = self._call.seed
+            found = repetition.differences(actual, self._criteria, self._backend, seed, on_device, on_cpu)
+        return CaseResult(found)
+
+    def _differences(self, case: Case, expected: CallOutcome, actual: CallOutcome) -> list[Mismatch]:
+        """Every difference between what the two sides returned or raised, and what they left in storages."""
         parity = error_parity(expected.error, actual.error)
         if parity:
-            verdict.mismatches.append(parity)
-            return verdict
+            return [parity]
+        found: list[Mismatch] = []
         if expected.error is None:
-            others = References(case, self._twins, self._op)
-            verdict.mismatches += route_taken(self._route, before, after)
-            verdict.mismatches += self._comparison.results(expected, actual, others)
-            verdict.mismatches += self._comparison.written(expected, actual, others)
-            verdict.mismatches += storages.versions(expected.side, actual.side)
-        verdict.mismatches += storages.storages(expected.side, actual.side)
-        if expected.error is None and not verdict.mismatches and case.cell.layout == "contiguous":
-            verdict.mismatches += self._again(case, actual)
-        return verdict
-
-    # The same again -----------------------------------------------------------------------------------------------
-
-    def _again(self, case: Case, first: CallOutcome) -> list[Mismatch]:
-        """A second call, with the same seed and over other fresh memory, has to give the same bits."""
-        if not self._criteria.stable:
-            return []
-        with self._backend.fresh_memory(REFILL):
-            second = self._call(case, self._device)
-            if second.error is not None:
-                found = {"kind": Fact.SECOND_CALL_RAISED.value, "error": facts.error(second.error)}
-                return [Mismatch(Check.DETERMINISM, "", found)]
-            name = self._differing(first, second)
-            if name:
-                return [self._why_differing(case, second, name)]
-        return self._draws(case, first) if self._criteria.random else []
-
-    def _why_differing(self, case: Case, second: CallOutcome, name: str) -> Mismatch:
-        """A third call over the same fresh memory as the second tells whether it was the memory that made the bits."""
-        third = self._call(case, self._device)
-        if third.error is not None or self._differing(second, third):
-            return Mismatch(Check.DETERMINISM, name, {"kind": Fact.UNSTABLE.value})
-        return Mismatch(Check.UNINITIALIZED, name, {"kind": Fact.FRESH_MEMORY.value, "byte": REFILL})
-
-    def _differing(self, first: CallOutcome, second: CallOutcome) -> str:
-        """The first result whose bits are not the same in two calls; "" when there is none."""
-        for i, ((name, a), (_, b)) in enumerate(zip(first.leaves, second.leaves, strict=True)):
-            defined = self._criteria.drawn(i) or self._criteria.equivalence(i) is not Equivalence.METADATA
-            if defined and isinstance(a, torch.Tensor) and a.layout == torch.strided and not _same(a, b):
-                return name
-        return ""
-
-    def _draws(self, case: Case, first: CallOutcome) -> list[Mismatch]:
-        """Random results under several seeds on both sides, by their distribution."""
-        i = next((i for i in range(len(first.leaves)) if self._criteria.drawn(i)), None)
-        if i is None or not isinstance(first.leaves[i][1], torch.Tensor) or first.leaves[i][1].numel() == 0:
-            return []
-        assert self._seed is not None  # an overload that draws is seeded
-        calls = min(distribution.CALLS, 1 + distribution.WANTED // first.leaves[i][1].numel())
-        ours: list[torch.Tensor] = []
-        theirs: list[torch.Tensor] = []
-        for seed in range(self._seed + 1, self._seed + 1 + calls):
-            cpu, device = self._call(case, CPU, seed), self._call(case, self._device, seed)
-            if cpu.error is not None or device.error is not None:
-                parity = error_parity(cpu.error, device.error)
-                return [parity] if parity else []
-            theirs.append(cpu.leaves[i][1])
-            ours.append(host_copy(device.leaves[i][1]))
-        differs = distribution.compare(theirs, ours, first.leaves[i][0])
-        return [differs] if differs else []
+            others = References(case, self._twins, self._call.op)
+            found += self._comparison.results(expected, actual, others)
+            found += self._comparison.written(expected, actual, others)
+        return found + storages.storages(expected.side, actual.side)
 
 
 def _ignore(phase: str) -> None:
     """Nobody asked to be told."""
-
-
-def _same(a: torch.Tensor, b: torch.Tensor) -> bool:
-    return a.shape == b.shape and bool(compare.same_exactly(host_copy(a), host_copy(b)).all())
 
 
 def route_taken(route: Route, before: Counters, after: Counters) -> list[Mismatch]:

@@ -45,10 +45,14 @@ def widened(dtype: str) -> str:
 def call(
     op: Callable[..., Any], side: Side, seed: int | None = None, synchronize: Callable[[], None] | None = None
 ) -> CallOutcome:
-    """Call ``op`` with a side's arguments, timing the call and the wait for the device alone."""
+    """Call ``op`` with a side's arguments, timing the call and the wait for the device alone.
+
+    For a call on CPU only CPU's generator is seeded: a program whose calls are judged may go on to draw on the device.
+    """
     outcome = CallOutcome(side)
     if seed is not None:
-        torch.manual_seed(seed)
+        seed_all = torch.default_generator.manual_seed if side.device == CPU else torch.manual_seed
+        seed_all(seed)
     start = time.perf_counter_ns()
     try:
         result = op(*side.args, **side.kwargs)
@@ -63,6 +67,23 @@ def call(
     outcome.returned = result
     _flatten("result", result, outcome.leaves)
     return outcome
+
+
+class Caller:
+    """Calls one op, its draws begun at ``seed`` where it draws, and adds up the time inside its calls in ``raw_ns``."""
+
+    def __init__(self, op: Callable[..., Any], seed: int | None) -> None:
+        self.op = op
+        self.seed = seed
+        self.raw_ns = 0
+
+    def __call__(
+        self, side: Side, *, seed: int | None = None, synchronize: Callable[[], None] | None = None
+    ) -> CallOutcome:
+        """Call the op with a side's arguments; ``seed`` instead of its own."""
+        outcome = call(self.op, side, self.seed if seed is None else seed, synchronize)
+        self.raw_ns += outcome.raw_ns
+        return outcome
 
 
 def _flatten(name: str, value: Any, into: list[tuple[str, Any]]) -> None:

@@ -1,18 +1,18 @@
-"""When the reference may be what is wrong: cases whose CPU result is nobody's promise, or that the device may not have.
+"""CPU's outcome of a case, and when it is no reference: it serves no such case, or its result is nobody's promise.
 
 A case is compared as far as it can be first. Only a difference raises a doubt, and a doubt excuses no more than what
-the CPU does: where its result is defined in another way, the device has to give that one.
+CPU does: where CPU's result is defined in another way, the device has to give that one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from conformance.judging import oracle
-from conformance.judging.oracle import CallOutcome
-from conformance.judging.outcomes import Comparison
-from conformance.judging.tolerances import position_of
+from conformance.judging.oracle import Caller, CallOutcome
+from conformance.judging.outcomes import Comparison, first_line
+from conformance.judging.tolerances import Criteria, position_of
+from conformance.judging.twins import CPU, Twins
 from conformance.plan.cases import Case
 from conformance.records import Mismatch
 from conformance.vocabulary import Check
@@ -23,54 +23,94 @@ LOST = "the CPU returns another tensor than the out= that it was given"
 TWICE = "CPU writes to an expanded argument without a word: which of two writes to one element wins is nobody's promise"
 
 
-@dataclass(frozen=True, slots=True)
-class Calls:
-    """The calls that a doubt may have to see, each made when it is asked for."""
+class NotJudged(Exception):
+    """A case that has no reference. ``tainted``: CPU may have damaged this process while that was found out."""
 
-    again: Callable[[], CallOutcome]  # the CPU's, with the same arguments
-    surrounded: Callable[[int], CallOutcome]  # the CPU's, with a value behind the storage of each argument
-    dense: Callable[[], CallOutcome]  # the CPU's, with the same values in contiguous tensors
-    device: Callable[[], CallOutcome]
-
-
-def doubt(
-    case: Case, expected: CallOutcome, mismatches: Sequence[Mismatch], comparison: Comparison, calls: Calls
-) -> str:
-    """Why the reference, not the device, may be what is wrong; "" when it holds. Asked only about a difference."""
-    if unsound(expected, calls):
-        return UNSOUND
-    if expected.error is not None:
-        return ""
-    if _loses_out(expected):
-        return LOST if comparison.same_results(expected, calls.device()) else ""
-    strided = bool(case.shared) or any(p.layout != "contiguous" for p in case.placements)
-    if strided and all(m.check is Check.VALUE for m in mismatches):
-        return _doubt_of_layout(case, expected, comparison, calls)
-    return ""
+    def __init__(self, why: str, tainted: bool = False) -> None:
+        super().__init__(why)
+        self.why = why
+        self.tainted = tainted
 
 
-def unsound(expected: CallOutcome, calls: Calls) -> bool:
-    """Whether the CPU's results depend on memory that is not its arguments'."""
-    if not oracle.agrees_with_itself(expected, calls.again):
-        return True
-    return expected.error is None and oracle.reads_behind_its_arguments(calls.surrounded)
+class Reference:
+    """CPU, as the reference of one overload. Makes more calls than one only where it has to be doubted."""
+
+    def __init__(self, call: Caller, twins: Twins, criteria: Criteria, comparison: Comparison) -> None:
+        self._call = call
+        self._twins = twins
+        self._criteria = criteria
+        self._comparison = comparison
+
+    def outcome(self, case: Case) -> CallOutcome:
+        """What CPU does. Raises NotJudged where that is known to be no reference before the device is asked."""
+        twice = _writes_twice(case)
+        try:
+            if twice and self._call(self._twins.roomy(case)).error is None:  # tried where it cannot do harm
+                raise NotJudged(TWICE)
+            expected = self.again(case)
+        except (LookupError, RuntimeError) as e:
+            raise NotJudged(f"the arguments cannot be made on CPU: {first_line(e)}") from e
+        if oracle.cannot_serve(expected.error):
+            raise NotJudged(f"CPU: {first_line(expected.error)}")
+        if twice and expected.error is None:
+            raise NotJudged(TWICE, tainted=True)
+        if self._criteria.doubts(case.cell.layout) and self._is_unsound(case, expected):
+            raise NotJudged(UNSOUND, tainted=True)
+        return expected
+
+    def again(self, case: Case, seed: int | None = None) -> CallOutcome:
+        """CPU's call, with fresh arguments."""
+        return self._call(self._twins.side(case, CPU), seed=seed)
+
+    def doubt(
+        self, case: Case, expected: CallOutcome, mismatches: Sequence[Mismatch], actual: Callable[[], CallOutcome]
+    ) -> None:
+        """Raise NotJudged if CPU, and not the device, may be what is wrong about a difference.
+
+        ``actual`` gives the device's outcome, asked for where the device may do as CPU does with other arguments.
+        """
+        if self._is_unsound(case, expected):
+            raise NotJudged(UNSOUND, tainted=True)
+        if expected.error is not None:
+            return
+        if _loses_out(expected):
+            if self._comparison.same_results(expected, actual()):
+                raise NotJudged(LOST, tainted=True)
+            return
+        strided = bool(case.shared) or any(p.layout != "contiguous" for p in case.placements)
+        if strided and all(m.check is Check.VALUE for m in mismatches) and self._by_layout(case, expected, actual):
+            raise NotJudged(LAYOUT, tainted=True)
+
+    def is_sound(self, case: Case) -> bool:
+        """Whether CPU gives the same bits whatever memory holds, tried with every call that judging may make."""
+        oracle.float64(case, self._twins, self._call.op)
+        return oracle.agrees_with_itself(self.again(case), lambda: self.again(case))
+
+    def _is_unsound(self, case: Case, expected: CallOutcome) -> bool:
+        """Whether CPU's results depend on memory that is not its arguments'."""
+        if not oracle.agrees_with_itself(expected, lambda: self.again(case)):
+            return True
+        return expected.error is None and oracle.reads_behind_its_arguments(
+            lambda value: self._call(self._twins.surrounded(case, value))
+        )
+
+    def _by_layout(self, case: Case, expected: CallOutcome, actual: Callable[[], CallOutcome]) -> bool:
+        """Whether CPU gives other values for the same ones in contiguous tensors, and the device gives those.
+
+        Of arguments that share memory nobody says what is right: there CPU's disagreement is enough.
+        """
+        dense = self._call(self._twins.dense(case))
+        if dense.error is not None or len(dense.leaves) != len(expected.leaves):
+            return False
+        if self._comparison.same_values(dense, expected):
+            return False
+        return bool(case.shared) or self._comparison.same_values(dense, actual())
 
 
-def writes_twice(case: Case) -> bool:
+def _writes_twice(case: Case) -> bool:
     """Whether an argument that the op writes has several indices for one element."""
     pairs = zip(case.sample.tensors, case.placements, strict=True)
     return any(slot.written and placement.layout == "expanded" for slot, placement in pairs)
-
-
-def _doubt_of_layout(case: Case, expected: CallOutcome, comparison: Comparison, calls: Calls) -> str:
-    """Whether the CPU gives other values for the same ones in contiguous tensors, and the device gives those.
-
-    Of arguments that share memory nobody says what is right: there the CPU's disagreement is enough.
-    """
-    dense = calls.dense()
-    if dense.error is not None or len(dense.leaves) != len(expected.leaves) or comparison.same_values(dense, expected):
-        return ""
-    return LAYOUT if case.shared or comparison.same_values(dense, calls.device()) else ""
 
 
 def _loses_out(expected: CallOutcome) -> bool:

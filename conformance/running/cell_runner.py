@@ -69,7 +69,7 @@ class CellRunner:
         """Run the CPU side alone of one case, several times over other leftovers in memory."""
         case = self.plan.cases(cell)[index]
         for _ in range(3):
-            self._judge_of(cell.overload).reference_is_sound(case)
+            self._judge_of(cell.overload).reference.is_sound(case)
             host_heap.shake()
 
     def kernels(self, cell: CellId, index: int) -> list[str]:
@@ -80,18 +80,18 @@ class CellRunner:
     def _run_case(self, judge: Judge, case: Case, index: int, progress: Progress, tally: _Tally) -> None:
         tally.cases += 1
         try:
-            judgement = judge.judge(case, lambda phase: progress.note(index, phase))
+            result = judge.judge(case, lambda phase: progress.note(index, phase))
         except Exception:  # noqa: BLE001  # the suite's own fault: said so, and the next case runs
             tally.broke(CaseFailure(case.id, trouble=traceback.format_exc()))
             return
-        tally.raw_ns += judgement.raw_ns
-        if judgement.skipped:
-            tally.reason = tally.reason or judgement.skipped
-            tally.tainted |= judgement.tainted
+        tally.raw_ns += result.raw_ns
+        if result.skipped:
+            tally.reason = tally.reason or result.skipped
+            tally.tainted |= result.tainted
             return
         tally.compared += 1
-        if judgement.mismatches:
-            tally.failed(CaseFailure(case.id, tuple(judgement.mismatches), placed_arguments(case)))
+        if result.mismatches:
+            tally.failed(CaseFailure(case.id, tuple(result.mismatches), placed_arguments(case)))
 
     def _judge_of(self, overload: str) -> Judge:
         if self._judge is None or self._judge[0] != overload:

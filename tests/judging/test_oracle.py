@@ -46,6 +46,15 @@ def test_a_seed_makes_draws_repeatable() -> None:
     assert not torch.equal(draws[0], draws[2])
 
 
+def test_a_seed_on_cpu_leaves_the_generators_of_devices_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    seeded: list[int] = []
+    monkeypatch.setattr(torch, "manual_seed", seeded.append)  # seeds every device
+    assert torch.equal(call(torch.rand_like, 1).leaves[0][1], call(torch.rand_like, 1).leaves[0][1])
+    assert seeded == []
+    oracle.call(lambda x, where: x, Twins(value_of).side(case_of(), torch.device("cpu:0")), 7)
+    assert seeded == [7]
+
+
 def test_the_float64_reference_computes_from_the_very_same_numbers() -> None:
     twins = Twins(value_of)
     found = oracle.float64(case_of(), twins, lambda x, where: x / 3)

@@ -1,0 +1,82 @@
+"""A call that agreed with CPU, made again: for the same bits over other fresh memory, and for CPU's distribution."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+
+from conformance.backends import Capabilities
+from conformance.judging import compare, distribution, facts
+from conformance.judging.oracle import CallOutcome
+from conformance.judging.outcomes import error_parity
+from conformance.judging.tolerances import Criteria
+from conformance.judging.twins import host_copy
+from conformance.ops.family import Equivalence
+from conformance.records import Mismatch
+from conformance.vocabulary import Check, Fact
+
+# What fresh device memory holds in the second call: NaN in most floating dtypes, and no legal bool.
+REFILL = 0xFF
+
+Again = Callable[[int | None], CallOutcome]  # makes the call of a case again, with another seed than the first
+
+
+def differences(
+    first: CallOutcome, criteria: Criteria, backend: Capabilities, seed: int | None, on_device: Again, on_cpu: Again
+) -> list[Mismatch]:
+    """What differs when the call is made again; ``first``: the device's outcome, which agrees with CPU's.
+
+    ``seed``: of the first call; None for an overload that does not draw.
+    """
+    if not criteria.stable:
+        return []
+    with backend.fresh_memory(REFILL):
+        second = on_device(None)
+        if second.error is not None:
+            found = {"kind": Fact.SECOND_CALL_RAISED.value, "error": facts.error(second.error)}
+            return [Mismatch(Check.DETERMINISM, "", found)]
+        name = _differing(first, second, criteria)
+        if name:
+            return [_why_differing(second, name, criteria, on_device)]
+    return [] if seed is None else _draws(first, criteria, seed, on_device, on_cpu)
+
+
+def _why_differing(second: CallOutcome, name: str, criteria: Criteria, on_device: Again) -> Mismatch:
+    """A third call over the same fresh memory as the second tells whether it was the memory that made the bits."""
+    third = on_device(None)
+    if third.error is not None or _differing(second, third, criteria):
+        return Mismatch(Check.DETERMINISM, name, {"kind": Fact.UNSTABLE.value})
+    return Mismatch(Check.UNINITIALIZED, name, {"kind": Fact.FRESH_MEMORY.value, "byte": REFILL})
+
+
+def _differing(first: CallOutcome, second: CallOutcome, criteria: Criteria) -> str:
+    """The first result whose bits are not the same in two calls; "" when there is none."""
+    for i, ((name, a), (_, b)) in enumerate(zip(first.leaves, second.leaves, strict=True)):
+        defined = criteria.drawn(i) or criteria.equivalence(i) is not Equivalence.METADATA
+        if defined and isinstance(a, torch.Tensor) and a.layout == torch.strided and not _same(a, b):
+            return name
+    return ""
+
+
+def _draws(first: CallOutcome, criteria: Criteria, seed: int, on_device: Again, on_cpu: Again) -> list[Mismatch]:
+    """Random results under several seeds on both sides, by their distribution."""
+    i = next((i for i in range(len(first.leaves)) if criteria.drawn(i)), None)
+    if i is None or not isinstance(first.leaves[i][1], torch.Tensor) or first.leaves[i][1].numel() == 0:
+        return []
+    calls = min(distribution.CALLS, 1 + distribution.WANTED // first.leaves[i][1].numel())
+    ours: list[torch.Tensor] = []
+    theirs: list[torch.Tensor] = []
+    for other in range(seed + 1, seed + 1 + calls):
+        cpu, device = on_cpu(other), on_device(other)
+        if cpu.error is not None or device.error is not None:
+            parity = error_parity(cpu.error, device.error)
+            return [parity] if parity else []
+        theirs.append(cpu.leaves[i][1])
+        ours.append(host_copy(device.leaves[i][1]))
+    differs = distribution.compare(theirs, ours, first.leaves[i][0])
+    return [differs] if differs else []
+
+
+def _same(a: torch.Tensor, b: torch.Tensor) -> bool:
+    return a.shape == b.shape and bool(compare.same_exactly(host_copy(a), host_copy(b)).all())
