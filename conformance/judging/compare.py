@@ -78,40 +78,44 @@ def same_exactly(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 
 def metadata(expected: torch.Tensor, actual: torch.Tensor, subject: str) -> Mismatch | None:
-    """dtype, shape, stride, storage offset, and the conj, neg and zero bits, in that order: the first that differs."""
-    if expected.dtype != actual.dtype:
-        return _differs(Check.DTYPE, subject, "dtype", expected.dtype, actual.dtype)
-    if expected.shape != actual.shape:
-        return _differs(Check.SHAPE, subject, "shape", tuple(expected.shape), tuple(actual.shape))
-    if expected.stride() != actual.stride() and expected.numel() > 0:
-        return _differs(Check.STRIDE, subject, "stride", expected.stride(), actual.stride())
-    if expected.storage_offset() != actual.storage_offset() and expected.numel() > 0:
-        return _differs(Check.OFFSET, subject, "offset", expected.storage_offset(), actual.storage_offset())
-    if expected.is_conj() != actual.is_conj():
-        return _differs(Check.VALUE, subject, "conj", expected.is_conj(), actual.is_conj())
-    if expected.is_neg() != actual.is_neg():
-        return _differs(Check.VALUE, subject, "neg", expected.is_neg(), actual.is_neg())
-    if has_no_memory(expected) != has_no_memory(actual):
-        return _differs(Check.VALUE, subject, "zero", has_no_memory(expected), has_no_memory(actual))
+    """The first of ``_METADATA`` that differs."""
+    for what, check, of in _METADATA:
+        want, got = of(expected), of(actual)
+        if want != got:
+            found = {"kind": Fact.METADATA.value, "what": what, "device": facts.value(got), "cpu": facts.value(want)}
+            return Mismatch(check, subject, found)
     return None
 
 
-def _differs(check: Check, subject: str, what: str, expected: object, actual: object) -> Mismatch:
-    found = {"kind": Fact.METADATA.value, "what": what, "device": facts.value(actual), "cpu": facts.value(expected)}
-    return Mismatch(check, subject, found)
+# What a tensor has besides its values. Strides and offset of a tensor without elements are nobody's promise.
+_METADATA: tuple[tuple[str, Check, Callable[[torch.Tensor], object]], ...] = (
+    ("dtype", Check.DTYPE, lambda t: t.dtype),
+    ("shape", Check.SHAPE, lambda t: tuple(t.shape)),
+    ("stride", Check.STRIDE, lambda t: t.stride() if t.numel() else ()),
+    ("offset", Check.OFFSET, lambda t: t.storage_offset() if t.numel() else 0),
+    ("conj", Check.VALUE, torch.Tensor.is_conj),
+    ("neg", Check.VALUE, torch.Tensor.is_neg),
+    ("zero", Check.VALUE, has_no_memory),
+)
 
 
-def exact(expected: torch.Tensor, actual: torch.Tensor, subject: str, signed_zeros: bool = True) -> Mismatch | None:
+def exact(
+    expected: torch.Tensor,
+    actual: torch.Tensor,
+    subject: str,
+    signed_zeros: bool = True,
+    stale: torch.Tensor | None = None,
+) -> Mismatch | None:
     """Bit for bit (NaN equals NaN). The facts name the first index and both values.
 
-    Without ``signed_zeros``, -0.0 equals 0.0.
+    Without ``signed_zeros``, -0.0 equals 0.0. ``stale``: what the memory of ``actual`` held before the call, if known.
     """
     same = same_exactly(expected, actual)
     if not signed_zeros:
         same |= (real(expected) == real(actual)).all(-1) if expected.dtype.is_complex else expected == actual
     if bool(same.all()):
         return None
-    return _first(~same, expected, actual, None, subject, {"exact": True, "signed_zeros": signed_zeros})
+    return _first(~same, expected, actual, None, subject, {"exact": True, "signed_zeros": signed_zeros}, stale)
 
 
 def close(
@@ -121,14 +125,15 @@ def close(
     closeness: Closeness,
     subject: str,
     spread_of: SpreadOf | None = None,
+    stale: torch.Tensor | None = None,
 ) -> Mismatch | None:
     """Whether ``actual`` is about as near to the float64 result ``wide`` as ``expected`` (the CPU's own) is.
 
     Without a float64 result the CPU's own stands in for it. Integers and bools are compared exactly. ``spread_of`` is
-    called with the widened reference if an element is beyond its bound.
+    called with the widened reference if an element is beyond its bound. ``stale``: see :func:`exact`.
     """
     if not (expected.dtype.is_floating_point or expected.dtype.is_complex):
-        return exact(expected, actual, subject)
+        return exact(expected, actual, subject, stale=stale)
     reference = expected if wide is None or wide.shape != expected.shape else wide
     wrong = _too_far(expected, actual, reference, closeness) & ~same_exactly(expected, actual)
     if not bool(wrong.any()):
@@ -138,7 +143,7 @@ def close(
         if not bool(wrong.any()):
             return None
     bound = _bound(closeness.dtype or expected.dtype, closeness, spread=spread_of is not None)
-    return _first(wrong, expected, actual, reference, subject, bound)
+    return _first(wrong, expected, actual, reference, subject, bound, stale)
 
 
 def _too_far(
@@ -197,6 +202,7 @@ def _first(
     reference: torch.Tensor | None,
     subject: str,
     bound: dict[str, Any],
+    stale: torch.Tensor | None,
 ) -> Mismatch:
     """The finding for the first wrong element in row-major order."""
     index = tuple(int(i) for i in torch.nonzero(wrong)[0]) if wrong.dim() else ()
@@ -205,11 +211,18 @@ def _first(
         "kind": Fact.ELEMENTS.value, "wrong": int(wrong.sum()), "of": expected.numel(), "index": list(index),
         "device": facts.value(device), "cpu": facts.value(cpu), "dtype": facts.value(expected.dtype),
         **_distance(cpu, device, expected.dtype), "bound": bound,
-        "pattern": patterns.pattern(wrong, _plain(expected), _plain(actual)),
+        "pattern": _pattern(wrong, expected, actual, stale),
     }  # fmt: skip
     if reference is not None and reference is not expected:
         found["float64"] = facts.value(reference[index].item())
     return Mismatch(Check.VALUE, subject, found)
+
+
+def _pattern(
+    wrong: torch.Tensor, expected: torch.Tensor, actual: torch.Tensor, stale: torch.Tensor | None
+) -> dict[str, Any]:
+    plain = None if stale is None else _plain(stale)
+    return patterns.pattern(wrong, _plain(expected), _plain(actual), plain)
 
 
 def _plain(tensor: torch.Tensor) -> torch.Tensor:

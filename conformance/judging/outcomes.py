@@ -12,7 +12,7 @@ import torch
 from conformance.judging import compare, conditioning, equivalence, facts, oracle, storages
 from conformance.judging.oracle import CallOutcome
 from conformance.judging.tolerances import Criteria, position_of
-from conformance.judging.twins import Twins, host_copy
+from conformance.judging.twins import Argument, Twins, host_copy, view
 from conformance.ops.family import Equivalence
 from conformance.plan.cases import Case
 from conformance.records import Mismatch
@@ -112,7 +112,7 @@ class Comparison:
             differs = compare.metadata(want.tensor, got.tensor, name)
             if not differs:
                 at = position_of(expected, i)
-                differs = self._values(expected, at, want.tensor, got.tensor, name, others.argument(i))
+                differs = self._values(expected, at, want.tensor, got.tensor, name, others.argument(i), want)
             found += [differs] if differs else []
         return found
 
@@ -173,6 +173,7 @@ class Comparison:
         got: torch.Tensor,
         name: str,
         reference: Reference,
+        written: Argument | None = None,
     ) -> Mismatch | None:
         """Equal bits settle it. Else the fallback has to be exact, and a kernel about as near to float64 as the CPU."""
         kind = self._criteria.equivalence(position)
@@ -181,15 +182,16 @@ class Comparison:
         here = host_copy(got)
         if compare.same_bits(want, here):
             return None
+        stale = _stale(written) if written else None
         if self._by_cpu:
-            return compare.exact(want, here, name, _has_signed_zeros(expected))
+            return compare.exact(want, here, name, _has_signed_zeros(expected), stale)
         if kind is not Equivalence.EQUAL and equivalence.holds(kind, _source(expected), want, here):
             return None
         if self._criteria.exact:
-            return compare.exact(want, here, name, _has_signed_zeros(expected))
+            return compare.exact(want, here, name, _has_signed_zeros(expected), stale)
         closeness = self._criteria.closeness(expected, want)
         spread_of = reference.spread if self._criteria.sums else None
-        return compare.close(want, here, reference.float64(), closeness, name, spread_of)
+        return compare.close(want, here, reference.float64(), closeness, name, spread_of, stale)
 
     def _agree(self, one: CallOutcome, position: int | None, a: Any, b: Any) -> bool:
         """Whether a result agrees with that of the CPU's call ``one`` as the device's has to."""
@@ -220,6 +222,14 @@ def first_line(error: BaseException | None) -> str:
     """An error in one line."""
     text = str(error).strip().split("\n")[0]
     return f"{type(error).__name__}: {text}"
+
+
+def _stale(argument: Argument) -> torch.Tensor | None:
+    """What a written argument held before the call; None where the call gave it another size or dtype."""
+    placed = argument.placement
+    if argument.tensor.shape != torch.Size(placed.size) or argument.before.numel() % argument.tensor.element_size():
+        return None
+    return view(argument.before, argument.tensor.dtype, placed)
 
 
 def _has_signed_zeros(expected: CallOutcome) -> bool:

@@ -160,13 +160,10 @@ class Twins:
 
         ``dtypes`` maps the dtype of each slot to the one to use (the float64 reference widens with it).
         """
-        arguments: list[Argument] = []
-        host = facts(case.sample.overload).host
-        shared = {slot: (earlier, distance) for slot, earlier, distance in case.shared}
+        made = _Arguments(self, case, device, dtypes)
         for slot, placement in zip(case.sample.tensors, case.placements, strict=True):
-            where = CPU if slot.on_host or slot.name.partition("[")[0] in host else device
-            arguments.append(self._argument(case, slot, placement, arguments, shared, where, dtypes))
-        return _side(case, device, arguments, dtypes)
+            made.add(slot, placement)
+        return _side(case, device, made.arguments, dtypes)
 
     def roomy(self, case: Case) -> Side:
         """The arguments of ``case`` on CPU, with room behind each expanded one that the op writes.
@@ -191,35 +188,55 @@ class Twins:
             a.tensor = a.tensor.resolve_conj().resolve_neg().clone(memory_format=torch.contiguous_format)
         return _side(case, CPU, side.arguments, str)
 
-    def _argument(
-        self,
-        case: Case,
-        slot: TensorSlot,
-        placement: Placement,
-        earlier: list[Argument],
-        shared: dict[int, tuple[int, int]],
-        device: torch.device,
-        dtypes: Callable[[str], str],
-    ) -> Argument:
-        if slot.same_as:
-            same = earlier[_index_of(case.sample, slot.same_as)]
-            return Argument(slot, same.placement, same.base, same.tensor, same.before)
-        if slot.index in shared:
-            index, distance = shared[slot.index]
-            other = earlier[index]
-            if distance == 0 and placement == other.placement:
-                return Argument(slot, other.placement, other.base, other.tensor, other.before)
-            moved = other.tensor.as_strided(placement.size, placement.stride, distance)
-            return Argument(slot, placement, other.base, moved, other.before)
-        dtype = slot_dtype(slot, case.cell.dtype)
-        wide = dtypes(dtype)
-        template = self.storage(slot, placement, dtype, wide)
-        base = self._base(slot, template, device)
-        return Argument(slot, placement, base, view(base, torch_dtype(wide), placement), template)
-
-    def _base(self, slot: TensorSlot, template: torch.Tensor, device: torch.device) -> torch.Tensor:  # noqa: ARG002
+    def base(self, slot: TensorSlot, template: torch.Tensor, device: torch.device) -> torch.Tensor:  # noqa: ARG002
         """A slot's storage, of the template's bytes; other twins may have it already."""
         return template.clone() if device.type == "cpu" else template.to(device)
+
+
+class _Arguments:
+    """The arguments of a case on one side, made one after the other, since one may lie in an earlier one's storage."""
+
+    def __init__(self, twins: Twins, case: Case, device: torch.device, dtypes: Callable[[str], str]) -> None:
+        self._twins = twins
+        self._case = case
+        self._device = device
+        self._dtypes = dtypes
+        self._host = facts(case.sample.overload).host
+        self._shared = {slot: (earlier, distance) for slot, earlier, distance in case.shared}
+        self.arguments: list[Argument] = []
+
+    def add(self, slot: TensorSlot, placement: Placement) -> None:
+        """Make the next one."""
+        if slot.same_as:
+            made = _same(slot, self.arguments[_index_of(self._case.sample, slot.same_as)])
+        elif slot.index in self._shared:
+            earlier, distance = self._shared[slot.index]
+            made = _inside(slot, placement, self.arguments[earlier], distance)
+        else:
+            made = self._own(slot, placement)
+        self.arguments.append(made)
+
+    def _own(self, slot: TensorSlot, placement: Placement) -> Argument:
+        """An argument in a storage of its own."""
+        dtype = slot_dtype(slot, self._case.cell.dtype)
+        wide = self._dtypes(dtype)
+        template = self._twins.storage(slot, placement, dtype, wide)
+        on_host = slot.on_host or slot.name.partition("[")[0] in self._host
+        base = self._twins.base(slot, template, CPU if on_host else self._device)
+        return Argument(slot, placement, base, view(base, torch_dtype(wide), placement), template)
+
+
+def _same(slot: TensorSlot, other: Argument) -> Argument:
+    """An argument that is the same tensor as an earlier one."""
+    return Argument(slot, other.placement, other.base, other.tensor, other.before)
+
+
+def _inside(slot: TensorSlot, placement: Placement, other: Argument, distance: int) -> Argument:
+    """An argument that begins ``distance`` elements into the storage of an earlier one."""
+    if distance == 0 and placement == other.placement:
+        return _same(slot, other)
+    moved = other.tensor.as_strided(placement.size, placement.stride, distance)
+    return Argument(slot, placement, other.base, moved, other.before)
 
 
 def _side(case: Case, device: torch.device, arguments: list[Argument], dtypes: Callable[[str], str]) -> Side:

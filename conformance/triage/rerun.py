@@ -71,10 +71,10 @@ class _Linked(RecordedTwins):
         super().__init__(step.call.storages)
         self._numbers, self._bases = step.storages, bases
 
-    def _base(self, slot: TensorSlot, template: torch.Tensor, device: torch.device) -> torch.Tensor:
+    def base(self, slot: TensorSlot, template: torch.Tensor, device: torch.device) -> torch.Tensor:
         number = self._numbers[slot.index]
         if number is None:
-            return super()._base(slot, template, device)
+            return super().base(slot, template, device)
         if number not in self._bases:
-            self._bases[number] = super()._base(slot, template, device)
+            self._bases[number] = super().base(slot, template, device)
         return self._bases[number]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
 
@@ -123,3 +125,23 @@ def test_the_sign_of_a_negated_complex_zero_is_let_go_and_of_a_real_one_is_not()
     assert judge(zeros, minus_zeros, case=conj, facts=facts).mismatches == []
     for case in (case_of(), case_of("neg")):
         assert [m.check for m in judge(zeros, minus_zeros, case=case, facts=facts).mismatches] == [Check.VALUE]
+
+
+def test_elements_that_a_call_left_as_they_were_are_said_to_be_stale() -> None:
+    def all_but_the_last_row(x: torch.Tensor) -> torch.Tensor:
+        x[:1].neg_()
+        return x
+
+    for layout in ("contiguous", "transposed"):
+        (found,) = judge(torch.Tensor.neg_, all_but_the_last_row, case_of(layout, written=True)).mismatches
+        assert found.facts["pattern"]["values"] == {"kind": "stale"}
+    (found,) = judge(torch.neg, torch.abs).mismatches
+    assert found.facts["pattern"]["values"] == {"kind": "negated"}, "a fresh result has held nothing that is known"
+
+
+def test_an_argument_that_was_given_another_size_has_no_stale_elements() -> None:
+    def grown(by: float) -> Callable[[torch.Tensor], torch.Tensor]:
+        return lambda x: x.resize_(7).fill_(by)
+
+    (found,) = judge(grown(2), grown(1.5), case_of(written=True)).mismatches
+    assert found.facts["pattern"]["values"] == {"kind": "constant", "value": "1.5"}
