@@ -28,8 +28,8 @@ def pattern(
     - ``where``: ``all``; ``expected`` (``is``: nan, infinite, zero, negative); ``box`` (``dims``: of each dimension
       that matters, ``dim``, ``size``, and ``from``, ``to``, both included, or ``every``, ``at``); ``flat`` (``size``
       and the same, of the flat index).
-    - ``values``: ``nan``, ``zero``, ``constant`` (``value``), ``negated``, ``shifted`` (``by`` elements of the flat
-      index), ``stale``.
+    - ``values``: ``stale``, ``nan``, ``zero``, ``constant`` (``value``), ``negated``, ``shifted`` (``by`` elements of
+      the flat index).
     """
     flat = wrong.reshape(-1)
     indices = torch.nonzero(flat).reshape(-1)
@@ -96,6 +96,8 @@ def _values(
     stale: torch.Tensor | None,
 ) -> Rule | None:
     """What the wrong elements hold."""
+    if stale is not None and stale.dtype == actual.dtype and bool(_same(actual, stale).all()):
+        return {"kind": "stale"}
     if bool(actual.isnan().all()):
         return {"kind": "nan"}
     if bool((actual == 0).all()):
@@ -107,9 +109,11 @@ def _values(
     by = next((by for by in (-1, 1) if _is_shifted(indices, every_expected.reshape(-1), actual, by)), 0)
     if by:
         return {"kind": "shifted", "by": by}
-    if stale is not None and stale.dtype == actual.dtype and bool((actual == stale).all()):
-        return {"kind": "stale"}
     return None
+
+
+def _same(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return (a == b) | (a.isnan() & b.isnan())
 
 
 def _can_be_negative(tensor: torch.Tensor) -> bool:
