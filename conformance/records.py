@@ -207,9 +207,12 @@ def _compact(fields: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     return {name: value for name, value in plain if name in _ALWAYS or value not in ("", (), None, 0)}
 
 
-def kind_of(status: str, checks: Iterable[str], signal: str) -> str:
-    """How a cell ended, in words by which alike endings are grouped: ``fail (stride, value)``, ``crash (SIGSEGV)``."""
-    why = ", ".join([*sorted({c for c in checks if c}), *([signal] if signal else [])])
+def kind_of(status: Status, checks: Iterable[str], signal: str) -> str:
+    """How a cell ended, in words by which alike endings are grouped: ``fail (stride, value)``, ``crash (SIGSEGV)``.
+
+    The signal of a cell that does not fail is left out: CPU died there, in one way or another.
+    """
+    why = ", ".join([*sorted({c for c in checks if c}), *([signal] if signal and status.is_failure else [])])
     return f"{status} ({why})" if why else str(status)
 
 
@@ -223,7 +226,7 @@ class Observation:
     cases: int  # cases run, the failing ones included
     failures: tuple[CaseFailure, ...] = ()
     reason: str = ""  # for unsupported and not_reached: why
-    signal: str = ""  # for a crash: the signal's name
+    signal: str = ""  # of the last death of a process in it, CPU's own included: the signal's name
     wall_ns: int = 0
     cpu_ns: int = 0
     raw_ns: int = 0  # of wall_ns, time inside the op calls of both sides

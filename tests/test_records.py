@@ -79,3 +79,4 @@ def test_cells_that_end_alike_are_of_one_kind() -> None:
     assert kind_of(Status.FAIL, ["value", "stride", "value", ""], "") == "fail (stride, value)"
     assert kind_of(Status.CRASH, [""], "SIGSEGV") == "crash (SIGSEGV)"
     assert kind_of(Status.PASS, [], "") == "pass"
+    assert kind_of(Status.UNSUPPORTED, [], "SIGSEGV") == kind_of(Status.UNSUPPORTED, [], "SIGABRT") == "unsupported"

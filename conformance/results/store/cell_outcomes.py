@@ -13,8 +13,10 @@ from conformance.results.store.parquet import CELL
 from conformance.results.store.runs import Closed
 from conformance.vocabulary import CellId, Status
 
-# What tells two outcomes apart: status, checks that failed, signal. A cell that was not reached has no outcome.
-_KIND = "status, array_to_string(list_sort(list_distinct([f.check FOR f IN failures])), ',') AS checks, signal"
+# What tells two outcomes apart: status, checks that failed, and of a failure the signal: of a cell that does not fail
+# it is CPU's own death, which ends one way or another by chance. A cell that was not reached has no outcome.
+_KIND = """status, array_to_string(list_sort(list_distinct([f.check FOR f IN failures])), ',') AS checks,
+           CASE WHEN failing THEN signal ELSE '' END AS signal"""
 _FIRST = 'failures[1]."case" AS first_case'
 _OUTCOME = ("status", "checks", "signal", "first_case")
 _REACHED = f"status <> '{Status.NOT_REACHED}'"

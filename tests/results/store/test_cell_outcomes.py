@@ -52,6 +52,16 @@ def test_cells_that_end_alike_are_not_mentioned(tmp_path: Path) -> None:
     assert shown.exit_code == Exit.OK
 
 
+def test_by_which_signal_cpu_died_is_no_difference_and_by_which_the_device_did_is(tmp_path: Path) -> None:
+    def once(n: int, signal: str) -> runs.Closed:
+        lacking = observed("mm", status=Status.UNSUPPORTED, signal=signal)
+        return ran(tmp_path, n, lacking, observed("cat", status=Status.CRASH, signal=signal))
+
+    (pair,) = cell_outcomes.differing(once(0, "SIGSEGV"), once(1, "SIGABRT"))
+    assert pair.cell.overload == "cat"
+    assert [o.kind for o in (pair.before, pair.after) if o] == ["crash (SIGSEGV)", "crash (SIGABRT)"]
+
+
 def test_every_class_of_change_is_told(tmp_path: Path) -> None:
     ran(tmp_path, 0, observed("mm"), bad("cat"), bad("sum"), observed("old"), bad("same"), backend_commit="a")
     ran(
