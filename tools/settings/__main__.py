@@ -16,6 +16,7 @@ from xml.etree import ElementTree as ET
 from conformance.lanes import matrix
 from conformance.results.store import Closed, cell_outcomes, runs, views
 from conformance.results.store.manifest import MACHINE
+from conformance.support import machine
 from conformance.vocabulary import CellId
 from tools.settings.model import SETTINGS, Difference, Measured, Setting
 
@@ -47,12 +48,13 @@ def main(arguments: list[str]) -> int:
 
 
 def publish(found: Sequence[Measured]) -> None:
-    """Keep what was measured where the docs take it from; what was not measured now stays."""
+    """Keep what was measured where the docs take it from; what was not measured now, or elsewhere, stays."""
     kept = json.loads(PUBLISHED.read_text(encoding="utf-8")) if PUBLISHED.is_file() else []
-    by_name = {(one["setting"], one["command"]): one for one in (*kept, *map(asdict, found))}
+    every = (*kept, *map(asdict, found))
+    by_name = {(one["machine"]["cpu"], one["setting"], one["command"]): one for one in every}
     order = [s.name for s in SETTINGS]
     tried = (one for one in by_name.values() if one["setting"] in order)
-    rows = sorted(tried, key=lambda one: (one["command"], order.index(one["setting"])))
+    rows = sorted(tried, key=lambda one: (one["command"], one["machine"]["cpu"], order.index(one["setting"])))
     PUBLISHED.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
 
 
@@ -114,7 +116,7 @@ def _tests(nox: str, setting: Setting, directory: Path) -> Measured:
         total += int(counts["tests"])
         failing += int(counts["failures"]) + int(counts["errors"])
         worst = max(worst, code)
-    return Measured(setting.name, setting.words, TESTS, worst, total, failing)
+    return Measured(setting.name, setting.words, TESTS, worst, total, failing, machine={"cpu": machine.cpu_model()})
 
 
 def _run(nox: str, setting: Setting, session: str, arguments: Sequence[str], log: Path) -> int:

@@ -67,8 +67,13 @@ class Measured:
     total: int  # cells, or tests
     failing: int
     unsupported: int = 0
-    machine: dict[str, str] = field(default_factory=dict)
+    machine: dict[str, str] = field(default_factory=lambda: {"cpu": ""})
     differences: tuple[Difference, ...] = ()
+
+    @property
+    def cpu(self) -> str:
+        """The processor that it was measured on."""
+        return self.machine["cpu"]
 
     @staticmethod
     def from_json(record: dict[str, Any]) -> Measured:

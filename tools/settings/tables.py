@@ -11,15 +11,16 @@ NOT_RUN = ""
 
 
 def ends(measured: Sequence[Measured]) -> Table:
-    """A line for each setting: how each command ended in it."""
+    """A line for each processor and setting: how each command ended in it."""
     commands = sorted({one.command for one in measured})
-    by = {(one.setting, one.command): one for one in measured}
+    by = {(one.cpu, one.setting, one.command): one for one in measured}
     rows = [
-        [s.name, f"`{s.words}`" if s.words else "", *(_end(by.get((s.name, c))) for c in commands)]
+        [cpu, s.name, f"`{s.words}`" if s.words else "", *(_end(by.get((cpu, s.name, c))) for c in commands)]
+        for cpu in sorted({one.cpu for one in measured})
         for s in SETTINGS
-        if any((s.name, c) in by for c in commands)
+        if any((cpu, s.name, c) in by for c in commands)
     ]
-    return ["setting", "typed", *(c if c == "tests" else f"lane {c}" for c in commands)], rows
+    return ["processor", "setting", "typed", *(c if c == "tests" else f"lane {c}" for c in commands)], rows
 
 
 def _end(one: Measured | None) -> str:
@@ -29,8 +30,8 @@ def _end(one: Measured | None) -> str:
 def differences(measured: Sequence[Measured]) -> Table:
     """A line for each kind of difference from the first setting, with its reason."""
     rows = [
-        [one.setting, one.command, f"{d.before} → {d.after}", str(d.cells), d.reason, f"`{d.example}`"]
+        [one.cpu, one.setting, one.command, f"{d.before} → {d.after}", str(d.cells), d.reason, f"`{d.example}`"]
         for one in measured
         for d in one.differences
     ]
-    return ["setting", "lane", "status", "cells", "reason", "first"], rows
+    return ["processor", "setting", "lane", "status", "cells", "reason", "first"], rows
