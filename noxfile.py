@@ -110,7 +110,7 @@ def run_lane(session: nox.Session, lane: matrix.Lane) -> None:
     """Run the cells of one lane in the environment that another session has made."""
     start = start_of(session, lane)
     arguments = ["--backend", lane.backend, "--lane-name", lane.name, "--lane-tier", lane.torch.tier]
-    arguments += ["-n", str(WORKERS), "-rN", *session.posargs]
+    arguments += ["-rN", *session.posargs]
     session.run(start.python, "-m", "pytest", "conformance", *arguments, env=start.variables, external=True)
 
 

@@ -18,11 +18,13 @@ from conformance.plugin.running import (
     pytest_report_teststatus,
     pytest_runtest_makereport,
     pytest_runtest_protocol,
+    pytest_runtestloop,
+    pytest_sessionstart,
 )
 
 __all__ = [
     "pytest_addoption", "pytest_cmdline_main", "pytest_collect_file", "pytest_collection", "pytest_collection_finish",
     "pytest_collection_modifyitems", "pytest_configure", "pytest_configure_node", "pytest_report_teststatus",
-    "pytest_runtest_makereport", "pytest_runtest_protocol", "pytest_sessionfinish", "pytest_terminal_summary",
-    "pytest_xdist_node_collection_finished",
+    "pytest_runtest_makereport", "pytest_runtest_protocol", "pytest_runtestloop", "pytest_sessionfinish",
+    "pytest_sessionstart", "pytest_terminal_summary", "pytest_xdist_node_collection_finished",
 ]  # fmt: skip

@@ -23,7 +23,7 @@ from conformance.plugin.request import (
     plan_of,
 )
 from conformance.plugin.resuming import resumed
-from conformance.plugin.running import CELLS
+from conformance.plugin.running import stop_workers
 from conformance.plugin.sharding import SPLIT
 from conformance.records import Observation
 from conformance.results import resume
@@ -150,8 +150,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_sessionfinish(session: pytest.Session) -> Iterator[None]:
     """End the child; then, in the process that keeps the ledger, account for every cell and set the exit code."""
     config = session.config
-    if CELLS in config.stash:
-        config.stash[CELLS].runner.close()
+    stop_workers(config)
     if SPLIT in config.stash:
         gc.unfreeze()  # or what reads durations, loaded before the children were forked, is told to have leaked
     collect_s = config.stash.get(COLLECT_S, 0.0)

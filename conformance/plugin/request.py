@@ -15,6 +15,7 @@ from conformance.running import isolation
 from conformance.running.deaths import SECONDS
 from conformance.running.isolation import MODES
 from conformance.support import options
+from conformance.support.machine import cores
 from conformance.vocabulary import DTYPES, Route
 
 if TYPE_CHECKING:
@@ -47,6 +48,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--cell-timeout", type=float, default=60.0, metavar="S", help="seconds a cell may take (default: 60)"
     )
+    group.addoption(
+        "--jobs", type=int, metavar="N",
+        help="processes that run cells side by side (default: the cores, with -n 0 one); not used with pytest-xdist",
+    )  # fmt: skip
     group.addoption(
         "--isolation", default="auto", metavar="|".join(MODES),
         help="where cells run: in children forked from this process, or spawned; default: auto, as the backend wishes",
@@ -200,6 +205,17 @@ def isolation_of(config: pytest.Config, plan: Plan) -> tuple[str, str]:
         except ValueError as e:
             raise pytest.UsageError(f"--isolation: {e}") from e
     return config.stash[_ISOLATION]
+
+
+def jobs_of(config: pytest.Config) -> int:
+    """How many cells run side by side. Raises pytest.UsageError."""
+    asked = config.option.jobs
+    if asked is None:
+        one = config.option.case or getattr(config.option, "numprocesses", None) == 0
+        return 1 if one else cores()
+    if asked < 1:
+        raise pytest.UsageError(f"--jobs: {asked} is no number of processes; expected 1 or more")
+    return int(asked)
 
 
 def directory_of(config: pytest.Config, plan: Plan) -> Path:

@@ -1,16 +1,16 @@
-"""Cells run in this process' child, and turned into reports that carry what was observed."""
+"""Cells run in workers, or in this process' child, and turned into reports that carry what was observed."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from conformance.plugin.collection import CellItem
-from conformance.plugin.request import isolation_of, known_failures_of, lane_of, plan_of
+from conformance.plugin.request import asked_for, is_worker, isolation_of, jobs_of, known_failures_of, lane_of, plan_of
 from conformance.records import Observation
 from conformance.results import run_end
 from conformance.vocabulary import CellId, Status
@@ -18,6 +18,7 @@ from conformance.vocabulary import CellId, Status
 if TYPE_CHECKING:
     from conformance.plan.plan import Plan
     from conformance.results.expectations import KnownFailure
+    from conformance.running.pool import Pool
     from conformance.running.runner import Runner
 
 DOT_EVERY = 100  # passing cells a dot
@@ -27,41 +28,32 @@ DOT_EVERY = 100  # passing cells a dot
 THREE_PHASES = ("htmlpath", "allure_report_dir")
 
 CELLS = pytest.StashKey["Cells"]()
+POOL = pytest.StashKey["Pool"]()
 _REPORT = pytest.StashKey[pytest.TestReport]()  # of a cell's item, until it is asked for
 _PASSED = pytest.StashKey[int]()
 
 
-class Cells:
-    """Runs cells in this process' child, and turns what was observed into reports."""
+class Reports:
+    """Turns what was observed of a cell into a report, which carries it to whoever keeps the ledger."""
 
-    def __init__(self, plan: Plan, known: tuple[KnownFailure, ...], lane: str, runner: Runner) -> None:
+    def __init__(self, plan: Plan, known: tuple[KnownFailure, ...], lane: str) -> None:
         self._plan = plan
         self._known = known
         self._lane = lane
-        self.runner = runner
-        self._gate = runner.gate()
-        self._not_reached = run_end.not_reached(self._gate)
 
-    def report(self, item: CellItem, last: bool) -> pytest.TestReport:
-        """One report a cell; it carries the observation to whoever keeps the ledger."""
-        start = time.time()
-        observation = self._observe(item.cell, last)
-        stop = time.time()
-        if self._gate:
-            item.session.shouldfail = self._not_reached
+    def of(self, item: CellItem, observation: Observation, gate: str) -> pytest.TestReport:
+        """The one report of a cell. ``gate``: what the bring-up gate found broken."""
+        if gate:
+            item.session.shouldfail = run_end.not_reached(gate)
         outcome, text, extra = self._verdict(item, observation)
-        return pytest.TestReport(
-            nodeid=item.nodeid, location=item.location, keywords={}, outcome=outcome, longrepr=text, when="call",
-            start=start, stop=stop, duration=stop - start,
-            conformance={"observation": observation.to_json(), "gate": self._gate}, **extra,
+        return _report(
+            item, outcome, text, observation.wall_ns / 1e9,
+            conformance={"observation": observation.to_json(), "gate": gate}, **extra,
         )  # fmt: skip
 
-    def _observe(self, cell: CellId, last: bool) -> Observation:
-        if self._gate:
-            return Observation(cell, self._plan.route(cell), Status.NOT_REACHED, 0, reason=self._not_reached)
-        from conformance.explain import repro
-
-        return repro.with_script(self._plan, self.runner.observe(cell, last))
+    def not_reached(self, cell: CellId, gate: str) -> Observation:
+        """The observation of a cell that the gate keeps from being run."""
+        return Observation(cell, self._plan.route(cell), Status.NOT_REACHED, 0, reason=run_end.not_reached(gate))
 
     def _verdict(self, item: CellItem, observation: Observation) -> tuple[Any, Any, dict[str, Any]]:
         """(pytest's outcome, its text, attributes of the report)."""
@@ -81,12 +73,83 @@ class Cells:
         return "skipped", (str(item.path), 0, f"{observation.status}: {observation.reason}"), {}
 
 
+def _report(item: CellItem, outcome: Any, text: Any, seconds: float, **extra: Any) -> pytest.TestReport:
+    stop = time.time()
+    return pytest.TestReport(
+        nodeid=item.nodeid, location=item.location, keywords={}, outcome=outcome, longrepr=text, when="call",
+        start=stop - seconds, stop=stop, duration=seconds, **extra,
+    )  # fmt: skip
+
+
+class Cells:
+    """Runs cells one at a time, each asked for by pytest, in a child of this process."""
+
+    def __init__(self, plan: Plan, reports: Reports, runner: Runner) -> None:
+        self.runner = runner
+        self._plan = plan
+        self._reports = reports
+        self._gate = runner.gate()
+
+    def report(self, item: CellItem, last: bool) -> pytest.TestReport:
+        """Run a cell; ``last``: no other comes after it."""
+        if self._gate:
+            return self._reports.of(item, self._reports.not_reached(item.cell, self._gate), self._gate)
+        observation = self.runner.observe(item.cell)
+        if last:
+            observation = self.runner.searched(observation)
+        return self._reports.of(item, _with_script(self._plan, observation), "")
+
+
+def pytest_runtestloop(session: pytest.Session) -> bool | None:
+    """Run all cells in workers of our own, unless pytest-xdist runs them, or a plugin that needs all three phases."""
+    config = session.config
+    cells = {item.cell: item for item in session.items if isinstance(item, CellItem)}
+    if POOL not in config.stash or not cells:
+        return None
+    if session.testsfailed and not config.option.continue_on_collection_errors:
+        raise session.Interrupted(f"{session.testsfailed} errors during collection")
+    for item, report in _run(config, cells):
+        item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+        item.ihook.pytest_runtest_logreport(report=report)
+        item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+        _stop_if_told(session)
+    others: list[pytest.Item] = [item for item in session.items if not isinstance(item, CellItem)]
+    for other, following in zip(others, [*others[1:], None], strict=False):
+        config.hook.pytest_runtest_protocol(item=other, nextitem=following)
+        _stop_if_told(session)
+    return True
+
+
+def _run(config: pytest.Config, cells: dict[CellId, CellItem]) -> Iterator[tuple[CellItem, pytest.TestReport]]:
+    """Run the cells in the workers: each item with its report, as they come."""
+    pool: Pool = config.stash[POOL]
+    reports = _reports_of(config)
+    gate = pool.gate()
+    if gate:
+        for cell, item in cells.items():
+            yield item, reports.of(item, reports.not_reached(cell, gate), gate)
+        return
+    for found in pool.run(list(cells)):
+        item = cells[found.cell]
+        if isinstance(found, Observation):
+            yield item, reports.of(item, found, "")
+        else:
+            yield item, _report(item, "failed", f"the worker that ran it ended: {found.how}", 0.0)
+
+
+def _stop_if_told(session: pytest.Session) -> None:
+    if session.shouldfail:
+        raise session.Failed(session.shouldfail)
+    if session.shouldstop:
+        raise session.Interrupted(session.shouldstop)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
     """Run a cell in one phase and make one report of it, unless a plugin needs the reports of all three phases."""
     if not isinstance(item, CellItem):
         return None
-    if any(item.config.getoption(name, None) for name in THREE_PHASES):
+    if _needs_phases(item.config):
         item.run = partial(_call, item, nextitem is None)
         return None  # pytest goes on
     item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
@@ -118,22 +181,70 @@ def pytest_runtest_makereport(
     return made
 
 
+def _needs_phases(config: pytest.Config) -> bool:
+    return any(config.getoption(name, None) for name in THREE_PHASES)
+
+
 def _cells(config: pytest.Config) -> Cells:
     if CELLS not in config.stash:
         plan = plan_of(config)
-        config.stash[CELLS] = Cells(plan, known_failures_of(config, plan), lane_of(config, plan), _runner(config, plan))
+        config.stash[CELLS] = Cells(plan, _reports_of(config), _runner_of(config)())
     return config.stash[CELLS]
 
 
-def _runner(config: pytest.Config, plan: Plan) -> Runner:
+def _reports_of(config: pytest.Config) -> Reports:
+    plan = plan_of(config)
+    return Reports(plan, known_failures_of(config, plan), lane_of(config, plan))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Start the workers that run the cells, unless pytest-xdist runs them or nothing is to be run.
+
+    Cells are not collected yet: this process holds the plan and little else, so that forks of it are cheap.
+    """
+    config = session.config
+    elsewhere = is_worker(config) or config.pluginmanager.has_plugin("dsession") or _needs_phases(config)
+    if elsewhere or config.option.collectonly or not asked_for(config):
+        return
+    from conformance.running.pool import Pool
+
+    plan = plan_of(config)
+    config.stash[POOL] = Pool(_runner_of(config), jobs_of(config), partial(_with_script, plan))
+
+
+def stop_workers(config: pytest.Config) -> None:
+    """End the processes that run cells, at once those that are at work."""
+    if CELLS in config.stash:
+        config.stash[CELLS].runner.close()
+    if POOL in config.stash:
+        config.stash[POOL].close()
+
+
+def _with_script(plan: Plan, observation: Observation) -> Observation:
+    if not observation.status.is_failure:
+        return observation
+    from conformance.explain import repro
+
+    return repro.with_script(plan, observation)
+
+
+def _runner_of(config: pytest.Config) -> Callable[[], Runner]:
+    """What makes a runner in the process in which it is called; what its children need is loaded here."""
     from conformance.running import isolation
     from conformance.running.cell_runner import CellRunner
     from conformance.running.runner import Runner
 
+    plan = plan_of(config)
     mode, _ = isolation_of(config, plan)
     work = CellRunner(plan)
-    children = isolation.children(mode, work, plan.recipe())
-    return Runner(work, config.option.cell_timeout, children, config.option.death_budget)
+    work.prepare()
+
+    def make() -> Runner:
+        children = isolation.children(mode, work, plan.recipe())
+        return Runner(work, config.option.cell_timeout, children, config.option.death_budget)
+
+    return make
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -43,15 +43,24 @@ class Runner:
         self._baseline: list[Lost] | None = None  # what a child has lost before its first cell, once that was asked
         self._inquiry = DeathInquiry(self._dies, self._case_by_case, inquiry_s)
 
-    def observe(self, cell: CellId, last: bool = False) -> Observation:
+    @property
+    def searches(self) -> bool:
+        """Whether host memory is searched for what cells have lost, under LeakSanitizer."""
+        return self._batch is not None
+
+    def observe(self, cell: CellId) -> Observation:
         """Run every case of a cell. A death is charged to its case, and the cases after it still run.
 
-        Under LeakSanitizer host memory is searched after a batch of cells, and after the ``last`` one of all.
+        If this runner :attr:`searches`, it does so after each batch of cells. See also :meth:`searched`.
         """
         observation = self._with_kernels(self._observe(cell))
         if self._batch is None:
             return observation
-        return self._search(observation, self._batch, last)
+        if self._child is None:  # what ran in a child that is gone cannot be searched
+            self._batch.cells = []
+            return observation
+        self._batch.cells.append(cell)
+        return self.searched(observation) if self._batch.due() else observation
 
     def _observe(self, cell: CellId) -> Observation:
         parts: list[Observation] = []
@@ -165,13 +174,10 @@ class Runner:
             child.close()
         return last is not None and last[0] == len(order) and isinstance(last[1], ChildDeath) and not broken(last[1])
 
-    def _search(self, observation: Observation, batch: Batch, last: bool) -> Observation:
-        """The observation of a batch's newest cell, with what the batch has lost, if it is time to look for that."""
-        if self._child is None:  # what ran in a child that is gone cannot be searched
-            batch.cells = []
-            return observation
-        batch.cells.append(observation.cell)
-        if not last and not batch.due():
+    def searched(self, observation: Observation) -> Observation:
+        """The observation of the newest cell, with what all cells since the search before have lost."""
+        batch = self._batch
+        if batch is None or self._child is None or not batch.cells:
             return observation
         cells, started = batch.cells, time.monotonic()
         lost = self._lost(self._child)

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import platform
 from pathlib import Path
+
+
+def cores() -> int:
+    """How many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def cpu_model(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:

@@ -96,7 +96,9 @@ if sys.argv[3]:
 runner = Runner(Work(), 60, inquiry_s=0)
 names = sys.argv[2].split(",")
 cells = [CellId("family", name, "float32", f"layout{i}") for i, name in enumerate(names)]
-seen = [runner.observe(cell, last=cell is cells[-1]).to_json() for cell in cells]
+observed = [runner.observe(cell) for cell in cells]
+observed[-1] = runner.searched(observed[-1])
+seen = [one.to_json() for one in observed]
 runner.close()
 print(json.dumps(seen))
 """

@@ -1,0 +1,129 @@
+"""Workers that run cells side by side: every cell once, whatever becomes of a worker."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import cast
+
+import pytest
+
+from conformance.records import Observation
+from conformance.running.pool import Gone, Pool
+from conformance.running.runner import Runner
+from conformance.vocabulary import CellId, Status
+from tests.running.test_runner import Work
+
+CELLS = [CellId("misc", f"op{i}", "float32", "contiguous") for i in range(100)]
+
+
+@dataclass
+class Stub:
+    """A runner that does to its own process what a cell's overload says."""
+
+    broken: str = ""
+    searches: bool = False
+
+    def gate(self) -> str:
+        return self.broken
+
+    def observe(self, cell: CellId) -> Observation:
+        if cell.overload == "dies":
+            os.kill(os.getpid(), signal.SIGKILL)
+        if cell.overload == "raises":
+            raise ValueError(cell)
+        if cell.overload == "sleeps":
+            time.sleep(600)
+        return Observation(cell, "native", Status.PASS, os.getpid(), wall_ns=1000)
+
+    def searched(self, observation: Observation) -> Observation:
+        return replace(observation, reason="searched")
+
+    def close(self) -> None:
+        """There is nothing to end."""
+
+
+@contextmanager
+def pool(stub: Stub | None = None, jobs: int = 2) -> Iterator[Pool]:
+    made = Pool(cast("Callable[[], Runner]", lambda: stub or Stub()), jobs, lambda o: replace(o, script="complete"))
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def op(overload: str) -> CellId:
+    return CellId("misc", overload, "float32", "contiguous")
+
+
+@pytest.mark.parametrize(("cells", "jobs"), [(0, 2), (1, 3), (100, 1), (100, 3)])
+def test_every_cell_is_observed_once(cells: int, jobs: int) -> None:
+    with pool(jobs=jobs) as workers:
+        found = list(workers.run(CELLS[:cells]))
+    assert Counter(o.cell for o in found) == Counter(CELLS[:cells])
+    assert all(isinstance(o, Observation) and o.script == "complete" for o in found)
+
+
+def test_all_workers_run_cells() -> None:
+    with pool(jobs=3) as workers:
+        found = [o for o in workers.run(CELLS) if isinstance(o, Observation)]
+    processes = {o.cases for o in found}  # in which the stub's process id is
+    assert len(processes) == 3
+    assert os.getpid() not in processes
+
+
+@pytest.mark.parametrize(("how", "said"), [("dies", "SIGKILL"), ("raises", "exit code 70")])
+def test_a_worker_that_ends_loses_the_cell_that_it_ran_and_no_other(how: str, said: str) -> None:
+    cells = [*CELLS[:40], op(how), *CELLS[40:]]
+    for jobs in (1, 2):
+        with pool(jobs=jobs) as workers:
+            found = list(workers.run(cells))
+        assert [o for o in found if isinstance(o, Gone)] == [Gone(op(how), said)]
+        assert Counter(o.cell for o in found) == Counter(cells)
+
+
+def test_workers_that_always_end_lose_every_cell_and_the_run_ends() -> None:
+    with pool() as workers:
+        assert [type(o) for o in workers.run([op("dies")] * 3)] == [Gone] * 3
+
+
+def test_the_gate_is_asked_of_a_worker() -> None:
+    with pool(Stub("copies are wrong")) as workers:
+        assert workers.gate() == "copies are wrong"
+    with pool() as workers:
+        assert workers.gate() == ""
+        assert len(list(workers.run(CELLS))) == len(CELLS)
+
+
+def test_what_cells_lose_is_searched_for_after_the_last_one_of_each_worker() -> None:
+    with pool(Stub(searches=True)) as workers:
+        found = [o for o in workers.run(CELLS) if isinstance(o, Observation)]
+    assert Counter(o.cell for o in found) == Counter(CELLS)
+    last = {o.cases: o.reason for o in found}  # of each worker
+    assert set(last.values()) == {"searched"}
+    assert sum(o.reason == "searched" for o in found) == len(last)
+
+
+def test_closing_does_not_wait_for_what_runs() -> None:
+    with pool() as workers:
+        run = workers.run([CELLS[0], op("sleeps"), op("sleeps")])
+        assert next(run)
+        began = time.monotonic()
+    assert time.monotonic() - began < 60
+
+
+def test_a_worker_s_own_children_run_the_cells_of_a_real_runner() -> None:
+    cells = [replace(CELLS[0], layout=layout) for layout in ("contiguous", "expanded")]
+    work = Work("ok", "fails")
+    made = Pool(lambda: Runner(work, 10), 2)
+    try:
+        assert made.gate() == ""
+        found = [o for o in made.run(cells) if isinstance(o, Observation)]
+    finally:
+        made.close()
+    assert {(o.cell, o.status, o.cases) for o in found} == {(cell, Status.FAIL, 2) for cell in cells}
