@@ -207,6 +207,17 @@ def _compact(fields: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     return {name: value for name, value in plain if name in _ALWAYS or value not in ("", (), None, 0)}
 
 
+@dataclass(frozen=True, slots=True)
+class GateFailure:
+    """The bring-up gate's first broken primitive."""
+
+    headline: str  # one line: the primitive and what is wrong with it
+    details: str = ""  # what the process wrote to stderr, if it died or hung
+
+    def __str__(self) -> str:
+        return "\n".join(filter(None, (self.headline, self.details)))
+
+
 def kind_of(status: str, checks: Iterable[str], signal: str) -> str:
     """How a cell ended, in words by which alike endings are grouped: ``fail (stride, value)``, ``crash (SIGSEGV)``."""
     why = ", ".join([*sorted({c for c in checks if c}), *([signal] if signal else [])])

@@ -173,5 +173,11 @@ class CaseId:
         return CaseId(cell, sample, variant) if cell and sample else None
 
 
+# How much of a lane a run takes, by name; conformance/plan/cases.py says what each leaves out.
+TIERS = ("full", "smoke")
+
+# The seed of the random overloads, unless --seed gives another.
+DEFAULT_SEED = 20
+
 # What a case's id looks like, for messages.
 CASE_ID = "ops/masking.py::masked_fill_.Scalar[float32-expanded]#sample@self"

@@ -23,9 +23,15 @@ READY = "ready.json"  # in a directory: it is whole, and this is known of it
 
 
 class Unusable(Exception):
-    """A point that cannot be installed or built; the message says why, then gives the tool's first errors."""
+    """A point that cannot be installed or built. ``why`` is one line: the failed step and the tool's first error."""
 
-    seconds = 0.0  # that it took to find out
+    def __init__(self, step: str, output: str = "") -> None:
+        """``step``: what failed. ``output``: the errors that the tool printed."""
+        super().__init__("\n".join(filter(None, (step, output))))
+        lines = [line.strip() for line in output.splitlines()]
+        error = next((line for line in lines if "error" in line.lower()), lines[-1] if lines else "")
+        self.why = " ".join(filter(None, (step, error)))
+        self.seconds = 0.0  # until the failure
 
 
 class NoRoom(OSError):
@@ -121,7 +127,7 @@ def variables() -> dict[str, str]:
 def check(ended: Ended, what: str) -> None:
     """Raises Unusable for a command that failed, with the errors that it told."""
     if ended.code:
-        raise Unusable(f"{what} failed:\n{ended.errors()}")
+        raise Unusable(f"{what} failed:", ended.errors())
 
 
 def slug(text: str) -> str:

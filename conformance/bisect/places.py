@@ -75,7 +75,7 @@ class Workshop:
         try:
             return self._make(point, made)
         except CheckoutError as e:
-            raise Unusable(str(e)) from e
+            raise Unusable(e.step, e.output) from e
 
     def _make(self, point: Point, made: list[str]) -> Place:
         runs_in_it = point.commit and not (self.suite and self.project and not self.build)

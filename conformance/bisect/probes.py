@@ -11,11 +11,10 @@ from typing import Protocol
 
 from conformance.bisect.places import Place
 from conformance.bisect.processes import Ended, Processes
-from conformance.bisect.signature import ProbeOutcome, Signature, normalised, of_observation, of_script
+from conformance.bisect.signature import ABSENT, ProbeOutcome, Signature, of_observation, of_script
 from conformance.results import store
 from conformance.support.exit_codes import Exit
 
-ABSENT = "absent"  # a status of the search's own: this version has no such case
 LANE = "bisect"
 
 
@@ -99,9 +98,6 @@ class ScriptProbe:
 
 
 def _without_results(ended: Ended) -> ProbeOutcome:
-    """Of a run that judged nothing: the case may not exist in this version, or the backend cannot be loaded."""
-    errors = [line for line in (ended.stdout + ended.stderr).splitlines() if line.startswith("ERROR: ")]
-    if ended.code == Exit.USAGE and errors and "--case" in errors[0]:
-        said = errors[0].removeprefix("ERROR: ")
-        return ProbeOutcome(False, Signature(ABSENT, said=normalised(said)), True, said, ended.seconds)
-    return ProbeOutcome(False, None, False, ended.last_lines(), ended.seconds)
+    """Return the outcome of a run that judged no cell: this version has no such case, or the backend did not load."""
+    absent = ended.code == Exit.UNKNOWN_CASE
+    return ProbeOutcome(False, Signature(ABSENT) if absent else None, absent, ended.last_lines(), ended.seconds)

@@ -70,14 +70,8 @@ class PointRecord:
     build: str = ""
     made_by: tuple[str, ...] = ()
     seconds: float = 0.0
-    unusable: str = ""  # why it cannot be probed
-
-    @property
-    def why(self) -> str:
-        """The same on one line: what failed, and its first error; without one, what it said last."""
-        lines = self.unusable.splitlines()
-        said = [line.strip() for line in lines[1:]]
-        return " ".join([*lines[:1], *([line for line in said if "error" in line.lower()] or said[-1:])[:1]])
+    unusable: str = ""  # why it cannot be tested, with the errors of the tool that failed
+    why: str = ""  # the same on one line
 
 
 @dataclass

@@ -99,7 +99,7 @@ class Session:
         try:
             place, seconds = self._made(point)
         except Unusable as e:
-            self.record.places[point] = PointRecord(unusable=shortened(str(e)), seconds=e.seconds)
+            self.record.places[point] = PointRecord(unusable=shortened(str(e)), why=e.why, seconds=e.seconds)
             self.tell(f"{self._name(point)}: skipped: {self.record.places[point].why}")
             return
         known = self.record.places.get(point, PointRecord())

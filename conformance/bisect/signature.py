@@ -11,8 +11,10 @@ from conformance.bisect.processes import Ended
 from conformance.bisect.search import Answer
 from conformance.explain import describe
 from conformance.records import CaseFailure, Mismatch, Observation
+from conformance.support.signals import signal_name
 from conformance.vocabulary import Fact, Status
 
+ABSENT = "absent"  # a status that only a search has: this version has no such case
 SKIP_CODE = 125  # of a script: this point cannot be tested
 
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
@@ -76,7 +78,7 @@ def answer(outcome: ProbeOutcome, wanted: Signature | None, any_failure: bool = 
         return Answer.GOOD
     if wanted is None or outcome.signature == wanted:
         return Answer.BAD
-    fails = outcome.signature is not None and outcome.signature.status not in (Status.UNSUPPORTED, "absent")
+    fails = outcome.signature is not None and outcome.signature.status not in (Status.UNSUPPORTED, ABSENT)
     return Answer.BAD if any_failure and fails else Answer.UNKNOWN
 
 
@@ -98,12 +100,7 @@ def of_script(ended: Ended) -> ProbeOutcome:
     output = "\n".join(part for part in (ended.stdout.strip(), ended.stderr.strip()) if part)
     if ended.code == 0:
         return ProbeOutcome(True, None, True, output, ended.seconds)
-    if ended.late:
-        status = "timeout"
-    elif ended.code < 0:
-        status = f"signal {-ended.code}"
-    else:
-        status = f"exit code {ended.code}"
+    status = "timeout" if ended.late else signal_name(ended.code)
     said = (ended.stderr.strip() or ended.stdout.strip()).splitlines()
     found = Signature(status, said=normalised(said[-1]) if said and not ended.late else "")
     return ProbeOutcome(False, found, ended.code != SKIP_CODE, output, ended.seconds)

@@ -20,7 +20,12 @@ SOURCE = "source"  # the worktree, in a directory where what is built of it may 
 
 
 class CheckoutError(Exception):
-    """A commit that cannot be checked out; the message says why."""
+    """A commit that cannot be checked out."""
+
+    def __init__(self, step: str, output: str) -> None:
+        """``step``: what failed. ``output``: the last lines that git printed."""
+        super().__init__(f"{step}\n{output}")
+        self.step, self.output = step, output
 
 
 @dataclass
@@ -51,7 +56,7 @@ class Worktrees:
                 command = ["git", "-C", str(self.repository), "worktree", "add", "--force", "--detach"]
                 ended = self.processes.run([*command, str(place / SOURCE), commit])
                 if ended.code:
-                    raise CheckoutError(f"git worktree add failed:\n{ended.last_lines()}")
+                    raise CheckoutError("git worktree add failed:", ended.last_lines())
                 yield place / SOURCE
             finally:
                 self._remove(place)

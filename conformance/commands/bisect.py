@@ -28,7 +28,7 @@ from conformance.results import store
 from conformance.support.exit_codes import Exit
 from conformance.support.options import OptionError, names
 from conformance.support.toml_table import TomlError
-from conformance.vocabulary import CASE_ID, CaseId
+from conformance.vocabulary import CASE_ID, DEFAULT_SEED, CaseId
 
 OUT = Path("bisect")
 
@@ -88,7 +88,7 @@ class Asked:
 @click.option("--threshold", type=float, default=0.95, show_default=True, help="Less confidence gives a range.")
 @click.option("--tries", type=int, default=10, show_default=True, help="Runs of a bad end that passes.")
 @click.option("--most-runs", type=int, default=200, show_default=True, help="Of one case, in all.")
-@click.option("--seed", type=int, default=20, show_default=True, help="Of the random overloads.")
+@click.option("--seed", type=int, default=DEFAULT_SEED, show_default=True, help="Of the random overloads.")
 @click.option("--timeout", type=float, default=600.0, show_default=True, help="Seconds a run may take.")
 @click.option("--with", "extra", multiple=True, metavar="PACKAGE", help="Also installed; may be repeated.")
 @click.option("--ahead", type=int, default=1, show_default=True, help="Versions made in the background meanwhile.")

@@ -13,12 +13,13 @@ from conformance.commands.edge import Mistake, backend_option, mistakes
 from conformance.support import options
 from conformance.support.exit_codes import Exit
 from conformance.support.toml_table import TomlError
+from conformance.vocabulary import DEFAULT_SEED
 
 
 @click.command("repro")
 @click.argument("case")
 @backend_option
-@click.option("--seed", type=int, default=20, show_default=True, help="Of the random overloads, as given to the run.")
+@click.option("--seed", type=int, default=DEFAULT_SEED, show_default=True, help="Of the random overloads, as given to the run.")
 @click.option(
     "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="A file; default: standard output."
 )
@@ -164,7 +165,7 @@ def _case_script(case: str, backend: Any, out: Path) -> Path:
     from conformance.plan.plan import Plan
     from conformance.plan.selection import Selection
 
-    plan = Plan(backend, Selection(), 20)
+    plan = Plan(backend, Selection(), DEFAULT_SEED)
     out.mkdir(parents=True, exist_ok=True)
     path = out / "case.py"
     path.write_text(repro.script(plan, repro.find(plan, case)), encoding="utf-8")

@@ -17,6 +17,7 @@ from conformance.corpus.calls import HasValues, plain_call
 from conformance.corpus.drafts import SEED
 from conformance.corpus.model import Arg, DtypeArg, Sample
 from conformance.inventory import call_of
+from conformance.support.signals import signal_name
 from conformance.torch_versions import has_no_memory
 
 # Dtypes tried for each base, those that this torch has.
@@ -106,7 +107,7 @@ def _run_child(
     outcomes = [bytes([b]) for b in received if b != _STARTED[0]]
     if not patient:
         return outcomes, f"no answer in {PATIENCE_S} s"
-    return outcomes, signal.Signals(os.WTERMSIG(status)).name if os.WIFSIGNALED(status) else f"exit {status >> 8}"
+    return outcomes, signal_name(os.waitstatus_to_exitcode(status))
 
 
 def _receive(read: int) -> tuple[bytes, bool]:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from conformance.lanes import sanitizers
 from conformance.support.toml_table import Table
-
-TIERS = ("smoke", "full")
+from conformance.vocabulary import TIERS
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.]*")  # no "-": it separates the parts of a lane's name
+_LANE = re.compile(rf"{_NAME.pattern}-torch(?P<torch>[^-]+)-{_NAME.pattern}-{_NAME.pattern}")
 _VARIABLE = re.compile(r"[A-Z][A-Z0-9_]*")  # an environment variable; any other key says something of the environment
 
 
@@ -116,6 +116,12 @@ def lane_name(backend: str, torch: str, environment: str, build: str) -> str:
     return f"{backend}-torch{torch}-{environment}-{build}"
 
 
+def torch_of(lane: str) -> str | None:
+    """Return the torch version in a lane's name, e.g. ``2.8``; None for a name that :func:`lane_name` did not make."""
+    found = _LANE.fullmatch(lane)
+    return found["torch"] if found else None
+
+
 def load(file: Path) -> Matrix:
     """Read one file. Raises TomlError, naming the key, on anything that is not understood."""
     top = Table.load(file)
@@ -206,28 +212,29 @@ def _name(table: Table, key: str) -> str:
 
 
 def _check(top: Table, matrix: Matrix) -> None:
-    """What only the whole file tells: empty axes, repeated names, exclusions that name nothing."""
+    """Check what needs the whole file: empty axes, repeated names, exclusions that name nothing. Raises TomlError."""
     axes = {
         "torch": [t.version for t in matrix.torches],
         "environments": [e.name for e in matrix.environments],
         "builds": [b.name for b in matrix.builds],
     }
     for key, names in axes.items():
-        if not names:
-            raise top.error(key, "is empty; a lane needs at least one")
-        for name in names:
-            if names.count(name) > 1:
-                raise top.error(key, f"{name!r} is listed twice")
-            if not _NAME.fullmatch(name):
-                raise top.error(key, f"{name!r} cannot be part of a lane's name; expected letters, digits, '_', '.'")
+        _check_axis(top, key, names)
     top.check("main", matrix.main, axes["torch"])
     for i, e in enumerate(matrix.exclusions):
-        for key, value, axis in (
-            ("torch", e.torch, "torch"),
-            ("environment", e.environment, "environments"),
-            ("build", e.build, "builds"),
-        ):
+        excluded = {"torch": e.torch, "environment": e.environment, "build": e.build}
+        for (key, value), names in zip(excluded.items(), axes.values(), strict=True):
             if value:
-                top.check(f"exclude[{i}].{key}", value, axes[axis])
+                top.check(f"exclude[{i}].{key}", value, names)
     if not matrix.lanes():
         raise top.error("exclude", "leaves no lane")
+
+
+def _check_axis(top: Table, key: str, names: list[str]) -> None:
+    if not names:
+        raise top.error(key, "is empty; a lane needs at least one")
+    for name in names:
+        if names.count(name) > 1:
+            raise top.error(key, f"{name!r} is listed twice")
+        if not _NAME.fullmatch(name):
+            raise top.error(key, f"{name!r} cannot be part of a lane's name; expected letters, digits, '_', '.'")

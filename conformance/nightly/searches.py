@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from conformance.lanes.matrix import torch_of
 from conformance.nightly.families import Failing, by_family
 from conformance.results.store import Manifest
-
-_VERSION = re.compile(r"-torch([^-]+)-")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +25,8 @@ class Search:
     culprit: str = ""  # known without a search
 
     def arguments(self) -> list[str]:
-        named = _VERSION.search(self.lane)  # as the matrix calls it: a nightly torch is another one each night
-        torch = named[1] if named else self.torch.partition("+")[0]
+        # The matrix' name of the version: a nightly torch is another version each night.
+        torch = torch_of(self.lane) or self.torch.partition("+")[0]
         ends = ["--axis", "backend", "--good", self.good, "--bad", self.bad, "--torch", torch]
         return [*self.cases, *ends, "--environment", self.environment]
 

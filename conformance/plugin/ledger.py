@@ -25,7 +25,7 @@ from conformance.plugin.request import (
 from conformance.plugin.resuming import resumed
 from conformance.plugin.running import CELLS
 from conformance.plugin.sharding import SPLIT
-from conformance.records import Observation
+from conformance.records import GateFailure, Observation
 from conformance.results import resume
 from conformance.results.ledger import Ledger
 from conformance.results.shards import Split
@@ -105,7 +105,7 @@ class _Reports:
     def _enter(self, ledger: Ledger, report: pytest.TestReport) -> None:
         payload = getattr(report, "conformance", None)
         if payload:
-            ledger.gate = payload["gate"]
+            ledger.gate = GateFailure(**payload["gate"]) if payload["gate"] else None
             ledger.enter(Observation.from_json(payload["observation"]))
         elif report.failed and (cell := CellId.parse(report.nodeid)):
             # Of xdist, for a worker that is gone; or of a set-up, after which the cell is not run.

@@ -15,7 +15,7 @@ from conformance.running import isolation
 from conformance.running.deaths import SECONDS
 from conformance.running.isolation import MODES
 from conformance.support import options
-from conformance.vocabulary import DTYPES, Route
+from conformance.vocabulary import DEFAULT_SEED, DTYPES, TIERS, Route
 
 if TYPE_CHECKING:
     from conformance.plan.cases import Tier
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 PACKAGE = Path(__file__).resolve().parents[1]
 SCENARIOS = PACKAGE / "scenarios"
-TIERS = ("full", "smoke")
 
 PLAN = pytest.StashKey["Plan"]()
 _ISOLATION = pytest.StashKey[tuple[str, str]]()
@@ -43,7 +42,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--layouts", metavar="A,B", help="only cells of these layouts")
     group.addoption("--route", metavar="A,B", help="only overloads that the backend serves by these routes")
     group.addoption("--case", metavar="ID", default="", help="only this case, as a failure message gives it")
-    group.addoption("--seed", type=int, default=20, metavar="N", help="seed of the random overloads (default: 20)")
+    group.addoption(
+        "--seed", type=int, default=DEFAULT_SEED, metavar="N",
+        help=f"seed of the random overloads (default: {DEFAULT_SEED})",
+    )  # fmt: skip
     group.addoption(
         "--cell-timeout", type=float, default=60.0, metavar="S", help="seconds a cell may take (default: 60)"
     )
@@ -108,6 +110,10 @@ def _named(config: pytest.Config) -> Iterator[Path]:
         yield (config.invocation_params.dir / path).resolve()
 
 
+class UnknownCaseError(pytest.UsageError):
+    """``--case`` names no case of this torch version and corpus."""
+
+
 def plan_of(config: pytest.Config) -> Plan:
     """The suite of this process, made on first use. Raises pytest.UsageError for a mistake of the user's."""
     if PLAN not in config.stash:
@@ -122,7 +128,7 @@ def plan_of(config: pytest.Config) -> Plan:
         except (options.OptionError, backends.BackendNotFound, CorpusError) as e:
             raise pytest.UsageError(str(e)) from e
         if selection.case and not config.stash[PLAN].knows(selection.case):
-            raise pytest.UsageError(f"--case: {config.stash[PLAN].unknown_case(selection.case)}")
+            raise UnknownCaseError(f"--case: {config.stash[PLAN].unknown_case(selection.case)}")
     return config.stash[PLAN]
 
 
@@ -152,9 +158,9 @@ def whole_lane(config: pytest.Config) -> Selection:
 
 
 def _tier(option: str, name: str) -> Tier:
-    from conformance.plan.cases import TIERS as KNOWN
+    from conformance.plan import cases
 
-    return KNOWN[options.one_of(option, "tier", name, KNOWN)]
+    return cases.TIERS[options.one_of(option, "tier", name, TIERS)]
 
 
 def known_failures_of(config: pytest.Config, plan: Plan) -> tuple[KnownFailure, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Generator
+from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -40,7 +41,7 @@ class Cells:
         self._lane = lane
         self.runner = runner
         self._gate = runner.gate()
-        self._not_reached = run_end.not_reached(self._gate)
+        self._not_reached = run_end.not_reached(self._gate) if self._gate else ""
 
     def report(self, item: CellItem, last: bool) -> pytest.TestReport:
         """One report a cell; it carries the observation to whoever keeps the ledger."""
@@ -53,7 +54,8 @@ class Cells:
         return pytest.TestReport(
             nodeid=item.nodeid, location=item.location, keywords={}, outcome=outcome, longrepr=text, when="call",
             start=start, stop=stop, duration=stop - start,
-            conformance={"observation": observation.to_json(), "gate": self._gate}, **extra,
+            conformance={"observation": observation.to_json(), "gate": asdict(self._gate) if self._gate else None},
+            **extra,
         )  # fmt: skip
 
     def _observe(self, cell: CellId, last: bool) -> Observation:

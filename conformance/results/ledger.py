@@ -8,12 +8,13 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from conformance.records import Observation
+from conformance.records import GateFailure, Observation
 from conformance.results import run_end, shards, store, summary
 from conformance.results.expectations import KnownFailure
 from conformance.results.run_end import RunEnd
+from conformance.results.run_facts import run_facts
 from conformance.results.store import Manifest
-from conformance.results.summary import RunFacts, Target
+from conformance.results.summary import Target
 from conformance.vocabulary import CellId, Status
 
 
@@ -44,7 +45,7 @@ class Ledger:
         self._seen = dict(self._resumed)
         self._twice = 0
         self._started = time.perf_counter()
-        self.gate = ""  # what the bring-up gate found broken
+        self.gate: GateFailure | None = None
         self.unwritten = ""  # why results cannot be written any more
 
     def enter(self, observation: Observation) -> None:
@@ -79,18 +80,8 @@ class Ledger:
                 with contextlib.suppress(store.StoreError):  # told below
                     self.enter(Observation(cell, "", Status.NOT_REACHED, 0, reason=reason))
         observations = list(self._seen.values())
-        facts = RunFacts(
-            lane=self._manifest.lane,
-            collected=len(self._cells) - self._twice,
-            wall_s=time.perf_counter() - self._started,
-            cpu_s=cpu_s,
-            collect_s=collect_s,
-            corpus=self._manifest.corpus,
-            torch=self._manifest.torch,
-            compiler=self._manifest.compiler,
-            backend_commit=self._manifest.backend_commit,
-            schemas=self._schemas,
-        )
+        collected, wall_s = len(self._cells) - self._twice, time.perf_counter() - self._started
+        facts = run_facts(self._manifest, collected, wall_s, cpu_s, collect_s, self._schemas)
         result = summary.summarize(facts, observations, self._targets)
         if split:
             result["shard"] = summary.of_shard(split, self._targets)

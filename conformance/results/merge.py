@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from conformance.records import Observation
 from conformance.results import resume, summary
+from conformance.results.run_facts import run_facts
+from conformance.results.shards import Shard
 from conformance.results.store import Manifest
 from conformance.results.store.manifest import MACHINE, began, run_name
-from conformance.results.summary import RunFacts, Target
+from conformance.results.summary import Target
 
 # What may differ between the shards of a run: they may have run on several machines, in places of their own.
 _OWN = {
@@ -68,16 +69,12 @@ def merged(parts: Sequence[Part]) -> tuple[Manifest, dict[str, Any], tuple[Obser
     observations = tuple(sorted((o for p in parts for o in p.observations), key=lambda o: o.cell.fields()))
     manifest = _manifest(parts)
     first = parts[0].summary
-    facts = RunFacts(
-        lane=manifest.lane,
+    facts = run_facts(
+        manifest,
         collected=sum(p.summary["collected"] for p in parts),
         wall_s=max(p.summary["wall_s"] for p in parts),
         cpu_s=sum(p.summary["cpu_s"] for p in parts),
         collect_s=max(p.summary["collect_s"] for p in parts),
-        corpus=manifest.corpus,
-        torch=manifest.torch,
-        compiler=manifest.compiler,
-        backend_commit=manifest.backend_commit,
         schemas={overload: (recorded, here) for overload, (recorded, here) in first["schemas"].items()},
     )
     targets = [Target(*target) for target in first["shard"]["targets"]]
@@ -93,7 +90,7 @@ def run_of(manifests: Sequence[Manifest]) -> str:
 
 def facts(manifest: Manifest) -> tuple[Any, ...]:
     """What the shards of one run have alike; hashable."""
-    return (*asdict(replace(manifest, **_OWN)).values(), manifest.shard.partition("/")[2])  # type: ignore[arg-type]  # a mapping of several types
+    return (*asdict(replace(manifest, **_OWN)).values(), Shard.parse(manifest.shard).count)  # type: ignore[arg-type]  # a mapping of several types
 
 
 def _check_part(part: Part) -> None:
@@ -111,7 +108,7 @@ def _check_part(part: Part) -> None:
 def _check_alike(one: Part, other: Part) -> None:
     before, after = asdict(replace(one.manifest, **_OWN)), asdict(replace(other.manifest, **_OWN))  # type: ignore[arg-type]  # a mapping of several types
     differing = [f"{name} {before[name]} and {after[name]}" for name in before if before[name] != after[name]]
-    counts = one.manifest.shard.partition("/")[2], other.manifest.shard.partition("/")[2]
+    counts = Shard.parse(one.manifest.shard).count, Shard.parse(other.manifest.shard).count
     if counts[0] != counts[1]:
         differing.append(f"split in {counts[0]} and in {counts[1]}")
     for key, what in (("cells", "other cells were split"), ("targets", "other overloads are counted")):
@@ -122,9 +119,9 @@ def _check_alike(one: Part, other: Part) -> None:
 
 
 def _lacking(parts: Sequence[Part]) -> str:
-    count = int(parts[0].manifest.shard.partition("/")[2])
-    given = Counter(int(p.manifest.shard.partition("/")[0]) for p in parts)
-    lacking = [f"{i}/{count}" for i in range(1, count + 1) if not given[i]]
+    shards = [Shard.parse(p.manifest.shard) for p in parts]
+    count, given = shards[0].count, {shard.index for shard in shards}
+    lacking = [str(Shard(i, count)) for i in range(1, count + 1) if i not in given]
     more = f" and {len(lacking) - _NAMED} more" if len(lacking) > _NAMED else ""
     return f"shard {', '.join(lacking[:_NAMED])}{more} is missing" if lacking else "no shard has the others"
 

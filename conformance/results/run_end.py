@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from conformance.records import Observation
+from conformance.records import GateFailure, Observation
 from conformance.results import expectations, summary
 from conformance.results.expectations import KnownFailure, Verdict
 from conformance.results.store import Manifest
@@ -14,10 +14,9 @@ from conformance.support import exit_codes
 from conformance.vocabulary import Status
 
 
-def not_reached(gate: str) -> str:
-    """Why a cell was not judged behind a gate: without a child's last words, for it is kept once a cell."""
-    first, *_ = gate.partition("\n")
-    return f"bring-up gate: {first}"
+def not_reached(gate: GateFailure) -> str:
+    """Return the reason that is stored with each cell after the gate failed. It has no details, to save space."""
+    return f"bring-up gate: {gate.headline}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +29,7 @@ class RunEnd:
 
 def of_run(
     manifest: Manifest, result: dict[str, Any], observations: Collection[Observation], known: Sequence[KnownFailure],
-    directory: str, *, gate: str = "", unwritten: str = "", history: Sequence[str] = (),
+    directory: str, *, gate: GateFailure | None = None, unwritten: str = "", history: Sequence[str] = (),
 ) -> RunEnd:  # fmt: skip
     """The end of a run with this summary.
 

@@ -7,18 +7,18 @@ page of memory, in which the child notes the case it is about to call, and on wh
 
 from __future__ import annotations
 
-import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from conformance.records import CaseFailure, Death, Mismatch, Observation
+from conformance.records import CaseFailure, Death, GateFailure, Mismatch, Observation
 from conformance.running.child import BROKEN, Child, Hang
 from conformance.running.child import Death as ChildDeath
 from conformance.running.deaths import SECONDS, DeathInquiry, Finding
 from conformance.running.host_leaks import Batch, Lost, beyond, culprit, searchable
 from conformance.running.isolation import Children, Forking
 from conformance.running.protocol import GATE, SEARCH, Stretch, Work, kernels_request, reference_request
+from conformance.support.signals import signal_name
 from conformance.vocabulary import CellId, Check, Fact, Status
 
 # Deaths within one cell after which its remaining cases are given up; the observation says so.
@@ -89,8 +89,8 @@ class Runner:
         self._drop()
         self._children.close()
 
-    def gate(self) -> str:
-        """Try the bring-up gate in a child. Returns what is broken, "" when nothing is; a child's last words follow."""
+    def gate(self) -> GateFailure | None:
+        """Run the bring-up gate in a child. Return the first broken primitive, None if all of them work."""
         child = self._children.fresh()
         self._children.progress.note(0, "")
         reply = child.ask(GATE, self._timeout)
@@ -99,10 +99,10 @@ class Runner:
         else:
             child.close()
         if isinstance(reply, dict):
-            return str(reply["broken"])
+            return GateFailure(reply["broken"]) if reply["broken"] else None
         how = f"hung for {reply.seconds:g} s" if isinstance(reply, Hang) else f"died: {signal_name(reply.status)}"
         index, _ = self._children.progress.read()
-        return f"{self._work.primitives()[index]}: the process that tried it {how}\n{reply.log}".strip()
+        return GateFailure(f"{self._work.primitives()[index]}: the process that tried it {how}", reply.log)
 
     def _attempt(self, cell: CellId, first: int) -> tuple[Observation, int | None]:
         """(what was observed, the case to go on from, if the child died or is not to be trusted any more)."""
@@ -286,39 +286,33 @@ def _with_leak(
     return replace(observation, status=status, failures=(*observation.failures, failure))
 
 
-def signal_name(status: int) -> str:
-    """``SIGSEGV`` for a wait status of a process killed by it, ``exit code 3`` for one that exited."""
-    code = -status if status < 0 else 0
-    if not code:
-        return f"exit code {status}"
-    try:
-        return signal.Signals(code).name
-    except ValueError:
-        return f"signal {code}"
-
-
 # Which status a cell has when its parts differ: the worst one first.
 _WORST = (Status.ERROR, Status.CRASH, Status.TIMEOUT, Status.FAIL, Status.PASS, Status.UNSUPPORTED, Status.NOT_REACHED)
 
 
+# The fields of an observation that are sums over its parts.
+_COUNTED = ("cases", "wall_ns", "cpu_ns", "raw_ns", "compared")
+
+
 def merge(parts: list[Observation], left: int) -> Observation:
-    """One observation of the runs that a cell took. ``left``: cases given up after too many deaths."""
+    """Return one observation of the runs that a cell took. ``left``: cases not run after too many deaths."""
     if len(parts) == 1 and not left:
         return parts[0]
     status = min((p.status for p in parts), key=_WORST.index)
     reasons = [p.reason for p in parts if p.reason]
     if left:
         reasons.append(f"{left} more cases not run after {len(parts)} deaths")
-    return Observation(
-        parts[0].cell,
-        parts[0].route,
-        status,
-        sum(p.cases for p in parts),
-        tuple(f for p in parts for f in p.failures),
+    sums = {name: sum(getattr(p, name) for p in parts) for name in _COUNTED}
+    return replace(
+        parts[0],
+        status=status,
+        failures=tuple(f for p in parts for f in p.failures),
         reason="; ".join(reasons),
-        signal=next((p.signal for p in parts if p.signal), ""),
-        wall_ns=sum(p.wall_ns for p in parts),
-        cpu_ns=sum(p.cpu_ns for p in parts),
-        raw_ns=sum(p.raw_ns for p in parts),
-        compared=sum(p.compared for p in parts),
+        signal=_first(p.signal for p in parts),
+        script=_first(p.script for p in parts),
+        **sums,
     )
+
+
+def _first(texts: Iterable[str]) -> str:
+    return next(filter(None, texts), "")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import pkgutil
-import signal
 import warnings
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +17,7 @@ from conformance.explain import describe
 from conformance.judging import compare
 from conformance.judging.twins import host_copy
 from conformance.running.child import BROKEN, Child, Death, Hang
+from conformance.support.signals import signal_name
 from conformance.support.suggestions import unknown
 
 EDGES = ("runner",)  # modules here that are no scenario
@@ -59,8 +59,7 @@ def run(name: str, backend: Capabilities, timeout: float) -> Result:
     if isinstance(reply, Hang):
         return Result(name, (), f"did not end within {timeout:g} s; it was here:\n{reply.log}")
     if isinstance(reply, Death):
-        how = f"{signal.Signals(-reply.status).name}" if reply.status < 0 else f"exit code {reply.status}"
-        what = "the scenario itself broke" if reply.status == BROKEN else f"the process died of {how}"
+        what = "the scenario itself broke" if reply.status == BROKEN else f"the process died: {signal_name(reply.status)}"
         return Result(name, (), f"{what}\n{reply.log}")
     return Result(name, tuple(reply["compared"]), reply["failure"])
 

@@ -19,6 +19,7 @@ class Exit(IntEnum):
     EXPECTATIONS = 12, "a rule of the expected failures matches nothing, or a cell that it covers passed"
     SUITE_ERROR = 13, "the suite could not judge a cell, or lost the process that ran it: not the backend's defect"
     RESULTS = 14, "the results cannot be written, the disk being full or the like; `--resume` goes on from what was"
+    UNKNOWN_CASE = 15, "`--case` names no case of this torch version and corpus"
     NEWLY_FAILING = (
         20,
         "of diff: a cell fails that did not before, or that is new; or fails in one lane and not in another",
