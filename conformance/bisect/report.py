@@ -93,20 +93,21 @@ def _about(record: Record, case: str, result: Result | None, heading: bool) -> l
             if place and place.made_by:
                 lines += _folded("made by", _block("\n".join(place.made_by)))
     lines += ["| # | point | failed / runs | says | s |", "| --- | --- | --- | --- | --- |"]
-    seconds = seconds_by_point(record)
-    for number, point in _steps_of(record, case):
-        tally = _tally(record, case, point)
-        place = record.places.get(point)
-        why = f": {place.why}" if place and place.unusable else ""
-        another = _another(record, case, point)
-        said = f"{_answer(record, point, tally)}{why}" + (f": {another}" if another else "")
-        ran = f"{tally.failed} / {tally.failed + tally.passed}"
-        cells = f"{number} | {_cell(_named(record, point))} | {ran} | {_cell(said)} | {seconds.get(point, 0):.1f}"
-        lines.append(f"| {cells} |")
+    lines += [_row(record, case, number, point) for number, point in _steps_of(record, case)]
     lines.append("")
     if record.minimal.get(case):
         lines += _folded("a script that shows it", _block(record.minimal[case], "python"))
     return [*lines, "Repeat:", "", *_block(record.question.command, "sh"), ""]
+
+
+def _row(record: Record, case: str, number: int, point: int) -> str:
+    """Return a row of the table of points."""
+    tally, place = _tally(record, case, point), record.places.get(point)
+    why = place.why if place and place.unusable else ""
+    said = ": ".join(filter(None, (_answer(record, point, tally), why, _another(record, case, point))))
+    ran = f"{tally.failed} / {tally.failed + tally.passed}"
+    seconds = seconds_by_point(record).get(point, 0)
+    return f"| {number} | {_cell(_named(record, point))} | {ran} | {_cell(said)} | {seconds:.1f} |"
 
 
 def conclusion(record: Record, result: Result | None) -> str:

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
@@ -31,6 +31,7 @@ from conformance.support.toml_table import TomlError
 from conformance.vocabulary import CASE_ID, DEFAULT_SEED, CaseId
 
 OUT = Path("bisect")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -130,7 +131,8 @@ def _check(asked: Asked) -> None:
 
 def _question(asked: Asked, torch_first: bool = True) -> Question:
     lanes = _matrix(asked)
-    line, good, bad = _line(asked, lanes, torch_first)
+    found_ = _line(asked, lanes, torch_first)
+    line, good, bad = found_.points, found_.good, found_.bad
     if good is None and asked.cases and not asked.fixed:
         good, bad = _from_results(asked, _backend(asked, lanes), line, bad)
     if bad is None:
@@ -155,30 +157,54 @@ def _hint(asked: Asked) -> str:
     return "" if asked.fixed else "; to find what repaired a failure, give --fixed"
 
 
-def _line(asked: Asked, lanes: matrix_.Matrix | None, torch_first: bool) -> tuple[list[Point], int | None, int | None]:
-    """(the points, the good end, the bad end), the ends where they were given."""
+@dataclass(frozen=True)
+class _Line:
+    """The points to search, the oldest first, and the indices of the ends; an end that no option gives is None."""
+
+    points: list[Point]
+    good: int | None
+    bad: int | None
+
+
+def _line(asked: Asked, lanes: matrix_.Matrix | None, torch_first: bool) -> _Line:
     torches = points.of_torches(lanes.torches) if lanes else []
-    if asked.axis == "torch":
-        if not torches:
-            raise Mistake("--axis torch: no matrix lists torch versions; expected --matrix FILE")
-        if asked.commit:
-            commit = points.commit(asked.repository, asked.commit)
-            torches = [replace(p, commit=commit) for p in torches]
-        good, bad = (points.index_of(torches, name) if name else None for name in (asked.good, asked.bad))
-        return torches, good, bad
     project = "" if asked.script or lanes is None else lanes.project
-    if asked.axis == "both":
-        given = [_both("--good", asked.good, torches), _both("--bad", asked.bad, torches)]
-        (older, start), (newer, stop) = reversed(given) if asked.fixed else given
-        commits = points.of_commits(asked.repository, older, newer, project)
-        way = torches[start : stop + 1] if start <= stop else torches[stop : start + 1][::-1]
-        line = points.crossed(way, commits, torch_first)
-        return (line, len(line) - 1, 0) if asked.fixed else (line, 0, len(line) - 1)
-    older, newer = (asked.bad, asked.good) if asked.fixed else (asked.good, asked.bad)
+    if asked.axis == "torch":
+        return _torch_line(asked, torches)
+    if asked.axis == "backend":
+        return _commit_line(asked, torches, project)
+    return _crossed_line(asked, torches, project, torch_first)
+
+
+def _torch_line(asked: Asked, torches: list[Point]) -> _Line:
+    if not torches:
+        raise Mistake("--axis torch: no matrix lists torch versions; expected --matrix FILE")
+    if asked.commit:
+        commit = points.commit(asked.repository, asked.commit)
+        torches = [replace(p, commit=commit) for p in torches]
+    good, bad = (points.index_of(torches, name) if name else None for name in (asked.good, asked.bad))
+    return _Line(torches, good, bad)
+
+
+def _commit_line(asked: Asked, torches: Sequence[Point], project: str) -> _Line:
+    older, newer = _by_age(asked, asked.good, asked.bad)
     commits = points.of_commits(asked.repository, older, newer or "HEAD", project)
     line = [_with_torch(p, asked.torch, torches, project) for p in commits]
-    first, last = 0 if older else None, len(line) - 1 if newer else None
-    return (line, last, first) if asked.fixed else (line, first, last)
+    return _Line(line, *_by_age(asked, 0 if older else None, len(line) - 1 if newer else None))
+
+
+def _crossed_line(asked: Asked, torches: list[Point], project: str, torch_first: bool) -> _Line:
+    ends_ = _both("--good", asked.good, torches), _both("--bad", asked.bad, torches)
+    (older, start), (newer, stop) = _by_age(asked, *ends_)
+    commits = points.of_commits(asked.repository, older, newer, project)
+    way = torches[start : stop + 1] if start <= stop else torches[stop : start + 1][::-1]
+    line = points.crossed(way, commits, torch_first)
+    return _Line(line, *_by_age(asked, 0, len(line) - 1))
+
+
+def _by_age(asked: Asked, one: T, other: T) -> tuple[T, T]:
+    """Return (good, bad) as (older, newer), or the inverse: with --fixed the good end is the newer one."""
+    return (other, one) if asked.fixed else (one, other)
 
 
 def _from_results(

@@ -19,7 +19,9 @@ from conformance.vocabulary import DEFAULT_SEED
 @click.command("repro")
 @click.argument("case")
 @backend_option
-@click.option("--seed", type=int, default=DEFAULT_SEED, show_default=True, help="Of the random overloads, as given to the run.")
+@click.option(
+    "--seed", type=int, default=DEFAULT_SEED, show_default=True, help="Of the random overloads, as given to the run."
+)
 @click.option(
     "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="A file; default: standard output."
 )

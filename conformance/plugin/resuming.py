@@ -1,4 +1,4 @@
-"""What an interrupted run observed: read by the process that the user started, before its workers, and told to them."""
+"""The observations of an interrupted run: the user's process reads them and passes the cells' ids to its workers."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ def pytest_cmdline_main(config: pytest.Config) -> int | None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    """A worker that starts, now or in another's place, leaves out the same cells."""
+    """Pass the ids of the observed cells to a worker that starts, also to one that replaces another."""
     if asked_for(node.config):
         node.workerinput[_WORKER_KEY] = list(resumed(node.config)[1])
         sharding.tell_worker(node)
 
 
 def resumed(config: pytest.Config) -> tuple[Manifest | None, dict[str, Observation]]:
-    """The run that this one goes on from, and what it observed, by cell. Raises pytest.UsageError."""
+    """Return the manifest of the run to resume and its observations by cell id. Raises pytest.UsageError."""
     if not config.option.resume or is_worker(config):
         return None, {}
     if _RESUMED not in config.stash:
@@ -72,7 +72,7 @@ def resumed(config: pytest.Config) -> tuple[Manifest | None, dict[str, Observati
 
 
 def seen(config: pytest.Config) -> Collection[str]:
-    """The ids of the cells that are not to run again."""
+    """Return the ids of the cells that do not run again."""
     if is_worker(config):
         return frozenset(config.workerinput.get(_WORKER_KEY, ()))  # type: ignore[attr-defined]  # xdist's
     return resumed(config)[1]

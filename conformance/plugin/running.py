@@ -1,4 +1,4 @@
-"""Cells run in this process' child, and turned into reports that carry what was observed."""
+"""The run of a cell in a child process, and its pytest report, which contains the observation."""
 
 from __future__ import annotations
 
@@ -21,19 +21,18 @@ if TYPE_CHECKING:
     from conformance.results.expectations import KnownFailure
     from conformance.running.runner import Runner
 
-DOT_EVERY = 100  # passing cells a dot
+DOT_EVERY = 100  # passing cells for each dot
 
-# The options of plugins that need the reports of set-up and tear-down, and pytest's own way of making them:
-# pytest-html and allure-pytest.
+# Options of plugins that need reports of setup and teardown, made by pytest itself: pytest-html and allure-pytest.
 THREE_PHASES = ("htmlpath", "allure_report_dir")
 
 CELLS = pytest.StashKey["Cells"]()
-_REPORT = pytest.StashKey[pytest.TestReport]()  # of a cell's item, until it is asked for
-_PASSED = pytest.StashKey[int]()
+_REPORT = pytest.StashKey[pytest.TestReport]()  # of a cell's item, until pytest makes its own
+_PASSED = pytest.StashKey[int]()  # passing cells so far
 
 
 class Cells:
-    """Runs cells in this process' child, and turns what was observed into reports."""
+    """Runs cells in a child of this process and makes pytest reports of the observations."""
 
     def __init__(self, plan: Plan, known: tuple[KnownFailure, ...], lane: str, runner: Runner) -> None:
         self._plan = plan
@@ -44,7 +43,7 @@ class Cells:
         self._not_reached = run_end.not_reached(self._gate) if self._gate else ""
 
     def report(self, item: CellItem, last: bool) -> pytest.TestReport:
-        """One report a cell; it carries the observation to whoever keeps the ledger."""
+        """Run a cell and return its report. The report passes the observation to the process that keeps the ledger."""
         start = time.time()
         observation = self._observe(item.cell, last)
         stop = time.time()
@@ -66,7 +65,7 @@ class Cells:
         return repro.with_script(self._plan, self.runner.observe(cell, last))
 
     def _verdict(self, item: CellItem, observation: Observation) -> tuple[Any, Any, dict[str, Any]]:
-        """(pytest's outcome, its text, attributes of the report)."""
+        """Return pytest's outcome, its text, and further attributes of the report."""
         from conformance.explain import describe
         from conformance.results.expectations import Verdict, judge
 
@@ -75,7 +74,7 @@ class Cells:
             reason = judged.rule.reason if judged.rule else ""
             return "skipped", (str(item.path), 0, reason), {"wasxfail": reason}
         if judged.verdict is Verdict.UNEXPECTED_PASS:
-            return "failed", f"passed, although a rule expects it to fail: {judged.rule}", {}
+            return "failed", f"passed, but a known failure covers it: {judged.rule}", {}
         if judged.verdict is Verdict.UNEXPECTED_FAILURE:
             return "failed", describe.observation(observation, self._plan.backend.name), {}
         if observation.status is Status.PASS:
@@ -85,7 +84,7 @@ class Cells:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
-    """Run a cell in one phase and make one report of it, unless a plugin needs the reports of all three phases."""
+    """Run a cell in one phase with one report, unless a plugin needs the reports of all three phases."""
     if not isinstance(item, CellItem):
         return None
     if any(item.config.getoption(name, None) for name in THREE_PHASES):
@@ -98,7 +97,7 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 
 def _call(item: CellItem, last: bool) -> None:
-    """Run a cell within pytest's call phase, and raise what pytest raises for its outcome."""
+    """Run a cell within pytest's call phase, and raise pytest's exception for its outcome."""
     report = item.stash[_REPORT] = _cells(item.config).report(item, last)
     if report.failed:
         pytest.fail(str(report.longrepr), pytrace=False)
@@ -111,7 +110,7 @@ def _call(item: CellItem, last: bool) -> None:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Let pytest's report of a cell's call phase carry what the cell's own report does."""
+    """Copy the outcome and the observation to the report that pytest made of a cell's call phase."""
     made = yield
     own = item.stash.get(_REPORT, None) if call.when == "call" else None
     if own is not None:
@@ -140,7 +139,7 @@ def _runner(config: pytest.Config, plan: Plan) -> Runner:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_report_teststatus(report: pytest.TestReport, config: pytest.Config) -> tuple[str, str, str] | None:
-    """One dot for a hundred passing cells: a full run has too many for one each."""
+    """Print one dot for 100 passing cells, since a full run has 250,000 cells."""
     if not hasattr(report, "conformance") or not report.passed:
         return None
     counted = config.stash.get(_PASSED, 0) + 1

@@ -42,22 +42,13 @@ def check(parts: Sequence[Part]) -> None:
     first, *others = parts
     for part in others:
         _check_alike(first, part)
-    runs: dict[str, str] = {}
-    for part in parts:
-        if (shard := part.manifest.shard) in runs:
-            raise MergeError(f"shard {shard} is given twice: {runs[shard]} and {part.manifest.run}")
-        runs[shard] = part.manifest.run
-    where: dict[str, str] = {}
-    for part in parts:
-        for o in part.observations:
-            if (cell := str(o.cell)) in where:
-                raise MergeError(f"{cell} is in shard {where[cell]} and in shard {part.manifest.shard}")
-            where[cell] = part.manifest.shard
-    told, lane = first.summary["shard"], first.manifest.lane
-    if len(where) != told["of"]:
-        raise MergeError(f"{lane}: {len(where)} of {told['of']} cells: {_lacking(parts)}")
-    if resume.fingerprint(where) != told["cells"]:
-        what = f"the {told['of']} cells are not those that were split"
+    _check_shards(parts)
+    cells = _cells(parts)
+    split, lane = first.summary["shard"], first.manifest.lane
+    if len(cells) != split["of"]:
+        raise MergeError(f"{lane}: {len(cells)} of {split['of']} cells: {_lacking(parts)}")
+    if resume.fingerprint(cells) != split["cells"]:
+        what = f"the {split['of']} cells are not those that were split"
         raise MergeError(f"{lane}: {what}; were parts of two splits mixed?")
 
 
@@ -103,6 +94,25 @@ def _check_part(part: Part) -> None:
         )
     if resume.fingerprint(str(o.cell) for o in part.observations) != part.manifest.cells:
         raise MergeError(f"{run}: its cells are not those that shard {shard} had to run")
+
+
+def _check_shards(parts: Sequence[Part]) -> None:
+    runs: dict[str, str] = {}
+    for part in parts:
+        if (shard := part.manifest.shard) in runs:
+            raise MergeError(f"shard {shard} is given twice: {runs[shard]} and {part.manifest.run}")
+        runs[shard] = part.manifest.run
+
+
+def _cells(parts: Sequence[Part]) -> list[str]:
+    """Return the ids of all cells. Raises MergeError if two shards have the same cell."""
+    where: dict[str, str] = {}
+    for part in parts:
+        for o in part.observations:
+            if (cell := str(o.cell)) in where:
+                raise MergeError(f"{cell} is in shard {where[cell]} and in shard {part.manifest.shard}")
+            where[cell] = part.manifest.shard
+    return list(where)
 
 
 def _check_alike(one: Part, other: Part) -> None:

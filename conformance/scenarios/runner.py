@@ -59,7 +59,9 @@ def run(name: str, backend: Capabilities, timeout: float) -> Result:
     if isinstance(reply, Hang):
         return Result(name, (), f"did not end within {timeout:g} s; it was here:\n{reply.log}")
     if isinstance(reply, Death):
-        what = "the scenario itself broke" if reply.status == BROKEN else f"the process died: {signal_name(reply.status)}"
+        what = (
+            "the scenario itself broke" if reply.status == BROKEN else f"the process died: {signal_name(reply.status)}"
+        )
         return Result(name, (), f"{what}\n{reply.log}")
     return Result(name, tuple(reply["compared"]), reply["failure"])
 

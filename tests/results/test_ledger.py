@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from conformance.records import Observation
+from conformance.records import GateFailure, Observation
 from conformance.results import store
 from conformance.results.expectations import KnownFailure
 from conformance.results.ledger import Ledger
 from conformance.results.run_end import RunEnd
-from conformance.records import GateFailure
 from conformance.results.summary import Target
 from conformance.support.exit_codes import Exit
 from conformance.vocabulary import Status
