@@ -1,4 +1,4 @@
-"""A backend's lanes, read and checked from ``matrices/<backend>.toml``; how a lane is named."""
+"""The lanes of a backend, read from ``matrices/<backend>.toml``, and their names."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from conformance.vocabulary import TIERS
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.]*")  # no "-": it separates the parts of a lane's name
 _LANE = re.compile(rf"{_NAME.pattern}-torch(?P<torch>[^-]+)-{_NAME.pattern}-{_NAME.pattern}")
-_VARIABLE = re.compile(r"[A-Z][A-Z0-9_]*")  # an environment variable; any other key says something of the environment
+_VARIABLE = re.compile(r"[A-Z][A-Z0-9_]*")  # an environment variable; other keys are settings of ours
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,9 +21,9 @@ class Torch:
 
     version: str  # as lanes and sessions name it, e.g. "2.8"
     requirement: str  # what is installed, e.g. "torch==2.8.0"
-    python: str  # the interpreter's version, or "" for the one that runs the sessions
-    tier: str  # what a session runs unless told otherwise
-    index: str = ""  # the only index that offers it, e.g. that of nightly wheels, or "" for the usual ones
+    python: str  # the interpreter's version, "" for the one that runs nox
+    tier: str  # the default tier of a session
+    index: str = ""  # the only package index with this version, e.g. that of nightly wheels; "" for the default
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,23 +32,23 @@ class Environment:
 
     name: str
     variables: tuple[tuple[str, str], ...]
-    on_demand: bool = False  # run only when its lane is named
+    on_demand: bool = False  # its lanes run only if they are named
 
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """One way in which the backend is built, e.g. with a sanitizer."""
+    """One build of the backend, e.g. with a sanitizer."""
 
     name: str
-    on_demand: bool = False  # its lanes run only when they are named
-    settings: tuple[tuple[str, str], ...] = ()  # what the backend's build is given as ``-C KEY=VALUE``
-    sanitizers: tuple[str, ...] = ()  # what -fsanitize is given: their runtimes have to be there when Python starts
-    suppressions: str = ""  # a file of leaks that are not the backend's, relative to the repository root
+    on_demand: bool = False  # its lanes run only if they are named
+    settings: tuple[tuple[str, str], ...] = ()  # arguments ``-C KEY=VALUE`` of the backend's build
+    sanitizers: tuple[str, ...] = ()  # the values of -fsanitize; their runtimes are preloaded
+    suppressions: str = ""  # a file for LeakSanitizer, relative to the repository root
 
 
 @dataclass(frozen=True, slots=True)
 class Exclusion:
-    """Lanes that are left out, and why. An empty field stands for every value."""
+    """Lanes that do not exist, with the reason. An empty field matches every value."""
 
     torch: str
     environment: str
@@ -66,7 +66,7 @@ class Exclusion:
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """Backend × torch version × environment × build: what one run is made under."""
+    """Backend × torch version × environment × build: the configuration of one run."""
 
     backend: str
     torch: Torch
@@ -79,7 +79,7 @@ class Lane:
 
     @property
     def on_demand(self) -> bool:
-        """Whether it runs only when it is named."""
+        """Whether the lane runs only if it is named."""
         return self.environment.on_demand or self.build.on_demand
 
 
@@ -112,7 +112,7 @@ class Matrix:
 
 
 def lane_name(backend: str, torch: str, environment: str, build: str) -> str:
-    """E.g. ``demo-torch2.8-malloc-release`` for a backend called demo; also a directory's name."""
+    """Return a lane's name, e.g. ``demo-torch2.8-malloc-release``. It is also the name of a directory."""
     return f"{backend}-torch{torch}-{environment}-{build}"
 
 
@@ -123,7 +123,7 @@ def torch_of(lane: str) -> str | None:
 
 
 def load(file: Path) -> Matrix:
-    """Read one file. Raises TomlError, naming the key, on anything that is not understood."""
+    """Read one file. Raises TomlError for a missing, unknown or invalid key."""
     top = Table.load(file)
     torches = tuple(_torch(t) for t in top.tables("torch"))
     matrix = Matrix(
@@ -142,7 +142,7 @@ def load(file: Path) -> Matrix:
 
 
 def load_all(directory: Path) -> list[Matrix]:
-    """Every matrix of a directory, by name."""
+    """Return every matrix of a directory, sorted by file name. Raises TomlError."""
     return [load(file) for file in sorted(directory.glob("*.toml"))]
 
 

@@ -1,4 +1,4 @@
-"""The shards of a run put together: whether they are the parts of one, its manifest and its summary; pure."""
+"""Merging the shards of a run: the check that they belong together, the manifest and the summary. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from conformance.results.store import Manifest
 from conformance.results.store.manifest import MACHINE, began, run_name
 from conformance.results.summary import Target
 
-# What may differ between the shards of a run: they may have run on several machines, in places of their own.
+# The fields that may differ between the shards of a run, which may run on several machines.
 _OWN = {
     "arguments": (), "cells": "", "collected": 0, "expected": "", "run": "", "shard": "", **dict.fromkeys(MACHINE, "")
 }  # fmt: skip
@@ -23,12 +23,12 @@ _NAMED = 3
 
 
 class MergeError(ValueError):
-    """Runs that are not the shards of one; the message is one line, and says what differs."""
+    """Runs that are not the shards of one run. The message is one line and names the difference."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One shard as it was closed."""
+    """A closed shard."""
 
     manifest: Manifest
     summary: dict[str, Any]
@@ -36,7 +36,7 @@ class Part:
 
 
 def check(parts: Sequence[Part]) -> None:
-    """Raise MergeError unless these are shards of one run that have all of its cells, each of them once."""
+    """Raise MergeError unless the shards belong to one run and contain each of its cells once."""
     for part in parts:
         _check_part(part)
     first, *others = parts
@@ -49,13 +49,13 @@ def check(parts: Sequence[Part]) -> None:
         raise MergeError(f"{lane}: {len(cells)} of {split['of']} cells: {_lacking(parts)}")
     if resume.fingerprint(cells) != split["cells"]:
         what = f"the {split['of']} cells are not those that were split"
-        raise MergeError(f"{lane}: {what}; were parts of two splits mixed?")
+        raise MergeError(f"{lane}: {what}; are these shards of two different runs?")
 
 
 def merged(parts: Sequence[Part]) -> tuple[Manifest, dict[str, Any], tuple[Observation, ...]]:
-    """(manifest, summary, observations) of the run that was split; shards that :func:`check` found to be its parts.
+    """Return the manifest, the summary and the observations of the merged run. Call :func:`check` first.
 
-    Wall time and time to collect are those of the slowest shard, as if they had run side by side; CPU time is the sum.
+    Wall time and collection time are those of the slowest shard; CPU time is the sum.
     """
     observations = tuple(sorted((o for p in parts for o in p.observations), key=lambda o: o.cell.fields()))
     manifest = _manifest(parts)
@@ -73,24 +73,24 @@ def merged(parts: Sequence[Part]) -> tuple[Manifest, dict[str, Any], tuple[Obser
 
 
 def run_of(manifests: Sequence[Manifest]) -> str:
-    """The name of the merged run: the same for the same shards, and of the time when the last of them began."""
+    """Return the name of the merged run. It depends on the shards only; its time is the start of the last shard."""
     names = sorted(m.run for m in manifests)
     token = hashlib.sha256("\n".join(names).encode()).hexdigest()[:6]
     return run_name(manifests[0].lane, max(filter(None, map(began, names))), token)
 
 
 def facts(manifest: Manifest) -> tuple[Any, ...]:
-    """What the shards of one run have alike; hashable."""
+    """Return the values that all shards of one run share, as a hashable key."""
     return (*asdict(replace(manifest, **_OWN)).values(), Shard.parse(manifest.shard).count)  # type: ignore[arg-type]  # a mapping of several types
 
 
 def _check_part(part: Part) -> None:
     run, shard = part.manifest.run, part.manifest.shard
     if not shard or "shard" not in part.summary:
-        raise MergeError(f"{run}: is no shard, but a run of its own; expected runs made with --shard I/N")
+        raise MergeError(f"{run}: is not a shard; expected runs of pytest with --shard I/N")
     if len(part.observations) != part.manifest.collected:
         raise MergeError(
-            f"{run}: {len(part.observations)} of {part.manifest.collected} cells observed; the shard did not end"
+            f"{run}: {len(part.observations)} of {part.manifest.collected} cells observed; the shard is not complete"
         )
     if resume.fingerprint(str(o.cell) for o in part.observations) != part.manifest.cells:
         raise MergeError(f"{run}: its cells are not those that shard {shard} had to run")
@@ -152,7 +152,7 @@ def _manifest(parts: Sequence[Part]) -> Manifest:
 
 
 def _without_shard(arguments: Sequence[str]) -> tuple[str, ...]:
-    """The arguments of a run, without those that say how it was split."""
+    """Return the arguments of a run without --shard and --shard-by."""
     kept: list[str] = []
     words = iter(arguments)
     for word in words:

@@ -1,4 +1,4 @@
-"""The end of a run: what is printed, and the exit code, of what was observed and what was expected."""
+"""The end of a run: the printed text and the exit code."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def not_reached(gate: GateFailure) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RunEnd:
-    """What a run comes to."""
+    """The printed text and the exit code of a run."""
 
     text: str
     code: exit_codes.Exit
@@ -31,10 +31,10 @@ def of_run(
     manifest: Manifest, result: dict[str, Any], observations: Collection[Observation], known: Sequence[KnownFailure],
     directory: str, *, gate: GateFailure | None = None, unwritten: str = "", history: Sequence[str] = (),
 ) -> RunEnd:  # fmt: skip
-    """The end of a run with this summary.
+    """Return the end of a run with the summary ``result``.
 
-    ``directory``: where its files lie. ``gate``: what the bring-up gate found broken. ``unwritten``: why results could
-    not be written. ``history``: lines to print before the rest.
+    ``directory``: that of its files. ``unwritten``: the error if results could not be written. ``history``: lines to
+    print first.
     """
     verdicts = [(o, expectations.judge(o, known, manifest.lane).verdict) for o in observations]
     notes = _broken(manifest, known, verdicts)
@@ -48,14 +48,14 @@ def of_run(
         errors=sum(o.status in (Status.ERROR, Status.NOT_REACHED) for o in observations),
         broken_expectations=len(notes),
     )
-    gates = [f"bring-up gate: {gate}", "nothing else was judged"] if gate else []
+    gates = [f"bring-up gate: {gate}", "no cell was judged"] if gate else []
     return RunEnd("\n".join([*notes, *gates, *history, text]), code)
 
 
 def _broken(
     manifest: Manifest, known: Sequence[KnownFailure], verdicts: Sequence[tuple[Observation, Verdict]]
 ) -> list[str]:
-    """What is wrong with the rules. Only a run of every cell can say that one matches nothing."""
+    """Return the errors in the known failures. Only a complete run can tell that one matches no cell."""
     notes = [f"unexpected pass: {o.cell}" for o, v in verdicts if v is Verdict.UNEXPECTED_PASS]
     if manifest.complete and not manifest.shard:
         cells = [(o.cell, o.route) for o, _ in verdicts]
