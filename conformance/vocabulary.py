@@ -68,7 +68,7 @@ class Check(Word):
     STRIDE = "stride", "a result has other strides"
     OFFSET = "offset", "a result has another storage offset"
     ALIASING = "aliasing", "a result shares storage with another argument than on CPU, or with none"
-    MUTATION = "mutation", "an argument changed that the schema does not mark as written, or changed differently from CPU"
+    MUTATION = "mutation", "an argument changed that the schema does not mark, or changed differently from CPU"
     UNTOUCHED = "untouched", "bytes of a storage changed that no view covers"
     VERSION = "version", "the version counter of an argument differs from CPU's"
     REDZONE = "redzone", "the allocator found damage in or around its blocks"
@@ -93,17 +93,16 @@ class Fact(Word):
 
     ELEMENTS = (
         "elements",
-        "wrong, of: numbers of elements; index, device, cpu, float64, absolute, ulp: of the first wrong element; dtype; "
-        "bound; pattern",
+        "wrong, of: counts; index, device, cpu, float64, absolute, ulp: of the first wrong one; dtype; bound; pattern",
     )
     METADATA = "metadata", "what: dtype, type, shape, stride, offset, layout, conj, neg or zero; device, cpu"
     PLAIN = "plain", "device, cpu: a result that is not a tensor"
-    BYTES = "bytes", "bytes: changed bytes; byte: index of the first; of: size of the storage; before, device: its values"
+    BYTES = "bytes", "bytes: number of changed bytes; byte: the first; of: size of the storage; before, device: values"
     COUNT = "count", "device, cpu: number of results"
     DEVICE = "device", "device: the result's device; wanted: the expected device"
     ERRORS = "errors", "device, cpu: type and first line of the error; null if the side did not raise"
     ALIASING = "aliasing", "device, cpu: the argument whose storage the result shares; null for none"
-    IDENTITY = "identity", "argument; device, cpu: whether the result is that argument itself, not a view of its storage"
+    IDENTITY = "identity", "argument; device, cpu: whether the result is that argument, not a view of its storage"
     SHARED_RESULTS = "shared_results", "device, cpu: the earlier result whose storage this one shares; null for none"
     GIVEN_TWICE = "given_twice", "tensor, call: the live tensor whose memory the allocator gave to the result"
     VERSION = "version", "device, cpu: the argument's version counter"

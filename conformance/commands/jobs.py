@@ -22,11 +22,11 @@ MATRICES = Path("matrices")
 
 @click.command("matrix")
 @click.option("--format", "form", type=click.Choice(["table", "github", "json"]), default="table", show_default=True)
-@click.option("--lanes", default="", metavar="A,B", help="Only these lanes, as names or patterns; includes lanes on demand.")
+@click.option("--lanes", default="", metavar="A,B", help="Only these lanes (names or patterns), also on demand.")
 @click.option("--torch", default="", metavar="A,B", help="Only lanes of these torch versions.")
 @click.option("--minutes", type=float, default=30.0, show_default=True, help="The longest duration of a job.")
 @click.option("--workers", type=click.IntRange(min=1), default=4, show_default=True, help="Processes of a job.")
-@click.option("--output", default="", metavar="NAME", help="With github: print the jobs as a step's output of this name.")
+@click.option("--output", default="", metavar="NAME", help="With github: the name of the step's output.")
 @click.option("--results", type=click.Path(file_okay=False, path_type=Path), default=RESULTS, show_default=True)
 def matrix_jobs(form: str, lanes: str, torch: str, minutes: float, workers: int, output: str, results: Path) -> None:
     """Print the jobs of the lanes: session, shard and minutes. Lanes are split by the durations in the results."""

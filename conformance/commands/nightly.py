@@ -41,7 +41,7 @@ def nightly() -> None:
 @_results
 @expected_option
 @click.option("--out", type=click.Path(path_type=Path), default=BISECT, show_default=True)
-@click.option("--most", type=click.IntRange(min=1), default=5, show_default=True, help="Families to bisect in each lane.")
+@click.option("--most", type=click.IntRange(min=1), default=5, show_default=True, help="Families of each lane.")
 @click.option("--dry-run", is_flag=True, help="Print the searches without running them.")
 @click.argument("more", nargs=-1, type=click.UNPROCESSED, metavar="-- [OPTION OF BISECT]...")
 def search_(results: Path, expected: Path | None, out: Path, most: int, dry_run: bool, more: tuple[str, ...]) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @click.option("--route", type=click.Choice([r.value for r in Route]), help="Only overloads with this route.")
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
 @click.option(
-    "-k", "pattern", default="", metavar="PATTERN", help="Only names that contain this text or match this shell pattern."
+    "-k", "pattern", default="", metavar="PATTERN", help="Only names that contain or match this shell pattern."
 )
 def inventory_(backend: str, route: str | None, form: str, pattern: str) -> None:
     """List every aten overload of this torch, with the backend's route."""

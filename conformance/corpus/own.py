@@ -1,4 +1,4 @@
-"""Makes the samples that ``conformance/ops`` describes: fills their tensors, in every base asked for."""
+"""Creates the samples that ``conformance/ops`` describes, with values, in every described base."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from conformance.torch_versions import schema_of
 
 
 def realize(samples: Iterable[tuple[Family, Own]], pools: PoolBuilder) -> list[Sample]:
-    """One sample for each base. Raises LookupError or NotStorable: a description that is wrong is our own mistake."""
+    """Return one sample for each base. Raises LookupError or NotStorable for an invalid description."""
     return [_realize(family, described, base, pools) for family, described in samples for base in described.bases]
 
 
@@ -69,7 +69,7 @@ def _filled(fill: str, shape: tuple[int, ...], dtype: torch.dtype, generator: to
     if kind == "index":
         return (uniform * int(high)).to(torch.int64).to(dtype)
     if fill not in _DRAWN:
-        raise ValueError(f"no fill is called {fill!r}")
+        raise ValueError(f"unknown fill {fill!r}")
     return _DRAWN[fill](uniform, dtype)
 
 
@@ -92,7 +92,7 @@ _DRAWN: dict[str, Callable[[torch.Tensor, torch.dtype], torch.Tensor]] = {
 
 
 def _normal(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
-    """Of both signs; whole numbers from -9 to 9 for integers, both values for bool."""
+    """Return normally distributed values: integers from -9 to 9 for integer dtypes, both values for bool."""
     if dtype.is_complex:
         return torch.complex(torch.randn(shape, generator=generator), torch.randn(shape, generator=generator)).to(dtype)
     values = torch.randn(shape, generator=generator)

@@ -1,4 +1,4 @@
-"""The hidden comment in the body of a night's issue: a JSON record, since a tracker keeps nothing else of ours."""
+"""The hidden comment in the body of an issue: a JSON record, since the tracker stores no other data of ours."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _BEGIN, _END = "<!-- op-conformance ", " -->"
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What a night needs to know of an issue that an earlier night wrote."""
+    """The record of an issue for the following nights."""
 
     families: frozenset[str] = frozenset()
     lanes: frozenset[str] = frozenset()  # those in which the families fail

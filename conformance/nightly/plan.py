@@ -1,4 +1,4 @@
-"""Which issues a night opens, brings up to date, opens again and closes; pure.
+"""The issues that a night opens, updates, reopens and closes. Pure.
 
 An issue stands for one culprit: all families whose search names the same step, or one family without a known culprit.
 A hidden comment in its body (:mod:`conformance.nightly.mark`) names its families, by which a later night finds it.
@@ -23,7 +23,7 @@ _LONGEST = 4000  # characters of a failure
 
 @dataclass(frozen=True, slots=True)
 class Issue:
-    """An issue as the tracker has it."""
+    """An issue of the tracker."""
 
     number: int
     title: str
@@ -37,12 +37,12 @@ class Issue:
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """One thing to do to the tracker."""
+    """One change of the tracker."""
 
     kind: str  # open, update, reopen or close
     number: int | None
     title: str
-    body: str = ""  # the whole of it; "" leaves it as it is
+    body: str = ""  # the complete new body; "" leaves it unchanged
     comment: str = ""
 
     def to_json(self) -> dict[str, Any]:
@@ -52,15 +52,14 @@ class Action:
 def plan(
     failing: Iterable[Failing], whole: Collection[str], culprits: Mapping[str, str], issues: Sequence[Issue], night: str
 ) -> list[Action]:
-    """What to do.
+    """Return the changes of the tracker.
 
-    ``failing``: every cell that fails tonight and is not expected to. ``whole``: the lanes of which tonight's run says
-    of every cell whether it fails. ``culprits``: what a search found, by case. ``issues``: the suite's, all of them.
-    ``night``: how to call tonight.
+    ``failing``: every unexpected failure of tonight. ``whole``: the lanes with a complete run tonight. ``culprits``:
+    the results of bisections by case. ``issues``: all issues of the suite, also closed ones. ``night``: the date.
     """
     families = by_family(failing)
     known: dict[str, Issue] = {}
-    for issue in sorted(issues, key=lambda i: (i.open, i.number)):  # an open one, or else the newest, speaks for it
+    for issue in sorted(issues, key=lambda i: (i.open, i.number)):  # an open issue of a family wins, else the newest
         known |= dict.fromkeys(issue.mark.families, issue)
     mine: dict[Issue, set[str]] = defaultdict(set)
     new: dict[str, set[str]] = defaultdict(set)
@@ -69,7 +68,7 @@ def plan(
             mine[spoken].add(name)
         else:
             new[_culprit(cells, culprits) or name].add(name)
-    for culprit in list(new):  # another family of a culprit that has its issue already
+    for culprit in list(new):  # the culprit has an issue already
         has = (i for i in list(mine) if any(_culprit(families[f], culprits) == culprit for f in mine[i]))
         if spoken := next(has, None):
             mine[spoken] |= new.pop(culprit)
@@ -87,16 +86,16 @@ def _of_known(
 ) -> Action | None:  # fmt: skip
     if failing:
         seen = {f.lane for name in failing for f in families[name]}
-        lanes = seen | {lane for lane in issue.mark.lanes if lane not in whole}  # not known of these tonight
+        lanes = seen | {lane for lane in issue.mark.lanes if lane not in whole}  # the other lanes have no complete run tonight
         body = _body(failing, families, culprits, night, lanes)
         if not issue.open:
             return Action("reopen", issue.number, issue.title, body, f"Fails again, {plain(night)}.")
         same = Mark.of(body) == issue.mark
         return None if same else Action("update", issue.number, issue.title, body)
-    fails = issue.mark.families & set(families)  # another issue, too, speaks for what fails
+    fails = issue.mark.families & set(families)  # these families belong to another issue too
     if not issue.open or not issue.mark.families or fails or not issue.mark.lanes <= set(whole):
         return None
-    return Action("close", issue.number, issue.title, comment=f"None of its cells fails any more, {plain(night)}.")
+    return Action("close", issue.number, issue.title, comment=f"All of its cells pass, {plain(night)}.")
 
 
 def _open(

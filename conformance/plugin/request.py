@@ -62,16 +62,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--lane-name", metavar="NAME", help="the lane's name (default: from backend, torch, environment and build)"
     )
     group.addoption(
-        "--lane-tier", default="full", metavar="|".join(TIERS), help="the tier of a complete run of the lane (default: full)"
+        "--lane-tier", default="full", metavar="|".join(TIERS), help="tier of a complete run of the lane (default: full)"
     )
-    group.addoption("--results", default="results", metavar="DIR", help="directory for the results of all lanes (default: results)")
+    group.addoption(
+        "--results", default="results", metavar="DIR", help="directory for the results of all lanes (default: results)"
+    )
     group.addoption(
         "--resume",
         action="store_true",
         help="continue the interrupted run in results/<lane>/; its cells do not run again",
     )
     group.addoption(
-        "--shard", metavar="I/N", default="", help="only the I-th of N parts of the selected cells, which take about equally long"
+        "--shard", metavar="I/N", default="", help="only the I-th of N parts of the selected cells, of equal duration"
     )
     group.addoption(
         "--shard-by", metavar="RUN", default="",

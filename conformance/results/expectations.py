@@ -151,9 +151,9 @@ def update(
 ) -> tuple[KnownFailure, ...]:
     """Return the rules after this run: the old rules that still hold, then new ones, each for alike failures.
 
-    Rules of other lanes stay. After a run that is not ``complete``, rules that cover no cell of it also stay. A new rule
-    takes reason and link from an old rule of the same overload, else the ``reason`` of its first cell. Errors of the
-    suite itself never become known failures.
+    Rules of other lanes stay. After a run that is not ``complete``, rules that cover no cell of it also stay. A new
+    rule takes reason and link from an old rule of the same overload, else the ``reason`` of its first cell. Errors of
+    the suite itself never become known failures.
     """
     kept = [r for r in known if not r.in_lane(lane) or _still_holds(r, observations, complete)]
     failing = [o for o in observations if o.status.is_failure and o.status is not Status.ERROR]

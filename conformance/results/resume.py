@@ -41,7 +41,7 @@ def interrupted(directory: Path) -> bool:
 
 
 def set_aside(directory: Path) -> Path | None:
-    """Rename an interrupted run's observations to ``observations.<n>.jsonl``. Return the path, None if there are none."""
+    """Rename an interrupted run's observations to ``observations.<n>.jsonl``. Return the path, None without any."""
     if not interrupted(directory):
         return None
     n = 1

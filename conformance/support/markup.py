@@ -11,7 +11,7 @@ _MARKDOWN = re.compile(r"([\\`*_{}\[\]()#+.!|~-])")
 
 
 def xml(text: str) -> str:
-    """Escape text for an XML element or a double-quoted attribute. Characters that XML cannot hold become ``\\x1b``."""
+    """Escape text for an XML element or a double-quoted attribute. Invalid characters become their code."""
     shown = _NO_XML.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
     # In an attribute, a parser would turn these into spaces.
     return escape(shown).replace("\n", "&#10;").replace("\r", "&#13;").replace("\t", "&#9;")

@@ -25,9 +25,9 @@ class CellOutcome:
     """The outcome of a cell in one run."""
 
     status: Status
-    checks: tuple[str, ...] = ()  # of its failures, sorted
+    checks: tuple[str, ...] = ()  # the checks of its failures, sorted
     signal: str = ""
-    case: str = ""  # the first that failed
+    case: str = ""  # the first failing case
 
     @property
     def kind(self) -> str:

@@ -104,7 +104,7 @@ def join(results: Path, manifest: Manifest, parts: Sequence[Closed], summary: di
     for part in parts:
         if part.version != VERSION:
             raise StoreError(
-                f"{part.directory / MANIFEST}: format version {part.version}, shards are merged in {VERSION}; "
+                f"{part.directory / MANIFEST}: format version {part.version}, but merging needs {VERSION}; "
                 "merge them with the suite that wrote them, or run the shard again"
             )
         part.check()
