@@ -92,9 +92,11 @@ class Asked:
 @click.option("--seed", type=int, default=DEFAULT_SEED, show_default=True, help="Seed of the random overloads.")
 @click.option("--timeout", type=float, default=600.0, show_default=True, help="Seconds a run may take.")
 @click.option("--with", "extra", multiple=True, metavar="PACKAGE", help="Install this package too; may be repeated.")
-@click.option("--ahead", type=int, default=1, show_default=True, help="Versions that are prepared in the background.")
+@click.option("--ahead", type=int, default=1, show_default=True, help="Versions to prepare in the background.")
 @click.option("--keep", type=int, default=3, show_default=True, help="Environments with torch to keep in the cache.")
-@click.option("--cache", type=click.Path(file_okay=False, path_type=Path), help="Directory for environments and builds.")
+@click.option(
+    "--cache", type=click.Path(file_okay=False, path_type=Path), help="Directory for environments and builds."
+)
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), default=OUT, show_default=True)
 @click.option("--resume", is_flag=True, help="Continue the search in --out.")
 def bisect_(**options: Any) -> None:

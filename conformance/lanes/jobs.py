@@ -30,7 +30,7 @@ class Job:
     torch: str
     environment: str
     build: str
-    minutes: float | None  # expected duration without installation; None if no lane was measured
+    minutes: float | None  # expected duration without installation, None if unknown
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -59,8 +59,8 @@ def choose(matrices: Sequence[Matrix], patterns: Sequence[str], torches: Sequenc
 def plan(lanes: Sequence[tuple[Lane, str]], measured: Mapping[str, float], minutes: float) -> list[Job]:
     """Return the jobs of these lanes. Each takes about ``minutes``.
 
-    ``measured``: the seconds that the cells of a lane took, by its name. A lane that was not measured is taken to last
-    as long as those of its environment and build do, or as all do; where none was, it is not split. Raises JobError.
+    ``measured``: the duration of lanes in seconds, by name. For a lane that was not measured, the average of the lanes
+    of its environment and build is taken, or of all lanes. If none was measured, it is not split. Raises JobError.
     """
     if not minutes > 0:
         raise JobError(f"--minutes: expected a positive number of minutes, got {minutes:g}")
@@ -68,7 +68,7 @@ def plan(lanes: Sequence[tuple[Lane, str]], measured: Mapping[str, float], minut
         job for lane, session in lanes for job in _of_lane(lane, session, _expected(lane, lanes, measured), minutes)
     ]
     if len(jobs) > MOST:
-        raise JobError(f"{len(jobs)} jobs, but a workflow takes at most {MOST}; increase --minutes, or select fewer lanes")
+        raise JobError(f"{len(jobs)} jobs, but GitHub allows {MOST}; increase --minutes, or select fewer lanes")
     return jobs
 
 

@@ -59,7 +59,8 @@ def plan(
     """
     families = by_family(failing)
     known: dict[str, Issue] = {}
-    for issue in sorted(issues, key=lambda i: (i.open, i.number)):  # an open issue of a family wins, else the newest
+    # If a family has several issues, its open issue counts, or else the newest.
+    for issue in sorted(issues, key=lambda i: (i.open, i.number)):
         known |= dict.fromkeys(issue.mark.families, issue)
     mine: dict[Issue, set[str]] = defaultdict(set)
     new: dict[str, set[str]] = defaultdict(set)
@@ -86,7 +87,7 @@ def _of_known(
 ) -> Action | None:  # fmt: skip
     if failing:
         seen = {f.lane for name in failing for f in families[name]}
-        lanes = seen | {lane for lane in issue.mark.lanes if lane not in whole}  # the other lanes have no complete run tonight
+        lanes = seen | {lane for lane in issue.mark.lanes if lane not in whole}  # unknown tonight
         body = _body(failing, families, culprits, night, lanes)
         if not issue.open:
             return Action("reopen", issue.number, issue.title, body, f"Fails again, {plain(night)}.")

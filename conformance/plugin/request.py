@@ -62,7 +62,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--lane-name", metavar="NAME", help="the lane's name (default: from backend, torch, environment and build)"
     )
     group.addoption(
-        "--lane-tier", default="full", metavar="|".join(TIERS), help="tier of a complete run of the lane (default: full)"
+        "--lane-tier", default="full", metavar="|".join(TIERS), help="tier of a complete run (default: full)"
     )
     group.addoption(
         "--results", default="results", metavar="DIR", help="directory for the results of all lanes (default: results)"
