@@ -1,6 +1,6 @@
-"""The command line: arguments in, text and exit codes out; what it prints, other modules know.
+"""The ``conformance`` command.
 
-torch is loaded only by the commands that need it: summaries and expectations can be read where it is not installed.
+Only the commands that need torch import it: summaries and known failures can be read without it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import click
 
 from conformance.commands.edge import Commands, Mistake
 
-# Where each command is. A command's module is loaded when it is asked for: what they stand on takes half a second.
+# The module and the function of each command. The module is imported on use, since all of them take half a second.
 COMMANDS = {
     "bisect": "bisect:bisect_",
     "corpus": "samples:corpus",
@@ -33,19 +33,19 @@ COMMANDS = {
 
 
 def main() -> None:
-    """The ``conformance`` command."""
+    """Run the ``conformance`` command."""
     try:
         commands()
     except ModuleNotFoundError as e:
         if e.name != "torch":
             raise
-        click.echo("Error: torch is not installed in this environment; this command needs it, and a backend", err=True)
+        click.echo("Error: this command needs torch and a backend; torch is not installed", err=True)
         sys.exit(Mistake.exit_code)
 
 
 @click.group(cls=Commands, where=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
 def commands() -> None:
-    """Op conformance of a PyTorch device backend. The matrix itself runs as: pytest --pyargs conformance."""
+    """Op conformance of a PyTorch device backend. To run the cells: pytest --pyargs conformance."""
 
 
 if __name__ == "__main__":

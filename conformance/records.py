@@ -1,6 +1,6 @@
-"""What was observed, as frozen records: of a cell, and of each of its cases that went wrong. All of it is JSON.
+"""Frozen records of what was observed: of a cell, and of its failing cases. All of them convert to JSON.
 
-explain/describe.py alone makes text of them.
+Only explain/describe.py renders them as text.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 from conformance.vocabulary import CaseId, CellId, Check, Status, Word
 
-FAILURES_KEPT = 5  # of a cell's failing cases, the first: an observation holds no more
+FAILURES_KEPT = 5  # an observation holds the first failing cases of its cell only
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,16 +20,16 @@ class PlacedArgument:
     """One argument of a case: a tensor and its position in its storage, in elements; or the text of a plain value."""
 
     name: str  # as the schema has it, with an index inside a list: "self", "tensors[1]"
-    dtype: str = ""  # "" for what is no tensor
+    dtype: str = ""  # "" if it is not a tensor
     layout: str = ""
     size: tuple[int, ...] = ()
     stride: tuple[int, ...] = ()
     offset: int = 0
     storage: int = 0
     bit: str = ""  # "conj" or "neg"
-    shared_with: str = ""  # the earlier argument whose storage this one is a view of
-    same_as: str = ""  # the earlier argument that is the same tensor
-    text: str = ""  # of what is no tensor: as one would type it
+    shared_with: str = ""  # an earlier argument with the same storage
+    same_as: str = ""  # an earlier argument that is the same tensor
+    text: str = ""  # the value as Python, if it is not a tensor
 
     @property
     def is_tensor(self) -> bool:
@@ -42,7 +42,7 @@ class PlacedArgument:
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
-    """One finding. ``facts`` has a ``kind``, a :class:`Fact`, and what that kind says it has; all of it is JSON."""
+    """One finding. ``facts`` is JSON: ``kind``, which is a :class:`Fact`, and the facts of that kind."""
 
     check: Check
     subject: str  # the result or argument, e.g. "result[0]", "self"; "" for the call
@@ -60,14 +60,14 @@ class Mismatch:
 
 @dataclass(frozen=True, slots=True)
 class SanitizerReport:
-    """One error that a sanitizer found. ``access`` is "READ", "WRITE" or ""; ``size`` in bytes, 0 where unknown.
+    """One error that a sanitizer found. ``access`` is "READ", "WRITE" or ""; ``size`` in bytes, 0 if unknown.
 
-    Stacks are the frames worth showing, the innermost first: ``kernels/fill.cpp:42 fill``.
+    Stacks are lists of frames, the innermost first, without those of torch: ``kernels/fill.cpp:42 fill``.
     """
 
     sanitizer: str  # e.g. "AddressSanitizer"
     kind: str  # e.g. "heap-buffer-overflow", or as -fsanitize names it, e.g. "signed-integer-overflow"
-    detail: str = ""  # what else its first line says
+    detail: str = ""  # the rest of its first line
     access: str = ""
     size: int = 0
     where: str = ""  # e.g. "0 bytes past the end of a block of 40 bytes"
@@ -79,7 +79,7 @@ class SanitizerReport:
     freed: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        """A few lines: what, where, and the frames of each stack."""
+        """Return a few lines: the error, its place, and the frames of each stack."""
         access = f"{self.access} of {self.size} bytes" if self.size else self.access
         what = ", ".join(filter(None, (access, self.where)))
         detail = f" ({self.detail})" if self.detail else ""
@@ -99,26 +99,26 @@ _STACKS = ("stack", "other", "allocated", "freed")
 
 
 class LeftOut(Word):
-    """Why fewer fresh processes were tried after a death than would be needed to explain it."""
+    """Why a crash was repeated in fewer fresh processes than an explanation of it needs."""
 
-    NOTHING = "", "nothing was left out"
-    TIME = "time", "the time for such questions was spent"
-    ORDER = "order", "the time did not suffice to run again what ran before"
-    REPEATED = "repeated", "deaths of the same overload, signal and side were tried before"
+    NOTHING = "", "it was not"
+    TIME = "time", "the time budget was spent"
+    ORDER = "order", "the time budget did not suffice to repeat the cases that ran before the crash"
+    REPEATED = "repeated", "crashes of the same overload, signal and side had been repeated before"
 
 
 @dataclass(frozen=True, slots=True)
 class DeathFinding:
-    """What fresh processes say about a death. The pairs count (deaths, tries)."""
+    """The result of repeating a crash in fresh processes. The pairs are (crashes, tries)."""
 
-    kind: str  # "steady", "flaky", "ordered" (only after something else), or "" where too little was tried
-    alone: tuple[int, int] = (0, 0)
-    again: tuple[int, int] = (0, 0)  # after all that the dead process had run, in the same order
-    before: int = 0  # how many cells that were
-    after: str = ""  # the id of the case or cell after which it dies
-    confirmed: tuple[int, int] = (0, 0)  # after that alone
+    kind: str  # "steady", "flaky", "ordered" (only after another case), or "" if too few processes were tried
+    alone: tuple[int, int] = (0, 0)  # the case alone
+    again: tuple[int, int] = (0, 0)  # the case after everything that the dead process had run, in the same order
+    before: int = 0  # number of cells that the dead process had run
+    after: str = ""  # the id of the case or cell after which the case crashes
+    confirmed: tuple[int, int] = (0, 0)  # the case after ``after`` alone
     left_out: LeftOut = LeftOut.NOTHING
-    like: str = ""  # where it was left out as repeated: the kind of the deaths like it
+    like: str = ""  # if left_out is REPEATED: the kind of the earlier crashes
 
     @staticmethod
     def from_json(d: Mapping[str, Any]) -> DeathFinding:
@@ -128,14 +128,14 @@ class DeathFinding:
 
 @dataclass(frozen=True, slots=True)
 class Death:
-    """How the process of a case ended: killed, exited, or killed by the runner because it did not return."""
+    """How the process of a case ended: by a signal, by an exit, or by the runner after the timeout."""
 
-    signal: str = ""  # "SIGSEGV", or "exit code 3"; "" where it did not return
-    seconds: float = 0.0  # that the runner waited where it did not return
+    signal: str = ""  # "SIGSEGV", or "exit code 3"; "" after a timeout
+    seconds: float = 0.0  # the timeout
     phase: str = ""  # the side that ran: "cpu" or "device"; "" between cases
     finding: DeathFinding | None = None
     report: SanitizerReport | None = None
-    log: str = ""  # what the process wrote to stderr, where no sanitizer reported
+    log: str = ""  # the process' stderr, if there is no sanitizer report
 
     @staticmethod
     def from_json(d: Mapping[str, Any]) -> Death:
@@ -149,29 +149,29 @@ class Death:
 
 @dataclass(frozen=True, slots=True)
 class CaseFailure:
-    """One case that went wrong, as facts; explain/describe.py makes text of them."""
+    """One failing case, as facts. explain/describe.py renders it as text."""
 
-    case: str  # a CaseId's text; a cell's where no one case is to blame
+    case: str  # the case's id; the cell's id if the failure cannot be attributed to one case
     mismatches: tuple[Mismatch, ...] = ()
     arguments: tuple[PlacedArgument, ...] = ()
     death: Death | None = None
     calls: tuple[str, ...] = ()  # the operators that ran on the device, in the order of their first call
-    trouble: str = ""  # the traceback where the suite itself broke
-    older: str = ""  # the whole message, and nothing else, where a run in an older format is read
+    trouble: str = ""  # the traceback if the suite itself failed
+    older: str = ""  # the message of a failure in an older format, which has no facts
     older_check: str = ""
 
     @property
     def id(self) -> CaseId | None:
-        """The case's id in its parts; None where no one case is to blame."""
+        """The case's id, None if the failure cannot be attributed to one case."""
         return CaseId.parse(self.case)
 
     @property
     def check(self) -> str:
-        """The first mismatch's check; "" for a death and for an error of the suite."""
+        """The check of the first mismatch, "" for a death and for an error of the suite."""
         return self.mismatches[0].check.value if self.mismatches else self.older_check
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON-able dict. ``check`` is among it for those who look for it without reading the rest."""
+        """Return a dict for JSON. It repeats ``check`` so that queries find it easily."""
         return {
             "case": self.case, "check": self.check,
             "mismatches": [{"check": m.check.value, "subject": m.subject, "facts": m.facts} for m in self.mismatches],
@@ -182,7 +182,7 @@ class CaseFailure:
 
     @staticmethod
     def from_json(d: Mapping[str, Any]) -> CaseFailure:
-        """Inverse of :meth:`to_json`; also reads a failure of format version 2, whose facts were text."""
+        """Inverse of :meth:`to_json`. Also reads failures of format version 2, which have text instead of facts."""
         if "mismatches" not in d:
             return CaseFailure(d["case"], older=d["message"], older_check=d["check"])
         death = d["death"]
@@ -202,15 +202,26 @@ _ALWAYS = ("name", "sanitizer", "kind")  # fields without a default
 
 
 def _compact(fields: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    """A record's fields as plain JSON, without those that are empty, which are most of an argument's."""
+    """Return a record's fields as JSON, without empty fields. Most fields of an argument are empty."""
     plain = ((name, value.value if isinstance(value, Enum) else value) for name, value in fields)
     return {name: value for name, value in plain if name in _ALWAYS or value not in ("", (), None, 0)}
 
 
-def kind_of(status: Status, checks: Iterable[str], signal: str) -> str:
-    """How a cell ended, in words by which alike endings are grouped: ``fail (stride, value)``, ``crash (SIGSEGV)``.
+@dataclass(frozen=True, slots=True)
+class GateFailure:
+    """The bring-up gate's first broken primitive."""
 
-    The signal of a cell that does not fail is left out: CPU died there, in one way or another.
+    headline: str  # one line: the primitive and what is wrong with it
+    details: str = ""  # what the process wrote to stderr, if it died or hung
+
+    def __str__(self) -> str:
+        return "\n".join(filter(None, (self.headline, self.details)))
+
+
+def kind_of(status: Status, checks: Iterable[str], signal: str) -> str:
+    """Return the kind of a cell's outcome, by which outcomes are grouped: ``fail (stride, value)``.
+
+    The signal of a cell that does not fail is left out: CPU died there, and by which signal is chance.
     """
     why = ", ".join([*sorted({c for c in checks if c}), *([signal] if signal and status.is_failure else [])])
     return f"{status} ({why})" if why else str(status)
@@ -218,28 +229,28 @@ def kind_of(status: Status, checks: Iterable[str], signal: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """Recorded facts of one cell. Whether that was expected is computed on reading, never stored."""
+    """Recorded facts of one cell. Whether a failure was expected is computed when the record is read."""
 
     cell: CellId
     route: str
     status: Status
-    cases: int  # cases run, the failing ones included
+    cases: int  # cases that ran, including failing cases
     failures: tuple[CaseFailure, ...] = ()
-    reason: str = ""  # for unsupported and not_reached: why
-    signal: str = ""  # of the last death of a process in it, CPU's own included: the signal's name
+    reason: str = ""  # of unsupported and not_reached
+    signal: str = ""  # of the last process that died in the cell, also in the CPU reference: the signal's name
     wall_ns: int = 0
     cpu_ns: int = 0
-    raw_ns: int = 0  # of wall_ns, time inside the op calls of both sides
-    compared: int = 0  # cases in which results, or the errors of both sides, were compared
-    script: str = ""  # of a failure: Python that shows its first case without the suite, where that is not too long
+    raw_ns: int = 0  # the part of wall_ns inside the op calls of both sides
+    compared: int = 0  # cases whose results, or whose errors on both sides, were compared
+    script: str = ""  # a Python script that shows the first failing case without the suite, if it is short enough
 
     @property
     def kind(self) -> str:
-        """How the cell ended: equal for cells that ended alike."""
+        """The kind of the outcome, see :func:`kind_of`."""
         return kind_of(self.status, (f.check for f in self.failures), self.signal)
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON-able dict, the form that crosses processes and is stored."""
+        """Return a dict for JSON, the form for other processes and for the store."""
         return {
             "family": self.cell.family, "overload": self.cell.overload, "dtype": self.cell.dtype,
             "layout": self.cell.layout, "route": self.route, "status": self.status.value, "cases": self.cases,
@@ -250,7 +261,7 @@ class Observation:
 
     @staticmethod
     def from_json(d: dict[str, Any]) -> Observation:
-        """Inverse of :meth:`to_json`. Raises KeyError or ValueError on a record this version cannot read."""
+        """Inverse of :meth:`to_json`. Raises KeyError or ValueError for a record of another format."""
         return Observation(
             cell=CellId(d["family"], d["overload"], d["dtype"], d["layout"]),
             route=d["route"],

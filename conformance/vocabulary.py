@@ -1,6 +1,6 @@
-"""The words of the suite: routes, statuses, checks, facts, and the ids of cells and cases.
+"""The closed sets of words (routes, statuses, checks, facts), and the ids of cells and cases.
 
-Nothing here imports torch or pytest, so that results can be read and judged where neither is installed.
+Imports neither torch nor pytest, so that results can be read and judged without them.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ DTYPES = (
 
 
 class Word(str, Enum):
-    """A string out of a closed set, and what it means."""
+    """A string of a closed set, with its meaning."""
 
     _value_: str
     meaning: str
 
-    def __new__(cls, value: str, meaning: str = "") -> Word:  # by value alone when looked up
+    def __new__(cls, value: str, meaning: str = "") -> Word:  # a lookup has no meaning
         word = str.__new__(cls, value)
         word._value_ = value
         word.meaning = meaning
@@ -36,59 +36,59 @@ class Word(str, Enum):
 class Route(Word):
     """How a backend serves an overload."""
 
-    NATIVE = "native", "a kernel that the backend registered for it"
-    FALLBACK = "fallback", "the backend's boxed fallback, which runs CPU's kernel"
-    COMPOSITE = "composite", "torch, from other overloads"
-    UNSUPPORTED = "unsupported", "nobody: a call raises"
+    NATIVE = "native", "a kernel that the backend registered for the overload"
+    FALLBACK = "fallback", "the backend's boxed fallback, which runs the CPU kernel"
+    COMPOSITE = "composite", "a composite kernel of torch, which calls other overloads"
+    UNSUPPORTED = "unsupported", "no kernel: a call raises"
 
 
 class Status(Word):
-    """What came of a cell. Closed: every collected cell ends in exactly one of these."""
+    """The outcome of a cell. Every collected cell has exactly one of these."""
 
-    PASS = "pass", "every case that was compared agrees with CPU"
+    PASS = "pass", "all compared cases agree with CPU"
     FAIL = "fail", "a case differs from CPU"
-    ERROR = "error", "the suite itself broke, and judged nothing"
+    ERROR = "error", "the suite itself failed and did not judge the cell"
     CRASH = "crash", "the process died in a case"
     TIMEOUT = "timeout", "a case did not end in time"
-    UNSUPPORTED = "unsupported", "there is nothing to compare: no kernel for it, or none for this dtype, on either side"
-    NOT_REACHED = "not_reached", "the run ended, or was told to, before it was tried"
+    UNSUPPORTED = "unsupported", "nothing to compare: one side has no kernel for the overload or the dtype"
+    NOT_REACHED = "not_reached", "the run ended before the cell ran"
 
     @property
     def is_failure(self) -> bool:
-        """The one place that says which statuses count as failures."""
+        """Whether a cell with this status counts as a failure."""
         return self in (Status.FAIL, Status.ERROR, Status.CRASH, Status.TIMEOUT)
 
 
 class Check(Word):
-    """What was compared when a case failed."""
+    """A property that is compared with CPU."""
 
-    VALUE = "value", "a result differs: by a bit on a fallback; by more than CPU is from float64, with a floor, else"
+    VALUE = "value", "an element differs: in any bit if the route is `fallback`, else by more than the tolerance"
     DTYPE = "dtype", "a result has another dtype"
     SHAPE = "shape", "a result has another size"
     STRIDE = "stride", "a result has other strides"
-    OFFSET = "offset", "a result lies elsewhere in its storage"
+    OFFSET = "offset", "a result has another storage offset"
     ALIASING = "aliasing", "a result shares storage with another argument than on CPU, or with none"
-    MUTATION = "mutation", "an argument changed that the schema does not mark, or one that it marks changed otherwise"
-    UNTOUCHED = "untouched", "bytes of a storage changed that no view reaches"
-    VERSION = "version", "a version counter moved otherwise"
-    REDZONE = "redzone", "the allocator found damage around or in its blocks"
+    MUTATION = "mutation", "an argument changed that the schema does not mark, or changed differently from CPU"
+    UNTOUCHED = "untouched", "bytes of a storage changed that no view covers"
+    VERSION = "version", "the version counter of an argument differs from CPU's"
+    REDZONE = "redzone", "the allocator found damage in or around its blocks"
     LEAK = (
         "leak",
-        "device memory is alive after the call that its results do not hold, or host memory is lost (LeakSanitizer)",
+        "device memory stays allocated after the results are freed, or LeakSanitizer found a leak of host memory",
     )
-    ROUTE = "route", "the call went another way than the dispatcher says: a native op that fell back, or the reverse"
-    ERROR_PARITY = "error_parity", "one side raised and the other did not, or another type"
-    DETERMINISM = "determinism", "the same call gave other bits the second time"
-    UNINITIALIZED = "uninitialized", "a result depends on what fresh device memory held: the op reads what nobody wrote"
+    ROUTE = "route", "the call did not take the registered route: a native op fell back, or the reverse"
+    ERROR_PARITY = "error_parity", "only one side raised, or the sides raised errors of different types"
+    DETERMINISM = "determinism", "the same call gave different bits the second time"
+    UNINITIALIZED = "uninitialized", "a result depends on uninitialized device memory"
     DISTRIBUTION = "distribution", "random values do not follow CPU's distribution"
     DEVICE = "device", "a result is on another device"
 
 
 class Fact(Word):
-    """What a mismatch found: the values of its fact ``kind``, each with the other facts that it has.
+    """The kinds of a mismatch. The meaning lists the facts of each kind.
 
-    ``device`` and ``cpu`` are the two sides. Numbers that JSON does not have (NaN, infinities, complex numbers) are
-    strings.
+    ``device`` and ``cpu`` are the values of the two sides. Numbers that JSON does not have (NaN, infinities, complex
+    numbers) are strings.
     """
 
     ELEMENTS = (
@@ -96,31 +96,31 @@ class Fact(Word):
         "wrong, of: counts; index, device, cpu, float64, absolute, ulp: of the first wrong one; dtype; bound; pattern",
     )
     METADATA = "metadata", "what: dtype, type, shape, stride, offset, layout, conj, neg or zero; device, cpu"
-    PLAIN = "plain", "a result that is no tensor: device, cpu"
-    BYTES = "bytes", "of a storage: bytes: how many changed; byte: the first, of: all; before, device: its values"
-    COUNT = "count", "device, cpu: how many results"
-    DEVICE = "device", "device: where the result is; wanted: where it belongs"
-    ERRORS = "errors", "device, cpu: the type and the first line of what was raised; null where nothing was"
+    PLAIN = "plain", "device, cpu: a result that is not a tensor"
+    BYTES = "bytes", "bytes: number of changed bytes; byte: the first; of: size of the storage; before, device: values"
+    COUNT = "count", "device, cpu: number of results"
+    DEVICE = "device", "device: the result's device; wanted: the expected device"
+    ERRORS = "errors", "device, cpu: type and first line of the error; null if the side did not raise"
     ALIASING = "aliasing", "device, cpu: the argument whose storage the result shares; null for none"
     IDENTITY = "identity", "argument; device, cpu: whether the result is that argument, not a view of its storage"
-    SHARED_RESULTS = "shared_results", "device, cpu: the earlier result whose storage it shares; null for none"
-    GIVEN_TWICE = "given_twice", "tensor, call: what is alive in the memory that the result was given"
+    SHARED_RESULTS = "shared_results", "device, cpu: the earlier result whose storage this one shares; null for none"
+    GIVEN_TWICE = "given_twice", "tensor, call: the live tensor whose memory the allocator gave to the result"
     VERSION = "version", "device, cpu: the argument's version counter"
     DAMAGE = "damage", "line: a damaged block, as the backend's allocator describes it"
-    DEVICE_LEAK = "device_leak", "blocks, bytes: of device memory, more after the call than before it"
-    HOST_LEAK = "host_leak", "cells: in the batch; guilty: the one that loses memory alone; lost: blocks by stack"
-    SECOND_CALL_RAISED = "second_call_raised", "error: what the second call with the same arguments raised"
-    UNSTABLE = "unstable", "two calls with the same arguments gave different bits"
-    FRESH_MEMORY = "fresh_memory", "byte: what fresh device memory held in the call that gave other bits"
-    SAME_DRAWS = "same_draws", "seeds: how many gave the same draws"
-    NAN_DRAWS = "nan_draws", "some draws are NaN"
-    DRAWS = "draws", "distance, allowed: of Kolmogorov and Smirnov; draws: how many"
-    ROUTE = "route", "registered: the route in the dispatcher; native, fallback: calls counted by the backend"
+    DEVICE_LEAK = "device_leak", "blocks, bytes: device memory allocated after the call minus that before it"
+    HOST_LEAK = "host_leak", "cells: in the batch; guilty: the cell that leaks when run alone; lost: blocks by stack"
+    SECOND_CALL_RAISED = "second_call_raised", "error: raised by the second call with the same arguments"
+    UNSTABLE = "unstable", "none: two calls with the same arguments gave different bits"
+    FRESH_MEMORY = "fresh_memory", "byte: the fill of fresh device memory in the call that gave different bits"
+    SAME_DRAWS = "same_draws", "seeds: number of seeds that gave the same draws"
+    NAN_DRAWS = "nan_draws", "none: some draws are NaN"
+    DRAWS = "draws", "distance, allowed: Kolmogorov-Smirnov distances; draws: their number"
+    ROUTE = "route", "registered: the route in the dispatcher; native, fallback: calls that the backend counted"
 
 
 @dataclass(frozen=True, slots=True)
 class CellId:
-    """Overload × dtype × layout, and the ops/ family that says where it is listed."""
+    """The id of a cell: overload × dtype × layout, and the op family that lists the overload."""
 
     family: str
     overload: str
@@ -141,12 +141,12 @@ class CellId:
         return self.overload.partition(".")[0]
 
     def fields(self) -> tuple[str, str, str, str]:
-        """What it is made of, in the order of the constructor."""
+        """Return the fields in the order of the constructor."""
         return self.family, self.overload, self.dtype, self.layout
 
     @staticmethod
     def parse(text: str) -> CellId | None:
-        """Inverse of ``str``; None for a text that is no cell's id."""
+        """Inverse of ``str``. Return None if the text is not the id of a cell."""
         found = _CELL.fullmatch(text)
         return CellId(*found.groups()) if found else None
 
@@ -156,22 +156,28 @@ _CELL = re.compile(r"ops/(\w+)\.py::([\w.]+)\[(\w+)-(\w+)\]")
 
 @dataclass(frozen=True, slots=True)
 class CaseId:
-    """A cell, the name of a sample, and what the layout is applied to."""
+    """The id of a case: a cell, a sample, and the argument that the layout is applied to."""
 
     cell: CellId
     sample: str
-    variant: str = ""  # an argument, "all", two that share memory ("self=other"); "" where the layout is contiguous
+    variant: str = ""  # an argument, "all", or two that share memory ("self=other"); "" if the layout is contiguous
 
     def __str__(self) -> str:
         return f"{self.cell}#{self.sample}" + (f"@{self.variant}" if self.variant else "")
 
     @staticmethod
     def parse(text: str) -> CaseId | None:
-        """Inverse of ``str``; None for a text that is no case's id, as a cell's is none."""
+        """Inverse of ``str``. Return None if the text is not the id of a case."""
         name, _, rest = text.partition("#")
         cell, (sample, _, variant) = CellId.parse(name), rest.partition("@")
         return CaseId(cell, sample, variant) if cell and sample else None
 
 
-# What a case's id looks like, for messages.
+# How much of a lane a run takes, by name; conformance/plan/cases.py says what each leaves out.
+TIERS = ("full", "smoke")
+
+# The seed of the random overloads, unless --seed gives another.
+DEFAULT_SEED = 20
+
+# An example of a case's id, for messages.
 CASE_ID = "ops/masking.py::masked_fill_.Scalar[float32-expanded]#sample@self"

@@ -231,6 +231,6 @@ def test_a_true_that_is_stored_as_two_is_found_by_a_scenario() -> None:
 def broken(work: CellRunner) -> str:
     runner = Runner(work, timeout=60)
     try:
-        return runner.gate()
+        return str(runner.gate() or "")
     finally:
         runner.close()

@@ -67,7 +67,7 @@ runner = Runner(work, 60)
 found = []
 for fault, cells in json.loads(sys.argv[1]).items():
     testing.set_fault(fault or None)
-    broken = runner.gate()
+    broken = str(runner.gate() or "")
     found += [(observe(work, *cell).to_json() if cell else {}) | {"broken": broken} for cell in cells]
 print(json.dumps(found))
 """

@@ -1,1 +1,1 @@
-"""Bisection: which torch version, or which commit of a backend, first shows a failure."""
+"""Bisection: finds the torch version or the commit of a backend that first shows a failure."""

@@ -1,6 +1,6 @@
-"""Where a search can begin, from results that are there already: the newest point that passed, the oldest that fails.
+"""The ends of a search from stored results: the newest point that passes, and the oldest that fails.
 
-Of the backend that is searched, and of any of its lanes: a lane that fails a case makes its version a failing one.
+The results of all lanes of the backend count. A version fails if a case fails in one of its lanes.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from conformance.results import store
 from conformance.results.store import Manifest, Run, runs, views
 from conformance.vocabulary import CaseId, CellId, Status
 
-NIGHTS = 30  # of a lane's closed runs, the latest
+NIGHTS = 30  # the number of closed runs of each lane to read
 
 
 def recorded(results: Path, cases: Sequence[str], backend: str, environment: str = "") -> tuple[list[Run], list[str]]:
-    """(a backend's runs, those of a lane the oldest first, with the cells of these cases alone; what cannot be read).
+    """Return a backend's runs with the cells of these cases, the oldest first in each lane, and the errors of reading.
 
-    ``environment``: only the lanes of this one; "": of all. A lane without a closed run gives the one that was cut off.
+    ``environment``: only its lanes; "": all lanes. A lane without a closed run gives its interrupted run.
     """
     found, left_out = [], []
     lanes = store.lanes(results)
@@ -40,7 +40,7 @@ def recorded(results: Path, cases: Sequence[str], backend: str, environment: str
 
 
 def _run(directory: Path, cases: Sequence[str], wanted: Callable[[Manifest], bool]) -> Run | None:
-    """A closed run or one that was cut off, if it is wanted. Raises StoreError."""
+    """Return a closed or interrupted run, None if it is not wanted. Raises StoreError."""
     if not (directory / runs.MANIFEST).is_file():
         run = store.read(directory)
         return run if wanted(run.manifest) else None
@@ -50,15 +50,15 @@ def _run(directory: Path, cases: Sequence[str], wanted: Callable[[Manifest], boo
 
 @dataclass(frozen=True)
 class Ends:
-    """What results say of the points."""
+    """The outcomes of the points."""
 
-    passing: tuple[int, ...]  # where every case passed in a lane, and failed in none
-    failing: tuple[int, ...]  # where every case failed in a lane
+    passing: tuple[int, ...]  # points where every case passed in a lane, and failed in none
+    failing: tuple[int, ...]  # points where every case failed in a lane
 
     def bounds(self, bad: int | None = None) -> tuple[int | None, int | None]:
-        """(good end, bad end): the newest passing point, and the oldest that fails with nothing passing after it.
+        """Return the good end, the newest passing point, and the bad end, the oldest point after it that fails.
 
-        With ``bad`` given, the newest that passed before it. None where the results do not say.
+        With ``bad``, the good end is the newest passing point before it. An unknown end is None.
         """
         newest = bad if bad is not None else max(self.failing, default=None)
         if newest is None:
@@ -69,7 +69,7 @@ class Ends:
 
 
 def from_runs(found: Iterable[Run], cases: Sequence[str], points: Sequence[Point]) -> Ends:
-    """What runs, the oldest first, say of each point; of a lane's at the same point the latest with a case counts."""
+    """Return the outcomes of the points. ``found``: runs, the oldest first; a later run of a lane replaces earlier."""
     seen: dict[int, dict[tuple[str, str], bool]] = {}  # point -> (lane, case) -> whether it passed
     for run in found:
         at = _point(run.manifest, points)
@@ -84,9 +84,9 @@ def from_runs(found: Iterable[Run], cases: Sequence[str], points: Sequence[Point
 
 
 def _outcomes(run: Run, cases: Sequence[str]) -> dict[str, bool]:
-    """Case -> whether it passed, of those of which that is known: of a cell's failing cases only the first are kept.
+    """Return whether each case passed, if that is known. An observation has only the first failing cases of its cell.
 
-    A run of some of a cell's cases does not say of which: then only its failures are known.
+    If a run selected some cases of a cell, only its failures are known.
     """
     found = {}
     every = run.manifest.tier == "full" and not any(a.startswith("--case") for a in run.manifest.arguments)
@@ -109,7 +109,7 @@ def _cell_of(case: str) -> CellId | None:
 
 
 def _point(run: Manifest, points: Sequence[Point]) -> int | None:
-    """The point that a run was of: of that torch, e.g. ``2.8.0+cpu``, and of that commit of the backend."""
+    """Return the point of a run, by its torch version, e.g. ``2.8.0+cpu``, and the backend's commit."""
     return next((i for i, p in enumerate(points) if _is_of(run, p)), None)
 
 

@@ -1,4 +1,4 @@
-"""Installs torch into environments, one a version, next to what else is needed; drops those longest unused."""
+"""Environments with a torch version and other packages. The least recently used ones are deleted."""
 
 from __future__ import annotations
 
@@ -19,26 +19,32 @@ from conformance.bisect.points import Point
 from conformance.bisect.processes import Ended, Processes
 from conformance.lanes import torch_wheel
 
-READY = "ready.json"  # in a directory: it is whole, and this is known of it
+READY = "ready.json"  # marks a complete directory, and contains its facts
 
 
 class Unusable(Exception):
-    """A point that cannot be installed or built; the message says why, then gives the tool's first errors."""
+    """A point that cannot be installed or built. ``why`` is one line: the failed step and the tool's first error."""
 
-    seconds = 0.0  # that it took to find out
+    def __init__(self, step: str, output: str = "") -> None:
+        """``step``: what failed. ``output``: the errors that the tool printed."""
+        super().__init__("\n".join(filter(None, (step, output))))
+        lines = [line.strip() for line in output.splitlines()]
+        error = next((line for line in lines if "error" in line.lower()), lines[-1] if lines else "")
+        self.why = " ".join(filter(None, (step, error)))
+        self.seconds = 0.0  # until the failure
 
 
 class NoRoom(OSError):
-    """The disk is too full to go on; nothing is said of the point."""
+    """The disk is too full to continue. The point is not skipped."""
 
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """One with a torch in it."""
+    """An environment with torch."""
 
     directory: Path
-    build: str  # which build of torch that is
-    made_by: tuple[str, ...]  # the commands
+    build: str  # identifies the build of torch
+    made_by: tuple[str, ...]  # the commands that created it
 
     @property
     def python(self) -> str:
@@ -47,25 +53,25 @@ class Environment:
 
 @dataclass
 class Environments:
-    """All in one directory. For several threads."""
+    """The environments in one directory. Thread-safe."""
 
     directory: Path
     processes: Processes
-    packages: Sequence[str]  # that are needed next to torch
-    suffix: str = ""  # of their names, for environments that need other packages
-    keep: int = 3
+    packages: Sequence[str]  # to install besides torch
+    suffix: str = ""  # of the directories' names, for environments with other packages
+    keep: int = 3  # number of environments
     _locks: dict[str, threading.Lock] = field(default_factory=lambda: defaultdict(threading.Lock))
-    _used: list[str] = field(default_factory=list)  # the last used last
+    _used: list[str] = field(default_factory=list)  # the most recently used last
 
     def of(self, point: Point) -> Environment:
-        """That with the point's torch. Raises Unusable, NoRoom, Stopped."""
+        """Return an environment with the point's torch. Raises Unusable, NoRoom, Stopped."""
         where = self.directory / slug(point.torch + self.suffix)
         with self._locks[str(where)]:
             if not (where / READY).is_file():
                 self._make_room(where)
                 self._install(point, where)
             facts = json.loads((where / READY).read_text(encoding="utf-8"))
-            if facts.get("packages") != list(self.packages):  # as the suite, or --with, asks for by now
+            if facts.get("packages") != list(self.packages):  # the suite or --with needs others than before
                 self._complete(where, facts["build"], facts.get("torch_by", []))
                 facts = json.loads((where / READY).read_text(encoding="utf-8"))
             self._touch(where)
@@ -89,7 +95,7 @@ class Environments:
         self._complete(where, _build_of_torch(where), [shlex.join(c) for c in made])
 
     def _complete(self, where: Path, build: str, torch_by: Sequence[str]) -> None:
-        """Install the packages, and write down that the environment is whole."""
+        """Install the packages, and mark the environment as complete."""
         command = [*_installer(where), *self.packages]
         check(self.processes.run(command, variables=variables()), shlex.join(command))
         facts = {
@@ -103,7 +109,7 @@ class Environments:
             self._used = [u for u in self._used if u != str(where)] + [str(where)]
 
     def _make_room(self, wanted: Path) -> None:
-        """Drop environments until there is one less than may be kept, the longest unused first."""
+        """Delete the least recently used environments until there is room for another one."""
         with self._locks["used"]:
             there = sorted((p.parent for p in self.directory.glob(f"*/{READY}")), key=self._age)
             for old in [p for p in there if p != wanted][: max(0, len(there) + 1 - self.keep)]:
@@ -114,18 +120,18 @@ class Environments:
 
 
 def variables() -> dict[str, str]:
-    """This process', with pip's settings in uv's names."""
+    """Return the environment variables of this process, with pip's settings under uv's names."""
     return {**os.environ, **torch_wheel.uv_environment(os.environ)}
 
 
 def check(ended: Ended, what: str) -> None:
-    """Raises Unusable for a command that failed, with the errors that it told."""
+    """Raise Unusable for a command that failed, with its errors."""
     if ended.code:
-        raise Unusable(f"{what} failed:\n{ended.errors()}")
+        raise Unusable(f"{what} failed:", ended.errors())
 
 
 def slug(text: str) -> str:
-    """A directory's name for a requirement."""
+    """Return the name of a directory for a requirement."""
     return re.sub(r"[^A-Za-z0-9.]+", "-", text).strip("-")
 
 
@@ -134,6 +140,6 @@ def _installer(where: Path) -> list[str]:
 
 
 def _build_of_torch(environment: Path) -> str:
-    """A hash of the wheel's list of files and their hashes."""
+    """Return a hash of the wheel's list of files and their hashes."""
     records: Sequence[Path] = sorted(environment.glob("lib/python*/site-packages/torch-*.dist-info/RECORD"))
     return hashlib.sha256(b"".join(r.read_bytes() for r in records)).hexdigest()

@@ -1,7 +1,7 @@
-"""Makes the place in which a point is probed: torch in an environment, a commit in a worktree, the backend built.
+"""Prepares a point for its test: an environment with torch, a worktree of the commit, the built backend.
 
-Everything lies in one cache directory and is made once; places are made in several threads. What cannot be installed
-or built is Unusable, never bad.
+Everything is cached in one directory. Several threads prepare points. A point that cannot be installed or built is
+Unusable, never bad.
 """
 
 from __future__ import annotations
@@ -32,34 +32,34 @@ from conformance.support.toml_table import Table
 
 PLAN = "op-conformance"
 PACKAGE = Path(__file__).resolve().parents[1]
-_ABBREVIATED = 7  # digits of a commit, the fewest that git writes
+_ABBREVIATED = 7  # the smallest number of digits in git's abbreviated commits
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a point is probed."""
+    """The place where the cases of a point run."""
 
     python: str
-    directory: Path  # to run in
+    directory: Path  # the working directory
     variables: Mapping[str, str]
-    build: str  # equal for two points that are the same build
-    made_by: tuple[str, ...] = ()  # the commands, for a person who repeats it
+    build: str  # equal for two points with the same build
+    made_by: tuple[str, ...] = ()  # the commands that prepared it, for the report
 
 
 @dataclass
 class Workshop:
-    """Makes places, and drops the oldest of them when there are too many."""
+    """Prepares points, and deletes old environments."""
 
     cache: Path
     processes: Processes
-    repository: Path  # that the commits are of
-    project: str = ""  # the backend's directory in it; "": no backend is built
-    suite: bool = True  # cases are run, so that environments get what the suite needs
-    build: str = ""  # a command that builds a commit, in its worktree
+    repository: Path  # of the commits
+    project: str = ""  # the backend's directory in the repository; "": no backend is built
+    suite: bool = True  # cases run, so environments need the suite's packages
+    build: str = ""  # a command that builds a commit in its worktree
     extra: tuple[str, ...] = ()  # more packages for the environments
-    keep: int = 3  # environments of torch
-    suite_copy: Path | None = None  # made on first use
-    _snapshot: str = ""  # made on first use
+    keep: int = 3  # number of environments with torch
+    suite_copy: Path | None = None  # created on first use
+    _snapshot: str = ""  # created on first use
     _locks: dict[str, threading.Lock] = field(default_factory=lambda: defaultdict(threading.Lock))
 
     def __post_init__(self) -> None:
@@ -68,19 +68,19 @@ class Workshop:
         self._worktrees = Worktrees(self.cache / "worktrees", self.repository, self.processes)
 
     def make(self, point: Point) -> Place:
-        """Everything that the point needs. Raises Unusable, NoRoom, Stopped."""
+        """Prepare a point. Raises Unusable, NoRoom, Stopped."""
         made: list[str] = []
         if point.commit:
             made.append(f"git worktree add --detach {point.commit[:SHORT]} {point.commit}")
         try:
             return self._make(point, made)
         except CheckoutError as e:
-            raise Unusable(str(e)) from e
+            raise Unusable(e.step, e.output) from e
 
     def _make(self, point: Point, made: list[str]) -> Place:
         runs_in_it = point.commit and not (self.suite and self.project and not self.build)
         directory = self._worktrees.keep(point.commit) if runs_in_it else self.repository
-        python, build = sys.executable, ""  # this process' torch will do
+        python, build = sys.executable, ""  # the torch of this process
         variables = {}
         if point.torch:
             environment = self._environments.of(point)
@@ -103,13 +103,13 @@ class Workshop:
         return Place(python, directory, variables, build, tuple(made))
 
     def close(self) -> None:
-        """Remove the worktrees; environments and builds stay, for the next search."""
+        """Remove the worktrees. Environments and builds stay for the next search."""
         self._worktrees.close()
 
     # The parts --------------------------------------------------------------------------------------------------
 
     def _needed(self) -> list[str]:
-        """The packages next to torch."""
+        """Return the packages to install besides torch."""
         if not self.suite:
             return ["numpy", *self.extra]
         listed = [Requirement(r) for r in _requirements()]
@@ -117,22 +117,22 @@ class Workshop:
         return [*wanted, *self._build_requirements(self.repository), *self.extra]
 
     def _build_requirements(self, root: Path) -> list[str]:
-        """What the backend is built with."""
+        """Return the packages that the backend's build needs."""
         file = root / self.project / "pyproject.toml"
         if not self.project or not file.is_file():
             return []
         return [*Table.load(file).table("build-system").strings("requires"), "cmake>=3.26", "ninja"]
 
     def _tree(self, commit: str) -> str:
-        """The hash of what the commit builds: equal for commits that differ elsewhere only. Raises Unusable."""
+        """Return the hash of the backend's directory in the commit. Raises Unusable."""
         said = self.processes.run(["git", "-C", str(self.repository), "rev-parse", f"{commit}:{self.project}"])
         check(said, f"looking for {self.project or 'the files'} in {commit[:SHORT]}")
         return said.stdout.strip()
 
     def _now(self) -> str:
-        """A commit, on no branch, of the backend's working tree: what is edited during the search changes nothing.
+        """Return a commit of the backend's working tree, on no branch, so that edits during the search do not matter.
 
-        Files that git ignores are not in it. Raises Unusable where git does not know the directory.
+        It does not contain ignored files. Raises Unusable if the directory is not in the repository.
         """
         with self._locks["now"], tempfile.TemporaryDirectory() as scratch:
             if self._snapshot:
@@ -153,7 +153,7 @@ class Workshop:
             return said
 
     def _backend(self, point: Point, python: str, variables: Mapping[str, str], made: list[str]) -> tuple[Path, str]:
-        """(the directory that the backend of this torch and this source is installed in, a hash of what it holds)."""
+        """Build the backend for this torch and commit. Return its directory and a hash of the installed files."""
         commit = point.commit or self._now()
         source = f"{slug(point.torch or 'here')}-{self._tree(commit)}"
         target = self.cache / "backends" / f"{self.project}-{source}".replace("/", "_")
@@ -163,7 +163,7 @@ class Workshop:
         with self._locks[str(target)]:
             if not (target / READY).is_file():
                 shutil.rmtree(target, ignore_errors=True)
-                # One at a time: a build takes all processors.
+                # One build at a time, since it uses all processors.
                 with self._locks["building"], self._worktrees.checked_out(commit) as root:
                     command += [str(root / self.project), "-C", f"build-dir={root.parent / 'build'}"]
                     compiler = {**installing(), **variables, **_ccache(root.parent)}
@@ -173,7 +173,7 @@ class Workshop:
         return target, str(json.loads((target / READY).read_text(encoding="utf-8")).get("build", target.name))
 
     def _suite(self) -> Path:
-        """A directory with a copy of this suite alone: what is edited meanwhile does not change what a case means."""
+        """Return a directory with a copy of this suite, so that edits during the search do not matter."""
         if self.suite_copy:
             return self.suite_copy
         files = sorted(f for f in PACKAGE.rglob("*") if f.is_file() and "__pycache__" not in f.parts)
@@ -189,7 +189,7 @@ class Workshop:
 
 
 def _requirements() -> Sequence[str]:
-    """What the suite needs: as its checkout says, since an editable installation may be older."""
+    """Return the suite's requirements. Those of the checkout may be newer than those of an editable installation."""
     file = PACKAGE.parent / "pyproject.toml"
     if file.is_file() and (project := Table.load(file).table("project")).take("name", str) == PLAN:
         return project.strings("dependencies")
@@ -197,9 +197,9 @@ def _requirements() -> Sequence[str]:
 
 
 def _installed(directory: Path, commit: str) -> str:
-    """A hash of the files installed in a directory, but for what is said of the installation.
+    """Return a hash of the files installed in a directory, without metadata of the installation.
 
-    A text that names the commit is the same as one that names another.
+    The commit's name in a file does not change the hash.
     """
     name = re.compile((commit[:_ABBREVIATED] or "$.").encode() + b"[0-9a-f]*")
     found = hashlib.sha256()
@@ -211,7 +211,7 @@ def _installed(directory: Path, commit: str) -> str:
 
 
 def _ccache(around: Path) -> dict[str, str]:
-    """Settings with which the same file of another commit is found in the cache: paths count from ``around`` on."""
+    """Return settings with which ccache finds files of other commits: paths are relative to ``around``."""
     if not shutil.which("ccache") or "CMAKE_CXX_COMPILER_LAUNCHER" in os.environ:
         return {}
     return {"CMAKE_CXX_COMPILER_LAUNCHER": "ccache", "CCACHE_BASEDIR": str(around), "CCACHE_NOHASHDIR": "1"}

@@ -1,4 +1,4 @@
-"""What can be probed: torch versions from a matrix, commits of a repository, or both; and what a user calls them."""
+"""The points of a search: torch versions of a matrix, commits of a repository, or both; and their names."""
 
 from __future__ import annotations
 
@@ -13,36 +13,36 @@ from conformance.lanes.matrix import Torch
 from conformance.support.suggestions import unknown
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
-_MINOR = re.compile(r"\d+\.\d+")  # how a matrix names a version
+_MINOR = re.compile(r"\d+\.\d+")  # a version's name in a matrix
 SHORT = 10  # digits of a commit
 
 
 class PointError(ValueError):
-    """A version, commit or date that names no point; the message is one line."""
+    """An unknown version, commit or date. The message is one line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One place in the history that is searched."""
+    """One version in the history that is searched."""
 
     name: str  # "2.8", a commit's first digits, or both joined by "+"
-    title: str  # what is installed, or the commit's subject
-    date: str = ""  # YYYY-MM-DD, where it is known
+    title: str  # the requirement, or the commit's subject
+    date: str = ""  # YYYY-MM-DD, if known
     torch: str = ""  # a requirement; "": the torch of this process
-    index: str = ""  # the only index that has it, or ""
-    commit: str = ""  # in full; "": the working tree
+    index: str = ""  # the only package index that has it, or ""
+    commit: str = ""  # the full hash; "": the working tree
 
 
 def of_torches(torches: Sequence[Torch]) -> list[Point]:
-    """In the matrix' order, the oldest first."""
+    """Return the points of a matrix' torch versions, the oldest first."""
     return [Point(t.version, t.requirement, torch=t.requirement, index=t.index) for t in torches]
 
 
 def of_commits(repository: Path, good: str, bad: str, project: str = "") -> list[Point]:
-    """The commits from ``good`` to ``bad``, the oldest first, both included; those alone that change ``project``.
+    """Return the commits from ``good`` to ``bad``, both included, the oldest first; only those that change ``project``.
 
-    Without ``good`` they begin with the history. Raises PointError for what names no commit, and for a good one that is
-    not an ancestor of the bad one.
+    Without ``good``, they begin with the first commit. Raises PointError for an unknown commit, and if ``good`` is not
+    an ancestor of ``bad``.
     """
     last = commit(repository, bad)
     first = commit(repository, good) if good else ""
@@ -50,32 +50,32 @@ def of_commits(repository: Path, good: str, bad: str, project: str = "") -> list
         raise PointError(f"{good} is not an ancestor of {bad}: no commit between them can be the first bad one")
     between = _logged(repository, f"{first}..{last}" if first else last, *(["--", project] if project else []))
     if not between or between[-1].commit != last:
-        between += _logged(repository, "-1", last)  # the end as given, even where it leaves the project as it is
+        between += _logged(repository, "-1", last)  # the end, even if it does not change the project
     return [*(_logged(repository, "-1", first) if first else []), *between]
 
 
 def _logged(repository: Path, *which: str) -> list[Point]:
-    """Commits as points, the oldest first."""
+    """Return commits as points, the oldest first."""
     said = _git(repository, "log", "--first-parent", "--reverse", "--format=%H%x00%cs%x00%s", *which) or ""
     found = [line.split("\0", 2) for line in said.splitlines()]
     return [Point(sha[:SHORT], subject, date, commit=sha) for sha, date, subject in found]
 
 
 def commit(repository: Path, name: str) -> str:
-    """A commit in full, from what git calls it, or from the date by whose end it was the newest. Raises PointError."""
+    """Return the full hash of a revision, or of the newest commit on a date. Raises PointError."""
     if _DATE.fullmatch(name):
         found = _git(repository, "rev-list", "-1", "--first-parent", f"--before={name}T23:59:59", "HEAD")
     else:
         found = _git(repository, "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
     if not found:
-        raise PointError(f"{name!r} is no commit of {repository}, nor a date by which there was one")
+        raise PointError(f"{name!r} is neither a commit of {repository}, nor a date with an earlier commit")
     return found
 
 
 def crossed(torches: Sequence[Point], commits: Sequence[Point], torch_first: bool) -> list[Point]:
-    """One path through both histories: all of one with the other's oldest, then all of the other with the one's newest.
+    """Return a path through both histories: first all of one with the oldest of the other, then the reverse.
 
-    Its first bad point tells which of the two it takes, and at which step.
+    Its first bad point is the culprit in one of the two histories.
     """
     if torch_first:
         steps = [(t, commits[0]) for t in torches] + [(torches[-1], c) for c in commits[1:]]
@@ -88,7 +88,7 @@ def crossed(torches: Sequence[Point], commits: Sequence[Point], torch_first: boo
 
 
 def index_of(points: Sequence[Point], name: str) -> int:
-    """The point a user means: a name, the start of a commit, or a date. Raises PointError that lists near names."""
+    """Return the index of a point by its name, the start of its commit, or a date. Raises PointError."""
     for i, point in enumerate(points):
         known = (point.name, point.title, point.torch, point.torch.removeprefix("torch=="))
         if name in known or (point.commit and point.commit.startswith(name)):
@@ -99,7 +99,7 @@ def index_of(points: Sequence[Point], name: str) -> int:
 
 
 def torch_of(date: str) -> str:
-    """The newest torch that was there by the end of a date, e.g. ``2.8``, as uv says. Raises PointError."""
+    """Return the newest torch version on a date, e.g. ``2.8``, found by uv. Raises PointError."""
     day_after = (dt.date.fromisoformat(date) + dt.timedelta(days=1)).isoformat()
     command = [
         "uv",
@@ -116,12 +116,12 @@ def torch_of(date: str) -> str:
     ended = subprocess.run(command, input="torch", capture_output=True, text=True, check=False)
     found = _MINOR.search(ended.stdout)
     if ended.returncode or not found:
-        raise PointError(f"no torch is known to be as old as {date}: {ended.stderr.strip().splitlines()[-1:]}")
+        raise PointError(f"no torch version found on {date}: {ended.stderr.strip().splitlines()[-1:]}")
     return found[0]
 
 
 def _git(repository: Path, *arguments: str) -> str | None:
-    """What git says, None where it fails."""
+    """Return git's output, None if it fails."""
     command = ["git", "-C", str(repository), *arguments]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     return ended.stdout.strip() if ended.returncode == 0 else None

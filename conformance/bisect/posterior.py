@@ -1,4 +1,4 @@
-"""How likely each point is the first bad one, given how often the failure was seen at each.
+"""The posterior probability of each point to be the first bad one, given the runs at each point.
 
 A bad point fails in a run with the failure's rate p, the same at every bad point and unknown; a good one only by chance
 (``CHANCE``). Before any run, p is 1 with probability ``spike``, else Beta(a, b) distributed.
@@ -28,7 +28,7 @@ _LEAST = 1e-300
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """What is known of the failure's rate before the search: 1 with probability ``spike``, else Beta(a, b)."""
+    """The prior of the failure's rate: 1 with probability ``spike``, else Beta(a, b)."""
 
     spike: float = 0.5
     a: float = 1.0
@@ -36,31 +36,31 @@ class Rate:
 
     @staticmethod
     def known(rate: float | None) -> Rate:
-        """Of a rate in (0, 1] that the user knows, worth ten runs; None: nothing is known. Raises ValueError."""
+        """Return the prior for a rate in (0, 1] that the user knows, with a weight of ten runs. Raises ValueError."""
         if rate is None:
             return Rate()
         if not 0 < rate <= 1:
-            raise ValueError(f"a failure's rate is more than 0 and at most 1, not {rate:g}")
+            raise ValueError(f"expected a rate of more than 0 and at most 1, got {rate:g}")
         return Rate(spike=1 - 1e-6) if rate == 1 else Rate(0.0, 10 * rate, 10 * (1 - rate))
 
     @cache  # noqa: B019 - of a few numbers, for a few rates
     def log_evidence(self, failed: int, passed: int) -> float:
-        """The logarithm of e(F, S)."""
+        """Return the logarithm of e(F, S)."""
         flaky = exp(_log_beta(self.a + failed, self.b + passed) - _log_beta(self.a, self.b))
         return log(max((self.spike if not passed else 0.0) + (1 - self.spike) * flaky, _LEAST))
 
     def fails_next(self, failed: int, passed: int) -> float:
-        """The probability that the next run at a bad point fails, after F failures and S passes at bad points."""
+        """Return the probability that the next run at a bad point fails, after F failures and S passes there."""
         return min(1.0, exp(self.log_evidence(failed + 1, passed) - self.log_evidence(failed, passed)))
 
     def all_pass(self, failed: int, passed: int, more: int) -> float:
-        """The probability that ``more`` runs at a bad point all pass, though it is bad."""
+        """Return the probability that ``more`` runs at a bad point all pass."""
         return exp(self.log_evidence(failed, passed + more) - self.log_evidence(failed, passed))
 
 
 @dataclass(frozen=True, slots=True)
 class Posterior:
-    """Over the first bad point: ``weights[j]`` is the probability that it is point ``first + j``."""
+    """The distribution of the first bad point: it is point ``first + j`` with probability ``weights[j]``."""
 
     first: int
     weights: tuple[float, ...]
@@ -68,17 +68,17 @@ class Posterior:
 
     @property
     def best(self) -> tuple[int, float]:
-        """(the likeliest first bad point, its probability)."""
+        """Return the most probable first bad point and its probability."""
         j = max(range(len(self.weights)), key=self.weights.__getitem__)
         return self.first + j, self.weights[j]
 
     @property
     def entropy(self) -> float:
-        """What is not known yet, in bits."""
+        """The entropy in bits."""
         return sum(-w * log2(w) for w in self.weights if w > 0)
 
     def interval(self, mass: float) -> tuple[int, int, float]:
-        """(first, last, probability) of the shortest run of points that holds this much."""
+        """Return first, last and probability of the shortest range with at least this probability."""
         sums = [0.0, *accumulate(self.weights)]
         found = (0, len(self.weights), sums[-1])
         start = 0
@@ -91,7 +91,7 @@ class Posterior:
         return self.first + found[0], self.first + found[1] - 1, min(found[2], 1.0)
 
     def information(self) -> list[float]:
-        """What one run at point ``first + j`` would tell of the first bad point, in bits, for every j."""
+        """Return the expected information of one run at each point ``first + j``, in bits."""
         fails = accumulate(w * f for w, f in zip(self.weights, self.fails))
         unsure = accumulate(w * _entropy(f) for w, f in zip(self.weights, self.fails))
         bad = accumulate(self.weights)
@@ -102,7 +102,7 @@ class Posterior:
 
 
 def posterior(failed: Sequence[int], passed: Sequence[int], first: int, last: int, rate: Rate) -> Posterior:
-    """Over the points from ``first`` to ``last``; ``failed[i]`` and ``passed[i]`` are the runs at point i."""
+    """Return the posterior over ``first`` to ``last``. ``failed[i]`` and ``passed[i]`` count the runs at point i."""
     all_failed, all_passed = sum(failed), sum(passed)
     before_failed, before_passed = sum(failed[:first]), sum(passed[:first])
     logs, fails = [], []

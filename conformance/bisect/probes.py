@@ -1,4 +1,4 @@
-"""One run of a case, or of a script, in the place of a point."""
+"""One run of a case or a script at a point."""
 
 from __future__ import annotations
 
@@ -11,37 +11,36 @@ from typing import Protocol
 
 from conformance.bisect.places import Place
 from conformance.bisect.processes import Ended, Processes
-from conformance.bisect.signature import ProbeOutcome, Signature, normalised, of_observation, of_script
+from conformance.bisect.signature import ABSENT, ProbeOutcome, Signature, of_observation, of_script
 from conformance.results import store
 from conformance.support.exit_codes import Exit
 
-ABSENT = "absent"  # a status of the search's own: this version has no such case
 LANE = "bisect"
 
 
 class Probe(Protocol):
-    """What is run at each point."""
+    """A case or a script that runs at each point."""
 
     def run(self, place: Place, case: str) -> ProbeOutcome:
-        """Once. Raises Stopped."""
+        """Run it once. Raises Stopped."""
 
     def command(self, case: str) -> str:
-        """What a person types to run it once, where everything is installed."""
+        """Return the command that runs it once in an installed environment."""
 
     def minimal(self, place: Place, case: str) -> str:
-        """A script that shows the failure by itself; "" where there is none shorter than the command."""
+        """Return a standalone script of the failure, "" if there is none."""
 
 
 @dataclass(frozen=True)
 class CaseProbe:
-    """A case of the corpus, run by the suite itself in the place's environment."""
+    """A case of the corpus, which the suite runs in the environment of the point."""
 
     processes: Processes
     backend: str
     seed: int
     timeout: float  # seconds
-    variables: tuple[tuple[str, str], ...] = ()  # of the environment, e.g. an allocator mode
-    corpus: str = ""  # the hash of the only corpus whose samples may be taken; "": whichever is there
+    variables: tuple[tuple[str, str], ...] = ()  # environment variables, e.g. an allocator mode
+    corpus: str = ""  # the hash of the required corpus; "": any
 
     def run(self, place: Place, case: str) -> ProbeOutcome:
         with tempfile.TemporaryDirectory() as scratch:
@@ -53,7 +52,7 @@ class CaseProbe:
             except store.StoreError:
                 return _without_results(ended)
         if self.corpus and run.manifest.corpus != self.corpus:
-            said = f"another corpus, {run.manifest.corpus[:12]}: the same case would mean other inputs"
+            said = f"another corpus, {run.manifest.corpus[:12]}: the same case may have other inputs"
             return ProbeOutcome(False, None, False, said, ended.seconds)
         if not run.observations:
             return ProbeOutcome(False, None, False, ended.last_lines(), ended.seconds)
@@ -62,7 +61,7 @@ class CaseProbe:
     def _pytest(self, place: Place, case: str, scratch: Path) -> Ended:
         command = [place.python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "conformance.plugin"]
         command += [*self._arguments(case), "--results", "results", "--lane-name", LANE]
-        command += ["--expected", os.devnull]  # a rule may name what another version does not have
+        command += ["--expected", os.devnull]  # a known failure may name an overload that this version lacks
         variables = {**place.variables, **dict(self.variables)}
         return self.processes.run(command, cwd=scratch, variables=variables, timeout=self.timeout)
 
@@ -81,7 +80,7 @@ class CaseProbe:
 
 @dataclass(frozen=True)
 class ScriptProbe:
-    """Any command, judged by its exit code: 0 passes, 125 cannot be tested, all others fail."""
+    """A command, judged by its exit code: 0 passes, 125 cannot be tested, all others fail."""
 
     processes: Processes
     timeout: float
@@ -99,9 +98,6 @@ class ScriptProbe:
 
 
 def _without_results(ended: Ended) -> ProbeOutcome:
-    """Of a run that judged nothing: the case may not exist in this version, or the backend cannot be loaded."""
-    errors = [line for line in (ended.stdout + ended.stderr).splitlines() if line.startswith("ERROR: ")]
-    if ended.code == Exit.USAGE and errors and "--case" in errors[0]:
-        said = errors[0].removeprefix("ERROR: ")
-        return ProbeOutcome(False, Signature(ABSENT, said=normalised(said)), True, said, ended.seconds)
-    return ProbeOutcome(False, None, False, ended.last_lines(), ended.seconds)
+    """Return the outcome of a run that judged no cell: this version has no such case, or the backend did not load."""
+    absent = ended.code == Exit.UNKNOWN_CASE
+    return ProbeOutcome(False, Signature(ABSENT) if absent else None, absent, ended.last_lines(), ended.seconds)

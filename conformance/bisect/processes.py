@@ -1,4 +1,4 @@
-"""Commands run in sessions of their own, so that they can be stopped together with all that they began."""
+"""Commands that run in sessions of their own, so that they can be killed together with their children."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ class Stopped(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a command ended."""
+    """The end of a command."""
 
-    code: int  # negative: the signal that killed it
+    code: int  # the exit code, or minus the signal
     stdout: str
     stderr: str
     seconds: float
-    late: bool = False  # it took longer than it was given, and was killed
+    late: bool = False  # it was killed after its timeout
 
     def last_lines(self, count: int = 6) -> str:
-        """What it said last, for a person."""
+        """Return the last lines of its output."""
         return "\n".join(self._lines()[-count:])
 
     def errors(self, count: int = 6) -> str:
-        """The first errors that a compiler or another tool told; where there is none, what it said last."""
+        """Return the first errors in the output of a compiler or another tool; without any, the last lines."""
         told = [line.strip() for line in self._lines() if _ERROR.search(line)]
         return "\n".join(told[:count]) or self.last_lines(count)
 
@@ -44,7 +44,7 @@ class Ended:
 
 
 class Processes:
-    """Starts commands and knows those that run. May be used from several threads."""
+    """Runs commands, and can kill all of them. Thread-safe."""
 
     def __init__(self) -> None:
         self._running: set[subprocess.Popen[str]] = set()
@@ -59,7 +59,7 @@ class Processes:
         variables: Mapping[str, str] | None = None,
         timeout: float | None = None,
     ) -> Ended:
-        """Run a command, in a shell if it is one text; ``timeout`` in seconds. Raises Stopped, FileNotFoundError."""
+        """Run a command; a string runs in a shell. ``timeout``: seconds. Raises Stopped, FileNotFoundError."""
         started = time.monotonic()
         with self._lock:
             if self._stopped:
@@ -80,14 +80,14 @@ class Processes:
         finally:
             with self._lock:
                 self._running.discard(process)
-            if process.poll() is None:  # Ctrl-C came while waiting for it
+            if process.poll() is None:  # interrupted by Ctrl-C
                 _kill(process)
         if self._stopped:
             raise Stopped
         return Ended(process.returncode, out, err, time.monotonic() - started, late)
 
     def stop(self) -> None:
-        """Kill everything that runs; whatever is started after this is refused."""
+        """Kill all running commands, and do not start others."""
         with self._lock:
             self._stopped = True
             for process in self._running:
@@ -95,10 +95,10 @@ class Processes:
 
 
 def _kill(process: subprocess.Popen[str]) -> None:
-    """Kill a command, its process group, and its session: a build tool gives each compiler a group of its own."""
+    """Kill a command, its process group and its session. Build tools start compilers in groups of their own."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    deadline = time.monotonic() + 10  # for one that the kernel holds
+    deadline = time.monotonic() + 10  # a process may be blocked in the kernel
     while (left := _session(process.pid)) and time.monotonic() < deadline:
         for pid in left:
             with contextlib.suppress(ProcessLookupError):
@@ -107,11 +107,11 @@ def _kill(process: subprocess.Popen[str]) -> None:
 
 
 def _session(leader: int) -> list[int]:
-    """The living processes of a session, where the system lists them in /proc; zombies do not count."""
+    """Return the processes of a session that are not zombies, if the system has /proc."""
     found = []
     for file in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
-            # After the name, which may hold anything: state, parent, group, session.
+            # The fields after the name, which may contain anything: state, parent, group, session.
             state, _, _, session = file.read_text().rpartition(")")[2].split()[:4]
             if int(session) == leader and state not in "ZX":
                 found.append(int(file.parent.name))

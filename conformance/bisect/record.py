@@ -1,4 +1,4 @@
-"""A search written down: what was asked, every run so far, and the result, as JSON that can be taken up again."""
+"""The record of a search: the question, every run, and the result, as JSON that a later session can continue."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ _LONGEST_OUTPUT = 6000
 
 
 class RecordError(ValueError):
-    """A state that cannot be taken up; the message is one line and names the file."""
+    """A record that cannot be continued. The message is one line and names the file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is searched for: all that the next step depends on, but for the answers."""
+    """The question of a search. With the answers, it determines the next step."""
 
     axis: str  # torch, backend or both
     cases: tuple[str, ...]  # case ids, or one script
     script: bool
     points: tuple[Point, ...]  # the oldest first
-    good: int | None  # index of the end that passes, None: to be found; with ``fixed`` the newer one
+    good: int | None  # index of the good end, None if it must be found; with ``fixed``, the newer end
     bad: int
-    fixed: bool = False  # look for what repaired a failure: the older end fails, the newer passes
-    any_failure: bool = False  # whatever fails is the failure
+    fixed: bool = False  # find the fix of a failure: the older end fails, the newer passes
+    any_failure: bool = False  # all failures count as the same
     rate: float | None = None
     threshold: float = 0.95
     tries: int = 10
@@ -42,12 +42,12 @@ class Question:
     backend: str = ""
     corpus: str = ""
     skip: tuple[int, ...] = ()
-    command: str = ""  # as the user gave it
+    command: str = ""  # the user's command
 
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
-    """One run of one case at one point; or, where ``unusable`` says why, none."""
+    """One run of one case at one point."""
 
     point: int
     case: str
@@ -57,7 +57,7 @@ class RunRecord:
     signature: Signature | None
     output: str
     seconds: float
-    at: str = ""  # when, in UTC
+    at: str = ""  # time in UTC
 
     def outcome(self) -> ProbeOutcome:
         return ProbeOutcome(self.passed, self.signature, self.judged, self.output, self.seconds)
@@ -65,43 +65,37 @@ class RunRecord:
 
 @dataclass(frozen=True, slots=True)
 class PointRecord:
-    """What making a point's place came to."""
+    """The preparation of a point."""
 
     build: str = ""
     made_by: tuple[str, ...] = ()
     seconds: float = 0.0
-    unusable: str = ""  # why it cannot be probed
-
-    @property
-    def why(self) -> str:
-        """The same on one line: what failed, and its first error; without one, what it said last."""
-        lines = self.unusable.splitlines()
-        said = [line.strip() for line in lines[1:]]
-        return " ".join([*lines[:1], *([line for line in said if "error" in line.lower()] or said[-1:])[:1]])
+    unusable: str = ""  # why it cannot be tested, with the errors of the tool that failed
+    why: str = ""  # the same on one line
 
 
 @dataclass
 class Record:
-    """A search so far."""
+    """The state of a search."""
 
     question: Question
     runs: list[RunRecord] = field(default_factory=list)
     places: dict[int, PointRecord] = field(default_factory=dict)
     minimal: dict[str, str] = field(default_factory=dict)  # case -> a script
-    seconds: float = 0.0  # spent so far, over all sessions
+    seconds: float = 0.0  # of all sessions
 
     def signature(self, case: str) -> Signature | None:
-        """That of the failure looked for: the first seen at the bad end."""
+        """Return the signature of the failure: that of the first failure at the bad end."""
         found = (r for r in self.runs if r.case == case and r.point == self.question.bad)
         return next((r.signature for r in found if not r.passed and r.judged), None)
 
     def answers(self, case: str) -> list[tuple[int, Answer]]:
-        """(point, what it said) of every run of a case, in order."""
+        """Return point and answer of every run of a case, in order."""
         wanted, any_failure = self.signature(case), self.question.any_failure
         return [(r.point, answer(r.outcome(), wanted, any_failure)) for r in self.runs if r.case == case]
 
     def save(self, file: Path) -> None:
-        """Whole or not at all."""
+        """Write the file atomically."""
         file.parent.mkdir(parents=True, exist_ok=True)
         scratch = file.with_suffix(f".{os.getpid()}.tmp")
         kept = {"format": _FORMAT, "version": _VERSION, **asdict(self)}
@@ -110,7 +104,7 @@ class Record:
 
 
 def shortened(output: str) -> str:
-    """Of a long output, the beginning and the end."""
+    """Return the beginning and the end of a long output."""
     half = _LONGEST_OUTPUT // 2
     return output if len(output) <= 2 * half else f"{output[:half]}\n[…]\n{output[-half:]}"
 
@@ -120,17 +114,17 @@ def load(file: Path) -> Record:
     try:
         kept: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
         if kept.pop("format", None) != _FORMAT:
-            raise RecordError(f"{file}: is not the state of a search")
+            raise RecordError(f"{file}: is not the record of a search")
         if (version := kept.pop("version", None)) != _VERSION:
             raise RecordError(
-                f"{file}: format version {version!r}, this suite reads {_VERSION}; go on with the suite that wrote it, "
-                "or begin the search again in another directory"
+                f"{file}: format version {version!r}, expected {_VERSION}; continue with the version of the suite that "
+                "wrote it, or begin a new search in another directory"
             )
         return _record(kept)
     except FileNotFoundError:
         raise RecordError(f"{file}: no such file; there is no search to resume") from None
     except (json.JSONDecodeError, UnicodeDecodeError, AttributeError) as e:
-        raise RecordError(f"{file}: is not the state of a search: {e}") from e
+        raise RecordError(f"{file}: is not the record of a search: {e}") from e
     except (KeyError, TypeError, ValueError) as e:
         if isinstance(e, RecordError):
             raise
@@ -138,7 +132,7 @@ def load(file: Path) -> Record:
 
 
 def same(one: Question, other: Question) -> bool:
-    """Whether the answers to one are answers to the other; how the user put it does not matter."""
+    """Return whether two questions have the same answers. The command does not matter."""
     return replace(one, command="") == replace(other, command="")
 
 

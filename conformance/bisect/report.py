@@ -1,4 +1,4 @@
-"""What a search came to, for people and for machines: paste-ready Markdown, and the facts as JSON."""
+"""The report of a search: Markdown for an issue, and JSON."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from conformance.bisect.session import found, seconds_by_point
 _ENDED = {
     Kind.NOT_BAD: "the bad end passes",
     Kind.NOT_GOOD: "the good end fails as well",
-    Kind.ALWAYS: "the oldest that can be tested fails as well",
+    Kind.ALWAYS: "the oldest version that can be tested fails as well",
     Kind.NO_END: "an end cannot be tested",
 }
 
 
 def as_json(record: Record) -> str:
-    """Everything that a page about the search needs."""
+    """Return the facts of the search, for the report's page."""
     q = record.question
     results = found(record)
     facts: dict[str, Any] = {
@@ -64,10 +64,10 @@ def _case(record: Record, case: str, result: Result | None) -> dict[str, Any]:
 
 
 def markdown(record: Record) -> str:
-    """One text about all cases, to be pasted into an issue."""
+    """Return one text about all cases."""
     results = found(record)
     q = record.question
-    parts = [f"# Bisect: {'what repaired' if q.fixed else 'what broke'} {_title(record)}", ""]
+    parts = [f"# Bisect: {'fix' if q.fixed else 'first failure'} of {_title(record)}", ""]
     for case in q.cases:
         parts += _about(record, case, results.get(case), heading=len(q.cases) > 1)
     parts += [f"{len(_steps(record))} points, {len(record.runs)} runs, {record.seconds:.0f} s.", ""]
@@ -93,24 +93,25 @@ def _about(record: Record, case: str, result: Result | None, heading: bool) -> l
             if place and place.made_by:
                 lines += _folded("made by", _block("\n".join(place.made_by)))
     lines += ["| # | point | failed / runs | says | s |", "| --- | --- | --- | --- | --- |"]
-    seconds = seconds_by_point(record)
-    for number, point in _steps_of(record, case):
-        tally = _tally(record, case, point)
-        place = record.places.get(point)
-        why = f": {place.why}" if place and place.unusable else ""
-        another = _another(record, case, point)
-        said = f"{_answer(record, point, tally)}{why}" + (f": {another}" if another else "")
-        ran = f"{tally.failed} / {tally.failed + tally.passed}"
-        cells = f"{number} | {_cell(_named(record, point))} | {ran} | {_cell(said)} | {seconds.get(point, 0):.1f}"
-        lines.append(f"| {cells} |")
+    lines += [_row(record, case, number, point) for number, point in _steps_of(record, case)]
     lines.append("")
     if record.minimal.get(case):
         lines += _folded("a script that shows it", _block(record.minimal[case], "python"))
     return [*lines, "Repeat:", "", *_block(record.question.command, "sh"), ""]
 
 
+def _row(record: Record, case: str, number: int, point: int) -> str:
+    """Return a row of the table of points."""
+    tally, place = _tally(record, case, point), record.places.get(point)
+    why = place.why if place and place.unusable else ""
+    said = ": ".join(filter(None, (_answer(record, point, tally), why, _another(record, case, point))))
+    ran = f"{tally.failed} / {tally.failed + tally.passed}"
+    seconds = seconds_by_point(record).get(point, 0)
+    return f"| {number} | {_cell(_named(record, point))} | {ran} | {_cell(said)} | {seconds:.1f} |"
+
+
 def conclusion(record: Record, result: Result | None) -> str:
-    """One sentence."""
+    """Return the result in one sentence."""
     if result is None:
         return f"not finished: {len(record.runs)} runs so far"
     q = record.question
@@ -122,33 +123,33 @@ def conclusion(record: Record, result: Result | None) -> str:
     last_word, first_word = ("last bad", "first good") if q.fixed else ("last good", "first bad")
     ends = f"{last_word} {_named(record, before)}, {first_word} {_named(record, after)}, {sure}"
     if result.kind is Kind.CULPRIT:
-        same = "; both sides are the same build, so the cause is not in it" if same_build(record, result) else ""
+        same = "; both are the same build, so the cause is elsewhere" if same_build(record, result) else ""
         return ends + same
     untested = ", ".join(q.points[p].name for p in result.untested)
-    why = f"{untested} could not be tested" if untested else f"below the threshold of {q.threshold:.0%} for any one"
-    return f"no single culprit: {ends}; between them {why}"
+    why = f"{untested} could not be tested" if untested else f"no version reaches {q.threshold:.0%}"
+    return f"no single culprit: {ends}; {why}"
 
 
 def sides(record: Record, result: Result) -> tuple[int, int]:
-    """The points on both sides of the change, the older one first."""
-    if record.question.fixed:  # the range holds points that still fail: the change comes after it
+    """Return the points before and after the change."""
+    if record.question.fixed:  # the points of the range still fail, so the change follows it
         return result.first, result.last + 1
     return result.first - 1, result.last
 
 
 def same_build(record: Record, result: Result) -> bool:
-    """Whether both sides of the change are known to be the same build."""
+    """Return whether both sides of the change are the same build."""
     before, after = (record.places.get(p) for p in sides(record, result))
     return bool(before and after and before.build and before.build == after.build)
 
 
 def _steps(record: Record) -> list[int]:
-    """Points in the order they were first tried."""
+    """Return the points in the order of their first test."""
     return list(dict.fromkeys([*record.places, *(r.point for r in record.runs)]))
 
 
 def _steps_of(record: Record, case: str) -> list[tuple[int, int]]:
-    """(number, point) of those where the case was run, or would have been; the number counts every case's."""
+    """Return number and point of the steps at which the case ran, or could not run. All cases share the numbers."""
     ran = {r.point for r in record.runs if r.case == case} | {p for p, place in record.places.items() if place.unusable}
     return [(number, point) for number, point in enumerate(_steps(record), start=1) if point in ran]
 
@@ -171,7 +172,7 @@ def _answer(record: Record, point: int, tally: Tally) -> str:
 
 
 def _another(record: Record, case: str, point: int) -> str:
-    """The signature of what else was seen at a point that says nothing of the failure looked for."""
+    """Return the signature of another failure at a point, "" if there is none."""
     wanted = record.signature(case)
     seen = [r for r in record.runs if r.point == point and r.case == case and not r.passed and r.signature != wanted]
     if not seen:
@@ -181,7 +182,7 @@ def _another(record: Record, case: str, point: int) -> str:
 
 
 def _output(record: Record, case: str, point: int) -> str:
-    """Of the run that decided the point: the failing one, if there is one."""
+    """Return the output of a failing run at a point, else of the first run."""
     runs = [r for r in record.runs if r.point == point and r.case == case]
     chosen = next((r for r in runs if not r.passed), runs[0] if runs else None)
     if chosen is None:

@@ -1,13 +1,14 @@
-"""Which point to probe next, or what the search came to: a pure function of the answers so far.
+"""The next point to test, or the result: a pure function of the answers so far.
 
-Points are numbered from the oldest to the newest; good ones come before bad ones. Each *run* of a case at a point
-answers good, bad or unknown. First both ends are verified, the bad one until its rate is known, the good one until a
-bad point would hardly have passed as often; then each step asks for the run that tells most of the first bad point per
-cost (:mod:`conformance.bisect.posterior`), so that a rare failure is repeated where it has to be and a certain one is
-not. A point that answered unknown is not asked again; its neighbours are avoided, since what breaks one version often
-breaks the next: a point at distance d from the nearest unknown one counts 1 - 2^-d of what it would tell.
+Points are numbered from the oldest to the newest; good points come before bad points. Each *run* of a case at a point
+gives the answer good, bad or unknown. First both ends are verified: the bad end until its failure rate is known, the
+good end until a bad point would pass as often only with a small probability. Then each step is the run with the most
+information about the first bad point per cost (:mod:`conformance.bisect.posterior`). So only rare failures are
+repeated. A point with the answer unknown is not tested again. Its neighbours are avoided, because a defect that
+prevents the test of one version often exists in the next: the information of a point at distance d from the nearest
+unknown point is multiplied by 1 - 2^-d.
 
-Without a good end, points before the bad one are tried at distances 1, 2, 4, … until one passes.
+Without a good end, points at distances 1, 2, 4, … before the bad end are tested until one passes.
 """
 
 from __future__ import annotations
@@ -20,21 +21,21 @@ from math import ceil
 
 from conformance.bisect.posterior import Posterior, Rate, posterior
 
-LEAST_BITS = 1e-3  # a run that tells less is not worth making
-SLACK = 0.05  # of what a run tells, given up for a simpler choice
-SURE_OF_RATE = 4  # failures at the bad end that suffice to know the rate by
+LEAST_BITS = 1e-3  # runs with less information are not made
+SLACK = 0.05  # part of a run's information that may be lost for a point nearer to the middle
+SURE_OF_RATE = 4  # failures at the bad end that suffice to estimate the rate
 
 
 class Answer(str, Enum):
-    """What one run of a case at a point said."""
+    """The answer of one run of a case at a point."""
 
     GOOD = "good"
     BAD = "bad"
-    UNKNOWN = "unknown"  # another failure, or none that can be judged
+    UNKNOWN = "unknown"  # another failure, or it could not be tested
 
 
 class Stage(str, Enum):
-    """Why a point is asked."""
+    """The purpose of a run."""
 
     VERIFY_BAD = "verify the bad end"
     VERIFY_GOOD = "verify the good end"
@@ -43,14 +44,14 @@ class Stage(str, Enum):
 
 
 class Kind(str, Enum):
-    """What a search came to."""
+    """The kind of a result."""
 
-    CULPRIT = "culprit"  # one point, as sure as was asked for
-    RANGE = "range"  # several, as sure as was asked for
+    CULPRIT = "culprit"  # one point, with the required confidence
+    RANGE = "range"  # several points, with the required confidence
     NOT_BAD = "not bad"  # the bad end does not fail
     NOT_GOOD = "not good"  # the good end fails as well
     ALWAYS = "always"  # the oldest point fails as well
-    NO_END = "no end"  # an end cannot be probed
+    NO_END = "no end"  # an end cannot be tested
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +76,13 @@ class Ask:
 
     point: int
     stage: Stage
-    bits: float = 0.0  # what that would tell
-    runs_left: int = 0  # about, this one included
+    bits: float = 0.0  # expected information
+    runs_left: int = 0  # estimate, including this run
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The end of a search: the first bad point is ``first`` … ``last`` with this probability."""
+    """The result of a search: the first bad point is in ``first`` … ``last`` with this probability."""
 
     kind: Kind
     first: int
@@ -92,27 +93,27 @@ class Result:
 
 @dataclass(frozen=True)
 class Search:
-    """One case's search: immutable, made again from its answers."""
+    """The search of one case. It is immutable and computed from the answers."""
 
     points: int
     bad: int
-    good: int | None = None  # None: to be found
+    good: int | None = None  # None: it must be found
     rate: Rate = field(default_factory=Rate)
     threshold: float = 0.95
-    tries: int = 10  # runs at the bad end before it is believed not to fail
+    tries: int = 10  # passing runs at the bad end after which it counts as not bad
     most_runs: int = 500
-    setup: float = 1.0  # what preparing a point costs, in runs
-    skip: frozenset[int] = frozenset()  # points known not to be testable
+    setup: float = 1.0  # cost of preparing a point, in runs
+    skip: frozenset[int] = frozenset()  # points that cannot be tested
     tallies: Mapping[int, Tally] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not 0.5 < self.threshold < 1:
-            raise ValueError(f"the threshold is between 0.5 and 1, not {self.threshold:g}")
+            raise ValueError(f"expected a threshold between 0.5 and 1, got {self.threshold:g}")
         if not (-1 if self.good is None else self.good) < self.bad < self.points:
             raise ValueError(f"the good end {self.good} is not before the bad end {self.bad} of {self.points} points")
 
     def answer(self, point: int, answer: Answer) -> Search:
-        """The search after one more run."""
+        """Return the search after one more run."""
         tallies = {**self.tallies, point: self.tally(point).plus(answer)}
         return replace(self, tallies=tallies)
 
@@ -129,7 +130,7 @@ class Search:
     # The next step ----------------------------------------------------------------------------------------------
 
     def next(self) -> Ask | Result:
-        """What to do now."""
+        """Return the next run, or the result."""
         step = self._verify_bad()
         if step is not None:
             return step
@@ -147,12 +148,12 @@ class Search:
             return None
         if tally.passed >= (1 if self.rate.spike > 0.99 else self.tries):
             return self._ended(Kind.NOT_BAD, self.bad)
-        known = self.rate.spike > 0.99  # then one failure is enough
+        known = self.rate.spike > 0.99  # a certain failure: one run is enough
         ends = max(1, (1 if known else SURE_OF_RATE) - tally.failed) + 1
         return Ask(self.bad, Stage.VERIFY_BAD, runs_left=ends + self._halvings(self.good or 0))
 
     def good_end(self) -> int | Ask | Result:
-        """The verified good end; or the run, or the result, that stands in its place."""
+        """Return the verified good end, or the run that is needed to verify it, or the result if there is none."""
         if self.good is not None:
             if self.good in self.untestable():
                 return self._ended(Kind.NO_END, self.good)
@@ -170,7 +171,7 @@ class Search:
         return Ask(found, stage, runs_left=1 + self._halvings(found))
 
     def _older(self) -> int | None:
-        """The point to try as the good end: twice as far from the bad one each time, then one by one."""
+        """Return the next candidate for the good end: twice as far from the bad end each time, then one by one."""
         untestable = self.untestable()
         testable = [p for p in range(self.bad) if p not in untestable]
         passing = [p for p in testable if not self.tally(p).failed and self.tally(p).passed]
@@ -184,13 +185,13 @@ class Search:
         return max((p for p in left if p <= self.bad - distance), default=left[0])
 
     def _passed_often_enough(self, point: int) -> bool:
-        """Whether a bad point would pass as often as this one did with a probability of (1 - threshold) / 2 at most."""
+        """Return whether a bad point would pass this often with a probability of at most (1 - threshold) / 2."""
         failed, passed = self._at_bad_points()
         more = self.tally(point).passed
         return more > 0 and self.rate.all_pass(failed, passed, more) <= (1 - self.threshold) / 2
 
     def _at_bad_points(self) -> tuple[int, int]:
-        """(failures, passes) at the points from the oldest failing one on: what the rate is known by."""
+        """Return failures and passes at the points from the oldest failing one on, to estimate the rate."""
         oldest = min((p for p, t in self.tallies.items() if t.failed), default=self.bad)
         later = [t for p, t in self.tallies.items() if p >= oldest]
         return sum(t.failed for t in later), sum(t.passed for t in later)
@@ -198,7 +199,7 @@ class Search:
     # Narrowing down ---------------------------------------------------------------------------------------------
 
     def posterior(self, good: int) -> Posterior:
-        """Over the first bad point, the good end included: it may have passed by luck."""
+        """Return the posterior of the first bad point. The good end is included, since it may have passed by chance."""
         if good not in self._posteriors:
             failed = [self.tally(p).failed for p in range(self.points)]
             passed = [self.tally(p).passed for p in range(self.points)]
@@ -210,7 +211,7 @@ class Search:
         return {}
 
     def worth(self, good: int) -> dict[int, float]:
-        """Point -> what one run there would tell, in bits, as far as it can be expected to be testable."""
+        """Return the information of one run at each point, in bits, times the probability that it can be tested."""
         if self.runs >= self.most_runs or self.posterior(good).best[1] >= self.threshold:
             return {}
         untestable = self.untestable()
@@ -221,7 +222,7 @@ class Search:
 
     @property
     def middle(self) -> float:
-        """Halfway between the oldest point that failed and the newest before it that passed."""
+        """The middle between the oldest failing point and the newest passing point before it."""
         failing = min((p for p, t in self.tallies.items() if t.failed), default=self.bad)
         passing = max((p for p, t in self.tallies.items() if t.passed and p < failing), default=0)
         return (failing + passing) / 2
@@ -240,15 +241,15 @@ class Search:
         return Ask(point, Stage.NARROW, worth[point], self._runs_left(good, max(worth.values())))
 
     def _halvings(self, good: int) -> int:
-        """How many tell the points after a good one apart, where a run tells all: one for each doubling."""
+        """Return the number of steps of a binary search of the points after the good end."""
         return (self.bad - good - 1).bit_length()
 
     def _runs_left(self, good: int, bits: float) -> int:
-        """About how many: what is not known, less what the untestable points will keep unknown, over one run's bits."""
+        """Estimate the number of runs left: the entropy that testable points can resolve over the bits of a run."""
         found = self.posterior(good)
         lost = set(self.untestable())
         groups: dict[int, float] = {}
-        for j, w in enumerate(found.weights):  # hypotheses that no testable point tells apart are one
+        for j, w in enumerate(found.weights):  # join hypotheses that no testable point distinguishes
             p = found.first + j
             while p in lost:
                 p += 1
@@ -274,10 +275,10 @@ class Search:
 
 
 def best(worth: Mapping[int, Sequence[float]], prepared: Iterable[int], setup: float, middles: Sequence[float]) -> int:
-    """The point whose runs tell most per cost: ``worth`` is, of each case that gains by it, the bits of one run.
+    """Return the point with the most information per cost. ``worth``: the bits of one run for each case, by point.
 
-    Of points that are as good but for ``SLACK`` it is the one nearest to the middles of what the cases have left, so
-    that a certain failure is found by halving, in no more points than that takes.
+    Among points within ``SLACK`` of the best, it is the one nearest to the middles of the cases' ranges. So the search
+    for a certain failure is a binary search.
     """
     ready = set(prepared)
 

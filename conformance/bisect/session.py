@@ -1,4 +1,4 @@
-"""A search carried out: makes places, runs cases in them, writes every answer down, makes the next places meanwhile."""
+"""Runs a search: prepares the points, runs the cases, stores every answer, and prepares the next points meanwhile."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from conformance.bisect.search import Answer, Result, Search
 from conformance.bisect.signature import ProbeOutcome, answer
 from conformance.bisect.together import Step, likely_next, plan, results
 
-SETUP = 3.0  # what making a place costs, in runs, before anything was measured
-PATIENCE = 2.0  # seconds that a place may take before it is said that it is waited for
+SETUP = 3.0  # cost of preparing a point, in runs, before it was measured
+PATIENCE = 2.0  # seconds of preparation after which the user is told
 
-_SAID = {Answer.GOOD: "passed", Answer.BAD: "failed", Answer.UNKNOWN: "unknown"}  # of one run, whatever its point is
+_SAID = {Answer.GOOD: "passed", Answer.BAD: "failed", Answer.UNKNOWN: "unknown"}  # of one run
 
 Tell = Callable[[str], None]
 
 
 def searches(record: Record) -> dict[str, Search]:
-    """Each case's search, with all that is known: a function of the record alone."""
+    """Return each case's search with all answers of the record."""
     q = record.question
     unusable = {i for i, place in record.places.items() if place.unusable}
     found = {}
@@ -44,7 +44,7 @@ def searches(record: Record) -> dict[str, Search]:
 
 
 def found(record: Record) -> dict[str, Result]:
-    """The results there are, with points numbered as the record does."""
+    """Return the results so far, with the record's numbers of the points."""
     q = record.question
     if not q.fixed:
         return results(searches(record))
@@ -56,24 +56,24 @@ def found(record: Record) -> dict[str, Result]:
 
 
 def _along(record: Record, point: int) -> int:
-    """The point's number in the search, which goes from good to bad, also where a repair is looked for."""
+    """Return the point's number in the search, which goes from good to bad even with --fixed."""
     return len(record.question.points) - 1 - point if record.question.fixed else point
 
 
 @dataclass
 class Session:
-    """Goes on with a record until every case has its result."""
+    """Continues a record until every case has its result."""
 
     record: Record
     probe: Probe
     workshop: Workshop
-    file: Path  # that the record is kept in
+    file: Path  # of the record
     tell: Tell
-    ahead: int = 1  # places made in the background
+    ahead: int = 1  # points that are prepared in the background
     _making: dict[int, Future[tuple[Place, float]]] = field(default_factory=dict)
 
     def run(self) -> None:
-        """To the end. Raises KeyboardInterrupt and NoRoom, the record then being as far as it came."""
+        """Run to the end. Raises KeyboardInterrupt and NoRoom; the record then has all answers so far."""
         before, started = self.record.seconds, time.monotonic()
         pool = ThreadPoolExecutor(1 + self.ahead)
         try:
@@ -92,14 +92,14 @@ class Session:
         return plan(searches(self.record), self._prepared(), self._setup())
 
     def _step(self, step: Step, pool: ThreadPoolExecutor) -> None:
-        """Run the step's cases at its point, or find out that it cannot be probed."""
+        """Run the step's cases at its point, or record that the point cannot be tested."""
         point = _along(self.record, step.point)
         self._begin(point, pool)
         self._look_ahead(step, pool)
         try:
             place, seconds = self._made(point)
         except Unusable as e:
-            self.record.places[point] = PointRecord(unusable=shortened(str(e)), seconds=e.seconds)
+            self.record.places[point] = PointRecord(unusable=shortened(str(e)), why=e.why, seconds=e.seconds)
             self.tell(f"{self._name(point)}: skipped: {self.record.places[point].why}")
             return
         known = self.record.places.get(point, PointRecord())
@@ -118,7 +118,7 @@ class Session:
         self.record.runs.append(kept)
         self._tell(point, case, outcome, step)
         if first_failure and self.record.signature(case) is not None:
-            self.tell(f"  the failure looked for: {self.record.signature(case).text()}")  # type: ignore[union-attr]
+            self.tell(f"  signature of the failure: {self.record.signature(case).text()}")  # type: ignore[union-attr]
             self.tell("\n".join(f"    {line}" for line in kept.output.splitlines()[:20]))
             self.record.minimal[case] = self.probe.minimal(place, case)
 
@@ -159,11 +159,11 @@ class Session:
     def _made(self, point: int) -> tuple[Place, float]:
         making = self._making[point]
         if wait([making], PATIENCE).not_done:
-            self.tell(f"{self._name(point)}: is being installed or built")
+            self.tell(f"{self._name(point)}: installing or building")
         return making.result()
 
     def _look_ahead(self, step: Step, pool: ThreadPoolExecutor) -> None:
-        """Begin with the places that may be asked for next, so that they are ready by then."""
+        """Start to prepare the points that may be next."""
         if not self.ahead:
             return
         along = [_along(self.record, p) for p in likely_next(searches(self.record), step, self._prepared(), 1.0)]
@@ -172,12 +172,12 @@ class Session:
             self._begin(point, pool)
 
     def _prepared(self) -> list[int]:
-        """Points whose places are there, as the search numbers them."""
+        """Return the prepared points, numbered as in the search."""
         ready = [p for p, f in self._making.items() if f.done() and not f.cancelled() and not f.exception()]
         return [_along(self.record, p) for p in ready]
 
     def _setup(self) -> float:
-        """What making a place costs, in runs, as measured so far."""
+        """Return the average cost of preparing a point, in runs."""
         places = [p.seconds for p in self.record.places.values() if not p.unusable]
         runs = [r.seconds for r in self.record.runs]
         if not places or not runs:
@@ -186,14 +186,14 @@ class Session:
 
 
 def _reason(outcome: ProbeOutcome) -> str:
-    """Why an outcome says nothing."""
+    """Return why an outcome is unknown."""
     if outcome.signature:
         return outcome.signature.text()
-    return (outcome.output.strip().splitlines() or ["it said nothing"])[-1]
+    return (outcome.output.strip().splitlines() or ["no output"])[-1]
 
 
 def seconds_by_point(record: Record) -> Mapping[int, float]:
-    """What each point cost, its place included."""
+    """Return the seconds of each point, including its preparation."""
     spent = {i: p.seconds for i, p in record.places.items()}
     for run in record.runs:
         spent[run.point] = spent.get(run.point, 0.0) + run.seconds

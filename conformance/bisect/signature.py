@@ -1,4 +1,4 @@
-"""What makes two failures the same one: status, signal, and the findings' facts without what varies between runs."""
+"""The signature of a failure: status, signal, and the facts of its findings that do not vary between runs."""
 
 from __future__ import annotations
 
@@ -11,16 +11,18 @@ from conformance.bisect.processes import Ended
 from conformance.bisect.search import Answer
 from conformance.explain import describe
 from conformance.records import CaseFailure, Mismatch, Observation
+from conformance.support.signals import signal_name
 from conformance.vocabulary import Fact, Status
 
-SKIP_CODE = 125  # of a script: this point cannot be tested
+ABSENT = "absent"  # a status that only a search has: this version has no such case
+SKIP_CODE = 125  # exit code of a script: this point cannot be tested
 
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
 _PATH = re.compile(r"(?:[\w.\-+~]*/)+([\w.\-+]+)")
 _NUMBER = re.compile(r"(?<![A-Za-z_\d])[-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|\.\d+|inf|nan)(?![A-Za-z_])", re.IGNORECASE)
 _LONGEST = 400
-# The facts that a defect has in every run, by the kind of the finding. Counts, indices and values are left out: they
-# depend on the version of torch, the machine and the memory. Sides that are compared are kept where they are names.
+# The facts that are equal in every run of a defect, by the kind of the finding. Counts, indices and values depend on
+# the torch version, the machine and the memory, so they are omitted, except values that are names.
 _STEADY: dict[str, tuple[str, ...]] = {
     Fact.ELEMENTS: ("dtype",),
     Fact.METADATA: ("what",),
@@ -38,12 +40,12 @@ _NAMES = ("dtype", "type", "layout", "conj", "neg", "zero")  # properties whose 
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """Of a failure. Equal signatures are taken for the same defect."""
+    """The signature of a failure. Equal signatures count as the same defect."""
 
     status: str  # a Status' value; for a script "exit code 1", "SIGSEGV" or "timeout"
-    signal: str = ""  # of a crash, and the side that died: "SIGSEGV device"
+    signal: str = ""  # of a crash: the signal and the side, "SIGSEGV device"
     findings: tuple[tuple[str, ...], ...] = ()  # of a case: check, subject, kind and the steady facts of each
-    said: str = ""  # of a script: its last line, normalised; of a case that has no findings: why
+    said: str = ""  # of a script: its last line, normalised; of a case without findings: the reason
 
     def text(self) -> str:
         first = " ".join(part for part in (self.status, self.signal) if part)
@@ -53,35 +55,35 @@ class Signature:
 
 @dataclass(frozen=True, slots=True)
 class ProbeOutcome:
-    """What one run of a case or a script came to."""
+    """The outcome of one run of a case or a script."""
 
     passed: bool
-    signature: Signature | None  # of what it came to, where it did not pass
-    judged: bool  # False: it could not be tested at all
+    signature: Signature | None  # None if it passed or could not be tested
+    judged: bool  # False: it could not be tested
     output: str  # for a person
     seconds: float
 
 
 def normalised(message: str) -> str:
-    """The message with numbers, addresses and directories taken out, on one line."""
+    """Return the message without numbers, addresses and directories, on one line."""
     text = _NUMBER.sub("N", _PATH.sub(r"\1", _ADDRESS.sub("ADDRESS", message)))
     return " ".join(text.split())[:_LONGEST]
 
 
 def answer(outcome: ProbeOutcome, wanted: Signature | None, any_failure: bool = False) -> Answer:
-    """What an outcome says of a failure with this signature; None: whatever does not pass is the failure."""
+    """Return the answer of an outcome about the failure ``wanted``; None: every failure counts."""
     if not outcome.judged:
         return Answer.UNKNOWN
     if outcome.passed:
         return Answer.GOOD
     if wanted is None or outcome.signature == wanted:
         return Answer.BAD
-    fails = outcome.signature is not None and outcome.signature.status not in (Status.UNSUPPORTED, "absent")
+    fails = outcome.signature is not None and outcome.signature.status not in (Status.UNSUPPORTED, ABSENT)
     return Answer.BAD if any_failure and fails else Answer.UNKNOWN
 
 
 def of_observation(seen: Observation, case: str, seconds: float, backend: str) -> ProbeOutcome:
-    """Of the cell that a case lies in, run with this case alone."""
+    """Return the outcome of a case from the observation of its cell, in which only this case ran."""
     if seen.status is Status.PASS:
         return ProbeOutcome(True, None, True, f"{case}: pass ({seen.compared} compared)", seconds)
     failure = next((f for f in seen.failures if f.case == case), seen.failures[0] if seen.failures else None)
@@ -94,23 +96,18 @@ def of_observation(seen: Observation, case: str, seconds: float, backend: str) -
 
 
 def of_script(ended: Ended) -> ProbeOutcome:
-    """Of a command: 0 passes, 125 cannot be tested; else the exit code and the last line on stderr, or on stdout."""
+    """Return the outcome of a command. A failure's signature is the exit code and the last line of its output."""
     output = "\n".join(part for part in (ended.stdout.strip(), ended.stderr.strip()) if part)
     if ended.code == 0:
         return ProbeOutcome(True, None, True, output, ended.seconds)
-    if ended.late:
-        status = "timeout"
-    elif ended.code < 0:
-        status = f"signal {-ended.code}"
-    else:
-        status = f"exit code {ended.code}"
+    status = "timeout" if ended.late else signal_name(ended.code)
     said = (ended.stderr.strip() or ended.stdout.strip()).splitlines()
     found = Signature(status, said=normalised(said[-1]) if said and not ended.late else "")
     return ProbeOutcome(False, found, ended.code != SKIP_CODE, output, ended.seconds)
 
 
 def _signal(failure: CaseFailure) -> str:
-    """What ended the process, and on which side; of a sanitizer's report the kind of error and its function."""
+    """Return the signal and the side of a death, with the error and the function of a sanitizer's report."""
     died = failure.death
     if died is None:
         return ""
@@ -119,7 +116,7 @@ def _signal(failure: CaseFailure) -> str:
 
 
 def _findings(failure: CaseFailure) -> tuple[tuple[str, ...], ...]:
-    """The steady facts of each finding, the first of which are its check, subject and kind."""
+    """Return check, subject, kind and the invariant facts of each finding."""
     if failure.older:
         return ((failure.older_check,),)
     return tuple((m.check.value, m.subject, m.kind, *_steady(m)) for m in failure.mismatches)
@@ -133,7 +130,7 @@ def _steady(found: Mismatch) -> list[str]:
 
 
 def _plain(name: str, fact: Any) -> str:
-    """A fact as text; what an operator or an allocator says, without numbers, addresses and directories."""
+    """Return a fact as text. Messages of operators and allocators are normalised."""
     if isinstance(fact, Mapping):
         return f"{fact.get('type')}: {normalised(str(fact.get('message')))}"
     if fact is None:

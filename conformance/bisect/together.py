@@ -1,4 +1,4 @@
-"""Many searches over the same points: which point to probe next, with which of the cases."""
+"""Several searches over the same points: the next point to test, and the cases to run there."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from conformance.bisect.search import Answer, Ask, Result, Search, Stage, best
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Run these cases once each at this point."""
+    """The next step: run each of these cases once at this point."""
 
     point: int
     cases: tuple[str, ...]
     stage: Stage
-    runs_left: int  # about, of the case that needs most
+    runs_left: int  # estimate for the case that needs most runs
 
 
 def plan(searches: Mapping[str, Search], prepared: Collection[int] = (), setup: float = 1.0) -> Step | None:
-    """The next step, None when every search has its result.
+    """Return the next step, None if every search has its result.
 
-    Ends are verified before anything is narrowed down; the cases that ask for the same end share the step. Then the
-    point is taken that tells most of all cases together, per cost, and each case for which it tells something is run.
+    First the ends are verified; cases with the same end share a step. Then the step is the point with the most
+    information about all cases per cost, with each case about which it gives information.
     """
     asks = {case: step for case, s in searches.items() if isinstance(step := s.next(), Ask)}
     if not asks:
@@ -40,7 +40,7 @@ def plan(searches: Mapping[str, Search], prepared: Collection[int] = (), setup: 
 
 
 def likely_next(searches: Mapping[str, Search], step: Step, prepared: Collection[int], setup: float) -> list[int]:
-    """Points that may be asked after a step, whatever it answers, but for those prepared: worth preparing meanwhile."""
+    """Return points that may follow a step, for each possible answer, to prepare them in the background."""
     found: list[int] = []
     for answer in (Answer.BAD, Answer.GOOD, Answer.UNKNOWN):
         after = {c: s.answer(step.point, answer) if c in step.cases else s for c, s in searches.items()}
@@ -51,7 +51,7 @@ def likely_next(searches: Mapping[str, Search], step: Step, prepared: Collection
 
 
 def results(searches: Mapping[str, Search]) -> dict[str, Result]:
-    """The results there are."""
+    """Return the results so far."""
     return {case: step for case, s in searches.items() if isinstance(step := s.next(), Result)}
 
 

@@ -1,4 +1,4 @@
-"""`bisect`: finds the torch version, or the commit of the backend, that first shows a failure, or that repaired it."""
+"""`bisect`: finds the torch version or the backend's commit that first shows a failure, or that fixed it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
@@ -28,14 +28,15 @@ from conformance.results import store
 from conformance.support.exit_codes import Exit
 from conformance.support.options import OptionError, names
 from conformance.support.toml_table import TomlError
-from conformance.vocabulary import CASE_ID, CaseId
+from conformance.vocabulary import CASE_ID, DEFAULT_SEED, CaseId
 
 OUT = Path("bisect")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Asked:
-    """The command's options, as typed."""
+    """The command's options."""
 
     cases: tuple[str, ...]
     script: str
@@ -68,42 +69,44 @@ class Asked:
 
 @click.command("bisect")
 @click.argument("cases", nargs=-1, metavar="[CASE]...")
-@click.option("--script", default="", metavar="CMD", help="Judge points by a command's exit code: 0 passes, 125 skips.")
+@click.option("--script", default="", metavar="CMD", help="Judge by a command's exit code: 0 passes, 125 skips.")
 @click.option("--axis", type=click.Choice(["torch", "backend", "both"]), default="torch", show_default=True)
 @backend_option
 @click.option("--matrix", type=click.Path(path_type=Path), help="Default: matrices/<backend>.toml, or the only one.")
-@click.option("--environment", default="", metavar="NAME", help="One of the matrix' environments to run in.")
-@click.option("--good", default="", metavar="VERSION|DATE", help="Where it passes; several axes: TORCH+COMMIT.")
+@click.option("--environment", default="", metavar="NAME", help="The environment of the matrix to run in.")
+@click.option("--good", default="", metavar="VERSION|DATE", help="A version that passes; for both axes: TORCH+COMMIT.")
 @click.option(
-    "--bad", default="", metavar="VERSION|DATE", help="Where it fails; default: as results say, or the newest."
+    "--bad", default="", metavar="VERSION|DATE", help="A version that fails; default: from results, or the newest."
 )
-@click.option("--fixed", is_flag=True, help="Look for what repaired it: --bad is older than --good.")
+@click.option("--fixed", is_flag=True, help="Find the version that fixed it; --bad is older than --good.")
 @click.option("--torch", default="", metavar="VERSION", help="With --axis backend: the torch to build against.")
 @click.option("--commit", default="", metavar="REV", help="With --axis torch: the backend's commit.")
 @click.option("--repository", type=click.Path(file_okay=False, path_type=Path), default=Path(), show_default=True)
 @click.option("--build", default="", metavar="CMD", help="Run in each commit first; if it fails the commit is skipped.")
-@click.option("--skip", multiple=True, metavar="VERSION", help="Known not to be testable; may be repeated.")
-@click.option("--any-failure", is_flag=True, help="Take any failure for the one that is looked for.")
-@click.option("--rate", type=float, metavar="P", help="How often it fails, if that is known; 1 saves repetitions.")
-@click.option("--threshold", type=float, default=0.95, show_default=True, help="Less confidence gives a range.")
-@click.option("--tries", type=int, default=10, show_default=True, help="Runs of a bad end that passes.")
-@click.option("--most-runs", type=int, default=200, show_default=True, help="Of one case, in all.")
-@click.option("--seed", type=int, default=20, show_default=True, help="Of the random overloads.")
+@click.option("--skip", multiple=True, metavar="VERSION", help="A version that cannot be tested; may be repeated.")
+@click.option("--any-failure", is_flag=True, help="Any failure counts as the failure of the search.")
+@click.option("--rate", type=float, metavar="P", help="Known rate of the failure; 1 avoids repetitions.")
+@click.option("--threshold", type=float, default=0.95, show_default=True, help="Lower confidence gives a range.")
+@click.option("--tries", type=int, default=10, show_default=True, help="Most runs of a bad version that passes.")
+@click.option("--most-runs", type=int, default=200, show_default=True, help="Limit of runs for one case.")
+@click.option("--seed", type=int, default=DEFAULT_SEED, show_default=True, help="Seed of the random overloads.")
 @click.option("--timeout", type=float, default=600.0, show_default=True, help="Seconds a run may take.")
-@click.option("--with", "extra", multiple=True, metavar="PACKAGE", help="Also installed; may be repeated.")
-@click.option("--ahead", type=int, default=1, show_default=True, help="Versions made in the background meanwhile.")
-@click.option("--keep", type=int, default=3, show_default=True, help="Environments of torch kept in the cache.")
-@click.option("--cache", type=click.Path(file_okay=False, path_type=Path), help="For environments and builds.")
+@click.option("--with", "extra", multiple=True, metavar="PACKAGE", help="Install this package too; may be repeated.")
+@click.option("--ahead", type=int, default=1, show_default=True, help="Versions to prepare in the background.")
+@click.option("--keep", type=int, default=3, show_default=True, help="Environments with torch to keep in the cache.")
+@click.option(
+    "--cache", type=click.Path(file_okay=False, path_type=Path), help="Directory for environments and builds."
+)
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), default=OUT, show_default=True)
-@click.option("--resume", is_flag=True, help="Go on with the search that --out holds.")
+@click.option("--resume", is_flag=True, help="Continue the search in --out.")
 def bisect_(**options: Any) -> None:
-    """Find the version with which each CASE, or a script, first fails; its bounds come from results, or by probing."""
+    """Find the first version in which each CASE, or a script, fails. The search starts from stored results."""
     asked = Asked(**options)
     with mistakes(PointError, RecordError, TomlError, OptionError, store.StoreError, NoRoom, ValueError):
         _check(asked)
         kept = _carry_out(asked, _question(asked))
         if asked.axis == "both" and any(r.kind is Kind.RANGE and r.untested for r in found(kept).values()):
-            click.echo("some of that path cannot be tested; trying the other: the backend's commits first", err=True)
+            click.echo("some versions cannot be tested; searching again, the backend's commits first", err=True)
             kept = _carry_out(asked, _question(asked, torch_first=False), asked.out / "backend-first")
     results = found(kept)
     click.echo(report.markdown(kept))
@@ -118,11 +121,11 @@ def _check(asked: Asked) -> None:
         if CaseId.parse(case) is None:
             raise Mistake(f"{case!r} is not a case's id; one looks like {CASE_ID}")
     if asked.axis == "backend" and asked.fixed and not asked.bad:
-        raise Mistake("--axis backend --fixed: expected --bad, a commit or date where it still fails")
+        raise Mistake("--axis backend --fixed: expected --bad, a commit or date that still fails")
     if asked.axis == "both" and not (asked.good and asked.bad):
         raise Mistake("--axis both: expected --good and --bad, each a torch and a commit, e.g. 2.8+v1.0")
     if not asked.timeout > 0:
-        raise Mistake(f"--timeout: {asked.timeout:g} is no time to run in; expected seconds, more than 0")
+        raise Mistake(f"--timeout: expected a positive number of seconds, got {asked.timeout:g}")
 
 
 # What is asked ------------------------------------------------------------------------------------------------------
@@ -130,7 +133,8 @@ def _check(asked: Asked) -> None:
 
 def _question(asked: Asked, torch_first: bool = True) -> Question:
     lanes = _matrix(asked)
-    line, good, bad = _line(asked, lanes, torch_first)
+    found_ = _line(asked, lanes, torch_first)
+    line, good, bad = found_.points, found_.good, found_.bad
     if good is None and asked.cases and not asked.fixed:
         good, bad = _from_results(asked, _backend(asked, lanes), line, bad)
     if bad is None:
@@ -152,39 +156,63 @@ def _skipped(asked: Asked, line: Sequence[Point]) -> tuple[int, ...]:
 
 
 def _hint(asked: Asked) -> str:
-    return "" if asked.fixed else "; to find what repaired a failure, give --fixed"
+    return "" if asked.fixed else "; to find the version that fixed a failure, give --fixed"
 
 
-def _line(asked: Asked, lanes: matrix_.Matrix | None, torch_first: bool) -> tuple[list[Point], int | None, int | None]:
-    """(the points, the good end, the bad end), the ends where they were given."""
+@dataclass(frozen=True)
+class _Line:
+    """The points to search, the oldest first, and the indices of the ends; an end that no option gives is None."""
+
+    points: list[Point]
+    good: int | None
+    bad: int | None
+
+
+def _line(asked: Asked, lanes: matrix_.Matrix | None, torch_first: bool) -> _Line:
     torches = points.of_torches(lanes.torches) if lanes else []
-    if asked.axis == "torch":
-        if not torches:
-            raise Mistake("--axis torch: no matrix lists torch versions; expected --matrix FILE")
-        if asked.commit:
-            commit = points.commit(asked.repository, asked.commit)
-            torches = [replace(p, commit=commit) for p in torches]
-        good, bad = (points.index_of(torches, name) if name else None for name in (asked.good, asked.bad))
-        return torches, good, bad
     project = "" if asked.script or lanes is None else lanes.project
-    if asked.axis == "both":
-        given = [_both("--good", asked.good, torches), _both("--bad", asked.bad, torches)]
-        (older, start), (newer, stop) = reversed(given) if asked.fixed else given
-        commits = points.of_commits(asked.repository, older, newer, project)
-        way = torches[start : stop + 1] if start <= stop else torches[stop : start + 1][::-1]
-        line = points.crossed(way, commits, torch_first)
-        return (line, len(line) - 1, 0) if asked.fixed else (line, 0, len(line) - 1)
-    older, newer = (asked.bad, asked.good) if asked.fixed else (asked.good, asked.bad)
+    if asked.axis == "torch":
+        return _torch_line(asked, torches)
+    if asked.axis == "backend":
+        return _commit_line(asked, torches, project)
+    return _crossed_line(asked, torches, project, torch_first)
+
+
+def _torch_line(asked: Asked, torches: list[Point]) -> _Line:
+    if not torches:
+        raise Mistake("--axis torch: no matrix lists torch versions; expected --matrix FILE")
+    if asked.commit:
+        commit = points.commit(asked.repository, asked.commit)
+        torches = [replace(p, commit=commit) for p in torches]
+    good, bad = (points.index_of(torches, name) if name else None for name in (asked.good, asked.bad))
+    return _Line(torches, good, bad)
+
+
+def _commit_line(asked: Asked, torches: Sequence[Point], project: str) -> _Line:
+    older, newer = _by_age(asked, asked.good, asked.bad)
     commits = points.of_commits(asked.repository, older, newer or "HEAD", project)
     line = [_with_torch(p, asked.torch, torches, project) for p in commits]
-    first, last = 0 if older else None, len(line) - 1 if newer else None
-    return (line, last, first) if asked.fixed else (line, first, last)
+    return _Line(line, *_by_age(asked, 0 if older else None, len(line) - 1 if newer else None))
+
+
+def _crossed_line(asked: Asked, torches: list[Point], project: str, torch_first: bool) -> _Line:
+    ends_ = _both("--good", asked.good, torches), _both("--bad", asked.bad, torches)
+    (older, start), (newer, stop) = _by_age(asked, *ends_)
+    commits = points.of_commits(asked.repository, older, newer, project)
+    way = torches[start : stop + 1] if start <= stop else torches[stop : start + 1][::-1]
+    line = points.crossed(way, commits, torch_first)
+    return _Line(line, *_by_age(asked, 0, len(line) - 1))
+
+
+def _by_age(asked: Asked, one: T, other: T) -> tuple[T, T]:
+    """Return (good, bad) as (older, newer), or the inverse: with --fixed the good end is the newer one."""
+    return (other, one) if asked.fixed else (one, other)
 
 
 def _from_results(
     asked: Asked, backend: str, line: Sequence[Point], bad: int | None
 ) -> tuple[int | None, int | None]:  # fmt: skip
-    """The ends as results say, the bad one as it was given; what they say is told."""
+    """Return the ends from stored results, and print them. A given bad end stays."""
     found, left_out = ends.recorded(RESULTS, asked.cases, backend, asked.environment)
     for what in left_out:
         click.echo(f"left out: {what}", err=True)
@@ -196,7 +224,7 @@ def _from_results(
 
 
 def _both(option: str, given: str, torches: Sequence[Point]) -> tuple[str, int]:
-    """(commit, index of the torch) of an end on both axes."""
+    """Return the commit and the index of the torch version of an end on both axes."""
     torch, plus, commit = given.partition("+")
     if not plus or not torches:
         raise Mistake(f"{option} {given}: with --axis both an end is a torch and a commit, e.g. 2.8+v1.0")
@@ -204,7 +232,7 @@ def _both(option: str, given: str, torches: Sequence[Point]) -> tuple[str, int]:
 
 
 def _with_torch(point: Point, torch: str, torches: Sequence[Point], project: str) -> Point:
-    """A commit with the torch that it is built against; a script finds the torch that is there."""
+    """Return a commit with the torch that it is built against. A script uses the installed torch."""
     if not torch and not project:
         return point
     if not torch:
@@ -232,7 +260,7 @@ def _matrix(asked: Asked) -> matrix_.Matrix | None:
 
 
 def _backend(asked: Asked, lanes: matrix_.Matrix | None) -> str:
-    """As ``--backend`` takes it; "" for a script that was given none."""
+    """Return the backend as ``--backend`` takes it, "" for a script without one."""
     if asked.backend or asked.script:
         return asked.backend
     if lanes is None:
@@ -258,7 +286,7 @@ def _corpus() -> str:
 
 
 def _carry_out(asked: Asked, question: Question, out: Path | None = None) -> Record:
-    """The record at the end of the search; interrupted, it says how to go on."""
+    """Run the search and return its record. If it is interrupted, print the command that continues it."""
     out = out or asked.out
     kept = _kept(asked, question, out / record.STATE)
     processes = Processes()
@@ -266,12 +294,12 @@ def _carry_out(asked: Asked, question: Question, out: Path | None = None) -> Rec
         kept, _probe(asked, question, processes), _workshop(asked, question, processes), out / record.STATE,
         lambda line: click.echo(line, err=True), asked.ahead,
     )  # fmt: skip
-    # A workflow's job is stopped so; no compiler and no worktree is to be left then either.
+    # CI stops a job with SIGTERM. Compilers and worktrees must not be left behind then.
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         session.run()
     except KeyboardInterrupt:
-        click.echo(f"interrupted after {len(kept.runs)} runs; to go on: {_resume(kept)}", err=True)
+        click.echo(f"interrupted after {len(kept.runs)} runs; to continue: {_resume(kept)}", err=True)
         sys.exit(Exit.INTERRUPTED)
     finally:
         signal.signal(signal.SIGTERM, before)
@@ -281,17 +309,17 @@ def _carry_out(asked: Asked, question: Question, out: Path | None = None) -> Rec
 
 
 def _kept(asked: Asked, question: Question, file: Path) -> Record:
-    """What is known already, for a search that is resumed. Raises RecordError where it is another search's."""
+    """Return the record to continue, or a new one. Raises RecordError or Mistake if it is another search's."""
     if not asked.resume:
         if file.is_file() and len(found(old := record.load(file))) < len(old.question.cases):
-            raise Mistake(f"{file}: holds a search that has not ended; expected --resume, or another --out")
+            raise Mistake(f"{file}: holds an unfinished search; expected --resume, or another --out")
         return Record(question)
     kept = record.load(file)
     if not record.same(kept.question, question):
-        raise Mistake(f"{file}: holds the answers to another question: {kept.question.command}")
+        raise Mistake(f"{file}: holds another search: {kept.question.command}")
     kept.question = question
     for point in [p for p, place in kept.places.items() if place.unusable]:
-        del kept.places[point]  # what could not be made may be made now
+        del kept.places[point]  # it may be possible to build it now
     return kept
 
 

@@ -1,4 +1,4 @@
-"""`diff`: two runs, or the latest runs of lanes along an axis, compared cell by cell."""
+"""`diff`: compares two runs, or the latest runs of lanes along an axis, cell by cell."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from conformance.commands.edge import RESULTS, Mistake, mistakes
 from conformance.results import diff, history
 from conformance.results.store import Closed, StoreError, cell_outcomes, runs
 
-# What a lane's manifest calls an axis; the others have to be equal for lanes to be compared along it.
+# The axes and their fields in a manifest. Lanes are compared along an axis if all other fields are equal.
 AXES = {"torch": "torch", "allocator": "environment", "build": "build"}
 
 
@@ -25,12 +25,12 @@ AXES = {"torch": "torch", "allocator": "environment", "build": "build"}
 @click.option("--results", type=click.Path(file_okay=False, path_type=Path), default=RESULTS, show_default=True)
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def diff_(names: tuple[str, ...], across: str | None, results: Path, form: str) -> None:
-    """Compare two RUNs: newly failing, fixed, changed kind, new, gone, flaky; or lanes, with --across."""
+    """Compare two runs: newly failing, fixed, changed kind, new, gone, flaky; with --across, compare lanes."""
     with mistakes(StoreError):
         if across:
             _across(across, _latest(results, names), form)
         if len(names) != 2:
-            raise Mistake(f"diff takes two runs, OLD and NEW, or --across {'|'.join(AXES)}; got {len(names)}")
+            raise Mistake(f"expected two runs, OLD and NEW, or --across {'|'.join(AXES)}; got {len(names)}")
         old, new = (runs.find(results, name) for name in names)
         for run in (old, new):
             run.check()
@@ -40,14 +40,14 @@ def diff_(names: tuple[str, ...], across: str | None, results: Path, form: str) 
 
 
 def _across(axis: str, latest: list[Closed], form: str) -> None:
-    """Print each group of lanes that differ in the axis alone, and exit."""
+    """Print each group of lanes that differ only in the axis, and exit."""
     groups: dict[tuple[str, ...], list[Closed]] = defaultdict(list)
     for run in latest:
         others = (name for name in ("backend", *AXES.values()) if name != AXES[axis])
         groups[tuple(str(getattr(run.manifest, name)) for name in others)].append(run)
     compared = [sorted(group, key=lambda run: _place(run, axis)) for group in groups.values() if len(group) > 1]
     if not compared:
-        raise Mistake(f"--across {axis}: no two lanes differ in it alone; there: {', '.join(r.name for r in latest)}")
+        raise Mistake(f"--across {axis}: no two lanes differ only in it; runs: {', '.join(r.name for r in latest)}")
     codes = []
     for group in compared:
         cells = cell_outcomes.unlike(group)
@@ -62,7 +62,7 @@ def _across(axis: str, latest: list[Closed], form: str) -> None:
 
 
 def _latest(results: Path, names: Iterable[str]) -> list[Closed]:
-    """The runs named, or the latest of each lane: a whole one where there is one."""
+    """Return the named runs, or the latest of each lane, if possible a complete one."""
     if given := [runs.find(results, name) for name in names]:
         return given
     found = []

@@ -1,4 +1,4 @@
-"""What every command does alike: a user's mistake as one line, near names, the options that many share."""
+"""What the commands share: errors of the user as one line, similar names, common options."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ RESULTS = Path("results")
 
 expected_option = click.option(
     "--expected", type=click.Path(path_type=Path), metavar="PATH",
-    help="Known failures: a file, or a directory with <backend>.toml; default: those that the run took.",
+    help="Known failures: a file, or a directory with <backend>.toml; default: those of the run.",
 )  # fmt: skip
 backend_option = click.option("--backend", default="", metavar="NAME", help="An installed backend, or module:device.")
 
 
 class Mistake(click.ClickException):
-    """The user's: one line, exit code 2, no traceback."""
+    """An error of the user: one line, exit code 2, no traceback."""
 
     exit_code = Exit.INTERRUPTED
 
 
 class Commands(click.Group):
-    """A group that answers an unknown command with the names near it, and loads one when it is asked for."""
+    """A group that imports a command on use, and lists similar names for an unknown command."""
 
     def __init__(self, *args: Any, where: Mapping[str, str] | None = None, **kwargs: Any) -> None:
         """``where``: commands by name, each as ``module:attribute`` of this package."""
@@ -56,7 +56,7 @@ class Commands(click.Group):
 
 @contextmanager
 def mistakes(*kinds: type[Exception]) -> Iterator[None]:
-    """Turn errors of these kinds, which say what the user can do, into one line."""
+    """Print exceptions of these types as one line instead of a traceback."""
     try:
         yield
     except kinds as e:
@@ -64,7 +64,7 @@ def mistakes(*kinds: type[Exception]) -> Iterator[None]:
 
 
 def matching(pattern: str, names: Sequence[str]) -> set[str]:
-    """The names that hold the pattern's text, or match it as a shell pattern. Raises Mistake when there are none."""
+    """Return the names that contain ``pattern`` or match it as a shell pattern. Raises Mistake if there are none."""
     found = {n for n in names if pattern in n or fnmatchcase(n, pattern)}
     if not found:
         raise Mistake(unknown("overload", pattern, names))

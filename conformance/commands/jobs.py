@@ -1,4 +1,4 @@
-"""`matrix`: the jobs of a workflow, of the lanes of the matrices."""
+"""`matrix`: prints the CI jobs of the lanes in matrices/."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ MATRICES = Path("matrices")
 
 @click.command("matrix")
 @click.option("--format", "form", type=click.Choice(["table", "github", "json"]), default="table", show_default=True)
-@click.option("--lanes", default="", metavar="A,B", help="Only these, names or patterns; also those run on demand.")
+@click.option("--lanes", default="", metavar="A,B", help="Only these lanes (names or patterns), also on demand.")
 @click.option("--torch", default="", metavar="A,B", help="Only lanes of these torch versions.")
-@click.option("--minutes", type=float, default=30.0, show_default=True, help="What a job is to take, at most.")
+@click.option("--minutes", type=float, default=30.0, show_default=True, help="The longest duration of a job.")
 @click.option("--workers", type=click.IntRange(min=1), default=4, show_default=True, help="Processes of a job.")
-@click.option("--output", default="", metavar="NAME", help="With github: print a step's output of this name.")
+@click.option("--output", default="", metavar="NAME", help="With github: the name of the step's output.")
 @click.option("--results", type=click.Path(file_okay=False, path_type=Path), default=RESULTS, show_default=True)
 def matrix_jobs(form: str, lanes: str, torch: str, minutes: float, workers: int, output: str, results: Path) -> None:
-    """Print the jobs of the lanes: session, shard and minutes; split as the results say how long a lane takes."""
+    """Print the jobs of the lanes: session, shard and minutes. Lanes are split by the durations in the results."""
     with mistakes(TomlError, JobError, StoreError):
         matrices = matrix_.load_all(MATRICES)
         if not matrices:
@@ -51,7 +51,7 @@ def _split(text: str) -> list[str]:
 
 
 def _measured(results: Path, lanes: Sequence[str], workers: int) -> dict[str, float]:
-    """The seconds that the cells of each lane took, over so many processes; a lane without a whole run is left out."""
+    """Return each lane's duration in seconds with that many workers. Lanes without a complete run are left out."""
     found = {name: run for name in lanes if (run := runs.measured(results, name)) and run.whole}
     return {name: sum(ns for ns, _ in runs.durations(run).values()) / 1e9 / workers for name, run in found.items()}
 

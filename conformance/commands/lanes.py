@@ -1,4 +1,4 @@
-"""The lanes of the matrices: `lane` runs a command as one of them."""
+"""`lane`: runs a command in the environment of a lane."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from conformance.support.toml_table import TomlError
 @click.argument("name", metavar="LANE")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- COMMAND ...")
 def lane_(name: str, command: tuple[str, ...]) -> None:
-    """Run COMMAND with the variables of LANE: its environment, and what its sanitizers need from the start.
+    """Run COMMAND with the environment variables of LANE, including those that its sanitizers need at start.
 
-    `python` stands for the interpreter of the lane, where a session of nox has made it, and for this one elsewhere.
+    The word `python` means the lane's interpreter if nox has created it, else the interpreter of this command.
     """
     root = Path.cwd()
     with mistakes(TomlError, LookupError, OSError):

@@ -1,4 +1,4 @@
-"""`merge`: the shards of a lane become one run in the store."""
+"""`merge`: joins the shards of a lane to one run in the store."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from conformance.support.toml_table import TomlError
 @click.option("--results", type=click.Path(file_okay=False, path_type=Path), default=RESULTS, show_default=True)
 @expected_option
 def merge_(names: tuple[str, ...], results: Path, expected: Path | None) -> None:
-    """Put the shards of a lane together to one run; without RUN, those of each lane that have not been.
+    """Join the shards of a lane to one run; without RUN, all shards that are not merged yet.
 
-    Ends as the whole runs would have, or with 2 where the shards of a lane are not those of one run.
+    The exit code is that of the complete runs, or 2 if the shards of a lane do not belong to one run.
     """
     with mistakes(StoreError, TomlError, OSError):
         codes = [_tried(results, shards, expected) for shards in _sets(results, names)]
@@ -32,7 +32,7 @@ def merge_(names: tuple[str, ...], results: Path, expected: Path | None) -> None
 
 
 def _tried(results: Path, shards: list[Closed], expected: Path | None) -> Exit:
-    """One lane that cannot be merged is said, and does not keep the others from it."""
+    """Merge one lane. An error is printed, and the other lanes are still merged."""
     try:
         return _merge(results, shards, expected)
     except (MergeError, StoreError) as e:
@@ -41,21 +41,21 @@ def _tried(results: Path, shards: list[Closed], expected: Path | None) -> Exit:
 
 
 def _sets(results: Path, names: tuple[str, ...]) -> list[list[Closed]]:
-    """The shards to be put together, a list for each run. Raises Mistake where there are none."""
+    """Return the shards to merge, a list for each run. Raises Mistake if there are none."""
     if names:
         return [[runs.find(results, name) for name in names]]
     groups: dict[tuple[Any, ...], dict[str, Closed]] = defaultdict(dict)
     for shard in (runs.opened(results / runs.RUNS / name) for name in runs.shards(results)):
         groups[merge.facts(shard.manifest)][shard.manifest.shard] = shard  # a later one takes an earlier one's place
     if not groups:
-        raise Mistake(f"no shards in {results / runs.RUNS}/; expected runs made with --shard I/N")
+        raise Mistake(f"no shards in {results / runs.RUNS}/; expected runs of pytest with --shard I/N")
     return [list(group.values()) for group in groups.values()]
 
 
 def _merge(results: Path, shards: list[Closed], expected: Path | None) -> Exit:
-    """Keep the merged run, unless it is there already, and print what it comes to."""
+    """Store the merged run, unless it exists, and print its end."""
     if (results / runs.RUNS / (run := merge.run_of([s.manifest for s in shards]))).is_dir():
-        click.echo(f"{run}: is merged already, {_of(shards)}")
+        click.echo(f"{run}: already merged, {_of(shards)}")
         return Exit.OK
     parts = [Part(s.manifest, runs.summary(s), runs.load(s)) for s in shards]
     merge.check(parts)

@@ -1,4 +1,4 @@
-"""`nightly`: what is done with a night's results, for a workflow to call step by step."""
+"""`nightly`: the steps of the nightly workflow after the runs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from conformance.support.toml_table import TomlError
 BISECT = Path("bisect")
 SEARCHES = "searches.json"
 LABEL = "op-conformance"
-OF_NIGHTLY = "*-torchnightly-*"  # the lanes of what PyTorch's own CI asks about
+OF_NIGHTLY = "*-torchnightly-*"  # the lanes whose results go to PyTorch's CI
 
 _results = click.option("--results", type=click.Path(path_type=Path), default=RESULTS, show_default=True)
 _gh = click.option("--gh", default="gh", show_default=True, help="The command line of GitHub.")
@@ -34,18 +34,18 @@ _bisect = click.option("--bisect", "found", type=click.Path(path_type=Path), def
 
 @click.group(cls=Commands)
 def nightly() -> None:
-    """A night's results: search for what broke, plan the issues, tell the relay of PyTorch's CI."""
+    """A night's results: bisect new failures, plan issues, report to PyTorch's CI relay."""
 
 
 @nightly.command("search")
 @_results
 @expected_option
 @click.option("--out", type=click.Path(path_type=Path), default=BISECT, show_default=True)
-@click.option("--most", type=click.IntRange(min=1), default=5, show_default=True, help="Families of a lane.")
-@click.option("--dry-run", is_flag=True, help="Print what would be searched for.")
+@click.option("--most", type=click.IntRange(min=1), default=5, show_default=True, help="Families of each lane.")
+@click.option("--dry-run", is_flag=True, help="Print the searches without running them.")
 @click.argument("more", nargs=-1, type=click.UNPROCESSED, metavar="-- [OPTION OF BISECT]...")
 def search_(results: Path, expected: Path | None, out: Path, most: int, dry_run: bool, more: tuple[str, ...]) -> None:
-    """Bisect what newly fails: in each lane one case of each family, between last night's commit and tonight's."""
+    """Bisect new failures: in each lane one case of each family, between last night's commit and tonight's."""
     with mistakes(StoreError, TomlError, OSError):
         wanted = [s for lane in tonight.read(results, expected) if (s := _search(lane, most))]
         out.mkdir(parents=True, exist_ok=True)
@@ -53,19 +53,19 @@ def search_(results: Path, expected: Path | None, out: Path, most: int, dry_run:
     codes = [_carry_out(s, out, dry_run, more) for s in wanted]
     click.echo(f"{len(wanted)} lanes have cells that newly fail", err=True)
     if any(code not in (Exit.OK, Exit.CELLS_FAILED) for code in codes):  # 1: no culprit was found
-        raise Mistake("a search could not be carried out; see above")
+        raise Mistake("a search failed; see above")
 
 
 @nightly.command("diff")
 @_results
 @expected_option
 def diff_(results: Path, expected: Path | None) -> None:
-    """Print how each lane of tonight differs from its whole run before; ends as the gravest `diff` does."""
+    """Print how each lane of tonight differs from its previous complete run. The exit code is the worst of `diff`."""
     codes = [Exit.OK]
     with mistakes(StoreError, TomlError, OSError):
         for lane in tonight.read(results, expected):
             if lane.before is None:
-                click.echo(f"{lane.run.name}: nothing to compare with: it is not whole, or the first that is")
+                click.echo(f"{lane.run.name}: not compared: it is not complete, or the first complete run of its lane")
                 continue
             click.echo(diff.text(lane.changes, lane.before.name, lane.run.name) + "\n")
             codes.append(diff.exit_code(lane.changes))
@@ -77,11 +77,11 @@ def diff_(results: Path, expected: Path | None) -> None:
 @expected_option
 @_bisect
 @click.option(
-    "--issues", type=click.File(encoding="utf-8"), help="As gh issue list --json gives them; default: ask gh."
+    "--issues", type=click.File(encoding="utf-8"), help="The output of gh issue list --json; default: run gh."
 )
 @_gh
 def plan_(results: Path, expected: Path | None, found: Path, issues: Any, gh: str) -> None:
-    """Print, as JSON, which issues to open, bring up to date, open again and close."""
+    """Print, as JSON, which issues to open, update, reopen and close."""
     with mistakes(StoreError, TomlError, OSError, ValueError):
         lanes = tonight.read(results, expected)
         failing = [f for lane in lanes for f in lane.failing]
@@ -96,7 +96,7 @@ def plan_(results: Path, expected: Path | None, found: Path, issues: Any, gh: st
 @click.argument("file", type=click.File(encoding="utf-8"), metavar="PLAN")
 @_gh
 def apply_(file: Any, gh: str) -> None:
-    """Carry out a PLAN with gh, in the repository of this directory; goes on where an action fails, and says so."""
+    """Carry out a PLAN with gh in the current repository. Continues if an action fails; then exits with 1."""
     with mistakes(ValueError, TypeError, KeyError):
         actions = [Action(**record) for record in json.load(file)]
     failed = 0
@@ -114,18 +114,18 @@ def apply_(file: Any, gh: str) -> None:
 @nightly.command("relay")
 @_results
 @expected_option
-@click.option("--commit", default="", help="Of torch, in full: what was tested; default: as the runs say.")
-@click.option("--artifacts", default="", metavar="URL", help="Where the results can be seen.")
+@click.option("--commit", default="", help="The full commit of torch; default: that of the runs.")
+@click.option("--artifacts", default="", metavar="URL", help="A page with the results.")
 @click.option("--lanes", default="", help=f"Names, or patterns of them; default: {OF_NIGHTLY}, if any.")
 def relay_(results: Path, expected: Path | None, commit: str, artifacts: str, lanes: str) -> None:
-    """Print the inputs of the callback action of PyTorch's CI relay, as lines of a step's outputs; none of no lane."""
+    """Print the inputs of the callback action of PyTorch's CI relay, as a step's outputs; nothing if no lane ran."""
     with mistakes(StoreError, TomlError, OSError, ValueError):
         wanted = lanes or OF_NIGHTLY
         found = [lane for lane in tonight.read(results, expected) if fnmatchcase(lane.run.manifest.lane, wanted)]
         if lanes and not found:
             raise Mistake(f"--lanes: no lane of tonight is called {lanes}")
         if not found:
-            click.echo(f"nothing to tell: no lane of tonight is called {wanted}", err=True)
+            click.echo(f"nothing to report: no lane of tonight is called {wanted}", err=True)
             return
         commit = relay.commit([commit] if commit else [lane.run.manifest.torch_commit for lane in found])
         failing = [f for lane in found for f in lane.failing]
@@ -136,7 +136,7 @@ def relay_(results: Path, expected: Path | None, commit: str, artifacts: str, la
 @_results
 @click.option("--keep", type=click.IntRange(min=2), default=120, show_default=True, help="Runs of each lane.")
 def forget_(results: Path, keep: int) -> None:
-    """Delete the closed runs of each lane but the latest, and the latest whole one; what they said is lost."""
+    """Delete the closed runs of each lane except the latest ones and the latest complete run."""
     with mistakes(StoreError):
         dropped = runs.forget(results, keep)
     click.echo(f"{len(dropped)} runs deleted" + (f", the oldest {dropped[0]}" if dropped else ""), err=True)
@@ -158,7 +158,7 @@ def _carry_out(search: Search, out: Path, dry_run: bool, more: Sequence[str]) ->
 
 
 def _culprits(found: Path) -> dict[str, str]:
-    """What the searches of a night came to, by case. Raises ValueError for a file that is none of theirs."""
+    """Return the results of a night's searches by case. Raises ValueError for a file of another format."""
     culprits: dict[str, str] = {}
     if (file := found / SEARCHES).is_file():
         for kept in json.loads(file.read_text(encoding="utf-8")):
@@ -174,7 +174,7 @@ def _culprits(found: Path) -> dict[str, str]:
 
 
 def _asked(gh: str) -> Any:
-    """The suite's issues, open and closed. Raises ValueError where gh does not say."""
+    """Return the suite's issues, open and closed. Raises ValueError if gh fails."""
     command = [gh, "issue", "list", f"--label={LABEL}", "--state=all", "--limit=1000", "--json=number,title,body,state"]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode:
@@ -183,7 +183,7 @@ def _asked(gh: str) -> Any:
 
 
 def _issues(records: Iterable[dict[str, Any]]) -> list[Issue]:
-    """Raises ValueError for what gh does not print."""
+    """Return the issues. Raises ValueError if the records are not those of gh."""
     try:
         return [Issue(r["number"], r["title"], r["body"], r["state"].upper() == "OPEN") for r in records]
     except (KeyError, TypeError, AttributeError) as e:
@@ -191,7 +191,7 @@ def _issues(records: Iterable[dict[str, Any]]) -> list[Issue]:
 
 
 def _commands(action: Action) -> list[tuple[list[str], str]]:
-    """Gh's arguments, and what it reads; no text of the action's is an argument that could be taken for an option."""
+    """Return the arguments and the stdin of each gh command. No text of the action can be taken for an option."""
     number = [] if action.number is None else [str(action.number)]
     found: list[tuple[list[str], str]] = []
     if action.kind == "open":

@@ -1,4 +1,4 @@
-"""`inventory`: the overloads of this torch, and how the backend serves each."""
+"""`inventory`: lists the overloads of this torch and their routes."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 @click.command("inventory")
 @backend_option
-@click.option("--route", type=click.Choice([r.value for r in Route]), help="Only overloads served in this way.")
+@click.option("--route", type=click.Choice([r.value for r in Route]), help="Only overloads with this route.")
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
 @click.option(
-    "-k", "pattern", default="", metavar="PATTERN", help="Only names that hold this text or match this pattern."
+    "-k", "pattern", default="", metavar="PATTERN", help="Only names that contain or match this shell pattern."
 )
 def inventory_(backend: str, route: str | None, form: str, pattern: str) -> None:
-    """List every aten overload of this torch, and how the backend serves it."""
+    """List every aten overload of this torch, with the backend's route."""
     from conformance.explain import inventory_text
 
     overloads = _overloads(backend)

@@ -1,4 +1,4 @@
-"""Whole programs on CPU and on the device: `repro` writes one; `scenario`, `record`, `replay`, `triage` run them."""
+"""Commands on programs: `repro` writes one; `scenario`, `record`, `replay` and `triage` run them."""
 
 from __future__ import annotations
 
@@ -13,17 +13,20 @@ from conformance.commands.edge import Mistake, backend_option, mistakes
 from conformance.support import options
 from conformance.support.exit_codes import Exit
 from conformance.support.toml_table import TomlError
+from conformance.vocabulary import DEFAULT_SEED
 
 
 @click.command("repro")
 @click.argument("case")
 @backend_option
-@click.option("--seed", type=int, default=20, show_default=True, help="Of the random overloads, as given to the run.")
+@click.option(
+    "--seed", type=int, default=DEFAULT_SEED, show_default=True, help="Seed of the random overloads, as in the run."
+)
 @click.option(
     "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="A file; default: standard output."
 )
 def repro_(case: str, backend: str, seed: int, output: Path | None) -> None:
-    """Write a script that repeats CASE with torch and the backend alone."""
+    """Write a script that repeats CASE with torch and the backend, without the suite."""
     from conformance import backends
     from conformance.corpus.reader import CorpusError
     from conformance.explain import repro
@@ -44,7 +47,7 @@ def repro_(case: str, backend: str, seed: int, output: Path | None) -> None:
 @backend_option
 @click.option("--timeout", type=float, default=300.0, show_default=True, help="Seconds a scenario may take.")
 def scenario_(names: tuple[str, ...], backend: str, timeout: float) -> None:
-    """Run whole scenarios on CPU and on the device, and compare; without a NAME, all of them."""
+    """Run scenarios on CPU and on the device, and compare the results; without NAME, all of them."""
     from conformance import backends
     from conformance.scenarios import runner
 
@@ -59,7 +62,7 @@ def scenario_(names: tuple[str, ...], backend: str, timeout: float) -> None:
             results.append(runner.run(name, found, timeout))
             click.echo(results[-1].text())
     if any(lacking.values()) and names:
-        raise Mistake("what was asked for could not be run")
+        raise Mistake("a requested scenario could not run; see above")
     sys.exit(Exit.CELLS_FAILED if any(r.failure for r in results) else Exit.OK)
 
 
@@ -68,11 +71,11 @@ def scenario_(names: tuple[str, ...], backend: str, timeout: float) -> None:
 @backend_option
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), default=Path("calls.safetensors"))
 @click.option(
-    "--largest", type=int, default=1 << 20, show_default=True, help="Bytes of a storage that is kept as values; a seed "
-    "stands for a larger one of floats."
+    "--largest", type=int, default=1 << 20, show_default=True, help="Largest storage in bytes whose values are stored; "
+    "a seed replaces a larger storage of floats."
 )  # fmt: skip
 def record_(command: tuple[str, ...], backend: str, output: Path, largest: int) -> None:
-    """Run a program and keep its ATen calls on the device as samples, to be judged again with `replay`."""
+    """Run a program and store its ATen calls on the device, for `replay`."""
     from conformance import backends
     from conformance.triage import run
 
@@ -91,7 +94,7 @@ def record_(command: tuple[str, ...], backend: str, output: Path, largest: int) 
 @backend_option
 @click.option("--timeout", type=float, default=60.0, show_default=True, help="Seconds a call may take.")
 def replay_(file: Path, backend: str, timeout: float) -> None:
-    """Make the calls of FILE, written by `record`, again on CPU and on the device, and compare each."""
+    """Repeat the calls of FILE, written by `record`, on CPU and on the device, and compare each."""
     from conformance import backends
     from conformance.calls import file as file_
     from conformance.calls.replay import replay
@@ -115,11 +118,11 @@ def replay_(file: Path, backend: str, timeout: float) -> None:
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="CASE | -- python SCRIPT.py ...")
 @backend_option
 @click.option(
-    "--matrix", "file", type=click.Path(path_type=Path), help="The lanes; default: matrices/<backend>.toml, if there."
+    "--matrix", "file", type=click.Path(path_type=Path), help="Default: matrices/<backend>.toml, if it exists."
 )
-@click.option("--lanes", default="", metavar="A,B", help="Only these lanes, next to the program as it is.")
+@click.option("--lanes", default="", metavar="A,B", help="Only these lanes, besides the program's own environment.")
 @click.option(
-    "--python", "pythons", multiple=True, metavar="PATH", help="Another torch's interpreter; may be repeated."
+    "--python", "pythons", multiple=True, metavar="PATH", help="An interpreter with another torch; may be repeated."
 )
 @click.option("--timeout", type=float, default=300.0, show_default=True, help="Seconds a run may take.")
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), default=Path("triage"), show_default=True)
@@ -127,7 +130,7 @@ def triage_(
     command: tuple[str, ...], backend: str, file: Path | None, lanes: str, pythons: tuple[str, ...], timeout: float,
     out: Path,
 ) -> None:  # fmt: skip
-    """Find the first op of a program, or of a failing CASE, that goes wrong on the device; say why; write a script."""
+    """Find the first op of a program or a failing CASE that goes wrong on the device, and why; write a script."""
     from conformance import backends
     from conformance.corpus.reader import CorpusError
     from conformance.triage import lanes as lanes_
@@ -159,12 +162,12 @@ def triage_(
 
 
 def _case_script(case: str, backend: Any, out: Path) -> Path:
-    """A program that does what the case does."""
+    """Write a program that does what the case does. Return its path."""
     from conformance.explain import repro
     from conformance.plan.plan import Plan
     from conformance.plan.selection import Selection
 
-    plan = Plan(backend, Selection(), 20)
+    plan = Plan(backend, Selection(), DEFAULT_SEED)
     out.mkdir(parents=True, exist_ok=True)
     path = out / "case.py"
     path.write_text(repro.script(plan, repro.find(plan, case)), encoding="utf-8")

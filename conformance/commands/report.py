@@ -1,4 +1,4 @@
-"""`report`: the results as a site to look at, or as text."""
+"""`report`: writes the results as a site, or prints them as text."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from conformance.commands.edge import RESULTS, Mistake, expected_option, mistake
 from conformance.report import gather, model, site, text
 from conformance.results.store import StoreError
 
-UNBROKEN = 200  # columns of what no terminal shows
+UNBROKEN = 200  # columns of output that does not go to a terminal
 
 
 @click.command("report")
 @click.argument("directory", required=False, metavar="[DIR]", type=click.Path(path_type=Path))
 @click.option("--results", type=click.Path(path_type=Path), default=RESULTS, show_default=True, help="The store.")
-@click.option("--text", "as_text", is_flag=True, help="Print the same in the terminal; takes no DIR.")
+@click.option("--text", "as_text", is_flag=True, help="Print the results in the terminal; takes no DIR.")
 @click.option(
     "--runs",
     "most_runs",
     type=click.IntRange(min=2),
     default=30,
     show_default=True,
-    help="How many of a lane make its history.",
+    help="Number of runs in a lane's history.",
 )
 @expected_option
 @click.option(
     "--bisect", "searches", multiple=True, type=click.Path(path_type=Path), default=("bisect",), show_default=True,
-    help="Where a search of `bisect` keeps its state; may be repeated.",
+    help="A directory with the state of a `bisect`; may be repeated.",
 )  # fmt: skip
 def report_(
     directory: Path | None,
@@ -42,9 +42,9 @@ def report_(
     expected: Path | None,
     searches: tuple[Path, ...],
 ) -> None:
-    """Write the results as a static site into DIR, which opens from a file; or print them, with --text."""
+    """Write the results as a static site to DIR, which needs no server; with --text, print them."""
     if as_text == bool(directory):
-        raise Mistake("report takes DIR, where the site goes, or --text; got " + ("both" if directory else "neither"))
+        raise Mistake("expected either DIR, for the site, or --text; got " + ("both" if directory else "neither"))
     with mistakes(StoreError, site.SiteError, OSError):
         if directory:
             site.check(directory)

@@ -1,4 +1,4 @@
-"""What is done with a run that has ended: `summary` prints it, `expect update` takes its failures as known."""
+"""Commands on a finished run: `summary` prints it, `expect update` adds its failures to the known failures."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def expect() -> None:
 @click.argument("run")
 @expected_option
 def expect_update(run: str, expected: Path | None) -> None:
-    """Rewrite the known failures from RUN, a lane's name or a directory of results; reasons written by hand stay."""
+    """Update the known failures from RUN, a lane's name or a directory of results; reasons written by hand stay."""
     with mistakes(store.StoreError, TomlError, OSError):
         read = store.read(store.find(RESULTS, run))
         file = expected_files.to_write(expected, read.manifest)
         if read.manifest.shard:
-            raise Mistake(f"{run}: is shard {read.manifest.shard}; merge the shards first: conformance merge")
+            raise Mistake(f"{run}: is shard {read.manifest.shard}; merge the shards first, with: conformance merge")
         if len(read.observations) < read.manifest.collected:
             raise Mistake(f"{run}: {read.notes[-1]}; nothing was changed")
         old = expectations.load(file)
@@ -48,7 +48,7 @@ _NEEDED = frozenset({"by_status", "cases", "collected", "coverage", "wall_s"})
 
 @dataclass(frozen=True)
 class _Read:
-    """A run, its summary, and the rules of its expected failures."""
+    """A run, its summary, and its known failures."""
 
     run: store.Run
     result: dict[str, Any]
@@ -60,12 +60,12 @@ class _Read:
 @click.argument("names", nargs=-1, metavar="[RUN]...")
 @click.option(
     "--format", "form", type=click.Choice(["text", "json", "markdown", "junit"]), default="text", show_default=True,
-    help="junit has a test for each overload and dtype, and one for each cell that is not as expected.",
+    help="junit has one test for each overload and dtype, and one for each cell that is not as expected.",
 )  # fmt: skip
 @click.option("--results", type=click.Path(file_okay=False, path_type=Path), default=RESULTS, show_default=True)
 @expected_option
 def summary_(names: tuple[str, ...], form: str, results: Path, expected: Path | None) -> None:
-    """Print what RUN, a lane's name or a directory of results, ended with; without RUN, the latest of each lane."""
+    """Print the end of RUN, a lane's name or a directory of results; without RUN, of the latest run of each lane."""
     with mistakes(store.StoreError, TomlError, OSError):
         found = [_read(results, name, expected) for name in names or _latest(results)]
         if not found:
@@ -82,7 +82,7 @@ def summary_(names: tuple[str, ...], form: str, results: Path, expected: Path | 
 
 
 def _latest(results: Path) -> list[str]:
-    """The latest closed run of each lane: what lies in its own directory may be a shard."""
+    """Return the latest closed run of each lane. The lane's own directory may hold a shard."""
     return [runs.names(results, lane)[-1] for lane in store.lanes(results)]
 
 

@@ -1,4 +1,4 @@
-"""`corpus`: build the samples, or look at them."""
+"""`corpus`: builds the samples, or prints them."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from conformance.commands.edge import Commands, matching, mistakes
 
 @click.group(cls=Commands)
 def corpus() -> None:
-    """The samples: build them, or look at them."""
+    """Build or print the samples."""
 
 
 @corpus.command("build")
 @click.option(
-    "--out", type=click.Path(file_okay=False, path_type=Path), help="Where to; default: the installed package."
+    "--out", type=click.Path(file_okay=False, path_type=Path), help="A directory; default: the installed package."
 )
 def corpus_build(out: Path | None) -> None:
-    """Record, derive, check and write the samples, on this machine's CPU; takes minutes."""
+    """Record, derive, check and write the samples on this machine's CPU. Takes minutes."""
     from conformance.corpus import build, reader
 
     with mistakes(reader.CorpusError, OSError):
@@ -34,7 +34,7 @@ def corpus_build(out: Path | None) -> None:
     "--from", "source", type=click.Path(exists=True, path_type=Path), help="A directory; default: the installed one."
 )
 def corpus_show(overload: str, source: Path | None) -> None:
-    """Print what the corpus holds; with OVERLOAD (a name or a pattern), its samples."""
+    """Print a summary of the corpus; with OVERLOAD (a name or a pattern), its samples."""
     from conformance.corpus import reader
 
     with mistakes(reader.CorpusError):

@@ -1,1 +1,1 @@
-"""Samples: the model and its reader, the recorder, the deriver, and the pinned data."""
+"""The samples: model, reader, recorder, deriver, and the pinned data."""

@@ -1,4 +1,4 @@
-"""Builds the corpus on this machine's CPU: record, choose, derive, add our own, validate, write."""
+"""Builds the corpus on this machine's CPU: records, selects, derives, adds own samples, validates, writes."""
 
 from __future__ import annotations
 
@@ -34,24 +34,24 @@ from conformance.ops import facts, own_samples
 
 Progress = Callable[[str], None]
 
-# How many samples of an overload to keep for each base: of the targets, and of what is composed of them.
+# The number of samples to keep for each base: of a target overload, and of a composite overload.
 MOST_OF_A_TARGET = {"float32": 7, "int64": 4, "complex64": 3, "bool": 3}
 MOST_OF_A_COMPOSITE = {"float32": 2, "int64": 1, "complex64": 1, "bool": 1}
-# Errors that another version does not raise: there the process dies of a division by zero.
+# Errors of this torch that another version does not raise: there the process dies of a division by zero.
 KILLS_SOME_TORCH = frozenset([("arange.start_out", "int64"), ("mvlgamma_", "int64")])
 DERIVING_ROUNDS = 3
-SPARE = 2  # chosen beyond that, for those that turn out not to run
+SPARE = 2  # more samples than needed, since some do not run
 
 
 @dataclass(frozen=True)
 class Built:
-    """What a build made."""
+    """The result of a build."""
 
     hash: str
     samples: dict[str, list[Sample]]
     died: list[Died]
     targets: int
-    unreached: dict[str, str]  # target without a sample with values -> why
+    unreached: dict[str, str]  # target without a sample with values -> reason
 
     def summary(self) -> str:
         rows = [s for found in self.samples.values() for s in found]
@@ -59,7 +59,7 @@ class Built:
             f"corpus {self.hash[:12]}: {len(self.samples)} overloads, {len(rows)} samples, {total(rows)} with dtypes, "
             f"{sum(s.raises for s in rows)} that raise; "
             f"{self.targets - len(self.unreached)} of {self.targets} targets reached; "
-            f"{len(self.died)} samples killed the CPU itself"
+            f"{len(self.died)} samples crashed on CPU"
         )
 
 
@@ -78,12 +78,12 @@ def _build(out_dir: Path, progress: Progress) -> Built:
     recording = record(progress, composites(overloads))
     pools = recording.pools
     gathering = Gathering(overloads, pools)
-    progress("validating what was recorded")
+    progress("validating recorded samples")
     gathering.take(_candidates(recording, overloads), _most)
-    progress("adding samples of our own")
+    progress("adding own samples")
     gathering.take(realize(own_samples(), pools))
     deriver = Deriver(overloads, pools, _most)
-    for round_ in range(DERIVING_ROUNDS):  # a functional form derived in one round gives outputs in the next
+    for round_ in range(DERIVING_ROUNDS):  # a functional form of one round gives the outputs of the next
         progress(f"deriving, round {round_ + 1} of {DERIVING_ROUNDS}")
         gathering.take(deriver.derive(gathering.kept), _most)
     progress("varying outputs")
@@ -94,7 +94,7 @@ def _build(out_dir: Path, progress: Progress) -> Built:
 
 
 def composites(overloads: Mapping[str, Overload]) -> dict[str, list[str]]:
-    """Operator -> its overloads that are taken apart above the backends."""
+    """Return the CompositeImplicit overloads of each operator."""
     found: dict[str, list[str]] = defaultdict(list)
     for name, overload in overloads.items():
         if overload.is_composite_implicit and overload.has_tensors:
@@ -113,22 +113,22 @@ def _write(out_dir: Path, gathering: Gathering, targets: frozenset[str]) -> Buil
 
 
 def reason(overload: Overload) -> str:
-    """Why an overload has no sample with values."""
+    """Return why an overload has no sample with values."""
     known = facts(overload.name).cannot
     if known:
         return known
     if not overload.has_cpu_kernel:
-        return "the CPU has no kernel for it, so there is nothing to compare with"
+        return "CPU has no kernel for it, so there is no reference"
     if not overload.has_tensors:
-        return "neither takes nor gives a tensor"
+        return "it neither takes nor returns a tensor"
     if overload.is_composite_implicit:
-        return "made of other overloads on every device, and those are compared"
-    return "no sample suits it: neither recorded, nor derived from a sibling, nor written by hand"
+        return "it is composed of other overloads on every device, and those are compared"
+    return "no sample was recorded, derived from a sibling, or written by hand"
 
 
 @dataclass
 class Gathering:
-    """The samples that the CPU runs, by overload."""
+    """The samples that run on CPU, by overload."""
 
     overloads: dict[str, Overload]
     pools: PoolBuilder
@@ -136,7 +136,7 @@ class Gathering:
     died: list[Died] = field(default_factory=list)
 
     def take(self, samples: list[Sample], most: Callable[[Overload], dict[str, int]] | None = None) -> None:
-        """Keep those that run; at most as many of each base, and one that raises, where ``most`` says so."""
+        """Keep the samples that run; with ``most``, a limited number for each base, and one that raises."""
         valid, died = validate(samples, self.pools)
         self.died += died
         for sample in valid:
@@ -149,7 +149,7 @@ class Gathering:
 
 
 def describe(corpus: Corpus, overload: str) -> list[dict[str, str]]:
-    """A row for each sample of an overload, for people to read; without any, ``corpus.reasons`` says why."""
+    """Return a row of text for each sample of an overload."""
     return [
         {
             "sample": s.name,

@@ -1,4 +1,4 @@
-"""A sample as a live call on contiguous CPU tensors: what builds and checks the corpus; layouts are not its matter."""
+"""A sample as a call on contiguous CPU tensors, to build and validate the corpus."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ class HasValues(Protocol):
 
 
 def plain_call(sample: Sample, dtype: str, values: HasValues) -> tuple[list[Any], dict[str, Any]]:
-    """Fresh positional and keyword arguments for a cell of ``dtype``. Undefined tensors hold a pattern."""
+    """Return fresh positional and keyword arguments for a cell of ``dtype``. Undefined tensors have a fill pattern."""
     tensors = tensors_of(sample, dtype, values)
     args = [argument(a, dtype, tensors) for a in sample.args]
     return args, {k: argument(a, dtype, tensors) for k, a in sample.kwargs}
 
 
 def tensors_of(sample: Sample, dtype: str, values: HasValues) -> list[torch.Tensor]:
-    """A fresh tensor for each slot; slots that are the same tensor give the same one."""
+    """Return a fresh tensor for each slot. Slots that are the same tensor share it."""
     by_name: dict[str, torch.Tensor] = {}
     for slot in sample.tensors:
         if slot.same_as:
@@ -44,7 +44,7 @@ def tensors_of(sample: Sample, dtype: str, values: HasValues) -> list[torch.Tens
 
 
 def pattern(shape: tuple[int, ...], dtype: str) -> torch.Tensor:
-    """What an output holds before it is written: NaN where there is one, else bytes of 0x55."""
+    """Return a tensor with the initial values of an output: NaN if the dtype has it, else bytes 0x55."""
     t = torch.empty(shape, dtype=getattr(torch, dtype))
     if t.numel():
         t.view(-1).view(torch.uint8).fill_(1 if t.dtype == torch.bool else 0x55)
@@ -54,7 +54,7 @@ def pattern(shape: tuple[int, ...], dtype: str) -> torch.Tensor:
 
 
 def argument(arg: Arg, dtype: str, tensors: list[torch.Tensor]) -> Any:
-    """The live value of one argument; lists come back as lists."""
+    """Return the value of one argument."""
     if isinstance(arg, TensorSlot):
         return tensors[arg.index]
     if isinstance(arg, tuple):

@@ -1,4 +1,4 @@
-"""The written form of a sample: compact JSON values, and back. No torch here.
+"""Conversion of samples to and from compact JSON. No torch.
 
 A sample is ``[name, base, dtype set, args, kwargs, tensors, raises]``, the dtype set a position in the file's list of
 sets. Plain arguments are themselves, a list is a tuple of arguments, and a dict with a single key is everything else:
@@ -24,7 +24,7 @@ from conformance.corpus.model import (
 
 
 def encode(sample: Sample, dtype_set: int) -> list[Any]:
-    """A JSON-able list; ``dtype_set`` stands for ``sample.dtypes``."""
+    """Return a list for JSON. ``dtype_set`` is the index of ``sample.dtypes``."""
     return [
         sample.name,
         sample.base,
@@ -37,7 +37,7 @@ def encode(sample: Sample, dtype_set: int) -> list[Any]:
 
 
 def decode(overload: str, row: list[Any], dtype_sets: Sequence[tuple[str, ...]]) -> Sample:
-    """Inverse of :func:`encode`. Raises ValueError, TypeError, KeyError or IndexError on what it cannot read."""
+    """Inverse of :func:`encode`. Raises ValueError, TypeError, KeyError or IndexError for invalid data."""
     name, base, dtype_set, args, kwargs, slots, raises = row
     tensors = tuple([_decode_slot(i, s) for i, s in enumerate(slots)])
     return Sample(

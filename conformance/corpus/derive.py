@@ -1,4 +1,4 @@
-"""Samples for an overload from those of its siblings: the same arguments by name, outputs as the call makes them."""
+"""Samples of an overload, derived from its siblings: the same arguments by name, outputs from a call."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Live = dict[str, Any]  # argument name -> value
 
 @dataclass
 class Deriver:
-    """Derives from the samples kept so far; call :meth:`derive` again once its results have been validated."""
+    """Derives samples from the kept samples. Call :meth:`derive` again after its results were validated."""
 
     overloads: Mapping[str, Overload]
     pools: PoolBuilder
@@ -36,7 +36,7 @@ class Deriver:
     _tried: dict[str, list[str]] = field(default_factory=dict)
 
     def derive(self, kept: Kept) -> list[Sample]:
-        """Samples to validate for every overload that has no value sample in some base its siblings have."""
+        """Return samples to validate, for every overload that lacks samples with values in a base of its siblings."""
         families = _families(self.overloads)
         derived: list[Sample] = []
         with warnings.catch_warnings():
@@ -45,7 +45,7 @@ class Deriver:
                 wanted = overload.has_cpu_kernel and overload.has_tensors and not facts(name).cannot
                 if wanted and not _has_values(kept.get(name, ())):
                     siblings = _siblings(overload, families, kept)
-                    if self._tried.get(name) != siblings:  # what did not suit in one round will not in the next
+                    if self._tried.get(name) != siblings:  # the same siblings would give the same samples
                         derived += self._derive_one(overload, siblings, kept)
                     self._tried[name] = siblings
         return derived
@@ -74,7 +74,7 @@ class Deriver:
         return list(self._outs(source, target, schema, call, origin))
 
     def _outs(self, source: Sample, target: str, schema: Any, call: Live, origin: str) -> Iterator[Sample]:
-        """One sample for all dtypes in which the results have the same dtypes, or follow the cell's alike."""
+        """Return a sample for all dtypes in which the results have the same dtypes, or all follow the cell's dtype."""
         functional = _functional(target, schema, self.overloads)
         if functional is None:
             return
@@ -102,7 +102,7 @@ class Deriver:
             yield replace(with_slots(draft, slots), dtypes=dtypes)
 
     def _results(self, source: Sample, dtype: str, schema: Any, functional: str) -> Live | None:
-        """What the functional form returns, by the name of the argument that receives it."""
+        """Return the results of the functional form by the names of the output arguments."""
         other = schema_of(call_of(functional))
         inputs = {a.name for a in schema.arguments if not a.is_out}
         call = _adapt({k: v for k, v in self._live(source, dtype).items() if k in inputs}, other)
@@ -144,7 +144,7 @@ def _has_values(samples: Sequence[Sample]) -> bool:
 
 
 def stem(name: str) -> str:
-    """What siblings have in common: ``masked_fill`` for ``masked_fill_.Scalar``, ``neg`` for ``_foreach_neg_``."""
+    """Return the common name of siblings: ``masked_fill`` of ``masked_fill_.Scalar``, ``neg`` of ``_foreach_neg_``."""
     base = name.partition(".")[0].removeprefix("_foreach_").strip("_")
     return base.removesuffix("_copy") if base != "_copy" else base
 
@@ -157,7 +157,7 @@ def _families(overloads: Mapping[str, Overload]) -> dict[str, list[str]]:
 
 
 def _siblings(target: Overload, families: Mapping[str, list[str]], kept: Kept) -> list[str]:
-    """Overloads with values, closest first: the same operator, then the most argument names in common."""
+    """Return overloads with samples, the closest first: same operator, then most argument names in common."""
     names = list(families[stem(target.name)])
     other = SIBLINGS.get(target.base) or SIBLINGS.get(target.base.rstrip("_"))
     if other:
@@ -172,7 +172,7 @@ def _siblings(target: Overload, families: Mapping[str, list[str]], kept: Kept) -
 
 
 def _functional(target: str, schema: Any, overloads: Mapping[str, Overload]) -> str | None:
-    """The overload that returns what the target writes: with the same inputs, or more that have defaults."""
+    """Return the functional form of the target: it has the same inputs, or more with defaults."""
     inputs = {a.name: str(a.type) for a in schema.arguments if not a.is_out}
     base = target.partition(".")[0]
     found: list[tuple[int, str]] = []
@@ -195,14 +195,14 @@ def _by_base(names: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
 
 
 def tensors_in(value: Any) -> list[torch.Tensor]:
-    """The tensors in nested lists, in order."""
+    """Return the tensors in nested lists, in order."""
     if isinstance(value, (list, tuple)):
         return [t for v in value for t in tensors_in(v)]
     return [value]
 
 
 def _adapt(given: Live, schema: Any) -> Live | None:
-    """Values for the schema's arguments by name; None where one without default is missing. Outputs are left out."""
+    """Return values for the schema's inputs by name, None if a value without default is missing."""
     call: Live = {}
     for formal in schema.arguments:
         if formal.is_out:
@@ -217,7 +217,7 @@ def _adapt(given: Live, schema: Any) -> Live | None:
 
 
 def _coerce(value: Any, kind: str) -> Any:
-    """A tensor as a number, a number as a tensor of no dimension, a tensor as a list, where the schema differs so."""
+    """Convert a value to the schema's type: tensor to number, number to 0-dimensional tensor, tensor to list."""
     if isinstance(value, torch.Tensor):
         if kind in ("number", "Optional[number]", "float", "int") and value.numel():
             return value.view(-1)[0].item()
@@ -228,7 +228,7 @@ def _coerce(value: Any, kind: str) -> Any:
 
 
 def _split(schema: Any, call: Live) -> tuple[list[Any], Live]:
-    """Positional up to the first left to its default, by keyword from there."""
+    """Return positional arguments up to the first default, and keyword arguments after it."""
     args: list[Any] = []
     for formal in schema.arguments:
         if formal.kwarg_only or formal.name not in call:

@@ -1,4 +1,4 @@
-"""A live ATen call as a sample: tensors become slots over pooled values, everything else its written form."""
+"""Conversion of an ATen call to a sample: tensors become slots with values in the pools."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SEED = 2026
 
 
 class NotStorable(Exception):
-    """The call has an argument that a sample cannot hold: a sparse, quantized or nested tensor, a symbol, an object."""
+    """An argument that a sample cannot hold: a sparse, quantized or nested tensor, a symbol, an object."""
 
 
 def dtype_name(dtype: torch.dtype) -> str:
@@ -34,15 +34,15 @@ def dtype_name(dtype: torch.dtype) -> str:
 
 
 def out_formals(schema: Any) -> list[Any]:
-    """The formal arguments that only receive results: ``out=`` and its kin."""
+    """Return the formal arguments that only receive results, such as ``out=``."""
     return [a for a in schema.arguments if a.is_out]
 
 
 @dataclass
 class Drafter:
-    """Turns calls into samples of one base, adding their values to the pools.
+    """Converts calls to samples of one base, and adds their values to the pools.
 
-    ``fixed`` are argument names that keep their own dtype even where it equals the base, such as an index of int64.
+    ``fixed`` are the arguments that keep their own dtype even if it equals the base, such as an index of int64.
     """
 
     pools: PoolBuilder
@@ -60,7 +60,7 @@ class Drafter:
         kwargs: Mapping[str, Any],
         origin: str,
     ) -> Sample:
-        """A sample named ``origin.digest`` without dtypes. The values of ``out=`` arguments are left undefined.
+        """Return a sample named ``origin.digest`` without dtypes. The values of ``out=`` arguments are undefined.
 
         Raises NotStorable.
         """
@@ -84,14 +84,14 @@ class Drafter:
         return _special(name, value, self.base)
 
     def _number(self, formal: Any, value: bool | float | str | None) -> Arg:
-        """Some Python callers pass a ScalarType by its number: only its name is the same in every version."""
+        """Raise NotStorable for a ScalarType that is given by its number, which differs between versions."""
         if isinstance(value, int) and str(formal.real_type) in ("ScalarType", "Optional[ScalarType]"):
             raise NotStorable(f"{formal.name} is a dtype given by number")
         return value
 
     def _tensor(self, formal: Any, t: torch.Tensor, name: str) -> Arg:
         if t.layout is not torch.strided or t.is_quantized or t.is_nested or t.device.type != "cpu":
-            raise NotStorable(f"{name} is no strided CPU tensor")
+            raise NotStorable(f"{name} is not a strided CPU tensor")
         if type(t) not in (torch.Tensor, torch.nn.Parameter):
             raise NotStorable(f"{name} is a {type(t).__name__}")
         dtype = dtype_name(t.dtype)
@@ -133,7 +133,7 @@ def _special(name: str, value: Any, base: str) -> Arg:
 
 
 def _digest(call: object, tensors: tuple[TensorSlot, ...], pools: PoolBuilder) -> str:
-    """Eight hex digits over structure and values; where the values lie in the pools does not count."""
+    """Return eight hex digits of a hash of structure and values. Positions in the pools do not matter."""
     h = hashlib.sha256(repr(strip(call)).encode())
     for t in tensors:
         if t.pool:
@@ -142,7 +142,7 @@ def _digest(call: object, tensors: tuple[TensorSlot, ...], pools: PoolBuilder) -
 
 
 def with_slots(sample: Sample, tensors: tuple[TensorSlot, ...]) -> Sample:
-    """The sample with other slots in the same places."""
+    """Return the sample with other slots in the same places."""
 
     def exchange(arg: Arg) -> Arg:
         if isinstance(arg, TensorSlot):
@@ -154,7 +154,7 @@ def with_slots(sample: Sample, tensors: tuple[TensorSlot, ...]) -> Sample:
 
 
 def strip(call: object) -> object:
-    """The call without the position of its values."""
+    """Return the call without the positions of its values in the pools."""
     if isinstance(call, TensorSlot):
         return ("tensor", call.name, call.shape, call.dtype, call.pool, call.same_as)
     return tuple(strip(c) for c in call) if isinstance(call, tuple) else call

@@ -1,6 +1,6 @@
-"""What a sample is: one overload's arguments, with tensors as slots whose values lie in the corpus.
+"""The model of a sample: the arguments of one overload, with tensors as slots whose values are in the corpus.
 
-A slot whose ``dtype`` is None follows the cell's dtype; any other slot (an index, a mask) keeps its own. No torch here.
+A slot whose ``dtype`` is None has the cell's dtype. Other slots (an index, a mask) keep their own. No torch.
 """
 
 from __future__ import annotations
@@ -11,13 +11,12 @@ from typing import Union
 
 @dataclass(frozen=True, slots=True)
 class TensorSlot:
-    """A tensor argument: its logical shape and where its values lie.
+    """A tensor argument: its logical shape and the position of its values.
 
     ``name`` is the argument's schema name, with an index inside a list (``tensors[1]``), unique within the sample.
-    ``pool`` and ``start`` find ``numel`` contiguous elements in the corpus' value pool; pool "" means that the values
-    are not defined beforehand (an ``out=`` argument): the twin fills it with poison on both sides.
-    ``same_as`` names an earlier slot that is the very same tensor object (aliased arguments of a recorded call),
-    else "".
+    ``pool`` and ``start`` give the position of ``numel`` contiguous elements in the corpus' value pool. The pool ""
+    means that the values are undefined (an ``out=`` argument): both sides are filled with poison.
+    ``same_as`` names an earlier slot that is the same tensor object (aliased arguments of a recorded call), else "".
     """
 
     index: int  # position in Sample.tensors
@@ -28,7 +27,7 @@ class TensorSlot:
     pool: str = ""
     start: int = 0
     same_as: str = ""
-    on_host: bool = False  # on CPU on both sides, as the call was recorded with it
+    on_host: bool = False  # on CPU on both sides, as in the recorded call
 
     @property
     def numel(self) -> int:
@@ -62,7 +61,7 @@ class EnumArg:
 
 @dataclass(frozen=True, slots=True)
 class GeneratorArg:
-    """A generator argument: a fresh one of the side's own device, seeded with this."""
+    """A generator argument: a new generator of the side's device with this seed."""
 
     seed: int
 

@@ -1,4 +1,4 @@
-"""Variants of ``out=``: one to be resized, one of another shape, one of a wider dtype, and one it cannot be cast to."""
+"""Variants of ``out=``: empty, of another shape, of a wider dtype, and of a dtype that the result cannot be cast to."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ UNSAFE = {"float32": "int64", "complex64": "float32"}
 
 
 def vary_outs(samples: Mapping[str, Sequence[Sample]], thoroughly: frozenset[str]) -> Iterator[Sample]:
-    """To validate: an empty ``out`` for every overload that has one, the other variants for those in ``thoroughly``."""
+    """Yield samples with an empty ``out``; for overloads in ``thoroughly``, also the other variants."""
     for overload, rows in samples.items():
         for base in ("float32", "int64", "complex64", "bool"):
             source = next((s for s in rows if s.base == base and not s.raises and _outs(s)), None)

@@ -1,8 +1,8 @@
-"""Makes the samples that ``conformance/ops`` describes: fills their tensors, in every base asked for."""
+"""Creates the samples that ``conformance/ops`` describes, with values, in every described base."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +17,7 @@ from conformance.torch_versions import schema_of
 
 
 def realize(samples: Iterable[tuple[Family, Own]], pools: PoolBuilder) -> list[Sample]:
-    """One sample for each base. Raises LookupError or NotStorable: a description that is wrong is our own mistake."""
+    """Return one sample for each base. Raises LookupError or NotStorable for an invalid description."""
     return [_realize(family, described, base, pools) for family, described in samples for base in described.bases]
 
 
@@ -59,29 +59,40 @@ def _tensor(described: T, base: str, generator: torch.Generator) -> torch.Tensor
 
 
 def _filled(fill: str, shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
+    """Return a tensor with the values that ``fill`` names. Raises ValueError for an unknown name."""
+    if fill in _FIXED:
+        return _FIXED[fill](shape).to(dtype)
     if fill == "normal":
         return _normal(shape, dtype, generator)
-    if fill in ("zeros", "undefined"):
-        return torch.zeros(shape, dtype=dtype)
-    if fill == "ones":
-        return torch.ones(shape, dtype=dtype)
-    if fill == "arange":
-        return torch.arange(torch.Size(shape).numel()).remainder(101).to(dtype).reshape(shape)
-    uniform = torch.rand(shape, generator=generator)
-    if fill == "mask":
-        return (uniform < 0.5).to(dtype)
-    if fill == "uniform":
-        return uniform.to(dtype)
-    if fill == "positive":
-        return (0.5 + 1.5 * uniform).to(dtype) if dtype.is_floating_point else 1 + (uniform * 9).to(dtype)
     kind, _, high = fill.partition(":")
-    if kind != "index":
-        raise ValueError(f"no fill is called {fill!r}")
-    return (uniform * int(high)).to(torch.int64).to(dtype)
+    uniform = torch.rand(shape, generator=generator)
+    if kind == "index":
+        return (uniform * int(high)).to(torch.int64).to(dtype)
+    if fill not in _DRAWN:
+        raise ValueError(f"unknown fill {fill!r}")
+    return _DRAWN[fill](uniform, dtype)
+
+
+def _positive(uniform: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    return (0.5 + 1.5 * uniform).to(dtype) if dtype.is_floating_point else 1 + (uniform * 9).to(dtype)
+
+
+_FIXED: dict[str, Callable[[tuple[int, ...]], torch.Tensor]] = {
+    "zeros": torch.zeros,
+    "undefined": torch.zeros,
+    "ones": torch.ones,
+    "arange": lambda shape: torch.arange(torch.Size(shape).numel()).remainder(101).reshape(shape),
+}
+# Of values in [0, 1).
+_DRAWN: dict[str, Callable[[torch.Tensor, torch.dtype], torch.Tensor]] = {
+    "mask": lambda uniform, dtype: (uniform < 0.5).to(dtype),
+    "uniform": lambda uniform, dtype: uniform.to(dtype),
+    "positive": _positive,
+}
 
 
 def _normal(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
-    """Of both signs; whole numbers from -9 to 9 for integers, both values for bool."""
+    """Return normally distributed values: integers from -9 to 9 for integer dtypes, both values for bool."""
     if dtype.is_complex:
         return torch.complex(torch.randn(shape, generator=generator), torch.randn(shape, generator=generator)).to(dtype)
     values = torch.randn(shape, generator=generator)

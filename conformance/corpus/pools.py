@@ -1,4 +1,4 @@
-"""The values of a corpus while it is built: pools that grow, and hold equal values once."""
+"""The value pools of a corpus during its build. Equal values are stored once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from conformance.corpus.values import POOL_OF_KIND, convert, kind_of
 
 
 class PoolBuilder:
-    """Grows the pools; the same bytes are stored once."""
+    """Adds values to the pools. Equal bytes are stored once."""
 
     def __init__(self) -> None:
         self._parts: dict[str, list[torch.Tensor]] = {}
@@ -20,7 +20,7 @@ class PoolBuilder:
         self._at: dict[tuple[str, int, int], tuple[torch.Tensor, bytes]] = {}
 
     def add(self, values: torch.Tensor) -> tuple[str, int]:
-        """Pool and start of these values, stored as float32, int64, bool, complex64 or float64."""
+        """Return the pool and the start of these values: float32, int64, bool, complex64 or float64."""
         dtype = str(values.dtype).removeprefix("torch.")
         pool = "float64" if dtype == "float64" else POOL_OF_KIND[kind_of(dtype)]
         flat = values.detach().resolve_conj().resolve_neg().reshape(-1).to(getattr(torch, pool)).clone()
@@ -35,15 +35,15 @@ class PoolBuilder:
         return pool, start
 
     def range(self, slot: TensorSlot) -> torch.Tensor:
-        """The stored values of a slot, flat."""
+        """Return the stored values of a slot, one-dimensional."""
         return self._at[(slot.pool, slot.start, slot.numel)][0]
 
     def value(self, slot: TensorSlot, dtype: str) -> torch.Tensor:
-        """As :meth:`conformance.corpus.values.Values.value`, while the corpus is being built."""
+        """See :meth:`conformance.corpus.values.Values.value`."""
         return convert(self.range(slot), slot.dtype or dtype).view(slot.shape)
 
     def digest(self, slot: TensorSlot) -> bytes:
-        """sha256 of the stored values of a slot."""
+        """Return the SHA-256 of the stored values of a slot."""
         return self._at[(slot.pool, slot.start, slot.numel)][1]
 
     def pools(self) -> dict[str, torch.Tensor]:

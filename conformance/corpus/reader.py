@@ -1,8 +1,8 @@
-"""The corpus as data: an index of samples decoded overload by overload, and the values they point into.
+"""Reads the corpus: an index of samples, and the pools of their values.
 
-On disk: ``index.jsonl.gz``, a header line and then a line of samples for each overload in the header's order, and
-``values.safetensors``, one flat pool for each stored dtype. The corpus' hash is that of the index' text, which pins the
-hash of the values.
+``index.jsonl.gz`` has a header line and a line of samples for each overload, in the header's order.
+``values.safetensors`` has one flat pool for each stored dtype. The corpus' hash is that of the text of the index, which
+contains the hash of the values.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ DATA = Path(__file__).parent / "data"
 
 
 class CorpusError(Exception):
-    """The corpus' files are missing, damaged, or of another format than this version reads."""
+    """The files of the corpus are missing, damaged, or of another format."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Header:
     """The first line of the index."""
 
     format: int
-    torch: str  # the version whose CPU ran the samples
+    torch: str  # the version that ran the samples on CPU
     values_sha256: str
     dtype_sets: tuple[tuple[str, ...], ...]
     overloads: tuple[str, ...]
@@ -48,36 +48,36 @@ class Header:
 
 
 class Corpus:
-    """Samples of every overload. Cheap to open: an overload's samples are decoded when they are first asked for."""
+    """The samples of every overload. They are decoded on first use."""
 
     def __init__(self, where: Path, hash_: str, header: Header, lines: dict[str, str]) -> None:
         self.where = where
         self.hash = hash_  # sha256 of the index, in hex
         self.torch = header.torch
-        self.schemas = header.schemas  # as the torch that built the corpus spelled them
-        self.reasons = header.reasons  # overload without samples -> why
+        self.schemas = header.schemas  # by the torch that built the corpus
+        self.reasons = header.reasons  # overload without samples -> reason
         self._header = header
         self._lines = lines
         self._decoded: dict[str, tuple[Sample, ...]] = {}
 
     @property
     def overloads(self) -> tuple[str, ...]:
-        """Those that have samples, sorted."""
+        """The overloads that have samples, sorted."""
         return self._header.overloads
 
     def samples(self, overload: str) -> tuple[Sample, ...]:
-        """In order of name; empty for an overload that has none. Raises CorpusError on a damaged line."""
+        """Return the samples of an overload, sorted by name. Raises CorpusError for a damaged line."""
         found = self._decoded.get(overload)
         if found is None:
             found = self._decoded[overload] = self._decode(overload)
         return found
 
     def value(self, slot: TensorSlot, dtype: str) -> torch.Tensor:
-        """Contiguous CPU tensor with the slot's values in a cell of ``dtype``; see :meth:`Values.value`."""
+        """Return a contiguous CPU tensor with the slot's values in a cell of ``dtype``; see :meth:`Values.value`."""
         return self._values.value(slot, dtype)
 
     def load_values(self) -> None:
-        """Read the file of values now, not when the first is asked for. Raises CorpusError."""
+        """Read the file of values now instead of on first use. Raises CorpusError."""
         _ = self._values
 
     def _decode(self, overload: str) -> tuple[Sample, ...]:
@@ -111,7 +111,7 @@ class Corpus:
 
 
 def load(path: Path | str | None = None) -> Corpus:
-    """The corpus in a directory, the one shipped with the package by default. Raises CorpusError."""
+    """Open the corpus in a directory, by default that of the package. Raises CorpusError."""
     return _load(Path(path).resolve() if path is not None else DATA)
 
 
@@ -162,4 +162,4 @@ def _read(path: Path) -> bytes:
         raise CorpusError(f"{path}: {e.strerror}; {_REBUILD}") from e
 
 
-_REBUILD = "restore it, or build another with `conformance corpus build`"
+_REBUILD = "restore it, or run `conformance corpus build`"

@@ -1,4 +1,4 @@
-"""Records the aten calls that OpInfo's samples lead to: forward, backward, in-place, out, and those that must raise."""
+"""Records the ATen calls of OpInfo's samples: forward, backward, in-place, out, and calls that must raise."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from conformance.corpus.pools import PoolBuilder
 from conformance.inventory import call_of
 from conformance.torch_versions import TorchDispatchMode, schema_of, without_modes
 
-MOST_CANDIDATES = 96  # of an overload and base; more of them only repeat
-# Over all tensors of a call: what differs in layout differs in few elements, and a sample is run some hundred times.
+MOST_CANDIDATES = 96  # of an overload and base
+# Elements of all tensors of a call. Small tensors show layout errors too, and a sample runs hundreds of times.
 MOST_ELEMENTS = 4_000
 MOST_OF_AN_OP = 120  # samples of one OpInfo and dtype
-MOST_GRADIENTS = 24  # of these, the ones whose backward is run
+MOST_GRADIENTS = 24  # of these samples, those whose backward runs
 MOST_OF_A_COMPOSITE = 40  # candidates of a composite overload, over all bases
 MOST_ERRORS = 4  # raising calls of an overload
 LISTS = [3, 4]  # lengths of the lists of a foreach op, and sizes of their largest tensors; OpInfo's own are over 20
@@ -38,23 +38,23 @@ Signature = tuple[Any, ...]
 
 @dataclass
 class Recording:
-    """The candidates found so far, by overload and base, the values in ``pools``."""
+    """The candidates so far, by overload and base. Their values are in ``pools``."""
 
     pools: PoolBuilder = field(default_factory=PoolBuilder)
     candidates: dict[tuple[str, str], list[Sample]] = field(default_factory=lambda: defaultdict(list))
     composites: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    failures: dict[str, str] = field(default_factory=dict)  # OpInfo -> why it gave nothing
+    failures: dict[str, str] = field(default_factory=dict)  # OpInfo -> why it gave no sample
     _signatures: set[Signature] = field(default_factory=set)
-    # Arguments of an overload seen with the base's dtype, and with another, while recording floats.
+    # Arguments of an overload that had the base's dtype, and that had another dtype, while floats were recorded.
     _following: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     _keeping: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
 
     def fixed(self, overload: str) -> frozenset[str]:
-        """Arguments that are never of the op's own dtype, such as an index or a mask."""
+        """Return the arguments that never have the op's own dtype, such as an index or a mask."""
         return frozenset(self._keeping[overload] - self._following[overload])
 
     def take(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], dtype: str, origin: str) -> Sample | None:
-        """A candidate for this call if it adds anything, not yet kept; its values are taken now."""
+        """Return a candidate for this call with its current values, None if an equal one exists."""
         schema = schema_of(func)
         overload = schema.name.removeprefix("aten::") + (f".{schema.overload_name}" if schema.overload_name else "")
         tensors = list(_tensors((args, dict(kwargs))))
@@ -88,7 +88,7 @@ class Recording:
 
 
 class Recorder(TorchDispatchMode):
-    """Hands every aten call to the recording, before it runs, and says afterwards whether it raised."""
+    """Passes every ATen call to the recording before it runs, and reports afterwards whether it raised."""
 
     def __init__(self, recording: Recording, dtype: str, origin: str) -> None:
         super().__init__()
@@ -109,7 +109,7 @@ class Recorder(TorchDispatchMode):
                 self._recording.keep(sample, raises=True)
             for t, shape in shapes:
                 if t.shape != shape:
-                    t.zero_()  # an output that was resized and then not written; the next call may read it
+                    t.zero_()  # an output was resized and not written; the next call may read it
             raise
         if sample is not None:
             self._recording.keep(sample, raises=False)
@@ -117,7 +117,7 @@ class Recorder(TorchDispatchMode):
 
 
 class Defining(TorchDispatchMode):
-    """Makes samples under this mode hold no memory that no one wrote."""
+    """Replaces uninitialized memory in samples by zeros."""
 
     def __torch_dispatch__(
         self, func: Any, types: Iterable[type], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
@@ -126,16 +126,16 @@ class Defining(TorchDispatchMode):
 
 
 def _defined(func: Any, result: Any) -> Any:
-    """Zeros instead of uninitialized memory: what is read there would differ from build to build."""
+    """Return zeros for a call that returns uninitialized memory, so that builds are reproducible."""
     if func.__name__.partition(".")[0] in UNINITIALIZED:
         result.zero_()
     return result
 
 
 class FunctionRecorder(TorchFunctionMode):
-    """Takes composite overloads, which the dispatcher has taken apart before a dispatch mode sees them.
+    """Records composite overloads, which the dispatcher decomposes before a dispatch mode sees them.
 
-    A Python function is matched with the overloads of its name, and one that takes its arguments is a candidate.
+    A call of a Python function is matched with the overloads of the same name that accept its arguments.
     """
 
     def __init__(self, recording: Recording, composites: Mapping[str, Sequence[str]], dtype: str, origin: str) -> None:
@@ -157,14 +157,14 @@ class FunctionRecorder(TorchFunctionMode):
         call = call_of(overload)
         if not takes(schema_of(call), args, kwargs):
             return
-        with without_modes():  # or the calls made to take the values would be recorded too
+        with without_modes():  # do not record the calls that read the values
             sample = self._recording.take(call, args, kwargs, self._dtype, self._origin)
         if sample is not None:
             self._recording.keep(sample, raises=False)
 
 
 def takes(schema: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
-    """Whether the schema has a place for each argument, and an argument for each place without default."""
+    """Return whether the schema accepts these arguments."""
     names = [a.name for a in schema.arguments]
     positional = [a.name for a in schema.arguments if not a.kwarg_only]
     given = {*positional[: len(args)], *kwargs}
@@ -173,7 +173,7 @@ def takes(schema: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
 
 
 def record(progress: Progress, composites: Mapping[str, Sequence[str]]) -> Recording:
-    """Run all of OpInfo on CPU. Needs expecttest and numpy, which torch.testing._internal imports.
+    """Run all OpInfos on CPU. Needs expecttest and numpy, which torch.testing._internal imports.
 
     ``composites``: operator -> its CompositeImplicit overloads.
     """
@@ -243,7 +243,7 @@ def _run_out(op: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
 
 
 def _run_backward(op: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
-    """First and second derivatives with respect to every input that has one."""
+    """Compute first and second derivatives with respect to every differentiable input."""
     leaves = [t for t in _tensors((args, dict(kwargs))) if t.requires_grad]
     results = [t for t in _tensors(op.op(*args, **kwargs)) if t.requires_grad]
     if not (leaves and results):
@@ -271,7 +271,7 @@ def _record_errors(recording: Recording, op: Any, origin: str) -> None:
 
 
 def _try(recording: Recording, dtype: torch.dtype, origin: str, run: Callable[[], Any]) -> None:
-    """Run under the recorder; a call that raises has been recorded as such, or never reached aten."""
+    """Run a function under the recorder. A call that raises is recorded as such if it reached ATen."""
     try:
         with (
             Recorder(recording, dtype_name(dtype), origin),
@@ -314,7 +314,7 @@ def _tensors(value: Any) -> Iterator[torch.Tensor]:
 
 
 def _base(tensors: Sequence[torch.Tensor], kwargs: Mapping[str, Any], dtype: str) -> str | None:
-    """The dtype a call is about: the sample's own if a tensor has it, else the first tensor's; None if not a base."""
+    """Return the base of a call: the sample's dtype if a tensor has it, else the first tensor's; None if not a base."""
     if not tensors:
         asked = kwargs.get("dtype")
         dtype = dtype_name(asked) if isinstance(asked, torch.dtype) else "float32"
@@ -324,7 +324,7 @@ def _base(tensors: Sequence[torch.Tensor], kwargs: Mapping[str, Any], dtype: str
 
 
 def _signature(value: Any) -> Any:
-    """What tells two calls apart for us: structure, shapes and dtypes, and plain values."""
+    """Return a key for a call: structure, shapes, dtypes and plain values."""
     if isinstance(value, torch.Tensor):
         return ("t", tuple(value.shape), value.dtype)
     if isinstance(value, (list, tuple)):

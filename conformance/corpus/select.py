@@ -1,4 +1,4 @@
-"""Chooses few samples that differ much: each next one adds the most features not seen yet, and small ones go first."""
+"""Selects few diverse samples: each adds the most new features, and small samples are preferred."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ ELEMENTS_WORTH_A_FEATURE = 400
 
 
 def most_different(samples: Sequence[Sample], most: int, at_least: int = 2) -> list[Sample]:
-    """At most ``most`` samples, best first; fewer when the rest adds nothing new to ``at_least`` chosen ones.
+    """Return at most ``most`` samples, best first; fewer if the rest adds no feature to ``at_least`` selected ones.
 
-    The first is an ordinary one, whose tensors have many dimensions longer than one: only there do layouts differ. One
-    in four at most is empty. Depends on the samples alone, not on their order.
+    The first sample has tensors with many dimensions longer than one, because only there layouts differ. At most one in
+    four is empty. The result does not depend on the order of the samples.
     """
     left = [_Row(frozenset(features(s)), _elements(s), s) for s in sorted(samples, key=lambda s: s.name)]
     seen: set[Hashable] = set()
@@ -48,7 +48,7 @@ class _Row:
 
 
 def features(sample: Sample) -> Iterator[Hashable]:
-    """What a reader would name when telling one sample from another."""
+    """Yield the features of a sample."""
     yield ("arguments", len(sample.args), tuple(k for k, _ in sample.kwargs))
     for slot in sample.tensors:
         yield (slot.name, "rank", len(slot.shape))
@@ -96,5 +96,5 @@ def _elements(sample: Sample) -> int:
 
 
 def total(samples: Iterable[Sample]) -> int:
-    """Samples times dtypes."""
+    """Return the number of pairs of a sample and a dtype."""
     return sum(len(s.dtypes) for s in samples)

@@ -1,4 +1,4 @@
-"""Which operator's samples suit another one, though their names have nothing in common."""
+"""Operators that can use another operator's samples although their names differ."""
 
 from __future__ import annotations
 

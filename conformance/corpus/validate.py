@@ -1,4 +1,4 @@
-"""Finds the dtypes in which the CPU runs a sample, in forked children, so that a crash of torch costs one sample."""
+"""Finds the dtypes in which CPU runs a sample. Samples run in forked children, which may crash."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from conformance.corpus.calls import HasValues, plain_call
 from conformance.corpus.drafts import SEED
 from conformance.corpus.model import Arg, DtypeArg, Sample
 from conformance.inventory import call_of
+from conformance.support.signals import signal_name
 from conformance.torch_versions import has_no_memory
 
-# Dtypes tried for each base, those that this torch has.
+# The dtypes to try for each base. Those that this torch lacks are skipped.
 DTYPES = {
     "float32": (
         "float32", "float64", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz",
@@ -36,7 +37,7 @@ _STARTED, _RAN, _RAISED, _UNUSABLE = b"?", b"+", b"-", b"!"
 
 @dataclass(frozen=True)
 class Died:
-    """A sample that took its process down, or never came back."""
+    """A sample whose process crashed or hung."""
 
     sample: Sample
     dtype: str
@@ -44,9 +45,9 @@ class Died:
 
 
 def validate(samples: Sequence[Sample], values: HasValues) -> tuple[list[Sample], list[Died]]:
-    """The samples with their ``dtypes`` filled in, those without any left out, and those that killed their process.
+    """Return the samples with their ``dtypes``, without those that run in none, and the samples that crashed.
 
-    A sample that is meant to raise keeps the dtypes in which it does.
+    A sample that must raise keeps the dtypes in which it raises.
     """
     jobs = [(i, dtype) for i, s in enumerate(samples) for dtype in candidates(s)]
     outcomes, died = _outcomes(samples, jobs, values)
@@ -58,7 +59,7 @@ def validate(samples: Sequence[Sample], values: HasValues) -> tuple[list[Sample]
 
 
 def candidates(sample: Sample) -> tuple[str, ...]:
-    """The dtypes worth trying: the base alone if nothing in the sample follows the cell's dtype."""
+    """Return the dtypes to try: only the base if nothing in the sample follows the cell's dtype."""
     if sample.dtypes:
         return sample.dtypes
     follows = any(s.dtype is None for s in sample.tensors) or any(
@@ -91,7 +92,7 @@ def _outcomes(
 def _run_child(
     samples: Sequence[Sample], jobs: Sequence[tuple[int, str]], values: HasValues
 ) -> tuple[list[bytes], str]:
-    """Outcomes up to the job that ended the child, and how it ended."""
+    """Return the outcomes up to the job that ended the child, and how the child ended."""
     read, write = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -106,7 +107,7 @@ def _run_child(
     outcomes = [bytes([b]) for b in received if b != _STARTED[0]]
     if not patient:
         return outcomes, f"no answer in {PATIENCE_S} s"
-    return outcomes, signal.Signals(os.WTERMSIG(status)).name if os.WIFSIGNALED(status) else f"exit {status >> 8}"
+    return outcomes, signal_name(os.waitstatus_to_exitcode(status))
 
 
 def _receive(read: int) -> tuple[bytes, bool]:
@@ -121,7 +122,7 @@ def _receive(read: int) -> tuple[bytes, bool]:
 
 def _child(samples: Sequence[Sample], jobs: Sequence[tuple[int, str]], values: HasValues, write: int) -> None:
     warnings.simplefilter("ignore")
-    faulthandler.disable()  # a death is reported by the parent
+    faulthandler.disable()  # the parent reports deaths
     torch.set_num_threads(1)
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, 2)
@@ -149,7 +150,7 @@ def _attempt(sample: Sample, dtype: str, values: HasValues) -> bytes:
 
 
 def readable(result: Any) -> bool:
-    """Whether every tensor of a result can be compared: strided, with memory of its own kind, and copied as it is."""
+    """Return whether every tensor of a result can be compared: it is strided and can be copied."""
     if isinstance(result, (list, tuple)):
         return all(readable(r) for r in result)
     if not isinstance(result, torch.Tensor):
@@ -157,7 +158,7 @@ def readable(result: Any) -> bool:
     if result.layout is not torch.strided or result.is_quantized or result.is_nested:
         return False
     if has_no_memory(result):
-        return True  # there is nothing to copy: its bit says all
+        return True  # a zero tensor has no values to copy
     try:
         result.clone().resolve_conj().resolve_neg()
     except Exception:  # noqa: BLE001 - a view that this dtype cannot resolve, such as a negative one of float8

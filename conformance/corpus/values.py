@@ -1,4 +1,4 @@
-"""How stored values become a tensor of a cell's dtype: the same bits on every torch version and machine."""
+"""Conversion of stored values to a cell's dtype. It gives the same bits on every torch version and machine."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import torch
 
 from conformance.corpus.model import TensorSlot
 
-# Which pool holds the values of a dtype. Only float32, int64, bool and complex64 are recorded, and float64 for
-# arguments that have that dtype themselves.
+# The pool of each dtype. Recorded values are float32, int64, bool and complex64, and float64 for arguments with that
+# fixed dtype.
 POOL_OF_KIND = {"float": "float32", "int": "int64", "bool": "bool", "complex": "complex64"}
 
-# NaN as each 8-bit float format spells it; conversion keeps no promise about it.
+# NaN in each 8-bit float format, since the result of a conversion is not specified.
 _FLOAT8_NAN = {
     "float8_e4m3fn": 0x7F,
     "float8_e5m2": 0x7F,
@@ -33,19 +33,19 @@ def kind_of(dtype: str) -> str:
 
 
 class Values:
-    """The pools of a corpus, one flat tensor for each stored dtype, read as slots of any dtype of that kind."""
+    """The pools of a corpus, one flat tensor for each stored dtype. They give the values of slots."""
 
     def __init__(self, pools: Mapping[str, torch.Tensor]) -> None:
         self._pools = pools
         self._cache: dict[tuple[str, int, int, str], torch.Tensor] = {}
 
     def value(self, slot: TensorSlot, dtype: str) -> torch.Tensor:
-        """Contiguous CPU tensor of ``slot.shape`` for a cell of ``dtype``. Shared: clone it before writing to it.
+        """Return a contiguous CPU tensor of ``slot.shape`` for a cell of ``dtype``. Clone it before writing to it.
 
-        Raises ValueError for a slot without values (``out=`` arguments), or one that lies outside its pool.
+        Raises ValueError for a slot without values (``out=`` arguments), or outside its pool.
         """
         if not slot.pool:
-            raise ValueError(f"argument {slot.name} has no values: it is only written; fill it with a pattern instead")
+            raise ValueError(f"argument {slot.name} has no values, because it is only written")
         numel = slot.numel
         key = (slot.pool, slot.start, numel, slot.dtype or dtype)
         flat = self._cache.get(key)
@@ -64,7 +64,7 @@ class Values:
 
 
 def convert(flat: torch.Tensor, dtype: str) -> torch.Tensor:
-    """Stored values as ``dtype``: floats rounded to nearest even, integers clamped, made positive for unsigned."""
+    """Convert stored values: floats round to nearest even; integers are clamped, and made positive for unsigned."""
     target = getattr(torch, dtype)
     if flat.dtype == target:
         return flat.clone()
@@ -73,7 +73,7 @@ def convert(flat: torch.Tensor, dtype: str) -> torch.Tensor:
     if dtype in _FLOAT8_NAN:
         return _to_float8(flat, dtype)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # complex32 is called experimental
+        warnings.simplefilter("ignore")  # torch warns that complex32 is experimental
         converted = flat.to(target)
     if converted.is_complex():
         _one_nan(torch.view_as_real(flat), torch.view_as_real(converted))
@@ -83,7 +83,7 @@ def convert(flat: torch.Tensor, dtype: str) -> torch.Tensor:
 
 
 def _one_nan(source: torch.Tensor, converted: torch.Tensor) -> None:
-    """Which NaN a conversion gives depends on the vector instructions at hand: make it the same one everywhere."""
+    """Replace all NaNs by one bit pattern, since a conversion's NaN depends on the machine's vector instructions."""
     nan = source.isnan()
     if nan.any():
         converted.masked_fill_(nan, float("nan"))

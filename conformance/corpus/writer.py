@@ -1,4 +1,4 @@
-"""The one writer of the corpus' files."""
+"""Writes the files of the corpus."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def write(
     schemas: dict[str, str],
     reasons: dict[str, str],
 ) -> str:
-    """Write both files and return the corpus' hash. Values that no sample uses are left out."""
+    """Write both files. Return the corpus' hash. Values that no sample uses are omitted."""
     where.mkdir(parents=True, exist_ok=True)
     used = PoolBuilder()
     moved = {name: [_move(s, values, used) for s in _by_name(rows)] for name, rows in sorted(samples.items()) if rows}
     pools = used.pools()
-    if "complex64" in pools:  # not every version of safetensors knows complex numbers
+    if "complex64" in pools:  # not every version of safetensors supports complex numbers
         pools["complex64"] = torch.view_as_real(pools["complex64"]).reshape(-1)
     data = save_safetensors(pools)
     (where / VALUES).write_bytes(data)

@@ -1,4 +1,4 @@
-"""Failures as text: for a terminal, on one line, as Markdown. The only module that makes text of their facts."""
+"""Failures as text: for a terminal, on one line, as Markdown. Only this module renders their facts."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ Facts = Mapping[str, Any]
 
 
 def observation(seen: Observation, backend: str) -> str:
-    """All failures of a cell, with the commands that repeat each; of a cell without one, why it ended as it did."""
+    """Return all failures of a cell with the commands that repeat them; without failures, the reason of its status."""
     texts = [failure(f, seen.cell, seen.route, backend) for f in seen.failures]
     return "\n\n".join(texts) or seen.reason or seen.signal or str(seen.status)
 
 
 def failure(found: CaseFailure, cell: CellId, route: str, backend: str) -> str:
-    """One failing case: the call, its arguments, what differs or how the process died, and how to repeat it."""
+    """Return one failing case: the call, its arguments, the findings or the death, and the commands to repeat it."""
     lines = body(found) if _is_a_death(found) else [head(found, cell, route), *_indented(body(found))]
     if found.id and not found.older and not found.trouble:
         lines += [f"  repeat: {repeat(found.case, backend)}", f"  script: {script(found.case, backend)}"]
@@ -31,18 +31,18 @@ def failure(found: CaseFailure, cell: CellId, route: str, backend: str) -> str:
 
 
 def head(found: CaseFailure, cell: CellId, route: str) -> str:
-    """The call: ``masked_fill_.Scalar (native) in float32, layout expanded on mask``."""
+    """Return the call: ``masked_fill_.Scalar (native) in float32, layout expanded on mask``."""
     on = f" on {found.id.variant}" if found.id and found.id.variant else ""
     return f"{cell.overload} ({route}) in {cell.dtype}, layout {cell.layout}{on}"
 
 
 def body(found: CaseFailure) -> list[str]:
-    """The arguments, the findings, and the operators that ran, one a line; a log or a traceback as it is."""
+    """Return the lines of a failure without its head: arguments, findings, and the operators that ran."""
     return [*map(argument, found.arguments), *findings(found)]
 
 
 def findings(found: CaseFailure) -> list[str]:
-    """What went wrong, and the operators that ran, one a line."""
+    """Return the lines of the findings and of the operators that ran."""
     if found.older:
         return found.older.split("\n")
     lines = [f"{m.check}: {mismatch(m)}" for m in found.mismatches]
@@ -53,7 +53,7 @@ def findings(found: CaseFailure) -> list[str]:
 
 
 def _is_a_death(found: CaseFailure) -> bool:
-    """Whether the text begins with how it ended: what is known of the call is in the case's id alone."""
+    """Return whether the text begins with the death, because only the case's id is known of the call."""
     return bool(found.older or found.trouble or (found.death and not found.arguments))
 
 
@@ -62,14 +62,14 @@ def _indented(lines: Iterable[str]) -> list[str]:
 
 
 def excerpt(seen: Observation) -> str:
-    """What went wrong first in a cell, on one line."""
+    """Return the first finding of a cell, on one line."""
     if not seen.failures:
         return seen.reason or seen.signal or f"ends as {seen.status}"
     return first_line(seen.failures[0])
 
 
 def first_line(found: CaseFailure) -> str:
-    """What went wrong first in a case, on one line, without its check."""
+    """Return the first finding of a case, on one line, without its check."""
     if found.mismatches:
         return mismatch(found.mismatches[0]).partition("\n")[0]
     if found.death:
@@ -80,18 +80,18 @@ def first_line(found: CaseFailure) -> str:
 
 
 def ended(seen: Observation) -> str:
-    """How a failing cell ended, for a list of known failures: its first finding after the name of its check."""
+    """Return the first check and finding of a failing cell, for a list of known failures."""
     check = seen.failures[0].check if seen.failures else ""
     return f"{check}: {excerpt(seen)}" if check else excerpt(seen)
 
 
 def markdown(seen: Observation, backend: str, longest: int) -> list[str]:
-    """The text of :func:`observation`, at most ``longest`` characters, as a block of Markdown's lines."""
+    """Return the text of :func:`observation`, at most ``longest`` characters, as a Markdown code block."""
     return markup.block(observation(seen, backend)[:longest])
 
 
 def kernels(calls: Sequence[str]) -> str:
-    """The operators that ran on the device, in order: ``clone -> empty_like -> copy_``."""
+    """Return the operators that ran on the device, in order: ``clone -> empty_like -> copy_``."""
     return " -> ".join(calls)
 
 
@@ -99,12 +99,12 @@ def kernels(calls: Sequence[str]) -> str:
 
 
 def repeat(case_id: str, backend: str) -> str:
-    """The command that runs just this case."""
+    """Return the command that runs only this case."""
     return f"pytest --pyargs conformance --backend {backend} --case '{case_id}'"
 
 
 def script(case_id: str, backend: str) -> str:
-    """The command that writes a standalone script of just this case."""
+    """Return the command that writes a standalone script of this case."""
     return f"conformance repro --backend {backend} '{case_id}'"
 
 
@@ -112,7 +112,7 @@ def script(case_id: str, backend: str) -> str:
 
 
 def argument(placed: PlacedArgument) -> str:
-    """One argument; of a tensor its dtype, size, stride, offset and the length of its storage, in elements."""
+    """Return one argument; for a tensor: dtype, size, stride, offset and the length of its storage, in elements."""
     if not placed.is_tensor:
         return f"{placed.name}: {placed.text}"
     bit = f", {placed.bit} bit" if placed.bit else ""
@@ -127,14 +127,14 @@ def argument(placed: PlacedArgument) -> str:
 # Deaths -------------------------------------------------------------------------------------------------------------
 
 _SIDES = {
-    "cpu": "on the CPU side, in torch itself, which does not die alone: memory was damaged before",
+    "cpu": "on the CPU side, which does not die when it runs alone: earlier calls on the device damaged memory",
     "device": "on the device side",
-    "": "between cases",
+    "": "between two cases",
 }
 
 
 def death(found: Death) -> list[str]:
-    """How the process of a case ended: what happened and how often, then the sanitizer's report or the log."""
+    """Return the lines of a death: how the process ended and how often, then the sanitizer's report or the log."""
     what = f"died: {found.signal}" if found.signal else f"did not return within {found.seconds:g} s"
     first = f"the process {what}, {_SIDES.get(found.phase, found.phase)}"
     said = finding(found.finding) if found.finding else ""
@@ -143,7 +143,7 @@ def death(found: Death) -> list[str]:
 
 
 def finding(found: DeathFinding) -> str:
-    """What fresh processes say about a death, on one line; "" where nothing was tried."""
+    """Return the result of repeating a crash, on one line, "" if it was not repeated."""
     alone = f"{found.alone[0]}/{found.alone[1]}"
     if found.kind == "steady":
         said = f"steady {alone}: alone in a fresh process, it dies each time"
@@ -179,11 +179,11 @@ def _of(counts: tuple[int, int]) -> str:
 
 
 def mismatch(found: Mismatch) -> str:
-    """One finding, on one line but for what a batch of cells has lost; without the name of its check."""
+    """Return one finding without its check, on one line. Only leaks of host memory have several lines."""
     render = _RENDERERS.get(found.kind)
     try:
         text = render(found) if render else json.dumps(dict(found.facts))
-    except (KeyError, TypeError, ValueError):  # written by another version of the suite
+    except (KeyError, TypeError, ValueError):  # facts of another version of the suite
         text = json.dumps(dict(found.facts))
     return f"{found.subject}: {text}" if found.subject else text
 

@@ -17,7 +17,7 @@ _HEAD = ("overload", "route", "target", "tags")
 
 
 def table(overloads: Sequence[Overload]) -> str:
-    """A line an overload, and a last one that counts routes; targets are what coverage is counted over."""
+    """Return a line for each overload and a last line with counts. Targets are the overloads that coverage counts."""
     rows = [_HEAD, *((o.name, o.route.value, "yes" if o.is_target else "", " ".join(o.tags)) for o in overloads)]
     widths = [max(len(row[i]) for row in rows) for i in range(len(_HEAD))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
@@ -25,7 +25,7 @@ def table(overloads: Sequence[Overload]) -> str:
 
 
 def counts(overloads: Sequence[Overload]) -> str:
-    """How many overloads each route serves, and how many of them are targets."""
+    """Return the numbers of overloads and of targets by route."""
     routes = Counter(o.route for o in overloads)
     targets = Counter(o.route for o in overloads if o.is_target)
     served = ", ".join(f"{route} {routes[route]} ({targets[route]})" for route in Route if routes[route])
@@ -33,5 +33,5 @@ def counts(overloads: Sequence[Overload]) -> str:
 
 
 def as_json(overloads: Sequence[Overload]) -> str:
-    """A JSON array of objects with every field of an overload."""
+    """Return a JSON array with an object for each overload."""
     return json.dumps([asdict(o) for o in overloads], indent=1)

@@ -1,4 +1,4 @@
-"""The pattern of a mismatch's wrong elements as a person says it. No torch."""
+"""The pattern of a mismatch's wrong elements as text. No torch."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def text(pattern: Mapping[str, Any]) -> str:
 def _where(pattern: Mapping[str, Any]) -> str:
     rule = pattern["where"]
     if rule is None or (pattern["wrong"] == 1 and rule["kind"] in ("box", "flat")):
-        return ""  # the index of a single element says it already
+        return ""  # a single element needs no pattern
     if rule["kind"] == "all":
         return "all elements"
     if rule["kind"] == "expected":

@@ -1,4 +1,4 @@
-"""A case -> a standalone script that needs torch and the backend only."""
+"""A standalone script of a case, which needs only torch and the backend."""
 
 from __future__ import annotations
 
@@ -59,12 +59,12 @@ for name in expected:
 
 
 def script(plan: Plan, case: Case) -> str:
-    """The script's text. Raises nothing for a case of the plan."""
+    """Return the script's text."""
     return script_of(case, plan.backend, Twins(plan.corpus.value), plan.seed)
 
 
 def with_script(plan: Plan, observation: Observation) -> Observation:
-    """A failing cell's observation with the script of its first failing case; without, if that is too long to keep."""
+    """Return a failing cell's observation with the script of its first failing case, unless that is too long."""
     first = next((f.case for f in observation.failures if plan.knows(f.case)), "")
     if not observation.status.is_failure or not first:
         return observation
@@ -73,7 +73,7 @@ def with_script(plan: Plan, observation: Observation) -> Observation:
 
 
 def script_of(case: Case, backend: Capabilities, twins: Twins, seed: int) -> str:
-    """The same for a case whose storages ``twins`` makes."""
+    """Return the script of a case whose storages ``twins`` makes."""
     writer = _Writer(case, backend.device, twins)
     module = backend.module
     return _TEMPLATE.format(
@@ -90,7 +90,7 @@ def script_of(case: Case, backend: Capabilities, twins: Twins, seed: int) -> str
 
 
 def find(plan: Plan, case_id: str) -> Case:
-    """The case with this id. Raises LookupError that lists near ids."""
+    """Return the case with this id. Raises LookupError with similar ids."""
     wanted = CaseId.parse(case_id)
     if wanted is None or not plan.knows(case_id):
         raise LookupError(plan.unknown_case(case_id))
@@ -112,7 +112,7 @@ class _Writer:
         self.bases: list[tuple[str, str]] = []  # (slot's name, variable)
 
     def lines(self) -> list[str]:
-        """Statements that make every tensor argument; variables are ``t0``, ``t1``, … in the order of the slots."""
+        """Return statements that create the tensor arguments ``t0``, ``t1``, … in the order of the slots."""
         lines: list[str] = []
         for slot in self._case.sample.tensors:
             lines += self._slot(slot)
@@ -146,7 +146,7 @@ class _Writer:
         ]
 
     def call(self) -> str:
-        """The arguments of the call."""
+        """Return the arguments of the call."""
         sample = self._case.sample
         parts = [self._text(a) for a in sample.args]
         return ", ".join(parts + [f"{name}={self._text(a)}" for name, a in sample.kwargs])

@@ -1,1 +1,1 @@
-"""The lanes of a backend, and how a process of one is started; no torch."""
+"""The lanes of a backend, and the start of processes in a lane. No torch."""

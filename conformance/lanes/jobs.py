@@ -1,4 +1,4 @@
-"""The jobs of a workflow: a lane in as many shards as bring each near a stated time; pure."""
+"""CI jobs: each lane, split into shards of about a given duration. Pure."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from conformance.lanes.matrix import Lane, Matrix
 from conformance.lanes.process import session_name
 from conformance.support.suggestions import unknown
 
-MOST = 256  # jobs of one matrix, as GitHub takes them
+MOST = 256  # GitHub's limit of jobs in one matrix
 
 
 class JobError(ValueError):
-    """Jobs that cannot be; the message is one line."""
+    """An invalid request for jobs. The message is one line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,16 +30,16 @@ class Job:
     torch: str
     environment: str
     build: str
-    minutes: float | None  # what it is expected to take, without installing; None where no lane was measured
+    minutes: float | None  # expected duration without installation, None if unknown
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
 
 def choose(matrices: Sequence[Matrix], patterns: Sequence[str], torches: Sequence[str]) -> list[tuple[Lane, str]]:
-    """The lanes asked for, each with its session: without patterns all but those that run on demand.
+    """Return the chosen lanes with their sessions; without patterns, all lanes except those on demand.
 
-    ``patterns``: names of lanes, or shell patterns of them. Raises JobError, with near names, for what matches nothing.
+    ``patterns``: names of lanes, or shell patterns of them. Raises JobError for a pattern that matches nothing.
     """
     everything = [(lane, session_name(m, lane, alone=len(matrices) == 1)) for m in matrices for lane in m.lanes()]
     names = [lane.name for lane, _ in everything]
@@ -52,23 +52,23 @@ def choose(matrices: Sequence[Matrix], patterns: Sequence[str], torches: Sequenc
             raise JobError(f"--torch: {unknown('torch version', version, versions)}")
     found = [(lane, session) for lane, session in everything if _asked(lane, patterns, torches)]
     if not found:
-        raise JobError("no lane is left; those that run on demand have to be named with --lanes")
+        raise JobError("no lane is selected; lanes on demand must be named with --lanes")
     return found
 
 
 def plan(lanes: Sequence[tuple[Lane, str]], measured: Mapping[str, float], minutes: float) -> list[Job]:
-    """The jobs of these lanes, each to take about so many minutes.
+    """Return the jobs of these lanes. Each takes about ``minutes``.
 
-    ``measured``: the seconds that the cells of a lane took, by its name. A lane that was not measured is taken to last
-    as long as those of its environment and build do, or as all do; where none was, it is not split. Raises JobError.
+    ``measured``: the duration of lanes in seconds, by name. For a lane that was not measured, the average of the lanes
+    of its environment and build is taken, or of all lanes. If none was measured, it is not split. Raises JobError.
     """
     if not minutes > 0:
-        raise JobError(f"--minutes: {minutes:g} is no time to run in; expected minutes, more than 0")
+        raise JobError(f"--minutes: expected a positive number of minutes, got {minutes:g}")
     jobs = [
         job for lane, session in lanes for job in _of_lane(lane, session, _expected(lane, lanes, measured), minutes)
     ]
     if len(jobs) > MOST:
-        raise JobError(f"{len(jobs)} jobs, and a workflow's matrix takes {MOST}: raise --minutes, or choose lanes")
+        raise JobError(f"{len(jobs)} jobs, but GitHub allows {MOST}; increase --minutes, or select fewer lanes")
     return jobs
 
 

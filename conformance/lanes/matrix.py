@@ -1,4 +1,4 @@
-"""A backend's lanes, read and checked from ``matrices/<backend>.toml``; how a lane is named."""
+"""The lanes of a backend, read from ``matrices/<backend>.toml``, and their names."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pathlib import Path
 
 from conformance.lanes import sanitizers
 from conformance.support.toml_table import Table
-
-TIERS = ("smoke", "full")
+from conformance.vocabulary import TIERS
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.]*")  # no "-": it separates the parts of a lane's name
-_VARIABLE = re.compile(r"[A-Z][A-Z0-9_]*")  # an environment variable; any other key says something of the environment
+_LANE = re.compile(rf"{_NAME.pattern}-torch(?P<torch>[^-]+)-{_NAME.pattern}-{_NAME.pattern}")
+_VARIABLE = re.compile(r"[A-Z][A-Z0-9_]*")  # an environment variable; other keys are settings of ours
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,9 +21,9 @@ class Torch:
 
     version: str  # as lanes and sessions name it, e.g. "2.8"
     requirement: str  # what is installed, e.g. "torch==2.8.0"
-    python: str  # the interpreter's version, or "" for the one that runs the sessions
-    tier: str  # what a session runs unless told otherwise
-    index: str = ""  # the only index that offers it, e.g. that of nightly wheels, or "" for the usual ones
+    python: str  # the interpreter's version, "" for the one that runs nox
+    tier: str  # the default tier of a session
+    index: str = ""  # the only package index with this version, e.g. that of nightly wheels; "" for the default
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,23 +32,23 @@ class Environment:
 
     name: str
     variables: tuple[tuple[str, str], ...]
-    on_demand: bool = False  # run only when its lane is named
+    on_demand: bool = False  # its lanes run only if they are named
 
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """One way in which the backend is built, e.g. with a sanitizer."""
+    """One build of the backend, e.g. with a sanitizer."""
 
     name: str
-    on_demand: bool = False  # its lanes run only when they are named
-    settings: tuple[tuple[str, str], ...] = ()  # what the backend's build is given as ``-C KEY=VALUE``
-    sanitizers: tuple[str, ...] = ()  # what -fsanitize is given: their runtimes have to be there when Python starts
-    suppressions: str = ""  # a file of leaks that are not the backend's, relative to the repository root
+    on_demand: bool = False  # its lanes run only if they are named
+    settings: tuple[tuple[str, str], ...] = ()  # arguments ``-C KEY=VALUE`` of the backend's build
+    sanitizers: tuple[str, ...] = ()  # the values of -fsanitize; their runtimes are preloaded
+    suppressions: str = ""  # a file for LeakSanitizer, relative to the repository root
 
 
 @dataclass(frozen=True, slots=True)
 class Exclusion:
-    """Lanes that are left out, and why. An empty field stands for every value."""
+    """Lanes that do not exist, with the reason. An empty field matches every value."""
 
     torch: str
     environment: str
@@ -66,7 +66,7 @@ class Exclusion:
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """Backend × torch version × environment × build: what one run is made under."""
+    """Backend × torch version × environment × build: the configuration of one run."""
 
     backend: str
     torch: Torch
@@ -79,7 +79,7 @@ class Lane:
 
     @property
     def on_demand(self) -> bool:
-        """Whether it runs only when it is named."""
+        """Whether the lane runs only if it is named."""
         return self.environment.on_demand or self.build.on_demand
 
 
@@ -112,12 +112,18 @@ class Matrix:
 
 
 def lane_name(backend: str, torch: str, environment: str, build: str) -> str:
-    """E.g. ``demo-torch2.8-malloc-release`` for a backend called demo; also a directory's name."""
+    """Return a lane's name, e.g. ``demo-torch2.8-malloc-release``. It is also the name of a directory."""
     return f"{backend}-torch{torch}-{environment}-{build}"
 
 
+def torch_of(lane: str) -> str | None:
+    """Return the torch version in a lane's name, e.g. ``2.8``; None for a name that :func:`lane_name` did not make."""
+    found = _LANE.fullmatch(lane)
+    return found["torch"] if found else None
+
+
 def load(file: Path) -> Matrix:
-    """Read one file. Raises TomlError, naming the key, on anything that is not understood."""
+    """Read one file. Raises TomlError for a missing, unknown or invalid key."""
     top = Table.load(file)
     torches = tuple(_torch(t) for t in top.tables("torch"))
     matrix = Matrix(
@@ -136,7 +142,7 @@ def load(file: Path) -> Matrix:
 
 
 def load_all(directory: Path) -> list[Matrix]:
-    """Every matrix of a directory, by name."""
+    """Return every matrix of a directory, sorted by file name. Raises TomlError."""
     return [load(file) for file in sorted(directory.glob("*.toml"))]
 
 
@@ -206,28 +212,29 @@ def _name(table: Table, key: str) -> str:
 
 
 def _check(top: Table, matrix: Matrix) -> None:
-    """What only the whole file tells: empty axes, repeated names, exclusions that name nothing."""
+    """Check what needs the whole file: empty axes, repeated names, exclusions that name nothing. Raises TomlError."""
     axes = {
         "torch": [t.version for t in matrix.torches],
         "environments": [e.name for e in matrix.environments],
         "builds": [b.name for b in matrix.builds],
     }
     for key, names in axes.items():
-        if not names:
-            raise top.error(key, "is empty; a lane needs at least one")
-        for name in names:
-            if names.count(name) > 1:
-                raise top.error(key, f"{name!r} is listed twice")
-            if not _NAME.fullmatch(name):
-                raise top.error(key, f"{name!r} cannot be part of a lane's name; expected letters, digits, '_', '.'")
+        _check_axis(top, key, names)
     top.check("main", matrix.main, axes["torch"])
     for i, e in enumerate(matrix.exclusions):
-        for key, value, axis in (
-            ("torch", e.torch, "torch"),
-            ("environment", e.environment, "environments"),
-            ("build", e.build, "builds"),
-        ):
+        excluded = {"torch": e.torch, "environment": e.environment, "build": e.build}
+        for (key, value), names in zip(excluded.items(), axes.values(), strict=True):
             if value:
-                top.check(f"exclude[{i}].{key}", value, axes[axis])
+                top.check(f"exclude[{i}].{key}", value, names)
     if not matrix.lanes():
         raise top.error("exclude", "leaves no lane")
+
+
+def _check_axis(top: Table, key: str, names: list[str]) -> None:
+    if not names:
+        raise top.error(key, "is empty; a lane needs at least one")
+    for name in names:
+        if names.count(name) > 1:
+            raise top.error(key, f"{name!r} is listed twice")
+        if not _NAME.fullmatch(name):
+            raise top.error(key, f"{name!r} cannot be part of a lane's name; expected letters, digits, '_', '.'")

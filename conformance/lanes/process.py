@@ -1,4 +1,4 @@
-"""How a process of a lane is started: with which interpreter, as a session left it, and with which variables."""
+"""The interpreter and the environment variables of a process that runs in a lane."""
 
 from __future__ import annotations
 
@@ -13,48 +13,48 @@ from conformance.support.suggestions import unknown
 
 
 class NotMade(LookupError):
-    """The environment of a lane is not there; the message names the session that makes it."""
+    """The environment of a lane does not exist. The message names the nox session that creates it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """What ``subprocess.run([start.python, ...], env=os.environ | start.variables)`` needs."""
+    """The arguments of ``subprocess.run([start.python, ...], env=os.environ | start.variables)``."""
 
     python: str
     variables: dict[str, str]
 
 
 def environment_name(m: Matrix, torch: Torch, build: Build, alone: bool) -> str:
-    """The session that makes what lanes of this torch and build share, e.g. ``torch-2.13`` or ``torch-2.13-asan``.
+    """Return the session that creates the environment of a torch and a build: ``torch-2.13``, ``torch-2.13-asan``.
 
-    ``alone``: there is no other backend's matrix beside this one. The first build of a matrix is not named.
+    ``alone``: there is no matrix of another backend. The name omits the first build of a matrix.
     """
     parts = ["torch", *([] if alone else [m.backend]), torch.version]
     return "-".join([*parts, *([] if build == m.builds[0] else [build.name])])
 
 
 def session_name(m: Matrix, lane: Lane, alone: bool) -> str:
-    """The session that runs a lane, e.g. ``conformance-2.13(malloc)`` or ``conformance-2.13(malloc, asan)``."""
+    """Return the session that runs a lane, e.g. ``conformance-2.13(malloc)``, ``conformance-2.13(malloc, asan)``."""
     return f"{sessions_name(m, lane.torch, alone)}({label(m, lane)})"
 
 
 def sessions_name(m: Matrix, torch: Torch, alone: bool) -> str:
-    """What stands for all lanes of a torch version but those run on demand, e.g. ``conformance-2.13``."""
+    """Return the name of all sessions of a torch version except those on demand, e.g. ``conformance-2.13``."""
     return f"conformance-{torch.version}" if alone else f"conformance-{m.backend}-{torch.version}"
 
 
 def label(m: Matrix, lane: Lane) -> str:
-    """What tells the lanes of one torch version apart; the first build of a matrix is not named."""
+    """Return a lane's environment and build. The first build of a matrix is omitted."""
     return lane.environment.name + ("" if lane.build == m.builds[0] else f", {lane.build.name}")
 
 
 def interpreter_file(root: Path, environment: str) -> Path:
-    """Where that session leaves the path of its interpreter. ``root``: the repository's."""
+    """Return the file to which the session writes the path of its interpreter. ``root``: the repository's."""
     return root / ".nox" / f"{environment}.python"
 
 
 def start(root: Path, name: str, log: Path | None = None) -> Start:
-    """The interpreter and the variables of the lane called ``name``, e.g. ``demo-torch2.8-malloc-asan``.
+    """Return the interpreter and the variables of the lane called ``name``, e.g. ``demo-torch2.8-malloc-asan``.
 
     Raises LookupError for a lane that ``root``/matrices/ does not have, NotMade where the environment is not made yet,
     sanitizers.NoRuntime where the compiler lacks one. ``log``: see :func:`sanitizers.variables`.
@@ -62,12 +62,12 @@ def start(root: Path, name: str, log: Path | None = None) -> Start:
     lane, environment = find(root, name)
     file = interpreter_file(root, environment)
     if not file.is_file():
-        raise NotMade(f"lane {name}: there is no environment yet; make it with: nox -s {environment}")
+        raise NotMade(f"lane {name}: its environment does not exist; create it with: nox -s {environment}")
     return Start(file.read_text(encoding="utf-8"), variables(root, lane, os.environ, log))
 
 
 def find(root: Path, name: str) -> tuple[Lane, str]:
-    """A lane and the session that makes its environment. Raises LookupError, with near names, for an unknown one."""
+    """Return a lane and the session that creates its environment. Raises LookupError for an unknown lane."""
     matrices = matrix.load_all(root / "matrices")
     lanes = {lane.name: (m, lane) for m in matrices for lane in m.lanes()}
     if name not in lanes:
@@ -77,7 +77,7 @@ def find(root: Path, name: str) -> tuple[Lane, str]:
 
 
 def variables(root: Path, lane: Lane, environ: Mapping[str, str], log: Path | None = None) -> dict[str, str]:
-    """What a lane's environment sets, and what its build's sanitizers need. Raises sanitizers.NoRuntime."""
+    """Return the variables of a lane's environment and of its build's sanitizers. Raises sanitizers.NoRuntime."""
     build = lane.build
     suppressions = root / build.suppressions if build.suppressions else None
     return dict(lane.environment.variables) | sanitizers.variables(build.sanitizers, suppressions, environ, log)

@@ -1,6 +1,6 @@
-"""What has to be in a process from its start where the backend is built with a sanitizer: preload and options.
+"""Environment variables for a backend that is built with a sanitizer: libraries to preload, and options.
 
-The runtimes asked for are GCC's: an extension module cannot bring them, since the interpreter is loaded before it.
+The runtimes are GCC's. An extension module cannot load them, because they must be loaded before the interpreter.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ import subprocess
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-# Sanitizers by the names of -fsanitize; the library that has to come first, and a function that tells that it is there.
+# Sanitizers by the names of -fsanitize: the library to preload, and a function by which a loaded runtime is detected.
 PRELOADED = {"address": ("libasan.so", "__asan_init"), "thread": ("libtsan.so", "__tsan_init")}
 _REPORT_TO = "__sanitizer_set_report_fd"
 _UBSAN = "libubsan.so.1"
 NAMES = (*PRELOADED, "undefined")
 
-# As by default, and each frame's module after it: sanitizer_report.py tells by it whose code it is.
+# The default format and each frame's module, by which sanitizer_report.py finds the frames of the backend.
 _FRAMES: dict[str, object] = {"stack_trace_format": "'    #%n %p %F %L @%m'"}
-# A death is a signal, like every other; faults of the machine are the sanitizer's to explain, whoever asks for them.
+# The process dies by a signal, as without a sanitizer, and the sanitizer handles signals such as SIGSEGV.
 _FATAL: dict[str, object] = {
     "abort_on_error": 1,
     "handle_segv": 2,
@@ -37,9 +37,9 @@ _ADDRESS: dict[str, object] = {
     "check_initialization_order": 1,
     "strict_init_order": 1,
     "strict_string_checks": 1,
-    "allocator_may_return_null": 1,  # running out of memory is an answer that the backend has to give
+    "allocator_may_return_null": 1,  # the backend must report that it is out of memory
     "detect_leaks": 1,
-    "leak_check_at_exit": 0,  # the suite asks, where it can say what leaked; other programs may leak at will
+    "leak_check_at_exit": 0,  # the suite searches for leaks after batches of cells
 }
 _UNDEFINED: dict[str, object] = {"halt_on_error": 1, "abort_on_error": 1, "print_stacktrace": 1}
 _THREAD: dict[str, object] = {**_FATAL, "halt_on_error": 1}
@@ -47,13 +47,13 @@ _LEAK: dict[str, object] = {"print_suppressions": 0}
 
 
 class NoRuntime(LookupError):
-    """The compiler has no runtime of a sanitizer; the message says which file is missing."""
+    """The compiler lacks a sanitizer's runtime. The message names the missing file."""
 
 
 def variables(
     sanitizers: Iterable[str], suppressions: Path | None, environ: Mapping[str, str], log: Path | None = None
 ) -> dict[str, str]:
-    """The variables of a process whose backend is built with ``-fsanitize`` of these; empty for none.
+    """Return the variables of a process whose backend is built with these sanitizers; empty if there are none.
 
     ``suppressions`` lists leaks that are not the backend's. ``log``: where a report goes that no child's log takes; the
     process' number is added. Options in ``environ`` come last, so that what a user sets holds. Raises NoRuntime.
@@ -67,18 +67,18 @@ def variables(
         options["LSAN_OPTIONS"] = {**options["LSAN_OPTIONS"], "suppressions": suppressions}
     found = {name: _joined(values, environ.get(name, "")) for name, values in options.items()}
     preload = [*_runtimes(chosen, environ), *environ.get("LD_PRELOAD", "").split()]
-    # Python's own allocator hides its objects from the search for leaks, and an overrun of one from all.
+    # With Python's own allocator, the sanitizer would not see its objects, or an access past one of them.
     return found | {"LD_PRELOAD": " ".join(preload), "PYTHONMALLOC": "malloc"}
 
 
 def report_to(descriptor: int) -> None:
-    """Let whatever sanitizer is in this process write to an open file from now on; nothing where there is none."""
+    """Let the sanitizers of this process, if there are any, write their reports to an open file."""
     for runtime in _present():
         runtime[_REPORT_TO](ctypes.c_void_p(descriptor))
 
 
 def _present() -> Iterator[ctypes.CDLL]:
-    """The runtimes in this process: one that was preloaded, and that of UBSan, which the backend brings."""
+    """Return the runtimes in this process: the preloaded one, and that of UBSan, which the backend links."""
     process = ctypes.CDLL(None)
     if hasattr(process, _REPORT_TO):
         yield process
@@ -87,7 +87,7 @@ def _present() -> Iterator[ctypes.CDLL]:
 
 
 def missing(sanitizers: Iterable[str]) -> str:
-    """The first of these sanitizers whose runtime this process was started without; "" when none is."""
+    """Return the first of these sanitizers whose runtime this process lacks, "" if it lacks none."""
     here = ctypes.CDLL(None)
     return next((s for s in sanitizers if s in PRELOADED and not hasattr(here, PRELOADED[s][1])), "")
 
@@ -97,10 +97,10 @@ def _joined(values: Mapping[str, object], own: str) -> str:
 
 
 def _runtimes(sanitizers: Iterable[str], environ: Mapping[str, str]) -> list[str]:
-    """The libraries to preload. libstdc++ comes along: the runtime looks for its functions when it starts."""
+    """Return the libraries to preload. libstdc++ is one, because the runtime looks up its functions at start."""
     compiler = next(filter(None, map(shutil.which, (environ.get("CXX") or "c++", "g++"))), None)
     if compiler is None:
-        raise NoRuntime("no C++ compiler found (c++, g++), whose sanitizer runtime would be loaded; name it in CXX")
+        raise NoRuntime("no C++ compiler found (c++, g++) to take the sanitizer runtime from; set CXX")
     wanted = [PRELOADED[s][0] for s in sanitizers if s in PRELOADED]
     return [_library(compiler, name) for name in (*wanted, "libstdc++.so.6")] if wanted else []
 
@@ -109,5 +109,5 @@ def _library(compiler: str, name: str) -> str:
     command = [compiler, f"-print-file-name={name}"]
     path = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
     if not os.path.isabs(path):  # noqa: PTH117  # the compiler's answer, not a path yet: the bare name when it has none
-        raise NoRuntime(f"{compiler} has no {name}; install the sanitizer runtime of this compiler (GCC's are known)")
+        raise NoRuntime(f"{compiler} has no {name}; install its sanitizer runtime (the suite supports GCC)")
     return str(Path(path).resolve())

@@ -1,7 +1,7 @@
-"""Where a torch wheel comes from on this machine: a directory, the user's index, torch's CPU index, the default.
+"""The source of a torch wheel: a local directory, the user's index, torch's CPU index, or the default index.
 
-The default Linux wheels hold CUDA libraries: about 3 GB received and 7 GB on disk, of which nothing is used here. So
-what is smaller is looked for first, and what the user has configured is never gone past.
+The default Linux wheels contain CUDA libraries, about 3 GB to download and 7 GB on disk, which the suite does not use.
+So smaller wheels are preferred, unless the user has configured an index.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ INDEX_VARIABLES = (
     "PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_NO_INDEX",
 )  # fmt: skip
 
-# uv's names for what pip reads, and what separates several values there.
+# uv's names of pip's variables, and the separator of several values in uv's.
 _UV_NAMES = {
     "PIP_FIND_LINKS": ("UV_FIND_LINKS", ","),
     "PIP_INDEX_URL": ("UV_DEFAULT_INDEX", " "),
@@ -38,10 +38,10 @@ class Source:
     """A place to install torch from."""
 
     name: str  # for people
-    disk_gib: float  # free space that installing from here takes, the download included
+    disk_gib: float  # free disk space that the installation needs, including the download
     pip: tuple[str, ...] = ()  # extra arguments of ``pip install``
     uv: tuple[str, ...] = ()  # extra arguments of ``uv pip install``
-    # The wheel lies here, its dependencies elsewhere: install it with these arguments first, then once more without.
+    # The directory has the wheel but not its dependencies: install with these arguments first, then without them.
     first: tuple[str, ...] = ()
 
 
@@ -52,35 +52,35 @@ def choose(
     cpu_index_answers: Callable[[], bool],
     platform: str = sys.platform,
 ) -> Source:
-    """The best source for a requirement like ``torch==2.13.0``; asks the network only when nothing nearer is known."""
+    """Return the best source for a requirement like ``torch==2.13.0``. Uses the network only if it must."""
     directory = local_wheel(requirement, python, environment)
     if directory:
         first = ("--no-index", "--no-deps", "--find-links", str(directory))
         return Source(f"the wheel in {directory}", 2.0, first=first)
     given = [name for name in INDEX_VARIABLES if environment.get(name)]
     if given:
-        return Source(f"the index that {', '.join(given)} names", 9.0)
+        return Source(f"the index in {', '.join(given)}", 9.0)
     if platform != "linux":
         return Source("the default index, whose wheels are CPU-only here", 2.0)
     if cpu_index_answers():
         return Source(CPU_INDEX, 2.0, pip=("--extra-index-url", CPU_INDEX), uv=("--torch-backend=cpu",))
-    return Source(f"the default index, with CUDA libraries, since {CPU_INDEX} does not answer", 9.0)
+    return Source(f"the default index, with CUDA libraries, because {CPU_INDEX} does not respond", 9.0)
 
 
 def of_index(url: str, answers: Callable[[str], bool]) -> Source:
-    """The only index that offers a version, e.g. a nightly one. Raises LookupError where it does not answer."""
+    """Return the only index with a version, e.g. a nightly one. Raises LookupError if it does not respond."""
     if not answers(url):
-        raise LookupError(f"{url}, the only index that offers this version, does not answer from here")
+        raise LookupError(f"{url}, the only index with this version, does not respond")
     return Source(url, 9.0, pip=("--pre", "--extra-index-url", url), uv=("--prerelease=allow", "--index", url))
 
 
 def satisfied(requirement: str, installed: Iterable[str]) -> bool:
-    """Whether one of the installed versions is what is required; ``2.13.0+cpu`` is 2.13.0."""
+    """Return whether an installed version satisfies the requirement. ``2.13.0+cpu`` counts as 2.13.0."""
     return any(Requirement(requirement).specifier.contains(version, prereleases=True) for version in installed)
 
 
 def local_wheel(requirement: str, python: tuple[int, int], environment: Mapping[str, str]) -> Path | None:
-    """The first find-links directory that holds a wheel of the requirement for this Python and platform."""
+    """Return the first find-links directory with a wheel of the requirement for this Python and platform."""
     wanted = Requirement(requirement)
     for directory in _directories(environment):
         for wheel in sorted(directory.glob(f"{wanted.name}-*.whl")):
@@ -90,7 +90,7 @@ def local_wheel(requirement: str, python: tuple[int, int], environment: Mapping[
 
 
 def uv_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """What pip is configured with through variables, in uv's names; what the user set for uv itself stays as it is."""
+    """Return pip's variables under uv's names. Variables that the user set for uv have priority."""
     found = {}
     for pip_name, (uv_name, separator) in _UV_NAMES.items():
         values = environment.get(pip_name, "").split()
@@ -100,7 +100,7 @@ def uv_environment(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def lacking_room(source: Source, where: Path, free_bytes: int) -> str:
-    """What to tell the user when the disk is too full to install from ``source``; empty when it is not."""
+    """Return the error if the disk is too full to install from ``source``, else ""."""
     free_gib = free_bytes / 2**30
     if free_gib >= source.disk_gib:
         return ""
@@ -111,12 +111,12 @@ def lacking_room(source: Source, where: Path, free_bytes: int) -> str:
 
 
 def cpu_index_answers() -> bool:
-    """Whether torch's CPU index can be reached from here."""
+    """Return whether torch's CPU index responds."""
     return index_answers(CPU_INDEX)
 
 
 def index_answers(url: str, timeout_s: float = 5.0) -> bool:
-    """Whether an index of torch's wheels can be reached from here."""
+    """Return whether an index of torch wheels responds."""
     request = urllib.request.Request(f"{url}/torch/", method="HEAD")
     try:
         with urllib.request.urlopen(request, timeout=timeout_s) as answer:

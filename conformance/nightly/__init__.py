@@ -1,1 +1,1 @@
-"""What is done with a night's results: what is searched for, which issues it changes, what a relay is told."""
+"""The nightly results: bisections, issues, and the report to PyTorch's CI relay."""

@@ -1,12 +1,11 @@
-"""Which issues a night opens, brings up to date, opens again and closes; pure.
+"""The issues that a night opens, updates, reopens and closes. Pure.
 
-An issue stands for one culprit: all families whose search names the same step, or a family of which none is known. Its
-body names its families on a line that people do not see, and by them it is found again.
+An issue stands for one culprit: all families whose search names the same step, or one family without a known culprit.
+A hidden comment in its body (:mod:`conformance.nightly.mark`) names its families, by which a later night finds it.
 """
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -14,18 +13,17 @@ from typing import Any
 
 from conformance.explain import describe
 from conformance.nightly.families import Failing, by_family
+from conformance.nightly.mark import Mark, digest
 from conformance.support.markup import block, code, plain
 
 MOST_NEW = 10  # issues of one night; more families than these become one issue
 _SHOWN = 10
 _LONGEST = 4000  # characters of a failure
-_MARK = re.compile(r"^<!-- op-conformance family: (.+) -->$", re.MULTILINE)
-_LANES = re.compile(r"^<!-- op-conformance lanes: (.*) -->$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
 class Issue:
-    """An issue as the tracker has it."""
+    """An issue of the tracker."""
 
     number: int
     title: str
@@ -33,28 +31,18 @@ class Issue:
     open: bool
 
     @property
-    def families(self) -> frozenset[str]:
-        return frozenset(_MARK.findall(self._marks))
-
-    @property
-    def lanes(self) -> frozenset[str]:
-        found = _LANES.search(self._marks)
-        return frozenset(found[1].split()) if found else frozenset()
-
-    @property
-    def _marks(self) -> str:
-        """The last paragraph: a failure above it may hold lines that look alike."""
-        return self.body.replace("\r\n", "\n").rstrip().rpartition("\n\n")[2]
+    def mark(self) -> Mark:
+        return Mark.of(self.body)
 
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """One thing to do to the tracker."""
+    """One change of the tracker."""
 
     kind: str  # open, update, reopen or close
     number: int | None
     title: str
-    body: str = ""  # the whole of it; "" leaves it as it is
+    body: str = ""  # the complete new body; "" leaves it unchanged
     comment: str = ""
 
     def to_json(self) -> dict[str, Any]:
@@ -64,24 +52,24 @@ class Action:
 def plan(
     failing: Iterable[Failing], whole: Collection[str], culprits: Mapping[str, str], issues: Sequence[Issue], night: str
 ) -> list[Action]:
-    """What to do.
+    """Return the changes of the tracker.
 
-    ``failing``: every cell that fails tonight and is not expected to. ``whole``: the lanes of which tonight's run says
-    of every cell whether it fails. ``culprits``: what a search found, by case. ``issues``: the suite's, all of them.
-    ``night``: how to call tonight.
+    ``failing``: every unexpected failure of tonight. ``whole``: the lanes with a complete run tonight. ``culprits``:
+    the results of bisections by case. ``issues``: all issues of the suite, also closed ones. ``night``: the date.
     """
     families = by_family(failing)
     known: dict[str, Issue] = {}
-    for issue in sorted(issues, key=lambda i: (i.open, i.number)):  # an open one, or else the newest, speaks for it
-        known |= dict.fromkeys(issue.families, issue)
+    # If a family has several issues, its open issue counts, or else the newest.
+    for issue in sorted(issues, key=lambda i: (i.open, i.number)):
+        known |= dict.fromkeys(issue.mark.families, issue)
     mine: dict[Issue, set[str]] = defaultdict(set)
     new: dict[str, set[str]] = defaultdict(set)
     for name, cells in families.items():
-        if spoken := known.get(_unmarked(name)):
+        if spoken := known.get(name):
             mine[spoken].add(name)
         else:
             new[_culprit(cells, culprits) or name].add(name)
-    for culprit in list(new):  # another family of a culprit that has its issue already
+    for culprit in list(new):  # the culprit has an issue already
         has = (i for i in list(mine) if any(_culprit(families[f], culprits) == culprit for f in mine[i]))
         if spoken := next(has, None):
             mine[spoken] |= new.pop(culprit)
@@ -99,16 +87,16 @@ def _of_known(
 ) -> Action | None:  # fmt: skip
     if failing:
         seen = {f.lane for name in failing for f in families[name]}
-        lanes = seen | {lane for lane in issue.lanes if lane not in whole}  # not known of these tonight
+        lanes = seen | {lane for lane in issue.mark.lanes if lane not in whole}  # unknown tonight
         body = _body(failing, families, culprits, night, lanes)
         if not issue.open:
             return Action("reopen", issue.number, issue.title, body, f"Fails again, {plain(night)}.")
-        same = _timeless(body) == _timeless(issue.body)
+        same = Mark.of(body) == issue.mark
         return None if same else Action("update", issue.number, issue.title, body)
-    fails = issue.families & set(map(_unmarked, families))  # another issue, too, speaks for what fails
-    if not issue.open or not issue.families or fails or not issue.lanes <= set(whole):
+    fails = issue.mark.families & set(families)  # these families belong to another issue too
+    if not issue.open or not issue.mark.families or fails or not issue.mark.lanes <= set(whole):
         return None
-    return Action("close", issue.number, issue.title, comment=f"None of its cells fails any more, {plain(night)}.")
+    return Action("close", issue.number, issue.title, comment=f"All of its cells pass, {plain(night)}.")
 
 
 def _open(
@@ -126,7 +114,7 @@ def _body(
 ) -> str:  # fmt: skip
     cells = [f for name in sorted(group) for f in families[name]]
     found = sorted({c for name in group if (c := _culprit(families[name], culprits))})
-    lines = [f"{len(cells)} cells fail, {plain(night)}.", ""]
+    lines = [""]
     lines += [f"Culprit: {plain(c)}" for c in found] + ([""] if found else [])
     lines += ["| family | cells | lanes |", "| --- | ---: | --- |"]
     for name in sorted(group)[: 10 * _SHOWN]:
@@ -139,20 +127,9 @@ def _body(
     if first.case:
         repeat = f"conformance lane {first.lane} -- python -m pytest --pyargs conformance --case '{first.case}'"
         lines += ["", "Repeat:", "", *block(repeat, "sh")]
-    marks = [f"<!-- op-conformance family: {_unmarked(name)} -->" for name in sorted(group)]
-    return "\n".join([*lines, "", *marks, f"<!-- op-conformance lanes: {' '.join(sorted(lanes))} -->", ""])
+    mark = Mark(frozenset(group), frozenset(lanes), digest(lines))
+    return "\n".join([f"{len(cells)} cells fail, {plain(night)}.", *lines, "", mark.comment(), ""])
 
 
 def _culprit(cells: Iterable[Failing], culprits: Mapping[str, str]) -> str:
     return next((culprits[f.case] for f in cells if f.case in culprits), "")
-
-
-def _unmarked(name: str) -> str:
-    """A family's name such that it cannot end the comment it stands in; a name of the dispatcher's stays as it is."""
-    return name.replace("--", "- -").replace("\n", " ")
-
-
-def _timeless(body: str) -> str:
-    """A body without what every night writes otherwise."""
-    text = body.replace("\r\n", "\n").strip()
-    return text.partition("\n")[2]

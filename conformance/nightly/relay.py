@@ -1,8 +1,8 @@
-"""What a night tells the relay of PyTorch's CI: the inputs of its callback action, in the sizes that it takes; pure.
+"""The report to PyTorch's CI relay: the inputs of its callback action, within its size limits. Pure.
 
-The relay and its states: RFC-0050 in github.com/pytorch/rfcs; the action and its inputs:
-.github/actions/cross-repo-ci-relay-callback in github.com/pytorch/test-infra. The action itself fetches a token and
-sends; a night that started by its own clock names the commit of torch that it ran on.
+The relay and its states: RFC-0050 in github.com/pytorch/rfcs. The action and its inputs:
+.github/actions/cross-repo-ci-relay-callback in github.com/pytorch/test-infra. The action fetches a token and sends the
+report. A scheduled run reports for the commit of torch that it tested.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ STACK = 4096  # bytes
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """A lane's run, as the relay is told of it."""
+    """A lane's run in the report."""
 
     lane: str
     torch: str
@@ -34,16 +34,16 @@ class Ran:
 
 
 def commit(told: Sequence[str]) -> str:
-    """The one commit of torch that was tested. Raises ValueError where there are several, or what is none."""
+    """Return the commit of torch that was tested. Raises ValueError unless it is exactly one full commit."""
     found = sorted(set(told))
     if len(found) != 1 or not re.fullmatch("[0-9a-f]{40}", found[0]):
         said = ", ".join(map(repr, found))
-        raise ValueError(f"expected one commit of torch in full, 40 hexadecimal digits; got {said}")
+        raise ValueError(f"expected one full commit of torch, 40 hexadecimal digits; got {said}")
     return found[0]
 
 
 def inputs(ran: Sequence[Ran], failing: Sequence[Failing], commit: str, artifacts: str) -> dict[str, str]:
-    """The action's inputs. ``commit``: of torch, in full; ``artifacts``: where the results can be seen."""
+    """Return the action's inputs. ``commit``: the full commit of torch; ``artifacts``: URL of the results."""
     total: dict[str, int] = {s.value: sum(r.by_status.get(s.value, 0) for r in ran) for s in Status}
     wrong = len(failing)
     undecided = total[Status.UNSUPPORTED] + total[Status.NOT_REACHED]
@@ -61,10 +61,10 @@ def inputs(ran: Sequence[Ran], failing: Sequence[Failing], commit: str, artifact
 
 
 def outputs(given: dict[str, str]) -> str:
-    """The inputs as lines of a step's outputs; JSON holds no line break, so none can end a value."""
+    """Return the inputs as lines of a step's outputs. Raises ValueError for a line break in a value."""
     for name, value in given.items():
         if "\n" in value or "\r" in value:
-            raise ValueError(f"{name}: holds a line break: {value!r}")
+            raise ValueError(f"{name}: contains a line break: {value!r}")
     return "".join(f"{name}={value}\n" for name, value in given.items())
 
 
@@ -84,5 +84,5 @@ def _test(family: str, cells: Sequence[Failing]) -> dict[str, Any]:
 
 
 def _cut(text: str, size: int) -> str:
-    """At most so many bytes of UTF-8, whole characters; what cannot be written so is replaced."""
+    """Return at most this many bytes of UTF-8, cut at a character. Invalid characters are replaced."""
     return text.encode("utf-8", "replace")[:size].decode("utf-8", "ignore")

@@ -1,21 +1,19 @@
-"""Which searches a night asks for: of what newly fails, one case of each family, between the two commits; pure."""
+"""The bisections of a night: one case of each family of new failures, between the two commits. Pure."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from conformance.lanes.matrix import torch_of
 from conformance.nightly.families import Failing, by_family
 from conformance.results.store import Manifest
-
-_VERSION = re.compile(r"-torch([^-]+)-")
 
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """What ``conformance bisect`` is given for one lane; with ``why_not``, no search, and the reason."""
+    """The arguments of ``conformance bisect`` for one lane. ``why_not``: why there is nothing to bisect."""
 
     lane: str
     environment: str
@@ -27,8 +25,8 @@ class Search:
     culprit: str = ""  # known without a search
 
     def arguments(self) -> list[str]:
-        named = _VERSION.search(self.lane)  # as the matrix calls it: a nightly torch is another one each night
-        torch = named[1] if named else self.torch.partition("+")[0]
+        # The matrix' name of the version: a nightly torch is another version each night.
+        torch = torch_of(self.lane) or self.torch.partition("+")[0]
         ends = ["--axis", "backend", "--good", self.good, "--bad", self.bad, "--torch", torch]
         return [*self.cases, *ends, "--environment", self.environment]
 
@@ -37,10 +35,10 @@ class Search:
 
 
 def search(old: Manifest, new: Manifest, failing: Iterable[Failing], most: int) -> Search | None:
-    """The search for what newly fails between two runs of a lane; None where nothing does.
+    """Return the search for new failures between two runs of a lane, None if there are none.
 
-    ``most``: how many families share the search. A backend of the same commit is not searched: then torch's change, or
-    the machine's, is the answer.
+    ``most``: the largest number of families in the search. If both runs have the same commit of the backend, there is
+    nothing to bisect: torch or the machine changed.
     """
     why_not = _why_not(old, new)
     cases = _cases(failing)[: None if why_not else most]
@@ -59,11 +57,11 @@ def _cases(failing: Iterable[Failing]) -> tuple[str, ...]:
 def _why_not(old: Manifest, new: Manifest) -> str:
     commits: Sequence[str] = (old.backend_commit, new.backend_commit)
     if old.torch != new.torch and commits[0] == commits[1]:
-        return f"torch {old.torch} became {new.torch}, the backend stayed"
+        return f"torch changed from {old.torch} to {new.torch}, the backend did not change"
     if not all(commits):
-        return "the backend does not say of which commit it is"
+        return "the backend does not report its commit"
     if any(c.endswith("-dirty") for c in commits):
-        return "the backend was built from changes that no commit holds"
+        return "the backend was built with uncommitted changes"
     if commits[0] == commits[1]:
-        return "torch and the backend stayed the same: the cause is not in them"
+        return "neither torch nor the backend changed, so the cause is elsewhere"
     return ""

@@ -1,4 +1,4 @@
-"""The last night in the store: the latest run of each lane, what of it is not expected to fail, and what is new."""
+"""The last night in the store: the latest run of each lane, its unexpected failures, and the new ones."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from conformance.results.expectations import Verdict
 from conformance.results.store import Closed, StoreError, runs, views
 from conformance.results.store.manifest import began
 
-NIGHT = timedelta(hours=20)  # a run that began so long before the newest one is another night's
+NIGHT = timedelta(hours=20)  # a run that began earlier than this before the newest one belongs to another night
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,14 +21,14 @@ class Lane:
     """A lane of tonight."""
 
     run: Closed
-    before: Closed | None  # the run before of every cell that this one has, if this one is whole
-    failing: tuple[Failing, ...]  # that no rule expects to fail
+    before: Closed | None  # the previous run with all cells of this one, if this one is complete
+    failing: tuple[Failing, ...]  # unexpected failures
     new: frozenset[str]  # the cells that newly fail
-    changes: tuple[Difference, ...]  # since the run before
+    changes: tuple[Difference, ...]  # since the previous run
 
 
 def read(results: Path, expected: Path | None) -> list[Lane]:
-    """Tonight's lanes; ``expected``: the path of the known failures, None for those of each run.
+    """Return tonight's lanes. ``expected``: the path of the known failures, None for those of each run.
 
     Raises StoreError, TomlError.
     """
@@ -41,7 +41,7 @@ def read(results: Path, expected: Path | None) -> list[Lane]:
 
 
 def night(lanes: list[Lane]) -> str:
-    """How to call it: the day on which its newest run began."""
+    """Return the day on which the newest run began, for texts."""
     return max(at for lane in lanes if (at := began(lane.run.name))).strftime("%Y-%m-%d")
 
 
@@ -63,5 +63,5 @@ def _lane(results: Path, run: Closed, expected: Path | None) -> Lane:
 
 
 def _new(difference: Difference) -> bool:
-    """Whether the cell fails now and did not; a new cell that fails is among those that may."""
+    """Return whether the cell fails now and did not fail before. A new cell that fails counts."""
     return difference.change in (Change.NEWLY_FAILING, Change.NEW)

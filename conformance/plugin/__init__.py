@@ -1,7 +1,7 @@
-"""The pytest edge: options, cells as items, and the run's account at the end.
+"""The pytest plugin: options, cells as items, and the ledger of the run.
 
-Without xdist one process does everything. Under xdist workers run cells, and the controller alone keeps the ledger.
-torch and the backend are loaded only when the suite is asked for, so that the plugin costs other test runs nothing.
+Without xdist one process does everything. Under xdist the workers run cells, and only the controller keeps the ledger.
+torch and the backend are imported only if the session selects cells of the suite.
 """
 
 from conformance.plugin.collection import pytest_collect_file, pytest_collection, pytest_collection_modifyitems

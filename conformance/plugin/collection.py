@@ -1,4 +1,4 @@
-"""Cells as pytest's items, and what collecting a quarter of a million of them takes."""
+"""Cells as pytest items, and the collection of 250,000 of them in seconds."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from conformance.plugin.resuming import seen
 from conformance.plugin.scenarios import ScenarioFile
 from conformance.vocabulary import CellId
 
-COLLECT_S = pytest.StashKey[float]()  # seconds that collecting took
-SELECTED = pytest.StashKey[bool]()  # -k and its like have done their work, without an error
+COLLECT_S = pytest.StashKey[float]()  # seconds of collection
+SELECTED = pytest.StashKey[bool]()  # set once -k, -m and the other selecting options were applied without an error
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.File | None:
-    """A family's file in ops/ stands for the cells of its overloads; one in scenarios/ for itself, where asked for."""
+    """Collect the cells of an op family from its file in ops/, and a scenario from its file if scenarios are named."""
     if file_path.parent == SCENARIOS and scenarios_asked_for(parent.config):
         file: ScenarioFile = ScenarioFile.from_parent(parent, path=file_path, nodeid=f"scenarios/{file_path.name}")
         return file
@@ -33,10 +33,10 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Fil
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection(session: pytest.Session) -> Iterator[None]:
-    """Timed; and without the collector of garbage, which would walk some hundred thousand items again and again."""
+    """Measure the time of collection. The garbage collector is off, since it would scan all items repeatedly."""
     if not asked_for(session.config):
         return (yield)
-    plan_of(session.config)  # made before the clock starts
+    plan_of(session.config)  # not part of the measured time
     started = time.perf_counter()
     gc.disable()
     try:
@@ -49,7 +49,10 @@ def pytest_collection(session: pytest.Session) -> Iterator[None]:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
-    """Cells have no fixtures to be reordered by; where nothing is deselected they need not pass through the hooks."""
+    """Deselect cells by options and shard. Cells skip the other plugins' hooks if no option deselects by name.
+
+    Cells have no fixtures, so pytest does not need to reorder them.
+    """
     if not asked_for(config):
         return (yield)
     chosen = config.option.keyword or config.option.deselect
@@ -70,7 +73,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def _leave_out(
     config: pytest.Config, items: list[pytest.Item], choose: Callable[[list[CellId]], set[CellId] | None]
 ) -> None:
-    """Deselect the cells that are not chosen; None chooses all."""
+    """Deselect the cells that ``choose`` does not return. If it returns None, all cells stay."""
     chosen = choose([item.cell for item in items if isinstance(item, CellItem)])
     if chosen is not None:
         out = [item for item in items if isinstance(item, CellItem) and item.cell not in chosen]
@@ -79,13 +82,13 @@ def _leave_out(
 
 
 def _to_run(config: pytest.Config, cells: list[CellId]) -> set[CellId] | None:
-    """The cells that an interrupted run has not observed."""
+    """Return the cells that the interrupted run has not observed, None if no run is resumed."""
     known = seen(config)
     return {cell for cell in cells if str(cell) not in known} if known else None
 
 
 class OpsFile(pytest.File):
-    """One family."""
+    """The file of one op family."""
 
     def collect(self) -> Iterator[CellItem]:
         plan = plan_of(self.config)
@@ -94,17 +97,17 @@ class OpsFile(pytest.File):
 
 
 class CellItem(pytest.Item):
-    """One cell."""
+    """The pytest item of one cell."""
 
     def __init__(self, *, cell: CellId, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.cell = cell
-        self.run: Callable[[], None] | None = None  # the call phase, where pytest runs the item in its three phases
+        self.run: Callable[[], None] | None = None  # the call phase, if pytest runs the item in its three phases
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
         return self.path, None, self.name
 
     def runtest(self) -> None:
-        """Run the cell. Cells run without this, in one phase, unless a report plugin needs all three."""
+        """Run the cell in pytest's call phase. Only used if a report plugin needs the three phases."""
         assert self.run is not None
         self.run()

@@ -1,10 +1,12 @@
-"""The account of a run: kept by the process that sees every report, and closed when the session ends."""
+"""The hooks that keep the ledger of a run, in the process that receives every report."""
 
 from __future__ import annotations
 
 import gc
 import signal
 from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -25,7 +27,7 @@ from conformance.plugin.request import (
 from conformance.plugin.resuming import resumed
 from conformance.plugin.running import stop_workers
 from conformance.plugin.sharding import SPLIT
-from conformance.records import Observation
+from conformance.records import GateFailure, Observation
 from conformance.results import resume
 from conformance.results.ledger import Ledger
 from conformance.results.shards import Split
@@ -39,16 +41,16 @@ if TYPE_CHECKING:
     from conformance.plan.plan import Plan
 
 _LEDGER = pytest.StashKey[Ledger]()
-_SPENT = pytest.StashKey[list[tuple[float, float]]]()  # what each worker spent: (seconds collecting, CPU seconds)
-_END = pytest.StashKey[str]()
-_NOTES = pytest.StashKey[list[str]]()  # lines that come before it
+_SPENT = pytest.StashKey[list[tuple[float, float]]]()  # of each worker: (seconds of collection, CPU seconds)
+_END = pytest.StashKey[str]()  # what is printed at the end of the run
+_NOTES = pytest.StashKey[list[str]]()  # lines that are printed before _END
 _WORKER_KEY = "conformance"
-_ENDED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)  # of its own accord
+_ENDED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)  # not interrupted
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Without xdist: the cells that are left after -k and the like are those to account for."""
+    """Open the ledger without xdist. It has the cells that the options select."""
     config = session.config
     if asked_for(config) and SELECTED in config.stash and not is_worker(config) and not config.option.collectonly:
         _open_ledger(config, [item.cell for item in session.items if isinstance(item, CellItem)], len(session.items))
@@ -56,13 +58,13 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_node_collection_finished(node: Any, ids: list[str]) -> None:
-    """Under xdist every worker collects the same; the first one's list is the account's."""
+    """Open the ledger under xdist. All workers collect the same cells, so the first worker's list is taken."""
     if asked_for(node.config) and _LEDGER not in node.config.stash:
         _open_ledger(node.config, [cell for id_ in ids if (cell := CellId.parse(id_))], len(ids))
 
 
 def _open_ledger(config: pytest.Config, cells: list[CellId], items: int) -> None:
-    """Begin the account, or go on with an interrupted run's. Raises pytest.UsageError where it cannot be written."""
+    """Open a new ledger or that of the interrupted run. Raises pytest.UsageError if it cannot be written."""
     plan = plan_of(config)
     before, seen = resumed(config)
     if not items and not seen and not config.option.shard:
@@ -71,24 +73,31 @@ def _open_ledger(config: pytest.Config, cells: list[CellId], items: int) -> None
         return
     directory = directory_of(config, plan)
     manifest = manifest_of(config, plan, [*seen, *map(str, cells)])
-    try:
+    with _usage_errors(directory):
         if before is not None:
             resume.check(directory, before, manifest)
         elif kept := resume.set_aside(directory):
-            config.stash[_NOTES].append(f"an interrupted run's observations were kept: {kept}")
+            config.stash[_NOTES].append(f"the observations of an interrupted run were moved to {kept}")
         config.stash[_LEDGER] = Ledger(
             directory, manifest, cells, targets(plan), known_failures_of(config, plan), seen, schemas(plan)
         )
+
+
+@contextmanager
+def _usage_errors(directory: Path) -> Iterator[None]:
+    """Raise pytest.UsageError for results that cannot be read or written."""
+    try:
+        yield
+    except resume.ResumeError as e:
+        raise pytest.UsageError(f"--resume: {e}") from e
     except StoreError as e:
         raise pytest.UsageError(f"--results: {e}") from e
     except OSError as e:
         raise pytest.UsageError(f"--results: {directory} cannot be written: {e}") from e
-    except resume.ResumeError as e:
-        raise pytest.UsageError(f"--resume: {e}") from e
 
 
 class _Reports:
-    """The controller's ear: a plugin object, since the report hook is not given the config."""
+    """The hooks that enter reports into the ledger. An object, because pytest gives these hooks no config."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
@@ -100,20 +109,20 @@ class _Reports:
         try:
             self._enter(self._config.stash[_LEDGER], report)
         except StoreError as e:
-            pytest.exit(str(e), returncode=int(pytest.ExitCode.INTERRUPTED))  # the account says the rest
+            pytest.exit(str(e), returncode=int(pytest.ExitCode.INTERRUPTED))  # closing the ledger prints the rest
 
     def _enter(self, ledger: Ledger, report: pytest.TestReport) -> None:
         payload = getattr(report, "conformance", None)
         if payload:
-            ledger.gate = payload["gate"]
+            ledger.gate = GateFailure(**payload["gate"]) if payload["gate"] else None
             ledger.enter(Observation.from_json(payload["observation"]))
         elif report.failed and (cell := CellId.parse(report.nodeid)):
-            # Of xdist, for a worker that is gone; or of a set-up, after which the cell is not run.
+            # A report of xdist that a worker died, or a report of a failed setup: the cell did not run.
             ledger.lose(cell, str(report.longrepr))
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_keyboard_interrupt(self) -> None:
-        """A second Ctrl-C does not cost the account of what ran before the first: closing it takes seconds."""
+        """Ignore a second Ctrl-C: closing the ledger takes seconds, and it must not be interrupted."""
         if _LEDGER in self._config.stash:
             self._on_interrupt = signal.signal(signal.SIGINT, signal.SIG_IGN)
 
@@ -123,7 +132,7 @@ class _Reports:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
-        """A worker's last words."""
+        """Add what a worker reports at its end."""
         collect_s, cpu_s, split = getattr(node, "workeroutput", {}).get(_WORKER_KEY, (0.0, 0.0, None))
         self._config.stash[_SPENT].append((collect_s, cpu_s))
         if split:
@@ -137,8 +146,8 @@ def pytest_configure(config: pytest.Config) -> None:
     markers.register(config)
     forget = asked_for(config) and not config.getoption("newfirst", False)
     if forget and config.pluginmanager.has_plugin("nfplugin"):
-        # It keeps the ids of all items ever collected for --new-first, and reads and writes them at each run's end:
-        # after one full run, some 260,000 of them.
+        # This plugin reads and writes the ids of all items that were ever collected, for --new-first. After a full run
+        # these are 260,000 ids.
         config.pluginmanager.unregister(name="nfplugin")
     if is_worker(config) and asked_for(config):
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the controller ends the workers
@@ -148,31 +157,38 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session) -> Iterator[None]:
-    """End the child; then, in the process that keeps the ledger, account for every cell and set the exit code."""
+    """End the child. In the process that keeps the ledger, close the ledger and set the exit code."""
     config = session.config
     stop_workers(config)
     if SPLIT in config.stash:
-        gc.unfreeze()  # or what reads durations, loaded before the children were forked, is told to have leaked
-    collect_s = config.stash.get(COLLECT_S, 0.0)
+        # The durations were read before the children were forked. LeakSanitizer reports their memory if it stays.
+        gc.unfreeze()
     if is_worker(config):
         split = config.stash[SPLIT].to_json() if SPLIT in config.stash else None
-        config.workeroutput[_WORKER_KEY] = (collect_s, cpu_seconds(), split)  # type: ignore[attr-defined]  # xdist's
+        spent = (config.stash.get(COLLECT_S, 0.0), cpu_seconds(), split)
+        config.workeroutput[_WORKER_KEY] = spent  # type: ignore[attr-defined]  # xdist's attribute
     elif _LEDGER in config.stash:
-        spent = config.stash[_SPENT]
-        collect_s = max([collect_s, *(c for c, _ in spent)])
-        cpu_s = cpu_seconds() + sum(cpu for _, cpu in spent)
-        end = config.stash[_LEDGER].close(collect_s, cpu_s, config.stash.get(SPLIT, None))
-        said = (isolation_of(config, config.stash[PLAN])[1], config.stash[PLAN].backend.unchecked())
-        config.stash[_END] = "\n".join([*config.stash[_NOTES], *filter(None, said), end.text])
-        if session.exitstatus in _ENDED or end.code in (Exit.BRING_UP, Exit.RESULTS):
-            session.exitstatus = int(end.code)
+        _close(session, config.stash[_LEDGER])
     elif SPLIT in config.stash and session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
         _close_empty(session, config.stash[SPLIT])
     return (yield)
 
 
+def _close(session: pytest.Session, ledger: Ledger) -> None:
+    """Close the ledger; set the exit code and the text for the terminal."""
+    config = session.config
+    spent = config.stash[_SPENT]
+    collect_s = max([config.stash.get(COLLECT_S, 0.0), *(collecting for collecting, _ in spent)])
+    cpu_s = cpu_seconds() + sum(cpu for _, cpu in spent)
+    end = ledger.close(collect_s, cpu_s, config.stash.get(SPLIT, None))
+    notes = (isolation_of(config, config.stash[PLAN])[1], config.stash[PLAN].backend.unchecked())
+    config.stash[_END] = "\n".join([*config.stash[_NOTES], *filter(None, notes), end.text])
+    if session.exitstatus in _ENDED or end.code in (Exit.BRING_UP, Exit.RESULTS):
+        session.exitstatus = int(end.code)
+
+
 def _close_empty(session: pytest.Session, split: Split) -> None:
-    """A shard may be left without a cell, one that takes long being another's: no mistake, and nothing to keep."""
+    """End the run of a shard that has no cells. That is no error if other shards have them."""
     if split.of:
         session.config.stash[_END] = f"shard {split.shard} has none of the {split.of} cells"
         session.exitstatus = int(Exit.OK)

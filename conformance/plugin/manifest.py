@@ -1,4 +1,4 @@
-"""The facts of a run that pytest was asked for: its manifest, what coverage is counted over, schemas that differ."""
+"""The manifest of a run, the overloads that its coverage counts, and the schemas that differ from the corpus."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def manifest_of(config: pytest.Config, plan: Plan, cells: Collection[str]) -> Manifest:
-    """What is known of this run before its first cell; ``cells`` are the ids of those collected."""
+    """Return the manifest of this run. ``cells`` are the ids of the collected cells."""
     every = plan.selection == whole_lane(config) and _whole(config)
     complete = every and not config.option.keyword and not config.option.markexpr
     arguments = tuple(map(str, config.invocation_params.args))
@@ -53,20 +53,23 @@ def _manifest(plan: Plan, lane: str, cells: Collection[str], complete: bool, arg
 
 
 def _whole(config: pytest.Config) -> bool:
-    """Whether the arguments name the package as a whole, not a file or a cell in it."""
+    """Return whether the arguments name the whole package, not a file or a cell in it."""
     here = config.invocation_params.dir
     return any(a == PACKAGE.name and config.option.pyargs or (here / a).resolve() == PACKAGE for a in config.args)
 
 
 def schemas(plan: Plan) -> dict[str, tuple[str, str]]:
-    """Overloads of the corpus that this torch has not, or otherwise: (schema recorded, schema here or "")."""
+    """Return the overloads of the corpus that this torch lacks or has with another schema.
+
+    The values are the schema in the corpus and the schema in this torch, "" if it lacks the overload.
+    """
     here = {name: overload.schema for name, overload in plan.inventory.items()}
     recorded = {name: plan.corpus.schemas[name] for name in plan.corpus.overloads}
     return {name: (told, here.get(name, "")) for name, told in recorded.items() if here.get(name) != told}
 
 
 def targets(plan: Plan) -> list[Target]:
-    """The overloads that coverage is counted over, each with the reason why it is out of reach, if it is."""
+    """Return the overloads that coverage counts, with the reason for each that has no sample."""
     return [
         Target(o.name, o.route.value, "" if o.name in plan.corpus.overloads else _unreached(plan, o.name))
         for o in plan.inventory.values()

@@ -1,7 +1,7 @@
-"""The markers of cells, by which ``-m`` selects: route, dtype, layout and family.
+"""The markers of cells for ``-m``: route, dtype, layout and family.
 
-``-m`` is decided here for cells, before they become items, and not by pytest: a quarter of a million items need no
-markers of their own, and ``-k`` does not take "all" for a part of "fallback".
+The suite applies ``-m`` to cells before they become items. So 250,000 items need no markers of their own, and ``-k``
+does not match "all" in "fallback".
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from conformance.plan.plan import Plan
 
 MARKERS = {
-    **{str(route): f"cells whose overload is served by {route.meaning}" for route in Route},
+    **{str(route): f"cells of overloads with this route: {route.meaning}" for route in Route},
     **dict.fromkeys(DTYPES, "cells of this dtype"),
     **{layout: f"cells of this layout: {meaning}" for layout, meaning in LAYOUTS.items()},
     **{family: f"cells of the family ops/{family}.py" for family in FAMILIES},
@@ -56,7 +56,7 @@ def selected(config: pytest.Config, plan: Plan, cells: list[CellId]) -> Iterable
 
 @contextmanager
 def decided_here(config: pytest.Config, items: list[pytest.Item], decided: type[pytest.Item]) -> Iterator[None]:
-    """Deselect by -m all items but those of the type ``decided``, and keep pytest from doing so within the context."""
+    """Apply -m to all items except those of the type ``decided``. Within the context, pytest does not apply it."""
     expression = expression_of(config)
     if expression is None:
         yield

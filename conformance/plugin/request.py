@@ -1,4 +1,4 @@
-"""What a run was asked for: its options, and the suite, the rules and the lane that they name."""
+"""The options of a run, and the plan, the known failures and the lane that they name."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from conformance.running.deaths import SECONDS
 from conformance.running.isolation import MODES
 from conformance.support import options
 from conformance.support.machine import cores
-from conformance.vocabulary import DTYPES, Route
+from conformance.vocabulary import DEFAULT_SEED, DTYPES, TIERS, Route
 
 if TYPE_CHECKING:
     from conformance.plan.cases import Tier
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 PACKAGE = Path(__file__).resolve().parents[1]
 SCENARIOS = PACKAGE / "scenarios"
-TIERS = ("full", "smoke")
 
 PLAN = pytest.StashKey["Plan"]()
 _ISOLATION = pytest.StashKey[tuple[str, str]]()
@@ -37,14 +36,17 @@ _EXPECTED = pytest.StashKey[tuple[Path, bool]]()
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("conformance", "op conformance of a device backend")
     group.addoption(
-        "--backend", metavar="NAME", help="an installed backend, or module:device; default: the only one installed"
+        "--backend", metavar="NAME", help="an installed backend, or module:device (default: the only one installed)"
     )
-    group.addoption("--tier", metavar="|".join(TIERS), help="how much of the matrix (default: the lane's)")
+    group.addoption("--tier", metavar="|".join(TIERS), help="how many cells and cases run (default: the lane's tier)")
     group.addoption("--dtypes", metavar="A,B", help="only cells of these dtypes")
     group.addoption("--layouts", metavar="A,B", help="only cells of these layouts")
-    group.addoption("--route", metavar="A,B", help="only overloads that the backend serves by these routes")
-    group.addoption("--case", metavar="ID", default="", help="only this case, as a failure message gives it")
-    group.addoption("--seed", type=int, default=20, metavar="N", help="seed of the random overloads (default: 20)")
+    group.addoption("--route", metavar="A,B", help="only overloads with these routes")
+    group.addoption("--case", metavar="ID", default="", help="only this case; failure messages contain the ID")
+    group.addoption(
+        "--seed", type=int, default=DEFAULT_SEED, metavar="N",
+        help=f"seed of the random overloads (default: {DEFAULT_SEED})",
+    )  # fmt: skip
     group.addoption(
         "--cell-timeout", type=float, default=60.0, metavar="S", help="seconds a cell may take (default: 60)"
     )
@@ -54,58 +56,61 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )  # fmt: skip
     group.addoption(
         "--isolation", default="auto", metavar="|".join(MODES),
-        help="where cells run: in children forked from this process, or spawned; default: auto, as the backend wishes",
+        help="whether the child processes that run cells are forked or spawned (default: auto, the backend decides)",
     )  # fmt: skip
     group.addoption(
         "--death-budget", type=float, default=SECONDS, metavar="S",
-        help="seconds (of each worker) to tell steady deaths from flaky ones and from those that need an earlier op "
-        f"(default: {SECONDS:g})",
+        help="seconds that each worker spends on repeating crashes, to find out whether they are steady, flaky, or "
+        f"caused by an earlier op (default: {SECONDS:g})",
     )  # fmt: skip
     group.addoption(
-        "--lane-name", metavar="NAME", help="the lane's name (default: made of backend, torch, environment, build)"
+        "--lane-name", metavar="NAME", help="the lane's name (default: from backend, torch, environment and build)"
     )
     group.addoption(
-        "--lane-tier", default="full", metavar="|".join(TIERS), help="what a whole run of it takes (default: full)"
+        "--lane-tier", default="full", metavar="|".join(TIERS), help="tier of a complete run (default: full)"
     )
-    group.addoption("--results", default="results", metavar="DIR", help="where results/<lane>/ goes (default: results)")
+    group.addoption(
+        "--results", default="results", metavar="DIR", help="directory for the results of all lanes (default: results)"
+    )
     group.addoption(
         "--resume",
         action="store_true",
-        help="go on from the interrupted run in results/<lane>/: its cells do not run again",
+        help="continue the interrupted run in results/<lane>/; its cells do not run again",
     )
     group.addoption(
-        "--shard", metavar="I/N", default="", help="only the I-th of N parts of the selected cells, alike in time"
+        "--shard", metavar="I/N", default="", help="only the I-th of N parts of the selected cells, of equal duration"
     )
     group.addoption(
         "--shard-by", metavar="RUN", default="",
-        help="the run whose durations split the cells; default: the lane's last, and with none their numbers of cases",
+        help="the run whose durations are used to split the cells (default: the lane's latest run; if there is none, "
+        "the numbers of cases)",
     )  # fmt: skip
     group.addoption(
         "--expected", metavar="PATH",
-        help="known failures: a file, or a directory with <backend>.toml (default: "
-        "as the adapter or pyproject.toml says, else matrices/expected)",
+        help="known failures: a file, or a directory with <backend>.toml (default: the path in the backend's adapter "
+        "or in pyproject.toml, else matrices/expected)",
     )  # fmt: skip
 
 
 def is_worker(config: pytest.Config) -> bool:
-    """Whether this process is one of xdist's workers."""
+    """Return whether this process is a worker of pytest-xdist."""
     return hasattr(config, "workerinput")
 
 
 def asked_for(config: pytest.Config) -> bool:
-    """Whether the arguments name the matrix: the package, something in it, or (with --pyargs) its name."""
+    """Return whether the arguments select cells: the package's path, a path in it, or its name with --pyargs."""
     return bool(config.option.case) or any(
         where.is_relative_to(PACKAGE) and not where.is_relative_to(SCENARIOS) for where in _named(config)
     )
 
 
 def scenarios_asked_for(config: pytest.Config) -> bool:
-    """Whether the arguments name the scenarios; the package's name alone stands for the matrix."""
+    """Return whether the arguments name the scenarios. The package's name alone selects cells only."""
     return any(where.is_relative_to(SCENARIOS) for where in _named(config))
 
 
 def _named(config: pytest.Config) -> Iterator[Path]:
-    """The files and directories that the arguments name."""
+    """Yield the files and directories that the arguments name."""
     for arg in config.args:
         path = arg.partition("::")[0]
         if config.option.pyargs and path.partition(".")[0] == PACKAGE.name:
@@ -113,8 +118,12 @@ def _named(config: pytest.Config) -> Iterator[Path]:
         yield (config.invocation_params.dir / path).resolve()
 
 
+class UnknownCaseError(LookupError):
+    """``--case`` names no case of this torch version and corpus."""
+
+
 def plan_of(config: pytest.Config) -> Plan:
-    """The suite of this process, made on first use. Raises pytest.UsageError for a mistake of the user's."""
+    """Return the plan of this process, made on first use. Raises pytest.UsageError or UnknownCaseError."""
     if PLAN not in config.stash:
         from conformance import backends
         from conformance.corpus.reader import CorpusError
@@ -127,12 +136,12 @@ def plan_of(config: pytest.Config) -> Plan:
         except (options.OptionError, backends.BackendNotFound, CorpusError) as e:
             raise pytest.UsageError(str(e)) from e
         if selection.case and not config.stash[PLAN].knows(selection.case):
-            raise pytest.UsageError(f"--case: {config.stash[PLAN].unknown_case(selection.case)}")
+            raise UnknownCaseError(f"--case: {config.stash[PLAN].unknown_case(selection.case)}")
     return config.stash[PLAN]
 
 
 def _selection(config: pytest.Config) -> Selection:
-    """What the options choose. Raises OptionError."""
+    """Return the selection of the options. Raises OptionError."""
     from conformance.plan.selection import Selection
 
     option = config.option
@@ -150,20 +159,20 @@ def _selection(config: pytest.Config) -> Selection:
 
 
 def whole_lane(config: pytest.Config) -> Selection:
-    """What a run of every cell of the lane chooses. Raises OptionError."""
+    """Return the selection of a complete run of the lane. Raises OptionError."""
     from conformance.plan.selection import Selection
 
     return Selection(tier=_tier("--lane-tier", config.option.lane_tier))
 
 
 def _tier(option: str, name: str) -> Tier:
-    from conformance.plan.cases import TIERS as KNOWN
+    from conformance.plan import cases
 
-    return KNOWN[options.one_of(option, "tier", name, KNOWN)]
+    return cases.TIERS[options.one_of(option, "tier", name, TIERS)]
 
 
 def known_failures_of(config: pytest.Config, plan: Plan) -> tuple[KnownFailure, ...]:
-    """The expected failures of this backend. Raises pytest.UsageError for a file or a name that cannot be used."""
+    """Return the known failures of this backend. Raises pytest.UsageError for an unusable file or an unknown name."""
     if _KNOWN_FAILURES not in config.stash:
         config.stash[_KNOWN_FAILURES] = _read_known_failures(config, plan)
     return config.stash[_KNOWN_FAILURES]
@@ -181,13 +190,13 @@ def _read_known_failures(config: pytest.Config, plan: Plan) -> tuple[KnownFailur
 
 
 def expected_of(config: pytest.Config, plan: Plan) -> str:
-    """How the manifest names the file of known failures that was named; "" for that at its default place."""
+    """Return the path of the known failures for the manifest, "" if it is the default path."""
     file, named = _expected(config, plan)
     return expected_files.recorded(file, config.invocation_params.dir) if named else ""
 
 
 def _expected(config: pytest.Config, plan: Plan) -> tuple[Path, bool]:
-    """The file of known failures, and whether it was named. Raises TomlError."""
+    """Return the file of known failures, and whether the user or the backend named it. Raises TomlError."""
     if _EXPECTED not in config.stash:
         backend, directories = plan.backend, [config.rootpath, config.invocation_params.dir]
         config.stash[_EXPECTED] = expected_files.of_run(
@@ -197,7 +206,10 @@ def _expected(config: pytest.Config, plan: Plan) -> tuple[Path, bool]:
 
 
 def isolation_of(config: pytest.Config, plan: Plan) -> tuple[str, str]:
-    """(fork or spawn, what to say about it). Raises pytest.UsageError where a forked child could not use the device."""
+    """Return fork or spawn, and a note for the user.
+
+    Raises pytest.UsageError if children are to be forked and could not use the device.
+    """
     if _ISOLATION not in config.stash:
         backend = plan.backend
         try:
@@ -219,7 +231,7 @@ def jobs_of(config: pytest.Config) -> int:
 
 
 def directory_of(config: pytest.Config, plan: Plan) -> Path:
-    """Where the results of this run's lane lie."""
+    """Return the directory of the results of this run's lane."""
     return Path(config.option.results) / lane_of(config, plan)
 
 
@@ -228,7 +240,7 @@ def lane_of(config: pytest.Config, plan: Plan) -> str:
 
 
 def _own_lane(plan: Plan) -> str:
-    """The lane that this process is, e.g. ``mydev-torch2.8-malloc-release``."""
+    """Return the name of the lane of this process, e.g. ``mydev-torch2.8-malloc-release``."""
     import torch
 
     from conformance.lanes.matrix import lane_name
@@ -238,5 +250,5 @@ def _own_lane(plan: Plan) -> str:
 
 
 def _short(version: str) -> str:
-    """``2.8`` of ``2.8.0+cu128``."""
+    """Return ``2.8`` for ``2.8.0+cu128``."""
     return ".".join(version.partition("+")[0].split(".")[:2])

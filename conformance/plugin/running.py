@@ -1,9 +1,10 @@
-"""Cells run in workers, or in this process' child, and turned into reports that carry what was observed."""
+"""The run of cells in child processes, and their pytest reports, which contain the observations."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator, Iterator
+from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ import pytest
 
 from conformance.plugin.collection import CellItem
 from conformance.plugin.request import asked_for, is_worker, isolation_of, jobs_of, known_failures_of, lane_of, plan_of
-from conformance.records import Observation
+from conformance.records import GateFailure, Observation
 from conformance.results import run_end
 from conformance.vocabulary import CellId, Status
 
@@ -21,42 +22,41 @@ if TYPE_CHECKING:
     from conformance.running.pool import Pool
     from conformance.running.runner import Runner
 
-DOT_EVERY = 100  # passing cells a dot
+DOT_EVERY = 100  # passing cells for each dot
 
-# The options of plugins that need the reports of set-up and tear-down, and pytest's own way of making them:
-# pytest-html and allure-pytest.
+# Options of plugins that need reports of setup and teardown, made by pytest itself: pytest-html and allure-pytest.
 THREE_PHASES = ("htmlpath", "allure_report_dir")
 
 CELLS = pytest.StashKey["Cells"]()
 POOL = pytest.StashKey["Pool"]()
-_REPORT = pytest.StashKey[pytest.TestReport]()  # of a cell's item, until it is asked for
-_PASSED = pytest.StashKey[int]()
+_REPORT = pytest.StashKey[pytest.TestReport]()  # of a cell's item, until pytest makes its own
+_PASSED = pytest.StashKey[int]()  # passing cells so far
 
 
 class Reports:
-    """Turns what was observed of a cell into a report, which carries it to whoever keeps the ledger."""
+    """Makes pytest reports of observations."""
 
     def __init__(self, plan: Plan, known: tuple[KnownFailure, ...], lane: str) -> None:
         self._plan = plan
         self._known = known
         self._lane = lane
 
-    def of(self, item: CellItem, observation: Observation, gate: str) -> pytest.TestReport:
-        """The one report of a cell. ``gate``: what the bring-up gate found broken."""
+    def of(self, item: CellItem, observation: Observation, gate: GateFailure | None) -> pytest.TestReport:
+        """Return the report of a cell. It passes the observation to the process that keeps the ledger."""
         if gate:
             item.session.shouldfail = run_end.not_reached(gate)
         outcome, text, extra = self._verdict(item, observation)
         return _report(
             item, outcome, text, observation.wall_ns / 1e9,
-            conformance={"observation": observation.to_json(), "gate": gate}, **extra,
+            conformance={"observation": observation.to_json(), "gate": asdict(gate) if gate else None}, **extra,
         )  # fmt: skip
 
-    def not_reached(self, cell: CellId, gate: str) -> Observation:
-        """The observation of a cell that the gate keeps from being run."""
+    def not_reached(self, cell: CellId, gate: GateFailure) -> Observation:
+        """Return the observation of a cell that does not run because the gate failed."""
         return Observation(cell, self._plan.route(cell), Status.NOT_REACHED, 0, reason=run_end.not_reached(gate))
 
     def _verdict(self, item: CellItem, observation: Observation) -> tuple[Any, Any, dict[str, Any]]:
-        """(pytest's outcome, its text, attributes of the report)."""
+        """Return pytest's outcome, its text, and further attributes of the report."""
         from conformance.explain import describe
         from conformance.results.expectations import Verdict, judge
 
@@ -65,7 +65,7 @@ class Reports:
             reason = judged.rule.reason if judged.rule else ""
             return "skipped", (str(item.path), 0, reason), {"wasxfail": reason}
         if judged.verdict is Verdict.UNEXPECTED_PASS:
-            return "failed", f"passed, although a rule expects it to fail: {judged.rule}", {}
+            return "failed", f"passed, but a known failure covers it: {judged.rule}", {}
         if judged.verdict is Verdict.UNEXPECTED_FAILURE:
             return "failed", describe.observation(observation, self._plan.backend.name), {}
         if observation.status is Status.PASS:
@@ -82,7 +82,7 @@ def _report(item: CellItem, outcome: Any, text: Any, seconds: float, **extra: An
 
 
 class Cells:
-    """Runs cells one at a time, each asked for by pytest, in a child of this process."""
+    """Runs cells in a child of this process, one at a time, when pytest asks for each."""
 
     def __init__(self, plan: Plan, reports: Reports, runner: Runner) -> None:
         self.runner = runner
@@ -91,17 +91,17 @@ class Cells:
         self._gate = runner.gate()
 
     def report(self, item: CellItem, last: bool) -> pytest.TestReport:
-        """Run a cell; ``last``: no other comes after it."""
+        """Run a cell and return its report. ``last``: it is the last cell of this process."""
         if self._gate:
             return self._reports.of(item, self._reports.not_reached(item.cell, self._gate), self._gate)
         observation = self.runner.observe(item.cell)
         if last:
             observation = self.runner.searched(observation)
-        return self._reports.of(item, _with_script(self._plan, observation), "")
+        return self._reports.of(item, _with_script(self._plan, observation), None)
 
 
 def pytest_runtestloop(session: pytest.Session) -> bool | None:
-    """Run all cells in workers of our own, unless pytest-xdist runs them, or a plugin that needs all three phases."""
+    """Run all cells in this session's workers, if it has any; see :func:`pytest_sessionstart`."""
     config = session.config
     cells = {item.cell: item for item in session.items if isinstance(item, CellItem)}
     if POOL not in config.stash or not cells:
@@ -121,7 +121,7 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
 
 
 def _run(config: pytest.Config, cells: dict[CellId, CellItem]) -> Iterator[tuple[CellItem, pytest.TestReport]]:
-    """Run the cells in the workers: each item with its report, as they come."""
+    """Run the cells in the workers. Yields each item with its report, in the order in which cells end."""
     pool: Pool = config.stash[POOL]
     reports = _reports_of(config)
     gate = pool.gate()
@@ -132,7 +132,7 @@ def _run(config: pytest.Config, cells: dict[CellId, CellItem]) -> Iterator[tuple
     for found in pool.run(list(cells)):
         item = cells[found.cell]
         if isinstance(found, Observation):
-            yield item, reports.of(item, found, "")
+            yield item, reports.of(item, found, None)
         else:
             yield item, _report(item, "failed", f"the worker that ran it ended: {found.how}", 0.0)
 
@@ -146,7 +146,7 @@ def _stop_if_told(session: pytest.Session) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
-    """Run a cell in one phase and make one report of it, unless a plugin needs the reports of all three phases."""
+    """Run a cell in one phase with one report, unless a plugin needs the reports of all three phases."""
     if not isinstance(item, CellItem):
         return None
     if _needs_phases(item.config):
@@ -159,7 +159,7 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 
 def _call(item: CellItem, last: bool) -> None:
-    """Run a cell within pytest's call phase, and raise what pytest raises for its outcome."""
+    """Run a cell within pytest's call phase, and raise pytest's exception for its outcome."""
     report = item.stash[_REPORT] = _cells(item.config).report(item, last)
     if report.failed:
         pytest.fail(str(report.longrepr), pytrace=False)
@@ -172,7 +172,7 @@ def _call(item: CellItem, last: bool) -> None:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Let pytest's report of a cell's call phase carry what the cell's own report does."""
+    """Copy the outcome and the observation to the report that pytest made of a cell's call phase."""
     made = yield
     own = item.stash.get(_REPORT, None) if call.when == "call" else None
     if own is not None:
@@ -199,9 +199,9 @@ def _reports_of(config: pytest.Config) -> Reports:
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Start the workers that run the cells, unless pytest-xdist runs them or nothing is to be run.
+    """Start the workers that run cells, unless pytest-xdist or pytest itself runs them.
 
-    Cells are not collected yet: this process holds the plan and little else, so that forks of it are cheap.
+    They are forked before cells are collected, when this process holds the plan and little else, and forks are cheap.
     """
     config = session.config
     elsewhere = is_worker(config) or config.pluginmanager.has_plugin("dsession") or _needs_phases(config)
@@ -214,7 +214,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 
 def stop_workers(config: pytest.Config) -> None:
-    """End the processes that run cells, at once those that are at work."""
+    """End the processes that run cells, without waiting for cells that still run."""
     if CELLS in config.stash:
         config.stash[CELLS].runner.close()
     if POOL in config.stash:
@@ -230,7 +230,7 @@ def _with_script(plan: Plan, observation: Observation) -> Observation:
 
 
 def _runner_of(config: pytest.Config) -> Callable[[], Runner]:
-    """What makes a runner in the process in which it is called; what its children need is loaded here."""
+    """Load what all children need, and return the function that makes a runner in the process that calls it."""
     from conformance.running import isolation
     from conformance.running.cell_runner import CellRunner
     from conformance.running.runner import Runner
@@ -249,7 +249,7 @@ def _runner_of(config: pytest.Config) -> Callable[[], Runner]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_report_teststatus(report: pytest.TestReport, config: pytest.Config) -> tuple[str, str, str] | None:
-    """One dot for a hundred passing cells: a full run has too many for one each."""
+    """Print one dot for 100 passing cells, since a full run has 250,000 cells."""
     if not hasattr(report, "conformance") or not report.passed:
         return None
     counted = config.stash.get(_PASSED, 0) + 1

@@ -1,4 +1,4 @@
-"""Scenarios as pytest's items: whole programs, collected where they are named, and on no lane's account."""
+"""Scenarios as pytest items. They are collected only if they are named, and are not part of a lane's results."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SCENARIO_TIMEOUT = 300.0  # seconds
 
 
 class ScenarioFile(pytest.File):
-    """One scenario, in a file of the same name; none in the package's other files."""
+    """The file of one scenario. Other files of the package have none."""
 
     def collect(self) -> Iterator[ScenarioItem]:
         from conformance.scenarios import runner
@@ -21,7 +21,7 @@ class ScenarioFile(pytest.File):
 
 
 class ScenarioItem(pytest.Item):
-    """One scenario on the device, against CPU. Not a cell: it is on no lane's account."""
+    """One scenario, compared with CPU. It is not a cell, and not part of a lane's results."""
 
     def runtest(self) -> None:
         from conformance import backends

@@ -1,4 +1,4 @@
-"""The shard of a run: which cells are left to the others, found alike by every process that collects."""
+"""The shard of a run: the cells that it runs. Every process that collects finds the same cells."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _WORKER_KEY = "conformance_shard_by"
 
 
 def shard_of(config: pytest.Config) -> Shard | None:
-    """The shard asked for. Raises pytest.UsageError for what is none."""
+    """Return the shard of --shard, None if it is not given. Raises pytest.UsageError for an invalid shard."""
     if not config.option.shard:
         if config.option.shard_by:
-            raise pytest.UsageError("--shard-by: says how a run is split; expected --shard I/N with it")
+            raise pytest.UsageError("--shard-by: needs --shard I/N, which says which part of the run to take")
         return None
     try:
         return Shard.parse(config.option.shard)
@@ -33,10 +33,10 @@ def shard_of(config: pytest.Config) -> Shard | None:
 
 
 def split_by(config: pytest.Config) -> str:
-    """The directory of the run whose durations split the cells, "" for none.
+    """Return the directory of the run whose durations split the cells, "" for none.
 
-    Chosen once, by the process that the user started: a run may be closed while workers start. Raises pytest.UsageError
-    for a run that is not there.
+    The process that the user started chooses it once, because a run may be closed while workers start. Raises
+    pytest.UsageError if there is no such run.
     """
     if shard_of(config) is None:
         return ""
@@ -59,12 +59,12 @@ def _chosen(config: pytest.Config) -> str:
 
 
 def tell_worker(node: Any) -> None:
-    """A worker splits by the same run."""
+    """Pass the run whose durations split the cells to a worker."""
     node.workerinput[_WORKER_KEY] = split_by(node.config)
 
 
 def taken(config: pytest.Config, cells: list[CellId]) -> set[CellId] | None:
-    """Those of the selected cells that are this shard's; None where the run is not split. Raises pytest.UsageError."""
+    """Return the selected cells of this shard, None if the run is not split. Raises pytest.UsageError."""
     shard = shard_of(config)
     if shard is None:
         return None

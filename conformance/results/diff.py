@@ -1,4 +1,4 @@
-"""What changed between two runs, or along an axis of lanes: each cell in one class, the text, and the exit code."""
+"""Differences between two runs or between lanes: the class of each cell, the text, and the exit code."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from conformance.results.store.cell_outcomes import CellOutcome, Pair
 from conformance.support.exit_codes import Exit
 from conformance.vocabulary import CellId, Status
 
-FLAKY_SWITCHES = 3  # a regression and its repair are two
+FLAKY_SWITCHES = 3  # a regression and its fix are two
 _SHOWN = 20
 
 
 class Change(str, Enum):
-    """What became of a cell. Closed; the order is that of a report."""
+    """The class of a difference, in the order of a report."""
 
     NEWLY_FAILING = "newly failing"
     FLAKY = "flaky"
@@ -35,11 +35,11 @@ class Change(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One cell that is not as it was."""
+    """One cell whose outcome differs."""
 
     pair: Pair
     change: Change
-    note: str = ""  # why it counts as flaky; of what torch cannot run: the schemas
+    note: str = ""  # why it counts as flaky; for an overload that one torch lacks or changed: the schemas
 
     def to_json(self) -> dict[str, Any]:
         before, after = self.pair.before, self.pair.after
@@ -51,7 +51,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """What classifying needs to know of the runs: whether each has every cell of its lane."""
+    """Whether each of the two runs has every cell of its lane."""
 
     old_whole: bool
     new_whole: bool
@@ -60,7 +60,7 @@ class Sides:
 def classify(
     pairs: Iterable[Pair], sides: Sides, history: Mapping[CellId, Sequence[tuple[str, bool]]], notes: Mapping[str, str]
 ) -> list[Difference]:
-    """Each pair in its class, in the order of :class:`Change`.
+    """Return the differences in the order of :class:`Change`.
 
     ``history``: of a cell, (under which build, failed or not) of each run, the oldest first. ``notes``: what is to be
     said of an overload that a torch has not, or has otherwise.
@@ -77,18 +77,18 @@ def classify(
 
 
 def flaky(history: Sequence[tuple[str, bool]]) -> str:
-    """Why a cell is flaky: one build both failed and did not, or it switched too often; "" for one that is not."""
+    """Return why a cell is flaky: one build both failed and passed, or the outcome switched too often. "" if not."""
     verdicts: dict[str, set[bool]] = defaultdict(set)
     for build, failed in history:
         verdicts[build].add(failed)
     if any(build and len(seen) == 2 for build, seen in verdicts.items()):
-        return "the same build both failed and did not"
+        return "the same build both failed and passed"
     switches = sum(a[1] != b[1] for a, b in pairwise(history))
-    return f"went over {switches} times in {len(history)} runs" if switches >= FLAKY_SWITCHES else ""
+    return f"switched {switches} times in {len(history)} runs" if switches >= FLAKY_SWITCHES else ""
 
 
 def exit_code(differences: Iterable[Difference]) -> Exit:
-    """What a diff ends with: cells that newly fail weigh most, then any other difference."""
+    """Return the exit code of a diff: NEWLY_FAILING, else DIFFERENT, else OK."""
     seen = {
         Change.NEWLY_FAILING if d.change is Change.NEW and _fails(d.pair.after) else d.change for d in differences
     } - {Change.NOT_COMPARED}
@@ -98,7 +98,7 @@ def exit_code(differences: Iterable[Difference]) -> Exit:
 
 
 def text(differences: Sequence[Difference], old: str, new: str, settings: Sequence[str] = ()) -> str:
-    """For a terminal: what else differs between the runs (``settings``), a count for each class, then its cells."""
+    """Return text for a terminal: other differences of the runs (``settings``), then the cells of each class."""
     counts = Counter(d.change for d in differences)
     lines = [f"{old} -> {new}", *([f"settings: {'; '.join(settings)}"] if settings else [])]
     lines.append(", ".join(f"{counts[change]} {change}" for change in Change))
@@ -118,16 +118,16 @@ def as_json(differences: Sequence[Difference], old: str, new: str, settings: Seq
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A lane of an axis."""
+    """A lane's position on an axis."""
 
-    value: str  # where on the axis, e.g. "2.8"
+    value: str  # e.g. "2.8"
     whole: bool
 
 
 def across_text(
     steps: Sequence[Step], cells: Sequence[tuple[CellId, tuple[CellOutcome | None, ...]]], notes: Mapping[str, str]
 ) -> str:
-    """The cells that do not end alike along an axis, one line for those of an overload that go the same way."""
+    """Return the cells whose outcomes differ along an axis, one line for alike cells of an overload."""
     groups: dict[tuple[str, str], list[CellId]] = defaultdict(list)
     for cell, outcomes in cells:
         groups[(cell.overload, _way(steps, outcomes))].append(cell)
@@ -151,19 +151,19 @@ def across_json(
 
 
 def gravity(code: Exit) -> int:
-    """For the worst of several codes."""
+    """Return the rank of an exit code. The worst is the greatest."""
     return (Exit.OK, Exit.DIFFERENT, Exit.NEWLY_FAILING).index(code)
 
 
 def across_code(cells: Sequence[tuple[CellId, tuple[CellOutcome | None, ...]]]) -> Exit:
-    """Failing in some lanes and not in all weighs most, then any other difference."""
+    """Return NEWLY_FAILING if a cell fails in some lanes only, else DIFFERENT, else OK."""
     if any(len({_fails(o) for o in outcomes if o}) == 2 for _, outcomes in cells):
         return Exit.NEWLY_FAILING
     return Exit.DIFFERENT if cells else Exit.OK
 
 
 def _way(steps: Sequence[Step], outcomes: Sequence[CellOutcome | None]) -> str:
-    """E.g. ``2.6 absent, 2.8 2.10 fail (value), 2.13 pass``: neighbours alike are put together."""
+    """Return the outcomes along an axis, e.g. ``2.6 absent, 2.8 2.10 fail (value), 2.13 pass``."""
     parts: list[tuple[str, list[str]]] = []
     for step, outcome in zip(steps, outcomes):
         kind = outcome.kind if outcome else ("absent" if step.whole else "not run")

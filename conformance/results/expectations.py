@@ -1,4 +1,4 @@
-"""Known failures as rules, and the verdict on an observation: as expected or not; and rules that outlived their bug."""
+"""Known failures as rules, the verdict on an observation, and rules that match no cell any more."""
 
 from __future__ import annotations
 
@@ -24,30 +24,30 @@ _RAN = frozenset(s for s in Status if s.is_failure or s is Status.PASS)
 _WILD = frozenset("*?[")
 _LONGEST_REASON = 200  # characters
 
-ReasonOf = Callable[[Observation], str]  # how a failing cell ended, on one line
+ReasonOf = Callable[[Observation], str]  # the outcome of a failing cell, on one line
 
 
 @dataclass(frozen=True, slots=True)
 class KnownFailure:
-    """Cells that are known to fail, by shell patterns; of a field with several patterns any one may match."""
+    """Cells that are known to fail, as shell patterns. A field with several patterns matches if one of them does."""
 
     op: tuple[str, ...]  # overloads
     dtype: tuple[str, ...] = _ANY
     layout: tuple[str, ...] = _ANY
     route: tuple[str, ...] = _ANY
     lane: tuple[str, ...] = _ANY
-    check: tuple[str, ...] = _ANY  # every failure of the cell has to be of one of these; a crash has no check
+    check: tuple[str, ...] = _ANY  # all failures of the cell must have one of these checks; a crash has no check
     status: Status = Status.FAIL
     reason: str = ""
     link: str = ""
 
     def covers(self, cell: CellId, route: str) -> bool:
-        """Whether the rule speaks of this cell, however the cell ended."""
+        """Return whether the rule covers this cell, whatever its outcome."""
         pairs = ((self.op, cell.overload), (self.dtype, cell.dtype), (self.layout, cell.layout), (self.route, route))
         return all(_matches(patterns, value) for patterns, value in pairs)
 
     def holds(self, observation: Observation) -> bool:
-        """Whether the cell, which the rule covers, failed in the way that the rule says."""
+        """Return whether a covered cell failed as the rule says."""
         if observation.status is not self.status:
             return False
         return self.check == _ANY or all(_matches(self.check, f.check) for f in observation.failures)
@@ -61,7 +61,7 @@ class KnownFailure:
 
 
 class Verdict(str, Enum):
-    """An observation seen against the rules."""
+    """The comparison of an observation with the rules."""
 
     AS_EXPECTED = "as expected"
     EXPECTED_FAILURE = "expected failure"
@@ -75,7 +75,7 @@ class Verdict(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class CellVerdict:
-    """A verdict and the rule that it rests on, if one covers the cell."""
+    """A verdict, and the rule that covers the cell, if there is one."""
 
     verdict: Verdict
     rule: KnownFailure | None = None
@@ -91,7 +91,7 @@ class Names:
 
 
 def load(file: Path) -> tuple[KnownFailure, ...]:
-    """The rules of a file; none when there is no file. Raises TomlError."""
+    """Return the rules of a file, none if there is no file. Raises TomlError."""
     if not file.exists():
         return ()
     top = Table.load(file)
@@ -101,7 +101,7 @@ def load(file: Path) -> tuple[KnownFailure, ...]:
 
 
 def load_checked(file: Path, names: Names, lane: str) -> tuple[KnownFailure, ...]:
-    """The rules of a file, every name of which is known. Raises TomlError, or OSError for what is no readable file."""
+    """Return the rules of a file after a check of their names. Raises TomlError or OSError."""
     known = load(file)
     wrong = mistakes(known, names, lane)
     if wrong:
@@ -110,7 +110,7 @@ def load_checked(file: Path, names: Names, lane: str) -> tuple[KnownFailure, ...
 
 
 def mistakes(known: Iterable[KnownFailure], names: Names, lane: str) -> list[str]:
-    """A line for each name in the rules of this lane that matches nothing known, listing near names."""
+    """Return a line for each unknown name in the rules of this lane, with similar names."""
     axes: dict[str, tuple[str, Collection[str]]] = {
         "op": ("overload", names.overloads),
         "dtype": ("dtype", names.dtypes),
@@ -129,7 +129,7 @@ def mistakes(known: Iterable[KnownFailure], names: Names, lane: str) -> list[str
 
 
 def judge(observation: Observation, known: Iterable[KnownFailure], lane: str) -> CellVerdict:
-    """The verdict on one cell. A pass under a rule is an unexpected pass, even if other cells that it covers fail."""
+    """Return the verdict on one cell. A covered cell that passes is an unexpected pass, even if other cells fail."""
     covering = [r for r in known if r.in_lane(lane) and r.covers(observation.cell, observation.route)]
     if observation.status.is_failure:
         for rule in covering:
@@ -142,18 +142,18 @@ def judge(observation: Observation, known: Iterable[KnownFailure], lane: str) ->
 
 
 def stale(known: Iterable[KnownFailure], cells: Collection[tuple[CellId, str]], lane: str) -> list[KnownFailure]:
-    """The rules of this lane that cover none of the ``cells``, each with its route. Ask after a complete collection."""
+    """Return the rules of this lane that cover none of ``cells``, which are all (cell, route) pairs of the lane."""
     return [r for r in known if r.in_lane(lane) and not any(r.covers(cell, route) for cell, route in cells)]
 
 
 def update(
     known: Sequence[KnownFailure], observations: Sequence[Observation], lane: str, complete: bool, reason: ReasonOf
 ) -> tuple[KnownFailure, ...]:
-    """The rules after this run: those that still hold as they are, then new ones, each as wide as what failed alike.
+    """Return the rules after this run: the old rules that still hold, then new ones, each for alike failures.
 
-    Rules of other lanes stay, and after a run that was not ``complete`` so do those that cover nothing in it. A new
-    rule takes reason and link from an old one of the same overload, else the ``reason`` of its first cell. The suite's
-    own errors are never expected.
+    Rules of other lanes stay. After a run that is not ``complete``, rules that cover no cell of it also stay. A new
+    rule takes reason and link from an old rule of the same overload, else the ``reason`` of its first cell. Errors of
+    the suite itself never become known failures.
     """
     kept = [r for r in known if not r.in_lane(lane) or _still_holds(r, observations, complete)]
     failing = [o for o in observations if o.status.is_failure and o.status is not Status.ERROR]
@@ -166,7 +166,7 @@ def update(
 
 
 def dump(known: Iterable[KnownFailure], comment: str = "") -> str:
-    """The rules as TOML text, fields that match anything left out."""
+    """Return the rules as TOML. Fields that match anything are omitted."""
     document = tomlkit.document()
     if comment:
         document.add(tomlkit.comment(comment))
@@ -222,7 +222,7 @@ def _still_holds(rule: KnownFailure, observations: Iterable[Observation], comple
 def _widest(
     alike: Sequence[Observation], observations: Iterable[Observation], complete: bool, reason: ReasonOf
 ) -> list[KnownFailure]:
-    """One rule for an overload whose cells all failed alike; else one for each set of layouts that dtypes share."""
+    """Return one rule if all cells of an overload failed alike, else one for each set of layouts that dtypes share."""
     first = alike[0]
     checks = tuple(sorted({f.check for f in first.failures if f.check})) or _ANY
     base = KnownFailure(
@@ -241,7 +241,7 @@ def _widest(
 
 
 def _worded(rule: KnownFailure, old: Iterable[KnownFailure]) -> KnownFailure:
-    """A new rule with the reason and link of an earlier one of the same overload and status, as a person wrote them."""
+    """Return a new rule with the reason and link of an old rule of the same overload and status, if there is one."""
     for r in old:
         if r.status is rule.status and _matches(r.op, rule.op[0]):
             return replace(rule, reason=r.reason, link=r.link)

@@ -1,6 +1,6 @@
-"""Where the known failures of a backend are kept: which file a run takes, and which file those take that read a run.
+"""The file of known failures: the one that a run takes, and the one for commands that read a run.
 
-A path that is a directory stands for the file ``<backend>.toml`` in it, which may be absent: then no failure is known.
+A directory stands for the file ``<backend>.toml`` in it. If this file is absent, there are no known failures.
 """
 
 from __future__ import annotations
@@ -54,27 +54,27 @@ def to_write(option: Path | None, manifest: Manifest, directory: Path = Path()) 
 
 
 def recorded(file: Path, directory: Path) -> str:
-    """Return how a run's manifest names its file: relative to the ``directory`` of the run where it is below that."""
+    """Return the path of the file for a run's manifest: relative to the run's ``directory`` if it is below it."""
     file, directory = file.absolute(), directory.absolute()
     return str(file.relative_to(directory) if file.is_relative_to(directory) else file)
 
 
 def _taken(manifest: Manifest, directory: Path) -> Path | None:
-    """The file that a run took, by its manifest; None where it took none that was named.
+    """Return the file that a run took, by its manifest, None if none was named.
 
-    A file that is gone holds no rules. Raises TomlError if its directory is gone, as on another machine.
+    A missing file means no known failures. Raises TomlError if its directory is missing, as on another machine.
     """
     if not manifest.expected:
         return None
     file = directory / manifest.expected
     if not file.parent.is_dir():
         run = manifest.run or manifest.lane
-        raise TomlError(f"{file}: {run} took its known failures from there, and it is gone; give --expected PATH")
+        raise TomlError(f"{file}: the known failures of {run} are missing; give --expected PATH")
     return file
 
 
 def _in_pyproject(directories: Sequence[Path]) -> tuple[Path, str] | None:
-    """The first path in a ``pyproject.toml``, and the key that names it. Raises TomlError."""
+    """Return the first path in a ``pyproject.toml``, and the key that names it. Raises TomlError."""
     for directory in dict.fromkeys(directories):
         file = directory / "pyproject.toml"
         if not file.is_file():
@@ -100,7 +100,7 @@ def _absolute(given: object) -> Path:
 
 
 def _existing(path: Path, backend: str, named_by: str) -> Path:
-    """Raises TomlError if there is neither a file nor a directory at the path."""
+    """Return the file at ``path``. Raises TomlError if there is neither a file nor a directory."""
     if not path.exists():
         raise TomlError(f"{named_by}: no file {path}; expected known failures, in a file that may be empty")
     return _file(path, backend)

@@ -1,4 +1,4 @@
-"""The closed runs of a lane, one after the other: what changed between two of them, and which cells waver."""
+"""The history of a lane's closed runs: the differences between two runs, and the flaky cells."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from conformance.vocabulary import CellId, Status
 
 
 def of_lane(results: Path, lane: str) -> list[Closed]:
-    """The closed runs of a lane, the oldest first. Raises StoreError."""
+    """Return the closed runs of a lane, the oldest first. Raises StoreError."""
     return [runs.opened(results / runs.RUNS / name) for name in runs.names(results, lane)]
 
 
 def changes(old: Closed, new: Closed, lane: Sequence[Closed]) -> list[diff.Difference]:
-    """The cells that differ in kind, each in its class; ``lane``: the runs of the new one's lane. Raises StoreError."""
+    """Return the cells whose kind differs. ``lane``: all runs of the new run's lane. Raises StoreError."""
     pairs = cell_outcomes.differing(old, new)
     history = _history([run for run in lane if run.covers(new) and run.name <= new.name], [p.cell for p in pairs])
     return diff.classify(pairs, diff.Sides(old.covers(new), new.covers(old)), history, notes((old, new)))
 
 
 def wavering(lane: Sequence[Closed], statuses: Mapping[CellId, Mapping[str, str]]) -> dict[CellId, str]:
-    """The cells that are flaky over the whole runs of a lane, and why each is.
+    """Return the cells that are flaky over the complete runs of a lane, with the reasons.
 
-    ``statuses``: of the cells that failed in any of them, how they ended, by the run's name; see views.statuses.
+    ``statuses``: the status of each cell that ever failed, by the run's name; see views.statuses.
     """
     builds = {run.name: _build(run) for run in lane if run.whole}
     found = {}
@@ -37,17 +37,17 @@ def wavering(lane: Sequence[Closed], statuses: Mapping[CellId, Mapping[str, str]
 
 
 def notes(compared: Iterable[Closed]) -> dict[str, str]:
-    """Of each overload that a torch has not, or has with another schema than the corpus: both schemas."""
+    """Return both schemas of each overload that a torch lacks or has with another schema than the corpus."""
     found: dict[str, str] = {}
     for run in compared:
         for overload, (recorded, here) in runs.schemas(run).items():
-            said = f"torch {run.manifest.torch} has {here}" if here else f"torch {run.manifest.torch} has it not"
+            said = f"torch {run.manifest.torch} has {here}" if here else f"torch {run.manifest.torch} lacks it"
             found[overload] = f"{found.get(overload, f'recorded as {recorded}')}; {said}"
     return found
 
 
 def settings(old: Closed, new: Closed) -> list[str]:
-    """What differs between the machines and set-ups of two runs, e.g. ``cpu_capability AVX512 -> AVX2``."""
+    """Return the differences between the machines of two runs, e.g. ``cpu_capability AVX512 -> AVX2``."""
     names = ("python", "compiler", "threads", *MACHINE)
     pairs = ((name, getattr(old.manifest, name), getattr(new.manifest, name)) for name in names)
     return [f"{name} {before or 'unknown'} -> {after or 'unknown'}" for name, before, after in pairs if before != after]

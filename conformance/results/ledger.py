@@ -1,4 +1,4 @@
-"""The account of one run: every cell collected and what became of it, on disk as it happens, summed up at the end."""
+"""The ledger of a run: the outcome of every collected cell, written at once, and summarized at the end."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from conformance.records import Observation
+from conformance.records import GateFailure, Observation
 from conformance.results import run_end, shards, store, summary
 from conformance.results.expectations import KnownFailure
 from conformance.results.run_end import RunEnd
+from conformance.results.run_facts import run_facts
 from conformance.results.store import Manifest
-from conformance.results.summary import RunFacts, Target
+from conformance.results.summary import Target
 from conformance.vocabulary import CellId, Status
 
 
 class Ledger:
-    """Kept by the process that sees every report. Observations are stored the moment they are entered."""
+    """The ledger. It belongs to the process that receives every report. Observations are written when entered."""
 
     def __init__(
         self,
@@ -30,9 +31,9 @@ class Ledger:
         already: Mapping[str, Observation] | None = None,
         schemas: Mapping[str, tuple[str, str]] | None = None,
     ) -> None:
-        """``already``: what an interrupted run observed, by cell; ``schemas``: see RunFacts.
+        """``already``: the observations of the resumed run, by cell id; ``schemas``: see RunFacts.
 
-        Raises StoreError where nothing can be written.
+        Raises StoreError if the directory cannot be written.
         """
         self._schemas = schemas or {}
         self._resumed = dict(already or {})
@@ -44,13 +45,13 @@ class Ledger:
         self._seen = dict(self._resumed)
         self._twice = 0
         self._started = time.perf_counter()
-        self.gate = ""  # what the bring-up gate found broken
-        self.unwritten = ""  # why results cannot be written any more
+        self.gate: GateFailure | None = None
+        self.unwritten = ""  # the error that stopped the writing of results
 
     def enter(self, observation: Observation) -> None:
-        """Record what was observed of a cell. A cell entered twice unbalances the account, on purpose.
+        """Record the observation of a cell. A cell that is entered twice makes the counts inconsistent on purpose.
 
-        Raises StoreError the first time that it cannot be written; the account goes on in memory.
+        Raises StoreError the first time that it cannot be written. Later observations are kept in memory only.
         """
         key = str(observation.cell)
         self._twice += key in self._seen or key not in self._cells
@@ -63,34 +64,24 @@ class Ledger:
                 raise
 
     def lose(self, cell: CellId, said: str) -> None:
-        """Record that the process that ran a cell is gone, unless it had told of the cell before. Raises as enter."""
+        """Record that the process of a cell died, unless the cell has an observation. Raises StoreError."""
         if str(cell) not in self._seen:
-            reason = f"the process that ran the cells is gone: {said}; --resume runs this one"
+            reason = f"the process that ran the cell died: {said}; run again with --resume"
             self.enter(Observation(cell, "", Status.NOT_REACHED, 0, reason=reason))
 
     def close(self, collect_s: float, cpu_s: float, split: shards.Split | None = None) -> RunEnd:
-        """Account for every cell, write the summary, and say what to print and how to exit.
+        """Enter the cells that did not run, write the summary, and return the text and the exit code.
 
-        ``split``: of a shard, what it is a part of.
+        ``split``: the cells of all shards, if the run is one of several.
         """
         reason = run_end.not_reached(self.gate) if self.gate else "the run ended before it"
         for key, cell in self._cells.items():
             if key not in self._seen:
-                with contextlib.suppress(store.StoreError):  # told below
+                with contextlib.suppress(store.StoreError):  # _history reports it
                     self.enter(Observation(cell, "", Status.NOT_REACHED, 0, reason=reason))
         observations = list(self._seen.values())
-        facts = RunFacts(
-            lane=self._manifest.lane,
-            collected=len(self._cells) - self._twice,
-            wall_s=time.perf_counter() - self._started,
-            cpu_s=cpu_s,
-            collect_s=collect_s,
-            corpus=self._manifest.corpus,
-            torch=self._manifest.torch,
-            compiler=self._manifest.compiler,
-            backend_commit=self._manifest.backend_commit,
-            schemas=self._schemas,
-        )
+        collected, wall_s = len(self._cells) - self._twice, time.perf_counter() - self._started
+        facts = run_facts(self._manifest, collected, wall_s, cpu_s, collect_s, self._schemas)
         result = summary.summarize(facts, observations, self._targets)
         if split:
             result["shard"] = summary.of_shard(split, self._targets)
@@ -101,7 +92,7 @@ class Ledger:
         )  # fmt: skip
 
     def _finish(self, result: dict[str, Any]) -> None:
-        """Write the summary, unless the disk is full."""
+        """Write the summary, unless an earlier write failed."""
         try:
             if self.unwritten:
                 self._writer.close()
@@ -111,10 +102,10 @@ class Ledger:
             self.unwritten = str(e)
 
     def _history(self) -> list[str]:
-        """What to say of an interrupted run that this one goes on from, and of results that could not be written."""
+        """Return lines about the resumed run, and about results that could not be written."""
         lines = []
         if self._resumed:
             lines.append(f"resumed: {len(self._resumed)} of {len(self._cells)} cells were observed by an earlier run")
         if self.unwritten:
-            lines.append(f"ERROR: {self.unwritten}; what was written before is kept, and --resume goes on from it")
+            lines.append(f"ERROR: {self.unwritten}; earlier observations are kept; run again with --resume")
         return lines

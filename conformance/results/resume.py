@@ -1,4 +1,4 @@
-"""What an interrupted run left behind: whether this run may go on from it, and where it is kept when it does not."""
+"""Interrupted runs: whether a run can continue one, and where its observations are kept if it does not."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from conformance.results import store
 from conformance.results.store import Manifest
 from conformance.vocabulary import Status
 
-# What may differ between a run and its continuation: what is known only after collecting, which :func:`check` compares,
-# the arguments, among which are those that choose no cell, the run's name, and the file of the known failures.
+# The fields that may differ between a run and its continuation: those that are known only after collection, which
+# :func:`check` compares; the arguments; the run's name; the file of known failures.
 _COMPARED_LATER = {"collected": 0, "cells": "", "arguments": (), "run": "", "expected": ""}
 
 
 class ResumeError(ValueError):
-    """The run that lies there is not one to go on from. The message is one line, and says what differs."""
+    """A run that cannot be continued. The message is one line and names the difference."""
 
 
 def fingerprint(cells: Iterable[str]) -> str:
-    """A hash of the ids of cells, in whatever order."""
+    """Return a hash of the ids of cells. Their order does not matter."""
     return hashlib.sha256("\n".join(sorted(cells)).encode()).hexdigest()[:16]
 
 
 def interrupted(directory: Path) -> bool:
-    """Whether a run in ``directory`` observed some of its cells and not all."""
+    """Return whether a run in ``directory`` observed some of its cells and not all."""
     try:
         counts = store.read_summary(directory)["by_status"]
         return bool(0 < counts[Status.NOT_REACHED.value] < sum(counts.values()))
     except (store.StoreError, KeyError):
-        pass  # it did not come to its end
+        pass  # without a summary, the run did not end
     try:
         with (directory / store.OBSERVATIONS).open(encoding="utf-8") as lines:
             return sum(1 for _ in zip(range(2), lines)) == 2
@@ -41,7 +41,7 @@ def interrupted(directory: Path) -> bool:
 
 
 def set_aside(directory: Path) -> Path | None:
-    """Keep what an interrupted run observed under another name, ``observations.<n>.jsonl``; None: there is none."""
+    """Rename an interrupted run's observations to ``observations.<n>.jsonl``. Return the path, None without any."""
     if not interrupted(directory):
         return None
     n = 1
@@ -51,9 +51,9 @@ def set_aside(directory: Path) -> Path | None:
 
 
 def observed(directory: Path, now: Manifest) -> tuple[Manifest | None, dict[str, Observation]]:
-    """The manifest of the run in ``directory`` and what it observed, by cell, if ``now`` continues it.
+    """Return the manifest of the run in ``directory`` and its observations by cell id, if ``now`` can continue it.
 
-    (None, nothing) where no run lies there. Raises ResumeError, and StoreError for a file that cannot be read.
+    Without a run there, return None and an empty dict. Raises ResumeError or StoreError.
     """
     if not (directory / store.OBSERVATIONS).is_file():
         return None, {}
@@ -65,11 +65,11 @@ def observed(directory: Path, now: Manifest) -> tuple[Manifest | None, dict[str,
     return run.manifest, {str(o.cell): o for o in run.observations if o.status is not Status.NOT_REACHED}
 
 
-_BEGIN_ANEW = "without --resume a new run begins, and keeps what this one observed"
+_BEGIN_ANEW = "run without --resume to begin a new run; the old observations are kept in another file"
 
 
 def check(directory: Path, before: Manifest, now: Manifest) -> None:
-    """Whether both runs have the same cells. Raises ResumeError."""
+    """Raise ResumeError unless both runs have the same cells."""
     if before.cells != now.cells:
         counts = f"{before.collected} cells then, {now.collected} now"
         raise ResumeError(f"{directory} holds a run of another selection: {counts}; {_BEGIN_ANEW}")

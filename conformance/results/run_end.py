@@ -1,4 +1,4 @@
-"""The end of a run: what is printed, and the exit code, of what was observed and what was expected."""
+"""The end of a run: the printed text and the exit code."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from conformance.records import Observation
+from conformance.records import GateFailure, Observation
 from conformance.results import expectations, summary
 from conformance.results.expectations import KnownFailure, Verdict
 from conformance.results.store import Manifest
@@ -14,15 +14,14 @@ from conformance.support import exit_codes
 from conformance.vocabulary import Status
 
 
-def not_reached(gate: str) -> str:
-    """Why a cell was not judged behind a gate: without a child's last words, for it is kept once a cell."""
-    first, *_ = gate.partition("\n")
-    return f"bring-up gate: {first}"
+def not_reached(gate: GateFailure) -> str:
+    """Return the reason that is stored with each cell after the gate failed. It has no details, to save space."""
+    return f"bring-up gate: {gate.headline}"
 
 
 @dataclass(frozen=True, slots=True)
 class RunEnd:
-    """What a run comes to."""
+    """The printed text and the exit code of a run."""
 
     text: str
     code: exit_codes.Exit
@@ -30,12 +29,12 @@ class RunEnd:
 
 def of_run(
     manifest: Manifest, result: dict[str, Any], observations: Collection[Observation], known: Sequence[KnownFailure],
-    directory: str, *, gate: str = "", unwritten: str = "", history: Sequence[str] = (),
+    directory: str, *, gate: GateFailure | None = None, unwritten: str = "", history: Sequence[str] = (),
 ) -> RunEnd:  # fmt: skip
-    """The end of a run with this summary.
+    """Return the end of a run with the summary ``result``.
 
-    ``directory``: where its files lie. ``gate``: what the bring-up gate found broken. ``unwritten``: why results could
-    not be written. ``history``: lines to print before the rest.
+    ``directory``: that of its files. ``unwritten``: the error if results could not be written. ``history``: lines to
+    print first.
     """
     verdicts = [(o, expectations.judge(o, known, manifest.lane).verdict) for o in observations]
     notes = _broken(manifest, known, verdicts)
@@ -49,14 +48,14 @@ def of_run(
         errors=sum(o.status in (Status.ERROR, Status.NOT_REACHED) for o in observations),
         broken_expectations=len(notes),
     )
-    gates = [f"bring-up gate: {gate}", "nothing else was judged"] if gate else []
+    gates = [f"bring-up gate: {gate}", "no cell was judged"] if gate else []
     return RunEnd("\n".join([*notes, *gates, *history, text]), code)
 
 
 def _broken(
     manifest: Manifest, known: Sequence[KnownFailure], verdicts: Sequence[tuple[Observation, Verdict]]
 ) -> list[str]:
-    """What is wrong with the rules. Only a run of every cell can say that one matches nothing."""
+    """Return the errors in the known failures. Only a complete run can tell that one matches no cell."""
     notes = [f"unexpected pass: {o.cell}" for o, v in verdicts if v is Verdict.UNEXPECTED_PASS]
     if manifest.complete and not manifest.shard:
         cells = [(o.cell, o.route) for o, _ in verdicts]

@@ -1,4 +1,4 @@
-"""Shards: which cells of a selection are the i-th of n parts that take alike long; pure."""
+"""Shards: the parts of a selection of cells, which take about equally long. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SHARD = re.compile(r"(\d{1,4})/(\d{1,4})")
 
 
 class ShardError(ValueError):
-    """A shard that cannot be; the message is one line."""
+    """An invalid shard. The message is one line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,21 +28,21 @@ class Shard:
 
     @staticmethod
     def parse(text: str) -> Shard:
-        """Of ``2/4``. Raises ShardError that says what is expected."""
+        """Parse ``2/4``. Raises ShardError."""
         found = _SHARD.fullmatch(text)
         shard = Shard(int(found[1]), int(found[2])) if found else None
         if shard is None or not 1 <= shard.index <= shard.count:
-            raise ShardError(f"{text!r} is no shard; expected I/N, the I-th of N from 1 on, such as 2/4")
+            raise ShardError(f"{text!r} is not a shard; expected I/N with 1 <= I <= N, for example 2/4")
         return shard
 
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """What a shard is a part of: known once the cells are collected, kept in the summary, needed by a merge."""
+    """The split that a shard is a part of. It is known after collection and stored in the summary, for the merge."""
 
     shard: str
-    of: int  # the cells of all shards together
-    cells: str  # a hash of their ids
+    of: int  # number of cells of all shards
+    cells: str  # a hash of the ids of all cells
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -51,10 +51,11 @@ class Split:
 def weigh(
     cells: Sequence[CellId], measured: Mapping[str, tuple[int, int]], count: Callable[[CellId], int]
 ) -> list[int]:
-    """What each cell is expected to take, in nanoseconds.
+    """Return the expected duration of each cell, in nanoseconds.
 
-    ``measured``: (nanoseconds, cases) of cells by id, as an earlier run has them. A cell that it lacks is taken to last
-    as long as its number of cases, which ``count`` finds, does on average; with nothing measured, the numbers decide.
+    ``measured``: nanoseconds and number of cases of cells by id, from an earlier run. For a cell that is not in it, the
+    duration is its number of cases, from ``count``, times the average duration of a case. If nothing was measured, the
+    durations are the numbers of cases.
     """
     spent, counted = (sum(column) for column in zip((0, 0), *measured.values()))
     a_case = max(1, spent // counted) if counted else 1
@@ -63,16 +64,16 @@ def weigh(
 
 
 def part(cells: Collection[CellId], weights: Sequence[int], shard: Shard) -> set[CellId]:
-    """The cells of one shard; every cell is in exactly one of them, whatever order the cells are given in.
+    """Return the cells of one shard. Every cell is in exactly one shard, and the order of ``cells`` does not matter.
 
-    The cells stand in order of their names, for those of an overload share what was made for it, and the row is cut
-    where its time is: no shard takes longer than its share by more than the longest cell.
+    The cells are sorted by name, because the cells of one overload share data, and the sequence is cut by duration. No
+    shard exceeds its share by more than the longest cell.
     """
     row = sorted(zip(map(str, cells), cells, weights))
     total, before = sum(weights), 0
     taken = set()
     for _, cell, weight in row:
-        # The middle of the cell's time says whose it is; whole numbers, so that every machine cuts alike.
+        # The middle of the cell's time decides. Integers give the same cuts on every machine.
         if (2 * before + weight) * shard.count // (2 * total) == shard.index - 1:
             taken.add(cell)
         before += weight

@@ -1,4 +1,4 @@
-"""A child that answers requests one at a time, forked or spawned, and what is known when it dies or hangs; no torch."""
+"""A forked or spawned child process that answers requests, and the records of its death or hang. No torch."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ from conformance.lanes import sanitizers
 from conformance.records import SanitizerReport
 from conformance.running import sanitizer_report
 
-# The exit code of a child in which the suite itself broke (sysexits' EX_SOFTWARE).
+# The exit code of a child in which the suite itself failed (sysexits' EX_SOFTWARE).
 BROKEN = 70
 
 _LENGTH = struct.Struct("<I")
-_LOG_READ = 1 << 20  # bytes, of what a child wrote
-_LOG_KEPT = 3000  # characters: a libc's last words and the innermost frames come first
+_LOG_READ = 1 << 20  # bytes of a child's stderr that are read
+_LOG_KEPT = 3000  # characters that are kept: libc's message and the innermost frames come first
 _PR_SET_PDEATHSIG = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Death:
-    """The child ended in the middle of a request. ``status``: exit code, or minus the signal, as subprocess has it."""
+    """The child ended during a request. ``status``: the exit code or minus the signal, as in subprocess."""
 
     status: int
     log: str
-    report: SanitizerReport | None = None  # of the sanitizer that stopped it; then the log is its short form
+    report: SanitizerReport | None = None  # if a sanitizer stopped the child; then ``log`` is its text
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,16 +51,16 @@ class Hang:
 
 
 class Child:
-    """One child. ``serve(request) -> reply`` runs in it; both are JSON. This one is forked; see also :class:`Spawned`.
+    """A forked child that runs ``serve(request) -> reply``; both are JSON. See also :class:`Spawned`.
 
-    What the child writes to stderr (a libc's last words, the stack of a fatal signal) is kept for the report.
+    The child's stderr is kept for the report: libc's message, or the stack of a fatal signal.
     """
 
     def __init__(self, serve: Callable[[Any], dict[str, Any]]) -> None:
         requests, replies = self._open()
         sys.stdout.flush()
         sys.stderr.flush()
-        gc.freeze()  # keep the parent's pages shared: the child's collector does not touch them
+        gc.freeze()  # the child's garbage collector must not write to the pages that it shares with the parent
         self.pid = os.fork()
         if self.pid == 0:
             os.close(self._requests)
@@ -70,7 +70,7 @@ class Child:
         os.close(replies)
 
     def _open(self) -> tuple[int, int]:
-        """Open the pipes and the log. Returns the child's ends: where it reads requests, where it writes replies."""
+        """Open the pipes and the log. Return the child's descriptors for requests and for replies."""
         self._log = tempfile.TemporaryFile()  # noqa: SIM115  # closed by close()
         requests, self._requests = os.pipe()
         self._replies, replies = os.pipe()
@@ -79,14 +79,14 @@ class Child:
         return requests, replies
 
     def ask(self, request: Any, timeout: float) -> dict[str, Any] | Death | Hang:
-        """Send one request and wait for its reply. After a Death or a Hang the child is gone; call close()."""
+        """Send one request and wait for its reply. After a Death or a Hang the child is gone: call close()."""
         self._send(request)
         return self._receive(timeout)
 
     def _send(self, request: Any) -> None:
         self._asked_at = os.fstat(self._log.fileno()).st_size
         data = json.dumps(request).encode()
-        with contextlib.suppress(BrokenPipeError):  # it died idle: whoever receives sees the end of the pipe
+        with contextlib.suppress(BrokenPipeError):  # the child died before the request; _receive finds the closed pipe
             os.write(self._requests, _LENGTH.pack(len(data)) + data)
 
     def _receive(self, timeout: float) -> dict[str, Any] | Death | Hang:
@@ -115,13 +115,13 @@ class Child:
         self._log.close()
 
     def kill(self) -> None:
-        """End the child at once, in the middle of whatever it does."""
+        """Kill the child."""
         if self._status is None:
             os.kill(self.pid, signal.SIGKILL)
         self.close()
 
     def _read(self, count: int, deadline: float) -> bytes | None:
-        """``count`` bytes; b"" when the pipe ended before; None when the deadline passed."""
+        """Return ``count`` bytes; b"" if the pipe was closed before; None after the deadline."""
         data = b""
         while len(data) < count:
             left = deadline - time.monotonic()
@@ -134,7 +134,7 @@ class Child:
         return data
 
     def _hung(self, timeout: float) -> Hang:
-        """Ask for the stack, give it a moment to be written, and kill."""
+        """Let the child write its Python stack, wait a moment, and kill it."""
         os.kill(self.pid, signal.SIGUSR1)
         time.sleep(0.2)
         os.kill(self.pid, signal.SIGKILL)
@@ -147,20 +147,20 @@ class Child:
             self._status = os.waitstatus_to_exitcode(status)
 
     def _said(self) -> str:
-        """The beginning of what the child wrote to stderr since the request."""
+        """Return the beginning of the child's stderr since the request."""
         self._log.seek(self._asked_at)
         return self._log.read(_LOG_READ).decode(errors="replace").strip()
 
 
 class Spawned(Child):
-    """A child that shares nothing with its parent: a new interpreter runs ``python -m module`` with the arguments.
+    """A child that is a new interpreter, with the command ``python -m module ARGUMENTS``.
 
-    Its arguments: the parent's process id, the three file descriptors that :func:`live` takes, and those of its own.
-    ``first`` is its first request, to which it answers when it is ready; it gets ready without being waited for.
+    The arguments are the parent's process id, the three file descriptors of :func:`live`, and further descriptors.
+    ``first`` is the first request. The constructor does not wait for its reply.
     """
 
     def __init__(self, module: str, first: Any, *arguments: int, start_timeout: float = 600.0) -> None:
-        """``arguments`` are file descriptors that the child is to inherit. ``start_timeout`` in seconds."""
+        """``arguments`` are file descriptors that the child inherits. ``start_timeout``: seconds."""
         requests, replies = self._open()
         given = (requests, replies, self._log.fileno(), *arguments)
         command = [sys.executable, "-m", module, *map(str, (os.getpid(), *given))]
@@ -174,7 +174,7 @@ class Spawned(Child):
         self._started = False
 
     def ask(self, request: Any, timeout: float) -> dict[str, Any] | Death | Hang:
-        """As of any child; what it takes to start is not counted into ``timeout``."""
+        """Send one request and wait for its reply. Startup time does not count towards ``timeout``."""
         if not self._started:
             reply = self._receive(self._start_timeout)
             if not isinstance(reply, dict):
@@ -187,7 +187,7 @@ class Spawned(Child):
 
 
 def live(serve: Callable[[Any], dict[str, Any]], requests: int, replies: int, log: int) -> NoReturn:
-    """The child's whole life: answer requests by ``serve`` until the parent closes the pipe, or dies.
+    """Answer requests by ``serve`` until the parent closes the pipe or dies. Does not return.
 
     ``requests``, ``replies`` and ``log`` are open file descriptors.
     """
@@ -207,7 +207,7 @@ def live(serve: Callable[[Any], dict[str, Any]], requests: int, replies: int, lo
 
 
 def _settle(log: int) -> None:
-    """Ctrl-C is the parent's to handle; the child dies with it; stderr and fatal stacks go to the log."""
+    """Ignore Ctrl-C, die with the parent, and write stderr and the stacks of fatal signals to the log."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     tie_to(os.getppid())
     os.dup2(log, 2)
@@ -218,8 +218,8 @@ def _settle(log: int) -> None:
 
 
 def tie_to(parent: int) -> None:
-    """Let this process, a child of ``parent``, die with it."""
+    """Kill this process when its parent, ``parent``, dies."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:  # it died before
+    if os.getppid() != parent:  # the parent is already dead
         os._exit(0)

@@ -1,7 +1,8 @@
-"""Whether a death is steady, flaky, or follows from what ran before it: asked of fresh processes, within a budget.
+"""Whether a crash is steady, flaky, or caused by an earlier case: found in fresh processes, within a time budget.
 
-The case runs alone in fresh processes. Where it never dies so, all that the dead process had run is run again in the
-same order, and the shortest end of it that still kills is looked for: its first case is the one to blame.
+The case runs alone in fresh processes. If it never crashes there, everything that the dead process had run is repeated
+in the same order. Then a search finds the shortest tail of it that still leads to the crash. The first case of that
+tail is the cause.
 """
 
 from __future__ import annotations
@@ -14,34 +15,34 @@ from dataclasses import dataclass, field
 from conformance.records import DeathFinding, LeftOut
 from conformance.running.protocol import Stretch
 
-# Fresh processes that a case runs in alone, and in which the case to blame is confirmed.
+# Number of fresh processes in which a case runs alone, and in which the cause is confirmed.
 TRIES = 5
-# Times that the same order is tried again before it is said to do no harm.
+# Number of fresh processes in which the same order is repeated.
 ORDERS = 2
-# Deaths of one signature (overload, signal, side) that are asked about; more of them tell nothing new.
+# Number of crashes of one signature (overload, signal, side) that are repeated.
 ASKED = 2
-# Seconds that a run, or a worker of it, spends on such questions.
+# Time budget in seconds of a run, or of each of its workers.
 SECONDS = 60.0
 
-Dies = Callable[[Sequence[Stretch]], bool]  # whether a fresh process that runs these dies in the last of them
-Pieces = Callable[[Stretch], Sequence[Stretch]]  # a stretch, case by case
+Dies = Callable[[Sequence[Stretch]], bool]  # whether a fresh process that runs these stretches dies in the last one
+Pieces = Callable[[Stretch], Sequence[Stretch]]  # splits a stretch into its cases
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What came of the questions. The pairs count (deaths, tries)."""
+    """The result of repeating a crash. The pairs are (crashes, tries). See :class:`DeathFinding` for the fields."""
 
     alone: tuple[int, int] = (0, 0)
     again: tuple[int, int] = (0, 0)  # after everything that the dead process had run, in the same order
-    before: int = 0  # how many cells that were
-    after: Stretch | None = None  # what it dies after
-    confirmed: tuple[int, int] = (0, 0)  # after that alone
-    left_out: LeftOut = LeftOut.NOTHING  # why not more was asked
-    like: str = ""  # the kind of the deaths like it that were asked about instead
+    before: int = 0  # number of cells that the dead process had run
+    after: Stretch | None = None  # the cause
+    confirmed: tuple[int, int] = (0, 0)  # after the cause alone
+    left_out: LeftOut = LeftOut.NOTHING
+    like: str = ""  # the kind of the earlier crashes with the same signature
 
     @property
     def kind(self) -> str:
-        """``steady``, ``flaky``, ``ordered`` (it dies only after something else), or "" where too little was asked."""
+        """``steady``, ``flaky``, ``ordered`` (only after another case), or "" if too few processes were tried."""
         died, tries = self.alone
         if died:
             return "steady" if died == tries else "flaky"
@@ -50,7 +51,7 @@ class Finding:
         return "flaky" if self.left_out is LeftOut.NOTHING else ""
 
     def record(self, after: str) -> DeathFinding:
-        """What is kept of it. ``after`` is the id of what the case dies after."""
+        """Return the record of the finding. ``after`` is the id of the cause."""
         return DeathFinding(
             self.kind, self.alone, self.again, self.before, after, self.confirmed, self.left_out, self.like
         )
@@ -58,7 +59,7 @@ class Finding:
 
 @dataclass(slots=True)
 class DeathInquiry:
-    """Asks about the deaths of one process' run. ``seconds`` is all the time that it may take."""
+    """Repeats the crashes of a run in fresh processes. ``seconds`` is the time budget for all of them."""
 
     dies: Dies
     pieces: Pieces
@@ -68,7 +69,7 @@ class DeathInquiry:
     _known: dict[tuple[str, ...], str] = field(default_factory=dict)
 
     def of(self, signature: tuple[str, ...], case: Stretch, before: Sequence[tuple[Stretch, float]]) -> Finding:
-        """``before``: what the dead process had run, oldest first, each with the seconds it took."""
+        """Repeat one crash. ``before``: what the dead process had run, oldest first, with the seconds of each."""
         if self.seconds <= 0:
             return Finding(left_out=LeftOut.TIME)
         self._asked[signature] += 1
@@ -102,7 +103,7 @@ class DeathInquiry:
         return Finding(alone, again, cells, culprit, confirmed)
 
     def _tries(self, order: Sequence[Stretch], tries: int, ends: float) -> tuple[int, int]:
-        """(deaths, tries), fewer tries where the time is over."""
+        """Return (crashes, tries). There are fewer tries if the time is over."""
         died = tried = 0
         while tried < tries and (not tried or self.clock() < ends):
             died += self.dies(order)
@@ -110,7 +111,7 @@ class DeathInquiry:
         return died, tried
 
     def _culprit(self, order: Sequence[Stretch], case: Stretch, ends: float) -> Stretch | None:
-        """The one stretch, of one case where possible, after which alone the case dies; None where it takes several."""
+        """Return the cell or the case after which alone the case crashes, None if several are needed."""
         cell = order[-self._shortest(order, case, ends)]
         if not self.dies([cell, case]):
             return None
@@ -121,8 +122,11 @@ class DeathInquiry:
         return one if self.dies([one, case]) else cell
 
     def _shortest(self, order: Sequence[Stretch], case: Stretch, ends: float) -> int:
-        """The length of the shortest end of ``order`` after which the case dies, which it does after all of it."""
-        longest, shortest = 1, 0  # dies after the last `longest`, once the first loop is over; lives after `shortest`
+        """Return the length of the shortest tail of ``order`` after which the case crashes.
+
+        The case is known to crash after all of ``order``.
+        """
+        longest, shortest = 1, 0  # after the loop: crashes after the last `longest`, does not after the last `shortest`
         while longest < len(order) and not self.dies([*order[-longest:], case]):
             shortest, longest = longest, 2 * longest
         longest = min(longest, len(order))
@@ -136,7 +140,7 @@ class DeathInquiry:
 
 
 def _affordable(before: Sequence[tuple[Stretch, float]], seconds: float) -> list[Stretch]:
-    """The longest end of what ran that can be run again in so many seconds."""
+    """Return the longest tail of ``before`` that can be repeated in this time."""
     found: list[Stretch] = []
     for stretch, took in reversed(before):
         seconds -= took

@@ -1,8 +1,8 @@
-"""Host memory that a backend has lost, as LeakSanitizer finds it: searched for in a child as often as the cost allows.
+"""Leaks of host memory, which LeakSanitizer finds in the child process.
 
-A search looks through the whole process and takes about a second, so that it comes after a batch of cells, not after
-each. What a batch has lost is charged to a cell by running halves of it again, each in a fresh child. What a child has
-lost before its first cell is no cell's.
+A search scans the whole process and takes about a second. So it runs after a batch of cells, not after each cell. To
+find the cell of a leak, halves of the batch run again in fresh children. Leaks of a child before its first cell do not
+count.
 """
 
 from __future__ import annotations
@@ -20,39 +20,39 @@ from conformance.running import sanitizer_report
 from conformance.running.sanitizer_report import Leak
 from conformance.vocabulary import CellId
 
-SHARE = 0.05  # of the time, that searches may take
+SHARE = 0.05  # part of the run's time that searches may take
 
 _SEARCH = "__lsan_do_recoverable_leak_check"
 
 
 def searchable() -> bool:
-    """Whether this process can be searched: it has LeakSanitizer's runtime, which AddressSanitizer's contains."""
+    """Return whether this process has LeakSanitizer's runtime. AddressSanitizer's contains it."""
     return hasattr(ctypes.CDLL(None), _SEARCH)
 
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """Blocks that nothing points to any more, allocated at one stack."""
+    """Leaked blocks, allocated at one stack."""
 
-    stack: str  # tells it from others
+    stack: str  # identifies the stack
     objects: int
     bytes: int = 0
-    at: tuple[str, ...] = ()  # the frames of that stack worth showing, the innermost first
-    trouble: str = ""  # what the process said where the search did not end
+    at: tuple[str, ...] = ()  # the frames of the stack without those of libraries, the innermost first
+    trouble: str = ""  # the process' stderr if the search did not end
 
     def facts(self) -> dict[str, Any]:
-        """What a failure says of it."""
+        """Return the facts for the record of a failure."""
         return {"bytes": self.bytes, "objects": self.objects, "at": list(self.at), "trouble": self.trouble}
 
 
 class Searcher:
-    """Lives in the child: finds what the code under test has lost since the search before."""
+    """Finds the leaks of the code under test since the last search. Used in the child."""
 
     def __init__(self) -> None:
-        self._told: Counter[str] = Counter()  # objects lost, by the stack that allocated them
+        self._told: Counter[str] = Counter()  # leaked objects by stack
 
     def search(self) -> list[Lost]:
-        """New losses, one for each stack that allocated them. Losses of Python's and torch's are left out."""
+        """Return new leaks, one for each stack, without the leaks of Python and torch."""
         with tempfile.TemporaryFile() as file:
             sanitizers.report_to(file.fileno())
             try:
@@ -90,28 +90,28 @@ def beyond(lost: Iterable[Lost], baseline: Iterable[Lost]) -> list[Lost]:
 
 
 class Batch:
-    """Lives in the parent: the cells that its child has run since the last search, and whether one is due."""
+    """The cells that the child has run since the last search. Used in the parent."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self.cells: list[CellId] = []
         self._now = now
-        self._cost = 0.0  # seconds, of the last search
+        self._cost = 0.0  # seconds of the last search
         self._ended = now()
 
     def due(self) -> bool:
-        """Whether enough time has passed that a search as long as the last one keeps to its share."""
+        """Return whether a search as long as the last one would stay within its share of the time."""
         return self._now() - self._ended >= self._cost / SHARE
 
     def searched(self, cost: float) -> None:
-        """A search has ended that took ``cost`` seconds: what comes now is another batch."""
+        """Begin a new batch after a search that took ``cost`` seconds."""
         self.cells = []
         self._cost, self._ended = cost, self._now()
 
 
 def culprit(cells: Sequence[CellId], loses: Callable[[Sequence[CellId]], bool]) -> CellId | None:
-    """The cell that loses memory when run by itself; None where none does, in as many steps as halving takes.
+    """Return a cell that leaks memory when it runs alone, None if there is none. Uses binary search.
 
-    ``loses`` runs cells in a fresh process and says whether that lost memory. Of several, one is found.
+    ``loses`` runs cells in a fresh process and returns whether they leak.
     """
     left = list(cells)
     while len(left) > 1:

@@ -1,4 +1,4 @@
-"""Where a fresh child comes from: forked from this process, or spawned ahead, so that a warm one is at hand."""
+"""Sources of fresh children: forked from this process, or spawned with one spare child in advance."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ _MODULE = "conformance.running.spawned"
 
 
 class Children(Protocol):
-    """A source of fresh children, all of which note in ``progress`` what they do."""
+    """A source of fresh children. All of them note the running case in ``progress``."""
 
     progress: Progress
 
     def fresh(self) -> Child:
-        """A child that has run nothing."""
+        """Return a child that has run no case."""
 
     def close(self) -> None:
-        """End the children that nobody has taken."""
+        """End the spare children."""
 
 
 class Forking:
-    """Children forked from this process, which has loaded everything and not touched the device: milliseconds each."""
+    """Children forked from this process, which has imported everything and not used the device. Takes milliseconds."""
 
     def __init__(self, work: Work) -> None:
         self.progress = Progress()
@@ -39,14 +39,14 @@ class Forking:
         return Child(self._serve)
 
     def close(self) -> None:
-        """There is none."""
+        """There are no spare children."""
 
 
 class Spawning:
-    """New interpreters, each of which loads everything again: seconds. One is always getting ready ahead."""
+    """Children that are new interpreters. A start takes seconds, so one spare child always starts in advance."""
 
     def __init__(self, recipe: dict[str, Any]) -> None:
-        """``recipe`` is what a plan is made from, see ``Plan.recipe``."""
+        """``recipe``: see ``Plan.recipe``."""
         self.progress = Progress()
         self._recipe = recipe
         self._spare: Child | None = self._spawn()
@@ -66,20 +66,20 @@ class Spawning:
 
 
 def choose(mode: str, wish: str, device_in_use: bool) -> tuple[str, str]:
-    """(FORK or SPAWN, what to say about it) for the mode asked for and what the backend's adapter wishes.
+    """Return FORK or SPAWN, and a note for the user. ``wish`` is the mode of the backend's adapter.
 
-    Raises ValueError where children are to be forked that could not use the device.
+    Raises ValueError if ``mode`` is FORK and forked children could not use the device.
     """
     if mode == SPAWN or (mode == AUTO and wish == SPAWN):
         return SPAWN, ""
     if not device_in_use:
         return FORK, ""
-    why = "the device was used in this process before its first child is forked, which therefore could not use it"
+    why = "this process has used the device, so a forked child could not use it"
     if mode == FORK:
-        raise ValueError(f"{why}; load the backend without touching its device, or give --isolation spawn")
-    return SPAWN, f"children are spawned, not forked: {why}"
+        raise ValueError(f"{why}; load the backend without using its device, or give --isolation spawn")
+    return SPAWN, f"cells run in spawned processes: {why}"
 
 
 def children(mode: str, work: Work, recipe: dict[str, Any]) -> Children:
-    """The source of children that FORK or SPAWN stands for."""
+    """Return the source of children for FORK or SPAWN."""
     return Spawning(recipe) if mode == SPAWN else Forking(work)

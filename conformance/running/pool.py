@@ -17,12 +17,13 @@ import sys
 import traceback
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, NoReturn
 
-from conformance.records import Observation
+from conformance.records import GateFailure, Observation
 from conformance.running.child import BROKEN, tie_to
-from conformance.running.runner import Runner, signal_name
+from conformance.running.runner import Runner
+from conformance.support.signals import signal_name
 from conformance.vocabulary import CellId
 
 _LENGTH = struct.Struct("<I")
@@ -55,15 +56,15 @@ class Pool:
         for _ in range(jobs):
             self._workers.append(self._worker())
 
-    def gate(self) -> str:
-        """Try the bring-up gate in one worker. Returns what is broken; "" if nothing is."""
+    def gate(self) -> GateFailure | None:
+        """Try the bring-up gate in one worker. Returns None if it passes."""
         worker = self._workers[0]
         worker.send(_GATE)
         while True:
             for message in worker.read():
-                return str(message["gate"])
+                return GateFailure(**message["gate"]) if message["gate"] else None
             if worker.ended:
-                return f"the process that tried it ended: {worker.reap()}"
+                return GateFailure(f"the worker that tried it ended: {worker.reap()}")
 
     def run(self, cells: Sequence[CellId]) -> Iterator[Observation | Gone]:
         """Run every cell once, and give what was observed as it comes, in any order."""
@@ -219,7 +220,8 @@ class _Service:
             while head := requests.read(_LENGTH.size):
                 request = requests.read(_LENGTH.unpack(head)[0])
                 if request == _GATE:
-                    self._send({"gate": runner.gate()})
+                    broken = runner.gate()
+                    self._send({"gate": asdict(broken) if broken else None})
                 elif request == _END:
                     self._tell(runner.searched(self.held) if self.held else None)
                 else:

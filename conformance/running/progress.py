@@ -1,31 +1,25 @@
-"""The page of memory that a child shares with its parent: which case is running, and on which side."""
+"""The case that a child is running, and the side: noted in memory that it shares with its parent."""
 
 from __future__ import annotations
 
-import mmap
-import struct
-import tempfile
+from conformance.support.shared_page import SharedPage
 
 _PHASES = ("", "cpu", "device")
-_NOTE = struct.Struct("<iB")
+_LAYOUT = "<iB"  # the index of the case, the index of the side in _PHASES
 
 
 class Progress:
-    """The page. ``descriptor``: the file that it lies in, open in another process too; without, a new one."""
+    """The note. ``descriptor`` is the file that holds it, in a spawned child; without it, a new file is made."""
 
     def __init__(self, descriptor: int = -1) -> None:
-        if descriptor < 0:
-            self._file = tempfile.TemporaryFile()  # noqa: SIM115  # lives as long as the page
-            self._file.truncate(mmap.PAGESIZE)
-            descriptor = self._file.fileno()
-        self._page = mmap.mmap(descriptor, mmap.PAGESIZE)
-        self.descriptor = descriptor
+        self._page = SharedPage(_LAYOUT, descriptor)
+        self.descriptor = self._page.descriptor
 
     def note(self, index: int, phase: str) -> None:
-        """Called by the child before each call: a store into memory, no system call."""
-        _NOTE.pack_into(self._page, 0, index, _PHASES.index(phase))
+        """Note what runs next. The child calls this before each call of an op."""
+        self._page.write(index, _PHASES.index(phase))
 
     def read(self) -> tuple[int, str]:
-        """(index of the case, side) last noted."""
-        index, phase = _NOTE.unpack_from(self._page, 0)
+        """Return the last note: the index of the case, and the side, "" between two sides."""
+        index, phase = self._page.read()
         return index, _PHASES[phase]

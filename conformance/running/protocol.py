@@ -1,4 +1,4 @@
-"""What a child is asked by the runner, and how it answers: the same in a forked child and in a spawned one."""
+"""The requests of the runner to a child, and the replies. They are the same for forked and spawned children."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from conformance.vocabulary import CellId
 
 
 class Work(Protocol):
-    """What there is to run.
+    """The work of a child.
 
     ``run``, ``reference``, ``kernels`` and ``bring_up`` are called in a child, the rest in its parent.
     """
@@ -20,33 +20,36 @@ class Work(Protocol):
     def run(
         self, cell: CellId, first: int, progress: Progress, stop: int | None = None
     ) -> tuple[Observation, int | None]:
-        """Run the cases from index ``first`` up to ``stop``: what was seen, and where to go on in a fresh process."""
+        """Run the cases from index ``first`` up to ``stop``.
+
+        Return the observation, and the index at which a fresh process has to continue, None if there is none.
+        """
 
     def reference(self, cell: CellId, index: int) -> None:
-        """Run the CPU side alone of one case, several times."""
+        """Run only the CPU side of one case, several times."""
 
     def kernels(self, cell: CellId, index: int) -> list[str]:
-        """The operators that run on the device in one case, which is run once more for it."""
+        """Run one case and return the operators that run on the device."""
 
     def prepare(self) -> None:
-        """Load what every child needs. Called in the parent of forked children before the first, in a spawned one."""
+        """Import what every child needs. Called in the parent before it forks, and in each spawned child."""
 
     def bring_up(self, progress: Progress) -> str:
-        """What is broken of the primitives that every comparison stands on; "" when nothing is. Notes their indices."""
+        """Run the bring-up gate and note the index of each primitive. Return the first failure, "" if there is none."""
 
     def primitives(self) -> list[str]:
-        """What they are called, in the order they are tried."""
+        """Return the names of the gate's primitives, in order."""
 
     def case_ids(self, cell: CellId) -> list[str]:
-        """The ids of the cell's cases, in the order they run."""
+        """Return the ids of the cell's cases, in order."""
 
     def route(self, cell: CellId) -> str:
-        """How the backend serves the cell."""
+        """Return the route of the cell's overload."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Cases of one cell that ran one after the other: from ``first`` up to ``stop``, or to the cell's end."""
+    """Consecutive cases of one cell: from index ``first`` up to ``stop``, or to the cell's end."""
 
     cell: CellId
     first: int = 0
@@ -57,21 +60,21 @@ class Stretch:
 
 
 def reference_request(cell: CellId, index: int) -> dict[str, Any]:
-    """Asks for the CPU side alone of one case."""
+    """Return the request for :meth:`Work.reference`."""
     return {"what": "reference", "cell": cell.fields(), "first": index}
 
 
 def kernels_request(cell: CellId, index: int) -> dict[str, Any]:
-    """Asks for the operators that run on the device in one case."""
+    """Return the request for :meth:`Work.kernels`."""
     return {"what": "kernels", "cell": cell.fields(), "first": index}
 
 
 GATE: dict[str, Any] = {"what": "gate"}
-SEARCH: dict[str, Any] = {"what": "search"}  # for host memory that was lost since the search before
+SEARCH: dict[str, Any] = {"what": "search"}  # for leaks of host memory since the last search
 
 
 class Server:
-    """Answers requests, in the child."""
+    """Answers requests in the child."""
 
     def __init__(self, work: Work, progress: Progress) -> None:
         self._work = work

@@ -1,35 +1,35 @@
-"""Runs cells in a child, survives its death, and names the case that killed it.
+"""Runs cells in a child process. If the child dies, finds the case that killed it and continues in a fresh child.
 
-The parent has imported everything and never touched the device, so a forked child is ready milliseconds after a death;
-:mod:`conformance.running.isolation` has others for backends that cannot live past a fork. Parent and child share one
-page of memory, in which the child notes the case it is about to call, and on which side.
+The parent has imported everything and never used the device, so a fresh forked child is ready in milliseconds. For
+backends that do not work after a fork, :mod:`conformance.running.isolation` spawns children. Parent and child share a
+page of memory, in which the child notes the case and the side before each call.
 """
 
 from __future__ import annotations
 
-import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from conformance.records import CaseFailure, Death, Mismatch, Observation
+from conformance.records import CaseFailure, Death, GateFailure, Mismatch, Observation
 from conformance.running.child import BROKEN, Child, Hang
 from conformance.running.child import Death as ChildDeath
 from conformance.running.deaths import SECONDS, DeathInquiry, Finding
 from conformance.running.host_leaks import Batch, Lost, beyond, culprit, searchable
 from conformance.running.isolation import Children, Forking
 from conformance.running.protocol import GATE, SEARCH, Stretch, Work, kernels_request, reference_request
+from conformance.support.signals import signal_name
 from conformance.vocabulary import CellId, Check, Fact, Status
 
-# Deaths within one cell after which its remaining cases are given up; the observation says so.
+# Deaths within one cell after which its remaining cases do not run. The observation's reason says so.
 DEATHS_PER_CELL = 3
-SEARCH_TIMEOUT = 120  # seconds, beside those of a cell, that a search for leaks may take
-# Fresh processes in which the CPU side runs alone before a death on the CPU side is said not to be its own.
+SEARCH_TIMEOUT = 120  # seconds that a search for leaks may take, in addition to the timeout of a cell
+# Fresh processes in which the CPU side must survive alone before a death on the CPU side is blamed on the device.
 REFERENCES = 5
 
 
 class Runner:
-    """A parent with one child at a time. ``timeout`` is in seconds a cell."""
+    """Runs cells in one child at a time. ``timeout``: seconds for each cell."""
 
     def __init__(
         self, work: Work, timeout: float, children: Children | None = None, inquiry_s: float = SECONDS
@@ -38,20 +38,20 @@ class Runner:
         self._timeout = timeout
         self._children = children or Forking(work)
         self._child: Child | None = None
-        self._lived: list[tuple[Stretch, float]] = []  # what the child has run, and the seconds that took
+        self._lived: list[tuple[Stretch, float]] = []  # what the child has run, with the seconds of each
         self._batch = Batch() if searchable() else None
-        self._baseline: list[Lost] | None = None  # what a child has lost before its first cell, once that was asked
+        self._baseline: list[Lost] | None = None  # leaks of a child before its first cell, once known
         self._inquiry = DeathInquiry(self._dies, self._case_by_case, inquiry_s)
 
     @property
     def searches(self) -> bool:
-        """Whether host memory is searched for what cells have lost, under LeakSanitizer."""
+        """Whether this runner searches host memory for leaks, with LeakSanitizer."""
         return self._batch is not None
 
     def observe(self, cell: CellId) -> Observation:
-        """Run every case of a cell. A death is charged to its case, and the cases after it still run.
+        """Run every case of a cell. A death is attributed to its case, and the remaining cases still run.
 
-        If this runner :attr:`searches`, it does so after each batch of cells. See also :meth:`searched`.
+        A runner that :attr:`searches` does so after each batch of cells. See also :meth:`searched`.
         """
         observation = self._with_kernels(self._observe(cell))
         if self._batch is None:
@@ -75,10 +75,9 @@ class Runner:
         return merge(parts, left=0)
 
     def _with_kernels(self, observation: Observation) -> Observation:
-        """A failing cell's observation with the operators that ran in its first failing case that can be run again.
+        """Return a failing cell's observation with the operators that ran in its first mismatching case.
 
-        The child that found the failure runs the case once more, after it has said so: should it die of that, the
-        failure stays what it was.
+        The child that found the failure runs the case once more. If it dies, the failure stays as it was.
         """
         failure = next((f for f in observation.failures if f.mismatches), None)
         if observation.status is not Status.FAIL or failure is None:
@@ -94,12 +93,12 @@ class Runner:
         return replace(observation, failures=tuple(found if f is failure else f for f in observation.failures))
 
     def close(self) -> None:
-        """End the child, and those that stand by."""
+        """End the child and the spare children."""
         self._drop()
         self._children.close()
 
-    def gate(self) -> str:
-        """Try the bring-up gate in a child. Returns what is broken, "" when nothing is; a child's last words follow."""
+    def gate(self) -> GateFailure | None:
+        """Run the bring-up gate in a child. Return the first broken primitive, None if all of them work."""
         child = self._children.fresh()
         self._children.progress.note(0, "")
         reply = child.ask(GATE, self._timeout)
@@ -108,13 +107,13 @@ class Runner:
         else:
             child.close()
         if isinstance(reply, dict):
-            return str(reply["broken"])
+            return GateFailure(reply["broken"]) if reply["broken"] else None
         how = f"hung for {reply.seconds:g} s" if isinstance(reply, Hang) else f"died: {signal_name(reply.status)}"
         index, _ = self._children.progress.read()
-        return f"{self._work.primitives()[index]}: the process that tried it {how}\n{reply.log}".strip()
+        return GateFailure(f"{self._work.primitives()[index]}: the process that tried it {how}", reply.log)
 
     def _attempt(self, cell: CellId, first: int) -> tuple[Observation, int | None]:
-        """(what was observed, the case to go on from, if the child died or is not to be trusted any more)."""
+        """Return the observation, and the index of the case at which to continue in a fresh child, if there is one."""
         self._child = self._child or self._children.fresh()
         self._children.progress.note(first, "")
         started = time.perf_counter_ns()
@@ -123,7 +122,7 @@ class Runner:
         if isinstance(reply, dict):
             self._lived.append((Stretch(cell, first), wall / 1e9))
             if reply["go_on"] is not None:
-                self._drop()  # a reference that reads what nobody wrote may write there too: start afresh
+                self._drop()  # the CPU reference read uninitialized memory, so it may also have written out of bounds
             return Observation.from_json(reply["observation"]), reply["go_on"]
         return self._after_death(cell, first, reply, wall)
 
@@ -152,12 +151,12 @@ class Runner:
         self._lived = []
 
     def _reference_dies(self, cell: CellId, index: int, tries: int) -> bool:
-        """Whether the CPU side of a case, alone in fresh children, ends so as well: then the device is not to blame."""
+        """Return whether the CPU side of a case also dies alone in a fresh child. Then it is not the device's fault."""
         for left in reversed(range(tries)):
             child = self._children.fresh()
             reply = child.ask(reference_request(cell, index), self._timeout)
             if isinstance(reply, dict) and not left:
-                self._child = child  # it has run nothing but the CPU's side: the next case needs no other
+                self._child = child  # it has only run the CPU side, so it can run the next case
                 return False
             child.close()
             if not isinstance(reply, dict):
@@ -165,7 +164,7 @@ class Runner:
         return False
 
     def _dies(self, order: Sequence[Stretch]) -> bool:
-        """Whether a fresh process that runs these one after the other dies in the last of them."""
+        """Return whether a fresh process that runs these stretches in order dies in the last one."""
         child = self._children.fresh()
         try:
             replies = (child.ask(stretch.request(), self._timeout) for stretch in order)
@@ -175,7 +174,7 @@ class Runner:
         return last is not None and last[0] == len(order) and isinstance(last[1], ChildDeath) and not broken(last[1])
 
     def searched(self, observation: Observation) -> Observation:
-        """The observation of the newest cell, with what all cells since the search before have lost."""
+        """Return the observation of the last cell, with the leaks of all cells since the previous search."""
         batch = self._batch
         if batch is None or self._child is None or not batch.cells:
             return observation
@@ -187,7 +186,7 @@ class Runner:
         return _with_leak(observation, lost, cells, culprit(cells, self._loses))
 
     def _lost(self, child: Child) -> list[Lost]:
-        """What a child has lost since its search before, and not before its first cell."""
+        """Return the leaks of a child since its last search, without those before its first cell."""
         found = self._found(child)
         if found and self._baseline is None:
             idle = self._children.fresh()
@@ -202,7 +201,7 @@ class Runner:
         return [Lost("", 1, trouble=reply.log or "it said nothing")]
 
     def _loses(self, cells: Sequence[CellId]) -> bool:
-        """Whether these cells, in a fresh child, lose memory again."""
+        """Return whether these cells leak memory again in a fresh child."""
         child = self._children.fresh()
         try:
             for cell in cells:
@@ -217,7 +216,7 @@ class Runner:
         return [Stretch(stretch.cell, i, i + 1) for i in range(stretch.first, stop)]
 
     def _name(self, stretch: Stretch | None) -> str:
-        """A stretch as a person knows it: a case's id, or a cell's."""
+        """Return the id of the case or the cell of a stretch."""
         if stretch is None:
             return ""
         one = stretch.stop == stretch.first + 1
@@ -226,7 +225,7 @@ class Runner:
 
 @dataclass(frozen=True, slots=True)
 class _End:
-    """How a child ended, in which case, on which side, after how many cases and nanoseconds of the cell."""
+    """The end of a child: the case, the side, and the number of cases and nanoseconds of the cell so far."""
 
     how: ChildDeath | Hang
     case: str
@@ -243,7 +242,7 @@ class _End:
         return signal_name(self.how.status) if isinstance(self.how, ChildDeath) else ""
 
     def record(self) -> Death:
-        """What is kept of it."""
+        """Return the record of the death."""
         if isinstance(self.how, Hang):
             return Death(seconds=self.how.seconds, phase=self.phase, log=self.how.log)
         log = "" if self.how.report else self.how.log
@@ -251,14 +250,14 @@ class _End:
 
 
 def death(cell: CellId, route: str, end: _End) -> Observation:
-    """The observation of a cell whose child died or hung."""
+    """Return the observation of a cell whose child died or hung."""
     status = Status.TIMEOUT if isinstance(end.how, Hang) else Status.ERROR if end.broken else Status.CRASH
     failure = CaseFailure(end.case, death=end.record())
     return Observation(cell, route, status, end.cases, (failure,), signal=end.signal, wall_ns=end.wall_ns)
 
 
 def reference_death(cell: CellId, route: str, end: _End) -> Observation:
-    """As :func:`death`, where the CPU side dies by itself: that is not the device's fault."""
+    """Return the observation of a cell whose CPU side dies alone, which is not the device's fault."""
     what = f"died: {end.signal}" if end.signal else f"did not return within {end.record().seconds:g} s"
     reason = f"the CPU reference of {end.case} {what}"
     return Observation(
@@ -267,7 +266,7 @@ def reference_death(cell: CellId, route: str, end: _End) -> Observation:
 
 
 def told(observation: Observation, finding: Finding, after: str) -> Observation:
-    """The observation of a death with what fresh processes say about it."""
+    """Return the observation of a death with the result of repeating it."""
     (failure,) = observation.failures
     assert failure.death
     died = replace(failure.death, finding=finding.record(after))
@@ -275,14 +274,14 @@ def told(observation: Observation, finding: Finding, after: str) -> Observation:
 
 
 def broken(how: ChildDeath | Hang) -> bool:
-    """Whether it was the suite itself that broke."""
+    """Return whether the suite itself failed in the child."""
     return isinstance(how, ChildDeath) and how.status == BROKEN
 
 
 def _with_leak(
     observation: Observation, lost: Sequence[Lost], cells: Sequence[CellId], guilty: CellId | None
 ) -> Observation:
-    """An observation that fails for what was lost by its batch, charged to the cell that loses it alone."""
+    """Return an observation that fails with the leaks of its batch. ``guilty`` is the cell that leaks alone."""
     facts = {
         "kind": Fact.HOST_LEAK.value, "cells": len(cells), "guilty": str(guilty or ""),
         "lost": [one.facts() for one in lost],
@@ -292,39 +291,33 @@ def _with_leak(
     return replace(observation, status=status, failures=(*observation.failures, failure))
 
 
-def signal_name(status: int) -> str:
-    """``SIGSEGV`` for a wait status of a process killed by it, ``exit code 3`` for one that exited."""
-    code = -status if status < 0 else 0
-    if not code:
-        return f"exit code {status}"
-    try:
-        return signal.Signals(code).name
-    except ValueError:
-        return f"signal {code}"
-
-
-# Which status a cell has when its parts differ: the worst one first.
+# The status of a cell is the worst status of its parts. The worst is first.
 _WORST = (Status.ERROR, Status.CRASH, Status.TIMEOUT, Status.FAIL, Status.PASS, Status.UNSUPPORTED, Status.NOT_REACHED)
 
 
+# The fields of an observation that are sums over its parts.
+_COUNTED = ("cases", "wall_ns", "cpu_ns", "raw_ns", "compared")
+
+
 def merge(parts: list[Observation], left: int) -> Observation:
-    """One observation of the runs that a cell took. ``left``: cases given up after too many deaths."""
+    """Return one observation of the runs that a cell took. ``left``: cases not run after too many deaths."""
     if len(parts) == 1 and not left:
         return parts[0]
     status = min((p.status for p in parts), key=_WORST.index)
     reasons = [p.reason for p in parts if p.reason]
     if left:
         reasons.append(f"{left} more cases not run after {len(parts)} deaths")
-    return Observation(
-        parts[0].cell,
-        parts[0].route,
-        status,
-        sum(p.cases for p in parts),
-        tuple(f for p in parts for f in p.failures),
+    sums = {name: sum(getattr(p, name) for p in parts) for name in _COUNTED}
+    return replace(
+        parts[0],
+        status=status,
+        failures=tuple(f for p in parts for f in p.failures),
         reason="; ".join(reasons),
-        signal=next((p.signal for p in parts if p.signal), ""),
-        wall_ns=sum(p.wall_ns for p in parts),
-        cpu_ns=sum(p.cpu_ns for p in parts),
-        raw_ns=sum(p.raw_ns for p in parts),
-        compared=sum(p.compared for p in parts),
+        signal=_first(p.signal for p in parts),
+        script=_first(p.script for p in parts),
+        **sums,
     )
+
+
+def _first(texts: Iterable[str]) -> str:
+    return next(filter(None, texts), "")

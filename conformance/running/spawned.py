@@ -1,4 +1,4 @@
-"""What a spawned child runs: it makes the plan of its first request and answers the runner.
+"""The main module of a spawned child: it makes the plan of its first request and answers the runner.
 
 ``python -m conformance.running.spawned PARENT REQUESTS REPLIES LOG PAGE``: the parent's process id, then open file
 descriptors.
@@ -14,7 +14,7 @@ from conformance.running.progress import Progress
 
 
 def main(parent: int, requests: int, replies: int, log: int, page: int) -> None:
-    """Answer until the parent closes the pipe; the first request is the plan's recipe."""
+    """Answer requests until the parent closes the pipe. The first request is the plan's recipe."""
     tie_to(parent)
     server: Any = None
 

@@ -1,1 +1,1 @@
-"""Small programs of whole scenarios, each run on CPU and on a device, whose results have to be equal."""
+"""Scenarios: small programs whose results must be equal on CPU and on the device."""

@@ -1,4 +1,4 @@
-"""True stored as another byte than 1, as C libraries hand it over: it counts as true everywhere."""
+"""Bools stored as bytes other than 1, as C libraries may produce them. Ops must treat them as true."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ BYTES = [[0, 2, 0, 0, 255, 0, 0, 128], [0] * 8, [2, 0, 4, 0, 8, 0, 16, 0]]
 
 
 def run(device: str) -> dict[str, torch.Tensor]:
-    """What ops make of the flags, [3, 8]; each result is one of theirs, with bools as integers."""
+    """Return the results of ops on the flags, [3, 8], with bools as integers."""
     flags = torch.tensor(BYTES, dtype=torch.uint8, device=device).view(torch.bool)
     values = torch.linspace(-1, 1, flags.numel(), device=device).view(flags.shape)
     return {

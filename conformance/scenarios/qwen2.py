@@ -1,4 +1,4 @@
-"""A tiny Qwen2 of random weights that generates greedily, with and without an attention mask."""
+"""Greedy generation by a small Qwen2 with random weights, with and without an attention mask."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 import torch
 
 NEEDS = "transformers"
-TOKENS = 12  # new ones of each generation
+TOKENS = 12  # new tokens of each generation
 
 
 def run(device: str) -> dict[str, torch.Tensor]:
-    """Tokens of a batch padded on the left, under its mask, and of one prompt without any; [B, T] of int64."""
+    """Return the tokens of a left-padded batch with its mask, and of one prompt without a mask: [B, T], int64."""
     network = model().to(device)
     prompts = torch.tensor([[0, 0, 17, 5, 41, 8], [23, 9, 3, 30, 11, 2]])
     mask = (prompts != 0).to(torch.int64).to(device)
@@ -20,7 +20,7 @@ def run(device: str) -> dict[str, torch.Tensor]:
 
 
 def model() -> Any:
-    """The same network each time, on CPU: made from a config, so that nothing is downloaded."""
+    """Return the same network each time, on CPU. It is made from a config, so nothing is downloaded."""
     from transformers import Qwen2Config, Qwen2ForCausalLM
 
     torch.manual_seed(0)
@@ -34,7 +34,7 @@ def model() -> Any:
 
 
 def generate(network: Any, ids: torch.Tensor, **inputs: torch.Tensor) -> torch.Tensor:
-    """Prompt and continuation, the likeliest token at each step."""
+    """Return the prompt and the continuation with the likeliest token at each step."""
     with torch.no_grad():
         tokens: torch.Tensor = network.generate(ids, do_sample=False, max_new_tokens=TOKENS, **inputs)
     return tokens

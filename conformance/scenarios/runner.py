@@ -1,11 +1,10 @@
-"""One scenario on CPU and on a device, in a child that may die of it, and what came of it."""
+"""Runs one scenario on CPU and on the device in a child process, and compares the results."""
 
 from __future__ import annotations
 
 import importlib
 import importlib.util
 import pkgutil
-import signal
 import warnings
 from dataclasses import dataclass
 from typing import Any
@@ -18,14 +17,15 @@ from conformance.explain import describe
 from conformance.judging import compare
 from conformance.judging.twins import host_copy
 from conformance.running.child import BROKEN, Child, Death, Hang
+from conformance.support.signals import signal_name
 from conformance.support.suggestions import unknown
 
-EDGES = ("runner",)  # modules here that are no scenario
+EDGES = ("runner",)  # modules of this package that are not scenarios
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What came of a scenario; ``failure`` is "" where the device did as CPU does."""
+    """The result of a scenario. ``failure`` is "" if the device agrees with CPU."""
 
     name: str
     compared: tuple[str, ...]  # what was compared, e.g. "tokens [2, 18]"
@@ -38,18 +38,18 @@ class Result:
 
 
 def names() -> list[str]:
-    """Every scenario, by the name of its module."""
+    """Return the names of all scenarios, which are the names of their modules."""
     return sorted(m.name for m in pkgutil.iter_modules(scenarios.__path__) if m.name not in EDGES)
 
 
 def lacking(name: str) -> str:
-    """What has to be installed before the scenario can run; "" when nothing. Raises LookupError for an unknown one."""
+    """Return the package that the scenario needs and that is missing, "" if none is. Raises LookupError."""
     needs = getattr(_module(name), "NEEDS", "")
     return needs if needs and importlib.util.find_spec(needs) is None else ""
 
 
 def run(name: str, backend: Capabilities, timeout: float) -> Result:
-    """Run it in a forked child; ``timeout`` in seconds. Raises LookupError for an unknown name."""
+    """Run a scenario in a forked child. ``timeout``: seconds. Raises LookupError for an unknown name."""
     module = _module(name)
     child = Child(lambda _: _compare(module, backend))
     try:
@@ -57,10 +57,11 @@ def run(name: str, backend: Capabilities, timeout: float) -> Result:
     finally:
         child.close()
     if isinstance(reply, Hang):
-        return Result(name, (), f"did not end within {timeout:g} s; it was here:\n{reply.log}")
+        return Result(name, (), f"did not end within {timeout:g} s; its stack:\n{reply.log}")
     if isinstance(reply, Death):
-        how = f"{signal.Signals(-reply.status).name}" if reply.status < 0 else f"exit code {reply.status}"
-        what = "the scenario itself broke" if reply.status == BROKEN else f"the process died of {how}"
+        what = (
+            "the scenario itself broke" if reply.status == BROKEN else f"the process died: {signal_name(reply.status)}"
+        )
         return Result(name, (), f"{what}\n{reply.log}")
     return Result(name, tuple(reply["compared"]), reply["failure"])
 
@@ -72,9 +73,9 @@ def _module(name: str) -> Any:
 
 
 def _compare(module: Any, backend: Capabilities) -> dict[str, Any]:
-    """In the child: both sides, and the first difference."""
+    """Run both sides, in the child. Return the first difference."""
     warnings.simplefilter("ignore")
-    torch.set_num_threads(1)  # the threads of a parent that has computed with more are not in its child: it would wait
+    torch.set_num_threads(1)  # the parent's threads do not exist in the child, which would wait for them
     expected = module.run("cpu")
     try:
         actual = module.run(backend.device)
@@ -91,7 +92,7 @@ def _damage(backend: Capabilities) -> str:
 
 
 def _differs(name: str, want: torch.Tensor, got: torch.Tensor) -> str:
-    """Integers and bools, such as tokens, have to be equal; floats about as near to each other as rounding allows."""
+    """Return the difference of two tensors, "" if they agree. Integers and bools must be equal, floats close."""
     found = compare.metadata(want, got, name) or compare.close(
         want, host_copy(got), None, compare.Closeness(ulps=16, accumulates=True, terms=want.numel()), name
     )

@@ -1,4 +1,4 @@
-"""Several threads that allocate, compute and free at the same time, as data loaders and servers do."""
+"""Several threads that allocate, compute and free concurrently, like data loaders and servers."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ THREADS, ROUNDS, TENSORS = 4, 300, 200
 
 
 def run(device: str) -> dict[str, torch.Tensor]:
-    """The norm of each thread's gradients, summed up over its rounds, [THREADS]."""
+    """Return the norm of each thread's gradients, summed over its rounds, [THREADS]."""
     with ThreadPoolExecutor(THREADS) as pool:
         return {"norms": torch.stack(list(pool.map(lambda n: _work(device, n), range(THREADS))))}
 
 
 def _work(device: str, seed: int) -> torch.Tensor:
-    """Many tensors in a call: Python's lock, which would let one thread run at a time, is not held within one."""
+    """Compute with many tensors in one call: during the call, Python's lock is released."""
     parameters = [torch.ones(8, device=device, requires_grad=True) for _ in range(TENSORS)]
     for number, parameter in enumerate(parameters):
         parameter.grad = torch.full((8,), float(seed + number), device=device)

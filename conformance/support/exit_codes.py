@@ -1,4 +1,4 @@
-"""What the process's exit code says of a run: pytest's own codes keep their meaning, the suite's begin at 10."""
+"""The exit codes of a run. pytest's own codes keep their meaning; the suite's begin at 10."""
 
 from __future__ import annotations
 
@@ -9,21 +9,22 @@ class Exit(IntEnum):
     """Exit codes of ``pytest conformance`` and, where they apply, of the ``conformance`` command."""
 
     OK = 0, "every cell is as expected"
-    CELLS_FAILED = 1, "at least one cell failed that no rule expects to fail"
-    INTERRUPTED = 2, "pytest was interrupted; for the conformance command: a mistake in its arguments or files"
-    INTERNAL = 3, "pytest itself, or a plugin of it, broke"
-    USAGE = 4, "pytest's arguments, or a file that they name, cannot be used"
-    NONE_SELECTED = 5, "the selection left no cell"
-    ACCOUNTING = 10, "the statuses do not add up to the cells collected; no count of this run can be trusted"
-    BRING_UP = 11, "a primitive that every comparison needs is broken; nothing else was judged"
-    EXPECTATIONS = 12, "a rule of the expected failures matches nothing, or a cell that it covers passed"
-    SUITE_ERROR = 13, "the suite could not judge a cell, or lost the process that ran it: not the backend's defect"
-    RESULTS = 14, "the results cannot be written, the disk being full or the like; `--resume` goes on from what was"
+    CELLS_FAILED = 1, "at least one cell failed that is not a known failure"
+    INTERRUPTED = 2, "pytest was interrupted; for the `conformance` command: an error in its arguments or files"
+    INTERNAL = 3, "an internal error of pytest or of one of its plugins"
+    USAGE = 4, "invalid arguments of pytest, or an unusable file that they name"
+    NONE_SELECTED = 5, "the options select no cell"
+    ACCOUNTING = 10, "the numbers of the statuses do not add up to the collected cells; do not trust this run's counts"
+    BRING_UP = 11, "the bring-up gate found a broken primitive that every comparison needs; no cell was judged"
+    EXPECTATIONS = 12, "a known failure matches no cell, or a cell that it covers passed"
+    SUITE_ERROR = 13, "the suite could not judge a cell, or lost the process that ran it; not a defect of the backend"
+    RESULTS = 14, "results could not be written (for example, the disk is full); run again with `--resume`"
+    UNKNOWN_CASE = 15, "`--case` names no case of this torch version and corpus"
     NEWLY_FAILING = (
         20,
-        "of diff: a cell fails that did not before, or that is new; or fails in one lane and not in another",
+        "of `diff`: a cell newly fails: it did not fail before, or is new, or fails in one lane and not in another",
     )
-    DIFFERENT = 21, "of diff: nothing newly fails, but cells were fixed, changed kind, are new, gone or flaky"
+    DIFFERENT = 21, "of `diff`: no cell newly fails, but cells were fixed, changed kind, are new, gone or flaky"
 
     meaning: str
 
@@ -37,10 +38,10 @@ class Exit(IntEnum):
 def of_run(
     *, bring_up: bool, balanced: bool, written: bool, collected: int, failed: int, errors: int, broken_expectations: int
 ) -> Exit:
-    """The code of a finished run; the gravest finding wins.
+    """Return the exit code of a finished run: that of the most serious finding.
 
     ``failed`` counts unexpected failures of the backend, ``errors`` those of the suite itself and cells that it did not
-    reach, ``broken_expectations`` rules that match nothing and cells that passed although a rule expects them to fail.
+    reach, ``broken_expectations`` known failures that match nothing and cells that passed despite a known failure.
     """
     findings = (
         (not bring_up, Exit.BRING_UP),

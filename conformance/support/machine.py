@@ -1,4 +1,4 @@
-"""The machine: its processor and its C library, as far as they can change a result. No torch."""
+"""The machine's processor and C library, which can change results. No torch."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def cores() -> int:
 
 
 def cpu_model(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
-    """The processor's model, as the system names it; its architecture where the system does not say."""
+    """Return the processor's model. If the system does not name it, return the architecture."""
     try:
         lines = cpuinfo.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
@@ -24,14 +24,14 @@ def cpu_model(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
 
 
 def libc() -> str:
-    """The C library and its version, e.g. ``glibc 2.36``; "" where it does not say."""
+    """Return the C library and its version, e.g. ``glibc 2.36``; "" if they are unknown."""
     return " ".join(filter(None, platform.libc_ver()))
 
 
 def libm(maps: Path = Path("/proc/self/maps")) -> str:
-    """The first 12 digits of the SHA-256 of this process' C library of mathematics; "" where there is none to be seen.
+    """Return the first 12 digits of the SHA-256 of this process' libm, "" if it is not found.
 
-    Two builds of one version may round differently: a distribution's update is enough.
+    Two builds of one version may round differently, for example after an update of the distribution.
     """
     try:
         words = (line.split(maxsplit=5) for line in maps.read_text(encoding="utf-8", errors="replace").splitlines())

@@ -1,4 +1,4 @@
-"""Text from results made harmless where a page would read it as markup: Markdown, XML."""
+"""Escaping of text for Markdown and XML."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ _MARKDOWN = re.compile(r"([\\`*_{}\[\]()#+.!|~-])")
 
 
 def xml(text: str) -> str:
-    """For an element's text or an attribute's value in double quotes; what XML cannot hold is written as its number."""
+    """Escape text for an XML element or a double-quoted attribute. Invalid characters become their code."""
     shown = _NO_XML.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
-    # A parser would turn these, standing in an attribute, into spaces.
+    # In an attribute, a parser would turn these into spaces.
     return escape(shown).replace("\n", "&#10;").replace("\r", "&#13;").replace("\t", "&#9;")
 
 
 def plain(text: str) -> str:
-    """Markdown that shows this text on one line and means nothing: no link, no mention, no cell of a table."""
+    """Return Markdown that shows this text on one line, without links, mentions or other markup."""
     line = " ".join(_NO_XML.sub("\ufffd", text).split())
     return _MARKDOWN.sub(r"\\\1", escape(line, quote=False)).replace("@", "&#64;")
 
 
 def code(text: str) -> str:
-    """Markdown that shows this text in a fixed font, on one line, in a table too."""
+    """Return Markdown that shows this text as inline code on one line, also within a table."""
     line = " ".join(_NO_XML.sub("\ufffd", text).split())
     fence = "`"
     while fence in line:
         fence += "`"
-    # In a table a bar ends the cell even within code, unless a backslash stands before it that is none itself.
+    # In a table a bar ends the cell even within code, unless an unescaped backslash precedes it.
     line = line.replace("\\|", "\\ |").replace("|", "\\|")
     return f"{fence} {line} {fence}" if "`" in line else f"`{line}`"
 
 
 def block(text: str, language: str = "text") -> list[str]:
-    """The lines of a block of code, whatever the text holds."""
+    """Return the lines of a fenced code block. The fence is longer than any in the text."""
     fence = "```"
     while fence in text:
         fence += "`"

@@ -1,4 +1,4 @@
-"""The options of a run as they are typed: what they name, and what to say where they name nothing."""
+"""Parsing of option values, with errors that list similar names."""
 
 from __future__ import annotations
 
@@ -16,37 +16,37 @@ _OF_AN_EXPRESSION = (ast.Name, ast.Load, ast.BoolOp, ast.And, ast.Or, ast.UnaryO
 
 
 class OptionError(ValueError):
-    """An option that cannot be used; the message is one line, names the option and says what it takes."""
+    """An invalid option value. The message is one line: the option, the value, and what is expected."""
 
 
 def names(option: str, what: str, given: str | None, known: Collection[str]) -> frozenset[str] | None:
-    """The names of a comma-separated option, None where it was not given. Raises OptionError that lists near names."""
+    """Return the names of a comma-separated option, None if it is not given. Raises OptionError for unknown names."""
     if given is None:
         return None
     found = frozenset(n.strip() for n in given.split(",") if n.strip())
     if not found:
-        raise OptionError(f"{option}: names no {what}; known: {', '.join(known)}")
+        raise OptionError(f"{option}: expected at least one {what}; known: {', '.join(known)}")
     for name in sorted(found):
         one_of(option, what, name, known)
     return found
 
 
 def one_of(option: str, what: str, given: str, known: Collection[str]) -> str:
-    """The name given, which has to be a known one. Raises OptionError that lists near names."""
+    """Return ``given`` if it is a known name. Raises OptionError otherwise."""
     if given not in known:
         raise OptionError(f"{option}: {unknown(what, given, known)}")
     return given
 
 
 def seconds(option: str, given: float) -> float:
-    """A span of time. Raises OptionError for one in which nothing can happen."""
+    """Return ``given`` if it is a positive number of seconds. Raises OptionError otherwise."""
     if not given > 0:
-        raise OptionError(f"{option}: {given:g} is no time to run in; expected seconds, more than 0")
+        raise OptionError(f"{option}: expected a positive number of seconds, got {given:g}")
     return given
 
 
 def keyword(given: str) -> None:
-    """Check the form of -k, which under xdist only the workers would find wrong, in many lines. Raises OptionError."""
+    """Check the syntax of -k. Under xdist only the workers would report an error. Raises OptionError."""
     text = _KEYWORD.sub(lambda word: word[0] if word[0] in _CONNECTIVES else "x", given).strip()
     try:
         compile(text or "x", "-k", "eval")
@@ -60,7 +60,7 @@ def keyword(given: str) -> None:
 def markers(given: str, known: Collection[str]) -> ast.expr:
     """Return -m as a parsed expression of known marker names, for :func:`selects`.
 
-    Raises OptionError for another form, and for unknown names, of which it lists the near ones.
+    Raises OptionError for a syntax error and for unknown names.
     """
     try:
         expression = ast.parse(given.strip(), "-m", "eval").body
@@ -75,7 +75,7 @@ def markers(given: str, known: Collection[str]) -> ast.expr:
 
 
 def selects(expression: ast.expr, names: Collection[str]) -> bool:
-    """Whether an expression of :func:`markers` is true of what has the markers ``names``."""
+    """Return whether an expression of :func:`markers` is true for a cell with the markers ``names``."""
     if isinstance(expression, ast.Name):
         return expression.id in names
     if isinstance(expression, ast.UnaryOp):
@@ -86,12 +86,12 @@ def selects(expression: ast.expr, names: Collection[str]) -> bool:
 
 
 def nothing_left(arguments: Sequence[str], keyword: str, known: Iterable[str]) -> str:
-    """What to say when a selection leaves no cell; ``known`` are the words that a cell's name is made of."""
-    text = f"no cell is left by: {shlex.join(arguments)}"
+    """Return the error if the options select no cell. ``known`` are the words that the names of cells consist of."""
+    text = f"no cell is selected by: {shlex.join(arguments)}"
     words = list(known)
     for word in _WORD.findall(keyword):
         if word in _CONNECTIVES or any(word.casefold() in name.casefold() for name in words):
             continue
         found = near(word, words)
-        text += f"; -k: no name holds {word!r}" + (f", near: {', '.join(found)}" if found else "")
+        text += f"; -k: no name contains {word!r}" + (f", near: {', '.join(found)}" if found else "")
     return text

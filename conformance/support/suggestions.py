@@ -1,4 +1,4 @@
-"""Which known names lie near one that is unknown, and how an error says so."""
+"""Similar names for error messages about unknown names."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from difflib import get_close_matches
 
 
 def near(name: str, known: Iterable[str], limit: int = 3) -> list[str]:
-    """At most ``limit`` of ``known`` that resemble ``name``, nearest first; letter case does not count."""
+    """Return at most ``limit`` names of ``known`` that are similar to ``name``, the nearest first. Ignores case."""
     by_folded = {k.casefold(): k for k in sorted(set(known), reverse=True)}
     return [by_folded[m] for m in get_close_matches(name.casefold(), by_folded, n=limit, cutoff=0.6)]
 
 
 def unknown(what: str, name: str, known: Iterable[str]) -> str:
-    """One line: what is unknown, and the near names, or all of them when they are few and none is near."""
+    """Return one line: the unknown name, and the near names, or all names if they are few and none is near."""
     names = sorted(set(known))
     found = near(name, names)
     if found:

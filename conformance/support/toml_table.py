@@ -1,4 +1,4 @@
-"""A TOML table read into typed values: an error names the file, the key's path, what was found and expected."""
+"""Typed reading of TOML tables. Errors name the file, the key's path, what was found and what is expected."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _KINDS = {str: "a string", int: "an integer", bool: "true or false", list: "an a
 
 
 class TomlError(ValueError):
-    """A file of the user's that cannot be used as it stands; the message is one line."""
+    """An invalid TOML file. The message is one line and names the file and the key."""
 
 
 class Table:
-    """One table of a file. Read what is known with :meth:`take`, then :meth:`done` refuses the rest."""
+    """One table of a file. Read the known keys with :meth:`take`; then :meth:`done` rejects all others."""
 
     def __init__(self, values: dict[str, Any], file: Path, path: str = "") -> None:
         self.file = file
@@ -46,20 +46,20 @@ class Table:
         return TomlError(f"{self.file}: {place}: {problem}" if place else f"{self.file}: {problem}")
 
     def take(self, key: str, kind: type[T], default: T | None = None) -> T:
-        """The value of ``key``, which has to be of ``kind``; without a default it has to be there."""
+        """Return the value of ``key``. Raises TomlError if it has another type, or is missing without a default."""
         self._known.add(key)
         if key not in self._values:
             if default is None:
                 raise self.error(key, f"missing; expected {_KINDS[kind]}")
             return default
         value = self._values.pop(key)
-        # bool is an int to Python, not to the reader of a file.
+        # In Python a bool is an int; in TOML it is not.
         if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
             raise self.error(key, f"expected {_KINDS[kind]}, got {_shown(value)}")
         return value
 
     def strings(self, key: str, default: tuple[str, ...] | None = None) -> tuple[str, ...]:
-        """An array of strings, or a single string for an array of one."""
+        """Return an array of strings. A single string stands for an array of one. Raises TomlError."""
         self._known.add(key)
         value = self._values.get(key)
         if isinstance(value, str):
@@ -77,7 +77,7 @@ class Table:
         return value
 
     def check(self, key: str, value: str, choices: Iterable[str]) -> None:
-        """Raise unless ``value``, found at ``key``, is one of the ``choices``."""
+        """Raise TomlError unless ``value``, the value of ``key``, is one of the ``choices``."""
         names = list(choices)
         if value not in names:
             raise self.error(key, f"{value!r} is not one of {', '.join(names)}{_near(value, names)}")
@@ -86,7 +86,7 @@ class Table:
         return Table(self.take(key, dict, {}), self.file, self._join(key))
 
     def tables(self, key: str) -> list[Table]:
-        """The tables of ``[[key]]``; none when the key is absent."""
+        """Return the tables of ``[[key]]``, an empty list if the key is absent. Raises TomlError."""
         items = self.take(key, list, [])
         for i, item in enumerate(items):
             if not isinstance(item, dict):
@@ -97,7 +97,7 @@ class Table:
         return list(self._values)
 
     def done(self) -> None:
-        """Raise if a key is left that nobody asked for."""
+        """Raise TomlError if the table has a key that was not read."""
         for key in self._values:
             known = sorted(self._known)
             raise self.error(key, f"unknown key{_near(key, known)}; valid keys: {', '.join(known)}")

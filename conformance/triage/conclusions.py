@@ -69,27 +69,25 @@ def _copy(e: Evidence) -> Conclusion:
 def _allocator(e: Evidence) -> Conclusion:
     name = "allocator"
     bad = [f"{lane}: {text}" for lane, text in e.allocator if text]
-    again = _again(e)
+    sound = [lane for lane, text in e.allocator if not text] if not bad else []
+    again, after = _again(e), e.before.lanes if e.needed and e.before else ()
     if bad and len(again) < 2:
-        return Conclusion(
-            name, Ruling.HOLDS, ("blocks written end to end, and read back, go wrong: " + "; ".join(bad),)
-        )
-    reasons = []
-    if len(e.finding_lanes) > 1:
-        reasons.append(f"the same op is the first to go wrong in every one of these runs: {', '.join(e.finding_lanes)}")
-    if again:
-        reasons.append(f"the op alone, in a fresh process, goes wrong again: {', '.join(again)}")
-    after = e.before.lanes if e.needed and e.before else ()
-    if after:
-        reasons.append(f"{_after(e)}, made again in a fresh process: {', '.join(after)}")
-    sound = [lane for lane, text in e.allocator if not text]
-    if sound and not bad:
-        reasons.append(f"blocks of many sizes, written end to end and read back, are sound: {', '.join(sound)}")
-    if len(after) > 1 and sound and not bad:
-        return Conclusion(name, Ruling.RULED_OUT, tuple(reasons))
-    if again and sound and not bad and (len(e.finding_lanes) > 1 or len(again) > 1):
-        return Conclusion(name, Ruling.RULED_OUT, tuple(reasons))
-    return Conclusion(name, Ruling.OPEN, tuple(reasons + bad) or ("no lane was comparable",))
+        text = "blocks written end to end, and read back, go wrong: " + "; ".join(bad)
+        return Conclusion(name, Ruling.HOLDS, (text,))
+    reasons = (
+        (
+            len(e.finding_lanes) > 1,
+            f"the same op is the first to go wrong in every one of these runs: {', '.join(e.finding_lanes)}",
+        ),
+        (again, f"the op alone, in a fresh process, goes wrong again: {', '.join(again)}"),
+        (after, f"{_after(e)}, made again in a fresh process: {', '.join(after)}"),
+        (sound, f"blocks of many sizes, written end to end and read back, are sound: {', '.join(sound)}"),
+    )
+    because = tuple(text for holds, text in reasons if holds)
+    in_several_lanes = len(after) > 1 or (again and max(len(e.finding_lanes), len(again)) > 1)
+    if sound and in_several_lanes:
+        return Conclusion(name, Ruling.RULED_OUT, because)
+    return Conclusion(name, Ruling.OPEN, (*because, *bad) or ("no lane was comparable",))
 
 
 def _kernel(e: Evidence) -> Conclusion:
@@ -143,16 +141,20 @@ def _threads(e: Evidence) -> Conclusion:
         return Conclusion(name, Ruling.HOLDS, ("blocks asked for from several threads at once: " + "; ".join(bad),))
     if e.needed:
         return Conclusion(name, Ruling.RULED_OUT, (f"{_after(e)}, called by one thread",))
+    return Conclusion(name, *_with_a_single_thread(e, e.first[1].index))
+
+
+def _with_a_single_thread(e: Evidence, index: int) -> tuple[Ruling, tuple[str]]:
+    """Return what the run with a single thread says; ``index`` is that of the op that goes wrong with several."""
     if e.single_thread is None:
-        return Conclusion(name, Ruling.OPEN, ("no run with a single thread",))
-    if _same(e.single_thread, e.first[1].index):
-        return Conclusion(name, Ruling.RULED_OUT, ("with a single thread the same op goes wrong",))
-    if e.single_thread.found is None and not e.single_thread.trouble:
-        own = next((r for r in e.runs if r.lane == OWN), None)
-        if own and own.found is None:
-            return Conclusion(name, Ruling.OPEN, ("as it is, nothing goes wrong with more threads either",))
-        return Conclusion(name, Ruling.HOLDS, ("with a single thread nothing goes wrong",))
-    return Conclusion(name, Ruling.OPEN, ("with a single thread another op is the first to go wrong",))
+        return Ruling.OPEN, ("no run with a single thread",)
+    if _same(e.single_thread, index):
+        return Ruling.RULED_OUT, ("with a single thread the same op goes wrong",)
+    if e.single_thread.found or e.single_thread.trouble:
+        return Ruling.OPEN, ("with a single thread another op is the first to go wrong",)
+    if any(run.lane == OWN and run.found is None for run in e.runs):
+        return Ruling.OPEN, ("as it is, nothing goes wrong with more threads either",)
+    return Ruling.HOLDS, ("with a single thread nothing goes wrong",)
 
 
 def _after(e: Evidence) -> str:

@@ -7,15 +7,12 @@ a JSON object a line; a child that died answers ``{"died": signal}``, and at whi
 from __future__ import annotations
 
 import json
-import mmap
 import os
-import signal
-import struct
 import sys
 import threading
 import warnings
 from collections.abc import Callable, Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +29,8 @@ from conformance.judging import kernels as kernels_
 from conformance.judging.twins import host_copy
 from conformance.records import Mismatch
 from conformance.running.child import Child, Death, Hang
+from conformance.support.shared_page import SharedPage
+from conformance.support.signals import signal_name
 from conformance.triage import rerun
 from conformance.triage.conclusions import COPIES
 
@@ -39,8 +38,7 @@ TIMEOUT = 20.0  # seconds an answer may take
 BLOCKS = (1, 3, 7, 16, 63, 64, 65, 100, 255, 1000, 4095, 4096, 4097, 20_000)  # bytes
 ROUNDS = 4
 THREADS = 4
-_AT = struct.Struct("<i")
-_page = mmap.mmap(-1, mmap.PAGESIZE)  # shared with the children: the step that runs
+_page = SharedPage("<i")  # shared with the children: the index of the step that runs
 
 
 def judge(backend: Capabilities, path: str) -> dict[str, Any]:
@@ -53,7 +51,7 @@ def judge(backend: Capabilities, path: str) -> dict[str, Any]:
 
 def steps(backend: Capabilities, path: str, kept: list[int]) -> dict[str, Any]:
     """Make these steps of a file's sequence in one process, over the storages that they share: the last one judged."""
-    mismatches = rerun.last(sequence.part(_sequence(path), set(kept)), backend, partial(_AT.pack_into, _page, 0))
+    mismatches = rerun.last(sequence.part(_sequence(path), set(kept)), backend, _page.write)
     return _first(mismatches)
 
 
@@ -150,7 +148,7 @@ QUESTIONS: dict[str, Callable[..., dict[str, Any]]] = {
 def answer(backend: Capabilities, question: str, *arguments: Any) -> dict[str, Any]:
     """Ask one question in a child of its own."""
     torch.set_num_threads(1)  # a child has no threads of its parent's
-    _AT.pack_into(_page, 0, -1)
+    _page.write(-1)
     if question == "steps":
         _sequence(arguments[0])  # read once, for all the children
     child = Child(lambda _: _try(QUESTIONS[question], backend, *arguments))
@@ -160,14 +158,12 @@ def answer(backend: Capabilities, question: str, *arguments: Any) -> dict[str, A
         child.close()
     if isinstance(reply, dict):
         return reply
-    (at,) = _AT.unpack_from(_page, 0)
+    (at,) = _page.read()
     return {"died": _how(reply)} | ({"at": at} if at >= 0 else {})
 
 
 def _how(end: Death | Hang) -> str:
-    if isinstance(end, Hang):
-        return "timeout"
-    return signal.Signals(-end.status).name if end.status < 0 else f"exit code {end.status}"
+    return "timeout" if isinstance(end, Hang) else signal_name(end.status)
 
 
 def _try(ask: Callable[..., dict[str, Any]], *arguments: Any) -> dict[str, Any]:

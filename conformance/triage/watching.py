@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import signal
 import subprocess
 import time
 from pathlib import Path
 from typing import Any
 
+from conformance.support.signals import signal_name
 from conformance.triage import worker
 from conformance.triage.evidence import Found, LaneRun
 from conformance.triage.job import AT_ONCE, Job, Process
@@ -66,7 +66,7 @@ def _read(place: Path, lane: str, status: int, late: bool) -> LaneRun:
     said = (place / "output").read_text(encoding="utf-8", errors="replace").strip()
     if index < 0 or status > 0:
         return LaneRun(lane, None, 0, trouble=f"the run broke: {said.splitlines()[-1] if said else status}")
-    died = "timeout" if late else signal.Signals(-status).name
+    died = "timeout" if late else signal_name(status)
     return LaneRun(lane, Found(index, op, "", said[:2000], _line_in(said), died=died), index + 1)
 
 

@@ -10,27 +10,26 @@ from __future__ import annotations
 import dataclasses
 import faulthandler
 import json
-import mmap
 import os
-import struct
 import sys
 from pathlib import Path
 from typing import Any
 
 from conformance.calls.program import run_program
+from conformance.support import shared_page
 from conformance.triage.evidence import Found
 
 PAGE, FOUND, CALL, SEQUENCE = "page", "found.json", "call.safetensors", "sequence.safetensors"
-_NOTE = struct.Struct("<i96s")
+_LAYOUT, _LONGEST = "<i96s", 96
 
 
 def read_page(directory: Path) -> tuple[int, str]:
     """(index, op) of the call that was running last; (-1, "") before the first."""
     try:
-        index, name = _NOTE.unpack_from((directory / PAGE).read_bytes(), 0)
-    except (OSError, struct.error):
+        index, name = shared_page.at(directory / PAGE, _LAYOUT).read()
+    except (OSError, ValueError):
         return -1, ""
-    return index, name.rstrip(b"\0").decode()
+    return int(index), name.rstrip(b"\0").decode()
 
 
 def main(arguments: list[str]) -> None:
@@ -47,11 +46,11 @@ def main(arguments: list[str]) -> None:
     from conformance.triage.watch import Watch
 
     backend = backends.find(backend_name)
-    page = _page(directory)
+    page = shared_page.create(directory / PAGE, _LAYOUT, -1, b"")
     history = History(torch.device(backend.device)) if int(keep) >= 0 else None
 
     def before(index: int, op: str, call: Call | None) -> None:
-        _NOTE.pack_into(page, 0, index, op.encode()[:96])
+        page.write(index, op.encode()[:_LONGEST])
         if history and index == int(keep) and call is not None:
             file.save(directory / CALL, [call])
             sequence.save(directory / SEQUENCE, history.steps, history.gaps)
@@ -78,13 +77,6 @@ def main(arguments: list[str]) -> None:
     except BaseException as e:  # noqa: BLE001  # whatever the program raises is told
         trouble = f"the program raised {type(e).__name__}: {e}"
     leave(trouble=trouble)
-
-
-def _page(directory: Path) -> mmap.mmap:
-    path = directory / PAGE
-    path.write_bytes(_NOTE.pack(-1, b"").ljust(mmap.PAGESIZE, b"\0"))
-    with path.open("r+b") as opened:
-        return mmap.mmap(opened.fileno(), mmap.PAGESIZE)
 
 
 if __name__ == "__main__":

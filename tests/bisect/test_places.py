@@ -142,6 +142,20 @@ def test_two_versions_are_two_builds(workshop: Callable[..., Workshop]) -> None:
     assert made.make(torch("2.8")).build != made.make(torch("2.9")).build
 
 
+@pytest.mark.parametrize(
+    ("output", "error"),
+    [
+        ("ninja: stopped\nerror: no such header", "error: no such header"),
+        ("a.cpp:3: error: no such name\nb.cpp:1: error: another", "a.cpp:3: error: no such name"),
+        ("one\ntwo", "two"),
+    ],
+)
+def test_why_a_point_is_unusable_is_one_line(output: str, error: str) -> None:
+    found = Unusable("building backend failed:", output)
+    assert found.why == f"building backend failed: {error}"
+    assert str(found) == f"building backend failed:\n{output}"
+
+
 def test_what_cannot_be_installed_is_unusable_and_says_what_the_installer_said(
     workshop: Callable[..., Workshop], tmp_path: Path
 ) -> None:

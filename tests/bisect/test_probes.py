@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from conformance.bisect.places import Place
-from conformance.bisect.probes import ABSENT, CaseProbe, ScriptProbe
+from conformance.bisect.probes import CaseProbe, ScriptProbe
 from conformance.bisect.processes import Processes
 from conformance.bisect.search import Answer
-from conformance.bisect.signature import ProbeOutcome, Signature, answer
+from conformance.bisect.signature import ABSENT, ProbeOutcome, Signature, answer
 
 CELL = "ops/masking.py::neg[float32-contiguous]"
 CASE = f"{CELL}#a"
@@ -23,6 +23,7 @@ import json, os, pathlib, sys, time
 from dataclasses import replace
 from conformance.results import store
 from conformance.records import CaseFailure, Mismatch
+from conformance.support.exit_codes import Exit
 from conformance.vocabulary import Check, Status
 from tests.records import manifest, observed
 
@@ -31,7 +32,7 @@ pathlib.Path(os.environ["ASKED"]).write_text(json.dumps([sys.argv[1:], os.enviro
 if ends == "script":
     print("import torch")
 elif ends == "no such case":
-    sys.exit(print("ERROR: --case: unknown case 'x'") or 4)
+    sys.exit(print("ERROR: --case: unknown case 'x'") or int(Exit.UNKNOWN_CASE))
 elif ends == "late":
     time.sleep(60)
 elif ends == "dies":
@@ -105,8 +106,7 @@ def test_what_is_no_verdict_of_the_op_is_never_called_bad(
 
 def test_a_version_without_the_case_is_told_from_one_in_which_it_fails(place: Callable[[str], Place]) -> None:
     seen = probe().run(place("no such case"), CASE)
-    assert seen.signature
-    assert seen.signature.status == ABSENT
+    assert seen.signature == Signature(ABSENT)
     assert answer(seen, Signature("fail"), any_failure=True) is Answer.UNKNOWN
 
 

@@ -47,15 +47,6 @@ def test_what_was_saved_is_read_back(tmp_path: Path) -> None:
     assert [f.name for f in file.parent.iterdir()] == ["state.json"]
 
 
-def test_why_a_point_was_skipped_is_one_line() -> None:
-    place = PointRecord(unusable="building backend failed:\nninja: stopped\nerror: no such header")
-    assert place.why == "building backend failed: error: no such header"
-    place = PointRecord(unusable="building backend failed:\na.cpp:3: error: no such name\nb.cpp:1: error: another")
-    assert place.why == "building backend failed: a.cpp:3: error: no such name"
-    assert PointRecord(unusable="no wheel").why == "no wheel"
-    assert PointRecord(unusable="installing failed:\none\ntwo").why == "installing failed: two"
-
-
 def test_of_a_long_output_both_ends_are_kept() -> None:
     assert shortened("short") == "short"
     kept = shortened("a" * 5000 + "b" * 5000)

@@ -36,7 +36,7 @@ class Workshop:
         self.made.append(point.name)
         number = int(point.name[1:])
         if number in self.unusable:
-            raise Unusable(f"building {point.name} failed:\nerror: no such header")
+            raise Unusable(f"building {point.name} failed:", "error: no such header")
         build = number - 1 if number in self.same else number
         return Place("/", Path(point.name), {}, f"build {build}", (f"make {point.name}",))
 

@@ -62,6 +62,12 @@ def test_lanes_are_the_product_of_the_axes_in_the_file_s_order(tmp_path: Path) -
     ]
 
 
+def test_the_name_of_a_lane_tells_its_torch_version(tmp_path: Path) -> None:
+    lanes = matrix.load(write(tmp_path, GOOD)).lanes()
+    assert [matrix.torch_of(lane.name) for lane in lanes] == [lane.torch.version for lane in lanes]
+    assert matrix.torch_of("mylane") is None
+
+
 def test_a_requirement_follows_from_the_version_unless_it_is_given(tmp_path: Path) -> None:
     torches = matrix.load(write(tmp_path, GOOD)).torches
     assert [(t.requirement, t.tier) for t in torches] == [("torch==2.8.0", "full"), ("torch==2.13.1", "smoke")]
@@ -118,7 +124,7 @@ def test_a_lane_runs_always_unless_its_environment_or_its_build_is_on_demand(tmp
         ('version = "2.8"', 'version = "2.8"\npyhton = "3.11"', "torch[0].pyhton: unknown key (near: python)"),
         ('version = "2.8"', 'version = "2.13"', "torch: '2.13' is listed twice"),
         ('version = "2.8"', 'version = "2-8"', "torch[0].version: '2-8' cannot be part of a lane's name"),
-        ('tier = "smoke"', 'tier = "smok"', "torch[1].tier: 'smok' is not one of smoke, full (near: smoke)"),
+        ('tier = "smoke"', 'tier = "smok"', "torch[1].tier: 'smok' is not one of full, smoke (near: smoke)"),
         ('backend = "demo"', "", "backend: missing; expected a string"),
         (
             'DEMO_CHECK = "1"',

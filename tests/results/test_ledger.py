@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.records import Observation
+from conformance.records import GateFailure, Observation
 from conformance.results import store
 from conformance.results.expectations import KnownFailure
 from conformance.results.ledger import Ledger
@@ -22,7 +22,11 @@ CAT_FAILS = KnownFailure(op=("cat",), reason="known")
 
 
 def closed(
-    directory: Path, *seen: Observation, known: tuple[KnownFailure, ...] = (), gate: str = "", complete: bool = True
+    directory: Path,
+    *seen: Observation,
+    known: tuple[KnownFailure, ...] = (),
+    gate: GateFailure | None = None,
+    complete: bool = True,
 ) -> RunEnd:
     """A run of CELLS in which these were observed."""
     ledger = Ledger(
@@ -73,7 +77,7 @@ def test_a_cell_that_nobody_collected_unbalances_the_account(tmp_path: Path) -> 
 
 
 def test_a_broken_primitive_is_named_and_nothing_else_counts(tmp_path: Path) -> None:
-    end = closed(tmp_path, gate="copy_bytes: 7 bytes came back changed\nlast words")
+    end = closed(tmp_path, gate=GateFailure("copy_bytes: 7 bytes came back changed", "last words"))
     assert end.code is Exit.BRING_UP
     said = "bring-up gate: copy_bytes: 7 bytes came back changed\nlast words\nnothing else was judged\n"
     assert end.text.startswith(said)

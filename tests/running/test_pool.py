@@ -13,7 +13,7 @@ from typing import cast
 
 import pytest
 
-from conformance.records import Observation
+from conformance.records import GateFailure, Observation
 from conformance.running.pool import Gone, Pool
 from conformance.running.runner import Runner
 from conformance.vocabulary import CellId, Status
@@ -26,10 +26,10 @@ CELLS = [CellId("misc", f"op{i}", "float32", "contiguous") for i in range(100)]
 class Stub:
     """A runner that does to its own process what a cell's overload says."""
 
-    broken: str = ""
+    broken: GateFailure | None = None
     searches: bool = False
 
-    def gate(self) -> str:
+    def gate(self) -> GateFailure | None:
         return self.broken
 
     def observe(self, cell: CellId) -> Observation:
@@ -93,10 +93,11 @@ def test_workers_that_always_end_lose_every_cell_and_the_run_ends() -> None:
 
 
 def test_the_gate_is_asked_of_a_worker() -> None:
-    with pool(Stub("copies are wrong")) as workers:
-        assert workers.gate() == "copies are wrong"
+    broken = GateFailure("copies are wrong", "a log")
+    with pool(Stub(broken)) as workers:
+        assert workers.gate() == broken
     with pool() as workers:
-        assert workers.gate() == ""
+        assert workers.gate() is None
         assert len(list(workers.run(CELLS))) == len(CELLS)
 
 
@@ -122,7 +123,7 @@ def test_a_worker_s_own_children_run_the_cells_of_a_real_runner() -> None:
     work = Work("ok", "fails")
     made = Pool(lambda: Runner(work, 10), 2)
     try:
-        assert made.gate() == ""
+        assert made.gate() is None
         found = [o for o in made.run(cells) if isinstance(o, Observation)]
     finally:
         made.close()

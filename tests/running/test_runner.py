@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from conformance.records import CaseFailure, Mismatch, Observation
+from conformance.records import CaseFailure, GateFailure, Mismatch, Observation
 from conformance.running.progress import Progress
 from conformance.running.runner import DEATHS_PER_CELL, Runner, merge
 from conformance.vocabulary import CellId, Check, Status
@@ -159,12 +159,18 @@ def test_the_worst_part_of_a_cell_is_its_status() -> None:
     assert merge(parts, 0).status is Status.FAIL
 
 
+def test_a_merged_observation_keeps_the_first_script() -> None:
+    parts = [Observation(CELL, "native", Status.FAIL, 1, script=script) for script in ("", "first", "second")]
+    assert merge(parts, 0).script == "first"
+
+
 def test_the_gate_reports_what_is_broken_and_survives_a_crash_in_it() -> None:
     work = Work()
-    assert Runner(work, 10).gate() == ""
+    assert Runner(work, 10).gate() is None
     work.broken = "copy_bytes: 7 bytes came back changed"
-    assert Runner(work, 10).gate() == work.broken
+    assert Runner(work, 10).gate() == GateFailure("copy_bytes: 7 bytes came back changed")
     work.broken = "dies"
-    first, *log = Runner(work, 10).gate().splitlines()
-    assert first == "copy_bytes (both ways): the process that tried it died: SIGSEGV"
-    assert log
+    found = Runner(work, 10).gate()
+    assert found
+    assert found.headline == "copy_bytes (both ways): the process that tried it died: SIGSEGV"
+    assert "Fatal Python error" in found.details

@@ -56,8 +56,8 @@ def test_a_scenario_says_what_it_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
         (lambda: {"x": torch.ones(3, dtype=torch.int64)}, "dtype is int64"),
         (lambda: {"x": torch.ones(4)}, "shape is"),
         (lambda: {"x": torch.tensor([1.0, 1.0, 1.5])}, "1 of 3 elements differ"),
-        (os.abort, "the process died of SIGABRT"),
-        (lambda: os._exit(3), "the process died of exit code 3"),
+        (os.abort, "the process died: SIGABRT"),
+        (lambda: os._exit(3), "the process died: exit code 3"),
         (lambda: 1 / 0, "the device raised ZeroDivisionError"),
     ],
 )
@@ -87,7 +87,7 @@ def test_the_three_lines_find_a_mask_taken_for_nothing() -> None:
     pytest.importorskip("refnpu")
     found = scenario("masked_fill", REFNPU_FAULT="crash_in_kernel", REFNPU_ALLOCATOR="malloc")
     assert found.returncode == 1
-    assert "masked_fill: FAILED: the process died of SIGSEGV" in found.stdout
+    assert "masked_fill: FAILED: the process died: SIGSEGV" in found.stdout
 
 
 def test_a_model_generates_the_same_tokens_and_others_when_copies_ignore_strides() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from unittest import SkipTest
 
 from conformance.running.child import Child, Death, Hang
-from conformance.running.runner import signal_name
+from conformance.support.signals import signal_name
 from tools.kill_rate.trial import Finding
 
 Check = Callable[[], None]

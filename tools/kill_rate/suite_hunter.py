@@ -12,13 +12,12 @@ from conformance.records import Observation
 from conformance.running.cell_runner import CellRunner
 from conformance.running.runner import Runner
 from conformance.scenarios import runner as scenarios
-from conformance.vocabulary import CellId, Status
+from conformance.vocabulary import DEFAULT_SEED, CellId, Status
 from tools.kill_rate import order
 from tools.kill_rate.trial import Finding
 
 GATE = "bring-up gate"
 SCENARIO = "scenario "
-SEED = 20
 CELLS_OF_NATIVE = 4
 SCENARIO_TIMEOUT = 120.0
 
@@ -48,7 +47,7 @@ def _one_at_a_time(plan: Plan, route: str) -> list[CellId]:
 
 
 def _plan(backend: Capabilities, tier: str) -> Plan:
-    return Plan(backend, Selection(tier=TIERS[tier]), SEED)
+    return Plan(backend, Selection(tier=TIERS[tier]), DEFAULT_SEED)
 
 
 STAGES = {"smoke": smoke, "wide": wide, "composite": composite}
@@ -78,7 +77,7 @@ class SuiteHunter:
         """Run the gate, a cell or a scenario in a forked child."""
         if item == GATE:
             broken = self._runner.gate()
-            return Finding("gate", item, broken) if broken else None
+            return Finding("gate", item, str(broken)) if broken else None
         if item.startswith(SCENARIO):
             result = scenarios.run(item.removeprefix(SCENARIO), self._backend, SCENARIO_TIMEOUT)
             return Finding("scenario", item, result.failure) if result.failure else None

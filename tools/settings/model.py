@@ -38,9 +38,7 @@ SETTINGS = (
     Setting("baseline kernels", {"ATEN_CPU_CAPABILITY": "default"}),
     Setting("four threads, four jobs, shuffled", FOUR_THREADS, pytest=("--jobs", "4", "-p", "tools.settings.shuffled")),
     Setting("clang++, no oneDNN", {"CXX": "clang++", "CC": "clang"}, pytest=("-p", "tools.settings.no_mkldnn")),
-    Setting(
-        "one core, no byte code, small /tmp", BARE, ("taskset", "-c", "0", *SMALL_TMP), pytest=("--jobs", "1")
-    ),
+    Setting("one core, no byte code, small /tmp", BARE, ("taskset", "-c", "0", *SMALL_TMP), pytest=("--jobs", "1")),
     Setting("Python 3.12, pytest-xdist", nox=("--force-python", "3.12"), pytest=("-n", "2")),
 )
 

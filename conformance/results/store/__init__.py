@@ -1,4 +1,4 @@
-"""The one writer and reader of results; nothing outside this package knows a format."""
+"""Writing and reading of results. Only this package knows the file formats."""
 
 from conformance.results.store.journal import OBSERVATIONS, SUMMARY, Run, Writer, find, read, read_summary
 from conformance.results.store.manifest import Manifest, StoreError

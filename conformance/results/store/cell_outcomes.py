@@ -1,4 +1,4 @@
-"""What closed runs say of the same cells: the cells that differ, and the history of their failing."""
+"""Outcomes of the same cells in several closed runs: the differences, and the history of failures."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from conformance.results.store.parquet import CELL
 from conformance.results.store.runs import Closed
 from conformance.vocabulary import CellId, Status
 
-# What tells two outcomes apart: status, checks that failed, and of a failure the signal: of a cell that does not fail
-# it is CPU's own death, which ends one way or another by chance. A cell that was not reached has no outcome.
+# The kind of an outcome: status, failed checks, and the signal of a failure. The signal of a cell that does not fail is
+# that of the CPU reference, which dies in one way or another by chance. A cell that was not reached has no outcome.
 _KIND = """status, array_to_string(list_sort(list_distinct([f.check FOR f IN failures])), ',') AS checks,
            CASE WHEN failing THEN signal ELSE '' END AS signal"""
 _FIRST = 'failures[1]."case" AS first_case'
@@ -24,22 +24,22 @@ _REACHED = f"status <> '{Status.NOT_REACHED}'"
 
 @dataclass(frozen=True, slots=True)
 class CellOutcome:
-    """How a cell ended in one run."""
+    """The outcome of a cell in one run."""
 
     status: Status
-    checks: tuple[str, ...] = ()  # of its failures, sorted
+    checks: tuple[str, ...] = ()  # the checks of its failures, sorted
     signal: str = ""
-    case: str = ""  # the first that failed
+    case: str = ""  # the first failing case
 
     @property
     def kind(self) -> str:
-        """E.g. ``fail (stride, value)``, ``crash (SIGSEGV)``: two outcomes of one kind are taken for the same."""
+        """E.g. ``fail (stride, value)``, ``crash (SIGSEGV)``. Outcomes of the same kind count as equal."""
         return kind_of(self.status, self.checks, self.signal)
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A cell whose outcomes differ in kind; None where a run does not have the cell, or did not reach it."""
+    """A cell whose kind differs. The outcome is None in a run that lacks the cell or did not reach it."""
 
     cell: CellId
     before: CellOutcome | None
@@ -47,7 +47,7 @@ class Pair:
 
 
 def differing(old: Closed, new: Closed) -> list[Pair]:
-    """The cells whose outcomes differ in kind between two runs, in order of their names. Raises StoreError."""
+    """Return the cells whose kind differs between two runs, sorted by name. Raises StoreError."""
     kind, other = "(o.status, o.checks, o.signal)", "(n.status, n.checks, n.signal)"
     sides = ", ".join(f"{side}.{column}" for side in "on" for column in _OUTCOME)
     query = f"""
@@ -61,7 +61,7 @@ def differing(old: Closed, new: Closed) -> list[Pair]:
 
 
 def failing(runs: Sequence[Closed], cells: Iterable[CellId]) -> Mapping[CellId, frozenset[str]]:
-    """In which of these runs, by name, each of the cells failed. Runs without a failure are not opened."""
+    """Return the names of the runs in which each cell failed. Runs without failures are not opened."""
     wanted = set(cells)
     files = {str(run.rows): run.name for run in runs if run.failing}
     found: dict[CellId, set[str]] = defaultdict(set)
@@ -76,7 +76,7 @@ def failing(runs: Sequence[Closed], cells: Iterable[CellId]) -> Mapping[CellId, 
 
 
 def unlike(runs: Sequence[Closed]) -> list[tuple[CellId, tuple[CellOutcome | None, ...]]]:
-    """The cells that do not end alike in all of these runs, each with its outcomes in the runs' order."""
+    """Return the cells whose kind differs between these runs, with the outcomes in the order of the runs."""
     files = [str(run.rows) for run in runs]
     table = parquet.table(files)
     query = f"""

@@ -1,8 +1,8 @@
-"""A run as it happens: ``results/<lane>/`` holds a lane's latest run, its observations and summary.
+"""The journal of a lane's latest run in ``results/<lane>/``: observations and summary.
 
-``observations.jsonl`` begins with the run's manifest; then one observation a line, written as it happens, so that a run
-that is killed leaves all that it had seen. A line that does not fit on the disk is taken back whole. ``summary.json``
-appears when the run ends, whole or not at all.
+The first line of ``observations.jsonl`` is the run's manifest. Each following line is one observation, written at once,
+so a killed run leaves all earlier observations. If the disk is full, an incomplete line is removed. ``summary.json`` is
+written atomically when the run ends.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ _FORMAT = "op-conformance observations"
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run as read back."""
+    """A run that was read from the store."""
 
     manifest: Manifest
     observations: tuple[Observation, ...]
-    notes: tuple[str, ...] = field(default=())  # what was wrong with the file and could be borne
+    notes: tuple[str, ...] = field(default=())  # problems of the file that did not prevent reading
 
 
 class Writer:
-    """Writes one run; opening it drops what the directory held of an earlier one.
+    """Writes one run, in place of an earlier run in the directory.
 
-    Use as a context manager, from one process only: under xdist that is the controller.
+    Use it as a context manager, and in one process only: under xdist in the controller.
     """
 
     def __init__(self, directory: Path, manifest: Manifest, already: Iterable[Observation] = ()) -> None:
-        """Begin a run, with what is ``already`` known. Raises StoreError, and leaves what was there as it is."""
+        """Begin a run with the observations ``already``. If it raises StoreError, the earlier run is kept."""
         self.directory = directory
         self.path = directory / OBSERVATIONS
         self._manifest = manifest
@@ -59,19 +59,19 @@ class Writer:
             (directory / SUMMARY).unlink(missing_ok=True)
             scratch.replace(self.path)
         except (OSError, StoreError) as e:
-            with contextlib.suppress(OSError):  # the directory itself may not be there
+            with contextlib.suppress(OSError):  # the directory may not exist
                 scratch.unlink(missing_ok=True)
             raise e if isinstance(e, StoreError) else StoreError(f"{directory} cannot be written: {e}") from e
 
     def append(self, observation: Observation) -> None:
-        """Raises StoreError where it cannot be written; the file then ends with the observation before."""
+        """Write an observation. If it raises StoreError, the file ends with the previous observation."""
         self._line(observation.to_json())
         self._by_status[observation.status.value] += 1
 
     def finish(self, summary: dict[str, Any]) -> Path:
-        """Write the summary, end the file, and keep the run for good. Returns the summary's path.
+        """Write the summary, close the file, and store the closed run. Return the path of the summary.
 
-        Raises StoreError where something cannot be written.
+        Raises StoreError if a file cannot be written.
         """
         self.close()
         target = self.directory / SUMMARY
@@ -101,24 +101,24 @@ class Writer:
             while done < len(data):
                 done += self._file.write(data[done:])
         except OSError as e:
-            with contextlib.suppress(OSError):  # a reader leaves out a line that is cut off
+            with contextlib.suppress(OSError):  # a reader ignores an incomplete line
                 self._file.truncate(self._size)
             raise StoreError(f"{self.path} cannot be written: {e}") from e
         self._size += done
 
 
 def read(path: Path) -> Run:
-    """A run from its directory, or from the observations file itself. Raises StoreError."""
+    """Read a run from its directory or from the file of observations. Raises StoreError."""
     if (path / runs.MANIFEST).is_file():
         closed = runs.opened(path)
         return Run(closed.manifest, runs.load(closed), _lacking(path, closed.manifest, sum(closed.by_status.values())))
     file = path / OBSERVATIONS if path.is_dir() else path
     lines = _text(file).split("\n")
     notes: list[str] = []
-    if lines.pop():  # what follows the last newline: nothing, unless the writer died in the middle of a line
-        notes.append(f"{file}: the last line is cut off; the run was killed while writing it")
+    if lines.pop():  # text after the last newline: the writer died in the middle of a line
+        notes.append(f"{file}: the last line is incomplete; the run was killed while writing it")
     if not lines:
-        raise StoreError(f"{file}: is empty; expected the manifest of a run on line 1")
+        raise StoreError(f"{file}: is empty; expected the manifest of a run in line 1")
     manifest = _manifest(file, lines[0])
     observations = tuple(_observation(file, n, line) for n, line in enumerate(lines[1:], start=2))
     return Run(manifest, observations, (*notes, *_lacking(file, manifest, len(observations))))
@@ -131,7 +131,7 @@ def _lacking(file: Path, manifest: Manifest, observed: int) -> tuple[str, ...]:
 
 
 def read_summary(path: Path) -> dict[str, Any]:
-    """The summary from a run's directory, or from the file itself. Raises StoreError."""
+    """Read the summary from a run's directory or from the file. Raises StoreError."""
     file = path / SUMMARY if path.is_dir() else path
     summary = _parse(file, 1, _text(file))
     if "by_status" not in summary:
@@ -140,9 +140,9 @@ def read_summary(path: Path) -> dict[str, Any]:
 
 
 def find(results: Path, run: str) -> Path:
-    """The directory of a run, given as a path, a lane's name, or as :func:`runs.find` takes it. Raises StoreError.
+    """Return the directory of a run, given as a path, a lane's name, or as in :func:`runs.find`. Raises StoreError.
 
-    A lane's own directory holds what ran there last; where that was a shard, the lane's latest whole run is meant.
+    A lane's own directory holds the last run. If that is a shard, return the lane's latest complete run instead.
     """
     if Path(run).is_file() or (Path(run) / OBSERVATIONS).is_file():
         return Path(run)

@@ -1,6 +1,6 @@
-"""Observations as a Parquet file: DuckDB writes it from the journal's lines, and reads it. No other module knows SQL.
+"""Observations as a Parquet file. DuckDB writes it from the journal's lines and reads it.
 
-The failing cells come first, so that a look for failures over a year of runs reads the head of each file alone.
+The failing cells come first, so that a search for failures over many runs reads only the head of each file.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from duckdb import DuckDBPyConnection
 
-# As Observation.to_json has them; what a query does not look into stays JSON.
+# The columns, as in Observation.to_json. Values that no query uses stay JSON.
 COLUMNS = {
     "family": "VARCHAR", "overload": "VARCHAR", "dtype": "VARCHAR", "layout": "VARCHAR", "route": "VARCHAR",
     "status": "VARCHAR", "cases": "BIGINT", "compared": "BIGINT", "reason": "VARCHAR", "signal": "VARCHAR",
@@ -35,12 +35,12 @@ CELL = "family, overload, dtype, layout"
 _FAILING = ", ".join(f"'{status}'" for status in Status if status.is_failure)
 _ROWS_A_GROUP = 20480
 _LONGEST_LINE = 1 << 28  # bytes
-_LACKING = "duckdb is not installed, and closed runs are Parquet files that it reads and writes: pip install duckdb"
+_LACKING = "duckdb is not installed; it reads and writes closed runs; install it with: pip install duckdb"
 
 
 @contextmanager
 def database() -> Iterator[DuckDBPyConnection]:
-    """DuckDB in memory, which installs nothing. Raises StoreError where it is not installed, and for its own errors."""
+    """Open DuckDB in memory. Raises StoreError if it is not installed, and for its errors."""
     try:
         import duckdb
     except ImportError as e:
@@ -56,12 +56,12 @@ def database() -> Iterator[DuckDBPyConnection]:
 
 
 def quoted(text: object) -> str:
-    """A literal of SQL."""
+    """Return a SQL literal."""
     return "'" + str(text).replace("'", "''") + "'"
 
 
 def write(journal: Path, target: Path) -> None:
-    """Make a Parquet file of a journal's lines, all of which have to be whole; its first, the manifest, is left out."""
+    """Write the observations of a journal to a Parquet file. All lines must be complete; the manifest is omitted."""
     columns = ", ".join(f"{name}: {quoted(kind)}" for name, kind in COLUMNS.items())
     lines = (
         f"read_json({quoted(journal)}, format='newline_delimited', maximum_object_size={_LONGEST_LINE}, "
@@ -73,7 +73,7 @@ def write(journal: Path, target: Path) -> None:
 
 
 def read(file: Path, where: str = "true") -> tuple[Observation, ...]:
-    """The observations of a file that :func:`write` made, in order of their cells; ``where``: only some, in SQL."""
+    """Return the observations of a file, sorted by cell. ``where``: a SQL condition."""
     with database() as db:
         select = f"SELECT {', '.join(COLUMNS)} FROM {table([file])} WHERE {where} ORDER BY {CELL}"
         rows = db.execute(select).fetchall()
@@ -81,7 +81,7 @@ def read(file: Path, where: str = "true") -> tuple[Observation, ...]:
 
 
 def durations(file: Path) -> dict[str, tuple[int, int]]:
-    """Of each cell that was run, by id: (nanoseconds it took, its cases)."""
+    """Return nanoseconds and number of cases of each cell that ran, by id."""
     cell = "concat('ops/', family, '.py::', overload, '[', dtype, '-', layout, ']')"
     with database() as db:
         query = f"SELECT {cell}, wall_ns, cases FROM {table([file])} WHERE wall_ns > 0"
@@ -89,7 +89,7 @@ def durations(file: Path) -> dict[str, tuple[int, int]]:
 
 
 def join(files: Iterable[Path], target: Path) -> None:
-    """Make one file of several that :func:`write` made."""
+    """Join several files to one."""
     with database() as db:
         _copy(db, f"SELECT failing, {', '.join(COLUMNS)} FROM {table(files)}", target)
 
@@ -100,12 +100,12 @@ def _copy(db: DuckDBPyConnection, select: str, target: Path) -> None:
 
 
 def table(files: Iterable[Path | str]) -> str:
-    """The rows of several files as a table of SQL; its column ``filename`` tells them apart."""
+    """Return a SQL table of the rows of several files. The column ``filename`` has the file."""
     return f"read_parquet([{', '.join(map(quoted, files))}], filename=true)"
 
 
 def wanted(db: DuckDBPyConnection, cells: Iterable[CellId]) -> None:
-    """Make a table ``wanted`` of these cells."""
+    """Create a table ``wanted`` of these cells."""
     columns: list[tuple[str, ...]] = list(zip(*(cell.fields() for cell in cells))) or [()] * 4
     lists = ", ".join(f"unnest(?::VARCHAR[]) AS {name}" for name in CELL.split(", "))
     db.execute(f"CREATE TABLE wanted AS SELECT {lists}", [list(column) for column in columns])
@@ -116,7 +116,7 @@ def _observation(record: dict[str, Any]) -> Observation:
 
 
 def _failure(record: dict[str, Any]) -> dict[str, Any]:
-    """A failure as CaseFailure.from_json takes it, which also knows those of format version 2."""
+    """Return a failure for CaseFailure.from_json, which also reads format version 2."""
     if "mismatches" not in record:
         return record
     return {**record, **{name: json.loads(record[name] or "null") for name in ("mismatches", "arguments", "death")}}

@@ -1,7 +1,7 @@
-"""Runs that have ended: ``results/runs/<run>/`` holds each as it was closed, never to be written again.
+"""Closed runs. Each has a directory ``results/runs/<run>/``, which is never changed.
 
-``manifest.json`` says what the run was and what the other files are, ``observations.parquet`` holds a row a cell,
-``summary.json`` what it came to. A run is closed whole or not at all: its directory is made aside and renamed.
+``manifest.json`` describes the run and the other files, ``observations.parquet`` has a row for each cell, and
+``summary.json`` is the summary. A run is closed atomically: its directory is written under another name and renamed.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ SUMMARY = "summary.json"
 
 FORMAT = "op-conformance run"
 VERSION = 3
-READABLE = (2, VERSION)  # in version 2 a failure was the text of its message
+READABLE = (2, VERSION)  # in version 2 a failure was text
 
 _BEFORE = re.compile(r"(?P<lane>.+)~(?P<count>\d+)")
 
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """A closed run: its manifest, and where its rows lie."""
+    """A closed run: its manifest and the file of its rows."""
 
     directory: Path
     manifest: Manifest
-    ended: bool  # every cell collected was observed
+    ended: bool  # every collected cell was observed
     by_status: dict[str, int]
     bytes: int
     sha256: str
@@ -57,51 +57,54 @@ class Closed:
 
     @property
     def whole(self) -> bool:
-        """Whether it says of every cell of its lane whether it fails."""
+        """Whether the run has the outcome of every cell of its lane."""
         return self.manifest.complete and self.ended and not self.manifest.shard
 
     def covers(self, other: Closed) -> bool:
-        """Whether a cell of the other that this has not is not there, rather than left out by its tier."""
+        """Return whether a cell of the other run that this one lacks does not exist in this lane.
+
+        Otherwise the tier of this run may have omitted it.
+        """
         return self.whole and self.manifest.tier in ("full", other.manifest.tier)
 
     @property
     def rows(self) -> Path:
-        """Its Parquet file. Raises StoreError where that is not as long as it was when the run was closed."""
+        """The Parquet file. Raises StoreError if its size differs from the manifest."""
         file = self.directory / PARQUET
         try:
             found = file.stat().st_size
         except OSError as e:
             raise StoreError(f"{file}: {e.strerror}") from e
         if found != self.bytes:
-            raise StoreError(f"{file}: {found} bytes, its manifest says {self.bytes}: truncated, or written to since")
+            raise StoreError(f"{file}: {found} bytes, expected {self.bytes} by its manifest: the file was changed")
         return file
 
     def check(self) -> None:
-        """Raise StoreError unless the rows are, byte for byte, what was closed."""
+        """Raise StoreError if the hash of the rows differs from the manifest."""
         if hashlib.sha256(self.rows.read_bytes()).hexdigest() != self.sha256:
-            raise StoreError(f"{self.directory / PARQUET}: its hash is not its manifest's: damaged, or another run's")
+            raise StoreError(f"{self.directory / PARQUET}: its hash differs from its manifest: the file was changed")
 
 
 def close(
     results: Path, manifest: Manifest, journal: Path, by_status: Mapping[str, int], summary: dict[str, Any] | None
 ) -> Path:
-    """Keep a run for good. Returns its directory; a run of this name that is there already is left as it is.
+    """Store a closed run. Return its directory. An existing run of this name is not changed.
 
-    ``by_status`` counts the observations of the ``journal``, every line of which has to be whole. Raises StoreError.
+    ``by_status`` counts the observations of the ``journal``, which must have complete lines only. Raises StoreError.
     """
     return _keep(results, manifest, lambda rows: parquet.write(journal, rows), by_status, summary)
 
 
 def join(results: Path, manifest: Manifest, parts: Sequence[Closed], summary: dict[str, Any]) -> Path:
-    """Keep the rows of several runs as those of one, for good. Returns its directory, as :func:`close` does.
+    """Store the rows of several closed runs as one closed run. Return its directory.
 
-    Raises StoreError for rows that are not what was closed, and where something cannot be written.
+    Raises StoreError for a run that was changed, and if a file cannot be written.
     """
     by_status: Counter[str] = Counter()
     for part in parts:
         if part.version != VERSION:
             raise StoreError(
-                f"{part.directory / MANIFEST}: format version {part.version}, shards are merged in {VERSION}; "
+                f"{part.directory / MANIFEST}: format version {part.version}, but merging needs {VERSION}; "
                 "merge them with the suite that wrote them, or run the shard again"
             )
         part.check()
@@ -139,7 +142,7 @@ def _keep(
 
 
 def opened(directory: Path) -> Closed:
-    """A closed run by its directory. Raises StoreError for one that is damaged, foreign or of a newer suite."""
+    """Open a closed run by its directory. Raises StoreError for a damaged run and for an unknown format."""
     file = directory / MANIFEST
     record = _read(file)
     if record.pop("format", None) != FORMAT:
@@ -155,7 +158,7 @@ def opened(directory: Path) -> Closed:
 
 
 def unreadable(version: object) -> str:
-    """Why a file in this version of the format is refused, and what to do."""
+    """Return the error for a file in this version of the format."""
     versions = " and ".join(map(str, READABLE))
     return (
         f"format version {version!r}, this suite reads {versions}; read it with the suite that wrote it, or run again"
@@ -163,12 +166,12 @@ def unreadable(version: object) -> str:
 
 
 def names(results: Path, lane: str = "") -> list[str]:
-    """The closed runs, the oldest first; of one lane, or of all. Shards are no runs until they are merged."""
+    """Return the names of closed runs of one lane or of all, the oldest first. Shards do not count until merged."""
     return [name for name in _names(results) if not shard_of(name) and lane in ("", lane_of(name))]
 
 
 def shards(results: Path) -> list[str]:
-    """The closed runs that are shards, the oldest first."""
+    """Return the names of the closed shards, the oldest first."""
     return [name for name in _names(results) if shard_of(name)]
 
 
@@ -178,25 +181,25 @@ def _names(results: Path) -> list[str]:
 
 
 def measured(results: Path, lane: str) -> Closed | None:
-    """The run that says best how long the cells of a lane take: the latest whole one, or else the latest."""
+    """Return the run for the durations of a lane's cells: the latest complete run, or else the latest."""
     of_lane = [opened(results / RUNS / name) for name in reversed(names(results, lane))]
     return next((run for run in of_lane if run.whole), next(iter(of_lane), None))
 
 
 def durations(run: Closed) -> dict[str, tuple[int, int]]:
-    """Of each cell that was run, by id: (nanoseconds it took, its cases). Raises StoreError."""
+    """Return nanoseconds and number of cases of each cell that ran, by id. Raises StoreError."""
     return parquet.durations(run.rows)
 
 
 def lanes(results: Path) -> list[str]:
-    """The lanes that have closed runs."""
+    """Return the lanes that have closed runs."""
     return sorted({lane for name in names(results) if (lane := lane_of(name))})
 
 
 def find(results: Path, run: str) -> Closed:
-    """A closed run by its directory, its name or a part of it, or a lane: the latest, or ``LANE~2``, two before that.
+    """Find a closed run by its directory, its name, a part of its name, or its lane.
 
-    Raises StoreError that says which there are.
+    A lane means its latest run, ``LANE~2`` the second before it. Raises StoreError that lists the runs.
     """
     if (Path(run) / MANIFEST).is_file():
         return opened(Path(run))
@@ -212,35 +215,35 @@ def find(results: Path, run: str) -> Closed:
     if len(found) == 1:
         return opened(results / RUNS / found[0])
     if found:
-        raise StoreError(f"{run!r} is a part of {len(found)} runs' names, such as {found[-1]} and {found[-2]}")
+        raise StoreError(f"{run!r} matches {len(found)} runs, for example {found[-1]} and {found[-2]}")
     raise StoreError(f"no closed run {run!r} in {results / RUNS}/; {_there(run, everything)}")
 
 
 def load(run: Closed) -> tuple[Observation, ...]:
-    """A run's observations, checked against its manifest. Raises StoreError."""
+    """Read a run's observations, after a check of their hash. Raises StoreError."""
     run.check()
     return parquet.read(run.rows)
 
 
 def summary(run: Closed) -> dict[str, Any]:
-    """What the run came to. Raises StoreError for a run that was cut off before it was summed up."""
+    """Read a run's summary. Raises StoreError for a run that was killed before its end."""
     file = run.directory / SUMMARY
     if not file.is_file():
-        raise StoreError(f"{run.directory}: has no {SUMMARY}: the run was cut off")
+        raise StoreError(f"{run.directory}: has no {SUMMARY}: the run was killed before its end")
     return _read(file)
 
 
 def schemas(run: Closed) -> dict[str, tuple[str, str]]:
-    """Overloads of the corpus that this run's torch has otherwise: (schema recorded, schema here, "" for none)."""
+    """Return the overloads whose schema in this run's torch differs from the corpus: both schemas, "" for none."""
     file = run.directory / SUMMARY
     found = _read(file).get("schemas", {}) if file.is_file() else {}
     return {overload: (recorded, here) for overload, (recorded, here) in found.items()}
 
 
 def forget(results: Path, keep: int) -> list[str]:
-    """Delete all but the latest ``keep`` closed runs of each lane, and shards older than those. Returns their names.
+    """Delete all but the latest ``keep`` closed runs of each lane, and older shards. Return the deleted names.
 
-    The latest whole run of a lane stays however old it is: tonight's are compared with it. Raises StoreError.
+    The latest complete run of a lane always stays, because new runs are compared with it. Raises StoreError.
     """
     dropped = [name for lane in lanes(results) for name in _old(results, lane, keep)]
     for name in dropped:
@@ -254,7 +257,7 @@ def forget(results: Path, keep: int) -> list[str]:
 def _old(results: Path, lane: str, keep: int) -> list[str]:
     of_lane = names(results, lane)
     latest = of_lane[-keep:]
-    since = began(latest[0])  # its shards began in the same second at the earliest
+    since = began(latest[0])  # its shards began at the same second or later
     of_lanes = (name for name in shards(results) if lane_of(name) == lane)
     parts = [name for name in of_lanes if since and (at := began(name)) and at < since]
     older = of_lane[:-keep]
@@ -269,11 +272,11 @@ def _there(run: str, everything: Sequence[str]) -> str:
     close_ones = near(run.partition("~")[0], [*known, *everything])
     if close_ones:
         return f"near: {', '.join(close_ones)}"
-    return f"lanes there: {', '.join(sorted(known)) or 'none'}"
+    return f"lanes with runs: {', '.join(sorted(known)) or 'none'}"
 
 
 def _settle(scratch: Path, target: Path) -> None:
-    """Give the directory its name, unless a run has it."""
+    """Rename the directory, unless a run of this name exists."""
     try:
         scratch.rename(target)
     except OSError:

@@ -1,4 +1,4 @@
-"""What a report reads of closed runs: a row for every cell, the failing cells whole, how cells ended night by night."""
+"""Queries of the report on closed runs: rows of all cells, complete failing cells, statuses by run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from conformance.vocabulary import CellId, Status
 
 
 class Row(NamedTuple):
-    """One cell of a run, but for its failures."""
+    """One cell of a run, without its failures."""
 
     family: str
     overload: str
@@ -28,7 +28,7 @@ class Row(NamedTuple):
 
 
 def rows(run: Closed) -> list[Row]:
-    """Every cell of a run, in no order. Raises StoreError."""
+    """Return every cell of a run, unsorted. Raises StoreError."""
     with parquet.database() as db:
         found = db.execute(f"SELECT {', '.join(Row._fields)} FROM {parquet.table([run.rows])}").fetchall()
     made = [Row(*row) for row in found]
@@ -39,18 +39,18 @@ def rows(run: Closed) -> list[Row]:
 
 
 def failures(run: Closed) -> tuple[Observation, ...]:
-    """The failing cells of a run, whole, in order of their names. Raises StoreError."""
+    """Return the observations of a run's failing cells, sorted by name. Raises StoreError."""
     return parquet.read(run.rows, "failing") if run.failing else ()
 
 
 def of_cells(run: Closed, cells: Iterable[CellId]) -> tuple[Observation, ...]:
-    """These cells of a run, whole. Raises StoreError."""
+    """Return the observations of these cells. Raises StoreError."""
     wanted = [f"({CELL}) = ({', '.join(parquet.quoted(field) for field in cell.fields())})" for cell in cells]
     return parquet.read(run.rows, " OR ".join(wanted)) if wanted else ()
 
 
 def ever_failing(runs: Iterable[Closed]) -> set[CellId]:
-    """The cells that failed in any of these runs. Raises StoreError."""
+    """Return the cells that failed in any of these runs. Raises StoreError."""
     files = [run.rows for run in runs if run.failing]
     if not files:
         return set()
@@ -60,7 +60,7 @@ def ever_failing(runs: Iterable[Closed]) -> set[CellId]:
 
 
 def statuses(runs: Sequence[Closed], cells: Iterable[CellId]) -> Mapping[CellId, Mapping[str, str]]:
-    """How each of the cells ended in each of the runs that has it: status by the run's name. Raises StoreError."""
+    """Return the status of each cell in each run, by the run's name. Raises StoreError."""
     wanted = set(cells)
     files = {str(run.rows): run.name for run in runs}
     if not wanted or not files:
