@@ -24,7 +24,8 @@ def observation(seen: Observation, backend: str) -> str:
 
 def failure(found: CaseFailure, cell: CellId, route: str, backend: str) -> str:
     """Return one failing case: the call, its arguments, the findings or the death, and the commands to repeat it."""
-    lines = body(found) if _is_a_death(found) else [head(found, cell, route), *_indented(body(found))]
+    known = found.arguments or found.mismatches  # else the failure is all that is known of the call
+    lines = [head(found, cell, route), *_indented(body(found))] if known else body(found)
     if found.id and not found.older and not found.trouble:
         lines += [f"  repeat: {repeat(found.case, backend)}", f"  script: {script(found.case, backend)}"]
     return "\n".join(lines)
@@ -50,11 +51,6 @@ def findings(found: CaseFailure) -> list[str]:
     lines += death(found.death) if found.death else []
     lines += [f"kernels: {kernels(found.calls)}"] if found.calls else []
     return [*lines, *(["the suite itself failed", *found.trouble.rstrip().split("\n")] if found.trouble else [])]
-
-
-def _is_a_death(found: CaseFailure) -> bool:
-    """Return whether the text begins with the death, because only the case's id is known of the call."""
-    return bool(found.older or found.trouble or (found.death and not found.arguments))
 
 
 def _indented(lines: Iterable[str]) -> list[str]:

@@ -14,7 +14,7 @@ from conformance.judging.twins import Twins, poison
 from conformance.plan.arguments import placed_arguments
 from conformance.plan.cases import Case
 from conformance.plan.plan import Plan
-from conformance.records import FAILURES_KEPT, CaseFailure, Observation
+from conformance.records import FAILURES_KEPT, CaseFailure, Observation, PlacedArgument
 from conformance.running.progress import Progress
 from conformance.vocabulary import CellId, Status
 
@@ -43,6 +43,10 @@ class CellRunner:
     def case_ids(self, cell: CellId) -> list[str]:
         """The ids of a cell's cases, in the order they run."""
         return self.plan.case_ids(cell)
+
+    def arguments(self, cell: CellId, index: int) -> tuple[PlacedArgument, ...]:
+        """Return the arguments of one of the cell's cases."""
+        return placed_arguments(self.plan.cases(cell)[index])
 
     def route(self, cell: CellId) -> str:
         """How the backend serves the cell's overload."""

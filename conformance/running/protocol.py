@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
-from conformance.records import Observation
+from conformance.records import Observation, PlacedArgument
 from conformance.running.host_leaks import Searcher
 from conformance.running.progress import Progress
 from conformance.vocabulary import CellId
@@ -42,6 +42,9 @@ class Work(Protocol):
 
     def case_ids(self, cell: CellId) -> list[str]:
         """Return the ids of the cell's cases, in order."""
+
+    def arguments(self, cell: CellId, index: int) -> tuple[PlacedArgument, ...]:
+        """Return the arguments of one of the cell's cases."""
 
     def route(self, cell: CellId) -> str:
         """Return the route of the cell's overload."""

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from conformance.records import CaseFailure, Death, GateFailure, Mismatch, Observation
+from conformance.records import CaseFailure, Death, GateFailure, Mismatch, Observation, PlacedArgument
 from conformance.running.child import BROKEN, Child, Hang
 from conformance.running.child import Death as ChildDeath
 from conformance.running.deaths import SECONDS, DeathInquiry, Finding
@@ -137,7 +137,7 @@ class Runner:
         tries = REFERENCES if phase == "cpu" and isinstance(how, ChildDeath) else 1
         if phase and not end.broken and self._reference_dies(cell, index, tries):
             return reference_death(cell, route, end), index + 1
-        observation = death(cell, route, end)
+        observation = death(cell, route, end, self._work.arguments(cell, index))
         if observation.status is Status.CRASH:
             signature = (cell.overload, observation.signal, phase)
             finding = self._inquiry.of(signature, Stretch(cell, index, index + 1), lived)
@@ -249,10 +249,10 @@ class _End:
         return Death(self.signal, phase=self.phase, report=self.how.report, log=log)
 
 
-def death(cell: CellId, route: str, end: _End) -> Observation:
-    """Return the observation of a cell whose child died or hung."""
+def death(cell: CellId, route: str, end: _End, arguments: tuple[PlacedArgument, ...] = ()) -> Observation:
+    """Return the observation of a cell whose child died or hung in a case with these arguments."""
     status = Status.TIMEOUT if isinstance(end.how, Hang) else Status.ERROR if end.broken else Status.CRASH
-    failure = CaseFailure(end.case, death=end.record())
+    failure = CaseFailure(end.case, arguments=arguments, death=end.record())
     return Observation(cell, route, status, end.cases, (failure,), signal=end.signal, wall_ns=end.wall_ns)
 
 

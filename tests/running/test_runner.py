@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from conformance.records import CaseFailure, GateFailure, Mismatch, Observation
+from conformance.records import CaseFailure, GateFailure, Mismatch, Observation, PlacedArgument
 from conformance.running.progress import Progress
 from conformance.running.runner import DEATHS_PER_CELL, Runner, merge
 from conformance.vocabulary import CellId, Check, Status
@@ -25,6 +25,9 @@ class Work:
 
     def case_ids(self, cell: CellId) -> list[str]:
         return [f"{cell}#{name}" for name in self._cases]
+
+    def arguments(self, cell: CellId, index: int) -> tuple[PlacedArgument, ...]:
+        return (PlacedArgument("self", text=self._cases[index]),)
 
     def route(self, cell: CellId) -> str:
         return "native"
@@ -88,6 +91,7 @@ def test_a_death_is_charged_to_its_case_and_the_cases_behind_it_still_run() -> N
     assert found.status is Status.CRASH
     assert found.signal == "SIGSEGV"
     assert [f.case for f in found.failures] == [f"{CELL}#dies"]
+    assert [a.text for f in found.failures for a in f.arguments] == ["dies"]
     assert found.cases == 4
 
 
