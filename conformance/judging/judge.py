@@ -135,11 +135,12 @@ class Judge:
         if parity:
             return [parity]
         found: list[Mismatch] = []
+        fetched = storages.Fetched(expected.side, actual.side)
         if expected.error is None:
             others = References(case, self._twins, self._call.op)
             found += self._comparison.results(expected, actual, others)
-            found += self._comparison.written(expected, actual, others)
-        return found + storages.storages(expected.side, actual.side)
+            found += self._comparison.written(expected, actual, others, fetched)
+        return found + fetched.differences()
 
 
 def _ignore(phase: str) -> None:

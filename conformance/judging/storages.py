@@ -76,22 +76,47 @@ def versions(expected: Side, actual: Side) -> list[Mismatch]:
     return found
 
 
-def storages(expected: Side, actual: Side) -> list[Mismatch]:
-    """Every storage that went in, byte for byte, outside the views that may be written.
+class Fetched:
+    """The storages that went into a call, fetched from the device once after it, next to what CPU left in its own."""
 
-    A byte is right as it was before the call, and as the CPU left it (which for some ops is not the same).
-    """
-    found = []
-    seen: set[int] = set()
-    for want, got in zip(expected.arguments, actual.arguments, strict=True):
-        if id(want.base) in seen:
-            continue
-        seen.add(id(want.base))
-        after = device_bytes(got.base)
-        if not torch.equal(after, want.base):
-            one = _changed(expected, want, after)
-            found += [one] if one else []
-    return found
+    def __init__(self, expected: Side, actual: Side) -> None:
+        self._expected = expected
+        self._actual = actual
+        self._differing: dict[int, tuple[Argument, torch.Tensor]] = {}  # by the id of CPU's storage: the device's bytes
+        seen: set[int] = set()
+        for want, got in zip(expected.arguments, actual.arguments, strict=True):
+            if id(want.base) not in seen:
+                seen.add(id(want.base))
+                after = device_bytes(got.base)
+                if not torch.equal(after, want.base):
+                    self._differing[id(want.base)] = (want, after)
+
+    def same(self, i: int) -> bool:
+        """Whether argument ``i`` holds the same bits on both sides, because its storage does, where it was put.
+
+        False says nothing: the call may have given it another storage or size.
+        """
+        want, got = self._expected.arguments[i], self._actual.arguments[i]
+        there = all(_stayed(a) and a.tensor.storage_offset() == a.placement.offset for a in (want, got))
+        return there and id(want.base) not in self._differing
+
+    def differences(self) -> list[Mismatch]:
+        """Every storage, byte for byte, outside the views that may be written.
+
+        A byte is right as it was before the call, and as CPU left it (which for some ops is not the same).
+        """
+        found = (_changed(self._expected, want, after) for want, after in self._differing.values())
+        return [one for one in found if one]
+
+
+def _stayed(argument: Argument) -> bool:
+    """Whether an argument still is the view that it was, over the storage that it was given."""
+    tensor, placement = argument.tensor, argument.placement
+    return (
+        tensor.shape == placement.size
+        and tensor.stride() == placement.stride
+        and storage_id(tensor) == storage_id(argument.base)
+    )
 
 
 def _changed(side: Side, argument: Argument, after: torch.Tensor) -> Mismatch | None:
@@ -105,11 +130,10 @@ def _changed(side: Side, argument: Argument, after: torch.Tensor) -> Mismatch | 
 
 def _mark(reached: torch.Tensor, argument: Argument) -> None:
     """Mark the bytes that the argument's view reaches; all of them once the op gave it another storage or size."""
-    tensor, placement = argument.tensor, argument.placement
-    moved = storage_id(tensor) != storage_id(argument.base)
-    if moved or tensor.shape != placement.size or tensor.stride() != placement.stride:
+    if not _stayed(argument):
         reached.fill_(True)
         return
+    tensor, placement = argument.tensor, argument.placement
     width = tensor.element_size()
     stride = [s * width for s in placement.stride]
     reached.as_strided((*placement.size, width), (*stride, 1), tensor.storage_offset() * width).fill_(True)

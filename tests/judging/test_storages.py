@@ -34,7 +34,7 @@ def aliasing(expected: Op, actual: Op, i: int = 0) -> tuple[str, Any, Any] | Non
 
 
 def changed(op: Op, layout: str, written: bool = False, reference: Op = torch.abs) -> list[Check]:
-    found = storages.storages(of_one(reference, layout, written).side, of_one(op, layout, written).side)
+    found = storages.Fetched(of_one(reference, layout, written).side, of_one(op, layout, written).side).differences()
     return [m.check for m in found]
 
 
@@ -104,10 +104,36 @@ class TestStorages:
         one = sample("add_.Tensor", slot(0, "self", (4,), written=True), slot(1, "other", (4,)))
         case = next(iter(cases(CellId("f", "add_.Tensor", "float32", "aliased"), [one])))
         cpu, device = outcome(lambda a, b: a + b, case), outcome(lambda a, b: a.data.add_(b), case)
-        assert storages.storages(cpu.side, device.side) == []
+        assert storages.Fetched(cpu.side, device.side).differences() == []
 
 
 def test_a_result_is_traced_to_the_first_argument_it_lies_in() -> None:
     found = of_one(lambda x: x[1:])
     assert storages.argument_of(found.side, found.leaves[0][1]) == 0
     assert storages.argument_of(found.side, torch.zeros(1)) is None
+
+
+class TestSame:
+    """Whether the storages alone settle that a written argument holds the same on both sides."""
+
+    def same(self, reference: Op, op: Op, layout: str = "contiguous") -> bool:
+        return storages.Fetched(of_one(reference, layout, True).side, of_one(op, layout, True).side).same(0)
+
+    def test_equal_bytes_settle_it_in_every_layout(self) -> None:
+        for layout in ("contiguous", "transposed", "offset_gap"):
+            assert self.same(torch.Tensor.neg_, torch.Tensor.neg_, layout)
+            assert not self.same(torch.Tensor.neg_, torch.Tensor.abs_, layout)
+
+    def test_an_argument_that_lies_elsewhere_is_not_settled(self) -> None:
+        def elsewhere(x: torch.Tensor) -> torch.Tensor:
+            return x.set_(torch.zeros(2, 3))
+
+        def grown(x: torch.Tensor) -> torch.Tensor:
+            return x.resize_(9).fill_(1)
+
+        def moved(x: torch.Tensor) -> torch.Tensor:
+            return x.as_strided_((1, 2), (3, 1), 1)
+
+        for op in (elsewhere, grown, moved):
+            assert not self.same(op, op)
+            assert not self.same(torch.clone, op)
