@@ -53,7 +53,8 @@ def test_what_is_no_expression_of_names_is_refused(given: str) -> None:
 def test_a_selection_that_leaves_nothing_lists_what_is_near() -> None:
     said = options.nothing_left(["conformance", "-k", "mm and maskd_fill"], "mm and maskd_fill", ["mm", "masked_fill"])
     assert said == (
-        "no cell is selected by: conformance -k 'mm and maskd_fill'; -k: no name contains 'maskd_fill', near: masked_fill"
+        "no cell is selected by: conformance -k 'mm and maskd_fill'; "
+        "-k: no name contains 'maskd_fill', near: masked_fill"
     )
 
 
