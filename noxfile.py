@@ -1,4 +1,4 @@
-"""The sessions: what a person types, and all that CI calls. Lanes come from matrices/; see ``nox -l``."""
+"""The nox sessions for people and for CI. Lanes come from matrices/. ``nox -l`` lists the sessions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ nox.options.sessions = ["lint", "docs-check", "tests"]
 
 MATRICES = matrix.load_all(ROOT / "matrices")
 CPUS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-# More workers than this wait for each other's imports of torch longer than they work.
+# With more workers, the imports of torch take longer than the tests.
 WORKERS = min(CPUS, 8)
 BUILDS = ROOT / ".nox" / "cache"
 BUILT_WITH = (
@@ -38,12 +38,12 @@ LIST_TORCH = (
 
 
 def environment_name(m: matrix.Matrix, torch: matrix.Torch, build: matrix.Build) -> str:
-    """The session that makes the environment of a torch version and a build."""
+    """Return the session that creates the environment of a torch version and a build."""
     return process.environment_name(m, torch, build, alone=len(MATRICES) == 1)
 
 
 def add_environment(m: matrix.Matrix, torch: matrix.Torch) -> None:
-    """A session that installs torch, the suite and the backend once, for all lanes of a torch version to share."""
+    """Add a session that installs torch, the suite and the backend for all lanes of a torch version."""
     build = m.builds[0]
     name = environment_name(m, torch, build)
 
@@ -55,13 +55,11 @@ def add_environment(m: matrix.Matrix, torch: matrix.Torch) -> None:
         session.install("-e", ".[tests]", env=index_variables(session))
         leave_interpreter(session, name)
 
-    environment.__doc__ = (
-        f"Make the environment that conformance-{torch.version} runs in: {torch.requirement}, backend."
-    )
+    environment.__doc__ = f"Create the environment of conformance-{torch.version}: {torch.requirement}, backend."
 
 
 def add_build(m: matrix.Matrix, torch: matrix.Torch, build: matrix.Build) -> None:
-    """A session for another build of the backend: an environment over that of the first, with nothing else in it."""
+    """Add a session for another build of the backend. Its environment contains the backend only."""
     name, below = environment_name(m, torch, build), environment_name(m, torch, m.builds[0])
 
     @nox.session(name=name, python=torch.python or None, reuse_venv=True, default=False, requires=[below])
@@ -70,13 +68,13 @@ def add_build(m: matrix.Matrix, torch: matrix.Torch, build: matrix.Build) -> Non
         install_backend(session, m, torch, build)
         leave_interpreter(session, name)
 
-    environment.__doc__ = f"Make the environment of the {build.name} lanes of conformance-{torch.version}."
+    environment.__doc__ = f"Create the environment of the {build.name} lanes of conformance-{torch.version}."
 
 
 def add_conformance(m: matrix.Matrix, torch: matrix.Torch) -> None:
-    """A session that runs the matrix on a torch version, once in each of the backend's environments.
+    """Add the sessions that run the cells on a torch version, one for each of the backend's environments.
 
-    The lanes that run on demand get sessions of their own, named alike: ``conformance-2.13`` leaves them out.
+    ``conformance-2.13`` means all of them except lanes on demand, which have sessions with similar names.
     """
     name = process.sessions_name(m, torch, alone=len(MATRICES) == 1)
     lanes = [lane for lane in m.lanes() if lane.torch == torch]
@@ -107,7 +105,7 @@ def add_conformance(m: matrix.Matrix, torch: matrix.Torch) -> None:
 
 
 def run_lane(session: nox.Session, lane: matrix.Lane) -> None:
-    """Run the cells of one lane in the environment that another session has made."""
+    """Run the cells of one lane in the environment of another session."""
     start = start_of(session, lane)
     arguments = ["--backend", lane.backend, "--lane-name", lane.name, "--lane-tier", lane.torch.tier]
     arguments += ["-rN", *session.posargs]
@@ -115,7 +113,7 @@ def run_lane(session: nox.Session, lane: matrix.Lane) -> None:
 
 
 def start_of(session: nox.Session, lane: matrix.Lane) -> process.Start:
-    """The interpreter and the variables that a process of the lane is started with."""
+    """Return the interpreter and the environment variables of a process of the lane."""
     try:
         return process.start(ROOT, lane.name)
     except LookupError as e:
@@ -123,18 +121,18 @@ def start_of(session: nox.Session, lane: matrix.Lane) -> process.Start:
 
 
 def leave_interpreter(session: nox.Session, environment: str) -> None:
-    """Write down where this session's interpreter is, for the sessions that run in its environment."""
+    """Write the path of this session's interpreter to a file, for the sessions that use its environment."""
     python = session.run("python", "-c", "import sys; print(sys.executable)", silent=True)
     process.interpreter_file(ROOT, environment).write_text(str(python).strip().splitlines()[-1])
 
 
 def interpreter_of(environment: str) -> str:
-    """The interpreter that an environment's session has left."""
+    """Return the interpreter of an environment's session."""
     return process.interpreter_file(ROOT, environment).read_text()
 
 
 def lay_over(session: nox.Session, below: str) -> None:
-    """Let the session's own, empty environment find what is installed in another, after what is in its own."""
+    """Let the session's environment also find the packages of another environment."""
     where = "import sysconfig; print(sysconfig.get_path('purelib'))"
     packages = str(session.run(below, "-c", where, silent=True, external=True)).strip()
     own = Path(str(session.run("python", "-c", where, silent=True)).strip())
@@ -170,20 +168,20 @@ MAIN_ENVIRONMENTS = [environment_name(MATRICES[0], MATRICES[0].main_torch, build
 
 @nox.session(name="kill-rate", venv_backend="none", requires=MAIN_ENVIRONMENTS, default=False)
 def kill_rate(session: nox.Session) -> None:
-    """Measure which planted faults each lane kills, and which the checks of others do; goes on where it was stopped."""
+    """Measure which planted faults each lane and the checks of other projects find. Continues an interrupted run."""
     arguments = ["--workers", str(WORKERS), *session.posargs]
     session.run(interpreter_of(MAIN_ENVIRONMENT), "-m", "tools.kill_rate", *arguments, external=True)
 
 
 @nox.session(venv_backend="none", requires=[MAIN_ENVIRONMENT], default=False)
 def settings(session: nox.Session) -> None:
-    """Run lanes and tests as on other machines: other CPU kernels, compilers, Pythons; goes on where it stopped."""
+    """Run lanes and tests as on other machines: other CPU kernels, compilers, Pythons. Continues an interrupted run."""
     arguments = ["--nox", str(Path(sys.argv[0]).resolve()), *session.posargs]
     session.run(interpreter_of(MAIN_ENVIRONMENT), "-m", "tools.settings", *arguments, external=True)
 
 
 def add_command(name: str, words: list[str], doc: str) -> None:
-    """A session for a command that needs torch: it runs on the matrix's main torch."""
+    """Add a session for a command that needs torch. It uses the matrix' main torch."""
 
     @nox.session(name=name, venv_backend="none", requires=[MAIN_ENVIRONMENT], default=False)
     def command(session: nox.Session) -> None:
@@ -195,19 +193,19 @@ def add_command(name: str, words: list[str], doc: str) -> None:
 
 add_command("bisect", ["bisect"], "Find the version or the commit that broke a CASE, which follows --, or a script.")
 add_command("triage", ["triage"], "Find the first op of a failing CASE or program, which follows --, that goes wrong.")
-add_command("nightly-search", ["nightly", "search"], "Bisect what newly fails in the last night's results.")
+add_command("nightly-search", ["nightly", "search"], "Bisect the new failures of the last night's results.")
 
 
 @nox.session(reuse_venv=True, default=False)
 def report(session: nox.Session) -> None:
-    """Write the results as a site, into site/ unless other arguments of `conformance report` follow --."""
+    """Write the results as a site, by default to site/. Arguments of `conformance report` follow --."""
     session.install("-e", ".", env=index_variables(session))
     session.run("conformance", "report", *(session.posargs or ["site"]))
 
 
 @nox.session(name="report-tests", reuse_venv=True, default=False)
 def report_tests(session: nox.Session) -> None:
-    """Test the report's site in a headless Chromium, and measure it; fails where there is none."""
+    """Test the report's site in a headless Chromium, and measure it. Fails if Chromium is missing."""
     if missing := browser.lacking():
         session.error(missing)
     session.install("-e", ".[report-tests]", env=index_variables(session))
@@ -216,7 +214,7 @@ def report_tests(session: nox.Session) -> None:
 
 @nox.session(reuse_venv=True, default=False)
 def conformance(session: nox.Session) -> None:
-    """Run a command of ``conformance`` that needs no torch, such as ``-- matrix`` or ``-- summary``."""
+    """Run a command of ``conformance`` that needs no torch, for example ``-- matrix`` or ``-- summary``."""
     session.install("-e", ".", env=index_variables(session))
     session.run("conformance", *session.posargs)
 
@@ -235,7 +233,7 @@ def lint(session: nox.Session) -> None:
 
 @nox.session(name="docs-check", reuse_venv=True)
 def docs_check(session: nox.Session) -> None:
-    """Check that the tables in the docs are what the code says; ``-- --write`` brings them up to date."""
+    """Check that the generated tables in the docs are up to date; ``-- --write`` updates them."""
     session.install("-e", ".", env=index_variables(session))
     session.run("python", "-m", "tools.docs", *session.posargs)
 
@@ -249,7 +247,7 @@ def index_variables(session: nox.Session) -> dict[str, str]:
 
 
 def install_torch(session: nox.Session, torch: matrix.Torch) -> None:
-    """Install torch from the smallest source at hand, unless the environment has it already."""
+    """Install torch from the smallest source, unless the environment has it already."""
     requirement = torch.requirement
     major, minor, *installed = str(session.run("python", "-c", LIST_TORCH, silent=True)).split()
     if torch_wheel.satisfied(requirement, installed):
@@ -270,38 +268,40 @@ def install_torch(session: nox.Session, torch: matrix.Torch) -> None:
 
 
 def torch_source(torch: matrix.Torch, python: tuple[int, int]) -> torch_wheel.Source:
-    """Where this version comes from. Raises LookupError where it can come from nowhere."""
+    """Return the source of this version. Raises LookupError if there is none."""
     if torch.index:
         return torch_wheel.of_index(torch.index, torch_wheel.index_answers)
     return torch_wheel.choose(torch.requirement, python, os.environ, torch_wheel.cpu_index_answers)
 
 
 def install_build_tools(session: nox.Session, project: Path) -> None:
-    """Install what the backend's build requires, and CMake."""
+    """Install the backend's build requirements, and CMake."""
     requires = nox.project.load_toml(project / "pyproject.toml")["build-system"]["requires"]
     session.install(*requires, "cmake>=3.26", "ninja", env=index_variables(session))
 
 
 def install_backend(session: nox.Session, m: matrix.Matrix, torch: matrix.Torch, build: matrix.Build) -> None:
-    """Install the backend built against the environment's torch: a wheel kept in .nox/cache, or one built now."""
+    """Install the backend for the environment's torch: a wheel from .nox/cache, or a new build."""
     project = ROOT / m.project
     if not any(map(shutil.which, [os.environ.get("CXX") or "c++", "g++", "clang++"])):
-        session.error("no C++ compiler found (c++, g++, clang++); install one, or name it in CXX")
+        session.error("no C++ compiler found (c++, g++, clang++); install one, or set CXX")
     name = build_cache.key(project, build_facts(session, project, build), os.environ)
     wheel = build_cache.find(BUILDS, name) or build_wheel(session, m, torch, build, name)
     if wheel is None:
         return  # nothing is installed in this call
-    # A changed source has the version that the one before had, so the wheel is asked for again.
+    # A changed source has the same version as before, so the wheel is always installed again.
     again = ["--reinstall-package", nox.project.load_toml(project / "pyproject.toml")["project"]["name"]]
     pip = ["--force-reinstall", "--no-deps"]
-    alone = [] if build == m.builds[0] else ["--no-deps"]  # the others lie over an environment that has them
+    alone = (
+        [] if build == m.builds[0] else ["--no-deps"]
+    )  # the environments of other builds find them in that of the first
     if session.venv_backend != "uv":
         session.install(*alone, str(wheel))
     session.install(*alone, *(again if session.venv_backend == "uv" else pip), str(wheel), env=index_variables(session))
 
 
 def build_facts(session: nox.Session, project: Path, build: matrix.Build) -> dict[str, str]:
-    """What a wheel depends on besides the source and the compiler's variables."""
+    """Return the facts that a wheel depends on besides the source and the compiler's variables."""
     compiler = shutil.which(os.environ.get("CXX") or "c++") or shutil.which("g++") or shutil.which("clang++") or ""
     said = session.run(compiler, "--version", silent=True, external=True)
     return {
@@ -313,7 +313,7 @@ def build_facts(session: nox.Session, project: Path, build: matrix.Build) -> dic
 def build_wheel(
     session: nox.Session, m: matrix.Matrix, torch: matrix.Torch, build: matrix.Build, name: str
 ) -> Path | None:
-    """Build and keep a wheel; what earlier builds left is used again. None where nothing is to be installed (-R)."""
+    """Build a wheel and store it in the cache. Reuses objects of earlier builds. Return None with -R."""
     project, uv = ROOT / m.project, session.venv_backend == "uv"
     parts = [f"torch{torch.version}", sys.implementation.cache_tag, "uv" if uv else "pip"]
     tag = "-".join([*parts, *([] if build == m.builds[0] else [build.name])])

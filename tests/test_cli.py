@@ -76,7 +76,10 @@ def test_inventory_lists_a_device_without_an_adapter() -> None:
     [
         (["inventroy"], "unknown command 'inventroy'; near: inventory"),
         (["expect", "updat", "x"], "unknown command 'updat'; near: update"),
-        (["summary", "nowhere"], "no closed run 'nowhere' in results/runs/; lanes there: demo-torch2.8-malloc-release"),
+        (
+            ["summary", "nowhere"],
+            "no closed run 'nowhere' in results/runs/; lanes with runs: demo-torch2.8-malloc-release",
+        ),
         (["inventory", "--backend", "torch:cpu", "-k", "masked_fil_.Scalar"], "near: masked_fill_.Scalar"),
         (["inventory", "--backend", "nosuch"], "nosuch"),
         (["inventory", "--backend", "no_such_module:cpu"], "no_such_module"),

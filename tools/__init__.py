@@ -1,1 +1,1 @@
-"""The project's own tools; no part of what is installed."""
+"""The project's own tools, which are not installed."""

@@ -1,4 +1,4 @@
-"""A headless Chromium that keeps nothing and asks nobody: found on this machine, driven by its own chromedriver."""
+"""A headless Chromium of this machine with an empty profile, driven by its own chromedriver."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _FLAGS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--hide-scrollbars",
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
 )  # fmt: skip
-_PATIENCE = 20.0  # seconds that a page is waited for
+_PATIENCE = 20.0  # timeout of a page in seconds
 
 
 def lacking() -> str:
-    """What is not there to run a browser; empty where all is."""
+    """Return what is missing to run a browser, "" if nothing is."""
     if not any(map(shutil.which, _BROWSERS)):
         return f"no Chromium found ({', '.join(_BROWSERS)}); on Debian: apt-get install chromium chromium-driver"
     if not shutil.which("chromedriver"):
@@ -32,7 +32,7 @@ def lacking() -> str:
 
 @contextmanager
 def opened(profile: Path) -> Iterator[Chrome]:
-    """A browser with its own ``profile``, an empty directory. Raises LookupError where there is none."""
+    """Start a browser with its own ``profile``, an empty directory. Raises LookupError if there is none."""
     from selenium import webdriver
     from selenium.webdriver.chrome.service import Service
 
@@ -51,7 +51,7 @@ def opened(profile: Path) -> Iterator[Chrome]:
 
 
 def look(driver: Chrome, width: int, height: int, scheme: str = "light") -> None:
-    """Make the window so large, in CSS pixels, and the wished colour scheme ``light`` or ``dark``."""
+    """Set the window's size in CSS pixels, and the preferred color scheme, ``light`` or ``dark``."""
     metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
     driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
     features = [{"name": "prefers-color-scheme", "value": scheme}]
@@ -59,20 +59,20 @@ def look(driver: Chrome, width: int, height: int, scheme: str = "light") -> None
 
 
 def visit(driver: Chrome, site: Path, route: str = "#/overview") -> None:
-    """Open a page of a report anew, and wait until it is drawn."""
+    """Load a page of a report, and wait until it is drawn."""
     driver.get("about:blank")
     driver.get(f"{(site / 'index.html').as_uri()}{route}")
     wait(driver, "return Boolean(document.documentElement.dataset.drawn)")
 
 
 def requests(driver: Chrome) -> list[str]:
-    """The addresses that were asked for since this was last called, those of files among them."""
+    """Return the URLs that were requested since the last call, including those of files."""
     told = [json.loads(entry["message"])["message"] for entry in driver.get_log("performance")]
     return [m["params"]["request"]["url"] for m in told if m["method"] == "Network.requestWillBeSent"]
 
 
 def wait(driver: Chrome, condition: str) -> Any:
-    """What a script returns once that is true. Raises TimeoutError."""
+    """Wait until a script returns a true value, and return it. Raises TimeoutError."""
     ends = time.monotonic() + _PATIENCE
     while not (found := driver.execute_script(condition)):
         if time.monotonic() > ends:

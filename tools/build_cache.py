@@ -1,4 +1,4 @@
-"""Wheels of backends built before, kept by all that goes into one: source, torch, compiler, flags, where torch lies."""
+"""A cache of the backend's wheels, by source, torch, compiler, flags and the path of torch."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-KEPT = 60  # wheels; of a megabyte or two each
+KEPT = 60  # wheels, of one or two megabytes each
 FLAGS = (
     "CC",
     "CXX",
@@ -23,14 +23,14 @@ FLAGS = (
     "SKBUILD_CMAKE_ARGS",
 )
 
-_LEFT_OUT = ("tests/", "build/")  # nothing of them gets into a wheel
+_LEFT_OUT = ("tests/", "build/")  # not part of a wheel
 
 
 def key(project: Path, facts: Mapping[str, str], environ: Mapping[str, str]) -> str:
-    """A name for the wheel that this project makes now.
+    """Return the key of the wheel that a build would make now.
 
-    ``facts``: what else it depends on, such as torch's version and place, the compiler, the build's settings. Raises
-    OSError and subprocess.CalledProcessError where the source cannot be listed.
+    ``facts``: other inputs of the build, such as torch's version and path, the compiler, and settings. Raises OSError
+    and subprocess.CalledProcessError if the source cannot be listed.
     """
     hashed = hashlib.sha256()
     told = {**facts, "commit": _commit(project), **{name: environ.get(name, "") for name in FLAGS}}
@@ -42,7 +42,7 @@ def key(project: Path, facts: Mapping[str, str], environ: Mapping[str, str]) -> 
 
 
 def find(cache: Path, name: str) -> Path | None:
-    """The wheel of this name, if it is there and as it was kept."""
+    """Return the wheel with this key, None if it is missing or damaged."""
     directory = cache / name
     try:
         told = json.loads((directory / "wheel.json").read_text(encoding="utf-8"))
@@ -56,7 +56,7 @@ def find(cache: Path, name: str) -> Path | None:
 
 
 def keep(cache: Path, name: str, wheel: Path) -> Path:
-    """Put a wheel under this name, whole or not at all, and drop those not used for longest. Returns where it is."""
+    """Store a wheel atomically, and delete the least recently used ones. Return its path."""
     scratch = cache / f".{name}.{os.getpid()}"
     scratch.mkdir(parents=True)
     shutil.copy2(wheel, scratch / wheel.name)
@@ -71,14 +71,14 @@ def keep(cache: Path, name: str, wheel: Path) -> Path:
 
 
 def _sources(project: Path) -> list[str]:
-    """The files that git has or would take, by name."""
+    """Return the files that git tracks or does not ignore, sorted."""
     command = ["git", "-C", str(project), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split("\0")
     return sorted(n for n in set(listed) if n and not n.startswith(_LEFT_OUT) and (project / n).is_file())
 
 
 def _commit(project: Path) -> str:
-    """The last commit that touched the project, and whether it has changed since: a build writes both down."""
+    """Return the last commit of the project and whether it has changed since. A build contains both."""
     asked = (["log", "-1", "--format=%H", "--", "."], ["status", "--porcelain", "--", "."])
     told = [
         subprocess.run(["git", "-C", str(project), *words], capture_output=True, text=True, check=True).stdout.strip()

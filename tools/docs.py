@@ -1,6 +1,6 @@
-"""The tables in the docs that say what the code says: ``python -m tools.docs`` checks them, ``--write`` renews them.
+"""The generated tables in the docs: ``python -m tools.docs`` checks them, ``--write`` updates them.
 
-A table stands between ``<!-- table: NAME -->`` and ``<!-- end of table -->``.
+A table is between ``<!-- table: NAME -->`` and ``<!-- end of table -->``.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _BLOCK = re.compile(r"(<!-- table: (?P<name>[\w-]+) -->\n).*?(<!-- end of table 
 
 
 def main(arguments: list[str]) -> int:
-    """Exit code 1 when a page is stale, and the command that renews it."""
+    """Return 1 if a page is out of date, else 0."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--write", action="store_true", help="renew the tables instead of checking them")
     write = parser.parse_args(arguments).write
@@ -48,7 +48,7 @@ def main(arguments: list[str]) -> int:
 
 
 def renewed(text: str) -> str:
-    """A page with its tables made anew. Raises ValueError, listing near names, for a table that nobody makes."""
+    """Return a page with new tables. Raises ValueError for an unknown table."""
 
     def table_of(block: re.Match[str]) -> str:
         name = block["name"]
@@ -60,14 +60,14 @@ def renewed(text: str) -> str:
 
 
 def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    """A Markdown table."""
+    """Return a Markdown table."""
     columns = list(head)
     lines = [columns, ["---"] * len(columns), *([cell.replace("|", "\\|") for cell in row] for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def _renew(file: Path, write: bool) -> bool:
-    """Whether the page was stale."""
+    """Return whether the page was out of date."""
     old = file.read_text(encoding="utf-8")
     new = renewed(old)
     if write and new != old:
@@ -80,7 +80,7 @@ def _exit_codes() -> str:
 
 
 def _layouts() -> str:
-    return table(("layout", "where it puts a tensor"), ((f"`{name}`", words) for name, words in LAYOUTS.items()))
+    return table(("layout", "placement of a tensor"), ((f"`{name}`", words) for name, words in LAYOUTS.items()))
 
 
 def _checks() -> str:
@@ -98,7 +98,7 @@ def _statuses() -> str:
 
 
 def _routes() -> str:
-    return table(("route", "who serves the overload"), ((f"`{route}`", route.meaning) for route in Route))
+    return table(("route", "what runs for the overload"), ((f"`{route}`", route.meaning) for route in Route))
 
 
 def _options() -> str:
@@ -108,7 +108,7 @@ def _options() -> str:
 
 
 def _commands() -> str:
-    """The commands of ``conformance``, those of a group under the group's name."""
+    """Return the commands of ``conformance``, including those of groups."""
     rows: list[tuple[str, str]] = []
     group, context = cli.commands, click.Context(cli.commands)
     for name in group.list_commands(context):
@@ -119,12 +119,12 @@ def _commands() -> str:
 
 
 def _first(text: str) -> str:
-    """The first paragraph, on one line, as a row of a table needs it."""
+    """Return the first paragraph on one line, for a row of a table."""
     return " ".join(text.partition("\n\n")[0].split())
 
 
 class _Options:
-    """Stands in for pytest's parser, to see what options the plugin adds."""
+    """A replacement for pytest's parser that collects the plugin's options."""
 
     def __init__(self) -> None:
         self.rows: list[tuple[str, str]] = []
@@ -146,7 +146,7 @@ def _planted() -> dict[str, str]:
 
 
 def _measured() -> dict[str, Any]:
-    """The committed kill-rate. Raises ValueError where it is not of the faults and lanes that there are."""
+    """Return the committed kill-rate. Raises ValueError if it is not about the current faults and lanes."""
     made: dict[str, Any] = json.loads(KILL_RATE.read_text(encoding="utf-8"))
     wrong = lacking(made, _planted())
     if wrong:

@@ -1,4 +1,4 @@
-"""The faults that a backend's driver lists, read from its source."""
+"""The faults in the source of a backend's driver."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _FAULT = re.compile(r'^FAULT\((\w+),\s*"([^"]*)"\)', re.MULTILINE)
 
 
 def planted(project: Path) -> dict[str, str]:
-    """Every fault of the distribution in ``project``: name → what it does wrong, in the file's order."""
+    """Return every fault of the distribution in ``project`` and its description, in the file's order."""
     return {
         name: words
         for file in sorted(project.glob("driver/include/*/faults.def"))

@@ -87,12 +87,12 @@ class Asked:
 @click.option("--any-failure", is_flag=True, help="Any failure counts as the failure of the search.")
 @click.option("--rate", type=float, metavar="P", help="Known rate of the failure; 1 avoids repetitions.")
 @click.option("--threshold", type=float, default=0.95, show_default=True, help="Lower confidence gives a range.")
-@click.option("--tries", type=int, default=10, show_default=True, help="Most runs of a bad version that passes.")
+@click.option("--tries", type=int, default=10, show_default=True, help="Most runs of a bad end that passes.")
 @click.option("--most-runs", type=int, default=200, show_default=True, help="Limit of runs for one case.")
 @click.option("--seed", type=int, default=DEFAULT_SEED, show_default=True, help="Seed of the random overloads.")
 @click.option("--timeout", type=float, default=600.0, show_default=True, help="Seconds a run may take.")
 @click.option("--with", "extra", multiple=True, metavar="PACKAGE", help="Install this package too; may be repeated.")
-@click.option("--ahead", type=int, default=1, show_default=True, help="Versions to prepare in the background.")
+@click.option("--ahead", type=int, default=1, show_default=True, help="Versions prepared in the background.")
 @click.option("--keep", type=int, default=3, show_default=True, help="Environments with torch to keep in the cache.")
 @click.option(
     "--cache", type=click.Path(file_okay=False, path_type=Path), help="Directory for environments and builds."

@@ -118,12 +118,12 @@ def reason(overload: Overload) -> str:
     if known:
         return known
     if not overload.has_cpu_kernel:
-        return "CPU has no kernel for it, so there is no reference"
+        return "the CPU has no kernel for it, so there is nothing to compare with"
     if not overload.has_tensors:
-        return "it neither takes nor returns a tensor"
+        return "neither takes nor gives a tensor"
     if overload.is_composite_implicit:
-        return "it is composed of other overloads on every device, and those are compared"
-    return "no sample was recorded, derived from a sibling, or written by hand"
+        return "made of other overloads on every device, and those are compared"
+    return "no sample suits it: neither recorded, nor derived from a sibling, nor written by hand"
 
 
 @dataclass

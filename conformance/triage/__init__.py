@@ -1,1 +1,1 @@
-"""A program that goes wrong on a device -> the first op that did damage, why, and a script that shows it."""
+"""Triage of a program that fails on a device: finds the first wrong op and its cause, and writes a script."""

@@ -1,4 +1,4 @@
-"""Which of the calls before an op, that alone is right, make it go wrong: made again with it, fewer and smaller."""
+"""Finds the earlier calls that make an op fail which is correct alone, and shrinks them."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from conformance.triage.questions import Prober, prober, wrong
 from conformance.triage.reduction import Versions
 from conformance.triage.shrink import shrink
 
-RIGHT_ALONE = "the op by itself is right: what the program did before it matters"
-SECONDS = 90.0  # for all the questions
-MOST_TRIES = 60  # of the shrinker, a call
-CONFIRMED = 3  # times that an answer has to come
+RIGHT_ALONE = "the op alone is correct, so the failure depends on earlier calls of the program"
+SECONDS = 90.0  # time budget of the search
+MOST_TRIES = 60  # of the shrinker for each call
+CONFIRMED = 3  # repetitions of the result in fresh processes
 
 
 def what_came_before(job: Job, e: Evidence, lane: str, path: Path | None) -> tuple[Evidence, Versions]:
-    """The calls that it takes, then with smaller arguments; none where the program's calls alone do not show it."""
+    """Return the needed calls, then versions with smaller arguments; none if the calls alone do not fail."""
     if path is None:
-        return replace(e, notes=(RIGHT_ALONE, "its calls could not be kept in another run")), []
+        return replace(e, notes=(RIGHT_ALONE, "the calls could not be recorded in another run")), []
     steps, gaps = sequence.load(path)
     before = Before(len(steps) - 1, gaps.cut, gaps.missed)
     with prober(job, lane) as p:
@@ -40,7 +40,7 @@ def what_came_before(job: Job, e: Evidence, lane: str, path: Path | None) -> tup
 
 
 def _elsewhere(job: Job, e: Evidence, lane: str, steps: list[Step]) -> list[str]:
-    """The other lanes that were asked about the op alone, in which these steps go wrong too."""
+    """Return the other lanes in which these steps fail too."""
     path = job.place(lane) / "needed.safetensors"
     sequence.save(path, steps)
     found = []
@@ -52,7 +52,7 @@ def _elsewhere(job: Job, e: Evidence, lane: str, steps: list[Step]) -> list[str]
 
 
 class _Asked:
-    """A prober that is asked to make steps again, until the time is over."""
+    """A prober that repeats steps until the time is over."""
 
     def __init__(self, p: Prober, path: Path) -> None:
         self._prober, self._path, self._written = p, path, 0
@@ -60,15 +60,15 @@ class _Asked:
 
     @property
     def over(self) -> bool:
-        """Whether there is no time left."""
+        """Whether the time is over."""
         return time.monotonic() > self._ends
 
     def whole(self, kept: Sequence[int]) -> bool:
-        """Whether the last of these steps of the program goes wrong."""
+        """Return whether the last of these steps of the program fails."""
         return self._ask(self._path, kept)
 
     def these(self, steps: Sequence[Step]) -> bool:
-        """The same of steps that are not the program's own any more."""
+        """Return whether the last of these changed steps fails."""
         candidate = self._path.with_name(f"candidate-{self._written}.safetensors")
         self._written += 1
         sequence.save(candidate, steps)
@@ -82,12 +82,12 @@ class _Asked:
         return wrong(answer) and answer.get("at", len(kept) - 1) == len(kept) - 1
 
     def counted(self, kept: Sequence[int]) -> tuple[int, int]:
-        """(wrong, tries) of steps of the program."""
+        """Return the numbers of failures and of tries of steps of the program."""
         return sum(self.whole(kept) for _ in range(CONFIRMED)), CONFIRMED
 
 
 def _reduced(job: Job, asked: _Asked, before: Before, steps: Sequence[Step]) -> tuple[Versions, Before]:
-    """As few of the program's steps as go wrong each time; no version where all of them do not."""
+    """Return a minimal part of the program's steps that fails each time; none if all steps do not fail."""
     last = len(steps) - 1
     before = replace(before, again=asked.counted(range(len(steps))), alone=asked.counted([last]))
     if before.again[0] < CONFIRMED or before.alone[0]:
@@ -102,7 +102,7 @@ def _reduced(job: Job, asked: _Asked, before: Before, steps: Sequence[Step]) -> 
 
 
 def _shrunk(asked: _Asked, steps: list[Step]) -> Versions:
-    """The steps untied where they go wrong so too, then with smaller arguments, one step after another."""
+    """Return versions of the steps: with separate storages if they still fail, then with smaller arguments."""
     found: Versions = []
     for untied in (sequence.taken_apart(steps), sequence.kept_alive(steps)):
         if untied != steps and asked.these(untied):
@@ -120,25 +120,25 @@ def _shrunk(asked: _Asked, steps: list[Step]) -> Versions:
 
 
 def notes(before: Before) -> tuple[str, ...]:
-    """What is known of the calls before it, a line each."""
+    """Return lines about the earlier calls."""
     wrong_, tries = before.again
     lines = []
     if before.sure:
-        few = "" if before.minimal else " (there was no time to look for fewer)"
-        after = f"it goes wrong after {', '.join(before.needed)}: {_of(before.confirmed)} fresh processes did{few}"
+        few = "" if before.minimal else " (no time to search for fewer calls)"
+        after = f"it fails after {', '.join(before.needed)}: in {_of(before.confirmed)} fresh processes{few}"
         lines.append(f"{after}, {_of(before.alone)} without")
     elif before.alone[0]:
-        lines.append(f"made again alone, it went wrong in {_of(before.alone)} fresh processes: it is flaky")
+        lines.append(f"alone, it failed in {_of(before.alone)} fresh processes: it is flaky")
     elif wrong_ == tries:
-        lines.append(f"it goes wrong after the {before.calls} calls before it, and fewer of them did not each time")
+        lines.append(f"it fails after all {before.calls} calls before it; after fewer calls it did not fail each time")
     else:
-        again = f"after the {before.calls} calls before it, made again, it went wrong in {_of(before.again)} processes"
-        lines.append(f"{again}: what matters is not in the calls (other threads, streams, what is outside ATen)")
+        again = f"repeated after the {before.calls} calls before it, it failed in {_of(before.again)} fresh processes"
+        lines.append(f"{again}: the cause is not in the calls (other threads, streams, code outside ATen)")
     if before.cut:
-        lines.append(f"the first {before.cut} calls of the program were not kept, for want of room")
+        lines.append(f"the first {before.cut} calls of the program were not recorded, because of the size limit")
     if before.missed:
         missed = ", ".join(f"{op} ({n})" for op, n in before.missed[:8])
-        lines.append(f"calls that cannot be kept, and were not made again: {missed}")
+        lines.append(f"calls that cannot be recorded, and were not repeated: {missed}")
     return tuple(lines)
 
 

@@ -1,4 +1,4 @@
-"""A sequence that fails -> a part of it, in the same order, that fails and of which nothing can be left out; pure.
+"""Minimization of a failing sequence: finds a part in the same order that fails and has no superfluous element. Pure.
 
 Delta debugging's minimizing algorithm (A. Zeller, R. Hildebrandt: Simplifying and isolating failure-inducing input,
 IEEE TSE 28(2), 2002).
@@ -10,19 +10,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-Fails = Callable[[Sequence[int]], bool | None]  # of some indices; None: it is not to be asked any more
+Fails = Callable[[Sequence[int]], bool | None]  # whether these indices fail; None: the time is over
 
 
 @dataclass(frozen=True, slots=True)
 class Reduced:
-    """``kept``: indices, ascending. ``minimal``: without any single one of them it does not fail."""
+    """``kept``: ascending indices that fail. ``minimal``: without any one of them they do not fail."""
 
     kept: tuple[int, ...]
     minimal: bool
 
 
 def ddmin(count: int, fails: Fails) -> Reduced:
-    """Of ``range(count)``, which fails, a part that ``fails`` too. Never asks about the same part twice."""
+    """Return a minimal failing part of ``range(count)``, which is known to fail. No part is tested twice."""
     known: dict[tuple[int, ...], bool | None] = {tuple(range(count)): True}
 
     def ask(indices: Sequence[int]) -> bool | None:
@@ -46,7 +46,7 @@ def ddmin(count: int, fails: Fails) -> Reduced:
 
 
 def _smaller(kept: tuple[int, ...], parts: int, ask: Fails) -> tuple[int, ...] | None:
-    """One of so many parts that fails, the last first, or else all but one of them; () if none; None: not answered."""
+    """Return one of ``parts`` that fails, or the rest without one of them; () if none fails; None: the time is over."""
     edges = [len(kept) * i // parts for i in range(parts + 1)]
     spans = list(pairwise(edges))[::-1]
     candidates = [kept[a:b] for a, b in spans]

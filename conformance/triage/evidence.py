@@ -1,4 +1,4 @@
-"""What triage has seen, as frozen records: facts only, from which the verdicts are computed."""
+"""The facts that triage has found, as frozen records. Conclusions are computed from them."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The first op of a run that went wrong. ``check`` is a Check's value, or "" where the process died or hung."""
+    """The first op of a run that failed. ``check`` is a Check's value, or "" if the process died or hung."""
 
-    index: int  # of the program's calls that touch the device, from 0
+    index: int  # among the program's calls on the device, from 0
     op: str
     check: str
     message: str
-    where: str = ""  # the program's own line
-    functorch: bool = False  # the call was made from within a functorch transform
+    where: str = ""  # the line of the program
+    functorch: bool = False  # the call was made within a functorch transform
     died: str = ""  # a signal's name, or "timeout"
 
 
 @dataclass(frozen=True, slots=True)
 class LaneRun:
-    """One run of the program in one environment, each op watched."""
+    """One run of the program in one environment, in which every op is compared with CPU."""
 
     lane: str
     found: Found | None
-    ops: int  # watched
-    unjudged: int = 0  # of these, without a comparison: arguments that cannot be copied to the CPU
-    trouble: str = ""  # the program, or the watching, ended otherwise: how
+    ops: int  # number of ops that ran
+    unjudged: int = 0  # ops without a comparison, because their arguments cannot be copied to CPU
+    trouble: str = ""  # the error of the program or of triage itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +34,13 @@ class Kernel:
     """One dispatcher call inside the op, innermost last."""
 
     name: str
-    inside: str  # the call that made it; "" for the outermost
+    inside: str  # the calling op, "" for the outermost
     route: str
 
 
 @dataclass(frozen=True, slots=True)
 class CopyProbe:
-    """The copy primitive by itself, with the op's own tensors: "right", "wrong" or the signal it died of."""
+    """The copy primitive alone, with the op's own tensors: "right", "wrong" or the signal that killed it."""
 
     as_they_lie: str
     contiguous: str
@@ -49,58 +49,58 @@ class CopyProbe:
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """What the calls before the op have to do with it, where the op alone is right. Pairs count (wrong, tries)."""
+    """The calls before an op that is correct alone. Pairs are (failures, tries) of the op."""
 
-    calls: int  # before it, that could be made again
-    cut: int = 0  # earlier ones, of which there was no room to keep the arguments
-    missed: tuple[tuple[str, int], ...] = ()  # op -> calls among them that cannot be kept
-    again: tuple[int, int] = (0, 0)  # of the op after all of them
-    alone: tuple[int, int] = (0, 0)  # of the op made again without them
-    needed: tuple[str, ...] = ()  # the ops after which it goes wrong
-    confirmed: tuple[int, int] = (0, 0)  # of the op after these alone
-    minimal: bool = False  # each of them was seen to be needed
-    lanes: tuple[str, ...] = ()  # in which the op went wrong after these
+    calls: int  # number of earlier calls that can be repeated
+    cut: int = 0  # number of still earlier calls whose arguments were not recorded, because of the size limit
+    missed: tuple[tuple[str, int], ...] = ()  # op -> number of calls that cannot be recorded
+    again: tuple[int, int] = (0, 0)  # after all of these calls
+    alone: tuple[int, int] = (0, 0)  # without earlier calls
+    needed: tuple[str, ...] = ()  # the ops after which it fails
+    confirmed: tuple[int, int] = (0, 0)  # after the needed ops alone
+    minimal: bool = False  # without any one of the needed ops it does not fail
+    lanes: tuple[str, ...] = ()  # the lanes in which it fails after the needed ops
 
     @property
     def sure(self) -> bool:
-        """Whether the op went wrong each time after what is needed, and never alone."""
+        """Whether the op failed each time after the needed ops, and never alone."""
         return bool(self.needed) and self.confirmed[0] == self.confirmed[1] > 0 and not self.alone[0]
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """All of it. Mappings are tuples of pairs, in the order of the lanes."""
+    """All facts. Mappings are tuples of pairs, in the order of the lanes."""
 
     runs: tuple[LaneRun, ...]
-    alone: tuple[tuple[str, bool], ...] = ()  # lane -> whether the op alone, in a fresh process, goes wrong again
+    alone: tuple[tuple[str, bool], ...] = ()  # lane -> whether the op fails alone in a fresh process
     kernels: tuple[Kernel, ...] = ()
     copy: CopyProbe | None = None
-    allocator: tuple[tuple[str, str], ...] = ()  # lane -> what is wrong with blocks written end to end; "" if nothing
-    threads: tuple[tuple[str, str], ...] = ()  # the same from several threads at once
+    allocator: tuple[tuple[str, str], ...] = ()  # lane -> error of a test of memory blocks, "" if none
+    threads: tuple[tuple[str, str], ...] = ()  # the same with several concurrent threads
     single_thread: LaneRun | None = None
-    versions: tuple[tuple[str, bool], ...] = ()  # another torch -> whether the script goes wrong there too
+    versions: tuple[tuple[str, bool], ...] = ()  # another torch -> whether the script fails there too
     torch: str = ""
     notes: tuple[str, ...] = field(default=())
     before: Before | None = None
 
     @property
     def first(self) -> tuple[str, Found] | None:
-        """The earliest op found in any lane, and the first lane that found it there: the culprit, not the victim."""
+        """The earliest failing op of all lanes, and the first lane that found it. Later failures may follow from it."""
         found = [(run.lane, run.found) for run in self.runs if run.found]
         return min(found, key=lambda pair: pair[1].index) if found else None
 
     @property
     def elsewhere(self) -> bool:
-        """Whether the damage is not in what the culprit returned, but in what it was given or never saw."""
+        """Whether the damage is in the culprit's arguments or other memory, not in its results."""
         return self.first is not None and self.first[1].check in ("aliasing", "mutation", "untouched")
 
     @property
     def needed(self) -> tuple[str, ...]:
-        """The ops before the culprit that make it go wrong, where these are known."""
+        """The ops before the culprit that make it fail, if they are known."""
         return self.before.needed if self.before and self.before.sure else ()
 
     @property
     def finding_lanes(self) -> tuple[str, ...]:
-        """The lanes in which the very same op was the first."""
+        """The lanes in which the same op is the first to fail."""
         first = self.first
         return tuple(r.lane for r in self.runs if first and r.found and r.found.index == first[1].index)

@@ -1,4 +1,4 @@
-"""Whether a call's result was given memory in which another tensor, that is still there, already lies."""
+"""Detection of results whose memory the allocator gave to another tensor that is still alive."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from conformance.vocabulary import Check, Fact
 
 
 class Seen(NamedTuple):
-    """An argument or a result, and the call that it was of."""
+    """An argument or a result of a call."""
 
     tensor: str
     call: str
 
 
 class GivenTwice:
-    """Knows where each storage starts that it has seen among arguments and results; keeps none alive.
+    """The start addresses of the storages of arguments and results. Keeps no storage alive.
 
-    An equal start is all that it asks for: on some devices an address is a handle, whose neighbours mean nothing.
+    Only equal addresses count as an overlap, because on some devices an address is a handle.
     """
 
     def __init__(self, device: torch.device) -> None:
         self._device = device
-        self.starts: dict[int, tuple[Seen, StorageWeakRef]] = {}  # address -> what lies there
+        self.starts: dict[int, tuple[Seen, StorageWeakRef]] = {}  # address -> the tensor at it
 
     def look(self, call: str, outcome: CallOutcome) -> list[Mismatch]:
-        """The results of a call, named so, that lie where something else does. To be asked after each call."""
+        """Return the results of a call that share memory with a live tensor. Call it after each call."""
         for argument in outcome.side.arguments:
             self._see(Seen(argument.slot.name, call), argument.tensor)
         found = []
@@ -42,7 +42,7 @@ class GivenTwice:
         return found
 
     def _see(self, name: Seen, tensor: torch.Tensor) -> Seen | None:
-        """Remember where it lies; what else does, or None."""
+        """Store the address of a storage. Return the live tensor at the same address, None if there is none."""
         if tensor.device.type != self._device.type or tensor.layout is not torch.strided:
             return None
         storage = tensor.untyped_storage()

@@ -1,4 +1,4 @@
-"""Keeps the last calls of a watched program, within bounds: which storages they share, when each was freed."""
+"""Records the last calls of a program within a size limit: their shared storages, and when each was freed."""
 
 from __future__ import annotations
 
@@ -15,37 +15,37 @@ from conformance.judging.twins import Side
 from conformance.torch_versions import StorageWeakRef, storage_id, storage_ref
 
 MOST_CALLS = 2000
-MOST_BYTES = 256 << 20  # of recorded storages, each distinct content counted once
+MOST_BYTES = 256 << 20  # of recorded storages; equal contents count once
 
 
 class History:
-    """What ran on the device so far. A storage that did not change between two calls is kept once."""
+    """The calls on the device so far. A storage that does not change between two calls is stored once."""
 
     def __init__(self, device: torch.device, most_calls: int = MOST_CALLS, most_bytes: int = MOST_BYTES) -> None:
         self._device, self._most_calls, self._most_bytes = device, most_calls, most_bytes
         self._steps: deque[Step] = deque()
         self._alive: dict[int, tuple[int, StorageWeakRef]] = {}  # id of a storage -> its number
-        self._latest: dict[int, torch.Tensor] = {}  # number -> its bytes at the last call that it was given to
-        self._uses: Counter[int] = Counter()  # id of a kept tensor of bytes -> steps that hold it
+        self._latest: dict[int, torch.Tensor] = {}  # number -> its bytes at the last call with it
+        self._uses: Counter[int] = Counter()  # id of a stored tensor of bytes -> number of steps with it
         self._bytes = self._cut = self._given = 0
         self._missed: Counter[str] = Counter()
 
     @property
     def steps(self) -> list[Step]:
-        """The kept ones, the latest last; that one without results until it was made."""
+        """The recorded calls, the latest last. The latest has no results until it returns."""
         return list(self._steps)
 
     @property
     def gaps(self) -> Gaps:
-        """What is not among the steps."""
+        """The calls that are not recorded."""
         return Gaps(self._cut, tuple(sorted(self._missed.items())))
 
     def miss(self, op: str) -> None:
-        """Count a call that cannot be kept."""
+        """Count a call that cannot be recorded."""
         self._missed[op] += 1
 
     def take(self, call: Call, side: Side) -> None:
-        """Keep a call that is about to be made with the arguments of ``side``."""
+        """Record a call before it is made with the arguments of ``side``."""
         freed = tuple(self._gone())
         numbers = tuple(self._number(a.base) for a in side.arguments)
         step = Step(self._thrifty(call, numbers), numbers, (), freed)
@@ -57,7 +57,7 @@ class History:
             self._drop()
 
     def made(self, outcome: CallOutcome) -> None:
-        """Keep which storages the results of that call lie in."""
+        """Record the storages of the results of that call."""
         numbers = tuple(self._number(leaf) if isinstance(leaf, torch.Tensor) else None for _, leaf in outcome.leaves)
         self._steps[-1] = replace(self._steps[-1], results=numbers)
 
@@ -78,7 +78,7 @@ class History:
                 yield number
 
     def _thrifty(self, call: Call, numbers: tuple[int | None, ...]) -> Call:
-        """The call over bytes that are kept already, where they are the same."""
+        """Return the call with stored bytes in place of equal ones."""
         kept = dict(call.storages)
         for slot, number in zip(call.case.sample.tensors, numbers, strict=True):
             data = kept[slot.pool]

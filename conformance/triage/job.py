@@ -1,4 +1,4 @@
-"""What triage is asked to look into, with what means, and where it leaves what it finds."""
+"""The job of a triage: the program, the lanes, and the start of processes in them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from conformance.backends import Capabilities
 from conformance.triage.lanes import ALWAYS
 from conformance.triage.warm import Forked, Warm, forkable
 
-AT_ONCE = 2  # processes side by side
+AT_ONCE = 2  # concurrent processes
 Tell = Callable[[str], None]
 Process = subprocess.Popen[bytes] | Forked
 Talker = subprocess.Popen[str] | Forked
@@ -23,31 +23,31 @@ Talker = subprocess.Popen[str] | Forked
 
 @dataclass(frozen=True)
 class Job:
-    """One program, in so many lanes."""
+    """One program and its lanes."""
 
     backend: Capabilities
-    backend_name: str  # as --backend gives it
+    backend_name: str  # the value of --backend
     program: tuple[str, ...]  # a script, or -m and a module, and its arguments
     python: str
     lanes: Mapping[str, Mapping[str, str]]
     pythons: tuple[str, ...]  # interpreters of other environments, for the script
-    directory: Path  # for what the runs leave
+    directory: Path  # for the files of the runs
     timeout: float  # seconds a run may take
     tell: Tell
-    warm: Warm | None = None  # where processes are forked from that need not be started
+    warm: Warm | None = None  # forks processes, which is faster than starting them
 
     def place(self, lane: str) -> Path:
-        """A lane's own directory."""
+        """Return a lane's own directory."""
         place = self.directory / lane.replace(" ", "_")
         place.mkdir(parents=True, exist_ok=True)
         return place
 
     def environment(self, lane: str) -> dict[str, str]:
-        """The variables of a process of the lane."""
+        """Return the environment variables of a process of the lane."""
         return dict(os.environ) | dict(self.lanes[lane])
 
     def run(self, module: ModuleType, arguments: list[str], lane: str, output: IO[bytes]) -> Process:
-        """``python -m module arguments`` in a lane. A program as the user runs it is never run in a forked process."""
+        """Start ``python -m module arguments`` in a lane. The user's own environment never runs in a forked process."""
         if self.warm and lane not in ALWAYS and forkable(self.lanes[lane]):
             with contextlib.suppress(OSError):  # the warm process is gone
                 return self.warm.run(module.__name__, arguments, self.environment(lane), output)
@@ -55,7 +55,7 @@ class Job:
         return subprocess.Popen(command, env=self.environment(lane), stdout=output, stderr=subprocess.STDOUT)
 
     def talk(self, module: ModuleType, arguments: list[str], lane: str) -> Talker:
-        """The same, with pipes for text to its standard input and from its output."""
+        """Start a process as :meth:`run` does, with text pipes for its standard input and output."""
         if self.warm and forkable(self.lanes[lane]):
             with contextlib.suppress(OSError):
                 return self.warm.talk(module.__name__, arguments, self.environment(lane))

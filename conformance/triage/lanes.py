@@ -1,4 +1,4 @@
-"""The environments that a program is run in again: the user's own, a single thread, the backend's matrix."""
+"""The environments in which triage runs a program: the user's own, a single thread, those of the matrix."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THRE
 
 
 def environments(backend: str, file: Path, offered: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, str]]:
-    """Lane -> the variables it sets, the user's own first. Raises TomlError for a file that is not understood.
+    """Return the variables of each lane, the user's own environment first. Raises TomlError.
 
-    ``offered`` is what the backend's adapter knows, used where there is no ``file``.
+    ``offered``: the environments of the backend's adapter, used if there is no ``file``.
     """
     lanes: dict[str, dict[str, str]] = {OWN: {}, SINGLE: dict(ONE_THREAD)}
     if file.is_file():

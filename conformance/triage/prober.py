@@ -1,7 +1,7 @@
-"""Answers questions about recorded calls and about memory in one environment, each in a forked child that may die.
+"""A process that answers questions about recorded calls and memory in one environment, each in a forked child.
 
-``python -m conformance.triage.prober BACKEND`` reads a JSON list a line, ``[question, argument...]``, and answers with
-a JSON object a line; a child that died answers ``{"died": signal}``, and at which of several calls (``"at"``).
+``python -m conformance.triage.prober BACKEND`` reads lines with JSON lists, ``[question, argument...]``, and answers
+with lines of JSON objects. If the child dies, the answer is ``{"died": signal}``, and ``"at"``: the index of the call.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _page = SharedPage("<i")  # shared with the children: the index of the step that
 
 
 def judge(backend: Capabilities, path: str) -> dict[str, Any]:
-    """Make the calls of a file one after another: the last one's first difference."""
+    """Repeat the calls of a file in order. Return the first difference of the last call."""
     mismatches: list[Mismatch] = []
     for call in file.load(Path(path)):
         mismatches = judging.again(call, backend).mismatches
@@ -50,7 +50,7 @@ def judge(backend: Capabilities, path: str) -> dict[str, Any]:
 
 
 def steps(backend: Capabilities, path: str, kept: list[int]) -> dict[str, Any]:
-    """Make these steps of a file's sequence in one process, over the storages that they share: the last one judged."""
+    """Repeat these steps of a file in one process with shared storages. Return the first difference of the last."""
     mismatches = rerun.last(sequence.part(_sequence(path), set(kept)), backend, _page.write)
     return _first(mismatches)
 
@@ -67,7 +67,7 @@ def _sequence(path: str) -> list[Step]:
 
 
 def kernels(backend: Capabilities, path: str, dense: bool) -> dict[str, Any]:
-    """What the dispatcher is called for inside the call; with ``dense``, of its arguments in contiguous tensors."""
+    """Return the dispatcher's calls inside the call. With ``dense``, its arguments are contiguous."""
     (call,) = file.load(Path(path))
     side = RecordedTwins(call.storages).side(call.case, torch.device(backend.device))
     op = call_of(call.overload)
@@ -81,14 +81,14 @@ def kernels(backend: Capabilities, path: str, dense: bool) -> dict[str, Any]:
 
 
 def _dense(value: Any) -> Any:
-    """The same values on the same device in a contiguous tensor, without a strided copy there."""
+    """Return a contiguous tensor with the same values on the same device, without a strided copy on the device."""
     if not isinstance(value, torch.Tensor):
         return value
     return host_copy(value).contiguous().to(value.device)
 
 
 def copy(backend: Capabilities, path: str, dense: bool) -> dict[str, Any]:
-    """The copy primitive from each tensor of the call into a fresh contiguous one (``copy_``: into its own target)."""
+    """Copy each tensor of the call to a fresh contiguous one; for ``copy_``, to its target. Return the first error."""
     (call,) = file.load(Path(path))
     primitive = call_of(COPIES[0])
     for source, target in _pairs(call, torch.device(backend.device), dense):
@@ -112,7 +112,7 @@ def _pairs(call: Call, device: torch.device, dense: bool) -> list[tuple[torch.Te
 
 
 def blocks(backend: Capabilities, threads: int) -> dict[str, Any]:
-    """Write blocks of many sizes from end to end, then read all of them; free some, and do it again."""
+    """Write memory blocks of many sizes and read them, free some, and repeat. Return the first error."""
     problems: list[str] = []
     workers = [threading.Thread(target=_exercise, args=(backend, i, problems)) for i in range(threads - 1)]
     for worker in workers:
@@ -137,7 +137,7 @@ def _exercise(backend: Capabilities, seed: int, problems: list[str]) -> None:
 
 
 def _changed(content: torch.Tensor, block: torch.Tensor) -> list[str]:
-    return [] if torch.equal(block.cpu(), content) else [f"a block of {content.numel()} bytes changed by itself"]
+    return [] if torch.equal(block.cpu(), content) else [f"a block of {content.numel()} bytes changed without a write"]
 
 
 QUESTIONS: dict[str, Callable[..., dict[str, Any]]] = {
@@ -146,11 +146,11 @@ QUESTIONS: dict[str, Callable[..., dict[str, Any]]] = {
 
 
 def answer(backend: Capabilities, question: str, *arguments: Any) -> dict[str, Any]:
-    """Ask one question in a child of its own."""
-    torch.set_num_threads(1)  # a child has no threads of its parent's
+    """Answer one question in a child."""
+    torch.set_num_threads(1)  # the parent's threads do not exist in a child
     _page.write(-1)
     if question == "steps":
-        _sequence(arguments[0])  # read once, for all the children
+        _sequence(arguments[0])  # read it once for all children
     child = Child(lambda _: _try(QUESTIONS[question], backend, *arguments))
     try:
         reply = child.ask(None, TIMEOUT)
@@ -175,9 +175,9 @@ def _try(ask: Callable[..., dict[str, Any]], *arguments: Any) -> dict[str, Any]:
 
 
 def main(arguments: list[str]) -> None:
-    """Serve until the end of standard input."""
+    """Answer questions until the end of standard input."""
     with os.fdopen(os.dup(1), "w") as replies:
-        os.dup2(2, 1)  # what a backend prints is no answer
+        os.dup2(2, 1)  # output of the backend must not mix with the answers
         backend = backends.find(*arguments)
         for line in sys.stdin:
             replies.write(json.dumps(answer(backend, *json.loads(line))) + "\n")

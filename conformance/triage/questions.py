@@ -1,4 +1,4 @@
-"""Asks what of a culprit goes wrong by itself, in several lanes: the op, its copies, the allocator."""
+"""Tests the culprit's parts alone in several lanes: the op, its copies, the allocator."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from conformance.triage import lanes as lanes_
 from conformance.triage.evidence import CopyProbe, Evidence, Kernel, LaneRun
 from conformance.triage.job import AT_ONCE, Job
 
-MOST_ASKED = 4  # lanes in which the culprit is tried by itself, if they agree
+MOST_ASKED = 4  # lanes with the same finding in which the culprit is tested alone
 
 
 class Prober:
@@ -31,16 +31,16 @@ class Prober:
         self._process = job.talk(prober, [job.backend_name], lane)
 
     def ask(self, question: str, *arguments: Any) -> dict[str, Any]:
-        """The answer; ``{"broken": ...}`` where the prober itself is gone."""
+        """Return the answer, or ``{"broken": ...}`` if the prober's process has ended."""
         assert self._process.stdin
         assert self._process.stdout
         try:
             self._process.stdin.write(json.dumps([question, *arguments]) + "\n")
             self._process.stdin.flush()
         except BrokenPipeError:
-            return {"broken": "the process is gone"}
+            return {"broken": "the process has ended"}
         line = self._process.stdout.readline()
-        answer: dict[str, Any] = json.loads(line) if line else {"broken": "the process is gone"}
+        answer: dict[str, Any] = json.loads(line) if line else {"broken": "the process has ended"}
         return answer
 
     def close(self) -> None:
@@ -55,7 +55,7 @@ class Prober:
 
 @contextmanager
 def prober(job: Job, lane: str) -> Iterator[Prober]:
-    """A prober for the time of a ``with`` block."""
+    """Return a context manager of a prober."""
     opened = Prober(job, lane)
     try:
         yield opened
@@ -64,7 +64,7 @@ def prober(job: Job, lane: str) -> Iterator[Prober]:
 
 
 def question(job: Job, e: Evidence, lane: str, path: Path) -> Evidence:
-    """Try the op, its copies and the allocator by themselves: in the culprit's lane first, then in the others."""
+    """Test the op, its copies and the allocator alone: first in the culprit's lane, then in the others."""
     wanted = asked_lanes(e, lane)
     with ThreadPoolExecutor(AT_ONCE) as pool:  # each waits for a process of its own
         answers = list(pool.map(lambda asked: _ask(job, asked, path, asked == lane), wanted))
@@ -80,12 +80,12 @@ def question(job: Job, e: Evidence, lane: str, path: Path) -> Evidence:
 
 
 def named(runs: Sequence[LaneRun], lane: str) -> LaneRun | None:
-    """The run in a lane, if there is one."""
+    """Return the run in a lane, None if there is none."""
     return next((r for r in runs if r.lane == lane), None)
 
 
 def asked_lanes(e: Evidence, lane: str) -> list[str]:
-    """The culprit's lane, those that saw something else, which may say why, and some of those that agree."""
+    """Return the culprit's lane, the lanes with other findings, and some of the lanes with the same finding."""
     others = [r.lane for r in e.runs if r.lane not in (lane, lanes_.SINGLE, lanes_.OWN)]
     differing = [n for n in others if n not in e.finding_lanes]
     agreeing = sorted((n for n in others if n in e.finding_lanes), key=lambda n: not _died_in(e, n))
@@ -93,9 +93,9 @@ def asked_lanes(e: Evidence, lane: str) -> list[str]:
 
 
 def shown_in(e: Evidence, lane: str) -> str:
-    """Where a script can show the defect: in the culprit's lane, or else the first in which the op alone goes wrong.
+    """Return the lane for the script: the culprit's lane, or the first in which the op fails alone.
 
-    An op that reads what is not its own may find there what it should, now and then; a guarded lane stops it each time.
+    An op that reads out of bounds may find the correct values by chance. A lane with guard pages stops it each time.
     """
     alone = dict(e.alone)
     wrong = [n for n in alone if alone[n]]
@@ -109,7 +109,7 @@ def _died_in(e: Evidence, lane: str) -> bool:
 
 @dataclass(frozen=True)
 class _Answers:
-    """What one lane's prober said."""
+    """The answers of one lane's prober."""
 
     wrong: bool
     blocks: str
@@ -130,7 +130,7 @@ def _ask(job: Job, lane: str, path: Path, thoroughly: bool) -> _Answers:
 
 
 def wrong(answer: Mapping[str, Any]) -> bool:
-    """Whether a call that was made again went wrong."""
+    """Return whether a repeated call failed."""
     return bool(answer.get("check") or answer.get("died"))
 
 
@@ -149,7 +149,7 @@ def _kernels(job: Job, p: Prober, path: Path) -> tuple[Kernel, ...]:
 
 
 def _route(operator: str, device: str) -> str:
-    """The route of an operator, of which the dispatcher's profile does not tell the overload."""
+    """Return the route of an operator. The dispatcher's profile does not contain its overload."""
     packet = getattr(torch.ops.aten, operator, None)
     names = [operator if o == "default" else f"{operator}.{o}" for o in packet.overloads()] if packet else []
     names = [n for n in names if exists(n)]

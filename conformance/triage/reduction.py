@@ -1,4 +1,4 @@
-"""Makes what goes wrong small, and a script of it that goes wrong each time it is run."""
+"""Shrinks failing calls, and writes a script that fails each time."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from conformance.triage.questions import prober, wrong
 from conformance.triage.shrink import shrink
 
 MOST_TRIES = 120  # of the shrinker
-MOST_SCRIPTS = 4  # of calls found by it, the smallest first
-RUNS = 2  # of a script, all of which have to go wrong
+MOST_SCRIPTS = 4  # versions to try as a script, the smallest first
+RUNS = 2  # runs of a script, which all must fail
 
-Versions = list[list[Step]]  # of what goes wrong, the first the largest
+Versions = list[list[Step]]  # failing versions of the steps, the largest first
 
 
 def smaller(job: Job, lane: str, path: Path) -> Versions:
-    """The call, then each smaller one that still goes wrong by itself."""
+    """Return the call, then each smaller version that still fails alone."""
     (call,) = file.load(path)
     candidate = path.with_name("candidate.safetensors")
     with prober(job, lane) as p:
@@ -38,9 +38,9 @@ def smaller(job: Job, lane: str, path: Path) -> Versions:
 
 
 def finish(job: Job, e: Evidence, versions: Versions, lane: str) -> tuple[Evidence, str]:
-    """The script of the smallest version that goes wrong each time it is run; tried with other interpreters too.
+    """Return the script of the smallest version that fails each time, and test it with other interpreters.
 
-    A call that reads past its arguments goes wrong by what happens to lie there: less so the more is left of it.
+    A call that reads out of bounds fails depending on the memory there. Larger versions fail more often.
     """
     if not versions:
         return e, ""
@@ -56,14 +56,14 @@ def finish(job: Job, e: Evidence, versions: Versions, lane: str) -> tuple[Eviden
             continue
         written.write_text(texts[-1][1], encoding="utf-8")
         if all(_fails(job, job.python, written, lane) for _ in range(RUNS)):
-            notes = (_size(versions[0], steps), f"the script ({_own(texts[-1][1])} of its own) goes wrong when run")
+            notes = (_size(versions[0], steps), f"the script ({_own(texts[-1][1])} of its own) fails when run")
             others = tuple((_torch_of(p), _fails(job, p, written, lane)) for p in job.pythons)
             return replace(e, notes=(*e.notes, *notes), versions=others), texts[-1][1]
     if not texts:
         return replace(e, notes=(*e.notes, *notes)), ""
     steps, text = texts[0]
     written.write_text(text, encoding="utf-8")
-    notes = (_size(versions[0], steps), f"the script ({_own(text)} of its own) does not go wrong each time it is run")
+    notes = (_size(versions[0], steps), f"the script ({_own(text)} of its own) does not fail each time it is run")
     return replace(e, notes=(*e.notes, *notes)), text
 
 

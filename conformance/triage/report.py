@@ -1,4 +1,4 @@
-"""What triage found, as text, as Markdown and as JSON."""
+"""The report of triage as text, Markdown and JSON."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from conformance.triage.evidence import Evidence, LaneRun
 
 
 def text(e: Evidence, script: str) -> str:
-    """For a terminal."""
+    """Return text for a terminal."""
     lines = [headline(e), *(f"  {note}" for note in e.notes), "", "runs:"]
     lines += [f"  {run.lane:<16} {outcome(run)}" for run in e.runs]
     if e.first:
@@ -23,7 +23,7 @@ def text(e: Evidence, script: str) -> str:
 
 
 def markdown(e: Evidence, script: str) -> str:
-    """For an issue."""
+    """Return Markdown for an issue."""
     lines = ["# Triage", "", headline(e), "", *(f"- {n}" for n in e.notes), "", "| run | outcome |", "| --- | --- |"]
     lines += [f"| {run.lane} | {_cell(outcome(run))} |" for run in e.runs]
     if e.first:
@@ -36,7 +36,7 @@ def markdown(e: Evidence, script: str) -> str:
 
 
 def as_json(e: Evidence, script: str) -> str:
-    """Facts and verdicts."""
+    """Return the facts and the conclusions as JSON."""
     found: dict[str, Any] = {"culprit": conclusions.culprit(e) if e.first else "", "evidence": dataclasses.asdict(e)}
     found["verdicts"] = [
         {"hypothesis": v.hypothesis, "ruling": v.ruling.value, "because": list(v.because)}
@@ -46,23 +46,23 @@ def as_json(e: Evidence, script: str) -> str:
 
 
 def headline(e: Evidence) -> str:
-    """One or two lines: the first op, and what in it is at fault."""
+    """Return one or two lines: the first failing op, and its faulty primitive."""
     if e.first is None:
         watched = max((r.ops for r in e.runs), default=0)
-        return f"nothing went wrong in {watched} ops, in {len(e.runs)} runs"
+        return f"nothing failed in {watched} ops of {len(e.runs)} runs"
     lane, found = e.first
     at = conclusions.culprit(e)
     path = " -> ".join(dict.fromkeys(k.name for k in e.kernels)) or found.op
     named = f"{at}, called by {found.op}" if at != found.op else found.op
     after = f", after {', '.join(e.needed)}" if e.needed else ""
     place = f"\n  called from {found.where}" if found.where else ""
-    return f"first op to go wrong: {named}{after} (call {found.index} of the program, lane {lane!r}; {path}){place}"
+    return f"first failing op: {named}{after} (call {found.index} of the program, lane {lane!r}; {path}){place}"
 
 
 def outcome(run: LaneRun) -> str:
-    """What came of one run, in a line."""
+    """Return the outcome of one run, on one line."""
     if run.found is None:
-        return run.trouble or f"nothing wrong in {run.ops} ops" + (f", {run.unjudged} not judged" * bool(run.unjudged))
+        return run.trouble or f"nothing failed in {run.ops} ops" + (f", {run.unjudged} not judged" * bool(run.unjudged))
     found = run.found
     how = f"died of {found.died}" if found.died else f"{found.check}: {found.message}"
     return f"call {found.index}, {found.op}: {how}"

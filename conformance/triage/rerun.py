@@ -1,4 +1,4 @@
-"""Steps of a sequence made again on the device, over the storages that they share; the last one is judged."""
+"""Repeats the steps of a sequence on the device with shared storages, and compares the last one with CPU."""
 
 from __future__ import annotations
 
@@ -21,10 +21,9 @@ from conformance.triage.watch import differences
 
 
 def last(steps: Sequence[Step], backend: Capabilities, tell: Callable[[int], None]) -> list[Mismatch]:
-    """Make them all; what the last one does wrong. ``tell`` is given the index of each before it is made.
+    """Repeat all steps. Return the differences of the last one. ``tell`` is called with the index of each step.
 
-    A storage is made, of the bytes that were recorded, at the first step that is given it; from then on it holds what
-    the steps leave in it, until it is freed.
+    A storage is created with the recorded bytes at the first step that uses it. It stays until it is freed.
     """
     device = torch.device(backend.device)
     bases: dict[int, torch.Tensor] = {}
@@ -33,7 +32,7 @@ def last(steps: Sequence[Step], backend: Capabilities, tell: Callable[[int], Non
         tell(i)
         _free(step, bases)
         _leave(step, _made(step, backend, _Linked(step, bases).side(step.call.case, device)), bases, given)
-    backend.verify_memory()  # what it says now was not done by the last step
+    backend.verify_memory()  # ignore damage from earlier steps
     tell(len(steps) - 1)
     _free(steps[-1], bases)
     return _judged(steps[-1], backend, bases, given)
@@ -57,7 +56,7 @@ def _free(step: Step, bases: dict[int, torch.Tensor]) -> None:
 
 
 def _leave(step: Step, outcome: CallOutcome, bases: dict[int, torch.Tensor], given: GivenTwice) -> None:
-    """Keep the results for those steps that get them."""
+    """Keep the results for later steps that use them."""
     given.look(step.call.overload, outcome)
     for number, (_, leaf) in zip(step.results, outcome.leaves, strict=False):
         if number is not None and isinstance(leaf, torch.Tensor):
@@ -65,7 +64,7 @@ def _leave(step: Step, outcome: CallOutcome, bases: dict[int, torch.Tensor], giv
 
 
 class _Linked(RecordedTwins):
-    """The arguments of a step: in storages that are there already, where they are the same."""
+    """The arguments of a step, in the existing storages of earlier steps."""
 
     def __init__(self, step: Step, bases: dict[int, torch.Tensor]) -> None:
         super().__init__(step.call.storages)

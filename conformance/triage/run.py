@@ -1,4 +1,4 @@
-"""Triage from end to end: watch the program in every lane, question the culprit, shrink it, write a script."""
+"""The steps of triage: run the program in every lane, test the culprit alone, shrink it, write a script."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from conformance.triage.watching import call_file, sequence_file, watch
 
 
 def triage(job: Job) -> tuple[Evidence, str]:
-    """Evidence and the script that shows the defect ("" where nothing was found)."""
+    """Return the evidence and a script of the defect, "" if nothing failed."""
     if sys.platform != "linux":
         return _triage(job)
     with Warm(job.python) as warm:
@@ -36,7 +36,7 @@ def _triage(job: Job) -> tuple[Evidence, str]:
     job.tell(f"first: {found.op}, call {found.index}, in lane {lane!r}")
     path = call_file(job, lane, found)
     if path is None:
-        note = "the arguments of the op cannot be kept, so that it could not be tried by itself"
+        note = "the arguments of the op cannot be recorded, so it was not tested alone"
         return replace(evidence, notes=(note,)), ""
     evidence = question(job, evidence, lane, path)
     where = shown_in(evidence, lane)
@@ -47,7 +47,7 @@ def _triage(job: Job) -> tuple[Evidence, str]:
 
 
 def interpreter(command: Sequence[str]) -> tuple[str, tuple[str, ...]]:
-    """(interpreter, program) of a command such as ``python script.py`` or ``script.py``. Raises ValueError."""
+    """Return interpreter and program of a command such as ``python script.py`` or ``script.py``. Raises ValueError."""
     first, *rest = command or ("",)
     if first.endswith(".py"):
         return sys.executable, tuple(command)

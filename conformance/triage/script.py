@@ -1,4 +1,4 @@
-"""A few small calls -> a script of a few lines that shows what is wrong with torch and the backend alone."""
+"""Writes a short script of a few small calls, which needs only torch and the backend."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from conformance.judging.twins import torch_dtype
 from conformance.layouts import Placement
 from conformance.triage.shrink import counting
 
-MOST_VALUES = 64  # of a storage that is written out
+MOST_VALUES = 64  # largest storage whose values are written out
 MOST_STEPS = 12
 
 _TEMPLATE = '''"""{title}"""
@@ -31,9 +31,9 @@ torch.testing.assert_close(actual, expected, check_device=False, equal_nan=True)
 
 
 def script(steps: Sequence[Step], backend: Capabilities, title: str, everything: bool = False) -> str:
-    """The text; with ``everything`` it compares all that is alive at the end, not only what the last call returns.
+    """Return the script. With ``everything``, it compares all live tensors, not only the results of the last call.
 
-    Raises ValueError for too many calls or values to be short, or a storage in two dtypes.
+    Raises ValueError for too many calls or values, and for a storage with two dtypes.
     """
     if len(steps) > MOST_STEPS:
         raise ValueError(f"{len(steps)} calls are too many")
@@ -48,20 +48,20 @@ def script(steps: Sequence[Step], backend: Capabilities, title: str, everything:
 
 
 def own_lines(text: str) -> int:
-    """Lines that are neither blank, nor imports, nor the title."""
+    """Return the number of lines that are neither blank nor imports nor the title."""
     return sum(bool(t.strip()) and not t.startswith(("import ", '"""')) for t in text.splitlines())
 
 
 class _Writer:
-    """Lines of the function. A storage that is there already is seen through the variable that was made of it."""
+    """Writes the lines of the function. An existing storage is used through its first variable."""
 
     def __init__(self) -> None:
-        self._made = 0  # tensors written out
-        self._variables: dict[int, list[str]] = {}  # number of a storage -> what holds it, the first as it is seen
-        self._seen: dict[int, tuple[str | None, Placement | None]] = {}  # how the first of these sees it
+        self._made = 0  # number of tensors written out
+        self._variables: dict[int, list[str]] = {}  # number of a storage -> its variables
+        self._seen: dict[int, tuple[str | None, Placement | None]] = {}  # dtype and placement of the first of them
 
     def lines(self, steps: Sequence[Step], everything: bool) -> list[str]:
-        """All of them; the last one returns."""
+        """Return all lines. The last one is a return statement."""
         lines: list[str] = []
         for i, step in enumerate(steps):
             lines += self._freed(step)
@@ -73,7 +73,7 @@ class _Writer:
         return lines
 
     def _alive(self) -> Iterator[str]:
-        """Every storage that is there, as far as a variable tells."""
+        """Yield an expression for every live storage."""
         for number, (first, *_) in self._variables.items():
             placement = self._seen[number][1]
             whole = f".as_strided(({placement.storage},), (1,), 0)" if placement and not placement.bit else ""
@@ -86,7 +86,7 @@ class _Writer:
         return [f"del {', '.join(gone)}"] if gone else []
 
     def _tensor(self, step: Step, slot: TensorSlot, lines: list[str]) -> str:
-        """The expression for an argument, after the line that makes it where it is not there yet."""
+        """Return the expression for an argument. If it does not exist yet, add the line that creates it."""
         number, placement = step.storages[slot.index], step.call.case.placements[slot.index]
         if number is not None and number in self._variables:
             return self._again(number, slot, placement)
@@ -107,7 +107,7 @@ class _Writer:
         return _bit(f"{first}.as_strided({placement.size}, {placement.stride}, {placement.offset})", placement)
 
     def _result(self, step: Step, made: str, i: int) -> str:
-        """An earlier step. Its results have a name where they lie in storages that live on."""
+        """Return the line of an earlier step. Results with new storages get a variable."""
         new = [(j, n) for j, n in enumerate(step.results) if n is not None and n not in self._variables]
         for j, number in new:
             name = f"r{i}" if len(step.results) == 1 else f"r{i}[{j}]"

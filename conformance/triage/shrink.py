@@ -1,4 +1,4 @@
-"""A call that goes wrong -> a smaller one that still does: greedy, by any predicate."""
+"""Shrinks a failing call with a greedy search."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Resize = Callable[[tuple[int, ...]], tuple[int, ...]]
 
 
 def shrink(call: Call, fails: Fails, tries: int = 80) -> list[Call]:
-    """``call``, then each smaller one found within so many ``tries`` of ``fails``, the smallest last."""
+    """Return ``call``, then each smaller call that fails, the smallest last. ``tries``: most calls of ``fails``."""
     found = [call]
     left = tries
     progress = True
@@ -38,7 +38,7 @@ def shrink(call: Call, fails: Fails, tries: int = 80) -> list[Call]:
 
 
 def candidates(call: Call) -> Iterator[Call]:
-    """Calls that are simpler in one way: shorter in a size, without a gap or an offset, contiguous, of plain values."""
+    """Yield simpler calls: of a smaller size, without gaps and offset, contiguous, or with simple values."""
     sizes = sorted({n for s in call.case.sample.tensors for n in s.shape if n > 1}, reverse=True)
     for old in sizes:
         for new in dict.fromkeys((1, 2, 3, old // 2)):
@@ -56,9 +56,9 @@ def candidates(call: Call) -> Iterator[Call]:
 
 
 def placed(old: Placement, size: tuple[int, ...], how: str) -> Placement:
-    """``size`` laid out as ``old`` is: in the same order of dimensions, expanded where it was; or contiguous.
+    """Return a placement of ``size`` with the dimension order and the expanded dimensions of ``old``; or contiguous.
 
-    ``as_it_lies`` keeps an offset and a gap in the innermost dimension.
+    ``as_it_lies`` also keeps the offset and a gap in the innermost dimension.
     """
     if how == "contiguous":
         return Placement("contiguous", size, contiguous_stride(size), 0, _numel(size))
@@ -81,7 +81,7 @@ def _everywhere(old: int, new: int, shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _first_alone(depth: int, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Of one dimension, counted from the last, the first index only."""
+    """Return the shape with only the first index of one dimension, counted from the last."""
     at = len(shape) - 1 - depth
     return tuple(min(n, 1) if d == at else n for d, n in enumerate(shape))
 
@@ -93,9 +93,9 @@ def _as_it_is(shape: tuple[int, ...]) -> tuple[int, ...]:
 def _made(
     call: Call, resize: Resize, how: str, only: int | None = None, sizes: tuple[int, int] = (0, 0)
 ) -> Iterator[Call]:
-    """The call with every tensor resized, ``sizes`` (old, new) in integer lists too; slot ``only`` laid out anew."""
+    """Yield the call with resized tensors. ``sizes`` (old, new) also changes integer lists. ``only``: a moved slot."""
     if call.case.shared:
-        return  # what lies in one storage cannot be laid out one by one
+        return  # tensors that share a storage cannot be moved separately
     side = RecordedTwins(call.storages).side(call.case, CPU)
     slots, placements, storages = [], [], {}
     for slot, a in zip(call.case.sample.tensors, side.arguments, strict=True):
@@ -112,7 +112,7 @@ def _made(
 
 
 def _plain(call: Call, slot: TensorSlot) -> Iterator[Call]:
-    """The slot's storage counting up from 0: values that a reader follows."""
+    """Yield the call with the values 0, 1, 2, … in the slot's storage."""
     dtype = torch_dtype(str(slot.dtype))
     count = call.storages[slot.pool].numel() // dtype.itemsize
     plain = counting(count, dtype)
@@ -121,13 +121,13 @@ def _plain(call: Call, slot: TensorSlot) -> Iterator[Call]:
 
 
 def counting(count: int, dtype: torch.dtype) -> torch.Tensor:
-    """0, 1, 2, ... (for bool every third is true), as bytes."""
+    """Return 0, 1, 2, … as bytes; for bool, every third is true."""
     numbers = torch.arange(count)
     return (numbers % 3 == 0 if dtype == torch.bool else numbers % 120).to(dtype).view(torch.uint8)
 
 
 def _stored(values: torch.Tensor, placement: Placement, dtype: str) -> torch.Tensor:
-    """A storage in which ``placement`` sees ``values``, with poison where it does not look."""
+    """Return a storage with ``values`` at ``placement`` and poison elsewhere."""
     base = poison(placement.storage * torch_dtype(dtype).itemsize, dtype)
     if placement.bit == "conj":
         values = values.conj().resolve_conj()
@@ -154,7 +154,7 @@ def _with(
 
 
 def _resized(arg: Arg, old: int, new: int) -> Arg:
-    """Lists of integers, such as the size of a view, follow the tensors."""
+    """Change a size in lists of integers, such as the size of a view."""
     if isinstance(arg, tuple) and arg and all(type(a) is int for a in arg):
         return tuple(new if a == old and old > 1 else a for a in arg)
     return arg

@@ -1,11 +1,11 @@
-"""A process with torch and the suite loaded, and no backend, from which the processes of lanes are forked.
+"""A process that has imported torch and the suite, but no backend, and forks the processes of lanes.
 
-``python -m conformance.triage.warm FD``: the file descriptor is a socket, which brings requests until its end: a JSON
-object with ``module``, ``arguments`` and ``environment``, and next to it the descriptors that become standard input,
-output and error, and one to write two lines to: the process's id, and how it ended, as subprocess has it.
+``python -m conformance.triage.warm FD``: the file descriptor is a socket with requests. A request is a JSON object with
+``module``, ``arguments`` and ``environment``, and the descriptors for standard input, output and error, and for two
+lines of status: the process id, and the return code as in subprocess.
 
-To load torch takes longer than a small program. A lane's variables are set before its backend is loaded, which so reads
-its own; see :func:`forkable` for those that are read earlier.
+Importing torch takes longer than a small program runs. A lane's variables are set before its backend is imported; see
+:func:`forkable` for variables that are read earlier.
 """
 
 from __future__ import annotations
@@ -29,52 +29,52 @@ from typing import IO, Any, NoReturn
 
 from conformance.running.child import tie_to
 
-# Read by the loader, by libc, by Python, by torch or by what torch loads: all before a backend is.
+# Variables that the loader, libc, Python or torch read before a backend is imported.
 READ_AT_START = (
     "LD_", "GLIBC_", "MALLOC_", "ASAN_", "LSAN_", "TSAN_", "UBSAN_", "PYTHON", "OMP_", "GOMP_", "KMP_", "MKL_",
     "OPENBLAS_", "DNNL_", "ONEDNN_", "ATEN_", "TORCH", "PYTORCH_", "CUDA_",
 )  # fmt: skip
-AUTOLOAD = "TORCH_DEVICE_BACKEND_AUTOLOAD"  # torch loads installed backends with itself, unless told not to
+AUTOLOAD = "TORCH_DEVICE_BACKEND_AUTOLOAD"  # by default, torch imports installed backends
 _LOADED = ("conformance.triage.worker", "conformance.triage.watch", "conformance.triage.prober")
 _NOTHING = Path(os.devnull)
 _MOST = 1 << 20  # bytes of a request
 
 
 def forkable(variables: Mapping[str, str]) -> bool:
-    """Whether variables that differ from its parent's come early enough for a process that is forked here."""
+    """Return whether these variables can be set in a forked process, because nothing has read them yet."""
     return not any(name.startswith(READ_AT_START) for name in variables)
 
 
 class Forked:
-    """A process forked here; so much of ``subprocess.Popen`` as triage uses."""
+    """A forked process, with the methods of ``subprocess.Popen`` that triage uses."""
 
     def __init__(self, status: int, stdin: IO[str] | None = None, stdout: IO[str] | None = None) -> None:
-        """``status``: where two lines come from, see above. Raises ConnectionError where the first does not come."""
+        """``status``: the descriptor of the two status lines. Raises ConnectionError if the first is missing."""
         self._status, self.stdin, self.stdout = status, stdin, stdout
         first = self._line()
         if not first:
             os.close(status)
-            raise ConnectionError("the warm process is gone")
+            raise ConnectionError("the warm process has ended")
         self.pid = int(first)
         self.returncode: int | None = None
 
     def poll(self) -> int | None:
-        """How it ended: its exit code, or minus the signal; None while it runs."""
+        """Return the exit code or minus the signal, None while it runs."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             return self.wait(0)
         return None
 
     def wait(self, timeout: float | None = None) -> int:
-        """The same, once it has ended. Raises subprocess.TimeoutExpired after so many seconds."""
+        """Wait for the end and return as :meth:`poll`. Raises subprocess.TimeoutExpired after ``timeout`` seconds."""
         if self.returncode is None:
             if not select.select([self._status], [], [], timeout)[0]:
                 raise subprocess.TimeoutExpired(f"forked process {self.pid}", timeout or 0)
-            self.returncode = int(self._line() or -signal.SIGKILL)  # who would say so is gone, and it with them
+            self.returncode = int(self._line() or -signal.SIGKILL)  # the warm process is gone, and its children with it
             os.close(self._status)
         return self.returncode
 
     def kill(self) -> None:
-        """End it at once."""
+        """Kill the process."""
         if self.poll() is None:
             os.kill(self.pid, signal.SIGKILL)
 
@@ -86,7 +86,7 @@ class Forked:
 
 
 class Warm:
-    """The warm process of an interpreter, to be used in a ``with`` block; what it forked dies with it."""
+    """The warm process of an interpreter, as a context manager. Its forked processes die with it."""
 
     def __init__(self, python: str) -> None:
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -104,12 +104,12 @@ class Warm:
         self._process.wait()
 
     def run(self, module: str, arguments: Sequence[str], environment: Mapping[str, str], output: IO[bytes]) -> Forked:
-        """``python -m module arguments`` in that environment; what it says goes to ``output``."""
+        """Run ``python -m module arguments`` in that environment. Its output goes to ``output``."""
         with _NOTHING.open("rb") as nothing:
             return Forked(self._ask(module, arguments, environment, [nothing.fileno(), *[output.fileno()] * 2]))
 
     def talk(self, module: str, arguments: Sequence[str], environment: Mapping[str, str]) -> Forked:
-        """The same, with pipes to its standard input and from its output."""
+        """Run a module as :meth:`run` does, with pipes for its standard input and output."""
         reads, stdin = os.pipe()
         stdout, writes = os.pipe()
         ours = os.fdopen(stdin, "w"), os.fdopen(stdout)
@@ -130,11 +130,11 @@ class Warm:
 
 
 def main(fd: int) -> None:
-    """Fork what is asked for until the socket's end."""
+    """Fork processes until the socket is closed."""
     for module in _LOADED:
         importlib.import_module(module)
-    gc.freeze()  # a child's collector does not touch its parent's pages
-    waiting: set[int] = set()  # processes, each of which waits for one that was asked for
+    gc.freeze()  # a child's garbage collector must not write to shared pages
+    waiting: set[int] = set()  # helper processes, each of which waits for a requested process
     with socket.socket(fileno=fd) as requests:
         while True:
             data, descriptors, _, _ = socket.recv_fds(requests, _MOST, 4)
@@ -148,7 +148,7 @@ def main(fd: int) -> None:
             waiting -= _ended(waiting)
             for each in descriptors:
                 os.close(each)
-    ends = time.monotonic() + 1  # what then still runs dies with this process
+    ends = time.monotonic() + 1  # processes that still run then die with this one
     while waiting and time.monotonic() < ends:
         waiting -= _ended(waiting)
         time.sleep(0.01)
@@ -182,7 +182,7 @@ def _become(request: dict[str, Any], streams: list[int]) -> NoReturn:
         os.close(each)
     os.environ.clear()
     os.environ.update(request["environment"])
-    random.seed()  # as in a process of its own
+    random.seed()  # as in a new process
     code = 0
     try:
         importlib.import_module(request["module"]).main(request["arguments"])

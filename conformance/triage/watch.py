@@ -1,4 +1,4 @@
-"""A program's ATen calls, each compared with CPU and followed by a look at memory, until the first that goes wrong."""
+"""Compares each ATen call of a program with CPU and checks memory, until the first failure."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ INTERNAL = ("/torch/", "/conformance/", "<frozen", "/runpy.py")
 
 
 class Watch(WatchingMode):
-    """``before(index, op, call)`` is told of each call that touches the device, ``stop(found, call)`` of a wrong one.
+    """Calls ``before(index, op, call)`` before each call on the device, and ``stop(found, call)`` after a wrong one.
 
-    ``call`` is None where its arguments cannot be kept; it is run all the same, and memory is looked at. A ``history``
-    gets each call before it is made.
+    ``call`` is None if its arguments cannot be recorded; then only memory is checked. A ``history`` gets each call
+    before it is made.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class Watch(WatchingMode):
         self.unjudged = 0
 
     def called(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        """Watch one call."""
+        """Run and compare one call."""
         name = overload_of(func)
         if not name or not touches(self._device, (args, kwargs)):
             if self._history and not name and touches(self._device, (args, kwargs)):
@@ -92,13 +92,13 @@ class Watch(WatchingMode):
 def differences(
     backend: Capabilities, call: Call | None, actual: CallOutcome, given_twice: list[Mismatch]
 ) -> list[Mismatch]:
-    """What a call did wrong on the device: in memory, or else what differs from CPU."""
+    """Return the damage of a call in memory, or else its differences from CPU."""
     wrong = device_memory.damage(backend, actual) or given_twice
     return wrong if wrong or call is None else judging.made(call, backend, actual).mismatches
 
 
 def _caller() -> tuple[str, bool]:
-    """The innermost line that is neither torch's nor ours, and whether functorch is among the callers."""
+    """Return the innermost line outside torch and the suite, and whether functorch is among the callers."""
     frames = traceback.extract_stack()
     own = [f for f in frames if not any(part in f.filename for part in INTERNAL)]
     where = f"{own[-1].filename}:{own[-1].lineno}: {own[-1].line}" if own else ""

@@ -1,4 +1,4 @@
-"""Runs a program in every lane, each op of it watched, and reads what the runs left."""
+"""Runs a program in every lane with every op compared, and reads the results."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from conformance.triage.job import AT_ONCE, Job, Process
 
 
 def watch(job: Job) -> tuple[LaneRun, ...]:
-    """The program in every lane, some side by side."""
+    """Run the program in every lane, some of them concurrently."""
     waiting = list(job.lanes)
     running: dict[str, tuple[Process, float]] = {}
     done: dict[str, LaneRun] = {}
@@ -43,7 +43,7 @@ def watch(job: Job) -> tuple[LaneRun, ...]:
 
 def _brief(run: LaneRun) -> str:
     if run.found is None:
-        return run.trouble or f"nothing wrong in {run.ops} ops"
+        return run.trouble or f"nothing failed in {run.ops} ops"
     return f"{run.found.op} (call {run.found.index}): {run.found.check or run.found.died}"
 
 
@@ -57,7 +57,7 @@ def _start(job: Job, lane: str, keep: int) -> Process:
 
 
 def _read(place: Path, lane: str, status: int, late: bool) -> LaneRun:
-    """What a finished run left. A death is charged to the op that was running."""
+    """Return the result of a finished run. A death is attributed to the running op."""
     if (place / worker.FOUND).is_file():
         left: dict[str, Any] = json.loads((place / worker.FOUND).read_text(encoding="utf-8"))
         found = Found(**left["found"]) if "found" in left else None
@@ -71,13 +71,13 @@ def _read(place: Path, lane: str, status: int, late: bool) -> LaneRun:
 
 
 def _line_in(said: str) -> str:
-    """The program's line in a stack that faulthandler printed: the innermost that is not torch's or ours."""
+    """Return the innermost line outside torch and the suite in a stack that faulthandler printed."""
     frames = [t.strip() for t in said.splitlines() if t.strip().startswith("File ")]
     return next((f for f in frames if "/torch/" not in f and "/conformance/" not in f), "")
 
 
 def call_file(job: Job, lane: str, found: Found) -> Path | None:
-    """The call that went wrong, in a file. After a death the program runs again, to write it down before it runs."""
+    """Return a file with the failing call. After a death, the program runs again to write the call before it runs."""
     if found.died:
         sequence_file(job, lane, found)
     path = job.place(lane) / worker.CALL
@@ -85,7 +85,7 @@ def call_file(job: Job, lane: str, found: Found) -> Path | None:
 
 
 def sequence_file(job: Job, lane: str, found: Found) -> Path | None:
-    """The call and those before it, in a file: the program runs again, and writes them down before that call runs."""
+    """Return a file with the call and the calls before it. The program runs again to write them."""
     paths = [job.place(lane) / name for name in (worker.CALL, worker.SEQUENCE)]
     if found.died and paths[1].is_file():
         return paths[1]

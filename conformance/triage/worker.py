@@ -1,8 +1,7 @@
-"""Runs a program in this process with each op watched, and leaves what was found in a directory.
+"""Runs a program in this process with every op compared, and writes the result to a directory.
 
-``python -m conformance.triage.worker BACKEND DIRECTORY KEEP -- PROGRAM...``. The page tells which op is running, for
-whoever outlives this process; KEEP is the index of an op that is to be written down before it runs, with those before
-it, or -1.
+``python -m conformance.triage.worker BACKEND DIRECTORY KEEP -- PROGRAM...``. The page in the directory names the
+running op, in case that this process dies. KEEP is the index of an op to record with the ops before it, or -1.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ _LAYOUT, _LONGEST = "<i96s", 96
 
 
 def read_page(directory: Path) -> tuple[int, str]:
-    """(index, op) of the call that was running last; (-1, "") before the first."""
+    """Return index and op of the call that ran last, (-1, "") before the first."""
     try:
         index, name = shared_page.at(directory / PAGE, _LAYOUT).read()
     except (OSError, ValueError):
@@ -33,7 +32,7 @@ def read_page(directory: Path) -> tuple[int, str]:
 
 
 def main(arguments: list[str]) -> None:
-    """The whole of the process."""
+    """Run the program. Does not return."""
     backend_name, where, keep, _, *program = arguments
     directory = Path(where)
     faulthandler.enable()
@@ -65,7 +64,7 @@ def main(arguments: list[str]) -> None:
         (directory / FOUND).write_text(json.dumps(facts), encoding="utf-8")
         sys.stdout.flush()
         sys.stderr.flush()
-        os._exit(0)  # nothing of the program runs any more: what it would do next follows from the damage
+        os._exit(0)  # do not continue the program, whose later failures follow from the first
 
     watch = Watch(backend, before, stop, history)
     trouble = ""

@@ -133,7 +133,7 @@ def test_without_ends_results_say_where_to_search(
         told = {"torch": f"{torch}.0", "backend_commit": commits[commit][:12]}
         keep(tmp_path / "results", said(failing), lane=f"demo-torch{torch}-malloc-release", **told)
     result = invoke("bisect", CASE, "--axis", axis, "--torch", "2.8", "--repository", str(repository))
-    assert "to go on: conformance" in result.output
+    assert "to continue: conformance" in result.output
     assert (Asked.question.good, Asked.question.bad) == (good, bad)
     assert "passes at" in result.output
 
@@ -201,7 +201,7 @@ def test_an_interrupted_search_is_resumed(tmp_path: Path, repository: Path) -> N
     os.killpg(running.pid, signal.SIGINT)
     _, said = running.communicate()
     assert running.returncode == 2
-    assert "to go on: conformance bisect" in said
+    assert "to continue: conformance bisect" in said
     assert git(repository, "worktree", "list").count("\n") == 0
     runs = len(json.loads(state.read_text())["runs"])
     assert invoke(*given).exit_code == 2  # not without being asked

@@ -69,7 +69,7 @@ def test_ends_in_the_wrong_order_are_refused(repository: Path) -> None:
 
 
 def test_an_unknown_commit_is_refused(repository: Path) -> None:
-    with pytest.raises(PointError, match="'nowhere' is no commit"):
+    with pytest.raises(PointError, match="'nowhere' is neither a commit"):
         points.of_commits(repository, "nowhere", "main")
 
 

@@ -1,4 +1,4 @@
-"""A search written down: which failure it looks for, what is read back, and which questions are the same."""
+"""The record of a search: the failure, reading it back, and equal questions."""
 
 from __future__ import annotations
 

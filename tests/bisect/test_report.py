@@ -1,4 +1,4 @@
-"""What a search came to, as Markdown and as JSON."""
+"""The report of a search as Markdown and as JSON."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_ends_that_do_not_hold_are_named(tmp_path: Path) -> None:
     failing, _ = search(question(), Probe({CASE: 0}), tmp_path / "s")
     assert "no culprit: the good end fails as well (v0 (demo==0))" in report.markdown(failing)
     always, _ = search(question(good=None), Probe({CASE: 0}), tmp_path / "s")
-    assert "no culprit: the oldest that can be tested fails as well" in report.markdown(always)
+    assert "no culprit: the oldest version that can be tested fails as well" in report.markdown(always)
 
 
 def test_the_facts_are_there_for_a_page(tmp_path: Path) -> None:

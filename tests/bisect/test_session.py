@@ -26,7 +26,7 @@ def file(tmp_path: Path) -> Path:
 def test_the_first_failing_version_is_named(file: Path) -> None:
     kept, told = search(question(), Probe({CASE: 6}), file)
     assert (found(kept)[CASE].kind, found(kept)[CASE].first) == (Kind.CULPRIT, 6)
-    assert any("the failure looked for: fail: value" in line for line in told)
+    assert any("signature of the failure: fail: value" in line for line in told)
     assert told[-1].endswith("done")
 
 
@@ -64,7 +64,7 @@ def test_a_place_that_takes_long_is_said_to_be_made(file: Path, monkeypatch: pyt
 
     monkeypatch.setattr(session, "PATIENCE", 0.0)
     _, told = search(question(4), Probe({CASE: 2}), file, Slow())
-    assert told[0] == "[point 1] v3: is being installed or built"
+    assert told[0] == "[point 1] v3: installing or building"
 
 
 def test_any_failure_is_taken_where_that_is_asked_for(file: Path) -> None:
@@ -114,8 +114,8 @@ def test_the_state_is_read_back_as_it_was_written(file: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{}", "is not the state of a search"),
-        ("{", "is not the state of a search"),
+        ("{}", "is not the record of a search"),
+        ("{", "is not the record of a search"),
         ('{"format": "op-conformance bisect", "version": 99}', "format version 99, this suite reads 2"),
         ('{"format": "op-conformance bisect", "version": 2, "question": {}}', "cannot be read"),
     ],

@@ -44,7 +44,7 @@ def test_an_overload_without_samples_has_none() -> None:
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(CorpusError, match=r"index\.jsonl\.gz: No such file or directory; restore it, or build another"):
+    with pytest.raises(CorpusError, match=r"index\.jsonl\.gz: No such file or directory; restore it, or run"):
         load(tmp_path)
 
 

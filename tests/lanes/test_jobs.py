@@ -1,4 +1,4 @@
-"""The jobs of a workflow: which lanes, in how many shards, and as GitHub takes them."""
+"""CI jobs: the selected lanes, their shards, and the form for GitHub."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_a_lane_not_measured_lasts_as_the_lanes_of_its_environment_do(lanes: Pat
     [
         (("--lanes", "demo-torch2.8-maloc-release"), f"unknown lane 'demo-torch2.8-maloc-release'; near: {LANE}"),
         (("--torch", "2.88"), "--torch: unknown torch version '2.88'; near: 2.8"),
-        (("--minutes", "0"), "--minutes: 0 is no time to run in"),
+        (("--minutes", "0"), "--minutes: expected a positive number of minutes, got 0"),
         (("--workers", "0"), "0 is not in the range"),
         (("--format", "githup"), "'githup' is not one of"),
         (("--lanes", "*asan", "--torch", "2.8,3"), "unknown torch version '3'"),
@@ -115,7 +115,7 @@ def test_more_jobs_than_a_workflow_takes_are_refused(lanes: Path) -> None:
     measure(lanes / "results", LANE, minutes=1000)
     shown = run("--minutes", "1", "--workers", "1")
     assert shown.exit_code == 2
-    assert "2000 jobs, and a workflow's matrix takes 256: raise --minutes, or choose lanes" in shown.output
+    assert "2000 jobs, but GitHub allows 256; increase --minutes, or select fewer lanes" in shown.output
 
 
 def test_where_there_is_no_matrix_it_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

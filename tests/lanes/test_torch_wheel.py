@@ -58,7 +58,7 @@ def test_a_version_of_one_index_comes_from_it_or_is_said_to_come_from_nowhere() 
     assert of_index("https://example.org/nightly", lambda _: True).uv == (
         "--prerelease=allow", "--index", "https://example.org/nightly",
     )  # fmt: skip
-    with pytest.raises(LookupError, match="the only index that offers this version, does not answer"):
+    with pytest.raises(LookupError, match="the only index with this version, does not respond"):
         of_index("https://example.org/nightly", lambda _: False)
 
 

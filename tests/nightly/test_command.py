@@ -93,7 +93,7 @@ def test_the_first_night_of_a_wider_tier_has_none_before_it() -> None:
 def test_a_torch_that_changed_under_the_same_backend_is_the_culprit_without_a_search() -> None:
     ran(0, observed("mm"), backend_commit="same", torch="2.16.0.dev1")
     ran(1, bad("mm"), bad("cat"), backend_commit="same", torch="2.16.0.dev2")
-    assert "torch 2.16.0.dev1 became 2.16.0.dev2, the backend stayed" in run("search").output
+    assert "torch changed from 2.16.0.dev1 to 2.16.0.dev2, the backend did not change" in run("search").output
     (action,) = planned()
     assert "Culprit: torch 2\\.16\\.0\\.dev1 became 2\\.16\\.0\\.dev2" in action["body"]
 
@@ -197,13 +197,13 @@ def test_a_night_without_the_nightly_torch_has_nothing_to_tell_the_relay() -> No
     ran(0, bad("mm"))
     shown = run("relay")
     assert (shown.exit_code, shown.stdout) == (0, "")
-    assert "nothing to tell: no lane of tonight is called *-torchnightly-*" in shown.stderr
+    assert "nothing to report: no lane of tonight is called *-torchnightly-*" in shown.stderr
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("relay", "--commit", "main"), "expected one commit of torch in full, 40 hexadecimal digits; got 'main'"),
+        (("relay", "--commit", "main"), "expected one full commit of torch, 40 hexadecimal digits; got 'main'"),
         (("relay",), "got ''"),
         (("plan", "--gh", "false"), "false could not list the issues"),
         (("relay", "--commit", "0" * 40, "--lanes", "x*"), "no lane of tonight is called x*"),

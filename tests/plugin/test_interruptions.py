@@ -146,7 +146,7 @@ def test_another_run_does_not_go_on_from_it_and_does_not_destroy_it(tmp_path: Pa
     assert "Traceback" not in said
     code, said = Run(tmp_path, "-k", "masked_fill.Scalar and float32-contiguous").end()
     assert code == Exit.OK
-    assert "an interrupted run's observations were kept: " in said
+    assert "the observations of an interrupted run were moved to " in said
     kept = store.read(lane(tmp_path) / "observations.1.jsonl")
     assert sum(o.status is not Status.NOT_REACHED for o in kept.observations) >= 20
 
@@ -162,7 +162,7 @@ def test_a_killed_worker_costs_its_cell_and_the_rest_goes_on(tmp_path: Path, who
     assert found["collected"] == whole["collected"] == sum(found["by_status"].values())
     assert found["by_status"]["not_reached"] == 1
     (lost,) = (o for o in store.read(lane(tmp_path)).observations if o.status is Status.NOT_REACHED)
-    assert lost.reason.startswith("the process that ran the cells is gone: worker 'gw")
+    assert lost.reason.startswith("the process that ran the cell died: worker 'gw")
     assert Run(tmp_path, "--resume").end()[0] == Exit.OK
     assert same(tmp_path, whole)
 
@@ -195,6 +195,6 @@ def test_a_full_disk_is_said_and_what_was_written_is_gone_on_from(
     assert "Traceback" not in said
     read = store.read(lane(tmp_path))
     assert len(read.observations) > 20
-    assert not any("cut off" in note for note in read.notes)
+    assert not any("incomplete" in note for note in read.notes)
     assert Run(tmp_path, "--resume").end()[0] == Exit.OK
     assert same(tmp_path, whole)

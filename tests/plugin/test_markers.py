@@ -84,7 +84,7 @@ def test_a_mistake_is_an_error_before_anything_is_collected(
 def test_a_selection_that_leaves_nothing_is_no_success(pytester: pytest.Pytester) -> None:
     result = pytester.runpytest_inprocess(*FAMILY, *CPU, "-m", "bool and float32")
     assert result.ret == Exit.NONE_SELECTED
-    result.stdout.fnmatch_lines(["ERROR: no cell is left by: *-m 'bool and float32'"])
+    result.stdout.fnmatch_lines(["ERROR: no cell is selected by: *-m 'bool and float32'"])
 
 
 def test_other_tests_of_the_session_are_selected_by_their_own_markers(pytester: pytest.Pytester) -> None:

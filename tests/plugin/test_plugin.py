@@ -109,7 +109,7 @@ def test_the_summary_holds_every_field(pytester: pytest.Pytester) -> None:
         (("--case", "ops/masking.py::masked_fill.Scalar[flaot32-expanded]#x"), "*unknown cell *[[]float32-expanded]*"),
         (("--case", "ops/masking.py::masked_fill.Scalar[float32-expanded]#x"), "*unknown case *near: ops/*#*"),
         (("--case", "masked_fill"), "*--case: 'masked_fill' is not a case's id; one looks like *"),
-        (("--cell-timeout", "0"), "*--cell-timeout: 0 is no time to run in*"),
+        (("--cell-timeout", "0"), "*--cell-timeout: expected a positive number of seconds, got 0*"),
         (("-k", "masked_fill(", "-n", "2"), "*-k 'masked_fill(': expected names joined by and, or, not*"),
         (("--backend", ":cpu"), "*--backend :cpu: expected module:device*"),
         (("--results", "a_file"), "*--results: a_file/torch-* cannot be written*"),
@@ -138,13 +138,13 @@ def test_a_selection_that_leaves_nothing_is_said_and_no_success(
 ) -> None:
     result = run(pytester, "-k", "maskd_fill_", *workers)
     assert result.ret == Exit.NONE_SELECTED
-    result.stdout.fnmatch_lines(["ERROR: no cell is left by: *-k maskd_fill_*near: masked_fill_*"])
+    result.stdout.fnmatch_lines(["ERROR: no cell is selected by: *-k maskd_fill_*near: masked_fill_*"])
 
 
 def test_options_that_leave_nothing_are_said_and_no_success(pytester: pytest.Pytester) -> None:
     result = run(pytester, "--route", "native", "--dtypes", "bool", "--layouts", "conj")
     assert result.ret == Exit.NONE_SELECTED
-    result.stdout.fnmatch_lines(["ERROR: no cell is left by: *--layouts conj"])
+    result.stdout.fnmatch_lines(["ERROR: no cell is selected by: *--layouts conj"])
 
 
 @pytest.mark.parametrize("workers", [(), ("-n", "2")])

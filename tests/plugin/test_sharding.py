@@ -124,10 +124,10 @@ def test_a_shard_that_was_interrupted_is_gone_on_from_and_not_by_another(tmp_pat
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (("--shard", "0/3"), "--shard: '0/3' is no shard; expected I/N, the I-th of N from 1 on, such as 2/4"),
+        (("--shard", "0/3"), "--shard: '0/3' is not a shard; expected I/N with 1 <= I <= N, for example 2/4"),
         (("--shard", "4/3"), "--shard: '4/3' is no shard"),
         (("--shard", "x"), "--shard: 'x' is no shard"),
-        (("--shard-by", "night"), "--shard-by: says how a run is split; expected --shard I/N with it"),
+        (("--shard-by", "night"), "--shard-by: needs --shard I/N, which says which part of the run to take"),
         (("--shard", "1/2", "--shard-by", "night"), "--shard-by: no closed run 'night' in results/runs/"),
     ],
 )

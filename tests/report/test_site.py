@@ -233,7 +233,7 @@ def test_flaky_cells_are_listed_with_their_reason(tmp_path: Path) -> None:
         ran(tmp_path / "results", night, cell)
     run(tmp_path / "site", "--results", tmp_path / "results")
     assert data(tmp_path / "site", "lane-0")["flaky"] == [
-        [0, "ops/masking.py::mm[float32-contiguous]", "the same build both failed and did not"]
+        [0, "ops/masking.py::mm[float32-contiguous]", "the same build both failed and passed"]
     ]
     assert data(tmp_path / "site", "lane-0")["history"]["0"] == "PFP"
 
@@ -251,7 +251,7 @@ def test_a_kill_rate_is_taken_along_and_a_foreign_file_in_its_place_is_said(tmp_
 
 
 def test_either_a_directory_or_text_is_asked_for(tmp_path: Path) -> None:
-    assert run().output == "Error: report takes DIR, where the site goes, or --text; got neither\n"
+    assert run().output == "Error: expected either DIR, for the site, or --text; got neither\n"
     assert "got both" in run(tmp_path, "--text").output
 
 

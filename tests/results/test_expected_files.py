@@ -105,7 +105,7 @@ def test_a_file_elsewhere_is_recorded_in_full(files: Path) -> None:
 
 def test_readers_say_where_the_file_was_that_is_not_on_this_machine(files: Path) -> None:
     run = replace(manifest(), expected="/another/machine/expected.toml")
-    with pytest.raises(TomlError, match=r"^/another/machine/expected\.toml: .* it is gone; give --expected PATH$"):
+    with pytest.raises(TomlError, match=r"^/another/machine/expected\.toml: .* are missing; give --expected PATH$"):
         expected_files.of_results(None, run, files)
 
 

@@ -79,7 +79,7 @@ def test_a_cell_that_nobody_collected_unbalances_the_account(tmp_path: Path) -> 
 def test_a_broken_primitive_is_named_and_nothing_else_counts(tmp_path: Path) -> None:
     end = closed(tmp_path, gate=GateFailure("copy_bytes: 7 bytes came back changed", "last words"))
     assert end.code is Exit.BRING_UP
-    said = "bring-up gate: copy_bytes: 7 bytes came back changed\nlast words\nnothing else was judged\n"
+    said = "bring-up gate: copy_bytes: 7 bytes came back changed\nlast words\nno cell was judged\n"
     assert end.text.startswith(said)
     reasons = {o.reason for o in store.read(tmp_path).observations}
     assert reasons == {"bring-up gate: copy_bytes: 7 bytes came back changed"}
@@ -94,7 +94,7 @@ def test_a_cell_whose_process_is_lost_is_not_reached_and_the_run_no_success(tmp_
     end = ledger.close(0.1, 1.0)
     assert end.code is Exit.SUITE_ERROR
     assert "accounting: 3 collected = 2 pass" in end.text
-    assert "worker 'gw1' crashed; --resume runs this one" in store.read(tmp_path).observations[2].reason
+    assert "worker 'gw1' crashed; run again with --resume" in store.read(tmp_path).observations[2].reason
 
 
 def test_what_an_earlier_run_observed_is_on_the_account_and_on_disk(tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_a_full_disk_is_said_and_the_account_goes_on(tmp_path: Path, monkeypatch
     ledger.enter(CELLS[2])
     end = ledger.close(0.1, 1.0)
     assert end.code is Exit.RESULTS
-    assert "No space left on device; what was written before is kept, and --resume goes on from it" in end.text
+    assert "No space left on device; earlier observations are kept; run again with --resume" in end.text
     assert "accounting: 3 collected = 3 pass" in end.text
     assert store.read(tmp_path).observations == CELLS[:1]
     assert not (tmp_path / store.SUMMARY).exists()

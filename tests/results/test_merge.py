@@ -99,7 +99,7 @@ def test_merging_again_keeps_what_there_is(tmp_path: Path) -> None:
     before = merged(tmp_path)
     shown = run(tmp_path)
     assert (shown.exit_code, merged(tmp_path)) == (Exit.OK, before)
-    assert "is merged already, of 2 shards" in shown.output
+    assert "already merged, of 2 shards" in shown.output
 
 
 def test_a_shard_that_ran_again_takes_the_place_of_the_one_before(tmp_path: Path) -> None:
@@ -181,7 +181,7 @@ def test_cells_that_no_shard_has_and_those_that_were_not_split_are_told(tmp_path
     for name in runs.shards(tmp_path):
         discard(tmp_path / runs.RUNS / name)
     keep(tmp_path, (observed("add"), CELLS[1]), "1/2"), keep(tmp_path, CELLS[2:], "2/2")
-    assert "the 5 cells are not those that were split; were parts of two splits mixed?" in refused(tmp_path)
+    assert "the 5 cells are not those that were split; are these shards of two different runs?" in refused(tmp_path)
 
 
 def discard(run: Path) -> None:
@@ -195,13 +195,13 @@ def test_a_shard_given_twice_and_a_run_that_is_none_are_refused(tmp_path: Path) 
     again = keep(tmp_path, CELLS[:2], "1/2")
     assert "shard 1/2 is given twice" in refused(tmp_path, one.name, again.name)
     whole = keep(tmp_path / "b", CELLS)
-    assert "is no shard, but a run of its own; expected runs made with --shard I/N" in refused(tmp_path, str(whole))
+    assert "is not a shard; expected runs of pytest with --shard I/N" in refused(tmp_path, str(whole))
     assert "no shards in" in refused(tmp_path / "c")
 
 
 def test_a_shard_that_lacks_rows_or_has_others_is_refused(tmp_path: Path) -> None:
     keep(tmp_path, CELLS[:2], "1/2", collected=3), keep(tmp_path, CELLS[2:], "2/2")
-    assert "2 of 3 cells observed; the shard did not end" in refused(tmp_path)
+    assert "2 of 3 cells observed; the shard is not complete" in refused(tmp_path)
     keep(tmp_path / "b", CELLS[:2], "1/2", cells="0"), keep(tmp_path / "b", CELLS[2:], "2/2")
     assert "its cells are not those that shard 1/2 had to run" in refused(tmp_path / "b")
 
@@ -209,7 +209,7 @@ def test_a_shard_that_lacks_rows_or_has_others_is_refused(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("damage", "said"),
     [
-        (lambda data: data[:-9], "truncated, or written to since"),
+        (lambda data: data[:-9], "by its manifest: the file was changed"),
         (lambda data: bytes(len(data)), "damaged, or another"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Whether a run may go on from what an interrupted one left, and where that is kept when it does not."""
+"""Interrupted runs: whether a run can continue one, and where its observations are kept if it does not."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_another_run_is_refused_and_what_differs_is_said(tmp_path: Path, given: 
         resume.observed(ran(tmp_path, *CELLS[:1]), manifest(**{"collected": 3, **given}))
     ((name, value),) = given.items()
     assert f"{name} {getattr(ALL, name)} then, {value} now" in str(e.value)
-    assert "without --resume a new run begins" in str(e.value)
+    assert "run without --resume to begin a new run" in str(e.value)
 
 
 def test_another_selection_is_refused_even_of_as_many_cells(tmp_path: Path) -> None:

@@ -51,8 +51,8 @@ def test_the_backend_s_wish_is_followed_and_the_user_s_goes_before_it() -> None:
 def test_a_device_in_use_is_not_forked_from_and_that_is_said() -> None:
     mode, said = choose(AUTO, "fork", device_in_use=True)
     assert mode == SPAWN
-    assert said.startswith("children are spawned, not forked: the device was used in this process before")
-    with pytest.raises(ValueError, match="load the backend without touching its device, or give --isolation spawn"):
+    assert said.startswith("cells run in spawned processes: this process has used the device")
+    with pytest.raises(ValueError, match="load the backend without using its device, or give --isolation spawn"):
         choose(FORK, "fork", device_in_use=True)
 
 

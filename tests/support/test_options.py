@@ -23,7 +23,7 @@ def test_an_option_not_given_chooses_nothing() -> None:
     [
         ("flaot32", "--dtypes: unknown dtype 'flaot32'; near: float32"),
         ("int8,zz", "--dtypes: unknown dtype 'zz'; known: float16, float32, int8"),
-        (",", "--dtypes: names no dtype; known: float16, float32, int8"),
+        (",", "--dtypes: expected at least one dtype; known: float16, float32, int8"),
     ],
 )
 def test_what_names_nothing_known_is_refused_with_what_is_near(given: str, said: str) -> None:
@@ -34,7 +34,7 @@ def test_what_names_nothing_known_is_refused_with_what_is_near(given: str, said:
 
 @pytest.mark.parametrize("given", [0.0, -1.0, float("nan")])
 def test_no_time_is_refused(given: float) -> None:
-    with pytest.raises(OptionError, match=r"--cell-timeout: .* expected seconds, more than 0"):
+    with pytest.raises(OptionError, match=r"--cell-timeout: expected a positive number of seconds, got"):
         options.seconds("--cell-timeout", given)
     assert options.seconds("--cell-timeout", 0.5) == 0.5
 
@@ -53,13 +53,14 @@ def test_what_is_no_expression_of_names_is_refused(given: str) -> None:
 def test_a_selection_that_leaves_nothing_lists_what_is_near() -> None:
     said = options.nothing_left(["conformance", "-k", "mm and maskd_fill"], "mm and maskd_fill", ["mm", "masked_fill"])
     assert said == (
-        "no cell is left by: conformance -k 'mm and maskd_fill'; -k: no name holds 'maskd_fill', near: masked_fill"
+        "no cell is selected by: conformance -k 'mm and maskd_fill'; "
+        "-k: no name contains 'maskd_fill', near: masked_fill"
     )
 
 
 def test_without_a_wrong_word_only_the_selection_is_named() -> None:
     assert options.nothing_left(["conformance", "--route", "native"], "", ["mm"]) == (
-        "no cell is left by: conformance --route native"
+        "no cell is selected by: conformance --route native"
     )
 
 

@@ -67,7 +67,7 @@ def test_the_first_op_is_the_culprit_not_the_one_that_died() -> None:
 def test_nothing_found_has_no_verdicts() -> None:
     e = Evidence((run("exact", None),))
     assert conclusions.conclusions(e) == ()
-    assert report.headline(e) == "nothing went wrong in 9 ops, in 1 runs"
+    assert report.headline(e) == "nothing failed in 9 ops of 1 runs"
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_calls_that_go_wrong_when_made_again_rule_out_threads_and_transforms() -
     assert ruling(e, "functorch interplay") is Ruling.RULED_OUT
     assert ruling(replace(e, before=replace(SORT, confirmed=(2, 3))), "threads") is Ruling.HOLDS
     (kernel,) = (v for v in conclusions.conclusions(e) if v.hypothesis == "a kernel")
-    assert kernel.because == ("the op alone is right: it goes wrong again after sort",)
+    assert kernel.because == ("the op alone is correct: it fails again after sort",)
     assert "clone, after sort (call 6 of the program" in report.headline(e)
 
 

@@ -87,10 +87,10 @@ def test_a_script_of_many_calls_is_refused() -> None:
     [
         (Before(9, again=(3, 3), alone=(1, 3)), "it is flaky"),
         (Before(9, again=(0, 3), alone=(0, 3)), "what matters is not in the calls"),
-        (Before(9, cut=4, again=(0, 3)), "the first 4 calls of the program were not kept"),
-        (Before(9, missed=(("to_dense", 2),)), "cannot be kept, and were not made again: to_dense (2)"),
-        (Before(9, 0, (), (3, 3), (0, 3), ("sort",), (2, 3), True), "fewer of them did not each time"),
-        (Before(9, 0, (), (3, 3), (0, 3), ("sort",), (3, 3), True), "after sort: 3 of 3 fresh processes did, 0 of 3"),
+        (Before(9, cut=4, again=(0, 3)), "the first 4 calls of the program were not recorded"),
+        (Before(9, missed=(("to_dense", 2),)), "cannot be recorded, and were not repeated: to_dense (2)"),
+        (Before(9, 0, (), (3, 3), (0, 3), ("sort",), (2, 3), True), "after fewer calls it did not fail each time"),
+        (Before(9, 0, (), (3, 3), (0, 3), ("sort",), (3, 3), True), "after sort: in 3 of 3 fresh processes, 0 of 3"),
         (Before(9, 0, (), (3, 3), (0, 3), ("sort",), (3, 3), False), "there was no time to look for fewer"),
     ],
 )
@@ -107,7 +107,7 @@ def test_a_death_after_a_sort_is_named_with_the_sort_and_shown_by_a_short_script
     assert code == 1, said
     assert found["evidence"]["before"]["needed"] == ["sort"]
     assert "masked_fill_, called by masked_fill.Scalar, after sort (call 8 of the program" in said
-    assert "it goes wrong after sort: 3 of 3 fresh processes did, 0 of 3 without" in said
+    assert "it fails after sort: in 3 of 3 fresh processes, 0 of 3 without" in said
     rulings = {v["hypothesis"]: v["ruling"] for v in found["verdicts"]}
     assert (rulings["allocator"], rulings["threads"]) == ("ruled out", "ruled out")
     assert "goes wrong when run" in said

@@ -44,7 +44,7 @@ def triage(
 def test_a_program_that_is_right_ends_with_nothing_found(tmp_path: Path) -> None:
     code, found, said = triage(tmp_path, "conformance", "cpu", "--backend", "torch:cpu")
     assert code == 0, said
-    assert "nothing went wrong in" in said
+    assert "nothing failed in" in said
     assert found["verdicts"] == []
 
 
@@ -62,7 +62,7 @@ def test_copies_that_ignore_strides_are_named_and_the_allocator_ruled_out(tmp_pa
     rulings = {v["hypothesis"]: v["ruling"] for v in found["verdicts"]}
     assert rulings["copy"] == "holds"
     assert rulings["allocator"] == rulings["a kernel"] == rulings["threads"] == "ruled out"
-    assert "lines of its own) goes wrong when run" in said
+    assert "lines of its own) fails when run" in said
     assert "as_strided" in found["script"]
 
 
@@ -86,7 +86,7 @@ def test_the_script_is_that_of_the_smallest_call_which_goes_wrong_each_time(
     assert "goes wrong when run" in evidence.notes[-1]
     monkeypatch.setattr(reduction, "_fails", lambda *_: False)
     evidence, text = reduction.finish(job, alone, versions, "here")
-    assert "does not go wrong each time it is run" in evidence.notes[-1]
+    assert "does not fail each time it is run" in evidence.notes[-1]
     assert (tmp_path / "script.py").read_text() == text
 
 

@@ -1,1 +1,1 @@
-"""How many of a backend's planted faults each lane of the suite kills, and how many the checks of others do."""
+"""Measures which planted faults of a backend each lane of the suite finds, and which other projects' checks find."""

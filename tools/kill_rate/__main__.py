@@ -1,4 +1,4 @@
-"""``python -m tools.kill_rate``: measure which faults are killed, or go on where a measurement was interrupted."""
+"""``python -m tools.kill_rate``: measures which faults are found. Continues an interrupted measurement."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ INTERRUPTED = 130
 
 
 def main(arguments: list[str]) -> int:
-    """Exit code 0 where the only survivors are those with a reason, and nothing is a false alarm; else 1."""
+    """Return 0 if every survivor has a reason and there is no false alarm, else 1."""
     session, publish = _session(arguments)
     try:
         made = session.run()
@@ -33,7 +33,7 @@ def main(arguments: list[str]) -> int:
 
 
 def closing(made: dict[str, Any]) -> str:
-    """What a person reads at the end."""
+    """Return the printed text."""
     lines = [f"{made['killed']} of {made['faults']} faults killed, {made['false_alarms']} false alarms"]
     lines += [f"survives: {s['fault']}: {s['why'] or 'nobody has said why'}" for s in made["survivors"]]
     lines += [f"{name}: {n} of {made['faults']}" for name, n in made["peers"].items()]
@@ -41,7 +41,7 @@ def closing(made: dict[str, Any]) -> str:
 
 
 def _session(arguments: list[str]) -> tuple[Session, bool]:
-    """What to measure, and whether the docs are to show it."""
+    """Return the options: what to measure, and whether to publish it in the docs."""
     parser = argparse.ArgumentParser(prog="kill-rate", description=__doc__)
     parser.add_argument("--matrix", type=Path, default=ROOT / "matrices" / "refnpu.toml")
     parser.add_argument("--results", type=Path, default=ROOT / "results" / "kill-rate", help="where trials are kept")
@@ -67,7 +67,7 @@ def _session(arguments: list[str]) -> tuple[Session, bool]:
 
 
 def chosen(what: str, text: str, there: tuple[str, ...]) -> tuple[str, ...]:
-    """The names in a comma-separated text, all where it is empty. Exits with near names for an unknown one."""
+    """Return the names in a comma-separated text, all if it is empty. Exits for an unknown name."""
     from conformance.support.suggestions import unknown
 
     names = tuple(text.split(",")) if text else there

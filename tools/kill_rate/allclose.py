@@ -1,4 +1,4 @@
-"""The least that a backend's tests do: contiguous float32 samples of each OpInfo, CPU and device, and ``allclose``."""
+"""Minimal tests of a backend: contiguous float32 samples of each OpInfo, compared with CPU by ``allclose``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from conformance.backends import Capabilities
 SEED = 1234
 RTOL, ATOL = 1e-4, 1e-5
 
-Pair = tuple[Any, Any]  # a sample, and what CPU makes of it
+Pair = tuple[Any, Any]  # a sample, and CPU's result
 
 
 def checks(backend: Capabilities) -> dict[str, Callable[[], None]]:

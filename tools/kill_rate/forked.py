@@ -1,4 +1,4 @@
-"""A hunter whose items are plain functions, called in a forked child that may die of them."""
+"""A hunter whose items are functions, which run in a forked child."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Check = Callable[[], None]
 
 
 class ForkedHunter:
-    """``checks``: item → a function that raises where something is wrong; ``timeout`` in seconds an item."""
+    """``checks``: item → a function that raises for a failure; ``timeout``: seconds for each item."""
 
     def __init__(self, checks: Mapping[str, Check], timeout: float) -> None:
         self.plan = list(checks)

@@ -1,6 +1,6 @@
-"""What PyTorch's device-generic tests check of an OpInfo, written anew: an item is one check of one op in one dtype.
+"""The checks of PyTorch's device-generic tests for an OpInfo. An item is one check of one op in one dtype.
 
-Both sides of each comparison lie on the device, but for ``compare_cpu``. Samples, dtypes and tolerances are those of
+Both sides of each comparison are on the device, except in ``compare_cpu``. Samples, dtypes and tolerances are those of
 ``torch.testing._internal``.
 """
 
@@ -32,13 +32,13 @@ equal = _Asserts().assertEqual
 
 
 def ops_of(backend: Capabilities) -> list[Any]:
-    """The OpInfos of ops that have an overload with a native kernel."""
+    """Return the OpInfos of ops that have an overload with a native kernel."""
     native = {o.name.partition(".")[0].rstrip("_") for o in inventory(backend.device) if str(o.route) == "native"}
     return [op for op in op_db if {op.aten_name, op.aten_name.rstrip("_"), f"_{op.aten_name}"} & native]
 
 
 def checks(backend: Capabilities) -> dict[str, Callable[[], None]]:
-    """Every check of every such op, op by op for one check after another."""
+    """Return every check of every such op, sorted by check."""
     found: dict[str, Callable[[], None]] = {}
     for name, (check, dtypes) in CHECKS.items():
         for op in ops_of(backend):

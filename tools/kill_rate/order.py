@@ -1,4 +1,4 @@
-"""Which cells are tried, and in which order, so that many ops, dtypes and layouts come early. Pure."""
+"""The order in which cells are tried: many ops, dtypes and layouts come early. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 def varied(cells: Iterable[CellId]) -> list[CellId]:
-    """The cells of one overload, float32 and contiguous first, and then by turns another dtype and another layout."""
+    """Return the cells of one overload: float32 and contiguous first, then alternately other dtypes and layouts."""
     found = list(cells)
     dtypes = sorted({c.dtype for c in found}, key=lambda d: (d != FIRST_DTYPE, d))
     layouts = list(dict.fromkeys(c.layout for c in found))
@@ -26,7 +26,7 @@ def varied(cells: Iterable[CellId]) -> list[CellId]:
 
 
 def one_at_a_time(cells: Iterable[CellId]) -> list[CellId]:
-    """Of the cells of one overload: for each dtype its first layout, and for each layout its first dtype."""
+    """Return cells of one overload: for each dtype its first layout, and for each layout its first dtype."""
     by_dtype: dict[str, CellId] = {}
     by_layout: dict[str, CellId] = {}
     ordered = varied(cells)
@@ -38,5 +38,5 @@ def one_at_a_time(cells: Iterable[CellId]) -> list[CellId]:
 
 
 def turns(rows: Iterable[Sequence[T]]) -> list[T]:
-    """The first of each row, then the second of each, and so on."""
+    """Return the first element of each row, then the second of each, and so on."""
     return [each for each in chain.from_iterable(zip_longest(*rows)) if each is not None]

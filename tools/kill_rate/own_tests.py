@@ -1,4 +1,4 @@
-"""The backend's own tests against a fault that the suite does not find: another kind of check, told apart."""
+"""The backend's own tests, run with each fault that the suite does not find."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TIMEOUT = 600.0
 
 @dataclass(frozen=True)
 class OwnTests:
-    """Tests of the backend's distribution, but for those that wake faults themselves and so know of them."""
+    """The tests of the backend's distribution, except those that wake faults themselves."""
 
     root: Path
     matrix: Matrix
@@ -26,7 +26,7 @@ class OwnTests:
     kept: Path  # what is known from an earlier run
 
     def kills(self, faults: list[str]) -> dict[str, str]:
-        """By fault, the first test that fails with it. Raises RuntimeError where one fails without any."""
+        """Return the first failing test for each fault. Raises RuntimeError if a test fails without a fault."""
         known: dict[str, str] = json.loads(self.kept.read_text(encoding="utf-8")) if self.kept.is_file() else {}
         for fault in ["", *faults] if faults else []:
             if fault not in known:

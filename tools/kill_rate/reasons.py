@@ -1,4 +1,4 @@
-"""Why a fault survives the suite, in a person's words."""
+"""Why a fault survives the suite."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The whole measurement: every lane and every peer in a worker of its own, what they found, and its summary."""
+"""The measurement: one worker for each lane and each peer, and the summary."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tools.kill_rate import trial
 from tools.kill_rate.own_tests import OwnTests
 from tools.kill_rate.summary import Facts, Hunt, summary
 
-# Stages after the first, for what survived in every lane.
+# Stages after the first, for faults that survived in every lane.
 LATER = ("wide", "composite")
 PEERS = {"opinfo_device_checks": "opinfo", "plain_allclose": "allclose"}
 

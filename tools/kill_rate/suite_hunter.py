@@ -1,4 +1,4 @@
-"""The suite as a hunter: the bring-up gate, cells in a fixed order, and the scenarios."""
+"""The suite as a hunter: the bring-up gate, the scenarios, and cells in a fixed order."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _served_by(plan: Plan, route: str) -> list[str]:
 
 
 class SuiteHunter:
-    """The cells of one stage, behind the gate; ``timeout`` in seconds a cell."""
+    """The gate and the cells of one stage. ``timeout``: seconds for each cell."""
 
     def __init__(self, backend: Capabilities, stage: str, timeout: float) -> None:
         self._backend = backend

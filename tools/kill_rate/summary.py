@@ -1,4 +1,4 @@
-"""Trials of all lanes and peers -> the summary: killed, survivors with their reasons, false alarms, peers. Pure."""
+"""The summary of all trials: killed faults, survivors with their reasons, false alarms, peers. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What came of hunting one fault, and the file of such trials that an interrupted run goes on from."""
+"""The trial of one fault, and the file of trials from which an interrupted run continues."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-# The trial without any fault: all that it finds is a false alarm.
+# The trial without any fault: every finding is a false alarm.
 CLEAN = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something wrong: the check that says so, the item of the plan that it was seen in, and the text."""
+    """One finding: the check, the item of the plan, and the text."""
 
     check: str
     where: str
@@ -24,7 +24,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One fault hunted through a plan, up to the first finding; without a fault, through all of it."""
+    """The trial of one fault: the plan up to the first finding; without a fault, the whole plan."""
 
     fault: str
     tried: int  # items of the plan
@@ -44,7 +44,7 @@ class Trial:
 
 
 class Hunter(Protocol):
-    """A way of looking for faults. It reads nothing of which one is awake."""
+    """A set of checks. It does not know which fault is awake."""
 
     @property
     def plan(self) -> Sequence[str]:

@@ -1,4 +1,4 @@
-"""One lane, or one peer, in a process of its own: warm, never on the device, it forks for every fault.
+"""The process of one lane or one peer. It never uses the device, and forks for every fault.
 
 ``python -m tools.kill_rate.worker MODULE BACKEND HUNTER FILE FAULT...``; the session sets the environment.
 """

@@ -1,1 +1,1 @@
-"""The main commands under settings of other machines: whether each ends as it does in the first, cell by cell."""
+"""Runs the main commands in settings of other machines, and compares the outcomes of cells."""

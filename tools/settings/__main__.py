@@ -1,4 +1,4 @@
-"""``python -m tools.settings``: run the lanes and the tests in each setting, or go on where that was interrupted."""
+"""``python -m tools.settings``: runs the lanes and the tests in each setting. Continues an interrupted run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TESTS = "tests"
 
 
 def main(arguments: list[str]) -> int:
-    """Exit code 1 where a cell or a test failed."""
+    """Return 1 if a cell or a test failed, else 0."""
     parser = argparse.ArgumentParser(prog="settings", description=__doc__)
     parser.add_argument("--nox", default="nox", help="the program that runs sessions")
     parser.add_argument("--only", default="", help="settings, with commas between; the first is always compared with")
@@ -48,7 +48,7 @@ def main(arguments: list[str]) -> int:
 
 
 def publish(found: Sequence[Measured]) -> None:
-    """Keep what was measured where the docs take it from; what was not measured now, or elsewhere, stays."""
+    """Write the results to the file of the docs. Older results, and those of other processors, stay."""
     kept = json.loads(PUBLISHED.read_text(encoding="utf-8")) if PUBLISHED.is_file() else []
     every = (*kept, *map(asdict, found))
     by_name = {(one["machine"]["cpu"], one["setting"], one["command"]): one for one in every}
@@ -59,7 +59,7 @@ def publish(found: Sequence[Measured]) -> None:
 
 
 def measured(nox: str, setting: Setting, command: str, tier: str) -> Measured:
-    """How the command ends in the setting, as kept by an earlier call or found now."""
+    """Return the outcome of the command in the setting, from an earlier call or a new run."""
     directory = RESULTS / setting.name.replace(" ", "-").replace(",", "")
     kept = directory / f"{command}.json"
     if kept.is_file():
@@ -93,7 +93,7 @@ def _lane(nox: str, setting: Setting, version: str, tier: str, directory: Path) 
 
 
 def differences(first: Closed, run: Closed) -> tuple[Difference, ...]:
-    """The cells whose outcomes are not of one kind in both, put together by kinds and reason."""
+    """Return the cells whose kinds differ, grouped by kinds and reason."""
     pairs = cell_outcomes.differing(first, run)
     cells = {pair.cell for pair in pairs}
     reasons: dict[CellId, str] = {}

@@ -1,4 +1,4 @@
-"""The settings that are tried, and what is recorded of each."""
+"""The settings, and the results of each."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A way in which another machine, or another user, may run the same commands."""
+    """A setting in which another machine or user may run the same commands."""
 
     name: str
     variables: dict[str, str] = field(default_factory=dict)
@@ -19,7 +19,7 @@ class Setting:
 
     @property
     def words(self) -> str:
-        """What is typed otherwise, e.g. ``ATEN_CPU_CAPABILITY=avx2``; "" for the first."""
+        """Return the difference from the first setting, e.g. ``ATEN_CPU_CAPABILITY=avx2``; "" for the first."""
         variables = [f"{k}={v}" for k, v in self.variables.items()]
         after = ["--", *self.pytest] if self.pytest else []
         return " ".join([*variables, shlex.join([*self.before, *self.nox, *after])]).strip()
@@ -45,7 +45,7 @@ SETTINGS = (
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Cells of a lane that end otherwise than in the first setting, alike."""
+    """Cells of a lane whose outcomes differ from the first setting in the same way."""
 
     before: str  # kind of outcome, e.g. "pass"
     after: str
@@ -56,7 +56,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """How a command ended in a setting."""
+    """The outcome of a command in a setting."""
 
     setting: str
     typed: str

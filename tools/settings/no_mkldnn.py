@@ -1,4 +1,4 @@
-"""A pytest plugin: CPU kernels of this process, and of those forked from it, do not go through oneDNN."""
+"""A pytest plugin that disables oneDNN in this process and its forked children."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A pytest plugin: tests run in another order, the same in every worker."""
+"""A pytest plugin that shuffles the tests, in the same order in every worker."""
 
 from __future__ import annotations
 

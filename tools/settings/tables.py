@@ -1,4 +1,4 @@
-"""What was measured in the settings, as the tables of the docs: (head, rows) of Markdown cells. Pure."""
+"""The results of the settings as tables for the docs: (head, rows) of Markdown cells. Pure."""
 
 from __future__ import annotations
 

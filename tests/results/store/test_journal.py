@@ -42,7 +42,7 @@ def test_a_last_line_that_is_cut_off_is_left_out_with_a_note(tmp_path: Path) -> 
     file.write_text(file.read_text()[:-20])
     run = store.read(tmp_path)
     assert run.observations == CELLS[:1]
-    assert "the last line is cut off" in run.notes[0]
+    assert "the last line is incomplete" in run.notes[0]
 
 
 def test_a_new_run_takes_the_place_of_the_earlier_one_and_of_its_summary(tmp_path: Path) -> None:

@@ -98,7 +98,7 @@ def test_runs_of_two_versions_are_compared(tmp_path: Path) -> None:
 
 def test_shards_of_the_version_before_are_not_merged(tmp_path: Path) -> None:
     old = as_version_2(closed(tmp_path))
-    with pytest.raises(store.StoreError, match="format version 2, shards are merged in 3"):
+    with pytest.raises(store.StoreError, match="format version 2, but merging needs 3"):
         runs.join(tmp_path, manifest(), [old], {})
 
 
@@ -120,8 +120,8 @@ def test_a_closed_run_is_never_written_again(tmp_path: Path) -> None:
         (lambda d: d.update(version=1), "format version 1, this suite reads 2 and 3; read it with the suite"),
         (lambda d: d.pop("sha256"), "has no 'sha256'; expected the manifest of a closed run"),
         (lambda d: d.pop("seed"), "fields differ from a manifest's: seed"),
-        (lambda d: d.update(bytes=1), "bytes, its manifest says 1: truncated, or written to since"),
-        (lambda d: d.update(sha256="0"), "its hash is not its manifest's: damaged, or another run's"),
+        (lambda d: d.update(bytes=1), "bytes, expected 1 by its manifest: the file was changed"),
+        (lambda d: d.update(sha256="0"), "its hash differs from its manifest: the file was changed"),
     ],
 )
 def test_a_manifest_that_is_not_ours_or_of_other_rows_is_refused(tmp_path: Path, change: Any, message: str) -> None:
@@ -143,10 +143,10 @@ def test_rows_that_are_cut_off_missing_or_flipped_are_told_apart(tmp_path: Path)
     file.chmod(0o644)
     data = file.read_bytes()
     file.write_bytes(data[:-10])
-    with pytest.raises(store.StoreError, match="truncated, or written to since"):
+    with pytest.raises(store.StoreError, match="by its manifest: the file was changed"):
         runs.load(run)
     file.write_bytes(bytes([data[0] ^ 1]) + data[1:])
-    with pytest.raises(store.StoreError, match="damaged, or another run's"):
+    with pytest.raises(store.StoreError, match="its hash differs from its manifest"):
         runs.load(run)
     file.unlink()
     with pytest.raises(store.StoreError, match="No such file"):
@@ -157,7 +157,7 @@ def test_rows_that_were_damaged_are_not_joined(tmp_path: Path) -> None:
     one, two = closed(tmp_path, 1), closed(tmp_path, 2)
     (two.directory / runs.PARQUET).chmod(0o644)
     (two.directory / runs.PARQUET).write_bytes(bytes(two.bytes))
-    with pytest.raises(store.StoreError, match="damaged, or another run's"):
+    with pytest.raises(store.StoreError, match="its hash differs from its manifest"):
         runs.join(tmp_path / "joined", replace(one.manifest, run="x"), [one, two], {})
     assert not (tmp_path / "joined").exists()
 
@@ -186,8 +186,8 @@ def test_a_run_is_found_by_name_by_part_and_by_lane(tmp_path: Path) -> None:
     [
         (f"{LANE}~2", "has 2 closed runs; the oldest is ~1"),
         ("demo-torch2.8-maloc-release", f"near: {LANE}"),
-        ("2026010", "is a part of 2 runs' names, such as 20260103T"),
-        ("nothing", f"lanes there: {LANE}"),
+        ("2026010", "matches 2 runs, for example 20260103T"),
+        ("nothing", f"lanes with runs: {LANE}"),
     ],
 )
 def test_a_run_that_is_not_there_is_answered_with_those_that_are(tmp_path: Path, asked: str, message: str) -> None:
