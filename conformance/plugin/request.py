@@ -226,7 +226,7 @@ def jobs_of(config: pytest.Config) -> int:
         one = config.option.case or getattr(config.option, "numprocesses", None) == 0
         return 1 if one else cores()
     if asked < 1:
-        raise pytest.UsageError(f"--jobs: {asked} is no number of processes; expected 1 or more")
+        raise pytest.UsageError(f"--jobs: expected 1 or more processes, got {asked}")
     return int(asked)
 
 

@@ -16,6 +16,7 @@ from conformance.plugin.request import (
     directory_of,
     is_worker,
     isolation_of,
+    jobs_of,
     known_failures_of,
     plan_of,
 )
@@ -44,6 +45,7 @@ def pytest_cmdline_main(config: pytest.Config) -> int | None:
         return int(Exit.UNKNOWN_CASE)
     known_failures_of(config, plan)
     isolation_of(config, plan)
+    jobs_of(config)
     sharding.split_by(config)
     resumed(config)
     return None

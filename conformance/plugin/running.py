@@ -134,7 +134,7 @@ def _run(config: pytest.Config, cells: dict[CellId, CellItem]) -> Iterator[tuple
         if isinstance(found, Observation):
             yield item, reports.of(item, found, None)
         else:
-            yield item, _report(item, "failed", f"the worker that ran it ended: {found.how}", 0.0)
+            yield item, _report(item, "failed", f"worker died: {found.how}", 0.0)
 
 
 def _stop_if_told(session: pytest.Session) -> None:

@@ -151,25 +151,28 @@ def test_another_run_does_not_go_on_from_it_and_does_not_destroy_it(tmp_path: Pa
     assert sum(o.status is not Status.NOT_REACHED for o in kept.observations) >= 20
 
 
-def test_a_killed_worker_costs_its_cell_and_the_rest_goes_on(tmp_path: Path, whole: dict[str, Any]) -> None:
-    run = Run(tmp_path, "-n", "2").after(20)
+@pytest.mark.parametrize(("workers", "said"), [(("--jobs", "2"), "worker died: SIGKILL"), (("-n", "2"), "worker 'gw")])
+def test_a_killed_worker_costs_its_cell_and_the_rest_goes_on(
+    tmp_path: Path, whole: dict[str, Any], workers: tuple[str, ...], said: str
+) -> None:
+    run = Run(tmp_path, *workers).after(20)
     worker, child = in_the_middle_of_a_cell(run.pid)
     os.kill(worker, signal.SIGKILL)
     assert gone([worker, child])
-    code, said = run.end()
-    assert code == Exit.SUITE_ERROR, said
+    code, output = run.end()
+    assert code == Exit.SUITE_ERROR, output
     found = summary(tmp_path)
     assert found["collected"] == whole["collected"] == sum(found["by_status"].values())
     assert found["by_status"]["not_reached"] == 1
     (lost,) = (o for o in store.read(lane(tmp_path)).observations if o.status is Status.NOT_REACHED)
-    assert lost.reason.startswith("the process that ran the cell died: worker 'gw")
+    assert lost.reason.startswith(f"the process that ran the cell died: {said}")
     assert Run(tmp_path, "--resume").end()[0] == Exit.OK
     assert same(tmp_path, whole)
 
 
 def test_a_killed_child_is_a_crash_of_its_case_and_the_rest_goes_on(tmp_path: Path, whole: dict[str, Any]) -> None:
     run = Run(tmp_path).after(20)
-    (child, *_) = descendants(run.pid)
+    _, child = in_the_middle_of_a_cell(run.pid)
     os.kill(child, signal.SIGKILL)
     code, said = run.end()
     assert code == Exit.CELLS_FAILED, said

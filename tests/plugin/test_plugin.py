@@ -50,14 +50,15 @@ def test_cells_are_selected_by_keyword_and_all_of_them_accounted_for(pytester: p
     result.stdout.fnmatch_lines(["accounting: * collected = * pass + 0 fail + 0 error + 0 crash + *"])
 
 
-def test_two_workers_see_what_one_does(pytester: pytest.Pytester) -> None:
+def test_any_number_of_workers_sees_what_one_does(pytester: pytest.Pytester) -> None:
     selection = ("-k", "masked_fill", "--tier", "smoke")
-    run(pytester, *selection)
+    run(pytester, *selection, "--jobs", "1")
     alone = summary(pytester)
-    assert run(pytester, *selection, "-n", "2").ret == Exit.OK
-    together = summary(pytester)
-    for key in ("collected", "by_status", "coverage", "cells", "cases"):
-        assert alone[key] == together[key]
+    for several in (("-n", "2"), ("--jobs", "3"), ("-n", "0")):
+        assert run(pytester, *selection, *several).ret == Exit.OK
+        together = summary(pytester)
+        for key in ("collected", "by_status", "coverage", "cells", "cases"):
+            assert alone[key] == together[key]
 
 
 @pytest.mark.parametrize(
@@ -109,7 +110,8 @@ def test_the_summary_holds_every_field(pytester: pytest.Pytester) -> None:
         (("--case", "ops/masking.py::masked_fill.Scalar[flaot32-expanded]#x"), "*unknown cell *[[]float32-expanded]*"),
         (("--case", "ops/masking.py::masked_fill.Scalar[float32-expanded]#x"), "*unknown case *near: ops/*#*"),
         (("--case", "masked_fill"), "*--case: 'masked_fill' is not a case's id; one looks like *"),
-        (("--cell-timeout", "0"), "*--cell-timeout: expected a positive number of seconds, got 0*"),
+        (("--jobs", "0"), "*--jobs: expected 1 or more processes, got 0*"),
+            (("--cell-timeout", "0"), "*--cell-timeout: expected a positive number of seconds, got 0*"),
         (("-k", "masked_fill(", "-n", "2"), "*-k 'masked_fill(': expected names joined by and, or, not*"),
         (("--backend", ":cpu"), "*--backend :cpu: expected module:device*"),
         (("--results", "a_file"), "*--results: a_file/torch-* cannot be written*"),
