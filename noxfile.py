@@ -55,9 +55,7 @@ def add_environment(m: matrix.Matrix, torch: matrix.Torch) -> None:
         session.install("-e", ".[tests]", env=index_variables(session))
         leave_interpreter(session, name)
 
-    environment.__doc__ = (
-        f"Create the environment of conformance-{torch.version}: {torch.requirement}, backend."
-    )
+    environment.__doc__ = f"Create the environment of conformance-{torch.version}: {torch.requirement}, backend."
 
 
 def add_build(m: matrix.Matrix, torch: matrix.Torch, build: matrix.Build) -> None:

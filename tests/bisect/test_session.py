@@ -1,4 +1,4 @@
-"""A search carried out: interrupted and resumed, past versions that cannot be built, past other failures."""
+"""Running a search: interruption, resumption, versions that cannot be built, other failures."""
 
 from __future__ import annotations
 

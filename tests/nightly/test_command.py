@@ -1,4 +1,4 @@
-"""A night's results in a store, step by step, as the workflow takes them."""
+"""The steps of the nightly workflow on a store of results."""
 
 from __future__ import annotations
 

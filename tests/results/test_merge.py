@@ -1,4 +1,4 @@
-"""Shards put together: what the whole run would have been, and what is refused."""
+"""Merging shards: the result of the complete run, and errors."""
 
 from __future__ import annotations
 
