@@ -116,7 +116,7 @@ def test_the_state_is_read_back_as_it_was_written(file: Path) -> None:
     [
         ("{}", "is not the record of a search"),
         ("{", "is not the record of a search"),
-        ('{"format": "op-conformance bisect", "version": 99}', "format version 99, this suite reads 2"),
+        ('{"format": "op-conformance bisect", "version": 99}', "format version 99, expected 2"),
         ('{"format": "op-conformance bisect", "version": 2, "question": {}}', "cannot be read"),
     ],
 )
