@@ -1,1 +1,1 @@
-"""The tool's own tests, laid out as conformance/ is."""
+"""The tests of the suite. Their layout is that of conformance/."""

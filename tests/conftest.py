@@ -1,4 +1,4 @@
-"""What every test starts from: Ctrl-C works in the processes that tests start, and no property test depends on luck."""
+"""Setup of all tests: Ctrl-C works in child processes, and property tests are deterministic."""
 
 from __future__ import annotations
 

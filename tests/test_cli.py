@@ -1,4 +1,4 @@
-"""The command line: what it prints, and that a mistake is one line with exit code 2."""
+"""The command line: output, and errors of one line with exit code 2."""
 
 from __future__ import annotations
 

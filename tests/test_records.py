@@ -1,4 +1,4 @@
-"""Records that cross processes and are stored: JSON and back, whatever they hold."""
+"""Conversion of records to JSON and back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ids of cells and cases: made, and read back."""
+"""The ids of cells and cases, and their parsing."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""Reads what AddressSanitizer, LeakSanitizer, ThreadSanitizer and UndefinedBehaviorSanitizer of GCC write.
+"""Parses the reports of GCC's AddressSanitizer, LeakSanitizer, ThreadSanitizer and UndefinedBehaviorSanitizer. Pure.
 
-Pure: text in, records out. A stack's *own* frames are those of the code
-under test: not the sanitizer's, the C library's, Python's or torch's. The options that ``sanitizers`` sets add each
-frame's module; without it the paths of the sources have to tell.
+A stack's *own* frames are those of the code under test: not those of the sanitizer, the C library, Python or torch.
+The options that ``sanitizers`` sets add each frame's module. Without it, the paths of the sources decide.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from conformance.records import SanitizerReport
 
 FRAMES_SHOWN = 4
 
-_ELSE = "not shown"  # what stacks are called that a report's reader can do without
+_ELSE = "not shown"  # stacks that are not part of the record
 
 _ERROR = re.compile(r"(?:ERROR|WARNING): (Address|Thread)Sanitizer: (?!failed to allocate)(.+)")
 _UNDEFINED = re.compile(r"^(\S+?):(\d+):(?:\d+:)? runtime error: (.+)$")
@@ -35,7 +34,7 @@ _MODULE = r"\([^()]*\+0x[0-9a-f]+\)(?: \(BuildId: \w+\))?|\(<unknown module>\)"
 _PLACE = re.compile(rf"^(?P<function>.*?) ?(?P<place>{_LINE}|{_MODULE})$")
 _END = re.compile(r"^(SUMMARY: |Shadow bytes around|==\d+==ABORTING|AddressSanitizer can not provide|HINT: )")
 
-# How the first words of a report are called, where they are not the name themselves.
+# The names for the first words of a report that are not names themselves.
 _NAMES = (
     (r"attempting double-free", "double-free"),
     (r"attempting free on address which was not malloc", "bad-free"),
@@ -57,7 +56,7 @@ _UNDEFINED_NAMES = (
     (r"unreachable", "unreachable"),
 )
 
-# Modules, and where there are none sources, of everything but the code under test.
+# Modules, or sources if the module is unknown, that are not the code under test.
 _OTHERS = re.compile(
     r"/lib(asan|ubsan|tsan|lsan|c|m|dl|rt|pthread|stdc\+\+|gcc_s|gomp|python[\d.]*)[-.\d\w]*\.so|/ld-linux|\[vdso\]"
     r"|/torch/(lib|_C|bin)|/lib-dynload/|/numpy|/python[\d.]*$|<unknown module>|<null>"
@@ -70,7 +69,7 @@ _HEADERS = re.compile(r"/torch/include/|^/usr/|/include/c\+\+/|/pybind11/")
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One call of a stack: the function without its arguments, ``file:line`` where known, the module's path."""
+    """One frame of a stack: the function without its arguments, ``file:line`` if known, and the module's path."""
 
     function: str
     place: str
@@ -78,7 +77,7 @@ class Frame:
 
     @property
     def own(self) -> bool:
-        """Whether it is the code under test."""
+        """Whether the frame belongs to the code under test."""
         if self.module:
             return not _OTHERS.search(self.module)
         return bool(self.place) and not (_OTHER_SOURCES.search(self.place) or _HEADERS.search(self.place))
@@ -92,26 +91,26 @@ Stack = tuple[Frame, ...]
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """One error. ``access``: READ or WRITE, "" where it is none; ``size`` in bytes, 0 where it is not told."""
+    """One error. ``access``: READ, WRITE or ""; ``size``: bytes, 0 if unknown."""
 
     sanitizer: str  # e.g. "AddressSanitizer"
-    kind: str  # e.g. "heap-buffer-overflow", or as -fsanitize names it, e.g. "signed-integer-overflow"
-    detail: str  # what else the first line says
+    kind: str  # e.g. "heap-buffer-overflow", or a name of -fsanitize, e.g. "signed-integer-overflow"
+    detail: str  # the rest of the first line
     access: str = ""
     size: int = 0
     where: str = ""  # e.g. "0 bytes past the end of a block of 40 bytes"
     stack: Stack = ()
-    other: Stack = ()  # of a data race: the access that it races with
+    other: Stack = ()  # of a data race: the other access
     allocated: Stack = ()
     freed: Stack = ()
 
     @property
     def blamed(self) -> Frame | None:
-        """The innermost frame in a source of the code under test; None when there is none."""
+        """The innermost frame in a source of the code under test, None if there is none."""
         return blamed(self.stack)
 
     def record(self) -> SanitizerReport:
-        """What is kept of it: of each stack the frames worth showing."""
+        """Return the record of the error, with the relevant frames of each stack."""
         found = self.blamed
         place, function = (found.place, found.function) if found else ("", "")
         stacks = (tuple(map(str, shown(stack))) for stack in (self.stack, self.other, self.allocated, self.freed))
@@ -122,7 +121,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Leak:
-    """Memory that nothing points to any more, by the stack that allocated it."""
+    """Leaked memory of one stack."""
 
     direct: bool
     bytes: int
@@ -131,12 +130,12 @@ class Leak:
 
     @property
     def own(self) -> bool:
-        """Whether the code under test asked for it: a frame is its own. Without a frame of known code, it is not."""
+        """Whether a frame belongs to the code under test."""
         return any(frame.own for frame in self.stack)
 
 
 def parse(log: str) -> Report | None:
-    """The first error in a log; None when there is none. Leaks are not errors here, see :func:`leaks`."""
+    """Return the first error in a log, None if there is none. For leaks see :func:`leaks`."""
     lines = log.splitlines()
     for number, line in enumerate(lines):
         if found := _ERROR.search(line):
@@ -149,7 +148,7 @@ def parse(log: str) -> Report | None:
 
 
 def leaks(log: str) -> list[Leak]:
-    """Every leak of every search in a log, in its order."""
+    """Return all leaks of all searches in a log, in order."""
     lines = log.splitlines()
     return [
         Leak(found[1] == "Direct", int(found[2]), int(found[3]), tuple(_frames(lines[number + 1 :])))
@@ -159,13 +158,13 @@ def leaks(log: str) -> list[Leak]:
 
 
 def blamed(stack: Stack) -> Frame | None:
-    """The innermost own frame that is in no header of somebody else's; else the innermost own one."""
+    """Return the innermost own frame outside other projects' headers, else the innermost own frame."""
     own = [frame for frame in stack if frame.own]
     return next(iter(_lines(own)), own[0] if own else None)
 
 
 def shown(stack: Stack) -> list[Frame]:
-    """The frames that a message shows: the innermost own lines; without any, own frames; without, the innermost."""
+    """Return the frames for a message: the innermost own lines, else own frames, else the innermost frames."""
     own = [frame for frame in stack if frame.own]
     return (_lines(own) or own or list(stack))[:FRAMES_SHOWN]
 
@@ -175,7 +174,7 @@ def _lines(own: list[Frame]) -> list[Frame]:
 
 
 def function_name(signature: str) -> str:
-    """``a::b`` of ``void a::(anonymous namespace)::b<float, 4>(int (*)(a::c)) [clone .constprop.0]``."""
+    """Return ``a::b`` for ``void a::(anonymous namespace)::b<float, 4>(int (*)(a::c)) [clone .constprop.0]``."""
     text = signature.replace("(anonymous namespace)::", "").replace("decltype(auto)", "").partition(" [clone")[0]
     text = re.sub(r"\{lambda\(.*?\)#\d+\}", "{lambda}", text)
     text = re.sub(r"operator\(\)", "operator{}", text).replace("operator ", "operator\0")
@@ -184,7 +183,7 @@ def function_name(signature: str) -> str:
 
 
 def _without_brackets(text: str) -> str:
-    """The text outside all round and pointed brackets."""
+    """Return the text outside all parentheses and angle brackets."""
     kept, depth = [], 0
     for character in text:
         depth += character in "(<"
@@ -195,7 +194,7 @@ def _without_brackets(text: str) -> str:
 
 
 def _named(words: str, names: Iterable[tuple[str, str]]) -> tuple[str, str]:
-    """(the kind's name, what the line says besides)."""
+    """Return the kind's name and the rest of the line."""
     for pattern, name in names:
         if re.match(pattern, words):
             return name, ""
@@ -210,7 +209,7 @@ def _undefined(kind: str, message: str, place: str, lines: list[str]) -> Report:
 
 
 def _report(sanitizer: str, kind: str, detail: str, lines: list[str]) -> Report:
-    """The error whose lines follow its first one."""
+    """Return the error with the facts of the lines after its first."""
     stacks: dict[str, list[Frame]] = {"stack": [], "other": [], "allocated": [], "freed": []}
     current, access, size, where = "stack", "", 0, ""
     for line in lines:
@@ -220,7 +219,7 @@ def _report(sanitizer: str, kind: str, detail: str, lines: list[str]) -> Report:
             stacks.get(current, []).append(frame)
             continue
         named = _section(line, current)
-        current = _ELSE if stacks.get(named) else named  # a stack that has ended is not gone on with
+        current = _ELSE if stacks.get(named) else named  # ignore a second stack of the same kind
         if not access and (found := _ACCESS.match(line) or _SIGNAL.search(line)):
             access, size = found[1].upper(), int(found[2]) if found.re is _ACCESS else 0
         where = where or _where(line)
@@ -228,7 +227,7 @@ def _report(sanitizer: str, kind: str, detail: str, lines: list[str]) -> Report:
 
 
 def _section(line: str, current: str) -> str:
-    """Which stack the frames after this line belong to."""
+    """Return the stack to which the frames after this line belong."""
     for pattern, name in (
         (r"^\s*freed by thread", "freed"),
         (r"^\s*(previously )?allocated by|Location is heap block", "allocated"),
@@ -241,7 +240,7 @@ def _section(line: str, current: str) -> str:
 
 
 def _where(line: str) -> str:
-    """Where the address lies, in words; "" for a line that does not say it."""
+    """Return the position of the address in words, "" if the line does not contain it."""
     if found := _REGION.search(line):
         return f"{found[1]} bytes {_SIDES[found[2]]} a block of {found[3]} bytes"
     if found := _VARIABLE.search(line):
@@ -258,7 +257,7 @@ _SIDES = {
 
 
 def _frames(lines: list[str], skip: int = 0) -> Iterator[Frame]:
-    """The frames at the beginning of some lines, after at most ``skip`` others."""
+    """Return the frames at the beginning of ``lines``, after at most ``skip`` other lines."""
     began = False
     for number, line in enumerate(lines):
         frame = _frame(line)
@@ -277,7 +276,7 @@ def _frame(line: str) -> Frame | None:
     if not place:
         return Frame(function_name(found["what"]), "", found["module"] or "")
     source = place["place"]
-    if source.startswith("("):  # no line is known: (module+offset)
+    if source.startswith("("):  # (module+offset), without a line
         module = found["module"] or source[1:].partition("+0x")[0].rstrip(")")
         return Frame(function_name(place["function"]), "", module)
     return Frame(function_name(place["function"]), source, found["module"] or "")

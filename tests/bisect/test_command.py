@@ -243,7 +243,7 @@ def test_a_build_that_is_interrupted_is_stopped_and_made_again(
         (["bisect", "--script", "true", "--rate", "2"], "more than 0 and at most 1"),
         (["bisect", "--script", "true", "--threshold", "0.2"], "between 0.5 and 1"),
         (["bisect", "--script", "true", "--good", "2.15", "--bad", "2.8"], "give --fixed"),
-        (["bisect", "--script", "true", "--timeout", "0"], "no time to run in"),
+        (["bisect", "--script", "true", "--timeout", "0"], "expected a positive number of seconds"),
         (["bisect", "--script", "true", "--resume"], "there is no search to resume"),
         (["bisect", "--axis", "both", "--script", "true", "--good", "2.8", "--bad", "2.9"], "e.g. 2.8+v1.0"),
     ],

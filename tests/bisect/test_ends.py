@@ -1,4 +1,4 @@
-"""Where a search begins: what stored runs say of the points that it goes through."""
+"""The ends of a search, from stored runs."""
 
 from __future__ import annotations
 

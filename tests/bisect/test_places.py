@@ -1,4 +1,4 @@
-"""The places that points are probed in, made by a stand-in for uv that writes down what it was asked."""
+"""The preparation of points, with a fake uv that records its arguments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be probed, in scratch repositories and in invented matrices."""
+"""The points of a search, from temporary repositories and invented matrices."""
 
 from __future__ import annotations
 

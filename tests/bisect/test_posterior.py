@@ -1,4 +1,4 @@
-"""The posterior: probabilities that add up, and grow where the runs say so."""
+"""The posterior: probabilities add up, and follow the runs."""
 
 from __future__ import annotations
 

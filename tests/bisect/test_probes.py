@@ -1,4 +1,4 @@
-"""One run of a case or a script: what each way of ending says, with a stand-in for the suite's process."""
+"""One run of a case or a script: the outcome for each end, with a fake suite process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands that a search runs: what they say, how they end, and that nothing of them is left."""
+"""Commands of a search: output, exit, and the end of all their processes."""
 
 from __future__ import annotations
 

@@ -75,5 +75,5 @@ def test_a_state_of_another_version_is_refused_with_what_to_do(tmp_path: Path) -
     file = tmp_path / "state.json"
     Record(question()).save(file)
     file.write_text(json.dumps(json.loads(file.read_text()) | {"version": 1}))
-    with pytest.raises(record_.RecordError, match=r"state.json: format version 1, this suite reads 2; go on with the"):
+    with pytest.raises(record_.RecordError, match=r"state.json: format version 1, expected 2; continue with the"):
         record_.load(file)

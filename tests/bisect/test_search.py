@@ -1,4 +1,4 @@
-"""Search: equal to a linear scan where failures are certain; as sure as it says where they are not."""
+"""The search: equal to a linear scan for certain failures, and calibrated for rare ones."""
 
 from __future__ import annotations
 

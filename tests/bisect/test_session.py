@@ -1,4 +1,4 @@
-"""A search carried out: interrupted and resumed, past versions that cannot be built, past other failures."""
+"""Running a search: interruption, resumption, versions that cannot be built, other failures."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_the_state_is_read_back_as_it_was_written(file: Path) -> None:
     [
         ("{}", "is not the record of a search"),
         ("{", "is not the record of a search"),
-        ('{"format": "op-conformance bisect", "version": 99}', "format version 99, this suite reads 2"),
+        ('{"format": "op-conformance bisect", "version": 99}', "format version 99, expected 2"),
         ('{"format": "op-conformance bisect", "version": 2, "question": {}}', "cannot be read"),
     ],
 )

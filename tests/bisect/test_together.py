@@ -1,4 +1,4 @@
-"""Many cases: each gets the result it would get alone, from fewer points than all of them apart."""
+"""Searches of several cases: the same results as alone, with fewer points."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commits checked out side by side: where they lie, who may have which place, and that nothing is left."""
+"""Worktrees: their paths, locks, and removal."""
 
 from __future__ import annotations
 

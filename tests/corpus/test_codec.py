@@ -1,4 +1,4 @@
-"""A sample survives being written and read."""
+"""Samples are equal after they were written and read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The corpus that ships: what it reaches, and that it still runs."""
+"""The pinned corpus: its coverage, and that its samples run."""
 
 from __future__ import annotations
 

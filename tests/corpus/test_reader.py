@@ -1,4 +1,4 @@
-"""The corpus is opened fast, and a file that is not what it should be is named with what to do."""
+"""Opening the corpus: speed, and errors for damaged files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls are recorded as they reach the dispatcher, and siblings are derived from them."""
+"""Recording of ATen calls, and derivation of samples of siblings."""
 
 from __future__ import annotations
 

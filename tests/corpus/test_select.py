@@ -1,4 +1,4 @@
-"""The samples chosen are few, ordinary ones first, and differ."""
+"""The selection of samples: few, ordinary ones first, and diverse."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A sample is given the dtypes in which the CPU runs it, whatever it does to the process."""
+"""Validation of samples: their dtypes, and samples that crash."""
 
 from __future__ import annotations
 

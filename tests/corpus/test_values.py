@@ -1,4 +1,4 @@
-"""Stored values become the same bits of a dtype everywhere."""
+"""Conversion of stored values: the same bits on every machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A failing case as a person reads it."""
+"""A failing case as text."""
 
 from __future__ import annotations
 

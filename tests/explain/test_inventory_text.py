@@ -1,4 +1,4 @@
-"""The inventory as a person reads it."""
+"""The inventory as text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Starting a process of a lane: its interpreter, its variables, and the command that does so."""
+"""The start of a process of a lane: interpreter, variables, and the `lane` command."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_a_lane_of_a_sanitizer_build_preloads_it_and_names_the_suppressions_by_t
 
 
 def test_an_environment_that_is_not_made_is_told_with_the_session_that_makes_it(root: Path) -> None:
-    with pytest.raises(process.NotMade, match=r"make it with: nox -s torch-2\.13-asan"):
+    with pytest.raises(process.NotMade, match=r"create it with: nox -s torch-2\.13-asan"):
         process.start(root, "demo-torch2.13-malloc-asan")
 
 

@@ -1,4 +1,4 @@
-"""What a process is started with for a sanitizer: preload, options, and what is said when something is missing."""
+"""The environment variables for sanitizers: preloaded libraries, options, and errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which source torch is installed from, decided on invented machines."""
+"""The source of torch wheels on invented machines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A night's results in a store, step by step, as the workflow takes them."""
+"""The steps of the nightly workflow on a store of results."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_a_lane_of_the_smoke_tier_is_compared_with_its_night_before() -> None:
 def test_the_first_night_of_a_wider_tier_has_none_before_it() -> None:
     ran(0, observed("mm"), tier="smoke")
     ran(1, bad("mm"), observed("cat"))
-    assert "nothing to compare with" in run("diff").output
+    assert "not compared: it is not complete" in run("diff").output
 
 
 def test_a_torch_that_changed_under_the_same_backend_is_the_culprit_without_a_search() -> None:
@@ -101,9 +101,9 @@ def test_a_torch_that_changed_under_the_same_backend_is_the_culprit_without_a_se
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("", "b", "does not say of which commit"),
-        ("a", "b-dirty", "that no commit holds"),
-        ("a", "a", "stayed the same"),
+        ("", "b", "does not report its commit"),
+        ("a", "b-dirty", "uncommitted changes"),
+        ("a", "a", "neither torch nor the backend changed"),
     ],
 )
 def test_where_there_is_nothing_to_search_it_is_said(old: str, new: str, said: str) -> None:
@@ -173,7 +173,7 @@ def test_each_lane_is_compared_with_its_night_before() -> None:
     shown = run("diff")
     assert "::mm[float32-contiguous]  pass -> fail (value)" in shown.output
     assert "demo-torch2.9-malloc-release-" in shown.output
-    assert "nothing to compare with" in shown.output
+    assert "not compared: it is not complete" in shown.output
     assert shown.exit_code == 20
 
 

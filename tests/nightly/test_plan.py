@@ -1,4 +1,4 @@
-"""Which issues a night opens, brings up to date, opens again and closes."""
+"""The issues that a night opens, updates, reopens and closes."""
 
 from __future__ import annotations
 

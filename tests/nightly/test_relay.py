@@ -1,4 +1,4 @@
-"""What the relay is told, within what it takes."""
+"""The report to the relay, within its size limits."""
 
 from __future__ import annotations
 

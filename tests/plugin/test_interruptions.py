@@ -1,4 +1,4 @@
-"""A run that is killed keeps what it observed, and goes on from it."""
+"""Interrupted runs: their observations, and `--resume`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The suite as a user runs it: options, exit codes, the account, under xdist and without."""
+"""The suite as a user runs it: options, exit codes, the ledger, with and without xdist."""
 
 from __future__ import annotations
 

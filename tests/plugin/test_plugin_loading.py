@@ -1,4 +1,4 @@
-"""Which pytest sessions load the suite's plugin, and what the others notice of it: nothing."""
+"""The pytest sessions that load the suite's plugin, and that other sessions are not affected."""
 
 from __future__ import annotations
 

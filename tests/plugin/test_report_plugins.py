@@ -1,4 +1,4 @@
-"""What plugins that report on a run are given of each cell, with and without their need of three phases."""
+"""The reports of cells for report plugins, in one phase and in three phases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Real runs, split: any split gives what the whole run gives."""
+"""Shards of real runs: the merged run equals the complete run."""
 
 from __future__ import annotations
 

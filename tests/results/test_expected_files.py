@@ -1,4 +1,4 @@
-"""Where the known failures are: which path a run takes, and that those who read the run take the same."""
+"""The file of known failures: that of a run, and that of commands that read the run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The account of a run: every cell once, on disk as it happens, and the exit code that follows."""
+"""The ledger of a run: every cell once, written at once, and the exit code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shards put together: what the whole run would have been, and what is refused."""
+"""Merging shards: the result of the complete run, and errors."""
 
 from __future__ import annotations
 
@@ -210,7 +210,7 @@ def test_a_shard_that_lacks_rows_or_has_others_is_refused(tmp_path: Path) -> Non
     ("damage", "said"),
     [
         (lambda data: data[:-9], "by its manifest: the file was changed"),
-        (lambda data: bytes(len(data)), "damaged, or another"),
+        (lambda data: bytes(len(data)), "its hash differs"),
     ],
 )
 def test_a_shard_whose_rows_were_damaged_is_refused(tmp_path: Path, damage: Any, said: str) -> None:

@@ -1,4 +1,4 @@
-"""How a selection is split: each cell in one shard, alike in time, and alike on every machine."""
+"""Splitting a selection: each cell is in one shard, shards take equally long, and every machine splits alike."""
 
 from __future__ import annotations
 

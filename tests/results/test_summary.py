@@ -1,4 +1,4 @@
-"""The summary's counts, and the text that a run ends with."""
+"""The counts of the summary, and the text at the end of a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A forked child: what it answers, and what is known when it dies or hangs."""
+"""A forked child: replies, deaths and hangs."""
 
 from __future__ import annotations
 

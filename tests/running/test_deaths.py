@@ -1,4 +1,4 @@
-"""Steady, flaky, or only after something else: told by what fresh processes do, which invented ones stand for."""
+"""Whether a crash is steady, flaky or ordered, with invented processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Host memory that code lost: when it is searched for, whom it is charged to, and what is found of a library's own."""
+"""Leaks of host memory: when a search runs, the cell that is blamed, and the leaks of a library."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Forked and spawned children: one interface, the same answers, and a clear word where a fork would not do."""
+"""Forked and spawned children: the same interface and replies, and the choice between them."""
 
 from __future__ import annotations
 

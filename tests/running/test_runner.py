@@ -1,4 +1,4 @@
-"""Running cells behind a child: deaths are charged to their case, and the rest still runs."""
+"""The runner: deaths are attributed to their case, and the remaining cases still run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole scenarios: equal on a right device, and each seen to fail on a wrong one."""
+"""The scenarios: each passes on a correct device and fails on a wrong one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which exit code a run ends with."""
+"""The exit code of a run."""
 
 from __future__ import annotations
 

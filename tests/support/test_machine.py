@@ -1,4 +1,4 @@
-"""What a run says of the machine it was made on."""
+"""The facts about the machine in a run's manifest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options as they are typed: names that are known, near names for those that are not, and what leaves nothing."""
+"""Option values: known names, similar names, and selections without cells."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names that lie near an unknown one."""
+"""Similar names for an unknown name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A wheel is used again where all that went into it is the same, and nowhere else."""
+"""The wheel cache: a wheel is reused only if all inputs of its build are equal."""
 
 from __future__ import annotations
 

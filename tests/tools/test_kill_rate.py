@@ -1,4 +1,4 @@
-"""The kill-rate's pure parts: the order of cells, trials that are kept and gone on from, the summary and its tables."""
+"""The pure parts of the kill-rate: the order of cells, stored trials, the summary and its tables."""
 
 from __future__ import annotations
 

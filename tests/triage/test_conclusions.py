@@ -1,4 +1,4 @@
-"""From invented evidence to verdicts: each hypothesis is seen to hold, to be ruled out, and to stay open."""
+"""Conclusions from invented evidence: each hypothesis holds, is ruled out, and stays open."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A failing sequence made small: held against all its parts, one by one."""
+"""Minimization of a failing sequence, compared with a search of all its parts."""
 
 from __future__ import annotations
 

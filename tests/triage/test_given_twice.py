@@ -1,4 +1,4 @@
-"""Results that lie where another tensor lies: found while that is there, and not where they may."""
+"""Results in the memory of a live tensor are found, and allowed overlaps are not reported."""
 
 from __future__ import annotations
 

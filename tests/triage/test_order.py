@@ -1,4 +1,4 @@
-"""Ops that go wrong only after others: made again together, made fewer, written as one script."""
+"""Ops that fail only after others: repetition, minimization, and the script."""
 
 from __future__ import annotations
 

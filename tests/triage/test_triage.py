@@ -1,4 +1,4 @@
-"""Triage from end to end, on the incident's fault and on none."""
+"""Triage from end to end, with a fault and without."""
 
 from __future__ import annotations
 

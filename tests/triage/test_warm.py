@@ -1,4 +1,4 @@
-"""Processes forked from one that is warm: they are as if started, and end as they would."""
+"""Processes forked from a warm process behave like new processes."""
 
 from __future__ import annotations
 
