@@ -120,17 +120,17 @@ class Judge:
         returned = expected.error is None and actual.error is None
         if returned:
             found += route_taken(self._route, before, after)
-        found += self._differences(case, expected, actual)
-        if returned:
-            found += storages.versions(expected.side, actual.side)
+        found += self._differences(case, expected, actual, versions=True)
         if returned and not found and case.cell.layout == "contiguous":
             on_device, on_cpu = partial(self._on_device, case), partial(self.reference.again, case)
             seed = self._call.seed
             found = repetition.differences(actual, self._criteria, self._backend, seed, on_device, on_cpu)
         return CaseResult(found)
 
-    def _differences(self, case: Case, expected: CallOutcome, actual: CallOutcome) -> list[Mismatch]:
-        """Every difference between what the two sides returned or raised, and what they left in storages."""
+    def _differences(
+        self, case: Case, expected: CallOutcome, actual: CallOutcome, *, versions: bool = False
+    ) -> list[Mismatch]:
+        """Return the differences in what both sides returned or raised, in ``versions``, and in storages."""
         parity = error_parity(expected.error, actual.error)
         if parity:
             return [parity]
@@ -140,6 +140,7 @@ class Judge:
             others = References(case, self._twins, self._call.op)
             found += self._comparison.results(expected, actual, others)
             found += self._comparison.written(expected, actual, others, fetched)
+            found += storages.versions(expected.side, actual.side) if versions else []
         return found + fetched.differences()
 
 
