@@ -95,7 +95,7 @@ def test_a_torch_that_changed_under_the_same_backend_is_the_culprit_without_a_se
     ran(1, bad("mm"), bad("cat"), backend_commit="same", torch="2.16.0.dev2")
     assert "torch changed from 2.16.0.dev1 to 2.16.0.dev2, the backend did not change" in run("search").output
     (action,) = planned()
-    assert "Culprit: torch 2\\.16\\.0\\.dev1 became 2\\.16\\.0\\.dev2" in action["body"]
+    assert "Culprit: torch changed from 2\\.16\\.0\\.dev1 to 2\\.16\\.0\\.dev2" in action["body"]
 
 
 @pytest.mark.parametrize(

@@ -68,5 +68,5 @@ def test_what_is_too_long_is_cut_in_whole_characters() -> None:
 def test_no_text_of_a_result_ends_an_output() -> None:
     lines = relay.outputs(told(failing(text="a\nconclusion=success\r\nb\u2028c\ud800"))).splitlines()
     assert [line.partition("=")[0] for line in lines] == [*told()]
-    with pytest.raises(ValueError, match="artifact-url: holds a line break"):
+    with pytest.raises(ValueError, match="artifact-url: contains a line break"):
         relay.outputs({"artifact-url": "https://x\nconclusion=success"})

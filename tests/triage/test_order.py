@@ -86,12 +86,12 @@ def test_a_script_of_many_calls_is_refused() -> None:
     ("known", "said"),
     [
         (Before(9, again=(3, 3), alone=(1, 3)), "it is flaky"),
-        (Before(9, again=(0, 3), alone=(0, 3)), "what matters is not in the calls"),
+        (Before(9, again=(0, 3), alone=(0, 3)), "the cause is not in the calls"),
         (Before(9, cut=4, again=(0, 3)), "the first 4 calls of the program were not recorded"),
         (Before(9, missed=(("to_dense", 2),)), "cannot be recorded, and were not repeated: to_dense (2)"),
         (Before(9, 0, (), (3, 3), (0, 3), ("sort",), (2, 3), True), "after fewer calls it did not fail each time"),
         (Before(9, 0, (), (3, 3), (0, 3), ("sort",), (3, 3), True), "after sort: in 3 of 3 fresh processes, 0 of 3"),
-        (Before(9, 0, (), (3, 3), (0, 3), ("sort",), (3, 3), False), "there was no time to look for fewer"),
+        (Before(9, 0, (), (3, 3), (0, 3), ("sort",), (3, 3), False), "no time to search for fewer calls"),
     ],
 )
 def test_what_is_known_of_the_calls_before_is_said(known: Before, said: str) -> None:
