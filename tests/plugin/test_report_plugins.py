@@ -87,7 +87,7 @@ def test_each_cell_is_reported_once_with_its_outcome_text_and_duration(
     (failed,) = [report for report in reports if report[2] == "failed"]
     assert failed[1] == "call"
     assert failed[3] > 0
-    assert "passed, although a rule expects it to fail: rule op=masked_fill.Scalar" in failed[4]
+    assert "passed, but a known failure covers it: rule op=masked_fill.Scalar" in failed[4]
     found = in_junit(pytester.path / "junit.xml")
     assert sorted(tag for tag, _ in found.values()) == ["failure", "passed", "passed", "passed"]
     assert "passed, although a rule" in found["masked_fill.Scalar[float32-expanded]"][1]
@@ -98,5 +98,5 @@ def test_three_phases_are_made_as_pytest_makes_them(project: tuple[pytest.Pytest
     pytester.runpytest_subprocess(*args, "--html", "page")
     made = [m for m in lines(pytester.path / "made") if m[1] == "failed"]
     assert [(when, raised.partition(":")[0]) for when, _, raised in made] == [
-        ("call", "passed, although a rule expects it to fail")
+        ("call", "passed, but a known failure covers it")
     ]

@@ -53,7 +53,7 @@ def merge(directory: Path) -> tuple[int, str]:
 
 
 def result(directory: Path) -> tuple[dict[str, Any], list[tuple[Any, ...]]]:
-    """(summary, outcomes) of the one run that is no shard, without what takes time."""
+    """(summary, outcomes) of the one run that is not a shard, without what takes time."""
     (name,) = runs.names(directory / "results")
     found = runs.opened(directory / "results" / store.RUNS / name)
     rows = [(str(o.cell), o.status, o.cases, o.compared, o.failures) for o in runs.load(found)]
@@ -110,7 +110,7 @@ def test_a_shard_without_a_cell_is_no_failure_and_the_others_are_the_run(
 def test_a_selection_that_leaves_nothing_to_split_is_no_success(tmp_path: Path) -> None:
     code, said = run(tmp_path, "--shard", "1/2", "-n", "2", selection=("-k", "maskd_fill_"))
     assert code == Exit.NONE_SELECTED
-    assert "ERROR: no cell is left by" in said
+    assert "ERROR: no cell is selected by" in said
 
 
 def test_a_shard_that_was_interrupted_is_gone_on_from_and_not_by_another(tmp_path: Path) -> None:
@@ -125,8 +125,8 @@ def test_a_shard_that_was_interrupted_is_gone_on_from_and_not_by_another(tmp_pat
     ("given", "said"),
     [
         (("--shard", "0/3"), "--shard: '0/3' is not a shard; expected I/N with 1 <= I <= N, for example 2/4"),
-        (("--shard", "4/3"), "--shard: '4/3' is no shard"),
-        (("--shard", "x"), "--shard: 'x' is no shard"),
+        (("--shard", "4/3"), "--shard: '4/3' is not a shard"),
+        (("--shard", "x"), "--shard: 'x' is not a shard"),
         (("--shard-by", "night"), "--shard-by: needs --shard I/N, which says which part of the run to take"),
         (("--shard", "1/2", "--shard-by", "night"), "--shard-by: no closed run 'night' in results/runs/"),
     ],
