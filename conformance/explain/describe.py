@@ -125,7 +125,7 @@ def argument(placed: PlacedArgument) -> str:
 _SIDES = {
     "cpu": "on the CPU side, which does not die when it runs alone: earlier calls on the device damaged memory",
     "device": "on the device side",
-    "": "between two cases",
+    "": "between cases",
 }
 
 
