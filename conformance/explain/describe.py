@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from conformance.explain import pattern_text
-from conformance.support import markup
+from conformance.support import command_lines, markup
 from conformance.vocabulary import (
     CaseFailure,
     CellId,
@@ -36,7 +36,10 @@ def failure(found: CaseFailure, cell: CellId, route: str, backend: str) -> str:
     """One failing case: the call, its arguments, what differs or how the process died, and how to repeat it."""
     lines = body(found) if _is_a_death(found) else [head(found, cell, route), *_indented(body(found))]
     if "#" in found.case and not found.older and not found.trouble:
-        lines += [f"  repeat: {repeat(found.case, backend)}", f"  script: {script(found.case, backend)}"]
+        lines += [
+            f"  repeat: {command_lines.repeat(found.case, backend)}",
+            f"  script: {command_lines.script(found.case, backend)}",
+        ]
     return "\n".join(lines)
 
 
@@ -103,19 +106,6 @@ def markdown(seen: Observation, backend: str, longest: int) -> list[str]:
 def kernels(calls: Sequence[str]) -> str:
     """The operators that ran on the device, in order: ``clone -> empty_like -> copy_``."""
     return " -> ".join(calls)
-
-
-# Commands -----------------------------------------------------------------------------------------------------------
-
-
-def repeat(case_id: str, backend: str) -> str:
-    """The command that runs just this case."""
-    return f"pytest --pyargs conformance --backend {backend} --case '{case_id}'"
-
-
-def script(case_id: str, backend: str) -> str:
-    """The command that writes a standalone script of just this case."""
-    return f"conformance repro --backend {backend} '{case_id}'"
 
 
 # Arguments ----------------------------------------------------------------------------------------------------------

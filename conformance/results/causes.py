@@ -47,7 +47,8 @@ class Cause:
 
     kernel: str  # an operator, or FALLBACK
     cells: tuple[CellId, ...]
-    example: str  # the case with the most direct call and the smallest arguments
+    example: str  # the case with the most direct call and the smallest arguments; of a cell without cases, its id
+    example_cell: CellId
     contrasts: tuple[Contrast, ...] = ()
 
     @property
@@ -56,15 +57,26 @@ class Cause:
         counts: dict[str, int] = defaultdict(int)
         for cell in self.cells:
             counts[cell.overload] += 1
-        return tuple(sorted(counts, key=lambda name: (name.partition(".")[0] != self.kernel, -counts[name], name)))
+        return tuple(sorted(counts, key=lambda name: (not self._is_own(name), -counts[name], name)))
+
+    @property
+    def callers(self) -> tuple[str, ...]:
+        """The overloads among them that are not the kernel's own: they call it."""
+        return tuple(name for name in self.overloads if not self._is_own(name))
+
+    def _is_own(self, overload: str) -> bool:
+        return overload.partition(".")[0] == self.kernel
 
 
 def of_run(observations: Iterable[Observation]) -> list[Cause]:
     """Return the causes of a run's failing cells, those that explain most first."""
-    ran = [o for o in observations if o.status.is_failure or o.status is Status.PASS]
-    failing = [_failing(o) for o in ran if o.status.is_failure]
-    passing = [o.cell for o in ran if o.status is Status.PASS]
-    return causes(failing, passing)
+    ran = list(observations)
+    return of_failures((o for o in ran if o.status.is_failure), (o.cell for o in ran if o.status is Status.PASS))
+
+
+def of_failures(failing: Iterable[Observation], passing: Iterable[CellId]) -> list[Cause]:
+    """Return the causes of failing cells, those that explain most first. ``passing``: the cells that agree with CPU."""
+    return causes([_failing(o) for o in failing], passing)
 
 
 def causes(failing: Sequence[FailingCell], passing: Iterable[CellId]) -> list[Cause]:
@@ -90,9 +102,7 @@ def _failing(observation: Observation) -> FailingCell:
     first = o.failures[0] if o.failures else None
     calls = tuple(k for k in first.calls if k != o.cell.operator) if first else ()
     sizes = [math.prod(a.size) for a in first.arguments if a.is_tensor] if first else []
-    return FailingCell(
-        o.cell, first.case if first else "", calls, max(sizes, default=0), Route(o.route) is Route.FALLBACK
-    )
+    return FailingCell(o.cell, first.case if first else "", calls, max(sizes, default=0), o.route == Route.FALLBACK)
 
 
 def _suspects(f: FailingCell, failing: set[str], passed: Mapping[str, Sequence[CellId]]) -> frozenset[str]:
@@ -119,7 +129,7 @@ def _cause(kernel: str, explained: Sequence[FailingCell], passed: Mapping[str, S
     own = [f.cell for f in explained if f.cell.operator == kernel] or [f.cell for f in explained]
     others = [cell for operator in {cell.operator for cell in own} for cell in passed.get(operator, ())]
     cells = tuple(sorted((f.cell for f in explained), key=str))
-    return Cause(kernel, cells, example.case or str(example.cell), _contrasts(own, others))
+    return Cause(kernel, cells, example.case or str(example.cell), example.cell, _contrasts(own, others))
 
 
 def _contrasts(failing: Sequence[CellId], passing: Sequence[CellId]) -> tuple[Contrast, ...]:

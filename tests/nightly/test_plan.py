@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from conformance.nightly import plan
 from conformance.nightly.families import Failing
 from conformance.nightly.plan import Action, Issue
+from conformance.results.causes import Cause, Contrast
 from conformance.vocabulary import CaseFailure, Status
 from tests.records import observed
 
@@ -85,6 +86,49 @@ def test_families_of_one_culprit_are_one_issue() -> None:
     (more,) = planned(*cells, failing("neg"), issues=issues, mm="commit abc", cat="commit abc", neg="commit abc")
     assert (more.kind, more.number) == ("update", 1)
     assert "neg: fail" in more.body
+
+
+def explained(kernel: str, *overloads: str, lane: str = LANES[0]) -> list[Failing]:
+    """Failing cells that one kernel explains."""
+    cells = [failing(overload, lane) for overload in overloads]
+    ids = tuple(f.seen.cell for f in cells)
+    first = cells[0]
+    contrasts = (Contrast("layout", ("contiguous",), ("step2",)),)
+    cause = Cause(kernel, ids, first.case, first.seen.cell, contrasts)
+    return [replace(f, cause=cause) for f in cells]
+
+
+def test_families_of_one_cause_are_one_issue_that_begins_with_it() -> None:
+    opened = planned(*explained("copy_", "copy_", "clone", "contiguous"), *explained("mm", "mm"))
+    assert [a.title for a in opened] == [
+        "Conformance: copy_ explains 3 families of failures",
+        "Conformance: mm: fail (value)",
+    ]
+    body = opened[0].body
+    assert "Cause: `copy_` explains 3 cells of 3 overloads in demo\\-torch2" in body
+    assert "- layout: fails in contiguous; all pass in step2" in body
+    assert body.index("Cause:") < body.index("| family |")
+    assert "conformance triage --backend demo 'copy_[float32-contiguous]#s.0'" in body
+
+
+def test_another_family_of_a_cause_joins_its_issue_and_none_changes_its_own() -> None:
+    issues = applied(planned(*explained("copy_", "copy_", "clone"), *explained("mm", "mm")))
+    (more,) = planned(*explained("copy_", "copy_", "clone", "flip"), *explained("mm", "mm"), issues=issues)
+    assert (more.kind, more.number) == ("update", 1)
+    issues = applied([more], issues)
+    # Tomorrow another kernel explains all of them: the issues that there are speak for their families nevertheless.
+    changed = planned(*explained("empty", "copy_", "clone", "flip", "mm"), issues=issues)
+    assert {(a.kind, a.number) for a in changed} == {("update", 1), ("update", 2)}
+    kept = applied(changed, issues)
+    assert [i.families for i in kept] == [i.families for i in issues]
+
+
+def test_a_culprit_counts_for_more_than_a_cause() -> None:
+    opened = planned(*explained("copy_", "copy_", "clone"), *explained("mm", "mm"), clone="commit abc", mm="commit abc")
+    assert [i.families for i in applied(opened)] == [
+        {"clone: fail (value)", "mm: fail (value)"},
+        {"copy_: fail (value)"},
+    ]
 
 
 def test_more_families_than_people_can_read_are_one_issue() -> None:

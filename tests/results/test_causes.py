@@ -69,6 +69,11 @@ def test_one_op_that_falls_back_stands_for_itself() -> None:
     assert names([failing("svd", fallback=True)]) == {"svd": ("svd",)}
 
 
+def test_what_calls_the_kernel_is_told_from_its_own_overloads() -> None:
+    (found,) = causes([failing("copy_"), failing("copy_.Tensor"), failing("clone", "copy_")], [])
+    assert (found.overloads, found.callers) == (("copy_", "copy_.Tensor", "clone"), ("clone",))
+
+
 def test_the_example_is_the_kernel_s_own_smallest_case() -> None:
     failed = [
         failing("clone", "copy_", elements=1),
@@ -77,6 +82,7 @@ def test_the_example_is_the_kernel_s_own_smallest_case() -> None:
     ]
     (found,) = causes(failed, [])
     assert found.example == f"{cell('copy_', 'transposed')}#case"
+    assert found.example_cell == cell("copy_", "transposed")
 
 
 def test_what_tells_failing_from_passing_cells_is_named() -> None:
