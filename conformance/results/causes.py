@@ -3,14 +3,15 @@
 A failing cell is explained by a suspect kernel that its first failing case calls. A kernel is an operator, because
 torch's profiler names no overloads. It is a suspect unless its own cells were tried and all agree with CPU. The kernel
 that explains most overloads comes first, then the one that explains most of the rest, and so on. Of two that explain
-the same cells, the one that is called later comes first. A cell that no other's kernel explains stands for itself.
+as much, one whose own cells fail comes before one without cells, and then the one that is called later. A cell that no
+other's kernel explains stands for itself.
 """
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from conformance.vocabulary import CellId, Observation, Route, Status
@@ -89,7 +90,7 @@ def causes(failing: Sequence[FailingCell], passing: Iterable[CellId]) -> list[Ca
     suspects = {f.cell: _suspects(f, own, passed) for f in failing}
     found: list[Cause] = []
     while left:
-        kernel = _best(left.values(), suspects)
+        kernel = _best(left.values(), suspects, own)
         explained = [f for f in left.values() if kernel in suspects[f.cell]]
         found.append(_cause(kernel, explained, passed))
         for f in explained:
@@ -111,8 +112,8 @@ def _suspects(f: FailingCell, failing: set[str], passed: Mapping[str, Sequence[C
     return frozenset({f.cell.operator, *called, *([FALLBACK] if f.fallback else [])})
 
 
-def _best(left: Iterable[FailingCell], suspects: Mapping[CellId, frozenset[str]]) -> str:
-    """The kernel that explains most of what is left."""
+def _best(left: Iterable[FailingCell], suspects: Mapping[CellId, frozenset[str]], failing: Collection[str]) -> str:
+    """The kernel that explains most of what is left. ``failing``: the operators that have failing cells."""
     cells: dict[str, int] = defaultdict(int)
     overloads: dict[str, set[str]] = defaultdict(set)
     depth: dict[str, int] = defaultdict(int)  # at how late a place the kernel is called
@@ -121,7 +122,7 @@ def _best(left: Iterable[FailingCell], suspects: Mapping[CellId, frozenset[str]]
             cells[kernel] += 1
             overloads[kernel].add(f.cell.overload)
             depth[kernel] = max(depth[kernel], f.kernels.index(kernel) + 1 if kernel in f.kernels else 0)
-    return min(cells, key=lambda k: (-len(overloads[k]), -cells[k], k == FALLBACK, -depth[k], k))
+    return min(cells, key=lambda k: (-len(overloads[k]), -cells[k], k == FALLBACK, k not in failing, -depth[k], k))
 
 
 def _cause(kernel: str, explained: Sequence[FailingCell], passed: Mapping[str, Sequence[CellId]]) -> Cause:

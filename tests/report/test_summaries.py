@@ -100,7 +100,7 @@ def test_the_page_begins_with_the_causes_of_its_failures() -> None:
     text = page(*CELLS)
     assert text.index("| cause |") < text.index("| overload |")
     case = "mm[float64-step2]#s.0"
-    told = "layout: fails in step2; all pass in contiguous"
+    told = "dtype: fails in float64; all pass in float32; layout: fails in step2; all pass in contiguous, expanded"
     assert f"| `mm` | 1 | 1: mm | {markup.plain(told)} | `{case}` |" in text
     assert f"Repeat the first:\n\n```sh\npytest --pyargs conformance --backend demo --case '{case}'\n```" in text
     assert f"Triage the first:\n\n```sh\nconformance triage --backend demo '{case}'\n```" in text

@@ -43,6 +43,15 @@ def test_a_kernel_without_cells_of_its_own_is_one() -> None:
     assert names(failed) == {"helper": ("add", "mul")}
 
 
+def test_one_that_fails_itself_comes_before_one_that_was_not_tried() -> None:
+    assert names([failing("masked_fill_", "fill_", "helper")]) == {"masked_fill_": ("masked_fill_",)}
+
+
+def test_of_two_that_fail_and_explain_the_same_the_one_called_later_comes_first() -> None:
+    failed = [failing("copy_", "_copy_from"), failing("_copy_from"), failing("clone", "copy_", "_copy_from")]
+    assert list(names(failed)) == ["_copy_from"]
+
+
 def test_two_faults_are_two_causes_the_one_that_explains_more_first() -> None:
     failed = [
         failing("neg"),
