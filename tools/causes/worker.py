@@ -1,0 +1,106 @@
+"""The measurement in one process, which is never on the device: it forks for the cells of every fault.
+
+``python -m tools.causes.worker MODULE BACKEND DIRECTORY FAULT...``; the session sets the environment.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import torch
+
+from conformance import backends
+from conformance.plan.cases import TIERS
+from conformance.plan.plan import Plan
+from conformance.plan.selection import Selection
+from conformance.results import causes
+from conformance.running.cell_runner import CellRunner
+from conformance.running.runner import Runner
+from conformance.vocabulary import CellId, Observation, Status
+from tools.causes import clean, sample
+from tools.causes.clean import Clean
+from tools.causes.outcome import SHOWN, Named, Trial
+from tools.kill_rate.suite_hunter import SEED
+from tools.kill_rate.worker import cpu_s
+
+TIMEOUT = 20.0  # seconds a cell
+MOST_TIMEOUTS = 3  # of one fault; the rest of its cells are left out
+CLEAN, TRIALS = "clean.jsonl", "trials.json"
+
+
+def main(module: str, name: str, directory: str, *faults: str) -> int:
+    """Make the trials that the directory lacks; a line of output for each. Exit code 130 after Ctrl-C."""
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(1)
+    testing = importlib.import_module(f"{module}.testing")
+    work = CellRunner(Plan(backends.find(name), Selection(tier=TIERS["smoke"]), SEED))
+    work.prepare()
+    place = Path(directory)
+    try:
+        found = clean.run(work, sample.of_plan(work.plan), testing.questions, place / CLEAN, TIMEOUT)
+        kept = trials(place / TRIALS)
+        for fault in faults:
+            if fault not in kept:
+                kept[fault] = with_fault(work, fault, found, testing.set_fault)
+                text = json.dumps([t.to_json() for t in kept.values()], indent=1)
+                (place / TRIALS).write_text(text + "\n", encoding="utf-8")
+                print(told(kept[fault]), flush=True)
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+def trials(file: Path) -> dict[str, Trial]:
+    """Return the trials that a file holds, by fault."""
+    kept = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else []
+    return {d["fault"]: Trial.from_json(d) for d in kept}
+
+
+def with_fault(
+    work: CellRunner, fault: str, found: Mapping[CellId, Clean], wake: Callable[[str | None], None]
+) -> Trial:
+    """Try the cells that ask for a fault while it is awake. The cells that never ask count as they ended without it."""
+    asking = [one.cell for one in found.values() if fault in one.faults and one.status]
+    cells = sorted(sample.of_fault(asking), key=list(found).index)
+    started = cpu_s()
+    wake(fault)
+    try:
+        gate, seen = _observed(work, cells)
+    finally:
+        wake(None)
+    passing = [o.cell for o in seen if o.status is Status.PASS]
+    passing += [c.cell for c in found.values() if c.status == Status.PASS and fault not in c.faults]
+    failing = [o for o in seen if o.status.is_failure and found[o.cell].status == Status.PASS]
+    named = causes.of_failures(failing, passing)[:SHOWN]
+    first = tuple(Named(c.kernel, len(c.cells), len(c.overloads)) for c in named)
+    return Trial(fault, len(asking), len(seen), len(failing), first, gate, round(cpu_s() - started, 1))
+
+
+def _observed(work: CellRunner, cells: Sequence[CellId]) -> tuple[str, list[Observation]]:
+    """What the bring-up gate says, and the observations of the cells."""
+    runner = Runner(work, TIMEOUT, inquest_s=0)
+    seen: list[Observation] = []
+    try:
+        gate = runner.gate().partition("\n")[0]
+        for cell in cells:
+            seen.append(runner.observe(cell))
+            if sum(o.status is Status.TIMEOUT for o in seen) == MOST_TIMEOUTS:
+                break
+    finally:
+        runner.close()
+    return gate, seen
+
+
+def told(trial: Trial) -> str:
+    """One line about a trial."""
+    first = trial.causes[0].kernel if trial.causes else "nothing"
+    return f"{trial.fault}: {trial.failing} of {trial.tried} cells fail; first cause: {first} ({trial.cpu_s:.1f} s)"
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
