@@ -24,8 +24,8 @@ class Work(Protocol):
     def reference(self, cell: CellId, index: int) -> None:
         """Run the CPU side alone of one case, several times."""
 
-    def kernels(self, cell: CellId, index: int) -> list[str]:
-        """The operators that run on the device in one case, which is run once more for it."""
+    def kernels(self, cell: CellId, index: int, *, on_cpu: bool) -> list[str]:
+        """The operators that run in one case, which is run once more for it, on the device or on CPU."""
 
     def prepare(self) -> None:
         """Load what every child needs. Called in the parent of forked children before the first, in a spawned one."""
@@ -60,9 +60,9 @@ def reference_request(cell: CellId, index: int) -> dict[str, Any]:
     return {"what": "reference", "cell": cell.fields(), "first": index}
 
 
-def kernels_request(cell: CellId, index: int) -> dict[str, Any]:
-    """Asks for the operators that run on the device in one case."""
-    return {"what": "kernels", "cell": cell.fields(), "first": index}
+def kernels_request(cell: CellId, index: int, *, on_cpu: bool = False) -> dict[str, Any]:
+    """Asks for the operators that run in one case, on the device or on CPU."""
+    return {"what": "kernels", "cell": cell.fields(), "first": index, "on_cpu": on_cpu}
 
 
 GATE: dict[str, Any] = {"what": "gate"}
@@ -88,6 +88,6 @@ class Server:
             self._work.reference(cell, first)
             return {}
         if request["what"] == "kernels":
-            return {"kernels": self._work.kernels(cell, first)}
+            return {"kernels": self._work.kernels(cell, first, on_cpu=request["on_cpu"])}
         observation, go_on = self._work.run(cell, first, self._progress, request["stop"])
         return {"observation": observation.to_json(), "go_on": go_on}

@@ -8,7 +8,7 @@ from typing import Any
 
 from conformance.results.causes import FALLBACK
 from conformance.vocabulary import CellId, Route
-from tools.causes.clean import Clean
+from tools.causes.clean import Clean, Question
 
 RIGHT, WRONG, UNSEEN = "right", "wrong", "no cell fails"
 SHOWN = 3  # causes that are kept of a fault
@@ -48,18 +48,23 @@ class Trial:
 def lies_in(clean: Iterable[Clean]) -> dict[str, frozenset[str]]:
     """Return for each fault the operators whose own code asks for it, at the innermost.
 
-    A fault that is asked for only by operators that the fallback serves lies in the fallback: the fallback's code
-    asks for it, whatever operator it serves. Faults that are asked for outside of all operators have none.
+    A fault lies in the fallback if the fallback serves cells of these operators, and none of them is one that native
+    kernels alone serve, or asks for the fault in a native kernel. Faults that are asked for outside of all operators
+    have none.
     """
+    cells = list(clean)
     found: dict[str, set[str]] = {}
-    served: dict[str, set[str]] = {}
-    for one in clean:
-        served.setdefault(one.cell.operator, set()).add(one.route)
+    native: set[Question] = set()
+    for one in cells:
+        native |= {q for q in one.asked if q[1] == one.cell.operator and one.route == Route.NATIVE}
         for fault, operator in one.asked:
             found.setdefault(fault, set()).update({operator} - {""})
-    fall_back = {name for name, routes in served.items() if routes == {Route.FALLBACK.value}}
+    fall_back = {one.cell.operator for one in cells if one.route == Route.FALLBACK}
+    only_native = {one.cell.operator for one in cells if one.route == Route.NATIVE} - fall_back
     return {
-        fault: frozenset({FALLBACK}) if len(names) > 1 and names <= fall_back else frozenset(names)
+        fault: frozenset({FALLBACK})
+        if names & fall_back and not names & only_native and not any((fault, name) in native for name in names)
+        else frozenset(names)
         for fault, names in found.items()
     }
 
