@@ -3,8 +3,7 @@
 A failing cell is explained by a suspect kernel that its first failing case calls. A kernel is an operator, because
 torch's profiler names no overloads. It is a suspect unless its own cells were tried and all agree with CPU. The kernel
 that explains most overloads comes first, then the one that explains most of the rest, and so on. Of two that explain
-as much, one whose own cells fail comes before one without cells, and then the one that is called later. A cell that no
-other's kernel explains stands for itself.
+as much, the one that is called later comes first. A cell that no other's kernel explains stands for itself.
 """
 
 from __future__ import annotations
@@ -100,29 +99,44 @@ def causes(failing: Sequence[FailingCell], passing: Iterable[CellId]) -> list[Ca
 
 def _failing(observation: Observation) -> FailingCell:
     o = observation
-    first = o.failures[0] if o.failures else None
+    first = next((f for f in o.failures if f.calls), o.failures[0] if o.failures else None)
     calls = tuple(k for k in first.calls if k != o.cell.operator) if first else ()
     sizes = [math.prod(a.size) for a in first.arguments if a.is_tensor] if first else []
     return FailingCell(o.cell, first.case if first else "", calls, max(sizes, default=0), o.route == Route.FALLBACK)
 
 
-def _suspects(f: FailingCell, failing: set[str], passed: Mapping[str, Sequence[CellId]]) -> frozenset[str]:
-    """The kernels that may be why a cell fails, its own overload among them."""
-    called = {k for k in f.kernels if k in failing or k not in passed}
-    return frozenset({f.cell.operator, *called, *([FALLBACK] if f.fallback else [])})
+def _suspects(f: FailingCell, failing: Collection[str], passed: Collection[str]) -> frozenset[str]:
+    """The kernels that may be why a cell fails, its own overload among them.
+
+    One without cells of its own is a suspect if the operator that began just before it is one: its caller, most often,
+    whose cells would fail if the kernel were broken.
+    """
+    found = {f.cell.operator}
+    before = f.cell.operator
+    for kernel in f.kernels:
+        if kernel in failing or (kernel not in passed and before in found):
+            found.add(kernel)
+        before = kernel
+    return frozenset({*found, *([FALLBACK] if f.fallback else [])})
 
 
 def _best(left: Iterable[FailingCell], suspects: Mapping[CellId, frozenset[str]], failing: Collection[str]) -> str:
-    """The kernel that explains most of what is left. ``failing``: the operators that have failing cells."""
-    cells: dict[str, int] = defaultdict(int)
-    overloads: dict[str, set[str]] = defaultdict(set)
+    """The kernel that explains most of what is left. ``failing``: the operators that have failing cells.
+
+    One without cells of its own has to explain several operators: a single one is the better name for its failures.
+    """
+    cells: dict[str, list[CellId]] = defaultdict(list)
     depth: dict[str, int] = defaultdict(int)  # at how late a place the kernel is called
     for f in left:
         for kernel in suspects[f.cell]:
-            cells[kernel] += 1
-            overloads[kernel].add(f.cell.overload)
+            cells[kernel].append(f.cell)
             depth[kernel] = max(depth[kernel], f.kernels.index(kernel) + 1 if kernel in f.kernels else 0)
-    return min(cells, key=lambda k: (-len(overloads[k]), -cells[k], k == FALLBACK, k not in failing, -depth[k], k))
+
+    def rank(kernel: str) -> tuple[int, int, bool, int, str]:
+        overloads = {cell.overload for cell in cells[kernel]}
+        return -len(overloads), -len(cells[kernel]), kernel == FALLBACK, -depth[kernel], kernel
+
+    return min((k for k in cells if k in failing or len({cell.operator for cell in cells[k]}) > 1), key=rank)
 
 
 def _cause(kernel: str, explained: Sequence[FailingCell], passed: Mapping[str, Sequence[CellId]]) -> Cause:

@@ -68,12 +68,12 @@ class Runner:
         """A failing cell's observation with the operators that ran in its first failing case that can be run again.
 
         The child that found the failure runs the case once more, after it has said so: should it die of that, the
-        failure stays what it was. A case that died is not run again on the device. Where torch composes the overload
-        from other operators, they are the same on CPU, and CPU's side of the case is run instead.
+        failure stays what it was. A case that died is not run again on the device. Where torch or CPU's kernel makes
+        the call from other operators, on the device as on CPU, CPU's side of the case is run instead.
         """
         failure = next((f for f in observation.failures if f.mismatches), None)
         on_cpu = observation.status is not Status.FAIL
-        if on_cpu and observation.route == Route.COMPOSITE:
+        if on_cpu and observation.route in (Route.COMPOSITE, Route.FALLBACK):
             failure = next((f for f in observation.failures if f.death and f.death.phase == "device"), None)
         elif on_cpu:
             failure = None

@@ -43,8 +43,14 @@ def test_a_kernel_without_cells_of_its_own_is_one() -> None:
     assert names(failed) == {"helper": ("add", "mul")}
 
 
-def test_one_that_fails_itself_comes_before_one_that_was_not_tried() -> None:
+def test_one_operator_s_failures_are_not_put_down_to_what_was_not_tried() -> None:
     assert names([failing("masked_fill_", "fill_", "helper")]) == {"masked_fill_": ("masked_fill_",)}
+
+
+def test_a_kernel_without_cells_is_no_suspect_where_its_caller_passes() -> None:
+    failed = [failing("uniform_", "copy_", "_copy_from"), failing("normal_", "copy_", "_copy_from")]
+    assert names(failed, (cell("copy_"),)) == {"normal_": ("normal_",), "uniform_": ("uniform_",)}
+    assert names(failed) == {"_copy_from": ("normal_", "uniform_")}
 
 
 def test_of_two_that_fail_and_explain_the_same_the_one_called_later_comes_first() -> None:

@@ -44,7 +44,9 @@ def test_a_fault_that_only_operators_of_the_fallback_ask_for_lies_in_the_fallbac
     assert lies_in([svd, asked("neg", ("copies", "neg"))]) == {"copies": {"svd", "neg"}}
     assert lies_in([svd, asked("svd", ("copies", "svd"))]) == {"copies": {"svd"}}
     resize = asked("resize_")
-    assert lies_in([resize, svd, asked("qr", ("copies", "resize_"), route="fallback")]) == {"copies": {"svd", "resize_"}}
+    assert lies_in([resize, svd, asked("qr", ("copies", "resize_"), route="fallback")]) == {
+        "copies": {"svd", "resize_"}
+    }
 
 
 def test_the_first_cause_alone_is_judged() -> None:
