@@ -75,7 +75,7 @@ def plan(
     for issue in sorted(issues, key=lambda i: (i.open, i.number)):  # an open one, or else the newest, speaks for it
         known |= dict.fromkeys(issue.families, issue)
     mine: dict[Issue, set[str]] = defaultdict(set)
-    new: dict[str, set[str]] = defaultdict(set)
+    new: dict[tuple[str, str], set[str]] = defaultdict(set)
     for name, cells in families.items():
         if spoken := known.get(unmarked(name)):
             mine[spoken].add(name)

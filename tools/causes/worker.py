@@ -22,7 +22,7 @@ from conformance.results import causes
 from conformance.running.cell_runner import CellRunner
 from conformance.running.runner import Runner
 from conformance.vocabulary import CellId, Observation, Status
-from tools.causes import clean, sample
+from tools.causes import asleep, sample
 from tools.causes.clean import Clean
 from tools.causes.outcome import SHOWN, Named, Trial
 from tools.kill_rate.suite_hunter import SEED
@@ -42,7 +42,7 @@ def main(module: str, name: str, directory: str, *faults: str) -> int:
     work.prepare()
     place = Path(directory)
     try:
-        found = clean.run(work, sample.of_plan(work.plan), testing.questions, place / CLEAN, TIMEOUT)
+        found = asleep.run(work, sample.of_plan(work.plan), testing.questions, place / CLEAN, TIMEOUT)
         kept = trials(place / TRIALS)
         for fault in faults:
             if fault not in kept:
