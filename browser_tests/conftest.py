@@ -81,6 +81,8 @@ def called(tmp_path_factory: pytest.TempPathFactory) -> Path:
         replace(bad(name), failures=(_calling(name),)) for name in ("_copy_from", "clone", "contiguous")
     )
     ran(root / "results", 0, kernel, *callers, observed("_copy_from"))
+    (root / "expected").mkdir()
+    (root / "expected" / "demo.toml").write_text("")
     return written(root)
 
 

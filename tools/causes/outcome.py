@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from conformance.results.causes import FALLBACK
 from conformance.vocabulary import CellId, Route
-from tools.causes.clean import Clean, Question
+from tools.causes.clean import Clean
 
 RIGHT, WRONG, UNSEEN = "right", "wrong", "no cell fails"
 SHOWN = 3  # causes that are kept of a fault
@@ -48,25 +48,23 @@ class Trial:
 def lies_in(clean: Iterable[Clean]) -> dict[str, frozenset[str]]:
     """Return for each fault the operators whose own code asks for it, at the innermost.
 
-    A fault lies in the fallback if the fallback serves cells of these operators, and none of them is one that native
-    kernels alone serve, or asks for the fault in a native kernel. Faults that are asked for outside of all operators
-    have none.
+    The code of an operator that the fallback serves, and no native kernel, is the fallback's. Faults that are asked for
+    outside of all operators have none.
     """
-    cells = list(clean)
     found: dict[str, set[str]] = {}
-    native: set[Question] = set()
-    for one in cells:
-        native |= {q for q in one.asked if q[1] == one.cell.operator and one.route == Route.NATIVE}
+    served: dict[str, set[str]] = {}  # the routes of an operator's cells
+    for one in clean:
+        served.setdefault(one.cell.operator, set()).add(one.route)
         for fault, operator in one.asked:
             found.setdefault(fault, set()).update({operator} - {""})
-    fall_back = {one.cell.operator for one in cells if one.route == Route.FALLBACK}
-    only_native = {one.cell.operator for one in cells if one.route == Route.NATIVE} - fall_back
     return {
-        fault: frozenset({FALLBACK})
-        if names & fall_back and not names & only_native and not any((fault, name) in native for name in names)
-        else frozenset(names)
+        fault: frozenset(FALLBACK if _falls_back(served.get(name, ())) else name for name in names)
         for fault, names in found.items()
     }
+
+
+def _falls_back(routes: Collection[str]) -> bool:
+    return Route.FALLBACK.value in routes and Route.NATIVE.value not in routes
 
 
 def verdict(trial: Trial, lies: frozenset[str]) -> str:

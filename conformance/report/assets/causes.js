@@ -34,7 +34,7 @@
 
   function cause(l, c, open) {
     return h("details", { class: "item cause", open, "data-walk": true },
-      h("summary", {}, h("span", { class: "count" }, report.number(c.cells.length)), h("a", { href: report.address("causes", { lane: l.name }, c.kernel), title: "an address of this cause" }, h("code", {}, c.kernel)), h("span", { class: "quiet" }, ` ${report.count(c.overloads.length, "overload")}`)),
+      h("summary", {}, h("span", { class: "count" }, report.number(c.cells.length)), " ", h("a", { href: report.address("causes", { lane: l.name }, c.kernel), title: "an address of this cause" }, h("code", {}, c.kernel)), h("span", { class: "quiet" }, ` ${report.count(c.overloads.length, "overload")}`)),
       c.contrasts.map((of) => h("p", {}, h("b", {}, of.axis), ` fails in ${of.failing.join(", ")}; all pass in ${of.passing.join(", ")}`)),
       h("p", {}, h("a", { href: report.address("cells", { lane: l.name, cause: c.kernel }) }, report.count(c.cells.length, "cell"))),
       overloads("Its own", l, c, c.overloads.filter((o) => o.own)), overloads("They call it", l, c, c.overloads.filter((o) => !o.own)),
