@@ -18,8 +18,8 @@ LANES = ("demo-torch2.8-malloc-release", "demo-torch2.9-malloc-release")
 NIGHT = "2026-11-21"
 
 
-def failing(overload: str, lane: str = LANES[0], at: str = "float32", **given: str) -> Failing:
-    return Failing(lane, "demo", observed(overload, f"{at}-contiguous", Status.FAIL), **given)
+def failing(overload: str, lane: str = LANES[0], at: str = "float32", flaky: str = "") -> Failing:
+    return Failing(lane, "demo", observed(overload, f"{at}-contiguous", Status.FAIL), flaky)
 
 
 def planned(

@@ -52,8 +52,8 @@ REFNPU_API const std::vector<FaultDescription>& fault_descriptions();
 REFNPU_API std::string set_fault(std::string_view name);
 REFNPU_API std::string active_fault_name();
 
-// Lets all faults sleep, and calls `note` with the name of each that code asks for, until set_fault is called. `note` is
-// called by the thread that asks. Does nothing in a build without faults.
+// Lets all faults sleep, and calls `note` with the name of each that code asks for, until set_fault is called. `note`
+// is called by the thread that asks. Does nothing in a build without faults.
 REFNPU_API void trace_faults(void (*note)(const char* name));
 
 // What is wrong with REFNPU_FAULT, which is read once, when the library is loaded; empty when nothing is.
