@@ -1,13 +1,14 @@
-"""Which searches a night asks for: of what newly fails, one case of each family, between the two commits; pure."""
+"""Which searches a night asks for: of what newly fails, a case of each cause, between the two commits; pure."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from conformance.nightly.families import Failing, by_family
+from conformance.nightly.families import Failing, by_family, kernel
 from conformance.results.store import Manifest
 
 _VERSION = re.compile(r"-torch([^-]+)-")
@@ -52,8 +53,15 @@ def search(old: Manifest, new: Manifest, failing: Iterable[Failing], most: int) 
 
 
 def _cases(failing: Iterable[Failing]) -> tuple[str, ...]:
-    firsts = (next((f.case for f in cells if f.case and not f.flaky), "") for cells in by_family(failing).values())
-    return tuple(filter(None, firsts))
+    """A case of each family: one of each cause, then a second of each, so that a few searches ask about many causes."""
+    taken: Counter[str] = Counter()
+    ranked: list[tuple[int, str]] = []
+    for name, cells in by_family(failing).items():
+        if case := next((f.case for f in cells if f.case and not f.flaky), ""):
+            cause = kernel(cells) or name
+            ranked.append((taken[cause], case))
+            taken[cause] += 1
+    return tuple(case for _, case in sorted(ranked, key=lambda one: one[0]))
 
 
 def _why_not(old: Manifest, new: Manifest) -> str:

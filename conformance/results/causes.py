@@ -29,7 +29,7 @@ class FailingCell:
     case: str  # the first that fails
     kernels: tuple[str, ...]  # what that case called on the device, in order; without the cell's own operator
     elements: int = 0  # of the case's largest argument
-    fallback: bool = False  # the backend's fallback serves the cell
+    route: str = Route.NATIVE
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ def of_run(observations: Iterable[Observation]) -> list[Cause]:
 
 def of_failures(failing: Iterable[Observation], passing: Iterable[CellId]) -> list[Cause]:
     """Return the causes of failing cells, those that explain most first. ``passing``: the cells that agree with CPU."""
-    return causes([_failing(o) for o in failing], passing)
+    return causes([failing_cell(o) for o in failing], passing)
 
 
 def causes(failing: Sequence[FailingCell], passing: Iterable[CellId]) -> list[Cause]:
@@ -86,7 +86,8 @@ def causes(failing: Sequence[FailingCell], passing: Iterable[CellId]) -> list[Ca
         passed[cell.operator].append(cell)
     own = {f.cell.operator for f in failing}
     left = {f.cell: f for f in failing}
-    suspects = {f.cell: _suspects(f, own, passed) for f in failing}
+    broken = own | _untried(failing, own, passed)
+    suspects = {f.cell: _suspects(f, broken) for f in failing}
     found: list[Cause] = []
     while left:
         kernel = _best(left.values(), suspects, own)
@@ -97,33 +98,50 @@ def causes(failing: Sequence[FailingCell], passing: Iterable[CellId]) -> list[Ca
     return found
 
 
-def _failing(observation: Observation) -> FailingCell:
+def failing_cell(observation: Observation) -> FailingCell:
+    """Return what :func:`causes` needs of a failing cell's observation."""
     o = observation
     first = next((f for f in o.failures if f.calls), o.failures[0] if o.failures else None)
     calls = tuple(k for k in first.calls if k != o.cell.operator) if first else ()
     sizes = [math.prod(a.size) for a in first.arguments if a.is_tensor] if first else []
-    return FailingCell(o.cell, first.case if first else "", calls, max(sizes, default=0), o.route == Route.FALLBACK)
+    return FailingCell(o.cell, first.case if first else "", calls, max(sizes, default=0), o.route)
 
 
-def _suspects(f: FailingCell, failing: Collection[str], passed: Collection[str]) -> frozenset[str]:
-    """The kernels that may be why a cell fails, its own overload among them.
+def _suspects(f: FailingCell, broken: set[str]) -> frozenset[str]:
+    """The kernels that may be why a cell fails, its own operator among them. ``broken``: those that may be broken.
 
-    One without cells of its own is a suspect if the operator that began just before it is one: its caller, most often,
-    whose cells would fail if the kernel were broken.
+    A composite overload has no kernel that could be broken. Where it calls none that may be, one of those that it calls
+    is wrong in a way that the kernel's own cells do not show.
     """
-    found = {f.cell.operator}
-    before = f.cell.operator
-    for kernel in f.kernels:
-        if kernel in failing or (kernel not in passed and before in found):
-            found.add(kernel)
-        before = kernel
-    return frozenset({*found, *([FALLBACK] if f.fallback else [])})
+    if f.route == Route.FALLBACK:
+        return frozenset({f.cell.operator, FALLBACK, *(broken & set(f.kernels))})
+    called = broken & set(f.kernels)
+    if f.route == Route.COMPOSITE:
+        called = called or set(f.kernels)
+    return frozenset({f.cell.operator, *called})
+
+
+def _untried(cells: Iterable[FailingCell], failing: Collection[str], passed: Collection[str]) -> set[str]:
+    """The kernels without cells of their own that may be broken.
+
+    The operator that began before such a kernel is its caller most often. Where all cells of the caller agree with CPU,
+    the kernel does what it should. It may be broken if its caller fails in at least half of the calls.
+    """
+    votes: dict[str, list[bool]] = defaultdict(list)
+    for f in cells:
+        caller_fails = True  # the cell's own operator
+        for kernel in f.kernels:
+            if kernel in failing or kernel in passed:
+                caller_fails = kernel in failing
+            else:
+                votes[kernel].append(caller_fails)
+    return {kernel for kernel, fails in votes.items() if 2 * sum(fails) >= len(fails)}
 
 
 def _best(left: Iterable[FailingCell], suspects: Mapping[CellId, frozenset[str]], failing: Collection[str]) -> str:
     """The kernel that explains most of what is left. ``failing``: the operators that have failing cells.
 
-    One without cells of its own has to explain several operators: a single one is the better name for its failures.
+    One that has none of them has to explain several operators: a single one is the better name for its failures.
     """
     cells: dict[str, list[CellId]] = defaultdict(list)
     depth: dict[str, int] = defaultdict(int)  # at how late a place the kernel is called

@@ -11,11 +11,11 @@ def cell(overload: str, layout: str = "contiguous", dtype: str = "float32") -> C
 
 
 def failing(
-    overload: str, *kernels: str, layout: str = "contiguous", elements: int = 4, fallback: bool = False
+    overload: str, *kernels: str, layout: str = "contiguous", elements: int = 4, route: str = "native"
 ) -> FailingCell:
     """A cell that fails, and the kernels that it calls."""
     one = cell(overload, layout)
-    return FailingCell(one, f"{one}#case", kernels, elements, fallback)
+    return FailingCell(one, f"{one}#case", kernels, elements, route)
 
 
 def names(failed: list[FailingCell], passed: tuple[CellId, ...] = ()) -> dict[str, tuple[str, ...]]:
@@ -58,6 +58,25 @@ def test_of_two_that_fail_and_explain_the_same_the_one_called_later_comes_first(
     assert list(names(failed)) == ["_copy_from"]
 
 
+def test_a_call_by_another_caller_leaves_a_kernel_without_cells_a_suspect() -> None:
+    failed = [
+        failing("copy_", "_copy_from"),
+        failing("clone", "copy_", "_copy_from"),
+        failing("solve", "copy_", "item", "_copy_from"),
+    ]
+    assert names(failed, (cell("item"),)) == {"_copy_from": ("clone", "copy_", "solve")}
+
+
+def test_composites_whose_kernels_pass_alone_are_put_down_to_one_that_all_of_them_call() -> None:
+    failed = [
+        failing("fft_hfft", "empty", "copy_", "conj", route="composite"),
+        failing("fft_ihfft", "empty", "copy_", "neg", route="composite"),
+    ]
+    passed = tuple(map(cell, ("empty", "copy_", "conj", "neg")))
+    assert names(failed, passed) == {"copy_": ("fft_hfft", "fft_ihfft")}
+    assert names(failed[:1], passed) == {"fft_hfft": ("fft_hfft",)}
+
+
 def test_two_faults_are_two_causes_the_one_that_explains_more_first() -> None:
     failed = [
         failing("neg"),
@@ -76,12 +95,12 @@ def test_a_cell_is_explained_once() -> None:
 
 
 def test_a_broken_fallback_explains_what_falls_back() -> None:
-    failed = [failing("svd", fallback=True), failing("qr", fallback=True), failing("neg")]
+    failed = [failing("svd", route="fallback"), failing("qr", route="fallback"), failing("neg")]
     assert names(failed) == {FALLBACK: ("qr", "svd"), "neg": ("neg",)}
 
 
 def test_one_op_that_falls_back_stands_for_itself() -> None:
-    assert names([failing("svd", fallback=True)]) == {"svd": ("svd",)}
+    assert names([failing("svd", route="fallback")]) == {"svd": ("svd",)}
 
 
 def test_what_calls_the_kernel_is_told_from_its_own_overloads() -> None:

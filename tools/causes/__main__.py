@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from conformance.lanes import matrix, process
-from tools.causes import outcome, worker
-from tools.causes.clean import load
+from tools.causes import clean, outcome, trial
 from tools.faults import planted
 from tools.kill_rate.__main__ import chosen
-from tools.kill_rate.session import clean
+from tools.kill_rate.session import clean as without_lanes
 
 ROOT = Path(__file__).parents[2]
+WORKER = "tools.causes.worker"
 
 
 def main(arguments: list[str]) -> int:
@@ -46,12 +46,12 @@ def _work(found: matrix.Matrix, faults: tuple[str, ...], results: Path) -> int:
     lane = next(lane for lane in found.lanes() if lane.torch == found.main_torch)
     start = process.start(ROOT, lane.name)
     results.mkdir(parents=True, exist_ok=True)
-    command = [start.python, "-W", "ignore", "-m", worker.__name__, found.module, lane.backend, str(results), *faults]
-    return subprocess.run(command, cwd=ROOT, env=clean(lane.backend) | start.variables, check=False).returncode
+    command = [start.python, "-W", "ignore", "-m", WORKER, found.module, lane.backend, str(results), *faults]
+    return subprocess.run(command, cwd=ROOT, env=without_lanes(lane.backend) | start.variables, check=False).returncode
 
 
 def _summary(results: Path, faults: tuple[str, ...], torch: str) -> dict[str, Any]:
-    return outcome.summary(faults, worker.trials(results / worker.TRIALS), load(results / worker.CLEAN), torch)
+    return outcome.summary(faults, trial.load(results, faults), clean.load(results / clean.FILE), torch)
 
 
 if __name__ == "__main__":

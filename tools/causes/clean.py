@@ -9,6 +9,8 @@ from typing import Any
 
 from conformance.vocabulary import CellId
 
+FILE = "clean.jsonl"  # in the directory of the measurement
+
 Question = tuple[str, str]  # (fault, the innermost operator that runs; "" outside of all)
 
 

@@ -2,47 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from conformance.results.causes import FALLBACK
-from conformance.vocabulary import CellId, Route
+from conformance.results import causes
+from conformance.results.causes import FALLBACK, Cause
+from conformance.vocabulary import CellId, Route, Status
 from tools.causes.clean import Clean
+from tools.causes.trial import Trial
 
 RIGHT, WRONG, UNSEEN = "right", "wrong", "no cell fails"
 SHOWN = 3  # causes that are kept of a fault
-
-
-@dataclass(frozen=True, slots=True)
-class Named:
-    """A cause, as far as the measurement keeps it."""
-
-    kernel: str
-    cells: int
-    overloads: int
-
-
-@dataclass(frozen=True, slots=True)
-class Trial:
-    """One fault awake: the cells tried, those that fail, and their first causes."""
-
-    fault: str
-    asking: int  # cells of the sample that ask for it
-    tried: int
-    failing: int
-    causes: tuple[Named, ...]
-    gate: str  # what the bring-up gate says of it; a run of the suite stops there
-    cpu_s: float
-
-    def to_json(self) -> dict[str, Any]:
-        """A JSON-able dict."""
-        return asdict(self)
-
-    @staticmethod
-    def from_json(d: Mapping[str, Any]) -> Trial:
-        """Inverse of :meth:`to_json`."""
-        return Trial(**{**d, "causes": tuple(Named(**c) for c in d["causes"])})
 
 
 def lies_in(clean: Iterable[Clean]) -> dict[str, frozenset[str]]:
@@ -67,19 +37,25 @@ def _falls_back(routes: Collection[str]) -> bool:
     return Route.FALLBACK.value in routes and Route.NATIVE.value not in routes
 
 
-def verdict(trial: Trial, lies: frozenset[str]) -> str:
+def causes_of(trial: Trial, clean: Iterable[Clean]) -> list[Cause]:
+    """Return the causes of a trial's failing cells. The cells that never ask count as they ended without the fault."""
+    others = [one.cell for one in clean if one.status == Status.PASS and trial.fault not in one.faults]
+    return causes.causes(trial.failing, [*trial.passing, *others])
+
+
+def verdict(found: Sequence[Cause], lies: frozenset[str]) -> str:
     """Return whether the first cause is a kernel in which the fault lies."""
-    if not trial.causes:
+    if not found:
         return UNSEEN
-    return RIGHT if trial.causes[0].kernel in lies else WRONG
+    return RIGHT if found[0].kernel in lies else WRONG
 
 
 def summary(
     faults: Iterable[str], trials: Mapping[str, Trial], clean: Mapping[CellId, Clean], torch: str
 ) -> dict[str, Any]:
-    """Return the JSON-able whole: counts, and for each fault where it lies and what was named."""
+    """Return the JSON-able whole: counts, and for each fault that was tried where it lies and what was named."""
     places = lies_in(clean.values())
-    rows = {f: _row(trials.get(f) or Trial(f, 0, 0, 0, (), "", 0.0), places.get(f, frozenset())) for f in faults}
+    rows = {f: _row(trials[f], clean.values(), places.get(f, frozenset())) for f in faults if f in trials}
     counts = {word: sum(row["verdict"] == word for row in rows.values()) for word in (RIGHT, WRONG, UNSEEN)}
     return {
         "faults": len(rows), "right": counts[RIGHT], "wrong": counts[WRONG], "unseen": counts[UNSEEN],
@@ -87,9 +63,13 @@ def summary(
     }  # fmt: skip
 
 
-def _row(trial: Trial, lies: frozenset[str]) -> dict[str, Any]:
-    kept = {k: v for k, v in trial.to_json().items() if k not in ("fault", "cpu_s")}
-    return {**kept, "lies_in": sorted(lies), "verdict": verdict(trial, lies)}
+def _row(trial: Trial, clean: Iterable[Clean], lies: frozenset[str]) -> dict[str, Any]:
+    found = causes_of(trial, clean)
+    return {
+        "lies_in": sorted(lies), "verdict": verdict(found, lies), "gate": trial.gate, "asking": trial.asking,
+        "tried": len(trial.failing) + len(trial.passing), "failing": len(trial.failing),
+        "causes": [{"kernel": c.kernel, "cells": len(c.cells), "overloads": len(c.overloads)} for c in found[:SHOWN]],
+    }  # fmt: skip
 
 
 def lacking(made: Mapping[str, Any], faults: Iterable[str], reasons: Mapping[str, str]) -> list[str]:

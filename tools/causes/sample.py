@@ -1,4 +1,4 @@
-"""The cells that the measurement tries: some of each overload of the smoke tier."""
+"""The cells of the smoke tier that the measurement tries."""
 
 from __future__ import annotations
 
@@ -6,21 +6,32 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from conformance.plan.plan import Plan
-from conformance.vocabulary import CellId
+from conformance.vocabulary import CellId, Route
+from tools.causes.clean import Clean
 from tools.kill_rate import order
 
-CELLS_OF_OVERLOAD = 4
-MOST = 800  # cells tried with one fault awake
+CELLS_OF_OVERLOAD = 4  # of one without a native kernel
+MOST = 1600  # cells tried with one fault awake
 
 
 def of_plan(plan: Plan) -> list[CellId]:
-    """Return some cells of each overload, of different dtypes and layouts, the overloads in the plan's order."""
-    return [cell for o in plan.overloads() for cell in order.varied(plan.cells(o))[:CELLS_OF_OVERLOAD]]
+    """Return all cells of each native overload, and some of each other, in the order of the plan's overloads."""
+    return [
+        cell for o in plan.overloads() for cell in order.varied(plan.cells(o))[: _most(str(plan.inventory[o].route))]
+    ]
 
 
-def of_fault(asking: Iterable[CellId]) -> list[CellId]:
-    """Return at most :data:`MOST` of the cells that ask for a fault: one of each overload, then a second of each."""
-    by_overload: dict[str, list[CellId]] = defaultdict(list)
-    for cell in asking:
-        by_overload[cell.overload].append(cell)
-    return order.turns(by_overload.values())[:MOST]
+def _most(route: str) -> int | None:
+    return None if route == Route.NATIVE else CELLS_OF_OVERLOAD
+
+
+def of_fault(asking: Iterable[Clean]) -> list[CellId]:
+    """Return at most :data:`MOST` of the cells that ask for a fault, those of native overloads first.
+
+    Of the native ones, and then of the others, first a cell of each overload, then a second of each, and so on.
+    """
+    native: dict[str, list[CellId]] = defaultdict(list)
+    other: dict[str, list[CellId]] = defaultdict(list)
+    for one in asking:
+        (native if one.route == Route.NATIVE else other)[one.cell.overload].append(one.cell)
+    return [*order.turns(native.values()), *order.turns(other.values())][:MOST]

@@ -22,15 +22,14 @@ from conformance.results import causes
 from conformance.running.cell_runner import CellRunner
 from conformance.running.runner import Runner
 from conformance.vocabulary import CellId, Observation, Status
-from tools.causes import asleep, sample
+from tools.causes import asleep, clean, sample
 from tools.causes.clean import Clean
-from tools.causes.outcome import SHOWN, Named, Trial
+from tools.causes.trial import Trial
 from tools.kill_rate.suite_hunter import SEED
 from tools.kill_rate.worker import cpu_s
 
 TIMEOUT = 5.0  # seconds a cell
 MOST_TIMEOUTS = 80  # of one fault; the rest of its cells are left out
-CLEAN, TRIALS = "clean.jsonl", "trials.json"
 
 
 def main(module: str, name: str, directory: str, *faults: str) -> int:
@@ -42,43 +41,37 @@ def main(module: str, name: str, directory: str, *faults: str) -> int:
     work.prepare()
     place = Path(directory)
     try:
-        found = asleep.run(work, sample.of_plan(work.plan), testing.questions, place / CLEAN, TIMEOUT)
-        kept = trials(place / TRIALS)
+        found = asleep.run(work, sample.of_plan(work.plan), testing.questions, place / clean.FILE, TIMEOUT)
         for fault in faults:
-            if fault not in kept:
-                kept[fault] = with_fault(work, fault, found, testing.set_fault)
-                text = json.dumps([t.to_json() for t in kept.values()], indent=1)
-                (place / TRIALS).write_text(text + "\n", encoding="utf-8")
-                print(told(kept[fault]), flush=True)
+            file = place / f"{fault}.json"
+            if not file.is_file():
+                trial = with_fault(work, fault, found, testing.set_fault)
+                file.write_text(json.dumps(trial.to_json()) + "\n", encoding="utf-8")
+                print(told(trial), flush=True)
     except KeyboardInterrupt:
         return 130
     return 0
-
-
-def trials(file: Path) -> dict[str, Trial]:
-    """Return the trials that a file holds, by fault."""
-    kept = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else []
-    return {d["fault"]: Trial.from_json(d) for d in kept}
 
 
 def with_fault(
     work: CellRunner, fault: str, found: Mapping[CellId, Clean], wake: Callable[[str | None], None]
 ) -> Trial:
     """Try the cells that ask for a fault while it is awake. The cells that never ask count as they ended without it."""
-    asking = [one.cell for one in found.values() if fault in one.faults and one.status]
-    cells = sorted(sample.of_fault(asking), key=list(found).index)
+    asking = [one for one in found.values() if fault in one.faults and one.status]
+    chosen = set(sample.of_fault(asking))
+    cells = [cell for cell in found if cell in chosen]
     started = cpu_s()
     wake(fault)
     try:
         gate, seen = _observed(work, cells)
     finally:
         wake(None)
-    passing = [o.cell for o in seen if o.status is Status.PASS]
-    passing += [c.cell for c in found.values() if c.status == Status.PASS and fault not in c.faults]
+    # A cell that fails without a fault, too, says nothing about this one.
     failing = [o for o in seen if o.status.is_failure and found[o.cell].status == Status.PASS]
-    named = causes.of_failures(failing, passing)[:SHOWN]
-    first = tuple(Named(c.kernel, len(c.cells), len(c.overloads)) for c in named)
-    return Trial(fault, len(asking), len(seen), len(failing), first, gate, round(cpu_s() - started, 1))
+    passing = tuple(o.cell for o in seen if o.status is Status.PASS)
+    return Trial(
+        fault, len(asking), tuple(map(causes.failing_cell, failing)), passing, gate, round(cpu_s() - started, 1)
+    )
 
 
 def _observed(work: CellRunner, cells: Sequence[CellId]) -> tuple[str, list[Observation]]:
@@ -98,8 +91,8 @@ def _observed(work: CellRunner, cells: Sequence[CellId]) -> tuple[str, list[Obse
 
 def told(trial: Trial) -> str:
     """One line about a trial."""
-    first = trial.causes[0].kernel if trial.causes else "nothing"
-    return f"{trial.fault}: {trial.failing} of {trial.tried} cells fail; first cause: {first} ({trial.cpu_s:.1f} s)"
+    tried = len(trial.failing) + len(trial.passing)
+    return f"{trial.fault}: {len(trial.failing)} of {tried} cells fail ({trial.cpu_s:.1f} s)"
 
 
 if __name__ == "__main__":
