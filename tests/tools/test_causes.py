@@ -80,7 +80,9 @@ def test_cells_of_native_overloads_come_first_and_each_overload_before_a_second_
         asked("c"),
     ]
     assert sample.of_fault(cells) == [cell("b"), cell("c"), cell("b", "step2"), cell("a")]
-    monkeypatch.setattr(sample, "MOST", 2)
+    monkeypatch.setattr(sample, "MOST_NATIVE", 2)
+    assert sample.of_fault(cells) == [cell("b"), cell("c"), cell("a")]
+    monkeypatch.setattr(sample, "MOST_OTHER", 0)
     assert sample.of_fault(cells) == [cell("b"), cell("c")]
 
 

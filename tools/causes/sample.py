@@ -11,7 +11,7 @@ from tools.causes.clean import Clean
 from tools.kill_rate import order
 
 CELLS_OF_OVERLOAD = 4  # of one without a native kernel
-MOST = 1600  # cells tried with one fault awake
+MOST_NATIVE, MOST_OTHER = 1000, 300  # cells tried with one fault awake
 
 
 def of_plan(plan: Plan) -> list[CellId]:
@@ -26,12 +26,12 @@ def _most(route: str) -> int | None:
 
 
 def of_fault(asking: Iterable[Clean]) -> list[CellId]:
-    """Return at most :data:`MOST` of the cells that ask for a fault, those of native overloads first.
+    """Return some of the cells that ask for a fault: of native overloads, then of others.
 
-    Of the native ones, and then of the others, first a cell of each overload, then a second of each, and so on.
+    Of both, first a cell of each overload, then a second of each, and so on.
     """
     native: dict[str, list[CellId]] = defaultdict(list)
     other: dict[str, list[CellId]] = defaultdict(list)
     for one in asking:
         (native if one.route == Route.NATIVE else other)[one.cell.overload].append(one.cell)
-    return [*order.turns(native.values()), *order.turns(other.values())][:MOST]
+    return [*order.turns(native.values())[:MOST_NATIVE], *order.turns(other.values())[:MOST_OTHER]]
