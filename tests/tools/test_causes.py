@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from conformance.results.causes import FALLBACK, FailingCell
-from conformance.vocabulary import CellId
-from tools.causes import clean, sample, tables
+from conformance.running.cell_runner import CellRunner
+from conformance.running.progress import Progress
+from conformance.vocabulary import CellId, Observation, Status
+from tools.causes import asleep, clean, sample, tables
 from tools.causes.clean import Clean
 from tools.causes.outcome import RIGHT, UNSEEN, WRONG, causes_of, lacking, lies_in, summary, verdict
 from tools.causes.trial import Trial, load
@@ -92,6 +98,43 @@ def test_cells_come_back_from_a_file_without_a_line_that_was_cut(tmp_path: Path)
     file.write_text(json.dumps(one.to_json()) + '\n{"cell": ["fam')
     assert clean.load(file) == {one.cell: one}
     assert clean.load(tmp_path / "none") == {}
+
+
+class Work:
+    """Cells that pass, but for one whose process dies; a number in a file counts those that ran."""
+
+    def __init__(self, ran: Path) -> None:
+        self._ran = ran
+
+    def route(self, cell: CellId) -> str:
+        return "native"
+
+    def run(self, cell: CellId, first: int, progress: Progress) -> tuple[Observation, int | None]:
+        with self._ran.open("a") as file:
+            file.write(f"{cell.overload} ")
+        if cell.overload == "dies":
+            os._exit(3)
+        return Observation(cell, "native", Status.PASS, 1), None
+
+
+@contextmanager
+def questions() -> Iterator[set[tuple[str, str]]]:
+    found: set[tuple[str, str]] = set()
+    yield found
+    found.add(("strides", "_copy_from"))
+
+
+def test_cells_run_asleep_once_each_with_what_they_ask_and_go_on_after_a_death(tmp_path: Path) -> None:
+    ran, file = tmp_path / "ran", tmp_path / "clean.jsonl"
+    work = cast(CellRunner, Work(ran))
+    cells = [cell("a"), cell("dies"), cell("b")]
+    asleep.run(work, cells[:2], questions, file, 10)
+    found = asleep.run(work, cells, questions, file, 10)
+    assert ran.read_text().split() == ["a", "dies", "b"]
+    assert [(one.status, one.faults) for one in found.values()] == [
+        ("pass", {"strides"}), ("", frozenset()), ("pass", {"strides"}),
+    ]  # fmt: skip
+    assert clean.load(file) == found
 
 
 def test_a_summary_counts_each_fault_once_and_says_where_it_lies() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import mmap
+import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -11,7 +13,7 @@ from typing import Any
 from conformance.running.cell_runner import CellRunner
 from conformance.running.child import Child
 from conformance.running.progress import Progress
-from conformance.vocabulary import CellId, Observation
+from conformance.vocabulary import CellId
 from tools.causes.clean import Clean, Question, load
 
 Questions = Callable[[], AbstractContextManager[set[Question]]]
@@ -32,24 +34,37 @@ def run(
 
 
 def _tried(work: CellRunner, cells: Iterable[CellId], questions: Questions, timeout: float) -> Iterable[Clean]:
-    progress = Progress()
+    with tempfile.TemporaryFile() as page:
+        page.truncate(mmap.PAGESIZE)
+        yield from _in_children(_Server(work, questions, Progress(page.fileno())), work, cells, timeout)
 
-    def serve(fields: Any) -> dict[str, Any]:
-        with questions() as asked:
-            observation, _ = work.run(CellId(*fields), 0, progress)
-        return {"observation": observation.to_json(), "asked": sorted(asked)}
 
+def _in_children(serve: _Server, work: CellRunner, cells: Iterable[CellId], timeout: float) -> Iterable[Clean]:
+    """Run the cells one after the other in a child, in a fresh one after a death."""
     child: Child | None = None
     for cell in cells:
         child = child or Child(serve)
         reply = child.ask(cell.fields(), timeout)
         if isinstance(reply, dict):
-            status = Observation.from_json(reply["observation"]).status.value
             asked = frozenset((fault, operator) for fault, operator in reply["asked"])
-            yield Clean(cell, work.route(cell), status, asked)
+            yield Clean(cell, work.route(cell), reply["status"], asked)
         else:
             child.close()
             child = None
             yield Clean(cell, work.route(cell), "", frozenset())
     if child:
         child.close()
+
+
+class _Server:
+    """Runs one cell for each request, in the child."""
+
+    def __init__(self, work: CellRunner, questions: Questions, progress: Progress) -> None:
+        self._work = work
+        self._questions = questions
+        self._progress = progress
+
+    def __call__(self, fields: Any) -> dict[str, Any]:
+        with self._questions() as asked:
+            observation, _ = self._work.run(CellId(*fields), 0, self._progress)
+        return {"status": observation.status.value, "asked": sorted(asked)}
