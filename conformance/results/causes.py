@@ -1,35 +1,24 @@
 """The fewest kernels that explain the failing cells of a run. Pure.
 
-A failing cell is explained by a suspect kernel that its first failing case calls. A kernel is an operator, because
-torch's profiler names no overloads. It is a suspect unless its own cells were tried and all agree with CPU. The kernel
-that explains most overloads comes first, then the one that explains most of the rest, and so on. Of two that explain
-as much, the one that is called later comes first. A cell that no other's kernel explains stands for itself.
+A kernel is an operator, because torch's profiler names no overloads. :mod:`conformance.results.suspicion` says which
+kernels may be why a cell fails. The kernel that explains most overloads comes first, then the one that explains most of
+the rest, and so on. Of two that explain as much, the one that is called later comes first. A cell that no other kernel
+explains stands for itself.
 """
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from conformance.vocabulary import CellId, Observation, Route, Status
+from conformance.results.suspicion import FALLBACK, Evidence, FailingCell
+from conformance.vocabulary import CellId, Observation, Status
 
-# Stands for the backend's boxed fallback among the kernels of a cell that it serves.
-FALLBACK = "the fallback"
+__all__ = ["FALLBACK", "Cause", "Contrast", "FailingCell", "causes", "failing_cell", "of_failures", "of_run"]
 
 AXES = ("dtype", "layout")
-
-
-@dataclass(frozen=True, slots=True)
-class FailingCell:
-    """A failing cell, as far as its cause is concerned."""
-
-    cell: CellId
-    case: str  # the first that fails
-    kernels: tuple[str, ...]  # what that case called on the device, in order; without the cell's own operator
-    elements: int = 0  # of the case's largest argument
-    route: str = Route.NATIVE
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,14 +73,12 @@ def causes(failing: Sequence[FailingCell], passing: Iterable[CellId]) -> list[Ca
     passed: dict[str, list[CellId]] = defaultdict(list)
     for cell in passing:
         passed[cell.operator].append(cell)
-    own = {f.cell.operator for f in failing}
+    evidence = Evidence(failing, passed)
     left = {f.cell: f for f in failing}
-    broken = own | _untried(failing, own, passed)
-    suspects = {f.cell: _suspects(f, broken) for f in failing}
     found: list[Cause] = []
     while left:
-        kernel = _best(left.values(), suspects, own)
-        explained = [f for f in left.values() if kernel in suspects[f.cell]]
+        kernel = _best(left.values(), evidence)
+        explained = [f for f in left.values() if kernel in evidence.suspects[f.cell]]
         found.append(_cause(kernel, explained, passed))
         for f in explained:
             del left[f.cell]
@@ -107,46 +94,12 @@ def failing_cell(observation: Observation) -> FailingCell:
     return FailingCell(o.cell, first.case if first else "", calls, max(sizes, default=0), o.route)
 
 
-def _suspects(f: FailingCell, broken: set[str]) -> frozenset[str]:
-    """The kernels that may be why a cell fails, its own operator among them. ``broken``: those that may be broken.
-
-    A composite overload has no kernel that could be broken. Where it calls none that may be, one of those that it calls
-    is wrong in a way that the kernel's own cells do not show.
-    """
-    if f.route == Route.FALLBACK:
-        return frozenset({f.cell.operator, FALLBACK, *(broken & set(f.kernels))})
-    called = broken & set(f.kernels)
-    if f.route == Route.COMPOSITE:
-        called = called or set(f.kernels)
-    return frozenset({f.cell.operator, *called})
-
-
-def _untried(cells: Iterable[FailingCell], failing: Collection[str], passed: Collection[str]) -> set[str]:
-    """The kernels without cells of their own that may be broken.
-
-    The operator that began before such a kernel is its caller most often. Where all cells of the caller agree with CPU,
-    the kernel does what it should. It may be broken if its caller fails in at least half of the calls.
-    """
-    votes: dict[str, list[bool]] = defaultdict(list)
-    for f in cells:
-        caller_fails = True  # the cell's own operator
-        for kernel in f.kernels:
-            if kernel in failing or kernel in passed:
-                caller_fails = kernel in failing
-            else:
-                votes[kernel].append(caller_fails)
-    return {kernel for kernel, fails in votes.items() if 2 * sum(fails) >= len(fails)}
-
-
-def _best(left: Iterable[FailingCell], suspects: Mapping[CellId, frozenset[str]], failing: Collection[str]) -> str:
-    """The kernel that explains most of what is left. ``failing``: the operators that have failing cells.
-
-    One that has none of them has to explain several operators: a single one is the better name for its failures.
-    """
+def _best(left: Iterable[FailingCell], evidence: Evidence) -> str:
+    """The kernel that explains most of what is left."""
     cells: dict[str, list[CellId]] = defaultdict(list)
     depth: dict[str, int] = defaultdict(int)  # at how late a place the kernel is called
     for f in left:
-        for kernel in suspects[f.cell]:
+        for kernel in evidence.suspects[f.cell]:
             cells[kernel].append(f.cell)
             depth[kernel] = max(depth[kernel], f.kernels.index(kernel) + 1 if kernel in f.kernels else 0)
 
@@ -154,7 +107,7 @@ def _best(left: Iterable[FailingCell], suspects: Mapping[CellId, frozenset[str]]
         overloads = {cell.overload for cell in cells[kernel]}
         return -len(overloads), -len(cells[kernel]), kernel == FALLBACK, -depth[kernel], kernel
 
-    return min((k for k in cells if k in failing or len({cell.operator for cell in cells[k]}) > 1), key=rank)
+    return min((k for k in cells if evidence.may_stand(k, cells[k])), key=rank)
 
 
 def _cause(kernel: str, explained: Sequence[FailingCell], passed: Mapping[str, Sequence[CellId]]) -> Cause:

@@ -11,7 +11,7 @@ from tools.causes.clean import Clean
 from tools.kill_rate import order
 
 CELLS_OF_OVERLOAD = 4  # of one without a native kernel
-MOST_NATIVE, MOST_OTHER = 1000, 300  # cells tried with one fault awake
+MOST_NATIVE, MOST_OTHER = 1000, 1500  # cells tried with one fault awake
 
 
 def of_plan(plan: Plan) -> list[CellId]:
