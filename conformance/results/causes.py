@@ -105,7 +105,7 @@ def _best(left: Iterable[FailingCell], evidence: Evidence) -> str:
 
     def rank(kernel: str) -> tuple[int, int, bool, int, str]:
         overloads = {cell.overload for cell in cells[kernel]}
-        return -len(overloads), -len(cells[kernel]), kernel == FALLBACK, -depth[kernel], kernel
+        return -len(overloads), -len(cells[kernel]), kernel != FALLBACK, -depth[kernel], kernel
 
     return min((k for k in cells if evidence.may_stand(k, cells[k])), key=rank)
 

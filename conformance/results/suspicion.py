@@ -42,9 +42,11 @@ class Evidence:
     def may_stand(self, kernel: str, cells: Iterable[CellId]) -> bool:
         """Whether a kernel may be named for these cells.
 
-        One that has none of them has to explain several operators: a single one is the better name for its failures.
+        An operator that falls back has no kernel of its own: what the fallback runs is CPU's, which is right.
+        Any other that has none of the cells has to explain several operators: a single one is the better name for its
+        failures.
         """
-        return kernel in self._failing or len({cell.operator for cell in cells}) > 1
+        return kernel in self._failing or kernel == FALLBACK or len({cell.operator for cell in cells}) > 1
 
     def _suspects(self, f: FailingCell) -> frozenset[str]:
         own = f.cell.operator

@@ -99,8 +99,18 @@ def test_a_broken_fallback_explains_what_falls_back() -> None:
     assert names(failed) == {FALLBACK: ("qr", "svd"), "neg": ("neg",)}
 
 
-def test_one_op_that_falls_back_stands_for_itself() -> None:
-    assert names([failing("svd", route="fallback")]) == {"svd": ("svd",)}
+def test_one_operator_that_falls_back_is_put_down_to_the_fallback_for_it_has_no_kernel() -> None:
+    assert names([failing("svd", route="fallback")]) == {FALLBACK: ("svd",)}
+
+
+def test_a_composite_that_calls_a_failing_operator_of_the_fallback_is_put_down_to_the_fallback() -> None:
+    failed = [failing("svd", route="fallback"), failing("pinv", "svd", route="composite")]
+    assert names(failed) == {FALLBACK: ("pinv", "svd")}
+
+
+def test_a_failing_native_kernel_explains_its_callers_that_fall_back() -> None:
+    failed = [failing("resize_"), failing("svd", "resize_", route="fallback")]
+    assert names(failed) == {"resize_": ("resize_", "svd")}
 
 
 def test_what_calls_the_kernel_is_told_from_its_own_overloads() -> None:
