@@ -51,7 +51,7 @@ class Evidence:
     def _suspects(self, f: FailingCell) -> frozenset[str]:
         own = f.cell.operator
         called = set(f.kernels) & (self._failing | self._untried)
-        if f.route == Route.FALLBACK or called & self._fall_back:
+        if {own, *called} & self._fall_back:
             called.add(FALLBACK)
         if f.route == Route.COMPOSITE and own not in self._kernels and not called:
             # Torch composes the overload: it has no kernel that could be broken. One that it calls is wrong in a way

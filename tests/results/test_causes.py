@@ -106,6 +106,9 @@ def test_one_operator_that_falls_back_is_put_down_to_the_fallback_for_it_has_no_
 def test_a_composite_that_calls_a_failing_operator_of_the_fallback_is_put_down_to_the_fallback() -> None:
     failed = [failing("svd", route="fallback"), failing("pinv", "svd", route="composite")]
     assert names(failed) == {FALLBACK: ("pinv", "svd")}
+    assert names([failing("svd", route="fallback"), failing("svd.out", route="composite")]) == {
+        FALLBACK: ("svd", "svd.out")
+    }
 
 
 def test_a_failing_native_kernel_explains_its_callers_that_fall_back() -> None:
