@@ -174,6 +174,12 @@ def kill_rate(session: nox.Session) -> None:
 
 
 @nox.session(venv_backend="none", requires=[MAIN_ENVIRONMENT], default=False)
+def causes(session: nox.Session) -> None:
+    """Measure how often the first cause is the kernel with a planted fault; goes on where it was stopped."""
+    session.run(interpreter_of(MAIN_ENVIRONMENT), "-m", "tools.causes", *session.posargs, external=True)
+
+
+@nox.session(venv_backend="none", requires=[MAIN_ENVIRONMENT], default=False)
 def settings(session: nox.Session) -> None:
     """Run lanes and tests as on other machines: other CPU kernels, compilers, Pythons. Continues an interrupted run."""
     arguments = ["--nox", str(Path(sys.argv[0]).resolve()), *session.posargs]

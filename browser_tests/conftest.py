@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -71,6 +72,24 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (root / "expected" / "demo.toml").write_text(rule)
     searched(root, "ops/masking.py::masked_fill_.Scalar[float32-offset_gap]#opinfo.masked_fill.3@self", "torch ")
     return written(root)
+
+
+@pytest.fixture(scope="session")
+def called(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One lane, in which a broken kernel makes two overloads fail that call it."""
+    root = tmp_path_factory.mktemp("called")
+    kernel, *callers = (
+        replace(bad(name), failures=(_calling(name),)) for name in ("_copy_from", "clone", "contiguous")
+    )
+    ran(root / "results", 0, kernel, *callers, observed("_copy_from"))
+    (root / "expected").mkdir()
+    (root / "expected" / "demo.toml").write_text("")
+    return written(root)
+
+
+def _calling(overload: str) -> CaseFailure:
+    (found,) = bad(overload).failures
+    return replace(found, calls=(overload, "_copy_from"))
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,7 @@ from tools.browser import look, requests, visit, wait
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
 
-VIEWS = ("overview", "new", "map", "cells", "coverage", "kill-rate", "flaky")
+VIEWS = ("overview", "causes", "new", "map", "cells", "coverage", "kill-rate", "flaky")
 CELL = "ops/masking.py::masked_fill_.Scalar[float32-offset_gap]"
 CELL_PAGE = f"#/cell/{quote(CELL, safe='')}"
 SIZES = {"phone": (390, 844), "tablet": (1024, 768), "desk": (1680, 1050)}
@@ -101,6 +101,50 @@ def test_a_failing_case_has_its_arguments_drawn_as_they_lie(page: Chrome, report
     js(page, "document.querySelector('.program summary').click()")
     assert js(page, "return document.querySelector('.program code').textContent") == PROGRAM
     assert texts(page, ".plain td .strip") == ["F", "·"]
+
+
+def test_a_cause_shows_its_cells_its_contrasts_and_its_commands(page: Chrome, report: Path) -> None:
+    visit(page, report, "#/causes")
+    assert texts(page, "main h2") == ["demo-torch2.8-malloc-release 2 failing cells, 2 kernels"]
+    assert texts(page, ".cause summary") == ["1 the fallback 1 overload", "1 masked_fill_ 1 overload"]
+    shown = texts(page, ".cause:last-child")[0]
+    assert f"Example F {CELL}#opinfo.masked_fill.3@self" in shown
+    assert [t.removesuffix(" copy") for t in texts(page, ".cause:last-child pre.command")] == [
+        f"pytest --pyargs conformance --backend demo --case '{CELL}#opinfo.masked_fill.3@self'",
+        f"conformance triage --backend demo '{CELL}#opinfo.masked_fill.3@self'",
+    ]
+    js(page, "document.querySelector('.cause:last-child .case a').click()")
+    wait(page, "return document.querySelector('.cause-of')")
+    assert texts(page, ".cause-of") == ["Cause: masked_fill_, which explains 1 failing cell"]
+
+
+def test_overloads_that_call_a_broken_kernel_are_listed_under_it(page: Chrome, called: Path) -> None:
+    visit(page, called, "#/causes")
+    assert texts(page, ".cause summary") == ["3 _copy_from 3 overloads"]
+    shown = texts(page, ".cause")[0]
+    assert "Its own _copy_from 1 They call it clone 1, contiguous 1" in shown
+    assert "layout fails in offset_gap; all pass in contiguous" in shown
+    js(page, "[...document.querySelectorAll('.cause a')].find((a) => a.innerText === '3 cells').click()")
+    wait(page, "return document.getElementById('found')")
+    assert texts(page, "#found") == ["3 of 4 cells"]
+
+
+def test_a_cause_has_an_address_and_the_keyboard_leads_to_it(page: Chrome, report: Path) -> None:
+    from selenium.webdriver import Keys
+
+    visit(page, report, "#/overview")
+    press(page, "2")
+    wait(page, "return document.documentElement.dataset.drawn === '#/causes'")
+    press(page, "j", "j", Keys.ENTER)
+    wait(page, "return location.hash.startsWith('#/causes/masked_fill_') && document.querySelector('.cause')")
+    assert texts(page, ".cause[open] summary code") == ["masked_fill_"]
+    press(page, "j", Keys.ENTER)
+    wait(page, "return location.hash.startsWith('#/causes/the%20fallback') && document.querySelector('.cause')")
+    assert texts(page, ".cause[open] summary code") == ["the fallback"]
+    visit(page, report, "#/causes/no_such")
+    assert "no_such is no cause here." in texts(page, "main p")
+    visit(page, report, "#/causes?lane=demo-torch2.13-malloc-release")
+    assert texts(page, "main p")[-1] == "No cell of this lane fails that is not known to fail."
 
 
 def test_what_bisect_came_to_is_on_the_page_of_its_case(page: Chrome, report: Path) -> None:
@@ -216,7 +260,8 @@ def test_a_search_is_kept_in_the_address_and_found_again(page: Chrome, report: P
     [
         ("status=fail,crash", 3), ("status=fail&lane=demo-torch2.13-malloc-release", 1), ("check=SIGSEGV", 1),
         ("check=untouched", 2), ("change=newly+failing", 1), ("known=known", 1), ("known=not+known", 2),
-        ("route=fallback", 1), ("dtype=float32", 3), ("layout=offset_gap", 2), ("q=outside+changed", 2),
+        ("route=fallback", 1), ("cause=the+fallback", 1), ("cause=masked_fill_&lane=demo-torch2.8-malloc-release", 1),
+        ("cause=nothing", 0), ("dtype=float32", 3), ("layout=offset_gap", 2), ("q=outside+changed", 2),
         ("q=no-such", 0),
         ("q=where+offset_gap", 1), ("q=where+contiguous", 0),
         (f"q={quote(CELL)}%23opinfo.masked_fill.3%40self", 1), ("family=masking&overload=where.self", 1),
@@ -242,7 +287,7 @@ def test_the_keyboard_walks_opens_and_goes_back(page: Chrome, report: Path) -> N
     wait(page, f"return location.href !== {first!r} && document.getElementById('previous')")
     press(page, Keys.ESCAPE)
     wait(page, f"return location.href === {first!r}")
-    press(page, "3")
+    press(page, "4")
     wait(page, "return location.hash === '#/map'")
     press(page, "?")
     assert js(page, "return document.getElementById('help').open")
@@ -277,7 +322,7 @@ def test_light_and_dark_follow_the_system_until_they_are_chosen(page: Chrome, re
 def test_text_stands_out_from_its_ground(page: Chrome, report: Path, scheme: str) -> None:
     look(page, 1280, 800, scheme)
     poor: dict[str, float] = {}
-    for route in ("#/overview", "#/new", "#/map", "#/cells", CELL_PAGE, "#/coverage", "#/kill-rate"):
+    for route in ("#/overview", "#/causes", "#/new", "#/map", "#/cells", CELL_PAGE, "#/coverage", "#/kill-rate"):
         visit(page, report, route)
         poor |= {f"{route} {where}": ratio for where, ratio in js(page, CONTRAST).items() if ratio < 4.5}
     assert poor == {}

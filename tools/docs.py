@@ -23,6 +23,9 @@ from conformance.layouts import LAYOUTS
 from conformance.support.exit_codes import Exit
 from conformance.support.suggestions import unknown
 from conformance.vocabulary import Check, Fact, Route, Status
+from tools.causes import outcome
+from tools.causes import tables as causes
+from tools.causes.reasons import REASONS
 from tools.faults import planted
 from tools.kill_rate import tables
 from tools.kill_rate.summary import lacking
@@ -30,8 +33,9 @@ from tools.settings import tables as settings
 from tools.settings.model import Measured
 
 ROOT = Path(__file__).parents[1]
-PAGES = ("README.md", "CONTRIBUTING.md", "docs/reference.md", "docs/kill-rate.md", "docs/settings.md")
+PAGES = ("README.md", "CONTRIBUTING.md", "docs/reference.md", "docs/kill-rate.md", "docs/causes.md", "docs/settings.md")
 KILL_RATE = ROOT / "docs" / "kill-rate.json"
+CAUSES = ROOT / "docs" / "causes.json"
 
 _BLOCK = re.compile(r"(<!-- table: (?P<name>[\w-]+) -->\n).*?(<!-- end of table -->)", re.DOTALL)
 
@@ -160,6 +164,15 @@ def _kill_rate(part: Callable[[dict[str, Any]], tables.Table]) -> str:
     return table(*part(_measured()))
 
 
+def _causes(part: Callable[[dict[str, Any]], tables.Table]) -> str:
+    """A table of the committed causes. Raises ValueError where they are not of the faults that there are."""
+    made: dict[str, Any] = json.loads(CAUSES.read_text(encoding="utf-8"))
+    wrong = outcome.lacking(made, _planted(), REASONS)
+    if wrong:
+        raise ValueError(f"{CAUSES.name} is stale ({'; '.join(wrong)}); renew it with: nox -s causes -- --publish")
+    return table(*part(made))
+
+
 def _lanes() -> str:
     rows = [
         (t.version, f"`{t.requirement}`", t.python or "that of nox", t.tier, f"`nox -s conformance-{t.version}`")
@@ -207,6 +220,9 @@ TABLES: dict[str, Callable[[], str]] = {
     "kill-rate-faults": partial(_kill_rate, tables.faults),
     "kill-rate-cells": partial(_kill_rate, tables.cells),
     "kill-rate-survivors": partial(_kill_rate, tables.survivors),
+    "causes-totals": partial(_causes, causes.totals),
+    "causes-faults": partial(_causes, causes.faults),
+    "causes-misses": partial(_causes, causes.misses),
     "environments": _environments,
     "settings": partial(_settings, settings.ends),
     "settings-differences": partial(_settings, settings.differences),

@@ -5,6 +5,7 @@
 #include <torch/csrc/utils/pybind.h>
 
 #include "aten/counters.h"
+#include "bindings/fault_trace.h"
 #include "refnpu/fault.h"
 #include "refnpu/guard.h"
 #include "runtime/generator.h"
@@ -105,6 +106,8 @@ void bind_faults(py::module_& module) {
     if (!wrong.empty()) throw py::value_error(wrong);
   });
   module.def("active_fault", &active_fault_name);
+  module.def("start_fault_trace", &start_fault_trace);
+  module.def("stop_fault_trace", &stop_fault_trace);
   module.def("faults", [] {
     std::map<std::string, std::string> all;
     for (const auto& each : fault_descriptions()) all[each.name] = each.description;

@@ -25,6 +25,24 @@ def test_an_unknown_fault_is_refused_with_the_near_name() -> None:
         testing.set_fault("leak_on_eror")
 
 
+def test_questions_for_a_fault_name_the_innermost_operator() -> None:
+    x = torch.ones(2, 3, device="npu")
+    with testing.questions() as asked:
+        x.t().contiguous()
+    assert {operator for fault, operator in asked if fault == "copy_ignores_strides"} == {"_copy_from"}
+    assert not {fault for fault, _ in asked} & {"crash_in_kernel", "leak_on_error"}
+    assert testing.active_fault() is None
+
+
+def test_no_question_is_noted_outside_the_block() -> None:
+    with testing.questions() as asked:
+        pass
+    torch.ones(2, device="npu").neg()
+    with testing.questions() as again:
+        pass
+    assert asked == again == set()
+
+
 def test_fallback_not_copied_back() -> None:
     x = torch.full((3,), 0.5, device="npu")
     with fault("fallback_not_copied_back"):

@@ -71,7 +71,7 @@ def summary_(names: tuple[str, ...], form: str, results: Path, expected: Path | 
         if not found:
             raise Mistake(f"no closed run in {results / store.RUNS}/; expected a RUN, or another --results")
     if form == "text":
-        click.echo("\n\n".join(summary.text(r.result, r.run.observations, str(r.directory)) for r in found))
+        click.echo("\n\n".join(_text(r) for r in found))
     elif form == "json":
         click.echo(json.dumps([{"manifest": asdict(r.run.manifest), **r.result} for r in found], indent=1))
     elif form == "markdown":
@@ -79,6 +79,10 @@ def summary_(names: tuple[str, ...], form: str, results: Path, expected: Path | 
         click.echo("\n".join(pages))
     else:
         click.echo(junit.junit([(r.run.manifest, r.run.observations, r.known) for r in found]), nl=False)
+
+
+def _text(read: _Read) -> str:
+    return summary.text(read.result, read.run.observations, str(read.directory), read.run.manifest.backend)
 
 
 def _latest(results: Path) -> list[str]:

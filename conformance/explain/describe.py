@@ -8,7 +8,7 @@ from typing import Any
 
 from conformance.explain import pattern_text
 from conformance.records import CaseFailure, Death, DeathFinding, LeftOut, Mismatch, Observation, PlacedArgument
-from conformance.support import markup
+from conformance.support import command_lines, markup
 from conformance.vocabulary import CellId, Check, Fact
 
 Facts = Mapping[str, Any]
@@ -27,7 +27,10 @@ def failure(found: CaseFailure, cell: CellId, route: str, backend: str) -> str:
     known = found.arguments or found.mismatches  # else the failure is all that is known of the call
     lines = [head(found, cell, route), *_indented(body(found))] if known else body(found)
     if found.id and not found.older and not found.trouble:
-        lines += [f"  repeat: {repeat(found.case, backend)}", f"  script: {script(found.case, backend)}"]
+        lines += [
+            f"  repeat: {command_lines.repeat(found.case, backend)}",
+            f"  script: {command_lines.script(found.case, backend)}",
+        ]
     return "\n".join(lines)
 
 
@@ -89,19 +92,6 @@ def markdown(seen: Observation, backend: str, longest: int) -> list[str]:
 def kernels(calls: Sequence[str]) -> str:
     """Return the operators that ran on the device, in order: ``clone -> empty_like -> copy_``."""
     return " -> ".join(calls)
-
-
-# Commands -----------------------------------------------------------------------------------------------------------
-
-
-def repeat(case_id: str, backend: str) -> str:
-    """Return the command that runs only this case."""
-    return f"pytest --pyargs conformance --backend {backend} --case '{case_id}'"
-
-
-def script(case_id: str, backend: str) -> str:
-    """Return the command that writes a standalone script of this case."""
-    return f"conformance repro --backend {backend} '{case_id}'"
 
 
 # Arguments ----------------------------------------------------------------------------------------------------------

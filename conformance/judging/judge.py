@@ -89,11 +89,13 @@ class Judge:
             return CaseResult(skipped=e.why, tainted=e.tainted)
         return result
 
-    def kernels(self, case: Case) -> list[str]:
-        """Call the op on the device once more; returns the operators that run there, in order.
+    def kernels(self, case: Case, *, on_cpu: bool = False) -> list[str]:
+        """Call the op once more, on the device or on CPU; returns the operators that run there, in order.
 
         Damage that this call does to memory has been reported by the call before, and is not reported again.
         """
+        if on_cpu:
+            return kernels.names(lambda: self.reference.again(case))
         side = self._twins.side(case, self._device)
         found = kernels.names(lambda: self._call(side, synchronize=self._backend.synchronize))
         self._backend.verify_memory()

@@ -1,13 +1,14 @@
-"""The bisections of a night: one case of each family of new failures, between the two commits. Pure."""
+"""The bisections of a night: one case of each cause of new failures, between the two commits. Pure."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from conformance.lanes.matrix import torch_of
-from conformance.nightly.families import Failing, by_family
+from conformance.nightly.families import Failing, by_family, kernel
 from conformance.results.store import Manifest
 
 
@@ -50,8 +51,15 @@ def search(old: Manifest, new: Manifest, failing: Iterable[Failing], most: int) 
 
 
 def _cases(failing: Iterable[Failing]) -> tuple[str, ...]:
-    firsts = (next((f.case for f in cells if f.case and not f.flaky), "") for cells in by_family(failing).values())
-    return tuple(filter(None, firsts))
+    """A case of each family: one of each cause, then a second of each, so that a few searches ask about many causes."""
+    taken: Counter[str] = Counter()
+    ranked: list[tuple[int, str]] = []
+    for name, cells in by_family(failing).items():
+        if case := next((f.case for f in cells if f.case and not f.flaky), ""):
+            cause = kernel(cells) or name
+            ranked.append((taken[cause], case))
+            taken[cause] += 1
+    return tuple(case for _, case in sorted(ranked, key=lambda one: one[0]))
 
 
 def _why_not(old: Manifest, new: Manifest) -> str:

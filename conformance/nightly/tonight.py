@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
 from conformance.nightly.families import Failing
-from conformance.results import expectations, expected_files, history
+from conformance.records import Observation
+from conformance.results import causes, expectations, expected_files, history
 from conformance.results.diff import Change, Difference
 from conformance.results.expectations import Verdict
 from conformance.results.store import Closed, StoreError, runs, views
 from conformance.results.store.manifest import began
+from conformance.vocabulary import CellId, Status
 
 NIGHT = timedelta(hours=20)  # a run that began earlier than this before the newest one belongs to another night
 
@@ -52,14 +55,24 @@ def _lane(results: Path, run: Closed, expected: Path | None) -> Lane:
     changes = history.changes(before, run, of_lane) if before else []
     flaky = {str(d.pair.cell): d.note for d in changes if d.change is Change.FLAKY}
     known = expectations.load(expected_files.of_results(expected, manifest))
-    failing = tuple(
-        Failing(manifest.lane, manifest.backend, o, flaky.get(str(o.cell), ""))
+    seen = [
+        o
         for o in views.failures(run)
         if expectations.judge(o, known, manifest.lane).verdict is Verdict.UNEXPECTED_FAILURE
+    ]
+    by_cell = {cell: cause for cause in causes.of_failures(seen, _passing(run, seen)) for cell in cause.cells}
+    failing = tuple(
+        Failing(manifest.lane, manifest.backend, o, flaky.get(str(o.cell), ""), by_cell[o.cell]) for o in seen
     )
     unexpected = {f.cell for f in failing}
     new = frozenset(str(d.pair.cell) for d in changes if _new(d) and str(d.pair.cell) in unexpected)
     return Lane(run, before, failing, new, tuple(changes))
+
+
+def _passing(run: Closed, failing: Sequence[Observation]) -> Iterator[CellId]:
+    """The cells that agree with CPU, read only where some cell fails."""
+    rows = views.rows(run) if failing else []
+    return (CellId(*row[:4]) for row in rows if row.status == Status.PASS)
 
 
 def _new(difference: Difference) -> bool:

@@ -10,6 +10,7 @@ from conformance.report import arguments
 from conformance.report.cells import Table, Words
 from conformance.report.gather import LaneData
 from conformance.results import expectations
+from conformance.support import command_lines
 
 PIECE = 200  # cells whose pages load together
 _SHOWN = 20  # failures of one cell
@@ -83,7 +84,7 @@ def _failure(failure: CaseFailure, observation: Observation, backend: str) -> di
         "said": said[:_LONGEST].split("\n"), "cut": len(said) > _LONGEST,
         "facts": _facts(failure), "kernels": list(failure.calls),
         "arguments": [arguments.drawn(a, failure.mismatches) for a in failure.arguments],
-        "repeat": describe.repeat(failure.case, backend), "script": describe.script(failure.case, backend),
+        "repeat": command_lines.repeat(failure.case, backend), "script": command_lines.script(failure.case, backend),
     }  # fmt: skip
 
 

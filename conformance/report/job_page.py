@@ -1,4 +1,4 @@
-"""A run as Markdown for the page of a workflow's job: what it came to, and what to look at first."""
+"""A run as Markdown for the page of a workflow's job: its counts, the causes of its failures, the failing overloads."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any
 
 from conformance.explain import describe
 from conformance.records import CaseFailure, Observation
-from conformance.results import summary
+from conformance.results import causes, causes_text, summary
+from conformance.results.causes import Cause
 from conformance.results.expectations import KnownFailure, Verdict, judge
 from conformance.results.store import Manifest
 from conformance.support import markup
@@ -37,6 +38,7 @@ def markdown(
         "",
         _facts(manifest, result),
         "",
+        *_causes(causes.of_run(o for o, v in verdicts if v is not Verdict.EXPECTED_FAILURE), manifest.backend),
         *_failing(wrong),
     ])  # fmt: skip
 
@@ -55,6 +57,23 @@ def _facts(manifest: Manifest, result: dict[str, Any]) -> str:
         f"torch {markup.plain(manifest.torch)}{commit}; {result['cases']} cases in {result['wall_s']:.0f} s; "
         f"{covered['compared']} of {covered['total']} overloads compared ({markup.plain(routes) or 'no route'})"
     )
+
+
+def _causes(found: Sequence[Cause], backend: str) -> list[str]:
+    """The kernels that explain the failing cells, and the commands for the first one's example."""
+    if not found:
+        return []
+    lines = ["| cause | cells | overloads | what tells them | example |", "| --- | ---: | --- | --- | --- |"]
+    for cause in found[:SHOWN]:
+        told = "; ".join(map(causes_text.contrast, cause.contrasts))
+        overloads = f"{len(cause.overloads)}: {causes_text.some(cause.overloads)}"
+        columns = [markup.code(cause.kernel), str(len(cause.cells)), markup.plain(overloads), markup.plain(told)]
+        lines.append(f"| {' | '.join([*columns, markup.code(cause.example)])} |")
+    more = len(found) - SHOWN
+    lines += ["", *([f"... and {more} causes more", ""] if more > 0 else [])]
+    for what, command in causes_text.commands(found[0], backend).items():
+        lines += [f"{what.capitalize()} the first:", "", *markup.block(command, "sh"), ""]
+    return lines
 
 
 def _failing(wrong: Sequence[Observation]) -> list[str]:

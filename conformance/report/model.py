@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from conformance.report import cells, failures
+from conformance.report import causes, cells, failures
 from conformance.report.cells import Table, Words
 from conformance.report.gather import Found, LaneData
 from conformance.results import summary
@@ -89,6 +89,7 @@ def _lane(lane: LaneData, table: Table) -> dict[str, Any]:
     return {
         **cells.lane(lane.rows, table),
         "failing": failures.columns(lane, table),
+        "causes": causes.of_lane(lane, table),
         "changed": _changed(lane, table),
         "flaky": [[table.of(cell), str(cell), why] for cell, why in lane.flaky.items()],
         "history": {n: _strip(lane, cell) for cell in lane.statuses if (n := table.of(cell)) is not None},

@@ -1,9 +1,9 @@
 """The fewest kernels that explain the failing cells of a run. Pure.
 
-A failing cell is explained by a suspect kernel that its first failing case calls. A kernel is an operator, because
-torch's profiler names no overloads. It is a suspect unless its own cells were tried and all agree with CPU. The kernel
-that explains most overloads comes first, then the one that explains most of the rest, and so on. Of two that explain
-the same cells, the one that is called later comes first. A cell that no other's kernel explains stands for itself.
+A kernel is an operator, because torch's profiler names no overloads. :mod:`conformance.results.suspicion` says which
+kernels may be why a cell fails. The kernel that explains most overloads comes first, then the one that explains most of
+the rest, and so on. Of two that explain as much, the one that is called later comes first. A cell that no other kernel
+explains stands for itself.
 """
 
 from __future__ import annotations
@@ -14,23 +14,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from conformance.records import Observation
-from conformance.vocabulary import CellId, Route, Status
+from conformance.results.suspicion import FALLBACK, Evidence, FailingCell
+from conformance.vocabulary import CellId, Status
 
-# Stands for the backend's boxed fallback among the kernels of a cell that it serves.
-FALLBACK = "the fallback"
+__all__ = ["FALLBACK", "Cause", "Contrast", "FailingCell", "causes", "failing_cell", "of_failures", "of_run"]
 
 AXES = ("dtype", "layout")
-
-
-@dataclass(frozen=True, slots=True)
-class FailingCell:
-    """A failing cell, as far as its cause is concerned."""
-
-    cell: CellId
-    case: str  # the first that fails
-    kernels: tuple[str, ...]  # what that case called on the device, in order; without the cell's own operator
-    elements: int = 0  # of the case's largest argument
-    fallback: bool = False  # the backend's fallback serves the cell
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +37,8 @@ class Cause:
 
     kernel: str  # an operator, or FALLBACK
     cells: tuple[CellId, ...]
-    example: str  # the case with the most direct call and the smallest arguments
+    example: str  # the case with the most direct call and the smallest arguments; of a cell without cases, its id
+    example_cell: CellId
     contrasts: tuple[Contrast, ...] = ()
 
     @property
@@ -57,15 +47,26 @@ class Cause:
         counts: dict[str, int] = defaultdict(int)
         for cell in self.cells:
             counts[cell.overload] += 1
-        return tuple(sorted(counts, key=lambda name: (name.partition(".")[0] != self.kernel, -counts[name], name)))
+        return tuple(sorted(counts, key=lambda name: (not self._is_own(name), -counts[name], name)))
+
+    @property
+    def callers(self) -> tuple[str, ...]:
+        """The overloads among them that are not the kernel's own: they call it."""
+        return tuple(name for name in self.overloads if not self._is_own(name))
+
+    def _is_own(self, overload: str) -> bool:
+        return overload.partition(".")[0] == self.kernel
 
 
 def of_run(observations: Iterable[Observation]) -> list[Cause]:
     """Return the causes of a run's failing cells, those that explain most first."""
-    ran = [o for o in observations if o.status.is_failure or o.status is Status.PASS]
-    failing = [_failing(o) for o in ran if o.status.is_failure]
-    passing = [o.cell for o in ran if o.status is Status.PASS]
-    return causes(failing, passing)
+    ran = list(observations)
+    return of_failures((o for o in ran if o.status.is_failure), (o.cell for o in ran if o.status is Status.PASS))
+
+
+def of_failures(failing: Iterable[Observation], passing: Iterable[CellId]) -> list[Cause]:
+    """Return the causes of failing cells, those that explain most first. ``passing``: the cells that agree with CPU."""
+    return causes([failing_cell(o) for o in failing], passing)
 
 
 def causes(failing: Sequence[FailingCell], passing: Iterable[CellId]) -> list[Cause]:
@@ -73,46 +74,41 @@ def causes(failing: Sequence[FailingCell], passing: Iterable[CellId]) -> list[Ca
     passed: dict[str, list[CellId]] = defaultdict(list)
     for cell in passing:
         passed[cell.operator].append(cell)
-    own = {f.cell.operator for f in failing}
+    evidence = Evidence(failing, passed)
     left = {f.cell: f for f in failing}
-    suspects = {f.cell: _suspects(f, own, passed) for f in failing}
     found: list[Cause] = []
     while left:
-        kernel = _best(left.values(), suspects)
-        explained = [f for f in left.values() if kernel in suspects[f.cell]]
+        kernel = _best(left.values(), evidence)
+        explained = [f for f in left.values() if kernel in evidence.suspects[f.cell]]
         found.append(_cause(kernel, explained, passed))
         for f in explained:
             del left[f.cell]
     return found
 
 
-def _failing(observation: Observation) -> FailingCell:
+def failing_cell(observation: Observation) -> FailingCell:
+    """Return what :func:`causes` needs of a failing cell's observation."""
     o = observation
-    first = o.failures[0] if o.failures else None
+    first = next((f for f in o.failures if f.calls), o.failures[0] if o.failures else None)
     calls = tuple(k for k in first.calls if k != o.cell.operator) if first else ()
     sizes = [math.prod(a.size) for a in first.arguments if a.is_tensor] if first else []
-    return FailingCell(
-        o.cell, first.case if first else "", calls, max(sizes, default=0), Route(o.route) is Route.FALLBACK
-    )
+    return FailingCell(o.cell, first.case if first else "", calls, max(sizes, default=0), o.route)
 
 
-def _suspects(f: FailingCell, failing: set[str], passed: Mapping[str, Sequence[CellId]]) -> frozenset[str]:
-    """The kernels that may be why a cell fails, its own overload among them."""
-    called = {k for k in f.kernels if k in failing or k not in passed}
-    return frozenset({f.cell.operator, *called, *([FALLBACK] if f.fallback else [])})
-
-
-def _best(left: Iterable[FailingCell], suspects: Mapping[CellId, frozenset[str]]) -> str:
+def _best(left: Iterable[FailingCell], evidence: Evidence) -> str:
     """The kernel that explains most of what is left."""
-    cells: dict[str, int] = defaultdict(int)
-    overloads: dict[str, set[str]] = defaultdict(set)
+    cells: dict[str, list[CellId]] = defaultdict(list)
     depth: dict[str, int] = defaultdict(int)  # at how late a place the kernel is called
     for f in left:
-        for kernel in suspects[f.cell]:
-            cells[kernel] += 1
-            overloads[kernel].add(f.cell.overload)
+        for kernel in evidence.suspects[f.cell]:
+            cells[kernel].append(f.cell)
             depth[kernel] = max(depth[kernel], f.kernels.index(kernel) + 1 if kernel in f.kernels else 0)
-    return min(cells, key=lambda k: (-len(overloads[k]), -cells[k], k == FALLBACK, -depth[k], k))
+
+    def rank(kernel: str) -> tuple[int, int, bool, int, str]:
+        overloads = {cell.overload for cell in cells[kernel]}
+        return -len(overloads), -len(cells[kernel]), kernel != FALLBACK, -depth[kernel], kernel
+
+    return min((k for k in cells if evidence.may_stand(k, cells[k])), key=rank)
 
 
 def _cause(kernel: str, explained: Sequence[FailingCell], passed: Mapping[str, Sequence[CellId]]) -> Cause:
@@ -120,7 +116,7 @@ def _cause(kernel: str, explained: Sequence[FailingCell], passed: Mapping[str, S
     own = [f.cell for f in explained if f.cell.operator == kernel] or [f.cell for f in explained]
     others = [cell for operator in {cell.operator for cell in own} for cell in passed.get(operator, ())]
     cells = tuple(sorted((f.cell for f in explained), key=str))
-    return Cause(kernel, cells, example.case or str(example.cell), _contrasts(own, others))
+    return Cause(kernel, cells, example.case or str(example.cell), example.cell, _contrasts(own, others))
 
 
 def _contrasts(failing: Sequence[CellId], passing: Sequence[CellId]) -> tuple[Contrast, ...]:

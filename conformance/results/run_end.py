@@ -38,7 +38,8 @@ def of_run(
     """
     verdicts = [(o, expectations.judge(o, known, manifest.lane).verdict) for o in observations]
     notes = _broken(manifest, known, verdicts)
-    text = summary.text(result, [o for o, v in verdicts if v is not Verdict.EXPECTED_FAILURE], directory)
+    told = [o for o, v in verdicts if v is not Verdict.EXPECTED_FAILURE]
+    text = summary.text(result, told, directory, manifest.backend)
     code = exit_codes.of_run(
         bring_up=not gate,
         balanced=not summary.imbalance(result),

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from conformance.records import Observation
-from conformance.results import causes
-from conformance.results.causes import Cause
+from conformance.results import causes, causes_text
 from conformance.results.shards import Split
 from conformance.vocabulary import Status
 
 _TOP = 10
-_NAMED = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,11 +109,11 @@ def imbalance(summary: dict[str, Any]) -> str:
     return f"accounting does not balance: {collected} cells collected, {counted} in the statuses: {what}"
 
 
-def text(summary: dict[str, Any], observations: Iterable[Observation], results: str) -> str:
-    """What a run prints at its end; ``results`` is the directory where its files lie."""
+def text(summary: dict[str, Any], observations: Iterable[Observation], results: str, backend: str) -> str:
+    """What a run of the adapter ``backend`` prints at its end; ``results`` is the directory where its files lie."""
     parts = [
-        _causes(observations), _failures(observations), _coverage(summary["coverage"], results), _schemas(summary),
-        _figures(summary), _accounting(summary),
+        causes_text.text(causes.of_run(observations), backend), _failures(observations),
+        _coverage(summary["coverage"], results), _schemas(summary), _figures(summary), _accounting(summary),
     ]  # fmt: skip
     return "\n".join([*(part for part in parts if part), f"results: {results}/"])
 
@@ -124,37 +122,6 @@ def _reason(target: Target, seen: Counter[str]) -> str:
     if target.reason:
         return target.reason
     return min(seen, key=lambda r: (-seen[r], r)) if seen else "no cell of it was in this run"
-
-
-def _causes(observations: Iterable[Observation]) -> str:
-    """The kernels that explain the failing cells, those that explain most first, each with what tells its cells."""
-    found = causes.of_run(observations)
-    if not found:
-        return ""
-    cells = sum(len(cause.cells) for cause in found)
-    lines = [f"causes of {_counted(cells, 'failing cell')}: {_counted(len(found), 'kernel')}"]
-    for cause in found[:_TOP]:
-        of = f"{_counted(len(cause.cells), 'cell')} of {_counted(len(cause.overloads), 'overload')}"
-        lines.append(f"  {cause.kernel}: {of} ({_some(cause.overloads)})")
-        lines += [f"    {line}" for line in _told(cause)]
-    return "\n".join([*lines, *([f"  ... and {len(found) - _TOP} more"] if len(found) > _TOP else [])])
-
-
-def _told(cause: Cause) -> Iterator[str]:
-    """What the failing cells of a cause share, against what passes, and its clearest example."""
-    for contrast in cause.contrasts:
-        bad, good = _some(contrast.failing), _some(contrast.passing)
-        yield f"{contrast.axis}: fails in {bad}; all pass in {good}"
-    yield f"example: {cause.example}"
-
-
-def _some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return ", ".join(names[:_NAMED]) + more
-
-
-def _counted(n: int, what: str) -> str:
-    return f"{n} {what}" if n == 1 else f"{n} {what}s"
 
 
 def _failures(observations: Iterable[Observation]) -> str:

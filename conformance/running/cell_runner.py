@@ -76,10 +76,10 @@ class CellRunner:
             self._judge_of(cell.overload).reference.is_sound(case)
             host_heap.shake()
 
-    def kernels(self, cell: CellId, index: int) -> list[str]:
-        """Run one case on the device once more; returns the operators that ran there, in order."""
+    def kernels(self, cell: CellId, index: int, *, on_cpu: bool) -> list[str]:
+        """Run one case once more, on the device or on CPU; returns the operators that ran there, in order."""
         warnings.simplefilter("ignore")
-        return self._judge_of(cell.overload).kernels(self.plan.cases(cell)[index])
+        return self._judge_of(cell.overload).kernels(self.plan.cases(cell)[index], on_cpu=on_cpu)
 
     def _run_case(self, judge: Judge, case: Case, index: int, progress: Progress, tally: _Tally) -> None:
         tally.cases += 1

@@ -28,8 +28,8 @@ class Work(Protocol):
     def reference(self, cell: CellId, index: int) -> None:
         """Run only the CPU side of one case, several times."""
 
-    def kernels(self, cell: CellId, index: int) -> list[str]:
-        """Run one case and return the operators that run on the device."""
+    def kernels(self, cell: CellId, index: int, *, on_cpu: bool) -> list[str]:
+        """Run one case, on the device or on CPU, and return the operators that run there."""
 
     def prepare(self) -> None:
         """Import what every child needs. Called in the parent before it forks, and in each spawned child."""
@@ -67,9 +67,9 @@ def reference_request(cell: CellId, index: int) -> dict[str, Any]:
     return {"what": "reference", "cell": cell.fields(), "first": index}
 
 
-def kernels_request(cell: CellId, index: int) -> dict[str, Any]:
+def kernels_request(cell: CellId, index: int, *, on_cpu: bool = False) -> dict[str, Any]:
     """Return the request for :meth:`Work.kernels`."""
-    return {"what": "kernels", "cell": cell.fields(), "first": index}
+    return {"what": "kernels", "cell": cell.fields(), "first": index, "on_cpu": on_cpu}
 
 
 GATE: dict[str, Any] = {"what": "gate"}
@@ -95,6 +95,6 @@ class Server:
             self._work.reference(cell, first)
             return {}
         if request["what"] == "kernels":
-            return {"kernels": self._work.kernels(cell, first)}
+            return {"kernels": self._work.kernels(cell, first, on_cpu=request["on_cpu"])}
         observation, go_on = self._work.run(cell, first, self._progress, request["stop"])
         return {"observation": observation.to_json(), "go_on": go_on}

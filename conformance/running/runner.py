@@ -19,7 +19,7 @@ from conformance.running.host_leaks import Batch, Lost, beyond, culprit, searcha
 from conformance.running.isolation import Children, Forking
 from conformance.running.protocol import GATE, SEARCH, Stretch, Work, kernels_request, reference_request
 from conformance.support.signals import signal_name
-from conformance.vocabulary import CellId, Check, Fact, Status
+from conformance.vocabulary import CellId, Check, Fact, Route, Status
 
 # Deaths within one cell after which its remaining cases do not run. The observation's reason says so.
 DEATHS_PER_CELL = 3
@@ -77,20 +77,32 @@ class Runner:
     def _with_kernels(self, observation: Observation) -> Observation:
         """Return a failing cell's observation with the operators that ran in its first mismatching case.
 
-        The child that found the failure runs the case once more. If it dies, the failure stays as it was.
+        The child that found the failure runs the case once more. If it dies, the failure stays as it was. A case that
+        died does not run again on the device. If torch or CPU's kernel makes the call from other operators, on the
+        device as on CPU, its CPU side runs instead.
         """
         failure = next((f for f in observation.failures if f.mismatches), None)
-        if observation.status is not Status.FAIL or failure is None:
+        on_cpu = observation.status is not Status.FAIL
+        if on_cpu and observation.route in (Route.COMPOSITE, Route.FALLBACK):
+            failure = next((f for f in observation.failures if f.death and f.death.phase == "device"), None)
+        elif on_cpu:
+            failure = None
+        if failure is None:
             return observation
-        self._child = self._child or self._children.fresh()
-        index = self._work.case_ids(observation.cell).index(failure.case)
-        self._children.progress.note(index, "")
-        reply = self._child.ask(kernels_request(observation.cell, index), self._timeout)
-        if not isinstance(reply, dict):
-            self._drop()
-            return observation
-        found = replace(failure, calls=tuple(reply["kernels"]))
+        calls = self._kernels(observation.cell, failure.case, on_cpu=on_cpu)
+        found = replace(failure, calls=calls)
         return replace(observation, failures=tuple(found if f is failure else f for f in observation.failures))
+
+    def _kernels(self, cell: CellId, case: str, *, on_cpu: bool) -> tuple[str, ...]:
+        """The operators that run in a case; none where the child that runs it ends."""
+        self._child = self._child or self._children.fresh()
+        index = self._work.case_ids(cell).index(case)
+        self._children.progress.note(index, "")
+        reply = self._child.ask(kernels_request(cell, index, on_cpu=on_cpu), self._timeout)
+        if isinstance(reply, dict):
+            return tuple(reply["kernels"])
+        self._drop()
+        return ()
 
     def close(self) -> None:
         """End the child and the spare children."""

@@ -75,6 +75,14 @@ def test_what_newly_fails_is_searched_for_between_the_two_nights_commits() -> No
     assert "2 lanes have cells that newly fail" in shown.output
 
 
+def test_few_searches_ask_about_different_causes() -> None:
+    names = ("mm", "mm.out", "neg")
+    ran(0, *map(observed, names))
+    ran(1, *map(bad, names))
+    shown = run("search", "--dry-run", "--most", "2").output
+    assert "bisect mm.out[float32-contiguous]#s.0 neg[float32-contiguous]#s.0 --axis" in shown
+
+
 def test_a_lane_of_the_smoke_tier_is_compared_with_its_night_before() -> None:
     ran(0, observed("mm"), observed("left_out"))
     ran(1, observed("mm"), tier="smoke")

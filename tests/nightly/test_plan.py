@@ -11,6 +11,7 @@ from conformance.nightly import plan
 from conformance.nightly.families import Failing
 from conformance.nightly.plan import Action, Issue
 from conformance.records import CaseFailure
+from conformance.results.causes import Cause, Contrast
 from conformance.vocabulary import Status
 from tests.records import observed
 
@@ -18,8 +19,8 @@ LANES = ("demo-torch2.8-malloc-release", "demo-torch2.9-malloc-release")
 NIGHT = "2026-11-21"
 
 
-def failing(overload: str, lane: str = LANES[0], at: str = "float32", **given: str) -> Failing:
-    return Failing(lane, "demo", observed(overload, f"{at}-contiguous", Status.FAIL), **given)
+def failing(overload: str, lane: str = LANES[0], at: str = "float32", flaky: str = "") -> Failing:
+    return Failing(lane, "demo", observed(overload, f"{at}-contiguous", Status.FAIL), flaky)
 
 
 def planned(
@@ -88,6 +89,49 @@ def test_families_of_one_culprit_are_one_issue() -> None:
     assert "neg: fail" in more.body
 
 
+def explained(kernel: str, *overloads: str, lane: str = LANES[0]) -> list[Failing]:
+    """Failing cells that one kernel explains."""
+    cells = [failing(overload, lane) for overload in overloads]
+    ids = tuple(f.seen.cell for f in cells)
+    first = cells[0]
+    contrasts = (Contrast("layout", ("contiguous",), ("step2",)),)
+    cause = Cause(kernel, ids, first.case, first.seen.cell, contrasts)
+    return [replace(f, cause=cause) for f in cells]
+
+
+def test_families_of_one_cause_are_one_issue_that_begins_with_it() -> None:
+    opened = planned(*explained("copy_", "copy_", "clone", "contiguous"), *explained("mm", "mm"))
+    assert [a.title for a in opened] == [
+        "Conformance: copy_ explains 3 families of failures",
+        "Conformance: mm: fail (value)",
+    ]
+    body = opened[0].body
+    assert "Cause: `copy_` explains 3 cells of 3 overloads in demo\\-torch2" in body
+    assert "- layout: fails in contiguous; all pass in step2" in body
+    assert body.index("Cause:") < body.index("| family |")
+    assert "conformance triage --backend demo 'copy_[float32-contiguous]#s.0'" in body
+
+
+def test_another_family_of_a_cause_joins_its_issue_and_none_changes_its_own() -> None:
+    issues = applied(planned(*explained("copy_", "copy_", "clone"), *explained("mm", "mm")))
+    (more,) = planned(*explained("copy_", "copy_", "clone", "flip"), *explained("mm", "mm"), issues=issues)
+    assert (more.kind, more.number) == ("update", 1)
+    issues = applied([more], issues)
+    # Tomorrow another kernel explains all of them: the issues that there are speak for their families nevertheless.
+    changed = planned(*explained("empty", "copy_", "clone", "flip", "mm"), issues=issues)
+    assert {(a.kind, a.number) for a in changed} == {("update", 1), ("update", 2)}
+    kept = applied(changed, issues)
+    assert [i.mark.families for i in kept] == [i.mark.families for i in issues]
+
+
+def test_a_culprit_counts_for_more_than_a_cause() -> None:
+    opened = planned(*explained("copy_", "copy_", "clone"), *explained("mm", "mm"), clone="commit abc", mm="commit abc")
+    assert [i.mark.families for i in applied(opened)] == [
+        {"clone: fail (value)", "mm: fail (value)"},
+        {"copy_: fail (value)"},
+    ]
+
+
 def test_more_families_than_people_can_read_are_one_issue() -> None:
     cells = [failing(f"op{i:03}") for i in range(plan.MOST_NEW + 1)]
     (action,) = planned(*cells)
@@ -117,7 +161,7 @@ def test_no_text_of_a_result_speaks_for_the_suite() -> None:
     (action,) = planned(replace(bad, seen=evil), night=EVIL, mm=EVIL)
     outside = action.body.replace(EVIL, "")
     issue = Issue(1, action.title, action.body, True)
-    assert "@all" not in outside.partition("The first")[0]
+    assert "@all" not in outside.partition("An example")[0]
     assert (sorted(issue.mark.families), sorted(issue.mark.lanes)) == (["mm: fail (value)"], [LANES[0]])
 
 

@@ -111,7 +111,7 @@ def test_the_summary_holds_every_field(pytester: pytest.Pytester) -> None:
         (("--case", "ops/masking.py::masked_fill.Scalar[float32-expanded]#x"), "*unknown case *near: ops/*#*"),
         (("--case", "masked_fill"), "*--case: 'masked_fill' is not a case's id; one looks like *"),
         (("--jobs", "0"), "*--jobs: expected 1 or more processes, got 0*"),
-            (("--cell-timeout", "0"), "*--cell-timeout: expected a positive number of seconds, got 0*"),
+        (("--cell-timeout", "0"), "*--cell-timeout: expected a positive number of seconds, got 0*"),
         (("-k", "masked_fill(", "-n", "2"), "*-k 'masked_fill(': expected names joined by and, or, not*"),
         (("--backend", ":cpu"), "*--backend :cpu: expected module:device*"),
         (("--results", "a_file"), "*--results: a_file/torch-* cannot be written*"),

@@ -68,6 +68,27 @@ def test_the_page_of_a_failing_cell_has_its_arguments_its_history_and_commands(t
     assert page["program"] == PROGRAM
 
 
+def test_the_causes_of_a_lane_leave_known_failures_out(tmp_path: Path) -> None:
+    ran(tmp_path / "results", 1, bad(), bad("where.self"), observed("masked_fill_.Scalar"))
+    (tmp_path / "expected").mkdir()
+    rule = '[[rule]]\nop = ["where.self"]\nstatus = "fail"\nreason = "not yet"\n'
+    (tmp_path / "expected" / "demo.toml").write_text(rule)
+    run(tmp_path / "site", "--results", tmp_path / "results", "--expected", tmp_path / "expected")
+    part = data(tmp_path / "site", "lane-0")
+    case = "ops/masking.py::masked_fill_.Scalar[float32-offset_gap]#opinfo.masked_fill.3@self"
+    cell = part["failing"]["cell"][0]
+    assert part["causes"] == [{
+        "kernel": "masked_fill_", "cells": [cell],
+        "overloads": [{"name": "masked_fill_.Scalar", "cells": 1, "own": True}],
+        "contrasts": [{"axis": "layout", "failing": ["offset_gap"], "passing": ["contiguous"]}],
+        "example": case, "cell": cell,
+        "commands": {
+            "repeat": f"pytest --pyargs conformance --backend demo --case '{case}'",
+            "triage": f"conformance triage --backend demo '{case}'",
+        },
+    }]  # fmt: skip
+
+
 def test_no_text_of_results_ends_a_script_or_begins_a_tag(tmp_path: Path) -> None:
     lane = "demo-<script>alert(1)<"
     cell = CellId(HOSTILE, HOSTILE, HOSTILE, HOSTILE)

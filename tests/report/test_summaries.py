@@ -100,6 +100,17 @@ def test_the_page_says_what_the_run_came_to_and_what_to_look_at() -> None:
     assert ", shard 2/4: as expected" in page(CELLS[0], known=(), shard="2/4")
 
 
+def test_the_page_begins_with_the_causes_of_its_failures() -> None:
+    text = page(*CELLS)
+    assert text.index("| cause |") < text.index("| overload |")
+    case = "mm[float64-step2]#s.0"
+    told = "dtype: fails in float64; all pass in float32; layout: fails in step2; all pass in contiguous, expanded"
+    assert f"| `mm` | 1 | 1: mm | {markup.plain(told)} | `{case}` |" in text
+    assert f"Repeat the first:\n\n```sh\npytest --pyargs conformance --backend demo --case '{case}'\n```" in text
+    assert f"Triage the first:\n\n```sh\nconformance triage --backend demo '{case}'\n```" in text
+    assert "| cause |" not in page(CELLS[0], rules=())
+
+
 def test_an_account_that_does_not_balance_is_the_page_s_first_word() -> None:
     told = {**result(CELLS), "collected": 9}
     assert "the account does not balance" in job_page.markdown(manifest(), told, CELLS, ()).splitlines()[0]
@@ -111,8 +122,7 @@ def test_no_text_from_results_is_markup_on_the_page() -> None:
     assert "<" not in outside
     assert "@" not in outside
     rows = [line for line in text.splitlines() if line.startswith("| `")]
-    assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} == {5}
-    assert len(rows) == 3
+    assert [len(re.findall(r"(?<!\\)\|", row)) for row in rows] == [6, 6, 5, 5, 5]  # two causes, three overloads
 
 
 @pytest.mark.parametrize("text", ["a", "`", "``", "a`b``c|d\ne", "a\\|b", EVIL])

@@ -11,11 +11,11 @@ def cell(overload: str, layout: str = "contiguous", dtype: str = "float32") -> C
 
 
 def failing(
-    overload: str, *kernels: str, layout: str = "contiguous", elements: int = 4, fallback: bool = False
+    overload: str, *kernels: str, layout: str = "contiguous", elements: int = 4, route: str = "native"
 ) -> FailingCell:
     """A cell that fails, and the kernels that it calls."""
     one = cell(overload, layout)
-    return FailingCell(one, f"{one}#case", kernels, elements, fallback)
+    return FailingCell(one, f"{one}#case", kernels, elements, route)
 
 
 def names(failed: list[FailingCell], passed: tuple[CellId, ...] = ()) -> dict[str, tuple[str, ...]]:
@@ -43,6 +43,40 @@ def test_a_kernel_without_cells_of_its_own_is_one() -> None:
     assert names(failed) == {"helper": ("add", "mul")}
 
 
+def test_one_operator_s_failures_are_not_put_down_to_what_was_not_tried() -> None:
+    assert names([failing("masked_fill_", "fill_", "helper")]) == {"masked_fill_": ("masked_fill_",)}
+
+
+def test_a_kernel_without_cells_is_no_suspect_where_its_caller_passes() -> None:
+    failed = [failing("uniform_", "copy_", "_copy_from"), failing("normal_", "copy_", "_copy_from")]
+    assert names(failed, (cell("copy_"),)) == {"normal_": ("normal_",), "uniform_": ("uniform_",)}
+    assert names(failed) == {"_copy_from": ("normal_", "uniform_")}
+
+
+def test_of_two_that_fail_and_explain_the_same_the_one_called_later_comes_first() -> None:
+    failed = [failing("copy_", "_copy_from"), failing("_copy_from"), failing("clone", "copy_", "_copy_from")]
+    assert list(names(failed)) == ["_copy_from"]
+
+
+def test_a_call_by_another_caller_leaves_a_kernel_without_cells_a_suspect() -> None:
+    failed = [
+        failing("copy_", "_copy_from"),
+        failing("clone", "copy_", "_copy_from"),
+        failing("solve", "copy_", "item", "_copy_from"),
+    ]
+    assert names(failed, (cell("item"),)) == {"_copy_from": ("clone", "copy_", "solve")}
+
+
+def test_composites_whose_kernels_pass_alone_are_put_down_to_one_that_all_of_them_call() -> None:
+    failed = [
+        failing("fft_hfft", "empty", "copy_", "conj", route="composite"),
+        failing("fft_ihfft", "empty", "copy_", "neg", route="composite"),
+    ]
+    passed = tuple(map(cell, ("empty", "copy_", "conj", "neg")))
+    assert names(failed, passed) == {"copy_": ("fft_hfft", "fft_ihfft")}
+    assert names(failed[:1], passed) == {"fft_hfft": ("fft_hfft",)}
+
+
 def test_two_faults_are_two_causes_the_one_that_explains_more_first() -> None:
     failed = [
         failing("neg"),
@@ -61,12 +95,30 @@ def test_a_cell_is_explained_once() -> None:
 
 
 def test_a_broken_fallback_explains_what_falls_back() -> None:
-    failed = [failing("svd", fallback=True), failing("qr", fallback=True), failing("neg")]
+    failed = [failing("svd", route="fallback"), failing("qr", route="fallback"), failing("neg")]
     assert names(failed) == {FALLBACK: ("qr", "svd"), "neg": ("neg",)}
 
 
-def test_one_op_that_falls_back_stands_for_itself() -> None:
-    assert names([failing("svd", fallback=True)]) == {"svd": ("svd",)}
+def test_one_operator_that_falls_back_is_put_down_to_the_fallback_for_it_has_no_kernel() -> None:
+    assert names([failing("svd", route="fallback")]) == {FALLBACK: ("svd",)}
+
+
+def test_a_composite_that_calls_a_failing_operator_of_the_fallback_is_put_down_to_the_fallback() -> None:
+    failed = [failing("svd", route="fallback"), failing("pinv", "svd", route="composite")]
+    assert names(failed) == {FALLBACK: ("pinv", "svd")}
+    assert names([failing("svd", route="fallback"), failing("svd.out", route="composite")]) == {
+        FALLBACK: ("svd", "svd.out")
+    }
+
+
+def test_a_failing_native_kernel_explains_its_callers_that_fall_back() -> None:
+    failed = [failing("resize_"), failing("svd", "resize_", route="fallback")]
+    assert names(failed) == {"resize_": ("resize_", "svd")}
+
+
+def test_what_calls_the_kernel_is_told_from_its_own_overloads() -> None:
+    (found,) = causes([failing("copy_"), failing("copy_.Tensor"), failing("clone", "copy_")], [])
+    assert (found.overloads, found.callers) == (("copy_", "copy_.Tensor", "clone"), ("clone",))
 
 
 def test_the_example_is_the_kernel_s_own_smallest_case() -> None:
@@ -77,6 +129,7 @@ def test_the_example_is_the_kernel_s_own_smallest_case() -> None:
     ]
     (found,) = causes(failed, [])
     assert found.example == f"{cell('copy_', 'transposed')}#case"
+    assert found.example_cell == cell("copy_", "transposed")
 
 
 def test_what_tells_failing_from_passing_cells_is_named() -> None:

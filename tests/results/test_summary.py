@@ -32,11 +32,13 @@ class TestText(expecttest.TestCase):
     def test_a_run_with_failures(self) -> None:
         made = summary.summarize(FACTS, CELLS, TARGETS)
         self.assertExpectedInline(
-            summary.text(made, CELLS, "results/lane"),
+            summary.text(made, CELLS, "results/lane", "demo"),
             """\
 causes of 3 failing cells: 2 kernels
   masked_fill_: 2 cells of 1 overload (masked_fill_.Scalar)
     example: masked_fill_.Scalar[bool-expanded]#s.0
+    repeat: pytest --pyargs conformance --backend demo --case 'masked_fill_.Scalar[bool-expanded]#s.0'
+    triage: conformance triage --backend demo 'masked_fill_.Scalar[bool-expanded]#s.0'
   cat: 1 cell of 1 overload (cat)
     example: ops/masking.py::cat[int8-contiguous]
 failing cells by overload (3 cells, 2 overloads):
@@ -54,7 +56,7 @@ results: results/lane/""",
         facts = RunFacts("demo-torch2.8-malloc-release", 1, 1.0, 1.0, 0.1, "sha256:1", "2.8.0", "g++ 12.2", "abc")
         made = summary.summarize(facts, CELLS[:1], TARGETS[:1])
         self.assertExpectedInline(
-            summary.text(made, CELLS[:1], "results/lane"),
+            summary.text(made, CELLS[:1], "results/lane", "demo"),
             """\
 coverage: 1 of 1 overloads compared (100.0 %): native 1/1
 lane demo-torch2.8-malloc-release: 1 cells, 2 cases
@@ -66,7 +68,7 @@ results: results/lane/""",
     def test_cells_that_were_lost_are_shouted(self) -> None:
         made = summary.summarize(FACTS, CELLS[:4], TARGETS)
         self.assertExpectedInline(
-            summary.text(made, (), "results/lane"),
+            summary.text(made, (), "results/lane", "demo"),
             """\
 coverage: 3 of 6 overloads compared (50.0 %): composite 0/1, fallback 1/2, native 2/2, unsupported 0/1
 not reached: 3 overloads, reasons in results/lane/summary.json

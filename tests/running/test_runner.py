@@ -19,8 +19,9 @@ OTHER = CellId("masking", "masked_fill_.Scalar", "float32", "contiguous")
 class Work:
     """Cases that do as their names say."""
 
-    def __init__(self, *cases: str) -> None:
+    def __init__(self, *cases: str, route: str = "native") -> None:
         self._cases = cases
+        self._route = route
         self.broken = ""
 
     def case_ids(self, cell: CellId) -> list[str]:
@@ -30,16 +31,16 @@ class Work:
         return (PlacedArgument("self", text=self._cases[index]),)
 
     def route(self, cell: CellId) -> str:
-        return "native"
+        return self._route
 
     def reference(self, cell: CellId, index: int) -> None:
         if self._cases[index] in ("cpu dies", "reference dies"):
             ctypes.string_at(0)
 
-    def kernels(self, cell: CellId, index: int) -> list[str]:
+    def kernels(self, cell: CellId, index: int, *, on_cpu: bool) -> list[str]:
         if self._cases[index] == "fails and dies again":
             ctypes.string_at(0)
-        return ["clone", "copy_"]
+        return ["clone on cpu"] if on_cpu else ["clone", "copy_"]
 
     def prepare(self) -> None:
         """There is nothing to load."""
@@ -106,10 +107,19 @@ def test_a_failing_case_that_dies_when_it_runs_once_more_is_still_a_failure() ->
     assert found.failures[0].calls == ()
 
 
-def test_after_a_death_no_case_runs_once_more() -> None:
+def test_after_a_death_in_a_native_kernel_no_case_runs_once_more() -> None:
     found = observe("fails", "dies")
     assert found.status is Status.CRASH
     assert not any(f.calls for f in found.failures)
+
+
+@pytest.mark.parametrize("route", ["composite", "fallback"])
+def test_of_a_case_that_died_the_operators_that_run_on_cpu_are_recorded_where_they_are_the_same(route: str) -> None:
+    runner = Runner(Work("ok", "dies", route=route), 10)
+    found = runner.observe(CELL)
+    runner.close()
+    assert found.status is Status.CRASH
+    assert [f.calls for f in found.failures] == [("clone on cpu",)]
 
 
 def test_after_a_death_the_next_cell_is_unharmed() -> None:

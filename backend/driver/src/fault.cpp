@@ -10,7 +10,14 @@ namespace refnpu {
 #if REFNPU_FAULTS
 namespace detail {
 std::atomic<Fault> active_fault{Fault::none};
+std::atomic<void (*)(const char*)> note_question{nullptr};
+
+bool is_awake(Fault which) {
+  const Fault awake = active_fault.load(std::memory_order_relaxed);
+  if (awake == Fault::traced) note_question.load()(fault_descriptions()[static_cast<int>(which) - 1].name);
+  return awake == which;
 }
+}  // namespace detail
 
 const std::vector<FaultDescription>& fault_descriptions() {
   static const std::vector<FaultDescription> all = {
@@ -39,7 +46,12 @@ std::string set_fault(std::string_view name) {
 
 std::string active_fault_name() {
   int index = static_cast<int>(detail::active_fault.load());
-  return index == 0 ? "" : fault_descriptions()[index - 1].name;
+  return index <= 0 ? "" : fault_descriptions()[index - 1].name;
+}
+
+void trace_faults(void (*note)(const char*)) {
+  detail::note_question = note;
+  detail::active_fault = Fault::traced;
 }
 
 #else
@@ -55,6 +67,8 @@ std::string set_fault(std::string_view name) {
 }
 
 std::string active_fault_name() { return {}; }
+
+void trace_faults(void (*)(const char*)) {}
 
 #endif
 

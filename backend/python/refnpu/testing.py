@@ -38,6 +38,21 @@ def fault(name: str) -> Iterator[None]:
 
 
 @contextmanager
+def questions() -> Iterator[set[tuple[str, str]]]:
+    """Collect which faults code asks for in a ``with`` block, while all are asleep.
+
+    Yields an empty set. At the end of the block it holds (fault, operator) pairs: the innermost ATen operator that ran,
+    "" outside of all.
+    """
+    found: set[tuple[str, str]] = set()
+    _C.start_fault_trace()
+    try:
+        yield found
+    finally:
+        found |= {(fault, operator.removeprefix("aten::")) for fault, operator in _C.stop_fault_trace()}
+
+
+@contextmanager
 def capacity(size: int, device: int = 0) -> Iterator[None]:
     """Let a device have ``size`` bytes in a ``with`` block."""
     before = _C.memory_stats(device)["capacity"]

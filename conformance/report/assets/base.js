@@ -86,3 +86,14 @@ report.seconds = function (s) {
 /* Only what leads to a page of the web is a link. */
 report.outward = (link, text) =>
   /^https?:\/\//i.test(link) ? report.h("a", { href: link, rel: "noopener noreferrer" }, text || link) : text || link;
+
+/* A command with a button that copies it; where the browser does not allow that, the button selects the text. */
+report.command = function (text) {
+  const select = () => getSelection().selectAllChildren(code);
+  const button = report.h("button", { type: "button", class: "copy", onclick: () => {
+    const done = () => (button.textContent = "copied");
+    navigator.clipboard ? navigator.clipboard.writeText(text).then(done, select) : select();
+  } }, "copy");
+  const code = report.h("code", {}, text);
+  return report.h("pre", { class: "command" }, code, button);
+};

@@ -1,7 +1,7 @@
 "use strict";
 /* A cell's page: how it ended in every lane, night by night; of a failure what differs, its arguments drawn, commands. */
 (function () {
-  const { h, draw } = report;
+  const { h, draw, command } = report;
 
   report.views.cell = function (root) {
     const { about, query } = report.here();
@@ -53,6 +53,7 @@
     box.append(h("p", { class: "verdict" }, draw.glyph(status), h("b", {}, row < 0 ? s.name : lane.failing.kinds[lane.failing.kind[row]]), ` ${s.meaning}; route ${lane.routes[lane.route[i]] || "unknown"}`));
     if (lane.why[i]) box.append(h("p", {}, lane.reasons[lane.why[i]]));
     changed(box, lane, i);
+    cause(box, lane, i);
     if (row >= 0) await failures(box, lane, i, n);
     history_(box, lane, i, n);
     searches(box, i);
@@ -76,6 +77,11 @@
     if (row < 0) return;
     const word = (name) => lane.changed.words[lane.changed[name][row]];
     box.append(h("p", { class: lane.failingRow[i] < 0 ? "" : "news" }, `Tonight ${report.site.changes[lane.changed.change[row]]}: ${word("before")} → ${word("after")}${word("note") ? `; ${word("note")}` : ""}`));
+  }
+
+  function cause(box, lane, i) {
+    const found = lane.causes[lane.causeOf[i]];
+    if (found) box.append(h("p", { class: "cause-of" }, "Cause: ", h("a", { href: report.address("causes", { lane: lane.name }, found.kernel) }, h("code", {}, found.kernel)), `, which explains ${report.count(found.cells.length, "failing cell")}`));
   }
 
   function known(box, lane, row) {
@@ -113,19 +119,6 @@
   function example(t, f) {
     if (!t || f.arguments.length) return null;
     return [h("h3", {}, `The layout ${t.layout}, on an example`), h("div", { class: "argument" }, h("p", { class: "quiet" }, draw.said(t)), draw.storage(t, []))];
-  }
-
-  function command(text) {
-    const button = h("button", { type: "button", class: "copy", onclick: () => {
-      const done = () => (button.textContent = "copied");
-      navigator.clipboard ? navigator.clipboard.writeText(text).then(done, () => select(code)) : select(code);
-    } }, "copy");
-    const code = h("code", {}, text);
-    return h("pre", { class: "command" }, code, button);
-  }
-
-  function select(element) {
-    getSelection().selectAllChildren(element);
   }
 
   function history_(box, lane, i, n) {

@@ -2,7 +2,7 @@
 /* All cells, a row each with its status in every lane; search and filters are in the address. */
 (function () {
   const { h, draw } = report;
-  const FIELDS = ["q", "lane", "status", "family", "overload", "dtype", "layout", "route", "check", "change", "known"];
+  const FIELDS = ["q", "lane", "status", "family", "overload", "dtype", "layout", "route", "check", "change", "known", "cause"];
   const FAILING = "fail,error,crash,timeout";
 
   report.asked = () => Object.fromEntries(FIELDS.map((name) => [name, report.here().query.get(name) || ""]));
@@ -46,6 +46,7 @@
       h("details", { open: innerWidth > 700 || FIELDS.slice(3).some((name) => asked[name]) }, h("summary", {}, "More filters"), h("div", { class: "selects" },
         select("lane", "Lane", report.lanes.map((l) => l.name)), select("family", "Family", t.families),
         asked.overload ? select("overload", "Overload", [asked.overload]) : null,
+        asked.cause ? select("cause", "Cause", [asked.cause]) : null,
         select("dtype", "Dtype", t.dtypes), select("layout", "Layout", t.layouts), select("route", "Route", Object.keys(report.site.routes)),
         select("check", "Check", checks), select("change", "Tonight", report.site.changes), select("known", "Known", ["known", "not known"]))));
     return box;

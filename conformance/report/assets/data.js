@@ -36,7 +36,9 @@ report.data = (function () {
     const changed = { ...part.changed };
     for (const name of ["change", "before", "after", "note"]) changed[name] = numbers(changed[name]);
     changed.cell.forEach((cell, row) => typeof cell === "number" && (change[cell] = changed.change[row]));
-    return { ...part, status, route, changed, failingRow: failing, changeOf: change, why: reasons(part, n) };
+    const cause = new Int32Array(n).fill(-1);
+    part.causes.forEach((one, row) => one.cells.forEach((cell) => (cause[cell] = row)));
+    return { ...part, status, route, changed, failingRow: failing, changeOf: change, causeOf: cause, why: reasons(part, n) };
   }
 
   function reasons(part, n) {
@@ -122,6 +124,7 @@ report.data = (function () {
       if (!statuses[l.status[i]]) return false;
       if (f.route && l.route[i] !== route) return false;
       if (f.change && l.changeOf[i] !== change) return false;
+      if (f.cause && (l.causeOf[i] < 0 || l.causes[l.causeOf[i]].kernel !== f.cause)) return false;
       const row = l.failingRow[i];
       if (kinds && (row < 0 || !kinds[l.failing.kind[row]])) return false;
       return !f.known || (row >= 0 && (l.failing.rule[row] > 0) === (f.known === "known"));

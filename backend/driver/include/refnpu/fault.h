@@ -16,6 +16,7 @@
 namespace refnpu {
 
 enum class Fault : int {
+  traced = -1,  // no fault is awake, and each question for one is noted
   none = 0,
 #define FAULT(name, description) name,
 #include "refnpu/faults.def"
@@ -25,12 +26,17 @@ enum class Fault : int {
 #if REFNPU_FAULTS
 namespace detail {
 extern std::atomic<Fault> active_fault;
-}
+bool is_awake(Fault which);
+}  // namespace detail
 
-// Whether `which` is awake, at the cost of one load and one compare.
-inline bool fault(Fault which) { return detail::active_fault.load(std::memory_order_relaxed) == which; }
+// Whether any fault is awake, or questions are noted.
+inline bool any_fault() { return detail::active_fault.load(std::memory_order_relaxed) != Fault::none; }
+
+// Whether `which` is awake, at the cost of one load and one compare while none is.
+inline bool fault(Fault which) { return any_fault() && detail::is_awake(which); }
 #else
-// No fault is in this build: the compiler drops what an `if` around this would do.
+// No fault is in this build: the compiler drops what an `if` around these would do.
+constexpr bool any_fault() { return false; }
 constexpr bool fault(Fault) { return false; }
 #endif
 
@@ -45,6 +51,10 @@ REFNPU_API const std::vector<FaultDescription>& fault_descriptions();
 // Wakes the fault called `name`, or none when it is empty. Returns what is wrong with the name; empty when it is known.
 REFNPU_API std::string set_fault(std::string_view name);
 REFNPU_API std::string active_fault_name();
+
+// Lets all faults sleep, and calls `note` with the name of each that code asks for, until set_fault is called. `note`
+// is called by the thread that asks. Does nothing in a build without faults.
+REFNPU_API void trace_faults(void (*note)(const char* name));
 
 // What is wrong with REFNPU_FAULT, which is read once, when the library is loaded; empty when nothing is.
 const std::string& fault_environment_error();

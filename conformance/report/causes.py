@@ -1,0 +1,38 @@
+"""The causes of a lane's failures, as the site's page of causes has them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from conformance.report import failures
+from conformance.report.cells import Table
+from conformance.report.gather import LaneData
+from conformance.results import causes, causes_text
+from conformance.results.causes import Cause
+from conformance.vocabulary import CellId, Status
+
+
+def of_lane(lane: LaneData, table: Table) -> list[dict[str, Any]]:
+    """Return what is shown of each cause of the failures that no rule expects, those that explain most first."""
+    failing = [o for o in lane.failing if not failures.is_known(o, lane)]
+    found = causes.of_failures(failing, _passing(lane)) if failing else []
+    return [_shown(cause, table, lane.backend) for cause in found]
+
+
+def _passing(lane: LaneData) -> Iterator[CellId]:
+    return (CellId(*row[:4]) for row in lane.rows if row.status == Status.PASS)
+
+
+def _shown(cause: Cause, table: Table, backend: str) -> dict[str, Any]:
+    counts = Counter(cell.overload for cell in cause.cells)
+    callers = set(cause.callers)
+    return {
+        "kernel": cause.kernel,
+        "cells": [table.of(cell) for cell in cause.cells],
+        "overloads": [{"name": o, "cells": counts[o], "own": o not in callers} for o in cause.overloads],
+        "contrasts": [{"axis": c.axis, "failing": c.failing, "passing": c.passing} for c in cause.contrasts],
+        "example": cause.example, "cell": table.of(cause.example_cell),
+        "commands": causes_text.commands(cause, backend),
+    }  # fmt: skip

@@ -1,0 +1,62 @@
+"""The causes of a run's failures as text for its end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from conformance.results.causes import Cause, Contrast
+from conformance.support import command_lines
+
+SHOWN = 10  # causes
+_NAMED = 6  # overloads, dtypes or layouts on one line
+
+
+def text(found: Sequence[Cause], backend: str) -> str:
+    """Return the first causes, each with what tells its cells from those that pass, an example, and commands for it.
+
+    "" where there is no cause.
+    """
+    if not found:
+        return ""
+    cells = sum(len(cause.cells) for cause in found)
+    lines = [f"causes of {counted(cells, 'failing cell')}: {counted(len(found), 'kernel')}"]
+    for cause in found[:SHOWN]:
+        lines.append(f"  {cause.kernel}: {explained(cause)} ({some(cause.overloads)})")
+        lines += [f"    {line}" for line in _told(cause, backend)]
+    return "\n".join([*lines, *([f"  ... and {len(found) - SHOWN} more"] if len(found) > SHOWN else [])])
+
+
+def explained(cause: Cause) -> str:
+    """Return how much a cause explains, e.g. ``40 cells of 12 overloads``."""
+    return f"{counted(len(cause.cells), 'cell')} of {counted(len(cause.overloads), 'overload')}"
+
+
+def contrast(found: Contrast) -> str:
+    """Return a contrast as a sentence, e.g. ``layout: fails in step2; all pass in contiguous``."""
+    return f"{found.axis}: fails in {some(found.failing)}; all pass in {some(found.passing)}"
+
+
+def commands(cause: Cause, backend: str) -> dict[str, str]:
+    """Return the commands for the example of a cause by what they do; none for an example that is no case."""
+    if "#" not in cause.example:
+        return {}
+    made = (command_lines.repeat, command_lines.triage)
+    return {command.__name__: command(cause.example, backend) for command in made}
+
+
+def some(names: Sequence[str]) -> str:
+    """Return the first names on one line, and how many more there are."""
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more
+
+
+def counted(n: int, what: str) -> str:
+    """Return a number with its noun, e.g. ``1 cell`` or ``2 cells``."""
+    return f"{n} {what}" if n == 1 else f"{n} {what}s"
+
+
+def _told(cause: Cause, backend: str) -> Iterator[str]:
+    yield from map(contrast, cause.contrasts)
+    yield f"example: {cause.example}"
+    for what, command in commands(cause, backend).items():
+        yield f"{what}: {command}"

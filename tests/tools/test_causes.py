@@ -1,0 +1,161 @@
+"""The measurement of causes: the cells tried, where a fault lies, when its first cause is right, and the tables."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from conformance.records import Observation
+from conformance.results.causes import FALLBACK, FailingCell
+from conformance.running.cell_runner import CellRunner
+from conformance.running.progress import Progress
+from conformance.vocabulary import CellId, Status
+from tools.causes import asleep, clean, sample, tables
+from tools.causes.clean import Clean
+from tools.causes.outcome import RIGHT, UNSEEN, WRONG, causes_of, lacking, lies_in, summary, verdict
+from tools.causes.trial import Trial, load
+
+
+def cell(overload: str, layout: str = "contiguous") -> CellId:
+    return CellId("family", overload, "float32", layout)
+
+
+def asked(overload: str, *questions: tuple[str, str], route: str = "native") -> Clean:
+    return Clean(cell(overload), route, "pass", frozenset(questions))
+
+
+def trial(fault: str, *overloads: str) -> Trial:
+    """A fault with which one cell of each overload fails."""
+    return Trial(fault, 3, tuple(FailingCell(cell(o), "", ("empty",), 4) for o in overloads), (cell("empty"),), "", 1.5)
+
+
+def test_a_fault_lies_in_the_innermost_operators_that_ask_for_it() -> None:
+    found = lies_in([
+        asked("clone", ("strides", "_copy_from"), ("short", "empty")),
+        asked("flip", ("short", "empty_strided"), ("seed", "")),
+    ])  # fmt: skip
+    assert found == {
+        "strides": {"_copy_from"},
+        "short": {"empty", "empty_strided"},
+        "seed": frozenset(),
+    }
+
+
+def test_the_code_of_an_operator_that_falls_back_is_the_fallback_s() -> None:
+    svd, qr = (asked(name, ("copies", name), route="fallback") for name in ("svd", "qr"))
+    caller = asked("pinv", ("copies", "svd"), route="composite")
+    assert lies_in([svd, qr, caller]) == {"copies": {FALLBACK}}
+    assert lies_in([svd, asked("neg", ("copies", "neg"))]) == {"copies": {FALLBACK, "neg"}}
+    assert lies_in([svd, asked("svd", ("copies", "svd"))]) == {"copies": {"svd"}}
+
+
+def test_the_first_cause_alone_is_judged() -> None:
+    lies = frozenset({"copy_"})
+    assert verdict(causes_of(trial("f", "copy_", "neg"), []), lies) == RIGHT
+    assert verdict(causes_of(trial("f", "abs", "copy_"), []), lies) == WRONG
+    assert verdict(causes_of(trial("f"), []), lies) == UNSEEN
+
+
+def test_a_cell_that_never_asks_counts_as_it_ended_without_the_fault() -> None:
+    failed = trial("f", "abs", "neg")
+    failed = replace(failed, passing=(), failing=tuple(replace(f, kernels=("helper",)) for f in failed.failing))
+    assert [c.kernel for c in causes_of(failed, [])] == ["helper"]
+    assert [c.kernel for c in causes_of(failed, [asked("helper")])] == ["abs", "neg"]
+    assert [c.kernel for c in causes_of(failed, [asked("helper", ("f", "helper"))])] == ["helper"]
+
+
+def test_a_trial_comes_back_from_its_file(tmp_path: Path) -> None:
+    one = trial("strides", "copy_", "neg")
+    (tmp_path / "strides.json").write_text(json.dumps(one.to_json()))
+    assert load(tmp_path, ("strides", "other")) == {"strides": one}
+
+
+def test_cells_of_native_overloads_come_first_and_each_overload_before_a_second_cell_of_any(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cells = [
+        Clean(cell("a"), "composite", "pass", frozenset()),
+        asked("b"),
+        replace(asked("b"), cell=cell("b", "step2")),
+        asked("c"),
+    ]
+    assert sample.of_fault(cells) == [cell("b"), cell("c"), cell("b", "step2"), cell("a")]
+    monkeypatch.setattr(sample, "MOST_NATIVE", 2)
+    assert sample.of_fault(cells) == [cell("b"), cell("c"), cell("a")]
+    monkeypatch.setattr(sample, "MOST_OTHER", 0)
+    assert sample.of_fault(cells) == [cell("b"), cell("c")]
+
+
+def test_cells_come_back_from_a_file_without_a_line_that_was_cut(tmp_path: Path) -> None:
+    file = tmp_path / "clean.jsonl"
+    one = asked("clone", ("strides", "_copy_from"))
+    file.write_text(json.dumps(one.to_json()) + '\n{"cell": ["fam')
+    assert clean.load(file) == {one.cell: one}
+    assert clean.load(tmp_path / "none") == {}
+
+
+class Work:
+    """Cells that pass, but for one whose process dies; a number in a file counts those that ran."""
+
+    def __init__(self, ran: Path) -> None:
+        self._ran = ran
+
+    def route(self, cell: CellId) -> str:
+        return "native"
+
+    def run(self, cell: CellId, first: int, progress: Progress) -> tuple[Observation, int | None]:
+        with self._ran.open("a") as file:
+            file.write(f"{cell.overload} ")
+        if cell.overload == "dies":
+            os._exit(3)
+        return Observation(cell, "native", Status.PASS, 1), None
+
+
+@contextmanager
+def questions() -> Iterator[set[tuple[str, str]]]:
+    found: set[tuple[str, str]] = set()
+    yield found
+    found.add(("strides", "_copy_from"))
+
+
+def test_cells_run_asleep_once_each_with_what_they_ask_and_go_on_after_a_death(tmp_path: Path) -> None:
+    ran, file = tmp_path / "ran", tmp_path / "clean.jsonl"
+    work = cast(CellRunner, Work(ran))
+    cells = [cell("a"), cell("dies"), cell("b")]
+    asleep.run(work, cells[:2], questions, file, 10)
+    found = asleep.run(work, cells, questions, file, 10)
+    assert ran.read_text().split() == ["a", "dies", "b"]
+    assert [(one.status, one.faults) for one in found.values()] == [
+        ("pass", {"strides"}), ("", frozenset()), ("pass", {"strides"}),
+    ]  # fmt: skip
+    assert clean.load(file) == found
+
+
+def test_a_summary_counts_each_fault_once_and_says_where_it_lies() -> None:
+    there = {c.cell: c for c in (asked("clone", ("strides", "_copy_from")), asked("neg", ("zero", "neg")))}
+    trials = {t.fault: t for t in (trial("strides", "_copy_from"), trial("zero", "clone"), trial("never"))}
+    made = summary(("strides", "zero", "never", "left"), trials, there, "2.13.0")
+    assert {k: made[k] for k in ("faults", "right", "wrong", "unseen", "cells", "cpu_s")} == {
+        "faults": 3, "right": 1, "wrong": 1, "unseen": 1, "cells": 2, "cpu_s": 4,
+    }  # fmt: skip
+    assert made["detail"]["strides"]["lies_in"] == ["_copy_from"]
+    assert tables.totals(made)[1] == [["3", "1 of 2 (50.0 %)", "1", "1", "4"]]
+    assert tables.faults(made)[1][0] == ["`strides`", "`_copy_from`", "`_copy_from`", "1 of 1 failing cells", "right"]
+    assert [row[0] for row in tables.misses(made)[1]] == ["`zero`", "`never`"]
+
+
+def test_a_summary_of_other_faults_or_with_a_miss_without_a_reason_is_refused() -> None:
+    made = summary(("strides", "zero"), {t.fault: t for t in (trial("strides", "neg"), trial("zero"))}, {}, "2.13.0")
+    assert lacking(made, ("strides", "zero"), {"strides": "why", "zero": "why"}) == []
+    assert lacking(made, ("strides", "new"), {"strides": "why", "zero": "why"}) == [
+        "new was not measured", "zero is no fault any more",
+    ]  # fmt: skip
+    (missing,) = lacking(made, ("strides", "zero"), {"zero": "why"})
+    assert missing.startswith("strides ends as 'wrong'")

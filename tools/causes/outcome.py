@@ -1,0 +1,83 @@
+"""Where a fault lies, and whether the first cause of the failures says so. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+from conformance.results import causes
+from conformance.results.causes import FALLBACK, Cause
+from conformance.vocabulary import CellId, Route, Status
+from tools.causes.clean import Clean
+from tools.causes.trial import Trial
+
+RIGHT, WRONG, UNSEEN = "right", "wrong", "no cell fails"
+SHOWN = 3  # causes that are kept of a fault
+
+
+def lies_in(clean: Iterable[Clean]) -> dict[str, frozenset[str]]:
+    """Return for each fault the operators whose own code asks for it, at the innermost.
+
+    The code of an operator that the fallback serves, and no native kernel, is the fallback's. Faults that are asked for
+    outside of all operators have none.
+    """
+    found: dict[str, set[str]] = {}
+    served: dict[str, set[str]] = {}  # the routes of an operator's cells
+    for one in clean:
+        served.setdefault(one.cell.operator, set()).add(one.route)
+        for fault, operator in one.asked:
+            found.setdefault(fault, set()).update({operator} - {""})
+    return {
+        fault: frozenset(FALLBACK if _falls_back(served.get(name, ())) else name for name in names)
+        for fault, names in found.items()
+    }
+
+
+def _falls_back(routes: Collection[str]) -> bool:
+    return Route.FALLBACK.value in routes and Route.NATIVE.value not in routes
+
+
+def causes_of(trial: Trial, clean: Iterable[Clean]) -> list[Cause]:
+    """Return the causes of a trial's failing cells. The cells that never ask count as they ended without the fault."""
+    others = [one.cell for one in clean if one.status == Status.PASS and trial.fault not in one.faults]
+    return causes.causes(trial.failing, [*trial.passing, *others])
+
+
+def verdict(found: Sequence[Cause], lies: frozenset[str]) -> str:
+    """Return whether the first cause is a kernel in which the fault lies."""
+    if not found:
+        return UNSEEN
+    return RIGHT if found[0].kernel in lies else WRONG
+
+
+def summary(
+    faults: Iterable[str], trials: Mapping[str, Trial], clean: Mapping[CellId, Clean], torch: str
+) -> dict[str, Any]:
+    """Return the JSON-able whole: counts, and for each fault that was tried where it lies and what was named."""
+    places = lies_in(clean.values())
+    rows = {f: _row(trials[f], clean.values(), places.get(f, frozenset())) for f in faults if f in trials}
+    counts = {word: sum(row["verdict"] == word for row in rows.values()) for word in (RIGHT, WRONG, UNSEEN)}
+    return {
+        "faults": len(rows), "right": counts[RIGHT], "wrong": counts[WRONG], "unseen": counts[UNSEEN],
+        "cells": len(clean), "torch": torch, "cpu_s": round(sum(t.cpu_s for t in trials.values())), "detail": rows,
+    }  # fmt: skip
+
+
+def _row(trial: Trial, clean: Iterable[Clean], lies: frozenset[str]) -> dict[str, Any]:
+    found = causes_of(trial, clean)
+    return {
+        "lies_in": sorted(lies), "verdict": verdict(found, lies), "gate": trial.gate, "asking": trial.asking,
+        "tried": len(trial.failing) + len(trial.passing), "failing": len(trial.failing),
+        "causes": [{"kernel": c.kernel, "cells": len(c.cells), "overloads": len(c.overloads)} for c in found[:SHOWN]],
+    }  # fmt: skip
+
+
+def lacking(made: Mapping[str, Any], faults: Iterable[str], reasons: Mapping[str, str]) -> list[str]:
+    """Return what a summary does not say; empty when it is of just these faults and each miss has a reason."""
+    wanted, there = set(faults), set(made["detail"])
+    found = [f"{name} was not measured" for name in sorted(wanted - there)]
+    found += [f"{name} is no fault any more" for name in sorted(there - wanted)]
+    for name, row in made["detail"].items():
+        if (row["verdict"] != RIGHT) != (name in reasons):
+            found.append(f"{name} ends as {row['verdict']!r}, which tools/causes/reasons.py does not fit")
+    return found

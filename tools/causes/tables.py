@@ -1,0 +1,50 @@
+"""The measurement of causes as the tables of the docs: (head, rows) of Markdown cells. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tools.causes.reasons import REASONS
+
+Table = tuple[list[str], list[list[str]]]
+_SHOWN = 4  # operators of a fault
+NONE = "-"
+
+
+def totals(made: Mapping[str, Any]) -> Table:
+    """One line: how many faults are named rightly, wrongly, and not seen."""
+    failed = made["right"] + made["wrong"]
+    share = f"{100 * made['right'] / failed:.1f} %" if failed else NONE
+    row = [made["faults"], f"{made['right']} of {failed} ({share})", made["wrong"], made["unseen"], made["cpu_s"]]
+    head = ["faults", "first cause is right, of those that make a cell fail", "wrong", "no cell fails", "CPU s"]
+    return head, [[str(value) for value in row]]
+
+
+def faults(made: Mapping[str, Any]) -> Table:
+    """A line for each fault: where it lies, what the first cause is, and how much that explains."""
+    return ["fault", "lies in", "first cause", "explains", "verdict"], [
+        [f"`{fault}`", _operators(row["lies_in"]), *_first(row), row["verdict"]]
+        for fault, row in made["detail"].items()
+    ]
+
+
+def misses(made: Mapping[str, Any]) -> Table:
+    """A line for each fault whose first cause is not right."""
+    return ["fault", "verdict", "why"], [
+        [f"`{fault}`", row["verdict"], REASONS.get(fault, NONE)]
+        for fault, row in made["detail"].items()
+        if row["verdict"] != "right"
+    ]
+
+
+def _operators(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return (", ".join(f"`{name}`" for name in names[:_SHOWN]) + more) or NONE
+
+
+def _first(row: Mapping[str, Any]) -> list[str]:
+    if not row["causes"]:
+        return [NONE, NONE]
+    first = row["causes"][0]
+    return [f"`{first['kernel']}`", f"{first['cells']} of {row['failing']} failing cells"]

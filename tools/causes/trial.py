@@ -1,0 +1,47 @@
+"""What came of the cells with one fault awake, and the directory of such records."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from conformance.results.causes import FailingCell
+from conformance.vocabulary import CellId
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One fault awake: the cells that fail, and those that pass nevertheless."""
+
+    fault: str
+    asking: int  # cells of the sample that ask for it
+    failing: tuple[FailingCell, ...]
+    passing: tuple[CellId, ...]
+    gate: str  # what the bring-up gate says of it; a run of the suite stops there
+    cpu_s: float
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON-able dict."""
+        failing = [{**asdict(f), "cell": f.cell.fields()} for f in self.failing]
+        return {**asdict(self), "failing": failing, "passing": [cell.fields() for cell in self.passing]}
+
+    @staticmethod
+    def from_json(d: Mapping[str, Any]) -> Trial:
+        """Inverse of :meth:`to_json`."""
+        failing = tuple(
+            FailingCell(**{**f, "cell": CellId(*f["cell"]), "kernels": tuple(f["kernels"])}) for f in d["failing"]
+        )
+        return Trial(**{**d, "failing": failing, "passing": tuple(CellId(*fields) for fields in d["passing"])})
+
+
+def load(directory: Path, faults: Iterable[str]) -> dict[str, Trial]:
+    """Return the trials that a directory holds, by fault."""
+    files = {fault: directory / f"{fault}.json" for fault in faults}
+    return {
+        fault: Trial.from_json(json.loads(file.read_text(encoding="utf-8")))
+        for fault, file in files.items()
+        if file.is_file()
+    }

@@ -1,0 +1,99 @@
+"""The measurement in one process, which is never on the device: it forks for the cells of every fault.
+
+``python -m tools.causes.worker MODULE BACKEND DIRECTORY FAULT...``; the session sets the environment.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import torch
+
+from conformance import backends
+from conformance.plan.cases import TIERS
+from conformance.plan.plan import Plan
+from conformance.plan.selection import Selection
+from conformance.records import Observation
+from conformance.results import causes
+from conformance.running.cell_runner import CellRunner
+from conformance.running.runner import Runner
+from conformance.vocabulary import DEFAULT_SEED, CellId, Status
+from tools.causes import asleep, clean, sample
+from tools.causes.clean import Clean
+from tools.causes.trial import Trial
+from tools.kill_rate.worker import cpu_s
+
+TIMEOUT = 5.0  # seconds a cell
+MOST_TIMEOUTS = 80  # of one fault; the rest of its cells are left out
+
+
+def main(module: str, name: str, directory: str, *faults: str) -> int:
+    """Make the trials that the directory lacks; a line of output for each. Exit code 130 after Ctrl-C."""
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(1)
+    testing = importlib.import_module(f"{module}.testing")
+    work = CellRunner(Plan(backends.find(name), Selection(tier=TIERS["smoke"]), DEFAULT_SEED))
+    work.prepare()
+    place = Path(directory)
+    try:
+        found = asleep.run(work, sample.of_plan(work.plan), testing.questions, place / clean.FILE, TIMEOUT)
+        for fault in faults:
+            file = place / f"{fault}.json"
+            if not file.is_file():
+                trial = with_fault(work, fault, found, testing.set_fault)
+                file.write_text(json.dumps(trial.to_json()) + "\n", encoding="utf-8")
+                print(told(trial), flush=True)
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+def with_fault(
+    work: CellRunner, fault: str, found: Mapping[CellId, Clean], wake: Callable[[str | None], None]
+) -> Trial:
+    """Try the cells that ask for a fault while it is awake. The cells that never ask count as they ended without it."""
+    asking = [one for one in found.values() if fault in one.faults and one.status]
+    chosen = set(sample.of_fault(asking))
+    cells = [cell for cell in found if cell in chosen]
+    started = cpu_s()
+    wake(fault)
+    try:
+        gate, seen = _observed(work, cells)
+    finally:
+        wake(None)
+    # A cell that fails without a fault, too, says nothing about this one.
+    failing = [o for o in seen if o.status.is_failure and found[o.cell].status == Status.PASS]
+    passing = tuple(o.cell for o in seen if o.status is Status.PASS)
+    return Trial(
+        fault, len(asking), tuple(map(causes.failing_cell, failing)), passing, gate, round(cpu_s() - started, 1)
+    )
+
+
+def _observed(work: CellRunner, cells: Sequence[CellId]) -> tuple[str, list[Observation]]:
+    """What the bring-up gate says, and the observations of the cells."""
+    runner = Runner(work, TIMEOUT, inquiry_s=0)
+    seen: list[Observation] = []
+    try:
+        broken = runner.gate()
+        for cell in cells:
+            seen.append(runner.observe(cell))
+            if sum(o.status is Status.TIMEOUT for o in seen) == MOST_TIMEOUTS:
+                break
+    finally:
+        runner.close()
+    return broken.headline if broken else "", seen
+
+
+def told(trial: Trial) -> str:
+    """One line about a trial."""
+    tried = len(trial.failing) + len(trial.passing)
+    return f"{trial.fault}: {len(trial.failing)} of {tried} cells fail ({trial.cpu_s:.1f} s)"
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
