@@ -267,7 +267,7 @@ def test_a_sanitizer_s_report_takes_the_place_of_the_log() -> None:
 
 
 def test_a_hang_says_how_long_it_was_waited_for() -> None:
-    assert describe.death(Death(seconds=60.0))[0] == "the process did not return within 60 s, between two cases"
+    assert describe.death(Death(seconds=60.0))[0] == "the process did not return within 60 s, between cases"
 
 
 def excerpt(*failures: CaseFailure) -> str:
@@ -277,7 +277,7 @@ def excerpt(*failures: CaseFailure) -> str:
 def test_an_excerpt_is_the_first_finding_on_one_line() -> None:
     leak = Mismatch(Check.LEAK, "", {"kind": "host_leak", "cells": 7, "guilty": "", "lost": [_LOST]})
     assert excerpt(CaseFailure("c", (leak, elements()))).endswith("by none of them when they run again:")
-    assert excerpt(CaseFailure("c", death=Death("SIGSEGV", log="x"))) == "the process died: SIGSEGV, between two cases"
+    assert excerpt(CaseFailure("c", death=Death("SIGSEGV", log="x"))) == "the process died: SIGSEGV, between cases"
     assert excerpt(CaseFailure("c", trouble="Traceback\n  in f\nKeyError: 'x'\n")) == (
         "the suite itself failed: KeyError: 'x'"
     )

@@ -108,7 +108,7 @@ def test_the_page_begins_with_the_causes_of_its_failures() -> None:
     assert f"| `mm` | 1 | 1: mm | {markup.plain(told)} | `{case}` |" in text
     assert f"Repeat the first:\n\n```sh\npytest --pyargs conformance --backend demo --case '{case}'\n```" in text
     assert f"Triage the first:\n\n```sh\nconformance triage --backend demo '{case}'\n```" in text
-    assert "| cause |" not in page(CELLS[0], rules=())
+    assert "| cause |" not in page(CELLS[0], known=())
 
 
 def test_an_account_that_does_not_balance_is_the_page_s_first_word() -> None:
