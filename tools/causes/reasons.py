@@ -28,14 +28,15 @@ REASONS: dict[str, str] = {
         "the cells of copies have no complex dtype in the smoke tier and pass; the failing composites have several "
         "operators in common, and the last of them is named"
     ),
-    "neg_bit_ignored": "only cells of one composite fail, and it stands for itself: no cell of a copy has a neg bit here",
+    "neg_bit_ignored": "only cells of one composite fail, which copies; the cells of copies have no neg bit and pass",
     "cumsum_wrong_dtype": "only one cell fails, of a composite that calls cumprod, whose own cells pass",
     "matmul_beta_zero_keeps_nan": "only cells of one composite fail, which calls addmv, whose own cells pass",
     "wrong_promotion": (
-        "kernels of native overloads are right in the cells tried; the failing composites share many operators, and one "
-        "that they call is named"
+        "the cells of native kernels pass; the failing composites have several operators in common, and one that most "
+        "of them call is named"
     ),
     "copy_expanded_source_as_dense": (
-        "fill_.Tensor, which copies an expanded value, fails in most cells; the cells of copy_ that were tried pass"
+        "fill_.Tensor, which copies an expanded value, fails in most cells, and the cells of copy_ "
+        "that were tried pass; the layout expanded is not among its four"
     ),
 }
