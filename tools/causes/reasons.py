@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-_ONE_SAMPLE = "the one sample of each cell in the smoke tier has no argument that shows it"
+_NO_SAMPLE = "no sample of the cells that were tried shows it"
 _DTYPE = "the smoke tier has no cell in a dtype that shows it"
 _NOT_HERE = "no code of this lane asks for it"
 
@@ -12,17 +12,17 @@ REASONS: dict[str, str] = {
     "bf16_accumulates_in_bf16": _DTYPE,
     "second_device_lands_on_first": "the bring-up gate finds it; cells use the first device alone",
     "table_unlocked": "a cell calls from one thread",
-    "crash_in_some_processes": "a process dies or lives as a whole, and this one lived",
-    "negative_index_not_wrapped": _ONE_SAMPLE,
-    "bounds_not_checked": _ONE_SAMPLE,
-    "dropout_not_scaled": _ONE_SAMPLE,
-    "masked_fill_writes_gaps": "the smoke tier has no layout that shows it",
-    "nan_lost_in_maximum": _ONE_SAMPLE,
-    "nan_lost_in_amax": _ONE_SAMPLE,
-    "negative_zero_lost": _ONE_SAMPLE,
-    "error_not_raised": _ONE_SAMPLE,
+    "crash_in_some_processes": "a process dies or lives by its id, and the one of this trial lived",
+    "negative_index_not_wrapped": _NO_SAMPLE,
+    "bounds_not_checked": _NO_SAMPLE,
+    "dropout_not_scaled": _NO_SAMPLE,
+    "masked_fill_writes_gaps": _NO_SAMPLE,
+    "nan_lost_in_maximum": _NO_SAMPLE,
+    "nan_lost_in_amax": _NO_SAMPLE,
+    "negative_zero_lost": _NO_SAMPLE,
+    "error_not_raised": _NO_SAMPLE,
     "any_counts_bool_two": "no cell stores a bool as another byte than 0 and 1; a scenario does",
-    "sort_unstable": _ONE_SAMPLE,
+    "sort_unstable": _NO_SAMPLE,
     "seed_ignored": "it lies in the generator, outside of all operators: each random operator stands for itself",
     "conj_bit_ignored": (
         "the cells of copies have no complex dtype in the smoke tier and pass; the failing composites have several "
