@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-_ONE_SAMPLE = "the one sample of each cell in the smoke tier has no argument that shows it"
+_NO_SAMPLE = "no sample of the cells that were tried shows it"
 _DTYPE = "the smoke tier has no cell in a dtype that shows it"
 _NOT_HERE = "no code of this lane asks for it"
 
@@ -12,30 +12,31 @@ REASONS: dict[str, str] = {
     "bf16_accumulates_in_bf16": _DTYPE,
     "second_device_lands_on_first": "the bring-up gate finds it; cells use the first device alone",
     "table_unlocked": "a cell calls from one thread",
-    "crash_in_some_processes": "a process dies or lives as a whole, and this one lived",
-    "negative_index_not_wrapped": _ONE_SAMPLE,
-    "bounds_not_checked": _ONE_SAMPLE,
-    "dropout_not_scaled": _ONE_SAMPLE,
-    "masked_fill_writes_gaps": "the smoke tier has no layout that shows it",
-    "nan_lost_in_maximum": _ONE_SAMPLE,
-    "nan_lost_in_amax": _ONE_SAMPLE,
-    "negative_zero_lost": _ONE_SAMPLE,
-    "error_not_raised": _ONE_SAMPLE,
+    "crash_in_some_processes": "a process dies or lives by its id, and the one of this trial lived",
+    "negative_index_not_wrapped": _NO_SAMPLE,
+    "bounds_not_checked": _NO_SAMPLE,
+    "dropout_not_scaled": _NO_SAMPLE,
+    "masked_fill_writes_gaps": _NO_SAMPLE,
+    "nan_lost_in_maximum": _NO_SAMPLE,
+    "nan_lost_in_amax": _NO_SAMPLE,
+    "negative_zero_lost": _NO_SAMPLE,
+    "error_not_raised": _NO_SAMPLE,
     "any_counts_bool_two": "no cell stores a bool as another byte than 0 and 1; a scenario does",
-    "sort_unstable": _ONE_SAMPLE,
+    "sort_unstable": _NO_SAMPLE,
     "seed_ignored": "it lies in the generator, outside of all operators: each random operator stands for itself",
     "conj_bit_ignored": (
         "the cells of copies have no complex dtype in the smoke tier and pass; the failing composites have several "
         "operators in common, and the last of them is named"
     ),
-    "neg_bit_ignored": "only cells of one composite fail, which stands for itself: no cell of a copy has a neg bit",
+    "neg_bit_ignored": "only cells of one composite fail, which copies; the cells of copies have no neg bit and pass",
     "cumsum_wrong_dtype": "only one cell fails, of a composite that calls cumprod, whose own cells pass",
     "matmul_beta_zero_keeps_nan": "only cells of one composite fail, which calls addmv, whose own cells pass",
     "wrong_promotion": (
-        "kernels of native overloads are right in the cells tried; the failing composites share many operators, and "
-        "one that they call is named"
+        "the cells of native kernels pass; the failing composites have several operators in common, and one that most "
+        "of them call is named"
     ),
     "copy_expanded_source_as_dense": (
-        "fill_.Tensor, which copies an expanded value, fails in most cells; the cells of copy_ that were tried pass"
+        "fill_.Tensor, which copies an expanded value, fails in most cells, and the cells of copy_ "
+        "that were tried pass; the layout expanded is not among its four"
     ),
 }
