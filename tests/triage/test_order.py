@@ -110,7 +110,7 @@ def test_a_death_after_a_sort_is_named_with_the_sort_and_shown_by_a_short_script
     assert "it fails after sort: in 3 of 3 fresh processes, 0 of 3 without" in said
     rulings = {v["hypothesis"]: v["ruling"] for v in found["verdicts"]}
     assert (rulings["allocator"], rulings["threads"]) == ("ruled out", "ruled out")
-    assert "goes wrong when run" in said
+    assert "fails when run" in said
     assert script.own_lines(found["script"]) <= 10
     assert found["script"].index("aten.sort") < found["script"].index("aten.masked_fill")
 
@@ -127,7 +127,7 @@ def test_memory_given_out_twice_is_found_at_the_call_that_gets_it(tmp_path: Path
     needed = found["evidence"]["before"]["needed"]
     assert needed[0] == "add.Tensor"  # what it frees is given out twice
     assert needed[-1] == "mul.Tensor"
-    assert "goes wrong when run" in said
+    assert "fails when run" in said
     assert script.own_lines(found["script"]) <= 10
     assert "del r0" in found["script"]
     rulings = {v["hypothesis"]: v["ruling"] for v in found["verdicts"]}

@@ -83,7 +83,7 @@ def test_the_script_is_that_of_the_smallest_call_which_goes_wrong_each_time(
     monkeypatch.setattr(reduction, "_fails", goes_wrong)
     evidence, text = reduction.finish(job, alone, versions, "here")
     assert "arange(2)" not in text
-    assert "goes wrong when run" in evidence.notes[-1]
+    assert "fails when run" in evidence.notes[-1]
     monkeypatch.setattr(reduction, "_fails", lambda *_: False)
     evidence, text = reduction.finish(job, alone, versions, "here")
     assert "does not fail each time it is run" in evidence.notes[-1]
