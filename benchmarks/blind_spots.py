@@ -29,7 +29,7 @@ from conformance.plan.selection import Selection
 from conformance.running.cell_runner import CellRunner
 from conformance.running.runner import Runner
 from conformance.torch_versions import has_no_memory, storage_id
-from conformance.vocabulary import Status
+from conformance.vocabulary import DEFAULT_SEED, Status
 
 SEEN = "noticed"
 
@@ -117,7 +117,7 @@ def _why(case: Case, verdict: CaseResult) -> str:
 def main(dtypes: list[str]) -> None:
     """A line for each reason."""
     warnings.simplefilter("ignore")
-    plan = Plan(backends.find("refnpu"), Selection(TIERS["smoke"], frozenset(dtypes)), 20)
+    plan = Plan(backends.find("refnpu"), Selection(TIERS["smoke"], frozenset(dtypes)), DEFAULT_SEED)
     work = CellRunner(plan)
     work.prepare()
     with tempfile.TemporaryDirectory() as scratch:

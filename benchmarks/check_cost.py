@@ -21,6 +21,7 @@ from conformance.plan.plan import Plan
 from conformance.plan.selection import Selection
 from conformance.running.cell_runner import CellRunner
 from conformance.running.progress import Progress
+from conformance.vocabulary import DEFAULT_SEED
 
 # Check -> where it is called from, and by which name.
 CHECKS: dict[str, tuple[ModuleType | type, str]] = {
@@ -52,7 +53,7 @@ def clocked(spent: Counter[str], name: str, call: Callable[..., Any]) -> Callabl
 def main(count: int) -> None:
     """A line for each check."""
     warnings.simplefilter("ignore")
-    plan = Plan(backends.find("refnpu"), Selection(tier=TIERS["smoke"]), 20)
+    plan = Plan(backends.find("refnpu"), Selection(tier=TIERS["smoke"]), DEFAULT_SEED)
     work = CellRunner(plan)
     work.prepare()
     cells = [cell for name in plan.overloads() for cell in plan.cells(name)]

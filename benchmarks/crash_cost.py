@@ -24,7 +24,7 @@ from conformance.plan.selection import Selection
 from conformance.running.cell_runner import CellRunner
 from conformance.running.deaths import SECONDS
 from conformance.running.runner import Runner
-from conformance.vocabulary import CellId
+from conformance.vocabulary import DEFAULT_SEED, CellId
 
 FAULT = "crash_in_kernel"
 DYING = ("masked_fill.Scalar", "masked_fill_.Scalar", "masked_fill.Tensor", "masked_fill_.Tensor")
@@ -63,7 +63,7 @@ def main(count: int) -> None:
     """Three lines: without deaths, with them, with them and asked about."""
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
-    plan = Plan(backends.find("refnpu"), Selection(tier=TIERS["smoke"]), 20)
+    plan = Plan(backends.find("refnpu"), Selection(tier=TIERS["smoke"]), DEFAULT_SEED)
     work, cells = CellRunner(plan), chosen(plan, count)
     kinds = {"no deaths": (None, False), "deaths": (FAULT, False), "deaths, asked about": (FAULT, True)}
     best: dict[str, tuple[float, float, int]] = {}

@@ -40,7 +40,7 @@ _TABLE = {
     "judging": "backends corpus layouts ops plan records torch_versions vocabulary",
     "explain": "backends corpus inventory judging plan records support vocabulary",
     "running": "inventory judging lanes plan records support vocabulary",
-    "calls": "backends corpus explain inventory judging layouts ops plan running torch_versions vocabulary",
+    "calls": "backends corpus explain inventory judging layouts ops plan running support torch_versions vocabulary",
     "scenarios": "backends explain judging running support",
     "triage": "backends calls corpus explain inventory judging lanes layouts plan records running support"
     " torch_versions vocabulary",

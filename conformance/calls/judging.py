@@ -10,9 +10,7 @@ from conformance.inventory import call_of, route_of
 from conformance.judging.judge import CaseResult, Judge
 from conformance.judging.oracle import CallOutcome
 from conformance.judging.tolerances import criteria_of
-from conformance.vocabulary import Route
-
-SEED = 20  # of what draws
+from conformance.vocabulary import DEFAULT_SEED, Route
 
 
 @cache
@@ -24,7 +22,9 @@ def route(overload: str, device: str) -> Route:
 def judge_of(call: Call, backend: Capabilities) -> Judge:
     """A judge over the call's own storages."""
     twins, overload = RecordedTwins(call.storages), call.overload
-    return Judge(twins, backend, call_of(overload), route(overload, backend.device), criteria_of(overload), SEED)
+    return Judge(
+        twins, backend, call_of(overload), route(overload, backend.device), criteria_of(overload), DEFAULT_SEED
+    )
 
 
 def again(call: Call, backend: Capabilities) -> CaseResult:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from conformance.calls.model import Call
 from conformance.explain import describe
 from conformance.plan.arguments import placed_arguments
 from conformance.running.child import Child, Death, Hang
+from conformance.support.signals import signal_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,5 +62,5 @@ def _judge(call: Call, backend: Capabilities) -> dict[str, Any]:
 def _died(reply: Death | Hang) -> str:
     if isinstance(reply, Hang):
         return f"did not end within {reply.seconds:g} s\n{reply.log}"
-    how = signal.Signals(-reply.status).name if reply.status < 0 else f"exit code {reply.status}"
+    how = signal_name(reply.status)
     return f"the process died of {how}\n{reply.log}"

@@ -12,9 +12,8 @@ from conformance.records import GateFailure, Observation
 from conformance.results import run_end, shards, store, summary
 from conformance.results.expectations import KnownFailure
 from conformance.results.run_end import RunEnd
-from conformance.results.run_facts import run_facts
 from conformance.results.store import Manifest
-from conformance.results.summary import Target
+from conformance.results.summary import RunFacts, Target
 from conformance.vocabulary import CellId, Status
 
 
@@ -81,7 +80,7 @@ class Ledger:
                     self.enter(Observation(cell, "", Status.NOT_REACHED, 0, reason=reason))
         observations = list(self._seen.values())
         collected, wall_s = len(self._cells) - self._twice, time.perf_counter() - self._started
-        facts = run_facts(self._manifest, collected, wall_s, cpu_s, collect_s, self._schemas)
+        facts = RunFacts.of(self._manifest, collected, wall_s, cpu_s, collect_s, self._schemas)
         result = summary.summarize(facts, observations, self._targets)
         if split:
             result["shard"] = summary.of_shard(split, self._targets)

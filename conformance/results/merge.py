@@ -9,11 +9,10 @@ from typing import Any
 
 from conformance.records import Observation
 from conformance.results import resume, summary
-from conformance.results.run_facts import run_facts
 from conformance.results.shards import Shard
 from conformance.results.store import Manifest
 from conformance.results.store.manifest import MACHINE, began, run_name
-from conformance.results.summary import Target
+from conformance.results.summary import RunFacts, Target
 
 # The fields that may differ between the shards of a run, which may run on several machines.
 _OWN = {
@@ -60,7 +59,7 @@ def merged(parts: Sequence[Part]) -> tuple[Manifest, dict[str, Any], tuple[Obser
     observations = tuple(sorted((o for p in parts for o in p.observations), key=lambda o: o.cell.fields()))
     manifest = _manifest(parts)
     first = parts[0].summary
-    facts = run_facts(
+    facts = RunFacts.of(
         manifest,
         collected=sum(p.summary["collected"] for p in parts),
         wall_s=max(p.summary["wall_s"] for p in parts),

@@ -10,6 +10,7 @@ from typing import Any
 from conformance.records import Observation
 from conformance.results import causes, causes_text
 from conformance.results.shards import Split
+from conformance.results.store import Manifest
 from conformance.vocabulary import Status
 
 _TOP = 10
@@ -39,6 +40,18 @@ class RunFacts:
     backend_commit: str
     # Overloads of the corpus that this torch has not, or otherwise: (schema recorded, schema here or "").
     schemas: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+
+    @staticmethod
+    def of(
+        manifest: Manifest, collected: int, wall_s: float, cpu_s: float, collect_s: float,
+        schemas: Mapping[str, tuple[str, str]],
+    ) -> RunFacts:  # fmt: skip
+        """Return the facts of a run: those of its manifest, and those that are known at its end, in seconds."""
+        return RunFacts(
+            lane=manifest.lane, collected=collected, wall_s=wall_s, cpu_s=cpu_s, collect_s=collect_s,
+            corpus=manifest.corpus, torch=manifest.torch, compiler=manifest.compiler,
+            backend_commit=manifest.backend_commit, schemas=schemas,
+        )  # fmt: skip
 
 
 def summarize(facts: RunFacts, observations: Sequence[Observation], targets: Iterable[Target]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import pytest
 
 from conformance.corpus.model import Sample
 from conformance.plan.cases import TIERS, Case, cases, cells
+from conformance.vocabulary import TIERS as VOCABULARY
 from conformance.vocabulary import CellId
 from tests.samples import sample, slot
 
@@ -84,3 +85,7 @@ def test_a_cell_s_id_reads_back() -> None:
     cell = CellId("masking", "masked_fill_.Scalar", "float32", "expanded")
     assert CellId.parse(str(cell)) == cell
     assert CellId.parse("tests/test_x.py::test_y[1-2]") is None
+
+
+def test_the_tiers_are_those_of_the_vocabulary() -> None:
+    assert {name: tier.name for name, tier in TIERS.items()} == dict(zip(VOCABULARY, VOCABULARY, strict=True))
