@@ -20,6 +20,7 @@ from conformance.vocabulary import Check
 UNSOUND = "the CPU reference does not agree with itself: for these arguments it reads memory that nobody wrote"
 LAYOUT = "the CPU's own values depend on how its arguments lie in memory: it computes others from contiguous tensors"
 LOST = "the CPU returns another tensor than the out= that it was given"
+OVERRUN = "CPU takes an expanded argument for dense, and writes behind its storage before it raises"
 TWICE = "CPU writes to an expanded argument without a word: which of two writes to one element wins is nobody's promise"
 
 
@@ -45,8 +46,8 @@ class Reference:
         """What CPU does. Raises NotJudged where that is known to be no reference before the device is asked."""
         twice = _writes_twice(case)
         try:
-            if twice and self._call(self._twins.roomy(case)).error is None:  # tried where it cannot do harm
-                raise NotJudged(TWICE)
+            if twice:
+                self._try_in_peace(case)
             expected = self.again(case)
         except (LookupError, RuntimeError) as e:
             raise NotJudged(f"the arguments cannot be made on CPU: {first_line(e)}") from e
@@ -57,6 +58,14 @@ class Reference:
         if self._criteria.doubts(case.cell.layout) and self._is_unsound(case, expected):
             raise NotJudged(UNSOUND, tainted=True)
         return expected
+
+    def _try_in_peace(self, case: Case) -> None:
+        """Call with an expanded argument that is written, where it cannot do harm. Raises NotJudged."""
+        trial = self._call(self._twins.roomy(case))
+        if trial.error is None:
+            raise NotJudged(TWICE)
+        if any(a.overrun for a in trial.side.arguments):
+            raise NotJudged(OVERRUN)
 
     def again(self, case: Case, seed: int | None = None) -> CallOutcome:
         """CPU's call, with fresh arguments."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -41,6 +42,9 @@ TEMPLATES_KEPT = 20_000
 
 # Bytes behind a storage that has room, more than its arguments would take if they were dense.
 MARGIN = 256
+ROOM = 0xA5  # each byte behind a storage, where writing there is to be seen
+
+Filler = Callable[[int, torch.dtype], torch.Tensor]  # so many bytes, for what lies behind a tensor of this dtype
 
 _DTYPES = {name: dtype for name in DTYPES if isinstance(dtype := getattr(torch, name, None), torch.dtype)}
 
@@ -54,6 +58,12 @@ class Argument:
     base: torch.Tensor
     tensor: torch.Tensor
     before: torch.Tensor  # the storage's bytes as they were, on CPU; shared with other sides, not to be written
+    room: torch.Tensor | None = None  # bytes behind the storage that are nobody's, where the twins made some
+
+    @property
+    def overrun(self) -> bool:
+        """Whether a call wrote into the room behind the storage."""
+        return self.room is not None and not bool((self.room == ROOM).all())
 
 
 @dataclass(slots=True)
@@ -171,7 +181,7 @@ class Twins:
         A kernel that takes it for dense writes there, and damages nothing. Such a storage cannot be resized.
         """
         side = self.side(case, CPU)
-        return _with_room(case, side, lambda a: a.slot.written and a.placement.layout == "expanded")
+        return _with_room(case, side, lambda a: a.slot.written and a.placement.layout == "expanded", _margin)
 
     def surrounded(self, case: Case, value: int) -> Side:
         """The arguments of ``case`` on CPU, each that has values with ``value`` in its dtype behind its storage.
@@ -179,7 +189,7 @@ class Twins:
         A kernel that takes an argument for dense, or for larger than it is, reads there, and a call with another
         ``value`` gives other results. Such a storage cannot be resized.
         """
-        return _with_room(case, self.side(case, CPU), lambda a: bool(a.slot.pool), value)
+        return _with_room(case, self.side(case, CPU), lambda a: bool(a.slot.pool), partial(_repeated, value))
 
     def dense(self, case: Case) -> Side:
         """The arguments of ``case`` on CPU with the same values, each in a contiguous tensor of its own."""
@@ -245,7 +255,7 @@ def _side(case: Case, device: torch.device, arguments: list[Argument], dtypes: C
     return Side(device, arguments, args, {name: fit(a) for name, a in case.sample.kwargs})
 
 
-def _with_room(case: Case, side: Side, which: Callable[[Argument], bool], value: int = 0) -> Side:
+def _with_room(case: Case, side: Side, which: Callable[[Argument], bool], filler: Filler) -> Side:
     """The side with the storages of some arguments moved to where more memory follows; what was shared stays so."""
     bases: dict[int, torch.Tensor] = {}
     tensors: dict[int, torch.Tensor] = {}
@@ -254,19 +264,29 @@ def _with_room(case: Case, side: Side, which: Callable[[Argument], bool], value:
         if not which(a) or not base.numel():
             continue
         if id(base) not in bases:
-            bases[id(base)] = _roomy(base, tensor, value)
+            bases[id(base)], a.room = _roomy(base, tensor, filler)
         if id(tensor) not in tensors:
             tensors[id(tensor)] = _over(bases[id(base)], tensor)
         a.base, a.tensor = bases[id(base)], tensors[id(tensor)]
     return _side(case, CPU, side.arguments, str)
 
 
-def _roomy(base: torch.Tensor, tensor: torch.Tensor, value: int) -> torch.Tensor:
-    """The same bytes, all that the storage knows of; behind them ``value``, as far as ``tensor`` would be if dense."""
+def _roomy(base: torch.Tensor, tensor: torch.Tensor, filler: Filler) -> tuple[torch.Tensor, torch.Tensor]:
+    """The same bytes, all that the storage knows of; and what is behind them, enough if ``tensor`` is taken for dense."""
     room = base.numel() + tensor.numel() * tensor.element_size() + MARGIN
-    pattern = torch.tensor([value]).to(tensor.dtype).view(torch.uint8)
-    whole = torch.cat((base, pattern.repeat(room // len(pattern))))
-    return torch.frombuffer(whole.numpy(), dtype=torch.uint8, count=base.numel())
+    whole = torch.cat((base, filler(room, tensor.dtype)))
+    return torch.frombuffer(whole.numpy(), dtype=torch.uint8, count=base.numel()), whole[base.numel() :]
+
+
+def _margin(count: int, _: torch.dtype) -> torch.Tensor:
+    """Bytes that show whether somebody writes there."""
+    return torch.full((count,), ROOM, dtype=torch.uint8)
+
+
+def _repeated(value: int, count: int, dtype: torch.dtype) -> torch.Tensor:
+    """About ``count`` bytes of a value in a dtype."""
+    pattern = torch.tensor([value]).to(dtype).view(torch.uint8)
+    return pattern.repeat(count // len(pattern))
 
 
 def _over(base: torch.Tensor, tensor: torch.Tensor) -> torch.Tensor:

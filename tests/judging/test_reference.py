@@ -9,7 +9,7 @@ from itertools import count
 import torch
 
 from conformance.corpus.model import DeviceArg
-from conformance.judging.reference import LAYOUT, LOST, TWICE, UNSOUND
+from conformance.judging.reference import LAYOUT, LOST, OVERRUN, TWICE, UNSOUND
 from conformance.ops.family import OpFacts
 from conformance.plan.cases import Case, cases
 from conformance.vocabulary import CellId, Check
@@ -39,6 +39,18 @@ def test_an_expanded_argument_that_cpu_takes_for_dense_damages_nothing() -> None
     found = judge(as_dense, case=case_of("expanded", written=True))
     assert (found.skipped, found.tainted, len(written)) == (TWICE, False, 1)
     assert written[0].untyped_storage().nbytes() < written[0].numel() * written[0].element_size()
+
+
+def test_an_expanded_argument_that_cpu_writes_past_before_it_raises_damages_nothing() -> None:
+    written = []
+
+    def dense_and_refuse(x: torch.Tensor) -> torch.Tensor:
+        ctypes.memset(x.data_ptr(), 0, x.numel() * x.element_size())
+        written.append(x)
+        raise RuntimeError("not this dtype")
+
+    found = judge(dense_and_refuse, case=case_of("expanded", written=True))
+    assert (found.skipped, found.tainted, len(written)) == (OVERRUN, False, 1)
 
 
 def test_an_error_about_an_expanded_argument_has_to_be_the_device_s_too() -> None:
