@@ -272,7 +272,7 @@ def _with_room(case: Case, side: Side, which: Callable[[Argument], bool], filler
 
 
 def _roomy(base: torch.Tensor, tensor: torch.Tensor, filler: Filler) -> tuple[torch.Tensor, torch.Tensor]:
-    """The same bytes, all that the storage knows of; and what is behind them, enough if ``tensor`` is taken for dense."""
+    """The same bytes, all that the storage knows of; and those behind it, enough if ``tensor`` is taken for dense."""
     room = base.numel() + tensor.numel() * tensor.element_size() + MARGIN
     whole = torch.cat((base, filler(room, tensor.dtype)))
     return torch.frombuffer(whole.numpy(), dtype=torch.uint8, count=base.numel()), whole[base.numel() :]
