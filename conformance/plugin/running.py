@@ -210,6 +210,8 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     from conformance.running.pool import Pool
 
     plan = plan_of(config)
+    if reporter := config.pluginmanager.get_plugin("terminalreporter"):
+        reporter.showfspath = False  # cells of several families end in turn, and each change of file would be a line
     config.stash[POOL] = Pool(_runner_of(config), jobs_of(config), partial(_with_script, plan))
 
 

@@ -90,6 +90,7 @@ class Pool:
         """End the workers: those that are at work at once."""
         for worker in self._workers:
             worker.close()
+        gc.unfreeze()  # else libraries report at this process's end that what they had before the fork has leaked
 
     def _worker(self) -> _Worker:
         pipes = [end for worker in self._workers if worker.requests >= 0 for end in (worker.requests, worker.replies)]
