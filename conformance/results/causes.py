@@ -9,7 +9,7 @@ explains stands for itself.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -74,15 +74,10 @@ def causes(failing: Sequence[FailingCell], passing: Iterable[CellId]) -> list[Ca
     passed: dict[str, list[CellId]] = defaultdict(list)
     for cell in passing:
         passed[cell.operator].append(cell)
-    evidence = Evidence(failing, passed)
-    left = {f.cell: f for f in failing}
+    left = _Left(failing, Evidence(failing, passed))
     found: list[Cause] = []
-    while left:
-        kernel = _best(left.values(), evidence)
-        explained = [f for f in left.values() if kernel in evidence.suspects[f.cell]]
-        found.append(_cause(kernel, explained, passed))
-        for f in explained:
-            del left[f.cell]
+    while kernel := left.best():
+        found.append(_cause(kernel, left.take(kernel), passed))
     return found
 
 
@@ -95,20 +90,42 @@ def failing_cell(observation: Observation) -> FailingCell:
     return FailingCell(o.cell, first.case if first else "", calls, max(sizes, default=0), o.route)
 
 
-def _best(left: Iterable[FailingCell], evidence: Evidence) -> str:
-    """The kernel that explains most of what is left."""
-    cells: dict[str, list[CellId]] = defaultdict(list)
-    depth: dict[str, int] = defaultdict(int)  # at how late a place the kernel is called
-    for f in left:
-        for kernel in evidence.suspects[f.cell]:
-            cells[kernel].append(f.cell)
-            depth[kernel] = max(depth[kernel], f.kernels.index(kernel) + 1 if kernel in f.kernels else 0)
+class _Left:
+    """The failing cells that no cause explains yet, by the kernels that may explain them."""
 
-    def rank(kernel: str) -> tuple[int, int, bool, int, str]:
-        overloads = {cell.overload for cell in cells[kernel]}
-        return -len(overloads), -len(cells[kernel]), kernel != FALLBACK, -depth[kernel], kernel
+    def __init__(self, failing: Sequence[FailingCell], evidence: Evidence) -> None:
+        self._evidence = evidence
+        self._cells: dict[str, dict[CellId, FailingCell]] = defaultdict(dict)
+        self._overloads: dict[str, Counter[str]] = defaultdict(Counter)  # how many cells of each
+        self._depth: dict[str, int] = defaultdict(int)  # the latest place at which a case calls the kernel
+        for f in failing:
+            for kernel in evidence.suspects[f.cell]:
+                self._cells[kernel][f.cell] = f
+                self._overloads[kernel][f.cell.overload] += 1
+                place = f.kernels.index(kernel) + 1 if kernel in f.kernels else 0
+                self._depth[kernel] = max(self._depth[kernel], place)
 
-    return min((k for k in cells if evidence.may_stand(k, cells[k])), key=rank)
+    def best(self) -> str:
+        """Return the kernel that explains most; "" if no cell is left."""
+        may_stand = (k for k, cells in self._cells.items() if self._evidence.may_stand(k, cells))
+        return min(may_stand, key=self._rank, default="")
+
+    def take(self, kernel: str) -> list[FailingCell]:
+        """Remove the cells that a kernel explains, and return them."""
+        taken = list(self._cells[kernel].values())
+        for f in taken:
+            for other in self._evidence.suspects[f.cell]:
+                del self._cells[other][f.cell]
+                self._overloads[other][f.cell.overload] -= 1
+                if not self._overloads[other][f.cell.overload]:
+                    del self._overloads[other][f.cell.overload]
+                if not self._cells[other]:
+                    del self._cells[other]
+        return taken
+
+    def _rank(self, kernel: str) -> tuple[int, int, bool, int, str]:
+        explained = len(self._overloads[kernel]), len(self._cells[kernel])
+        return -explained[0], -explained[1], kernel != FALLBACK, -self._depth[kernel], kernel
 
 
 def _cause(kernel: str, explained: Sequence[FailingCell], passed: Mapping[str, Sequence[CellId]]) -> Cause:
