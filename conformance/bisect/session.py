@@ -19,7 +19,7 @@ from conformance.bisect.signature import ProbeOutcome, answer
 from conformance.bisect.together import Step, likely_next, plan, results
 
 SETUP = 3.0  # cost of preparing a point, in runs, before it was measured
-PATIENCE = 2.0  # seconds of preparation after which the user is told
+PATIENCE = 2.0  # seconds; a longer preparation is announced to the user
 
 _SAID = {Answer.GOOD: "passed", Answer.BAD: "failed", Answer.UNKNOWN: "unknown"}  # of one run
 

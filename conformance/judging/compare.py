@@ -67,7 +67,7 @@ def same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:
 
 
 def same_exactly(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """Elementwise: equal bits, or both NaN (a payload is nobody's promise)."""
+    """Elementwise: equal bits, or both NaN (torch promises no payload)."""
     equal = bits(a) == bits(b)
     if a.dtype.is_complex:
         both = torch.isnan(real(a)) & torch.isnan(real(b))
@@ -87,7 +87,7 @@ def metadata(expected: torch.Tensor, actual: torch.Tensor, subject: str) -> Mism
     return None
 
 
-# What a tensor has besides its values. Strides and offset of a tensor without elements are nobody's promise.
+# What a tensor has besides its values. Strides and offset of a tensor without elements are undefined.
 _METADATA: tuple[tuple[str, Check, Callable[[torch.Tensor], object]], ...] = (
     ("dtype", Check.DTYPE, lambda t: t.dtype),
     ("shape", Check.SHAPE, lambda t: tuple(t.shape)),

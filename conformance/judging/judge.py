@@ -12,7 +12,7 @@ import torch
 from conformance.backends import Capabilities
 from conformance.judging import device_memory, kernels, oracle, repetition, storages
 from conformance.judging.oracle import Caller, CallOutcome
-from conformance.judging.outcomes import Comparison, References, error_parity, first_line
+from conformance.judging.outcomes import Comparison, OtherReferences, error_parity, first_line
 from conformance.judging.reference import NotJudged, Reference
 from conformance.judging.tolerances import Criteria
 from conformance.judging.twins import Twins
@@ -65,9 +65,8 @@ class Judge:
         counters (a live tensor's have moved before). The process's random numbers are as they were afterwards.
         """
         with torch.random.fork_rng(devices=()):
-            return self._judge(
-                case, lambda expected: CaseResult(self._differences(case, expected, actual)), lambda: actual, _ignore
-            )
+            recorded = partial(self._differences, case, actual=actual, live=False)
+            return self._judge(case, lambda expected: CaseResult(recorded(expected)), lambda: actual, _ignore)
 
     def _judge(
         self, case: Case, compared: Callable[[CallOutcome], CaseResult], actual: Callable[[], CallOutcome],
@@ -122,32 +121,34 @@ class Judge:
         returned = expected.error is None and actual.error is None
         if returned:
             found += route_taken(self._route, before, after)
-        found += self._differences(case, expected, actual, versions=True)
+        found += self._differences(case, expected, actual, live=True)
         if returned and not found and case.cell.layout == "contiguous":
             on_device, on_cpu = partial(self._on_device, case), partial(self.reference.again, case)
             seed = self._call.seed
             found = repetition.differences(actual, self._criteria, self._backend, seed, on_device, on_cpu)
         return CaseResult(found)
 
-    def _differences(
-        self, case: Case, expected: CallOutcome, actual: CallOutcome, *, versions: bool = False
-    ) -> list[Mismatch]:
-        """Return the differences in what both sides returned or raised, in ``versions``, and in storages."""
+    def _differences(self, case: Case, expected: CallOutcome, actual: CallOutcome, *, live: bool) -> list[Mismatch]:
+        """Return the differences in what both sides returned or raised, and in storages.
+
+        A ``live`` call's version counters are compared too. Its storages are not fetched where only one side raised: a
+        device that has just raised may not answer. Those of a recorded call have been fetched already.
+        """
         parity = error_parity(expected.error, actual.error)
-        if parity:
+        if parity and live:
             return [parity]
-        found: list[Mismatch] = []
+        found: list[Mismatch] = [parity] if parity else []
         fetched = storages.Fetched(expected.side, actual.side)
-        if expected.error is None:
-            others = References(case, self._twins, self._call.op)
+        if expected.error is None and not parity:
+            others = OtherReferences(case, self._twins, self._call.op)
             found += self._comparison.results(expected, actual, others)
             found += self._comparison.written(expected, actual, others, fetched)
-            found += storages.versions(expected.side, actual.side) if versions else []
+            found += storages.versions(expected.side, actual.side) if live else []
         return found + fetched.differences()
 
 
 def _ignore(phase: str) -> None:
-    """Nobody asked to be told."""
+    """No-op callback."""
 
 
 def route_taken(route: Route, before: Counters, after: Counters) -> list[Mismatch]:

@@ -21,10 +21,10 @@ from conformance.vocabulary import Check, Fact, Route
 
 
 @dataclass(frozen=True, slots=True)
-class Reference:
+class OtherReference:
     """The other references of one result."""
 
-    outcomes: References
+    outcomes: OtherReferences
     pick: Callable[[CallOutcome], torch.Tensor | None]  # the result, of an outcome
 
     def float64(self) -> torch.Tensor | None:
@@ -45,7 +45,7 @@ class Reference:
         return compare.widen(found)
 
 
-class References:
+class OtherReferences:
     """The other references of a case, each computed when it is first asked for."""
 
     def __init__(self, case: Case, twins: Twins, op: Callable[..., Any]) -> None:
@@ -72,13 +72,13 @@ class References:
         leaf = outcome.leaves[i][1] if outcome and i < len(outcome.leaves) else None
         return leaf.stride() if isinstance(leaf, torch.Tensor) else None
 
-    def leaf(self, i: int) -> Reference:
+    def leaf(self, i: int) -> OtherReference:
         """The references of result ``i``."""
-        return Reference(self, partial(_leaf, i))
+        return OtherReference(self, partial(_leaf, i))
 
-    def argument(self, i: int) -> Reference:
+    def argument(self, i: int) -> OtherReference:
         """The references of written argument ``i`` after the call."""
-        return Reference(self, lambda outcome: outcome.side.arguments[i].tensor)
+        return OtherReference(self, lambda outcome: outcome.side.arguments[i].tensor)
 
 
 def _leaf(i: int, outcome: CallOutcome) -> torch.Tensor | None:
@@ -94,7 +94,7 @@ class Comparison:
         self._route = route
         self._device = device
 
-    def results(self, expected: CallOutcome, actual: CallOutcome, others: References) -> list[Mismatch]:
+    def results(self, expected: CallOutcome, actual: CallOutcome, others: OtherReferences) -> list[Mismatch]:
         """Differences of the device's results from CPU's, one a result."""
         if len(expected.leaves) != len(actual.leaves):
             n, m = len(actual.leaves), len(expected.leaves)
@@ -103,7 +103,7 @@ class Comparison:
         return [one for one in found if one]
 
     def written(
-        self, expected: CallOutcome, actual: CallOutcome, others: References, fetched: storages.Fetched
+        self, expected: CallOutcome, actual: CallOutcome, others: OtherReferences, fetched: storages.Fetched
     ) -> list[Mismatch]:
         """Differences in what written arguments hold, which are results too."""
         found: list[Mismatch] = []
@@ -132,7 +132,7 @@ class Comparison:
         pairs = enumerate(zip(one.leaves, other.leaves, strict=True))
         return all(self._agree(one, i, a, b) for i, ((_, a), (_, b)) in pairs)
 
-    def _result(self, expected: CallOutcome, actual: CallOutcome, i: int, others: References) -> Mismatch | None:
+    def _result(self, expected: CallOutcome, actual: CallOutcome, i: int, others: OtherReferences) -> Mismatch | None:
         name, want = expected.leaves[i]
         got = actual.leaves[i][1]
         if not isinstance(want, torch.Tensor) or not isinstance(got, torch.Tensor):
@@ -174,7 +174,7 @@ class Comparison:
         want: torch.Tensor,
         got: torch.Tensor,
         name: str,
-        reference: Reference,
+        reference: OtherReference,
         written: Argument | None = None,
     ) -> Mismatch | None:
         """Equal bits settle it. Else the fallback has to be exact, and a kernel about as near to float64 as the CPU."""

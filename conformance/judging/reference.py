@@ -1,4 +1,4 @@
-"""CPU's outcome of a case, and when it is no reference: it serves no such case, or its result is nobody's promise.
+"""CPU's outcome of a case, and when it is no reference: CPU serves no such case, or its result is undefined.
 
 A case is compared as far as it can be first. Only a difference raises a doubt, and a doubt excuses no more than what
 CPU does: where CPU's result is defined in another way, the device has to give that one.
@@ -21,7 +21,7 @@ UNSOUND = "the CPU reference does not agree with itself: for these arguments it 
 LAYOUT = "the CPU's own values depend on how its arguments lie in memory: it computes others from contiguous tensors"
 LOST = "the CPU returns another tensor than the out= that it was given"
 OVERRUN = "CPU takes an expanded argument for dense, and writes behind its storage before it raises"
-TWICE = "CPU writes to an expanded argument without a word: which of two writes to one element wins is nobody's promise"
+TWICE = "CPU silently wrote an overlapping argument, so the result is undefined"
 
 
 class NotJudged(Exception):

@@ -65,7 +65,7 @@ def versions(expected: Side, actual: Side) -> list[Mismatch]:
 
     How often is not compared: autograd asks only whether it moved, and torch itself bumps once more off the CPU, where
     it resizes an output through the dispatcher. A fresh twin's counter is 0. A written argument's may move where
-    CPU's does not: kron.out resizes its output on the CPU without a word to autograd.
+    CPU's does not: kron.out resizes its output on the CPU without telling autograd.
     """
     found = []
     for want, got in zip(expected.arguments, actual.arguments, strict=True):

@@ -58,12 +58,13 @@ class Argument:
     base: torch.Tensor
     tensor: torch.Tensor
     before: torch.Tensor  # the storage's bytes as they were, on CPU; shared with other sides, not to be written
-    room: torch.Tensor | None = None  # bytes behind the storage that are nobody's, where the twins made some
+    room: torch.Tensor | None = None  # extra bytes behind the storage, which no argument covers; None if there are none
+    room_before: torch.Tensor | None = None  # ``room`` as it was before the call
 
     @property
     def overrun(self) -> bool:
         """Whether a call wrote into the room behind the storage."""
-        return self.room is not None and not bool((self.room == ROOM).all())
+        return self.room is not None and self.room_before is not None and not torch.equal(self.room, self.room_before)
 
 
 @dataclass(slots=True)
@@ -265,6 +266,7 @@ def _with_room(case: Case, side: Side, which: Callable[[Argument], bool], filler
             continue
         if id(base) not in bases:
             bases[id(base)], a.room = _roomy(base, tensor, filler)
+            a.room_before = a.room.clone()
         if id(tensor) not in tensors:
             tensors[id(tensor)] = _over(bases[id(base)], tensor)
         a.base, a.tensor = bases[id(base)], tensors[id(tensor)]

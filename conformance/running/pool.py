@@ -1,4 +1,4 @@
-"""Processes that run cells side by side, each by a runner and in children of its own; no torch.
+"""A pool of worker processes that run cells in parallel, each with a runner and children of its own; no torch.
 
 They are forked before a run's cells are collected, so that each of their children is forked from a process that holds
 the plan and nothing else. This process hands out cells and takes observations as they come.
@@ -17,7 +17,7 @@ import sys
 import traceback
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any, NoReturn
 
 from conformance.records import GateFailure, Observation
@@ -38,14 +38,17 @@ _END = b'"end"'
 
 @dataclass(frozen=True, slots=True)
 class Gone:
-    """The process that ran a cell ended before it had told of the cell. ``how``: "SIGKILL", or "exit code 3"."""
+    """A cell whose worker ended before it reported the cell. ``how`` is the worker's end: "SIGKILL", "exit code 3"."""
 
     cell: CellId
     how: str
 
 
 class Pool:
-    """``jobs`` workers. ``make`` makes the runner of a worker, in it; ``complete`` adds to an observation there."""
+    """A pool of ``jobs`` workers.
+
+    In each worker, ``make`` returns its runner, and ``complete`` returns an observation with more facts in it.
+    """
 
     def __init__(
         self, make: Callable[[], Runner], jobs: int, complete: Callable[[Observation], Observation] = lambda o: o
@@ -64,10 +67,10 @@ class Pool:
             for message in worker.read():
                 return GateFailure(**message["gate"]) if message["gate"] else None
             if worker.ended:
-                return GateFailure(f"the worker that tried it ended: {worker.reap()}")
+                return GateFailure(f"the worker that tried the gate ended: {worker.reap()}")
 
     def run(self, cells: Sequence[CellId]) -> Iterator[Observation | Gone]:
-        """Run every cell once, and give what was observed as it comes, in any order."""
+        """Run every cell once; yield each observation as it comes, in any order."""
         left = deque(cells)
         with selectors.DefaultSelector() as selector:
             for worker in self._workers[: len(left)]:
@@ -87,7 +90,7 @@ class Pool:
                         selector.unregister(worker.replies)
 
     def close(self) -> None:
-        """End the workers: those that are at work at once."""
+        """End the workers. A worker with cells left is killed."""
         for worker in self._workers:
             worker.close()
         gc.unfreeze()  # else libraries report at this process's end that what they had before the fork has leaked
@@ -97,7 +100,7 @@ class Pool:
         return _Worker(self._make, self._complete, pipes)
 
     def _replace(self, ended: _Worker, left: deque[CellId]) -> tuple[list[Gone], _Worker]:
-        """Another worker in the place of one that ended; it was in the first of the cells that it had at hand."""
+        """Replace a worker that ended. The first of its cells was running; the others go back to ``left``."""
         how = ended.reap()
         gone = [Gone(ended.at_hand.popleft(), how)] if ended.at_hand else []
         left.extendleft(reversed(ended.at_hand))
@@ -108,12 +111,12 @@ class Pool:
 
 
 class _Worker:
-    """One process, and this side's ends of the pipes to it."""
+    """One worker process, and the pool's ends of its pipes."""
 
     def __init__(
         self, make: Callable[[], Runner], complete: Callable[[Observation], Observation], others: Sequence[int]
     ) -> None:
-        """``others``: descriptors that the worker is not to keep open."""
+        """Fork the worker, which closes the descriptors ``others``."""
         incoming, self.requests = os.pipe()
         self.replies, outgoing = os.pipe()
         sys.stdout.flush()
@@ -138,7 +141,7 @@ class _Worker:
             _write(self.requests, message)
 
     def read(self) -> list[dict[str, Any]]:
-        """The messages that have come; waits for some. Sets ``ended`` at the end of the pipe."""
+        """Wait for messages and return them. Sets ``ended`` at the end of the pipe."""
         more = os.read(self.replies, _READ)
         self.ended = not more
         self._pending += more
@@ -152,7 +155,7 @@ class _Worker:
         return found
 
     def observed(self) -> Iterator[Observation]:
-        """The observations that have come; waits for some."""
+        """Wait for observations and yield them."""
         for message in self.read():
             observation = Observation.from_json(message)
             self.at_hand.remove(observation.cell)
@@ -160,7 +163,7 @@ class _Worker:
             yield observation
 
     def hand_out(self, left: deque[CellId], workers: int) -> None:
-        """Give it more of the cells that are ``left``, unless it has enough; after the last ones, have it end."""
+        """Send some of the cells ``left`` to a worker that has few; after the last, ask for what it holds back."""
         wanted = min(_MOST, max(_FEWEST, int(_AT_HAND_S / max(self._seconds, 1e-9))), max(1, len(left) // workers))
         if left and len(self.at_hand) <= max(1, wanted // 2):  # the newest may be held back, see _Service
             cells = [left.popleft() for _ in range(min(wanted, len(left)))]
@@ -172,7 +175,7 @@ class _Worker:
             self.send(_END)
 
     def close(self) -> None:
-        """End it, at once if it is at work."""
+        """End the worker; kill it if it has cells left."""
         if self.requests < 0:
             return
         os.close(self.requests)
@@ -183,7 +186,7 @@ class _Worker:
         self.reap()
 
     def reap(self) -> str:
-        """Wait for its end, and say how that was."""
+        """Wait for the worker's end; return its signal or exit code as text."""
         if self._status is None:
             _, status = os.waitpid(self.pid, 0)
             self._status = os.waitstatus_to_exitcode(status)
@@ -193,7 +196,7 @@ class _Worker:
 def _live(
     make: Callable[[], Runner], complete: Callable[[Observation], Observation], incoming: int, outgoing: int
 ) -> NoReturn:
-    """A worker's whole life: run the cells that come until the parent closes the pipe, or dies."""
+    """Run the cells that come in, until the parent closes the pipe or dies. The worker's main function."""
     code = 0
     try:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
@@ -208,12 +211,12 @@ def _live(
 
 @dataclass
 class _Service:
-    """What a worker does with requests."""
+    """The requests that a worker serves."""
 
     make: Callable[[], Runner]
     complete: Callable[[Observation], Observation]
     outgoing: int
-    held: Observation | None = field(default=None)  # the newest one, while what its batch has lost is not known
+    held: Observation | None = None  # the newest one, until it is known what host memory its batch has lost
 
     def serve(self, incoming: int) -> None:
         runner = self.make()

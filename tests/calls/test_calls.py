@@ -89,6 +89,14 @@ def test_a_call_is_judged_by_what_it_left_behind() -> None:
     assert [m.check.value for m in judging.made(call, BACKEND, right).mismatches] == ["untouched"]
 
 
+def test_a_recorded_call_that_raises_is_judged_by_the_bytes_it_changed_too() -> None:
+    call, side = Capture(CPU).take(OPS.neg.default, (strided(),), {}, "call.0")
+    raised = CallOutcome(side, error=RuntimeError("out of memory"))
+    assert [m.check.value for m in judging.made(call, BACKEND, raised).mismatches] == ["error_parity"]
+    side.arguments[0].base[0] = 99
+    assert [m.check.value for m in judging.made(call, BACKEND, raised).mismatches] == ["error_parity", "untouched"]
+
+
 def test_a_recorded_call_is_made_again_by_the_suites_own_judge() -> None:
     assert judging.again(taken(OPS.masked_fill_.Scalar, strided(), strided() > 9, 0.0), BACKEND).mismatches == []
 

@@ -113,6 +113,14 @@ def test_the_surrounded_side_is_the_same_but_for_what_lies_behind(layout: str) -
             assert behind(made) == value
 
 
+def test_a_write_behind_a_storage_is_an_overrun() -> None:
+    (made,) = Twins(value_of).surrounded(one_argument("contiguous"), 7).arguments
+    assert not made.overrun
+    assert made.room is not None
+    made.room[0] ^= 1
+    assert made.overrun
+
+
 def test_arguments_of_a_surrounded_side_share_what_they_shared() -> None:
     a, b = Twins(value_of).surrounded(two_arguments("aliased", "self=other"), 1).args
     assert a is b

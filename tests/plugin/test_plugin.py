@@ -61,6 +61,14 @@ def test_any_number_of_workers_sees_what_one_does(pytester: pytest.Pytester) -> 
             assert alone[key] == together[key]
 
 
+def test_jobs_print_no_line_for_each_change_of_family(pytester: pytest.Pytester) -> None:
+    families = ("conformance.ops.masking", "conformance.ops.copying")
+    options = ("--pyargs", "--backend", "torch:cpu", "-p", "no:cacheprovider", "--tier", "smoke", "-k", "float32")
+    result = pytester.runpytest_subprocess(*options, "--jobs", "2", *families)
+    assert result.ret == Exit.OK
+    assert "masking.py" not in result.stdout.str()
+
+
 @pytest.mark.parametrize(
     ("args", "tier", "complete"),
     [
