@@ -155,6 +155,14 @@ PLACERS: dict[str, Callable[[Shape], Placement | None]] = {
 ALIASED = "aliased"
 MIXED = "mixed"
 
+# Generated samples instead of the samples of the corpus: what they vary, and the layout that all their tensors have.
+GENERATED: dict[str, tuple[str, str]] = {
+    "sizes": ("sizes", "contiguous"),
+    "sizes_gap": ("sizes", "offset_gap"),
+    "values": ("values", "contiguous"),
+    "variants": ("variants", "contiguous"),
+}
+
 LAYOUTS: dict[str, str] = {
     "contiguous": "row-major, the storage exactly as long as the tensor",
     "transposed": "the last two dimensions swapped in memory",
@@ -171,6 +179,10 @@ LAYOUTS: dict[str, str] = {
     "zero_dim": "one element, no dimension",
     ALIASED: "two arguments are the same tensor, or overlapping views of one storage",
     MIXED: "each argument in another layout",
+    "sizes": "contiguous, of generated sizes at the edges of tiles and past 65,535 rows",
+    "sizes_gap": "generated sizes, with an offset, gaps, and a tail behind the view",
+    "values": "contiguous, with generated values: signed zeros, infinities, NaN, limits of the dtype",
+    "variants": "contiguous, with generated arguments: flags, optionals, scalars of other types",
 }
 
 # The rotation that `mixed` deals from.

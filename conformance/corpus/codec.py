@@ -1,7 +1,7 @@
 """Conversion of samples to and from compact JSON. No torch.
 
 A sample is ``[name, base, dtype set, args, kwargs, tensors, raises]``, the dtype set a position in the file's list of
-sets. Plain arguments are themselves, a list is a tuple of arguments, and a dict with a single key is everything else:
+sets; a generated sample has its axis as well. Plain arguments are themselves, a list is a tuple of arguments, and a dict with a single key is everything else:
 ``{"t": i}`` tensor i, ``{"d": name}`` dtype, ``{"D": name or 0}`` device, ``{"e": [kind, name]}`` layout or memory
 format, ``{"g": seed}`` generator, ``{"c": [re, im]}`` complex number.
 """
@@ -33,12 +33,13 @@ def encode(sample: Sample, dtype_set: int) -> list[Any]:
         {k: _encode_arg(a) for k, a in sample.kwargs},
         [_encode_slot(t) for t in sample.tensors],
         int(sample.raises),
+        *([sample.axis] if sample.axis else []),
     ]
 
 
 def decode(overload: str, row: list[Any], dtype_sets: Sequence[tuple[str, ...]]) -> Sample:
     """Inverse of :func:`encode`. Raises ValueError, TypeError, KeyError or IndexError for invalid data."""
-    name, base, dtype_set, args, kwargs, slots, raises = row
+    name, base, dtype_set, args, kwargs, slots, raises, *axis = row
     tensors = tuple([_decode_slot(i, s) for i, s in enumerate(slots)])
     return Sample(
         name=name,
@@ -49,18 +50,23 @@ def decode(overload: str, row: list[Any], dtype_sets: Sequence[tuple[str, ...]])
         kwargs=tuple([(k, _decode_arg(a, tensors)) for k, a in kwargs.items()]) if kwargs else (),
         tensors=tensors,
         raises=bool(raises),
+        axis=axis[0] if axis else "",
     )
 
 
 def _encode_slot(t: TensorSlot) -> list[Any]:
     row: list[Any] = [t.name, list(t.shape), t.dtype, int(t.written), t.pool, t.start]
+    if t.fill:
+        return [*row, t.same_as, int(t.on_host), t.fill, t.source]
     return [*row, t.same_as, int(t.on_host)] if t.same_as or t.on_host else row
 
 
 def _decode_slot(index: int, row: list[Any]) -> TensorSlot:
     name, shape, dtype, written, pool, start, *more = row
-    same_as, on_host = (*more, "", 0)[:2] if len(more) < 2 else more
-    return TensorSlot(index, name, tuple(shape), dtype, bool(written), pool, start, same_as, bool(on_host))
+    same_as, on_host, fill, source = (*more, *("", 0, "", 0)[len(more) :])
+    return TensorSlot(
+        index, name, tuple(shape), dtype, bool(written), pool, start, same_as, bool(on_host), fill, source
+    )
 
 
 def _encode_arg(arg: Arg) -> Any:

@@ -16,6 +16,8 @@ class TensorSlot:
     ``name`` is the argument's schema name, with an index inside a list (``tensors[1]``), unique within the sample.
     ``pool`` and ``start`` give the position of ``numel`` contiguous elements in the corpus' value pool. The pool ""
     means that the values are undefined (an ``out=`` argument): both sides are filled with poison.
+    ``fill`` says how values are generated from the ``source`` stored elements at ``start``, see
+    :mod:`conformance.corpus.fills`; "" means that the stored elements are the values.
     ``same_as`` names an earlier slot that is the same tensor object (aliased arguments of a recorded call), else "".
     """
 
@@ -28,6 +30,8 @@ class TensorSlot:
     start: int = 0
     same_as: str = ""
     on_host: bool = False  # on CPU on both sides, as in the recorded call
+    fill: str = ""
+    source: int = 0
 
     @property
     def numel(self) -> int:
@@ -86,6 +90,7 @@ class Sample:
     ``base`` is the dtype recorded (float32, int64, bool, complex64) whose kind the values are drawn for;
     ``dtypes`` are the cell dtypes for which the CPU ran it when the corpus was built.
     ``raises`` says that the CPU raised when the corpus was built: the sample asks for error parity.
+    ``axis`` names what a generated sample varies: "sizes", "values" or "variants"; "" if it is not generated.
     """
 
     name: str
@@ -96,3 +101,4 @@ class Sample:
     kwargs: tuple[tuple[str, Arg], ...]
     tensors: tuple[TensorSlot, ...]
     raises: bool = False
+    axis: str = ""

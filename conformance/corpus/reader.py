@@ -1,8 +1,9 @@
 """Reads the corpus: an index of samples, and the pools of their values.
 
 ``index.jsonl.gz`` has a header line and a line of samples for each overload, in the header's order.
-``values.safetensors`` has one flat pool for each stored dtype. The corpus' hash is that of the text of the index, which
-contains the hash of the values.
+``values.safetensors`` has one flat pool for each stored dtype. ``generated.jsonl.gz`` has the samples generated from
+those of the index, in the same form. The corpus' hash is that of the text of the index, which contains the hash of the
+values, and of the text of the generated samples.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ import gzip
 import hashlib
 import json
 import zlib
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
@@ -27,11 +29,20 @@ from conformance.corpus.values import Values
 FORMAT = 1
 INDEX = "index.jsonl.gz"
 VALUES = "values.safetensors"
+GENERATED = "generated.jsonl.gz"
 DATA = Path(__file__).parent / "data"
 
 
 class CorpusError(Exception):
     """The files of the corpus are missing, damaged, or of another format."""
+
+
+@dataclass(frozen=True)
+class Generated:
+    """The generated samples: their lines by overload, and the sets of dtypes that the lines refer to."""
+
+    dtype_sets: tuple[tuple[str, ...], ...] = ()
+    lines: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -50,7 +61,7 @@ class Header:
 class Corpus:
     """The samples of every overload. They are decoded on first use."""
 
-    def __init__(self, where: Path, hash_: str, header: Header, lines: dict[str, str]) -> None:
+    def __init__(self, where: Path, hash_: str, header: Header, lines: dict[str, str], generated: Generated) -> None:
         self.where = where
         self.hash = hash_  # sha256 of the index, in hex
         self.torch = header.torch
@@ -58,6 +69,7 @@ class Corpus:
         self.reasons = header.reasons  # overload without samples -> reason
         self._header = header
         self._lines = lines
+        self._generated = generated
         self._decoded: dict[str, tuple[Sample, ...]] = {}
 
     @property
@@ -66,7 +78,7 @@ class Corpus:
         return self._header.overloads
 
     def samples(self, overload: str) -> tuple[Sample, ...]:
-        """Return the samples of an overload, sorted by name. Raises CorpusError for a damaged line."""
+        """Return the samples of an overload, sorted by name; generated ones last. Raises CorpusError if damaged."""
         found = self._decoded.get(overload)
         if found is None:
             found = self._decoded[overload] = self._decode(overload)
@@ -81,15 +93,16 @@ class Corpus:
         _ = self._values
 
     def _decode(self, overload: str) -> tuple[Sample, ...]:
-        line = self._lines.get(overload)
-        if line is None:
-            return ()
+        given = self._rows(INDEX, overload, self._lines, self._header.dtype_sets)
+        return given + self._rows(GENERATED, overload, self._generated.lines, self._generated.dtype_sets)
+
+    def _rows(
+        self, file: str, overload: str, lines: dict[str, str], sets: tuple[tuple[str, ...], ...]
+    ) -> tuple[Sample, ...]:
         try:
-            return tuple(decode(overload, row, self._header.dtype_sets) for row in json.loads(line))
+            return tuple(decode(overload, row, sets) for row in json.loads(lines.get(overload, "[]")))
         except (ValueError, TypeError, KeyError, IndexError) as e:
-            raise CorpusError(
-                f"{self.where / INDEX}: the samples of {overload} cannot be read ({e}); {_REBUILD}"
-            ) from e
+            raise CorpusError(f"{self.where / file}: the samples of {overload} cannot be read ({e}); {_REBUILD}") from e
 
     @cached_property
     def _values(self) -> Values:
@@ -110,28 +123,59 @@ class Corpus:
         return Values(pools)
 
 
-def load(path: Path | str | None = None) -> Corpus:
-    """Open the corpus in a directory, by default that of the package. Raises CorpusError."""
-    return _load(Path(path).resolve() if path is not None else DATA)
+def load(path: Path | str | None = None, *, generated: bool = True) -> Corpus:
+    """Open the corpus in a directory, by default that of the package. Raises CorpusError.
+
+    Without ``generated``, the samples are those of the index alone.
+    """
+    return _load(Path(path).resolve() if path is not None else DATA, generated)
 
 
 @lru_cache(maxsize=4)
-def _load(where: Path) -> Corpus:
+def _load(where: Path, generated: bool) -> Corpus:
     path = where / INDEX
-    data = _read(path)
-    try:
-        text = gzip.decompress(data).decode()
-    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as e:
-        raise CorpusError(f"{path}: not an index of samples ({e}); {_REBUILD}") from e
+    text = _unpacked(path)
     first, *rest = text.split("\n")
     header = _read_header(path, first)
-    if len(rest) != len(header.overloads) + 1 or rest[-1]:
+    hash_ = hashlib.sha256(text.encode())
+    more = Generated()
+    if generated and (where / GENERATED).exists():
+        more_text = _unpacked(where / GENERATED)
+        more = _read_generated(where / GENERATED, more_text, hash_.hexdigest())
+        hash_.update(more_text.encode())
+    return Corpus(where, hash_.hexdigest(), header, _by_overload(path, header.overloads, rest), more)
+
+
+def _unpacked(path: Path) -> str:
+    data = _read(path)
+    try:
+        return gzip.decompress(data).decode()
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as e:
+        raise CorpusError(f"{path}: not an index of samples ({e}); {_REBUILD}") from e
+
+
+def _by_overload(path: Path, overloads: Sequence[str], lines: list[str]) -> dict[str, str]:
+    """Return the lines after a header by the overloads that it lists; the last line is empty."""
+    if len(lines) != len(overloads) + 1 or lines[-1]:
         raise CorpusError(
-            f"{path}: the header lists {len(header.overloads)} overloads, {len(rest) - 1} lines follow; {_REBUILD}"
+            f"{path}: the header lists {len(overloads)} overloads, {len(lines) - 1} lines follow; {_REBUILD}"
         )
-    return Corpus(
-        where, hashlib.sha256(text.encode()).hexdigest(), header, dict(zip(header.overloads, rest, strict=False))
-    )
+    return dict(zip(overloads, lines, strict=False))
+
+
+def _read_generated(path: Path, text: str, index_hash: str) -> Generated:
+    first, *lines = text.split("\n")
+    try:
+        d: dict[str, Any] = json.loads(first)
+        made_from, sets, overloads = d["corpus"], tuple(tuple(s) for s in d["dtype_sets"]), d["overloads"]
+    except (ValueError, TypeError, KeyError) as e:
+        raise CorpusError(f"{path}: the first line is not a header of this format ({e!r}); {_REBUILD}") from e
+    if made_from != index_hash:
+        raise CorpusError(
+            f"{path}: generated from index {made_from[:12]}, the index is {index_hash[:12]}: the files are not of the "
+            f"same build; {_REBUILD}"
+        )
+    return Generated(sets, _by_overload(path, overloads, lines))
 
 
 def _read_header(path: Path, line: str) -> Header:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import warnings
+import zlib
 from collections.abc import Mapping
 
 import torch
 
+from conformance.corpus import fills
 from conformance.corpus.model import TensorSlot
 
 # The pool of each dtype. Recorded values are float32, int64, bool and complex64, and float64 for arguments with that
@@ -47,11 +49,20 @@ class Values:
         if not slot.pool:
             raise ValueError(f"argument {slot.name} has no values, because it is only written")
         numel = slot.numel
+        if slot.fill:
+            return self._generated(slot, dtype).view(slot.shape)
         key = (slot.pool, slot.start, numel, slot.dtype or dtype)
         flat = self._cache.get(key)
         if flat is None:
             flat = self._cache[key] = convert(self._range(slot, numel), key[3])
         return flat.view(slot.shape)
+
+    def _generated(self, slot: TensorSlot, dtype: str) -> torch.Tensor:
+        target, seed = slot.dtype or dtype, zlib.crc32(slot.name.encode()) + slot.start
+        stored = self._range(slot, slot.source)
+        if slot.fill.startswith("hard"):
+            return fills.from_hard(slot.fill, convert(stored, target), slot.numel, target, seed)
+        return convert(fills.from_stored(slot.fill, stored, slot.numel, seed), target)
 
     def _range(self, slot: TensorSlot, numel: int) -> torch.Tensor:
         pool = self._pools.get(slot.pool)

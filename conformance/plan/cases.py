@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from conformance import layouts
 from conformance.corpus.model import Sample, TensorSlot
-from conformance.layouts import ALIASED, MIXED, Placement
+from conformance.layouts import ALIASED, GENERATED, MIXED, Placement
 from conformance.vocabulary import CaseId, CellId
 
 # Layouts that change the size of what they fall on.
@@ -158,8 +158,23 @@ def _deal(slot: TensorSlot, at: int, dtype: str) -> tuple[int, Placement]:
     return at, _contiguous(slot)
 
 
+def _generated(cell: CellId, sample: Sample) -> Iterator[Case]:
+    """A generated sample, with every argument that can have it in the one layout."""
+    layout = GENERATED[cell.layout][1]
+    moved = {s.index: p for s in _free(sample) if (p := _placed(s, layout, cell.dtype))}
+    if moved:
+        yield Case(cell, sample, "", _put(sample, moved))
+
+
+def axis_of(layout: str) -> str:
+    """What the samples of a layout's cells vary; "" for the samples of the corpus themselves."""
+    return GENERATED[layout][0] if layout in GENERATED else ""
+
+
 def cases_of_sample(cell: CellId, sample: Sample, pointwise: bool) -> Iterator[Case]:
     """Every case of one sample in a cell."""
+    if cell.layout in GENERATED:
+        return _generated(cell, sample)
     if cell.layout == ALIASED:
         return _aliased(cell, sample)
     if cell.layout == MIXED:
@@ -174,8 +189,9 @@ def cases(cell: CellId, samples: Iterable[Sample], tier: Tier = TIERS["full"], p
     """
     found: list[Case] = []
     taken = 0
+    axis = axis_of(cell.layout)
     for sample in samples:
-        if cell.dtype not in sample.dtypes:
+        if cell.dtype not in sample.dtypes or sample.axis != axis:
             continue
         more = list(cases_of_sample(cell, sample, pointwise))
         taken += bool(more)
@@ -204,6 +220,9 @@ def _fitting(sample: Sample, tier: Tier) -> dict[str, set[str]]:
     dtypes = [d for d in sample.dtypes if tier.dtypes is None or d in tier.dtypes]
     if not dtypes:
         return {}
+    if sample.axis:
+        names = {n for n, (axis, layout) in GENERATED.items() if axis == sample.axis and _fits(sample, layout)}
+        return dict.fromkeys(dtypes, names if tier.layouts is None else names & tier.layouts)
     shaped = {name for name in layouts.PLACERS if name not in ("conj", "neg") and _fits(sample, name)}
     shaped.add("contiguous")
     result = {}

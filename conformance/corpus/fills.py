@@ -1,0 +1,129 @@
+"""Values of generated samples. They are computed from positions, so nothing large is stored.
+
+A fill gives the same bits on every torch version and machine: positions are mixed in integer arithmetic, and a float is
+multiplied once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+import torch
+
+# Multipliers of a 32-bit mixing function (two rounds of xor-shift and multiply).
+_MIX = 0x45D9F3B
+_MASK = 0xFFFFFFFF
+# A jittered value is at most this fraction closer to zero than the stored value that it is made from.
+_SHRINK = 1 / 32
+
+Fill = Callable[[torch.Tensor, int, int], torch.Tensor]  # stored values, number of elements, seed -> values
+
+
+def mixed(count: int, seed: int) -> torch.Tensor:
+    """Return ``count`` integers in 0 to 2**32 - 1 that look random, one for each position."""
+    h = (torch.arange(count, dtype=torch.int64) * 0x9E3779B1 + (seed & _MASK)) & _MASK
+    for _ in range(2):
+        h = ((h ^ (h >> 16)) * _MIX) & _MASK
+    return h ^ (h >> 16)
+
+
+def _choose(stored: torch.Tensor, count: int, seed: int) -> torch.Tensor:
+    """Elements of the stored values, each drawn on its own."""
+    return stored[mixed(count, seed) % stored.numel()]
+
+
+def _jitter(stored: torch.Tensor, count: int, seed: int) -> torch.Tensor:
+    """Stored values, each moved a little towards zero, so that few elements are equal and all stay in the domain."""
+    chosen = _choose(stored, count, seed)
+    factor = 1 - mixed(count, seed + 1).to(torch.float64) * (_SHRINK / (_MASK + 1))
+    parts = torch.view_as_real(chosen) if chosen.is_complex() else chosen
+    moved = (parts.to(torch.float64) * (factor.unsqueeze(-1) if chosen.is_complex() else factor)).to(parts.dtype)
+    return torch.view_as_complex(moved) if chosen.is_complex() else moved
+
+
+def _sorted(stored: torch.Tensor, count: int, seed: int) -> torch.Tensor:
+    """Drawn values in ascending order: the first and the last are the first and the last of the stored ones."""
+    if count < 2:
+        return stored[:count]
+    drawn = _choose(stored, count, seed)
+    drawn[0], drawn[-1] = stored[0], stored[-1]
+    return drawn.sort().values
+
+
+_STORED: dict[str, Fill] = {"choose": _choose, "jitter": _jitter, "sorted": _sorted}
+
+
+def from_stored(fill: str, stored: torch.Tensor, count: int, seed: int) -> torch.Tensor:
+    """Return ``count`` values for a fill that does not begin with ``hard``.
+
+    ``choose``, ``jitter`` and ``sorted`` make them from stored values, in their dtype. ``below/N`` draws integers from
+    0 to N - 1, and ``distinct/N`` different ones (``count`` is at most N). Raises ValueError for an unknown fill.
+    """
+    make = _STORED.get(fill)
+    if make is not None:
+        return make(stored, count, seed)
+    kind, _, bound = fill.partition("/")
+    if kind == "below" and bound.isdigit():
+        return mixed(count, seed) % int(bound)
+    if kind == "distinct" and bound.isdigit() and count <= int(bound):
+        return mixed(int(bound), seed).sort(stable=True).indices[:count]
+    raise ValueError(f"unknown fill {fill!r} for {count} elements: see the functions of {__name__}")
+
+
+# Numbers at which floating-point kernels go wrong: signed zeros, halfway cases of rounding, the limits of integer
+# types, arguments at which functions overflow, large angles, neighbours of powers of two.
+_FLOATS = (
+    0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, -1.5, 2.5, -2.5, 3.5, 2.0, -2.0, 3.0, -3.0, 1 / 3, 0.1, 0.99, -0.99, 1.01,
+    float("inf"), float("-inf"), float("nan"), 1e-3, 1e-7, 1e-20, 7.0, -7.0, 10.5, 20.5, 22.0, 88.0, 89.5, -87.5, -104.0,
+    126.5, 127.5, 128.0, -128.5, 255.5, 256.5, 1024.0, 2049.0, 32767.5, 65504.0, 65520.0, 1e5, 16777217.0, -16777217.0,
+    2147483647.0, 2147483648.0, -2147483649.0, 9007199254740993.0, 1e18, 1e30, 3e38, 710.0, -745.5,
+)  # fmt: skip
+_INTEGERS = (
+    0, 1, -1, 2, -2, 3, -3, 5, 7, -8, 10, 15, 31, 32, 33, 63, 64, 65, -64, 100, 126, 127, 128, -127, -128, -129, 254, 255,
+    256, 257, 1000, 32767, 32768, -32768, 65535, 65536, 16777217, -16777217, 2**31 - 1, 2**31, -(2**31), 2**32 + 1,
+    2**53 + 1, -(2**53) - 1,
+)  # fmt: skip
+
+
+@cache
+def hard(dtype: str) -> torch.Tensor:
+    """Return the values of a dtype at which kernels go wrong, each once. Do not write to it."""
+    target = getattr(torch, dtype)
+    if dtype == "bool":
+        return torch.tensor([False, True])
+    if not target.is_floating_point:
+        info = torch.iinfo(target)
+        own = (*_INTEGERS, info.min, info.min + 1, info.max, info.max - 1)
+        return torch.tensor(list(dict.fromkeys(n for n in own if info.min <= n <= info.max)), dtype=target)
+    info_f = torch.finfo(target)
+    tiny = float(info_f.smallest_normal)
+    own_f = (tiny, -tiny, tiny * 0.5, tiny * info_f.eps, -tiny * info_f.eps, info_f.max, info_f.min,
+             1 + info_f.eps, 1 - info_f.eps / 2, -1 - info_f.eps)  # fmt: skip
+    rounded = torch.tensor([*_FLOATS, *own_f], dtype=torch.float64).to(target)
+    keys = list(zip(rounded.tolist(), rounded.signbit().tolist(), strict=True))
+    first = [i for i, key in enumerate(keys) if keys.index(key) == i]
+    return rounded[first]
+
+
+def from_hard(fill: str, stored: torch.Tensor, count: int, dtype: str, seed: int) -> torch.Tensor:
+    """Return ``count`` values of a dtype from its hard values.
+
+    ``hard/N`` is each in turn, each N times as often as the list is long to the power of N: ``hard/0`` and ``hard/1``
+    together have every pair. ``hard/sparse`` has one for every seven values made from ``stored``. A third part limits
+    them to what another dtype holds (``hard/0/int8``): the conversion of others to an integer is undefined in C.
+    """
+    _, how, limit = (*fill.split("/"), "")[:3]
+    values = hard(dtype)
+    if limit:
+        values = _within(values, limit)
+    at = torch.arange(count)
+    if how != "sparse":
+        return values[(at // values.numel() ** int(how)) % values.numel()]
+    made = _jitter(stored, count, seed) if stored.is_floating_point() else _choose(stored, count, seed)
+    return torch.where(at % 7 == 3, values[(at // 7) % values.numel()], made)
+
+
+def _within(values: torch.Tensor, dtype: str) -> torch.Tensor:
+    info = torch.iinfo(getattr(torch, dtype))
+    return values[(values > info.min) & (values < info.max)]

@@ -1,0 +1,1 @@
+"""Samples generated from the samples of the corpus: other sizes, other values, other arguments."""

@@ -1,0 +1,278 @@
+"""Samples of other sizes. Which sizes of a sample are free is found by trying them on CPU.
+
+The extents of a sample that must agree are equal, so only sizes equal to a given one are tried together with it: first
+the dimension alone, then with one other, then with all. Integers among the arguments take part (``normalized_shape``,
+``split_sizes``).
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+
+from conformance.corpus.calls import HasValues
+from conformance.corpus.model import Arg, Sample, TensorSlot
+from conformance.corpus.values import kind_of
+from conformance.corpus.vary.places import (
+    Extent,
+    Place,
+    extents,
+    integers,
+    label,
+    resized,
+    with_arguments,
+    with_tensors,
+)
+from conformance.corpus.vary.trial import Ran, Trials
+
+AXIS = "sizes"
+
+# Past the usual vectors, tiles and blocks, and past 65,535 blocks. Every group of sizes takes each of these.
+ALWAYS = (33, 1025, 4097, 65537)
+# A composite overload takes only these: what it calls has cells of its own.
+FEW = (33, 4097)
+# At the edges of tiles. A group takes one of these, by its name.
+EDGES = (
+    15, 16, 17, 31, 32, 63, 64, 65, 127, 128, 129, 255, 257, 511, 512, 513, 1023, 1024, 2047, 2048, 2049, 4095, 4096, 8191,
+)  # fmt: skip
+# Several dimensions at once.
+TOGETHER = ((67, 35, 19, 9, 5), (129, 257, 3, 2, 2), (5, 9, 131, 17, 3))
+LENGTHS = (9, 33, 70)  # of lists of tensors
+RANKS = (6, 9)
+_PROBE = 2, 5  # a trial resizes n to 2 * n + 5, which is odd and larger
+
+SAMPLES = {"float32": 2, "int64": 1, "bool": 1}  # sources of an overload, by base
+GROUPS = {"float32": 5, "int64": 2, "bool": 2}  # of sizes of one source
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Sizes that change together."""
+
+    places: tuple[Place, ...]
+    size: int
+
+
+def generate(samples: Sequence[Sample], trials: Trials, values: HasValues, is_target: bool) -> Iterator[Sample]:
+    """Yield samples of other sizes of one overload's samples. One that is no target gets few."""
+    maker = _Maker(trials, values)
+    for source in sources(samples)[: None if is_target else 1]:
+        yield from maker.of(source, is_target)
+
+
+def sources(samples: Sequence[Sample]) -> list[Sample]:
+    """Return the samples to vary: of each base, those that differ most in the ranks of their arguments."""
+    found: list[Sample] = []
+    for base, most in SAMPLES.items():
+        if base == "bool" and found:
+            break  # its kernels move or compare bytes, as those of the other dtypes do
+        seen: set[object] = set()
+        for sample in sorted((s for s in samples if s.base == base and usable(s)), key=_last_empty):
+            signature = _signature(sample)
+            if signature not in seen and len(seen) < most:
+                seen.add(signature)
+                found.append(sample)
+    return found
+
+
+def usable(sample: Sample) -> bool:
+    """Whether a sample is one to generate others from."""
+    return not sample.raises and not sample.axis
+
+
+def _last_empty(sample: Sample) -> tuple[bool, bool, str]:
+    """A key that puts samples with empty or one-element tensors last."""
+    sizes = [s.numel for s in sample.tensors if s.pool]
+    return (0 in sizes, bool(sizes) and max(sizes) < 2, sample.name)
+
+
+def _signature(sample: Sample) -> object:
+    ranks = tuple((len(s.shape), 1 in s.shape) for s in sample.tensors if s.pool)
+    return ranks, tuple(name for name, arg in sample.kwargs if arg is not None)
+
+
+class _Maker:
+    """Makes samples of other sizes from one sample after the other."""
+
+    def __init__(self, trials: Trials, values: HasValues) -> None:
+        self._trials = trials
+        self._values = values
+
+    def of(self, source: Sample, thorough: bool) -> Iterator[Sample]:
+        """Yield samples of other sizes than those of ``source``."""
+        dtypes = two_dtypes(source)
+        groups = self.groups(source, dtypes[0])
+        for group in groups[: GROUPS[source.base]]:
+            name = label(source, group.places)
+            for n in _sizes(f"{source.overload} {name}", group.size) if thorough else FEW:
+                yield from self._made(source, dict.fromkeys(group.places, n), f"{name}={n}", dtypes)
+        if groups:
+            for sizes in TOGETHER if thorough else TOGETHER[:1]:
+                change = {p: n for g, n in zip(groups, sizes, strict=False) for p in g.places}
+                yield from self._made(source, change, "all=" + "x".join(map(str, sizes[: len(groups)])), dtypes)
+        for sample, name in (*_longer(source), *_deeper(source)) if thorough else ():
+            yield from self._tried(filled(source, sample, {}, self._values), name, dtypes)
+
+    def groups(self, source: Sample, dtype: str) -> list[Group]:
+        """Return the sizes of a sample that can change, each with those that must change with it."""
+        found: list[Group] = []
+        taken: set[Place] = set()
+        numbers = list(integers(source))
+        places = list(extents(source)) or numbers
+        for place, n in places:
+            if place in taken or n == 0:
+                continue
+            others = [p for p, m in (*extents(source), *numbers) if m == n and p != place and p not in taken and n > 1]
+            chosen = self._smallest(source, place, others, n, dtype)
+            if chosen:
+                found.append(Group(chosen, n))
+                taken |= set(chosen)
+        return found
+
+    def _smallest(
+        self, source: Sample, place: Place, others: list[Place], n: int, dtype: str
+    ) -> tuple[Place, ...] | None:
+        """Return the fewest places that CPU lets change together with ``place``; None if it lets none."""
+
+        def runs(places: Iterable[Place]) -> bool:
+            factor, more = _PROBE
+            return self._ran(source, dict.fromkeys(places, factor * n + more), dtype) is not None
+
+        if runs([place]):
+            return (place,)
+        for other in others:
+            if runs([place, other]):
+                return (place, other)
+        if len(others) < 2 or not runs([place, *others]):
+            return None
+        kept = list(others)
+        for other in others:
+            fewer = [p for p in kept if p != other]
+            if fewer and runs([place, *fewer]):
+                kept = fewer
+        return (place, *kept)
+
+    def _made(self, source: Sample, change: dict[Place, int], name: str, dtypes: tuple[str, ...]) -> Iterator[Sample]:
+        yield from self._tried(filled(source, resized(source, change), change, self._values), name, dtypes)
+
+    def _tried(self, candidates: Iterable[Sample], name: str, dtypes: tuple[str, ...]) -> Iterator[Sample]:
+        """Yield the first candidate that runs in the first dtype, with the dtypes in which it runs."""
+        for sample in candidates:
+            if ran := self._trials.run(sample, dtypes[0]):
+                kept = (dtypes[0], *(d for d in dtypes[1:] if self._trials.run(ran.sample, d)))
+                yield replace(ran.sample, name=f"{sample.name}.{name}", dtypes=kept, axis=AXIS)
+                return
+
+    def _ran(self, source: Sample, change: dict[Place, int], dtype: str) -> Ran | None:
+        for sample in filled(source, resized(source, change), change, self._values):
+            if ran := self._trials.run(sample, dtype):
+                return ran
+        return None
+
+
+def _sizes(name: str, size: int) -> list[int]:
+    """Return the sizes that a group takes."""
+    at = zlib.crc32(name.encode())
+    return [n for n in sorted({*ALWAYS, EDGES[at % len(EDGES)]}) if n != size]
+
+
+def two_dtypes(sample: Sample) -> tuple[str, ...]:
+    """Return the base of a sample and one other of its dtypes, chosen by the overload's name."""
+    base = sample.base if sample.base in sample.dtypes else sample.dtypes[0]
+    others = [d for d in sample.dtypes if d != base and not d.startswith("float8") and d != "complex32"]
+    if not others:
+        return (base,)
+    return base, others[zlib.crc32(sample.overload.encode()) % len(others)]
+
+
+def filled(source: Sample, sample: Sample, change: dict[Place, int], values: HasValues) -> Iterator[Sample]:
+    """Yield a resized sample with values, in the order in which to try them on CPU.
+
+    First, integers that index a resized dimension reach its new end; then all are drawn from the stored ones.
+    """
+    grown = max(change.values(), default=0)
+    if grown and any(_indexes(s) for s in sample.tensors):
+        yield with_tensors(sample, [_refilled(source, s, values, grown) for s in sample.tensors])
+    yield with_tensors(sample, [_refilled(source, s, values, 0) for s in sample.tensors])
+
+
+def _indexes(slot: TensorSlot) -> bool:
+    return bool(slot.pool) and slot.dtype in ("int64", "int32")
+
+
+def _refilled(source: Sample, slot: TensorSlot, values: HasValues, bound: int) -> TensorSlot:
+    """Return the slot with the fill that suits its stored values. ``bound``: integers are drawn below it; 0: they are not."""
+    old = next((s for s in source.tensors if s.name == slot.name), slot)
+    if not slot.pool or slot.same_as or not old.numel:
+        return slot
+    if _indexes(slot):
+        fill = _index_fill(values.value(replace(old, fill="", source=0), str(slot.dtype)).view(-1), slot.numel, bound)
+    else:
+        fill = "choose" if kind_of(slot.dtype or source.base) in ("int", "bool") else "jitter"
+    if slot.numel == old.numel and not (bound and _indexes(slot)):
+        return replace(slot, fill="", source=0)
+    return replace(slot, fill=fill, source=old.numel)
+
+
+def _index_fill(stored: torch.Tensor, count: int, bound: int) -> str:
+    ascending = stored.numel() > 2 and bool((stored[1:] >= stored[:-1]).all())
+    distinct = stored.unique().numel() == stored.numel() > 1
+    if bound and int(stored.min()) >= 0 and not ascending:
+        return f"distinct/{bound}" if distinct and count <= bound else f"below/{bound}"
+    if distinct and not ascending and int(stored.min()) == 0 and int(stored.max()) == stored.numel() - 1:
+        return f"distinct/{count}"
+    return "sorted" if ascending else "choose"
+
+
+def _longer(source: Sample) -> Iterator[tuple[Sample, str]]:
+    """Yield the sample with longer lists of tensors, and of whatever else has a list as long as theirs."""
+    lists = [a for a in (*source.args, *(a for _, a in source.kwargs)) if _is_tensors(a)]
+    lengths = {len(a) for a in lists if isinstance(a, tuple)}
+    if len(lengths) != 1:
+        return
+    (length,) = lengths
+    for n in LENGTHS:
+        yield _with_lists(source, length, n), f"list={n}"
+
+
+def _is_tensors(arg: Arg) -> bool:
+    return isinstance(arg, tuple) and bool(arg) and all(isinstance(a, TensorSlot) for a in arg)
+
+
+def _with_lists(source: Sample, length: int, n: int) -> Sample:
+    """Return the sample with each list of ``length`` repeated up to ``n``."""
+    slots: list[TensorSlot] = []
+
+    def repeated(arg: Arg) -> Arg:
+        if isinstance(arg, TensorSlot):
+            slots.append(replace(arg, index=len(slots)))
+            return slots[-1]
+        if isinstance(arg, tuple) and len(arg) == length and not any(isinstance(a, (tuple, int)) for a in arg):
+            return tuple(repeated(_renamed(arg[i % length], i)) for i in range(n))
+        return tuple(repeated(a) for a in arg) if isinstance(arg, tuple) else arg
+
+    args = tuple(repeated(a) for a in source.args)
+    kwargs = tuple((k, repeated(a)) for k, a in source.kwargs)
+    return replace(source, args=args, kwargs=kwargs, tensors=tuple(slots))
+
+
+def _renamed(arg: Arg, i: int) -> Arg:
+    """Return an element of a list as its element ``i``."""
+    if not isinstance(arg, TensorSlot):
+        return arg
+    return replace(arg, name=f"{arg.name.partition('[')[0]}[{i}]", same_as="")
+
+
+def _deeper(source: Sample) -> Iterator[tuple[Sample, str]]:
+    """Yield the sample with more dimensions in front of those of its tensors of the highest rank."""
+    rank = max((len(s.shape) for s in source.tensors if s.pool), default=0)
+    if rank == 0:
+        return
+    for wanted in RANKS:
+        front = ((2, 1, 3, 1, 2, 1, 1, 2, 1)[: wanted - rank]) if wanted > rank else ()
+        if front:
+            slots = [replace(s, shape=(*front, *s.shape)) if len(s.shape) == rank else s for s in source.tensors]
+            yield with_tensors(source, slots), f"rank={wanted}"
