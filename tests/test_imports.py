@@ -60,7 +60,7 @@ ROOMS_WITHOUT_TORCH = {
     "support", "vocabulary", "records", "layouts", "lanes", "results", "bisect", "nightly", "report", "cli",
 }  # fmt: skip
 OTHER_MODULES_WITHOUT_TORCH = {
-    "corpus.model", "plan.arguments", "plan.cases", "plan.selection", "judging.host_heap", "explain.describe",
+    "corpus.model", "plan.arguments", "plan.cases", "plan.selection", "support.host_heap", "explain.describe",
     "explain.inventory_text",
     "running.child", "running.deaths", "running.host_leaks", "running.isolation", "running.progress",
     "running.protocol", "running.runner", "running.sanitizer_report", "running.spawned", "calls.program",

@@ -1,9 +1,9 @@
 """Conversion of samples to and from compact JSON. No torch.
 
 A sample is ``[name, base, dtype set, args, kwargs, tensors, raises]``, the dtype set a position in the file's list of
-sets; a generated sample has its axis as well. Plain arguments are themselves, a list is a tuple of arguments, and a dict with a single key is everything else:
-``{"t": i}`` tensor i, ``{"d": name}`` dtype, ``{"D": name or 0}`` device, ``{"e": [kind, name]}`` layout or memory
-format, ``{"g": seed}`` generator, ``{"c": [re, im]}`` complex number.
+sets; a generated sample has its axis as well. Plain arguments are themselves, a list is a tuple of arguments, and a
+dict with a single key is everything else: ``{"t": i}`` tensor i, ``{"d": name}`` dtype, ``{"D": name or 0}`` device,
+``{"e": [kind, name]}`` layout or memory format, ``{"g": seed}`` generator, ``{"c": [re, im]}`` complex number.
 """
 
 from __future__ import annotations

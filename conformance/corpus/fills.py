@@ -58,7 +58,8 @@ def from_stored(fill: str, stored: torch.Tensor, count: int, seed: int) -> torch
     """Return ``count`` values for a fill that does not begin with ``hard``.
 
     ``choose``, ``jitter`` and ``sorted`` make them from stored values, in their dtype. ``below/N`` draws integers from
-    0 to N - 1, and ``distinct/N`` different ones (``count`` is at most N). Raises ValueError for an unknown fill.
+    0 to N - 1, and ``distinct/N`` different ones (``count`` is at most N). ``rows/C/N`` fills a matrix of C columns with
+    integers below N, none twice in a row or a column that is no longer than N. Raises ValueError for an unknown fill.
     """
     make = _STORED.get(fill)
     if make is not None:
@@ -68,6 +69,9 @@ def from_stored(fill: str, stored: torch.Tensor, count: int, seed: int) -> torch
         return mixed(count, seed) % int(bound)
     if kind == "distinct" and bound.isdigit() and count <= int(bound):
         return mixed(int(bound), seed).sort(stable=True).indices[:count]
+    if kind == "rows":
+        at, (columns, of) = torch.arange(count), map(int, bound.split("/"))
+        return (at // columns + at % columns) % of
     raise ValueError(f"unknown fill {fill!r} for {count} elements: see the functions of {__name__}")
 
 
@@ -75,13 +79,13 @@ def from_stored(fill: str, stored: torch.Tensor, count: int, seed: int) -> torch
 # types, arguments at which functions overflow, large angles, neighbours of powers of two.
 _FLOATS = (
     0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, -1.5, 2.5, -2.5, 3.5, 2.0, -2.0, 3.0, -3.0, 1 / 3, 0.1, 0.99, -0.99, 1.01,
-    float("inf"), float("-inf"), float("nan"), 1e-3, 1e-7, 1e-20, 7.0, -7.0, 10.5, 20.5, 22.0, 88.0, 89.5, -87.5, -104.0,
-    126.5, 127.5, 128.0, -128.5, 255.5, 256.5, 1024.0, 2049.0, 32767.5, 65504.0, 65520.0, 1e5, 16777217.0, -16777217.0,
-    2147483647.0, 2147483648.0, -2147483649.0, 9007199254740993.0, 1e18, 1e30, 3e38, 710.0, -745.5,
+    float("inf"), float("-inf"), float("nan"), 1e-3, 1e-7, 1e-20, 7.0, -7.0, 10.5, 20.5, 22.0, 88.0, 89.5, -87.5,
+    -104.0, 126.5, 127.5, 128.0, -128.5, 255.5, 256.5, 1024.0, 2049.0, 32767.5, 65504.0, 65520.0, 1e5, 16777217.0,
+    -16777217.0, 2147483647.0, 2147483648.0, -2147483649.0, 9007199254740993.0, 1e18, 1e30, 3e38, 710.0, -745.5,
 )  # fmt: skip
 _INTEGERS = (
-    0, 1, -1, 2, -2, 3, -3, 5, 7, -8, 10, 15, 31, 32, 33, 63, 64, 65, -64, 100, 126, 127, 128, -127, -128, -129, 254, 255,
-    256, 257, 1000, 32767, 32768, -32768, 65535, 65536, 16777217, -16777217, 2**31 - 1, 2**31, -(2**31), 2**32 + 1,
+    0, 1, -1, 2, -2, 3, -3, 5, 7, -8, 10, 15, 31, 32, 33, 63, 64, 65, -64, 100, 126, 127, 128, -127, -128, -129, 254,
+    255, 256, 257, 1000, 32767, 32768, -32768, 65535, 65536, 16777217, -16777217, 2**31 - 1, 2**31, -(2**31), 2**32 + 1,
     2**53 + 1, -(2**53) - 1,
 )  # fmt: skip
 
@@ -111,7 +115,8 @@ def from_hard(fill: str, stored: torch.Tensor, count: int, dtype: str, seed: int
 
     ``hard/N`` is each in turn, each N times as often as the list is long to the power of N: ``hard/0`` and ``hard/1``
     together have every pair. ``hard/sparse`` has one for every seven values made from ``stored``. A third part limits
-    them to what another dtype holds (``hard/0/int8``): the conversion of others to an integer is undefined in C.
+    them: ``nonzero``, ``positive``, or what an integer dtype holds (``hard/0/int8``), since the conversion of others to
+    it is undefined in C.
     """
     _, how, limit = (*fill.split("/"), "")[:3]
     values = hard(dtype)
@@ -124,6 +129,11 @@ def from_hard(fill: str, stored: torch.Tensor, count: int, dtype: str, seed: int
     return torch.where(at % 7 == 3, values[(at // 7) % values.numel()], made)
 
 
-def _within(values: torch.Tensor, dtype: str) -> torch.Tensor:
-    info = torch.iinfo(getattr(torch, dtype))
-    return values[(values > info.min) & (values < info.max)]
+def _within(values: torch.Tensor, limit: str) -> torch.Tensor:
+    if limit == "nonzero":
+        return values[values != 0]
+    if limit == "positive":
+        return values[values > 0]
+    info = torch.iinfo(getattr(torch, limit))
+    wide = values.to(torch.float64)
+    return values[(wide > info.min) & (wide < float(info.max) - 1)]

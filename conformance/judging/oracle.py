@@ -10,9 +10,10 @@ from typing import Any
 
 import torch
 
-from conformance.judging import compare, conditioning, host_heap
+from conformance.judging import compare, conditioning
 from conformance.judging.twins import CPU, Side, Twins, torch_dtype
 from conformance.plan.cases import Case, slot_dtype
+from conformance.support import host_heap
 from conformance.vocabulary import Route
 
 # More arguments than an op has: draws of one argument are not those of another.

@@ -20,9 +20,16 @@ FAMILY = Family(
     ),
     {"tolerance": EXACT},
     but={
-        name: {"tolerance": ROUNDED}
-        for name in words("index_add index_put _index_put_impl index_reduce put _unsafe_index_put "
-                          "_unsafe_masked_index_put_accumulate unfold_backward index_select_backward")
+        **{
+            name: {"tolerance": ROUNDED}
+            for name in words("index_add index_reduce _unsafe_masked_index_put_accumulate unfold_backward "
+                              "index_select_backward")
+        },
+        **{
+            name: {"tolerance": ROUNDED, "last_wins": True}
+            for name in words("index_put _index_put_impl put _unsafe_index_put")
+        },
+        "index_copy": {"last_wins": True},
     },
     samples=(
         own("_index_put_impl_", "accumulated", T((4, 3)), (T((5,), "index:4", "int64"),), T((5, 3)), True),

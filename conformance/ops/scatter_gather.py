@@ -11,8 +11,11 @@ FAMILY = Family(
     words("gather gather_backward _gather_sparse_backward scatter scatter_add scatter_reduce"),
     {"tolerance": EXACT},
     but={
-        name: {"tolerance": ROUNDED}
-        for name in words("scatter_add scatter_reduce gather_backward scatter.reduce scatter_.reduce")
+        **{
+            name: {"tolerance": ROUNDED}
+            for name in words("scatter_add scatter_reduce gather_backward scatter.reduce scatter_.reduce")
+        },
+        "scatter": {"last_wins": True},
     },
     samples=(
         own("gather", "beyond_the_end", T((4, 3)), 0, _BEYOND, raises=True),

@@ -7,7 +7,7 @@ import traceback
 import warnings
 
 from conformance.inventory import call_of
-from conformance.judging import bringup, host_heap
+from conformance.judging import bringup
 from conformance.judging.judge import Judge
 from conformance.judging.tolerances import criteria_of
 from conformance.judging.twins import Twins, poison
@@ -16,6 +16,7 @@ from conformance.plan.cases import Case
 from conformance.plan.plan import Plan
 from conformance.records import FAILURES_KEPT, CaseFailure, Observation, PlacedArgument
 from conformance.running.progress import Progress
+from conformance.support import host_heap
 from conformance.vocabulary import CellId, Status
 
 

@@ -6,7 +6,7 @@ import gzip
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -14,11 +14,11 @@ from conformance.corpus import reader
 from conformance.corpus.codec import encode
 from conformance.corpus.model import Sample
 from conformance.corpus.reader import DATA, GENERATED, Corpus
-from conformance.corpus.vary import sizes
+from conformance.corpus.vary import hard_values, sizes, variants
 from conformance.corpus.vary.trial import Trials, generate
-from conformance.inventory import inventory
+from conformance.inventory import Overload, inventory
 
-AXES = (sizes.generate,)
+AXES = (sizes.generate, hard_values.generate, variants.generate)
 
 
 def build(where: Path = DATA, progress: Callable[[str], None] = lambda _: None, only: Sequence[str] = ()) -> str:
@@ -27,10 +27,9 @@ def build(where: Path = DATA, progress: Callable[[str], None] = lambda _: None, 
     corpus.load_values()
     known = {o.name: o for o in inventory("CPU")}
     wanted = [o for o in corpus.overloads if o in known and (not only or o in only)]
-    targets = frozenset(o for o in wanted if known[o].is_target)
     found: dict[str, list[Sample]] = {}
     jobs = len(os.sched_getaffinity(0))
-    for overload, samples in generate(wanted, corpus, partial(_generated, corpus, targets), jobs):
+    for overload, samples in generate(wanted, corpus, partial(_generated, corpus, known), jobs):
         found[overload] = sorted(samples, key=lambda s: s.name)
         if len(found) % 100 == 0:
             progress(f"{len(found)} of {len(wanted)} overloads")
@@ -38,9 +37,9 @@ def build(where: Path = DATA, progress: Callable[[str], None] = lambda _: None, 
     return _summary(found)
 
 
-def _generated(corpus: Corpus, targets: frozenset[str], overload: str, trials: Trials) -> list[Sample]:
+def _generated(corpus: Corpus, known: Mapping[str, Overload], overload: str, trials: Trials) -> list[Sample]:
     samples = corpus.samples(overload)
-    return [s for axis in AXES for s in axis(samples, trials, corpus, overload in targets)]
+    return [s for axis in AXES for s in axis(known[overload], samples, trials, corpus)]
 
 
 def _write(path: Path, corpus: Corpus, found: dict[str, list[Sample]]) -> None:

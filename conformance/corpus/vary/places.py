@@ -50,7 +50,7 @@ def _integers(arg: Arg, path: tuple[int | str, ...]) -> Iterator[tuple[Integer, 
 
 
 def resized(sample: Sample, sizes: Mapping[Place, int]) -> Sample:
-    """Return the sample with other sizes. The fills of its slots are as they were."""
+    """Return the sample with other sizes; outputs are empty, for the call to resize. Fills are as they were."""
     shapes = {slot.index: list(slot.shape) for slot in sample.tensors}
     numbers: dict[tuple[int | str, ...], int] = {}
     for place, n in sizes.items():
@@ -58,10 +58,10 @@ def resized(sample: Sample, sizes: Mapping[Place, int]) -> Sample:
             shapes[place.slot][place.dim] = n
         else:
             numbers[place.path] = n
-    slots = [replace(slot, shape=tuple(shapes[slot.index])) for slot in sample.tensors]
+    slots = [replace(s, shape=tuple(shapes[s.index]) if s.pool else (0,)) for s in sample.tensors]
     by_name = {slot.name: slot for slot in slots}
     slots = [replace(s, shape=by_name[s.same_as].shape) if s.same_as else s for s in slots]
-    return with_arguments(with_tensors(sample, slots), lambda path, arg: numbers.get(path, arg))
+    return with_arguments(with_tensors(sample, slots), numbers.get)
 
 
 def with_tensors(sample: Sample, slots: Iterable[TensorSlot]) -> Sample:

@@ -13,20 +13,20 @@ from dataclasses import dataclass, replace
 
 import torch
 
+from conformance import ops
 from conformance.corpus.calls import HasValues
 from conformance.corpus.model import Arg, Sample, TensorSlot
 from conformance.corpus.values import kind_of
 from conformance.corpus.vary.places import (
-    Extent,
     Place,
     extents,
     integers,
     label,
     resized,
-    with_arguments,
     with_tensors,
 )
 from conformance.corpus.vary.trial import Ran, Trials
+from conformance.inventory import Overload
 
 AXIS = "sizes"
 
@@ -36,7 +36,8 @@ ALWAYS = (33, 1025, 4097, 65537)
 FEW = (33, 4097)
 # At the edges of tiles. A group takes one of these, by its name.
 EDGES = (
-    15, 16, 17, 31, 32, 63, 64, 65, 127, 128, 129, 255, 257, 511, 512, 513, 1023, 1024, 2047, 2048, 2049, 4095, 4096, 8191,
+    15, 16, 17, 31, 32, 63, 64, 65, 127, 128, 129, 255, 257, 511, 512, 513, 1023, 1024, 2047, 2048, 2049, 4095, 4096,
+    8191,
 )  # fmt: skip
 # Several dimensions at once.
 TOGETHER = ((67, 35, 19, 9, 5), (129, 257, 3, 2, 2), (5, 9, 131, 17, 3))
@@ -56,11 +57,11 @@ class Group:
     size: int
 
 
-def generate(samples: Sequence[Sample], trials: Trials, values: HasValues, is_target: bool) -> Iterator[Sample]:
-    """Yield samples of other sizes of one overload's samples. One that is no target gets few."""
-    maker = _Maker(trials, values)
-    for source in sources(samples)[: None if is_target else 1]:
-        yield from maker.of(source, is_target)
+def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, values: HasValues) -> Iterator[Sample]:
+    """Yield samples of an overload with other sizes. An overload that is no target gets few."""
+    maker = Maker(trials, values)
+    for source in sources(samples)[: None if overload.is_target else 1]:
+        yield from maker.of(source, overload.is_target)
 
 
 def sources(samples: Sequence[Sample]) -> list[Sample]:
@@ -94,7 +95,7 @@ def _signature(sample: Sample) -> object:
     return ranks, tuple(name for name, arg in sample.kwargs if arg is not None)
 
 
-class _Maker:
+class Maker:
     """Makes samples of other sizes from one sample after the other."""
 
     def __init__(self, trials: Trials, values: HasValues) -> None:
@@ -193,10 +194,25 @@ def filled(source: Sample, sample: Sample, change: dict[Place, int], values: Has
 
     First, integers that index a resized dimension reach its new end; then all are drawn from the stored ones.
     """
+    indexes = any(_indexes(s) for s in sample.tensors)
+    if indexes and ops.facts(sample.overload).last_wins:
+        for bound in sorted({n for s in sample.tensors for n in s.shape if not _indexes(s)}, reverse=True):
+            if all(max(s.shape, default=1) <= bound for s in sample.tensors if _indexes(s)):
+                yield with_tensors(
+                    sample, [_distinct(s, bound) or _refilled(source, s, values, 0) for s in sample.tensors]
+                )
+        return
     grown = max(change.values(), default=0)
-    if grown and any(_indexes(s) for s in sample.tensors):
+    if grown and indexes:
         yield with_tensors(sample, [_refilled(source, s, values, grown) for s in sample.tensors])
     yield with_tensors(sample, [_refilled(source, s, values, 0) for s in sample.tensors])
+
+
+def _distinct(slot: TensorSlot, bound: int) -> TensorSlot | None:
+    """Return an index that names no element twice; None for other arguments, and for an index of a higher rank."""
+    if not _indexes(slot) or slot.same_as:
+        return None
+    return replace(slot, fill=f"rows/{slot.shape[-1] if slot.shape else 1}/{bound}", source=0)
 
 
 def _indexes(slot: TensorSlot) -> bool:
@@ -204,7 +220,7 @@ def _indexes(slot: TensorSlot) -> bool:
 
 
 def _refilled(source: Sample, slot: TensorSlot, values: HasValues, bound: int) -> TensorSlot:
-    """Return the slot with the fill that suits its stored values. ``bound``: integers are drawn below it; 0: they are not."""
+    """Return the slot with the fill that suits its stored values; an index is drawn below ``bound``, if not 0."""
     old = next((s for s in source.tensors if s.name == slot.name), slot)
     if not slot.pool or slot.same_as or not old.numel:
         return slot

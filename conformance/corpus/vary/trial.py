@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import faulthandler
 import json
 import os
 import resource
 import signal
+import sys
 import time
 import traceback
 import warnings
@@ -24,12 +26,14 @@ from conformance.corpus.model import Sample
 from conformance.corpus.validate import readable
 from conformance.corpus.vary.places import with_tensors
 from conformance.inventory import call_of
+from conformance.support.host_heap import shake
 
 # A generated sample has at most so many elements in its arguments, and in its results.
 MOST_ELEMENTS = 300_000
 # CPU seconds that a call may take. The full tier makes it some ten times.
 MOST_SECONDS = 0.03
 _HANGS = 20  # seconds until a trial is given up
+_TIMES = 3  # calls of a trial on its own
 _MEMORY = 4 << 30  # bytes that a child may have beyond those of its parent
 
 Found = list[Sample]
@@ -37,20 +41,19 @@ Found = list[Sample]
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """A call that returned: the shapes of its written arguments afterwards, and the dtypes of its results."""
+    """A call that returned, with the dtypes and the shapes of its results."""
 
     sample: Sample  # outputs have the sizes that the call gave them
     dtypes: tuple[str, ...]
+    shapes: tuple[tuple[int, ...], ...]
 
 
 class Trials:
-    """Tries samples in this process. ``deadly`` lists the numbers of the trials not to make, since one killed a child."""
+    """Tries samples in this process; with ``isolated``, each in a child of its own."""
 
-    def __init__(self, values: HasValues, deadly: frozenset[int] = frozenset(), note: Callable[[int], None] = print):
+    def __init__(self, values: HasValues, *, isolated: bool = False) -> None:
         self._values = values
-        self._deadly = deadly
-        self._note = note
-        self._count = 0
+        self._isolated = isolated
 
     def run(self, sample: Sample, dtype: str) -> Ran | None:
         """Return what came of the call; None if CPU refuses it, or it is too large, too slow or deadly."""
@@ -62,10 +65,26 @@ class Trials:
         return isinstance(self._run(sample, dtype), Exception)
 
     def _run(self, sample: Sample, dtype: str) -> Ran | Exception | None:
-        self._count += 1
-        if self._count in self._deadly or sum(s.numel for s in sample.tensors) > MOST_ELEMENTS:
+        if sum(s.numel for s in sample.tensors) > MOST_ELEMENTS:
             return None
-        self._note(self._count)
+        return self._alone(sample, dtype) if self._isolated else self._call(sample, dtype)
+
+    def _alone(self, sample: Sample, dtype: str) -> Ran | Exception | None:
+        """Make the call in a child, several times; None if the child dies of it, or as it ends."""
+        read, write = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            outcomes = [self._call(sample, dtype) for _ in range(_TIMES)]
+            with contextlib.suppress(MemoryError):
+                shake()
+            os.write(write, _packed(outcomes[0]))
+            os._exit(0)
+        os.close(write)
+        with os.fdopen(read, "rb") as pipe:
+            data = pipe.read()
+        return _unpacked(data, sample) if os.waitpid(pid, 0)[1] == 0 else None
+
+    def _call(self, sample: Sample, dtype: str) -> Ran | Exception | None:
         try:
             tensors = tensors_of(sample, dtype, self._values)
         except Exception:  # noqa: BLE001 - values that a slot or this dtype cannot hold
@@ -86,11 +105,25 @@ class Trials:
         leaves = _leaves(result)
         if slow or not readable(result) or sum(t.numel() for t in leaves) > MOST_ELEMENTS:
             return None
-        slots = [
-            s if s.pool else replace(s, shape=tuple(t.shape)) for s, t in zip(sample.tensors, tensors, strict=True)
-        ]
+        pairs = zip(sample.tensors, tensors, strict=True)
+        slots = [s if s.pool else replace(s, shape=tuple(t.shape)) for s, t in pairs]
         dtypes = tuple(str(t.dtype).removeprefix("torch.") for t in leaves)
-        return Ran(with_tensors(sample, slots), dtypes)
+        return Ran(with_tensors(sample, slots), dtypes, tuple(tuple(t.shape) for t in leaves))
+
+
+def _packed(outcome: Ran | Exception | None) -> bytes:
+    if isinstance(outcome, Ran):
+        return json.dumps([[s.shape for s in outcome.sample.tensors], outcome.dtypes, outcome.shapes]).encode()
+    return json.dumps(str(outcome) if outcome else None).encode()
+
+
+def _unpacked(data: bytes, sample: Sample) -> Ran | Exception | None:
+    found = json.loads(data)
+    if isinstance(found, list):
+        shapes, dtypes, of_results = found
+        slots = [replace(s, shape=tuple(shape)) for s, shape in zip(sample.tensors, shapes, strict=True)]
+        return Ran(with_tensors(sample, slots), tuple(dtypes), tuple(map(tuple, of_results)))
+    return None if found is None else RuntimeError(found)
 
 
 def _leaves(result: Any) -> list[torch.Tensor]:
@@ -108,16 +141,16 @@ def generate(overloads: Iterable[str], values: HasValues, make: Generate, jobs: 
     running: dict[int, _Child] = {}
     while waiting or running:
         while waiting and len(running) < jobs:
-            child = _Child(waiting.pop(), frozenset(), values, make)
+            child = _Child(waiting.pop(), values, make)
             running[child.pid] = child
         pid, status = os.wait()
         child = running.pop(pid)
-        found, last = child.reply()
-        if os.WIFSIGNALED(status):  # in a trial, which is left out the next time
-            again = _Child(child.overload, child.deadly | {last}, values, make)
+        found = child.reply()
+        if os.WIFSIGNALED(status) and not child.isolated:
+            again = _Child(child.overload, values, make, isolated=True)
             running[again.pid] = again
         elif found is None:
-            raise RuntimeError(f"no samples could be generated for {child.overload}: see the traceback above")
+            raise RuntimeError(f"the process that generates samples of {child.overload} ended with status {status}")
         else:
             yield child.overload, found
 
@@ -125,26 +158,23 @@ def generate(overloads: Iterable[str], values: HasValues, make: Generate, jobs: 
 class _Child:
     """A process that generates the samples of one overload, and writes them to a file without a name."""
 
-    def __init__(self, overload: str, deadly: frozenset[int], values: HasValues, make: Generate) -> None:
+    def __init__(self, overload: str, values: HasValues, make: Generate, *, isolated: bool = False) -> None:
         self.overload = overload
-        self.deadly = deadly
+        self.isolated = isolated
         self._file = os.memfd_create(overload)
-        self._progress = os.memfd_create("progress")
         self.pid = os.fork()
         if self.pid == 0:
             self._live(values, make)
 
-    def reply(self) -> tuple[Found | None, int]:
-        """Return the samples, None if the child died; and the number of the last trial."""
-        last = int.from_bytes(os.pread(self._progress, 8, 0), "little")
-        os.close(self._progress)
+    def reply(self) -> Found | None:
+        """Return the samples; None if the child has written none."""
         with os.fdopen(self._file, "rb") as file:
             file.seek(0)
             text = file.read()
         if not text:
-            return None, last
+            return None
         rows, sets = json.loads(text)
-        return [decode(self.overload, row, [tuple(s) for s in sets]) for row in rows], last
+        return [decode(self.overload, row, [tuple(s) for s in sets]) for row in rows]
 
     def _live(self, values: HasValues, make: Generate) -> NoReturn:
         code = 1
@@ -152,12 +182,13 @@ class _Child:
             warnings.simplefilter("ignore")
             faulthandler.disable()  # the parent sees deaths
             torch.set_num_threads(1)
+            _quiet()
             used = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
             resource.setrlimit(resource.RLIMIT_AS, (used + _MEMORY, resource.RLIM_INFINITY))
-            found = list(make(self.overload, Trials(values, self.deadly, self._note)))
+            found = list(make(self.overload, Trials(values, isolated=self.isolated)))
             sets = [list(s.dtypes) for s in found]
             text = json.dumps([[encode(s, i) for i, s in enumerate(found)], sets])
-            with open(self._file, "w", encoding="utf-8", closefd=False) as file:  # noqa: PTH123 - it has no path
+            with open(self._file, "w", encoding="utf-8", closefd=False) as file:
                 file.write(text)
             code = 0
         except Exception:  # noqa: BLE001 - nothing above this frame may run twice
@@ -165,5 +196,8 @@ class _Child:
         finally:
             os._exit(code)
 
-    def _note(self, trial: int) -> None:
-        os.pwrite(self._progress, trial.to_bytes(8, "little"), 0)
+
+def _quiet() -> None:
+    """Keep what libraries print of a death, and torch's warnings, off the terminal; Python's errors stay there."""
+    sys.stderr = os.fdopen(os.dup(2), "w")
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)

@@ -1,0 +1,134 @@
+"""Samples with the values at which kernels go wrong, in one argument at a time, and in pairs where an op is pointwise.
+
+The samples are enlarged first, so that each hard value, or each pair of two, has an element of its own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from conformance.corpus.calls import HasValues
+from conformance.corpus.model import Sample, TensorSlot
+from conformance.corpus.values import kind_of
+from conformance.corpus.vary.places import Extent, resized, with_tensors
+from conformance.corpus.vary.sizes import Group, Maker, filled, usable
+from conformance.corpus.vary.trial import Ran, Trials
+from conformance.inventory import Overload
+
+AXIS = "values"
+
+ARGUMENTS = 3  # at most so many arguments of a sample, one at a time
+# What the values are limited to where CPU refuses all of them, such as division by zero.
+LIMITS = ("", "/nonzero", "/positive")
+_ONE = 80  # elements, more than the hard values of any dtype
+_PAIRS = 4700  # elements, more than their pairs
+_SPARSE = 7 * _ONE
+
+
+def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, values: HasValues) -> Iterator[Sample]:
+    """Yield samples of an overload with hard values."""
+    if not overload.is_target:
+        return
+    for base in ("float32", "int64"):
+        candidates = [s for s in samples if s.base == base and usable(s)]
+        source = max(candidates, key=_tensors, default=None)
+        if source:
+            yield from _Varied(source, overload, trials, values).samples()
+
+
+def _tensors(sample: Sample) -> int:
+    """Return how many arguments have more than one value in the cell's dtype."""
+    return sum(s.numel > 1 and s.dtype is None and bool(s.pool) for s in sample.tensors)
+
+
+class _Varied:
+    """The samples with hard values that one sample gives."""
+
+    def __init__(self, source: Sample, overload: Overload, trials: Trials, values: HasValues) -> None:
+        self._source = source
+        self._pointwise = "pointwise" in overload.tags
+        self._trials = trials
+        self._values = values
+        self._dtypes = tuple(d for d in source.dtypes if not d.startswith("float8"))
+        self._groups = Maker(trials, values).groups(source, self._dtypes[0]) if self._dtypes else []
+
+    def samples(self) -> Iterator[Sample]:
+        """Yield the samples that run on CPU in some dtype."""
+        slots = [s for s in self._source.tensors if s.pool and not s.same_as and s.dtype is None and s.numel]
+        for slot in slots[:ARGUMENTS] if self._dtypes else ():
+            yield from self._hard([slot], _ONE) or self._sparse(slot)
+        if self._dtypes and self._pointwise and len(slots) > 1:
+            yield from self._hard(slots[:2], _PAIRS)
+
+    def _hard(self, slots: Sequence[TensorSlot], elements: int) -> list[Sample]:
+        """Return samples in which every element of some arguments is a hard value; none unless the op is elementwise."""
+        large = self._enlarged(slots, elements)
+        ran = self._trials.run(large, self._dtypes[0]) if large else None
+        if large is None or ran is None or any(shape != large.tensors[slots[0].index].shape for shape in ran.shapes):
+            return []
+        return self._made(large, {s.index: f"hard/{i}" for i, s in enumerate(slots)})
+
+    def _sparse(self, slot: TensorSlot) -> list[Sample]:
+        large = self._enlarged([slot], _SPARSE)
+        return self._made(large, {slot.index: "hard/sparse"}) if large else []
+
+    def _made(self, large: Sample, kinds: dict[int, str]) -> list[Sample]:
+        """Return a sample for each limit that some dtypes need."""
+        by_limit: dict[str, list[str]] = {}
+        for dtype in self._dtypes:
+            limit = self._limit(large, kinds, dtype)
+            if limit is not None:
+                by_limit.setdefault(limit, []).append(dtype)
+        named = "x".join(large.tensors[i].name for i in kinds)
+        found = []
+        for limit, dtypes in by_limit.items():
+            name = f"{self._source.name}.hard={named}" + limit.replace("/", ".")
+            sample = _with_fills(large, kinds, limit)
+            found.append(replace(sample, name=name, dtypes=tuple(dtypes), axis=AXIS))
+        return found
+
+    def _limit(self, large: Sample, kinds: dict[int, str], dtype: str) -> str | None:
+        """Return the first limit under which CPU takes the values; None if it takes them under none."""
+        for limit in LIMITS:
+            if ran := self._trials.run(_with_fills(large, kinds, limit), dtype):
+                if not limit and (target := _integer_of(dtype, ran)):
+                    return f"/{target}"
+                return limit
+        return None
+
+    def _enlarged(self, slots: Sequence[TensorSlot], elements: int) -> Sample | None:
+        """Return the sample with so many elements in each of some arguments; None if no size makes it so large.
+
+        Of several sizes, it is the one that gives the largest results: a NaN spreads over the rest of its row.
+        """
+        wanted = {s.index for s in slots}
+        found: list[Ran] = []
+        for group in self._groups:
+            if wanted <= _slots(group):
+                per_index = min(s.numel // max(group.size, 1) for s in slots)
+                n = max(group.size, math.ceil(elements / max(per_index, 1)))
+                change = dict.fromkeys(group.places, n)
+                for sample in filled(self._source, resized(self._source, change), change, self._values):
+                    if ran := self._trials.run(sample, self._dtypes[0]):
+                        found.append(ran)
+                        break
+        best = max(found, key=lambda ran: sum(map(math.prod, ran.shapes)), default=None)
+        return best.sample if best else None
+
+
+def _slots(group: Group) -> set[int]:
+    return {place.slot for place in group.places if isinstance(place, Extent)}
+
+
+def _integer_of(dtype: str, ran: Ran) -> str:
+    """Return the integer dtype that floats are converted to; "" if the results are of another kind."""
+    kinds = {kind_of(d) for d in ran.dtypes}
+    return ran.dtypes[0] if kind_of(dtype) == "float" and kinds == {"int"} else ""
+
+
+def _with_fills(sample: Sample, kinds: dict[int, str], limit: str) -> Sample:
+    slots = [replace(s, fill=kinds[s.index] + limit) if s.index in kinds else s for s in sample.tensors]
+    slots = [replace(s, source=s.source or s.numel) if s.fill == "hard/sparse" + limit else s for s in slots]
+    return with_tensors(sample, slots)
