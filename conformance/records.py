@@ -148,6 +148,22 @@ class Death:
 
 
 @dataclass(frozen=True, slots=True)
+class Boundary:
+    """The sizes at which a case fails, in elements of the dimension that varies. Found by running it at other sizes."""
+
+    smallest: int  # the smallest failing size that was found
+    passes: int  # the largest smaller size that was tried; it passes. 0 if none does
+    largest: int  # the size of the failing case itself
+    modulus: int = 0  # the sizes fail by their remainder; 0: all sizes tried from the smallest on fail, or no rule fits
+    multiples: bool = False  # with a modulus: its multiples fail; else all others do
+    passing: tuple[int, ...] = ()  # without a modulus: larger sizes that pass, at most three
+
+    @staticmethod
+    def from_json(d: Mapping[str, Any]) -> Boundary:
+        return Boundary(**{**d, "passing": tuple(d.get("passing", ()))})
+
+
+@dataclass(frozen=True, slots=True)
 class CaseFailure:
     """One failing case, as facts. explain/describe.py renders it as text."""
 
@@ -159,6 +175,7 @@ class CaseFailure:
     trouble: str = ""  # the traceback if the suite itself failed
     older: str = ""  # the message of a failure in an older format, which has no facts
     older_check: str = ""
+    boundary: Boundary | None = None  # of a case of a generated size
 
     @property
     def id(self) -> CaseId | None:
@@ -178,6 +195,7 @@ class CaseFailure:
             "arguments": [asdict(a, dict_factory=_compact) for a in self.arguments],
             "death": asdict(self.death, dict_factory=_compact) if self.death else None,
             "calls": list(self.calls), "trouble": self.trouble, "older": self.older,
+            **({"boundary": asdict(self.boundary)} if self.boundary else {}),
         }  # fmt: skip
 
     @staticmethod
@@ -195,6 +213,7 @@ class CaseFailure:
             d["trouble"],
             d["older"],
             d["check"] if d["older"] else "",
+            Boundary.from_json(d["boundary"]) if d.get("boundary") else None,
         )
 
 

@@ -63,7 +63,8 @@ def _encode_slot(t: TensorSlot) -> list[Any]:
 
 def _decode_slot(index: int, row: list[Any]) -> TensorSlot:
     name, shape, dtype, written, pool, start, *more = row
-    same_as, on_host, fill, source = (*more, *("", 0, "", 0)[len(more) :])
+    rest: list[Any] = ["", 0, "", 0]
+    same_as, on_host, fill, source = [*more, *rest[len(more) :]]
     return TensorSlot(
         index, name, tuple(shape), dtype, bool(written), pool, start, same_as, bool(on_host), fill, source
     )

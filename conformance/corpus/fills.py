@@ -58,8 +58,9 @@ def from_stored(fill: str, stored: torch.Tensor, count: int, seed: int) -> torch
     """Return ``count`` values for a fill that does not begin with ``hard``.
 
     ``choose``, ``jitter`` and ``sorted`` make them from stored values, in their dtype. ``below/N`` draws integers from
-    0 to N - 1, and ``distinct/N`` different ones (``count`` is at most N). ``rows/C/N`` fills a matrix of C columns with
-    integers below N, none twice in a row or a column that is no longer than N. Raises ValueError for an unknown fill.
+    0 to N - 1, and ``distinct/N`` different ones (``count`` is at most N). ``rows/C/N`` fills a matrix of C columns
+    with integers below N, none twice in a row or a column that is no longer than N.
+    Raises ValueError for an unknown fill.
     """
     make = _STORED.get(fill)
     if make is not None:

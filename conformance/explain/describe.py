@@ -7,7 +7,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from conformance.explain import pattern_text
-from conformance.records import CaseFailure, Death, DeathFinding, LeftOut, Mismatch, Observation, PlacedArgument
+from conformance.records import (
+    Boundary,
+    CaseFailure,
+    Death,
+    DeathFinding,
+    LeftOut,
+    Mismatch,
+    Observation,
+    PlacedArgument,
+)
 from conformance.support import command_lines, markup
 from conformance.vocabulary import CellId, Check, Fact
 
@@ -52,8 +61,20 @@ def findings(found: CaseFailure) -> list[str]:
     lines = [f"{m.check}: {mismatch(m)}" for m in found.mismatches]
     lines = [part for line in lines for part in line.split("\n")]
     lines += death(found.death) if found.death else []
+    lines += [f"sizes: {boundary(found.boundary)}"] if found.boundary else []
     lines += [f"kernels: {kernels(found.calls)}"] if found.calls else []
     return [*lines, *(["the suite itself failed", *found.trouble.rstrip().split("\n")] if found.trouble else [])]
+
+
+def boundary(found: Boundary) -> str:
+    """Return the sizes at which a case fails, e.g. ``fails from 1025 on; 1024 passes``."""
+    if found.modulus:
+        which = "is a multiple" if found.multiples else "is no multiple"
+        return f"fails where the size {which} of {found.modulus}, from {found.smallest} on"
+    passes = f"; {found.passes} passes" if found.passes else ""
+    if found.passing:
+        return f"fails at {found.smallest} and {found.largest}, passes at {', '.join(map(str, found.passing))}{passes}"
+    return f"fails from {found.smallest} on{passes}" if found.smallest > 1 else "fails at every size"
 
 
 def _indented(lines: Iterable[str]) -> list[str]:

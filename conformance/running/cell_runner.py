@@ -5,16 +5,18 @@ from __future__ import annotations
 import time
 import traceback
 import warnings
+from dataclasses import replace
 
 from conformance.inventory import call_of
-from conformance.judging import bringup
+from conformance.judging import boundary, bringup
 from conformance.judging.judge import Judge
 from conformance.judging.tolerances import criteria_of
 from conformance.judging.twins import Twins, poison
+from conformance.plan import scaled
 from conformance.plan.arguments import placed_arguments
 from conformance.plan.cases import Case
 from conformance.plan.plan import Plan
-from conformance.records import FAILURES_KEPT, CaseFailure, Observation, PlacedArgument
+from conformance.records import FAILURES_KEPT, Boundary, CaseFailure, Observation, PlacedArgument
 from conformance.running.progress import Progress
 from conformance.support import host_heap
 from conformance.vocabulary import CellId, Status
@@ -96,7 +98,10 @@ class CellRunner:
             return
         tally.compared += 1
         if result.mismatches:
-            tally.failed(CaseFailure(case.id, tuple(result.mismatches), placed_arguments(case)))
+            failure = CaseFailure(case.id, tuple(result.mismatches), placed_arguments(case))
+            if tally.keeps:
+                failure = replace(failure, boundary=_boundary(judge, case))
+            tally.failed(failure)
 
     def _judge_of(self, overload: str) -> Judge:
         if self._judge is None or self._judge[0] != overload:
@@ -106,6 +111,21 @@ class CellRunner:
             )
             self._judge = (overload, judge)
         return self._judge[1]
+
+
+def _boundary(judge: Judge, case: Case) -> Boundary | None:
+    """Return the sizes at which a case of a generated size fails; None for another case."""
+    largest = scaled.size(case)
+    if largest < 2:
+        return None
+
+    def fails(n: int) -> bool:
+        try:
+            return bool(judge.judge(scaled.at_size(case, n)).mismatches)
+        except Exception:  # noqa: BLE001 - a size at which the arguments do not fit
+            return False
+
+    return boundary.search(fails, largest)
 
 
 class _Tally:
@@ -125,9 +145,14 @@ class _Tally:
         self._wall = time.perf_counter_ns()
         self._cpu = time.process_time_ns()
 
+    @property
+    def keeps(self) -> bool:
+        """Whether another failure is kept."""
+        return len(self._failures) < FAILURES_KEPT
+
     def failed(self, failure: CaseFailure) -> None:
         self._failing += 1
-        if len(self._failures) < FAILURES_KEPT:
+        if self.keeps:
             self._failures.append(failure)
 
     def broke(self, failure: CaseFailure) -> None:

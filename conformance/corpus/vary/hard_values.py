@@ -11,8 +11,8 @@ from dataclasses import replace
 
 from conformance.corpus.calls import HasValues
 from conformance.corpus.model import Sample, TensorSlot
+from conformance.corpus.places import Extent, resized, with_tensors
 from conformance.corpus.values import kind_of
-from conformance.corpus.vary.places import Extent, resized, with_tensors
 from conformance.corpus.vary.sizes import Group, Maker, filled, usable
 from conformance.corpus.vary.trial import Ran, Trials
 from conformance.inventory import Overload
@@ -63,7 +63,7 @@ class _Varied:
             yield from self._hard(slots[:2], _PAIRS)
 
     def _hard(self, slots: Sequence[TensorSlot], elements: int) -> list[Sample]:
-        """Return samples in which every element of some arguments is a hard value; none unless the op is elementwise."""
+        """Return samples in which every element of some arguments is hard; none unless the op is elementwise."""
         large = self._enlarged(slots, elements)
         ran = self._trials.run(large, self._dtypes[0]) if large else None
         if large is None or ran is None or any(shape != large.tensors[slots[0].index].shape for shape in ran.shapes):

@@ -16,15 +16,15 @@ import torch
 from conformance import ops
 from conformance.corpus.calls import HasValues
 from conformance.corpus.model import Arg, Sample, TensorSlot
-from conformance.corpus.values import kind_of
-from conformance.corpus.vary.places import (
+from conformance.corpus.places import (
     Place,
     extents,
-    integers,
     label,
+    places,
     resized,
     with_tensors,
 )
+from conformance.corpus.values import kind_of
 from conformance.corpus.vary.trial import Ran, Trials
 from conformance.inventory import Overload
 
@@ -121,12 +121,11 @@ class Maker:
         """Return the sizes of a sample that can change, each with those that must change with it."""
         found: list[Group] = []
         taken: set[Place] = set()
-        numbers = list(integers(source))
-        places = list(extents(source)) or numbers
-        for place, n in places:
+        sizes = list(places(source))
+        for place, n in list(extents(source)) or sizes:
             if place in taken or n == 0:
                 continue
-            others = [p for p, m in (*extents(source), *numbers) if m == n and p != place and p not in taken and n > 1]
+            others = [p for p, m in sizes if m == n and p != place and p not in taken and n > 1]
             chosen = self._smallest(source, place, others, n, dtype)
             if chosen:
                 found.append(Group(chosen, n))
@@ -138,9 +137,9 @@ class Maker:
     ) -> tuple[Place, ...] | None:
         """Return the fewest places that CPU lets change together with ``place``; None if it lets none."""
 
-        def runs(places: Iterable[Place]) -> bool:
+        def runs(together: Iterable[Place]) -> bool:
             factor, more = _PROBE
-            return self._ran(source, dict.fromkeys(places, factor * n + more), dtype) is not None
+            return self._ran(source, dict.fromkeys(together, factor * n + more), dtype) is not None
 
         if runs([place]):
             return (place,)

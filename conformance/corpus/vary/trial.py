@@ -23,8 +23,8 @@ from conformance.corpus.calls import HasValues, argument, tensors_of
 from conformance.corpus.codec import decode, encode
 from conformance.corpus.drafts import SEED
 from conformance.corpus.model import Sample
+from conformance.corpus.places import with_tensors
 from conformance.corpus.validate import readable
-from conformance.corpus.vary.places import with_tensors
 from conformance.inventory import call_of
 from conformance.support.host_heap import shake
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from conformance.corpus.calls import HasValues
 from conformance.corpus.model import Arg, ComplexArg, DtypeArg, EnumArg, Sample, TensorSlot
-from conformance.corpus.vary.places import with_arguments, with_tensors
+from conformance.corpus.places import with_arguments, with_tensors
 from conformance.corpus.vary.sizes import sources, two_dtypes
 from conformance.corpus.vary.trial import Trials
 from conformance.inventory import Overload, call_of
@@ -27,7 +27,8 @@ _FLOATS: tuple[Arg, ...] = (0.0, 1.0, -1.0, 0.5, 2.5, 1e-30, 1e30)
 _MEMORY_FORMATS = ("contiguous_format", "preserve_format", "channels_last")
 # Words that a string argument may be, by its name.
 _WORDS = {
-    "rounding_mode": ("trunc", "floor"), "approximate": ("none", "tanh"), "reduce": ("sum", "prod", "mean", "amax", "amin"),
+    "rounding_mode": ("trunc", "floor"), "approximate": ("none", "tanh"),
+    "reduce": ("sum", "prod", "mean", "amax", "amin"),
     "ord": ("fro", "nuc"), "side": ("left", "right"), "mode": ("reduced", "complete", "r"), "UPLO": ("L", "U"),
     "padding": ("same", "valid"), "driver": ("gelsy", "gels"), "indexing": ("ij", "xy"),
 }  # fmt: skip
@@ -120,7 +121,7 @@ def _is_dim(name: str) -> bool:
 
 
 def _lists(formal: Any, current: Arg, source: Sample) -> Iterator[Arg]:
-    """Lists of integers: of dimensions each alone, all, none, and from the end; of sizes the same for all, and others."""
+    """Lists of integers: of dimensions each alone, all, none, and from the end; of others, a few that differ."""
     rank = max((len(s.shape) for s in source.tensors), default=0)
     if formal.name in ("dim", "dims", "axes"):
         yield from ((d,) for d in range(rank))

@@ -49,6 +49,12 @@ def _integers(arg: Arg, path: tuple[int | str, ...]) -> Iterator[tuple[Integer, 
         yield Integer(path), arg
 
 
+def places(sample: Sample) -> Iterator[tuple[Place, int]]:
+    """Yield the extents and the integers of a sample, with their sizes."""
+    yield from extents(sample)
+    yield from integers(sample)
+
+
 def resized(sample: Sample, sizes: Mapping[Place, int]) -> Sample:
     """Return the sample with other sizes; outputs are empty, for the call to resize. Fills are as they were."""
     shapes = {slot.index: list(slot.shape) for slot in sample.tensors}

@@ -1,0 +1,65 @@
+"""Search for the sizes at which a case fails: the smallest one, and the rule that the failing sizes follow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from conformance.records import Boundary
+
+Fails = Callable[[int], bool]
+
+_AROUND = 70  # sizes tried from the smallest failing one on, to tell a rule from a threshold
+_MODULI = (2, 4, 8, 16, 32, 64)
+
+
+def search(fails: Fails, size: int) -> Boundary:
+    """Return the smallest size that fails, and the rule, of a case that fails at ``size``.
+
+    The smallest is exact if all larger sizes fail, or if the sizes fail by their remainder. Makes about a hundred calls
+    of ``fails``.
+    """
+    tried: dict[int, bool] = {size: True}
+
+    def asked(n: int) -> bool:
+        if n not in tried:
+            tried[n] = fails(n)
+        return tried[n]
+
+    smallest = _smallest(asked, size)
+    passes = max((n for n, failed in tried.items() if not failed and n < smallest), default=0)
+    for n in range(smallest + 1, min(smallest + _AROUND, size)):
+        asked(n)
+    above = {n: failed for n, failed in tried.items() if n >= smallest}
+    modulus, multiples = _rule(above)
+    passing = sorted(n for n, failed in above.items() if not failed)
+    return Boundary(smallest, passes, size, modulus, multiples, () if modulus else tuple(passing[:3]))
+
+
+def _smallest(fails: Fails, size: int) -> int:
+    """Return a failing size: of the powers of two and the sizes after them the first one, halved towards the one before.
+
+    A fault in what is left of a tile does not show at a power of two.
+    """
+    low, high = 0, size
+    for n in (n for k in range(size.bit_length()) for n in (1 << k, (1 << k) + 1)):
+        if n < size and fails(n):
+            high = n
+            break
+        low = n if n < size else low
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if fails(middle) else (middle, high)
+    return high
+
+
+def _rule(above: dict[int, bool]) -> tuple[int, bool]:
+    """Return the modulus that decides, and whether multiples of it fail; (0, False) if there is none."""
+    if all(above.values()):
+        return 0, False
+    for modulus in _MODULI:
+        if len(above) > 2 * modulus or modulus == _MODULI[0]:
+            if all(failed == (n % modulus != 0) for n, failed in above.items()):
+                return modulus, False
+            if all(failed == (n % modulus == 0) for n, failed in above.items()):
+                return modulus, True
+    return 0, False

@@ -1,0 +1,114 @@
+"""Values computed from positions: the same bits everywhere, from the domain of the stored values."""
+
+from __future__ import annotations
+
+import hashlib
+
+import pytest
+import torch
+
+from conformance.corpus import fills
+from conformance.corpus.model import TensorSlot
+from conformance.corpus.values import Values
+
+STORED = torch.tensor([1.0, -2.0, 0.0, 8.0])
+MIXED = "b48db8707304900c"  # of the first 100,000 positions with seed 7
+
+
+def test_mixed_positions_look_random_and_never_change() -> None:
+    found = fills.mixed(100_000, 7)
+    assert int(found.min()) >= 0
+    assert int(found.max()) < 2**32
+    assert found.unique().numel() > 99_990
+    assert hashlib.sha256(found.numpy().tobytes()).hexdigest()[:16] == MIXED
+    counts = torch.bincount(found % 16, minlength=16)
+    assert 6_000 < int(counts.min()) <= int(counts.max()) < 6_500
+
+
+def test_chosen_values_are_stored_ones_and_all_of_them_occur() -> None:
+    assert set(fills.from_stored("choose", STORED, 100, 0).tolist()) == set(STORED.tolist())
+
+
+def test_jittered_values_differ_and_stay_between_the_stored_ones_and_zero() -> None:
+    found = fills.from_stored("jitter", STORED, 1000, 0)
+    assert found.dtype == torch.float32
+    assert found.unique().numel() > 700
+    assert float(found.max()) <= 8.0
+    assert float(found.min()) >= -2.0
+    assert not bool(((found > 1.0) & (found < 7.7)).any())
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 50])
+def test_sorted_values_ascend_from_the_first_to_the_last_stored_one(count: int) -> None:
+    found = fills.from_stored("sorted", torch.tensor([0, 3, 9]), count, 0)
+    assert found.tolist() == sorted(found.tolist())
+    assert count < 2 or (found[0], found[-1]) == (0, 9)
+
+
+def test_distinct_values_are_a_permutation() -> None:
+    found = fills.from_stored("distinct/50", STORED, 50, 3)
+    assert sorted(found.tolist()) == list(range(50))
+    assert found.tolist() != list(range(50))
+
+
+def test_rows_name_no_element_twice_along_either_dimension() -> None:
+    found = fills.from_stored("rows/7/9", STORED, 63, 0).view(9, 7)
+    assert all(len(set(row)) == 7 for row in found.tolist())
+    assert all(len(set(column)) == 9 for column in found.T.tolist())
+
+
+@pytest.mark.parametrize("fill", ["unknown", "below/x", "distinct/3"])
+def test_a_fill_that_cannot_be_made_is_an_error(fill: str) -> None:
+    with pytest.raises(ValueError, match=fill):
+        fills.from_stored(fill, STORED, 5, 0)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_hard_floats_have_each_special_value_once(dtype: str) -> None:
+    found = fills.hard(dtype)
+    zeros = found[found == 0]
+    assert sorted(zeros.signbit().tolist()) == [False, True]
+    assert int(found.isnan().sum()) == 1
+    assert int(found.isinf().sum()) == 2
+    finfo = torch.finfo(getattr(torch, dtype))
+    assert {finfo.max, finfo.min, finfo.smallest_normal, 1 + finfo.eps} <= set(found.tolist())
+    assert bool(((found != 0) & (found.abs() < finfo.smallest_normal)).any())
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "int64"])
+def test_hard_integers_have_the_limits_of_the_dtype(dtype: str) -> None:
+    found, info = fills.hard(dtype), torch.iinfo(getattr(torch, dtype))
+    assert {info.min, info.max, info.max - 1, 0, 1} <= set(found.tolist())
+    assert found.unique().numel() == found.numel()
+
+
+def test_two_hard_fills_have_every_pair() -> None:
+    n = fills.hard("int8").numel()
+    first = fills.from_hard("hard/0", STORED, n * n, "int8", 0)
+    second = fills.from_hard("hard/1", STORED, n * n, "int8", 0)
+    assert len(set(zip(first.tolist(), second.tolist(), strict=True))) == n * n
+
+
+@pytest.mark.parametrize(
+    ("limit", "least", "most"), [("nonzero", None, None), ("positive", 1e-50, None), ("int8", -127, 127)]
+)
+def test_a_limit_keeps_the_values_that_a_call_allows(limit: str, least: float | None, most: float | None) -> None:
+    found = fills.from_hard(f"hard/0/{limit}", STORED, 100, "float32", 0)
+    assert 0 not in found.tolist() or limit == "int8"
+    assert least is None or float(found.min()) >= least
+    assert most is None or float(found.max()) <= most
+
+
+def test_a_sparse_fill_leaves_most_elements_as_they_were_drawn() -> None:
+    found = fills.from_hard("hard/sparse", torch.tensor([1.0, 2.0]), 700, "float32", 0)
+    assert int(((found > 0.9) & (found <= 2.0)).sum()) >= 600
+    assert bool(found.isnan().any())
+
+
+def test_a_slot_is_filled_in_the_dtype_of_the_cell() -> None:
+    values = Values({"float32": STORED})
+    slot = TensorSlot(0, "self", (40,), None, False, "float32", 0, fill="jitter", source=4)
+    assert values.value(slot, "float32").shape == (40,)
+    assert torch.equal(values.value(slot, "bfloat16"), values.value(slot, "float32").bfloat16())
+    other = TensorSlot(1, "other", (40,), None, False, "float32", 0, fill="jitter", source=4)
+    assert not torch.equal(values.value(slot, "float32"), values.value(other, "float32"))

@@ -1,0 +1,46 @@
+"""The search for the sizes at which a case fails, with invented faults."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from conformance.judging.boundary import search
+from conformance.records import Boundary
+
+
+@pytest.mark.parametrize("first", [2, 33, 1025, 4097])
+def test_a_threshold_is_found_exactly(first: int) -> None:
+    assert search(lambda n: n >= first, 4097) == Boundary(first, first - 1, 4097)
+
+
+@pytest.mark.parametrize(
+    ("fails", "expected"),
+    [
+        (lambda n: n % 32 != 0, Boundary(1, 0, 65537, modulus=32)),
+        (lambda n: n % 2 == 1, Boundary(1, 0, 65537, modulus=2)),
+        (lambda n: n > 256 and n % 8 != 0, Boundary(257, 256, 65537, modulus=8)),
+    ],
+)
+def test_a_rule_by_remainder_is_found(fails: Callable[[int], bool], expected: Boundary) -> None:
+    assert search(fails, 65537) == expected
+
+
+def test_multiples_that_fail_are_a_rule_too() -> None:
+    assert search(lambda n: n % 16 == 0, 4096) == Boundary(16, 15, 4096, modulus=16, multiples=True)
+
+
+def test_every_size_may_fail() -> None:
+    assert search(lambda _: True, 1025) == Boundary(1, 0, 1025)
+
+
+def test_a_single_size_that_fails_is_told_with_larger_ones_that_pass() -> None:
+    found = search(lambda n: n in (1024, 4097), 4097)
+    assert (found.smallest, found.modulus, found.passing) == (1024, 0, (1025, 1026, 1027))
+
+
+def test_a_search_makes_about_a_hundred_calls() -> None:
+    calls: list[int] = []
+    search(lambda n: calls.append(n) or n > 40_000, 65537)
+    assert len(calls) == len(set(calls)) < 120
