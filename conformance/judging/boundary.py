@@ -36,7 +36,7 @@ def search(fails: Fails, size: int) -> Boundary:
 
 
 def _smallest(fails: Fails, size: int) -> int:
-    """Return a failing size: of the powers of two and the sizes after them the first one, halved towards the one before.
+    """Return the first failing power of two, or size after one, halved towards the size that passed before it.
 
     A fault in what is left of a tile does not show at a power of two.
     """

@@ -42,5 +42,10 @@ def test_a_single_size_that_fails_is_told_with_larger_ones_that_pass() -> None:
 
 def test_a_search_makes_about_a_hundred_calls() -> None:
     calls: list[int] = []
-    search(lambda n: calls.append(n) or n > 40_000, 65537)
+
+    def fails(n: int) -> bool:
+        calls.append(n)
+        return n > 40_000
+
+    search(fails, 65537)
     assert len(calls) == len(set(calls)) < 120

@@ -29,7 +29,7 @@ _SPARSE = 7 * _ONE
 
 def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, values: HasValues) -> Iterator[Sample]:
     """Yield samples of an overload with hard values."""
-    if not overload.is_target:
+    if overload.is_composite_implicit:
         return
     for base in ("float32", "int64"):
         candidates = [s for s in samples if s.base == base and usable(s)]

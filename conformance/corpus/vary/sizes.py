@@ -41,6 +41,7 @@ EDGES = (
 )  # fmt: skip
 # Several dimensions at once.
 TOGETHER = ((67, 35, 19, 9, 5), (129, 257, 3, 2, 2), (5, 9, 131, 17, 3))
+LARGE = 4000  # beside a size above, the other free sizes are 2
 LENGTHS = (9, 33, 70)  # of lists of tensors
 RANKS = (6, 9)
 _PROBE = 2, 5  # a trial resizes n to 2 * n + 5, which is odd and larger
@@ -58,10 +59,11 @@ class Group:
 
 
 def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, values: HasValues) -> Iterator[Sample]:
-    """Yield samples of an overload with other sizes. An overload that is no target gets few."""
+    """Yield samples of an overload with other sizes. One that is composite on every device gets few."""
     maker = Maker(trials, values)
-    for source in sources(samples)[: None if overload.is_target else 1]:
-        yield from maker.of(source, overload.is_target)
+    thorough = not overload.is_composite_implicit
+    for source in sources(samples)[: None if thorough else 1]:
+        yield from maker.of(source, thorough)
 
 
 def sources(samples: Sequence[Sample]) -> list[Sample]:
@@ -109,7 +111,10 @@ class Maker:
         for group in groups[: GROUPS[source.base]]:
             name = label(source, group.places)
             for n in _sizes(f"{source.overload} {name}", group.size) if thorough else FEW:
-                yield from self._made(source, dict.fromkeys(group.places, n), f"{name}={n}", dtypes)
+                change = dict.fromkeys(group.places, n)
+                if n > LARGE:
+                    change |= {p: min(g.size, 2) for g in groups if g != group for p in g.places}
+                yield from self._made(source, change, f"{name}={n}", dtypes)
         if groups:
             for sizes in TOGETHER if thorough else TOGETHER[:1]:
                 change = {p: n for g, n in zip(groups, sizes, strict=False) for p in g.places}

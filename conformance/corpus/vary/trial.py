@@ -29,7 +29,7 @@ from conformance.inventory import call_of
 from conformance.support.host_heap import shake
 
 # A generated sample has at most so many elements in its arguments, and in its results.
-MOST_ELEMENTS = 300_000
+MOST_ELEMENTS = 400_000
 # CPU seconds that a call may take. The full tier makes it some ten times.
 MOST_SECONDS = 0.03
 _HANGS = 20  # seconds until a trial is given up

@@ -39,7 +39,7 @@ _RESULTS = ("bool", "int32", "float64", "bfloat16", "complex64")
 
 def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, values: HasValues) -> Iterator[Sample]:  # noqa: ARG001
     """Yield samples of an overload with other arguments."""
-    if not overload.is_target:
+    if overload.is_composite_implicit:
         return
     schema = schema_of(call_of(overload.name))
     given = {_key(s) for s in samples}

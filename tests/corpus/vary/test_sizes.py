@@ -1,0 +1,102 @@
+"""Which sizes of a sample are free, and the samples made of them."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+
+from conformance.corpus import reader
+from conformance.corpus.model import Sample
+from conformance.corpus.reader import Corpus
+from conformance.corpus.vary import sizes
+from conformance.corpus.vary.sizes import Maker, generate, sources, two_dtypes
+from conformance.corpus.vary.trial import MOST_ELEMENTS, Trials
+from conformance.inventory import inventory
+
+
+@cache
+def corpus() -> Corpus:
+    return reader.load(generated=False)
+
+
+def sample(overload: str, shapes: tuple[tuple[int, ...], ...]) -> Sample:
+    """The sample of an overload whose tensors have these shapes."""
+    return next(s for s in corpus().samples(overload) if tuple(t.shape for t in s.tensors) == shapes and not s.raises)
+
+
+def groups(source: Sample) -> set[frozenset[str]]:
+    """The free sizes of a sample, each as the names of the places that change together."""
+    found = Maker(Trials(corpus()), corpus()).groups(source, source.dtypes[0])
+    return {frozenset(sizes.label(source, [place]) for place in group.places) for group in found}
+
+
+def made(overload: str) -> list[Sample]:
+    (known,) = (o for o in inventory("CPU") if o.name == overload)
+    return list(generate(known, corpus().samples(overload), Trials(corpus()), corpus()))
+
+
+def test_extents_that_must_agree_change_together() -> None:
+    found = groups(sample("addmm", ((2, 3), (2, 2), (2, 3))))
+    assert found == {
+        frozenset({"self.0", "mat1.0"}),
+        frozenset({"self.1", "mat2.1"}),
+        frozenset({"mat1.1", "mat2.0"}),
+    }
+
+
+def test_an_integer_argument_follows_its_dimension() -> None:
+    found = [group for s in sources(corpus().samples("native_layer_norm")) for group in groups(s)]
+    assert any({"input.1", "arg1.0", "weight.0"} <= group for group in found)
+
+
+def test_a_factory_has_sizes_among_its_arguments_alone() -> None:
+    found = made("zeros")
+    assert found
+    assert all(not s.tensors or not any(t.pool for t in s.tensors) for s in found)
+
+
+@pytest.mark.parametrize("overload", ["masked_fill_.Scalar", "sum.dim_IntList", "_foreach_add.List", "index_select"])
+def test_samples_reach_past_tiles_and_stay_within_bounds(overload: str) -> None:
+    found = made(overload)
+    largest = max(n for s in found for t in s.tensors for n in t.shape)
+    assert largest == 65537
+    assert max(sum(t.numel for t in s.tensors) for s in found) <= MOST_ELEMENTS
+    assert len({s.name for s in found}) == len(found)
+    assert {s.axis for s in found} == {"sizes"}
+    assert max(len(s.dtypes) for s in found) == 2
+
+
+def test_lists_of_tensors_grow() -> None:
+    assert max(len(s.args[0]) for s in made("_foreach_add.List") if isinstance(s.args[0], tuple)) == 70
+
+
+def test_ranks_grow() -> None:
+    assert {6, 9} <= {len(t.shape) for s in made("masked_fill_.Scalar") for t in s.tensors}
+
+
+def test_an_index_reaches_the_end_of_the_dimension_that_grew() -> None:
+    grown = [s for s in made("index_select") if s.tensors[0].shape == (65537,)]
+    values = [corpus().value(s.tensors[1], "float32") for s in grown if s.tensors[1].numel > 20]
+    assert not values or max(int(v.max()) for v in values) > 4097
+
+
+@pytest.mark.parametrize("overload", ["scatter_.src", "index_put_", "index_copy_"])
+def test_an_index_names_no_element_twice_where_the_last_write_wins(overload: str) -> None:
+    found = [s for s in made(overload) if any(t.fill.startswith("rows/") for t in s.tensors)]
+    assert found
+    for s in found:
+        (index,) = (t for t in s.tensors if t.fill.startswith("rows/"))
+        value = corpus().value(index, s.dtypes[0])
+        rows = value.view(-1, value.shape[-1]).tolist() if value.dim() else []
+        assert all(len(set(row)) == len(row) for row in rows), s.name
+
+
+def test_the_same_samples_are_generated_every_time() -> None:
+    assert made("cat") == made("cat")
+
+
+def test_a_second_dtype_is_taken_where_there_is_one() -> None:
+    base, other = two_dtypes(sample("addmm", ((2, 3), (2, 2), (2, 3))))
+    assert base in ("float32", "complex64")
+    assert other != base

@@ -1,0 +1,64 @@
+"""Samples with other arguments."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+
+from conformance.corpus import reader
+from conformance.corpus.model import DtypeArg, Sample
+from conformance.corpus.reader import Corpus
+from conformance.corpus.vary.trial import Trials
+from conformance.corpus.vary.variants import generate
+from conformance.inventory import inventory
+
+
+@cache
+def corpus() -> Corpus:
+    return reader.load(generated=False)
+
+
+@cache
+def made(overload: str) -> tuple[Sample, ...]:
+    (known,) = (o for o in inventory("CPU") if o.name == overload)
+    return tuple(generate(known, corpus().samples(overload), Trials(corpus()), corpus()))
+
+
+def changed(overload: str) -> set[str]:
+    """What is replaced in the samples of an overload: the argument and its value."""
+    return {s.name.partition(".")[2].rpartition(".")[2] if "=" in s.name else s.name for s in made(overload)}
+
+
+def test_every_flag_is_tried_both_ways() -> None:
+    flags = {s.args[2] for s in (*made("sum.dim_IntList"), *corpus().samples("sum.dim_IntList")) if len(s.args) > 2}
+    assert flags == {True, False}
+
+
+def test_every_dimension_is_tried_from_both_ends_and_one_too_far_raises() -> None:
+    found = [s for s in made("_softmax") if len(s.tensors[0].shape) == 3]
+    dims = {s.args[1]: s.raises for s in found if s.args[1] in range(-4, 4)}
+    assert dims[3]
+    assert dims[-4]
+    assert not any(dims[d] for d in (-3, -2, 0, 1, 2) if d in dims)
+    assert len(dims) >= 6
+
+
+def test_an_optional_dtype_is_given_and_left_out() -> None:
+    given = {a.name for s in made("sum.dim_IntList") for _, a in s.kwargs if isinstance(a, DtypeArg)}
+    assert {"float64", "bfloat16", "int32"} <= given
+
+
+@pytest.mark.parametrize("label", ["other=host_scalar", "other=host_scalar_float64", "other=float64", "other=bool"])
+def test_an_operand_may_have_another_dtype_or_lie_on_the_host(label: str) -> None:
+    assert any(s.name.endswith(label) for s in made("add.Tensor"))
+
+
+def test_a_scalar_is_tried_as_every_python_number() -> None:
+    found = {type(a) for s in made("add.Tensor") for name, a in s.kwargs if name == "alpha"}
+    assert {int, float, bool} <= found
+
+
+def test_no_variant_repeats_a_sample() -> None:
+    calls = [repr((s.base, s.args, s.kwargs)) for s in made("add.Tensor")]
+    assert len(calls) == len(set(calls))
