@@ -154,6 +154,8 @@ PLACERS: dict[str, Callable[[Shape], Placement | None]] = {
 # Layouts of a whole argument list rather than of one tensor.
 ALIASED = "aliased"
 MIXED = "mixed"
+# Contiguous calls after other calls.
+SEQUENCE = "sequence"
 
 # Generated samples instead of the samples of the corpus: what they vary, and the layout that all their tensors have.
 GENERATED: dict[str, tuple[str, str]] = {
@@ -183,6 +185,7 @@ LAYOUTS: dict[str, str] = {
     "sizes_gap": "generated sizes, with an offset, gaps, and a tail behind the view",
     "values": "contiguous, with generated values: signed zeros, infinities, NaN, limits of the dtype",
     "variants": "contiguous, with generated arguments: flags, optionals, scalars of other types",
+    SEQUENCE: "contiguous, after calls of the overload that differ in one thing: layout, dtype, size, another argument",
 }
 
 # The rotation that `mixed` deals from.

@@ -106,6 +106,8 @@ class Judge:
 
     def _judge_call(self, case: Case, expected: CallOutcome) -> CaseResult:
         """Make the call on the device: what differs, and what its calls left behind in device memory."""
+        for earlier in case.before:
+            self._on_device(earlier)
         before = device_memory.held(self._backend)
         result = self._compare_call(case, expected)
         leaked = device_memory.leak(before, device_memory.held(self._backend))

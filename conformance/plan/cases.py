@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from conformance import layouts
 from conformance.corpus.model import Sample, TensorSlot
-from conformance.layouts import ALIASED, GENERATED, MIXED, Placement
+from conformance.layouts import ALIASED, GENERATED, MIXED, SEQUENCE, Placement
 from conformance.vocabulary import CaseId, CellId
 
 # Layouts that change the size of what they fall on.
@@ -29,6 +29,7 @@ class Case:
     variant: str  # the argument the layout is applied to, "all", or "" for contiguous
     placements: tuple[Placement, ...]
     shared: tuple[tuple[int, int, int], ...] = ()  # (slot, earlier slot, offset in elements)
+    before: tuple[Case, ...] = ()  # cases that run on the device first, and are not judged
 
     @property
     def id(self) -> str:
@@ -166,6 +167,44 @@ def _generated(cell: CellId, sample: Sample) -> Iterator[Case]:
         yield Case(cell, sample, "", _put(sample, moved))
 
 
+# What comes before a call in a sequence, at most so many of each kind.
+SEQUENCE_DTYPES = ("float32", "int64")
+SEQUENCE_SAMPLES = 2
+_LAYOUTS_BEFORE = ("transposed", "offset_gap", "expanded")
+_VARIANTS_BEFORE = 4
+_SIZES_BEFORE = 8  # all of them before one call: more than a small cache holds
+
+
+def sequences(cell: CellId, samples: Sequence[Sample]) -> Iterator[Case]:
+    """The cases of a cell of sequences: each is a sample's call after calls that differ from it in one thing."""
+    plain = [s for s in samples if not s.axis and not s.raises and cell.dtype in s.dtypes]
+    for sample in plain[:SEQUENCE_SAMPLES]:
+        for label, before in _before(cell, sample, samples):
+            yield Case(cell, sample, f"after={label}", _put(sample, {}), (), tuple(before))
+
+
+def _before(cell: CellId, sample: Sample, samples: Sequence[Sample]) -> Iterator[tuple[str, list[Case]]]:
+    for layout in _LAYOUTS_BEFORE:
+        moved = {s.index: p for s in _free(sample) if not s.written and (p := _placed(s, layout, cell.dtype))}
+        if moved:
+            yield layout, [Case(cell, sample, layout, _put(sample, moved))]
+    for dtype in [d for d in sample.dtypes if d != cell.dtype][:2]:
+        yield dtype, [_plainly(cell, dtype, sample)]
+    same = [s for s in samples if s.axis == "variants" and s.name.startswith(f"{sample.name}.")]
+    for variant in [s for s in same if not s.raises][:_VARIANTS_BEFORE]:
+        yield variant.name, [_plainly(cell, cell.dtype, variant)]
+    for variant in [s for s in samples if s.raises and cell.dtype in s.dtypes][:1]:
+        yield "error", [_plainly(cell, cell.dtype, variant)]
+    sizes = [s for s in samples if s.axis == "sizes" and cell.dtype in s.dtypes]
+    if sizes:
+        yield "sizes", [_plainly(cell, cell.dtype, s) for s in sizes[:_SIZES_BEFORE]]
+
+
+def _plainly(cell: CellId, dtype: str, sample: Sample) -> Case:
+    """A contiguous case of a sample."""
+    return Case(CellId(cell.family, cell.overload, dtype, "contiguous"), sample, "", _put(sample, {}))
+
+
 def axis_of(layout: str) -> str:
     """What the samples of a layout's cells vary; "" for the samples of the corpus themselves."""
     return GENERATED[layout][0] if layout in GENERATED else ""
@@ -187,6 +226,8 @@ def cases(cell: CellId, samples: Iterable[Sample], tier: Tier = TIERS["full"], p
 
     ``pointwise``: the overload broadcasts its arguments.
     """
+    if cell.layout == SEQUENCE:
+        return list(sequences(cell, list(samples)))
     found: list[Case] = []
     taken = 0
     axis = axis_of(cell.layout)
@@ -234,6 +275,8 @@ def _fitting(sample: Sample, tier: Tier) -> dict[str, set[str]]:
             names.add(ALIASED)
         if next(_mixed(probe, sample), None):
             names.add(MIXED)
+        if dtype in SEQUENCE_DTYPES and sample.tensors and not sample.raises:
+            names.add(SEQUENCE)
         result[dtype] = names if tier.layouts is None else names & tier.layouts
     return result
 

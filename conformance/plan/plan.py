@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from functools import lru_cache
 from typing import Any
 
@@ -10,12 +11,17 @@ import torch
 from conformance import backends, ops
 from conformance.backends import Capabilities
 from conformance.corpus import reader
+from conformance.corpus.model import Sample
 from conformance.inventory import Overload, inventory
+from conformance.layouts import GENERATED, SEQUENCE
 from conformance.plan import cases as cases_
-from conformance.plan.cases import Case
+from conformance.plan.cases import Case, axis_of
 from conformance.plan.selection import Selection
 from conformance.support.suggestions import unknown
-from conformance.vocabulary import CASE_ID, CaseId, CellId
+from conformance.vocabulary import CASE_ID, CaseId, CellId, Route
+
+# Generated samples of a cell of an overload without a native kernel.
+FALLBACK_SAMPLES = 6
 
 
 class Plan:
@@ -78,6 +84,8 @@ class Plan:
         """The cells of one overload in the tier asked for; none in which even the CPU's kernel does harm."""
         facts = ops.facts(overload)
         found = cases_.cells(facts.family, overload, self.corpus.samples(overload), self.tier)
+        if self.inventory[overload].route is not Route.NATIVE:
+            found = [c for c in found if c.layout != SEQUENCE]
         return [c for c in found if c.layout not in facts.overruns and c.dtype not in facts.undefined_in]
 
     def cases(self, cell: CellId) -> list[Case]:
@@ -96,5 +104,13 @@ class Plan:
 
 @lru_cache(maxsize=8)
 def _cases(plan: Plan, cell: CellId) -> list[Case]:
-    pointwise = "pointwise" in plan.inventory[cell.overload].tags
-    return cases_.cases(cell, plan.corpus.samples(cell.overload), plan.tier, pointwise)
+    overload = plan.inventory[cell.overload]
+    samples = plan.corpus.samples(cell.overload)
+    if overload.route is not Route.NATIVE and cell.layout in GENERATED:
+        samples = _few([s for s in samples if s.axis == axis_of(cell.layout) and cell.dtype in s.dtypes])
+    return cases_.cases(cell, samples, plan.tier, "pointwise" in overload.tags)
+
+
+def _few(samples: list[Sample]) -> tuple[Sample, ...]:
+    """Return some of the generated samples, spread by their names: what a fallback calls is tried on CPU anyway."""
+    return tuple(sorted(samples, key=lambda s: zlib.crc32(s.name.encode()))[:FALLBACK_SAMPLES])

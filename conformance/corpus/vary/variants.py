@@ -1,6 +1,7 @@
 """Samples with other arguments, derived from the schema: one argument of a sample at a time is replaced.
 
-What CPU refuses is kept as a sample that raises: the device is to refuse it too.
+A dimension that CPU refuses is kept as a sample that raises. Other refusals are not kept: a device may do more than CPU.
+What only pointwise ops define alike on every device (operands on the host, infinite scalars) is tried on those alone.
 """
 
 from __future__ import annotations
@@ -22,8 +23,11 @@ AXIS = "variants"
 MOST = 40  # of one source
 
 # Other values of an argument, by its type in the schema.
-_NUMBERS: tuple[Arg, ...] = (0, 1, -1, 2, 3, True, 0.5, -1.5, 300, -70000, 1e10, float("inf"), float("nan"))
+_NUMBERS: tuple[Arg, ...] = (0, 1, -1, 2, 3, True, 0.5, -1.5, 300, -70000)
+_EXTREME: tuple[Arg, ...] = (1e10, float("inf"), float("nan"))
 _FLOATS: tuple[Arg, ...] = (0.0, 1.0, -1.0, 0.5, 2.5, 1e-30, 1e30)
+# Arguments that name dimensions.
+_DIMS = ("dim", "dims", "dim0", "dim1", "dim2", "axis", "axes", "start_dim", "end_dim", "axis0", "axis1")
 _MEMORY_FORMATS = ("contiguous_format", "preserve_format", "channels_last")
 # Words that a string argument may be, by its name.
 _WORDS = {
@@ -43,11 +47,13 @@ def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, valu
         return
     schema = schema_of(call_of(overload.name))
     given = {_key(s) for s in samples}
+    pointwise = "pointwise" in overload.tags
     for source in sources(samples):
-        for name, variant in list(_variants(source, schema))[:MOST]:
+        for name, variant in list(_variants(source, schema, pointwise))[:MOST]:
             if _key(variant) not in given:
                 given.add(_key(variant))
-                yield from _tried(replace(variant, name=f"{source.name}.{name}", axis=AXIS), source, trials)
+                named = replace(variant, name=f"{source.name}.{name}", axis=AXIS)
+                yield from _tried(named, source, trials, may_raise=name.partition("=")[0] in _DIMS)
 
 
 def _key(sample: Sample) -> object:
@@ -55,25 +61,26 @@ def _key(sample: Sample) -> object:
     return repr((sample.base, sample.args, sample.kwargs, sample.tensors))
 
 
-def _tried(sample: Sample, source: Sample, trials: Trials) -> Iterator[Sample]:
+def _tried(sample: Sample, source: Sample, trials: Trials, *, may_raise: bool) -> Iterator[Sample]:
     dtypes = two_dtypes(source)
     ran = {d: ran.sample for d in dtypes if (ran := trials.run(sample, d))}
     if ran:
         yield replace(next(iter(ran.values())), dtypes=tuple(ran))
-    elif trials.raises(sample, dtypes[0]):
+    elif may_raise and trials.raises(sample, dtypes[0]):
         yield replace(sample, dtypes=dtypes[:1], raises=True)
 
 
-def _variants(source: Sample, schema: Any) -> Iterator[tuple[str, Sample]]:
+def _variants(source: Sample, schema: Any, pointwise: bool) -> Iterator[tuple[str, Sample]]:
     """Yield named samples, each with one argument replaced. None of them has been tried."""
     given = _by_name(source, schema)
     for formal in schema.arguments:
         if formal.is_out or formal.name == "generator":
             continue
         current = given.get(formal.name)
-        for label, value in _other(formal, current, source):
+        more = _EXTREME if pointwise and str(formal.type).endswith("number") else ()
+        for label, value in (*_other(formal, current, source), *((_spelled(v), v) for v in more)):
             yield f"{formal.name}={label}", _with(source, schema, formal, value)
-    yield from _operands(source)
+    yield from _operands(source, pointwise)
 
 
 def _by_name(source: Sample, schema: Any) -> dict[str, Arg]:
@@ -108,7 +115,7 @@ def _ints(formal: Any, current: Arg, source: Sample) -> Iterator[Arg]:
         yield from (EnumArg("memory_format", name) for name in _MEMORY_FORMATS)
     elif "Layout" in real:
         return
-    elif _is_dim(formal.name):
+    elif formal.name in _DIMS:
         rank = max((len(s.shape) for s in source.tensors), default=0)
         yield from (*range(-rank, rank), rank, -rank - 1)
     else:
@@ -116,14 +123,10 @@ def _ints(formal: Any, current: Arg, source: Sample) -> Iterator[Arg]:
         yield from (0, 1, -1, n + 1, n - 1, 2 * n)
 
 
-def _is_dim(name: str) -> bool:
-    return name in ("dim", "dim0", "dim1", "dim2", "axis", "start_dim", "end_dim", "axis0", "axis1")
-
-
 def _lists(formal: Any, current: Arg, source: Sample) -> Iterator[Arg]:
     """Lists of integers: of dimensions each alone, all, none, and from the end; of others, a few that differ."""
     rank = max((len(s.shape) for s in source.tensors), default=0)
-    if formal.name in ("dim", "dims", "axes"):
+    if formal.name in _DIMS:
         yield from ((d,) for d in range(rank))
         yield from ((), tuple(range(rank)), tuple(range(-1, -rank - 1, -1)), (rank,), (0, 0))
     elif isinstance(current, tuple) and current and all(isinstance(n, int) for n in current):
@@ -185,7 +188,7 @@ def _reslotted(sample: Sample) -> Sample:
     return replace(renumbered, tensors=tuple(index.values()))
 
 
-def _operands(source: Sample) -> Iterator[tuple[str, Sample]]:
+def _operands(source: Sample, pointwise: bool) -> Iterator[tuple[str, Sample]]:
     """Yield the sample with an operand of another dtype, and with one of no dimensions, on the host and not."""
     slots = [s for s in source.tensors if s.pool and not s.same_as and s.dtype is None]
     for slot in slots[1:3] if len(slots) > 1 else ():
@@ -196,14 +199,11 @@ def _operands(source: Sample) -> Iterator[tuple[str, Sample]]:
         if slot.written:
             continue
         one = replace(slot, shape=())
-        for label, changed in (
-            ("scalar", one),
-            ("host_scalar", replace(one, on_host=True)),
-            ("host_scalar_float64", replace(one, on_host=True, dtype="float64")),
-            ("host_scalar_int64", replace(one, on_host=True, dtype="int64")),
-            ("scalar_float64", replace(one, dtype="float64")),
-        ):
-            yield f"{slot.name}={label}", _slot(source, changed)
+        yield f"{slot.name}=scalar", _slot(source, one)
+        yield f"{slot.name}=scalar_float64", _slot(source, replace(one, dtype="float64"))
+        for dtype in ("", "float64", "int64") if pointwise else ():
+            on_host = replace(one, on_host=True, dtype=dtype or one.dtype)
+            yield f"{slot.name}=host_scalar" + (f"_{dtype}" if dtype else ""), _slot(source, on_host)
 
 
 def _slot(source: Sample, changed: TensorSlot) -> Sample:

@@ -8,8 +8,8 @@ import pytest
 
 from conformance.corpus import reader
 from conformance.corpus.model import Sample
+from conformance.corpus.places import label
 from conformance.corpus.reader import Corpus
-from conformance.corpus.vary import sizes
 from conformance.corpus.vary.sizes import Maker, generate, sources, two_dtypes
 from conformance.corpus.vary.trial import MOST_ELEMENTS, Trials
 from conformance.inventory import inventory
@@ -28,7 +28,7 @@ def sample(overload: str, shapes: tuple[tuple[int, ...], ...]) -> Sample:
 def groups(source: Sample) -> set[frozenset[str]]:
     """The free sizes of a sample, each as the names of the places that change together."""
     found = Maker(Trials(corpus()), corpus()).groups(source, source.dtypes[0])
-    return {frozenset(sizes.label(source, [place]) for place in group.places) for group in found}
+    return {frozenset(label(source, [place]) for place in group.places) for group in found}
 
 
 def made(overload: str) -> list[Sample]:
