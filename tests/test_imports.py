@@ -37,7 +37,7 @@ _TABLE = {
     "lanes": "support vocabulary",
     "results": "records support vocabulary",
     "plan": "backends corpus inventory layouts ops records support vocabulary",
-    "judging": "backends corpus layouts ops plan records torch_versions vocabulary",
+    "judging": "backends corpus layouts ops plan records support torch_versions vocabulary",
     "explain": "backends corpus inventory judging plan records support vocabulary",
     "running": "inventory judging lanes plan records support vocabulary",
     "calls": "backends corpus explain inventory judging layouts ops plan running support torch_versions vocabulary",
@@ -60,7 +60,7 @@ ROOMS_WITHOUT_TORCH = {
     "support", "vocabulary", "records", "layouts", "lanes", "results", "bisect", "nightly", "report", "cli",
 }  # fmt: skip
 OTHER_MODULES_WITHOUT_TORCH = {
-    "corpus.model", "plan.arguments", "plan.cases", "plan.selection", "support.host_heap", "explain.describe",
+    "corpus.model", "plan.arguments", "plan.cases", "plan.scaled", "plan.selection", "explain.describe",
     "explain.inventory_text",
     "running.child", "running.deaths", "running.host_leaks", "running.isolation", "running.progress",
     "running.protocol", "running.runner", "running.sanitizer_report", "running.spawned", "calls.program",

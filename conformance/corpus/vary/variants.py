@@ -1,6 +1,6 @@
 """Samples with other arguments, derived from the schema: one argument of a sample at a time is replaced.
 
-A dimension that CPU refuses is kept as a sample that raises. Other refusals are not kept: a device may do more than CPU.
+A dimension that CPU refuses is kept as a sample that raises. No other refusal is kept: a device may do more than CPU.
 What only pointwise ops define alike on every device (operands on the host, infinite scalars) is tried on those alone.
 """
 

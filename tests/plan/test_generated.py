@@ -1,0 +1,77 @@
+"""Cells of generated samples, sequences of calls, and cases at other sizes."""
+
+from __future__ import annotations
+
+from conformance.corpus.model import Sample, TensorSlot
+from conformance.layouts import SEQUENCE
+from conformance.plan import scaled
+from conformance.plan.cases import Case, cases, cells
+from conformance.vocabulary import CellId
+
+
+def sample(name: str, shape: tuple[int, ...] = (3, 4), axis: str = "", fill: str = "", raises: bool = False) -> Sample:
+    slot = TensorSlot(0, "self", shape, None, False, "float32", 0, fill=fill, source=12 if fill else 0)
+    return Sample(name, "neg", "float32", ("float32", "float64"), (slot,), (), (slot,), raises, axis)
+
+
+PLAIN = sample("opinfo.neg.1")
+LARGE = sample("opinfo.neg.1.self.0=1025", (1025, 4), "sizes", "jitter")
+VARIANT = sample("opinfo.neg.1.flag=True", axis="variants")
+SAMPLES = (PLAIN, LARGE, VARIANT)
+
+
+def of(layout: str, dtype: str = "float32", samples: tuple[Sample, ...] = SAMPLES) -> list[Case]:
+    return cases(CellId("pointwise_unary", "neg", dtype, layout), samples)
+
+
+def test_generated_samples_have_cells_of_their_own() -> None:
+    found = {c.layout for c in cells("pointwise_unary", "neg", SAMPLES) if c.dtype == "float32"}
+    assert {"contiguous", "sizes", "sizes_gap", "variants", SEQUENCE} <= found
+    assert "values" not in found
+    assert [c.sample for c in of("contiguous")] == [PLAIN]
+    assert [c.sample for c in of("sizes")] == [LARGE]
+    assert [p.layout for c in of("sizes_gap") for p in c.placements] == ["offset_gap"]
+    assert [c.sample for c in of("variants")] == [VARIANT]
+
+
+def test_a_sequence_changes_one_thing_before_a_call_that_is_judged() -> None:
+    found = {c.variant: c for c in of(SEQUENCE)}
+    assert set(found) == {
+        "after=transposed", "after=offset_gap", "after=expanded", "after=float64", f"after={VARIANT.name}", "after=sizes",
+    }  # fmt: skip
+    assert all(c.sample == PLAIN and c.placements[0].layout == "contiguous" for c in found.values())
+    assert found["after=transposed"].before[0].placements[0].layout == "transposed"
+    assert found["after=float64"].before[0].cell.dtype == "float64"
+    assert found["after=sizes"].before[0].sample == LARGE
+
+
+def test_a_call_that_raises_comes_before_another() -> None:
+    refused = sample("opinfo.neg.1.dim=9", axis="variants", raises=True)
+    found = {c.variant: c for c in of(SEQUENCE, samples=(PLAIN, refused))}
+    assert found["after=error"].before[0].sample == refused
+
+
+def test_sequences_are_of_two_dtypes_only() -> None:
+    assert {c.dtype for c in cells("pointwise_unary", "neg", SAMPLES) if c.layout == SEQUENCE} == {"float32"}
+
+
+def test_a_case_of_a_generated_size_is_made_at_another_size() -> None:
+    (case,) = of("sizes_gap")
+    assert scaled.size(case) == 1025
+    small = scaled.at_size(case, 17)
+    assert small.placements[0].size == (17, 4)
+    assert small.placements[0].layout == "offset_gap"
+    assert small.id != case.id
+
+
+def test_indices_stay_below_the_size_that_they_index() -> None:
+    index = TensorSlot(1, "index", (5,), "int64", False, "int64", 0, fill="below/1025", source=2)
+    large = Sample("x", "index_select", "float32", ("float32",), (LARGE.tensors[0], 0, index), (),
+                   (LARGE.tensors[0], index), axis="sizes")  # fmt: skip
+    (case,) = cases(CellId("indexing", "index_select", "float32", "sizes"), [large])
+    assert scaled.at_size(case, 17).sample.tensors[1].fill == "below/17"
+
+
+def test_other_cases_have_no_generated_size() -> None:
+    (case,) = of("contiguous")
+    assert scaled.size(case) == 0
