@@ -18,11 +18,13 @@ import click
 import pytest
 
 from conformance import cli, plugin
+from conformance.corpus import reader
 from conformance.lanes import matrix
 from conformance.layouts import LAYOUTS
 from conformance.support.exit_codes import Exit
 from conformance.support.suggestions import unknown
 from conformance.vocabulary import Check, Fact, Route, Status
+from tools import generated
 from tools.causes import outcome
 from tools.causes import tables as causes
 from tools.causes.reasons import REASONS
@@ -85,6 +87,10 @@ def _exit_codes() -> str:
 
 def _layouts() -> str:
     return table(("layout", "placement of a tensor"), ((f"`{name}`", words) for name, words in LAYOUTS.items()))
+
+
+def _generated() -> str:
+    return table(("varies", "class", "overloads", "samples"), generated.rows(reader.load()))
 
 
 def _checks() -> str:
@@ -208,6 +214,7 @@ def _settings(part: Callable[[Sequence[Measured]], tables.Table]) -> str:
 TABLES: dict[str, Callable[[], str]] = {
     "exit-codes": _exit_codes,
     "layouts": _layouts,
+    "generated": _generated,
     "checks": _checks,
     "facts": _facts,
     "statuses": _statuses,

@@ -20,12 +20,30 @@ def corpus() -> None:
     "--out", type=click.Path(file_okay=False, path_type=Path), help="A directory; default: the installed package."
 )
 def corpus_build(out: Path | None) -> None:
-    """Record, derive, check and write the samples on this machine's CPU. Takes minutes."""
+    """Record, derive, check and write the samples on this machine's CPU, then generate others. Takes half an hour."""
     from conformance.corpus import build, reader
 
     with mistakes(reader.CorpusError, OSError):
         built = build.build(out or reader.DATA, lambda step: click.echo(step, err=True))
     click.echo(built.summary())
+    _generate(out)
+
+
+@corpus.command("generate")
+@click.option(
+    "--out", type=click.Path(file_okay=False, path_type=Path), help="A directory; default: the installed package."
+)
+def corpus_generate(out: Path | None) -> None:
+    """Generate samples of other sizes, values and arguments from those that are there, and try them on CPU."""
+    _generate(out)
+
+
+def _generate(out: Path | None) -> None:
+    from conformance.corpus import reader
+    from conformance.corpus.vary.build import build
+
+    with mistakes(reader.CorpusError, OSError):
+        click.echo(build(out or reader.DATA, lambda step: click.echo(step, err=True)))
 
 
 @corpus.command("show")

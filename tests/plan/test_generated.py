@@ -37,7 +37,8 @@ def test_generated_samples_have_cells_of_their_own() -> None:
 def test_a_sequence_changes_one_thing_before_a_call_that_is_judged() -> None:
     found = {c.variant: c for c in of(SEQUENCE)}
     assert set(found) == {
-        "after=transposed", "after=offset_gap", "after=expanded", "after=float64", f"after={VARIANT.name}", "after=sizes",
+        "after=transposed", "after=offset_gap", "after=expanded", "after=float64", f"after={VARIANT.name}",
+        "after=sizes",
     }  # fmt: skip
     assert all(c.sample == PLAIN and c.placements[0].layout == "contiguous" for c in found.values())
     assert found["after=transposed"].before[0].placements[0].layout == "transposed"

@@ -1,0 +1,77 @@
+"""Counts of the generated samples by what they vary, for the docs."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+
+from conformance.corpus.model import Sample
+from conformance.corpus.places import places
+from conformance.corpus.reader import Corpus
+
+# The largest extent of each class of sizes.
+SIZES = (16, 64, 256, 1024, 4096, 65536)
+
+Row = tuple[str, str, str, str]
+
+
+def rows(corpus: Corpus) -> list[Row]:
+    """Return the rows of the table: axis, class, number of overloads, number of samples."""
+    overloads: dict[tuple[str, str], set[str]] = defaultdict(set)
+    samples: dict[tuple[str, str], int] = defaultdict(int)
+    for overload in corpus.overloads:
+        for sample in corpus.samples(overload):
+            for of in _classes(sample):
+                overloads[sample.axis, of].add(overload)
+                samples[sample.axis, of] += 1
+    order = {of: i for i, of in enumerate(_ORDER)}
+    keys = sorted(samples, key=lambda key: (key[0], order.get(key[1], 0), key[1]))
+    return [(f"`{axis}`", of, f"{len(overloads[axis, of]):,}", f"{samples[axis, of]:,}") for axis, of in keys]
+
+
+def _classes(sample: Sample) -> Iterator[str]:
+    if sample.axis == "sizes":
+        yield _size_class(max((n for _, n in places(sample)), default=0))
+        if max((len(t.shape) for t in sample.tensors), default=0) > 5:
+            yield _RANK
+        if any(isinstance(a, tuple) and len(a) > 8 for a in sample.args):
+            yield _LISTS
+    elif sample.axis == "values":
+        yield from _value_classes(sample)
+    elif sample.axis == "variants":
+        yield from _variant_classes(sample)
+
+
+def _size_class(size: int) -> str:
+    return _SIZE_CLASSES[bisect_left(SIZES, size)]
+
+
+def _value_classes(sample: Sample) -> Iterator[str]:
+    fills = [t.fill.split("/") for t in sample.tensors if t.fill.startswith("hard")]
+    yield "every pair of hard values" if len(fills) > 1 else f"hard values, {_SPREAD[fills[0][1] == 'sparse']}"
+
+
+def _variant_classes(sample: Sample) -> Iterator[str]:
+    if sample.raises:
+        yield "a dimension that CPU refuses"
+    elif any(t.on_host for t in sample.tensors):
+        yield "an operand on the host"
+    elif len({t.dtype for t in sample.tensors if t.pool}) > 1:
+        yield "operands of two dtypes"
+    else:
+        yield "another flag, number, dimension or dtype"
+
+
+def _size_classes() -> Iterable[str]:
+    low = 1
+    for high in SIZES:
+        yield f"largest size {low:,} to {high:,}"
+        low = high + 1
+    yield f"largest size {low:,} or more"
+
+
+_SIZE_CLASSES = tuple(_size_classes())
+_RANK, _LISTS = "more than 5 dimensions", "lists of more than 8"
+_SPREAD = {False: "in every element of one argument", True: "in every seventh element of one argument"}
+_ORDER = (*_SIZE_CLASSES, _RANK, _LISTS)
