@@ -186,11 +186,11 @@ class Comparison:
             return None
         stale = _stale(written) if written else None
         if self._by_cpu:
-            return compare.exact(want, here, name, _has_signed_zeros(expected), stale)
+            return compare.exact(want, here, name, _has_signed_zeros(self._criteria, expected), stale)
         if kind is not Equivalence.EQUAL and equivalence.holds(kind, _source(expected), want, here):
             return None
         if self._criteria.exact:
-            return compare.exact(want, here, name, _has_signed_zeros(expected), stale)
+            return compare.exact(want, here, name, _has_signed_zeros(self._criteria, expected), stale)
         closeness = self._criteria.closeness(expected, want)
         spread_of = reference.spread if self._criteria.sums else None
         return compare.close(want, here, reference.float64(), closeness, name, spread_of, stale)
@@ -208,7 +208,7 @@ class Comparison:
         if kind is Equivalence.METADATA or equivalence.holds(kind, _source(one), a, b):
             return True
         if self._by_cpu or self._criteria.exact:
-            return compare.exact(a, b, "", _has_signed_zeros(one)) is None
+            return compare.exact(a, b, "", _has_signed_zeros(self._criteria, one)) is None
         return compare.close(a, b, None, self._criteria.closeness(one, a), "") is None
 
 
@@ -234,13 +234,13 @@ def _stale(argument: Argument) -> torch.Tensor | None:
     return view(argument.before, argument.tensor.dtype, placed)
 
 
-def _has_signed_zeros(expected: CallOutcome) -> bool:
-    """Whether the CPU means the signs of its zeros.
+def _has_signed_zeros(criteria: Criteria, expected: CallOutcome) -> bool:
+    """Whether the signs of CPU's zeros are defined.
 
-    It negates complex numbers as 0 - x in its vector loops and as -x behind their end, so that the sign of a zero hangs
-    on where it lies.
+    They are not where the larger or smaller of two equal numbers is returned. CPU negates complex numbers as 0 - x in its
+    vector loops and as -x behind their end, so the sign of a zero depends on its position.
     """
-    return not any(a.placement.bit and a.tensor.is_complex() for a in expected.side.arguments)
+    return not criteria.facts.either_zero and not any(a.placement.bit and a.tensor.is_complex() for a in expected.side.arguments)
 
 
 def _source(expected: CallOutcome) -> torch.Tensor | None:

@@ -30,6 +30,7 @@ FAMILY = Family(
         "maximum minimum ne not_equal"
     ),
     {"tolerance": EXACT},
+    but={name: {"either_zero": True} for name in words("fmax fmin maximum minimum")},
     samples=(
         own("isin.Scalar_Tensor", "among", 2, T((3, 4), "index:4"), bases="float32 int64"),
         own("isin.Tensor_Scalar", "among", T((3, 4), "index:4"), 2, bases="float32 int64"),

@@ -87,6 +87,7 @@ class OpFacts:
         str, ...
     ] = ()  # layouts in which the CPU's own kernel reads what is not its argument's, in some cases
     undefined_in: tuple[str, ...] = ()  # dtypes that the samples' numbers do not fit, any result is right: not run
+    either_zero: bool = False  # of two zeros that compare equal either may be returned, whatever its sign
     last_wins: bool = False  # of two writes to one element the last one wins: generated indices are distinct
     computed_in: str = ""  # a dtype that the CPU's kernel rounds to on its way, whatever the arguments'; "" if none
     unstable: str = ""  # why not even the CPU gives the same bits twice

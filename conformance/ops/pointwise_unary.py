@@ -10,7 +10,7 @@ _EXACT = words(
     "isreal clamp clamp_max clamp_min clip special_round _is_all_true _is_any_true frexp"
 )
 _SPECIAL = T((3, 4), (NAN, INF, -INF, 0.0, -0.0, 0.25, -0.25, 2.0, -2.0, NAN, 1.0, -1.0))
-# No zeros: which of two of different signs a bound picks is nobody's promise.
+# No zeros: a bound may pick either of two that have different signs.
 _CLAMPED = T((3, 4), (NAN, INF, -INF, 0.5, -0.5, 0.25, -0.25, 2.0, -2.0, NAN, 1.0, -1.0))
 _BOUNDS = T((3, 4), (0.125, NAN, 1.0, -1.0) * 3), T((3, 4), (1.0, 1.0, NAN, 0.5) * 3)
 _ROUNDS = words("deg2rad frac rad2deg round sgn square special_round abs absolute conj_physical")
@@ -26,6 +26,7 @@ FAMILY = Family(
     {"tolerance": TRANSCENDENTAL},
     but={
         **{name: {"tolerance": EXACT} for name in _EXACT if name not in _ROUNDS},
+        "clamp*": {"either_zero": True},
         # 1 - y * y cancels where y is near 1, and y * (1 - y) near 1.
         **{f"{name}_backward": {"tolerance": Tolerance(4.0, 2.0, Accumulation.FEW)} for name in ("tanh", "sigmoid")},
     },

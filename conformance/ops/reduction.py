@@ -62,8 +62,11 @@ FAMILY = Family(
     ),
     {"tolerance": SUMMED},
     but={
-        **{name: {"tolerance": EXACT} for name in _EXACT},
-        **{name: {"tolerance": EXACT, "equivalence": ((1, Equivalence.INDEX_OF_EQUAL),)} for name in _WITH_INDEX},
+        **{name: {"tolerance": EXACT, "either_zero": True} for name in _EXACT},
+        **{
+            name: {"tolerance": EXACT, "either_zero": True, "equivalence": ((1, Equivalence.INDEX_OF_EQUAL),)}
+            for name in _WITH_INDEX
+        },
         # Without the checks of cummax and cummin: the CPU's loops write behind what has no element, or no dimension,
         # and a negated output, which the schema writes and does not return, leaves a damaged heap (MathBitsFallback).
         **{
