@@ -58,6 +58,13 @@ class Judge:
         result = self._judge(case, live, lambda: self._on_device(case), on_phase or _ignore)
         return replace(result, raw_ns=self._call.raw_ns)
 
+    def differs(self, case: Case) -> bool:
+        """Whether the device differs from CPU in one case. CPU is not doubted: a similar case has been judged."""
+        try:
+            return bool(self._judge_call(case, self.reference.outcome(case)).mismatches)
+        except NotJudged:
+            return False
+
     def judge_outcome(self, case: Case, actual: CallOutcome) -> CaseResult:
         """Compare what a call on the device did, made by somebody else with the arguments of ``case``, with CPU's.
 

@@ -99,7 +99,7 @@ class CellRunner:
         tally.compared += 1
         if result.mismatches:
             failure = CaseFailure(case.id, tuple(result.mismatches), placed_arguments(case))
-            if tally.keeps:
+            if tally.is_first:
                 failure = replace(failure, boundary=_boundary(judge, case))
             tally.failed(failure)
 
@@ -121,7 +121,7 @@ def _boundary(judge: Judge, case: Case) -> Boundary | None:
 
     def fails(n: int) -> bool:
         try:
-            return bool(judge.judge(scaled.at_size(case, n)).mismatches)
+            return judge.differs(scaled.at_size(case, n))
         except Exception:  # noqa: BLE001 - a size at which the arguments do not fit
             return False
 
@@ -146,13 +146,13 @@ class _Tally:
         self._cpu = time.process_time_ns()
 
     @property
-    def keeps(self) -> bool:
-        """Whether another failure is kept."""
-        return len(self._failures) < FAILURES_KEPT
+    def is_first(self) -> bool:
+        """Whether no case has failed yet."""
+        return not self._failing
 
     def failed(self, failure: CaseFailure) -> None:
         self._failing += 1
-        if self.keeps:
+        if len(self._failures) < FAILURES_KEPT:
             self._failures.append(failure)
 
     def broke(self, failure: CaseFailure) -> None:

@@ -32,7 +32,8 @@ from conformance.support.host_heap import shake
 MOST_ELEMENTS = 400_000
 # CPU seconds that a call may take. The full tier makes it some ten times.
 MOST_SECONDS = 0.03
-_HANGS = 3  # seconds until a trial is given up
+_HANGS = 20  # seconds until a trial is given up, and CPU seconds
+_BUSY = 0.3
 _TIMES = 3  # calls of a trial on its own
 _MEMORY = 4 << 30  # bytes that a child may have beyond those of its parent
 
@@ -93,6 +94,7 @@ class Trials:
         kwargs = {k: argument(a, dtype, tensors) for k, a in sample.kwargs}
         torch.manual_seed(SEED)
         signal.alarm(_HANGS)
+        signal.setitimer(signal.ITIMER_PROF, _BUSY)
         began = time.process_time()
         try:
             with torch.no_grad():
@@ -101,6 +103,7 @@ class Trials:
             return e
         finally:
             signal.alarm(0)
+            signal.setitimer(signal.ITIMER_PROF, 0)
         slow = time.process_time() - began > MOST_SECONDS
         leaves = _leaves(result)
         if slow or not readable(result) or sum(t.numel() for t in leaves) > MOST_ELEMENTS:
