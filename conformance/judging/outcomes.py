@@ -237,10 +237,11 @@ def _stale(argument: Argument) -> torch.Tensor | None:
 def _has_signed_zeros(criteria: Criteria, expected: CallOutcome) -> bool:
     """Whether the signs of CPU's zeros are defined.
 
-    They are not where the larger or smaller of two equal numbers is returned. CPU negates complex numbers as 0 - x in its
-    vector loops and as -x behind their end, so the sign of a zero depends on its position.
+    They are not where the larger or smaller of two equal numbers is returned. CPU negates complex numbers as 0 - x in
+    its vector loops and as -x behind their end, so the sign of a zero depends on its position.
     """
-    return not criteria.facts.either_zero and not any(a.placement.bit and a.tensor.is_complex() for a in expected.side.arguments)
+    negated = any(a.placement.bit and a.tensor.is_complex() for a in expected.side.arguments)
+    return not criteria.facts.either_zero and not negated
 
 
 def _source(expected: CallOutcome) -> torch.Tensor | None:

@@ -13,9 +13,12 @@ from conformance.corpus.calls import HasValues
 from conformance.corpus.model import Sample, TensorSlot
 from conformance.corpus.places import Extent, resized, with_tensors
 from conformance.corpus.values import kind_of
+from conformance.corpus.vary import variants
 from conformance.corpus.vary.sizes import Group, Maker, filled, usable
 from conformance.corpus.vary.trial import Ran, Trials
-from conformance.inventory import Overload
+from conformance.inventory import Overload, call_of
+from conformance.torch_versions import schema_of
+from conformance.vocabulary import DTYPES
 
 AXIS = "values"
 
@@ -36,6 +39,20 @@ def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, valu
         source = max(candidates, key=_tensors, default=None)
         if source:
             yield from _Varied(source, overload, trials, values).samples()
+            for converting, name in _conversions(source, overload):
+                yield from _Varied(converting, overload, trials, values).converted(name)
+
+
+def _conversions(source: Sample, overload: Overload) -> Iterator[tuple[Sample, str]]:
+    """Yield samples that convert one argument to another dtype, with its name."""
+    schema = schema_of(call_of(overload.name))
+    slots = [s for s in source.tensors if s.pool]
+    for label, sample in variants.unlike(source, schema, pointwise=False):
+        name, _, value = label.partition("=")
+        into = name == "dtype" and len(slots) == 1
+        copied = len(slots) == 2 and slots[0].written and name == slots[1].name and value in DTYPES
+        if into or copied:
+            yield replace(sample, name=f"{source.name}.{label}"), slots[-1].name
 
 
 def _tensors(sample: Sample) -> int:
@@ -61,6 +78,11 @@ class _Varied:
             yield from self._hard([slot], _ONE) or self._sparse(slot)
         if self._dtypes and self._pointwise and len(slots) > 1:
             yield from self._hard(slots[:2], _PAIRS)
+
+    def converted(self, name: str) -> Iterator[Sample]:
+        """Yield samples with hard values in the argument of this name, whatever its dtype."""
+        if self._dtypes:
+            yield from self._hard([s for s in self._source.tensors if s.name == name], _ONE)
 
     def _hard(self, slots: Sequence[TensorSlot], elements: int) -> list[Sample]:
         """Return samples in which every element of some arguments is hard; none unless the op is elementwise."""
@@ -93,9 +115,9 @@ class _Varied:
         """Return the first limit under which CPU takes the values; None if it takes them under none."""
         for limit in LIMITS:
             if ran := self._trials.run(_with_fills(large, kinds, limit), dtype):
-                if not limit and (target := _integer_of(dtype, ran)):
-                    return f"/{target}"
-                return limit
+                held = {large.tensors[i].dtype or dtype for i in kinds}
+                target = "" if limit else _integer_of(held, ran)
+                return f"/{target}" if target else limit
         return None
 
     def _enlarged(self, slots: Sequence[TensorSlot], elements: int) -> Sample | None:
@@ -122,10 +144,10 @@ def _slots(group: Group) -> set[int]:
     return {place.slot for place in group.places if isinstance(place, Extent)}
 
 
-def _integer_of(dtype: str, ran: Ran) -> str:
+def _integer_of(held: set[str], ran: Ran) -> str:
     """Return the integer dtype that floats are converted to; "" if the results are of another kind."""
-    kinds = {kind_of(d) for d in ran.dtypes}
-    return ran.dtypes[0] if kind_of(dtype) == "float" and kinds == {"int"} else ""
+    floats = any(kind_of(dtype) == "float" for dtype in held)
+    return ran.dtypes[0] if floats and {kind_of(d) for d in ran.dtypes} == {"int"} else ""
 
 
 def _with_fills(sample: Sample, kinds: dict[int, str], limit: str) -> Sample:

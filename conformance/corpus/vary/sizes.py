@@ -1,8 +1,7 @@
 """Samples of other sizes. Which sizes of a sample are free is found by trying them on CPU.
 
-The extents of a sample that must agree are equal, so only sizes equal to a given one are tried together with it: first
-the dimension alone, then with one other, then with all. Integers among the arguments take part (``normalized_shape``,
-``split_sizes``).
+The extents of a sample that must agree are equal, so only sizes equal to a given one are tried together with it.
+Integers among the arguments take part (``normalized_shape``, ``split_sizes``).
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 
 import torch
 
@@ -17,6 +17,7 @@ from conformance import ops
 from conformance.corpus.calls import HasValues
 from conformance.corpus.model import Arg, Sample, TensorSlot
 from conformance.corpus.places import (
+    Extent,
     Place,
     extents,
     label,
@@ -32,8 +33,6 @@ AXIS = "sizes"
 
 # Past the usual vectors, tiles and blocks, and past 65,535 blocks. Every group of sizes takes each of these.
 ALWAYS = (33, 1025, 4097, 65537)
-# A composite overload takes only these: what it calls has cells of its own.
-FEW = (33, 4097)
 # At the edges of tiles. A group takes one of these, by its name.
 EDGES = (
     15, 16, 17, 31, 32, 63, 64, 65, 127, 128, 129, 255, 257, 511, 512, 513, 1023, 1024, 2047, 2048, 2049, 4095, 4096,
@@ -44,6 +43,7 @@ TOGETHER = ((67, 35, 19, 9, 5), (129, 257, 3, 2, 2), (5, 9, 131, 17, 3))
 LARGE = 4000  # beside a size above, the other free sizes are 2
 LENGTHS = (9, 33, 70)  # of lists of tensors
 RANKS = (6, 9)
+_MOST_CANDIDATES = 16
 _PROBE = 2, 5  # a trial resizes n to 2 * n + 5, which is odd and larger
 
 SAMPLES = {"float32": 2, "int64": 1, "bool": 1}  # sources of an overload, by base
@@ -59,11 +59,12 @@ class Group:
 
 
 def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, values: HasValues) -> Iterator[Sample]:
-    """Yield samples of an overload with other sizes. One that is composite on every device gets few."""
+    """Yield samples of an overload with other sizes; none if it is composite on every device."""
+    if overload.is_composite_implicit:
+        return
     maker = Maker(trials, values)
-    thorough = not overload.is_composite_implicit
-    for source in sources(samples)[: None if thorough else 1]:
-        yield from maker.of(source, thorough)
+    for source in sources(samples):
+        yield from maker.of(source)
 
 
 def sources(samples: Sequence[Sample]) -> list[Sample]:
@@ -104,61 +105,41 @@ class Maker:
         self._trials = trials
         self._values = values
 
-    def of(self, source: Sample, thorough: bool) -> Iterator[Sample]:
+    def of(self, source: Sample) -> Iterator[Sample]:
         """Yield samples of other sizes than those of ``source``."""
         dtypes = two_dtypes(source)
         groups = self.groups(source, dtypes[0])
         for group in groups[: GROUPS[source.base]]:
             name = label(source, group.places)
-            for n in _sizes(f"{source.overload} {name}", group.size) if thorough else FEW:
+            for n in _sizes(f"{source.overload} {name}", group.size):
                 change = dict.fromkeys(group.places, n)
                 if n > LARGE:
                     change |= {p: min(g.size, 2) for g in groups if g != group for p in g.places}
                 yield from self._made(source, change, f"{name}={n}", dtypes)
         if groups:
-            for sizes in TOGETHER if thorough else TOGETHER[:1]:
+            for sizes in TOGETHER:
                 change = {p: n for g, n in zip(groups, sizes, strict=False) for p in g.places}
                 yield from self._made(source, change, "all=" + "x".join(map(str, sizes[: len(groups)])), dtypes)
-        for sample, name in (*_longer(source), *_deeper(source)) if thorough else ():
+        for sample, name in (*_longer(source), *_deeper(source)):
             yield from self._tried(filled(source, sample, {}, self._values), name, dtypes)
 
     def groups(self, source: Sample, dtype: str) -> list[Group]:
-        """Return the sizes of a sample that can change, each with those that must change with it."""
+        """Return the sizes of a sample that can change, each with those that change with it."""
         found: list[Group] = []
         taken: set[Place] = set()
         sizes = list(places(source))
         for place, n in list(extents(source)) or sizes:
-            if place in taken or n == 0:
-                continue
-            others = [p for p, m in sizes if m == n and p != place and p not in taken and n > 1]
-            chosen = self._smallest(source, place, others, n, dtype)
-            if chosen:
-                found.append(Group(chosen, n))
-                taken |= set(chosen)
+            if place not in taken and n > 1:
+                others = [p for p, m in sizes if m == n and p != place and p not in taken]
+                chosen = next((c for c in _candidates(place, others) if self._grows(source, c, n, dtype)), None)
+                if chosen:
+                    found.append(Group(chosen, n))
+                    taken |= set(chosen)
         return found
 
-    def _smallest(
-        self, source: Sample, place: Place, others: list[Place], n: int, dtype: str
-    ) -> tuple[Place, ...] | None:
-        """Return the fewest places that CPU lets change together with ``place``; None if it lets none."""
-
-        def runs(together: Iterable[Place]) -> bool:
-            factor, more = _PROBE
-            return self._ran(source, dict.fromkeys(together, factor * n + more), dtype) is not None
-
-        if runs([place]):
-            return (place,)
-        for other in others:
-            if runs([place, other]):
-                return (place, other)
-        if len(others) < 2 or not runs([place, *others]):
-            return None
-        kept = list(others)
-        for other in others:
-            fewer = [p for p in kept if p != other]
-            if fewer and runs([place, *fewer]):
-                kept = fewer
-        return (place, *kept)
+    def _grows(self, source: Sample, together: Iterable[Place], n: int, dtype: str) -> bool:
+        factor, more = _PROBE
+        return self._ran(source, dict.fromkeys(together, factor * n + more), dtype) is not None
 
     def _made(self, source: Sample, change: dict[Place, int], name: str, dtypes: tuple[str, ...]) -> Iterator[Sample]:
         yield from self._tried(filled(source, resized(source, change), change, self._values), name, dtypes)
@@ -176,6 +157,33 @@ class Maker:
             if ran := self._trials.run(sample, dtype):
                 return ran
         return None
+
+
+def _candidates(place: Place, others: Sequence[Place]) -> Iterator[tuple[Place, ...]]:
+    """Yield the places that may have to change together, in the order in which to try them.
+
+    Not every CPU kernel checks that sizes agree. So a size changes together with equal sizes of as many other tensors
+    as can be, one of each, and alone only where no other tensor has an equal one.
+    """
+    if not isinstance(place, Extent):
+        yield (place,)
+        yield (place, *others)
+        return
+    numbers = [p for p in others if not isinstance(p, Extent)]
+    by_slot: dict[int, list[Place]] = {}
+    for p in others:
+        if isinstance(p, Extent) and p.slot != place.slot:
+            by_slot.setdefault(p.slot, []).append(p)
+    for places_of in by_slot.values():
+        places_of.sort(key=lambda p: isinstance(p, Extent) and p.dim != place.dim)
+    every = [[p for p in one if p is not None] for one in product(*([*of, None] for of in by_slot.values()))]
+    some = sorted((one for one in every if one or not by_slot), key=lambda one: -len(one))
+    chosen = some[:_MOST_CANDIDATES]
+    yield from ((place, *one) for one in chosen)
+    yield from ((place, *one, *numbers) for one in chosen if numbers)
+    if by_slot:
+        yield (place, *(p for p in others if isinstance(p, Extent)))
+    yield (place, *others)
 
 
 def _sizes(name: str, size: int) -> list[int]:

@@ -33,7 +33,7 @@ MOST_ELEMENTS = 400_000
 # CPU seconds that a call may take. The full tier makes it some ten times.
 MOST_SECONDS = 0.03
 _HANGS = 20  # seconds until a trial is given up, and CPU seconds
-_BUSY = 0.3
+_BUSY = 0.15
 _TIMES = 3  # calls of a trial on its own
 _MEMORY = 4 << 30  # bytes that a child may have beyond those of its parent
 

@@ -49,7 +49,7 @@ def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, valu
     given = {_key(s) for s in samples}
     pointwise = "pointwise" in overload.tags
     for source in sources(samples):
-        for name, variant in list(_variants(source, schema, pointwise))[:MOST]:
+        for name, variant in list(unlike(source, schema, pointwise))[:MOST]:
             if _key(variant) not in given:
                 given.add(_key(variant))
                 named = replace(variant, name=f"{source.name}.{name}", axis=AXIS)
@@ -70,7 +70,7 @@ def _tried(sample: Sample, source: Sample, trials: Trials, *, may_raise: bool) -
         yield replace(sample, dtypes=dtypes[:1], raises=True)
 
 
-def _variants(source: Sample, schema: Any, pointwise: bool) -> Iterator[tuple[str, Sample]]:
+def unlike(source: Sample, schema: Any, pointwise: bool) -> Iterator[tuple[str, Sample]]:
     """Yield named samples, each with one argument replaced. None of them has been tried."""
     given = _by_name(source, schema)
     for formal in schema.arguments:
