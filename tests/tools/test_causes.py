@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
+from unittest.mock import Mock
 
 import pytest
 
@@ -87,10 +88,18 @@ def test_cells_of_native_overloads_come_first_and_each_overload_before_a_second_
         asked("c"),
     ]
     assert sample.of_fault(cells) == [cell("b"), cell("c"), cell("b", "step2"), cell("a")]
-    monkeypatch.setattr(sample, "MOST_NATIVE", 2)
-    assert sample.of_fault(cells) == [cell("b"), cell("c"), cell("a")]
     monkeypatch.setattr(sample, "MOST_OTHER", 0)
-    assert sample.of_fault(cells) == [cell("b"), cell("c")]
+    assert sample.of_fault(cells) == [cell("b"), cell("c"), cell("b", "step2")]
+
+
+@pytest.mark.parametrize(("route", "count"), [("native", 6), ("composite", 4)])
+def test_an_overload_is_tried_in_each_layout_and_a_native_one_in_all_its_cells(route: str, count: int) -> None:
+    layouts, dtypes = ("contiguous", "transposed", "expanded"), ("float32", "int64")
+    plan = Mock(overloads=lambda: ["o"], inventory={"o": Mock(route=route)})
+    plan.cells = lambda overload: [CellId("family", overload, d, layout) for d in dtypes for layout in layouts]
+    found = sample.of_plan(plan)
+    assert len(found) == count
+    assert ({c.layout for c in found}, {c.dtype for c in found}) == (set(layouts), set(dtypes))
 
 
 def test_cells_come_back_from_a_file_without_a_line_that_was_cut(tmp_path: Path) -> None:
