@@ -20,7 +20,7 @@ Questions = Callable[[], AbstractContextManager[set[Question]]]
 def run(
     work: CellRunner, cells: Sequence[CellId], questions: Questions, file: Path, timeout: float
 ) -> dict[CellId, Clean]:
-    """Try the cells that the file lacks, each written to it at once. ``timeout`` in seconds a cell."""
+    """Run the cells that the file lacks, and append each to it. ``timeout``: seconds for each cell."""
     found = load(file)
     lines = [json.dumps(one.to_json()) for one in found.values()]
     file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
@@ -32,7 +32,7 @@ def run(
 
 
 def _in_children(serve: _Server, work: CellRunner, cells: Iterable[CellId], timeout: float) -> Iterable[Clean]:
-    """Run the cells one after the other in a child, in a fresh one after a death."""
+    """Run the cells in a child, and in a new one after a death."""
     child: Child | None = None
     for cell in cells:
         child = child or Child(serve)

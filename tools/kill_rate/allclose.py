@@ -19,7 +19,7 @@ Pair = tuple[Any, Any]  # a sample, and CPU's result
 
 
 def checks(backend: Capabilities) -> dict[str, Callable[[], None]]:
-    """An item for each op. CPU's results are made here, once for all faults."""
+    """Return an item for each op. CPU's results are computed once for all faults."""
     found: dict[str, Callable[[], None]] = {}
     for op in op_db:
         if torch.float32 in op.dtypes and (pairs := _on_cpu(op)):
@@ -32,7 +32,7 @@ def _on_cpu(op: Any) -> list[Pair]:
     try:
         samples = [s.transform(_contiguous) for s in op.sample_inputs("cpu", torch.float32)]
         return [(s, _call(op, s, "cpu")) for s in samples]
-    except Exception:  # noqa: BLE001  # an OpInfo that cannot be called so has nothing to be compared with
+    except Exception:  # noqa: BLE001  # this OpInfo cannot be called in this way
         return []
 
 

@@ -23,7 +23,7 @@ class ForkedHunter:
         self._child: Child | None = None
 
     def attempt(self, item: str) -> Finding | None:
-        """Call one function. A death or a hang ends the child; the next item gets another."""
+        """Call one function in the child. After a death or a timeout the next item gets a new child."""
         self._child = self._child or Child(self._serve)
         reply = self._child.ask(item, self._timeout)
         if isinstance(reply, dict):
@@ -45,6 +45,6 @@ class ForkedHunter:
             self._checks[item]()
         except SkipTest:
             pass
-        except Exception as e:  # noqa: BLE001  # whatever a broken device raises is a finding
+        except Exception as e:  # noqa: BLE001  # every exception of a broken device is a finding
             return {"wrong": f"{type(e).__name__}: {e}"[:300]}
         return {"wrong": ""}
