@@ -1,8 +1,8 @@
 """The cost of the report with 150,000 cells in two lanes: ``python -m benchmarks.report [CELLS [LANES]]``.
 
 The benchmark creates two nights of each lane, in which 1 % of the cells fail, writes the site, and measures in a
-headless Chromium: the time from loading the page to the first view, to the list of all cells, and from a change of a filter to
-the next picture. The result is the median in milliseconds. It needs selenium, chromium and chromedriver.
+headless Chromium: the time from loading the page to the first view, to the list of all cells, and from a change of a
+filter to the next picture. The result is the median in milliseconds. It needs selenium, chromium and chromedriver.
 """
 
 from __future__ import annotations
