@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,6 +12,7 @@ import pytest
 from conformance.records import CaseFailure, Death, Observation
 from conformance.vocabulary import CellId, Status
 from tools.kill_rate import order, tables
+from tools.kill_rate.forked import Check, ForkedHunter
 from tools.kill_rate.suite_hunter import found_in
 from tools.kill_rate.summary import Facts, Hunt, lacking, summary
 from tools.kill_rate.trial import CLEAN, Finding, Trial, TrialFile, fill, read
@@ -139,3 +142,17 @@ def test_the_tables_have_a_row_for_each_fault_and_each_lane() -> None:
     assert tables.faults(MADE)[1][0] == ["`a`", "value", "-", "value"]
     assert tables.cells(MADE)[1][1] == ["`b`", "`plain`", "`cell 2`", "20", "3.0"]
     assert [row[0] for row in tables.survivors(MADE)[1]] == ["`c`"]
+
+
+def test_a_check_in_a_child_is_a_finding_if_it_raises_dies_or_hangs() -> None:
+    def fails() -> None:
+        raise AssertionError("values differ")
+
+    runs = {"passes": lambda: None, "fails": fails, "dies": lambda: os._exit(3), "hangs": lambda: time.sleep(60)}
+    hunter = ForkedHunter({f"{name} op": Check("kind", run) for name, run in runs.items()}, timeout=1)
+    found = {item: hunter.attempt(item) for item in (*hunter.plan, "passes op")}
+    hunter.rest()
+    assert {item: finding.check if finding else "" for item, finding in found.items()} == {
+        "passes op": "", "fails op": "kind", "dies op": "crash", "hangs op": "timeout",
+    }  # fmt: skip
+    assert found["fails op"] == Finding("kind", "fails op", "AssertionError: values differ")

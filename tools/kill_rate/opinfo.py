@@ -18,6 +18,7 @@ from torch.testing._internal.common_utils import TestCase, noncontiguous_like
 
 from conformance.backends import Capabilities
 from conformance.inventory import inventory
+from tools.kill_rate.forked import Check
 
 SEED = 1234
 REAL, LONG, COMPLEX = torch.float32, torch.int64, torch.complex64
@@ -37,14 +38,15 @@ def ops_of(backend: Capabilities) -> list[Any]:
     return [op for op in op_db if {op.aten_name, op.aten_name.rstrip("_"), f"_{op.aten_name}"} & native]
 
 
-def checks(backend: Capabilities) -> dict[str, Callable[[], None]]:
+def checks(backend: Capabilities) -> dict[str, Check]:
     """Return every check of every such op, sorted by check."""
-    found: dict[str, Callable[[], None]] = {}
+    found: dict[str, Check] = {}
     for name, (check, dtypes) in CHECKS.items():
         for op in ops_of(backend):
             for dtype in dtypes(op):
                 word = str(dtype).removeprefix("torch.")
-                found[f"{name} {op.full_name}[{word}]"] = partial(_seeded, check, op, backend.device, dtype)
+                run = partial(_seeded, check, op, backend.device, dtype)
+                found[f"{name} {op.full_name}[{word}]"] = Check(name, run)
     return found
 
 

@@ -71,15 +71,16 @@ class SuiteHunter:
         self._cells = {str(cell): cell for cell in cells}
         self._runner = Runner(CellRunner(plan), timeout, inquiry_s=0)  # a death is a kill, even a flaky one
         there = [name for name in scenarios.names() if not scenarios.lacking(name)] if stage == "composite" else []
-        self.plan = [GATE, *(SCENARIO + name for name in there), *self._cells]
+        self._scenarios = {f"{SCENARIO}{name}": name for name in there}
+        self.plan = [GATE, *self._scenarios, *self._cells]
 
     def attempt(self, item: str) -> Finding | None:
         """Run the gate, a cell or a scenario in a forked child."""
         if item == GATE:
             broken = self._runner.gate()
             return Finding("gate", item, str(broken)) if broken else None
-        if item.startswith(SCENARIO):
-            result = scenarios.run(item.removeprefix(SCENARIO), self._backend, SCENARIO_TIMEOUT)
+        if item in self._scenarios:
+            result = scenarios.run(self._scenarios[item], self._backend, SCENARIO_TIMEOUT)
             return Finding("scenario", item, result.failure) if result.failure else None
         return found_in(self._runner.observe(self._cells[item]))
 
