@@ -51,19 +51,19 @@ def run(fake: Fake, path: Path, faults: Sequence[str], made_with: str = "this pl
     return told
 
 
-def test_cells_of_an_overload_begin_with_float32_and_contiguous_and_then_vary() -> None:
+def test_an_overload_s_first_cell_is_float32_contiguous_and_others_vary() -> None:
     first = [(c.dtype, c.layout) for c in order.varied(CELLS)[:3]]
     assert first == [("float32", "contiguous"), ("float32", "step2"), ("bool", "contiguous")]
 
 
-def test_one_at_a_time_takes_each_dtype_and_each_layout_but_not_every_pair() -> None:
+def test_one_at_a_time_selects_each_dtype_and_layout_but_not_each_pair() -> None:
     chosen = order.one_at_a_time(CELLS)
     assert len(chosen) == 5
     assert {c.dtype for c in chosen} == {"bool", "float32", "int64"}
     assert {c.layout for c in chosen} == {"contiguous", "step2", "expanded"}
 
 
-def test_what_is_chosen_keeps_its_order_so_that_a_plan_is_the_same_in_every_process() -> None:
+def test_a_selection_of_cells_keeps_the_order_of_the_cells() -> None:
     many = [CellId("f", "op", d, la) for d in ("bool", "float32", "int8", "int64") for la in "abcdefg"]
     chosen = order.one_at_a_time(many)
     assert chosen == [cell for cell in order.varied(many) if cell in set(chosen)]
@@ -73,7 +73,7 @@ def test_overloads_take_turns() -> None:
     assert order.turns([[1, 2, 3], [4], [5, 6]]) == [1, 4, 5, 2, 6, 3]
 
 
-def test_a_hunt_ends_at_the_first_finding_and_counts_no_false_alarm_as_a_kill(tmp_path: Path) -> None:
+def test_a_trial_ends_at_its_first_finding_that_is_no_false_alarm(tmp_path: Path) -> None:
     fake = Fake()
     run(fake, tmp_path / "lane.jsonl", ["copy", "fill", "asleep"])
     clean, copy, filled, asleep = read(tmp_path / "lane.jsonl")
