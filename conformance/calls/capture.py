@@ -10,7 +10,8 @@ import torch
 
 from conformance import ops
 from conformance.calls.model import Call, NotStorable
-from conformance.corpus.model import Arg, ComplexArg, DeviceArg, DtypeArg, EnumArg, GeneratorArg, Sample, TensorSlot
+from conformance.corpus.drafts import CONSTANTS
+from conformance.corpus.model import Arg, DeviceArg, DtypeArg, GeneratorArg, Sample, TensorSlot
 from conformance.judging.twins import Argument, Side
 from conformance.layouts import Placement, contiguous_stride
 from conformance.plan.cases import Case
@@ -155,12 +156,8 @@ def _special(name: str, value: Any, device: torch.device) -> Arg:
         return DtypeArg(str(value).removeprefix("torch."))
     if isinstance(value, torch.device):
         return DeviceArg("" if value.type == device.type else str(value))
-    if isinstance(value, torch.memory_format):
-        return EnumArg("memory_format", str(value).removeprefix("torch."))
-    if isinstance(value, torch.layout):
-        return EnumArg("layout", str(value).removeprefix("torch."))
     if isinstance(value, torch.Generator):
         return GeneratorArg(value.initial_seed())
-    if isinstance(value, complex):
-        return ComplexArg(value.real, value.imag)
-    raise NotStorable(f"{name} is a {type(value).__name__}")
+    if type(value) not in CONSTANTS:
+        raise NotStorable(f"{name} is a {type(value).__name__}")
+    return CONSTANTS[type(value)](value)
