@@ -1,1 +1,1 @@
-"""What backs every number in the docs; each module is a command of its own."""
+"""Measurements behind the numbers in the docs. Each module is a command."""

@@ -1,8 +1,8 @@
-"""Which wrong results nobody notices: ``blind_spots.py [DTYPE]...``, over the smoke tier's cells of the reference NPU.
+"""Wrong results that the suite does not find: ``blind_spots.py [DTYPE]...``, in the reference NPU's smoke tier.
 
-After each call on the device, and before anything is compared, one bit of the last element of each result and of each
-written argument is turned over. Counts the cases that fail, and lists the overloads of those that do not, by the
-reason there is. A single wrong draw is not seen in a distribution, and nothing in memory that nobody has written.
+After each call on the device, before the comparison, one bit of the last element of each result and of each written
+argument is flipped. The benchmark counts the cases that fail, and lists the overloads of the others by reason. A single
+wrong draw does not show in a distribution, and uninitialized memory is not compared.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _last(tensor: torch.Tensor) -> int:
 
 
 def changed(outcome: CallOutcome) -> int:
-    """How many elements of a device's outcome were made wrong; one that several views share, once."""
+    """Return the number of changed elements. An element that several views share counts once."""
     found: dict[Any, torch.Tensor] = {}
     for tensor in _written(outcome):
         if tensor.layout == torch.strided and tensor.numel() and not has_no_memory(tensor):
@@ -67,14 +67,14 @@ def _written(outcome: CallOutcome) -> Iterator[torch.Tensor]:
 
 
 class Tally:
-    """Stands between the judge and what it calls, in forked children too, and writes down what it says of a case."""
+    """Wraps the judge and the calls on the device, also in forked children, and counts the judge's answers."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
         self._changed = 0
 
     def said(self) -> dict[str, Counter[str]]:
-        """Reason -> overload -> cases."""
+        """Return the number of cases by reason and overload."""
         found: dict[str, Counter[str]] = defaultdict(Counter)
         for line in self._file.read_text().splitlines():
             overload, _, reason = line.partition(" ")
@@ -86,7 +86,7 @@ class Tally:
             op: Any, side: Any, seed: int | None = None, synchronize: Callable[[], None] | None = None
         ) -> CallOutcome:
             outcome = real(op, side, seed, synchronize)
-            if synchronize is not None and outcome.error is None:  # the CPU is not waited for
+            if synchronize is not None and outcome.error is None:  # a call on the device, not on CPU
                 self._changed += changed(outcome)
             return outcome
 
@@ -115,7 +115,7 @@ def _why(case: Case, verdict: CaseResult) -> str:
 
 
 def main(dtypes: list[str]) -> None:
-    """A line for each reason."""
+    """Print a line for each reason."""
     warnings.simplefilter("ignore")
     plan = Plan(backends.find("refnpu"), Selection(TIERS["smoke"], frozenset(dtypes)), DEFAULT_SEED)
     work = CellRunner(plan)

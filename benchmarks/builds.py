@@ -1,8 +1,8 @@
-"""What each build of a backend costs: ``builds.py [CELLS]``, the same cells in a lane of each build.
+"""The cost of each build of a backend: ``builds.py [CELLS]`` runs the same cells in a lane of each build.
 
-Each build of ``matrices/refnpu.toml`` for its main torch runs 1,000 cells of the smoke tier, or as many as told, in a
-process of its own: three times in turns, the best counts. CPU seconds of the processes that ran cells, those of the
-start not counted, and as a ratio to the first build. Make their environments first: ``nox -s torch-2.13-asan``.
+Each build of ``matrices/refnpu.toml`` for its main torch runs 1,000 smoke cells (or CELLS) in a process of its own,
+three times in turn; the best run counts. The result is the CPU seconds of the processes that ran cells, without their
+start, and the ratio to the first build. Create the environments first: ``nox -s torch-2.13-asan``.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ print(len(cells), spent() - before)
 
 
 def measure(lane: matrix.Lane, cells: int) -> tuple[int, float]:
-    """(cells run, CPU seconds) of one lane."""
+    """Return the number of cells and the CPU seconds of one lane."""
     start = process.start(ROOT, lane.name)
     command = [start.python, "-W", "ignore", "-c", MEASURE, lane.backend, str(cells)]
     variables = os.environ | start.variables
@@ -57,7 +57,7 @@ def measure(lane: matrix.Lane, cells: int) -> tuple[int, float]:
 
 
 def main(cells: int) -> None:
-    """A line for each build."""
+    """Print a line for each build."""
     found = matrix.load(ROOT / "matrices" / "refnpu.toml")
     lanes = [x for x in found.lanes() if x.torch == found.main_torch and x.environment == found.environments[0]]
     best: dict[str, tuple[int, float]] = {}

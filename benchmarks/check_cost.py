@@ -1,7 +1,7 @@
-"""What each check of a cell costs: ``check_cost.py [CELLS]``, the time spent in it over a run of the smoke tier.
+"""The cost of each check: ``check_cost.py [CELLS]``, the time spent in each check in a run of the smoke tier.
 
-Cells of the reference NPU, 3,000 unless told otherwise, run in this process with a clock around each check.
-Microseconds a case, and as a share of all that a case takes; the calls of the op itself are there to compare with.
+3,000 cells of the reference NPU (or CELLS) run in this process, with a timer around each check. The result is
+microseconds for each case, and the share of the case's time. The calls of the op itself are listed for comparison.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from conformance.running.cell_runner import CellRunner
 from conformance.running.progress import Progress
 from conformance.vocabulary import DEFAULT_SEED
 
-# Check -> where it is called from, and by which name.
+# Check -> the module that calls it, and its name there.
 CHECKS: dict[str, tuple[ModuleType | type, str]] = {
     "the op, on both sides": (oracle, "call"),
     "live blocks and bytes": (device_memory, "held"),
@@ -38,7 +38,7 @@ CHECKS: dict[str, tuple[ModuleType | type, str]] = {
 
 
 def clocked(spent: Counter[str], name: str, call: Callable[..., Any]) -> Callable[..., Any]:
-    """``call`` with the nanoseconds of each call added up; what it calls in turn is counted in it."""
+    """Return ``call`` with a timer that adds up nanoseconds, including those of nested calls."""
 
     def timed(*args: Any, **kwargs: Any) -> Any:
         started = time.perf_counter_ns()
@@ -51,7 +51,7 @@ def clocked(spent: Counter[str], name: str, call: Callable[..., Any]) -> Callabl
 
 
 def main(count: int) -> None:
-    """A line for each check."""
+    """Print a line for each check."""
     warnings.simplefilter("ignore")
     plan = Plan(backends.find("refnpu"), Selection(tier=TIERS["smoke"]), DEFAULT_SEED)
     work = CellRunner(plan)

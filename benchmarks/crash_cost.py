@@ -1,8 +1,8 @@
-"""What a death costs: ``crash_cost.py [CELLS]``, a run in which one cell of a hundred dies against one without deaths.
+"""The cost of a death: ``crash_cost.py [CELLS]`` compares a run in which 1 % of the cells die with one without deaths.
 
-The cells are those of the reference NPU's smoke tier, 2,000 unless told otherwise; one of a hundred is of
-``masked_fill``, which the planted fault ``crash_in_kernel`` kills. The runs take turns, three times each: without the
-fault, with it, and with every death asked about (steady or flaky). The best counts, by the clock and in CPU time.
+The cells are 2,000 (or CELLS) of the reference NPU's smoke tier. One in a hundred is of ``masked_fill``, which the
+planted fault ``crash_in_kernel`` kills. Three kinds of runs take turns, three times each: without the fault, with it,
+and with a check of each death for being steady or flaky. The best run counts, in wall and CPU time.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ROUNDS = 3
 
 
 def chosen(plan: Plan, count: int) -> list[CellId]:
-    """``count`` cells, each hundredth of which the fault kills."""
+    """Return ``count`` cells. The fault kills each hundredth."""
     dying = [cell for name in DYING for cell in plan.cells(name)]
     others = (cell for name in plan.overloads() if name not in DYING for cell in plan.cells(name))
     cells: list[CellId] = []
@@ -42,13 +42,13 @@ def chosen(plan: Plan, count: int) -> list[CellId]:
 
 
 def spent() -> float:
-    """CPU seconds of this process and of the children that have ended."""
+    """Return the CPU seconds of this process and its ended children."""
     t = os.times()
     return t.user + t.system + t.children_user + t.children_system
 
 
 def run(work: CellRunner, cells: Sequence[CellId], fault: str | None, asked: bool) -> tuple[float, float, int]:
-    """(seconds by the clock, CPU seconds, deaths) of all cells."""
+    """Return wall seconds, CPU seconds and the number of deaths of all cells."""
     set_fault(fault)
     runner = Runner(work, 60, inquiry_s=SECONDS if asked else 0)
     started, before, deaths = time.perf_counter(), spent(), 0
@@ -60,7 +60,7 @@ def run(work: CellRunner, cells: Sequence[CellId], fault: str | None, asked: boo
 
 
 def main(count: int) -> None:
-    """Three lines: without deaths, with them, with them and asked about."""
+    """Print three lines: without deaths, with deaths, and with deaths that are checked for being flaky."""
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     plan = Plan(backends.find("refnpu"), Selection(tier=TIERS["smoke"]), DEFAULT_SEED)

@@ -1,9 +1,9 @@
-"""Who finds the commit: ``first_bad.py [TRIALS]``, `conformance bisect` against ``git bisect run``, scratch histories.
+"""`conformance bisect` against ``git bisect run`` on generated histories: ``first_bad.py [TRIALS]``.
 
-A history has 64 commits, 5 of which do not build; from one of them on, another each trial, a check fails in 30 % of
-its runs. ``git bisect run`` gets the check once a commit, and ten times, with 125 for a commit that does not build.
-Counted: trials in which the right commit was named, in which a wrong one was, in which none was, and a trial's runs of
-the check and seconds.
+A history has 64 commits, 5 of which do not build. From one commit on, a different one in each trial, a check fails in
+30 % of its runs. ``git bisect run`` runs the check once or ten times at each commit, and gets 125 if the commit does
+not build. The result counts the trials that named the right commit, a wrong one, or none, and gives the runs of the
+check and the seconds of a trial.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ for _ in range(times):
 
 
 def git(where: Path, *arguments: str) -> str:
-    """What git prints."""
+    """Return git's output."""
     who = ("-c", "user.name=nobody", "-c", "user.email=nobody@example.org")
     return subprocess.run(["git", *who, *arguments], cwd=where, capture_output=True, text=True, check=False).stdout
 
 
 def history(where: Path, broken: set[int]) -> list[str]:
-    """A repository of commits, oldest first, in each of which ``value`` is its number."""
+    """Create a repository, and return its commits, the oldest first. The file ``value`` has a commit's number."""
     git(where, "init", "-q", "-b", "main")
     for i in range(COMMITS):
         (where / "value").write_text(str(i))
@@ -52,7 +52,7 @@ def history(where: Path, broken: set[int]) -> list[str]:
 
 
 def ours(where: Path, check: list[str], commits: list[str], scratch: Path) -> str:
-    """The commit that `conformance bisect` names; "" for a range or none."""
+    """Return the commit that `conformance bisect` names; "" for a range or none."""
     command = [sys.executable, "-m", "conformance.cli", "bisect", "--axis", "backend", "--script"]
     command += [shlex.join([*check, "1"]), "--repository", str(where), "--good", commits[0], "--bad", commits[-1]]
     command += ["--out", str(scratch / "out"), "--cache", str(scratch / "cache"), "--tries", "30"]
@@ -62,7 +62,7 @@ def ours(where: Path, check: list[str], commits: list[str], scratch: Path) -> st
 
 
 def gits(where: Path, check: list[str], commits: list[str], times: int) -> str:
-    """The commit that ``git bisect run`` names; "" where it stops at several."""
+    """Return the commit that ``git bisect run`` names; "" if it names several."""
     git(where, "bisect", "start", commits[-1], commits[0])
     said = git(where, "bisect", "run", *check, str(times))
     git(where, "bisect", "reset")
@@ -71,7 +71,7 @@ def gits(where: Path, check: list[str], commits: list[str], times: int) -> str:
 
 
 def trial(seed: int) -> dict[str, tuple[str, int, float]]:
-    """By way of searching: right, wrong or none; runs of the check; seconds."""
+    """Return for each kind of search: right, wrong or none; the runs of the check; seconds."""
     dice = random.Random(seed)
     first = dice.randrange(3, COMMITS - 2)
     broken = set(dice.sample([i for i in range(1, COMMITS - 1) if i not in (first - 1, first)], BROKEN))
@@ -98,7 +98,7 @@ def trial(seed: int) -> dict[str, tuple[str, int, float]]:
 
 
 def main(trials: int) -> None:
-    """A line for each way of searching."""
+    """Print a line for each kind of search."""
     outcomes: dict[str, Counter[str]] = {}
     runs: Counter[str] = Counter()
     seconds: Counter[str] = Counter()
@@ -106,7 +106,7 @@ def main(trials: int) -> None:
         for name, (outcome, ran, took) in trial(seed).items():
             outcomes.setdefault(name, Counter())[outcome] += 1
             runs[name] += ran
-            seconds[name] += took  # type: ignore[assignment]  # a Counter adds up floats as well
+            seconds[name] += took  # type: ignore[assignment]  # a Counter can add floats
     print(f"{'':<26} {'right':>6} {'wrong':>6} {'none':>6} {'runs':>7} {'s':>7}")
     for name, seen in outcomes.items():
         counts = " ".join(f"{seen[key]:>6}" for key in ("right", "wrong", "none"))

@@ -1,12 +1,12 @@
-"""Whether bisect names the commit that broke a backend, with true builds: ``first_bad_build.py DIRECTORY [SEARCH]...``.
+"""Bisect of a backend's history with real builds: ``first_bad_build.py DIRECTORY [SEARCH]...``.
 
-In DIRECTORY it makes a history of 64 commits of the reference NPU's sources, each a small edit. 5 do not compile, up to
-the next commit: those that halving asks for first. One commit makes `floor` wrong, one makes `ceil` wrong in 30 % of
-processes, and one repairs `trunc`, which is wrong from the first. The searches: ``always``, ``flaky`` and ``fixed``
-look for these with both ends given, ``together`` for the first two at once, ``back`` for the first without ends.
+The benchmark creates a history of 64 commits of the reference NPU's sources in DIRECTORY, each with a small edit. 5
+commits do not compile: those that a binary search tests first. One commit breaks `floor`, one breaks `ceil` in 30 % of
+processes, and one repairs `trunc`, which is wrong from the start. The searches ``always``, ``flaky`` and ``fixed`` look
+for one of these with both ends given, ``together`` for the first two at once, ``back`` for the first without ends.
 
-For each: whether it named the commit, how sure it was, points tried, those that were skipped, backends built, runs of a
-case, and what it cost. A search finds the builds of those before it; ccache shortens the others.
+The result of each search: whether it named the commit, its confidence, the points tried and skipped, the backends
+built, the runs of a case, and the time. A search uses the builds of earlier searches, and ccache shortens new ones.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from benchmarks.first_bad import git
 
 ROOT = Path(__file__).parents[1]
 COMMITS, SEED = 64, 20
-CULPRITS = {"floor": 20, "ceil": 40, "trunc": 26}  # op -> the commit that changes whether it is right; 0 is the oldest
+CULPRITS = {"floor": 20, "ceil": 40, "trunc": 26}  # op -> the commit that breaks or repairs it; 0 is the oldest
 BROKEN = (7, 15, 23, 31, 47)
 KERNELS = Path("backend/kernels")
 REAL = KERNELS / "unary_real.cpp"
@@ -57,7 +57,7 @@ SEARCHES = {
 
 
 def make(where: Path) -> list[str]:
-    """The history, made once; its commits, the oldest first."""
+    """Return the history's commits, the oldest first. The history is created once."""
     if not where.is_dir():
         where.mkdir(parents=True)
         git(where, "init", "-q", "-b", "main")
@@ -72,7 +72,7 @@ def make(where: Path) -> list[str]:
 
 
 def _edit(where: Path, i: int, dice: random.Random) -> None:
-    """The change that commit ``i`` is."""
+    """Make the change of commit ``i``."""
     changed = next((op for op, culprit in CULPRITS.items() if culprit == i), "")
     if i == 0:
         _replace(where / REAL, "template <class T>\nRow arithmetic", f"{UNLUCKY}\ntemplate <class T>\nRow arithmetic")
@@ -97,7 +97,7 @@ def _replace(file: Path, old: str, new: str) -> None:
 
 
 def search(directory: Path, commits: list[str], name: str) -> str:
-    """A line of the table."""
+    """Return a row of the table."""
     ops, ends = SEARCHES[name]
     fixed = name == "fixed"
     out, cache = directory / f"out-{name}", directory / "cache"
@@ -132,13 +132,13 @@ def _built(cache: Path) -> int:
 
 
 def _cpu() -> float:
-    """Seconds, of all processes that were waited for."""
+    """Return the CPU seconds of all ended children."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
 def main(directory: Path, names: list[str]) -> None:
-    """A line for each search."""
+    """Print a line for each search."""
     commits = make(directory / "history")
     print(f"{'':<9} {'named':<30} {'points':>6} {'skipped':>7} {'builds':>6} {'runs':>8} {'s':>7} {'cpu s':>7}")
     for name in names or SEARCHES:

@@ -1,7 +1,7 @@
-"""``--jobs N`` against pytest-xdist's ``-n N``, in turn, over the smoke tier of refnpu: ``jobs.py [N] [ROUNDS]``.
+"""``--jobs N`` against pytest-xdist's ``-n N``: ``jobs.py [N] [ROUNDS]`` runs refnpu's smoke tier with each in turn.
 
-Prints the medians of wall time, CPU time and time to collect, and the ratio of each to that of ``-n N``. Run it in the
-environment of a lane, on a machine that does nothing else.
+The result is the median wall time, CPU time and collection time, and the ratio of each to ``-n N``. Run it in the
+environment of a lane on an idle machine.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ROW = "{:<10}" + " {:>10} {:>6}" * len(FIGURES)
 
 
 def main(count: int, rounds: int) -> int:
-    """A line for each way to run."""
+    """Print a line for each option."""
     ways = [("-n", str(count)), ("--jobs", str(count)), ("--jobs", "1")]
     seen: dict[tuple[str, str], list[dict[str, float]]] = {way: [] for way in ways}
     for _ in range(rounds):
@@ -35,7 +35,7 @@ def main(count: int, rounds: int) -> int:
 
 
 def measured(way: tuple[str, str]) -> dict[str, float]:
-    """The figures of one run's summary."""
+    """Return the figures of one run's summary."""
     with tempfile.TemporaryDirectory() as scratch:
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--pyargs", "conformance"]
         command += ["--backend", "refnpu", "--tier", "smoke", "--lane-name", "lane", "--results", scratch, *way]

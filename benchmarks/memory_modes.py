@@ -1,8 +1,8 @@
-"""What each environment of a backend costs: ``memory_modes.py [MATRIX]``, by 1,000 additions of 64 x 64 floats.
+"""The cost of each environment of a backend: ``memory_modes.py [MATRIX]``, for 1,000 additions of 64 x 64 floats.
 
-Each environment of ``matrices/refnpu.toml``, or of the file given, runs in a process of its own: the best of several
-rounds, alone and with the backend's memory verified after every addition. Figures in milliseconds, and as a ratio to
-the first environment.
+Each environment of ``matrices/refnpu.toml`` (or MATRIX) runs in a process of its own. The best of several rounds
+counts, with and without a verification of the backend's memory after each addition. The result is milliseconds, and the
+ratio to the first environment.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ print(json.dumps([best(backend.synchronize), best(backend.verify_memory)]))
 
 
 def measure(backend: str, environment: matrix.Environment) -> tuple[float, float]:
-    """(ms for the additions, ms with a verification after each) in one environment."""
+    """Return the milliseconds of the additions in one environment, without and with verifications."""
     command = [sys.executable, "-W", "ignore", "-c", MEASURE, backend]
     variables = os.environ | dict(environment.variables)
     done = subprocess.run(command, env=variables, stdout=subprocess.PIPE, text=True, check=True)
@@ -49,7 +49,7 @@ def measure(backend: str, environment: matrix.Environment) -> tuple[float, float
 
 
 def main(file: Path) -> None:
-    """A line for each environment."""
+    """Print a line for each environment."""
     found = matrix.load(file)
     print(ROW.format("environment", "adds ms", "ratio", "checked ms", "ratio"))
     first = 0.0

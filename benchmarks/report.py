@@ -1,8 +1,8 @@
-"""What the report takes with 150,000 cells in two lanes: ``python -m benchmarks.report [CELLS [LANES]]``.
+"""The cost of the report with 150,000 cells in two lanes: ``python -m benchmarks.report [CELLS [LANES]]``.
 
-Makes two nights of each lane, one cell in a hundred failing, writes the site, and asks a headless Chromium: from the
-start of the page's loading to the first view drawn, to all cells listed, and what one change of a filter takes to the
-next picture. Figures in milliseconds, the median of several; needs selenium, chromium and chromedriver.
+The benchmark creates two nights of each lane, in which 1 % of the cells fail, writes the site, and measures in a
+headless Chromium: the time from loading the page to the first view, to the list of all cells, and from a change of a
+filter to the next picture. The result is the median in milliseconds. It needs selenium, chromium and chromedriver.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ FACTS = {
 
 
 def cells(count: int) -> Iterator[CellId]:
-    """So many cells: families of 60 overloads in all dtypes and layouts."""
+    """Return ``count`` cells: families of 60 overloads in all dtypes and layouts."""
     each = product(range(count), DTYPES, LAYOUTS)
     return (CellId(f"family_{n // 60}", f"op_{n}", dtype, layout) for n, dtype, layout in islice(each, count))
 
 
 def observed(cell: CellId, n: int, night: int) -> Observation:
-    """One in a hundred fails, others each night; one in seven has nothing to compare."""
+    """Return an observation. 1 in 100 cells fails, different ones each night, and 1 in 7 is unsupported."""
     if (n + night) % 100 == 0:
         found = Mismatch(Check.VALUE, "result", FACTS | {"wrong": n % 24 + 1})
         failure = CaseFailure(f"{cell}#sample.{n % 9}@self", (found,), ARGUMENTS)
@@ -65,7 +65,7 @@ def observed(cell: CellId, n: int, night: int) -> Observation:
 
 
 def generate(results: Path, count: int, lanes: int) -> None:
-    """Two nights of each lane; in the second other cells fail than in the first."""
+    """Write two nights of each lane. Different cells fail in each."""
     names = [f"demo-torch2.{6 + n}-malloc-release" for n in range(lanes)]
     for lane, night in product(names, (1, 2)):
         name = run_name(lane, datetime(2026, 1, night, 4, tzinfo=timezone.utc))
@@ -84,7 +84,7 @@ def generate(results: Path, count: int, lanes: int) -> None:
 
 
 def built(root: Path, count: int, lanes: int = LANES) -> tuple[Path, float]:
-    """A site of so many cells, and the seconds that reading the store and writing the site took."""
+    """Write a site. Return its path, and the seconds for reading the store and for writing the site."""
     generate(root / "results", count, lanes)
     start = time.perf_counter()
     found = gather.gather(root / "results", None, (), 30)
@@ -93,7 +93,7 @@ def built(root: Path, count: int, lanes: int = LANES) -> tuple[Path, float]:
 
 
 def first_views(driver: Chrome, where: Path) -> dict[str, float]:
-    """Milliseconds from the start of loading to the view drawn, by view."""
+    """Return the milliseconds from the start of loading to the drawn view, by view."""
     made = {}
     for view in ("overview", "map", "cells", "new"):
         times = []
@@ -105,7 +105,7 @@ def first_views(driver: Chrome, where: Path) -> dict[str, float]:
 
 
 def filters(driver: Chrome, where: Path) -> dict[str, float]:
-    """Milliseconds from a change of the filter to the picture that shows its cells, by filter."""
+    """Return the milliseconds from a change of the filter to the next picture, by filter."""
     browser.visit(driver, where, "#/cells")
     made = {}
     for name, query in FILTERS.items():
@@ -115,7 +115,7 @@ def filters(driver: Chrome, where: Path) -> dict[str, float]:
 
 
 def filtered(driver: Chrome, query: str) -> float:
-    """Change the filter of the view of cells; milliseconds to the picture that shows them."""
+    """Change the filter of the cells. Return the milliseconds to the next picture."""
     return float(driver.execute_async_script(_TO_PICTURE, query))
 
 
@@ -131,7 +131,7 @@ requestAnimationFrame(() => {
 
 
 def main(count: int = CELLS, lanes: int = LANES) -> int:
-    """Print every figure. Exit code 2, and one line, where there is no browser."""
+    """Print all figures. Return 2 if there is no browser, else 0."""
     if missing := browser.lacking():
         print(f"Error: {missing}", file=sys.stderr)
         return 2

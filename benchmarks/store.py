@@ -1,9 +1,9 @@
-"""A year of nights compared: ``store.py [DIR] [--nights N] [--cells N]``, sizes and times, beside two peers.
+"""The store against two alternatives, over a year of nights: ``store.py [DIR] [--nights N] [--cells N]``.
 
-Makes N closed runs of one lane (365 of 100,000 cells), unless DIR holds them already, in which 1 cell in 200 fails,
-some of them on and off. Prints what a run takes on disk, and what it costs to tell how the last night differs from the
-one before, the year's history of the differing cells included: by ``conformance diff`` as a user starts it, by JSON
-lines read in Python, and by a table of SQLite with an index.
+The benchmark creates N closed runs of one lane (365 runs of 100,000 cells) unless DIR contains them. 1 cell in 200
+fails, some of them only in some nights. The result is the size of a run on disk, and the time to compare the last night
+with the one before, including the year's history of the differing cells: with ``conformance diff`` as a user starts it,
+with JSON lines read by Python, and with a table in SQLite with an index.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def cell(number: int) -> CellId:
 
 
 def observation(number: int, fails: bool, rng: random.Random) -> Observation:
-    """What a night saw of a cell: most pass, each takes its own time."""
+    """Return an observation of a cell, with a random duration."""
     at, wall_ns = cell(number), rng.randrange(10**5, 10**7)
     facts = {
         "kind": "elements", "wrong": rng.randrange(9), "of": 32, "index": [0, 0, 1], "device": 0.0, "cpu": rng.random(),
@@ -73,7 +73,7 @@ def keep(results: Path, run: manifest.Manifest, seen: list[Observation]) -> runs
 
 
 def make(directory: Path, nights: int, cells: int) -> None:
-    """The year's runs: what always passes is written once and joined with each night's own hundredth."""
+    """Write the runs. Cells that always pass are written once, and joined with the other 1 % of each night."""
     rng = random.Random(0)
     results = directory / "results"
     own = range(0, cells, 100)
@@ -82,7 +82,7 @@ def make(directory: Path, nights: int, cells: int) -> None:
         base = keep(Path(scratch), told(0, len(passing)), passing)
         failing = dict.fromkeys(own, True)
         for night in range(nights):
-            for number in rng.sample(own, 5):  # what was broken or mended since
+            for number in rng.sample(own, 5):  # broken or repaired since the last night
                 failing[number] = not failing[number]
             seen = [observation(n, failing[n], rng) for n in own]
             part = keep(Path(scratch) / str(night), told(night, len(seen)), seen)
@@ -95,7 +95,7 @@ def children_cpu() -> float:
 
 
 def best(measure: Callable[[], Any], rounds: int = 5) -> tuple[float, float]:
-    """(wall, CPU) seconds of the best of several rounds, in this process and its children."""
+    """Return the wall and CPU seconds of the best of several rounds, including children."""
     found = []
     for _ in range(rounds):
         wall, cpu = time.perf_counter(), time.process_time() + children_cpu()
@@ -107,7 +107,7 @@ def best(measure: Callable[[], Any], rounds: int = 5) -> tuple[float, float]:
 def diff(directory: Path) -> list[str]:
     command = (sys.executable, "-m", "conformance.cli", "diff", f"{LANE}~1", LANE, "--format", "json")
     path = os.pathsep.join(filter(None, (str(Path(__file__).resolve().parents[1]), os.environ.get("PYTHONPATH"))))
-    # Compiled once, as where the suite is installed.
+    # Compile the modules, as in an installation.
     variables = {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(directory / "compiled")}
     variables = os.environ | variables
     done = subprocess.run(command, cwd=directory, capture_output=True, text=True, check=False, env=variables)
@@ -119,7 +119,7 @@ def start(directory: Path) -> None:
 
 
 def json_lines(file: Path) -> list[str]:
-    """The cells that differ, by the rows of two nights as JSON lines; without the year's history."""
+    """Return the differing cells of two nights in JSON lines, without the year's history."""
     sides = []
     for path in (file.with_name("old.jsonl"), file):
         rows = map(json.loads, path.read_text(encoding="utf-8").splitlines())
@@ -128,7 +128,7 @@ def json_lines(file: Path) -> list[str]:
 
 
 def sqlite(file: Path) -> list[str]:
-    """The same by a query over the whole year's table, and the history of what it finds."""
+    """Return the differing cells by a query in the year's table, with their history."""
     with sqlite3.connect(file) as db:
         query = """SELECT n.cell FROM rows o JOIN rows n USING (cell) WHERE o.night = ? AND n.night = ?
                    AND (o.status, o.signal) <> (n.status, n.signal) ORDER BY cell"""
@@ -140,7 +140,7 @@ def sqlite(file: Path) -> list[str]:
 
 
 def peers(directory: Path, names: list[str]) -> tuple[Path, Path]:
-    """The last two nights as JSON lines; the last thirty in SQLite, for the year would take gigabytes."""
+    """Write the last two nights as JSON lines, and the last thirty in SQLite. A year would take gigabytes."""
     lines, table = directory / "new.jsonl", directory / "nights.sqlite"
     if lines.exists():
         return lines, table

@@ -1,7 +1,7 @@
-"""Cells per CPU-second of finished runs, and the share of their time spent in op calls: ``throughput.py [LANE ...]``.
+"""Cells per CPU-second of finished runs, and the share of op calls in their time: ``throughput.py [LANE ...]``.
 
-Reads ``results/<lane>/summary.json``; without arguments, of every lane there is. Run the lanes first, for example with
-``nox -s conformance-2.13``, on a machine that does nothing else.
+The benchmark reads ``results/<lane>/summary.json`` of the given lanes, by default of all. Run the lanes first, for
+example with ``nox -s conformance-2.13``, on an idle machine.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ HEAD = ("lane", "cells", "cases", "wall s", "CPU s", "collect s", "cells/CPU s",
 
 
 def main(lanes: list[str]) -> int:
-    """A line for each lane. Exit code 2, and one line, when a lane has no summary."""
+    """Print a line for each lane. Return 2 if a lane has no summary, else 0."""
     names = lanes or sorted(path.parent.name for path in RESULTS.glob(f"*/{store.SUMMARY}"))
     print(ROW.format(*HEAD))
     for name in names:
@@ -31,7 +31,7 @@ def main(lanes: list[str]) -> int:
 
 
 def line(summary: dict[str, Any]) -> str:
-    """One lane's figures."""
+    """Return the figures of one lane."""
     cpu_s = summary["cpu_s"] or float("nan")
     return ROW.format(
         summary["lane"],

@@ -63,7 +63,7 @@ def test_the_overview_says_what_each_lane_came_to(page: Chrome, report: Path) ->
     assert "1 newly failing" in texts(page, ".lane .news")
 
 
-def test_what_is_new_is_put_together_and_leads_to_its_cells(page: Chrome, report: Path) -> None:
+def test_new_failures_are_grouped_and_link_to_their_cells(page: Chrome, report: Path) -> None:
     visit(page, report, "#/new")
     assert texts(page, "main h2") == ["Newly failing 1 cell", "Changed kind 1 cell", "New 1 cell", "Fixed 1 cell"]
     (first, *_) = texts(page, ".change")
@@ -147,7 +147,7 @@ def test_a_cause_has_an_address_and_the_keyboard_leads_to_it(page: Chrome, repor
     assert texts(page, "main p")[-1] == "No cell of this lane fails that is not known to fail."
 
 
-def test_what_bisect_came_to_is_on_the_page_of_its_case(page: Chrome, report: Path) -> None:
+def test_the_result_of_bisect_is_on_the_page_of_its_case(page: Chrome, report: Path) -> None:
     visit(page, report, CELL_PAGE)
     (said,) = texts(page, ".bisect > p:first-child")
     assert said.startswith("last good torch v5 (demo==5), first bad torch v6 (demo==6), confidence ")
@@ -349,7 +349,7 @@ CONTRAST = """
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_nothing_is_wider_than_the_window(page: Chrome, report: Path, hostile: Path, size: str) -> None:
+def test_no_view_is_wider_than_the_window(page: Chrome, report: Path, hostile: Path, size: str) -> None:
     look(page, *SIZES[size])
     wide: dict[tuple[str, str], int] = {}
     for site in (report, hostile):
@@ -364,7 +364,7 @@ def test_nothing_is_wider_than_the_window(page: Chrome, report: Path, hostile: P
     assert {where: by for where, by in wide.items() if by > 0} == {}
 
 
-def test_what_was_left_out_is_said_on_every_page(page: Chrome, report: Path, tmp_path: Path) -> None:
+def test_runs_that_were_left_out_are_listed_on_each_page(page: Chrome, report: Path, tmp_path: Path) -> None:
     site = shutil.copytree(report, tmp_path / "site")
     file = site / "data" / "site.js"
     file.write_text(file.read_text().replace('"left_out":[]', '"left_out":["run x: truncated"]'))

@@ -15,7 +15,7 @@ def test_a_module_and_a_device_will_do() -> None:
     assert (backend.name, backend.device, backend.module) == ("torch", "cpu", "torch")
 
 
-def test_what_a_bare_device_does_not_offer_is_listed_and_harmless() -> None:
+def test_the_methods_that_a_bare_device_lacks_are_listed() -> None:
     backend = Capabilities(BareDevice("bare", "cpu"), "bare")
     assert set(backend.missing) == set(Capabilities.OPTIONAL)
     assert backend.route_counters() is None

@@ -137,7 +137,7 @@ def test_a_guard_page_stops_the_very_case_and_names_the_kernel(
     assert found["failures"][0]["case"].startswith("ops/")
 
 
-def test_a_result_that_is_right_only_over_zeros_is_found_by_other_fresh_memory() -> None:
+def test_a_result_that_needs_zeroed_memory_fails_with_a_fill_pattern() -> None:
     check, message = first_failure(observe("zero", "triangle_not_cleared", TRIANGLE))
     assert check == "uninitialized"
     assert "other bits when fresh device memory holds 0xFF" in message

@@ -70,7 +70,7 @@ def test_the_form_that_crosses_processes_is_made_of_plain_values() -> None:
     assert CaseFailure.from_json(CaseFailure("c", death=Death()).to_json()).death == Death()
 
 
-def test_what_is_empty_takes_no_room() -> None:
+def test_empty_fields_of_a_record_are_not_stored() -> None:
     record = CaseFailure("c", arguments=(PlacedArgument("arg 1", text="2"),)).to_json()
     assert record["arguments"] == [{"name": "arg 1", "text": "2"}]
 

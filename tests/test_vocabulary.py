@@ -17,7 +17,7 @@ def test_a_case_s_id_comes_back_from_its_text(variant: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", str(CELL), f"{CELL}#", f"{CELL}#@self", "masked_fill_#a@b", f"x{CASE_ID}"])
-def test_what_is_no_case_s_id_is_none(text: str) -> None:
+def test_text_that_is_no_case_id_parses_to_none(text: str) -> None:
     assert CaseId.parse(text) is None
 
 

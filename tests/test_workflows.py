@@ -86,7 +86,7 @@ def matrix_of(file: Path) -> list[dict[str, str]]:
 every_workflow = pytest.mark.parametrize("file", WORKFLOWS, ids=lambda file: file.name)
 
 
-def test_there_are_workflows() -> None:
+def test_the_repository_has_workflows() -> None:
     assert {file.stem for file in WORKFLOWS} == {"ci", "nightly", "bisect", "triage"}
 
 
@@ -98,7 +98,7 @@ def test_a_workflow_runs_nox_and_nothing_else(file: Path) -> None:
 
 
 @every_workflow
-def test_what_a_person_or_a_result_writes_reaches_no_shell_but_by_a_variable(file: Path) -> None:
+def test_a_workflow_passes_user_text_and_results_to_shells_by_variables(file: Path) -> None:
     inside = [e for step in steps(file) for e in re.findall(r"\$\{\{\s*(.+?)\s*\}\}", step.command)]
     own = {expression for entry in matrix_of(file) for expression in (f"matrix.{key}" for key in entry)}
     assert set(inside) <= own  # those that the file itself lists
@@ -113,7 +113,7 @@ def test_a_workflow_names_sessions_that_exist(file: Path) -> None:
 
 
 @every_workflow
-def test_a_workflow_reads_no_secret_it_does_not_need_and_writes_only_where_it_says(file: Path) -> None:
+def test_a_workflow_has_only_the_secrets_and_permissions_that_it_needs(file: Path) -> None:
     assert loaded(file)["permissions"] == {"contents": "read"}
     assert "secrets." not in file.read_text(encoding="utf-8")
 
@@ -208,7 +208,7 @@ def parsed(command: click.Command, words: list[str]) -> bool:
 
 
 @pytest.mark.parametrize("name", ["bisect", "triage", "nightly"])
-def test_what_a_person_types_is_an_argument_and_no_command(name: str, night: Path) -> None:
+def test_text_that_a_user_enters_is_an_argument_and_not_a_command(name: str, night: Path) -> None:
     values = {key: EVIL if key.startswith("inputs.") else value for key, value in VALUES.items()}
     for step in steps(ROOT / f".github/workflows/{name}.yml"):
         if step.command != INSTALL and step.variables:

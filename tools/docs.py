@@ -171,7 +171,7 @@ def _kill_rate(part: Callable[[dict[str, Any]], tables.Table]) -> str:
 
 
 def _causes(part: Callable[[dict[str, Any]], tables.Table]) -> str:
-    """A table of the committed causes. Raises ValueError where they are not of the faults that there are."""
+    """Return a table of the committed causes. Raises ValueError if they are not about the current faults."""
     made: dict[str, Any] = json.loads(CAUSES.read_text(encoding="utf-8"))
     wrong = outcome.lacking(made, _planted(), REASONS)
     if wrong:

@@ -18,8 +18,8 @@ from conformance.bisect.search import Answer, Result, Search
 from conformance.bisect.signature import ProbeOutcome, answer
 from conformance.bisect.together import Step, likely_next, plan, results
 
-SETUP = 3.0  # cost of preparing a point, in runs, before it was measured
-PATIENCE = 2.0  # seconds; a longer preparation is announced to the user
+SETUP = 3.0  # assumed cost of preparing a point, in runs, until it is measured
+PATIENCE = 2.0  # seconds to wait for a point before a message says that it is being prepared
 
 _SAID = {Answer.GOOD: "passed", Answer.BAD: "failed", Answer.UNKNOWN: "unknown"}  # of one run
 

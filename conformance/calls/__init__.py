@@ -1,1 +1,1 @@
-"""ATen calls of a user's program, as they were made: taken, kept in a file, judged again."""
+"""ATen calls of a user's program: captured, stored in a file, and made again."""

@@ -1,4 +1,4 @@
-"""A live ATen call, before it runs, as a case over the bytes of its storages; and its arguments as a side to judge."""
+"""Capture of a live ATen call before it runs, as a case with the bytes of its storages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import torch
 
 from conformance import ops
 from conformance.calls.model import Call, NotStorable
-from conformance.corpus.model import Arg, ComplexArg, DeviceArg, DtypeArg, EnumArg, GeneratorArg, Sample, TensorSlot
+from conformance.corpus.drafts import CONSTANTS
+from conformance.corpus.model import Arg, DeviceArg, DtypeArg, GeneratorArg, Sample, TensorSlot
 from conformance.judging.twins import Argument, Side
 from conformance.layouts import Placement, contiguous_stride
 from conformance.plan.cases import Case
@@ -21,7 +22,7 @@ RECORDED = "recorded"
 
 
 def overload_of(func: Any) -> str:
-    """``masked_fill_.Scalar``; "" for an op outside the aten namespace."""
+    """Return an op's overload, e.g. ``masked_fill_.Scalar``; "" outside the aten namespace."""
     schema = schema_of(func)
     if not schema.name.startswith("aten::"):
         return ""
@@ -29,7 +30,7 @@ def overload_of(func: Any) -> str:
 
 
 def tensors_in(value: Any) -> list[torch.Tensor]:
-    """The tensors anywhere in arguments or results."""
+    """Return all tensors in nested arguments or results."""
     if isinstance(value, torch.Tensor):
         return [value]
     if isinstance(value, Mapping):
@@ -38,7 +39,7 @@ def tensors_in(value: Any) -> list[torch.Tensor]:
 
 
 def touches(device: torch.device, value: Any) -> bool:
-    """Whether a tensor, or a ``device=``, anywhere in ``value`` is of the device's type."""
+    """Return whether a nested value contains a tensor on this type of device, or the device itself."""
     if isinstance(value, (torch.Tensor, torch.device)):
         kind = value.type if isinstance(value, torch.device) else value.device.type
         return bool(kind == device.type)
@@ -49,17 +50,20 @@ def touches(device: torch.device, value: Any) -> bool:
 
 @dataclass
 class Capture:
-    """One call in the taking. Raises NotStorable for what a call cannot hold."""
+    """The state of one capture."""
 
     device: torch.device
     storages: dict[str, torch.Tensor] = field(default_factory=dict)
     _arguments: list[Argument] = field(default_factory=list)
     _placements: list[Placement] = field(default_factory=list)
     _shared: list[tuple[int, int, int]] = field(default_factory=list)
-    _at: dict[int, int] = field(default_factory=dict)  # id of a storage -> the first slot that lies in it
+    _at: dict[int, int] = field(default_factory=dict)  # id of a storage -> the first slot in it
 
     def take(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], name: str) -> tuple[Call, Side]:
-        """The call under the sample's ``name``, and the live arguments as a side; to be asked for before it runs."""
+        """Return the call and its live arguments. Call this before the op runs.
+
+        ``name`` becomes the name of the sample. Raises NotStorable.
+        """
         formals = {a.name: a for a in schema_of(func).arguments}
         names = [a.name for a in schema_of(func).arguments if not a.kwarg_only]
         positional = tuple(self._arg(formals[n], v, n) for n, v in zip(names, args, strict=False))
@@ -107,23 +111,23 @@ class Capture:
     def _share(self, t: torch.Tensor, slot: TensorSlot, earlier: int) -> tuple[torch.Tensor, torch.Tensor]:
         other = self._arguments[earlier]
         if other.slot.dtype != slot.dtype or _bit(other.tensor) != _bit(t):
-            raise NotStorable(f"{slot.name} sees the storage of {other.slot.name} in another dtype")
+            raise NotStorable(f"{slot.name} has the storage of {other.slot.name}, but another dtype or bit")
         self._shared.append((slot.index, earlier, int(t.storage_offset())))
         return other.base, other.before
 
 
 def check_storable(t: torch.Tensor, name: str, device: torch.device) -> None:
-    """Raise NotStorable for a tensor that is no plain strided one, on the device or the CPU."""
+    """Raise NotStorable unless the tensor is a plain strided tensor on the device or on CPU."""
     if t.layout is not torch.strided or t.is_quantized or t.is_nested or has_no_memory(t):
-        raise NotStorable(f"{name} is no strided tensor")
+        raise NotStorable(f"{name} is not a strided tensor")
     if t.device.type not in (device.type, "cpu"):
-        raise NotStorable(f"{name} lies on {t.device}")
+        raise NotStorable(f"{name} is on {t.device}")
     if type(t) not in (torch.Tensor, torch.nn.Parameter):
         raise NotStorable(f"{name} is a {type(t).__name__}")
 
 
 def bytes_of(t: torch.Tensor) -> torch.Tensor:
-    """A view of the whole of the tensor's storage, as bytes, where it lies."""
+    """Return the tensor's whole storage as bytes, without a copy."""
     plain = t.detach()
     plain = torch.conj(plain) if plain.is_conj() else plain
     plain = neg_view(plain) if plain.is_neg() else plain
@@ -132,7 +136,7 @@ def bytes_of(t: torch.Tensor) -> torch.Tensor:
 
 
 def placement_of(t: torch.Tensor, nbytes: int) -> Placement:
-    """Where a live tensor lies in its storage of ``nbytes``."""
+    """Return the placement of a live tensor in its storage of ``nbytes`` bytes."""
     size, stride, offset = tuple(t.shape), tuple(t.stride()), int(t.storage_offset())
     storage = nbytes // t.element_size()
     dense = stride == contiguous_stride(size) and offset == 0 and storage == t.numel() and not _bit(t)
@@ -152,12 +156,8 @@ def _special(name: str, value: Any, device: torch.device) -> Arg:
         return DtypeArg(str(value).removeprefix("torch."))
     if isinstance(value, torch.device):
         return DeviceArg("" if value.type == device.type else str(value))
-    if isinstance(value, torch.memory_format):
-        return EnumArg("memory_format", str(value).removeprefix("torch."))
-    if isinstance(value, torch.layout):
-        return EnumArg("layout", str(value).removeprefix("torch."))
     if isinstance(value, torch.Generator):
         return GeneratorArg(value.initial_seed())
-    if isinstance(value, complex):
-        return ComplexArg(value.real, value.imag)
-    raise NotStorable(f"{name} is a {type(value).__name__}")
+    if type(value) not in CONSTANTS:
+        raise NotStorable(f"{name} is a {type(value).__name__}")
+    return CONSTANTS[type(value)](value)

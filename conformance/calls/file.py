@@ -1,6 +1,6 @@
-"""Recorded calls on disk: one safetensors file, the calls as JSON in its header, each storage once.
+"""Recorded calls in a safetensors file: the calls as JSON in its header, and each storage once.
 
-A storage above a size is kept as a seed where its dtype is floating: pseudo-random bits of it come back, not its own.
+A large storage of a floating dtype can be stored as a seed. Its values are then replaced by random values.
 """
 
 from __future__ import annotations
@@ -27,11 +27,14 @@ FORMAT = "1"
 
 
 class CallsError(Exception):
-    """A file of calls is missing, damaged, or of another format than this version reads."""
+    """A file of calls is missing or damaged, or its format is not supported."""
 
 
 def save(path: Path, calls: Iterable[Call], largest: int | None = None, facts: dict[str, Any] | None = None) -> None:
-    """Write them. ``largest``: bytes of a floating storage above which a seed stands for it; None keeps all."""
+    """Write calls. Floating storages of more than ``largest`` bytes are stored as seeds; None: no storage is.
+
+    ``facts``: more JSON-able data to store.
+    """
     tensors: dict[str, torch.Tensor] = {}
     seeds: dict[str, list[Any]] = {}
     rows = [_row(call, tensors, seeds, largest) for call in calls]
@@ -42,18 +45,18 @@ def save(path: Path, calls: Iterable[Call], largest: int | None = None, facts: d
 
 
 def load(path: Path) -> list[Call]:
-    """Read them. Raises CallsError."""
+    """Return the calls of a file. Raises CallsError."""
     return load_all(path)[0]
 
 
 def load_all(path: Path) -> tuple[list[Call], dict[str, Any]]:
-    """Read them, and the facts that were kept with them. Raises CallsError."""
+    """Return the calls and the facts of a file. Raises CallsError."""
     try:
         with safe_open(str(path), framework="pt") as opened:
             header: dict[str, str] = opened.metadata() or {}
             if header.get("format") != FORMAT:
                 raise CallsError(f"{path}: format {header.get('format')}, this version reads {FORMAT}; record it again")
-            tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118  # it is no dict
+            tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118  # not a dict
         seeds: dict[str, list[Any]] = json.loads(header["seeds"])
         tensors |= {name: _seeded(*made) for name, made in seeds.items()}
         return [_call(row, tensors) for row in json.loads(header["calls"])], json.loads(header["facts"])

@@ -1,4 +1,4 @@
-"""The suite's judge for recorded calls: of a call that somebody else made, or made again from its bytes."""
+"""Judges a recorded call: as the program made it, or made again from its bytes."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from conformance.vocabulary import DEFAULT_SEED, Route
 
 @cache
 def route(overload: str, device: str) -> Route:
-    """How the device serves an overload."""
+    """Return how the device serves an overload."""
     return route_of(overload, device)
 
 
 def judge_of(call: Call, backend: Capabilities) -> Judge:
-    """A judge over the call's own storages."""
+    """Return a judge that uses the call's own storages."""
     twins, overload = RecordedTwins(call.storages), call.overload
     return Judge(
         twins, backend, call_of(overload), route(overload, backend.device), criteria_of(overload), DEFAULT_SEED
@@ -28,10 +28,10 @@ def judge_of(call: Call, backend: Capabilities) -> Judge:
 
 
 def again(call: Call, backend: Capabilities) -> CaseResult:
-    """Make the call again on both sides, and compare."""
+    """Make the call again on CPU and on the device, and compare the outcomes."""
     return judge_of(call, backend).judge(call.case)
 
 
 def made(call: Call, backend: Capabilities, actual: CallOutcome) -> CaseResult:
-    """Compare what the program's own call did on the device with CPU's on the same bytes."""
+    """Compare the outcome of the program's own call with that of CPU on the same bytes."""
     return judge_of(call, backend).judge_outcome(call.case, actual)

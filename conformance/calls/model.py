@@ -1,4 +1,4 @@
-"""A recorded call: a case whose storages are the very bytes that the program had, and the twins made of them."""
+"""A recorded call: a case with the bytes of the program's storages."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from conformance.plan.cases import Case
 
 
 class NotStorable(Exception):
-    """The call has an argument that cannot be kept: a sparse, nested or quantized tensor, a symbol, an object."""
+    """An argument that cannot be stored: a sparse, nested or quantized tensor, a symbol, or another object."""
 
 
 @dataclass(frozen=True)
 class Call:
-    """One call. ``storages``: bytes on CPU before the call, by the name that a slot's ``pool`` gives."""
+    """One call. ``storages``: the bytes before the call, on CPU, by the ``pool`` of their slots."""
 
     case: Case
     storages: Mapping[str, torch.Tensor]
@@ -30,19 +30,19 @@ class Call:
 
     @property
     def elements(self) -> int:
-        """Bytes in all storages: how large the call is."""
+        """The size of all storages in bytes."""
         return sum(t.numel() for t in self.storages.values())
 
 
 class RecordedTwins(Twins):
-    """Twins over the recorded bytes, where a sample's would be made of values and a layout."""
+    """Twins of the recorded bytes. The twins of a sample are made from its values and a layout."""
 
     def __init__(self, storages: Mapping[str, torch.Tensor]) -> None:
         super().__init__(_no_values)
         self._storages = storages
 
     def storage(self, slot: TensorSlot, placement: Placement, dtype: str, wide: str = "") -> torch.Tensor:
-        """The recorded bytes; with ``wide``, the same numbers in that dtype. Not to be written."""
+        """Return the recorded bytes; with ``wide``, the same numbers in that dtype. Do not write to them."""
         base = self._storages[slot.pool]
         used = base[: placement.storage * torch_dtype(dtype).itemsize]
         if not wide or wide == dtype:

@@ -1,4 +1,4 @@
-"""The start of a user's program in this process."""
+"""Runs a user's program in this process."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def run_program(program: list[str]) -> None:
-    """As the interpreter would: a script, or ``-m`` and a module, with its arguments."""
+    """Run a script, or ``-m`` and a module, with its arguments, as the interpreter does."""
     sys.argv = program[1:] if program[0] == "-m" else program
     if program[0] == "-m":
         runpy.run_module(program[1], run_name="__main__", alter_sys=True)

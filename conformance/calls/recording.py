@@ -1,4 +1,4 @@
-"""Keeps a program's ATen calls as it makes them: one of each op, dtypes, layout and plain arguments.
+"""Records a program's ATen calls: one of all calls that differ only in their tensors' values.
 
 ``python -m conformance.calls.recording BACKEND FILE LARGEST -- PROGRAM...``
 """
@@ -21,7 +21,7 @@ from conformance.torch_versions import WatchingMode, without_modes
 
 
 class Recorder(WatchingMode):
-    """``calls`` in the order of their first occurrence; ``lost``: op -> why its call could not be kept."""
+    """Records calls, in the order of their first occurrence. ``lost``: op -> why its call cannot be stored."""
 
     def __init__(self, device: torch.device) -> None:
         super().__init__()
@@ -32,7 +32,7 @@ class Recorder(WatchingMode):
         self._kinds: set[object] = set()
 
     def called(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        """Keep one call, and make it."""
+        """Record one call, and make it."""
         if overload_of(func) and touches(self._device, (args, kwargs)):
             with without_modes(), torch.no_grad():
                 self._take(func, args, kwargs)
@@ -52,13 +52,13 @@ class Recorder(WatchingMode):
 
 
 def kind_of(call: Call) -> object:
-    """What two calls have in common that differ in values alone."""
+    """Return a key that is equal for calls that differ only in the values of their tensors."""
     sample = call.case.sample
     return (sample.overload, sample.args, sample.kwargs, sample.tensors, call.case.placements, call.case.shared)
 
 
 def main(arguments: list[str]) -> None:
-    """The whole of the process. The calls up to an exception of the program are kept."""
+    """Run the program and write its calls, also those before an exception of the program."""
     backend_name, path, largest, _, *program = arguments
     recorder = Recorder(torch.device(backends.find(backend_name).device))
     try:
@@ -67,7 +67,7 @@ def main(arguments: list[str]) -> None:
     finally:
         facts = {"torch": torch.__version__, "seen": recorder.seen, "lost": recorder.lost}
         file.save(Path(path), recorder.calls, int(largest), facts)
-        lost = f"; {len(recorder.lost)} ops could not be kept: {recorder.lost}" if recorder.lost else ""
+        lost = f"; calls of {len(recorder.lost)} ops cannot be stored: {recorder.lost}" if recorder.lost else ""
         print(f"{len(recorder.calls)} kinds of {recorder.seen} calls{lost}", file=sys.stderr)
 
 

@@ -1,4 +1,4 @@
-"""Makes recorded calls again on CPU and on a device, each judged by the suite's own judge in a child that may die."""
+"""Makes recorded calls again on CPU and on a device, in a child process, and compares the outcomes."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from conformance.support.signals import signal_name
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """What came of one call: ``failure`` "" where both sides agree; ``skipped`` says why nothing was compared."""
+    """The result of one call. ``failure``: "" if both sides agree. ``skipped``: why nothing was compared, or ""."""
 
     call: Call
     failure: str = ""
     skipped: str = ""
 
     def text(self) -> str:
-        """The call, its arguments and what differs."""
+        """Return the call, its arguments and the differences as text."""
         lines = [f"{self.call.overload} ({self.call.case.sample.name})"]
         lines += [f"  {line}" for line in map(describe.argument, placed_arguments(self.call.case))]
         return "\n".join([*lines, *(f"  {line}" for line in self.failure.splitlines())])
 
 
 def replay(calls: Sequence[Call], backend: Capabilities, timeout: float) -> Iterator[Replayed]:
-    """Each call in turn; ``timeout`` in seconds a call. A new child takes over from one that died."""
-    torch.set_num_threads(1)  # a child has no threads of its parent's
+    """Yield the result of each call. ``timeout``: seconds for each call. A child that dies is replaced by a new one."""
+    torch.set_num_threads(1)  # a forked child does not have its parent's threads
     child: Child | None = None
     for index, call in enumerate(calls):
         child = child or Child(lambda i: _judge(calls[i], backend))
@@ -61,6 +61,6 @@ def _judge(call: Call, backend: Capabilities) -> dict[str, Any]:
 
 def _died(reply: Death | Hang) -> str:
     if isinstance(reply, Hang):
-        return f"did not end within {reply.seconds:g} s\n{reply.log}"
+        return f"the call did not end within {reply.seconds:g} s\n{reply.log}"
     how = signal_name(reply.status)
     return f"the process died of {how}\n{reply.log}"

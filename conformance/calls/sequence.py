@@ -1,4 +1,4 @@
-"""Calls in the order in which a program made them: which storages they share, and which of these were gone when."""
+"""A program's calls in order, with the storages that they share and the lifetimes of these."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from conformance.calls.model import Call
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One call among others. Storages of the device have numbers, which are given once; those of the host have none."""
+    """One call of a sequence. Each storage on the device has a number of its own, and one on the host has None."""
 
     call: Call
     storages: tuple[int | None, ...]  # of each tensor argument
-    results: tuple[int | None, ...] = ()  # of each leaf of the result, as the program got it
-    freed: tuple[int, ...] = ()  # storages that were alive at the call before, and are not at this one
+    results: tuple[int | None, ...] = ()  # of each tensor in the program's result
+    freed: tuple[int, ...] = ()  # storages that were freed between the previous call and this one
 
 
 @dataclass(frozen=True, slots=True)
 class Gaps:
-    """What of a program's calls a sequence does not hold. ``missed``: op -> how many calls."""
+    """The calls that a sequence lacks. ``missed``: pairs of an op and the number of its calls that are not stored."""
 
-    cut: int = 0  # the first calls, for want of room
+    cut: int = 0  # number of calls at the start, dropped to limit the size
     missed: tuple[tuple[str, int], ...] = ()
 
 
 def part(steps: Sequence[Step], kept: Collection[int]) -> list[Step]:
-    """The steps at these indices. What was freed before a step that is left out is freed before the next one kept."""
+    """Return the steps at these indices. Storages freed before a dropped step are freed before the next kept step."""
     found: list[Step] = []
     freed: list[int] = []
     for i, step in enumerate(steps):
@@ -41,45 +41,47 @@ def part(steps: Sequence[Step], kept: Collection[int]) -> list[Step]:
 
 
 def lone(call: Call, first: int = 0) -> Step:
-    """One call with storages of its own, numbered from ``first``."""
+    """Return a step whose storages belong to this call alone, numbered from ``first``."""
     numbers: dict[str, int] = {}
     slots = call.case.sample.tensors
     return Step(call, tuple(None if s.on_host else numbers.setdefault(s.pool, first + s.index) for s in slots))
 
 
 def taken_apart(steps: Sequence[Step]) -> list[Step]:
-    """The same calls, each with storages of its own, made of the bytes that it was recorded with."""
+    """Return the steps without shared storages: each has the bytes that its call was recorded with."""
     most = max((len(step.storages) for step in steps), default=0)
     return [lone(step.call, i * most) for i, step in enumerate(steps)]
 
 
 def kept_alive(steps: Sequence[Step]) -> list[Step]:
-    """The same, with every storage alive to the end."""
+    """Return the steps without frees: all storages live to the end."""
     return [replace(step, freed=()) for step in steps]
 
 
 def without_strangers(steps: Sequence[Step]) -> list[Step]:
-    """The same, where what is freed is only what one of the steps has to do with."""
+    """Return the steps without frees of storages that no step uses or returns."""
     known = {n for step in steps for n in (*step.storages, *step.results)}
     return [replace(step, freed=tuple(n for n in step.freed if n in known)) for step in steps]
 
 
 def save(path: Path, steps: Sequence[Step], gaps: Gaps = Gaps()) -> None:
-    """Write them, each storage's bytes once."""
+    """Write steps to a file, each storage once."""
     links = [[step.storages, step.results, step.freed] for step in steps]
     file.save(path, [step.call for step in steps], facts={"links": links, "gaps": asdict(gaps)})
 
 
 def load(path: Path) -> tuple[list[Step], Gaps]:
-    """Read them. Raises CallsError."""
+    """Return the steps and gaps of a file. Raises CallsError."""
     calls, facts = file.load_all(path)
     links = facts.get("links")
     if links is None or len(links) != len(calls):
-        raise file.CallsError(f"{path}: recorded calls, but no sequence of them; only triage writes one")
+        raise file.CallsError(
+            f"{path}: recorded calls without a sequence; expected a file that `conformance triage` wrote"
+        )
     steps = [Step(call, *map(tuple, link)) for call, link in zip(calls, links, strict=True)]
     return steps, Gaps(facts["gaps"]["cut"], tuple((op, n) for op, n in facts["gaps"]["missed"]))
 
 
 def names(steps: Sequence[Step]) -> list[str]:
-    """The ops, in their order."""
+    """Return the overloads of the steps."""
     return [step.call.overload for step in steps]

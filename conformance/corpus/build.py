@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -163,21 +164,24 @@ def describe(corpus: Corpus, overload: str) -> list[dict[str, str]]:
 
 
 def _spell(arg: Arg) -> str:
-    if isinstance(arg, TensorSlot):
-        dtype = f" {arg.dtype}" if arg.dtype else ""
-        same = f" is {arg.same_as}" if arg.same_as else ""
-        return f"{arg.name}{list(arg.shape)}{dtype}{same}{'' if arg.pool else ' undefined'}"
-    if isinstance(arg, tuple):
-        return f"[{', '.join(_spell(a) for a in arg)}]"
-    if isinstance(arg, DtypeArg):
-        return arg.name or "the cell's dtype"
-    if isinstance(arg, DeviceArg):
-        return "the device"
-    if isinstance(arg, EnumArg):
-        return arg.name
-    if isinstance(arg, GeneratorArg):
-        return f"generator seeded {arg.seed}"
-    return f"{arg.real}+{arg.imag}j" if isinstance(arg, ComplexArg) else repr(arg)
+    return _SPELLED.get(type(arg), repr)(arg)
+
+
+def _spell_slot(slot: TensorSlot) -> str:
+    dtype = f" {slot.dtype}" if slot.dtype else ""
+    same = f" is {slot.same_as}" if slot.same_as else ""
+    return f"{slot.name}{list(slot.shape)}{dtype}{same}{'' if slot.pool else ' undefined'}"
+
+
+_SPELLED: dict[type, Callable[[Any], str]] = {
+    TensorSlot: _spell_slot,
+    tuple: lambda arg: f"[{', '.join(map(_spell, arg))}]",
+    DtypeArg: lambda arg: arg.name or "the cell's dtype",
+    DeviceArg: lambda _: "the device",
+    EnumArg: lambda arg: arg.name,
+    GeneratorArg: lambda arg: f"generator seeded {arg.seed}",
+    ComplexArg: lambda arg: f"{arg.real}+{arg.imag}j",
+}
 
 
 def _candidates(recording: Recording, overloads: dict[str, Overload]) -> list[Sample]:

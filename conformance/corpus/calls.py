@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import torch
@@ -59,14 +60,13 @@ def argument(arg: Arg, dtype: str, tensors: list[torch.Tensor]) -> Any:
         return tensors[arg.index]
     if isinstance(arg, tuple):
         return [argument(a, dtype, tensors) for a in arg]
-    if isinstance(arg, DtypeArg):
-        return getattr(torch, arg.name or dtype)
-    if isinstance(arg, DeviceArg):
-        return torch.device("cpu")
-    if isinstance(arg, EnumArg):
-        return getattr(torch, arg.name)
-    if isinstance(arg, GeneratorArg):
-        return torch.Generator().manual_seed(arg.seed)
-    if isinstance(arg, ComplexArg):
-        return complex(arg.real, arg.imag)
-    return arg
+    return _VALUES[type(arg)](arg, dtype) if type(arg) in _VALUES else arg
+
+
+_VALUES: dict[type, Callable[[Any, str], Any]] = {
+    DtypeArg: lambda a, dtype: getattr(torch, a.name or dtype),
+    DeviceArg: lambda _, __: torch.device("cpu"),
+    EnumArg: lambda a, _: getattr(torch, a.name),
+    GeneratorArg: lambda a, _: torch.Generator().manual_seed(a.seed),
+    ComplexArg: lambda a, _: complex(a.real, a.imag),
+}

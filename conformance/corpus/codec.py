@@ -71,21 +71,12 @@ def _decode_slot(index: int, row: list[Any]) -> TensorSlot:
 
 
 def _encode_arg(arg: Arg) -> Any:
-    if arg is None or isinstance(arg, (bool, int, float, str)):
-        return arg
     if isinstance(arg, tuple):
         return [_encode_arg(a) for a in arg]
-    if isinstance(arg, TensorSlot):
-        return {"t": arg.index}
-    if isinstance(arg, DtypeArg):
-        return {"d": arg.name}
-    if isinstance(arg, DeviceArg):
-        return {"D": arg.name or 0}
-    if isinstance(arg, EnumArg):
-        return {"e": [arg.kind, arg.name]}
-    if isinstance(arg, GeneratorArg):
-        return {"g": arg.seed}
-    return {"c": [arg.real, arg.imag]}
+    if type(arg) not in _KEYS:
+        return arg
+    key, payload = _KEYS[type(arg)]
+    return {key: payload(arg)}
 
 
 def _decode_arg(value: Any, tensors: tuple[TensorSlot, ...]) -> Arg:
@@ -98,6 +89,16 @@ def _decode_arg(value: Any, tensors: tuple[TensorSlot, ...]) -> Arg:
     return plain
 
 
+# The key of an argument that is written as a dict, and the value under this key.
+_KEYS: dict[type, tuple[str, Callable[[Any], Any]]] = {
+    TensorSlot: ("t", lambda a: a.index),
+    DtypeArg: ("d", lambda a: a.name),
+    DeviceArg: ("D", lambda a: a.name or 0),
+    EnumArg: ("e", lambda a: [a.kind, a.name]),
+    GeneratorArg: ("g", lambda a: a.seed),
+    ComplexArg: ("c", lambda a: [a.real, a.imag]),
+}
+# The argument of such a value, by key. A tensor is found by its index.
 _SPECIAL: dict[str, Callable[[Any], Arg]] = {
     "d": DtypeArg,
     "D": lambda name: DeviceArg(name or ""),

@@ -13,7 +13,7 @@ import torch
 
 from conformance.corpus.calls import plain_call
 from conformance.corpus.drafts import SEED, Drafter, NotStorable, dtype_name, out_formals, with_slots
-from conformance.corpus.model import Sample
+from conformance.corpus.model import Sample, SampleName
 from conformance.corpus.pools import PoolBuilder
 from conformance.corpus.siblings import SIBLINGS
 from conformance.inventory import Overload, call_of
@@ -67,7 +67,7 @@ class Deriver:
         call = _adapt(given, schema)
         if call is None:
             return []
-        origin = f"derived.{source.name.split('.', 1)[1].rpartition('.')[0]}"
+        origin = f"derived.{SampleName.parse(source.name).label}"
         if not out_formals(schema):
             draft = self._draft(source, target, schema, call, origin)
             return [draft] if draft else []
@@ -131,7 +131,7 @@ class Deriver:
         return {**dict(zip(formals, args, strict=False)), **kwargs}
 
     def _draft(self, source: Sample, target: str, schema: Any, call: Live, origin: str) -> Sample | None:
-        fixed = frozenset(s.name.partition("[")[0] for s in source.tensors if s.dtype == source.base)
+        fixed = frozenset(s.argument for s in source.tensors if s.dtype == source.base)
         args, kwargs = _split(schema, call)
         try:
             return Drafter(self.pools, source.base, fixed).draft(target, schema, args, kwargs, origin)

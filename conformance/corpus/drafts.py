@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -121,15 +121,19 @@ def _special(name: str, value: Any, base: str) -> Arg:
         if value.type != "cpu":
             raise NotStorable(f"{name} is the device {value}")
         return DeviceArg()
-    if isinstance(value, torch.memory_format):
-        return EnumArg("memory_format", str(value).removeprefix("torch."))
-    if isinstance(value, torch.layout):
-        return EnumArg("layout", str(value).removeprefix("torch."))
     if isinstance(value, torch.Generator):
         return GeneratorArg(SEED)
-    if isinstance(value, complex):
-        return ComplexArg(value.real, value.imag)
-    raise NotStorable(f"{name} is a {type(value).__name__}")
+    if type(value) not in CONSTANTS:
+        raise NotStorable(f"{name} is a {type(value).__name__}")
+    return CONSTANTS[type(value)](value)
+
+
+# Arguments that are the same on every device, by the type of their value.
+CONSTANTS: dict[type, Callable[[Any], Arg]] = {
+    torch.memory_format: lambda value: EnumArg("memory_format", str(value).removeprefix("torch.")),
+    torch.layout: lambda value: EnumArg("layout", str(value).removeprefix("torch.")),
+    complex: lambda value: ComplexArg(value.real, value.imag),
+}
 
 
 def _digest(call: object, tensors: tuple[TensorSlot, ...], pools: PoolBuilder) -> str:

@@ -34,6 +34,11 @@ class TensorSlot:
     source: int = 0
 
     @property
+    def argument(self) -> str:
+        """The argument's schema name, without an index."""
+        return self.name.partition("[")[0]
+
+    @property
     def numel(self) -> int:
         n = 1
         for s in self.shape:
@@ -82,11 +87,30 @@ Arg = Union[  # noqa: UP007 - a type that holds itself by name cannot be written
 
 
 @dataclass(frozen=True, slots=True)
+class SampleName:
+    """The parts of a sample's name, ``opinfo.addmm.cd4fe7a0``."""
+
+    source: str  # how the sample was made: "opinfo", "derived" or "own"
+    label: str  # what it was made from; may contain dots
+    digest: str  # of its structure and values
+
+    @staticmethod
+    def parse(name: str) -> SampleName:
+        """Inverse of ``str``. Raises ValueError if the name has fewer than three parts."""
+        source, rest = name.split(".", 1)
+        label, digest = rest.rsplit(".", 1)
+        return SampleName(source, label, digest)
+
+    def __str__(self) -> str:
+        return f"{self.source}.{self.label}.{self.digest}"
+
+
+@dataclass(frozen=True, slots=True)
 class Sample:
     """One set of arguments of one overload.
 
-    ``name`` is stable, unique within the overload and says where it comes from (``opinfo.addmm.2``,
-    ``derived.out.addmm.2``, ``own.masking.3``): an id never depends on a position in a list that others may reorder.
+    ``name`` is stable, unique within the overload and says where it comes from (``opinfo.addmm.cd4fe7a0``,
+    ``own.masking.line.361cebb7``, see :class:`SampleName`): it never depends on a position in a list.
     ``base`` is the dtype recorded (float32, int64, bool, complex64) whose kind the values are drawn for;
     ``dtypes`` are the cell dtypes for which the CPU ran it when the corpus was built.
     ``raises`` says that the CPU raised when the corpus was built: the sample asks for error parity.

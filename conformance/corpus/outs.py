@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from conformance.corpus.drafts import with_slots
-from conformance.corpus.model import Sample, TensorSlot
+from conformance.corpus.model import Sample, SampleName, TensorSlot
 
 WIDER = {"float32": "float64", "int64": "float64", "complex64": "complex128", "bool": "int64"}
 UNSAFE = {"float32": "int64", "complex64": "float32"}
@@ -51,6 +51,6 @@ def _variant(
         larger = (2, *slot.shape) if one_more else slot.shape
         return replace(slot, shape=larger if shape is None else shape, dtype=dtype or slot.dtype)
 
-    prefix, _, digest = source.name.rpartition(".")
+    name = SampleName.parse(source.name)
     changed = with_slots(source, tuple(change(s) for s in source.tensors))
-    return replace(changed, name=f"{prefix}.{label}.{digest}", dtypes=dtypes)
+    return replace(changed, name=str(replace(name, label=f"{name.label}.{label}")), dtypes=dtypes)

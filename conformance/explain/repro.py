@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 from conformance.backends import Capabilities
 from conformance.corpus.model import Arg, ComplexArg, DeviceArg, DtypeArg, EnumArg, GeneratorArg, TensorSlot
@@ -152,20 +154,19 @@ class _Writer:
         return ", ".join(parts + [f"{name}={self._text(a)}" for name, a in sample.kwargs])
 
     def _text(self, arg: Arg) -> str:
-        if isinstance(arg, TensorSlot):
-            return f"t{arg.index}"
         if isinstance(arg, tuple):
-            return "[" + ", ".join(self._text(a) for a in arg) + "]"
+            return f"[{', '.join(map(self._text, arg))}]"
         if isinstance(arg, DtypeArg):
             return f"torch.{arg.name or self._case.cell.dtype}"
-        if isinstance(arg, DeviceArg):
-            return repr(arg.name) if arg.name else "device"
-        if isinstance(arg, EnumArg):
-            return f"torch.{arg.name}"
-        if isinstance(arg, ComplexArg):
-            return repr(complex(arg.real, arg.imag))
-        if isinstance(arg, GeneratorArg):
-            return f"torch.Generator(device).manual_seed({arg.seed})"
-        if isinstance(arg, float):
-            return f'float("{arg}")'
-        return repr(arg)
+        return _TEXTS.get(type(arg), repr)(arg)
+
+
+# The Python text of an argument, by its type. All others are literals.
+_TEXTS: dict[type, Callable[[Any], str]] = {
+    TensorSlot: lambda arg: f"t{arg.index}",
+    DeviceArg: lambda arg: repr(arg.name) if arg.name else "device",
+    EnumArg: lambda arg: f"torch.{arg.name}",
+    ComplexArg: lambda arg: repr(complex(arg.real, arg.imag)),
+    GeneratorArg: lambda arg: f"torch.Generator(device).manual_seed({arg.seed})",
+    float: lambda arg: f'float("{arg}")',  # infinity and NaN are no literals
+}

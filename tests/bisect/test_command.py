@@ -154,7 +154,7 @@ def test_commits_are_built_against_the_torch_asked_for_from_its_own_index(reposi
         ("2.7+main", "2.9+main~1", True, ["2.9", "2.8", "2.7", "2.7"]),
     ],
 )
-def test_a_path_through_both_histories_goes_from_the_older_commit_to_the_newer(
+def test_a_search_over_both_histories_ends_at_the_newer_commit(
     good: str, bad: str, fixed: bool, path: list[str], repository: Path
 ) -> None:
     given = [
@@ -175,7 +175,7 @@ def test_a_path_through_both_histories_goes_from_the_older_commit_to_the_newer(
     assert [p.name.partition("+")[0] for p in ends] == [e.partition("+")[0] for e in (good, bad)]
 
 
-def test_what_repaired_it_is_found(tmp_path: Path, repository: Path) -> None:
+def test_bisect_with_fixed_names_the_commit_that_repaired_a_failure(tmp_path: Path, repository: Path) -> None:
     script = f"! {judge(tmp_path, 14)}"
     result = invoke(*arguments(tmp_path, repository, script, "--fixed", "--good", "main", "--bad", "main~19"))
     case = json.loads((tmp_path / "out/result.json").read_text())["cases"][0]

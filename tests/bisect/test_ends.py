@@ -53,7 +53,7 @@ def bounds(results: Path, cases: tuple[str, ...] = (CASE,), bad: int | None = No
     return ends.from_runs(found, cases, TORCHES).bounds(bad)
 
 
-def test_the_newest_version_that_passed_and_the_oldest_that_fails_are_the_ends(tmp_path: Path) -> None:
+def test_the_ends_are_the_newest_passing_and_the_oldest_failing_version(tmp_path: Path) -> None:
     of_torch(tmp_path, {"2.7": (), "2.8": (), "2.9": (CASE,), "2.10": (CASE,)})
     assert bounds(tmp_path) == (1, 2)
 
@@ -63,12 +63,12 @@ def test_a_version_that_nobody_ran_lies_between_the_ends(tmp_path: Path) -> None
     assert bounds(tmp_path) == (0, 3)
 
 
-def test_what_failed_long_ago_and_was_repaired_is_not_the_bad_end(tmp_path: Path) -> None:
+def test_an_old_failure_that_was_repaired_is_not_the_bad_end(tmp_path: Path) -> None:
     of_torch(tmp_path, {"2.7": (CASE,), "2.8": (), "2.10": (CASE,)})
     assert bounds(tmp_path) == (1, 3)
 
 
-def test_without_a_failure_there_are_no_ends_and_without_a_pass_no_good_one(tmp_path: Path) -> None:
+def test_without_a_failure_no_end_is_known_and_without_a_pass_no_good_end(tmp_path: Path) -> None:
     of_torch(tmp_path, {"2.9": ()})
     assert bounds(tmp_path) == (None, None)
     of_torch(tmp_path, {"2.9": (CASE,), "2.10": (CASE,)})
@@ -108,7 +108,7 @@ def test_a_cell_that_crashed_says_nothing_of_its_other_cases(tmp_path: Path) -> 
     assert bounds(tmp_path, (OTHER,)) == (None, None)
 
 
-def test_a_case_that_a_failing_cell_does_not_name_passed_unless_not_all_are_named(tmp_path: Path) -> None:
+def test_an_unnamed_case_of_a_failing_cell_passed_if_all_failures_are_kept(tmp_path: Path) -> None:
     of_torch(tmp_path, {"2.7": (OTHER,), "2.9": (CASE,)})
     assert bounds(tmp_path) == (0, 2)
     many = tuple(f"{CELL}#{i}" for i in range(FAILURES_KEPT))
@@ -116,7 +116,7 @@ def test_a_case_that_a_failing_cell_does_not_name_passed_unless_not_all_are_name
     assert bounds(tmp_path) == (0, 2)
 
 
-def test_another_backend_and_a_nightly_torch_are_no_points(tmp_path: Path) -> None:
+def test_runs_of_another_backend_or_a_nightly_torch_are_no_points(tmp_path: Path) -> None:
     of_torch(tmp_path, {"2.7": ()})
     keep(tmp_path, said((CASE,)), backend="another", lane="another-torch2.8-malloc-release")
     keep(tmp_path, said((CASE,)), torch="2.8.0.dev20260101", lane="demo-torchnightly-malloc-release")
@@ -172,9 +172,7 @@ def test_a_run_that_cannot_be_read_is_left_out_and_named(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     "part", [{"tier": "smoke"}, {"arguments": ("--case", OTHER)}, {"arguments": (f"--case={OTHER}",)}]
 )
-def test_a_pass_of_some_of_a_cell_s_cases_says_nothing_of_the_one_asked_for(
-    part: dict[str, object], tmp_path: Path
-) -> None:
+def test_a_pass_of_a_cell_s_other_cases_is_no_result_of_a_case(part: dict[str, object], tmp_path: Path) -> None:
     of_torch(tmp_path, {"2.7": (), "2.8": (CASE,)})
     keep(tmp_path, said(), torch="2.8.0+cpu", lane="demo-torch2.8-malloc-release", **part)
     assert bounds(tmp_path) == (0, 1)

@@ -126,9 +126,7 @@ def test_the_commands_that_made_a_place_can_be_pasted(workshop: Callable[..., Wo
     assert made_by[-1].endswith("numpy 'pytest>=8'")
 
 
-def test_packages_that_are_asked_for_later_are_added_to_an_environment_that_is_there(
-    workshop: Callable[..., Workshop], log: Path
-) -> None:
+def test_later_packages_are_added_to_an_existing_environment(workshop: Callable[..., Workshop], log: Path) -> None:
     workshop().make(torch("2.8"))
     place = workshop(extra=("hypothesis",)).make(torch("2.8"))
     workshop(extra=("hypothesis",)).make(torch("2.8"))
@@ -156,7 +154,7 @@ def test_why_a_point_is_unusable_is_one_line(output: str, error: str) -> None:
     assert str(found) == f"building backend failed:\n{output}"
 
 
-def test_what_cannot_be_installed_is_unusable_and_says_what_the_installer_said(
+def test_an_environment_that_cannot_be_installed_has_the_installer_s_error(
     workshop: Callable[..., Workshop], tmp_path: Path
 ) -> None:
     with pytest.raises(Unusable, match=r"torch==9\.9\.0 failed:\nerror: .* has no wheel for this platform"):
@@ -228,7 +226,7 @@ def test_commits_with_the_same_source_share_a_build(
     assert len(asked(log, "--target")) == 1
 
 
-def test_a_commit_that_changes_nothing_of_what_is_installed_is_the_same_build(
+def test_a_commit_that_changes_no_installed_file_is_the_same_build(
     workshop: Callable[..., Workshop], commits: list[Point]
 ) -> None:
     made = backend(workshop)

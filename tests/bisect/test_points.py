@@ -54,7 +54,7 @@ def test_commits_are_listed_from_the_oldest_on_with_both_ends(repository: Path) 
     assert found[0].commit.startswith(found[0].name)
 
 
-def test_commits_that_leave_the_project_as_it_is_are_no_points_but_the_ends_are(repository: Path) -> None:
+def test_commits_that_do_not_change_the_project_are_no_points_except_ends(repository: Path) -> None:
     found = points.of_commits(repository, "main~4", "main", "backend")
     assert [p.title for p in found] == ["change 1", "change 2", "change 4", "change 5"]
 

@@ -12,7 +12,7 @@ RUNS = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=2, max
 
 
 @given(RUNS)
-def test_the_weights_are_probabilities_and_information_is_never_more_than_what_is_unknown(
+def test_weights_are_probabilities_and_information_is_at_most_the_entropy(
     runs: list[tuple[int, int]],
 ) -> None:
     found = posterior([f for f, _ in runs], [p for _, p in runs], 0, len(runs) - 1, Rate())
@@ -30,7 +30,7 @@ def test_an_interval_holds_what_was_asked_and_no_shorter_one_does(runs: list[tup
     assert all(weight < mass + 1e-9 for weight in shorter)
 
 
-def test_nothing_is_told_apart_before_the_first_run() -> None:
+def test_before_the_first_run_all_points_have_the_same_probability() -> None:
     found = posterior([0] * 8, [0] * 8, 0, 7, Rate())
     assert found.weights == pytest.approx([1 / 8] * 8)
     assert found.entropy == pytest.approx(3)

@@ -95,7 +95,7 @@ def test_a_case_that_fails_has_its_differences_as_signature(place: Callable[[str
         ("no such case", True, "--case: unknown case 'x'"),
     ],
 )
-def test_what_is_no_verdict_of_the_op_is_never_called_bad(
+def test_a_run_without_a_result_of_the_op_is_not_bad(
     place: Callable[[str], Place], ends: str, judged: bool, said: str
 ) -> None:
     seen = probe().run(place(ends), CASE)

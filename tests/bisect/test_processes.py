@@ -34,7 +34,7 @@ def alive(pid: int) -> bool:
         return False
 
 
-def test_what_a_command_says_and_how_it_ended_is_kept() -> None:
+def test_the_output_and_the_exit_code_of_a_command_are_kept() -> None:
     ended = Processes().run("echo out; echo err >&2; exit 3")
     assert (ended.code, ended.stdout, ended.stderr, ended.late) == (3, "out\n", "err\n", False)
 
@@ -44,7 +44,7 @@ def test_a_command_has_no_input_and_the_variables_it_is_given(tmp_path: Path) ->
     assert ended.stdout == f"v1 {tmp_path}\n"
 
 
-def test_what_cannot_be_decoded_does_not_stop_the_search() -> None:
+def test_output_that_is_not_utf8_does_not_stop_a_command() -> None:
     assert Processes().run(r"printf '\377ok'").stdout == "\N{REPLACEMENT CHARACTER}ok"
 
 

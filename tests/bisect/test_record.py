@@ -29,13 +29,13 @@ def test_the_failure_looked_for_is_the_first_judged_at_the_bad_end() -> None:
     assert kept.signature("another") is None
 
 
-def test_another_failure_anywhere_says_nothing() -> None:
+def test_a_run_with_another_failure_has_the_answer_unknown() -> None:
     kept = Record(question())
     kept.runs += [run(15, WANTED), run(7, OTHER), run(3), run(9, WANTED), run(9, case="another")]
     assert kept.answers(CASE) == [(15, Answer.BAD), (7, Answer.UNKNOWN), (3, Answer.GOOD), (9, Answer.BAD)]
 
 
-def test_what_was_saved_is_read_back(tmp_path: Path) -> None:
+def test_a_saved_bisect_record_is_read_back(tmp_path: Path) -> None:
     kept = Record(question(skip=(4,)), seconds=12.5)
     kept.runs += [run(15, WANTED), run(0)]
     kept.places = {15: PointRecord("build 15", ("make it",), 3.0), 4: PointRecord(unusable="no wheel\nfor this")}

@@ -63,7 +63,7 @@ def test_a_run_that_says_nothing_but_a_blank_line_has_its_row(tmp_path: Path) ->
     assert "| 0 / 0 | unknown |" in row
 
 
-def test_what_a_skipped_point_cost_is_counted(tmp_path: Path) -> None:
+def test_the_time_of_a_skipped_point_is_counted(tmp_path: Path) -> None:
     class Slow(Workshop):
         def make(self, point: Point) -> Place:
             time.sleep(0.06 if point.name == "v7" else 0)

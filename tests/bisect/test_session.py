@@ -37,12 +37,12 @@ def test_a_point_keeps_the_number_that_the_report_gives_it(file: Path) -> None:
     assert named == {f"[point {s['number']} {s['point']}" for s in steps}
 
 
-def test_both_ends_are_tried_before_anything_between_them(file: Path) -> None:
+def test_bisect_tries_both_ends_before_the_points_between_them(file: Path) -> None:
     kept, _ = search(question(), Probe({CASE: 6}), file)
     assert list(dict.fromkeys(r.point for r in kept.runs))[:2] == [15, 0]
 
 
-def test_what_cannot_be_built_is_skipped_and_never_called_bad(file: Path) -> None:
+def test_a_commit_that_cannot_be_built_is_skipped_and_is_not_bad(file: Path) -> None:
     workshop = Workshop(unusable=frozenset({5, 6, 7}))
     kept, told = search(question(), Probe({CASE: 6}), file, workshop)
     result = found(kept)[CASE]
@@ -50,7 +50,7 @@ def test_what_cannot_be_built_is_skipped_and_never_called_bad(file: Path) -> Non
     assert any("skipped: building v7 failed" in line for line in told)
 
 
-def test_another_failure_is_not_taken_for_the_one_looked_for(file: Path) -> None:
+def test_a_point_with_another_failure_is_not_bad(file: Path) -> None:
     kept, told = search(question(), Probe({CASE: 12}, other=frozenset(range(3, 10))), file)
     assert found(kept)[CASE].first == 12
     assert any("unknown (crash SIGSEGV device)" in line for line in told)
@@ -72,7 +72,7 @@ def test_any_failure_is_taken_where_that_is_asked_for(file: Path) -> None:
     assert found(kept)[CASE].first == 3
 
 
-def test_what_repaired_a_failure_is_found(file: Path) -> None:
+def test_a_session_with_fixed_finds_the_commit_that_repaired_a_failure(file: Path) -> None:
     kept, _ = search(question(good=15, bad=0, fixed=True), Probe({CASE: 0}, mended=9), file)
     assert (found(kept)[CASE].first, found(kept)[CASE].last) == (8, 8)  # the last that fails
 

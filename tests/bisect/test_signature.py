@@ -48,7 +48,7 @@ def metadata(check: Check, device: Any, cpu: Any) -> Mismatch:
         ("got nan, expected 3", "got inf, expected 4"),
     ],
 )
-def test_what_changes_from_run_to_run_is_no_part_of_it(one: str, other: str) -> None:
+def test_a_signature_has_no_facts_that_vary_between_runs(one: str, other: str) -> None:
     assert normalised(one) == normalised(other)
 
 
@@ -87,7 +87,7 @@ def test_failures_that_differ_in_a_name_are_not_the_same(one: Mismatch, other: M
     assert signature(one) != signature(other)
 
 
-def test_all_findings_of_a_case_are_its_signature_and_its_arguments_are_not() -> None:
+def test_a_signature_has_all_findings_of_a_case_and_no_arguments() -> None:
     both = signature(elements(), metadata(Check.STRIDE, [1], [2]))
     assert both != signature(elements())
     assert both == Signature(
@@ -96,7 +96,7 @@ def test_all_findings_of_a_case_are_its_signature_and_its_arguments_are_not() ->
     assert both.text() == "fail: value self elements float32; stride result metadata stride"
 
 
-def test_another_check_is_another_failure() -> None:
+def test_findings_of_another_check_have_another_signature() -> None:
     value, stride = (
         of_observation(observed(Status.FAIL, found), CASE, 1.0, "demo")
         for found in (elements(), metadata(Check.STRIDE, [1, 2], [3, 1]))
@@ -105,7 +105,7 @@ def test_another_check_is_another_failure() -> None:
     assert answer(stride, value.signature, any_failure=True) is Answer.BAD
 
 
-def test_a_crash_is_known_by_its_signal_and_side_and_by_what_a_sanitizer_blames() -> None:
+def test_a_crash_s_signature_has_signal_side_and_sanitizer_error() -> None:
     died = [
         Death("SIGSEGV", phase="device", log="one stack"),
         Death("SIGSEGV", phase="device", log="another", finding=DeathFinding("flaky", (2, 5))),
@@ -118,7 +118,7 @@ def test_a_crash_is_known_by_its_signal_and_side_and_by_what_a_sanitizer_blames(
     assert seen[3] == Signature("crash", "SIGABRT device double-free fill")
 
 
-def test_what_cannot_be_judged_says_nothing() -> None:
+def test_a_run_that_cannot_be_judged_has_the_answer_unknown() -> None:
     broke = observed(Status.ERROR, failures=(CaseFailure(CASE, trouble="Traceback"),))
     for seen in (observed(Status.NOT_REACHED, reason="the gate is broken"), broke):
         assert answer(of_observation(seen, CASE, 1.0, "demo"), None) is Answer.UNKNOWN

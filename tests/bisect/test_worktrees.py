@@ -31,7 +31,7 @@ def registered(repository: Path) -> int:
     return git(repository, "worktree", "list").count("\n")
 
 
-def test_one_commit_after_the_other_lies_at_the_same_path(repository: Path, tmp_path: Path) -> None:
+def test_two_commits_in_turn_are_checked_out_at_the_same_path(repository: Path, tmp_path: Path) -> None:
     found = trees(repository, tmp_path)
     seen = []
     for commit in commits(repository):
@@ -54,7 +54,7 @@ def test_two_searches_never_have_the_same_place(repository: Path, tmp_path: Path
         assert [(w / "value").read_text() for w in (here, there)] == ["0", "1"]
 
 
-def test_what_is_kept_stays_until_the_end(repository: Path, tmp_path: Path) -> None:
+def test_a_kept_worktree_stays_until_close(repository: Path, tmp_path: Path) -> None:
     found = trees(repository, tmp_path)
     kept = [found.keep(commit) for commit in commits(repository)]
     assert found.keep(commits(repository)[0]) == kept[0]
@@ -64,7 +64,7 @@ def test_what_is_kept_stays_until_the_end(repository: Path, tmp_path: Path) -> N
     assert registered(repository) == 0
 
 
-def test_what_a_killed_search_left_is_in_nobodys_way(repository: Path, tmp_path: Path) -> None:
+def test_a_worktree_of_a_killed_search_is_replaced(repository: Path, tmp_path: Path) -> None:
     place = tmp_path / "worktrees" / "0" / "source"
     git(repository, "worktree", "add", "--detach", str(place), "main~2")
     git(repository, "worktree", "lock", str(place))

@@ -40,7 +40,7 @@ def test_the_arguments_come_back_as_they_lay() -> None:
     assert t.untyped_storage().nbytes() == x.untyped_storage().nbytes()
 
 
-def test_what_shares_a_storage_shares_one_again() -> None:
+def test_arguments_that_share_a_storage_share_it_in_a_replay() -> None:
     x = torch.arange(6.0)
     call = taken(OPS.add.Tensor, x[:4], x[2:])
     a, b = RecordedTwins(call.storages).side(call.case, CPU).args
@@ -49,7 +49,7 @@ def test_what_shares_a_storage_shares_one_again() -> None:
 
 
 @pytest.mark.parametrize("bad", [torch.ones(2).to_sparse(), torch.ones(2, device="meta")])
-def test_what_cannot_be_kept_is_said(bad: torch.Tensor) -> None:
+def test_an_argument_that_cannot_be_stored_is_reported(bad: torch.Tensor) -> None:
     with pytest.raises(NotStorable, match="self"):
         taken(OPS.neg.default, bad)
 

@@ -37,7 +37,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> str:
     return file
 
 
-def test_what_is_recorded_on_cpu_equals_cpu(recorded: str) -> None:
+def test_calls_recorded_on_cpu_are_equal_to_cpu_when_replayed(recorded: str) -> None:
     done = conformance("replay", recorded, "--backend", "torch:cpu")
     assert done.returncode == 0, done.stdout
     assert done.stdout == "5 calls = 5 equal to CPU + 0 fail + 0 not comparable\n"

@@ -44,7 +44,7 @@ def test_storages_are_known_again_and_their_end_is_seen() -> None:
     assert gaps == Gaps()
 
 
-def test_what_did_not_change_is_kept_once() -> None:
+def test_a_storage_that_does_not_change_is_stored_once() -> None:
     weight = torch.ones(1000)
     steps, _ = recorded(lambda: [weight * 2, weight + 1])
     assert steps[0].call.storages["s0"] is steps[1].call.storages["s0"]
@@ -77,7 +77,7 @@ def test_a_call_that_cannot_be_kept_is_counted() -> None:
     assert gaps.cut == 0
 
 
-def test_what_was_freed_before_a_step_left_out_is_freed_before_the_next() -> None:
+def test_storages_freed_before_a_dropped_step_are_freed_before_the_next() -> None:
     steps, _ = recorded(program)
     with_end = [*steps, Step(taken(OPS.neg.default, torch.ones(1)), (99,))]
     assert sequence.part(with_end, {1, 4})[1].freed == steps[3].freed

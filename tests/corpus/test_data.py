@@ -36,7 +36,7 @@ def test_is_small() -> None:
     assert sum(f.stat().st_size for f in DATA.iterdir()) < 8_000_000
 
 
-def test_what_was_recorded_is_short() -> None:
+def test_recorded_samples_have_few_elements() -> None:
     samples = [s for o in CORPUS.overloads for s in CORPUS.samples(o) if s.name.startswith("opinfo.")]
     recorded = [s for s in samples if not any(f".{v}_out." in s.name for v in ("empty", "larger", "wider", "unsafe"))]
     assert max(sum(t.numel for t in s.tensors) for s in recorded) <= MOST_ELEMENTS
@@ -45,13 +45,13 @@ def test_what_was_recorded_is_short() -> None:
 
 
 @of_its_torch
-def test_its_schemas_are_the_dispatcher_s() -> None:
+def test_the_corpus_has_the_schemas_of_the_dispatcher() -> None:
     live = {o.name: o.schema for o in inventory("CPU")}
     assert {n: s for n, s in CORPUS.schemas.items() if live[n] != s} == {}
 
 
 @pytest.mark.parametrize("overload", ["masked_fill_.Scalar", "convolution", "_foreach_add.List", "sort.values", "cat"])
-def test_its_samples_run_as_they_say(overload: str) -> None:
+def test_samples_of_the_corpus_run_or_raise_as_recorded(overload: str) -> None:
     for sample in CORPUS.samples(overload):
         args, kwargs = plain_call(sample, sample.dtypes[0], CORPUS)
         if sample.raises:

@@ -29,7 +29,7 @@ def recorded(overload: str, base: str, recording: Recording) -> Sample:
 def test_a_recorded_call_holds_structure_and_values() -> None:
     recording = Recording()
     x, mask = torch.rand(3, 4), torch.tensor([True, False, True, False])
-    with Recorder(recording, "float32", "test"):
+    with Recorder(recording, "float32", "opinfo.test"):
         x.clone().masked_fill_(mask, 2.5)
     sample = recorded("masked_fill_.Scalar", "float32", recording)
     assert [(t.name, t.shape, t.dtype, t.written) for t in sample.tensors] == [
@@ -45,7 +45,7 @@ def test_a_recorded_call_holds_structure_and_values() -> None:
 def test_values_are_those_before_an_in_place_call() -> None:
     recording = Recording()
     x = torch.ones(3)
-    with Recorder(recording, "float32", "test"):
+    with Recorder(recording, "float32", "opinfo.test"):
         x.mul_(2)
     sample = recorded("mul_.Tensor", "float32", recording)
     assert plain_call(sample, "float32", recording.pools)[0][0].tolist() == [1, 1, 1]
@@ -54,21 +54,21 @@ def test_values_are_those_before_an_in_place_call() -> None:
 def test_an_index_keeps_its_dtype_when_the_base_has_the_same() -> None:
     recording = Recording()
     for base in ("float32", "int64"):
-        with Recorder(recording, base, "test"):
+        with Recorder(recording, base, "opinfo.test"):
             torch.ones(3, dtype=getattr(torch, base)).gather(0, torch.tensor([1, 2]))
     assert [t.dtype for t in recorded("gather", "int64", recording).tensors] == [None, "int64"]
 
 
 def test_a_call_that_raises_is_kept_as_such() -> None:
     recording = Recording()
-    with Recorder(recording, "float32", "test"), pytest.raises(RuntimeError):
+    with Recorder(recording, "float32", "opinfo.test"), pytest.raises(RuntimeError):
         torch.ones(2, 3).mm(torch.ones(2, 3))
     assert recorded("mm", "float32", recording).raises
 
 
 def test_a_dtype_that_is_the_base_s_follows_the_cell() -> None:
     recording = Recording()
-    with Recorder(recording, "float32", "test"):
+    with Recorder(recording, "float32", "opinfo.test"):
         torch.zeros(2, dtype=torch.float32)
         torch.zeros(2, dtype=torch.float32).to(torch.float64)
     assert dict(recorded("_to_copy", "float32", recording).kwargs)["dtype"] == DtypeArg("float64")
@@ -85,7 +85,7 @@ def test_siblings_share_a_stem(name: str, expected: str) -> None:
 @pytest.fixture(scope="module")
 def derived() -> tuple[Recording, dict[str, list[Sample]]]:
     recording = Recording()
-    with Recorder(recording, "float32", "test"):
+    with Recorder(recording, "float32", "opinfo.test"):
         torch.rand(3, 4).sum(1)
         torch.rand(3, 4) > 0.5  # noqa: B015 - run to be recorded
         torch.rand(3).neg()

@@ -23,7 +23,7 @@ def test_of_samples_alike_two_are_enough() -> None:
     assert len(names(*[sample(str(i), (3, 4 + i)) for i in range(5)])) == 2
 
 
-def test_one_in_four_may_be_empty() -> None:
+def test_at_most_one_in_four_selected_samples_is_empty() -> None:
     rows = [sample(str(i), (0, i), flag=i) for i in range(4)] + [sample(f"full{i}", (2, 3), flag=i) for i in range(4)]
     assert sum(not n.startswith("full") for n in names(*rows, most=4)) == 1
 

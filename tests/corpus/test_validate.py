@@ -18,7 +18,7 @@ from conformance.torch_versions import schema_of
 
 
 def draft(pools: PoolBuilder, overload: str, *args: Any, base: str = "float32") -> Sample:
-    return Drafter(pools, base).draft(overload, schema_of(call_of(overload)), args, {}, "test")
+    return Drafter(pools, base).draft(overload, schema_of(call_of(overload)), args, {}, "own.test")
 
 
 def test_dtypes_are_those_the_cpu_runs() -> None:

@@ -74,7 +74,7 @@ self: bfloat16 contiguous: size [2], stride [1], offset 0, storage 2
 other: bfloat16 contiguous: size [2], stride [1], offset 0, storage 2, over the storage of self""",
         )
 
-    def test_an_overlapping_view_has_its_own_offset_in_the_storage_of_the_other(self) -> None:
+    def test_an_overlapping_view_shows_its_offset_in_the_shared_storage(self) -> None:
         a, b = slot(0, "self", (2,)), slot(1, "other", (2,))
         of = cases(CellId("f", "add.Tensor", "bfloat16", "aliased"), [sample("add.Tensor", a, b)])
         self.assertExpectedInline(
@@ -111,7 +111,7 @@ arg 10: torch.channels_last
 arg 11: a generator seeded with 7""",
         )
 
-    def test_a_native_result_names_its_distance_from_float64_and_what_was_allowed(self) -> None:
+    def test_a_native_mismatch_shows_its_distance_from_float64_and_the_bound(self) -> None:
         cpu = torch.tensor([1.0, 2.0, 3.0])
         device = torch.tensor([1.0, 2.0, 3.5])
         rule = Closeness(multiple=2, ulps=4, accumulates=True, terms=9)
@@ -122,7 +122,7 @@ arg 11: a generator seeded with 7""",
             """result: 1 of 3 elements differ, first at [2]: device 3.5, CPU 3.0, float64 3.000000001; distance 0.5 (1.4e+06 ULP); allowed: 2 x CPU's own distance from float64 + 4 ULP of float32 of the largest element, 9 terms""",  # noqa: E501  # as it is printed
         )
 
-    def test_what_a_judge_finds_in_metadata_and_aliasing(self) -> None:
+    def test_findings_about_metadata_and_aliasing_as_text(self) -> None:
         wrong = (
             lambda x: (x + 1).double(),
             lambda x: (x + 1)[:1],
@@ -139,7 +139,7 @@ stride: result: stride is [1, 2] on the device, [3, 1] on CPU
 aliasing: result: shares the storage of self on the device, has a storage of its own on CPU""",
         )
 
-    def test_what_a_judge_finds_beside_the_results(self) -> None:
+    def test_findings_that_are_not_about_results_as_text(self) -> None:
         def refusing(x: torch.Tensor) -> torch.Tensor:
             raise ValueError("not today\nnor tomorrow")
 
@@ -252,7 +252,7 @@ _DEATHS = [
 
 
 @pytest.mark.parametrize(("finding", "text"), _DEATHS, ids=[text[:12] for _, text in _DEATHS])
-def test_what_fresh_processes_say_about_a_death(finding: DeathFinding, text: str) -> None:
+def test_a_death_that_was_repeated_in_fresh_processes_as_text(finding: DeathFinding, text: str) -> None:
     found = Death("SIGSEGV", phase="device", finding=finding, log="Fatal Python error\n  in f")
     first, *log = describe.death(found)
     assert first == f"the process died: SIGSEGV, on the device side; {text}"

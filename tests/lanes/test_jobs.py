@@ -78,7 +78,7 @@ def test_a_lane_that_is_named_runs_though_it_is_on_demand() -> None:
     assert planned("--torch", "2.9") == [("conformance-2.9(malloc)", "1/1", None)]
 
 
-def test_a_lane_is_split_as_its_last_whole_run_took_and_one_not_measured_as_its_like(lanes: Path) -> None:
+def test_a_lane_is_split_by_the_time_of_its_last_run_or_of_a_similar_lane(lanes: Path) -> None:
     measure(lanes / "results", LANE, minutes=70)
     expected = [("conformance-2.8(malloc)", f"{i}/3", 11.7) for i in (1, 2, 3)]
     expected += [("conformance-2.9(malloc)", f"{i}/3", 11.7) for i in (1, 2, 3)]

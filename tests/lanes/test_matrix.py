@@ -108,7 +108,7 @@ def test_a_build_says_how_it_is_made_and_what_it_needs(tmp_path: Path) -> None:
     assert dict(asan.settings) == {"cmake.define.SANITIZE": "address,undefined"}
 
 
-def test_a_lane_runs_always_unless_its_environment_or_its_build_is_on_demand(tmp_path: Path) -> None:
+def test_a_lane_with_an_on_demand_environment_or_build_is_on_demand(tmp_path: Path) -> None:
     always = [lane.name for lane in matrix.load(write(tmp_path, GOOD)).lanes() if not lane.on_demand]
     assert always == ["demo-torch2.8-malloc-release", "demo-torch2.13-malloc-release"]
 

@@ -33,14 +33,14 @@ def test_a_lane_without_sanitizers_sets_what_its_environment_sets(root: Path) ->
     assert start.variables == {"DEMO_ALLOCATOR": "guard", "DEMO_CHECK": "1"}
 
 
-def test_a_lane_of_a_sanitizer_build_preloads_it_and_names_the_suppressions_by_their_full_path(root: Path) -> None:
+def test_a_sanitizer_lane_preloads_the_runtime_and_its_suppressions(root: Path) -> None:
     variables = process.start(root, ASAN).variables
     assert variables["DEMO_ALLOCATOR"] == "guard"
     assert "libasan" in variables["LD_PRELOAD"]
     assert f"suppressions={root}/backend/leaks.supp" in variables["LSAN_OPTIONS"]
 
 
-def test_an_environment_that_is_not_made_is_told_with_the_session_that_makes_it(root: Path) -> None:
+def test_a_missing_environment_is_an_error_that_names_its_nox_session(root: Path) -> None:
     with pytest.raises(process.NotMade, match=r"create it with: nox -s torch-2\.13-asan"):
         process.start(root, "demo-torch2.13-malloc-asan")
 
@@ -56,7 +56,7 @@ def test_beside_other_backends_an_environment_is_named_after_its_own(root: Path)
     assert environment == "torch-demo-2.8-asan"
 
 
-def test_the_command_runs_another_with_the_lane_s_variables_and_interpreter(root: Path) -> None:
+def test_a_command_runs_with_the_lane_s_variables_and_interpreter(root: Path) -> None:
     program = "import os, sys; sys.exit(42 if os.environ['DEMO_ALLOCATOR'] == 'guard' else 1)"
     result = CliRunner().invoke(cli.commands, ["lane", PLAIN, "--", "python", "-c", program])
     assert result.exit_code == 42, result.output

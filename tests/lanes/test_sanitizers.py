@@ -29,20 +29,20 @@ def test_a_build_without_sanitizers_needs_nothing() -> None:
     assert sanitizers.variables((), None, {"ASAN_OPTIONS": "x=1"}) == {}
 
 
-def test_the_runtime_comes_first_and_libstdcxx_with_it_before_what_the_user_preloads() -> None:
+def test_asan_and_libstdcxx_are_preloaded_before_the_user_s_libraries() -> None:
     found = sanitizers.variables(("address", "undefined"), None, {"LD_PRELOAD": "/own.so"})["LD_PRELOAD"].split()
     assert [Path(name).name.partition(".")[0] for name in found] == ["libasan", "libstdc++", "own"]
     assert all(Path(name).is_file() for name in found[:2])
 
 
-def test_what_the_user_sets_comes_last_and_so_holds() -> None:
+def test_the_user_s_sanitizer_options_come_last_and_take_precedence() -> None:
     found = sanitizers.variables(("address",), Path("/leaks.supp"), {"ASAN_OPTIONS": "detect_leaks=0"}, Path("/log"))
     assert found["ASAN_OPTIONS"].startswith("abort_on_error=1:")
     assert found["ASAN_OPTIONS"].endswith(":log_path=/log:detect_leaks=0")
     assert "suppressions=/leaks.supp" in found["LSAN_OPTIONS"]
 
 
-def test_a_compiler_without_the_runtime_is_told_with_the_file_that_it_lacks(tmp_path: Path) -> None:
+def test_a_compiler_without_asan_is_an_error_that_names_the_missing_file(tmp_path: Path) -> None:
     compiler = tmp_path / "c++"
     compiler.write_text('#!/bin/sh\necho "${1#*=}"\n')
     compiler.chmod(0o755)

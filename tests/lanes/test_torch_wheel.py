@@ -54,7 +54,7 @@ def test_the_cpu_index_is_taken_when_it_answers_and_takes_less_room() -> None:
     assert cpu.disk_gib < default.disk_gib
 
 
-def test_a_version_of_one_index_comes_from_it_or_is_said_to_come_from_nowhere() -> None:
+def test_a_torch_version_of_one_index_is_installed_only_from_that_index() -> None:
     assert of_index("https://example.org/nightly", lambda _: True).uv == (
         "--prerelease=allow", "--index", "https://example.org/nightly",
     )  # fmt: skip

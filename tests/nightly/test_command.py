@@ -65,7 +65,7 @@ def planned(issues: str = "[]") -> list[dict[str, Any]]:
     return found
 
 
-def test_what_newly_fails_is_searched_for_between_the_two_nights_commits() -> None:
+def test_a_new_failure_is_bisected_between_the_commits_of_two_nights() -> None:
     two_nights()
     shown = run("search", "--dry-run", "--", "--tries", "3")
     case = "mm[float32-contiguous]#s.0"
@@ -98,7 +98,7 @@ def test_the_first_night_of_a_wider_tier_has_none_before_it() -> None:
     assert "not compared: it is not complete" in run("diff").output
 
 
-def test_a_torch_that_changed_under_the_same_backend_is_the_culprit_without_a_search() -> None:
+def test_a_new_torch_with_the_same_backend_is_the_culprit_without_a_search() -> None:
     ran(0, observed("mm"), backend_commit="same", torch="2.16.0.dev1")
     ran(1, bad("mm"), bad("cat"), backend_commit="same", torch="2.16.0.dev2")
     assert "torch changed from 2.16.0.dev1 to 2.16.0.dev2, the backend did not change" in run("search").output
@@ -121,7 +121,7 @@ def test_where_there_is_nothing_to_search_it_is_said(old: str, new: str, said: s
     assert "Culprit" not in planned()[0]["body"]
 
 
-def test_the_plan_holds_what_fails_tonight_and_is_not_expected_to_with_what_the_search_found() -> None:
+def test_a_plan_has_tonight_s_unexpected_failures_and_the_search_results() -> None:
     two_nights()
     kept = Path("bisect") / LANE
     kept.mkdir(parents=True)

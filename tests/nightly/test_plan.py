@@ -58,7 +58,7 @@ def test_the_night_after_says_nothing_new_of_the_same() -> None:
     assert (action.kind, action.number) == ("update", 1)
 
 
-def test_what_does_not_fail_any_more_is_closed_and_opened_again_when_it_does() -> None:
+def test_an_issue_is_closed_after_a_repair_and_reopened_after_a_relapse() -> None:
     issues = applied(planned(failing("mm")))
     (closing,) = planned(issues=issues)
     assert (closing.kind, closing.number, closing.body) == ("close", 1, "")
@@ -112,7 +112,7 @@ def test_families_of_one_cause_are_one_issue_that_begins_with_it() -> None:
     assert "conformance triage --backend demo 'copy_[float32-contiguous]#s.0'" in body
 
 
-def test_another_family_of_a_cause_joins_its_issue_and_none_changes_its_own() -> None:
+def test_a_new_family_of_a_cause_joins_its_issue_and_old_ones_keep_theirs() -> None:
     issues = applied(planned(*explained("copy_", "copy_", "clone"), *explained("mm", "mm")))
     (more,) = planned(*explained("copy_", "copy_", "clone", "flip"), *explained("mm", "mm"), issues=issues)
     assert (more.kind, more.number) == ("update", 1)

@@ -50,14 +50,14 @@ def test_the_counts_are_all_cells_and_those_expected_to_fail_are_skipped() -> No
     assert test["message"] == f"1 cells in {RAN.lane}; first: the case: differs"
 
 
-def test_a_night_in_which_nothing_failed_is_a_success_and_one_that_did_not_end_is_none() -> None:
+def test_the_relay_gets_a_success_only_for_a_complete_night_that_passed() -> None:
     assert told()["conclusion"] == "success"
     cut = replace(RAN, by_status=RAN.by_status | {"not_reached": 1})
     assert told(ran=cut)["conclusion"] == "failure"
     assert relay.inputs([], [], COMMIT, "")["conclusion"] == "failure"
 
 
-def test_what_is_too_long_is_cut_in_whole_characters() -> None:
+def test_a_long_relay_text_is_cut_between_characters() -> None:
     many = [failing(f"op{i}", "é" * 9999) for i in range(1200)]
     tests = json.loads(told(*many)["failed-tests-detail"])
     assert len(tests) == relay.MOST_TESTS

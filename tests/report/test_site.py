@@ -53,7 +53,7 @@ def test_a_site_has_its_page_its_assets_and_the_data_of_each_lane(tmp_path: Path
     assert sorted(data(tmp_path / "site", "pages-0-0"), key=int) == [str(n) for n in sorted(failing["cell"])]
 
 
-def test_the_page_of_a_failing_cell_has_its_arguments_its_history_and_commands(tmp_path: Path) -> None:
+def test_a_failing_cell_s_page_has_arguments_history_and_commands(tmp_path: Path) -> None:
     nights(tmp_path / "results")
     run(tmp_path / "site", "--results", tmp_path / "results")
     part = data(tmp_path / "site", "lane-0")
@@ -224,7 +224,7 @@ def test_the_exit_code_says_that_the_latest_run_of_a_lane_is_damaged(tmp_path: P
     assert data(tmp_path / "site", "site")["lanes"][0]["run"] != new.name
 
 
-def test_an_old_run_that_is_damaged_is_no_reason_to_fail_nor_is_one_beyond_the_history(tmp_path: Path) -> None:
+def test_a_report_leaves_out_damaged_runs_and_those_beyond_the_history(tmp_path: Path) -> None:
     old, _, new = (ran(tmp_path / "results", n, bad()) for n in range(3))
     ran(tmp_path / "results", 4, bad(), complete=False)
     damage(old)
@@ -259,7 +259,7 @@ def test_flaky_cells_are_listed_with_their_reason(tmp_path: Path) -> None:
     assert data(tmp_path / "site", "lane-0")["history"]["0"] == "PFP"
 
 
-def test_a_kill_rate_is_taken_along_and_a_foreign_file_in_its_place_is_said(tmp_path: Path) -> None:
+def test_a_report_includes_the_kill_rate_and_leaves_out_another_file(tmp_path: Path) -> None:
     ran(tmp_path / "results", 1, bad())
     file = tmp_path / "results" / "kill-rate" / "summary.json"
     file.parent.mkdir()
@@ -271,7 +271,7 @@ def test_a_kill_rate_is_taken_along_and_a_foreign_file_in_its_place_is_said(tmp_
     assert list(found.left_out) == [f"{file}: is not a summary of the kill-rate"]
 
 
-def test_either_a_directory_or_text_is_asked_for(tmp_path: Path) -> None:
+def test_the_report_needs_a_directory_or_the_text_option(tmp_path: Path) -> None:
     assert run().output == "Error: expected either DIR, for the site, or --text; got neither\n"
     assert "got both" in run(tmp_path, "--text").output
 

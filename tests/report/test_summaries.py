@@ -82,7 +82,7 @@ def test_a_full_run_makes_a_file_that_can_be_sent() -> None:
     assert len(shown) == 2 * junit.DETAILED
 
 
-def test_what_xml_cannot_hold_is_shown_and_the_rest_comes_back() -> None:
+def test_characters_that_xml_does_not_allow_are_escaped() -> None:
     found = suite(evil(CELLS[3]), evil(CELLS[5]), evil(CELLS[6]), lane=EVIL)
     (first, *_) = found.iter("failure")
     assert first.text == EVIL.replace("\x1b", "\\x1b").replace("\x00", "\\x00").replace("\ud800", "\\xd800")

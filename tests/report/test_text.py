@@ -23,7 +23,7 @@ def shown(results: Path, width: int = 200) -> str:
     return out.getvalue()
 
 
-def test_it_says_lanes_news_failures_and_coverage(tmp_path: Path) -> None:
+def test_the_text_report_has_lanes_new_failures_and_coverage(tmp_path: Path) -> None:
     nights(tmp_path)
     lines = [" ".join(line.split()) for line in shown(tmp_path).splitlines()]
     assert "demo-torch2.8-malloc-release 2026-01-02 04:00 3 1 1 1 · 33.3 % 1 min 1 s balances" in lines
@@ -61,7 +61,7 @@ def test_a_long_message_leaves_room_for_what_failed(tmp_path: Path) -> None:
     assert any("masked_fill_.Scalar" in line and "…" in line for line in shown(tmp_path, width=80).splitlines())
 
 
-def test_what_is_piped_is_not_broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_piped_text_report_has_no_wrapped_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("COLUMNS", raising=False)
     lane = "demo-torch2.13-aligned_alloc-release-with-a-name"
     ran(tmp_path, 1, observed("mm"), lane=lane)

@@ -38,12 +38,12 @@ def test_a_kernel_whose_own_cells_all_pass_is_no_suspect() -> None:
     assert names(failed, (cell("empty"),)) == {"add": ("add",), "mul": ("mul",)}
 
 
-def test_a_kernel_without_cells_of_its_own_is_one() -> None:
+def test_a_kernel_without_cells_of_its_own_can_be_a_cause() -> None:
     failed = [failing("add", "helper"), failing("mul", "helper")]
     assert names(failed) == {"helper": ("add", "mul")}
 
 
-def test_one_operator_s_failures_are_not_put_down_to_what_was_not_tried() -> None:
+def test_an_untried_kernel_is_not_the_cause_of_a_single_operator() -> None:
     assert names([failing("masked_fill_", "fill_", "helper")]) == {"masked_fill_": ("masked_fill_",)}
 
 
@@ -53,7 +53,7 @@ def test_a_kernel_without_cells_is_no_suspect_where_its_caller_passes() -> None:
     assert names(failed) == {"_copy_from": ("normal_", "uniform_")}
 
 
-def test_of_two_that_fail_and_explain_the_same_the_one_called_later_comes_first() -> None:
+def test_of_two_kernels_that_explain_the_same_cells_the_later_is_the_cause() -> None:
     failed = [failing("copy_", "_copy_from"), failing("_copy_from"), failing("clone", "copy_", "_copy_from")]
     assert list(names(failed)) == ["_copy_from"]
 
@@ -67,7 +67,7 @@ def test_a_call_by_another_caller_leaves_a_kernel_without_cells_a_suspect() -> N
     assert names(failed, (cell("item"),)) == {"_copy_from": ("clone", "copy_", "solve")}
 
 
-def test_composites_whose_kernels_pass_alone_are_put_down_to_one_that_all_of_them_call() -> None:
+def test_composites_of_passing_kernels_have_a_kernel_of_all_as_their_cause() -> None:
     failed = [
         failing("fft_hfft", "empty", "copy_", "conj", route="composite"),
         failing("fft_ihfft", "empty", "copy_", "neg", route="composite"),
@@ -99,11 +99,11 @@ def test_a_broken_fallback_explains_what_falls_back() -> None:
     assert names(failed) == {FALLBACK: ("qr", "svd"), "neg": ("neg",)}
 
 
-def test_one_operator_that_falls_back_is_put_down_to_the_fallback_for_it_has_no_kernel() -> None:
+def test_the_cause_of_one_failing_fallback_operator_is_the_fallback() -> None:
     assert names([failing("svd", route="fallback")]) == {FALLBACK: ("svd",)}
 
 
-def test_a_composite_that_calls_a_failing_operator_of_the_fallback_is_put_down_to_the_fallback() -> None:
+def test_the_fallback_is_the_cause_of_composites_that_call_its_operators() -> None:
     failed = [failing("svd", route="fallback"), failing("pinv", "svd", route="composite")]
     assert names(failed) == {FALLBACK: ("pinv", "svd")}
     assert names([failing("svd", route="fallback"), failing("svd.out", route="composite")]) == {
@@ -116,7 +116,7 @@ def test_a_failing_native_kernel_explains_its_callers_that_fall_back() -> None:
     assert names(failed) == {"resize_": ("resize_", "svd")}
 
 
-def test_what_calls_the_kernel_is_told_from_its_own_overloads() -> None:
+def test_a_cause_lists_its_callers_apart_from_its_own_overloads() -> None:
     (found,) = causes([failing("copy_"), failing("copy_.Tensor"), failing("clone", "copy_")], [])
     assert (found.overloads, found.callers) == (("copy_", "copy_.Tensor", "clone"), ("clone",))
 
@@ -132,7 +132,7 @@ def test_the_example_is_the_kernel_s_own_smallest_case() -> None:
     assert found.example_cell == cell("copy_", "transposed")
 
 
-def test_what_tells_failing_from_passing_cells_is_named() -> None:
+def test_a_cause_names_the_values_that_only_failing_cells_have() -> None:
     failed = [failing("copy_", layout="step2"), failing("copy_", layout="transposed"), failing("clone", "copy_")]
     passed = [cell("copy_"), cell("copy_", "step2", "int64")]
     (found,) = causes(failed, passed)
@@ -142,5 +142,5 @@ def test_what_tells_failing_from_passing_cells_is_named() -> None:
     )
 
 
-def test_nothing_fails_for_no_cause() -> None:
+def test_a_run_without_failing_cells_has_no_causes() -> None:
     assert causes([], [cell("neg")]) == []

@@ -28,7 +28,7 @@ def test_a_failure_without_a_rule_is_unexpected() -> None:
 
 
 @pytest.mark.parametrize("status", [Status.PASS, Status.UNSUPPORTED, Status.NOT_REACHED])
-def test_what_is_no_failure_is_as_expected(status: Status) -> None:
+def test_a_cell_that_does_not_fail_is_as_expected(status: Status) -> None:
     assert verdict(observed("mm", status=status), MASKED) is Verdict.AS_EXPECTED
 
 

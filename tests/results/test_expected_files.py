@@ -37,7 +37,7 @@ def files(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_the_option_comes_before_the_adapter_the_project_and_the_default_place(files: Path) -> None:
+def test_expected_option_precedes_adapter_project_and_default_file(files: Path) -> None:
     given, adapter, project, default = (files / name for name in NAMES)
     assert expected_files.of_run(str(given), str(adapter), "demo", [files]) == (given, True)
     assert expected_files.of_run(None, adapter, "demo", [files]) == (adapter, True)

@@ -85,7 +85,7 @@ def test_a_broken_primitive_is_named_and_nothing_else_counts(tmp_path: Path) -> 
     assert reasons == {"bring-up gate: copy_bytes: 7 bytes came back changed"}
 
 
-def test_a_cell_whose_process_is_lost_is_not_reached_and_the_run_no_success(tmp_path: Path) -> None:
+def test_a_run_fails_if_a_cell_is_not_reached_because_its_process_is_lost(tmp_path: Path) -> None:
     ledger = opened(tmp_path)
     for observation in CELLS[:2]:
         ledger.enter(observation)
@@ -97,7 +97,7 @@ def test_a_cell_whose_process_is_lost_is_not_reached_and_the_run_no_success(tmp_
     assert "worker 'gw1' crashed; run again with --resume" in store.read(tmp_path).observations[2].reason
 
 
-def test_what_an_earlier_run_observed_is_on_the_account_and_on_disk(tmp_path: Path) -> None:
+def test_observations_of_an_earlier_run_are_in_the_ledger_and_on_disk(tmp_path: Path) -> None:
     ledger = opened(tmp_path, *CELLS[:2])
     ledger.enter(CELLS[2])
     end = ledger.close(0.1, 1.0)
@@ -140,7 +140,7 @@ def opened(directory: Path, *already: Observation) -> Ledger:
     ("status", "code"),
     [(Status.FAIL, Exit.CELLS_FAILED), (Status.CRASH, Exit.CELLS_FAILED), (Status.ERROR, Exit.SUITE_ERROR)],
 )
-def test_what_failed_decides_the_exit_code(tmp_path: Path, status: Status, code: Exit) -> None:
+def test_the_kind_of_failure_decides_the_exit_code(tmp_path: Path, status: Status, code: Exit) -> None:
     assert closed(tmp_path, CELLS[0], observed("cat", status=status), CELLS[2]).code is code
 
 

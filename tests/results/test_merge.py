@@ -108,7 +108,7 @@ def test_a_shard_that_ran_again_takes_the_place_of_the_one_before(tmp_path: Path
     assert "5 collected" in run(tmp_path).output
 
 
-def test_rules_are_held_against_the_whole_and_only_there_can_one_match_nothing(tmp_path: Path) -> None:
+def test_merge_checks_known_failures_against_all_shards_together(tmp_path: Path) -> None:
     expected = tmp_path / "expected.toml"
     rule = '[[rule]]\nop = "{}"\nstatus = "{}"\nreason = "known"\n'
     known = [rule.format("neg", "crash"), rule.format("masked_fill_.Scalar", "fail")]
@@ -157,7 +157,7 @@ def test_shards_of_different_runs_are_refused_and_what_differs_is_said(
     assert "is missing" in refused(tmp_path)  # each is then taken for a part of another run
 
 
-def test_another_selection_or_another_count_is_refused(tmp_path: Path) -> None:
+def test_merge_refuses_shards_of_another_selection_or_count(tmp_path: Path) -> None:
     one = keep(tmp_path, CELLS[:2], "1/2")
     other = keep(tmp_path, CELLS[2:], "2/2", whole=(*CELLS, observed("add")))
     assert "not of one run: other cells were split" in refused(tmp_path, one.name, other.name)

@@ -42,7 +42,7 @@ def test_a_run_that_saw_all_or_nothing_is_not_interrupted(tmp_path: Path, seen: 
     assert not resume.interrupted(tmp_path / "nowhere")
 
 
-def test_what_was_interrupted_is_kept_and_not_over_what_is_kept_already(tmp_path: Path) -> None:
+def test_an_interrupted_run_is_set_aside_and_replaces_no_other(tmp_path: Path) -> None:
     kept = [resume.set_aside(ran(tmp_path, *CELLS[:n])) for n in (1, 2)]
     assert kept == [tmp_path / "observations.1.jsonl", tmp_path / "observations.2.jsonl"]
     assert [len(store.read(path).observations) for path in kept if path] == [1, 2]
@@ -60,7 +60,7 @@ def test_where_nothing_ran_there_is_nothing_to_go_on_from(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("given", [{"seed": 1}, {"torch": "2.9.0"}, {"backend_commit": "x"}, {"corpus": "sha256:2"}])
-def test_another_run_is_refused_and_what_differs_is_said(tmp_path: Path, given: dict[str, object]) -> None:
+def test_resume_of_another_run_is_an_error_that_names_the_differences(tmp_path: Path, given: dict[str, object]) -> None:
     with pytest.raises(resume.ResumeError) as e:
         resume.observed(ran(tmp_path, *CELLS[:1]), manifest(**{"collected": 3, **given}))
     ((name, value),) = given.items()
@@ -68,7 +68,7 @@ def test_another_run_is_refused_and_what_differs_is_said(tmp_path: Path, given: 
     assert "run without --resume to begin a new run" in str(e.value)
 
 
-def test_another_selection_is_refused_even_of_as_many_cells(tmp_path: Path) -> None:
+def test_resume_of_another_selection_with_as_many_cells_is_an_error(tmp_path: Path) -> None:
     other = manifest(collected=3, cells=resume.fingerprint(["a", "b", "c"]))
     with pytest.raises(resume.ResumeError, match="another selection: 3 cells then, 3 now"):
         resume.check(tmp_path, ALL, other)

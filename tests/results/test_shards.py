@@ -31,7 +31,7 @@ def test_every_cell_is_in_exactly_one_shard_whatever_it_weighs(
 
 
 @given(CELLS, st.integers(1, 9), st.data())
-def test_no_shard_takes_longer_than_its_share_by_more_than_the_longest_cell(
+def test_a_shard_exceeds_its_share_by_at_most_the_longest_cell(
     cells: list[CellId], count: int, data: st.DataObject
 ) -> None:
     weights = data.draw(st.lists(st.integers(1, 10**12), min_size=len(cells), max_size=len(cells)))
@@ -63,6 +63,6 @@ def test_a_shard_is_read_as_it_is_written() -> None:
 
 
 @pytest.mark.parametrize("text", ["0/3", "4/3", "x", "", "1/0", "-1/3", "1/3/5", "1 / 3", "1/99999"])
-def test_what_is_no_shard_is_said(text: str) -> None:
+def test_an_invalid_shard_is_an_error(text: str) -> None:
     with pytest.raises(ShardError, match="is not a shard; expected I/N with 1 <= I <= N, for example 2/4"):
         Shard.parse(text)

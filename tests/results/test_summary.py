@@ -90,7 +90,7 @@ def test_the_summary_has_exactly_the_agreed_fields() -> None:
     assert (made["cells"], made["cases"], made["raw_call_share"]) == (6, 8, 0.6)
 
 
-def test_an_overload_not_compared_has_the_target_s_reason_or_the_commonest_of_its_cells() -> None:
+def test_an_uncompared_overload_has_its_own_reason_or_its_cells_commonest() -> None:
     missing = summary.coverage(CELLS, TARGETS)["not_reached"]
     assert missing == [
         {"overload": "fft", "reason": "needs MKL"},

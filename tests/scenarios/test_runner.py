@@ -75,7 +75,7 @@ def scenario(*arguments: str, **environment: str) -> subprocess.CompletedProcess
     return subprocess.run(command, env=os.environ | environment, capture_output=True, text=True, check=False)
 
 
-def test_the_mask_finds_copies_that_ignore_strides_and_the_three_lines_do_not() -> None:
+def test_only_the_mask_scenario_finds_a_copy_that_ignores_strides() -> None:
     pytest.importorskip("refnpu")
     found = scenario(*SMALL, REFNPU_FAULT="copy_ignores_strides", REFNPU_ALLOCATOR="malloc")
     assert found.returncode == 1
@@ -90,7 +90,7 @@ def test_the_three_lines_find_a_mask_taken_for_nothing() -> None:
     assert "masked_fill: FAILED: the process died: SIGSEGV" in found.stdout
 
 
-def test_a_model_generates_the_same_tokens_and_others_when_copies_ignore_strides() -> None:
+def test_a_copy_that_ignores_strides_changes_a_model_s_tokens() -> None:
     pytest.importorskip("refnpu")
     pytest.importorskip("transformers")
     assert scenario("qwen2", REFNPU_ALLOCATOR="malloc").stdout.startswith("qwen2: equal to CPU: masked [2, 18]")

@@ -26,7 +26,7 @@ def test_an_option_not_given_chooses_nothing() -> None:
         (",", "--dtypes: expected at least one dtype; known: float16, float32, int8"),
     ],
 )
-def test_what_names_nothing_known_is_refused_with_what_is_near(given: str, said: str) -> None:
+def test_an_unknown_name_in_an_option_is_an_error_that_lists_near_names(given: str, said: str) -> None:
     with pytest.raises(OptionError) as raised:
         options.names("--dtypes", "dtype", given, KNOWN)
     assert str(raised.value) == said
@@ -45,7 +45,7 @@ def test_an_expression_of_names_is_accepted(given: str) -> None:
 
 
 @pytest.mark.parametrize("given", ["mm and", "(mm", "mm add", "mm(add)", "masked*", "mm == add", "()"])
-def test_what_is_no_expression_of_names_is_refused(given: str) -> None:
+def test_an_invalid_expression_of_names_is_an_error(given: str) -> None:
     with pytest.raises(OptionError, match=r"-k .* expected names joined by and, or, not and parentheses"):
         options.keyword(given)
 
@@ -80,7 +80,7 @@ def test_an_expression_of_markers_selects_what_has_them(given: str, chosen: bool
 
 
 @pytest.mark.parametrize("given", ["int8 and", "(int8", "int8 float32", "int8()", "int8 == float32", "1", "None", ""])
-def test_what_is_no_expression_of_markers_is_refused(given: str) -> None:
+def test_an_invalid_expression_of_markers_is_an_error(given: str) -> None:
     with pytest.raises(OptionError, match=r"-m .* expected names of markers joined by and, or, not and parentheses"):
         options.markers(given, KNOWN)
 

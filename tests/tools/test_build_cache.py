@@ -54,7 +54,7 @@ def test_the_same_source_and_facts_are_the_same_wheel(project: Path) -> None:
     assert key(project) == dirty != first
 
 
-def test_whatever_goes_into_a_wheel_makes_it_another(project: Path) -> None:
+def test_each_input_of_a_wheel_changes_its_cache_key(project: Path) -> None:
     found = [key(project), key(project, CXXFLAGS="-O0"), build_cache.key(project, {**FACTS, "torch": "2.9.0"}, {})]
     (project / "new.cpp").write_text("int y;")  # not added yet
     found.append(key(project))

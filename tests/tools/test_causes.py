@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
+from unittest.mock import Mock
 
 import pytest
 
@@ -77,7 +78,7 @@ def test_a_trial_comes_back_from_its_file(tmp_path: Path) -> None:
     assert load(tmp_path, ("strides", "other")) == {"strides": one}
 
 
-def test_cells_of_native_overloads_come_first_and_each_overload_before_a_second_cell_of_any(
+def test_native_cells_come_first_and_one_of_each_overload_before_a_second(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     cells = [
@@ -87,10 +88,18 @@ def test_cells_of_native_overloads_come_first_and_each_overload_before_a_second_
         asked("c"),
     ]
     assert sample.of_fault(cells) == [cell("b"), cell("c"), cell("b", "step2"), cell("a")]
-    monkeypatch.setattr(sample, "MOST_NATIVE", 2)
-    assert sample.of_fault(cells) == [cell("b"), cell("c"), cell("a")]
     monkeypatch.setattr(sample, "MOST_OTHER", 0)
-    assert sample.of_fault(cells) == [cell("b"), cell("c")]
+    assert sample.of_fault(cells) == [cell("b"), cell("c"), cell("b", "step2")]
+
+
+@pytest.mark.parametrize(("route", "count"), [("native", 6), ("composite", 4)])
+def test_causes_tries_all_native_cells_and_each_layout_of_other_overloads(route: str, count: int) -> None:
+    layouts, dtypes = ("contiguous", "transposed", "expanded"), ("float32", "int64")
+    plan = Mock(overloads=lambda: ["o"], inventory={"o": Mock(route=route)})
+    plan.cells = lambda overload: [CellId("family", overload, d, layout) for d in dtypes for layout in layouts]
+    found = sample.of_plan(plan)
+    assert len(found) == count
+    assert ({c.layout for c in found}, {c.dtype for c in found}) == (set(layouts), set(dtypes))
 
 
 def test_cells_come_back_from_a_file_without_a_line_that_was_cut(tmp_path: Path) -> None:
@@ -125,7 +134,7 @@ def questions() -> Iterator[set[tuple[str, str]]]:
     found.add(("strides", "_copy_from"))
 
 
-def test_cells_run_asleep_once_each_with_what_they_ask_and_go_on_after_a_death(tmp_path: Path) -> None:
+def test_each_cell_runs_once_without_faults_even_after_a_death(tmp_path: Path) -> None:
     ran, file = tmp_path / "ran", tmp_path / "clean.jsonl"
     work = cast(CellRunner, Work(ran))
     cells = [cell("a"), cell("dies"), cell("b")]
@@ -151,7 +160,7 @@ def test_a_summary_counts_each_fault_once_and_says_where_it_lies() -> None:
     assert [row[0] for row in tables.misses(made)[1]] == ["`zero`", "`never`"]
 
 
-def test_a_summary_of_other_faults_or_with_a_miss_without_a_reason_is_refused() -> None:
+def test_a_causes_summary_of_other_faults_or_without_a_reason_is_stale() -> None:
     made = summary(("strides", "zero"), {t.fault: t for t in (trial("strides", "neg"), trial("zero"))}, {}, "2.13.0")
     assert lacking(made, ("strides", "zero"), {"strides": "why", "zero": "why"}) == []
     assert lacking(made, ("strides", "new"), {"strides": "why", "zero": "why"}) == [

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,6 +12,7 @@ import pytest
 from conformance.records import CaseFailure, Death, Observation
 from conformance.vocabulary import CellId, Status
 from tools.kill_rate import order, tables
+from tools.kill_rate.forked import Check, ForkedHunter
 from tools.kill_rate.suite_hunter import found_in
 from tools.kill_rate.summary import Facts, Hunt, lacking, summary
 from tools.kill_rate.trial import CLEAN, Finding, Trial, TrialFile, fill, read
@@ -48,19 +51,19 @@ def run(fake: Fake, path: Path, faults: Sequence[str], made_with: str = "this pl
     return told
 
 
-def test_cells_of_an_overload_begin_with_float32_and_contiguous_and_then_vary() -> None:
+def test_an_overload_s_first_cell_is_float32_contiguous_and_others_vary() -> None:
     first = [(c.dtype, c.layout) for c in order.varied(CELLS)[:3]]
     assert first == [("float32", "contiguous"), ("float32", "step2"), ("bool", "contiguous")]
 
 
-def test_one_at_a_time_takes_each_dtype_and_each_layout_but_not_every_pair() -> None:
+def test_one_at_a_time_selects_each_dtype_and_layout_but_not_each_pair() -> None:
     chosen = order.one_at_a_time(CELLS)
     assert len(chosen) == 5
     assert {c.dtype for c in chosen} == {"bool", "float32", "int64"}
     assert {c.layout for c in chosen} == {"contiguous", "step2", "expanded"}
 
 
-def test_what_is_chosen_keeps_its_order_so_that_a_plan_is_the_same_in_every_process() -> None:
+def test_a_selection_of_cells_keeps_the_order_of_the_cells() -> None:
     many = [CellId("f", "op", d, la) for d in ("bool", "float32", "int8", "int64") for la in "abcdefg"]
     chosen = order.one_at_a_time(many)
     assert chosen == [cell for cell in order.varied(many) if cell in set(chosen)]
@@ -70,7 +73,7 @@ def test_overloads_take_turns() -> None:
     assert order.turns([[1, 2, 3], [4], [5, 6]]) == [1, 4, 5, 2, 6, 3]
 
 
-def test_a_hunt_ends_at_the_first_finding_and_counts_no_false_alarm_as_a_kill(tmp_path: Path) -> None:
+def test_a_trial_ends_at_its_first_finding_that_is_no_false_alarm(tmp_path: Path) -> None:
     fake = Fake()
     run(fake, tmp_path / "lane.jsonl", ["copy", "fill", "asleep"])
     clean, copy, filled, asleep = read(tmp_path / "lane.jsonl")
@@ -139,3 +142,17 @@ def test_the_tables_have_a_row_for_each_fault_and_each_lane() -> None:
     assert tables.faults(MADE)[1][0] == ["`a`", "value", "-", "value"]
     assert tables.cells(MADE)[1][1] == ["`b`", "`plain`", "`cell 2`", "20", "3.0"]
     assert [row[0] for row in tables.survivors(MADE)[1]] == ["`c`"]
+
+
+def test_a_check_in_a_child_is_a_finding_if_it_raises_dies_or_hangs() -> None:
+    def fails() -> None:
+        raise AssertionError("values differ")
+
+    runs = {"passes": lambda: None, "fails": fails, "dies": lambda: os._exit(3), "hangs": lambda: time.sleep(60)}
+    hunter = ForkedHunter({f"{name} op": Check("kind", run) for name, run in runs.items()}, timeout=1)
+    found = {item: hunter.attempt(item) for item in (*hunter.plan, "passes op")}
+    hunter.rest()
+    assert {item: finding.check if finding else "" for item, finding in found.items()} == {
+        "passes op": "", "fails op": "kind", "dies op": "crash", "hangs op": "timeout",
+    }  # fmt: skip
+    assert found["fails op"] == Finding("kind", "fails op", "AssertionError: values differ")

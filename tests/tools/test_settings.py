@@ -41,7 +41,7 @@ def test_cells_that_end_otherwise_are_put_together_by_kind_and_reason(tmp_path: 
     assert settings.differences(first, first) == ()
 
 
-def test_what_was_measured_is_kept_and_not_measured_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_measured_setting_is_not_measured_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(settings, "RESULTS", tmp_path)
     one = Measured(SETTINGS[0].name, "", "tests", 0, 12, 0)
     kept = tmp_path / "as-it-is" / "tests.json"
@@ -89,6 +89,6 @@ def test_the_tables_have_a_line_a_setting_and_a_line_a_difference() -> None:
     ]
 
 
-def test_what_is_measured_survives_its_file() -> None:
+def test_a_settings_outcome_is_read_back_from_its_file() -> None:
     one = Measured("x", "", "2.8", 0, 9, 1, 2, {"cpu": "y"}, (Difference("pass", "fail", "", 1, "z"),))
     assert Measured.from_json(json.loads(json.dumps(asdict(one)))) == one

@@ -64,7 +64,7 @@ def test_the_first_op_is_the_culprit_not_the_one_that_died() -> None:
     assert e.finding_lanes == ("guard",)
 
 
-def test_nothing_found_has_no_verdicts() -> None:
+def test_conclusions_without_a_finding_have_no_verdicts() -> None:
     e = Evidence((run("exact", None),))
     assert conclusions.conclusions(e) == ()
     assert report.headline(e) == "nothing failed in 9 ops of 1 runs"
@@ -85,7 +85,7 @@ def test_an_op_that_does_not_copy_rules_out_the_copy_and_its_kernel_holds() -> N
     assert conclusions.culprit(e) == "masked_fill_"
 
 
-def test_blocks_that_go_wrong_where_the_op_alone_is_right_speak_against_the_allocator() -> None:
+def test_the_allocator_is_suspected_if_memory_is_wrong_but_the_op_is_right() -> None:
     e = replace(
         INCIDENT, alone=(("exact", False), ("guard", False)), copy=CopyProbe("right", "right"),
         allocator=(("exact", "a block of 64 bytes changed by itself"), ("guard", "")),
@@ -99,7 +99,7 @@ def test_without_a_second_lane_the_allocator_stays_open() -> None:
     assert ruling(e, "allocator") is Ruling.OPEN
 
 
-def test_functorch_stays_open_where_the_op_alone_is_right_and_came_from_a_transform() -> None:
+def test_functorch_is_not_ruled_out_if_a_transformed_op_is_right_alone() -> None:
     inside = replace(CLONE, functorch=True)
     alone = (("exact", False),)
     assert ruling(replace(INCIDENT, runs=(run("exact", inside),), alone=alone), "functorch interplay") is Ruling.OPEN
@@ -140,7 +140,7 @@ def test_a_lane_that_alone_finds_something_says_nothing_of_threads() -> None:
 SORT = Before(9, again=(3, 3), alone=(0, 3), needed=("sort",), confirmed=(3, 3), minimal=True)
 
 
-def test_calls_that_go_wrong_when_made_again_rule_out_threads_and_transforms() -> None:
+def test_a_failing_replay_rules_out_threads_and_transforms() -> None:
     runs = (run("exact", replace(CLONE, functorch=True)),)
     e = replace(INCIDENT, runs=runs, alone=(("exact", False),), single_thread=run("single", None), before=SORT)
     e = replace(e, copy=CopyProbe("right", "right"))
@@ -157,7 +157,7 @@ def test_calls_that_go_wrong_when_made_again_rule_out_threads_and_transforms() -
     [(("exact", "pool"), "", Ruling.RULED_OUT), (("pool",), "", Ruling.OPEN),
      (("exact", "pool"), "a block of 64 bytes changed by itself", Ruling.HOLDS)],
 )  # fmt: skip
-def test_the_allocator_is_ruled_out_where_the_same_calls_go_wrong_with_several(
+def test_calls_that_fail_under_several_allocators_rule_out_the_allocator(
     lanes: tuple[str, ...], blocks: str, wanted: Ruling
 ) -> None:
     allocator = (("exact", ""), ("pool", blocks))

@@ -32,7 +32,7 @@ def test_where_more_never_heals_no_part_of_what_is_left_fails(causes: list[set[i
 
 
 @given(st.sets(st.sets(st.integers(0, 5)).map(frozenset)))
-def test_whatever_fails_what_is_left_does_and_nothing_can_be_left_out_alone(failing: set[frozenset[int]]) -> None:
+def test_ddmin_returns_a_failing_list_that_needs_each_element(failing: set[frozenset[int]]) -> None:
     """Any set of parts may fail, also where more heals."""
     asked: list[Sequence[int]] = []
 
@@ -65,18 +65,18 @@ def test_two_of_hundreds_are_found_in_few_tries(first: int, second: int) -> None
     assert fails.asked < 120
 
 
-def test_one_of_thousands_is_found_by_halving() -> None:
+def test_ddmin_finds_one_of_4000_elements_in_fewer_than_30_attempts() -> None:
     fails = Counted(2500)
     assert ddmin(4000, fails).kept == (2500,)
     assert fails.asked < 30
 
 
-def test_it_stops_where_it_gets_no_answer_and_says_so() -> None:
+def test_ddmin_reports_that_it_stopped_without_an_answer() -> None:
     found = ddmin(64, Counted(3, 20, most=5))
     assert {3, 20} <= set(found.kept) < set(range(64))
     assert not found.minimal
 
 
-def test_what_fails_without_any_is_nothing() -> None:
+def test_ddmin_returns_an_empty_list_if_that_fails_too() -> None:
     assert ddmin(5, lambda part: True).kept == ()
     assert ddmin(0, lambda part: True).kept == ()

@@ -50,6 +50,6 @@ def test_views_and_arguments_returned_lie_where_they_should() -> None:
     assert said(known, first, first[:3], first.view(torch.int32)) == []
 
 
-def test_what_is_empty_lies_nowhere() -> None:
+def test_an_empty_tensor_overlaps_no_other() -> None:
     known = GivenTwice(CPU)
     assert said(known, torch.empty(0), torch.empty(0)) == []

@@ -44,7 +44,7 @@ def test_steps_are_made_again_over_the_storages_that_they_share() -> None:
     assert told == [0, 1, 2, 3]
 
 
-def test_what_an_earlier_step_left_is_what_a_later_one_gets(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_replayed_step_gets_the_storages_that_earlier_steps_wrote(monkeypatch: pytest.MonkeyPatch) -> None:
     """The program's y is 3 after add_; without that step it is 2, and taken apart it is what was recorded."""
     steps, _ = recorded(program)
     seen: list[float] = []
@@ -60,7 +60,7 @@ def test_what_an_earlier_step_left_is_what_a_later_one_gets(monkeypatch: pytest.
     assert seen == [-3, -2, -3]
 
 
-def test_a_script_of_several_calls_names_what_they_share_and_frees_what_was_freed() -> None:
+def test_a_script_of_several_calls_shares_and_frees_storages() -> None:
     steps, _ = recorded(program)
     text = script.script(steps, BACKEND, "neg after others")
     assert "r1 = torch.ops.aten.mul.Tensor(r0.as_strided((4,), (1,), 0), 2)" in text
@@ -94,11 +94,11 @@ def test_a_script_of_many_calls_is_refused() -> None:
         (Before(9, 0, (), (3, 3), (0, 3), ("sort",), (3, 3), False), "no time to search for fewer calls"),
     ],
 )
-def test_what_is_known_of_the_calls_before_is_said(known: Before, said: str) -> None:
+def test_triage_reports_what_it_knows_about_earlier_calls(known: Before, said: str) -> None:
     assert any(said in note for note in before.notes(known))
 
 
-def test_a_death_after_a_sort_is_named_with_the_sort_and_shown_by_a_short_script(tmp_path: Path) -> None:
+def test_a_death_after_a_sort_has_a_short_script_that_contains_the_sort(tmp_path: Path) -> None:
     pytest.importorskip("refnpu")
     code, found, said = triage(
         tmp_path, "refnpu", "npu", "--backend", "refnpu", "--lanes", "malloc", program=SORTS_FIRST,

@@ -66,7 +66,7 @@ def test_copies_that_ignore_strides_are_named_and_the_allocator_ruled_out(tmp_pa
     assert "as_strided" in found["script"]
 
 
-def test_the_script_is_that_of_the_smallest_call_which_goes_wrong_each_time(
+def test_triage_writes_the_smallest_call_that_fails_in_each_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A device that gets 3 and more elements wrong; the shrinker was told once, by accident, that 2 are wrong too."""

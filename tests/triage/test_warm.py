@@ -59,7 +59,7 @@ def started(warm: Warm, where: Path, *arguments: str, **environment: str) -> For
         return warm.run("demo_process", arguments, environment, output)
 
 
-def test_it_has_the_variables_it_was_given_and_no_others_and_torch_but_no_backend(warm: Warm, tmp_path: Path) -> None:
+def test_a_warm_process_has_the_given_variables_and_torch_but_no_backend(warm: Warm, tmp_path: Path) -> None:
     assert started(warm, tmp_path, "tell", "x", DEMO="exact").wait(30) == 0
     assert (tmp_path / "said").read_text() == "x exact None True False\n"
 
@@ -73,7 +73,7 @@ def test_how_it_ends_is_told_as_subprocess_would(warm: Warm, tmp_path: Path, end
         assert "ValueError: as asked" in (tmp_path / "said").read_text()
 
 
-def test_one_that_takes_too_long_can_be_ended(warm: Warm, tmp_path: Path) -> None:
+def test_a_child_of_a_warm_process_can_be_killed(warm: Warm, tmp_path: Path) -> None:
     sleeps = started(warm, tmp_path, "sleep")
     assert sleeps.poll() is None
     with pytest.raises(subprocess.TimeoutExpired):
@@ -83,7 +83,7 @@ def test_one_that_takes_too_long_can_be_ended(warm: Warm, tmp_path: Path) -> Non
     sleeps.kill()  # it is gone, and whoever has its number now is left alone
 
 
-def test_it_is_talked_to_by_pipes(warm: Warm) -> None:
+def test_a_warm_process_communicates_by_pipes(warm: Warm) -> None:
     talks = warm.talk("demo_process", ["echo"], {})
     assert talks.stdin
     assert talks.stdout
@@ -94,7 +94,7 @@ def test_it_is_talked_to_by_pipes(warm: Warm) -> None:
     talks.stdout.close()
 
 
-def test_what_still_runs_dies_with_the_warm_process_and_nothing_more_is_forked(tmp_path: Path) -> None:
+def test_children_of_a_warm_process_die_with_it_and_no_other_is_forked(tmp_path: Path) -> None:
     with Warm(sys.executable) as warm, (tmp_path / "said").open("wb") as output:
         sleeps = warm.run("conformance.triage.prober", ["no such backend"], {}, output)
         talks = warm.talk("conformance.triage.prober", ["torch:cpu"], dict(os.environ))

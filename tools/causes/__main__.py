@@ -20,7 +20,7 @@ WORKER = "tools.causes.worker"
 
 
 def main(arguments: list[str]) -> int:
-    """Exit code 130 after Ctrl-C, 1 where a worker fails, else 0. The same command goes on where it was stopped."""
+    """Return 130 after Ctrl-C, 1 if a worker fails, else 0. The same command continues an interrupted measurement."""
     parser = argparse.ArgumentParser(prog="causes", description=__doc__)
     parser.add_argument("--matrix", type=Path, default=ROOT / "matrices" / "refnpu.toml")
     parser.add_argument("--results", type=Path, default=ROOT / "results" / "causes", help="where trials are kept")
@@ -42,7 +42,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _work(found: matrix.Matrix, faults: tuple[str, ...], results: Path) -> int:
-    """Run the worker in the first lane to its end. Returns its exit code."""
+    """Run the worker in the first lane. Return its exit code."""
     lane = next(lane for lane in found.lanes() if lane.torch == found.main_torch)
     start = process.start(ROOT, lane.name)
     results.mkdir(parents=True, exist_ok=True)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import mmap
-import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -22,25 +20,19 @@ Questions = Callable[[], AbstractContextManager[set[Question]]]
 def run(
     work: CellRunner, cells: Sequence[CellId], questions: Questions, file: Path, timeout: float
 ) -> dict[CellId, Clean]:
-    """Try the cells that the file lacks, each written to it at once. ``timeout`` in seconds a cell."""
+    """Run the cells that the file lacks, and append each to it. ``timeout``: seconds for each cell."""
     found = load(file)
     lines = [json.dumps(one.to_json()) for one in found.values()]
     file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     with file.open("a", encoding="utf-8") as out:
-        for one in _tried(work, [cell for cell in cells if cell not in found], questions, timeout):
+        for one in _in_children(_Server(work, questions), work, [cell for cell in cells if cell not in found], timeout):
             found[one.cell] = one
             out.write(json.dumps(one.to_json()) + "\n")
     return {cell: found[cell] for cell in cells}
 
 
-def _tried(work: CellRunner, cells: Iterable[CellId], questions: Questions, timeout: float) -> Iterable[Clean]:
-    with tempfile.TemporaryFile() as page:
-        page.truncate(mmap.PAGESIZE)
-        yield from _in_children(_Server(work, questions, Progress(page.fileno())), work, cells, timeout)
-
-
 def _in_children(serve: _Server, work: CellRunner, cells: Iterable[CellId], timeout: float) -> Iterable[Clean]:
-    """Run the cells one after the other in a child, in a fresh one after a death."""
+    """Run the cells in a child, and in a new one after a death."""
     child: Child | None = None
     for cell in cells:
         child = child or Child(serve)
@@ -59,10 +51,10 @@ def _in_children(serve: _Server, work: CellRunner, cells: Iterable[CellId], time
 class _Server:
     """Runs one cell for each request, in the child."""
 
-    def __init__(self, work: CellRunner, questions: Questions, progress: Progress) -> None:
+    def __init__(self, work: CellRunner, questions: Questions) -> None:
         self._work = work
         self._questions = questions
-        self._progress = progress
+        self._progress = Progress()
 
     def __call__(self, fields: Any) -> dict[str, Any]:
         with self._questions() as asked:

@@ -1,4 +1,4 @@
-"""How a cell ends with all faults asleep, and which operators ask for which faults in it."""
+"""The outcome of a cell with all faults asleep, and the faults that operators ask for in it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Question = tuple[str, str]  # (fault, the innermost operator that runs; "" outsi
 
 @dataclass(frozen=True, slots=True)
 class Clean:
-    """One cell without a fault. A cell whose child ends has no status, and is left out of the measurement."""
+    """One cell without a fault. A cell whose child died has the status "", and is not measured."""
 
     cell: CellId
     route: str
@@ -25,7 +25,7 @@ class Clean:
 
     @property
     def faults(self) -> frozenset[str]:
-        """The faults that it can be changed by: those that some code asks for while it runs."""
+        """The faults that can change the cell: those that code asks for while it runs."""
         return frozenset(fault for fault, _ in self.asked)
 
     def to_json(self) -> dict[str, Any]:
@@ -42,7 +42,7 @@ class Clean:
 
 
 def load(file: Path) -> dict[CellId, Clean]:
-    """Return what a file holds; a last line that was cut short is left out."""
+    """Return the cells of a file. An incomplete last line is ignored."""
     lines = file.read_text(encoding="utf-8").split("\n")[:-1] if file.is_file() else []
     found = [Clean.from_json(json.loads(line)) for line in lines]
     return {one.cell: one for one in found}

@@ -1,4 +1,4 @@
-"""Where a fault lies, and whether the first cause of the failures says so. Pure."""
+"""The operators in which a fault lies, and whether the first cause of the failures is one of them. Pure."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from tools.causes.clean import Clean
 from tools.causes.trial import Trial
 
 RIGHT, WRONG, UNSEEN = "right", "wrong", "no cell fails"
-SHOWN = 3  # causes that are kept of a fault
+SHOWN = 3  # causes to keep of a fault
 
 
 def lies_in(clean: Iterable[Clean]) -> dict[str, frozenset[str]]:
-    """Return for each fault the operators whose own code asks for it, at the innermost.
+    """Return for each fault the innermost operators that run when it is asked for.
 
     The code of an operator that the fallback serves, and no native kernel, is the fallback's. Faults that are asked for
     outside of all operators have none.
@@ -38,7 +38,7 @@ def _falls_back(routes: Collection[str]) -> bool:
 
 
 def causes_of(trial: Trial, clean: Iterable[Clean]) -> list[Cause]:
-    """Return the causes of a trial's failing cells. The cells that never ask count as they ended without the fault."""
+    """Return the causes of a trial's failing cells. Cells that do not ask for the fault keep their clean outcome."""
     others = [one.cell for one in clean if one.status == Status.PASS and trial.fault not in one.faults]
     return causes.causes(trial.failing, [*trial.passing, *others])
 
@@ -53,7 +53,7 @@ def verdict(found: Sequence[Cause], lies: frozenset[str]) -> str:
 def summary(
     faults: Iterable[str], trials: Mapping[str, Trial], clean: Mapping[CellId, Clean], torch: str
 ) -> dict[str, Any]:
-    """Return the JSON-able whole: counts, and for each fault that was tried where it lies and what was named."""
+    """Return the JSON-able summary: counts, and for each tried fault where it lies and its first causes."""
     places = lies_in(clean.values())
     rows = {f: _row(trials[f], clean.values(), places.get(f, frozenset())) for f in faults if f in trials}
     counts = {word: sum(row["verdict"] == word for row in rows.values()) for word in (RIGHT, WRONG, UNSEEN)}
@@ -73,7 +73,7 @@ def _row(trial: Trial, clean: Iterable[Clean], lies: frozenset[str]) -> dict[str
 
 
 def lacking(made: Mapping[str, Any], faults: Iterable[str], reasons: Mapping[str, str]) -> list[str]:
-    """Return what a summary does not say; empty when it is of just these faults and each miss has a reason."""
+    """Return what is wrong with a summary; empty if it covers exactly these faults and each miss has a reason."""
     wanted, there = set(faults), set(made["detail"])
     found = [f"{name} was not measured" for name in sorted(wanted - there)]
     found += [f"{name} is no fault any more" for name in sorted(there - wanted)]

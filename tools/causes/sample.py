@@ -10,23 +10,23 @@ from conformance.vocabulary import CellId, Route
 from tools.causes.clean import Clean
 from tools.kill_rate import order
 
-CELLS_OF_OVERLOAD = 4  # of one without a native kernel
-MOST_NATIVE, MOST_OTHER = 1000, 1500  # cells tried with one fault awake
+MOST_OTHER = 4000  # cells of overloads without a native kernel that are tried with one fault awake
 
 
 def of_plan(plan: Plan) -> list[CellId]:
-    """Return all cells of each native overload, and some of each other, in the order of the plan's overloads."""
-    return [
-        cell for o in plan.overloads() for cell in order.varied(plan.cells(o))[: _most(str(plan.inventory[o].route))]
-    ]
+    """Return cells of each overload, in the order of the plan's overloads.
+
+    Of a native overload, all cells. Of any other, a cell of each dtype and of each layout.
+    """
+    return [cell for o in plan.overloads() for cell in _of_overload(plan.cells(o), str(plan.inventory[o].route))]
 
 
-def _most(route: str) -> int | None:
-    return None if route == Route.NATIVE else CELLS_OF_OVERLOAD
+def _of_overload(cells: Iterable[CellId], route: str) -> list[CellId]:
+    return order.varied(cells) if route == Route.NATIVE else order.one_at_a_time(cells)
 
 
 def of_fault(asking: Iterable[Clean]) -> list[CellId]:
-    """Return some of the cells that ask for a fault: of native overloads, then of others.
+    """Return cells that ask for a fault: all of native overloads, then at most ``MOST_OTHER`` of others.
 
     Of both, first a cell of each overload, then a second of each, and so on.
     """
@@ -34,4 +34,4 @@ def of_fault(asking: Iterable[Clean]) -> list[CellId]:
     other: dict[str, list[CellId]] = defaultdict(list)
     for one in asking:
         (native if one.route == Route.NATIVE else other)[one.cell.overload].append(one.cell)
-    return [*order.turns(native.values())[:MOST_NATIVE], *order.turns(other.values())[:MOST_OTHER]]
+    return [*order.turns(native.values()), *order.turns(other.values())[:MOST_OTHER]]

@@ -13,7 +13,7 @@ NONE = "-"
 
 
 def totals(made: Mapping[str, Any]) -> Table:
-    """One line: how many faults are named rightly, wrongly, and not seen."""
+    """Return one row: the numbers of right and wrong first causes, and of faults without a failing cell."""
     failed = made["right"] + made["wrong"]
     share = f"{100 * made['right'] / failed:.1f} %" if failed else NONE
     row = [made["faults"], f"{made['right']} of {failed} ({share})", made["wrong"], made["unseen"], made["cpu_s"]]
@@ -22,7 +22,7 @@ def totals(made: Mapping[str, Any]) -> Table:
 
 
 def faults(made: Mapping[str, Any]) -> Table:
-    """A line for each fault: where it lies, what the first cause is, and how much that explains."""
+    """Return a row for each fault: where it lies, the first cause, and the number of cells that it explains."""
     return ["fault", "lies in", "first cause", "explains", "verdict"], [
         [f"`{fault}`", _operators(row["lies_in"]), *_first(row), row["verdict"]]
         for fault, row in made["detail"].items()
@@ -30,7 +30,7 @@ def faults(made: Mapping[str, Any]) -> Table:
 
 
 def misses(made: Mapping[str, Any]) -> Table:
-    """A line for each fault whose first cause is not right."""
+    """Return a row for each fault whose first cause is not right."""
     return ["fault", "verdict", "why"], [
         [f"`{fault}`", row["verdict"], REASONS.get(fault, NONE)]
         for fault, row in made["detail"].items()

@@ -1,4 +1,4 @@
-"""What came of the cells with one fault awake, and the directory of such records."""
+"""The cells' outcomes with one fault awake, and the directory of these records."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from conformance.vocabulary import CellId
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One fault awake: the cells that fail, and those that pass nevertheless."""
+    """The cells that fail and that pass with one fault awake."""
 
     fault: str
     asking: int  # cells of the sample that ask for it
     failing: tuple[FailingCell, ...]
     passing: tuple[CellId, ...]
-    gate: str  # what the bring-up gate says of it; a run of the suite stops there
+    gate: str  # the bring-up gate's finding, at which a run of the suite stops, or ""
     cpu_s: float
 
     def to_json(self) -> dict[str, Any]:
@@ -38,7 +38,7 @@ class Trial:
 
 
 def load(directory: Path, faults: Iterable[str]) -> dict[str, Trial]:
-    """Return the trials that a directory holds, by fault."""
+    """Return the trials in a directory, by fault."""
     files = {fault: directory / f"{fault}.json" for fault in faults}
     return {
         fault: Trial.from_json(json.loads(file.read_text(encoding="utf-8")))

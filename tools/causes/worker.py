@@ -1,4 +1,4 @@
-"""The measurement in one process, which is never on the device: it forks for the cells of every fault.
+"""The measuring process. It never uses the device, and forks for the cells of each fault.
 
 ``python -m tools.causes.worker MODULE BACKEND DIRECTORY FAULT...``; the session sets the environment.
 """
@@ -33,7 +33,7 @@ MOST_TIMEOUTS = 80  # of one fault; the rest of its cells are left out
 
 
 def main(module: str, name: str, directory: str, *faults: str) -> int:
-    """Make the trials that the directory lacks; a line of output for each. Exit code 130 after Ctrl-C."""
+    """Run the trials that the directory lacks, and print a line for each. Return 130 after Ctrl-C, else 0."""
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     testing = importlib.import_module(f"{module}.testing")
@@ -56,7 +56,7 @@ def main(module: str, name: str, directory: str, *faults: str) -> int:
 def with_fault(
     work: CellRunner, fault: str, found: Mapping[CellId, Clean], wake: Callable[[str | None], None]
 ) -> Trial:
-    """Try the cells that ask for a fault while it is awake. The cells that never ask count as they ended without it."""
+    """Run the cells that ask for a fault while it is awake."""
     asking = [one for one in found.values() if fault in one.faults and one.status]
     chosen = set(sample.of_fault(asking))
     cells = [cell for cell in found if cell in chosen]
@@ -66,7 +66,7 @@ def with_fault(
         gate, seen = _observed(work, cells)
     finally:
         wake(None)
-    # A cell that fails without a fault, too, says nothing about this one.
+    # Cells that also fail without a fault do not count.
     failing = [o for o in seen if o.status.is_failure and found[o.cell].status == Status.PASS]
     passing = tuple(o.cell for o in seen if o.status is Status.PASS)
     return Trial(
@@ -75,7 +75,7 @@ def with_fault(
 
 
 def _observed(work: CellRunner, cells: Sequence[CellId]) -> tuple[str, list[Observation]]:
-    """What the bring-up gate says, and the observations of the cells."""
+    """Return the bring-up gate's finding, "" if there is none, and the observations of the cells."""
     runner = Runner(work, TIMEOUT, inquiry_s=0)
     seen: list[Observation] = []
     try:
@@ -90,7 +90,7 @@ def _observed(work: CellRunner, cells: Sequence[CellId]) -> tuple[str, list[Obse
 
 
 def told(trial: Trial) -> str:
-    """One line about a trial."""
+    """Return one line about a trial."""
     tried = len(trial.failing) + len(trial.passing)
     return f"{trial.fault}: {len(trial.failing)} of {tried} cells fail ({trial.cpu_s:.1f} s)"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -11,6 +10,7 @@ from torch.testing._internal.common_methods_invocations import op_db
 from torch.utils._pytree import tree_leaves, tree_map
 
 from conformance.backends import Capabilities
+from tools.kill_rate.forked import Check
 
 SEED = 1234
 RTOL, ATOL = 1e-4, 1e-5
@@ -18,12 +18,13 @@ RTOL, ATOL = 1e-4, 1e-5
 Pair = tuple[Any, Any]  # a sample, and CPU's result
 
 
-def checks(backend: Capabilities) -> dict[str, Callable[[], None]]:
-    """An item for each op. CPU's results are made here, once for all faults."""
-    found: dict[str, Callable[[], None]] = {}
+def checks(backend: Capabilities) -> dict[str, Check]:
+    """Return an item for each op. CPU's results are computed once for all faults."""
+    found: dict[str, Check] = {}
     for op in op_db:
         if torch.float32 in op.dtypes and (pairs := _on_cpu(op)):
-            found[f"allclose {op.full_name}[float32]"] = partial(_compare, op, backend.device, pairs)
+            run = partial(_compare, op, backend.device, pairs)
+            found[f"allclose {op.full_name}[float32]"] = Check("allclose", run)
     return found
 
 
@@ -32,7 +33,7 @@ def _on_cpu(op: Any) -> list[Pair]:
     try:
         samples = [s.transform(_contiguous) for s in op.sample_inputs("cpu", torch.float32)]
         return [(s, _call(op, s, "cpu")) for s in samples]
-    except Exception:  # noqa: BLE001  # an OpInfo that cannot be called so has nothing to be compared with
+    except Exception:  # noqa: BLE001  # this OpInfo cannot be called in this way
         return []
 
 

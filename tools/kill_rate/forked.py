@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 from unittest import SkipTest
 
 from conformance.running.child import Child, Death, Hang
 from conformance.support.signals import signal_name
 from tools.kill_rate.trial import Finding
 
-Check = Callable[[], None]
+
+class Check(NamedTuple):
+    """An item: a function that raises for a failure."""
+
+    name: str  # of the kind of check
+    run: Callable[[], None]
 
 
 class ForkedHunter:
-    """``checks``: item → a function that raises for a failure; ``timeout``: seconds for each item."""
+    """``checks``: the items by name. ``timeout``: seconds for each item."""
 
     def __init__(self, checks: Mapping[str, Check], timeout: float) -> None:
         self.plan = list(checks)
@@ -23,11 +28,11 @@ class ForkedHunter:
         self._child: Child | None = None
 
     def attempt(self, item: str) -> Finding | None:
-        """Call one function. A death or a hang ends the child; the next item gets another."""
+        """Call one function in the child. After a death or a timeout the next item gets a new child."""
         self._child = self._child or Child(self._serve)
         reply = self._child.ask(item, self._timeout)
         if isinstance(reply, dict):
-            return Finding(item.partition(" ")[0], item, reply["wrong"]) if reply["wrong"] else None
+            return Finding(self._checks[item].name, item, reply["wrong"]) if reply["wrong"] else None
         self.rest()
         if isinstance(reply, Hang):
             return Finding("timeout", item, f"no end within {reply.seconds:g} s")
@@ -42,9 +47,9 @@ class ForkedHunter:
 
     def _serve(self, item: str) -> dict[str, Any]:
         try:
-            self._checks[item]()
+            self._checks[item].run()
         except SkipTest:
             pass
-        except Exception as e:  # noqa: BLE001  # whatever a broken device raises is a finding
+        except Exception as e:  # noqa: BLE001  # every exception of a broken device is a finding
             return {"wrong": f"{type(e).__name__}: {e}"[:300]}
         return {"wrong": ""}

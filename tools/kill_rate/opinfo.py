@@ -18,14 +18,15 @@ from torch.testing._internal.common_utils import TestCase, noncontiguous_like
 
 from conformance.backends import Capabilities
 from conformance.inventory import inventory
+from tools.kill_rate.forked import Check
 
 SEED = 1234
 REAL, LONG, COMPLEX = torch.float32, torch.int64, torch.complex64
 
 
 class _Asserts(TestCase):
-    def runTest(self) -> None:  # noqa: N802  # unittest's name; nothing is run, only its assertEqual is used
-        """Nothing."""
+    def runTest(self) -> None:  # noqa: N802  # unittest's name
+        """No test: only ``assertEqual`` is used."""
 
 
 equal = _Asserts().assertEqual
@@ -37,14 +38,15 @@ def ops_of(backend: Capabilities) -> list[Any]:
     return [op for op in op_db if {op.aten_name, op.aten_name.rstrip("_"), f"_{op.aten_name}"} & native]
 
 
-def checks(backend: Capabilities) -> dict[str, Callable[[], None]]:
+def checks(backend: Capabilities) -> dict[str, Check]:
     """Return every check of every such op, sorted by check."""
-    found: dict[str, Callable[[], None]] = {}
+    found: dict[str, Check] = {}
     for name, (check, dtypes) in CHECKS.items():
         for op in ops_of(backend):
             for dtype in dtypes(op):
                 word = str(dtype).removeprefix("torch.")
-                found[f"{name} {op.full_name}[{word}]"] = partial(_seeded, check, op, backend.device, dtype)
+                run = partial(_seeded, check, op, backend.device, dtype)
+                found[f"{name} {op.full_name}[{word}]"] = Check(name, run)
     return found
 
 
@@ -56,7 +58,7 @@ def _seeded(check: Callable[..., None], op: Any, device: str, dtype: torch.dtype
 
 
 def compare_cpu(op: Any, device: str, dtype: torch.dtype) -> None:
-    """The device's result against CPU's, for the same sample."""
+    """Compare the device's result with CPU's for the same sample."""
     for sample in op.sample_inputs(device, dtype):
         there = sample.transform(lambda t: t.detach().to("cpu") if isinstance(t, torch.Tensor) else t)
         if "device" in sample.kwargs:
@@ -65,7 +67,7 @@ def compare_cpu(op: Any, device: str, dtype: torch.dtype) -> None:
 
 
 def noncontiguous(op: Any, device: str, dtype: torch.dtype) -> None:
-    """Results and gradients of a sample against those of the same sample with gaps in its storages."""
+    """Compare results and gradients of a sample with those of the same sample with gaps in its storages."""
     grad = op.supports_autograd and dtype in (REAL, COMPLEX)
     for sample in op.sample_inputs(device, dtype, requires_grad=grad):
         gapped = sample.noncontiguous()
@@ -76,7 +78,7 @@ def noncontiguous(op: Any, device: str, dtype: torch.dtype) -> None:
 
 
 def variants(op: Any, device: str, dtype: torch.dtype) -> None:
-    """The method, the operator and the in-place forms against the function."""
+    """Compare the method, the operator and the in-place forms with the function."""
     forms = [v for v in (op.method_variant, op.operator_variant, *op.aliases) if v]
     in_place = [v for v in (op.inplace_variant, op.inplace_operator_variant) if v]
     for sample in op.sample_inputs(device, dtype):
@@ -88,7 +90,7 @@ def variants(op: Any, device: str, dtype: torch.dtype) -> None:
 
 
 def out(op: Any, device: str, dtype: torch.dtype) -> None:
-    """``out=``: NaN-filled, strided, empty and resized, of an unsafe dtype."""
+    """Call with ``out=``: filled with NaN, strided, empty, and of an unsafe dtype."""
     if not op.supports_out:
         return
     for sample in op.sample_inputs(device, dtype):
@@ -104,14 +106,14 @@ def out(op: Any, device: str, dtype: torch.dtype) -> None:
 
 
 def odd_bools(op: Any, device: str, dtype: torch.dtype) -> None:
-    """Bools stored as bytes other than 0 and 1 count as true."""
+    """Check that bytes other than 0 and 1 count as true."""
     for sample in op.sample_inputs(device, dtype):
         odd = sample.transform(lambda t: _odd(t) if isinstance(t, torch.Tensor) and t.dtype is torch.bool else t)
         equal(_call(op, odd), _call(op, sample))
 
 
 def math_view(op: Any, device: str, dtype: torch.dtype) -> None:
-    """A conjugated or negated view against the same values without the bit."""
+    """Compare a conjugated or negated view with the same values without the bit."""
     for sample in op.sample_inputs(device, dtype):
         if not isinstance(sample.input, torch.Tensor):
             continue
@@ -125,7 +127,7 @@ def math_view(op: Any, device: str, dtype: torch.dtype) -> None:
 
 
 def errors(op: Any, device: str, _: torch.dtype) -> None:
-    """Inputs that an op has to refuse are refused, with the error that is listed."""
+    """Check that invalid inputs raise the listed error."""
     if op.error_inputs_func is None:
         return
     for each in op.error_inputs(device):
@@ -138,12 +140,12 @@ def errors(op: Any, device: str, _: torch.dtype) -> None:
 
 
 def _of(*wanted: torch.dtype) -> Callable[[Any], list[torch.dtype]]:
-    """A test for each of the dtypes that the op takes."""
+    """Return a test for each dtype that the op supports."""
     return lambda op: [d for d in wanted if d in op.dtypes]
 
 
 def _any_one(op: Any) -> list[torch.dtype]:
-    """One test, in the first of these that the op takes."""
+    """Return one test, in the first of these dtypes that the op supports."""
     return _of(REAL, LONG, COMPLEX, torch.bool)(op)[:1]
 
 
@@ -167,7 +169,7 @@ def _map(make: Callable[[torch.Tensor], torch.Tensor], result: Any) -> Any:
 
 
 def _each(result: Any) -> Iterable[torch.Tensor]:
-    """The tensors of a result."""
+    """Return the tensors of a result."""
     flat = [result] if isinstance(result, torch.Tensor) else result
     return [t for t in flat if isinstance(t, torch.Tensor)] if isinstance(flat, (list, tuple)) else []
 
@@ -177,7 +179,7 @@ def _cloned(value: Any) -> Any:
 
 
 def _filled(t: torch.Tensor) -> torch.Tensor:
-    """With values that no op may read."""
+    """Return a tensor like this one with values that no op may read."""
     return torch.full_like(t, float("nan") if t.is_floating_point() or t.is_complex() else 1)
 
 
@@ -191,7 +193,7 @@ def _empty(t: torch.Tensor) -> torch.Tensor:
 
 
 def _odd(t: torch.Tensor) -> torch.Tensor:
-    """The same bools, true stored as any byte but 0."""
+    """Return the same bools, with true stored as random bytes other than 0."""
     raw = torch.randint(1, 256, t.shape, dtype=torch.uint8, device=t.device)
     return (raw * t.to(torch.uint8)).view(torch.bool)
 
@@ -201,7 +203,7 @@ def _addresses(given: Any) -> list[tuple[int, tuple[int, ...]]]:
 
 
 def _refuses(op: Any, sample: Any, expected: Any) -> None:
-    """A floating result cannot be stored in an integer ``out=``."""
+    """Check that an integer ``out=`` of a floating result raises."""
     if isinstance(expected, torch.Tensor) and (expected.is_floating_point() or expected.is_complex()):
         try:
             _call(op, sample, out=torch.empty_like(expected, dtype=torch.int64))

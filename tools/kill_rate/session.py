@@ -26,7 +26,7 @@ PEERS = {"opinfo_device_checks": "opinfo", "plain_allclose": "allclose"}
 
 @dataclass(frozen=True)
 class Session:
-    """What to measure, and where the results go. Each lane's environment has been made."""
+    """The lanes and faults to measure, and the directory of the results. The lanes' environments exist."""
 
     matrix: Matrix
     faults: tuple[str, ...]
@@ -37,7 +37,7 @@ class Session:
     workers: int
 
     def run(self) -> dict[str, Any]:
-        """Make what is lacking, and write the summary. Raises KeyboardInterrupt after Ctrl-C: what there is stays."""
+        """Run the missing trials, and write the summary. Raises KeyboardInterrupt; finished trials are kept."""
         started = time.monotonic()
         self._side_by_side([partial(self._work, lane, "smoke", self.faults) for lane in self.lanes])
         peers = [partial(self._work, self.lanes[0], name, self.faults) for name in self.peers]
@@ -53,7 +53,7 @@ class Session:
         return made
 
     def hunts(self) -> Iterator[Hunt]:
-        """What the files hold, lane by lane and then peer by peer."""
+        """Return the stored trials of each lane and of each peer."""
         for lane in self.lanes:
             stages = (trial.read(self._file(lane, stage)) for stage in ("smoke", *LATER))
             yield Hunt(short(lane, self.matrix), tuple(t for found in stages for t in found))
@@ -61,7 +61,7 @@ class Session:
             yield Hunt(name, tuple(trial.read(self._file(self.lanes[0], name))), peer=True)
 
     def _side_by_side(self, jobs: Sequence[Callable[[], None]]) -> None:
-        """Run them, a few at a time. The first that fails stops those that have not begun."""
+        """Run workers in parallel. After a failure no other worker starts."""
         with ThreadPoolExecutor(self.workers) as pool:
             running = [pool.submit(job) for job in jobs]
             try:
@@ -72,9 +72,9 @@ class Session:
                 raise
 
     def _second_look(self) -> None:
-        """What survives the smoke stage in every lane is looked for further, in the first lane."""
+        """Run the later stages in the first lane, for faults that survived the smoke stage in every lane."""
         for stage in LATER:
-            self._work(self.lanes[0], stage, ())  # first, so that trials of another plan are gone and count no more
+            self._work(self.lanes[0], stage, ())  # without faults, which deletes trials of another plan
             killed = {t.fault for hunt in self.hunts() if not hunt.peer for t in hunt.trials if t.killed}
             left = tuple(f for f in self.faults if f not in killed)
             if left:
@@ -84,7 +84,7 @@ class Session:
         return self.results / (f"{hunter}.jsonl" if hunter in PEERS else f"{short(lane, self.matrix)}.{hunter}.jsonl")
 
     def _work(self, lane: Lane, hunter: str, faults: tuple[str, ...]) -> None:
-        """Run one worker to its end. Raises KeyboardInterrupt or CalledProcessError."""
+        """Run one worker. Raises KeyboardInterrupt or CalledProcessError."""
         start = process.start(self.root, lane.name)
         command = [start.python, "-W", "ignore", "-m", "tools.kill_rate.worker"]
         command += [self.matrix.module, lane.backend, PEERS.get(hunter, hunter), str(self._file(lane, hunter)), *faults]
@@ -95,17 +95,17 @@ class Session:
 
 
 def measured(m: Matrix) -> list[Lane]:
-    """The lanes of the main torch: every environment in the first build, every other build in the first environment."""
+    """Return the main torch's lanes: all environments of the first build, the first environment of the others."""
     environment = m.environments[0]
     lanes = [lane for lane in m.lanes() if lane.torch == m.main_torch]
     return [lane for lane in lanes if lane.build == m.builds[0] or lane.environment == environment]
 
 
 def short(lane: Lane, m: Matrix) -> str:
-    """``guard`` for the first build, ``malloc-asan`` for another."""
+    """Return a lane's name in the tables: ``guard`` in the first build, ``malloc-asan`` in another."""
     return lane.environment.name + ("" if lane.build == m.builds[0] else f"-{lane.build.name}")
 
 
 def clean(backend: str) -> dict[str, str]:
-    """This process' variables without those that lanes set: a lane's own are not all that there are."""
+    """Return the environment variables of this process without those of the backend, which a lane sets."""
     return {name: value for name, value in os.environ.items() if not name.startswith(f"{backend.upper()}_")}

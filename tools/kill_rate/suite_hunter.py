@@ -23,7 +23,7 @@ SCENARIO_TIMEOUT = 120.0
 
 
 def smoke(backend: Capabilities) -> tuple[Plan, list[CellId]]:
-    """Of the smoke tier: some cells of each native overload, one of each that falls back: they share one fallback."""
+    """Return some smoke cells of each native overload, and one of each fallback overload, since they share code."""
     plan = _plan(backend, "smoke")
     kept = [order.varied(plan.cells(o))[:CELLS_OF_NATIVE] for o in _served_by(plan, "native")]
     kept += [order.varied(plan.cells(o))[:1] for o in _served_by(plan, "fallback")]
@@ -31,13 +31,13 @@ def smoke(backend: Capabilities) -> tuple[Plan, list[CellId]]:
 
 
 def wide(backend: Capabilities) -> tuple[Plan, list[CellId]]:
-    """Of overloads with a kernel, then of those that fall back, every dtype and every layout, but not every pair."""
+    """Return cells of native, then of fallback overloads: each dtype and each layout, but not every pair."""
     plan = _plan(backend, "full")
     return plan, [*_one_at_a_time(plan, "native"), *_one_at_a_time(plan, "fallback")]
 
 
 def composite(backend: Capabilities) -> tuple[Plan, list[CellId]]:
-    """The same of overloads that torch makes from others."""
+    """Return cells of composite overloads: each dtype and each layout, but not every pair."""
     plan = _plan(backend, "full")
     return plan, _one_at_a_time(plan, "composite")
 
@@ -54,7 +54,7 @@ STAGES = {"smoke": smoke, "wide": wide, "composite": composite}
 
 
 def _served_by(plan: Plan, route: str) -> list[str]:
-    """Overloads of one route, by turns of another family."""
+    """Return the overloads of one route, one of each family at a time."""
     families: dict[str, list[str]] = {}
     for overload in plan.overloads():
         if str(plan.inventory[overload].route) == route:
@@ -69,17 +69,18 @@ class SuiteHunter:
         self._backend = backend
         plan, cells = STAGES[stage](backend)
         self._cells = {str(cell): cell for cell in cells}
-        self._runner = Runner(CellRunner(plan), timeout, inquiry_s=0)  # a death is a kill, whatever its rate
+        self._runner = Runner(CellRunner(plan), timeout, inquiry_s=0)  # a death is a kill, even a flaky one
         there = [name for name in scenarios.names() if not scenarios.lacking(name)] if stage == "composite" else []
-        self.plan = [GATE, *(SCENARIO + name for name in there), *self._cells]
+        self._scenarios = {f"{SCENARIO}{name}": name for name in there}
+        self.plan = [GATE, *self._scenarios, *self._cells]
 
     def attempt(self, item: str) -> Finding | None:
         """Run the gate, a cell or a scenario in a forked child."""
         if item == GATE:
             broken = self._runner.gate()
             return Finding("gate", item, str(broken)) if broken else None
-        if item.startswith(SCENARIO):
-            result = scenarios.run(item.removeprefix(SCENARIO), self._backend, SCENARIO_TIMEOUT)
+        if item in self._scenarios:
+            result = scenarios.run(self._scenarios[item], self._backend, SCENARIO_TIMEOUT)
             return Finding("scenario", item, result.failure) if result.failure else None
         return found_in(self._runner.observe(self._cells[item]))
 
@@ -89,7 +90,7 @@ class SuiteHunter:
 
 
 def found_in(observation: Observation) -> Finding | None:
-    """The first failure of a cell; a crash and a timeout are checks of their own."""
+    """Return the first finding of a cell. A crash and a timeout count as checks."""
     if not observation.status.is_failure:
         return None
     first = observation.failures[0]

@@ -12,7 +12,7 @@ from tools.kill_rate.trial import CLEAN, Trial
 
 @dataclass(frozen=True, slots=True)
 class Hunt:
-    """All trials of one lane, or of one peer."""
+    """The trials of one lane or of one peer."""
 
     name: str
     trials: tuple[Trial, ...]
@@ -24,7 +24,7 @@ class Hunt:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What the measurement was made with."""
+    """The versions and settings of the measurement."""
 
     faults: tuple[str, ...]
     torch: str
@@ -32,7 +32,7 @@ class Facts:
 
 
 def summary(facts: Facts, hunts: Sequence[Hunt], own_tests: Mapping[str, str]) -> dict[str, Any]:
-    """The JSON-able whole. ``own_tests``: what of the suite's survivors the backend's own tests find, and where."""
+    """Return the JSON-able summary. ``own_tests``: fault that survives the suite -> failing test of the backend."""
     lanes = [h for h in hunts if not h.peer]
     peers = [h for h in hunts if h.peer]
     detail = {fault: {h.name: row for h in hunts if (row := _row(h.of(fault)))} for fault in facts.faults}
@@ -54,7 +54,7 @@ def summary(facts: Facts, hunts: Sequence[Hunt], own_tests: Mapping[str, str]) -
 
 
 def lacking(made: Mapping[str, Any], faults: Iterable[str]) -> list[str]:
-    """What a summary does not say, or says of faults that are gone; empty when it is of just these faults."""
+    """Return what is missing or outdated in a summary; empty if it covers exactly these faults."""
     wanted, there = set(faults), set(made["detail"])
     wrong = [f"{name} was not measured" for name in sorted(wanted - there)]
     wrong += [f"{name} is no fault any more" for name in sorted(there - wanted)]
@@ -65,7 +65,7 @@ def lacking(made: Mapping[str, Any], faults: Iterable[str]) -> list[str]:
 
 
 def _row(trials: Sequence[Trial]) -> dict[str, Any] | None:
-    """One fault in one lane, over its stages."""
+    """Return the result of one fault in one lane, over all stages."""
     if not trials:
         return None
     last = next((t for t in trials if t.killed), trials[-1])

@@ -10,7 +10,7 @@ NONE = "-"
 
 
 def totals(made: Mapping[str, Any]) -> Table:
-    """A line for the whole suite, for each lane and for each peer."""
+    """Return a row for the whole suite, each lane and each peer."""
     every, of = made["lanes"], made["faults"]
     rows = [["the suite, all lanes", f"{made['killed']} of {of}", str(made["false_alarms"]), ""]]
     for name, t in (*every.items(), *made["peer_totals"].items()):
@@ -20,7 +20,7 @@ def totals(made: Mapping[str, Any]) -> Table:
 
 
 def faults(made: Mapping[str, Any]) -> Table:
-    """A line for each fault: the check that kills it, in each lane and by each peer."""
+    """Return a row for each fault: the check that kills it in each lane and in each peer."""
     names = [*made["lanes"], *made["peers"]]
     rows = [
         [f"`{fault}`", *(row.get(name, {}).get("killed_by") or NONE for name in names)]
@@ -30,7 +30,7 @@ def faults(made: Mapping[str, Any]) -> Table:
 
 
 def cells(made: Mapping[str, Any]) -> Table:
-    """A line for each fault: where the first lane that kills it does so, after how many items and how long."""
+    """Return a row for each fault: the first lane that kills it, the item, and the number of items and seconds."""
     rows = []
     for fault, by in made["detail"].items():
         name = next((n for n in made["lanes"] if by.get(n, {}).get("killed_by")), "")
@@ -41,7 +41,7 @@ def cells(made: Mapping[str, Any]) -> Table:
 
 
 def survivors(made: Mapping[str, Any]) -> Table:
-    """A line for each fault that no lane kills."""
+    """Return a row for each fault that no lane kills."""
     rows = [
         [f"`{s['fault']}`", s["why"], f"`{s['found_by_own_tests']}`" if s["found_by_own_tests"] else NONE]
         for s in made["survivors"]

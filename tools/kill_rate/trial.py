@@ -34,7 +34,7 @@ class Trial:
 
     @property
     def killed(self) -> Finding | None:
-        """What stopped the hunt; None for a survivor."""
+        """The finding that ended the trial; None for a survivor."""
         return self.findings[0] if self.findings else None
 
     @staticmethod
@@ -48,17 +48,17 @@ class Hunter(Protocol):
 
     @property
     def plan(self) -> Sequence[str]:
-        """What it tries, in order."""
+        """Return the items to try, in order."""
 
     def attempt(self, item: str) -> Finding | None:
-        """Try one item of the plan."""
+        """Try one item. Return its finding, if any."""
 
     def rest(self) -> None:
-        """End what an attempt left running: the next fault begins with fresh processes."""
+        """End the processes of the attempts, so that the next fault starts with fresh ones."""
 
 
 def hunt(hunter: Hunter, fault: str, alarms: frozenset[str], cpu_s: Callable[[], float]) -> Trial:
-    """Go through the plan. What raises an alarm without a fault (``alarms``) is left out: it kills nothing."""
+    """Run the plan. Findings that also occur without a fault (``alarms``) are ignored."""
     started, spent = time.perf_counter(), cpu_s()
     findings: list[Finding] = []
     tried = 0
@@ -76,7 +76,7 @@ def hunt(hunter: Hunter, fault: str, alarms: frozenset[str], cpu_s: Callable[[],
 
 
 class TrialFile:
-    """Trials of one hunter, a line each as soon as they are made, under a line that says what they were made with."""
+    """A file of trials of one hunter. Its first line says how they were made; each trial is appended when done."""
 
     def __init__(self, path: Path, made_with: dict[str, Any]) -> None:
         self._path = path
@@ -84,7 +84,7 @@ class TrialFile:
         self.trials = {trial.fault: trial for trial in read(path)} if _head(path) == self._head else {}
         path.parent.mkdir(parents=True, exist_ok=True)
         lines = [self._head, *(json.dumps(asdict(trial)) for trial in self.trials.values())]
-        path.write_text("\n".join(lines) + "\n", encoding="utf-8")  # without a line that was cut short
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")  # drops an incomplete last line
 
     def add(self, trial: Trial) -> None:
         self.trials[trial.fault] = trial
@@ -93,7 +93,7 @@ class TrialFile:
 
 
 def read(path: Path) -> list[Trial]:
-    """The trials of a file; none where there is no file. A last line that was cut short is left out."""
+    """Return the trials of a file, none if it does not exist. An incomplete last line is ignored."""
     lines = path.read_text(encoding="utf-8").split("\n")[1:-1] if path.is_file() else []
     return [Trial.from_json(json.loads(line)) for line in lines]
 
@@ -110,7 +110,7 @@ def fill(
     cpu_s: Callable[[], float],
     tell: Callable[[Trial], None],
 ) -> None:
-    """Make the trials that the file lacks: without a fault first, then fault after fault."""
+    """Run the trials that the file lacks: first without a fault, then each fault."""
     for fault in (CLEAN, *faults):
         if fault in file.trials:
             continue

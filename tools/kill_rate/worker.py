@@ -23,7 +23,7 @@ CELL_TIMEOUT = 20.0
 
 
 def main(module: str, name: str, hunter: str, path: str, *faults: str) -> int:
-    """Make the trials that the file lacks; a line of output for each. Exit code 130 after Ctrl-C."""
+    """Run the trials that the file lacks, and print a line for each. Return 130 after Ctrl-C, else 0."""
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     set_fault = importlib.import_module(f"{module}.testing").set_fault
@@ -43,7 +43,7 @@ def main(module: str, name: str, hunter: str, path: str, *faults: str) -> int:
 
 
 def make(hunter: str, backend: backends.Capabilities) -> Hunter:
-    """The hunter called so: a stage of the suite, or a peer."""
+    """Return the hunter with this name: a stage of the suite, or a peer."""
     if hunter in STAGES:
         return SuiteHunter(backend, hunter, CELL_TIMEOUT)
     peer = importlib.import_module(f"tools.kill_rate.{hunter}")  # a peer's samples take seconds to import
@@ -51,13 +51,13 @@ def make(hunter: str, backend: backends.Capabilities) -> Hunter:
 
 
 def cpu_s() -> float:
-    """CPU time of this process and of the children that have ended."""
+    """Return the CPU seconds of this process and its ended children."""
     spent = os.times()
     return spent.user + spent.system + spent.children_user + spent.children_system
 
 
 def tell(name: str, trial: Trial) -> None:
-    """One line a trial."""
+    """Return one line about a trial."""
     killed = trial.killed
     if trial.fault == CLEAN:
         said = f"no fault: {len(trial.findings)} false alarms in {trial.tried} items"

@@ -11,5 +11,5 @@ SEED = 20261122
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Shuffle them."""
+    """Shuffle the collected tests."""
     random.Random(SEED).shuffle(items)

@@ -11,7 +11,7 @@ NOT_RUN = ""
 
 
 def ends(measured: Sequence[Measured]) -> Table:
-    """A line for each processor and setting: how each command ended in it."""
+    """Return a row for each processor and setting: the outcome of each command."""
     commands = sorted({one.command for one in measured})
     by = {(one.cpu, one.setting, one.command): one for one in measured}
     rows = [
@@ -28,7 +28,7 @@ def _end(one: Measured | None) -> str:
 
 
 def differences(measured: Sequence[Measured]) -> Table:
-    """A line for each kind of difference from the first setting, with its reason."""
+    """Return a row for each kind of difference from the first setting, with its reason."""
     rows = [
         [one.cpu, one.setting, one.command, f"{d.before} → {d.after}", str(d.cells), d.reason, f"`{d.example}`"]
         for one in measured

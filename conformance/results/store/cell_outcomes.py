@@ -15,7 +15,7 @@ from conformance.vocabulary import CellId, Status
 
 # The kind of an outcome: status, failed checks, and the signal of a failure. The signal of a cell that does not fail is
 # that of the CPU reference, which dies in one way or another by chance. A cell that was not reached has no outcome.
-_KIND = """status, array_to_string(list_sort(list_distinct([f.check FOR f IN failures])), ',') AS checks,
+_KIND = """status, list_sort(list_distinct([f.check FOR f IN failures])) AS checks,
            CASE WHEN failing THEN signal ELSE '' END AS signal"""
 _FIRST = 'failures[1]."case" AS first_case'
 _OUTCOME = ("status", "checks", "signal", "first_case")
@@ -96,4 +96,4 @@ def _outcome(row: Sequence[Any]) -> CellOutcome | None:
     status, checks, signal, case = row
     if status is None:
         return None
-    return CellOutcome(Status(status), tuple(checks.split(",")) if checks else (), signal, case or "")
+    return CellOutcome(Status(status), tuple(checks or ()), signal, case or "")

@@ -52,7 +52,7 @@ def test_cells_that_end_alike_are_not_mentioned(tmp_path: Path) -> None:
     assert shown.exit_code == Exit.OK
 
 
-def test_by_which_signal_cpu_died_is_no_difference_and_by_which_the_device_did_is(tmp_path: Path) -> None:
+def test_the_signal_of_a_death_is_a_difference_only_on_the_device(tmp_path: Path) -> None:
     def once(n: int, signal: str) -> runs.Closed:
         lacking = observed("mm", status=Status.UNSUPPORTED, signal=signal)
         return ran(tmp_path, n, lacking, observed("cat", status=Status.CRASH, signal=signal))
@@ -96,7 +96,7 @@ def test_a_new_cell_that_fails_weighs_as_one_that_newly_fails(tmp_path: Path) ->
     assert run(tmp_path, f"{LANE}~1", LANE).exit_code == Exit.NEWLY_FAILING
 
 
-def test_what_one_build_does_both_ways_is_flaky(tmp_path: Path) -> None:
+def test_a_cell_that_differs_between_runs_of_one_build_is_flaky(tmp_path: Path) -> None:
     ran(tmp_path, 0, observed("mm"))
     ran(tmp_path, 1, bad("mm"))
     shown = run(tmp_path, f"{LANE}~1", LANE)
@@ -105,9 +105,7 @@ def test_what_one_build_does_both_ways_is_flaky(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("ends", "change"), [("pfpf", "flaky"), ("ppff", "newly failing"), ("pfp", "fixed")])
-def test_what_goes_over_again_and_again_is_flaky_and_a_repaired_regression_is_not(
-    tmp_path: Path, ends: str, change: str
-) -> None:
+def test_a_cell_that_often_changes_is_flaky_and_a_repaired_one_is_not(tmp_path: Path, ends: str, change: str) -> None:
     for night, end in enumerate(ends):
         ran(tmp_path, night, bad("mm") if end == "f" else observed("mm"), backend_commit=str(night))
     older = f"{LANE}~{2 if ends == 'ppff' else 1}"

@@ -162,7 +162,7 @@ def test_rows_that_were_damaged_are_not_joined(tmp_path: Path) -> None:
     assert not (tmp_path / "joined").exists()
 
 
-def test_what_is_missing_is_said_where_duckdb_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_duckdb_the_error_names_the_missing_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "duckdb", None)
     with pytest.raises(store.StoreError, match=r"duckdb is not installed.*pip install duckdb"):
         closed(tmp_path)
