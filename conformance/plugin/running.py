@@ -67,7 +67,7 @@ class Reports:
         if judged.verdict is Verdict.UNEXPECTED_PASS:
             return "failed", f"passed, but a known failure covers it: {judged.rule}", {}
         if judged.verdict is Verdict.UNEXPECTED_FAILURE:
-            return "failed", describe.observation(observation, self._plan.backend.name), {}
+            return "failed", describe.observation(observation, self._plan.backend.asked), {}
         if observation.status is Status.PASS:
             return "passed", None, {}
         return "skipped", (str(item.path), 0, f"{observation.status}: {observation.reason}"), {}

@@ -75,7 +75,7 @@ def run_of(manifests: Sequence[Manifest]) -> str:
     """Return the name of the merged run. It depends on the shards only; its time is the start of the last shard."""
     names = sorted(m.run for m in manifests)
     token = hashlib.sha256("\n".join(names).encode()).hexdigest()[:6]
-    return run_name(manifests[0].lane, max(filter(None, map(began, names))), token)
+    return run_name(manifests[0].series, max(filter(None, map(began, names))), token)
 
 
 def facts(manifest: Manifest) -> tuple[Any, ...]:

@@ -39,7 +39,7 @@ def of_run(
     verdicts = [(o, expectations.judge(o, known, manifest.lane).verdict) for o in observations]
     notes = _broken(manifest, known, verdicts)
     told = [o for o, v in verdicts if v is not Verdict.EXPECTED_FAILURE]
-    text = summary.text(result, told, directory, manifest.backend)
+    text = summary.text(result, told, directory, manifest.backend_for_commands)
     code = exit_codes.of_run(
         bring_up=not gate,
         balanced=not summary.imbalance(result),

@@ -23,6 +23,7 @@ from typing import Any, NoReturn
 from conformance.lanes import sanitizers
 from conformance.records import SanitizerReport
 from conformance.running import sanitizer_report
+from conformance.support.signals import ignore_interruptions
 
 # The exit code of a child in which the suite itself failed (sysexits' EX_SOFTWARE).
 BROKEN = 70
@@ -207,8 +208,8 @@ def live(serve: Callable[[Any], dict[str, Any]], requests: int, replies: int, lo
 
 
 def _settle(log: int) -> None:
-    """Ignore Ctrl-C, die with the parent, and write stderr and the stacks of fatal signals to the log."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """Ignore interruptions, die with the parent, and write stderr and the stacks of fatal signals to the log."""
+    ignore_interruptions()
     tie_to(os.getppid())
     os.dup2(log, 2)
     sanitizers.report_to(2)

@@ -23,7 +23,7 @@ from typing import Any, NoReturn
 from conformance.records import GateFailure, Observation
 from conformance.running.child import BROKEN, tie_to
 from conformance.running.runner import Runner
-from conformance.support.signals import signal_name
+from conformance.support.signals import ignore_interruptions, signal_name
 from conformance.vocabulary import CellId
 
 _LENGTH = struct.Struct("<I")
@@ -196,7 +196,7 @@ def _live(
     """A worker's whole life: run the cells that come until the parent closes the pipe, or dies."""
     code = 0
     try:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
+        ignore_interruptions()  # the parent ends the run
         tie_to(os.getppid())
         _Service(make, complete, outgoing).serve(incoming)
     except BaseException:  # noqa: BLE001  # nothing above this frame may run twice

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -21,6 +22,7 @@ from conformance.plan.selection import Selection
 from conformance.plugin.manifest import manifest_of
 from conformance.plugin.request import plan_of
 from conformance.results import store
+from conformance.results.store import runs
 from conformance.support.exit_codes import Exit
 from conformance.vocabulary import CellId
 
@@ -161,15 +163,30 @@ def test_a_broken_primitive_ends_the_run_at_once_and_is_named(
     assert sum(result.parseoutcomes().values()) < 5
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "2")])
-def test_ctrl_c_keeps_what_was_observed_and_accounts_for_the_rest(
-    pytester: pytest.Pytester, workers: tuple[str, ...]
+SIGNALS = {
+    "Ctrl-C": (os.killpg, signal.SIGINT), "SIGTERM to the group": (os.killpg, signal.SIGTERM),
+    "SIGTERM": (os.kill, signal.SIGTERM),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("workers", "how"),
+    [
+        ((), "SIGTERM"), (("--jobs", "2"), "Ctrl-C"), (("--jobs", "2"), "SIGTERM to the group"),
+        (("-n", "2"), "Ctrl-C"), (("-n", "2"), "SIGTERM"),
+    ],
+)  # fmt: skip
+def test_an_interrupted_run_keeps_its_observations_and_accounts_for_the_rest(
+    pytester: pytest.Pytester, workers: tuple[str, ...], how: str
 ) -> None:
-    command = (sys.executable, "-m", "pytest", "--pyargs", "conformance.ops.masking", *CPU, *workers)
+    selection = ("-k", "masked_fill and not Tensor")
+    command = (sys.executable, "-m", "pytest", "--pyargs", "conformance.ops.masking", *CPU, *selection, *workers)
+    kill, number = SIGNALS[how]
     with subprocess.Popen(command, cwd=pytester.path, stdout=subprocess.PIPE, text=True, start_new_session=True) as p:
         wait_for_cells(pytester.path, 20)
         for _ in range(2):  # the second one is the impatient user's, and comes while the account is written
-            os.killpg(p.pid, signal.SIGINT)
+            with contextlib.suppress(ProcessLookupError):  # it ended after the first one
+                kill(p.pid, number)
             time.sleep(0.3)
         said, _ = p.communicate(timeout=PATIENCE)
     assert p.returncode == Exit.INTERRUPTED
@@ -179,6 +196,12 @@ def test_ctrl_c_keeps_what_was_observed_and_accounts_for_the_rest(
     assert found["by_status"]["not_reached"] > 0
     assert "accounting:" in said
     assert "Traceback" not in said
+    (closed,) = Path(pytester.path).glob("results/runs/*")
+    assert not runs.opened(closed).ended
+    again = run(pytester, *selection, "--resume")
+    assert again.ret == Exit.OK
+    assert summary(pytester)["by_status"]["not_reached"] == 0
+    again.stdout.fnmatch_lines(["resumed: * of * cells were observed by an earlier run"])
 
 
 def wait_for_cells(directory: Path, count: int) -> None:
