@@ -31,7 +31,8 @@ _TABLE = {
     "layouts": "",
     "torch_versions": "",
     "inventory": "torch_versions vocabulary",
-    "backends": "support",
+    "bare_device": "",
+    "backends": "bare_device support torch_versions",
     "ops": "",
     "corpus": "inventory ops support torch_versions",
     "lanes": "support vocabulary",
@@ -39,7 +40,7 @@ _TABLE = {
     "plan": "backends corpus inventory layouts ops records support vocabulary",
     "judging": "backends corpus layouts ops plan records torch_versions vocabulary",
     "explain": "backends corpus inventory judging plan records support vocabulary",
-    "running": "inventory judging lanes plan records support vocabulary",
+    "running": "inventory judging lanes plan records support torch_versions vocabulary",
     "calls": "backends corpus explain inventory judging layouts ops plan running support torch_versions vocabulary",
     "scenarios": "backends explain judging running support",
     "triage": "backends calls corpus explain inventory judging lanes layouts plan records running support"
@@ -62,11 +63,12 @@ ROOMS_WITHOUT_TORCH = {
 OTHER_MODULES_WITHOUT_TORCH = {
     "corpus.model", "plan.arguments", "plan.cases", "plan.selection", "judging.host_heap", "explain.describe",
     "explain.inventory_text",
-    "running.child", "running.deaths", "running.host_leaks", "running.isolation", "running.progress",
-    "running.protocol", "running.runner", "running.sanitizer_report", "running.spawned", "calls.program",
+    "running.child", "running.crash_log", "running.deaths", "running.host_leaks", "running.isolation",
+    "running.progress", "running.protocol", "running.runner", "running.sanitizer_report", "running.spawned",
+    "calls.program",
     "triage.ddmin", "triage.evidence", "triage.lanes", "triage.report", "triage.conclusions", "triage.warm", "plugin",
 }  # fmt: skip
-MAY_NAME_TORCH_PRIVATES = ("inventory", "torch_versions", "corpus.record")
+MAY_NAME_TORCH_PRIVATES = ("inventory", "torch_versions", "corpus.record", "explain.both_sides")
 
 
 def room_of(module: str) -> str:

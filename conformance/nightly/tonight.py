@@ -35,7 +35,9 @@ def read(results: Path, expected: Path | None) -> list[Lane]:
 
     Raises StoreError, TomlError.
     """
-    latest = [runs.opened(results / runs.RUNS / runs.names(results, series)[-1]) for series in runs.shown_series(results)]
+    latest = [
+        runs.opened(results / runs.RUNS / runs.names(results, series)[-1]) for series in runs.shown_series(results)
+    ]
     if not latest:
         raise StoreError(f"no closed run in {results / runs.RUNS}/; expected those of a night")
     starts = {run.name: at for run in latest if (at := began(run.name))}

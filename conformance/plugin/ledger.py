@@ -28,7 +28,7 @@ from conformance.plugin.request import (
 from conformance.plugin.resuming import resumed
 from conformance.plugin.running import stop_workers
 from conformance.plugin.sharding import SPLIT
-from conformance.records import GateFailure, Observation
+from conformance.records import Gate, Observation
 from conformance.results import resume
 from conformance.results.ledger import Ledger
 from conformance.results.shards import Split
@@ -118,8 +118,8 @@ class _Reports:
     def _enter(self, ledger: Ledger, report: pytest.TestReport) -> None:
         payload = getattr(report, "conformance", None)
         if payload:
-            ledger.gate = GateFailure(**payload["gate"]) if payload["gate"] else None
-            ledger.enter(Observation.from_json(payload["observation"]))
+            ledger.gate = Gate.from_json(payload["gate"])
+            ledger.enter(Observation.from_json(payload["observation"]), needed=payload["needed"])
         elif report.failed and (cell := CellId.parse(report.nodeid)):
             # A report of xdist that a worker died, or a report of a failed setup: the cell did not run.
             ledger.lose(cell, str(report.longrepr))

@@ -33,7 +33,9 @@ def choose(results: Path, lane: str, most_runs: int) -> Choice:
     opened, damaged = _opened(results, lane)
     sound: set[str] = set()
     while opened:
-        shown = next((run for run in reversed(opened) if run.manifest.every_cell and not run.manifest.shard), opened[-1])
+        shown = next(
+            (run for run in reversed(opened) if run.manifest.every_cell and not run.manifest.shard), opened[-1]
+        )
         history = [run for run in opened if run.name <= shown.name][-most_runs:]
         broken = {run.name: wrong for run in history if run.name not in sound and (wrong := _wrong(run))}
         if not broken:

@@ -38,7 +38,9 @@ def markdown(
         "",
         _facts(manifest, result),
         "",
-        *_causes(causes.of_run(o for o, v in verdicts if v is not Verdict.EXPECTED_FAILURE), manifest.backend_for_commands),
+        *_causes(
+            causes.of_run(o for o, v in verdicts if v is not Verdict.EXPECTED_FAILURE), manifest.backend_for_commands
+        ),
         *_failing(wrong),
     ])  # fmt: skip
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -96,7 +97,7 @@ def test_the_summary_holds_every_field(pytester: pytest.Pytester) -> None:
     run(pytester, "-k", "masked_fill.Scalar and float32-contiguous")
     assert set(summary(pytester)) == {
         "lane", "collected", "by_status", "coverage", "cells", "cases", "wall_s", "cpu_s", "raw_call_share",
-        "collect_s", "corpus", "torch", "compiler", "backend_commit", "schemas",
+        "collect_s", "corpus", "torch", "compiler", "backend_commit", "schemas", "limits",
     }  # fmt: skip
 
 
@@ -245,7 +246,38 @@ def test_a_cell_that_fails_is_kept_with_a_script_that_runs(
     (kept,) = store.read(journal).observations
     script = pytester.makepyfile(kept.script)
     shown = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
-    assert shown.returncode == -signal.SIGSEGV if kept.signal else "differs at bytes" in shown.stdout
+    assert shown.returncode == 1
+    assert ("DIFFERS: the process died: SIGSEGV" if kept.signal else "DIFFERS: self: ") in shown.stdout
+    monkeypatch.delenv("REFNPU_FAULT")
+    shown = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
+    assert shown.stdout.endswith("the device does as CPU does\n")
+
+
+COMMAND = re.compile(r"^ +(repeat|script|triage): (.+)$", re.MULTILINE)
+
+
+def test_every_printed_command_of_a_run_without_adapter_can_be_pasted(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REFNPU_FAULT", "masked_fill_writes_gaps")
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    selection = ("--backend", "refnpu:npu", "-k", "masked_fill_.Scalar and offset_gap and (int8 or float32)")
+    said = pytester.runpytest_subprocess("--pyargs", "conformance.ops.masking", *CPU[2:], *selection)
+    assert said.ret == Exit.CELLS_FAILED
+    printed = sorted(set(COMMAND.findall(said.stdout.str())))
+    assert {what for what, _ in printed} == {"repeat", "script", "triage"}
+    for what, command in printed:
+        if what == "repeat":
+            assert pasted(f"{command} --results elsewhere", pytester.path).returncode == Exit.CELLS_FAILED, command
+        elif what == "script":
+            (pytester.path / "script.py").write_text(pasted(command, pytester.path).stdout)
+            assert pasted("python script.py", pytester.path).returncode == 1, command
+        else:
+            assert pasted(f"{command} --lanes ''", pytester.path).returncode == Exit.CELLS_FAILED, command
+
+
+def pasted(command: str, where: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, shell=True, cwd=where, capture_output=True, text=True, check=False)
 
 
 def test_pytest_s_cache_does_not_keep_every_cell(pytester: pytest.Pytester) -> None:
