@@ -146,6 +146,11 @@ class WatchingMode(TorchDispatchMode):
         raise NotImplementedError
 
 
+def privateuse1_name() -> str:
+    """The name of PrivateUse1 devices: ``privateuseone`` unless a backend gave them another."""
+    return str(torch._C._get_privateuse1_backend_name())
+
+
 def seeds(kind: str) -> bool:
     """Whether ``torch.manual_seed`` seeds the generators of devices of this type.
 

@@ -39,8 +39,9 @@ _TABLE = {
     "results": "records support vocabulary",
     "plan": "backends corpus inventory layouts ops records support vocabulary",
     "judging": "backends corpus layouts ops plan records torch_versions vocabulary",
-    "explain": "backends corpus inventory judging plan records support vocabulary",
+    "explain": "backends corpus inventory judging ops plan records support vocabulary",
     "running": "inventory judging lanes plan records support torch_versions vocabulary",
+    "doctor": "backends inventory running support torch_versions vocabulary",
     "calls": "backends corpus explain inventory judging layouts ops plan running support torch_versions vocabulary",
     "scenarios": "backends explain judging running support",
     "triage": "backends calls corpus explain inventory judging lanes layouts plan records running support"
@@ -50,8 +51,8 @@ _TABLE = {
     "report": "bisect explain layouts records results support vocabulary",
     "plugin": "backends corpus explain lanes layouts ops plan records results running scenarios support torch_versions"
     " vocabulary",
-    "commands": "backends bisect calls corpus explain inventory lanes nightly plan report results scenarios support"
-    " triage vocabulary",
+    "commands": "backends bisect calls corpus doctor explain inventory lanes nightly plan report results scenarios"
+    " support torch_versions triage vocabulary",
     "cli": "commands",
 }
 ROOMS = {room: frozenset(may_import.split()) for room, may_import in _TABLE.items()}

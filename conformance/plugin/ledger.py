@@ -47,6 +47,8 @@ _SPENT = pytest.StashKey[list[tuple[float, float]]]()  # of each worker: (second
 _END = pytest.StashKey[str]()  # what is printed at the end of the run
 _NOTES = pytest.StashKey[list[str]]()  # lines that are printed before _END
 _WORKER_KEY = "conformance"
+LISTED = 10  # failing cells that pytest lists again at its end, unless it is asked to
+_REPORTCHARS = "fE"  # what pytest lists there by default
 _ENDED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)  # not interrupted
 
 
@@ -215,3 +217,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     if _END in config.stash:
         terminalreporter.section("conformance")
         terminalreporter.write_line(config.stash[_END])
+        if config.option.reportchars == _REPORTCHARS and len(terminalreporter.stats.get("failed", ())) > LISTED:
+            # Causes and counts stay on the last screen. -rf lists the failing cells nevertheless.
+            terminalreporter.reportchars = terminalreporter.reportchars.replace("f", "")

@@ -53,9 +53,9 @@ class Reports:
 
     def unrun(self, item: CellItem, gate: Gate) -> pytest.TestReport | None:
         """Return the report of a cell that cannot run because a primitive is broken, None if it can run."""
-        from conformance.judging import bringup
+        from conformance.running.cell_runner import CellRunner
 
-        needed = bringup.needed(item.cell, self._plan.route(item.cell), gate.limits) if gate.limits else ""
+        needed = CellRunner(self._plan).needs(item.cell, [*gate.limits]) if gate.limits else ""
         broken = gate.failure or (gate.limits[needed] if needed else None)
         if broken is None:
             return None

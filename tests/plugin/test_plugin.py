@@ -280,6 +280,19 @@ def pasted(command: str, where: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, shell=True, cwd=where, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.parametrize(("asked", "listed"), [((), 0), (("-rf",), 11)])
+def test_many_failing_cells_are_not_listed_again_behind_causes_and_counts(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, asked: tuple[str, ...], listed: int
+) -> None:
+    monkeypatch.setenv("REFNPU_FAULT", "masked_fill_writes_gaps")
+    selection = ("--backend", "refnpu", "-k", "masked_fill_.Tensor and not bool", *asked)
+    said = pytester.runpytest_subprocess("--pyargs", "conformance.ops.masking", *CPU[2:], *selection)
+    behind = said.stdout.str().partition("accounting: ")[2]
+    assert behind.count("FAILED ") >= listed
+    assert listed or "FAILED" not in behind
+    assert said.ret == Exit.CELLS_FAILED
+
+
 def test_pytest_s_cache_does_not_keep_every_cell(pytester: pytest.Pytester) -> None:
     selection = ("-k", "masked_fill.Scalar and float32-contiguous", "--backend", "torch:cpu")
     pytester.runpytest_subprocess("--pyargs", "conformance.ops.masking", *selection).assert_outcomes(passed=2)
