@@ -121,7 +121,8 @@ REGISTRATIONS = (
     Registration(
         "AMP", probes.amp, Need.ADVISED, 'torch.autocast("{kind}")',
         (("2.0", ("# Python, in torch.{kind}:\ndef get_amp_supported_dtype(): return [torch.float16, torch.bfloat16]\n"
-          "// C++:\nTORCH_LIBRARY_IMPL(_, AutocastPrivateUse1, m) { m.fallback(torch::CppFunction::makeFallthrough()); }")),),
+          "// C++:\nTORCH_LIBRARY_IMPL(_, AutocastPrivateUse1, m) {\n"
+          "  m.fallback(torch::CppFunction::makeFallthrough());\n}")),),
     ),
     Registration(
         "autoload", probes.autoload, Need.ADVISED,
