@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import importlib
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from importlib.metadata import entry_points
 from typing import Any, Protocol, runtime_checkable
 
+from conformance import torch_versions
+from conformance.bare_device import BareDevice
 from conformance.support.suggestions import unknown
 
 GROUP = "conformance.backends"
@@ -72,14 +73,6 @@ class BackendNotFound(LookupError):
     """No such backend, or it cannot be loaded. The message says which there are and what to do."""
 
 
-@dataclass(frozen=True, slots=True)
-class BareDevice:
-    """A backend that offers no adapter: ``module:device``, e.g. ``my_backend:mydev`` or ``torch:cpu``."""
-
-    name: str
-    device: str
-
-
 class Capabilities:
     """A backend with every method there: what it does not offer does nothing, and is listed in ``missing``."""
 
@@ -103,20 +96,63 @@ class Capabilities:
         self._environment = getattr(backend, "environment", None)
         self._environments = getattr(backend, "environments", None)
         self._expected = getattr(backend, "expected", None)
-        self.synchronize = getattr(backend, "synchronize", _nothing)
+        self._synchronize = getattr(backend, "synchronize", None)
+        self.bare = isinstance(backend, BareDevice)
+        self._initialized = False
+
+    @property
+    def kind(self) -> str:
+        """The device's type, e.g. ``mydev``."""
+        return self.device.partition(":")[0]
+
+    def synchronize(self) -> None:
+        """Return when all submitted work is done; at once where the backend cannot tell."""
+        if self._synchronize:
+            self._synchronize()
+
+    def without(self, broken: Iterable[str]) -> None:
+        """Do without these methods: the bring-up gate found that they do not work."""
+        for method in broken:
+            if method == "synchronize":
+                self._synchronize = None
+            elif method == "memory_stats":
+                self._stats = None
+
+    def initialize(self) -> None:
+        """Use the device once, so that no case pays for what its first use in a process does, or fails with it."""
+        if self._initialized:
+            return
+        self._initialized = True
+        import torch
+
+        with contextlib.suppress(RuntimeError, NotImplementedError):  # the gate and the cases say what does not work
+            torch.empty(1, device=self.device)
+            self.synchronize()
+
+    @property
+    def seedable(self) -> bool:
+        """Whether ``torch.manual_seed`` reaches the device's generators."""
+        return torch_versions.seeds(self.kind)
 
     def in_use(self) -> bool:
         """Whether this process has used the device, as far as the module that torch has of it can tell."""
         import torch
 
-        kind = self.device.partition(":")[0]
-        initialized = getattr(getattr(torch, kind, None), "is_initialized", None)
-        return kind != "cpu" and initialized is not None and bool(initialized())
+        initialized = getattr(getattr(torch, self.kind, None), "is_initialized", None)
+        return self.kind != "cpu" and initialized is not None and bool(initialized())
 
     def unchecked(self) -> str:
         """What cannot be checked, and which methods the backend would have to offer; "" when nothing is missing."""
         lost = [f"{check} (needs {method})" for method, check in _CHECKED_BY.items() if method in self.missing]
-        return f"not checked, as the backend's adapter does not offer what is needed: {', '.join(lost)}" if lost else ""
+        notes = (
+            [f"not checked, as the backend's adapter does not offer what is needed: {', '.join(lost)}"] if lost else []
+        )
+        if "synchronize" in self.missing and self.kind != "cpu":
+            notes.append("no synchronize: an error of work that is still queued may be charged to a later cell")
+        if not self.seedable:
+            needs = f"torch.{self.kind} needs manual_seed_all and _is_in_bad_fork"
+            notes.append(f"random ops are not checked for determinism: torch.manual_seed does not reach them ({needs})")
+        return "\n".join(notes)
 
     def route_counters(self) -> tuple[int, int] | None:
         """(native, fallback) calls so far, or None where the backend does not count."""
@@ -165,10 +201,6 @@ class Capabilities:
 def with_index(device: str) -> str:
     """``mydev:0`` for ``mydev``, as a tensor made there says where it lies. ``cpu`` and ``meta`` have no index."""
     return device if ":" in device or device in ("cpu", "meta") else f"{device}:0"
-
-
-def _nothing() -> None:
-    """Stands in for a method that a backend does not offer."""
 
 
 def offered() -> tuple[str, ...]:

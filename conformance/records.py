@@ -6,7 +6,7 @@ Only explain/describe.py renders them as text.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from enum import Enum
 from typing import Any
 
@@ -135,7 +135,9 @@ class Death:
     phase: str = ""  # the side that ran: "cpu" or "device"; "" between cases
     finding: DeathFinding | None = None
     report: SanitizerReport | None = None
-    log: str = ""  # the process' stderr, if there is no sanitizer report
+    log: str = ""  # the process' stderr without stacks, if there is no sanitizer report
+    stack: tuple[str, ...] = ()  # frames of the dead thread, those of the backend first
+    python: tuple[str, ...] = ()  # Python frames outside the suite, the innermost first
 
     @staticmethod
     def from_json(d: Mapping[str, Any]) -> Death:
@@ -144,6 +146,7 @@ class Death:
             **d,
             "finding": DeathFinding.from_json(finding) if finding else None,
             "report": SanitizerReport.from_json(report) if report else None,
+            "stack": tuple(d.get("stack", ())), "python": tuple(d.get("python", ())),
         })  # fmt: skip
 
 
@@ -228,13 +231,38 @@ def _compact(fields: Iterable[tuple[str, Any]]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class GateFailure:
-    """The bring-up gate's first broken primitive."""
+    """A broken primitive of the bring-up gate."""
 
     headline: str  # one line: the primitive and what is wrong with it
     details: str = ""  # what the process wrote to stderr, if it died or hung
 
     def __str__(self) -> str:
         return "\n".join(filter(None, (self.headline, self.details)))
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """The result of the bring-up gate."""
+
+    failure: GateFailure | None = None  # of a primitive without which no cell can be judged
+    limits: Mapping[str, GateFailure] = field(default_factory=dict)  # other broken primitives, by name
+
+    def __bool__(self) -> bool:
+        """Whether a primitive is broken."""
+        return bool(self.failure or self.limits)
+
+    def __str__(self) -> str:
+        found = [self.failure] if self.failure else list(self.limits.values())
+        return "\n".join(map(str, found))
+
+    def to_json(self) -> dict[str, Any]:
+        limits = {name: asdict(found) for name, found in self.limits.items()}
+        return {"failure": asdict(self.failure) if self.failure else None, "limits": limits}
+
+    @staticmethod
+    def from_json(d: Mapping[str, Any]) -> Gate:
+        limits = {name: GateFailure(**found) for name, found in d["limits"].items()}
+        return Gate(GateFailure(**d["failure"]) if d["failure"] else None, limits)
 
 
 def kind_of(status: Status, checks: Iterable[str], signal: str) -> str:

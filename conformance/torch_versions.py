@@ -146,6 +146,31 @@ class WatchingMode(TorchDispatchMode):
         raise NotImplementedError
 
 
+def privateuse1_name() -> str:
+    """The name of PrivateUse1 devices: ``privateuseone`` unless a backend gave them another."""
+    return str(torch._C._get_privateuse1_backend_name())
+
+
+def seeds(kind: str) -> bool:
+    """Whether ``torch.manual_seed`` seeds the generators of devices of this type.
+
+    Those of a backend out of torch's tree are seeded by its device module.
+    """
+    if kind in ("cpu", "cuda", "mps", "xpu", "mtia", "meta"):
+        return True
+    module = getattr(torch, kind, None)
+    return hasattr(module, "_is_in_bad_fork") and hasattr(module, "manual_seed_all")
+
+
+def print_stacks_of_deaths() -> None:
+    """Have torch print the native stacks of this process's threads when a signal kills it.
+
+    What it prints takes memory from the heap. So a process whose heap is damaged may hang instead of dying.
+    """
+    if hasattr(torch._C, "_set_print_stack_traces_on_fatal_signal"):
+        torch._C._set_print_stack_traces_on_fatal_signal(True)
+
+
 def storage_id(of: torch.Tensor | torch.UntypedStorage) -> int:
     """Identifies a storage, or a tensor's (not its address: an empty storage has none)."""
     return int(_storage(of)._cdata)

@@ -94,3 +94,17 @@ def test_a_mistake_is_one_line_and_exit_code_2(arguments: list[str], message: st
     assert message in shown.output
     assert "Traceback" not in shown.output
     assert isinstance(shown.exception, SystemExit)
+
+
+def test_next_ranks_what_to_mend_in_the_latest_run(results: Path) -> None:
+    shown = run("next")
+    assert shown.exit_code == 0
+    assert "  1. mend masked_fill_: 1 cell of 1 overload fail (masked_fill_.Scalar)" in shown.output
+    assert run("next", LANE).output == shown.output
+    assert run("next", "--results", "nowhere").exit_code == 2
+
+
+def test_the_doctor_leaves_torch_s_own_devices_alone() -> None:
+    shown = run("doctor", "--backend", "torch:cpu")
+    assert shown.exit_code == 2
+    assert "expected a PrivateUse1 device" in shown.output

@@ -31,15 +31,17 @@ _TABLE = {
     "layouts": "",
     "torch_versions": "",
     "inventory": "torch_versions vocabulary",
-    "backends": "support",
+    "bare_device": "",
+    "backends": "bare_device support torch_versions",
     "ops": "",
     "corpus": "inventory ops support torch_versions",
     "lanes": "support vocabulary",
     "results": "records support vocabulary",
     "plan": "backends corpus inventory layouts ops records support vocabulary",
     "judging": "backends corpus layouts ops plan records support torch_versions vocabulary",
-    "explain": "backends corpus inventory judging plan records support vocabulary",
-    "running": "inventory judging lanes plan records support vocabulary",
+    "explain": "backends corpus inventory judging ops plan records support vocabulary",
+    "running": "inventory judging lanes plan records support torch_versions vocabulary",
+    "doctor": "backends inventory running support torch_versions vocabulary",
     "calls": "backends corpus explain inventory judging layouts ops plan running support torch_versions vocabulary",
     "scenarios": "backends explain judging running support",
     "triage": "backends calls corpus explain inventory judging lanes layouts plan records running support"
@@ -49,8 +51,8 @@ _TABLE = {
     "report": "bisect explain layouts records results support vocabulary",
     "plugin": "backends corpus explain lanes layouts ops plan records results running scenarios support torch_versions"
     " vocabulary",
-    "commands": "backends bisect calls corpus explain inventory lanes nightly plan report results scenarios support"
-    " triage vocabulary",
+    "commands": "backends bisect calls corpus doctor explain inventory lanes nightly plan report results scenarios"
+    " support torch_versions triage vocabulary",
     "cli": "commands",
 }
 ROOMS = {room: frozenset(may_import.split()) for room, may_import in _TABLE.items()}
@@ -62,11 +64,12 @@ ROOMS_WITHOUT_TORCH = {
 OTHER_MODULES_WITHOUT_TORCH = {
     "corpus.model", "plan.arguments", "plan.cases", "plan.scaled", "plan.selection", "explain.describe",
     "explain.inventory_text",
-    "running.child", "running.deaths", "running.host_leaks", "running.isolation", "running.progress",
-    "running.protocol", "running.runner", "running.sanitizer_report", "running.spawned", "calls.program",
+    "running.child", "running.crash_log", "running.deaths", "running.host_leaks", "running.isolation",
+    "running.progress", "running.protocol", "running.runner", "running.sanitizer_report", "running.spawned",
+    "calls.program",
     "triage.ddmin", "triage.evidence", "triage.lanes", "triage.report", "triage.conclusions", "triage.warm", "plugin",
 }  # fmt: skip
-MAY_NAME_TORCH_PRIVATES = ("inventory", "torch_versions", "corpus.record")
+MAY_NAME_TORCH_PRIVATES = ("inventory", "torch_versions", "corpus.record", "explain.both_sides")
 
 
 def room_of(module: str) -> str:

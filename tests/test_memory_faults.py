@@ -67,7 +67,7 @@ runner = Runner(work, 60)
 found = []
 for fault, cells in json.loads(sys.argv[1]).items():
     testing.set_fault(fault or None)
-    broken = str(runner.gate() or "")
+    broken = str(runner.gate())
     found += [(observe(work, *cell).to_json() if cell else {}) | {"broken": broken} for cell in cells]
 print(json.dumps(found))
 """

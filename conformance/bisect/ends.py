@@ -26,9 +26,9 @@ def recorded(results: Path, cases: Sequence[str], backend: str, environment: str
     ``environment``: only its lanes; "": all lanes. A lane without a closed run gives its interrupted run.
     """
     found, left_out = [], []
-    lanes = store.lanes(results)
-    names = [name for lane in lanes for name in runs.names(results, lane)[-NIGHTS:]]
-    journals = [d for d in sorted(results.glob("*")) if (d / store.OBSERVATIONS).is_file() and d.name not in lanes]
+    series = store.every_series(results)
+    names = [name for one in series for name in runs.names(results, one)[-NIGHTS:]]
+    journals = [d for d in sorted(results.glob("*")) if (d / store.OBSERVATIONS).is_file() and d.name not in series]
     for directory in (*(results / store.RUNS / name for name in names), *journals):
         try:
             run = _run(directory, cases, lambda m: m.backend == backend and environment in ("", m.environment))

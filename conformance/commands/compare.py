@@ -34,7 +34,7 @@ def diff_(names: tuple[str, ...], across: str | None, results: Path, form: str) 
         old, new = (runs.find(results, name) for name in names)
         for run in (old, new):
             run.check()
-        found = history.changes(old, new, history.of_lane(results, new.manifest.lane))
+        found = history.changes(old, new, history.of_series(results, new.manifest.series))
     click.echo({"text": diff.text, "json": diff.as_json}[form](found, old.name, new.name, history.settings(old, new)))
     sys.exit(diff.exit_code(found))
 
@@ -44,7 +44,9 @@ def _across(axis: str, latest: list[Closed], form: str) -> None:
     groups: dict[tuple[str, ...], list[Closed]] = defaultdict(list)
     for run in latest:
         others = (name for name in ("backend", *AXES.values()) if name != AXES[axis])
-        groups[tuple(str(getattr(run.manifest, name)) for name in others)].append(run)
+        selection = run.manifest.series.removeprefix(run.manifest.lane)
+        facts = [str(getattr(run.manifest, name)) for name in others]
+        groups[(selection, *facts)].append(run)
     compared = [sorted(group, key=lambda run: _place(run, axis)) for group in groups.values() if len(group) > 1]
     if not compared:
         raise Mistake(f"--across {axis}: no two lanes differ only in it; runs: {', '.join(r.name for r in latest)}")
@@ -66,9 +68,9 @@ def _latest(results: Path, names: Iterable[str]) -> list[Closed]:
     if given := [runs.find(results, name) for name in names]:
         return given
     found = []
-    for lane in runs.lanes(results):
-        of_lane = history.of_lane(results, lane)
-        found.append(next((run for run in reversed(of_lane) if run.whole), of_lane[-1]))
+    for series in runs.shown_series(results):
+        of_series = history.of_series(results, series)
+        found.append(next((run for run in reversed(of_series) if run.whole), of_series[-1]))
     return found
 
 

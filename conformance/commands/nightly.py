@@ -85,7 +85,7 @@ def plan_(results: Path, expected: Path | None, found: Path, issues: Any, gh: st
     with mistakes(StoreError, TomlError, OSError, ValueError):
         lanes = tonight.read(results, expected)
         failing = [f for lane in lanes for f in lane.failing]
-        whole = {lane.run.manifest.lane for lane in lanes if lane.run.whole}
+        whole = {lane.run.manifest.lane for lane in lanes if lane.run.whole and lane.run.manifest.complete}
         actions = plan.plan(
             failing, whole, _culprits(found), _issues(json.load(issues) if issues else _asked(gh)), tonight.night(lanes)
         )

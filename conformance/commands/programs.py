@@ -170,5 +170,5 @@ def _case_script(case: str, backend: Any, out: Path) -> Path:
     plan = Plan(backend, Selection(), DEFAULT_SEED)
     out.mkdir(parents=True, exist_ok=True)
     path = out / "case.py"
-    path.write_text(repro.script(plan, repro.find(plan, case)), encoding="utf-8")
+    path.write_text(repro.script(plan, repro.find(plan, case), contained=False), encoding="utf-8")
     return path

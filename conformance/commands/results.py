@@ -82,12 +82,12 @@ def summary_(names: tuple[str, ...], form: str, results: Path, expected: Path | 
 
 
 def _text(read: _Read) -> str:
-    return summary.text(read.result, read.run.observations, str(read.directory), read.run.manifest.backend)
+    return summary.text(read.result, read.run.observations, str(read.directory), read.run.manifest.backend_for_commands)
 
 
 def _latest(results: Path) -> list[str]:
     """Return the latest closed run of each lane. The lane's own directory may hold a shard."""
-    return [runs.names(results, lane)[-1] for lane in store.lanes(results)]
+    return [runs.names(results, series)[-1] for series in store.shown_series(results)]
 
 
 def _read(results: Path, name: str, expected: Path | None) -> _Read:

@@ -146,7 +146,12 @@ def death(found: Death) -> list[str]:
     first = f"the process {what}, {_SIDES.get(found.phase, found.phase)}"
     said = finding(found.finding) if found.finding else ""
     after = str(found.report) if found.report else found.log
-    return ["; ".join(filter(None, (first, said))), *(after.split("\n") if after else [])]
+    stacks = {"stack": found.stack, "Python": found.python}
+    return [
+        "; ".join(filter(None, (first, said))),
+        *(after.split("\n") if after else []),
+        *(f"{name}: {' < '.join(frames)}" for name, frames in stacks.items() if frames),
+    ]
 
 
 def finding(found: DeathFinding) -> str:

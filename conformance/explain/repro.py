@@ -2,93 +2,175 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
 from typing import Any
+
+import torch
 
 from conformance.backends import Capabilities
 from conformance.corpus.model import Arg, ComplexArg, DeviceArg, DtypeArg, EnumArg, GeneratorArg, TensorSlot
 from conformance.explain import describe
-from conformance.judging.twins import Twins
+from conformance.judging import compare
+from conformance.judging.oracle import CallOutcome
+from conformance.judging.tolerances import Criteria, criteria_of
+from conformance.judging.twins import CPU, Twins, torch_dtype
+from conformance.ops.family import Equivalence
 from conformance.plan.arguments import placed_arguments
 from conformance.plan.cases import Case, slot_dtype
 from conformance.plan.plan import Plan
-from conformance.records import Observation
-from conformance.vocabulary import CaseId
+from conformance.records import CaseFailure, Observation
+from conformance.vocabulary import CaseId, Check, Route
 
 LONGEST_KEPT = 1 << 16  # characters
 _HEX_COLUMNS = 96
 
-_TEMPLATE = '''"""{id}
+# The first part of a script, which makes the case. both_sides.py is the second.
+_CASE = '''"""{id}
 
 {arguments}
+
+Exits with 1 and prints the difference if the device differs from CPU, else exits with 0.{limits}
 """
 
-import torch
+{head}
 {imports}
 
 def storage(device, *text):
     return torch.tensor(list(bytes.fromhex("".join(text))), dtype=torch.uint8).to(device)
 
 
-def call(device):
+def call(device, wide=lambda t: t):
 {body}
     storages = {{{storages}}}
+    before = {{name: base.cpu().clone() for name, (base, _) in storages.items()}}
     torch.manual_seed({seed})
     try:
         result = torch.ops.aten.{op}({call})
+        for base, _ in storages.values():
+            base.cpu()  # waits for the device
     except Exception as e:
         result = e
-    return result, storages
+    return result, {{name: (*pair, before[name]) for name, pair in storages.items()}}
 
 
-def show(device):
-    result, storages = call(device)
-    for r in result if isinstance(result, (list, tuple)) else [result]:
-        if isinstance(r, torch.Tensor):
-            where = f"size {{tuple(r.shape)}} stride {{r.stride()}} offset {{r.storage_offset()}}"
-            print(f"{{device}}: {{r.dtype}} {{where}}\\n{{r.cpu()}}")
-        else:
-            print(f"{{device}}: {{r!r}}")
-    return {{name: base.cpu() for name, base in storages.items()}}
-
-
-expected, actual = show("cpu"), show("{device}")
-for name in expected:
-    different = (expected[name] != actual[name]).nonzero().flatten().tolist()
-    print(f"storage of {{name}}:", f"differs at bytes {{different[:16]}}" if different else "equal")
 '''
 
+_MAIN = """if __name__ == "__main__":
+    main(call, {device!r}, {written}, {bound}, contained={contained})
+"""
 
-def script(plan: Plan, case: Case) -> str:
-    """Return the script's text."""
-    return script_of(case, plan.backend, Twins(plan.corpus.value), plan.seed)
+
+def script(plan: Plan, case: Case, failure: CaseFailure | None = None, *, contained: bool = True) -> str:
+    """Return the script's text.
+
+    ``failure``: what was found, whose bound the script takes. ``contained``: whether the op is first called in a child
+    process, so that the script survives a crash and says how the process died.
+    """
+    twins = Twins(plan.corpus.value)
+    judged = _Judged(case, plan.inventory[case.sample.overload].route, twins, failure)
+    return script_of(case, plan.backend, twins, plan.seed, judged, contained=contained)
 
 
 def with_script(plan: Plan, observation: Observation) -> Observation:
     """Return a failing cell's observation with the script of its first failing case, unless that is too long."""
-    first = next((f.case for f in observation.failures if plan.knows(f.case)), "")
+    first = next((f for f in observation.failures if plan.knows(f.case)), None)
     if not observation.status.is_failure or not first:
         return observation
-    text = script(plan, find(plan, first))
+    text = script(plan, find(plan, first.case), first)
     return replace(observation, script=text) if len(text) <= LONGEST_KEPT else observation
 
 
-def script_of(case: Case, backend: Capabilities, twins: Twins, seed: int) -> str:
+def script_of(
+    case: Case, backend: Capabilities, twins: Twins, seed: int, judged: _Judged, *, contained: bool = True
+) -> str:
     """Return the script of a case whose storages ``twins`` makes."""
     writer = _Writer(case, backend.device, twins)
     module = backend.module
-    return _TEMPLATE.format(
+    head, comparing = _comparing()
+    made = _CASE.format(
         id=case.id,
         arguments="\n".join(map(describe.argument, placed_arguments(case))),
+        limits=judged.limits(),
+        head=head,
         imports="" if module == "torch" else f"import {module}  # loads the device\n",
         body="\n".join(f"    {line}" for line in writer.lines()) or "    pass",
-        storages=", ".join(f'"{name}": {base}' for name, base in writer.bases),
+        storages=", ".join(f'"{name}": ({base}, {tensor})' for name, base, tensor in writer.bases),
         seed=seed,
         op=attribute(case.sample.overload),
         call=writer.call(),
-        device=backend.device,
     )
+    contained &= backend.isolation == "fork"
+    main = _MAIN.format(device=backend.device, written=writer.written(), bound=judged.bound(), contained=contained)
+    return f"{made}{comparing}\n\n\n{main}"
+
+
+@cache
+def _comparing() -> tuple[str, str]:
+    """Return the imports and the functions of both_sides.py."""
+    text = Path(__file__).with_name("both_sides.py").read_text(encoding="utf-8").partition('\n"""\n')[2].strip()
+    text = re.sub(r"  # noqa:.*", "", text)
+    head, _, functions = text.partition("\n\n\n")
+    return head, functions
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """How the script judges the values of a case. ``failure``: what the suite found, if it did."""
+
+    case: Case
+    route: Route
+    twins: Twins
+    failure: CaseFailure | None = None
+
+    @property
+    def _criteria(self) -> Criteria:
+        return criteria_of(self.case.sample.overload)
+
+    @property
+    def _values(self) -> bool:
+        """Whether values are compared: those of random results are not, nor those that may be one of several."""
+        return self._criteria.equivalence(0) is Equivalence.EQUAL
+
+    def limits(self) -> str:
+        """Return a sentence about the findings that the script cannot repeat, "" if there are none."""
+        found = {m.check for m in self.failure.mismatches} if self.failure else set()
+        lost = sorted({*(found & _ONLY_THE_SUITE), *(() if self._values else (Check.VALUE,))})
+        return f"\nIt does not check: {', '.join(lost)}. Only the suite does." if lost else ""
+
+    def bound(self) -> str:
+        """Return the bound of the failure's first wrong value; without one, that of the overload for one element."""
+        if not self._values:
+            return "None"
+        found = self._found()
+        if found["exact"]:
+            return f"Bound(exact=True, signed_zeros={found.get('signed_zeros', False)})"
+        dtype = torch_dtype(found["dtype"])
+        eps = torch.finfo(dtype if dtype.is_floating_point or dtype.is_complex else torch.float32).eps
+        growth = compare.growth(eps, found["terms"]) if found["accumulates"] else 0.0
+        numbers = (found["multiple"], found["ulps"], eps, float(found["magnitude"]), growth)
+        return f"Bound(False, {', '.join(map(repr, numbers))})"
+
+    def _found(self) -> Mapping[str, Any]:
+        mismatches = self.failure.mismatches if self.failure else ()
+        for mismatch in mismatches:
+            if "bound" in mismatch.facts:
+                return mismatch.facts["bound"]  # type: ignore[no-any-return]  # JSON
+        if self._criteria.exact or (self._criteria.stable and self.route is Route.FALLBACK):
+            return {"exact": True}
+        result = torch.empty(1, dtype=torch_dtype(self.case.cell.dtype))
+        return compare.bound(
+            result.dtype, self._criteria.closeness(CallOutcome(self.twins.side(self.case, CPU)), result)
+        )
+
+
+# Checks that need the backend's adapter, or several calls.
+_ONLY_THE_SUITE = frozenset({
+    Check.VERSION, Check.REDZONE, Check.LEAK, Check.ROUTE, Check.DETERMINISM, Check.UNINITIALIZED, Check.DISTRIBUTION,
+})  # fmt: skip
 
 
 def find(plan: Plan, case_id: str) -> Case:
@@ -111,7 +193,7 @@ class _Writer:
         self._device = device
         self._twins = twins
         self._shared = {slot: (earlier, distance) for slot, earlier, distance in case.shared}
-        self.bases: list[tuple[str, str]] = []  # (slot's name, variable)
+        self.bases: list[tuple[str, str, str]] = []  # (slot's name, variable of the storage, of the tensor)
 
     def lines(self) -> list[str]:
         """Return statements that create the tensor arguments ``t0``, ``t1``, … in the order of the slots."""
@@ -135,8 +217,8 @@ class _Writer:
         dtype = slot_dtype(slot, self._case.cell.dtype)
         text = self._twins.storage(slot, placement, dtype).numpy().tobytes().hex()
         chunks = [text[i : i + _HEX_COLUMNS] for i in range(0, len(text), _HEX_COLUMNS)] or [""]
-        self.bases.append((slot.name, f"s{slot.index}"))
-        made = f"s{slot.index}.view(torch.{dtype}).as_strided({where}, {placement.offset})"
+        self.bases.append((slot.name, f"s{slot.index}", variable))
+        made = f"wide(s{slot.index}.view(torch.{dtype})).as_strided({where}, {placement.offset})"
         if placement.bit:
             made = f"torch.conj({made})" if placement.bit == "conj" else f"torch._neg_view({made})"
         return [
@@ -146,6 +228,12 @@ class _Writer:
             ")",
             f"{variable} = {made}  # {slot.name}",
         ]
+
+    def written(self) -> list[str]:
+        """Return the arguments whose storages the call may write, of several in one storage the first."""
+        slots = self._case.sample.tensors
+        homes = {slot.index: self._shared.get(slot.index, (slot.index, 0))[0] for slot in slots if slot.written}
+        return sorted({slots[home].name for home in homes.values()})
 
     def call(self) -> str:
         """Return the arguments of the call."""

@@ -1,13 +1,20 @@
-"""The bring-up gate: the primitives that the twins stand on, tried before anything else is judged."""
+"""The bring-up gate: the primitives that comparisons need, tried before anything else is judged.
+
+Without the first two no cell can be judged. If another one is broken, only the cells that need it are not reached.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 
 from conformance.backends import Capabilities
-from conformance.torch_versions import storage_id
+from conformance.judging import twins
+from conformance.torch_versions import neg_view, storage_id
+from conformance.vocabulary import CellId, Route
 
 SIZES = (0, 1, 7, 64, 1000, 65_537)
 
@@ -63,10 +70,10 @@ def synchronize(backend: Capabilities) -> None:
 def other_devices(backend: Capabilities) -> None:
     """Of several devices each gives its own memory, and takes copies from the others."""
     kind = torch.device(backend.device).type
-    module = getattr(torch, kind)
+    module: Any = getattr(torch, kind, None)
     allocated = getattr(module, "memory_allocated", None)
     sent = _bytes(1000)
-    count = module.device_count()
+    count = module.device_count() if module is not None and hasattr(module, "device_count") else 1
     for index in range(count) if count > 1 else ():
         device = torch.device(kind, index)
         before = allocated(index) if allocated else 0
@@ -96,33 +103,120 @@ def _check_fill(backend: Capabilities) -> None:
     assert filled, f"fill_fresh(0xA5) leaves {fresh[0]:#04x} in fresh memory"
 
 
-GATE: tuple[Callable[[Capabilities], None], ...] = (
-    allocate,
-    copy_bytes,
-    view_as_dtype,
-    as_strided,
-    synchronize,
-    other_devices,
-    adapter,
+def conjugate(backend: Capabilities) -> None:
+    """A tensor with the conjugate bit resolves to the conjugate values."""
+    values = torch.tensor([1 + 2j, -3 - 0.5j])
+    _equal(torch.conj(values.to(backend.device)).resolve_conj().cpu(), torch.conj(values).resolve_conj())
+
+
+def negative(backend: Capabilities) -> None:
+    """A tensor with the negative bit resolves to the negated values."""
+    values = torch.tensor([1.0, -2.5, 4.0])
+    _equal(neg_view(values.to(backend.device)).resolve_neg().cpu(), -values)
+
+
+def copy_expanded(backend: Capabilities) -> None:
+    """A copy of an expanded tensor repeats its elements."""
+    values = torch.tensor([1.0, 2.0, 3.0])
+    copied = torch.empty((4, 3), device=backend.device).copy_(values.to(backend.device).expand(4, 3))
+    _equal(copied.cpu(), values.expand(4, 3))
+
+
+def grow_storage(backend: Capabilities) -> None:
+    """A tensor that is resized to more elements keeps those that it had."""
+    grown = torch.tensor([1.0, 2.0]).to(backend.device).resize_(1000)
+    assert tuple(grown.shape) == (1000,), f"the size is {tuple(grown.shape)}, expected (1000,)"
+    _equal(grown.cpu()[:2], torch.tensor([1.0, 2.0]))
+
+
+def _equal(got: torch.Tensor, expected: torch.Tensor) -> None:
+    assert torch.equal(got, expected), f"the values are {got.tolist()}, expected {expected.tolist()}"
+
+
+@dataclass(frozen=True, slots=True)
+class Primitive:
+    """A primitive, and the cells that need it: ``needs(cell, route)``. Without ``needs``, all comparisons need it."""
+
+    run: Callable[[Capabilities], None]
+    needs: Callable[[CellId, str], bool] | None = None
+
+    @property
+    def name(self) -> str:
+        return self.run.__name__
+
+
+def _no_cell(cell: CellId, route: str) -> bool:  # noqa: ARG001  # the signature of all of them
+    return False
+
+
+# Ops that copy or resolve: they are judged even if all others cannot be, because they are the cause.
+_COPYING = frozenset({
+    "clone", "copy_", "_to_copy", "_conj", "_conj_physical", "conj_physical", "conj_physical_", "resolve_conj",
+    "resolve_neg", "_neg_view", "contiguous", "_copy_from",
+})  # fmt: skip
+
+
+def _in_layouts(*layouts: str) -> Callable[[CellId, str], bool]:
+    """Return whether a cell of another op than those that copy has one of these layouts."""
+    return lambda cell, _: cell.layout in layouts and cell.overload.partition(".")[0] not in _COPYING
+
+
+def _as_strided(cell: CellId, route: str) -> bool:  # noqa: ARG001
+    return cell.layout not in twins.MADE_BY_OPS
+
+
+def _copy_expanded(cell: CellId, route: str) -> bool:
+    """A native kernel reads an expanded argument itself; the fallback and composites copy it."""
+    return route != Route.NATIVE and _in_layouts("expanded")(cell, route)
+
+
+# In the order in which they are tried.
+GATE: tuple[Primitive, ...] = (
+    Primitive(allocate),
+    Primitive(copy_bytes),
+    Primitive(view_as_dtype, _no_cell),  # arguments are then sent to the device in their own dtype
+    Primitive(as_strided, _as_strided),
+    Primitive(synchronize, _no_cell),  # errors of queued work may then be charged to later cells
+    Primitive(conjugate, _in_layouts("conj")),
+    Primitive(negative, _in_layouts("neg")),
+    Primitive(copy_expanded, _copy_expanded),
+    Primitive(grow_storage, _no_cell),
+    Primitive(other_devices, _no_cell),
+    Primitive(adapter),
 )
 
 
 def names() -> list[str]:
-    """What the primitives are called, and what each is to do, in the order in which they are tried."""
-    return [f"{primitive.__name__} ({(primitive.__doc__ or '').strip().rstrip('.')})" for primitive in GATE]
+    """The primitives, each with what it is to do, in the order in which they are tried."""
+    return [f"{primitive.name} ({(primitive.run.__doc__ or '').strip().rstrip('.')})" for primitive in GATE]
 
 
-def failing(backend: Capabilities, begin: Callable[[int], None] = lambda _: None) -> str:
-    """What is wrong with the first primitive that fails; "" when all hold. To be run where a crash can be survived.
+def blocks(backend: Capabilities, index: int) -> bool:
+    """Whether no cell can be judged without the primitive."""
+    if GATE[index].run is adapter:
+        return not backend.bare  # what torch's own modules answer can be done without
+    return GATE[index].needs is None
 
-    ``begin`` is told the index of each before it is tried.
-    """
-    for index, primitive in enumerate(GATE):
-        begin(index)
-        try:
-            primitive(backend)
-        except Exception as e:  # noqa: BLE001  # whatever a broken primitive raises is the finding
-            return f"{names()[index]}: {_said(e)}"
+
+def needed(cell: CellId, route: str, broken: Iterable[str]) -> str:
+    """Return the first of these broken primitives that the cell needs, "" if it needs none."""
+    needs = {primitive.name: primitive.needs for primitive in GATE}
+    return next((name for name in broken if (needs_it := needs[name]) and needs_it(cell, route)), "")
+
+
+def without(backend: Capabilities, broken: Iterable[str]) -> None:
+    """From now on, do without these primitives in this process."""
+    names = frozenset(broken)
+    twins.do_without(names)
+    backend.without([*(names & {"synchronize"}), *(["memory_stats"] if "adapter" in names else [])])
+
+
+def failing(backend: Capabilities, index: int) -> str:
+    """What is wrong with a primitive; "" when it holds. To be run where a crash can be survived."""
+    try:
+        GATE[index].run(backend)
+    except Exception as e:  # noqa: BLE001  # whatever a broken primitive raises is the finding
+        return f"{names()[index]}: {_said(e)}"
     return ""
 
 

@@ -142,8 +142,8 @@ def close(
         wrong &= _too_far(expected, actual, reference, closeness, spread_of(widen(reference)))
         if not bool(wrong.any()):
             return None
-    bound = _bound(closeness.dtype or expected.dtype, closeness, spread=spread_of is not None)
-    return _first(wrong, expected, actual, reference, subject, bound, stale)
+    allowed = bound(closeness.dtype or expected.dtype, closeness, spread=spread_of is not None)
+    return _first(wrong, expected, actual, reference, subject, allowed, stale)
 
 
 def _too_far(
@@ -162,19 +162,19 @@ def _too_far(
     scale = magnitude
     if closeness.accumulates and true.numel():
         finite = torch.where(magnitude.isfinite(), magnitude, torch.zeros_like(magnitude))
-        scale = torch.maximum(magnitude, finite.max()) * _growth(eps, closeness.terms)
+        scale = torch.maximum(magnitude, finite.max()) * growth(eps, closeness.terms)
     scale = scale.clamp_min(closeness.magnitude)
     if spread is not None:
         excess = (2 * spread / eps - WELL_CONDITIONED * magnitude).clamp_min(0)
-        scale = torch.maximum(scale, (magnitude + excess) * _growth(eps, closeness.terms))
-    bound = closeness.multiple * own + closeness.ulps * (eps * scale + torch.finfo(expected.dtype).tiny)
+        scale = torch.maximum(scale, (magnitude + excess) * growth(eps, closeness.terms))
+    allowed = closeness.multiple * own + closeness.ulps * (eps * scale + torch.finfo(expected.dtype).tiny)
     distance = (ours - true).abs()
-    ok = (distance <= bound) | (ours == true) | (ours == theirs)
+    ok = (distance <= allowed) | (ours == true) | (ours == theirs)
     ok |= same_exactly(actual, reference.to(expected.dtype))  # beyond the dtype's largest number, that is not finite
     return ~(ok | (ours.isnan() & (true.isnan() | theirs.isnan())))
 
 
-def _growth(eps: float, terms: int) -> float:
+def growth(eps: float, terms: int) -> float:
     """Units in the last place, of relative size ``eps``, that a sum of so many terms may be off by."""
     return float(max(1.0, max(terms, 1) ** 0.5 * min(1.0, torch.finfo(torch.float32).eps / eps)))
 
@@ -186,7 +186,7 @@ def widen(t: torch.Tensor) -> torch.Tensor:
     return t.to(torch.complex128 if t.dtype.is_complex else torch.float64)
 
 
-def _bound(dtype: torch.dtype, closeness: Closeness, spread: bool) -> dict[str, Any]:
+def bound(dtype: torch.dtype, closeness: Closeness, *, spread: bool = False) -> dict[str, Any]:
     """The bound of a comparison as facts; ``spread``: widened where an element is ill-conditioned."""
     return {
         "exact": False, "multiple": closeness.multiple, "ulps": closeness.ulps, "dtype": facts.value(dtype),
@@ -201,7 +201,7 @@ def _first(
     actual: torch.Tensor,
     reference: torch.Tensor | None,
     subject: str,
-    bound: dict[str, Any],
+    allowed: dict[str, Any],
     stale: torch.Tensor | None,
 ) -> Mismatch:
     """The finding for the first wrong element in row-major order."""
@@ -210,7 +210,7 @@ def _first(
     found: dict[str, Any] = {
         "kind": Fact.ELEMENTS.value, "wrong": int(wrong.sum()), "of": expected.numel(), "index": list(index),
         "device": facts.value(device), "cpu": facts.value(cpu), "dtype": facts.value(expected.dtype),
-        **_distance(cpu, device, expected.dtype), "bound": bound,
+        **_distance(cpu, device, expected.dtype), "bound": allowed,
         "pattern": _pattern(wrong, expected, actual, stale),
     }  # fmt: skip
     if reference is not None and reference is not expected:

@@ -129,9 +129,40 @@ def _flip_signs(value: torch.Tensor, parts: tuple[int, ...]) -> torch.Tensor:
     return torch.view_as_complex(flipped)
 
 
+# Layouts whose tensors can be made without as_strided: by view, permute and expand.
+MADE_BY_OPS = frozenset({
+    "contiguous", "transposed", "channels_last", "expanded", "zero_size", "zero_dim", "conj", "neg",
+})  # fmt: skip
+
+# The primitives that do not work on the device of this process, see bringup.py.
+_broken: frozenset[str] = frozenset()
+
+
+def do_without(primitives: frozenset[str]) -> None:
+    """From now on, use none of these primitives on the device in this process."""
+    global _broken  # noqa: PLW0603  # of the process, as the device is
+    _broken = primitives
+
+
+def by_ops(flat: torch.Tensor, placement: Placement) -> torch.Tensor:
+    """The tensor that ``placement`` describes over all of ``flat``, made by view, permute and expand."""
+    axes = [d for d in range(len(placement.size)) if placement.stride[d] or placement.size[d] == 1]
+    ordered = sorted(axes, key=lambda d: (-placement.stride[d], d))
+    dense = flat.view([placement.size[d] for d in ordered])
+    moved = dense.permute([ordered.index(d) for d in axes])
+    for d in range(len(placement.size)):
+        if d not in axes:
+            moved = moved.unsqueeze(d)
+    return moved.expand(placement.size)
+
+
 def view(base: torch.Tensor, dtype: torch.dtype, placement: Placement) -> torch.Tensor:
     """The tensor that ``placement`` describes over the bytes ``base``."""
-    tensor = base.view(dtype).as_strided(placement.size, placement.stride, placement.offset)
+    flat = base if base.dtype == dtype else base.view(dtype)
+    if "as_strided" in _broken and base.device.type != "cpu":
+        tensor = by_ops(flat, placement)
+    else:
+        tensor = flat.as_strided(placement.size, placement.stride, placement.offset)
     if placement.bit == "conj":
         return torch.conj(tensor)
     if placement.bit == "neg":
@@ -233,7 +264,9 @@ class _Arguments:
         wide = self._dtypes(dtype)
         template = self._twins.storage(slot, placement, dtype, wide)
         on_host = slot.on_host or slot.name.partition("[")[0] in self._host
-        base = self._twins.base(slot, template, CPU if on_host else self._device)
+        typed = "view_as_dtype" in _broken and self._device.type != "cpu" and not on_host
+        sent = template.view(torch_dtype(wide)) if typed else template
+        base = self._twins.base(slot, sent, CPU if on_host else self._device)
         return Argument(slot, placement, base, view(base, torch_dtype(wide), placement), template)
 
 
@@ -338,7 +371,7 @@ def _enum(arg: EnumArg) -> Any:
 
 def device_bytes(base: torch.Tensor) -> torch.Tensor:
     """A storage's bytes on the CPU, by the contiguous byte copy that the bring-up gate has tried."""
-    return base if base.device.type == "cpu" else base.cpu()
+    return base if base.device.type == "cpu" else base.cpu().view(torch.uint8)
 
 
 def host_copy(tensor: torch.Tensor) -> torch.Tensor:
@@ -350,6 +383,8 @@ def host_copy(tensor: torch.Tensor) -> torch.Tensor:
         return torch.zeros(tensor.shape, dtype=tensor.dtype)
     if tensor.device.type == "cpu":
         return tensor
+    if "as_strided" in _broken:
+        return tensor.cpu()
     plain = tensor
     conj, neg = tensor.is_conj(), tensor.is_neg()
     if conj:
@@ -359,7 +394,7 @@ def host_copy(tensor: torch.Tensor) -> torch.Tensor:
     itemsize = tensor.element_size()
     count = tensor.untyped_storage().nbytes() // itemsize
     flat = plain.as_strided((count,), (1,), 0)
-    host = flat.view(torch.uint8).cpu().view(tensor.dtype)
+    host = flat.cpu() if "view_as_dtype" in _broken else flat.view(torch.uint8).cpu().view(tensor.dtype)
     host = host.as_strided(tensor.shape, tensor.stride(), tensor.storage_offset())
     if conj:
         host = torch.conj(host)

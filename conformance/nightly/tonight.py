@@ -35,7 +35,9 @@ def read(results: Path, expected: Path | None) -> list[Lane]:
 
     Raises StoreError, TomlError.
     """
-    latest = [runs.opened(results / runs.RUNS / runs.names(results, lane)[-1]) for lane in runs.lanes(results)]
+    latest = [
+        runs.opened(results / runs.RUNS / runs.names(results, series)[-1]) for series in runs.shown_series(results)
+    ]
     if not latest:
         raise StoreError(f"no closed run in {results / runs.RUNS}/; expected those of a night")
     starts = {run.name: at for run in latest if (at := began(run.name))}
@@ -50,7 +52,7 @@ def night(lanes: list[Lane]) -> str:
 
 def _lane(results: Path, run: Closed, expected: Path | None) -> Lane:
     manifest = run.manifest
-    of_lane = history.of_lane(results, manifest.lane)
+    of_lane = history.of_series(results, manifest.series)
     before = next((r for r in reversed(of_lane) if r.name < run.name and r.covers(run)), None) if run.whole else None
     changes = history.changes(before, run, of_lane) if before else []
     flaky = {str(d.pair.cell): d.note for d in changes if d.change is Change.FLAKY}
@@ -62,7 +64,8 @@ def _lane(results: Path, run: Closed, expected: Path | None) -> Lane:
     ]
     by_cell = {cell: cause for cause in causes.of_failures(seen, _passing(run, seen)) for cell in cause.cells}
     failing = tuple(
-        Failing(manifest.lane, manifest.backend, o, flaky.get(str(o.cell), ""), by_cell[o.cell]) for o in seen
+        Failing(manifest.lane, manifest.backend_for_commands, o, flaky.get(str(o.cell), ""), by_cell[o.cell])
+        for o in seen
     )
     unexpected = {f.cell for f in failing}
     new = frozenset(str(d.pair.cell) for d in changes if _new(d) and str(d.pair.cell) in unexpected)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,13 +28,14 @@ from conformance.plugin.request import (
 from conformance.plugin.resuming import resumed
 from conformance.plugin.running import stop_workers
 from conformance.plugin.sharding import SPLIT
-from conformance.records import GateFailure, Observation
+from conformance.records import Gate, Observation
 from conformance.results import resume
 from conformance.results.ledger import Ledger
 from conformance.results.shards import Split
 from conformance.results.store import StoreError
 from conformance.support import options
 from conformance.support.exit_codes import Exit
+from conformance.support.signals import INTERRUPTIONS, ignore_interruptions
 from conformance.support.usage import cpu_seconds
 from conformance.vocabulary import DTYPES, CellId
 
@@ -45,6 +47,8 @@ _SPENT = pytest.StashKey[list[tuple[float, float]]]()  # of each worker: (second
 _END = pytest.StashKey[str]()  # what is printed at the end of the run
 _NOTES = pytest.StashKey[list[str]]()  # lines that are printed before _END
 _WORKER_KEY = "conformance"
+LISTED = 10  # failing cells that pytest lists again at its end, unless it is asked to
+_REPORTCHARS = "fE"  # what pytest lists there by default
 _ENDED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)  # not interrupted
 
 
@@ -101,7 +105,9 @@ class _Reports:
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
-        self._on_interrupt: Any = None  # what Ctrl-C did before it was ignored
+        self._handlers: dict[int, Any] = {}  # those of before, by signal
+        if asked_for(config):
+            self._handle(signal.SIGTERM, signal.default_int_handler)  # a CI's timeout ends the run as Ctrl-C does
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if _LEDGER not in self._config.stash:
@@ -114,21 +120,27 @@ class _Reports:
     def _enter(self, ledger: Ledger, report: pytest.TestReport) -> None:
         payload = getattr(report, "conformance", None)
         if payload:
-            ledger.gate = GateFailure(**payload["gate"]) if payload["gate"] else None
-            ledger.enter(Observation.from_json(payload["observation"]))
+            ledger.gate = Gate.from_json(payload["gate"])
+            ledger.enter(Observation.from_json(payload["observation"]), needed=payload["needed"])
         elif report.failed and (cell := CellId.parse(report.nodeid)):
             # A report of xdist that a worker died, or a report of a failed setup: the cell did not run.
             ledger.lose(cell, str(report.longrepr))
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_keyboard_interrupt(self) -> None:
-        """Ignore a second Ctrl-C: closing the ledger takes seconds, and it must not be interrupted."""
+        """Ignore a second interruption: closing the ledger takes seconds, and it must not be interrupted."""
         if _LEDGER in self._config.stash:
-            self._on_interrupt = signal.signal(signal.SIGINT, signal.SIG_IGN)
+            for number in INTERRUPTIONS:
+                self._handle(number, signal.SIG_IGN)
+
+    def _handle(self, number: int, handler: Any) -> None:
+        if threading.current_thread() is threading.main_thread():  # others may not set handlers
+            before = signal.signal(number, handler)
+            self._handlers.setdefault(number, before)
 
     def pytest_unconfigure(self) -> None:
-        if self._on_interrupt is not None:
-            signal.signal(signal.SIGINT, self._on_interrupt)
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
@@ -150,7 +162,7 @@ def pytest_configure(config: pytest.Config) -> None:
         # these are 260,000 ids.
         config.pluginmanager.unregister(name="nfplugin")
     if is_worker(config) and asked_for(config):
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the controller ends the workers
+        ignore_interruptions()  # they reach the whole group; the controller ends the workers
     if not is_worker(config):
         config.pluginmanager.register(_Reports(config), "conformance-reports")
 
@@ -205,3 +217,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     if _END in config.stash:
         terminalreporter.section("conformance")
         terminalreporter.write_line(config.stash[_END])
+        if config.option.reportchars == _REPORTCHARS and len(terminalreporter.stats.get("failed", ())) > LISTED:
+            # Causes and counts stay on the last screen. -rf lists the failing cells nevertheless.
+            terminalreporter.reportchars = terminalreporter.reportchars.replace("f", "")

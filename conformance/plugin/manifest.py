@@ -12,7 +12,7 @@ import pytest
 
 from conformance import ops
 from conformance.plugin import sharding
-from conformance.plugin.request import PACKAGE, expected_of, lane_of, whole_lane
+from conformance.plugin.request import expected_of, lane_of, series_of
 from conformance.results import resume
 from conformance.results.store.manifest import Manifest, as_shard, run_name
 from conformance.results.summary import Target
@@ -24,11 +24,10 @@ if TYPE_CHECKING:
 
 def manifest_of(config: pytest.Config, plan: Plan, cells: Collection[str]) -> Manifest:
     """Return the manifest of this run. ``cells`` are the ids of the collected cells."""
-    every = plan.selection == whole_lane(config) and _whole(config)
-    complete = every and not config.option.keyword and not config.option.markexpr
+    series, lane = series_of(config, plan), lane_of(config, plan)
     arguments = tuple(map(str, config.invocation_params.args))
-    found = _manifest(plan, lane_of(config, plan), cells, complete, arguments)
-    found = replace(found, expected=expected_of(config, plan))
+    found = _manifest(plan, lane, cells, series == lane, arguments)
+    found = replace(found, expected=expected_of(config, plan), run=run_name(series))
     shard = sharding.shard_of(config)
     return as_shard(found, str(shard), Path(sharding.split_by(config)).name) if shard else found
 
@@ -45,17 +44,11 @@ def _manifest(plan: Plan, lane: str, cells: Collection[str], complete: bool, arg
         environment=backend.environment(), build=str(info.get("build_type", "release")).lower(),
         python=platform.python_version(), compiler=str(info.get("compiler", "")),
         backend_commit=str(info.get("commit", "")), corpus=plan.corpus.hash, tier=selection.tier.name,
-        seed=plan.seed, arguments=arguments, cells=resume.fingerprint(cells), run=run_name(lane),
+        seed=plan.seed, arguments=arguments, cells=resume.fingerprint(cells),
         cpu=machine.cpu_model(), cpu_capability=cpu_capability(), mkldnn="on" if uses_mkldnn() else "off",
         threads=torch.get_num_threads(), libc=machine.libc(), libm=machine.libm(),
-        torch_commit=str(torch.version.git_version or ""),
+        torch_commit=str(torch.version.git_version or ""), backend_option=backend.asked,
     )  # fmt: skip
-
-
-def _whole(config: pytest.Config) -> bool:
-    """Return whether the arguments name the whole package, not a file or a cell in it."""
-    here = config.invocation_params.dir
-    return any(a == PACKAGE.name and config.option.pyargs or (here / a).resolve() == PACKAGE for a in config.args)
 
 
 def schemas(plan: Plan) -> dict[str, tuple[str, str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ import pytest
 from conformance.layouts import LAYOUTS
 from conformance.plugin import markers
 from conformance.results import expected_files
+from conformance.results.store.manifest import series_name
 from conformance.running import isolation
 from conformance.running.deaths import SECONDS
 from conformance.running.isolation import MODES
@@ -28,6 +30,9 @@ PACKAGE = Path(__file__).resolve().parents[1]
 SCENARIOS = PACKAGE / "scenarios"
 
 PLAN = pytest.StashKey["Plan"]()
+# Options of pytest that select some of the collected cells.
+_SELECTING = ("keyword", "markexpr", "deselect", "lf", "stepwise")
+
 _ISOLATION = pytest.StashKey[tuple[str, str]]()
 _KNOWN_FAILURES = pytest.StashKey["tuple[KnownFailure, ...]"]()
 _EXPECTED = pytest.StashKey[tuple[Path, bool]]()
@@ -231,8 +236,24 @@ def jobs_of(config: pytest.Config) -> int:
 
 
 def directory_of(config: pytest.Config, plan: Plan) -> Path:
-    """Return the directory of the results of this run's lane."""
-    return Path(config.option.results) / lane_of(config, plan)
+    """Return the directory of the results of this run's series."""
+    return Path(config.option.results) / series_of(config, plan)
+
+
+def series_of(config: pytest.Config, plan: Plan) -> str:
+    """Return the series of this run, see ``series_name``. A run of some cells replaces no run of all cells."""
+    lane, tier = lane_of(config, plan), plan.selection.tier
+    every_cell = plan.selection == replace(whole_lane(config), tier=tier) and _names_all(config)
+    complete = every_cell and tier == whole_lane(config).tier
+    return series_name(lane, complete=complete, tier=tier.name if every_cell else "")
+
+
+def _names_all(config: pytest.Config) -> bool:
+    """Return whether the arguments name the whole package, and pytest's own options select no part of it."""
+    here = config.invocation_params.dir
+    some = any(config.getoption(name, None) for name in _SELECTING)
+    whole = (a == PACKAGE.name and config.option.pyargs or (here / a).resolve() == PACKAGE for a in config.args)
+    return any(whole) and not some
 
 
 def lane_of(config: pytest.Config, plan: Plan) -> str:

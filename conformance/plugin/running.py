@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,7 @@ import pytest
 
 from conformance.plugin.collection import CellItem
 from conformance.plugin.request import asked_for, is_worker, isolation_of, jobs_of, known_failures_of, lane_of, plan_of
-from conformance.records import GateFailure, Observation
+from conformance.records import Gate, Observation
 from conformance.results import run_end
 from conformance.vocabulary import CellId, Status
 
@@ -41,19 +40,28 @@ class Reports:
         self._known = known
         self._lane = lane
 
-    def of(self, item: CellItem, observation: Observation, gate: GateFailure | None) -> pytest.TestReport:
-        """Return the report of a cell. It passes the observation to the process that keeps the ledger."""
-        if gate:
-            item.session.shouldfail = run_end.not_reached(gate)
-        outcome, text, extra = self._verdict(item, observation)
-        return _report(
-            item, outcome, text, observation.wall_ns / 1e9,
-            conformance={"observation": observation.to_json(), "gate": asdict(gate) if gate else None}, **extra,
-        )  # fmt: skip
+    def of(self, item: CellItem, observation: Observation, gate: Gate, needed: str = "") -> pytest.TestReport:
+        """Return the report of a cell. It passes the observation to the process that keeps the ledger.
 
-    def not_reached(self, cell: CellId, gate: GateFailure) -> Observation:
-        """Return the observation of a cell that does not run because the gate failed."""
-        return Observation(cell, self._plan.route(cell), Status.NOT_REACHED, 0, reason=run_end.not_reached(gate))
+        ``needed``: the broken primitive because of which the cell did not run.
+        """
+        if gate.failure:
+            item.session.shouldfail = run_end.not_reached(gate.failure)
+        outcome, text, extra = self._verdict(item, observation)
+        told = {"observation": observation.to_json(), "gate": gate.to_json(), "needed": needed}
+        return _report(item, outcome, text, observation.wall_ns / 1e9, conformance=told, **extra)
+
+    def unrun(self, item: CellItem, gate: Gate) -> pytest.TestReport | None:
+        """Return the report of a cell that cannot run because a primitive is broken, None if it can run."""
+        from conformance.running.cell_runner import CellRunner
+
+        needed = CellRunner(self._plan).needs(item.cell, [*gate.limits]) if gate.limits else ""
+        broken = gate.failure or (gate.limits[needed] if needed else None)
+        if broken is None:
+            return None
+        reason = run_end.not_reached(broken)
+        observation = Observation(item.cell, self._plan.route(item.cell), Status.NOT_REACHED, 0, reason=reason)
+        return self.of(item, observation, gate, needed)
 
     def _verdict(self, item: CellItem, observation: Observation) -> tuple[Any, Any, dict[str, Any]]:
         """Return pytest's outcome, its text, and further attributes of the report."""
@@ -67,7 +75,7 @@ class Reports:
         if judged.verdict is Verdict.UNEXPECTED_PASS:
             return "failed", f"passed, but a known failure covers it: {judged.rule}", {}
         if judged.verdict is Verdict.UNEXPECTED_FAILURE:
-            return "failed", describe.observation(observation, self._plan.backend.name), {}
+            return "failed", describe.observation(observation, self._plan.backend.asked), {}
         if observation.status is Status.PASS:
             return "passed", None, {}
         return "skipped", (str(item.path), 0, f"{observation.status}: {observation.reason}"), {}
@@ -92,12 +100,12 @@ class Cells:
 
     def report(self, item: CellItem, last: bool) -> pytest.TestReport:
         """Run a cell and return its report. ``last``: it is the last cell of this process."""
-        if self._gate:
-            return self._reports.of(item, self._reports.not_reached(item.cell, self._gate), self._gate)
+        if unrun := self._reports.unrun(item, self._gate):
+            return unrun
         observation = self.runner.observe(item.cell)
         if last:
             observation = self.runner.searched(observation)
-        return self._reports.of(item, _with_script(self._plan, observation), None)
+        return self._reports.of(item, _with_script(self._plan, observation), self._gate)
 
 
 def pytest_runtestloop(session: pytest.Session) -> bool | None:
@@ -125,14 +133,16 @@ def _run(config: pytest.Config, cells: dict[CellId, CellItem]) -> Iterator[tuple
     pool: Pool = config.stash[POOL]
     reports = _reports_of(config)
     gate = pool.gate()
-    if gate:
-        for cell, item in cells.items():
-            yield item, reports.of(item, reports.not_reached(cell, gate), gate)
-        return
-    for found in pool.run(list(cells)):
+    to_run = []
+    for cell, item in cells.items():
+        if unrun := reports.unrun(item, gate):
+            yield item, unrun
+        else:
+            to_run.append(cell)
+    for found in pool.run(to_run):
         item = cells[found.cell]
         if isinstance(found, Observation):
-            yield item, reports.of(item, found, None)
+            yield item, reports.of(item, found, gate)
         else:
             yield item, _report(item, "failed", f"worker died: {found.how}", 0.0)
 

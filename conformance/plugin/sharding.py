@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance.plugin.request import is_worker, lane_of, plan_of
+from conformance.plugin.request import is_worker, plan_of, series_of
 from conformance.results import resume, shards
 from conformance.results.shards import Shard, ShardError, Split
 from conformance.results.store import StoreError, runs
@@ -50,7 +50,7 @@ def split_by(config: pytest.Config) -> str:
 def _chosen(config: pytest.Config) -> str:
     results = Path(config.option.results)
     if not config.option.shard_by:
-        found = runs.measured(results, lane_of(config, plan_of(config)))
+        found = runs.measured(results, series_of(config, plan_of(config)))
         return str(found.directory.resolve()) if found else ""
     try:
         return str(runs.find(results, config.option.shard_by).directory.resolve())

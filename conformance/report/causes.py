@@ -18,7 +18,7 @@ def of_lane(lane: LaneData, table: Table) -> list[dict[str, Any]]:
     """Return what is shown of each cause of the failures that no rule expects, those that explain most first."""
     failing = [o for o in lane.failing if not failures.is_known(o, lane)]
     found = causes.of_failures(failing, _passing(lane)) if failing else []
-    return [_shown(cause, table, lane.backend) for cause in found]
+    return [_shown(cause, table, lane.run.manifest.backend_for_commands) for cause in found]
 
 
 def _passing(lane: LaneData) -> Iterator[CellId]:

@@ -33,7 +33,9 @@ def choose(results: Path, lane: str, most_runs: int) -> Choice:
     opened, damaged = _opened(results, lane)
     sound: set[str] = set()
     while opened:
-        shown = next((run for run in reversed(opened) if run.manifest.complete and not run.manifest.shard), opened[-1])
+        shown = next(
+            (run for run in reversed(opened) if run.manifest.every_cell and not run.manifest.shard), opened[-1]
+        )
         history = [run for run in opened if run.name <= shown.name][-most_runs:]
         broken = {run.name: wrong for run in history if run.name not in sound and (wrong := _wrong(run))}
         if not broken:
@@ -47,7 +49,7 @@ def choose(results: Path, lane: str, most_runs: int) -> Choice:
 
 def _before(history: Sequence[Closed], shown: Closed) -> Closed | None:
     """A run of every cell shown; for one that took a part of them, whichever came before."""
-    return next((run for run in reversed(history[:-1]) if run.covers(shown) or not shown.manifest.complete), None)
+    return next((run for run in reversed(history[:-1]) if run.covers(shown) or not shown.manifest.every_cell), None)
 
 
 def _opened(results: Path, lane: str) -> tuple[list[Closed], dict[str, str]]:

@@ -61,7 +61,8 @@ def pieces(lane: LaneData, table: Table) -> list[Piece]:
     made = []
     for start in range(0, len(lane.failing), PIECE):
         some = lane.failing[start : start + PIECE]
-        made.append({n: page(o, lane.backend) for o in some if (n := table.of(o.cell)) is not None})
+        backend = lane.run.manifest.backend_for_commands
+        made.append({n: page(o, backend) for o in some if (n := table.of(o.cell)) is not None})
     return made
 
 

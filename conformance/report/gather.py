@@ -43,7 +43,7 @@ class LaneData:
 
     @property
     def name(self) -> str:
-        return self.run.manifest.lane
+        return self.run.manifest.series
 
     @property
     def backend(self) -> str:
@@ -70,7 +70,7 @@ def gather(results: Path, expected: Path | None, searches: Iterable[Path], most_
     _check(results)
     left_out: list[str] = []
     lanes, broken = [], False
-    for lane in sorted(runs.lanes(results), key=_place):
+    for lane in sorted(runs.shown_series(results), key=_place):
         try:
             choice = choose(results, lane, most_runs)
             lanes.append(_lane(choice, expected, left_out))
@@ -95,7 +95,7 @@ def _place(lane: str) -> list[tuple[int, str]]:
 def _check(results: Path) -> None:
     if not results.is_dir():
         raise StoreError(f"{results}: {'is no directory' if results.exists() else 'there is no such directory'}")
-    if not runs.lanes(results):
+    if not runs.every_series(results):
         raise StoreError(f"{results}: holds no closed run; `pytest --pyargs conformance --results {results}` makes one")
 
 

@@ -29,7 +29,7 @@ def markdown(
     shard = f", shard {manifest.shard}" if manifest.shard else ""
     lost = summary.imbalance(result)
     return "\n".join([
-        f"### {markup.plain(manifest.lane)}{shard}: {_verdict(len(wrong), lost)}",
+        f"### {markup.plain(manifest.series)}{shard}: {_verdict(len(wrong), lost)}",
         "",
         *([f"**{markup.plain(lost)}**", ""] if lost else []),
         "| " + " | ".join(["cells", *result["by_status"], "expected to fail"]) + " |",
@@ -38,7 +38,9 @@ def markdown(
         "",
         _facts(manifest, result),
         "",
-        *_causes(causes.of_run(o for o, v in verdicts if v is not Verdict.EXPECTED_FAILURE), manifest.backend),
+        *_causes(
+            causes.of_run(o for o, v in verdicts if v is not Verdict.EXPECTED_FAILURE), manifest.backend_for_commands
+        ),
         *_failing(wrong),
     ])  # fmt: skip
 

@@ -60,7 +60,7 @@ def _suite(manifest: Manifest, tests: Sequence[_Test]) -> list[str]:
     at = began(manifest.run)
     stamp = f' timestamp="{at.replace(tzinfo=None).isoformat()}"' if at else ""
     return [
-        f'<testsuite name="{xml(manifest.lane)}" {_counts(tests)}{stamp}>',
+        f'<testsuite name="{xml(manifest.series)}" {_counts(tests)}{stamp}>',
         "  <properties>",
         *(f'    <property name="{name}" value="{xml(str(getattr(manifest, name)))}"/>' for name in _TOLD),
         "  </properties>",
@@ -89,7 +89,8 @@ def _tests(observations: Iterable[Observation], known: Sequence[KnownFailure], m
     tests = [_together(overload, dtype, cells) for (overload, dtype), cells in fine.items()]
     for found in other.values():
         of = sorted(found, key=lambda pair: str(pair[0].cell))
-        tests += [_alone(o, judged, manifest.backend if n < DETAILED else "") for n, (o, judged) in enumerate(of)]
+        shown = manifest.backend_for_commands
+        tests += [_alone(o, judged, shown if n < DETAILED else "") for n, (o, judged) in enumerate(of)]
     return sorted(tests, key=lambda t: (t.overload, t.name))
 
 

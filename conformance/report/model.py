@@ -60,9 +60,9 @@ def lane_facts(lane: LaneData) -> dict[str, Any]:
     m, told = lane.run.manifest, lane.summary
     known = sum(failures.is_known(o, lane) for o in lane.failing)
     return {
-        "name": m.lane, "backend": m.backend, "torch": m.torch, "environment": m.environment, "build": m.build,
+        "name": m.series, "backend": m.backend, "torch": m.torch, "environment": m.environment, "build": m.build,
         "python": m.python, "compiler": m.compiler, "cpu": m.cpu, "commit": m.backend_commit, "corpus": m.corpus,
-        "tier": m.tier, "seed": m.seed, "arguments": list(m.arguments), "complete": m.complete,
+        "tier": m.tier, "seed": m.seed, "arguments": list(m.arguments), "complete": m.every_cell,
         "ended": lane.run.ended, "collected": m.collected, "by_status": dict(lane.run.by_status),
         "failing": lane.run.failing, "known": known, "account": account(lane), "run": lane.run.name,
         "began": _date(lane.run), "before": lane.before.name if lane.before else "", "later": lane.later,

@@ -1,4 +1,4 @@
-"""The history of a lane's closed runs: the differences between two runs, and the flaky cells."""
+"""The history of a series of closed runs: the differences between two runs, and the flaky cells."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from conformance.results.store.manifest import MACHINE
 from conformance.vocabulary import CellId, Status
 
 
-def of_lane(results: Path, lane: str) -> list[Closed]:
-    """Return the closed runs of a lane, the oldest first. Raises StoreError."""
-    return [runs.opened(results / runs.RUNS / name) for name in runs.names(results, lane)]
+def of_series(results: Path, series: str) -> list[Closed]:
+    """Return the closed runs of a series, the oldest first. Raises StoreError."""
+    return [runs.opened(results / runs.RUNS / name) for name in runs.names(results, series)]
 
 
 def changes(old: Closed, new: Closed, lane: Sequence[Closed]) -> list[diff.Difference]:
-    """Return the cells whose kind differs. ``lane``: all runs of the new run's lane. Raises StoreError."""
+    """Return the cells whose kind differs. ``lane``: all runs of the new run's series. Raises StoreError."""
     pairs = cell_outcomes.differing(old, new)
     history = _history([run for run in lane if run.covers(new) and run.name <= new.name], [p.cell for p in pairs])
     return diff.classify(pairs, diff.Sides(old.covers(new), new.covers(old)), history, notes((old, new)))

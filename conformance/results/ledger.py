@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from conformance.records import GateFailure, Observation
+from conformance.records import Gate, Observation
 from conformance.results import run_end, shards, store, summary
 from conformance.results.expectations import KnownFailure
 from conformance.results.run_end import RunEnd
@@ -44,14 +45,17 @@ class Ledger:
         self._seen = dict(self._resumed)
         self._twice = 0
         self._started = time.perf_counter()
-        self.gate: GateFailure | None = None
+        self.gate = Gate()
+        self._unrun: Counter[str] = Counter()  # cells that did not run, by the broken primitive that they need
         self.unwritten = ""  # the error that stopped the writing of results
 
-    def enter(self, observation: Observation) -> None:
+    def enter(self, observation: Observation, needed: str = "") -> None:
         """Record the observation of a cell. A cell that is entered twice makes the counts inconsistent on purpose.
 
-        Raises StoreError the first time that it cannot be written. Later observations are kept in memory only.
+        ``needed``: the broken primitive because of which the cell did not run. Raises StoreError the first time that it
+        cannot be written. Later observations are kept in memory only.
         """
+        self._unrun.update([needed] if needed else [])
         key = str(observation.cell)
         self._twice += key in self._seen or key not in self._cells
         self._seen[key] = observation
@@ -73,7 +77,8 @@ class Ledger:
 
         ``split``: the cells of all shards, if the run is one of several.
         """
-        reason = run_end.not_reached(self.gate) if self.gate else "the run ended before it"
+        failure = self.gate.failure
+        reason = run_end.not_reached(failure) if failure else "the run ended before it"
         for key, cell in self._cells.items():
             if key not in self._seen:
                 with contextlib.suppress(store.StoreError):  # _history reports it
@@ -82,11 +87,15 @@ class Ledger:
         collected, wall_s = len(self._cells) - self._twice, time.perf_counter() - self._started
         facts = RunFacts.of(self._manifest, collected, wall_s, cpu_s, collect_s, self._schemas)
         result = summary.summarize(facts, observations, self._targets)
+        result["limits"] = [
+            {"primitive": name, "headline": broken.headline, "cells": self._unrun[name]}
+            for name, broken in self.gate.limits.items()
+        ]
         if split:
             result["shard"] = summary.of_shard(split, self._targets)
         self._finish(result)
         return run_end.of_run(
-            self._manifest, result, observations, self._known, str(self._writer.directory), gate=self.gate,
+            self._manifest, result, observations, self._known, str(self._writer.directory), gate=failure,
             unwritten=self.unwritten, history=self._history(),
         )  # fmt: skip
 

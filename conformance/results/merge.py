@@ -68,14 +68,25 @@ def merged(parts: Sequence[Part]) -> tuple[Manifest, dict[str, Any], tuple[Obser
         schemas={overload: (recorded, here) for overload, (recorded, here) in first["schemas"].items()},
     )
     targets = [Target(*target) for target in first["shard"]["targets"]]
-    return manifest, summary.summarize(facts, observations, targets), observations
+    result = summary.summarize(facts, observations, targets)
+    result["limits"] = _limits([part.summary for part in parts])
+    return manifest, result, observations
+
+
+def _limits(summaries: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the broken primitives of all shards, with the sum of the cells that need each."""
+    found: dict[str, dict[str, Any]] = {}
+    for limit in (limit for shard in summaries for limit in shard.get("limits", ())):
+        known = found.setdefault(limit["primitive"], {**limit, "cells": 0})
+        known["cells"] += limit["cells"]
+    return list(found.values())
 
 
 def run_of(manifests: Sequence[Manifest]) -> str:
     """Return the name of the merged run. It depends on the shards only; its time is the start of the last shard."""
     names = sorted(m.run for m in manifests)
     token = hashlib.sha256("\n".join(names).encode()).hexdigest()[:6]
-    return run_name(manifests[0].lane, max(filter(None, map(began, names))), token)
+    return run_name(manifests[0].series, max(filter(None, map(began, names))), token)
 
 
 def facts(manifest: Manifest) -> tuple[Any, ...]:

@@ -13,8 +13,8 @@ from conformance.results.store import Manifest
 from conformance.vocabulary import Status
 
 # The fields that may differ between a run and its continuation: those that are known only after collection, which
-# :func:`check` compares; the arguments; the run's name; the file of known failures.
-_COMPARED_LATER = {"collected": 0, "cells": "", "arguments": (), "run": "", "expected": ""}
+# :func:`check` compares; the arguments; the run's name; the file of known failures; the spelling of the backend.
+_COMPARED_LATER = {"collected": 0, "cells": "", "arguments": (), "run": "", "expected": "", "backend_option": ""}
 
 
 class ResumeError(ValueError):

@@ -39,13 +39,14 @@ def of_run(
     verdicts = [(o, expectations.judge(o, known, manifest.lane).verdict) for o in observations]
     notes = _broken(manifest, known, verdicts)
     told = [o for o, v in verdicts if v is not Verdict.EXPECTED_FAILURE]
-    text = summary.text(result, told, directory, manifest.backend)
+    limits = result.get("limits", ())  # each is a failure of the backend
+    text = summary.text(result, told, directory, manifest.backend_for_commands)
     code = exit_codes.of_run(
         bring_up=not gate,
         balanced=not summary.imbalance(result),
         written=not unwritten,
         collected=result["collected"],
-        failed=sum(v is Verdict.UNEXPECTED_FAILURE and o.status is not Status.ERROR for o, v in verdicts),
+        failed=len(limits) + sum(v is Verdict.UNEXPECTED_FAILURE and o.status is not Status.ERROR for o, v in verdicts),
         errors=sum(o.status in (Status.ERROR, Status.NOT_REACHED) for o in observations),
         broken_expectations=len(notes),
     )

@@ -125,10 +125,16 @@ def imbalance(summary: dict[str, Any]) -> str:
 def text(summary: dict[str, Any], observations: Iterable[Observation], results: str, backend: str) -> str:
     """What a run of the adapter ``backend`` prints at its end; ``results`` is the directory where its files lie."""
     parts = [
-        causes_text.text(causes.of_run(observations), backend), _failures(observations),
+        _limits(summary), causes_text.text(causes.of_run(observations), backend), _failures(observations),
         _coverage(summary["coverage"], results), _schemas(summary), _figures(summary), _accounting(summary),
     ]  # fmt: skip
     return "\n".join([*(part for part in parts if part), f"results: {results}/"])
+
+
+def _limits(summary: dict[str, Any]) -> str:
+    """The broken primitives that the run did without, and how many cells need each."""
+    found = summary.get("limits", ())
+    return "\n".join(f"BROKEN: {limit['headline']}; {limit['cells']} cells not reached" for limit in found)
 
 
 def _reason(target: Target, seen: Counter[str]) -> str:

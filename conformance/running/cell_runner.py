@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import traceback
 import warnings
+from collections.abc import Sequence
 from dataclasses import replace
 
 from conformance.inventory import call_of
@@ -18,7 +19,9 @@ from conformance.plan.cases import Case
 from conformance.plan.plan import Plan
 from conformance.records import FAILURES_KEPT, Boundary, CaseFailure, Observation, PlacedArgument
 from conformance.running.progress import Progress
+from conformance.running.protocol import Tried
 from conformance.support import host_heap
+from conformance.torch_versions import print_stacks_of_deaths
 from conformance.vocabulary import CellId, Status
 
 
@@ -35,13 +38,26 @@ class CellRunner:
         self.plan.corpus.load_values()
         poison(1, "bool").clone()  # torch sets itself up in the first operator that a process calls
 
-    def bring_up(self, progress: Progress) -> str:
-        """What is broken of the primitives that every comparison stands on; to be run in a child."""
-        return bringup.failing(self.plan.backend, lambda index: progress.note(index, ""))
+    def try_primitive(self, index: int) -> str:
+        """What is broken of a primitive that comparisons need; to be run in a child."""
+        return bringup.failing(self.plan.backend, index)
 
-    def primitives(self) -> list[str]:
-        """What they are called, in the order they are tried."""
-        return bringup.names()
+    def without(self, primitives: Sequence[str]) -> None:
+        """Do without broken primitives in this process."""
+        bringup.without(self.plan.backend, primitives)
+
+    def print_stacks(self) -> None:
+        """Have torch print this process's native stacks if a signal kills it."""
+        print_stacks_of_deaths()
+
+    def primitives(self) -> list[Tried]:
+        """The primitives, in the order they are tried."""
+        texts = enumerate(zip(bringup.GATE, bringup.names(), strict=True))
+        return [Tried(p.name, text, bringup.blocks(self.plan.backend, i)) for i, (p, text) in texts]
+
+    def needs(self, cell: CellId, primitives: Sequence[str]) -> str:
+        """The first of these primitives that the cell needs; "" when it needs none."""
+        return bringup.needed(cell, self.route(cell), primitives)
 
     def case_ids(self, cell: CellId) -> list[str]:
         """The ids of a cell's cases, in the order they run."""
@@ -64,6 +80,7 @@ class CellRunner:
         may have damaged this one.
         """
         warnings.simplefilter("ignore")  # what an op warns of (prototype dtypes, deprecations) is not judged
+        self.plan.backend.initialize()
         tally = _Tally(cell, self.route(cell))
         judge = self._judge_of(cell.overload)
         for index, case in enumerate(self.plan.cases(cell)[first:stop], start=first):

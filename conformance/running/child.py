@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import faulthandler
+import fcntl
 import gc
 import json
 import os
+import resource
 import select
 import signal
 import struct
@@ -18,18 +20,23 @@ import time
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import IO, Any, NoReturn
 
 from conformance.lanes import sanitizers
 from conformance.records import SanitizerReport
 from conformance.running import sanitizer_report
+from conformance.support.signals import ignore_interruptions
 
-# The exit code of a child in which the suite itself failed (sysexits' EX_SOFTWARE).
+# The exit code of a child in which the suite itself failed (sysexits' EX_SOFTWARE). An op may exit with any code, so
+# such a child also sends its last reply.
 BROKEN = 70
+_LAST_REPLY = {"broken": True}
 
 _LENGTH = struct.Struct("<I")
 _LOG_READ = 1 << 20  # bytes of a child's stderr that are read
-_LOG_KEPT = 3000  # characters that are kept: libc's message and the innermost frames come first
+_LOG_KEPT = 20_000  # characters that are kept: libc's message and the innermost frames come first
+_LOG_MOST = 16 << 20  # bytes that a child's output may take on the disk
+_TICK = 0.2  # seconds between two looks at that
 _PR_SET_PDEATHSIG = 1
 
 
@@ -40,6 +47,7 @@ class Death:
     status: int
     log: str
     report: SanitizerReport | None = None  # if a sanitizer stopped the child; then ``log`` is its text
+    broken: bool = False  # the suite itself failed in the child, and did not die of an op
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +61,8 @@ class Hang:
 class Child:
     """A forked child that runs ``serve(request) -> reply``; both are JSON. See also :class:`Spawned`.
 
-    The child's stderr is kept for the report: libc's message, or the stack of a fatal signal.
+    The child's output is kept for the report: libc's message, or the stack of a fatal signal. If there are megabytes of
+    it, only the beginning stays on the disk.
     """
 
     def __init__(self, serve: Callable[[Any], dict[str, Any]]) -> None:
@@ -68,15 +77,21 @@ class Child:
             live(serve, requests, replies, self._log.fileno())
         os.close(requests)
         os.close(replies)
+        self._watch()
 
     def _open(self) -> tuple[int, int]:
         """Open the pipes and the log. Return the child's descriptors for requests and for replies."""
         self._log = tempfile.TemporaryFile()  # noqa: SIM115  # closed by close()
+        fcntl.fcntl(self._log, fcntl.F_SETFL, fcntl.fcntl(self._log, fcntl.F_GETFL) | os.O_APPEND)  # see _cut
         requests, self._requests = os.pipe()
         self._replies, replies = os.pipe()
         self._status: int | None = None
         self._asked_at = 0
         return requests, replies
+
+    def _watch(self) -> None:
+        """Open a descriptor that says when the process ends: processes that it started may keep its pipes open."""
+        self._ended = os.pidfd_open(self.pid) if hasattr(os, "pidfd_open") else -1
 
     def ask(self, request: Any, timeout: float) -> dict[str, Any] | Death | Hang:
         """Send one request and wait for its reply. After a Death or a Hang the child is gone: call close()."""
@@ -84,6 +99,7 @@ class Child:
         return self._receive(timeout)
 
     def _send(self, request: Any) -> None:
+        self._cut(to=0)
         self._asked_at = os.fstat(self._log.fileno()).st_size
         data = json.dumps(request).encode()
         with contextlib.suppress(BrokenPipeError):  # the child died before the request; _receive finds the closed pipe
@@ -95,15 +111,23 @@ class Child:
         body = self._read(_LENGTH.unpack(head)[0], deadline) if isinstance(head, bytes) and head else head
         if body is None:
             return self._hung(timeout)
-        if not body:
-            self._reap()
-            assert self._status is not None
-            said = self._said()
-            found = sanitizer_report.parse(said)
-            report = found.record() if found else None
-            return Death(self._status, str(report) if report else said[:_LOG_KEPT], report)
-        reply: dict[str, Any] = json.loads(body)
+        reply: dict[str, Any] = json.loads(body or "{}")
+        if not body or reply == _LAST_REPLY:
+            return self._death(broken=bool(body))
         return reply
+
+    def _death(self, *, broken: bool) -> Death:
+        self._reap()
+        assert self._status is not None
+        said = self._said()
+        found = None if broken else sanitizer_report.parse(said)
+        report = found.record() if found else None
+        return Death(self._status, str(report) if report else said[:_LOG_KEPT], report, broken)
+
+    def _cut(self, to: int) -> None:
+        """Keep the first ``to`` bytes of the output, if there is too much of it."""
+        if os.fstat(self._log.fileno()).st_size > _LOG_MOST:
+            os.ftruncate(self._log.fileno(), to)
 
     def close(self) -> None:
         """End the child and wait for it."""
@@ -111,6 +135,9 @@ class Child:
             os.close(self._requests)
             os.close(self._replies)
             self._requests = self._replies = -1
+        if self._ended >= 0:
+            os.close(self._ended)
+            self._ended = -1
         self._reap()
         self._log.close()
 
@@ -121,12 +148,19 @@ class Child:
         self.close()
 
     def _read(self, count: int, deadline: float) -> bytes | None:
-        """Return ``count`` bytes; b"" if the pipe was closed before; None after the deadline."""
+        """Return ``count`` bytes; b"" if the pipe was closed or the child ended before; None after the deadline."""
         data = b""
+        watched = [self._replies, *([self._ended] if self._ended >= 0 else [])]
         while len(data) < count:
             left = deadline - time.monotonic()
-            if left <= 0 or not select.select([self._replies], [], [], left)[0]:
+            if left <= 0:
                 return None
+            ready = select.select(watched, [], [], min(left, _TICK))[0]
+            self._cut(to=self._asked_at + _LOG_READ)
+            if not ready:
+                continue
+            if self._replies not in ready and not select.select([self._replies], [], [], 0)[0]:
+                return b""
             more = os.read(self._replies, count - len(data))
             if not more:
                 return b""
@@ -169,6 +203,7 @@ class Spawned(Child):
         self.pid = self._process.pid
         os.close(requests)
         os.close(replies)
+        self._watch()
         self._send(first)
         self._start_timeout = start_timeout
         self._started = False
@@ -195,10 +230,16 @@ def live(serve: Callable[[Any], dict[str, Any]], requests: int, replies: int, lo
     try:
         _settle(log)
         with os.fdopen(requests, "rb") as incoming, os.fdopen(replies, "wb") as outgoing:
-            while head := incoming.read(_LENGTH.size):
-                reply = json.dumps(serve(json.loads(incoming.read(_LENGTH.unpack(head)[0])))).encode()
-                outgoing.write(_LENGTH.pack(len(reply)) + reply)
-                outgoing.flush()
+            try:
+                while head := incoming.read(_LENGTH.size):
+                    _reply(outgoing, serve(json.loads(incoming.read(_LENGTH.unpack(head)[0]))))
+            except SystemExit as e:  # an op that is written in Python ends its process
+                code = e.code if isinstance(e.code, int) else int(e.code is not None)
+            except BaseException:  # noqa: BLE001  # as below, and the parent is told
+                traceback.print_exc()
+                sys.stderr.flush()
+                code = BROKEN
+                _reply(outgoing, _LAST_REPLY)
     except BaseException:  # noqa: BLE001  # the parent reads it from the log; nothing above this frame may run twice
         traceback.print_exc()
         sys.stderr.flush()
@@ -206,13 +247,23 @@ def live(serve: Callable[[Any], dict[str, Any]], requests: int, replies: int, lo
     os._exit(code)
 
 
+def _reply(outgoing: IO[bytes], reply: dict[str, Any]) -> None:
+    data = json.dumps(reply).encode()
+    outgoing.write(_LENGTH.pack(len(data)) + data)
+    outgoing.flush()
+
+
 def _settle(log: int) -> None:
-    """Ignore Ctrl-C, die with the parent, and write stderr and the stacks of fatal signals to the log."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """Ignore interruptions, die with the parent, leave no core file, and write all output to the log."""
+    ignore_interruptions()
     tie_to(os.getppid())
-    os.dup2(log, 2)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))  # hundreds fill a disk
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    for source, target in ((nothing, 0), (log, 1), (log, 2)):
+        os.dup2(source, target)
+    os.close(nothing)
     sanitizers.report_to(2)
-    sys.stderr = os.fdopen(os.dup(log), "w")
+    sys.stdout = sys.stderr = os.fdopen(os.dup(log), "w")
     faulthandler.enable(sys.stderr, all_threads=False)
     faulthandler.register(signal.SIGUSR1, sys.stderr, all_threads=True)
 

@@ -17,13 +17,13 @@ import sys
 import traceback
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from conformance.records import GateFailure, Observation
+from conformance.records import Gate, GateFailure, Observation
 from conformance.running.child import BROKEN, tie_to
 from conformance.running.runner import Runner
-from conformance.support.signals import signal_name
+from conformance.support.signals import ignore_interruptions, signal_name
 from conformance.vocabulary import CellId
 
 _LENGTH = struct.Struct("<I")
@@ -55,19 +55,26 @@ class Pool:
     ) -> None:
         self._make = make
         self._complete = complete
+        self._broken: tuple[str, ...] = ()
         self._workers: list[_Worker] = []
         for _ in range(jobs):
             self._workers.append(self._worker())
 
-    def gate(self) -> GateFailure | None:
-        """Try the bring-up gate in one worker. Returns None if it passes."""
+    def gate(self) -> Gate:
+        """Try the bring-up gate in one worker. All workers then do without the broken primitives."""
         worker = self._workers[0]
         worker.send(_GATE)
         while True:
             for message in worker.read():
-                return GateFailure(**message["gate"]) if message["gate"] else None
+                return self._without(Gate.from_json(message["gate"]))
             if worker.ended:
-                return GateFailure(f"the worker that tried the gate ended: {worker.reap()}")
+                return Gate(GateFailure(f"the worker that tried the gate ended: {worker.reap()}"))
+
+    def _without(self, gate: Gate) -> Gate:
+        self._broken = tuple(gate.limits)
+        for worker in self._workers:
+            worker.without(self._broken)
+        return gate
 
     def run(self, cells: Sequence[CellId]) -> Iterator[Observation | Gone]:
         """Run every cell once; yield each observation as it comes, in any order."""
@@ -97,7 +104,9 @@ class Pool:
 
     def _worker(self) -> _Worker:
         pipes = [end for worker in self._workers if worker.requests >= 0 for end in (worker.requests, worker.replies)]
-        return _Worker(self._make, self._complete, pipes)
+        worker = _Worker(self._make, self._complete, pipes)
+        worker.without(self._broken)
+        return worker
 
     def _replace(self, ended: _Worker, left: deque[CellId]) -> tuple[list[Gone], _Worker]:
         """Replace a worker that ended. The first of its cells was running; the others go back to ``left``."""
@@ -139,6 +148,11 @@ class _Worker:
     def send(self, message: bytes) -> None:
         with contextlib.suppress(BrokenPipeError):  # it ended: reading says so
             _write(self.requests, message)
+
+    def without(self, primitives: Sequence[str]) -> None:
+        """Have it do without these primitives of the bring-up gate."""
+        if primitives:
+            self.send(json.dumps({"without": list(primitives)}).encode())
 
     def read(self) -> list[dict[str, Any]]:
         """Wait for messages and return them. Sets ``ended`` at the end of the pipe."""
@@ -199,7 +213,7 @@ def _live(
     """Run the cells that come in, until the parent closes the pipe or dies. The worker's main function."""
     code = 0
     try:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
+        ignore_interruptions()  # the parent ends the run
         tie_to(os.getppid())
         _Service(make, complete, outgoing).serve(incoming)
     except BaseException:  # noqa: BLE001  # nothing above this frame may run twice
@@ -224,12 +238,13 @@ class _Service:
             while head := requests.read(_LENGTH.size):
                 request = requests.read(_LENGTH.unpack(head)[0])
                 if request == _GATE:
-                    broken = runner.gate()
-                    self._send({"gate": asdict(broken) if broken else None})
+                    self._send({"gate": runner.gate().to_json()})
                 elif request == _END:
                     self._tell(runner.searched(self.held) if self.held else None)
+                elif isinstance(asked := json.loads(request), dict):
+                    runner.without(asked["without"])
                 else:
-                    for cell in json.loads(request):
+                    for cell in asked:
                         self._run(runner, CellId(*cell))
         runner.close()
 

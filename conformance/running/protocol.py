@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
@@ -11,10 +12,20 @@ from conformance.running.progress import Progress
 from conformance.vocabulary import CellId
 
 
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """A primitive of the bring-up gate. ``text``: its name and what it is to do; ``blocks``: all cells need it."""
+
+    name: str
+    text: str
+    blocks: bool
+
+
 class Work(Protocol):
     """The work of a child.
 
-    ``run``, ``reference``, ``kernels`` and ``bring_up`` are called in a child, the rest in its parent.
+    ``run``, ``reference``, ``kernels``, ``try_primitive``, ``without`` and ``print_stacks`` are called in a child, the
+    rest in its parent.
     """
 
     def run(
@@ -31,14 +42,23 @@ class Work(Protocol):
     def kernels(self, cell: CellId, index: int, *, on_cpu: bool) -> list[str]:
         """Run one case, on the device or on CPU, and return the operators that run there."""
 
+    def print_stacks(self) -> None:
+        """From now on, have this process print its native stacks if a signal kills it."""
+
     def prepare(self) -> None:
         """Import what every child needs. Called in the parent before it forks, and in each spawned child."""
 
-    def bring_up(self, progress: Progress) -> str:
-        """Run the bring-up gate and note the index of each primitive. Return the first failure, "" if there is none."""
+    def try_primitive(self, index: int) -> str:
+        """Try a primitive of the bring-up gate. Return what is wrong with it, "" if nothing is."""
 
-    def primitives(self) -> list[str]:
-        """Return the names of the gate's primitives, in order."""
+    def without(self, primitives: Sequence[str]) -> None:
+        """From now on, do without these primitives of the gate."""
+
+    def primitives(self) -> list[Tried]:
+        """Return the gate's primitives, in order."""
+
+    def needs(self, cell: CellId, primitives: Sequence[str]) -> str:
+        """Return the first of these primitives that the cell needs, "" if it needs none."""
 
     def case_ids(self, cell: CellId) -> list[str]:
         """Return the ids of the cell's cases, in order."""
@@ -58,8 +78,10 @@ class Stretch:
     first: int = 0
     stop: int | None = None
 
-    def request(self) -> dict[str, Any]:
-        return {"what": "run", "cell": self.cell.fields(), "first": self.first, "stop": self.stop}
+    def request(self, *, stacks: bool = False) -> dict[str, Any]:
+        """Return the request to run it. ``stacks``: print native stacks if the process dies."""
+        asked = {"what": "run", "cell": self.cell.fields(), "first": self.first, "stop": self.stop}
+        return {**asked, "stacks": True} if stacks else asked
 
 
 def reference_request(cell: CellId, index: int) -> dict[str, Any]:
@@ -72,7 +94,16 @@ def kernels_request(cell: CellId, index: int, *, on_cpu: bool = False) -> dict[s
     return {"what": "kernels", "cell": cell.fields(), "first": index, "on_cpu": on_cpu}
 
 
-GATE: dict[str, Any] = {"what": "gate"}
+def primitive_request(index: int) -> dict[str, Any]:
+    """Return the request for :meth:`Work.try_primitive`."""
+    return {"what": "primitive", "index": index}
+
+
+def without_request(primitives: Sequence[str]) -> dict[str, Any]:
+    """Return the request for :meth:`Work.without`."""
+    return {"what": "without", "primitives": list(primitives)}
+
+
 SEARCH: dict[str, Any] = {"what": "search"}  # for leaks of host memory since the last search
 
 
@@ -85,8 +116,11 @@ class Server:
         self._searcher: Searcher | None = None
 
     def __call__(self, request: dict[str, Any]) -> dict[str, Any]:
-        if request["what"] == "gate":
-            return {"broken": self._work.bring_up(self._progress)}
+        if request["what"] == "primitive":
+            return {"broken": self._work.try_primitive(request["index"])}
+        if request["what"] == "without":
+            self._work.without(request["primitives"])
+            return {}
         if request["what"] == "search":
             self._searcher = self._searcher or Searcher()
             return {"lost": [asdict(one) for one in self._searcher.search()]}
@@ -96,5 +130,7 @@ class Server:
             return {}
         if request["what"] == "kernels":
             return {"kernels": self._work.kernels(cell, first, on_cpu=request["on_cpu"])}
+        if request.get("stacks"):
+            self._work.print_stacks()
         observation, go_on = self._work.run(cell, first, self._progress, request["stop"])
         return {"observation": observation.to_json(), "go_on": go_on}

@@ -10,14 +10,25 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
-from conformance.records import CaseFailure, Death, GateFailure, Mismatch, Observation, PlacedArgument
-from conformance.running.child import BROKEN, Child, Hang
+from conformance.records import CaseFailure, Death, Gate, GateFailure, Mismatch, Observation, PlacedArgument
+from conformance.running import crash_log
+from conformance.running.child import Child, Hang
 from conformance.running.child import Death as ChildDeath
 from conformance.running.deaths import SECONDS, DeathInquiry, Finding
 from conformance.running.host_leaks import Batch, Lost, beyond, culprit, searchable
 from conformance.running.isolation import Children, Forking
-from conformance.running.protocol import GATE, SEARCH, Stretch, Work, kernels_request, reference_request
+from conformance.running.protocol import (
+    SEARCH,
+    Stretch,
+    Tried,
+    Work,
+    kernels_request,
+    primitive_request,
+    reference_request,
+    without_request,
+)
 from conformance.support.signals import signal_name
 from conformance.vocabulary import CellId, Check, Fact, Route, Status
 
@@ -26,6 +37,8 @@ DEATHS_PER_CELL = 3
 SEARCH_TIMEOUT = 120  # seconds that a search for leaks may take, in addition to the timeout of a cell
 # Fresh processes in which the CPU side must survive alone before a death on the CPU side is blamed on the device.
 REFERENCES = 5
+# Seconds for a crash whose stack is printed: the printing may hang where the heap is damaged.
+STACK_TIMEOUT = 20.0
 
 
 class Runner:
@@ -41,6 +54,7 @@ class Runner:
         self._lived: list[tuple[Stretch, float]] = []  # what the child has run, with the seconds of each
         self._batch = Batch() if searchable() else None
         self._baseline: list[Lost] | None = None  # leaks of a child before its first cell, once known
+        self._without: tuple[str, ...] = ()
         self._inquiry = DeathInquiry(self._dies, self._case_by_case, inquiry_s)
 
     @property
@@ -95,7 +109,7 @@ class Runner:
 
     def _kernels(self, cell: CellId, case: str, *, on_cpu: bool) -> tuple[str, ...]:
         """The operators that run in a case; none where the child that runs it ends."""
-        self._child = self._child or self._children.fresh()
+        self._child = self._child or self._fresh()
         index = self._work.case_ids(cell).index(case)
         self._children.progress.note(index, "")
         reply = self._child.ask(kernels_request(cell, index, on_cpu=on_cpu), self._timeout)
@@ -109,24 +123,52 @@ class Runner:
         self._drop()
         self._children.close()
 
-    def gate(self) -> GateFailure | None:
-        """Run the bring-up gate in a child. Return the first broken primitive, None if all of them work."""
-        child = self._children.fresh()
-        self._children.progress.note(0, "")
-        reply = child.ask(GATE, self._timeout)
-        if isinstance(reply, dict):
-            self._child = child
-        else:
+    def gate(self) -> Gate:
+        """Try the primitives of the bring-up gate, in children. Then do without those that are broken."""
+        limits: dict[str, GateFailure] = {}
+        child: Child | None = None
+        for index, primitive in enumerate(self._work.primitives()):
+            child = child or self._fresh()
+            self._children.progress.note(0, "")
+            reply = child.ask(primitive_request(index), self._timeout)
+            broken = self._broken(primitive, reply)
+            if not isinstance(reply, dict):
+                child.close()
+                child = None
+            if broken and primitive.blocks:
+                if child:
+                    child.close()
+                return Gate(broken)
+            if broken:
+                limits[primitive.name] = broken
+        if limits and child:
             child.close()
+            child = None
+        self._child = child
+        self.without(tuple(limits))
+        return Gate(None, limits)
+
+    def without(self, primitives: Sequence[str]) -> None:
+        """Do without these primitives in all children from now on."""
+        self._without = tuple(primitives)
+
+    def _broken(self, primitive: Tried, reply: dict[str, Any] | ChildDeath | Hang) -> GateFailure | None:
         if isinstance(reply, dict):
             return GateFailure(reply["broken"]) if reply["broken"] else None
         how = f"hung for {reply.seconds:g} s" if isinstance(reply, Hang) else f"died: {signal_name(reply.status)}"
-        index, _ = self._children.progress.read()
-        return GateFailure(f"{self._work.primitives()[index]}: the process that tried it {how}", reply.log)
+        said = crash_log.parse(reply.log)
+        details = "\n".join(filter(None, (said.message, *said.stack, *said.python)))
+        return GateFailure(f"{primitive.text}: the process that tried it {how}", details)
+
+    def _fresh(self) -> Child:
+        child = self._children.fresh()
+        if self._without:
+            child.ask(without_request(self._without), self._timeout)
+        return child
 
     def _attempt(self, cell: CellId, first: int) -> tuple[Observation, int | None]:
         """Return the observation, and the index of the case at which to continue in a fresh child, if there is one."""
-        self._child = self._child or self._children.fresh()
+        self._child = self._child or self._fresh()
         self._children.progress.note(first, "")
         started = time.perf_counter_ns()
         reply = self._child.ask(Stretch(cell, first).request(), self._timeout)
@@ -154,7 +196,23 @@ class Runner:
             signature = (cell.overload, observation.signal, phase)
             finding = self._inquiry.of(signature, Stretch(cell, index, index + 1), lived)
             observation = told(observation, finding, self._name(finding.after))
+            observation = with_stack(observation, self._stack(Stretch(cell, index, index + 1), finding))
         return observation, index + 1
+
+    def _stack(self, case: Stretch, finding: Finding) -> tuple[str, ...]:
+        """Return the native stack of a crash that happens again in a fresh process, () if it does not."""
+        if not (finding.alone[0] or finding.after):
+            return ()
+        order = [case] if finding.alone[0] else [finding.after, case]
+        child = self._fresh()
+        try:
+            for stretch in filter(None, order):
+                reply = child.ask(stretch.request(stacks=True), min(self._timeout, STACK_TIMEOUT))
+                if not isinstance(reply, dict):
+                    return crash_log.parse(reply.log).stack
+        finally:
+            child.kill()
+        return ()
 
     def _drop(self) -> None:
         if self._child:
@@ -165,7 +223,7 @@ class Runner:
     def _reference_dies(self, cell: CellId, index: int, tries: int) -> bool:
         """Return whether the CPU side of a case also dies alone in a fresh child. Then it is not the device's fault."""
         for left in reversed(range(tries)):
-            child = self._children.fresh()
+            child = self._fresh()
             reply = child.ask(reference_request(cell, index), self._timeout)
             if isinstance(reply, dict) and not left:
                 self._child = child  # it has only run the CPU side, so it can run the next case
@@ -177,7 +235,7 @@ class Runner:
 
     def _dies(self, order: Sequence[Stretch]) -> bool:
         """Return whether a fresh process that runs these stretches in order dies in the last one."""
-        child = self._children.fresh()
+        child = self._fresh()
         try:
             replies = (child.ask(stretch.request(), self._timeout) for stretch in order)
             last = next(((i, r) for i, r in enumerate(replies, 1) if not isinstance(r, dict)), None)
@@ -201,7 +259,7 @@ class Runner:
         """Return the leaks of a child since its last search, without those before its first cell."""
         found = self._found(child)
         if found and self._baseline is None:
-            idle = self._children.fresh()
+            idle = self._fresh()
             self._baseline = self._found(idle)
             idle.close()
         return beyond(found, self._baseline or ())
@@ -214,7 +272,7 @@ class Runner:
 
     def _loses(self, cells: Sequence[CellId]) -> bool:
         """Return whether these cells leak memory again in a fresh child."""
-        child = self._children.fresh()
+        child = self._fresh()
         try:
             for cell in cells:
                 if not isinstance(child.ask(Stretch(cell).request(), self._timeout), dict):
@@ -255,10 +313,14 @@ class _End:
 
     def record(self) -> Death:
         """Return the record of the death."""
+        if self.broken:
+            return Death(self.signal, phase=self.phase, log=self.how.log)
+        said = crash_log.parse(self.how.log)
         if isinstance(self.how, Hang):
-            return Death(seconds=self.how.seconds, phase=self.phase, log=self.how.log)
-        log = "" if self.how.report else self.how.log
-        return Death(self.signal, phase=self.phase, report=self.how.report, log=log)
+            return Death(seconds=self.how.seconds, phase=self.phase, log=said.message, python=said.python)
+        if self.how.report:
+            return Death(self.signal, phase=self.phase, report=self.how.report)
+        return Death(self.signal, phase=self.phase, log=said.message, stack=said.stack, python=said.python)
 
 
 def death(cell: CellId, route: str, end: _End, arguments: tuple[PlacedArgument, ...] = ()) -> Observation:
@@ -285,9 +347,16 @@ def told(observation: Observation, finding: Finding, after: str) -> Observation:
     return replace(observation, failures=(replace(failure, death=died),))
 
 
+def with_stack(observation: Observation, stack: tuple[str, ...]) -> Observation:
+    """Return the observation of a death with its native stack."""
+    (failure,) = observation.failures
+    assert failure.death
+    return replace(observation, failures=(replace(failure, death=replace(failure.death, stack=stack)),))
+
+
 def broken(how: ChildDeath | Hang) -> bool:
     """Return whether the suite itself failed in the child."""
-    return isinstance(how, ChildDeath) and how.status == BROKEN
+    return isinstance(how, ChildDeath) and how.broken
 
 
 def _with_leak(

@@ -58,7 +58,7 @@ _UNDEFINED_NAMES = (
 
 # Modules, or sources if the module is unknown, that are not the code under test.
 _OTHERS = re.compile(
-    r"/lib(asan|ubsan|tsan|lsan|c|m|dl|rt|pthread|stdc\+\+|gcc_s|gomp|python[\d.]*)[-.\d\w]*\.so|/ld-linux|\[vdso\]"
+    r"/lib(asan|ubsan|tsan|lsan|c|m|dl|rt|pthread|stdc\+\+|gcc_s|gomp|python[\d.]*)(?:[-.\d][-.\d\w]*)?\.so|/ld-linux|\[vdso\]"
     r"|/torch/(lib|_C|bin)|/lib-dynload/|/numpy|/python[\d.]*$|<unknown module>|<null>"
 )
 _OTHER_SOURCES = re.compile(

@@ -16,7 +16,7 @@ from conformance.backends import Capabilities
 from conformance.explain import describe
 from conformance.judging import compare
 from conformance.judging.twins import host_copy
-from conformance.running.child import BROKEN, Child, Death, Hang
+from conformance.running.child import Child, Death, Hang
 from conformance.support.signals import signal_name
 from conformance.support.suggestions import unknown
 
@@ -59,9 +59,7 @@ def run(name: str, backend: Capabilities, timeout: float) -> Result:
     if isinstance(reply, Hang):
         return Result(name, (), f"did not end within {timeout:g} s; its stack:\n{reply.log}")
     if isinstance(reply, Death):
-        what = (
-            "the scenario itself broke" if reply.status == BROKEN else f"the process died: {signal_name(reply.status)}"
-        )
+        what = "the scenario itself broke" if reply.broken else f"the process died: {signal_name(reply.status)}"
         return Result(name, (), f"{what}\n{reply.log}")
     return Result(name, tuple(reply["compared"]), reply["failure"])
 

@@ -1,8 +1,18 @@
-"""The name of the signal that ended a process."""
+"""The names of signals, and the signals that ask a run to end."""
 
 from __future__ import annotations
 
 import signal
+
+# Ctrl-C, and what a CI sends when its time is over. A process group gets them as a whole: the process that the user
+# started ends the run, and the processes below it wait for that.
+INTERRUPTIONS = (signal.SIGINT, signal.SIGTERM)
+
+
+def ignore_interruptions() -> None:
+    """Ignore the signals that ask a run to end, in a process that another one ends."""
+    for number in INTERRUPTIONS:
+        signal.signal(number, signal.SIG_IGN)
 
 
 def signal_name(status: int) -> str:

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from conformance import backends
+from conformance.bare_device import BareDevice
 from conformance.calls import file, judging
 from conformance.calls.capture import Capture, touches
 from conformance.calls.model import Call, NotStorable, RecordedTwins
@@ -19,7 +20,7 @@ from conformance.triage import script
 from conformance.triage.shrink import candidates, shrink
 
 OPS = torch.ops.aten
-BACKEND = backends.Capabilities(backends.BareDevice("hand", "cpu:0"), "torch")
+BACKEND = backends.Capabilities(BareDevice("hand", "cpu:0"), "torch")
 
 
 def taken(func: Any, *args: Any, **kwargs: Any) -> Call:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -21,6 +23,7 @@ from conformance.plan.selection import Selection
 from conformance.plugin.manifest import manifest_of
 from conformance.plugin.request import plan_of
 from conformance.results import store
+from conformance.results.store import runs
 from conformance.support.exit_codes import Exit
 from conformance.vocabulary import CellId
 
@@ -102,7 +105,7 @@ def test_the_summary_holds_every_field(pytester: pytest.Pytester) -> None:
     run(pytester, "-k", "masked_fill.Scalar and float32-contiguous")
     assert set(summary(pytester)) == {
         "lane", "collected", "by_status", "coverage", "cells", "cases", "wall_s", "cpu_s", "raw_call_share",
-        "collect_s", "corpus", "torch", "compiler", "backend_commit", "schemas",
+        "collect_s", "corpus", "torch", "compiler", "backend_commit", "schemas", "limits",
     }  # fmt: skip
 
 
@@ -169,15 +172,30 @@ def test_a_broken_primitive_ends_the_run_at_once_and_is_named(
     assert sum(result.parseoutcomes().values()) < 5
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "2")])
-def test_ctrl_c_keeps_what_was_observed_and_accounts_for_the_rest(
-    pytester: pytest.Pytester, workers: tuple[str, ...]
+SIGNALS = {
+    "Ctrl-C": (os.killpg, signal.SIGINT), "SIGTERM to the group": (os.killpg, signal.SIGTERM),
+    "SIGTERM": (os.kill, signal.SIGTERM),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("workers", "how"),
+    [
+        ((), "SIGTERM"), (("--jobs", "2"), "Ctrl-C"), (("--jobs", "2"), "SIGTERM to the group"),
+        (("-n", "2"), "Ctrl-C"), (("-n", "2"), "SIGTERM"),
+    ],
+)  # fmt: skip
+def test_an_interrupted_run_keeps_its_observations_and_accounts_for_the_rest(
+    pytester: pytest.Pytester, workers: tuple[str, ...], how: str
 ) -> None:
-    command = (sys.executable, "-m", "pytest", "--pyargs", "conformance.ops.masking", *CPU, *workers)
+    selection = ("-k", "masked_fill and not Tensor")
+    command = (sys.executable, "-m", "pytest", "--pyargs", "conformance.ops.masking", *CPU, *selection, *workers)
+    kill, number = SIGNALS[how]
     with subprocess.Popen(command, cwd=pytester.path, stdout=subprocess.PIPE, text=True, start_new_session=True) as p:
         wait_for_cells(pytester.path, 20)
         for _ in range(2):  # the second one is the impatient user's, and comes while the account is written
-            os.killpg(p.pid, signal.SIGINT)
+            with contextlib.suppress(ProcessLookupError):  # it ended after the first one
+                kill(p.pid, number)
             time.sleep(0.3)
         said, _ = p.communicate(timeout=PATIENCE)
     assert p.returncode == Exit.INTERRUPTED
@@ -187,6 +205,12 @@ def test_ctrl_c_keeps_what_was_observed_and_accounts_for_the_rest(
     assert found["by_status"]["not_reached"] > 0
     assert "accounting:" in said
     assert "Traceback" not in said
+    (closed,) = Path(pytester.path).glob("results/runs/*")
+    assert not runs.opened(closed).ended
+    again = run(pytester, *selection, "--resume")
+    assert again.ret == Exit.OK
+    assert summary(pytester)["by_status"]["not_reached"] == 0
+    again.stdout.fnmatch_lines(["resumed: * of * cells were observed by an earlier run"])
 
 
 def wait_for_cells(directory: Path, count: int) -> None:
@@ -230,7 +254,51 @@ def test_a_cell_that_fails_is_kept_with_a_script_that_runs(
     (kept,) = store.read(journal).observations
     script = pytester.makepyfile(kept.script)
     shown = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
-    assert shown.returncode == -signal.SIGSEGV if kept.signal else "differs at bytes" in shown.stdout
+    assert shown.returncode == 1
+    assert ("DIFFERS: the process died: SIGSEGV" if kept.signal else "DIFFERS: self: ") in shown.stdout
+    monkeypatch.delenv("REFNPU_FAULT")
+    shown = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
+    assert shown.stdout.endswith("the device does as CPU does\n")
+
+
+COMMAND = re.compile(r"^ +(repeat|script|triage): (.+)$", re.MULTILINE)
+
+
+def test_every_printed_command_of_a_run_without_adapter_can_be_pasted(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REFNPU_FAULT", "masked_fill_writes_gaps")
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    selection = ("--backend", "refnpu:npu", "-k", "masked_fill_.Scalar and offset_gap and (int8 or float32)")
+    said = pytester.runpytest_subprocess("--pyargs", "conformance.ops.masking", *CPU[2:], *selection)
+    assert said.ret == Exit.CELLS_FAILED
+    printed = sorted(set(COMMAND.findall(said.stdout.str())))
+    assert {what for what, _ in printed} == {"repeat", "script", "triage"}
+    for what, command in printed:
+        if what == "repeat":
+            assert pasted(f"{command} --results elsewhere", pytester.path).returncode == Exit.CELLS_FAILED, command
+        elif what == "script":
+            (pytester.path / "script.py").write_text(pasted(command, pytester.path).stdout)
+            assert pasted("python script.py", pytester.path).returncode == 1, command
+        else:
+            assert pasted(f"{command} --lanes ''", pytester.path).returncode == Exit.CELLS_FAILED, command
+
+
+def pasted(command: str, where: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, shell=True, cwd=where, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(("asked", "listed"), [((), 0), (("-rf",), 11)])
+def test_many_failing_cells_are_not_listed_again_behind_causes_and_counts(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, asked: tuple[str, ...], listed: int
+) -> None:
+    monkeypatch.setenv("REFNPU_FAULT", "masked_fill_writes_gaps")
+    selection = ("--backend", "refnpu", "-k", "masked_fill_.Tensor and not bool", *asked)
+    said = pytester.runpytest_subprocess("--pyargs", "conformance.ops.masking", *CPU[2:], *selection)
+    behind = said.stdout.str().partition("accounting: ")[2]
+    assert behind.count("FAILED ") >= listed
+    assert listed or "FAILED" not in behind
+    assert said.ret == Exit.CELLS_FAILED
 
 
 def test_pytest_s_cache_does_not_keep_every_cell(pytester: pytest.Pytester) -> None:

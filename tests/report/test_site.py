@@ -285,7 +285,7 @@ def test_a_cell_that_a_run_has_not_does_not_waver(tmp_path: Path) -> None:
 def test_a_cell_that_a_run_did_not_reach_does_not_waver(tmp_path: Path) -> None:
     ran(tmp_path, 0, bad("mm", "float32-contiguous"))
     ran(tmp_path, 1, observed("mm", status=Status.NOT_REACHED))
-    runs_ = nights_.of_lane(tmp_path, LANE)
+    runs_ = nights_.of_series(tmp_path, LANE)
     statuses = views.statuses(runs_, views.ever_failing(runs_))
     assert [run.whole for run in runs_] == [True, False]
     assert nights_.wavering([replace(run, ended=True) for run in runs_], statuses) == {}

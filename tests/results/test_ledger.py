@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from conformance.records import GateFailure, Observation
+from conformance.records import Gate, GateFailure, Observation
 from conformance.results import store
 from conformance.results.expectations import KnownFailure
 from conformance.results.ledger import Ledger
@@ -26,6 +27,7 @@ def closed(
     *seen: Observation,
     known: tuple[KnownFailure, ...] = (),
     gate: GateFailure | None = None,
+    limits: Mapping[str, GateFailure] | None = None,
     complete: bool = True,
 ) -> RunEnd:
     """A run of CELLS in which these were observed."""
@@ -36,10 +38,22 @@ def closed(
         [Target("mm", "native")],
         known,
     )
-    ledger.gate = gate
+    ledger.gate = Gate(gate, limits or {})
     for observation in seen:
         ledger.enter(observation)
     return ledger.close(0.1, 1.0)
+
+
+def test_a_broken_primitive_that_few_cells_need_is_one_failure_of_the_run(tmp_path: Path) -> None:
+    limits = {"conjugate": GateFailure("conjugate: the process that tried it died: SIGSEGV", "a stack")}
+    end = closed(tmp_path, *CELLS, limits=limits)
+    assert end.code is Exit.CELLS_FAILED
+    line = "BROKEN: conjugate: the process that tried it died: SIGSEGV; 0 cells not reached"
+    assert end.text.split("\n")[0] == line
+    assert end.text.count("conjugate") == 1
+    assert store.read_summary(tmp_path)["limits"] == [
+        {"primitive": "conjugate", "headline": limits["conjugate"].headline, "cells": 0}
+    ]
 
 
 def test_a_run_in_which_all_passed_is_good(tmp_path: Path) -> None:

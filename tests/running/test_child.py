@@ -6,13 +6,44 @@ import ctypes
 import os
 import signal
 import sys
+import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from conformance.running.child import BROKEN, Child, Death, Hang
+
+
+def in_another_thread() -> None:
+    thread = threading.Thread(target=ctypes.string_at, args=(0,))
+    thread.start()
+    thread.join()
+
+
+def leaves_a_process() -> None:
+    """Die and leave a process that holds the pipes open."""
+    if os.fork() == 0:
+        time.sleep(30)
+        os._exit(0)
+    os.abort()
+
+
+# How an op may end its process, and the status of the process.
+ENDS: dict[str, Callable[[], object]] = {
+    "crash in another thread": in_another_thread,
+    "C exit": lambda: ctypes.CDLL(None).exit(3),
+    "_exit": lambda: os._exit(70),
+    "sys.exit": lambda: sys.exit(70),
+    "SIGFPE": lambda: os.kill(os.getpid(), signal.SIGFPE),
+    "a process left behind": leaves_a_process,
+}
+STATUS = {
+    "crash in another thread": -signal.SIGSEGV, "C exit": 3, "_exit": 70, "sys.exit": 70, "SIGFPE": -signal.SIGFPE,
+    "a process left behind": -signal.SIGABRT,
+}  # fmt: skip
 
 
 def serve(request: Any) -> dict[str, Any]:
@@ -25,6 +56,8 @@ def serve(request: Any) -> dict[str, Any]:
         time.sleep(60)
     if request == "raise":
         raise ValueError("of the suite's own making")
+    if isinstance(request, str) and request in ENDS:
+        ENDS[request]()
     return {"pid": os.getpid(), "echo": request}
 
 
@@ -69,7 +102,40 @@ def test_a_broken_suite_is_told_from_a_dead_device(child: Child) -> None:
     reply = child.ask("raise", 10)
     assert isinstance(reply, Death)
     assert reply.status == BROKEN
+    assert reply.broken
     assert "of the suite's own making" in reply.log
+
+
+@pytest.mark.parametrize("how", ENDS)
+def test_no_end_of_a_child_is_taken_for_a_failure_of_the_suite(child: Child, how: str) -> None:
+    reply = child.ask(how, 20)
+    assert isinstance(reply, Death)
+    assert (reply.status, reply.broken) == (STATUS[how], False)
+
+
+def flood(to: int) -> dict[str, Any]:
+    """Write 200 MB, then wait, so that the parent can look at the log."""
+    os.write(to, b"the first words\n")
+    for _ in range(200):
+        os.write(to, b"x" * (1 << 20))
+    time.sleep(1)
+    return {}
+
+
+@pytest.mark.parametrize("descriptor", [1, 2])
+def test_megabytes_of_output_stay_off_the_disk_and_the_first_words_stay(descriptor: int) -> None:
+    child = Child(lambda request: os.abort() if request == "die" else flood(descriptor))
+    assert child.ask("flood", 60) == {}
+    assert os.fstat(child._log.fileno()).st_blocks * 512 < 32 << 20  # noqa: SLF001  # the file has no name
+    assert isinstance(child.ask("die", 20), Death)
+    child.close()
+
+
+def test_what_a_child_prints_and_reads_is_not_the_terminal_s(child: Child, capfd: pytest.CaptureFixture[str]) -> None:
+    one = Child(lambda _: {"read": os.read(0, 1).hex(), "said": print("heard?"), "c": os.write(1, b"heard?")})
+    assert one.ask("x", 20) == {"read": "", "said": None, "c": 6}
+    one.close()
+    assert "heard?" not in capfd.readouterr().out
 
 
 def test_a_child_that_died_idle_is_found_dead_when_asked(child: Child) -> None:

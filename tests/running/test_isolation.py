@@ -79,7 +79,7 @@ def test_a_spawned_child_observes_what_a_forked_one_does_and_its_death_is_told_a
     plan: Plan, spawning: Spawning
 ) -> None:
     runner = Runner(CellRunner(plan), 60, spawning, inquiry_s=0)
-    assert runner.gate() is None
+    assert not runner.gate()
     spawned = runner.observe(CELL)
     forked = Runner(CellRunner(plan), 60).observe(CELL)
     assert (spawned.status, spawned.cases, spawned.compared) == (forked.status, forked.cases, forked.compared)

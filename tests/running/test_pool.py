@@ -6,14 +6,14 @@ import os
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 import pytest
 
-from conformance.records import GateFailure, Observation
+from conformance.records import Gate, GateFailure, Observation
 from conformance.running.pool import Gone, Pool
 from conformance.running.runner import Runner
 from conformance.vocabulary import CellId, Status
@@ -26,11 +26,15 @@ CELLS = [CellId("misc", f"op{i}", "float32", "contiguous") for i in range(100)]
 class Stub:
     """A runner that does to its own process what a cell's overload says."""
 
-    broken: GateFailure | None = None
+    broken: Gate = field(default_factory=Gate)
+    lacking: tuple[str, ...] = ()
     searches: bool = False
 
-    def gate(self) -> GateFailure | None:
+    def gate(self) -> Gate:
         return self.broken
+
+    def without(self, primitives: Sequence[str]) -> None:
+        self.lacking = tuple(primitives)
 
     def observe(self, cell: CellId) -> Observation:
         if cell.overload == "dies":
@@ -39,7 +43,7 @@ class Stub:
             raise ValueError(cell)
         if cell.overload == "sleeps":
             time.sleep(600)
-        return Observation(cell, "native", Status.PASS, os.getpid(), wall_ns=1000)
+        return Observation(cell, "native", Status.PASS, os.getpid(), wall_ns=1000, reason=" ".join(self.lacking))
 
     def searched(self, observation: Observation) -> Observation:
         return replace(observation, reason="searched")
@@ -93,12 +97,20 @@ def test_workers_that_always_end_lose_every_cell_and_the_run_ends() -> None:
 
 
 def test_the_gate_is_asked_of_a_worker() -> None:
-    broken = GateFailure("copies are wrong", "a log")
+    broken = Gate(GateFailure("copies are wrong", "a log"))
     with pool(Stub(broken)) as workers:
         assert workers.gate() == broken
     with pool() as workers:
-        assert workers.gate() is None
+        assert not workers.gate()
         assert len(list(workers.run(CELLS))) == len(CELLS)
+
+
+def test_every_worker_does_without_a_broken_primitive_also_a_new_one() -> None:
+    with pool(Stub(Gate(limits={"conj": GateFailure("conj: is wrong")}))) as workers:
+        workers.gate()
+        found = [o for o in workers.run([op("dies"), *CELLS]) if isinstance(o, Observation)]
+    assert {o.reason for o in found} == {"conj"}
+    assert len(found) == len(CELLS)
 
 
 def test_what_cells_lose_is_searched_for_after_the_last_one_of_each_worker() -> None:
@@ -123,7 +135,7 @@ def test_a_worker_s_own_children_run_the_cells_of_a_real_runner() -> None:
     work = Work("ok", "fails")
     made = Pool(lambda: Runner(work, 10), 2)
     try:
-        assert made.gate() is None
+        assert not made.gate()
         found = [o for o in made.run(cells) if isinstance(o, Observation)]
     finally:
         made.close()

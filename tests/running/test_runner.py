@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import time
+from collections.abc import Sequence
 
 import pytest
 
-from conformance.records import CaseFailure, GateFailure, Mismatch, Observation, PlacedArgument
+from conformance.records import CaseFailure, Gate, GateFailure, Mismatch, Observation, PlacedArgument
 from conformance.running.progress import Progress
+from conformance.running.protocol import Tried
 from conformance.running.runner import DEATHS_PER_CELL, Runner, merge
 from conformance.vocabulary import CellId, Check, Status
 
@@ -22,7 +25,8 @@ class Work:
     def __init__(self, *cases: str, route: str = "native") -> None:
         self._cases = cases
         self._route = route
-        self.broken = ""
+        self.broken: dict[int, str] = {}
+        self.lacking: tuple[str, ...] = ()
 
     def case_ids(self, cell: CellId) -> list[str]:
         return [f"{cell}#{name}" for name in self._cases]
@@ -42,15 +46,28 @@ class Work:
             ctypes.string_at(0)
         return ["clone on cpu"] if on_cpu else ["clone", "copy_"]
 
+    def print_stacks(self) -> None:
+        os.write(2, b"frame #3: fill() + 0x1 (0x7 in /x/libmine.so)\n")
+
     def prepare(self) -> None:
         """There is nothing to load."""
 
-    def bring_up(self, progress: Progress) -> str:
-        progress.note(1, "")
-        return self.broken if self.broken != "dies" else str(ctypes.string_at(0))
+    def try_primitive(self, index: int) -> str:
+        if self.broken.get(index) == "dies":
+            ctypes.string_at(0)
+        return self.broken.get(index, "")
 
-    def primitives(self) -> list[str]:
-        return ["allocate (memory)", "copy_bytes (both ways)", "synchronize (returns)"]
+    def without(self, primitives: Sequence[str]) -> None:
+        self.lacking = tuple(primitives)
+
+    def needs(self, cell: CellId, primitives: Sequence[str]) -> str:
+        return ""
+
+    def primitives(self) -> list[Tried]:
+        return [
+            Tried("allocate", "allocate (memory)", True), Tried("conj", "conj (resolves)", False),
+            Tried("neg", "neg (resolves)", False),
+        ]  # fmt: skip
 
     def run(
         self, cell: CellId, first: int, progress: Progress, stop: int | None = None
@@ -65,6 +82,8 @@ class Work:
                 time.sleep(60)
             if what == "breaks":
                 raise ValueError(what)
+            if what == "needs conj" and "conj" not in self.lacking:
+                ctypes.string_at(0)
             ran += 1
             if what.startswith("fails"):
                 failures.append(CaseFailure(f"{cell}#{what}", (Mismatch(Check.VALUE, "result", {}),)))
@@ -94,6 +113,13 @@ def test_a_death_is_charged_to_its_case_and_the_cases_behind_it_still_run() -> N
     assert [f.case for f in found.failures] == [f"{CELL}#dies"]
     assert [a.text for f in found.failures for a in f.arguments] == ["dies"]
     assert found.cases == 4
+
+
+def test_a_crash_that_happens_again_has_its_native_stack() -> None:
+    (found,) = observe("dies").failures
+    assert found.death
+    assert found.death.stack == ("fill (libmine.so)",)
+    assert "frame #" not in found.death.log
 
 
 def test_of_the_first_failing_case_the_operators_that_ran_are_recorded() -> None:
@@ -180,11 +206,22 @@ def test_a_merged_observation_keeps_the_first_script() -> None:
 
 def test_the_gate_reports_what_is_broken_and_survives_a_crash_in_it() -> None:
     work = Work()
-    assert Runner(work, 10).gate() is None
-    work.broken = "copy_bytes: 7 bytes came back changed"
-    assert Runner(work, 10).gate() == GateFailure("copy_bytes: 7 bytes came back changed")
-    work.broken = "dies"
-    found = Runner(work, 10).gate()
+    assert not Runner(work, 10).gate()
+    work.broken = {0: "allocate: nothing given", 1: "dies"}
+    assert Runner(work, 10).gate() == Gate(GateFailure("allocate: nothing given"))
+    work.broken = {0: "dies"}
+    found = Runner(work, 10).gate().failure
     assert found
-    assert found.headline == "copy_bytes (both ways): the process that tried it died: SIGSEGV"
-    assert "Fatal Python error" in found.details
+    assert found.headline == "allocate (memory): the process that tried it died: SIGSEGV"
+
+
+def test_cells_do_without_the_other_broken_primitives() -> None:
+    work = Work("ok", "needs conj")
+    work.broken = {1: "dies", 2: "neg: is wrong"}
+    runner = Runner(work, 10)
+    limits = runner.gate().limits
+    assert [*limits] == ["conj", "neg"]
+    assert limits["conj"].headline == "conj (resolves): the process that tried it died: SIGSEGV"
+    assert limits["neg"].headline == "neg: is wrong"
+    assert runner.observe(CELL).status is Status.PASS
+    runner.close()

@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from conformance import backends
+from conformance.bare_device import BareDevice
 from conformance.scenarios import runner
 
 SMALL = ("mask", "masked_fill", "odd_bools", "threads")
@@ -66,7 +67,7 @@ def test_what_differs_is_named(monkeypatch: pytest.MonkeyPatch, wrong: Any, said
         return {"x": torch.ones(3)} if device == "cpu" else wrong()
 
     monkeypatch.setattr(runner, "_module", lambda name: SimpleNamespace(run=run))
-    backend = backends.Capabilities(backends.BareDevice("hand", "cpu:0"), "torch")
+    backend = backends.Capabilities(BareDevice("hand", "cpu:0"), "torch")
     assert said in runner.run("hand", backend, 60).failure
 
 

@@ -86,7 +86,7 @@ def _observed(work: CellRunner, cells: Sequence[CellId]) -> tuple[str, list[Obse
                 break
     finally:
         runner.close()
-    return broken.headline if broken else "", seen
+    return str(broken).partition("\n")[0], seen
 
 
 def told(trial: Trial) -> str:

@@ -8,8 +8,9 @@ from dataclasses import MISSING, dataclass, fields, replace
 from datetime import datetime, timezone
 from typing import Any
 
-_RUN = re.compile(r"(?P<stamp>\d{8}T\d{6}Z)-(?P<lane>.+)-(?P<token>[0-9a-f]{6})(?:-(?P<index>\d+)of(?P<count>\d+))?")
+_RUN = re.compile(r"(?P<stamp>\d{8}T\d{6}Z)-(?P<series>.+)-(?P<token>[0-9a-f]{6})(?:-(?P<index>\d+)of(?P<count>\d+))?")
 _STAMP = "%Y%m%dT%H%M%SZ"
+PART = "part"
 
 
 class StoreError(ValueError):
@@ -50,6 +51,22 @@ class Manifest:
     shard: str = ""  # "2/4" for the second of four, "" for a run that is not split
     expected: str = ""  # the named file of known failures, absolute or relative to the current directory
     split_by: str = ""  # of a shard: the run whose durations split the cells; "": the numbers of cases did
+    backend_option: str = ""  # the backend as --backend takes it, e.g. "my_backend:mydev"; "" in older runs
+
+    @property
+    def series(self) -> str:
+        """The run's series, see :func:`series_name`."""
+        return series_of(self.run) or self.lane
+
+    @property
+    def every_cell(self) -> bool:
+        """Whether every cell of the lane was selected, or every cell of another tier than the lane's."""
+        return self.complete or self.series == series_name(self.lane, complete=False, tier=self.tier)
+
+    @property
+    def backend_for_commands(self) -> str:
+        """The backend as the commands take it that the run's end and its reports print."""
+        return self.backend_option or self.backend
 
     @staticmethod
     def from_json(record: dict[str, Any], where: str) -> Manifest:
@@ -62,13 +79,13 @@ class Manifest:
         return Manifest(**{**record, "arguments": tuple(record.get("arguments", ()))})
 
 
-def run_name(lane: str, at: datetime | None = None, token: str = "") -> str:
+def run_name(series: str, at: datetime | None = None, token: str = "") -> str:
     """Return the name of a run: ``20260131T040000Z-demo-torch2.8-malloc-release-3fa9c1``.
 
-    It consists of date, lane and a random token. So names sort by date and are unique.
+    It consists of date, series and a random token. So names sort by date and are unique.
     """
     at = (at or datetime.now(timezone.utc)).astimezone(timezone.utc)
-    return f"{at.strftime(_STAMP)}-{lane}-{token or secrets.token_hex(3)}"
+    return f"{at.strftime(_STAMP)}-{series}-{token or secrets.token_hex(3)}"
 
 
 def as_shard(manifest: Manifest, shard: str, split_by: str) -> Manifest:
@@ -82,10 +99,24 @@ def shard_of(run: str) -> str:
     return f"{found['index']}/{found['count']}" if found and found["index"] else ""
 
 
-def lane_of(run: str) -> str | None:
-    """Return the lane in a run's name, None if the text is not a run's name."""
+def series_of(run: str) -> str | None:
+    """Return the series in a run's name, None if the text is not a run's name."""
     found = _RUN.fullmatch(run)
-    return found["lane"] if found else None
+    return found["series"] if found else None
+
+
+def series_name(lane: str, *, complete: bool, tier: str = "") -> str:
+    """Return the series of a run: runs of a series follow each other and are compared with each other.
+
+    A series is the lane itself for runs of all its cells, ``LANE+smoke`` for runs of all cells of another ``tier`` than
+    the lane's, and ``LANE+part`` for runs of some cells, whose ``tier`` is "" here.
+    """
+    return lane if complete else f"{lane}+{tier or PART}"
+
+
+def lane_of(series: str) -> str:
+    """Return the lane of a series."""
+    return series.partition("+")[0]
 
 
 def began(run: str) -> datetime | None:

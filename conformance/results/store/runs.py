@@ -19,7 +19,7 @@ from typing import Any
 
 from conformance.records import Observation
 from conformance.results.store import parquet
-from conformance.results.store.manifest import Manifest, StoreError, began, lane_of, shard_of
+from conformance.results.store.manifest import Manifest, StoreError, began, lane_of, series_name, series_of, shard_of
 from conformance.support.suggestions import near
 from conformance.vocabulary import Status
 
@@ -32,7 +32,7 @@ FORMAT = "op-conformance run"
 VERSION = 3
 READABLE = (2, VERSION)  # in version 2 a failure was text
 
-_BEFORE = re.compile(r"(?P<lane>.+)~(?P<count>\d+)")
+_BEFORE = re.compile(r"(?P<series>.+)~(?P<count>\d+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +57,8 @@ class Closed:
 
     @property
     def whole(self) -> bool:
-        """Whether the run has the outcome of every cell of its lane."""
-        return self.manifest.complete and self.ended and not self.manifest.shard
+        """Whether the run has the outcome of every cell of its series."""
+        return self.manifest.every_cell and self.ended and not self.manifest.shard
 
     def covers(self, other: Closed) -> bool:
         """Return whether a cell of the other run that this one lacks does not exist in this lane.
@@ -165,9 +165,9 @@ def unreadable(version: object) -> str:
     )
 
 
-def names(results: Path, lane: str = "") -> list[str]:
-    """Return the names of closed runs of one lane or of all, the oldest first. Shards do not count until merged."""
-    return [name for name in _names(results) if not shard_of(name) and lane in ("", lane_of(name))]
+def names(results: Path, series: str = "") -> list[str]:
+    """Return the names of closed runs of one series or of all, the oldest first. Shards do not count until merged."""
+    return [name for name in _names(results) if not shard_of(name) and series in ("", series_of(name))]
 
 
 def shards(results: Path) -> list[str]:
@@ -177,13 +177,17 @@ def shards(results: Path) -> list[str]:
 
 def _names(results: Path) -> list[str]:
     found = (d.name for d in (results / RUNS).glob("*") if d.is_dir())
-    return sorted(name for name in found if lane_of(name))
+    return sorted(name for name in found if series_of(name))
 
 
-def measured(results: Path, lane: str) -> Closed | None:
-    """Return the run for the durations of a lane's cells: the latest complete run, or else the latest."""
-    of_lane = [opened(results / RUNS / name) for name in reversed(names(results, lane))]
-    return next((run for run in of_lane if run.whole), next(iter(of_lane), None))
+def measured(results: Path, series: str) -> Closed | None:
+    """Return the run for the durations of cells: the latest whole run of the series, or else its latest.
+
+    A series without a run takes that of its lane.
+    """
+    found = names(results, series) or names(results, lane_of(series))
+    latest = [opened(results / RUNS / name) for name in reversed(found)]
+    return next((run for run in latest if run.whole), next(iter(latest), None))
 
 
 def durations(run: Closed) -> dict[str, tuple[int, int]]:
@@ -191,26 +195,35 @@ def durations(run: Closed) -> dict[str, tuple[int, int]]:
     return parquet.durations(run.rows)
 
 
-def lanes(results: Path) -> list[str]:
-    """Return the lanes that have closed runs."""
-    return sorted({lane for name in names(results) if (lane := lane_of(name))})
+def every_series(results: Path) -> list[str]:
+    """Return the series that have closed runs."""
+    return sorted({series for name in names(results) if (series := series_of(name))})
+
+
+def shown_series(results: Path) -> list[str]:
+    """Return the series that stand for their lanes: all but the runs of some cells, unless the lane has no others."""
+    found = every_series(results)
+    parts = {series for series in found if series == series_name(lane_of(series), complete=False)}
+    others = {lane_of(series) for series in found if series not in parts}
+    return [series for series in found if series not in parts or lane_of(series) not in others]
 
 
 def find(results: Path, run: str) -> Closed:
-    """Find a closed run by its directory, its name, a part of its name, or its lane.
+    """Find a closed run by its directory, its name, a part of its name, or its series.
 
-    A lane means its latest run, ``LANE~2`` the second before it. Raises StoreError that lists the runs.
+    A series means its latest run, ``LANE~2`` the second before it. Raises StoreError that lists the runs.
     """
     if (Path(run) / MANIFEST).is_file():
         return opened(Path(run))
     everything = names(results)
     before = _BEFORE.fullmatch(run)
-    lane, count = (before["lane"], int(before["count"])) if before else (run, 0)
-    of_lane = names(results, lane)
-    if of_lane:
-        if count >= len(of_lane):
-            raise StoreError(f"{run}: lane {lane} has {len(of_lane)} closed runs; the oldest is ~{len(of_lane) - 1}")
-        return opened(results / RUNS / of_lane[-1 - count])
+    series, count = (before["series"], int(before["count"])) if before else (run, 0)
+    of_series = names(results, series)
+    if of_series:
+        if count >= len(of_series):
+            oldest = len(of_series) - 1
+            raise StoreError(f"{run}: {series} has {len(of_series)} closed runs; the oldest is ~{oldest}")
+        return opened(results / RUNS / of_series[-1 - count])
     found = [run] if run in _names(results) else [name for name in everything if run and run in name]
     if len(found) == 1:
         return opened(results / RUNS / found[0])
@@ -241,11 +254,11 @@ def schemas(run: Closed) -> dict[str, tuple[str, str]]:
 
 
 def forget(results: Path, keep: int) -> list[str]:
-    """Delete all but the latest ``keep`` closed runs of each lane, and older shards. Return the deleted names.
+    """Delete all but the latest ``keep`` closed runs of each series, and older shards. Return the deleted names.
 
-    The latest complete run of a lane always stays, because new runs are compared with it. Raises StoreError.
+    The latest whole run of a series always stays, because new runs are compared with it. Raises StoreError.
     """
-    dropped = [name for lane in lanes(results) for name in _old(results, lane, keep)]
+    dropped = [name for series in every_series(results) for name in _old(results, series, keep)]
     for name in dropped:
         try:
             shutil.rmtree(results / RUNS / name)
@@ -254,13 +267,13 @@ def forget(results: Path, keep: int) -> list[str]:
     return dropped
 
 
-def _old(results: Path, lane: str, keep: int) -> list[str]:
-    of_lane = names(results, lane)
-    latest = of_lane[-keep:]
+def _old(results: Path, series: str, keep: int) -> list[str]:
+    of_series = names(results, series)
+    latest = of_series[-keep:]
     since = began(latest[0])  # its shards began at the same second or later
-    of_lanes = (name for name in shards(results) if lane_of(name) == lane)
-    parts = [name for name in of_lanes if since and (at := began(name)) and at < since]
-    older = of_lane[:-keep]
+    split = (name for name in shards(results) if series_of(name) == series)
+    parts = [name for name in split if since and (at := began(name)) and at < since]
+    older = of_series[:-keep]
     if not any(opened(results / RUNS / name).whole for name in latest):
         spared = next((name for name in reversed(older) if opened(results / RUNS / name).whole), "")
         older = [name for name in older if name != spared]
@@ -268,7 +281,7 @@ def _old(results: Path, lane: str, keep: int) -> list[str]:
 
 
 def _there(run: str, everything: Sequence[str]) -> str:
-    known = {lane for name in everything if (lane := lane_of(name))}
+    known = {series for name in everything if (series := series_of(name))}
     close_ones = near(run.partition("~")[0], [*known, *everything])
     if close_ones:
         return f"near: {', '.join(close_ones)}"

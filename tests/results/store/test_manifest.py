@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta, timezone
 
-from conformance.results.store.manifest import began, lane_of, run_name
+from conformance.results.store.manifest import began, run_name, series_of
 
 NIGHT = datetime(2026, 1, 31, 4, 0, tzinfo=timezone.utc)
 
@@ -24,5 +24,5 @@ def test_names_sort_by_the_date_whatever_the_time_zone() -> None:
 
 def test_lane_and_date_are_read_back_from_a_name() -> None:
     name = run_name("demo-torch2.8-malloc-release", NIGHT)
-    assert (lane_of(name), began(name)) == ("demo-torch2.8-malloc-release", NIGHT)
-    assert (lane_of("demo"), began("demo")) == (None, None)
+    assert (series_of(name), began(name)) == ("demo-torch2.8-malloc-release", NIGHT)
+    assert (series_of("demo"), began("demo")) == (None, None)

@@ -178,7 +178,7 @@ def test_a_run_is_found_by_name_by_part_and_by_lane(tmp_path: Path) -> None:
     assert runs.find(tmp_path, str(second.directory)) == second
     assert (runs.find(tmp_path, LANE), runs.find(tmp_path, f"{LANE}~1")) == (second, first)
     assert runs.names(tmp_path, LANE) == [first.name, second.name]
-    assert runs.lanes(tmp_path) == [LANE, "demo-torch2.9-malloc-release"]
+    assert runs.every_series(tmp_path) == [LANE, "demo-torch2.9-malloc-release"]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,58 @@
+"""A device without an adapter: what torch's own modules offer of it.
+
+``torch.<device>`` is asked first, then ``torch.accelerator``. Only the calls of the methods touch the device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+
+class BareDevice:
+    """A backend given as ``module:device``. It has the methods of an adapter that torch's modules can stand in for."""
+
+    def __init__(self, name: str, device: str) -> None:
+        self.name = name
+        self.device = device
+        if found := self._synchronize():
+            self.synchronize = found
+        if stats := self._memory_stats():
+            self.memory_stats = stats
+
+    @property
+    def _module(self) -> Any:
+        import torch
+
+        return getattr(torch, self._kind, None)
+
+    @property
+    def _kind(self) -> str:
+        return self.device.partition(":")[0]
+
+    @property
+    def _index(self) -> int:
+        return int(self.device.partition(":")[2] or 0)
+
+    def _synchronize(self) -> Callable[[], None] | None:
+        own = getattr(self._module, "synchronize", None)
+        if callable(own):
+            return own  # type: ignore[no-any-return]  # torch's
+        accelerator = self._accelerator()
+        return (lambda: accelerator.synchronize(self._index)) if accelerator else None
+
+    def _accelerator(self) -> Any:
+        """Return ``torch.accelerator`` if this device is the accelerator."""
+        import torch
+
+        module = getattr(torch, "accelerator", None)
+        current = module.current_accelerator() if module else None
+        return module if current is not None and current.type == self._kind else None
+
+    def _memory_stats(self) -> Callable[[], dict[str, int]] | None:
+        """Return a function for the bytes in use; torch does not count blocks everywhere."""
+        for module in (self._module, self._accelerator()):
+            allocated = getattr(module, "memory_allocated", None)
+            if callable(allocated):
+                return lambda: {"live_blocks": 0, "live_bytes": int(allocated(self._index))}
+        return None

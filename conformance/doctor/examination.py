@@ -1,0 +1,73 @@
+"""The examination of a backend: each registration that its torch has is probed in a child process, which may die."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from packaging.version import Version
+
+from conformance.backends import Capabilities
+from conformance.doctor.registrations import REGISTRATIONS, Need, Registration
+from conformance.running import crash_log
+from conformance.running.child import Child, Death, Hang
+from conformance.support.signals import signal_name
+
+TIMEOUT = 60.0  # seconds of a probe
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A registration, and what is missing; "" if it is there."""
+
+    registration: Registration
+    missing: str
+
+
+def examine(
+    backend: Capabilities, torch: Version, registrations: Iterable[Registration] = REGISTRATIONS
+) -> Iterator[Finding]:
+    """Probe each registration that this torch version has."""
+    for registration in registrations:
+        if registration.since <= torch:
+            yield Finding(registration, _probed(registration, backend))
+
+
+def _probed(registration: Registration, backend: Capabilities) -> str:
+    def serve(_: Any) -> dict[str, Any]:
+        try:
+            return {"missing": registration.probe(backend)}
+        except Exception as e:  # noqa: BLE001  # what a missing registration raises is the finding
+            first = next(iter(str(e).strip().splitlines()), "")
+            return {"missing": f"{type(e).__name__}: {first}"}
+
+    child = Child(serve)
+    try:
+        reply = child.ask({}, TIMEOUT)
+    finally:
+        child.close()
+    if isinstance(reply, dict):
+        return str(reply["missing"])
+    return _ended(reply)
+
+
+def _ended(reply: Death | Hang) -> str:
+    if isinstance(reply, Hang):
+        return f"it did not return within {reply.seconds:g} s"
+    said = crash_log.parse(reply.log).message.partition("\n")[0]
+    return ": ".join(filter(None, (f"the process died: {signal_name(reply.status)}", said)))
+
+
+def text(found: Sequence[Finding], backend: Capabilities, torch: Version) -> str:
+    """Return the findings, those that are missing first, each with the lines to add."""
+    missing = [finding for finding in found if finding.missing]
+    lines = [f"{backend.asked} on torch {torch}: {len(found) - len(missing)} of {len(found)} registrations found"]
+    for need in Need:
+        for finding in (f for f in missing if f.registration.need is need):
+            one = finding.registration
+            purpose = one.purpose.replace("{kind}", backend.kind)
+            lines += ["", f"MISSING ({need.value}) {one.name}: {finding.missing}", f"  for: {purpose}", "  add:"]
+            lines += [f"    {line}" for line in one.lines_for(torch, backend.kind, backend.module).split("\n")]
+    there = [finding.registration.name for finding in found if not finding.missing]
+    return "\n".join([*lines, "", f"found: {', '.join(there) or 'none'}"])

@@ -1,0 +1,137 @@
+"""Probes of what a backend has registered. Each returns what is missing, "" if nothing is.
+
+Each runs in a process of its own. An exception is a finding too: its text.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterable
+from importlib.metadata import entry_points
+from typing import Any
+
+import torch
+
+from conformance import torch_versions
+from conformance.backends import Capabilities
+from conformance.inventory import route_of
+from conformance.vocabulary import Route
+
+Probe = Callable[[Capabilities], str]
+
+# What every tensor on a device needs; torch has no kernel of its own for these.
+MINIMAL = (
+    "empty.memory_format", "empty_strided", "as_strided", "view", "resize_", "_copy_from", "_copy_from_and_resize",
+    "_local_scalar_dense", "set_.source_Storage", "set_.source_Storage_storage_offset",
+)  # fmt: skip
+
+
+def _module(backend: Capabilities) -> Any:
+    return getattr(torch, backend.kind)
+
+
+def _lacking(owner: Any, names: Iterable[str], prefix: str) -> str:
+    missing = [f"{prefix}.{name}" for name in names if not hasattr(owner, name)]
+    return f"there is no {', '.join(missing)}" if missing else ""
+
+
+def device_name(backend: Capabilities) -> str:
+    known = torch_versions.privateuse1_name()
+    return "" if known == backend.kind else f"PrivateUse1 is called {known!r}, not {backend.kind!r}"
+
+
+def device_module(backend: Capabilities) -> str:
+    return _lacking(torch, [backend.kind], "torch")
+
+
+def module_functions(backend: Capabilities) -> str:
+    names = ("is_available", "device_count", "current_device", "set_device", "synchronize")
+    return _lacking(_module(backend), names, f"torch.{backend.kind}")
+
+
+def allocator(backend: Capabilities) -> str:
+    size = torch.UntypedStorage(64, device=backend.device).nbytes()
+    return "" if size == 64 else f"a storage of 64 bytes has {size}"
+
+
+def device_allocator(backend: Capabilities) -> str:
+    torch.accelerator.memory_allocated(torch.device(backend.device))
+    return ""
+
+
+def guard(backend: Capabilities) -> str:
+    torch.Stream(device=backend.device)
+    return ""
+
+
+def accelerator(backend: Capabilities) -> str:
+    current = torch.accelerator.current_accelerator()
+    return "" if current is not None and current.type == backend.kind else f"the accelerator is {current}"
+
+
+def generator(backend: Capabilities) -> str:
+    made = torch.Generator(device=backend.device).manual_seed(7)
+    return "" if made.initial_seed() == 7 else f"the seed is {made.initial_seed()} after manual_seed(7)"
+
+
+def seeding(backend: Capabilities) -> str:
+    names = ("_is_in_bad_fork", "manual_seed_all", "get_rng_state", "set_rng_state")
+    return _lacking(_module(backend), names, f"torch.{backend.kind}")
+
+
+def initialized(backend: Capabilities) -> str:
+    torch.empty(1, device=backend.device)
+    module = _module(backend)
+    missing = _lacking(module, ["_initialized"], f"torch.{backend.kind}")
+    return missing or ("" if module._initialized else "it is False although the device is in use")  # noqa: SLF001
+
+
+def methods(backend: Capabilities) -> str:
+    kind = backend.kind
+    return (
+        _lacking(torch.Tensor, [kind, f"is_{kind}"], "torch.Tensor")
+        or _lacking(torch.nn.Module, [kind], "torch.nn.Module")
+        or _lacking(torch.UntypedStorage, [kind, f"is_{kind}"], "torch.UntypedStorage")
+    )
+
+
+def autoload(backend: Capabilities) -> str:
+    found = [entry.value.partition(":")[0] for entry in entry_points(group="torch.backends")]
+    ours = any(module.partition(".")[0] == backend.module.partition(".")[0] for module in found)
+    return (
+        "" if ours else f"no entry point of the group torch.backends loads {backend.module}; found: {found or 'none'}"
+    )
+
+
+def serialization(backend: Capabilities) -> str:
+    values = torch.arange(5, dtype=torch.float32)
+    file = io.BytesIO()
+    torch.save(values.to(backend.device), file)
+    file.seek(0)
+    loaded = torch.load(file)
+    if loaded.device.type != backend.kind:
+        return f"a saved tensor is loaded to {loaded.device}"
+    return "" if torch.equal(loaded.cpu(), values) else f"the values are {loaded.cpu().tolist()} after torch.load"
+
+
+def amp(backend: Capabilities) -> str:
+    missing = _lacking(_module(backend), ["get_amp_supported_dtype"], f"torch.{backend.kind}")
+    if not missing:
+        with torch.autocast(backend.kind, dtype=_module(backend).get_amp_supported_dtype()[0]):
+            pass
+    return missing
+
+
+def pinned_memory(backend: Capabilities) -> str:
+    pinned = torch.zeros(4).pin_memory()
+    return "" if pinned.is_pinned() and backend.kind else "a pinned tensor does not say that it is pinned"
+
+
+def minimal_ops(backend: Capabilities) -> str:
+    missing = [name for name in MINIMAL if route_of(name, backend.device) not in (Route.NATIVE, Route.COMPOSITE)]
+    return f"no kernel for {', '.join(missing)}" if missing else ""
+
+
+def fallback(backend: Capabilities) -> str:
+    key = torch_versions.dispatch_key_of(backend.device)
+    return "" if torch_versions.has_backend_fallback(key) else "an op without a kernel raises NotImplementedError"

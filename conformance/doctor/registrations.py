@@ -1,0 +1,151 @@
+"""The table of registrations: what each is for, how it is probed, and the lines that make it, by torch version.
+
+``{kind}`` stands for the device's name and ``{module}`` for the backend's Python module.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from packaging.version import Version
+
+from conformance.doctor import probes
+from conformance.doctor.probes import Probe
+
+
+class Need(str, Enum):
+    """How much depends on a registration."""
+
+    REQUIRED = "required"  # hardly any program works without it
+    ADVISED = "advised"  # some programs fail or are silently wrong without it
+    OPTIONAL = "optional"
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """One registration. ``lines``: (the first torch version that takes them, the lines), the oldest version first."""
+
+    name: str
+    probe: Probe
+    need: Need
+    purpose: str
+    lines: tuple[tuple[str, str], ...]
+
+    @property
+    def since(self) -> Version:
+        """The first torch version that has this registration."""
+        return Version(self.lines[0][0])
+
+    def lines_for(self, torch: Version, kind: str, module: str) -> str:
+        """Return the lines to add for a torch version."""
+        text = [text for since, text in self.lines if Version(since) <= torch][-1]
+        return text.replace("{kind}", kind).replace("{module}", module)
+
+
+REGISTRATIONS = (
+    Registration(
+        "device name", probes.device_name, Need.REQUIRED, "the device is called {kind} and not privateuseone",
+        (("2.0", 'torch.utils.rename_privateuse1_backend("{kind}")  # Python, before any device is made'),),
+    ),
+    Registration(
+        "device module", probes.device_module, Need.REQUIRED,
+        "torch.{kind}, which torch asks for streams, seeds, memory and AMP",
+        (("2.0", 'torch._register_device_module("{kind}", {module}.{kind})  # Python'),),
+    ),
+    Registration(
+        "minimal ops", probes.minimal_ops, Need.REQUIRED, "making, viewing and copying tensors",
+        (("2.0", 'TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {  // C++\n  m.impl("view", &view); ...\n}'),),
+    ),
+    Registration(
+        "allocator", probes.allocator, Need.REQUIRED, "torch.UntypedStorage, resize_, torch.load",
+        (
+            ("2.0", ("static MyAllocator allocator;  // C++, a c10::Allocator\n"
+             "REGISTER_ALLOCATOR(c10::DeviceType::PrivateUse1, &allocator);")),
+            ("2.9", ("static MyAllocator allocator;  // C++, a c10::DeviceAllocator\n"
+             "REGISTER_ALLOCATOR(c10::DeviceType::PrivateUse1, &allocator);")),
+        ),
+    ),
+    Registration(
+        "guard", probes.guard, Need.REQUIRED, "autograd, streams, events, several devices",
+        (("2.0", ("struct MyGuard final : c10::impl::DeviceGuardImplInterface { ... };  // C++\n"
+          "C10_REGISTER_GUARD_IMPL(PrivateUse1, MyGuard);")),),
+    ),
+    Registration(
+        "hooks", probes.accelerator, Need.REQUIRED, "torch.accelerator, pinned memory, resizing of storages",
+        (
+            ("2.6", ("struct MyHooks : at::PrivateUse1HooksInterface {  // C++\n"
+             "  bool hasPrimaryContext(c10::DeviceIndex) const override { return true; }\n};\n"
+             "at::RegisterPrivateUse1HooksInterface(new MyHooks);")),
+            ("2.7", ("struct MyHooks : at::PrivateUse1HooksInterface {  // C++\n"
+             "  bool isBuilt() const override { return true; }\n"
+             "  bool isAvailable() const override { return true; }\n"
+             "  bool hasPrimaryContext(c10::DeviceIndex) const override { return true; }\n};\n"
+             "at::RegisterPrivateUse1HooksInterface(new MyHooks);")),
+        ),
+    ),
+    Registration(
+        "generator", probes.generator, Need.REQUIRED, "random ops, torch.Generator, dropout",
+        (
+            ("2.0", "REGISTER_GENERATOR_PRIVATEUSE1(make_generator);  // C++"),
+            ("2.7", ("// C++, in the hooks:\nat::Generator getNewGenerator(c10::DeviceIndex) const override;\n"
+             "const at::Generator& getDefaultGenerator(c10::DeviceIndex) const override;")),
+        ),
+    ),
+    Registration(
+        "seeding", probes.seeding, Need.ADVISED,
+        "torch.manual_seed, fork_rng, checkpoint: without it they leave the device's generators alone",
+        (("2.0", ("# Python, in torch.{kind}:\ndef _is_in_bad_fork(): return False\ndef manual_seed_all(seed): ...\n"
+          "def get_rng_state(device='{kind}'): ...\ndef set_rng_state(state, device='{kind}'): ...")),),
+    ),
+    Registration(
+        "_initialized", probes.initialized, Need.ADVISED,
+        "torch.utils.checkpoint keeps the random state only if it is True: gradients with dropout are wrong without it",
+        (("2.1", "# Python, in torch.{kind}:\n_initialized = False  # True after the first use of the device"),),
+    ),
+    Registration(
+        "module functions", probes.module_functions, Need.ADVISED, "programs and torch itself ask them of any device",
+        (("2.0", ("# Python, in torch.{kind}:\ndef is_available(): ...\ndef device_count(): ...\n"
+          "def current_device(): ...\ndef set_device(device): ...\ndef synchronize(device=None): ...")),),
+    ),
+    Registration(
+        "names for methods", probes.methods, Need.ADVISED, "tensor.{kind}(), tensor.is_{kind}, module.{kind}()",
+        (("2.0", "torch.utils.generate_methods_for_privateuse1_backend()  # Python"),),
+    ),
+    Registration(
+        "serialization", probes.serialization, Need.ADVISED, "torch.save and torch.load of tensors on the device",
+        (("2.1", ("torch.serialization.register_package(100, tag_of_storage, storage_from_tag)  # Python\n"
+          "// C++, for a tensor's metadata of your own:\n"
+          "torch::jit::TensorBackendMetaRegistry(c10::DeviceType::PrivateUse1, &get_meta, &set_meta);")),),
+    ),
+    Registration(
+        "AMP", probes.amp, Need.ADVISED, 'torch.autocast("{kind}")',
+        (("2.0", ("# Python, in torch.{kind}:\ndef get_amp_supported_dtype(): return [torch.float16, torch.bfloat16]\n"
+          "// C++:\nTORCH_LIBRARY_IMPL(_, AutocastPrivateUse1, m) {\n"
+          "  m.fallback(torch::CppFunction::makeFallthrough());\n}")),),
+    ),
+    Registration(
+        "autoload", probes.autoload, Need.ADVISED,
+        "`import torch` loads the backend, also in processes that torch starts",
+        (("2.5", '# pyproject.toml\n[project.entry-points."torch.backends"]\n{module} = "{module}:_autoload"'),),
+    ),
+    Registration(
+        "fallback to CPU", probes.fallback, Need.OPTIONAL, "ops that have no kernel yet",
+        (("2.0", ("TORCH_LIBRARY_IMPL(_, PrivateUse1, m) {  // C++\n"
+          "  m.fallback(torch::CppFunction::makeFromBoxedFunction<&at::native::cpu_fallback>());\n}")),),
+    ),
+    Registration(
+        "device allocator", probes.device_allocator, Need.OPTIONAL, "torch.accelerator.memory_allocated and the like",
+        (("2.9", ("// C++: derive the allocator from c10::DeviceAllocator and implement getDeviceStats,\n"
+          "// resetPeakStats, emptyCache")),),
+    ),
+    Registration(
+        "pinned memory", probes.pinned_memory, Need.OPTIONAL, "tensor.pin_memory(), DataLoader(pin_memory=True)",
+        (
+            ("2.0", ("// C++, in the hooks:\nbool isPinnedPtr(const void*) const override;\n"
+             "c10::Allocator* getPinnedMemoryAllocator() const override;")),
+            ("2.8", ("// C++, besides the hooks' isPinnedPtr:\n"
+             "REGISTER_HOST_ALLOCATOR(at::kPrivateUse1, &host_allocator);")),
+        ),
+    ),
+)  # fmt: skip

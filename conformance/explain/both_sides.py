@@ -1,0 +1,159 @@
+"""The second part of each standalone script: it calls an op on CPU and on the device, and compares.
+
+Scripts contain a copy of the code below this docstring, so it needs torch alone.
+"""
+
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import torch
+
+
+class Bound(NamedTuple):
+    """How far a value may be off: ``multiple`` x CPU's own distance from float64 + ``ulps`` x ``eps`` x magnitude.
+
+    The magnitude is that of the element, at least ``magnitude``, and at least ``growth`` x that of the largest element.
+    """
+
+    exact: bool  # nothing at all
+    multiple: float = 0.0
+    ulps: float = 0.0
+    eps: float = 0.0
+    magnitude: float = 0.0
+    growth: float = 0.0
+    signed_zeros: bool = False  # if exact: -0.0 differs from 0.0
+
+
+def main(call: Callable[..., Any], device: str, written: list[str], bound: "Bound | None", contained: bool) -> None:
+    """Exit with 1 if the device differs from CPU.
+
+    ``call`` returns the result or the error, and of each argument the storage, the tensor, and the bytes before the
+    call. ``bound``: None if values are not compared. ``contained``: call in a child process first, which may die.
+    """
+    ended = end(call, device) if contained else ""
+    found = [f"the process {ended}"] if ended else list(differences(call, device, written, bound))
+    print("\n".join(f"DIFFERS: {line}" for line in found) or "the device does as CPU does")
+    sys.exit(1 if found else 0)
+
+
+def end(call: Callable[..., Any], device: str) -> str:
+    """Return how a process that calls the op on the device ends, "" if it survives."""
+    child = os.fork()
+    if child == 0:
+        signal.alarm(60)
+        with contextlib.suppress(Exception):  # raised again in this process
+            call(device)
+        os._exit(0)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if code == -signal.SIGALRM:
+        return "did not return within 60 s"
+    return (f"died: {signal.Signals(-code).name}" if code < 0 else f"exited with {code}") if code else ""
+
+
+def differences(call: Callable[..., Any], device: str, written: list[str], bound: "Bound | None") -> Iterator[str]:
+    (theirs, before), (ours, after) = call("cpu"), call(device)
+    for side, result in (("cpu", theirs), (device, ours)):
+        for r in listed(result):
+            print(f"{side}: {what(r)}" + (f"\n{on_cpu(r)}" if isinstance(r, torch.Tensor) else ""))
+    if isinstance(theirs, Exception) or isinstance(ours, Exception):
+        if type(theirs) is not type(ours):
+            yield f"the device raised {ours!r}" if isinstance(ours, Exception) else "the device raised nothing"
+        return
+    if len(listed(theirs)) != len(listed(ours)):
+        yield f"{len(listed(ours))} results on the device, {len(listed(theirs))} on CPU"
+        return
+    true, truth = (theirs, before) if bound is None or bound.exact else call("cpu", widen)
+    if isinstance(true, Exception):
+        true, truth = theirs, before
+    for n, (a, b, t) in enumerate(zip(listed(theirs), listed(ours), listed(true))):
+        yield from compare(f"result[{n}]", a, b, t, bound)
+    if homes(theirs, before) != homes(ours, after):
+        yield f"the results share the storages of {homes(ours, after)} on the device, {homes(theirs, before)} on CPU"
+    for name in before:
+        if name in written:
+            yield from compare(name, before[name][1], after[name][1], truth[name][1], bound)
+        yield from outside(name, before[name], after[name], name in written)
+
+
+def compare(name: str, cpu: Any, device: Any, true: Any, bound: "Bound | None") -> Iterator[str]:
+    if what(cpu) != what(device):
+        yield f"{name} is {what(device)} on the device, {what(cpu)} on CPU"
+    elif bound and isinstance(cpu, torch.Tensor) and cpu.layout == torch.strided:
+        here = on_cpu(device)
+        found = wrong(cpu, here, true if isinstance(true, torch.Tensor) and true.shape == cpu.shape else cpu, bound)
+        for index in map(tuple, found.nonzero().tolist()[:1]):
+            values = f"device {here[index].item()}, CPU {cpu[index].item()}"
+            yield f"{name}: {int(found.sum())} of {cpu.numel()} elements differ, first at {list(index)}: {values}"
+
+
+def wrong(cpu: torch.Tensor, device: torch.Tensor, true: torch.Tensor, bound: Bound) -> torch.Tensor:
+    """Return which elements of the device are too far from ``true``, the result in double precision."""
+    same = (cpu == device) | ((cpu != cpu) & (device != device))
+    if bound.signed_zeros and cpu.is_floating_point():
+        same &= (torch.signbit(cpu) == torch.signbit(device)) | (cpu != cpu)
+    if bound.exact or not (cpu.is_floating_point() or cpu.is_complex()):
+        return ~same
+    cpu, device, true = widen(cpu), widen(device), widen(true)
+    size = true.abs()
+    largest = float(size[size.isfinite()].max()) if bool(size.isfinite().any()) else 0.0
+    scale = size.clamp_min(max(bound.magnitude, bound.growth * largest))
+    allowed = bound.multiple * (cpu - true).abs().nan_to_num() + bound.ulps * bound.eps * scale
+    return ~same & ~((device - true).abs() <= allowed)
+
+
+def outside(name: str, cpu: Any, device: Any, written: bool) -> Iterator[str]:
+    """Compare the bytes of a storage that no written tensor reaches."""
+    (base, tensor, before), after = cpu, device[0].cpu()
+    if not before.shape == after.shape == base.shape:
+        return
+    reached = torch.zeros_like(before)
+    if written and tensor.numel():
+        item = tensor.element_size()
+        stride = (*(s * item for s in tensor.stride()), 1)
+        reached.as_strided((*tensor.shape, item), stride, tensor.storage_offset() * item).fill_(1)
+    changed = ((after != before) & (after != base) & (reached == 0)).nonzero().flatten().tolist()
+    if changed:
+        yield f"{len(changed)} bytes of the storage of {name} changed that the call must not write, first {changed[0]}"
+
+
+def homes(result: Any, arguments: dict[str, Any]) -> list[Any]:
+    """Return the argument in whose storage each result lies."""
+    names = {base.untyped_storage().data_ptr(): name for name, (base, *_) in arguments.items() if base.numel()}
+    tensors = [t for t in listed(result) if isinstance(t, torch.Tensor) and t.layout == torch.strided]
+    return [names.get(t.untyped_storage().data_ptr()) for t in tensors]
+
+
+def listed(result: Any) -> list[Any]:
+    return list(result) if isinstance(result, (list, tuple)) else [result]
+
+
+def what(t: Any) -> str:
+    if not isinstance(t, torch.Tensor):
+        return repr(t)
+    if t.layout != torch.strided:
+        return f"{t.dtype} {t.layout} size {tuple(t.shape)}"
+    where = f" stride {t.stride()} offset {t.storage_offset()}" if t.numel() else ""
+    return f"{t.dtype} size {tuple(t.shape)}{where}"
+
+
+def on_cpu(t: torch.Tensor) -> torch.Tensor:
+    """Return the tensor on CPU by a copy of its whole storage, not by a strided copy."""
+    if t.device.type == "cpu" or t.layout != torch.strided:
+        return t.cpu()
+    conj, neg = t.is_conj(), t.is_neg()
+    t = torch.conj(t) if conj else t
+    t = torch._neg_view(t) if neg else t  # noqa: SLF001
+    size, stride, offset = t.shape, t.stride(), t.storage_offset()
+    t = t.as_strided((t.untyped_storage().nbytes() // t.element_size(),), (1,), 0).cpu()
+    t = t.as_strided(size, stride, offset)
+    t = torch.conj(t) if conj else t
+    return torch._neg_view(t) if neg else t  # noqa: SLF001
+
+
+def widen(t: torch.Tensor) -> torch.Tensor:
+    t = t.resolve_conj().resolve_neg()
+    return t.to(torch.complex128 if t.is_complex() else torch.float64) if t.is_floating_point() or t.is_complex() else t

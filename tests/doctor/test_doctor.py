@@ -1,0 +1,86 @@
+"""The doctor: each registration is probed in a process of its own, and the lines suit the torch version."""
+
+from __future__ import annotations
+
+import ctypes
+
+import pytest
+import torch
+from packaging.version import Version
+
+from conformance import backends
+from conformance.backends import Capabilities
+from conformance.doctor import examination
+from conformance.doctor.registrations import REGISTRATIONS, Need, Registration
+
+OLD, NEW = Version("2.6.0"), Version("2.13.0")
+
+
+def _raises(_: Capabilities) -> str:
+    raise RuntimeError("Please register a generator\nwith two lines")
+
+
+def _dies(_: Capabilities) -> str:
+    return str(ctypes.string_at(0))
+
+
+def registration(probe: object, *lines: tuple[str, str]) -> Registration:
+    return Registration("it", probe, Need.ADVISED, "torch.{kind}", lines or (("2.0", "add {kind} of {module}"),))  # type: ignore[arg-type]  # a probe
+
+
+@pytest.fixture(scope="module")
+def backend() -> Capabilities:
+    return backends.find("refnpu:npu")
+
+
+@pytest.mark.parametrize(
+    ("probe", "missing"),
+    [
+        (lambda _: "", ""),
+        (lambda _: "there is no such function", "there is no such function"),
+        (_raises, "RuntimeError: Please register a generator"),
+        (_dies, "the process died: SIGSEGV"),
+    ],
+)
+def test_a_finding_says_what_is_missing_also_if_its_process_dies(
+    backend: Capabilities, probe: object, missing: str
+) -> None:
+    (found,) = examination.examine(backend, NEW, [registration(probe)])
+    assert found.missing == missing
+
+
+def test_the_lines_are_those_of_the_torch_version(backend: Capabilities) -> None:
+    one = registration(lambda _: "no", ("2.0", "old {kind}"), ("2.7", "new {module}"))
+    assert one.lines_for(OLD, "npu", "mine") == "old npu"
+    assert one.lines_for(NEW, "npu", "mine") == "new mine"
+    text = examination.text(list(examination.examine(backend, NEW, [one])), backend, NEW)
+    assert "MISSING (advised) it: no\n  for: torch.npu\n  add:\n    new refnpu" in text
+
+
+def test_a_registration_that_the_version_does_not_have_is_not_asked_for(backend: Capabilities) -> None:
+    assert list(examination.examine(backend, OLD, [registration(lambda _: "no", ("2.9", "x"))])) == []
+
+
+@pytest.mark.parametrize("one", REGISTRATIONS, ids=lambda one: one.name)
+def test_the_table_has_lines_for_every_version_from_the_first(one: Registration) -> None:
+    versions = [Version(since) for since, _ in one.lines]
+    assert versions == sorted(set(versions))
+    assert all(one.lines_for(version, "npu", "mine").strip() for version in versions)
+    assert one.purpose
+
+
+HIDDEN = [
+    ("seeding", "manual_seed_all"), ("AMP", "get_amp_supported_dtype"), ("module functions", "set_device"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "function"), HIDDEN)
+def test_a_function_that_is_taken_away_is_found_missing(
+    backend: Capabilities, monkeypatch: pytest.MonkeyPatch, name: str, function: str
+) -> None:
+    (one,) = (r for r in REGISTRATIONS if r.name == name)
+    (there,) = examination.examine(backend, NEW, [one])
+    assert there.missing == ""
+    monkeypatch.delattr(torch.npu, function)
+    (gone,) = examination.examine(backend, NEW, [one])
+    assert gone.missing == f"there is no torch.npu.{function}"
