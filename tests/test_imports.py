@@ -34,7 +34,7 @@ _TABLE = {
     "bare_device": "",
     "backends": "bare_device support torch_versions",
     "ops": "",
-    "corpus": "inventory ops support torch_versions",
+    "corpus": "inventory ops support torch_versions vocabulary",
     "lanes": "support vocabulary",
     "results": "records support vocabulary",
     "plan": "backends corpus inventory layouts ops records support vocabulary",
