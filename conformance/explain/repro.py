@@ -43,8 +43,8 @@ def storage(device, *text):
     return torch.tensor(list(bytes.fromhex("".join(text))), dtype=torch.uint8).to(device)
 
 
-def call(device, wide=lambda t: t):
-{body}
+{earlier}def call(device, wide=lambda t: t):
+{before}{body}
     storages = {{{storages}}}
     before = {{name: base.cpu().clone() for name, (base, _) in storages.items()}}
     torch.manual_seed({seed})
@@ -58,6 +58,17 @@ def call(device, wide=lambda t: t):
 
 
 '''
+
+# A call that comes before that of the case, on the device alone.
+_BEFORE = """def before_{i}(device, wide=lambda t: t):
+{body}
+    try:
+        torch.ops.aten.{op}({call})
+    except Exception as e:
+        print("the call before raised", type(e).__name__)
+
+
+"""
 
 _MAIN = """if __name__ == "__main__":
     main(call, {device!r}, {written}, {bound}, contained={contained})
@@ -97,7 +108,9 @@ def script_of(
         limits=judged.limits(),
         head=head,
         imports="" if module == "torch" else f"import {module}  # loads the device\n",
-        body="\n".join(f"    {line}" for line in writer.lines()) or "    pass",
+        earlier="".join(_before(i, one, backend.device, twins) for i, one in enumerate(case.before)),
+        before="".join(_CALL_BEFORE.format(i=i) for i in range(len(case.before))),
+        body=_body(writer),
         storages=", ".join(f'"{name}": ({base}, {tensor})' for name, base, tensor in writer.bases),
         seed=seed,
         op=attribute(case.sample.overload),
@@ -106,6 +119,21 @@ def script_of(
     contained &= backend.isolation == "fork"
     main = _MAIN.format(device=backend.device, written=writer.written(), bound=judged.bound(), contained=contained)
     return f"{made}{comparing}\n\n\n{main}"
+
+
+_CALL_BEFORE = """    if torch.device(device).type != "cpu":
+        before_{i}(device)
+"""
+
+
+def _before(i: int, case: Case, device: str, twins: Twins) -> str:
+    """Return the function that makes an earlier call."""
+    writer = _Writer(case, device, twins)
+    return _BEFORE.format(i=i, body=_body(writer), op=attribute(case.sample.overload), call=writer.call())
+
+
+def _body(writer: _Writer) -> str:
+    return "\n".join(f"    {line}" for line in writer.lines()) or "    pass"
 
 
 @cache

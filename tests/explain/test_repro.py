@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import sys
 from pathlib import Path
@@ -34,6 +35,8 @@ CELLS = [
     ("pointwise_binary", "add.Tensor", "complex64", "conj"),
     ("pointwise_binary", "add.Tensor", "float32", "aliased"),
     ("concatenation", "cat", "int64", "mixed"),
+    ("pointwise_unary", "neg", "float32", "values"),
+    ("masking", "masked_fill_.Scalar", "float32", "sequence"),
 ]
 
 
@@ -68,6 +71,21 @@ def _tensors(tree: object) -> list[torch.Tensor]:
     if isinstance(tree, torch.Tensor):
         return [tree]
     return [t for part in tree for t in _tensors(part)] if isinstance(tree, (list, tuple)) else []
+
+
+def test_a_script_makes_the_calls_before_on_the_device_alone(plan: Plan) -> None:
+    cell = CellId("masking", "masked_fill_.Scalar", "float32", "sequence")
+    case = next(c for c in plan.cases(cell) if len(c.before) == 1)
+    text = repro.script(plan, case)
+    calls: list[str] = []
+    names: dict[str, object] = {}
+    exec(compile(text, "repro", "exec"), names)
+    names["before_0"] = calls.append
+    names["call"]("cpu")  # type: ignore[operator]  # the script's function
+    assert calls == []
+    with contextlib.suppress(NotImplementedError):  # a meta tensor has no bytes to compare
+        names["call"]("meta")  # type: ignore[operator]
+    assert calls == ["meta"]
 
 
 def test_a_script_names_what_it_repeats(plan: Plan) -> None:
