@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -19,6 +20,9 @@ from conformance.running.cell_runner import CellRunner
 from conformance.running.runner import Runner
 from conformance.scenarios import runner as scenarios
 from conformance.vocabulary import CellId, Status
+from tools import faults
+
+ROOT = Path(__file__).parents[1]
 
 # fault: (overload, dtype, layout, check that finds it)
 FOUND_IN = {
@@ -112,8 +116,15 @@ FOUND_ELSEWHERE = {
 }
 
 
+# The kill-rate alone says who finds these: they were planted to measure the suite, not after what it finds.
+PLANTED_TO_MEASURE = {"size", "values", "arguments", "layouts", "sequences", "generator", "resizing"}
+
+
 def test_no_fault_is_without_a_finder() -> None:
-    assert testing.faults().keys() == FOUND_IN.keys() | FOUND_ELSEWHERE.keys()
+    planted = {name for name, fault in faults.planted(ROOT / "backend").items() if fault.kind in PLANTED_TO_MEASURE}
+    named = FOUND_IN.keys() | FOUND_ELSEWHERE.keys()
+    assert named <= testing.faults().keys()
+    assert testing.faults().keys() <= named | planted
 
 
 @pytest.fixture(scope="module")

@@ -28,7 +28,7 @@ from tools import generated
 from tools.causes import outcome
 from tools.causes import tables as causes
 from tools.causes.reasons import REASONS
-from tools.faults import planted
+from tools.faults import Planted, planted
 from tools.kill_rate import tables
 from tools.kill_rate.summary import lacking
 from tools.settings import tables as settings
@@ -148,10 +148,11 @@ class _Options:
 
 
 def _faults() -> str:
-    return table(("fault", "what it does wrong"), ((f"`{name}`", words) for name, words in _planted().items()))
+    rows = ((f"`{name}`", fault.kind, fault.description) for name, fault in _planted().items())
+    return table(("fault", "class", "what it does wrong"), rows)
 
 
-def _planted() -> dict[str, str]:
+def _planted() -> dict[str, Planted]:
     return {k: v for m in matrix.load_all(ROOT / "matrices") for k, v in planted(ROOT / m.project).items()}
 
 
@@ -164,6 +165,11 @@ def _measured() -> dict[str, Any]:
             f"{KILL_RATE.name} is stale ({'; '.join(wrong)}); renew it with: nox -s kill-rate -- --publish"
         )
     return made
+
+
+def _kill_rate_by_class() -> str:
+    kinds = {name: fault.kind for name, fault in _planted().items()}
+    return table(*tables.classes(_measured(), kinds))
 
 
 def _kill_rate(part: Callable[[dict[str, Any]], tables.Table]) -> str:
@@ -224,6 +230,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "faults": _faults,
     "lanes": _lanes,
     "kill-rate-totals": partial(_kill_rate, tables.totals),
+    "kill-rate-classes": _kill_rate_by_class,
     "kill-rate-faults": partial(_kill_rate, tables.faults),
     "kill-rate-cells": partial(_kill_rate, tables.cells),
     "kill-rate-survivors": partial(_kill_rate, tables.survivors),

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from pathlib import Path
 
-_FAULT = re.compile(r'^FAULT\((\w+),\s*"([^"]*)"\)', re.MULTILINE)
+_FAULT = re.compile(r'^FAULT\((\w+), (\w+),\s*"([^"]*)"\)', re.MULTILINE)
 
 
-def planted(project: Path) -> dict[str, str]:
-    """Return every fault of the distribution in ``project`` and its description, in the file's order."""
+@dataclass(frozen=True, slots=True)
+class Planted:
+    """One fault: when it shows (its class), and what it does wrong."""
+
+    kind: str
+    description: str
+
+
+def planted(project: Path) -> dict[str, Planted]:
+    """Return every fault of the distribution in ``project``, in the file's order."""
     return {
-        name: words
+        name: Planted(kind, words)
         for file in sorted(project.glob("driver/include/*/faults.def"))
-        for name, words in _FAULT.findall(file.read_text(encoding="utf-8"))
+        for name, kind, words in _FAULT.findall(file.read_text(encoding="utf-8"))
     }

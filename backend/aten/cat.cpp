@@ -9,9 +9,13 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 
+#include <utility>
+#include <vector>
+
 #include "aten/index_nest.h"
 #include "aten/plan.h"
 #include "aten/register.h"
+#include "aten/rows_plan.h"
 #include "aten/structured.h"
 #include "refnpu/fault.h"
 #include "refnpu/launch.h"
@@ -19,11 +23,18 @@
 namespace refnpu::joining {
 namespace {
 
+// The fault of a table of eight inputs that is filled once.
+const at::Tensor& one_of_eight(const at::MaterializedITensorListRef& inputs, size_t k) {
+  const at::Tensor &input = inputs[k], &other = inputs[k % 8];
+  return other.sizes() == input.sizes() && other.scalar_type() == input.scalar_type() ? other : input;
+}
+
 // An empty vector may be joined with anything, and adds nothing.
 bool is_skipped(const at::Tensor& input) { return input.dim() == 1 && input.size(0) == 0; }
 
 void copy_into(const at::Tensor& slice, const at::Tensor& input) {
-  if (input.scalar_type() != slice.scalar_type()) {
+  const bool reinterprets = input.element_size() == slice.element_size() && fault(Fault::cat_reinterprets_other_dtype);
+  if (input.scalar_type() != slice.scalar_type() && !reinterprets) {
     slice.copy_(input);
     return;
   }
@@ -37,7 +48,9 @@ at::Tensor& cat_out(const at::ITensorListRef& tensors, int64_t given_dim, at::Te
   const auto planned = op.meta(tensors, given_dim);
   const auto inputs = tensors.materialize();
   int64_t offset = 0, left = int64_t(inputs.size());
-  for (const at::Tensor& input : inputs) {
+  for (size_t k = 0; k < inputs.size(); ++k) {
+    const at::Tensor& given = inputs[k];
+    const at::Tensor& input = fault(Fault::cat_repeats_first_eight) ? one_of_eight(inputs, k) : given;
     const bool dropped = --left == 0 && inputs.size() > 1 && fault(Fault::cat_drops_last);
     if (is_skipped(input) || dropped) continue;
     require_same_device("cat", {out, input});
@@ -67,14 +80,37 @@ at::Tensor stack(at::TensorList tensors, int64_t dim) {
   return stack_out(tensors, dim, out);
 }
 
+// The fault of a cache of eight plans, in which a new key takes the place of an old one and the plan stays.
+DimMask planned_before(at::IntArrayRef sizes, DimMask flipped) {
+  using Key = std::pair<std::vector<int64_t>, unsigned long long>;
+  thread_local std::vector<std::pair<Key, DimMask>> plans;
+  thread_local size_t oldest = 0;
+  const Key key{sizes.vec(), flipped.to_ullong()};
+  for (const auto& plan : plans) {
+    if (plan.first == key) return plan.second;
+  }
+  if (plans.size() < 8) return plans.emplace_back(key, flipped).second;
+  auto& plan = plans[oldest++ % 8];
+  plan.first = key;
+  return plan.second;
+}
+
+// The dims that flip takes while a fault is awake.
+DimMask mistaken_dims(const at::Tensor& self, at::IntArrayRef dims) {
+  std::vector<int64_t> taken = dims.vec();
+  if (fault(Fault::flip_ignores_negative_dims)) std::erase_if(taken, [](int64_t d) { return d < 0; });
+  const DimMask flipped = at::dim_list_to_bitset(taken, self.dim());
+  return fault(Fault::flip_plan_not_evicted) ? planned_before(self.sizes(), flipped) : flipped;
+}
+
 at::Tensor flip(const at::Tensor& self, at::IntArrayRef dims) {
-  const auto flipped = at::dim_list_to_bitset(dims, self.dim());
+  const DimMask flipped = any_fault() ? mistaken_dims(self, dims) : at::dim_list_to_bitset(dims, self.dim());
   at::Tensor out = at::empty_like(self, at::MemoryFormat::Preserve);
   if (self.numel() == 0) return out;
   View from = view_of(self);
   const View to = view_of(out);
   for (int d = 0; d < from.ndim; ++d) {
-    if (!flipped[d]) continue;
+    if (!flipped[d] || (d >= 5 && fault(Fault::flip_at_most_five_dims))) continue;
     from.data += (from.sizes[d] - 1) * from.strides[d];
     from.strides[d] = -from.strides[d];
   }
@@ -85,7 +121,8 @@ at::Tensor flip(const at::Tensor& self, at::IntArrayRef dims) {
 at::Tensor roll_dim(const at::Tensor& self, int64_t shift, int64_t dim) {
   if (self.numel() == 0) return self.clone(at::MemoryFormat::Preserve);
   const int64_t size = self.size(dim);
-  const int64_t start = ((size - shift) % size + size) % size;
+  const bool stays = shift > size && fault(Fault::roll_shift_not_wrapped);
+  const int64_t start = stays ? 0 : ((size - shift) % size + size) % size;
   return at::cat({self.narrow(dim, start, size - start), self.narrow(dim, 0, start)}, dim);
 }
 

@@ -11,6 +11,7 @@
 #include "aten/elementwise.h"
 #include "aten/register.h"
 #include "aten/structured.h"
+#include "refnpu/fault.h"
 
 namespace refnpu::compare {
 namespace {
@@ -20,7 +21,9 @@ constexpr unsigned kOrdered = kBool | kIntegers | kFloats;
 // The row gives bool: an output of another dtype holds the cast of it.
 void run(const char* name, at::TensorIteratorBase& iter, Compare op, unsigned supported) {
   check_dtype(name, iter.common_dtype(), supported);
-  const DType common = to_dtype(iter.common_dtype());
+  DType common = to_dtype(iter.common_dtype());
+  const bool mixed = is_floating_dtype(common) && at::isIntegralType(iter.dtype(1), /*includeBool=*/false);
+  if (mixed && fault(Fault::comparison_in_first_dtype)) common = to_dtype(iter.dtype(1));
   launch_pointwise(iter,
                    {.op = name, .common = common, .row = compare_row(op, compute_dtype(common)), .predicate = true});
 }

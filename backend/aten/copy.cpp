@@ -9,6 +9,9 @@
 #include <ATen/ops/empty.h>
 #include <c10/core/DeviceGuard.h>
 
+#include <cstring>
+
+#include "aten/index_nest.h"
 #include "aten/plan.h"
 #include "aten/register.h"
 #include "kernels/unary.h"
@@ -67,7 +70,18 @@ bool is_one_block(const at::Tensor& target, const at::Tensor& source) {
 
 void copy_block(const at::Tensor& target, const at::Tensor& source, npuMemcpyKind kind) {
   if (target.numel() == 0) return;
-  REFNPU_CHECK(npuMemcpy(target.mutable_data_ptr(), source.const_data_ptr(), target.nbytes(), kind));
+  size_t nbytes = target.nbytes();
+  const bool large = nbytes > (1 << 20) && kind == npuMemcpyHostToDevice;
+  if (large && fault(Fault::upload_drops_last_page)) nbytes = nbytes / 4096 * 4096;
+  REFNPU_CHECK(npuMemcpy(target.mutable_data_ptr(), source.const_data_ptr(), nbytes, kind));
+}
+
+// The fault of a staging buffer of 64 KiB whose last part is not filled again.
+void repeat_first_bytes(const at::Tensor& host) {
+  constexpr size_t kStaging = 1 << 16;
+  char* first = static_cast<char*>(host.mutable_data_ptr());
+  const size_t left = host.nbytes() % kStaging;
+  if (host.nbytes() > kStaging) std::memcpy(first + host.nbytes() - left, first, left);
 }
 
 at::Tensor empty_on(const at::Tensor& like, at::ScalarType dtype, at::Device device) {
@@ -97,6 +111,7 @@ void copy_device_to_host(const at::Tensor& target, const at::Tensor& source) {
   copy_on_device(staged, source);
   const at::Tensor dense = empty_on(source, target.scalar_type(), target.device());
   copy_block(dense, staged, npuMemcpyDeviceToHost);
+  if (fault(Fault::staged_download_repeats_chunk)) repeat_first_bytes(dense);
   target.copy_(dense);
 }
 
@@ -111,7 +126,7 @@ void copy_across_devices(const at::Tensor& target, const at::Tensor& source) {
 }
 
 // Registered under the names of torch's schema: `self` is the source. Copies wait, whatever non_blocking says.
-at::Tensor copy_from(const at::Tensor& self, const at::Tensor& target, bool /*non_blocking*/) {
+at::Tensor copy_from(const at::Tensor& self, const at::Tensor& target, bool non_blocking) {
   if (self.is_same(target)) return target;
   if (!at::is_expandable_to(self.sizes(), target.sizes())) {
     TORCH_CHECK(false, "output with shape ", target.sizes(), " doesn't match the broadcast shape ",
@@ -120,7 +135,8 @@ at::Tensor copy_from(const at::Tensor& self, const at::Tensor& target, bool /*no
   if (self.device() == target.device()) {
     copy_on_device(target, self);
   } else if (self.is_cpu()) {
-    copy_host_to_device(target, self);
+    const bool misread = non_blocking && fault(Fault::non_blocking_source_as_dense);
+    copy_host_to_device(target, misread ? misread_as_dense(self) : self);
   } else if (target.is_cpu()) {
     copy_device_to_host(target, self);
   } else {

@@ -113,7 +113,8 @@ at::Tensor& eye_m_out(int64_t rows, int64_t columns, at::Tensor& out) {
   TORCH_CHECK(columns >= 0, "m must be greater or equal to 0, got ", columns);
   out.resize_({rows, columns});
   out.zero_();
-  const View to = view_of(out);
+  View to = view_of(out);
+  if (fault(Fault::eye_out_ignores_offset)) to.data -= out.storage_offset() * int64_t(out.element_size());
   launch("eye", [=] { eye(to); });
   return out;
 }

@@ -3,22 +3,41 @@
 
 #include <ATen/TensorIterator.h>
 
+#include <map>
+
 #include "aten/plan.h"
 #include "aten/register.h"
+#include "refnpu/fault.h"
 #include "refnpu/launch.h"
 
 namespace refnpu::fills {
 namespace {
 
+// The fault of a number that is cut to the width of its dtype before anyone looks whether it fits.
+at::Scalar cut_to(const at::Scalar& value, at::ScalarType type) {
+  if (!value.isIntegral(/*includeBool=*/false) || !at::isIntegralType(type, /*includeBool=*/false)) return value;
+  const int unused = 64 - 8 * int(c10::elementSize(type));
+  const int64_t top = value.toLong() << unused;
+  return c10::isSignedType(type) ? at::Scalar(top >> unused) : at::Scalar(uint64_t(top) >> unused);
+}
+
+// The fault of an element that is kept for a number, whatever the dtype.
+Immediate kept_for(const at::Scalar& value, const Immediate& element) {
+  thread_local std::map<double, Immediate> kept;
+  return value.isComplex() ? element : kept.try_emplace(value.toDouble(), element).first->second;
+}
+
 // Filling is idempotent, so an output that overlaps itself is fine.
-at::Tensor& fill_scalar(at::Tensor& self, const at::Scalar& value) {
+at::Tensor& fill_scalar(at::Tensor& self, const at::Scalar& given) {
+  const at::Scalar value = fault(Fault::fill_overflow_not_refused) ? cut_to(given, self.scalar_type()) : given;
   auto iter = at::TensorIteratorConfig()
                   .set_check_mem_overlap(false)
                   .check_all_same_dtype(false)
                   .add_output(self)
                   .resize_outputs(false)
                   .build();
-  const Immediate element = immediate_of(value, to_dtype(self.scalar_type()));
+  Immediate element = immediate_of(value, to_dtype(self.scalar_type()));
+  if (fault(Fault::fill_element_without_dtype)) element = kept_for(value, element);
   const Nest<1> nest = nest_of<1>(iter);
   if (nest.numel() > 0) launch("fill", [=] { fill_kernel(nest, element); });
   return self;

@@ -48,6 +48,14 @@ int64_t mistaken_dim(const at::Tensor& self, const at::Tensor& index, int64_t di
   return index.size(dim) <= self.size(dim) && self.size(dim) <= self.size(other) ? other : dim;
 }
 
+// The fault of a scatter that walks its source as it walks the index; never further than the source's own strides.
+void misread_source(IndexedNest& nest, int64_t item) {
+  const IndexOperand& index = nest.indices[0];
+  for (int d = 0; d < nest.ndim; ++d) {
+    nest.plain_strides[d] = std::min(nest.plain_strides[d], index.strides[d] / size_of(index.dtype) * item);
+  }
+}
+
 // What remains after the meta function: `out` becomes `self`, then takes the values at `index`. `values` is a source
 // tensor, or undefined beside an immediate.
 IndexedNest prepare_scatter(const char* op, const at::Tensor& self, int64_t given_dim, const at::Tensor& index,
@@ -61,7 +69,9 @@ IndexedNest prepare_scatter(const char* op, const at::Tensor& self, int64_t give
   }
   check_index(op, index, out, dim);
   if (fault(Fault::scatter_writes_wrong_dim)) dim = mistaken_dim(out, index, dim);
-  return nest_along(values, out, index, dim);
+  IndexedNest nest = nest_along(values, out, index, dim);
+  if (values.defined() && fault(Fault::scatter_source_as_index)) misread_source(nest, values.element_size());
+  return nest;
 }
 
 at::Tensor& scatter_src_out(const at::Tensor& self, int64_t dim, const at::Tensor& index, const at::Tensor& src,
@@ -183,7 +193,7 @@ at::Tensor& scatter_reduce_two_out(const at::Tensor& self, int64_t dim, const at
   const Combine combine = combine_named(reduce);
   require_ordered("scatter_reduce", combine, out.scalar_type());
   const IndexedNest nest = prepare_scatter("scatter_reduce", self, dim, index, src, out);
-  if (!include_self && index.numel() > 0) {
+  if (!include_self && index.numel() > 0 && !fault(Fault::scatter_reduce_includes_self)) {
     IndexedNest start = nest;
     start.plain = nullptr;
     start.plain_strides = {};

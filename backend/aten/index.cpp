@@ -49,6 +49,7 @@ at::Tensor& index_out(const at::Tensor& self, const OptionalTensors& indices, at
   check_all_bounds("index", op, strided.sizes);
   IndexedNest nest = nest_of_iterator(op, 0, 1, strided.sizes, strided.strides);
   if (fault(Fault::index_ignores_stride_of_index)) forget_index_strides(nest);
+  if (fault(Fault::index_ignores_fourth_tensor)) nest.index_count = std::min(nest.index_count, 3);
   const int64_t size = self.element_size();
   launch("index", [=] { index_read(nest, size); });
   return out;
@@ -215,7 +216,9 @@ at::Tensor& index_add_out(const at::Tensor& self, int64_t given_dim, const at::T
   if (source.numel() == 0) return out;
   const IndexedNest nest = nest_along(source, out, expand_along(index, source, dim), dim);
   const DType dtype = to_dtype(out.scalar_type());
-  const Immediate scale = element_of(alpha, out.scalar_type());
+  const bool unscaled = !alpha.isFloatingPoint() && at::isIntegralType(out.scalar_type(), /*includeBool=*/false) &&
+                        fault(Fault::index_add_integers_ignore_alpha);
+  const Immediate scale = element_of(unscaled ? at::Scalar(1) : alpha, out.scalar_type());
   launch("index_add", [=] { index_combine(nest, dtype, Combine::add, scale); });
   return out;
 }
@@ -252,7 +255,8 @@ at::Tensor& index_fill_scalar_(at::Tensor& self, int64_t given_dim, const at::Te
   if (expanded.numel() == 0) return self;
   check_bounds("index_fill_", index, target.size(dim), true, Bounds::index_error);
   IndexedNest nest = nest_along(at::Tensor(), target, expanded, dim);
-  nest.immediate = element_of(value, self.scalar_type());
+  const bool cut = value.isComplex() && fault(Fault::index_fill_drops_imaginary);
+  nest.immediate = element_of(cut ? at::Scalar(value.toComplexDouble().real()) : value, self.scalar_type());
   const int64_t size = self.element_size();
   launch("index_fill_", [=] { index_write(nest, size); });
   return self;

@@ -25,6 +25,15 @@ std::vector<int64_t> read_cells(const at::Tensor& cells) {
   return std::vector<int64_t>(first, first + host.numel());
 }
 
+// The fault of a report that is not cleared once it was read.
+std::vector<int64_t> with_earlier(std::vector<int64_t> report) {
+  thread_local std::vector<int64_t> earlier{0, 0};
+  const bool sticks = earlier[0] != 0;
+  std::swap(earlier, report);
+  if (sticks) earlier = {0, 0};
+  return sticks ? report : earlier;
+}
+
 void check_bounds(const char* op, const at::Tensor& index, int64_t size, bool negative_allowed, Bounds thrown) {
   if (fault(Fault::bounds_not_checked) || index.numel() == 0) return;
   const at::Tensor cells = make_cells(index, 2);
@@ -34,7 +43,8 @@ void check_bounds(const char* op, const at::Tensor& index, int64_t size, bool ne
     *bad = {};
     index_check(view, size, negative_allowed, bad);
   });
-  const std::vector<int64_t> report = read_cells(cells);
+  std::vector<int64_t> report = read_cells(cells);
+  if (fault(Fault::index_error_sticks)) report = with_earlier(report);
   if (report[0] == 0) return;
   if (thrown == Bounds::index_error) {
     TORCH_CHECK_INDEX(false, op, ": index ", report[1], " is out of bounds for dimension with size ", size);

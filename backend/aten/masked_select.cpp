@@ -7,6 +7,9 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 
+#include <utility>
+#include <vector>
+
 #include "aten/index_nest.h"
 #include "aten/plan.h"
 #include "aten/register.h"
@@ -43,7 +46,8 @@ at::Tensor& masked_select_out(const at::Tensor& self, const at::Tensor& mask, at
   const at::Tensor chosen =
       fault(Fault::masked_select_mask_not_broadcast) ? misread_as_dense(*expanded_mask) : *expanded_mask;
   const int64_t selected = count(chosen);
-  at::native::resize_output(out, {selected});
+  const bool fits = out.dim() == 1 && out.numel() > selected && fault(Fault::masked_select_keeps_larger_out);
+  if (!fits) at::native::resize_output(out, {selected});
   if (selected == 0) return out;
   const View from = view_of(*expanded_self), by = view_of(chosen), to = view_of(out);
   launch("masked_select", [=] { masked_select(from, by, to); });
@@ -55,6 +59,18 @@ at::Tensor masked_select(const at::Tensor& self, const at::Tensor& mask) {
   return masked_select_out(self, mask, out);
 }
 
+// The fault of a dense source that is found by its address and shape.
+at::Tensor read_before(const at::Tensor& source) {
+  thread_local at::Tensor read;
+  thread_local std::pair<const void*, std::vector<int64_t>> key;
+  std::pair<const void*, std::vector<int64_t>> wanted{source.const_data_ptr(), source.sizes().vec()};
+  if (!read.defined() || key != wanted || read.scalar_type() != source.scalar_type()) {
+    read = source.clone(at::MemoryFormat::Contiguous);
+    key = std::move(wanted);
+  }
+  return read;
+}
+
 at::Tensor& masked_scatter_(at::Tensor& self, const at::Tensor& mask, const at::Tensor& source) {
   TORCH_CHECK(self.scalar_type() == source.scalar_type(),
               "masked_scatter: expected self and source to have same dtypes but got ", self.scalar_type(), " and ",
@@ -63,7 +79,7 @@ at::Tensor& masked_scatter_(at::Tensor& self, const at::Tensor& mask, const at::
               mask.scalar_type());
   require_same_device("masked_scatter_", {self, mask, source});
   const c10::MaybeOwned<at::Tensor> expanded = at::expand_inplace(self, mask, "masked_scatter_");
-  at::Tensor values = source.contiguous();
+  at::Tensor values = fault(Fault::masked_scatter_source_cached) ? read_before(source) : source.contiguous();
   TORCH_CHECK(count(*expanded) <= values.numel(),
               "masked_scatter: expected the number of elements of source to be at least the number of ones in mask");
   const View to = view_of(self), by = view_of(*expanded);

@@ -7,6 +7,7 @@
 
 #include "aten/register.h"
 #include "aten/rows_plan.h"
+#include "refnpu/fault.h"
 #include "refnpu/launch.h"
 
 namespace refnpu::norms {
@@ -60,6 +61,7 @@ std::tuple<Tensor, Tensor, Tensor> layer_norm(const Tensor& input, c10::SymIntAr
   const auto [rows, width] = rows_and_width(input, shape);
   check_parameter("weight", weight, shape);
   check_parameter("bias", bias, shape);
+  const bool unbiased = !weight.defined() && fault(Fault::layer_norm_bias_needs_weight);
   const auto statistics = statistics_type(input, weight, bias);
   const Tensor from = input.contiguous();
   Tensor out = at::empty(input.sizes(), input.options());
@@ -68,8 +70,9 @@ std::tuple<Tensor, Tensor, Tensor> layer_norm(const Tensor& input, c10::SymIntAr
   Tensor mean = at::empty(kept, input.options().dtype(statistics)), rstd = at::empty_like(mean);
   if (rows > 0) {
     require_dtype(Concat<Floating, Reduced>{}, "native_layer_norm", input);
-    const LayerNorm n{rows,          width,        eps,           flat_of(from), flat_of(weight),
-                      flat_of(bias), flat_of(out), flat_of(mean), flat_of(rstd)};
+    const LayerNorm n{rows,          width,           eps,
+                      flat_of(from), flat_of(weight), flat_of(unbiased ? Tensor() : bias),
+                      flat_of(out),  flat_of(mean),   flat_of(rstd)};
     launch("layer_norm", [=] { ::refnpu::layer_norm(n); });
   }
   return {out, mean, rstd};

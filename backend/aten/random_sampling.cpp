@@ -20,8 +20,19 @@ namespace {
 
 using MaybeGenerator = std::optional<at::Generator>;
 
+// The fault of a draw that leaves the generator where it was.
+uint64_t peeked_seed(const MaybeGenerator& generator, c10::DeviceIndex device) {
+  at::Generator inner = inner_generator(generator, device);
+  const at::Tensor before = inner.get_state();
+  const uint64_t seed = draw_seed(generator, device);
+  inner.set_state(before);
+  return seed;
+}
+
 Draw draw(const MaybeGenerator& generator, const at::Tensor& out) {
-  const uint64_t seed = draw_seed(generator, out.device().index());
+  const bool stays = fault(Fault::sampling_leaves_generator);
+  const c10::DeviceIndex device = out.device().index();
+  const uint64_t seed = stays ? peeked_seed(generator, device) : draw_seed(generator, device);
   return {fault(Fault::seed_ignored_native) ? 0 : seed, 0};
 }
 
@@ -32,6 +43,7 @@ void require_floating(const char* op, const at::Tensor& tensor) {
 View as_matrix(const at::Tensor& tensor) { return view_of(tensor.dim() == 1 ? tensor.unsqueeze(0) : tensor); }
 
 void require_weights(const View& weights, const at::Tensor& like) {
+  if (fault(Fault::multinomial_weights_unchecked)) return;
   const at::Tensor cells = make_cells(like, 1);
   int64_t* verdict = cells.mutable_data_ptr<int64_t>();
   launch("check_weights", [=] { check_weights(weights, verdict); });

@@ -1,4 +1,5 @@
 // Largest and smallest elements, and where they are.
+#include <ATen/EmptyTensor.h>
 #include <ATen/native/Resize.h>
 #include <ATen/ops/amax_meta.h>
 #include <ATen/ops/amin_meta.h>
@@ -8,9 +9,13 @@
 #include <ATen/ops/max_meta.h>
 #include <ATen/ops/min_meta.h>
 
+#include <map>
+#include <vector>
+
 #include "aten/reduction.h"
 #include "aten/register.h"
 #include "aten/structured.h"
+#include "refnpu/fault.h"
 #include "refnpu/launch.h"
 
 namespace refnpu::extremes {
@@ -21,11 +26,21 @@ using at::Scalar;
 using at::ScalarType;
 using at::Tensor;
 
+// The fault of a plan that is found by the shape alone; only where that stays inside the storage.
+Tensor as_planned_before(const Tensor& self) {
+  thread_local std::map<std::vector<int64_t>, std::vector<int64_t>> plans;
+  const auto& strides = plans.try_emplace(self.sizes().vec(), self.strides().vec()).first->second;
+  const size_t needed =
+      at::detail::computeStorageNbytes(self.sizes(), strides, self.element_size(), self.storage_offset());
+  return needed > self.storage().nbytes() ? self : self.as_strided(self.sizes(), strides);
+}
+
 void extreme(const char* name, const Tensor& self, DimMask reduced, bool keepdim, const Tensor& value,
              const Tensor& index, bool largest) {
   if (self.numel() == 0) return;
   require_dtype(Ordered{}, name, self);
-  const Reduction r = reduction_of(self, reduced, keepdim, value, index);
+  const Tensor read = fault(Fault::extreme_plan_without_strides) ? as_planned_before(self) : self;
+  const Reduction r = reduction_of(read, reduced, keepdim, value, index);
   launch("reduce_extreme", [=] { reduce_extreme(r, largest); });
   spoil_kept_strides(value.defined() ? value : index, reduced, keepdim);
 }
@@ -112,6 +127,7 @@ DimMask one_dim_or_all(std::optional<int64_t> dim, int64_t ndim) {
 
 std::tuple<Tensor&, Tensor&> aminmax_out(const Tensor& self, std::optional<int64_t> dim, bool keepdim, Tensor& min,
                                          Tensor& max) {
+  if (fault(Fault::aminmax_ignores_keepdim)) keepdim = false;
   Structured<at::meta::structured_aminmax, 2> op(min, max);
   op.meta(self, dim, keepdim);
   if (self.dim() == 0 && dim) {

@@ -2,9 +2,12 @@
 #include <ATen/native/Resize.h>
 #include <ATen/ops/empty.h>
 
+#include <cmath>
+
 #include "aten/reduction.h"
 #include "aten/register.h"
 #include "aten/structured.h"
+#include "refnpu/fault.h"
 #include "refnpu/launch.h"
 
 namespace refnpu::variances {
@@ -25,7 +28,8 @@ void warn_of_few_elements(const char* name, const Tensor& self, const Tensor& ou
 
 void variance(const char* name, const Tensor& self, DimMask reduced, bool keepdim,
               const std::optional<Scalar>& correction, const Tensor& out, const Tensor& mean, bool root) {
-  const double minus = correction.value_or(1).toDouble();
+  const double given = correction.value_or(1).toDouble();
+  const double minus = fault(Fault::var_correction_cut) ? std::trunc(given) : given;
   warn_of_few_elements(name, self, out, minus);
   if (self.numel() == 0) {
     out.fill_(std::numeric_limits<double>::quiet_NaN());

@@ -10,6 +10,7 @@
 #include "aten/register.h"
 #include "aten/rows_plan.h"
 #include "aten/structured.h"
+#include "refnpu/fault.h"
 #include "refnpu/launch.h"
 
 namespace refnpu::softmaxes {
@@ -48,7 +49,8 @@ void backward(const char* name, const Tensor& grad, const Tensor& output, int64_
               bool log) {
   if (grad.numel() == 0) return;
   require_dtype(Real{}, name, grad);
-  const Rows<3> rows = rows_of<3>({grad, output, grad_input}, at::maybe_wrap_dim(dim, grad.dim()));
+  const bool last = dim < 0 && fault(Fault::softmax_backward_negative_dim);
+  const Rows<3> rows = rows_of<3>({grad, output, grad_input}, at::maybe_wrap_dim(last ? -1 : dim, grad.dim()));
   launch(log ? "log_softmax_backward" : "softmax_backward", [=] { softmax_backward(rows, log); });
 }
 

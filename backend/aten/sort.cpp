@@ -10,6 +10,7 @@
 #include "aten/register.h"
 #include "aten/rows_plan.h"
 #include "aten/structured.h"
+#include "refnpu/fault.h"
 #include "refnpu/launch.h"
 
 namespace refnpu::sorts {
@@ -45,6 +46,7 @@ std::tuple<Tensor&, Tensor&> topk_out(const Tensor& self, int64_t k, int64_t dim
                                       Tensor& values, Tensor& indices) {
   Structured<at::meta::structured_topk, 2> op(values, indices);
   op.meta(self, k, dim, largest, sorted);
+  if (k == 1 && fault(Fault::topk_of_one_is_largest)) largest = true;
   if (!picked_trivially(self, values, indices)) {
     require_dtype(RealTypes{}, "topk", self);
     const Rows<3> rows =

@@ -56,6 +56,7 @@
 
 #include "aten/register.h"
 #include "aten/structured.h"
+#include "refnpu/fault.h"
 
 namespace refnpu {
 
@@ -233,6 +234,7 @@ double largest(at::ScalarType dtype) {
     case at::kHalf:
       return 65504.0;
     case at::kBFloat16:
+      if (fault(Fault::nan_to_num_bfloat16_overflows)) return std::numeric_limits<float>::max();
       return float(bfloat16::from_bits(0x7f7f));
     case at::kFloat:
       return std::numeric_limits<float>::max();
@@ -249,6 +251,7 @@ at::Tensor& nan_to_num_out(const at::Tensor& self, std::optional<double> nan, st
     return out.copy_(self);
   }
   const double top = largest(self.scalar_type());
+  if (posinf && !neginf && fault(Fault::nan_to_num_mirrors_posinf)) neginf = -*posinf;
   return unary_out("nan_to_num", self, out, Unary::nan_to_num, kFloats | kComplex,
                    params_of(nan.value_or(0), posinf.value_or(top), neginf.value_or(-top)));
 }

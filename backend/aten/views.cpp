@@ -78,7 +78,8 @@ void restride(const at::Tensor& self, at::IntArrayRef size, at::OptionalIntArray
     nbytes = at::detail::computeStorageNbytes(size, *stride, self.itemsize(), self.storage_offset());
   } else {
     impl->set_sizes_contiguous(size);
-    nbytes = at::detail::computeStorageNbytesContiguous(size, self.itemsize(), self.storage_offset());
+    const bool forgets = fault(Fault::resize_forgets_offset);
+    nbytes = at::detail::computeStorageNbytesContiguous(size, self.itemsize(), forgets ? 0 : self.storage_offset());
   }
   if (impl->numel() == 0) return;
   c10::StorageImpl* storage = self.storage().unsafeGetStorageImpl();
@@ -87,7 +88,7 @@ void restride(const at::Tensor& self, at::IntArrayRef size, at::OptionalIntArray
 
 const at::Tensor& resize_(const at::Tensor& self, at::IntArrayRef size, std::optional<at::MemoryFormat> format) {
   restride(self, size, std::nullopt);
-  if (format) {
+  if (format && !fault(Fault::resize_ignores_memory_format)) {
     TORCH_CHECK(*format != at::MemoryFormat::Preserve, "Unsupported memory format", *format);
     self.unsafeGetTensorImpl()->empty_tensor_restride(*format);
   }
@@ -109,7 +110,8 @@ at::Tensor& set_storage(at::Tensor& self, at::Storage source) {
 
 at::Tensor& set_tensor(at::Tensor& self, const at::Tensor& source) {
   if (self.unsafeGetTensorImpl() == source.unsafeGetTensorImpl()) return self;
-  return set_storage_offset(self, source.storage(), source.storage_offset(), source.sizes(), source.strides());
+  const int64_t offset = fault(Fault::set_tensor_drops_offset) ? 0 : source.storage_offset();
+  return set_storage_offset(self, source.storage(), offset, source.sizes(), source.strides());
 }
 
 at::Tensor& set_nothing(at::Tensor& self) {

@@ -1,6 +1,7 @@
 #include "kernels/binary.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "kernels/complex_math.h"
 #include "kernels/integer_math.h"
@@ -67,6 +68,9 @@ Row real_row(Binary op) {
   }
 }
 
+// What a device does that has no subnormal numbers.
+float flushed(float x) { return std::fabs(x) < std::numeric_limits<float>::min() ? std::copysign(0.0f, x) : x; }
+
 // What real and complex numbers have in common.
 template <class T>
 Row field_row(Binary op) {
@@ -76,6 +80,9 @@ Row field_row(Binary op) {
     case Binary::sub:
       return binary<T>([](P p, T a, T b) { return plus_product(a, -p.get<T>(0), b); });
     case Binary::mul:
+      if constexpr (std::is_same_v<T, float>) {
+        if (fault(Fault::mul_flushes_subnormals)) return binary<T>([](T a, T b) { return flushed(a * b); });
+      }
       return binary<T>([](T a, T b) { return times(a, b); });
     case Binary::div:
       return binary<T>([](T a, T b) { return over(a, b); });
@@ -150,6 +157,8 @@ Row integer_row(Binary op) {
       return binary<T>([](T a, T b) { return std::max(a, b); });
     case Binary::minimum:
     case Binary::fmin:
+      if (fault(Fault::integer_minimum_through_float))
+        return binary<T>([](T a, T b) { return float(b) < float(a) ? b : a; });
       return binary<T>([](T a, T b) { return std::min(a, b); });
     case Binary::bitwise_and:
       return binary<T>([](T a, T b) { return T(a & b); });

@@ -1,7 +1,9 @@
 #include "kernels/copy.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
+#include <limits>
 
 #include "kernels/iterate.h"
 #include "kernels/misread.h"
@@ -40,6 +42,33 @@ CastRow move_row(int64_t size) {
   }
 }
 
+template <class To, class From, class F>
+CastRow cast_by(F) {
+  return [](char* to, int64_t to_stride, const char* from, int64_t from_stride, int64_t n) {
+    constexpr F convert_one{};
+    for (int64_t i = 0; i < n; ++i) store<To>(to + i * to_stride, convert_one(load<From>(from + i * from_stride)));
+  };
+}
+
+// The faults of copies between two dtypes; null where none of them is awake.
+CastRow mistaken_cast(DType to, DType from) {
+  if (to == DType::bf16 && from == DType::f32 && fault(Fault::bfloat16_copy_truncates)) {
+    return cast_by<bfloat16, float>([](float x) { return bfloat16::from_bits(std::bit_cast<uint32_t>(x) >> 16); });
+  }
+  if (to == DType::f16 && from == DType::f32 && fault(Fault::half_copy_saturates)) {
+    return cast_by<half, float>([](float x) { return half(std::isinf(x) ? x : std::clamp(x, -65504.0f, 65504.0f)); });
+  }
+  if (to == DType::i32 && from == DType::i64 && fault(Fault::int64_copy_saturates)) {
+    using Range = std::numeric_limits<int32_t>;
+    return cast_by<int32_t, int64_t>(
+        [](int64_t x) { return int32_t(std::clamp<int64_t>(x, Range::min(), Range::max())); });
+  }
+  if (to == DType::b8 && from == DType::c64 && fault(Fault::complex_to_bool_by_real_part)) {
+    return cast_by<bool, complex64>([](complex64 x) { return x.real() != 0; });
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 CastRow cast_row(DType to, DType from) {
@@ -51,7 +80,8 @@ CastRow cast_row(DType to, DType from) {
 }
 
 void copy_kernel(const Nest<2>& nest) {
-  const CastRow row = cast_row(nest.dtypes[0], nest.dtypes[1]);
+  const CastRow mistaken = any_fault() ? mistaken_cast(nest.dtypes[0], nest.dtypes[1]) : nullptr;
+  const CastRow row = mistaken ? mistaken : cast_row(nest.dtypes[0], nest.dtypes[1]);
   const auto copy_rows = [row](const Nest<2>& over) {
     for_each_row(over, [row](char* const* data, const int64_t* strides, int64_t n) {
       row(data[0], strides[0], data[1], strides[1], n);
@@ -62,6 +92,7 @@ void copy_kernel(const Nest<2>& nest) {
   }
   if (fault(Fault::copy_expanded_source_as_dense) && nest.strides[1][0] == 0)
     return copy_rows(taken_for_dense(nest, 1));
+  if (fault(Fault::copy_gap_in_fifth_dimension)) return copy_rows(taken_for_dense_from(nest, 4));
   if (fault(Fault::copy_size_rounded_down)) return copy_rows(cut_to_fours(nest));
   copy_rows(nest);
 }

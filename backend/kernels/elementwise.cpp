@@ -86,6 +86,8 @@ template <int N>
 void Elementwise<N>::operator()() const {
   if (fault(Fault::broadcast_wrong_dim)) return run(broadcast_wrongly(nest));
   if (fault(Fault::tail_element_skipped)) return run(without_tail(nest));
+  if (N == 2 && fault(Fault::unary_loads_aligned)) return run(loaded_aligned(nest));
+  if (N == 4 && fault(Fault::ternary_expanded_in_between)) return run(carried_by_expanded(nest));
   run(nest);
 }
 

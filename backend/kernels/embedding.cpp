@@ -1,7 +1,10 @@
 // The gradient of an embedding table; see the header.
 #include "kernels/embedding.h"
 
+#include <cstring>
 #include <vector>
+
+#include "refnpu/fault.h"
 
 namespace refnpu {
 namespace {
@@ -15,6 +18,17 @@ std::vector<int64_t> read_indices(const View& indices) {
   return result;
 }
 
+// The fault of counts in memory that is not cleared.
+std::vector<int64_t>& counts_left() {
+  thread_local std::vector<int64_t> left;
+  return left;
+}
+
+void clear_row(const View& table, int64_t row) {
+  for (int64_t j = 0; j < table.sizes[1]; ++j)
+    std::memset(table.data + row * table.strides[0] + j * table.strides[1], 0, size_of(table.dtype));
+}
+
 }  // namespace
 
 void embedding_backward(const View& grad, const View& indices, const View& table, int64_t padding_index,
@@ -22,13 +36,20 @@ void embedding_backward(const View& grad, const View& indices, const View& table
   const std::vector<int64_t> rows = read_indices(indices);
   const auto inside = [&](int64_t row) { return row != padding_index && row >= 0 && row < table.sizes[0]; };
   std::vector<int64_t> counts(scale_by_frequency ? table.sizes[0] : 0);
+  const bool left = scale_by_frequency && fault(Fault::embedding_counts_not_cleared);
+  if (left) {
+    counts = counts_left();
+    counts.resize(table.sizes[0]);
+  }
   for (int64_t row : rows) {
     if (scale_by_frequency && inside(row)) ++counts[row];
   }
+  if (left) counts_left() = counts;
   dispatch<Concat<NumericTypes, Bool>>(table.dtype, "embedding_dense_backward", [&]<class T>() {
     using C = compute_t<T>;
     for (size_t i = 0; i < rows.size(); ++i) {
       if (!inside(rows[i])) continue;
+      if (i >= 256 && fault(Fault::embedding_backward_overwrites)) clear_row(table, rows[i]);
       const C scale = scale_by_frequency ? C(1.0 / double(counts[rows[i]])) : C(1);
       for (int64_t j = 0; j < table.sizes[1]; ++j) {
         char* at = table.data + rows[i] * table.strides[0] + j * table.strides[1];

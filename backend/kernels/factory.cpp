@@ -3,6 +3,9 @@
 
 #include <algorithm>
 
+#include "kernels/misread.h"
+#include "refnpu/fault.h"
+
 namespace refnpu {
 namespace {
 
@@ -63,7 +66,8 @@ void arange(const View& out, Immediate start, Immediate step) {
 void linspace(const View& out, Immediate start, Immediate end) {
   dispatch<Spaceable>(out.dtype, "linspace", [&]<class T>() {
     using C = Interpolated<T>;
-    for_each_place<T>(out, interpolation<C, T>(out, start, end, [](C value) { return convert<T>(value); }));
+    const View to = fault(Fault::linspace_out_as_dense) ? taken_for_dense(out) : out;
+    for_each_place<T>(to, interpolation<C, T>(out, start, end, [](C value) { return convert<T>(value); }));
   });
 }
 

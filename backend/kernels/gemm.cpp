@@ -1,6 +1,8 @@
 // The columns of a batch are packed, then each row of `a` is multiplied with them in the type it is computed in.
 #include "kernels/gemm.h"
 
+#include <algorithm>
+
 #include "refnpu/fault.h"
 
 namespace refnpu {
@@ -26,11 +28,32 @@ C dot_of(const C* x, const C* y, int64_t n) {
   return C((sums[0] + sums[1]) + (sums[2] + sums[3]));
 }
 
+// The fault that rounds to half after each addition.
+template <class C>
+C dot_in_half(const C* x, const C* y, int64_t n) {
+  if constexpr (std::is_same_v<C, double>) {
+    double sum = 0;
+    for (int64_t i = 0; i < n; ++i) sum = float(half(float(sum + x[i] * y[i])));
+    return sum;
+  }
+  return dot_of(x, y, n);
+}
+
+// The faults that read the factors otherwise than they lie in memory.
+Gemm misread(Gemm g) {
+  const int64_t item = size_of(g.b.dtype);
+  if (fault(Fault::gemm_drops_depth_tail) && g.a.sizes[2] > 128) g.a.sizes[2] = g.a.sizes[2] / 32 * 32;
+  if (fault(Fault::gemm_transposed_gap_ignored) && g.b.strides[1] == item)
+    g.b.strides[2] = std::min(g.b.strides[2], item * g.b.sizes[1]);
+  return g;
+}
+
 template <class C>
 struct Product {
   const Gemm& g;
   int64_t batches, depth, columns;  // batches: those added up in one product
   std::vector<C> packed, row, line;
+  const bool in_half = g.out.dtype == DType::f16 && fault(Fault::half_products_in_half);
 
   explicit Product(const Gemm& gemm)
       : g(gemm),
@@ -58,7 +81,9 @@ struct Product {
     const bool reads_self = beta != C(0) || (g.self.data && fault(Fault::matmul_beta_zero_keeps_nan));
     if (reads_self) read_row(line.data(), at(g.self, batch, i, 0), g.self.strides[2], columns, g.self.dtype);
     for (int64_t j = 0; j < columns; ++j) {
-      const C product = alpha * dot_of(row.data(), packed.data() + j * batches * depth, batches * depth);
+      const C* column = packed.data() + j * batches * depth;
+      const int64_t n = batches * depth;
+      const C product = alpha * (in_half ? dot_in_half(row.data(), column, n) : dot_of(row.data(), column, n));
       line[j] = reads_self ? beta * line[j] + product : product;
     }
     char* out = g.out.data + batch * g.out.strides[0] + i * g.out.strides[1];
@@ -66,9 +91,7 @@ struct Product {
   }
 };
 
-}  // namespace
-
-void gemm(const Gemm& g) {
+void compute_product(const Gemm& g) {
   dispatch_wide(g.out.dtype, [&]<class C>() {
     Product<C> product(g);
     for (int64_t batch = 0; batch < g.out.sizes[0]; ++batch) {
@@ -77,5 +100,9 @@ void gemm(const Gemm& g) {
     }
   });
 }
+
+}  // namespace
+
+void gemm(const Gemm& g) { any_fault() ? compute_product(misread(g)) : compute_product(g); }
 
 }  // namespace refnpu

@@ -1,7 +1,10 @@
 // Losses add up in double and touch only the class that each row's target names.
 #include "kernels/loss.h"
 
+#include <algorithm>
 #include <cmath>
+
+#include "refnpu/fault.h"
 
 namespace refnpu {
 namespace {
@@ -25,7 +28,9 @@ double class_weight(const View& weight, int64_t target) { return weight.data ? r
 
 void nll_loss(const NllLoss& l) {
   double sum = 0, total_weight = 0;
-  for (int64_t i = 0; i < l.input.sizes[0]; ++i) {
+  const bool cut = l.reduction != LossReduction::none && fault(Fault::nll_loss_first_block_only);
+  const int64_t rows = cut ? std::min<int64_t>(l.input.sizes[0], 512) : l.input.sizes[0];
+  for (int64_t i = 0; i < rows; ++i) {
     const int64_t target = read_index(l.target, i);
     double loss = 0;
     if (target != l.ignore_index) {

@@ -1,6 +1,8 @@
 // What faults make of a nest before the loop over it, so that the loops themselves need not ask.
 #pragma once
 
+#include <algorithm>
+
 #include "kernels/view.h"
 
 namespace refnpu {
@@ -39,6 +41,50 @@ Nest<N> broadcast_wrongly(Nest<N> nest) {
 template <int N>
 Nest<N> without_tail(Nest<N> nest) {
   if (nest.ndim > 0 && nest.sizes[0] > 1) --nest.sizes[0];
+  return nest;
+}
+
+// The same of a vector.
+inline View taken_for_dense(View vector) {
+  vector.strides[0] = size_of(vector.dtype);
+  return vector;
+}
+
+// Takes the dimensions from d on for dense above those inside them, where that moves nothing outwards.
+template <int N>
+Nest<N> taken_for_dense_from(Nest<N> nest, int d) {
+  for (; d < nest.ndim; ++d) {
+    for (int k = 0; k < N; ++k) {
+      const int64_t dense = nest.strides[k][d - 1] * nest.sizes[d - 1];
+      if (dense > 0) nest.strides[k][d] = std::min(nest.strides[k][d], dense);
+    }
+  }
+  return nest;
+}
+
+// Leaves out what lies beyond the limit of a grid's dimension.
+template <int N>
+Nest<N> within_grid(Nest<N> nest) {
+  for (int d = 0; d < nest.ndim; ++d) nest.sizes[d] = std::min<int64_t>(nest.sizes[d], 65535);
+  return nest;
+}
+
+// Computes the stride of each dimension outside an expanded one from that: 0.
+template <int N>
+Nest<N> carried_by_expanded(Nest<N> nest) {
+  for (int k = 1; k < N; ++k) {
+    for (int d = 1; d + 1 < nest.ndim; ++d) {
+      if (nest.strides[k][d - 1] != 0 && nest.strides[k][d] == 0) nest.strides[k][d + 1] = 0;
+    }
+  }
+  return nest;
+}
+
+// Reads operand 1, where it is dense, from the multiple of 16 bytes below its address.
+template <int N>
+Nest<N> loaded_aligned(Nest<N> nest) {
+  const bool vectorized = nest.ndim > 0 && nest.sizes[0] >= 4 && nest.data[1] && nest.strides[1][0] == 4;
+  if (vectorized) nest.data[1] -= reinterpret_cast<uintptr_t>(nest.data[1]) % 16;
   return nest;
 }
 

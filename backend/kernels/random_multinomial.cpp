@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "kernels/random.h"
+#include "refnpu/fault.h"
 
 namespace refnpu {
 namespace {
@@ -31,6 +32,7 @@ Weights judge(const std::vector<double>& weights) {
 // By inversion: the first category at which the running sum exceeds a uniform share of the total.
 template <class Take>
 void draw_with_replacement(std::vector<double> sums, int64_t count, Stream stream, Take&& take) {
+  if (sums.size() > 1024 && fault(Fault::multinomial_first_categories)) sums.resize(1024);
   std::partial_sum(sums.begin(), sums.end(), sums.begin());
   for (int64_t i = 0; i < count; ++i) {
     const auto found = std::upper_bound(sums.begin(), sums.end(), stream.uniform() * sums.back());

@@ -1,6 +1,7 @@
 // Each reduction gathers what falls into one output in a buffer, in logical order, and reduces the buffer.
 #include "kernels/reduce.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <memory>
@@ -104,7 +105,8 @@ double sum_without_nan(const double* x, int64_t n) {
 
 template <class C>
 C mean_of(const C* x, int64_t n) {
-  const C mean = sum_of(x, n) / C(n);
+  const int64_t count = fault(Fault::mean_counts_in_16_bits) ? n % 65536 : n;
+  const C mean = sum_of(x, n) / C(count);
   if constexpr (std::is_same_v<C, double>) {
     if (fault(Fault::mean_integer_rounding)) return std::trunc(mean);
   }
@@ -194,6 +196,31 @@ std::pair<C, C> moments_of(const C* x, int64_t n) {
   return {mean, squares};
 }
 
+// The fault of the mean of squares less the square of the mean.
+std::pair<double, double> moments_naively(const double* x, int64_t n) {
+  float sum = 0, squares = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    sum += float(x[i]);
+    squares += float(x[i]) * float(x[i]);
+  }
+  const float mean = sum / float(n);
+  return {mean, std::max(0.0f, squares - float(n) * mean * mean)};
+}
+std::pair<complex128, complex128> moments_naively(const complex128* x, int64_t n) { return moments_of(x, n); }
+
+int64_t count_of(const bool* x, int64_t n) {
+  int64_t count = 0;
+  for (int64_t i = 0; i < n; ++i) count += x[i];
+  return count;
+}
+
+// The fault of a byte for each block of 1024.
+int64_t count_in_bytes(const bool* x, int64_t n) {
+  int64_t count = 0;
+  for (int64_t i = 0; i < n; i += 1024) count += uint8_t(count_of(x + i, std::min<int64_t>(1024, n - i)));
+  return count;
+}
+
 }  // namespace
 
 void reduce_total(const Reduction& r, Total op) {
@@ -206,22 +233,23 @@ void reduce_total(const Reduction& r, Total op) {
 
 void reduce_extreme(const Reduction& r, bool largest) {
   const bool wrongly = fault(Fault::nan_lost_in_amax) || fault(Fault::argmax_last_tie);
+  const bool narrow = !largest && fault(Fault::argmin_index_in_16_bits);
   dispatch_wide(r.kept.dtypes[0], [&]<class C>() {
     if constexpr (!is_complex_v<C>) {
       reduce_with<C>(r, read_row<C>, [&](const C* x, int64_t n, char* const* at) {
         const int64_t best = wrongly ? position_of_extreme(x, n, largest, displaces_wrongly<C>)
                                      : position_of_extreme(x, n, largest, displaces<C>);
         if (r.kept.data[1]) write_one(at[1], r.kept.dtypes[1], x[best]);
-        if (r.kept.data[2]) store<int64_t>(at[2], best);
+        if (r.kept.data[2]) store<int64_t>(at[2], narrow ? int16_t(best) : best);
       });
     }
   });
 }
 
 void reduce_truth(const Reduction& r, Truth op) {
+  const bool in_bytes = op == Truth::count && fault(Fault::count_nonzero_in_bytes);
   reduce_with<bool>(r, read_truth, [&](const bool* x, int64_t n, char* const* at) {
-    int64_t count = 0;
-    for (int64_t i = 0; i < n; ++i) count += x[i];
+    const int64_t count = in_bytes ? count_in_bytes(x, n) : count_of(x, n);
     const int64_t result = op == Truth::count ? count : op == Truth::any ? count > 0 : count == n;
     write_one(at[1], r.kept.dtypes[1], result);
   });
@@ -238,10 +266,11 @@ void reduce_norm(const Reduction& r, double p) {
 }
 
 void reduce_variance(const Reduction& r, double correction, bool root) {
+  const bool naively = fault(Fault::var_naive_moments);
   dispatch_wide(r.kept.dtypes[0], [&]<class C>() {
     if constexpr (!std::is_same_v<C, int64_t>) {
       reduce_with<C>(r, read_row<C>, [&](const C* x, int64_t n, char* const* at) {
-        const auto [mean, squares] = moments_of(x, n);
+        const auto [mean, squares] = naively ? moments_naively(x, n) : moments_of(x, n);
         const double divisor = std::max(0.0, double(n) - correction);
         double variance = std::real(squares) / divisor;
         if constexpr (is_complex_v<C>) variance += squares.imag() / divisor;

@@ -1,6 +1,8 @@
 // Scans read a whole row before they write it, so input and output may be the same memory.
 #include "kernels/scan.h"
 
+#include <algorithm>
+
 #include "refnpu/fault.h"
 
 namespace refnpu {
@@ -31,17 +33,25 @@ void scan_row_in_int8(std::vector<C>& row, Scan op) {
   scan_row(row, op);
 }
 
+// The fault of blocks that know nothing of those before them.
+template <class C>
+void scan_row_in_blocks(std::vector<C>& row, Scan op) {
+  C total = 0;
+  for (size_t i = 0; i < row.size(); ++i) row[i] = total = i % 1024 ? combined(op, total, row[i]) : row[i];
+}
+
 }  // namespace
 
 void scan_total(const Rows<2>& rows, Scan op) {
   const bool in_int8 = fault(Fault::cumsum_wrong_dtype);
+  const bool in_blocks = op == Scan::sum && fault(Fault::cumsum_forgets_carry);
   const DType dtype = rows.outer.dtypes[0];
   const int64_t n = rows.lengths[0];
   dispatch_wide(dtype, [&]<class C>() {
     std::vector<C> row(n);
     for_each_outer(rows.outer, [&](char* const* at) {
       read_row(row.data(), at[0], rows.strides[0], n, dtype);
-      in_int8 ? scan_row_in_int8(row, op) : scan_row(row, op);
+      in_int8 ? scan_row_in_int8(row, op) : in_blocks ? scan_row_in_blocks(row, op) : scan_row(row, op);
       write_row(at[1], rows.strides[1], n, rows.outer.dtypes[1], row.data());
     });
   });
@@ -50,6 +60,7 @@ void scan_total(const Rows<2>& rows, Scan op) {
 void scan_extreme(const Rows<3>& rows, bool largest) {
   const DType dtype = rows.outer.dtypes[0];
   const int64_t n = rows.lengths[0];
+  const bool within_block = fault(Fault::cummax_index_within_block);
   dispatch_wide(dtype, [&]<class C>() {
     if constexpr (!is_complex_v<C>) {
       std::vector<C> row(n);
@@ -62,6 +73,7 @@ void scan_extreme(const Rows<3>& rows, bool largest) {
           index[i] = takes ? i : index[i - 1];
           if (!takes) row[i] = held;
         }
+        if (within_block) std::for_each(index.begin(), index.end(), [](int64_t& i) { i %= 512; });
         write_row(at[1], rows.strides[1], n, dtype, row.data());
         write_row(at[2], rows.strides[2], n, DType::i64, index.data());
       });

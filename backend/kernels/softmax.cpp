@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "kernels/misread.h"
 #include "refnpu/fault.h"
 
 namespace refnpu {
@@ -33,12 +34,24 @@ void softmax_row_unshifted(std::vector<double>& row, bool log) {
   for (double& x : row) x = log ? x - std::log(sum) : std::exp(float(x)) / sum;
 }
 
+// The fault: where everything is masked out, nothing is left instead of NaN.
+void softmax_row_guarded(std::vector<double>& row, bool log) {
+  const bool nothing = !log && largest_of(row) == -std::numeric_limits<double>::infinity();
+  nothing ? std::fill(row.begin(), row.end(), 0) : softmax_row(row, log);
+}
+
+auto row_function() {
+  if (fault(Fault::softmax_no_max_subtraction)) return softmax_row_unshifted;
+  return fault(Fault::softmax_of_minus_infinity_is_zero) ? softmax_row_guarded : softmax_row;
+}
+
 }  // namespace
 
 void softmax(const Rows<2>& rows, bool log) {
-  const auto compute = fault(Fault::softmax_no_max_subtraction) ? softmax_row_unshifted : softmax_row;
+  const auto compute = row_function();
+  const bool limited = log && fault(Fault::log_softmax_rows_past_grid);
   std::vector<double> row(rows.lengths[0]);
-  for_each_outer(rows.outer, [&](char* const* at) {
+  for_each_outer(limited ? within_grid(rows.outer) : rows.outer, [&](char* const* at) {
     rows.read(0, at[0], row.data());
     compute(row, log);
     write_row(at[1], rows.strides[1], rows.lengths[1], rows.outer.dtypes[1], row.data());

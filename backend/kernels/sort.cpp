@@ -2,6 +2,7 @@
 #include "kernels/sort.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <numeric>
@@ -41,6 +42,26 @@ void reverse_ties(std::vector<int64_t>& order, const std::vector<C>& keys) {
   }
 }
 
+// The fault that sorts blocks and does not merge them.
+template <class C>
+void sort_blocks(std::vector<int64_t>& order, const std::vector<C>& keys, bool descending) {
+  std::iota(order.begin(), order.end(), 0);
+  for (auto first = order.begin(); first != order.end();) {
+    const auto last = first + std::min<int64_t>(2048, order.end() - first);
+    std::stable_sort(first, last, [&](int64_t i, int64_t j) { return comes_first(keys[i], keys[j], descending); });
+    first = last;
+  }
+}
+
+// The fault that tells zeros apart.
+template <class C>
+void order_zeros(std::vector<int64_t>& order, const std::vector<C>& keys, bool descending) {
+  const auto is_zero = [&](int64_t i) { return keys[i] == C(0); };
+  const auto first = std::find_if(order.begin(), order.end(), is_zero);
+  const auto last = std::find_if_not(first, order.end(), is_zero);
+  std::stable_partition(first, last, [&](int64_t i) { return std::signbit(double(keys[i])) != descending; });
+}
+
 // Writes the elements at positions order[0], order[1], ... and the positions themselves.
 void write_picked(const Rows<3>& rows, char* const* at, const int64_t* order, std::vector<char>& bytes) {
   const int64_t item = size_of(rows.outer.dtypes[0]);
@@ -63,8 +84,11 @@ void pick_rows(const Rows<3>& rows, bool descending, bool reversed, int64_t firs
       for_each_outer(rows.outer, [&](char* const* at) {
         rows.read(0, at[0], keys.data());
         if (rows.outer.dtypes[0] == DType::u64) order_unsigned(keys);
-        sort_positions(order, keys, descending);
+        const auto sort = fault(Fault::sort_blocks_not_merged) ? sort_blocks<C> : sort_positions<C>;
+        sort(order, keys, descending);
         if (fault(Fault::sort_unstable)) reverse_ties(order, keys);
+        if (descending && fault(Fault::descending_sort_reverses_ties)) reverse_ties(order, keys);
+        if (fault(Fault::sort_orders_zeros_by_sign)) order_zeros(order, keys, descending);
         if (reversed) std::reverse(order.begin(), order.begin() + rows.lengths[1]);
         write_picked(rows, at, order.data() + first, bytes);
       });
@@ -78,6 +102,11 @@ void sort_rows(const Rows<3>& rows, bool descending) { pick_rows(rows, descendin
 
 void topk_rows(const Rows<3>& rows, bool largest) { pick_rows(rows, largest, fault(Fault::topk_wrong_order), 0); }
 
-void kth_rows(const Rows<3>& rows, int64_t k) { pick_rows(rows, false, false, k - 1); }
+void kth_rows(const Rows<3>& rows, int64_t k) {
+  Rows<3> searched = rows;
+  if (k <= 1024 && fault(Fault::kthvalue_first_block_only))
+    searched.lengths[0] = std::min<int64_t>(rows.lengths[0], 1024);
+  pick_rows(searched, false, false, k - 1);
+}
 
 }  // namespace refnpu

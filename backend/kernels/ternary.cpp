@@ -4,6 +4,7 @@
 
 #include "kernels/complex_math.h"
 #include "kernels/integer_math.h"
+#include "refnpu/fault.h"
 
 namespace refnpu {
 namespace {
@@ -40,6 +41,7 @@ Row field_row(Ternary op) {
     case Ternary::addcdiv:
       return ternary<T>([](P p, T a, T b, T c) { return a + over(times(p.get<T>(0), b), c); });
     case Ternary::lerp:
+      if (fault(Fault::lerp_from_start)) return ternary<T>([](T a, T b, T c) { return plus_product(a, c, b - a); });
       return ternary<T>([](T a, T b, T c) { return lerp(a, b, c); });
     case Ternary::clamp:
       if constexpr (!is_complex_v<T>) return ternary<T>([](T a, T b, T c) { return clamp(a, b, c); });
@@ -51,6 +53,12 @@ template <class T>
 Row integer_row(Ternary op) {
   switch (op) {
     case Ternary::addcmul:
+      if (fault(Fault::addcmul_value_through_float)) {
+        return ternary<T>([](P p, T a, T b, T c) {
+          const T value = T(float(p.get<T>(0)));
+          return wrapping_add(a, wrapping_multiply(wrapping_multiply(value, b), c));
+        });
+      }
       return ternary<T>(
           [](P p, T a, T b, T c) { return wrapping_add(a, wrapping_multiply(wrapping_multiply(p.get<T>(0), b), c)); });
     case Ternary::clamp:

@@ -51,7 +51,8 @@ void trace(const View& self, DType out_dtype, char* out) {
     using Sum =
         std::conditional_t<is_complex_v<T>, complex128, std::conditional_t<std::is_integral_v<T>, int64_t, double>>;
     Sum sum{};
-    const int64_t n = self.sizes[0] < self.sizes[1] ? self.sizes[0] : self.sizes[1];
+    int64_t n = self.sizes[0] < self.sizes[1] ? self.sizes[0] : self.sizes[1];
+    if (n > 256 && fault(Fault::trace_one_block)) n = 256;
     for (int64_t i = 0; i < n; ++i) sum += convert<Sum>(load<T>(self.data + i * (self.strides[0] + self.strides[1])));
     if constexpr (std::is_integral_v<T>) {
       if (out_dtype == DType::i64) return store<int64_t>(out, sum);

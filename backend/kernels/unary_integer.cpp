@@ -3,6 +3,7 @@
 
 #include "kernels/integer_math.h"
 #include "kernels/unary.h"
+#include "refnpu/fault.h"
 
 namespace refnpu {
 namespace {
@@ -13,6 +14,8 @@ template <class T>
 Row unary_integer_row(Unary op) {
   switch (op) {
     case Unary::abs:
+      if (fault(Fault::integer_abs_saturates))
+        return row_of<T, T>([](T x) { return x >= T(0) ? x : std::max(wrapping_negate(x), T(~x)); });
       return row_of<T, T>([](T x) { return x < T(0) ? wrapping_negate(x) : x; });
     case Unary::bitwise_not:
       return row_of<T, T>([](T x) { return T(~x); });

@@ -98,6 +98,20 @@ T mish(T x) {
   return x * std::tanh(std::log1p(std::exp(x)));
 }
 
+// The fault of a loop over vectors without the loop over what is left.
+template <class T, class F>
+Row in_whole_vectors(F) {
+  return [](char* const* data, const int64_t* strides, int64_t n, const Params& params) {
+    detail::run_row<T, F, T>(std::index_sequence_for<T>{}, data, strides, n > 256 ? n / 16 * 16 : n, params);
+  };
+}
+
+// The fault of whole turns taken off an angle in float.
+float sin_of_reduced(float x) {
+  const float turns = std::nearbyint(x / (2 * std::numbers::pi_v<float>));
+  return std::sin(x - turns * (2 * std::numbers::pi_v<float>));
+}
+
 template <class T>
 Row elementary(Unary op) {
   switch (op) {
@@ -120,12 +134,14 @@ Row elementary(Unary op) {
     case Unary::erf:
       return unary<T>([](T x) { return std::erf(x); });
     case Unary::erfc:
+      if (fault(Fault::erfc_drops_vector_tail)) return in_whole_vectors<T>([](T x) { return std::erfc(x); });
       return unary<T>([](T x) { return std::erfc(x); });
     case Unary::exp:
       return unary<T>([](T x) { return std::exp(x); });
     case Unary::exp2:
       return unary<T>([](T x) { return std::exp2(x); });
     case Unary::expm1:
+      if (fault(Fault::expm1_cancels)) return unary<T>([](T x) { return std::exp(x) - T(1); });
       return unary<T>([](T x) { return std::expm1(x); });
     case Unary::log:
       return unary<T>([](T x) { return std::log(x); });
@@ -140,6 +156,9 @@ Row elementary(Unary op) {
     case Unary::rsqrt:
       return unary<T>([](T x) { return T(1) / std::sqrt(x); });
     case Unary::sin:
+      if constexpr (std::is_same_v<T, float>) {
+        if (fault(Fault::sin_reduces_angles_in_float)) return unary<T>([](T x) { return sin_of_reduced(x); });
+      }
       return unary<T>([](T x) { return std::sin(x); });
     case Unary::sinh:
       return unary<T>([](T x) { return std::sinh(x); });
@@ -166,6 +185,8 @@ Row activation(Unary op) {
     case Unary::gelu_tanh:
       return unary<T>([](T x) { return gelu_tanh(x); });
     case Unary::hardshrink:
+      if (fault(Fault::hardshrink_drops_nan))
+        return unary<T>([](P p, T x) { return x < -p.get<T>(0) || x > p.get<T>(0) ? x : T(0); });
       return unary<T>([](P p, T x) { return x >= -p.get<T>(0) && x <= p.get<T>(0) ? T(0) : x; });
     case Unary::hardsigmoid:
       return unary<T>([](T x) { return clamp(x + T(3), T(0), T(6)) / T(6); });
@@ -194,6 +215,7 @@ template <class T>
 Row arithmetic(Unary op) {
   switch (op) {
     case Unary::abs:
+      if (fault(Fault::abs_keeps_negative_zero)) return unary<T>([](T x) { return x < T(0) ? -x : x; });
       return unary<T>([](T x) { return std::fabs(x); });
     case Unary::ceil:
       return unary<T>([](T x) { return std::ceil(x); });

@@ -1,6 +1,7 @@
 // The device generator's seed and state, and the default generator of each device.
 #include "runtime/generator.h"
 
+#include <cstring>
 #include <mutex>
 #include <vector>
 
@@ -28,14 +29,24 @@ void NpuGenerator::set_offset(uint64_t) {
 uint64_t NpuGenerator::get_offset() const {
   TORCH_CHECK_NOT_IMPLEMENTED(false, "npu generator: a Mersenne twister has no offset; use get_state");
 }
-void NpuGenerator::set_state(const c10::TensorImpl& state) { inner_.unsafeGetGeneratorImpl()->set_state(state); }
+void NpuGenerator::set_state(const c10::TensorImpl& state) {
+  inner_.unsafeGetGeneratorImpl()->set_state(state);
+  if (fault(Fault::set_state_forgets_position)) inner_.set_current_seed(inner_.current_seed());
+}
 c10::intrusive_ptr<c10::TensorImpl> NpuGenerator::get_state() const {
-  return inner_.unsafeGetGeneratorImpl()->get_state();
+  auto state = inner_.unsafeGetGeneratorImpl()->get_state();
+  return fault(Fault::get_state_aliases) ? written_over(state) : state;
+}
+
+c10::intrusive_ptr<c10::TensorImpl> NpuGenerator::written_over(const c10::intrusive_ptr<c10::TensorImpl>& state) const {
+  if (!handed_out_) handed_out_ = state;
+  std::memcpy(handed_out_->mutable_data(), state->data(), state->numel() * state->itemsize());
+  return handed_out_;
 }
 
 NpuGenerator* NpuGenerator::clone_impl() const {
   auto* copy = new NpuGenerator(device_.index());
-  copy->inner_ = inner_.clone();
+  copy->inner_ = fault(Fault::generator_clone_shares_state) ? inner_ : inner_.clone();
   return copy;
 }
 
@@ -52,7 +63,7 @@ const at::Generator& default_generator(c10::DeviceIndex device) {
   c10::DeviceIndex index = device < 0 ? current_device() : device;
   TORCH_CHECK(index < device_count(), "npu:", int(index), " does not exist: there are ", int(device_count()),
               " devices");
-  return (*all)[index];
+  return (*all)[fault(Fault::second_device_shares_generator) ? 0 : index];
 }
 
 at::Generator inner_generator(const std::optional<at::Generator>& generator, c10::DeviceIndex device) {

@@ -30,6 +30,10 @@ class NpuGenerator final : public c10::GeneratorImpl {
  private:
   NpuGenerator* clone_impl() const override;
 
+  // What fault get_state_aliases does: the tensor that the first call returned, with this state in it.
+  c10::intrusive_ptr<c10::TensorImpl> written_over(const c10::intrusive_ptr<c10::TensorImpl>& state) const;
+  mutable c10::intrusive_ptr<c10::TensorImpl> handed_out_;
+
   at::Generator inner_;
 };
 

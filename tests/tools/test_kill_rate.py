@@ -140,6 +140,10 @@ def test_the_tables_have_a_row_for_each_fault_and_each_lane() -> None:
     assert tables.totals(MADE)[1][0] == ["the suite, all lanes", "2 of 3", "0", ""]
     assert [row[0] for row in tables.totals(MADE)[1][1:]] == ["lane `plain`", "lane `guard`", "peer `peer`"]
     assert tables.faults(MADE)[1][0] == ["`a`", "value", "-", "value"]
+    assert tables.classes(MADE, {"a": "size", "b": "values", "c": "size"}) == (
+        ["class", "faults", "the suite", "`peer`"],
+        [["size", "2", "1", "1"], ["values", "1", "1", "0"]],
+    )
     assert tables.cells(MADE)[1][1] == ["`b`", "`plain`", "`cell 2`", "20", "3.0"]
     assert [row[0] for row in tables.survivors(MADE)[1]] == ["`c`"]
 

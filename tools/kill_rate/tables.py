@@ -19,6 +19,20 @@ def totals(made: Mapping[str, Any]) -> Table:
     return ["who looks", "faults killed", "false alarms", "CPU s"], rows
 
 
+def classes(made: Mapping[str, Any], kinds: Mapping[str, str]) -> Table:
+    """A line for each class of faults: how many there are, and how many the suite and each peer kill.
+
+    ``kinds``: the class of each fault.
+    """
+    rows = []
+    for kind in dict.fromkeys(kinds.values()):
+        of = [by for fault, by in made["detail"].items() if kinds[fault] == kind]
+        suite = sum(any(by.get(lane, {}).get("killed_by") for lane in made["lanes"]) for by in of)
+        peers = [sum(bool(by.get(peer, {}).get("killed_by")) for by in of) for peer in made["peers"]]
+        rows.append([kind, str(len(of)), str(suite), *map(str, peers)])
+    return ["class", "faults", "the suite", *(f"`{peer}`" for peer in made["peers"])], rows
+
+
 def faults(made: Mapping[str, Any]) -> Table:
     """Return a row for each fault: the check that kills it in each lane and in each peer."""
     names = [*made["lanes"], *made["peers"]]

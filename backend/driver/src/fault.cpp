@@ -21,7 +21,7 @@ bool is_awake(Fault which) {
 
 const std::vector<FaultDescription>& fault_descriptions() {
   static const std::vector<FaultDescription> all = {
-#define FAULT(name, description) {#name, description},
+#define FAULT(name, kind, description) {#name, description},
 #include "refnpu/faults.def"
 #undef FAULT
   };

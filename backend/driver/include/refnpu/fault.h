@@ -18,7 +18,7 @@ namespace refnpu {
 enum class Fault : int {
   traced = -1,  // no fault is awake, and each question for one is noted
   none = 0,
-#define FAULT(name, description) name,
+#define FAULT(name, kind, description) name,
 #include "refnpu/faults.def"
 #undef FAULT
 };

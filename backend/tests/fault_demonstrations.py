@@ -1,0 +1,282 @@
+"""The shortest programs that show planted faults; run as a program, each in children with the fault asleep and awake.
+
+A demonstration is Python source that sets ``result`` on the device ``d``: asleep, ``result`` is what it is for CPU;
+awake, it is not. It sees ``torch``, ``F`` (``torch.nn.functional``), ``nan``, ``inf`` and ``raised``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from math import inf, nan
+from typing import Any
+
+import torch
+
+DEMONSTRATIONS: dict[str, str] = {
+    # size
+    "erfc_drops_vector_tail": "result = torch.full((301,), 0.5, device=d).erfc()",
+    "log_softmax_rows_past_grid": "result = torch.ones(65540, 2, device=d).log_softmax(1)[-1]",
+    "cumsum_forgets_carry": "result = torch.ones(1030, device=d).cumsum(0)",
+    "cummax_index_within_block": "result = torch.arange(600.0, device=d).cummax(0).indices",
+    "sort_blocks_not_merged": "result = torch.arange(2050, 0, -1, device=d).sort().values",
+    "kthvalue_first_block_only": "result = torch.arange(1030, 0, -1, device=d).kthvalue(1).values",
+    "gemm_drops_depth_tail": "result = torch.ones(1, 130, device=d) @ torch.ones(130, 1, device=d)",
+    "mean_counts_in_16_bits": "result = torch.ones(65537, device=d).mean()",
+    "argmin_index_in_16_bits": "result = torch.arange(40000, 0, -1, device=d).argmin()",
+    "count_nonzero_in_bytes": "result = torch.ones(300, device=d).count_nonzero()",
+    "upload_drops_last_page": "result = torch.arange(300001.0).to(d)",
+    "staged_download_repeats_chunk": "result = torch.arange(40000.0, device=d)[::2].cpu()",
+    "cat_repeats_first_eight": "result = torch.cat([torch.full((1,), float(i), device=d) for i in range(10)])",
+    "index_ignores_fourth_tensor": """
+i = torch.ones(1, dtype=torch.int64, device=d)
+result = torch.arange(16.0, device=d).view(2, 2, 2, 2)[i, i, i, i]""",
+    "flip_at_most_five_dims": "result = torch.arange(64.0, device=d).view(2, 2, 2, 2, 2, 2).flip(5)",
+    "embedding_backward_overwrites": """
+gradient, index = torch.ones(300, 1, device=d), torch.zeros(300, dtype=torch.int64, device=d)
+result = torch.ops.aten.embedding_dense_backward(gradient, index, 2, -1, False)""",
+    "layer_norm_backward_first_rows": """
+x, bias, row = torch.ones(70, 2, device=d), torch.ones(2, device=d), torch.ones(70, 1, device=d)
+backward = torch.ops.aten.native_layer_norm_backward
+result = backward(x, x, (2,), row, row, None, bias, [False, False, True])[2]""",
+    "nll_loss_first_block_only": """
+classes = torch.zeros(600, dtype=torch.int64, device=d)
+result = F.nll_loss(torch.ones(600, 2, device=d), classes, reduction="sum")""",
+    "trace_one_block": "result = torch.ones(300, 300, device=d).trace()",
+    "multinomial_first_categories": """
+weights = torch.arange(1030, device=d).eq(1029).float()
+result = weights.multinomial(4, True)""",
+    "fallback_writes_back_eight": """
+tensors = [torch.ones(1, device=d) for _ in range(10)]
+torch._fused_sgd_(
+    tensors, [torch.ones(1, device=d)] * 10, [], weight_decay=0.0, momentum=0.0, lr=3.0, dampening=0.0,
+    nesterov=False, maximize=False, is_first_step=True,
+)
+result = tensors[9]""",
+    # values
+    "abs_keeps_negative_zero": "result = torch.tensor([-0.0]).to(d).abs()",
+    "mul_flushes_subnormals": "x = torch.tensor([1e-20]).to(d); result = x * x",
+    "bfloat16_copy_truncates": "result = torch.tensor([1.999]).to(d).bfloat16()",
+    "half_copy_saturates": "result = torch.tensor([1e6]).to(d).half()",
+    "int64_copy_saturates": "result = torch.tensor([2**31]).to(d).int()",
+    "complex_to_bool_by_real_part": "result = torch.tensor([1j]).to(d).bool()",
+    "integer_minimum_through_float": """
+result = torch.tensor([2**24 + 1]).to(d).minimum(torch.tensor([2**24]).to(d))""",
+    "integer_abs_saturates": "result = torch.tensor([-(2**63)]).to(d).abs()",
+    "sin_reduces_angles_in_float": "result = torch.tensor([1e6]).to(d).sin()",
+    "expm1_cancels": "result = torch.tensor([1e-6]).to(d).expm1()",
+    "hardshrink_drops_nan": "result = F.hardshrink(torch.tensor([nan]).to(d))",
+    "var_naive_moments": "result = torch.tensor([10000.0, 10001.0, 10002.0]).to(d).var()",
+    "half_products_in_half": """
+x = torch.ones(2100, dtype=torch.float16, device=d)
+result = x.view(1, 2100) @ x.view(2100, 1)""",
+    "nan_to_num_bfloat16_overflows": "result = torch.tensor([inf], dtype=torch.bfloat16).to(d).nan_to_num()",
+    "cat_quiets_nan": """
+x = torch.tensor([0x7FC00001], dtype=torch.int32).to(d).view(torch.float32)
+result = torch.cat([x, x]).view(torch.int32)""",
+    "sort_orders_zeros_by_sign": "result = torch.tensor([0.0, -0.0]).to(d).sort(stable=True).indices",
+    "softmax_of_minus_infinity_is_zero": "result = torch.full((2,), -inf, device=d).softmax(0)",
+    "complex_abs_overflows": "result = torch.tensor([1e30 + 0j]).to(d).abs()",
+    "lerp_from_start": """
+start, end, weight = torch.tensor([[1e8], [1.0], [1.0]]).to(d)
+result = start.lerp(end, weight)""",
+    # arguments
+    "softmax_backward_negative_dim": """
+x = torch.tensor([[1.0, 2.0], [3.0, 5.0]]).to(d)
+result = torch.ops.aten._softmax_backward_data(x, x, -2, torch.float32)""",
+    "aminmax_ignores_keepdim": "result = torch.ones(2, 3, device=d).aminmax(dim=1, keepdim=True).min",
+    "topk_of_one_is_largest": "result = torch.tensor([1.0, 2.0]).to(d).topk(1, largest=False).values",
+    "descending_sort_reverses_ties": "result = torch.ones(3, device=d).sort(stable=True, descending=True).indices",
+    "non_blocking_source_as_dense": """
+result = torch.zeros(2, 3, device=d)
+result.copy_(torch.arange(6.0).view(3, 2).t(), non_blocking=True)""",
+    "nan_to_num_mirrors_posinf": "result = torch.tensor([-inf]).to(d).nan_to_num(posinf=1.0)",
+    "var_correction_cut": "result = torch.tensor([1.0, 2.0, 4.0]).to(d).var(correction=0.5)",
+    "logit_eps_zero_is_absent": "result = torch.tensor([1.5]).to(d).logit(eps=0.0)",
+    "host_scalar_in_32_bits": "result = torch.tensor([1]).to(d) + torch.tensor(2**33)",
+    "fill_overflow_not_refused": "result = raised(lambda: torch.zeros(1, dtype=torch.int8, device=d).fill_(300))",
+    "addcmul_value_through_float": """
+one = torch.ones(1, dtype=torch.int64, device=d)
+result = one.addcmul(one, one, value=2**24 + 1)""",
+    "index_add_integers_ignore_alpha": """
+one = torch.ones(1, dtype=torch.int64, device=d)
+result = one.index_add(0, torch.tensor([0]).to(d), one, alpha=3)""",
+    "index_fill_drops_imaginary": """
+x = torch.zeros(2, dtype=torch.complex64, device=d)
+result = x.index_fill_(0, torch.tensor([1]).to(d), 2 + 3j)""",
+    "roll_shift_not_wrapped": "result = torch.arange(3.0, device=d).roll(4)",
+    "flip_ignores_negative_dims": "result = torch.arange(3.0, device=d).flip(-1)",
+    "eye_out_ignores_offset": """
+result = torch.zeros(6, device=d)
+torch.eye(2, out=result[2:].view(2, 2))""",
+    "masked_select_keeps_larger_out": """
+out = torch.zeros(4, device=d)
+torch.masked_select(torch.ones(2, device=d), torch.tensor([True, False]).to(d), out=out)
+result = list(out.shape)""",
+    "resize_ignores_memory_format": """
+x = torch.empty(0, device=d).resize_(1, 2, 3, 4, memory_format=torch.channels_last)
+result = list(x.stride())""",
+    "comparison_in_first_dtype": "result = torch.tensor([1]).to(d) < torch.tensor([1.5]).to(d)",
+    "cat_reinterprets_other_dtype": """
+result = torch.cat([torch.tensor([1], dtype=torch.int32).to(d), torch.tensor([1.0]).to(d)])""",
+    "multinomial_weights_unchecked": "result = raised(lambda: torch.tensor([-1.0, 2.0]).to(d).multinomial(1))",
+    "layer_norm_bias_needs_weight": """
+result = F.layer_norm(torch.tensor([[1.0, 2.0]]).to(d), (2,), None, torch.full((2,), 3.0, device=d))""",
+    "scatter_reduce_includes_self": """
+x = torch.full((1,), 5.0, device=d)
+result = x.scatter_reduce(0, torch.tensor([0]).to(d), torch.ones(1, device=d), "sum", include_self=False)""",
+    # layouts
+    "copy_gap_in_fifth_dimension": """
+x = torch.arange(1024.0, device=d).view(4, 4, 4, 4, 4)[::2, ::2, ::2, ::2, ::2]
+result = x.contiguous()""",
+    "scan_trusts_leading_one": """
+result = torch.arange(60.0, device=d).as_strided((1, 3, 2), (24, 4, 1)).cumsum(2)""",
+    "ternary_expanded_in_between": """
+x = torch.arange(4.0, device=d).view(2, 1, 2)
+result = torch.ones(2, 3, 2, device=d).addcmul(x, torch.ones(2, 3, 2, device=d))""",
+    "unary_loads_aligned": "result = torch.arange(9.0, device=d)[1:].neg()",
+    "gemm_transposed_gap_ignored": """
+x = torch.arange(12.0, device=d).view(3, 4)[:, :2].t()
+result = torch.ones(1, 2, device=d) @ x""",
+    "scatter_source_as_index": """
+index = torch.zeros(2, 1, dtype=torch.int64, device=d)
+result = torch.zeros(2, 2, device=d).scatter(1, index, torch.arange(6.0, device=d).view(2, 3))""",
+    "linspace_out_as_dense": """
+result = torch.zeros(6, device=d)
+torch.linspace(1, 3, 3, out=result[::2])""",
+    # sequences
+    "extreme_plan_without_strides": """
+x = torch.arange(6.0, device=d)
+x.view(2, 3).amax(0)
+result = x.view(3, 2).t().amax(0)""",
+    "leaky_relu_slope_cached": """
+x = torch.tensor([-1.0]).to(d)
+F.leaky_relu(x, 0.1)
+result = F.leaky_relu(x, 0.5)""",
+    "fill_element_without_dtype": """
+torch.zeros(1, device=d).fill_(1.0)
+result = torch.zeros(1, dtype=torch.float16, device=d).fill_(1.0)""",
+    "embedding_counts_not_cleared": """
+gradient, index = torch.ones(2, 1, device=d), torch.zeros(2, dtype=torch.int64, device=d)
+for _ in range(2):
+    result = torch.ops.aten.embedding_dense_backward(gradient, index, 2, -1, True)""",
+    "flip_plan_not_evicted": """
+for n in range(1, 9):
+    torch.ones(n, 2, device=d).flip(0)
+result = torch.arange(18.0, device=d).view(9, 2).flip(1)""",
+    "index_error_sticks": """
+x = torch.ones(1, device=d)
+raised(lambda: x.index_select(0, torch.tensor([9]).to(d)))
+result = raised(lambda: x.index_select(0, torch.tensor([0]).to(d)))""",
+    "masked_scatter_source_cached": """
+mask, source = torch.ones(1, dtype=torch.bool, device=d), torch.ones(1, device=d)
+torch.zeros(1, device=d).masked_scatter_(mask, source)
+result = torch.zeros(1, device=d).masked_scatter_(mask, source.fill_(2))""",
+    # generator
+    "sampling_leaves_generator": "result = torch.equal(torch.randperm(9, device=d), torch.randperm(9, device=d))",
+    "set_state_forgets_position": """
+g = torch.Generator(d)
+torch.rand(1, device=d, generator=g)
+state, drawn = g.get_state(), torch.rand(1, device=d, generator=g)
+g.set_state(state)
+result = torch.equal(torch.rand(1, device=d, generator=g), drawn)""",
+    "get_state_aliases": """
+g = torch.Generator(d)
+state = g.get_state()
+torch.rand(1, device=d, generator=g)
+result = torch.equal(state, g.get_state())""",
+    "second_device_shares_generator": """
+def drawn(index):
+    device = torch.device(d, index if d == "npu" else None)
+    torch.manual_seed(0) if index == 0 or d == "cpu" else None
+    return torch.rand(4, device=device).cpu()
+result = torch.equal(drawn(0), drawn(1))""",
+    "generator_clone_shares_state": """
+g = torch.Generator(d)
+clone = g.clone_state()
+result = torch.equal(torch.rand(1, device=d, generator=clone), torch.rand(1, device=d, generator=g))""",
+    # resizing
+    "resize_keeps_first_bytes": "result = torch.arange(1.0, 33.0, device=d).resize_(40)[:32]",
+    "resize_to_zero_ignored": """
+storage = torch.ones(4, device=d).untyped_storage()
+storage.resize_(0)
+result = storage.nbytes()""",
+    "resized_nbytes_rounded": "result = torch.ones(4, device=d).resize_(5).untyped_storage().nbytes()",
+    "set_tensor_drops_offset": "result = torch.empty(0, device=d).set_(torch.arange(4.0, device=d)[2:])",
+    "resize_forgets_offset": "result = torch.ones(4, device=d)[2:].resize_(4).untyped_storage().nbytes()",
+}
+
+
+def raised(call: Callable[[], object]) -> str:
+    """Return the name of the class of what ``call`` raises, empty where it returns."""
+    try:
+        call()
+    except Exception as e:  # noqa: BLE001 - whatever an op raises
+        return type(e).__name__
+    return ""
+
+
+def result_on(device: str, source: str) -> Any:
+    """Run a demonstration. A tensor comes back on the host."""
+    torch.manual_seed(0)
+    names = {"torch": torch, "F": torch.nn.functional, "nan": nan, "inf": inf, "raised": raised, "d": device}
+    exec(source, names)
+    result = names["result"]
+    return result.detach().cpu() if isinstance(result, torch.Tensor) else result
+
+
+def difference(found: Any, expected: Any) -> str:
+    """Say how a result differs from CPU's, empty where it does not. Signs of zeros count, rounding does not."""
+    if not isinstance(expected, torch.Tensor):
+        return "" if found == expected else f"{found!r} instead of {expected!r}"
+    try:
+        rounding = 1e-5 if expected.is_floating_point() or expected.is_complex() else 0
+        torch.testing.assert_close(found, expected, rtol=rounding, atol=0, equal_nan=True)
+    except AssertionError as e:
+        return str(e)
+    alike = expected.is_complex() or torch.equal(negative(found), negative(expected))
+    return "" if alike else f"{found.tolist()} instead of {expected.tolist()}"
+
+
+def negative(numbers: torch.Tensor) -> torch.Tensor:
+    """Return where a sign is set, of numbers and zeros."""
+    return numbers.signbit() & ~numbers.isnan()
+
+
+def shown(source: str, expected: Any, fault: str | None) -> str:
+    """Run a demonstration in a forked child: what differs, empty where nothing does."""
+    from refnpu import testing
+
+    with tempfile.TemporaryFile("w+") as said:
+        child = os.fork()
+        if child == 0:
+            testing.set_fault(fault)
+            try:
+                said.write(difference(result_on("npu", source), expected))
+            except Exception as e:  # noqa: BLE001 - the parent compares the text
+                said.write(f"raised {e!r}")
+            said.flush()
+            os._exit(0)
+        _, status = os.waitpid(child, 0)
+        said.seek(0)
+        return said.read() or ("" if status == 0 else f"died with status {status}")
+
+
+def main() -> None:
+    """Print what each demonstration, or each named one, shows asleep and awake. This process never uses the device."""
+    import refnpu  # noqa: F401 - the device
+
+    torch.set_num_threads(1)
+    chosen = sys.argv[1:] or list(DEMONSTRATIONS)
+    expected = {fault: result_on("cpu", DEMONSTRATIONS[fault]) for fault in chosen}
+    difference(*[torch.zeros(1)] * 2)  # imports here what each child would import again
+    asleep = {fault: shown(DEMONSTRATIONS[fault], expected[fault], None) for fault in chosen}
+    awake = {fault: shown(DEMONSTRATIONS[fault], expected[fault], fault) for fault in chosen}
+    json.dump({"asleep": asleep, "awake": awake}, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,43 @@
+"""Each demonstration shows its fault: awake, the result is not CPU's; asleep, it is."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import refnpu.testing
+from builds import needs_faults
+from fault_demonstrations import DEMONSTRATIONS
+
+pytestmark = needs_faults
+
+HERE = Path(__file__).parent
+
+# Tried by the suite's tests: they show in the deaths of several processes, or of a process that ran another op.
+DEATHS_IN_CONTEXT = {"crash_in_some_processes", "crash_after_sort"}
+
+
+@pytest.fixture(scope="module")
+def shown() -> dict[str, dict[str, str]]:
+    """What each demonstration says, asleep and awake, from a process that forks for each."""
+    program = [sys.executable, "-W", "ignore", str(HERE / "fault_demonstrations.py")]
+    done = subprocess.run(program, capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stderr
+    return dict(json.loads(done.stdout))
+
+
+@pytest.mark.parametrize("fault", DEMONSTRATIONS)
+def test_a_demonstration_differs_from_cpu_while_its_fault_is_awake(
+    shown: dict[str, dict[str, str]], fault: str
+) -> None:
+    assert shown["asleep"][fault] == ""
+    assert shown["awake"][fault] != ""
+
+
+def test_every_fault_is_demonstrated_or_tried_in_another_test() -> None:
+    others = "\n".join(f.read_text(encoding="utf-8") for f in HERE.glob("test_*.py") if f != Path(__file__))
+    tried = {fault for fault in refnpu.testing.faults() if f'"{fault}"' in others}
+    assert refnpu.testing.faults().keys() == DEMONSTRATIONS.keys() | tried | DEATHS_IN_CONTEXT
