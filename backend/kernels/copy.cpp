@@ -1,9 +1,7 @@
 #include "kernels/copy.h"
 
-#include <algorithm>
 #include <array>
 #include <cstring>
-#include <limits>
 
 #include "kernels/iterate.h"
 #include "kernels/misread.h"
@@ -40,33 +38,6 @@ CastRow move_row(int64_t size) {
     default:
       return move<16>;
   }
-}
-
-template <class To, class From, class F>
-CastRow cast_by(F) {
-  return [](char* to, int64_t to_stride, const char* from, int64_t from_stride, int64_t n) {
-    constexpr F convert_one{};
-    for (int64_t i = 0; i < n; ++i) store<To>(to + i * to_stride, convert_one(load<From>(from + i * from_stride)));
-  };
-}
-
-// The faults of copies between two dtypes; null where none of them is awake.
-CastRow mistaken_cast(DType to, DType from) {
-  if (to == DType::bf16 && from == DType::f32 && fault(Fault::bfloat16_copy_truncates)) {
-    return cast_by<bfloat16, float>([](float x) { return bfloat16::from_bits(std::bit_cast<uint32_t>(x) >> 16); });
-  }
-  if (to == DType::f16 && from == DType::f32 && fault(Fault::half_copy_saturates)) {
-    return cast_by<half, float>([](float x) { return half(std::isinf(x) ? x : std::clamp(x, -65504.0f, 65504.0f)); });
-  }
-  if (to == DType::i32 && from == DType::i64 && fault(Fault::int64_copy_saturates)) {
-    using Range = std::numeric_limits<int32_t>;
-    return cast_by<int32_t, int64_t>(
-        [](int64_t x) { return int32_t(std::clamp<int64_t>(x, Range::min(), Range::max())); });
-  }
-  if (to == DType::b8 && from == DType::c64 && fault(Fault::complex_to_bool_by_real_part)) {
-    return cast_by<bool, complex64>([](complex64 x) { return x.real() != 0; });
-  }
-  return nullptr;
 }
 
 }  // namespace

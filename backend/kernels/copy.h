@@ -11,6 +11,9 @@ using CastRow = void (*)(char* to, int64_t to_stride, const char* from, int64_t 
 // The cast between two dtypes; between equal ones it moves bytes.
 CastRow cast_row(DType to, DType from);
 
+// What a fault that is awake makes of a copy between two dtypes; null where none does.
+CastRow mistaken_cast(DType to, DType from);
+
 // nest: destination, source.
 void copy_kernel(const Nest<2>& nest);
 
