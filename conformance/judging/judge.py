@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -23,7 +23,7 @@ from conformance.vocabulary import Check, Fact, Route
 Counters = tuple[int, int] | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class CaseResult:
     """What came of one case. ``skipped`` says why nothing could be compared; else ``mismatches`` empty means equal."""
 
@@ -56,7 +56,8 @@ class Judge:
         self._call.raw_ns = 0
         live = partial(self._judge_call, case)
         result = self._judge(case, live, lambda: self._on_device(case), on_phase or _ignore)
-        return replace(result, raw_ns=self._call.raw_ns)
+        result.raw_ns = self._call.raw_ns
+        return result
 
     def judge_outcome(self, case: Case, actual: CallOutcome) -> CaseResult:
         """Compare what a call on the device did, made by somebody else with the arguments of ``case``, with CPU's.
@@ -106,10 +107,12 @@ class Judge:
 
     def _judge_call(self, case: Case, expected: CallOutcome) -> CaseResult:
         """Make the call on the device: what differs, and what its calls left behind in device memory."""
-        before = device_memory.held(self._backend)
+        before = self._backend.live_memory()
         result = self._compare_call(case, expected)
-        leaked = device_memory.leak(before, device_memory.held(self._backend))
-        return replace(result, mismatches=[*result.mismatches, leaked]) if leaked and not result.skipped else result
+        leaked = device_memory.leak(before, self._backend.live_memory())
+        if leaked and not result.skipped:
+            result.mismatches.append(leaked)
+        return result
 
     def _compare_call(self, case: Case, expected: CallOutcome) -> CaseResult:
         before = self._backend.route_counters()
