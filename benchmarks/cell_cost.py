@@ -83,7 +83,7 @@ class Worker:
         )
         self.cells = int(self._line())
         self.cpu = self.op = 0.0
-        self.cases = 0
+        self.cases = self.failing = 0
 
     def _line(self) -> str:
         assert self._process.stdout
@@ -98,12 +98,13 @@ class Worker:
         self.op += reply["op"]
         self.cases += reply["cases"]
         found: list[Any] = reply["found"]
+        self.failing += sum(one["status"] == "fail" for one in found)
         return found
 
     def row(self, name: str) -> str:
         """One line of figures."""
         each, inside = 1e6 * self.cpu / self.cases, 1e6 * self.op / self.cases
-        return f"{name:<10} {self.cases:>8} {each:>12.0f} {inside:>9.0f} {self.op / self.cpu:>9.1%}"
+        return f"{name:<10} {self.cases:>8} {each:>12.0f} {inside:>9.0f} {self.op / self.cpu:>9.1%} {self.failing:>9}"
 
 
 def main(count: int, other: Path | None) -> int:
@@ -118,7 +119,7 @@ def main(count: int, other: Path | None) -> int:
         if other:
             pairs = zip(found["this"], found["other"], strict=True)
             differing += [(a, b) for a, b in pairs if a != b]
-    print(f"{'tree':<10} {'cases':>8} {'CPU us/case':>12} {'op us':>9} {'op share':>9}")
+    print(f"{'tree':<10} {'cases':>8} {'CPU us/case':>12} {'op us':>9} {'op share':>9} {'failing':>9}")
     print(*(worker.row(name) for name, worker in workers.items()), sep="\n")
     if not other:
         return 0
