@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from conformance import backends
-from conformance.judging import device_memory, judge, oracle, outcomes, storages
+from conformance.judging import device_memory, oracle, outcomes, repetition, storages, twins
 from conformance.plan.cases import TIERS
 from conformance.plan.plan import Plan
 from conformance.plan.selection import Selection
@@ -25,15 +25,17 @@ from conformance.vocabulary import DEFAULT_SEED
 
 # Check -> the module that calls it, and its name there.
 CHECKS: dict[str, tuple[ModuleType | type, str]] = {
+    "arguments made": (twins.Twins, "side"),
     "the op, on both sides": (oracle, "call"),
-    "live blocks and bytes": (device_memory, "held"),
+    "live blocks and bytes": (backends.Capabilities, "live_memory"),
     "memory verified": (device_memory, "damage"),
-    "bytes not to be touched": (storages, "storages"),
+    "bytes of arguments": (storages.Fetched, "__init__"),
+    "bytes not to be touched": (storages.Fetched, "differences"),
     "versions": (storages, "versions"),
-    "aliasing": (storages, "aliasing"),
+    "aliasing": (storages.Sharing, "__init__"),
     "results": (outcomes.Comparison, "results"),
     "written arguments": (outcomes.Comparison, "written"),
-    "the same again": (judge.Judge, "_again"),
+    "the same again": (repetition, "differences"),
 }
 
 

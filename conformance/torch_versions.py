@@ -118,9 +118,9 @@ def neg_view(tensor: torch.Tensor) -> torch.Tensor:
     return torch._neg_view(tensor)
 
 
-def version(tensor: torch.Tensor) -> int:
-    """The tensor's version counter, by which autograd sees that it was written."""
-    return int(tensor._version)
+def versions(tensors: Iterable[torch.Tensor]) -> list[int]:
+    """Return the tensors' version counters, by which autograd sees that they were written."""
+    return [tensor._version for tensor in tensors]
 
 
 class WatchingMode(TorchDispatchMode):
@@ -173,7 +173,13 @@ def print_stacks_of_deaths() -> None:
 
 def storage_id(of: torch.Tensor | torch.UntypedStorage) -> int:
     """Identifies a storage, or a tensor's (not its address: an empty storage has none)."""
-    return int(_storage(of)._cdata)
+    storage = of.untyped_storage() if isinstance(of, torch.Tensor) else of
+    return int(storage._cdata)
+
+
+def storage_ids(tensors: Iterable[torch.Tensor]) -> list[int]:
+    """Return what identifies the storage of each strided tensor, see :func:`storage_id`."""
+    return [tensor.untyped_storage()._cdata for tensor in tensors]
 
 
 def storage_ref(of: torch.Tensor | torch.UntypedStorage) -> StorageWeakRef:

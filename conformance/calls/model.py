@@ -41,11 +41,11 @@ class RecordedTwins(Twins):
         super().__init__(_no_values)
         self._storages = storages
 
-    def storage(self, slot: TensorSlot, placement: Placement, dtype: str, wide: str = "") -> torch.Tensor:
-        """Return the recorded bytes; with ``wide``, the same numbers in that dtype. Do not write to them."""
+    def bytes_before(self, slot: TensorSlot, placement: Placement, dtype: str, wide: str) -> torch.Tensor:
+        """Return the recorded bytes; if ``wide`` differs from ``dtype``, the same numbers in that dtype."""
         base = self._storages[slot.pool]
         used = base[: placement.storage * torch_dtype(dtype).itemsize]
-        if not wide or wide == dtype:
+        if wide == dtype:
             return used
         return used.view(torch_dtype(dtype)).to(torch_dtype(wide)).view(torch.uint8)
 

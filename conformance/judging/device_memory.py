@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import torch
 
@@ -13,27 +12,14 @@ from conformance.records import Mismatch
 from conformance.vocabulary import Check, Fact
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
-    """What of the device's memory is given out."""
-
-    blocks: int
-    bytes: int
-
-
-def held(backend: Capabilities) -> Held:
-    """What is given out now; zeros where the backend does not say."""
-    return Held(*backend.live_memory())
-
-
-def leak(before: Held, after: Held) -> Mismatch | None:
-    """What the call kept, or gave back, beyond its results, which are gone by now.
+def leak(before: tuple[int, int], after: tuple[int, int]) -> Mismatch | None:
+    """What the call kept, or gave back, beyond its results, which are gone by now. Both pairs are (blocks, bytes).
 
     Bytes are counted too: a scratch block that is replaced by a larger one with each call leaves the blocks alone.
     """
-    blocks, size = after.blocks - before.blocks, after.bytes - before.bytes
-    if blocks == 0 and size == 0:
+    if before == after:
         return None
+    blocks, size = after[0] - before[0], after[1] - before[1]
     return Mismatch(Check.LEAK, "", {"kind": Fact.DEVICE_LEAK.value, "blocks": blocks, "bytes": size})
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -23,7 +23,7 @@ from conformance.vocabulary import Check, Fact, Route
 Counters = tuple[int, int] | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class CaseResult:
     """What came of one case. ``skipped`` says why nothing could be compared; else ``mismatches`` empty means equal."""
 
@@ -56,7 +56,8 @@ class Judge:
         self._call.raw_ns = 0
         live = partial(self._judge_call, case)
         result = self._judge(case, live, lambda: self._on_device(case), on_phase or _ignore)
-        return replace(result, raw_ns=self._call.raw_ns)
+        result.raw_ns = self._call.raw_ns
+        return result
 
     def differs(self, case: Case) -> bool:
         """Whether the device differs from CPU in one case. CPU is not doubted: a similar case has been judged."""
@@ -115,12 +116,14 @@ class Judge:
         """Make the call on the device: what differs, and what its calls left behind in device memory."""
         for earlier in case.before:
             self._on_device(earlier)
-        before = device_memory.held(self._backend)
+        before = self._backend.live_memory()
         result = self._compare_call(case, expected)
-        leaked = device_memory.leak(before, device_memory.held(self._backend))
+        leaked = device_memory.leak(before, self._backend.live_memory())
         if leaked and self._backend.bare and not self._leaks_again(case):
             leaked = None
-        return replace(result, mismatches=[*result.mismatches, leaked]) if leaked and not result.skipped else result
+        if leaked and not result.skipped:
+            result.mismatches.append(leaked)
+        return result
 
     def _leaks_again(self, case: Case) -> bool:
         """Whether two more calls leave memory behind too.
@@ -128,9 +131,9 @@ class Judge:
         torch's own numbers, which stand in for an adapter's, include workspaces that backends take on first use.
         """
         for _ in range(2):
-            before = device_memory.held(self._backend)
+            before = self._backend.live_memory()
             self._on_device(case)
-            if not device_memory.leak(before, device_memory.held(self._backend)):
+            if not device_memory.leak(before, self._backend.live_memory()):
                 return False
         return True
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import torch
 
-from conformance.judging import compare, conditioning, equivalence, facts, oracle, storages
+from conformance.judging import compare, conditioning, equivalence, facts, host_memory, oracle, storages
 from conformance.judging.oracle import CallOutcome
 from conformance.judging.tolerances import Criteria, position_of
-from conformance.judging.twins import Argument, Twins, host_copy, view
+from conformance.judging.twins import Argument, Twins, fetch, host_copy, over, view
 from conformance.ops.family import Equivalence
 from conformance.plan.cases import Case
 from conformance.records import Mismatch
@@ -49,26 +49,27 @@ class OtherReferences:
     """The other references of a case, each computed when it is first asked for."""
 
     def __init__(self, case: Case, twins: Twins, op: Callable[..., Any]) -> None:
-        self._make = partial(oracle.float64, case, twins, op)
-        self._promoted = partial(oracle.promoted, case, twins, op)
-        self._perturbed = partial(oracle.perturbed, case, twins, op)
+        self._of = (case, twins, op)
 
     @cached_property
     def wide(self) -> CallOutcome | None:
         """The case in double precision; None where that adds nothing or raises."""
-        return self._make()
+        return oracle.float64(*self._of)
 
     @cached_property
     def draws(self) -> tuple[list[CallOutcome | None], list[CallOutcome | None]]:
         """The case with its arguments perturbed: the near draws and the far ones."""
         wide = self.wide is not None
         draws = range(conditioning.DRAWS)
-        near, far = ([self._perturbed(wide, size, i) for i in draws] for size in (conditioning.NEAR, conditioning.FAR))
+        near, far = (
+            [oracle.perturbed(*self._of, wide, size, i) for i in draws]
+            for size in (conditioning.NEAR, conditioning.FAR)
+        )
         return near, far
 
     def promoted_strides(self, i: int, dtype: torch.dtype) -> tuple[int, ...] | None:
         """The strides of result ``i`` where no argument has to be promoted to its ``dtype``; None where none has to."""
-        outcome = self._promoted(str(dtype).removeprefix("torch."))
+        outcome = oracle.promoted(*self._of, str(dtype).removeprefix("torch."))
         leaf = outcome.leaves[i][1] if outcome and i < len(outcome.leaves) else None
         return leaf.stride() if isinstance(leaf, torch.Tensor) else None
 
@@ -99,7 +100,8 @@ class Comparison:
         if len(expected.leaves) != len(actual.leaves):
             n, m = len(actual.leaves), len(expected.leaves)
             return [Mismatch(Check.SHAPE, "", {"kind": Fact.COUNT.value, "device": n, "cpu": m})]
-        found = (self._result(expected, actual, i, others) for i in range(len(expected.leaves)))
+        sharing = storages.Sharing(expected), storages.Sharing(actual)
+        found = (self._result(expected, actual, i, others, sharing) for i in range(len(expected.leaves)))
         return [one for one in found if one]
 
     def written(
@@ -132,7 +134,14 @@ class Comparison:
         pairs = enumerate(zip(one.leaves, other.leaves, strict=True))
         return all(self._agree(one, i, a, b) for i, ((_, a), (_, b)) in pairs)
 
-    def _result(self, expected: CallOutcome, actual: CallOutcome, i: int, others: OtherReferences) -> Mismatch | None:
+    def _result(
+        self,
+        expected: CallOutcome,
+        actual: CallOutcome,
+        i: int,
+        others: OtherReferences,
+        sharing: tuple[storages.Sharing, storages.Sharing],
+    ) -> Mismatch | None:
         name, want = expected.leaves[i]
         got = actual.leaves[i][1]
         if not isinstance(want, torch.Tensor) or not isinstance(got, torch.Tensor):
@@ -142,11 +151,11 @@ class Comparison:
             return Mismatch(Check.DEVICE, name, found)
         if want.layout != torch.strided or got.layout != torch.strided:
             return _sparse(name, want, got)
-        relation = None if self._criteria.may_alias else storages.aliasing(expected, actual, i)
+        relation = None if self._criteria.may_alias else storages.aliasing(*sharing, i)
         differs = relation or compare.metadata(want, got, name)
         if differs and differs.check is Check.STRIDE and others.promoted_strides(i, want.dtype) == got.stride():
             differs = None
-        if differs or has_no_memory(want) or storages.argument_of(expected.side, want) is not None:
+        if differs or has_no_memory(want) or sharing[0].argument(i) is not None:
             return differs  # a result that is an argument's storage is compared with that argument
         return self._values(expected, i, want, got, name, others.leaf(i))
 
@@ -181,8 +190,8 @@ class Comparison:
         kind = self._criteria.equivalence(position)
         if kind is Equivalence.METADATA:
             return None
-        here = host_copy(got)
-        if compare.same_bits(want, here):
+        here = _equal_or_copy(want, got)
+        if here is None or compare.same_bits(want, here):
             return None
         stale = _stale(written) if written else None
         if self._by_cpu:
@@ -192,6 +201,8 @@ class Comparison:
         if self._criteria.exact:
             return compare.exact(want, here, name, _has_signed_zeros(self._criteria, expected), stale)
         closeness = self._criteria.closeness(expected, want)
+        if compare.near(want, here, closeness):
+            return None
         spread_of = reference.spread if self._criteria.sums else None
         return compare.close(want, here, reference.float64(), closeness, name, spread_of, stale)
 
@@ -224,6 +235,19 @@ def first_line(error: BaseException | None) -> str:
     """An error in one line."""
     text = str(error).strip().split("\n")[0]
     return f"{type(error).__name__}: {text}"
+
+
+def _equal_or_copy(want: torch.Tensor, got: torch.Tensor) -> torch.Tensor | None:
+    """Return None if both storages, and how both tensors lie in them, are equal; otherwise ``got`` on the CPU.
+
+    Both have one dtype, shape, offset and bits.
+    """
+    if got.is_cpu or has_no_memory(got):
+        return host_copy(got)
+    whole = fetch(got)
+    if want.stride() == got.stride() and host_memory.holds(want.untyped_storage(), whole):
+        return None
+    return over(whole, got)
 
 
 def _stale(argument: Argument) -> torch.Tensor | None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import torch
 
+from conformance import torch_versions
 from conformance.judging import compare
 from conformance.judging.oracle import CallOutcome
 from conformance.judging.twins import Argument, Side, device_bytes
 from conformance.records import Mismatch
-from conformance.torch_versions import storage_id, version
+from conformance.torch_versions import storage_id
 from conformance.vocabulary import Check, Fact
 
 
@@ -23,41 +24,64 @@ def argument_of(side: Side, tensor: torch.Tensor) -> int | None:
     return next((i for i, a in enumerate(side.arguments) if storage_id(a.tensor) == wanted), None)
 
 
-def aliasing(expected: CallOutcome, actual: CallOutcome, i: int) -> Mismatch | None:
+class Sharing:
+    """Which of an outcome's results lie in the storages of arguments and of earlier results."""
+
+    def __init__(self, outcome: CallOutcome) -> None:
+        self._outcome = outcome
+        self._arguments = len(outcome.side.arguments)
+        first: dict[int, int] = {}  # by storage: the first argument in it, or the arguments' number + the first result
+        for i, storage in enumerate(torch_versions.storage_ids(a.tensor for a in outcome.side.arguments)):
+            first.setdefault(storage, i)
+        self._first: list[int] = []
+        for i, (_, leaf) in enumerate(outcome.leaves, start=self._arguments):
+            strided = isinstance(leaf, torch.Tensor) and leaf.layout is torch.strided
+            self._first.append(first.setdefault(storage_id(leaf), i) if strided else i)
+
+    def argument(self, i: int) -> int | None:
+        """The index of the first argument whose storage result ``i`` lies in."""
+        first = self._first[i]
+        return first if first < self._arguments else None
+
+    def earlier(self, i: int) -> int | None:
+        """The first earlier result in the same storage, of a result that lies in no argument's."""
+        first = self._first[i] - self._arguments
+        return first if 0 <= first < i else None
+
+    def is_argument(self, i: int) -> bool:
+        """Whether result ``i`` is the very argument whose storage it lies in."""
+        argument = self.argument(i)
+        return argument is not None and self._outcome.leaves[i][1] is self._outcome.side.arguments[argument].tensor
+
+    def argument_name(self, i: int) -> str | None:
+        """The name of the argument whose storage result ``i`` lies in."""
+        argument = self.argument(i)
+        return None if argument is None else self._outcome.side.arguments[argument].slot.name
+
+    def result_name(self, i: int | None) -> str | None:
+        """The name of result ``i``; None for None."""
+        return None if i is None else self._outcome.leaves[i][0]
+
+
+def aliasing(expected: Sharing, actual: Sharing, i: int) -> Mismatch | None:
     """Whether result ``i`` shares its storage with the same argument, or the same earlier result, on both sides."""
-    name, want = expected.leaves[i]
-    got = actual.leaves[i][1]
-    ours, theirs = argument_of(actual.side, got), argument_of(expected.side, want)
-    if ours != theirs:
-        return _aliasing(name, Fact.ALIASING, _name(actual, ours), _name(expected, theirs))
-    if theirs is not None:
-        same, both = got is actual.side.arguments[theirs].tensor, want is expected.side.arguments[theirs].tensor
+    argument = expected.argument(i)
+    if actual.argument(i) != argument:
+        return _aliasing(expected, i, Fact.ALIASING, actual.argument_name(i), expected.argument_name(i))
+    if argument is not None:
+        same, both = actual.is_argument(i), expected.is_argument(i)
         if same != both:
-            return _aliasing(name, Fact.IDENTITY, same, both, argument=_name(expected, theirs))
+            return _aliasing(expected, i, Fact.IDENTITY, same, both, argument=expected.argument_name(i))
         return None
-    ours, theirs = _earlier(actual, i), _earlier(expected, i)
+    ours, theirs = actual.earlier(i), expected.earlier(i)
     if ours != theirs:
-        return _aliasing(
-            name, Fact.SHARED_RESULTS, *(None if j is None else expected.leaves[j][0] for j in (ours, theirs))
-        )
+        return _aliasing(expected, i, Fact.SHARED_RESULTS, *(expected.result_name(j) for j in (ours, theirs)))
     return None
 
 
-def _aliasing(name: str, kind: Fact, device: object, cpu: object, **more: object) -> Mismatch:
+def _aliasing(expected: Sharing, i: int, kind: Fact, device: object, cpu: object, **more: object) -> Mismatch:
+    name = expected.result_name(i) or ""
     return Mismatch(Check.ALIASING, name, {"kind": kind.value, "device": device, "cpu": cpu, **more})
-
-
-def _name(outcome: CallOutcome, argument: int | None) -> str | None:
-    return None if argument is None else outcome.side.arguments[argument].slot.name
-
-
-def _earlier(outcome: CallOutcome, i: int) -> int | None:
-    """The first earlier result in the same storage."""
-    wanted = storage_id(outcome.leaves[i][1])
-    for j, (_, leaf) in enumerate(outcome.leaves[:i]):
-        if isinstance(leaf, torch.Tensor) and leaf.layout == torch.strided and storage_id(leaf) == wanted:
-            return j
-    return None
 
 
 def versions(expected: Side, actual: Side) -> list[Mismatch]:
@@ -67,9 +91,11 @@ def versions(expected: Side, actual: Side) -> list[Mismatch]:
     it resizes an output through the dispatcher. A fresh twin's counter is 0. A written argument's may move where
     CPU's does not: kron.out resizes its output on the CPU without telling autograd.
     """
+    ours, theirs = (torch_versions.versions(a.tensor for a in side.arguments) for side in (actual, expected))
+    if ours == theirs:
+        return []
     found = []
-    for want, got in zip(expected.arguments, actual.arguments, strict=True):
-        cpu, device = version(want.tensor), version(got.tensor)
+    for want, device, cpu in zip(expected.arguments, ours, theirs, strict=True):
         if (device == 0 and cpu > 0) or (device > 0 and cpu == 0 and not want.slot.written):
             facts = {"kind": Fact.VERSION.value, "device": device, "cpu": cpu}
             found.append(Mismatch(Check.VERSION, want.slot.name, facts))

@@ -25,7 +25,7 @@ from conformance.corpus.model import (
 )
 from conformance.layouts import Placement
 from conformance.ops import facts
-from conformance.plan.cases import Case, slot_dtype
+from conformance.plan.cases import Case
 from conformance.torch_versions import has_no_memory, neg_view
 from conformance.vocabulary import DTYPES
 
@@ -38,7 +38,10 @@ POISON = 0xFF
 # In a bool storage only 0 and 1 are legal; an irregular run of both, so that neither a constant nor a shift matches it.
 POISON_BOOL = (1, 0, 1, 1, 0, 0, 1, 0, 1, 1, 1, 0, 0)
 
-TEMPLATES_KEPT = 20_000
+# Bytes that all templates together may take. When there is no room for the next one, all of them are dropped. A larger
+# one is not kept at all.
+TEMPLATE_BYTES = 64 << 20
+TEMPLATE_COST = 1_000  # bytes of a template besides its storage, about
 
 # Bytes behind a storage that has room, more than its arguments would take if they were dense.
 MARGIN = 256
@@ -49,7 +52,7 @@ Filler = Callable[[int, torch.dtype], torch.Tensor]  # so many bytes, for what l
 _DTYPES = {name: dtype for name in DTYPES if isinstance(dtype := getattr(torch, name, None), torch.dtype)}
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Argument:
     """One tensor argument on one side. ``base`` is the whole storage as bytes, ``tensor`` the view that the op gets."""
 
@@ -67,7 +70,7 @@ class Argument:
         return self.room is not None and self.room_before is not None and not torch.equal(self.room, self.room_before)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Side:
     """The arguments of a case on one device, ready to be called with."""
 
@@ -170,42 +173,95 @@ def view(base: torch.Tensor, dtype: torch.dtype, placement: Placement) -> torch.
     return tensor
 
 
+@dataclass(slots=True, eq=False)
+class _Template:
+    """What the storages of one slot, placement and dtype are made from. Holds the objects whose ids are its key."""
+
+    slot: TensorSlot
+    placement: Placement
+    before: torch.Tensor  # the storage's bytes before a call
+    dtype: torch.dtype
+    is_flat: bool  # whether the argument is the whole storage, in one dimension
+
+    def sent(self, to_host: bool) -> torch.Tensor:
+        """What is copied to a side: the bytes, or the elements for a device that cannot view bytes as another dtype."""
+        return self.before.view(self.dtype) if "view_as_dtype" in _broken and not to_host else self.before
+
+    def over(self, base: torch.Tensor) -> torch.Tensor:
+        """The argument, over the bytes ``base``."""
+        return base.view(self.dtype) if self.is_flat and not _broken else view(base, self.dtype, self.placement)
+
+
 class Twins:
-    """Makes twin sides of cases. Keeps the filled storage of each (value, dtype, placement) as a template to clone."""
+    """Makes twin sides of cases. Keeps the filled storage of each (slot, dtype, placement) as a template to clone."""
 
     def __init__(self, value_of: ValueOf) -> None:
         self._value_of = value_of
-        self._templates: dict[tuple[object, ...], torch.Tensor] = {}
+        self._templates: dict[tuple[int, int, str, str], _Template] = {}
+        self._kept = 0  # bytes
 
     def storage(self, slot: TensorSlot, placement: Placement, dtype: str, wide: str = "") -> torch.Tensor:
         """The storage of a slot as it is before the call: CPU bytes, owned by the cache and not to be written.
 
         ``wide``: values of ``dtype``, held in this dtype instead (the float64 reference gets the very same numbers).
         """
-        key = (slot.pool, slot.start, slot.shape, placement, dtype, wide)
+        return self._template(slot, placement, dtype, wide or dtype).before
+
+    def _template(self, slot: TensorSlot, placement: Placement, dtype: str, wide: str) -> _Template:
+        key = (id(slot), id(placement), dtype, wide)
         found = self._templates.get(key)
         if found is None:
-            found = self._fill_template(slot, placement, dtype, wide or dtype)
-            if len(self._templates) >= TEMPLATES_KEPT:
+            found = self._make_template(slot, placement, dtype, wide)
+            size = found.before.numel() + TEMPLATE_COST
+            if self._kept + size > TEMPLATE_BYTES:
                 self._templates.clear()
-            self._templates[key] = found
+                self._kept = 0
+            if size <= TEMPLATE_BYTES:
+                self._templates[key] = found
+                self._kept += size
         return found
 
-    def _fill_template(self, slot: TensorSlot, placement: Placement, dtype: str, wide: str) -> torch.Tensor:
+    def _make_template(self, slot: TensorSlot, placement: Placement, dtype: str, wide: str) -> _Template:
+        held_in = torch_dtype(wide)
+        before = self.bytes_before(slot, placement, dtype, wide)
+        dense = placement.stride == (1,) and placement.size == (placement.storage,)
+        is_flat = dense and not placement.bit and before.numel() == placement.storage * held_in.itemsize
+        return _Template(slot, placement, before, held_in, is_flat)
+
+    def bytes_before(self, slot: TensorSlot, placement: Placement, dtype: str, wide: str) -> torch.Tensor:
+        """Return the bytes of a slot's storage before a call: its values of ``dtype``, held in ``wide``."""
+        value = self._value_of(slot, dtype).to(torch_dtype(wide)) if slot.pool else None
+        if value is not None and placement.layout == "contiguous" and placement.storage == value.numel():
+            return value.reshape(-1).clone().view(torch.uint8)
         base = poison(placement.storage * torch_dtype(wide).itemsize, wide)
-        if slot.pool:
-            fill(base, placement, self._value_of(slot, dtype).to(torch_dtype(wide)))
+        if value is not None:
+            fill(base, placement, value)
         return base
 
-    def side(self, case: Case, device: torch.device, dtypes: Callable[[str], str] = str) -> Side:
+    def side(self, case: Case, device: torch.device, dtypes: Callable[[str], str] | None = None) -> Side:
         """Fresh arguments of ``case`` on ``device``.
 
-        ``dtypes`` maps the dtype of each slot to the one to use (the float64 reference widens with it).
+        ``dtypes`` maps the dtype of each slot to the one to use (the float64 reference widens with it); None keeps it.
         """
-        made = _Arguments(self, case, device, dtypes)
+        own = case.cell.dtype
+        shared = {index: (earlier, distance) for index, earlier, distance in case.shared}
+        on_host = facts(case.sample.overload).host
+        arguments: list[Argument] = []
         for slot, placement in zip(case.sample.tensors, case.placements, strict=True):
-            made.add(slot, placement)
-        return _side(case, device, made.arguments, dtypes)
+            if slot.same_as:
+                made = _same(slot, arguments[_index_of(case.sample, slot.same_as)])
+            elif slot.index in shared:
+                earlier, distance = shared[slot.index]
+                made = _inside(slot, placement, arguments[earlier], distance)
+            else:
+                dtype = slot.dtype or own
+                template = self._template(slot, placement, dtype, dtypes(dtype) if dtypes else dtype)
+                is_host = slot.on_host or (on_host and slot.argument in on_host)
+                sent = template.sent(is_host or device == CPU)
+                base = self.base(slot, sent, CPU if is_host else device)
+                made = Argument(slot, placement, base, template.over(base), template.before)
+            arguments.append(made)
+        return _side(case, device, arguments, dtypes)
 
     def roomy(self, case: Case) -> Side:
         """The arguments of ``case`` on CPU, with room behind each expanded one that the op writes.
@@ -228,46 +284,11 @@ class Twins:
         side = self.side(case, CPU)
         for a in side.arguments:
             a.tensor = a.tensor.resolve_conj().resolve_neg().clone(memory_format=torch.contiguous_format)
-        return _side(case, CPU, side.arguments, str)
+        return _side(case, CPU, side.arguments)
 
     def base(self, slot: TensorSlot, template: torch.Tensor, device: torch.device) -> torch.Tensor:  # noqa: ARG002
         """A slot's storage, of the template's bytes; other twins may have it already."""
-        return template.clone() if device.type == "cpu" else template.to(device)
-
-
-class _Arguments:
-    """The arguments of a case on one side, made one after the other, since one may lie in an earlier one's storage."""
-
-    def __init__(self, twins: Twins, case: Case, device: torch.device, dtypes: Callable[[str], str]) -> None:
-        self._twins = twins
-        self._case = case
-        self._device = device
-        self._dtypes = dtypes
-        self._host = facts(case.sample.overload).host
-        self._shared = {slot: (earlier, distance) for slot, earlier, distance in case.shared}
-        self.arguments: list[Argument] = []
-
-    def add(self, slot: TensorSlot, placement: Placement) -> None:
-        """Make the next one."""
-        if slot.same_as:
-            made = _same(slot, self.arguments[_index_of(self._case.sample, slot.same_as)])
-        elif slot.index in self._shared:
-            earlier, distance = self._shared[slot.index]
-            made = _inside(slot, placement, self.arguments[earlier], distance)
-        else:
-            made = self._own(slot, placement)
-        self.arguments.append(made)
-
-    def _own(self, slot: TensorSlot, placement: Placement) -> Argument:
-        """An argument in a storage of its own."""
-        dtype = slot_dtype(slot, self._case.cell.dtype)
-        wide = self._dtypes(dtype)
-        template = self._twins.storage(slot, placement, dtype, wide)
-        on_host = slot.on_host or slot.name.partition("[")[0] in self._host
-        typed = "view_as_dtype" in _broken and self._device.type != "cpu" and not on_host
-        sent = template.view(torch_dtype(wide)) if typed else template
-        base = self._twins.base(slot, sent, CPU if on_host else self._device)
-        return Argument(slot, placement, base, view(base, torch_dtype(wide), placement), template)
+        return template.clone() if device == CPU else template.to(device, copy=True)
 
 
 def _same(slot: TensorSlot, other: Argument) -> Argument:
@@ -283,9 +304,11 @@ def _inside(slot: TensorSlot, placement: Placement, other: Argument, distance: i
     return Argument(slot, placement, other.base, moved, other.before)
 
 
-def _side(case: Case, device: torch.device, arguments: list[Argument], dtypes: Callable[[str], str]) -> Side:
-    fit = _Fitter([a.tensor for a in arguments], device, torch_dtype(dtypes(case.cell.dtype)), dtypes)
-    args = tuple(fit(a) for a in case.sample.args)
+def _side(
+    case: Case, device: torch.device, arguments: list[Argument], dtypes: Callable[[str], str] | None = None
+) -> Side:
+    fit = _Fitter(case, [a.tensor for a in arguments], device, dtypes)
+    args = tuple([fit(a) for a in case.sample.args])
     return Side(device, arguments, args, {name: fit(a) for name, a in case.sample.kwargs})
 
 
@@ -301,9 +324,9 @@ def _with_room(case: Case, side: Side, which: Callable[[Argument], bool], filler
             bases[id(base)], a.room = _roomy(base, tensor, filler)
             a.room_before = a.room.clone()
         if id(tensor) not in tensors:
-            tensors[id(tensor)] = _over(bases[id(base)], tensor)
+            tensors[id(tensor)] = over(bases[id(base)], tensor)
         a.base, a.tensor = bases[id(base)], tensors[id(tensor)]
-    return _side(case, CPU, side.arguments, str)
+    return _side(case, CPU, side.arguments)
 
 
 def _roomy(base: torch.Tensor, tensor: torch.Tensor, filler: Filler) -> tuple[torch.Tensor, torch.Tensor]:
@@ -324,13 +347,6 @@ def _repeated(value: int, count: int, dtype: torch.dtype) -> torch.Tensor:
     return pattern.repeat(count // len(pattern))
 
 
-def _over(base: torch.Tensor, tensor: torch.Tensor) -> torch.Tensor:
-    """A view over the bytes ``base`` as ``tensor`` is one over its storage."""
-    moved = base.view(tensor.dtype).as_strided(tensor.size(), tensor.stride(), tensor.storage_offset())
-    moved = torch.conj(moved) if tensor.is_conj() else moved
-    return neg_view(moved) if tensor.is_neg() else moved
-
-
 def _index_of(sample: Sample, name: str) -> int:
     return next(s.index for s in sample.tensors if s.name == name)
 
@@ -338,40 +354,60 @@ def _index_of(sample: Sample, name: str) -> int:
 class _Fitter:
     """Turns a sample's argument tree into what the op is called with on one side."""
 
+    __slots__ = ("_case", "_device", "_dtypes", "_tensors")
+
     def __init__(
-        self, tensors: list[torch.Tensor], device: torch.device, dtype: torch.dtype, dtypes: Callable[[str], str]
+        self, case: Case, tensors: list[torch.Tensor], device: torch.device, dtypes: Callable[[str], str] | None
     ) -> None:
+        self._case = case
         self._tensors = tensors
         self._device = device
-        self._dtype = dtype
         self._dtypes = dtypes
 
     def __call__(self, arg: Arg) -> Any:
-        if arg is None or isinstance(arg, (bool, int, float, str)):
-            return arg
         if isinstance(arg, TensorSlot):
             return self._tensors[arg.index]
+        if type(arg) in _PLAIN:
+            return arg
         if isinstance(arg, tuple):
             return [self(a) for a in arg]
         if isinstance(arg, DtypeArg):
-            return self._dtype if arg.name is None else torch_dtype(self._dtypes(arg.name))
+            dtype = arg.name or self._case.cell.dtype
+            return torch_dtype(self._dtypes(dtype) if self._dtypes else dtype)
         if isinstance(arg, DeviceArg):
             return torch.device(arg.name) if arg.name else self._device
         if isinstance(arg, EnumArg):
-            return _enum(arg)
+            return getattr(torch, arg.name)
         if isinstance(arg, ComplexArg):
             return complex(arg.real, arg.imag)
         assert isinstance(arg, GeneratorArg)
         return torch.Generator(self._device).manual_seed(arg.seed)
 
 
-def _enum(arg: EnumArg) -> Any:
-    return getattr(torch, arg.name)
+_PLAIN = frozenset({type(None), bool, int, float, str})
 
 
 def device_bytes(base: torch.Tensor) -> torch.Tensor:
     """A storage's bytes on the CPU, by the contiguous byte copy that the bring-up gate has tried."""
-    return base if base.device.type == "cpu" else base.cpu().view(torch.uint8)
+    return base if base.is_cpu else base.cpu().view(torch.uint8)
+
+
+def fetch(tensor: torch.Tensor) -> torch.Tensor:
+    """Return the bytes of a device tensor's whole storage, on CPU. Bytes beyond the last whole element are left out."""
+    if tensor.is_conj():
+        tensor = torch.conj(tensor)
+    if tensor.is_neg():
+        tensor = neg_view(tensor)
+    count = tensor.untyped_storage().nbytes() // tensor.element_size()
+    flat = tensor.as_strided((count,), (1,), 0)
+    return flat.cpu().view(torch.uint8) if "view_as_dtype" in _broken else flat.view(torch.uint8).cpu()
+
+
+def over(base: torch.Tensor, tensor: torch.Tensor) -> torch.Tensor:
+    """Return the view over the bytes ``base`` that ``tensor`` is over its storage."""
+    moved = base.view(tensor.dtype).as_strided(tensor.size(), tensor.stride(), tensor.storage_offset())
+    moved = torch.conj(moved) if tensor.is_conj() else moved
+    return neg_view(moved) if tensor.is_neg() else moved
 
 
 def host_copy(tensor: torch.Tensor) -> torch.Tensor:
@@ -381,21 +417,6 @@ def host_copy(tensor: torch.Tensor) -> torch.Tensor:
     """
     if has_no_memory(tensor):
         return torch.zeros(tensor.shape, dtype=tensor.dtype)
-    if tensor.device.type == "cpu":
+    if tensor.is_cpu:
         return tensor
-    if "as_strided" in _broken:
-        return tensor.cpu()
-    plain = tensor
-    conj, neg = tensor.is_conj(), tensor.is_neg()
-    if conj:
-        plain = torch.conj(plain)
-    if neg:
-        plain = neg_view(plain)
-    itemsize = tensor.element_size()
-    count = tensor.untyped_storage().nbytes() // itemsize
-    flat = plain.as_strided((count,), (1,), 0)
-    host = flat.cpu() if "view_as_dtype" in _broken else flat.view(torch.uint8).cpu().view(tensor.dtype)
-    host = host.as_strided(tensor.shape, tensor.stride(), tensor.storage_offset())
-    if conj:
-        host = torch.conj(host)
-    return neg_view(host) if neg else host
+    return tensor.cpu() if "as_strided" in _broken else over(fetch(tensor), tensor)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from conformance.support.shared_page import SharedPage
 
 _PHASES = ("", "cpu", "device")
+_NUMBERS = {phase: number for number, phase in enumerate(_PHASES)}
 _LAYOUT = "<iB"  # the index of the case, the index of the side in _PHASES
 
 
@@ -17,7 +18,7 @@ class Progress:
 
     def note(self, index: int, phase: str) -> None:
         """Note what runs next. The child calls this before each call of an op."""
-        self._page.write(index, _PHASES.index(phase))
+        self._page.write(index, _NUMBERS[phase])
 
     def read(self) -> tuple[int, str]:
         """Return the last note: the index of the case, and the side, "" between two sides."""

@@ -197,3 +197,46 @@ class TestCriteria:
         assert compare.close(true.float(), device, true, Closeness(), "result") is not None
         assert compare.close(true.float(), device, true, Closeness(dtype=torch.bfloat16), "result") is None
         assert compare.close(true.float(), device + 1, true, Closeness(dtype=torch.bfloat16), "result") is not None
+
+
+def drawn(seed: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, Closeness]:
+    """Results of CPU and of a device that is a few units off, a float64 result, and a bound."""
+    generator = torch.Generator().manual_seed(seed)
+
+    def pick(*of: float) -> float:
+        return of[int(torch.randint(len(of), (1,), generator=generator))]
+
+    dtype = (torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.complex64)[seed % 5]
+    wide = torch.complex128 if dtype.is_complex else torch.float64
+    true = torch.randn(20, dtype=wide, generator=generator) * pick(1e-30, 1e-4, 1, 1e4)
+    eps = torch.finfo(dtype).eps
+    theirs, ours = (
+        (true * (1 + eps * pick(0, 1, 8) * torch.randn(20, dtype=wide, generator=generator))).to(dtype)
+        for _ in range(2)
+    )
+    ours = torch.where(torch.rand(20, generator=generator) < pick(0, 0.5, 1), theirs, ours)
+    for tensor in (true, theirs, ours):
+        if pick(0, 0, 1):
+            tensor[int(pick(0, 1, 2))] = pick(0, INF, -INF)
+    closeness = Closeness(pick(0.5, 1, 4), pick(0, 1, 4), bool(pick(0, 1)), int(pick(1, 30)), pick(0, 3))
+    return theirs, ours, true, closeness
+
+
+def test_what_is_near_is_close_whatever_the_float64_result_is() -> None:
+    found = 0
+    for seed in range(1_000):
+        theirs, ours, true, closeness = drawn(seed)
+        if compare.near(theirs, ours, closeness):
+            found += 1
+            for wide in (true, None, torch.zeros_like(true), torch.full_like(true, INF)):
+                assert compare.close(theirs, ours, wide, closeness, "result") is None, seed
+    assert 50 < found < 900, "both answers have to occur"
+
+
+def test_what_is_far_from_cpu_is_not_near() -> None:
+    one = torch.ones(3)
+    for value in (1.001, INF, -INF, NAN, 0.0):
+        assert not compare.near(one, torch.tensor([1.0, value, 1.0]), Closeness()), value
+        assert not compare.near(torch.tensor([1.0, value, 1.0]), one, Closeness()), value
+    assert compare.near(torch.tensor([1.0, NAN, INF]), torch.tensor([1.0, -NAN, INF]), Closeness())
+    assert not compare.near(torch.ones(3, dtype=torch.int64), torch.ones(3, dtype=torch.int64), Closeness())

@@ -8,7 +8,6 @@ import torch
 
 from conformance.backends import Capabilities
 from conformance.judging import device_memory
-from conformance.judging.device_memory import Held
 from conformance.judging.oracle import CallOutcome
 from conformance.judging.twins import CPU, Side
 from conformance.records import Mismatch
@@ -20,27 +19,27 @@ def capabilities(**offered: object) -> Capabilities:
 
 
 def test_memory_that_stays_as_it_was_is_no_leak() -> None:
-    assert device_memory.leak(Held(3, 100), Held(3, 100)) is None
+    assert device_memory.leak((3, 100), (3, 100)) is None
 
 
 def test_a_leak_says_how_many_blocks_and_bytes() -> None:
-    found = device_memory.leak(Held(3, 100), Held(5, 164))
+    found = device_memory.leak((3, 100), (5, 164))
     assert found is not None
     assert found == Mismatch(Check.LEAK, "", {"kind": "device_leak", "blocks": 2, "bytes": 64})
 
 
 def test_a_block_that_grew_is_a_leak_although_the_blocks_are_as_many() -> None:
-    assert device_memory.leak(Held(3, 100), Held(3, 164)) is not None
+    assert device_memory.leak((3, 100), (3, 164)) is not None
 
 
 def test_a_block_too_many_given_back_is_seen_as_well() -> None:
-    found = device_memory.leak(Held(3, 100), Held(2, 36))
+    found = device_memory.leak((3, 100), (2, 36))
     assert found is not None
     assert (found.facts["blocks"], found.facts["bytes"]) == (-1, -64)
 
 
 def test_a_backend_without_statistics_holds_nothing() -> None:
-    assert device_memory.held(capabilities()) == Held(0, 0)
+    assert capabilities().live_memory() == (0, 0)
 
 
 def test_damage_is_named_after_the_result_whose_storage_it_is() -> None:

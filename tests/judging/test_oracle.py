@@ -55,6 +55,15 @@ def test_a_seed_on_cpu_leaves_the_generators_of_devices_alone(monkeypatch: pytes
     assert seeded == [7]
 
 
+def test_a_seed_of_a_device_reaches_its_generators_and_that_of_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    seeded: list[int] = []
+    monkeypatch.setattr(torch.cuda, "manual_seed_all", seeded.append)
+    with torch.random.fork_rng(devices=()):
+        oracle.seed_generators(1234, torch.device("cuda:0"))
+        assert torch.initial_seed() == 1234
+    assert seeded == [1234]
+
+
 def test_the_float64_reference_computes_from_the_very_same_numbers() -> None:
     twins = Twins(value_of)
     found = oracle.float64(case_of(), twins, lambda x, where: x / 3)

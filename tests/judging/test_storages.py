@@ -29,7 +29,7 @@ def of_one(op: Op, layout: str = "contiguous", written: bool = False) -> CallOut
 
 def aliasing(expected: Op, actual: Op, i: int = 0) -> tuple[str, Any, Any] | None:
     """The finding's kind, and what it says of the device and of the CPU; None for no finding."""
-    found = storages.aliasing(of_one(expected), of_one(actual), i)
+    found = storages.aliasing(storages.Sharing(of_one(expected)), storages.Sharing(of_one(actual)), i)
     return (found.kind, found.facts["device"], found.facts["cpu"]) if found else None
 
 

@@ -7,6 +7,7 @@ import torch
 
 from conformance import layouts
 from conformance.corpus.model import TensorSlot
+from conformance.judging import twins
 from conformance.judging.twins import CPU, POISON, POISON_BOOL, Twins, host_copy, poison, torch_dtype
 from conformance.plan.cases import Case, cases
 from conformance.vocabulary import CellId
@@ -150,3 +151,45 @@ def test_zeros_under_a_bit_read_as_the_zeros_that_were_put_in(layout: str, parts
         reached = stored[..., part][stored[..., part] == 0]
         assert reached.numel()
         assert bool(reached.signbit().all()) is (part in parts)
+
+
+def made_templates(limit: int, monkeypatch: pytest.MonkeyPatch, *shapes: tuple[int, ...]) -> list[str]:
+    """The arguments whose templates are filled when each shape's side is made three times, under a limit of bytes."""
+    monkeypatch.setattr(twins, "TEMPLATE_BYTES", limit)
+    filled: list[str] = []
+
+    def noting(slot: TensorSlot, dtype: str) -> torch.Tensor:
+        filled.append(slot.name)
+        return value_of(slot, dtype)
+
+    made = Twins(noting)
+    ones = [sample("neg", slot(0, f"x{i}", shape)) for i, shape in enumerate(shapes)]
+    tried = [cases(CellId("f", "neg", "float32", "contiguous"), [one])[0] for one in ones]
+    for case in tried:
+        for _ in range(3):
+            before = made.side(case, CPU).arguments[0]
+            assert torch.equal(before.tensor, value_of(before.slot, "float32"))
+    made.side(tried[0], CPU)
+    return filled
+
+
+def test_a_template_is_filled_once_while_all_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert made_templates(1 << 20, monkeypatch, (2, 3), (100,)) == ["x0", "x1"]
+
+
+def test_templates_are_dropped_by_their_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    room = 2 * twins.TEMPLATE_COST + 400
+    assert made_templates(room, monkeypatch, (2, 3), (80,)) == ["x0", "x1"]
+    assert made_templates(room, monkeypatch, (2, 3), (100,)) == ["x0", "x1", "x0"]
+
+
+def test_a_template_that_is_larger_than_the_limit_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert made_templates(twins.TEMPLATE_COST + 100, monkeypatch, (200,)) == ["x0"] * 4
+
+
+def test_equal_slots_and_placements_of_other_samples_keep_their_own_values() -> None:
+    made = Twins(lambda slot, dtype: torch.full(slot.shape, float(slot.start)))
+    for start in range(50):  # the objects of each sample are gone before those of the next are made
+        one = sample("neg", TensorSlot(0, "self", (2,), None, written=False, pool="p", start=start))
+        (argument,) = made.side(cases(CellId("f", "neg", "float32", "contiguous"), [one])[0], CPU).arguments
+        assert argument.tensor.tolist() == [start, start]
