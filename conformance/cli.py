@@ -17,6 +17,7 @@ COMMANDS = {
     "corpus": "samples:corpus",
     "diff": "compare:diff_",
     "expect": "results:expect",
+    "hazard": "programs:hazard_",
     "inventory": "overloads:inventory_",
     "lane": "lanes:lane_",
     "matrix": "jobs:matrix_jobs",

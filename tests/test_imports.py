@@ -42,6 +42,7 @@ _TABLE = {
     "running": "inventory judging lanes plan records support vocabulary",
     "calls": "backends corpus explain inventory judging layouts ops plan running support torch_versions vocabulary",
     "scenarios": "backends explain judging running support",
+    "hazards": "backends running support",
     "triage": "backends calls corpus explain inventory judging lanes layouts plan records running support"
     " torch_versions vocabulary",
     "bisect": "explain lanes records results support vocabulary",
@@ -49,8 +50,8 @@ _TABLE = {
     "report": "bisect explain layouts records results support vocabulary",
     "plugin": "backends corpus explain lanes layouts ops plan records results running scenarios support torch_versions"
     " vocabulary",
-    "commands": "backends bisect calls corpus explain inventory lanes nightly plan report results scenarios support"
-    " triage vocabulary",
+    "commands": "backends bisect calls corpus explain hazards inventory lanes nightly plan report results scenarios"
+    " support triage vocabulary",
     "cli": "commands",
 }
 ROOMS = {room: frozenset(may_import.split()) for room, may_import in _TABLE.items()}
