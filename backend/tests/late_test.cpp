@@ -122,6 +122,7 @@ PRINTS(an_event_recorded_again_moves_for_those_who_ask_later) {
   npuEvent_t event = new_event();
   std::atomic<int> done{0};
   EXPECT(npuEventRecord(event, first) == npuSuccess && npuStreamWaitEvent(second, event) == npuSuccess);
+  EXPECT(npuEventSynchronize(event) == npuSuccess);
   Gate gate(first);
   EXPECT(npuEventRecord(event, first) == npuSuccess && npuEventQuery(event) == npuErrorNotReady);
   launch_on(second, [&] { done = 1; });
