@@ -41,9 +41,11 @@ class Gate {
  public:
   explicit Gate(npuStream_t stream) {
     EXPECT(launch_on(stream, [this] {
+             started_ = true;
              while (!open_) std::this_thread::yield();
              passed_ = true;
            }) == npuSuccess);
+    while (!started_) std::this_thread::yield();
   }
   ~Gate() {
     open();
@@ -54,7 +56,7 @@ class Gate {
   void open() { open_ = true; }
 
  private:
-  std::atomic<bool> open_{false}, passed_{false};
+  std::atomic<bool> started_{false}, open_{false}, passed_{false};
 };
 
 void pause() { std::this_thread::sleep_for(std::chrono::milliseconds(30)); }  // for what must not happen meanwhile
