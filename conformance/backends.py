@@ -53,6 +53,12 @@ class Backend(Protocol):
     def fill_fresh(self, byte: int | None) -> None:
         """Fill blocks of memory that are given out from now on with a byte; None: as when the process started."""
 
+    def delay_work(self, us: int | None, seed: int | None = None) -> None:
+        """Let work that is submitted from now on start ``us`` microseconds after its turn; None: as at the start.
+
+        With a seed the delays differ from one piece of work to the next, and are the same in every run of a program.
+        """
+
     def build_info(self) -> dict[str, Any]:
         """Facts of the build: ``torch``, ``compiler``, ``commit``, ``build_type``."""
 
@@ -77,8 +83,8 @@ class Capabilities:
     """A backend with every method there: what it does not offer does nothing, and is listed in ``missing``."""
 
     OPTIONAL = (
-        "route_counters", "memory_stats", "synchronize", "verify_memory", "fill_fresh", "build_info", "environment",
-        "environments",
+        "route_counters", "memory_stats", "synchronize", "verify_memory", "fill_fresh", "delay_work", "build_info",
+        "environment", "environments",
     )  # fmt: skip
 
     def __init__(self, backend: Any, module: str, asked: str = "") -> None:
@@ -92,6 +98,7 @@ class Capabilities:
         self._stats = getattr(backend, "memory_stats", None)
         self._verify = getattr(backend, "verify_memory", None)
         self._fill = getattr(backend, "fill_fresh", None)
+        self._delay = getattr(backend, "delay_work", None)
         self._info = getattr(backend, "build_info", None)
         self._environment = getattr(backend, "environment", None)
         self._environments = getattr(backend, "environments", None)
@@ -180,6 +187,23 @@ class Capabilities:
             yield
         finally:
             self._fill(None)
+
+    @property
+    def delays_work(self) -> bool:
+        """Whether :meth:`delayed_work` has an effect."""
+        return self._delay is not None
+
+    @contextlib.contextmanager
+    def delayed_work(self, us: int, seed: int | None = None) -> Iterator[None]:
+        """Within, work starts late, as :meth:`Backend.delay_work` says; changes nothing where the backend cannot."""
+        if self._delay is None:
+            yield
+            return
+        self._delay(us, seed)
+        try:
+            yield
+        finally:
+            self._delay(None)
 
     def build_info(self) -> dict[str, Any]:
         """Facts of the build; empty where the backend does not say."""

@@ -18,6 +18,7 @@ COMMANDS = {
     "diff": "compare:diff_",
     "doctor": "doctor:doctor_",
     "expect": "results:expect",
+    "hazard": "programs:hazard_",
     "inventory": "overloads:inventory_",
     "lane": "lanes:lane_",
     "matrix": "jobs:matrix_jobs",

@@ -20,6 +20,7 @@ from conformance.running.cell_runner import CellRunner
 from conformance.running.runner import Runner
 from conformance.scenarios import runner as scenarios
 from conformance.vocabulary import CellId, Status
+from tests.hazards.planted import FOUND_BY, FOUND_BY_THE_DRIVER_S_TESTS
 from tools import faults
 
 ROOT = Path(__file__).parents[1]
@@ -40,6 +41,7 @@ FOUND_IN = {
     "scratch_grows": ("nonzero.out", "float32", "contiguous", "leak"),
     "leak_on_error": ("multi_margin_loss.out", "float32", "contiguous", "leak"),
     "double_free": ("resize_", "float32", "zero_dim", ""),
+    "kernel_raises": ("masked_fill_.Scalar", "float32", "contiguous", "error_parity"),
     "crash_in_kernel": ("masked_fill_.Scalar", "float32", "contiguous", ""),
     # The fallback.
     "fallback_not_copied_back": ("erfinv.out", "float32", "contiguous", "value"),
@@ -113,6 +115,8 @@ FOUND_ELSEWHERE = {
     "hang_in_kernel": "test_a_kernel_that_never_ends_is_a_timeout",
     "second_device_lands_on_first": "test_memory_on_the_wrong_device_is_found_before_any_cell_runs",
     "any_counts_bool_two": "test_a_true_that_is_stored_as_two_is_found_by_a_scenario",
+    **dict.fromkeys(FOUND_BY, "tests/hazards/test_hazards.py"),
+    **dict.fromkeys(FOUND_BY_THE_DRIVER_S_TESTS, "backend/tests/test_late.py"),
 }
 
 

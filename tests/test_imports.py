@@ -44,6 +44,7 @@ _TABLE = {
     "doctor": "backends inventory running support torch_versions vocabulary",
     "calls": "backends corpus explain inventory judging layouts ops plan running support torch_versions vocabulary",
     "scenarios": "backends explain judging running support",
+    "hazards": "backends running support",
     "triage": "backends calls corpus explain inventory judging lanes layouts plan records running support"
     " torch_versions vocabulary",
     "bisect": "explain lanes records results support vocabulary",
@@ -51,7 +52,7 @@ _TABLE = {
     "report": "bisect explain layouts records results support vocabulary",
     "plugin": "backends corpus explain lanes layouts ops plan records results running scenarios support torch_versions"
     " vocabulary",
-    "commands": "backends bisect calls corpus doctor explain inventory lanes nightly plan report results scenarios"
+    "commands": "backends bisect calls corpus doctor explain hazards inventory lanes nightly plan report results scenarios"
     " support torch_versions triage vocabulary",
     "cli": "commands",
 }

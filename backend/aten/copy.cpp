@@ -8,6 +8,7 @@
 #include <ATen/ops/_neg_view.h>
 #include <ATen/ops/empty.h>
 #include <c10/core/DeviceGuard.h>
+#include <c10/util/ScopeExit.h>
 
 #include <cstring>
 
@@ -17,6 +18,7 @@
 #include "kernels/unary.h"
 #include "refnpu/fault.h"
 #include "refnpu/launch.h"
+#include "refnpu/stream.h"
 
 namespace refnpu::copies {
 namespace {
@@ -68,12 +70,22 @@ bool is_one_block(const at::Tensor& target, const at::Tensor& source) {
          target.is_non_overlapping_and_dense();
 }
 
-void copy_block(const at::Tensor& target, const at::Tensor& source, npuMemcpyKind kind) {
+// Whether a copy to or from pinned memory is done when it returns. All others are, or keep a copy of the source.
+enum class Waits { yes, no };
+
+void copy_block(const at::Tensor& target, const at::Tensor& source, npuMemcpyKind kind, Waits waits) {
   if (target.numel() == 0) return;
+  void* to = target.mutable_data_ptr();
+  const void* from = source.const_data_ptr();
   size_t nbytes = target.nbytes();
   const bool large = nbytes > (1 << 20) && kind == npuMemcpyHostToDevice;
   if (large && fault(Fault::upload_drops_last_page)) nbytes = nbytes / 4096 * 4096;
-  REFNPU_CHECK(npuMemcpy(target.mutable_data_ptr(), source.const_data_ptr(), nbytes, kind));
+  if (waits == Waits::yes) {
+    REFNPU_CHECK(npuMemcpy(to, from, nbytes, kind));
+    return;
+  }
+  const c10::DeviceIndex device = (source.is_cpu() ? target : source).device().index();
+  REFNPU_CHECK(npuMemcpyAsync(to, from, nbytes, kind, getCurrentNPUStream(device).stream()));
 }
 
 // The fault of a staging buffer of 64 KiB whose last part is not filled again.
@@ -94,51 +106,70 @@ at::Tensor with_bits_of(const at::Tensor& tensor, const at::Tensor& pattern) {
   return pattern.is_neg() ? at::_neg_view(conjugated) : conjugated;
 }
 
-void copy_host_to_device(const at::Tensor& target, const at::Tensor& source) {
+void copy_host_to_device(const at::Tensor& target, const at::Tensor& source, Waits waits) {
   at::assert_no_internal_overlap(target);
-  if (is_one_block(target, source)) return copy_block(target, source, npuMemcpyHostToDevice);
+  if (is_one_block(target, source)) return copy_block(target, source, npuMemcpyHostToDevice, waits);
   // Pending bits are left out of the staged values and put on the staged tensor: the device resolves them.
   const at::Tensor dense = with_bits_of(source, source).contiguous();
   const at::Tensor staged = empty_on(source, source.scalar_type(), target.device());
-  copy_block(staged, dense, npuMemcpyHostToDevice);
+  copy_block(staged, dense, npuMemcpyHostToDevice, Waits::yes);
   copy_on_device(target, with_bits_of(staged, source));
 }
 
-void copy_device_to_host(const at::Tensor& target, const at::Tensor& source) {
+void copy_device_to_host(const at::Tensor& target, const at::Tensor& source, Waits waits) {
   at::assert_no_internal_overlap(target);
-  if (is_one_block(target, source)) return copy_block(target, source, npuMemcpyDeviceToHost);
+  if (is_one_block(target, source)) return copy_block(target, source, npuMemcpyDeviceToHost, waits);
   const at::Tensor staged = empty_on(source, target.scalar_type(), source.device());
   copy_on_device(staged, source);
   const at::Tensor dense = empty_on(source, target.scalar_type(), target.device());
-  copy_block(dense, staged, npuMemcpyDeviceToHost);
+  copy_block(dense, staged, npuMemcpyDeviceToHost, Waits::yes);
   if (fault(Fault::staged_download_repeats_chunk)) repeat_first_bytes(dense);
   target.copy_(dense);
 }
 
+// Makes what is submitted to `later` from now on wait for what was submitted to `earlier` so far.
+void order_streams(const NPUStream& earlier, const NPUStream& later) {
+  npuEvent_t event = nullptr;
+  REFNPU_CHECK(npuEventCreate(&event));
+  const auto destroy = c10::make_scope_exit([&] { npuEventDestroy(event); });
+  REFNPU_CHECK(npuEventRecord(event, earlier.stream()));
+  REFNPU_CHECK(npuStreamWaitEvent(later.stream(), event));
+}
+
+// The source's stream copies. It waits for work that still uses the target, and the target's stream waits for it.
+void copy_block_across(const at::Tensor& target, const at::Tensor& source) {
+  const NPUStream from = getCurrentNPUStream(source.device().index());
+  const NPUStream to = getCurrentNPUStream(target.device().index());
+  if (!fault(Fault::peer_copy_overtakes_target)) order_streams(to, from);
+  copy_block(target, source, npuMemcpyDeviceToDevice, Waits::no);
+  if (!fault(Fault::peer_copy_not_awaited)) order_streams(from, to);
+}
+
 void copy_across_devices(const at::Tensor& target, const at::Tensor& source) {
   at::assert_no_internal_overlap(target);
-  if (is_one_block(target, source)) return copy_block(target, source, npuMemcpyDeviceToDevice);
+  if (is_one_block(target, source)) return copy_block_across(target, source);
   const at::Tensor staged = empty_on(source, target.scalar_type(), source.device());
   copy_on_device(staged, source);
   const at::Tensor arrived = empty_on(source, target.scalar_type(), target.device());
-  copy_block(arrived, staged, npuMemcpyDeviceToDevice);
+  copy_block_across(arrived, staged);
   copy_on_device(target, arrived);
 }
 
-// Registered under the names of torch's schema: `self` is the source. Copies wait, whatever non_blocking says.
+// Registered under the names of torch's schema: `self` is the source. non_blocking matters for pinned memory.
 at::Tensor copy_from(const at::Tensor& self, const at::Tensor& target, bool non_blocking) {
   if (self.is_same(target)) return target;
   if (!at::is_expandable_to(self.sizes(), target.sizes())) {
     TORCH_CHECK(false, "output with shape ", target.sizes(), " doesn't match the broadcast shape ",
                 at::IntArrayRef(at::infer_size(target.sizes(), self.sizes())));
   }
+  const Waits waits = non_blocking ? Waits::no : Waits::yes;
   if (self.device() == target.device()) {
     copy_on_device(target, self);
   } else if (self.is_cpu()) {
     const bool misread = non_blocking && fault(Fault::non_blocking_source_as_dense);
-    copy_host_to_device(target, misread ? misread_as_dense(self) : self);
+    copy_host_to_device(target, misread ? misread_as_dense(self) : self, waits);
   } else if (target.is_cpu()) {
-    copy_device_to_host(target, self);
+    copy_device_to_host(target, self, waits);
   } else {
     copy_across_devices(target, self);
   }

@@ -5,7 +5,7 @@
 
 namespace refnpu {
 
-Counter native_total, fallback_total;
+Counter native_total("native"), fallback_total("fallback");
 
 namespace {
 
@@ -23,7 +23,7 @@ CounterTable& counter_table() {
 
 Counter& counter(Route route, const std::string& overload) {
   std::lock_guard lock(counter_table().mutex);
-  return counter_table().by_overload[static_cast<int>(route)][overload];
+  return counter_table().by_overload[static_cast<int>(route)].try_emplace(overload, overload).first->second;
 }
 
 std::map<std::string, uint64_t> counts(Route route) {

@@ -15,6 +15,7 @@
 #include "refnpu/fault.h"
 #include "refnpu/guard.h"
 #include "runtime/generator.h"
+#include "runtime/named_call.h"
 
 namespace refnpu::fallback {
 
@@ -72,7 +73,7 @@ class Call {
   }
 
   void run() {
-    count();
+    const NamedCall call(count());
     TORCH_CHECK_NOT_IMPLEMENTED(op_.hasComputedKernelForDispatchKey(c10::DispatchKey::CPU), "Could not run '", name_,
                                 "' on npu: it has no native kernel there, and the CPU, which would stand in, has none");
     to_host();
@@ -82,10 +83,13 @@ class Call {
   }
 
  private:
-  void count() const {
+  // Returns the name of the overload.
+  const char* count() const {
     bool aten = name_.rfind("aten::", 0) == 0;
-    counter(Route::fallback, aten ? name_.substr(6) : name_).add();
+    Counter& calls = counter(Route::fallback, aten ? name_.substr(6) : name_);
+    calls.add();
     fallback_total.add();
+    return calls.name();
   }
 
   void to_host() {

@@ -18,6 +18,7 @@
 
 #include "aten/counters.h"
 #include "refnpu/guard.h"
+#include "runtime/named_call.h"
 
 namespace refnpu {
 
@@ -70,6 +71,7 @@ class NativeKernel<Result(Arguments...), What> {
     calls_->add();
     native_total.add();
     NPUGuard guard(first_npu_of(arguments...));
+    const NamedCall call(calls_->name());
     if constexpr (What == Writes::once) (check_written(arguments), ...);
     return function_(std::forward<Arguments>(arguments)...);
   }

@@ -14,6 +14,7 @@
 #include "aten/register.h"
 #include "refnpu/allocator.h"
 #include "refnpu/fault.h"
+#include "refnpu/stream.h"
 
 namespace refnpu::views {
 namespace {
@@ -59,8 +60,11 @@ at::Tensor as_strided(const at::Tensor& self, at::IntArrayRef size, at::IntArray
 
 at::Tensor view(const at::Tensor& self, at::IntArrayRef size) { return alias_or_copy(at::native::view(self, size)); }
 
-// Memory of a stream's tensors is freed after the work of every stream of the device, so there is nothing to note.
-void record_stream(at::Tensor&, at::Stream) {}
+// The memory of a tensor goes back after the work of the stream that it was allocated on. This adds another stream.
+void record_stream(at::Tensor& self, at::Stream stream) {
+  void* memory = self.storage().mutable_data();
+  if (memory) REFNPU_CHECK(npuRecordStream(memory, NPUStream(stream).stream()));
+}
 
 at::Scalar local_scalar_dense(const at::Tensor& self) {
   at::Tensor host = at::detail::empty_cpu({}, self.scalar_type());

@@ -93,6 +93,23 @@ void bind_memory(py::module_& module) {
   def(module, "allocator_mode", [] { return std::string(npuAllocatorMode()); });
 }
 
+void bind_schedule(py::module_& module) {
+  def(module, "is_late", [] { return npuIsLate() != 0; });
+  def(module, "set_late", [](bool late) { REFNPU_CHECK(npuSetLate(late)); });
+  module.def("set_delay", [](const std::string& delay) {
+    if (npuSetDelay(delay.c_str()) != npuSuccess) throw py::value_error(npuGetLastErrorMessage());
+  });
+}
+
+// A fault that falls asleep or wakes does so between pieces of work.
+void finish_work() {
+  py::gil_scoped_release release;
+  for (c10::DeviceIndex device = 0; npuIsLate() && npuDeviceUsed() && device < device_count(); ++device) {
+    NPUGuard guard(device);
+    REFNPU_CHECK(npuDeviceSynchronize());
+  }
+}
+
 void bind_counters(py::module_& module) {
   module.def("native_counts", [] { return counts(Route::native); });
   module.def("fallback_counts", [] { return counts(Route::fallback); });
@@ -101,7 +118,8 @@ void bind_counters(py::module_& module) {
 }
 
 void bind_faults(py::module_& module) {
-  module.def("set_fault", [](const std::string& name) {
+  def(module, "set_fault", [](const std::string& name) {
+    finish_work();
     std::string wrong = set_fault(name);
     if (!wrong.empty()) throw py::value_error(wrong);
   });
@@ -120,6 +138,7 @@ PYBIND11_MODULE(_C, module) {
   register_hooks();
   bind_devices(module);
   bind_memory(module);
+  bind_schedule(module);
   bind_counters(module);
   bind_faults(module);
 }

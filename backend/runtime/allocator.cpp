@@ -6,7 +6,7 @@
 #include <cstdlib>
 
 #include "refnpu/fault.h"
-#include "refnpu/guard.h"
+#include "refnpu/stream.h"
 #include "runtime/version.h"
 
 namespace refnpu {
@@ -51,7 +51,9 @@ class Allocator final : public DeviceAllocatorBase {
 #if REFNPU_HAS_DEVICE_ALLOCATOR
   bool initialized() override { return npuDeviceUsed(); }
   void emptyCache(c10::MempoolId_t) override { REFNPU_CHECK(npuEmptyCache()); }
-  void recordStream(const c10::DataPtr&, c10::Stream) override {}  // a free waits for every stream of the device
+  void recordStream(const c10::DataPtr& memory, c10::Stream stream) override {
+    if (memory.get()) REFNPU_CHECK(npuRecordStream(memory.get(), NPUStream(stream).stream()));
+  }
 
   c10::CachingDeviceAllocator::DeviceStats getDeviceStats(c10::DeviceIndex device) override {
     npuMemoryStats stats;

@@ -3,11 +3,27 @@
 
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 
+#include <mutex>
+#include <vector>
+
 #include "refnpu/stream.h"
 #include "runtime/version.h"
 
 namespace refnpu {
 namespace {
+
+constexpr size_t kStreams = 32;  // of each device: torch never says that a stream is no longer needed
+
+struct StreamPool {
+  std::mutex mutex;
+  std::vector<std::vector<npuStream_t>> by_device;  // under `mutex`
+  std::vector<size_t> taken;                        // under `mutex`: how often a stream was given out
+};
+
+StreamPool& stream_pool() {
+  static auto* instance = new StreamPool;
+  return *instance;
+}
 
 struct Guard final : c10::impl::DeviceGuardImplInterface {
   static constexpr c10::DeviceType static_type = kDevice;
@@ -49,6 +65,10 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
     REFNPU_CHECK(npuDeviceSynchronize());
   }
 
+  void recordDataPtrOnStream(const c10::DataPtr& memory, const c10::Stream& stream) const override {
+    if (memory.get()) REFNPU_CHECK(npuRecordStream(memory.get(), handle_of(stream)));
+  }
+
   void record(void** event, const c10::Stream& stream, const c10::DeviceIndex, const c10::EventFlag) const override {
     if (!*event) REFNPU_CHECK(npuEventCreate(reinterpret_cast<npuEvent_t*>(event)));
     REFNPU_CHECK(npuEventRecord(static_cast<npuEvent_t>(*event), handle_of(stream)));
@@ -81,4 +101,20 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
 C10_REGISTER_GUARD_IMPL(PrivateUse1, Guard)
 
 }  // namespace
+
+NPUStream getNewNPUStream(c10::DeviceIndex device) {
+  if (device < 0) device = current_device();
+  NPUGuard guard(device);
+  StreamPool& pool = stream_pool();
+  std::lock_guard lock(pool.mutex);
+  pool.by_device.resize(device_count());
+  pool.taken.resize(device_count());
+  auto& streams = pool.by_device[device];
+  if (streams.size() < kStreams) {
+    streams.push_back(nullptr);
+    REFNPU_CHECK(npuStreamCreate(&streams.back()));
+  }
+  return NPUStream(streams[pool.taken[device]++ % kStreams], device);
+}
+
 }  // namespace refnpu

@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "refnpu/guard.h"
+#include "refnpu/stream.h"
 
 namespace refnpu {
 namespace {
@@ -29,7 +29,9 @@ class PinnedAllocator final : public HostAllocatorBase {
   }
 
 #if REFNPU_HAS_HOST_ALLOCATOR
-  bool record_event(void*, void*, c10::Stream) override { return true; }  // a free waits for every stream
+  bool record_event(void* pointer, void*, c10::Stream stream) override {
+    return npuRecordStream(pointer, NPUStream(stream).stream()) == npuSuccess;
+  }
   void empty_cache() override {}
   at::HostStats get_stats() override { return {}; }
   void reset_accumulated_stats() override {}

@@ -7,7 +7,9 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
+import driver_program
 import pytest
 import refnpu  # makes the device exist
 import refnpu.testing
@@ -33,6 +35,25 @@ def no_leak() -> Iterator[None]:
     yield
     gc.collect()
     assert torch.npu.memory_stats(0)["live_blocks"] == before
+
+
+@pytest.fixture(scope="session")
+def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The program with the driver's behaviours."""
+    return driver_program.compiled(tmp_path_factory.mktemp("driver"))
+
+
+@pytest.fixture(scope="session")
+def driver_without_faults(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same program as somebody builds it who copies the backend; debug information would hold names."""
+    directory = tmp_path_factory.mktemp("driver_without_faults")
+    return driver_program.compiled(directory, "-DREFNPU_FAULTS=0", "-g0")
+
+
+@pytest.fixture(scope="session")
+def race_checked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same program under ThreadSanitizer."""
+    return driver_program.compiled_for_races(tmp_path_factory.mktemp("race_checked"))
 
 
 @pytest.fixture

@@ -76,5 +76,6 @@ inline void poke(char* address, char value = 1) {
 inline char peek(const char* address) {
   char value = 0;
   on_device([&] { value = *static_cast<const volatile char*>(address); });
+  EXPECT(npuDeviceSynchronize() == npuSuccess);
   return value;
 }

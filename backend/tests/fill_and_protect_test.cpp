@@ -81,11 +81,13 @@ DIES(the_host_reads_after_threads_of_kernels) {
 TEST(windows_nest) {
   char* block = allocate(64);
   char host = 3, back = 0;
+  npuError_t nested = npuSuccess;
   on_device([&] {
-    npuMemcpy(block, &host, 1, npuMemcpyHostToDevice);  // a window in a window
-    ++*block;
+    nested = npuMemcpy(block, &host, 1, npuMemcpyHostToDevice);  // a window in a window, or refused in a late kernel
+    *block = nested == npuSuccess ? *block + 1 : 4;
   });
   EXPECT(npuMemcpy(&back, block, 1, npuMemcpyDeviceToHost) == npuSuccess && back == 4);
+  EXPECT(nested == (npuIsLate() ? npuErrorNotPermitted : npuSuccess));
 }
 
 TEST(pinned_memory_stays_open_to_the_host) {

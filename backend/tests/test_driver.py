@@ -2,61 +2,23 @@
 
 from __future__ import annotations
 
-import os
 import re
 import signal
-import subprocess
 from pathlib import Path
 
 import pytest
+from driver_program import (
+    BACKEND,
+    BEHAVIOURS,
+    MODES,
+    PROTECTED,
+    RACES,
+    assert_passes,
+    run,
+    variables,
+)  # fmt: skip
 
-BACKEND = Path(__file__).parent.parent
-SOURCES = sorted(Path(__file__).parent.glob("*_test.cpp"))
 ENVIRONMENT = "the_environment_is_what_was_asked"
-BEHAVIOURS = [name for source in SOURCES for name in re.findall(r"^TEST\((\w+)\)", source.read_text(), re.MULTILINE)]
-PROTECTED = "guard protected"
-KEPT = ("REFNPU_FAULT",)
-MODES = ["malloc", "aligned_alloc", "pool", "redzone", "guard", "guard_left", PROTECTED]
-
-
-def compiled(directory: Path, *flags: str) -> Path:
-    """The test program: the driver's sources and the behaviours, compiled with no torch in sight."""
-    program = directory / "driver_test"
-    sources = [*SOURCES, *BACKEND.glob("driver/src/**/*.cpp")]
-    include = [f"-I{BACKEND}", f"-I{BACKEND / 'driver/include'}"]
-    flags = ("-std=c++20", "-O1", "-g", "-pthread", "-Wall", "-Wextra", "-Werror", *flags)
-    subprocess.run([os.environ.get("CXX", "g++"), *flags, *include, *map(str, sources), "-o", program], check=True)
-    return program
-
-
-@pytest.fixture(scope="session")
-def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return compiled(tmp_path_factory.mktemp("driver"))
-
-
-@pytest.fixture(scope="session")
-def driver_without_faults(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same program as somebody builds it who copies the backend; debug information would hold names."""
-    return compiled(tmp_path_factory.mktemp("driver_without_faults"), "-DREFNPU_FAULTS=0", "-g0")
-
-
-def run(program: Path, behaviour: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """In an environment of its own, but for a fault that these tests as a whole are tried with."""
-    clean = {name: value for name, value in os.environ.items() if name in KEPT or not name.startswith("REFNPU_")}
-    return subprocess.run(
-        [program, behaviour], env=clean | environment, capture_output=True, text=True, timeout=60, check=False
-    )
-
-
-def variables(mode: str) -> dict[str, str]:
-    if mode == PROTECTED:
-        return {"REFNPU_ALLOCATOR": "guard", "REFNPU_PROTECT": "1"}
-    return {"REFNPU_ALLOCATOR": mode}
-
-
-def assert_passes(program: Path, behaviour: str, mode: str, **environment: str) -> None:
-    done = run(program, behaviour, **variables(mode), REFNPU_DEVICES="3", **environment)
-    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def assert_dies(program: Path, behaviour: str, mode: str, said: str, **environment: str) -> None:
@@ -226,33 +188,16 @@ def test_protection_needs_pages_of_its_own(driver: Path) -> None:
 
 # Races -------------------------------------------------------------------------------------------------------------
 
-THREADS = {"REFNPU_DEVICES": "3", "TSAN_OPTIONS": "halt_on_error=1:exitcode=66:allocator_may_return_null=1"}
-
-
-@pytest.fixture(scope="session")
-def race_checked(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same program under ThreadSanitizer."""
-    directory = tmp_path_factory.mktemp("race_checked")
-    probe = directory / "probe.cpp"
-    probe.write_text("int main() {}\n")
-    compiler = os.environ.get("CXX", "g++")
-    tried = subprocess.run(
-        [compiler, "-fsanitize=thread", probe, "-o", directory / "probe"], capture_output=True, text=True, check=False
-    )
-    if tried.returncode != 0:
-        pytest.skip(f"{compiler} has no ThreadSanitizer: {tried.stderr.strip().splitlines()[-1]}")
-    return compiled(directory, "-fsanitize=thread")
-
 
 @pytest.mark.parametrize("mode", MODES)
 def test_no_behaviour_has_a_race(race_checked: Path, mode: str) -> None:
     for behaviour in BEHAVIOURS:
-        done = run(race_checked, behaviour, **variables(mode), **THREADS)
+        done = run(race_checked, behaviour, **variables(mode), **RACES)
         assert done.returncode == 0, f"{behaviour}: {done.stdout}{done.stderr}"
 
 
 def test_a_planted_race_is_reported(race_checked: Path) -> None:
-    done = run(race_checked, "threads_share_the_table", REFNPU_FAULT="table_unlocked", **THREADS)
+    done = run(race_checked, "threads_share_the_table", REFNPU_FAULT="table_unlocked", **RACES)
     assert done.returncode == 66, done.stdout + done.stderr
     assert "WARNING: ThreadSanitizer: data race" in done.stderr
     assert "Table::insert" in done.stderr

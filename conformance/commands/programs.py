@@ -1,4 +1,4 @@
-"""Commands on programs: `repro` writes one; `scenario`, `record`, `replay` and `triage` run them."""
+"""Commands on programs: `repro` writes one; `scenario`, `hazard`, `record`, `replay` and `triage` run them."""
 
 from __future__ import annotations
 
@@ -64,6 +64,36 @@ def scenario_(names: tuple[str, ...], backend: str, timeout: float) -> None:
     if any(lacking.values()) and names:
         raise Mistake("a requested scenario could not run; see above")
     sys.exit(Exit.CELLS_FAILED if any(r.failure for r in results) else Exit.OK)
+
+
+@click.command("hazard")
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@backend_option
+@click.option(
+    "--rounds", type=click.IntRange(1), default=10, show_default=True, help="Schedules of each hazard: equal delays, "
+    "then delays drawn from seeds. If the backend does not delay work: repetitions."
+)  # fmt: skip
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="The first of the seeds.")
+@click.option("--timeout", type=float, default=300.0, show_default=True, help="Seconds a hazard may take.")
+def hazard_(names: tuple[str, ...], backend: str, rounds: int, seed: int, timeout: float) -> None:
+    """Run programs that need one dependency between two calls while work is queued; without NAME, all of them."""
+    from conformance import backends
+    from conformance.hazards import runner
+
+    results = []
+    with mistakes(backends.BackendNotFound, LookupError):
+        found = backends.find(backend or backends.default())
+        schedules = runner.rounds_of(found, rounds, seed)
+        for name in names or runner.names():
+            results.append(runner.run(name, found, schedules, timeout))
+            click.echo(results[-1].text(), err=bool(results[-1].lacking))
+    ran = [r for r in results if not r.lacking]
+    failed = sum(bool(r.failure) for r in ran)
+    click.echo(f"hazards: {len(ran)} run, {failed} failed, {len(results) - len(ran)} not run")
+    click.echo(runner.confidence(found, rounds))
+    if len(ran) < len(results) and names:
+        raise Mistake("a requested hazard could not run; see above")
+    sys.exit(Exit.CELLS_FAILED if failed else Exit.OK)
 
 
 @click.command("record", context_settings={"ignore_unknown_options": True})

@@ -5,6 +5,7 @@ from __future__ import annotations
 _NO_SAMPLE = "no sample of the cells that were tried shows it"
 _DTYPE = "the smoke tier has no cell in a dtype that shows it"
 _NOT_HERE = "no code of this lane asks for it"
+_LATE = "it has no effect in this lane, where work is done when a call returns"
 
 REASONS: dict[str, str] = {
     "alignment_ignored": _NOT_HERE,
@@ -39,4 +40,27 @@ REASONS: dict[str, str] = {
         "fill_.Tensor, which copies an expanded value, fails in most cells, and the cells of copy_ "
         "that were tried pass; the layout expanded is not among its four"
     ),
+    "stage_not_taken": _LATE,
+    "copy_to_host_not_awaited": _LATE,
+    "scalar_to_host_not_awaited": _LATE,
+    "pinned_copy_not_awaited": _LATE,
+    "freed_at_once": _LATE,
+    "recorded_streams_forgotten": _LATE,
+    "pinned_freed_at_once": _LATE,
+    "wait_event_ignored": _LATE,
+    "wait_event_of_other_device_ignored": _LATE,
+    "event_keeps_first_recording": _LATE,
+    "event_recorded_on_default_stream": _LATE,
+    "event_reached_early": _LATE,
+    "event_query_says_done": _LATE,
+    "event_not_awaited": _LATE,
+    "stream_query_says_done": _LATE,
+    "stream_not_awaited": _LATE,
+    "device_waits_for_default_stream": _LATE,
+    "launch_arguments_overwritten": _LATE,
+    "work_overtakes": _LATE,
+    "peer_copy_overtakes_target": _LATE,
+    "peer_copy_not_awaited": _LATE,
+    "late_error_lost": _LATE,
+    "late_error_repeated": _LATE,
 }

@@ -1,4 +1,4 @@
-// The activity callback, and the correlation ids that each thread gives to what it submits.
+// The activity callback, and the call and the correlation id that each thread gives to what it submits.
 #include "driver/src/activity.h"
 
 #include <atomic>
@@ -12,6 +12,7 @@ namespace {
 
 std::atomic<npuActivityCallback_t> callback{nullptr};
 thread_local std::vector<uint64_t> correlations;
+thread_local const char* running_call = "";
 
 int64_t unix_nanoseconds() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
@@ -21,6 +22,8 @@ int64_t unix_nanoseconds() {
 }  // namespace
 
 uint64_t Submission::current_correlation() { return correlations.empty() ? 0 : correlations.back(); }
+
+const char* Submission::current_call() { return running_call; }
 
 TimedActivity::TimedActivity(npuStream_t stream, int device, const Submission& work)
     : callback_(callback.load(std::memory_order_acquire)) {
@@ -42,6 +45,12 @@ extern "C" {
 npuError_t npuSetActivityCallback(npuActivityCallback_t function) {
   callback.store(function, std::memory_order_release);
   return npuSuccess;
+}
+
+const char* npuExchangeCall(const char* name) {
+  const char* before = running_call;
+  running_call = name ? name : "";
+  return before;
 }
 
 npuError_t npuPushCorrelation(uint64_t id) {

@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <string>
 
+#include "refnpu/driver.h"
+
 namespace refnpu::driver {
 
 struct Request {
@@ -14,6 +16,7 @@ struct Request {
 
 struct Block : Request {
   char* start = nullptr;
+  npuStream_t stream = nullptr;  // whose work uses it, unless npuRecordStream names others; null for pinned memory
 
   const char* end() const { return start + size; }
 };

@@ -14,6 +14,7 @@
 #include "driver/src/error.h"
 #include "driver/src/fill.h"
 #include "driver/src/protect.h"
+#include "driver/src/schedule.h"
 #include "driver/src/segv_report.h"
 #include "driver/src/stream.h"
 #include "refnpu/fault.h"
@@ -30,6 +31,7 @@ thread_local int current = 0;
 
 struct Device {
   npuMemoryStats stats{};
+  size_t held = 0;
 };
 
 struct Devices {
@@ -45,10 +47,14 @@ Devices* make_devices() {
   size_t capacity = number_from_environment("REFNPU_CAPACITY", kDefaultCapacity, 0, SIZE_MAX, &devices->error);
   devices->all.resize(count);
   for (auto& device : devices->all) device.stats.capacity = capacity;
-  for (auto* error : {&allocator_error, &fill_environment_error, &protect_environment_error}) {
+  for (auto* error :
+       {&allocator_error, &fill_environment_error, &protect_environment_error, &schedule_environment_error}) {
     if (devices->error.empty()) devices->error = error();
   }
-  pthread_atfork(nullptr, nullptr, [] { forked = used.load(); });
+  const auto before = [] {
+    if (used && !forked) finish_before_fork();
+  };
+  pthread_atfork(before, nullptr, [] { forked = used.load(); });
   return devices;
 }
 
@@ -68,7 +74,7 @@ npuError_t ready() {
   if (used.load(std::memory_order_relaxed)) return npuSuccess;
   if (!devices().error.empty()) return fail(npuErrorConfiguration, devices().error);
   if (allocator()->owns_pages()) report_segv();
-  used = true;
+  if (!used.exchange(true)) std::atexit(end_streams);
   return npuSuccess;
 }
 
@@ -121,6 +127,24 @@ void account_free(int device, size_t size) {
   --stats.live_blocks;
   ++stats.frees;
   stats.freed_bytes += size;
+}
+
+void hold(int device, size_t size) {
+  std::lock_guard lock(devices().mutex);
+  devices().all[device].held += size;
+}
+
+void unhold(int device, size_t size) {
+  std::lock_guard lock(devices().mutex);
+  devices().all[device].held -= size;
+}
+
+bool fits_only_without_held(int device, size_t size) {
+  std::lock_guard lock(devices().mutex);
+  const Device& one = devices().all[device];
+  if (one.held == 0 || size > one.stats.capacity) return false;
+  const size_t room = one.stats.capacity - size;
+  return one.stats.live_bytes <= room && one.stats.live_bytes + one.held > room;
 }
 
 }  // namespace refnpu::driver
@@ -201,7 +225,7 @@ npuError_t npuMemGetInfo(size_t* free_bytes, size_t* total_bytes) {
 
 npuError_t npuEmptyCache(void) {
   NPU_TRY(ready());
-  for (int device = 0; device < device_count(); ++device) NPU_TRY(synchronize_device(device));
+  for (int device = 0; device < device_count(); ++device) NPU_TRY(synchronize_device(device, "npuEmptyCache"));
   allocator()->trim();
   return npuSuccess;
 }

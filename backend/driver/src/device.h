@@ -20,4 +20,9 @@ npuError_t reserve(int device, size_t size);
 void unreserve(int device, size_t size);  // the bytes were never given out
 void account_free(int device, size_t size);
 
+// Bytes of freed blocks that queued work still uses: no part of live_bytes, but of what the capacity limits.
+void hold(int device, size_t size);
+void unhold(int device, size_t size);
+bool fits_only_without_held(int device, size_t size);
+
 }  // namespace refnpu::driver

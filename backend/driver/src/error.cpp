@@ -50,6 +50,8 @@ extern "C" const char* npuGetErrorName(npuError_t error) {
       return "bad configuration";
     case npuErrorDamagedMemory:
       return "damaged memory";
+    case npuErrorNotPermitted:
+      return "not permitted";
   }
   return "unknown error";
 }

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <optional>
 
+#include "driver/src/mix.h"
 #include "driver/src/near_names.h"
 
 namespace refnpu::driver {
@@ -76,19 +77,17 @@ Fills& fills() {
   return *instance;
 }
 
-// Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014.
-uint64_t splitmix64(uint64_t* state) {
-  uint64_t z = *state += 0x9E3779B97F4A7C15;
-  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9;
-  z = (z ^ (z >> 27)) * 0x94D049BB133111EB;
-  return z ^ (z >> 31);
+uint64_t next_bits(uint64_t* state) {
+  const uint64_t bits = mixed(*state);
+  *state += kGamma;
+  return bits;
 }
 
 void fill_random(const Block& block, uint32_t seed) {
   uint64_t state = (uint64_t{seed} << 32) + fills().filled.fetch_add(1, std::memory_order_relaxed);
-  state = splitmix64(&state);
+  state = next_bits(&state);
   for (size_t at = 0; at < block.size; at += sizeof state) {
-    uint64_t bits = splitmix64(&state);
+    uint64_t bits = next_bits(&state);
     std::memcpy(block.start + at, &bits, std::min(sizeof bits, block.size - at));
   }
 }

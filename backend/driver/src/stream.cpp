@@ -1,4 +1,4 @@
-// Streams, events and kernel launches, in the run-at-once mode: submitted work is done when the call returns.
+// Streams and kernel launches: who runs submitted work, and who waits for it.
 #include "driver/src/stream.h"
 
 #include <unistd.h>
@@ -6,52 +6,67 @@
 #include <atomic>
 #include <chrono>
 #include <csignal>
+#include <cstdio>
 #include <cstring>
 #include <exception>
 #include <memory>
 #include <mutex>
 #include <set>
+#include <stdexcept>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "driver/src/activity.h"
 #include "driver/src/device.h"
 #include "driver/src/error.h"
+#include "driver/src/late_errors.h"
 #include "driver/src/protect.h"
+#include "driver/src/schedule.h"
 #include "driver/src/segv_report.h"
 #include "refnpu/fault.h"
 
-using Clock = std::chrono::steady_clock;
-
 struct npuStream_st {
   int device;
-  std::atomic<uint64_t> submitted{0};
-};
-
-struct npuEvent_st {
-  bool recorded = false;
-  int device = -1;
-  Clock::time_point when;
+  std::shared_ptr<refnpu::driver::Queue> queue;
+  std::vector<std::byte> arguments = {};  // what fault launch_arguments_overwritten keeps
 };
 
 namespace refnpu::driver {
 namespace {
 
+constexpr std::chrono::seconds kPatience(10);  // with work that hangs, at a fork and at the exit
+
 struct Streams {
   std::mutex mutex;
   std::vector<std::unique_ptr<npuStream_st>> defaults;
-  std::set<npuStream_t> created;
+  std::set<npuStream_t> created;  // under `mutex`
+  std::atomic<uint64_t> count{0};
+
+  npuStream_st* make(int device) { return new npuStream_st{device, std::make_shared<Queue>(device, count++)}; }
 };
 
 Streams* make_streams() {
   auto* streams = new Streams;
-  for (int device = 0; device < device_count(); ++device) streams->defaults.emplace_back(new npuStream_st{device, {}});
+  for (int device = 0; device < device_count(); ++device) streams->defaults.emplace_back(streams->make(device));
   return streams;
 }
 
 Streams& streams() {
   static Streams* instance = make_streams();
   return *instance;
+}
+
+// Of all streams of a device, of all devices when it is negative.
+std::vector<std::shared_ptr<Queue>> queues(int device) {
+  std::vector<std::shared_ptr<Queue>> found;
+  const auto add = [&](const npuStream_st& stream) {
+    if (device < 0 || stream.device == device) found.push_back(stream.queue);
+  };
+  std::lock_guard lock(streams().mutex);
+  for (const auto& each : streams().defaults) add(*each);
+  for (npuStream_t each : streams().created) add(*each);
+  return found;
 }
 
 thread_local std::vector<npuStream_t> current_streams;  // by device; null or missing: the default stream
@@ -64,6 +79,7 @@ void maybe_misbehave(const char* name) {
   if (fault(Fault::crash_in_kernel)) std::raise(SIGSEGV);
   if (fault(Fault::crash_in_some_processes) && getpid() % 3 == 0) std::raise(SIGSEGV);
   if (fault(Fault::crash_after_sort) && sorted) std::raise(SIGSEGV);
+  if (fault(Fault::kernel_raises)) throw std::runtime_error("planted");
   while (fault(Fault::hang_in_kernel)) usleep(100000);
 }
 
@@ -78,25 +94,61 @@ class RunningKernel {
   const char* before_;
 };
 
-// What a stream does with the work whose turn it is.
-npuError_t execute(npuStream_t stream, const Submission& work) {
-  if (any_fault()) maybe_misbehave(work.name());
+// Runs work whose turn has come. Returns what it raised, "" if nothing.
+std::string execute(npuStream_t stream, int device, const Submission& work) {
   try {
+    if (any_fault()) maybe_misbehave(work.name());
     RunningKernel running(work.name());
-    TimedActivity timed(stream, stream->device, work);
+    TimedActivity timed(stream, device, work);
     work.run();
   } catch (const std::exception& error) {
-    return fail(npuErrorLaunchFailure, std::string("kernel '") + work.name() + "': " + error.what());
+    return error.what();
+  }
+  return {};
+}
+
+npuError_t run_at_once(npuStream_t stream, const Submission& work) {
+  const std::string raised = execute(stream, stream->device, work);
+  if (raised.empty()) return npuSuccess;
+  return fail(npuErrorLaunchFailure, std::string("kernel '") + work.name() + "': " + raised);
+}
+
+void run_late(npuStream_t stream, int device, const Submission& work) {
+  const std::string raised = execute(stream, device, work);
+  if (raised.empty()) return;
+  const std::string by = *work.call() ? std::string(", submitted by '") + work.call() + "'" : std::string();
+  keep_late_error(device, npuErrorLaunchFailure,
+                  std::string("kernel '") + work.name() + "'" + by + ", on npu:" + std::to_string(device) + ": " +
+                      raised + " (the kernel ran late; REFNPU_LAUNCH_BLOCKING=1 raises this where it is submitted)");
+}
+
+npuError_t enqueue(npuStream_t stream, std::unique_ptr<Work> work, Starts starts, Moment* end) {
+  try {
+    *end = {stream->queue, stream->queue->push(std::move(work), starts)};
+  } catch (const std::system_error& error) {
+    return fail(npuErrorOutOfMemory,
+                "no thread for a stream of npu:" + std::to_string(stream->device) + ": " + error.what());
   }
   return npuSuccess;
 }
+
+// What is left of a stream after it was made synchronous again has to end first.
+bool runs_at_once(const Queue& queue) { return !is_late() && queue.idle(); }
 
 }  // namespace
 
 void Submission::run() const {
   if (opens_ == Opens::by_itself) return kernel_(arguments_.get());
   Window everything;
-  kernel_(arguments_.get());
+  kernel_(shared_ ? shared_ : arguments_.get());
+}
+
+void Submission::share_arguments(std::vector<std::byte>& place) {
+  constexpr size_t kRoom = 1 << 16;
+  if (opens_ == Opens::by_itself || size_ > kRoom) return;
+  place.resize(kRoom);
+  std::memcpy(place.data(), arguments_.get(), size_);
+  shared_ = place.data();
 }
 
 npuStream_t current_stream(int device) {
@@ -116,12 +168,82 @@ npuError_t resolve(npuStream_t stream, npuStream_t* resolved, const char* call) 
   return fail(npuErrorInvalidValue, std::string(call) + ": " + hex(stream) + " is not a live stream");
 }
 
-npuError_t submit(npuStream_t stream, Submission work) {
-  stream->submitted.fetch_add(1, std::memory_order_relaxed);
-  return execute(stream, work);
+npuError_t submit(npuStream_t stream, Submission work, Moment* end) {
+  if (runs_at_once(*stream->queue)) return run_at_once(stream, work);
+  const char* name = work.name();
+  NPU_TRY(may_wait(name));
+  if (fault(Fault::launch_arguments_overwritten)) work.share_arguments(stream->arguments);
+  Moment done;
+  auto run = [stream, device = stream->device, work = std::move(work)] { run_late(stream, device, work); };
+  NPU_TRY(enqueue(stream, work_of(std::move(run)), Starts::delayed, &done));
+  if (end) *end = done;
+  if (!launch_blocking() && is_late()) return npuSuccess;
+  return wait_for(done, stream->device, name);
 }
 
-npuError_t synchronize_device(int) { return ready(); }
+npuError_t submit_own(npuStream_t stream, std::unique_ptr<Work> work, Moment* end) {
+  if (runs_at_once(*stream->queue)) return work->run(), npuSuccess;
+  Moment done;
+  return enqueue(stream, std::move(work), Starts::at_once, end ? end : &done);
+}
+
+npuError_t may_wait(const char* call) {
+  if (!on_worker()) return npuSuccess;
+  return fail(npuErrorNotPermitted, std::string(call) +
+                                        ": called in a thread that runs the work of a stream, from a kernel or a host "
+                                        "function; it could wait for itself");
+}
+
+npuError_t wait_for(const Moment& end, int device, const char* call) {
+  if (!end.passed()) {
+    NPU_TRY(may_wait(call));
+    end.wait();
+  }
+  return tell_late_error(device);
+}
+
+std::vector<Moment> tails_of_device(int device) {
+  std::vector<Moment> tails;
+  for (auto& queue : queues(device)) tails.push_back({queue, queue->submitted()});
+  return tails;
+}
+
+npuError_t synchronize_device(int device, const char* call) {
+  NPU_TRY(ready());
+  if (has_been_late()) {
+    NPU_TRY(may_wait(call));
+    auto tails = tails_of_device(device);
+    if (fault(Fault::device_waits_for_default_stream)) tails.resize(1);
+    for (const Moment& tail : tails) tail.wait();
+  }
+  return tell_late_error(device);
+}
+
+Moment tail_of(npuStream_t stream) {
+  std::lock_guard lock(streams().mutex);
+  for (const auto& each : streams().defaults) {
+    if (each.get() == stream) return {stream->queue, stream->queue->submitted()};
+  }
+  if (!streams().created.count(stream)) return {};
+  return {stream->queue, stream->queue->submitted()};
+}
+
+void finish_before_fork() {
+  if (!has_been_late() || on_worker()) return;
+  for (const auto& queue : queues(-1)) queue->wait_at_most(queue->submitted(), kPatience);
+}
+
+void end_streams() {
+  if (!has_been_late() || npuIsForked() || on_worker()) return;
+  set_late(false);
+  const auto all = queues(-1);
+  for (const auto& queue : all) queue->stop();
+  for (const auto& queue : all) {
+    if (!queue->wait_for_end(kPatience)) break;
+  }
+  const std::string untold = untold_errors();
+  if (!untold.empty()) std::fprintf(stderr, "refnpu: an error that no call was there to return: %s", untold.c_str());
+}
 
 }  // namespace refnpu::driver
 
@@ -130,28 +252,43 @@ using refnpu::driver::current_stream;
 
 extern "C" {
 
-npuError_t npuDeviceSynchronize(void) { return synchronize_device(current_device()); }
+npuError_t npuDeviceSynchronize(void) { return synchronize_device(current_device(), "npuDeviceSynchronize"); }
 
 npuError_t npuStreamCreate(npuStream_t* stream) {
   if (!stream) return fail(npuErrorInvalidValue, "npuStreamCreate: null result pointer");
   NPU_TRY(ready());
   std::lock_guard lock(streams().mutex);
-  *stream = *streams().created.insert(new npuStream_st{current_device(), {}}).first;
+  *stream = *streams().created.insert(streams().make(current_device())).first;
   return npuSuccess;
 }
 
 npuError_t npuStreamDestroy(npuStream_t stream) {
-  std::lock_guard lock(streams().mutex);
-  if (!streams().created.erase(stream)) {
-    return fail(npuErrorInvalidValue, "npuStreamDestroy: " + hex(stream) + " is not a stream made by npuStreamCreate");
+  NPU_TRY(ready());
+  NPU_TRY(may_wait("npuStreamDestroy"));
+  {
+    std::lock_guard lock(streams().mutex);
+    if (!streams().created.erase(stream)) {
+      return fail(npuErrorInvalidValue,
+                  "npuStreamDestroy: " + hex(stream) + " is not a stream made by npuStreamCreate");
+    }
   }
+  stream->queue->wait(stream->queue->submitted());
+  stream->queue->stop();
   delete stream;
   return npuSuccess;
 }
 
-npuError_t npuStreamSynchronize(npuStream_t stream) { return resolve(stream, &stream, "npuStreamSynchronize"); }
+npuError_t npuStreamSynchronize(npuStream_t stream) {
+  NPU_TRY(resolve(stream, &stream, "npuStreamSynchronize"));
+  if (refnpu::fault(refnpu::Fault::stream_not_awaited)) return npuSuccess;
+  return wait_for({stream->queue, stream->queue->submitted()}, stream->device, "npuStreamSynchronize");
+}
 
-npuError_t npuStreamQuery(npuStream_t stream) { return resolve(stream, &stream, "npuStreamQuery"); }
+npuError_t npuStreamQuery(npuStream_t stream) {
+  NPU_TRY(resolve(stream, &stream, "npuStreamQuery"));
+  if (refnpu::fault(refnpu::Fault::stream_query_says_done)) return npuSuccess;
+  return stream->queue->idle() ? npuSuccess : npuErrorNotReady;
+}
 
 npuError_t npuStreamGetDevice(npuStream_t stream, int* device) {
   if (!device) return fail(npuErrorInvalidValue, "npuStreamGetDevice: null result pointer");
@@ -189,50 +326,23 @@ npuError_t npuLaunch(npuStream_t stream, const char* name, npuKernel_t kernel, c
   return submit(where, {name, kernel, arguments, size, Opens::everything});
 }
 
-npuError_t npuEventCreate(npuEvent_t* event) {
-  if (!event) return fail(npuErrorInvalidValue, "npuEventCreate: null result pointer");
-  *event = new npuEvent_st;
+npuError_t npuLaunchHostFunction(npuStream_t stream, npuHostFunction_t function, void* data) {
+  if (!function) return fail(npuErrorInvalidValue, "npuLaunchHostFunction: null function");
+  NPU_TRY(resolve(stream, &stream, "npuLaunchHostFunction"));
+  return submit(stream, submission_of("host function", [=] { function(data); }));
+}
+
+npuError_t npuSetLate(int late) {
+  set_late(late != 0);
   return npuSuccess;
 }
 
-npuError_t npuEventDestroy(npuEvent_t event) {
-  delete event;
-  return npuSuccess;
-}
+int npuIsLate(void) { return is_late(); }
 
-npuError_t npuEventRecord(npuEvent_t event, npuStream_t stream) {
-  if (!event) return fail(npuErrorInvalidValue, "npuEventRecord: null event");
-  NPU_TRY(resolve(stream, &stream, "npuEventRecord"));
-  event->recorded = true;
-  event->device = stream->device;
-  event->when = Clock::now();
-  return npuSuccess;
-}
-
-npuError_t npuEventQuery(npuEvent_t event) {
-  return event ? npuSuccess : fail(npuErrorInvalidValue, "npuEventQuery: null event");
-}
-
-npuError_t npuEventSynchronize(npuEvent_t event) {
-  return event ? npuSuccess : fail(npuErrorInvalidValue, "npuEventSynchronize: null event");
-}
-
-npuError_t npuStreamWaitEvent(npuStream_t stream, npuEvent_t event) {
-  if (!event) return fail(npuErrorInvalidValue, "npuStreamWaitEvent: null event");
-  return resolve(stream, &stream, "npuStreamWaitEvent");
-}
-
-npuError_t npuEventElapsedTime(float* milliseconds, npuEvent_t start, npuEvent_t end) {
-  if (!milliseconds || !start || !end) return fail(npuErrorInvalidValue, "npuEventElapsedTime: null argument");
-  if (!start->recorded || !end->recorded) {
-    return fail(npuErrorInvalidValue, "npuEventElapsedTime: both events must have been recorded");
-  }
-  if (start->device != end->device) {
-    return fail(npuErrorInvalidValue, "npuEventElapsedTime: events of npu:" + std::to_string(start->device) +
-                                          " and npu:" + std::to_string(end->device));
-  }
-  *milliseconds = std::chrono::duration<float, std::milli>(end->when - start->when).count();
-  return npuSuccess;
+npuError_t npuSetDelay(const char* delay) {
+  if (!delay) return fail(npuErrorInvalidValue, "npuSetDelay: null delay");
+  const std::string wrong = set_delay(delay);
+  return wrong.empty() ? npuSuccess : fail(npuErrorInvalidValue, "npuSetDelay: " + wrong);
 }
 
 }  // extern "C"

@@ -6,6 +6,8 @@
 #include <cstring>
 #include <memory>
 #include <type_traits>
+#include <utility>
+#include <vector>
 
 #include "refnpu/driver.h"
 
@@ -23,24 +25,38 @@ class Submission {
   Submission(const char* name, npuKernel_t kernel, const void* arguments, size_t size, Opens opens)
       : name_(name),
         kernel_(kernel),
+        size_(size),
         arguments_(std::make_unique_for_overwrite<std::byte[]>(size)),
         opens_(opens),
-        correlation_(current_correlation()) {
+        correlation_(current_correlation()),
+        call_(current_call()) {
     if (size > 0) std::memcpy(arguments_.get(), arguments, size);
   }
 
   const char* name() const { return name_; }
   uint64_t correlation() const { return correlation_; }
+  const char* call() const { return call_; }  // the submitting call, npuExchangeCall's; "" when there is none
   void run() const;
+
+  // Host memory that the work reads, for as long as it needs it.
+  void keep(std::unique_ptr<std::byte[]> bytes) { kept_ = std::move(bytes); }
+
+  // What fault launch_arguments_overwritten does: the kernel gets its arguments from a place that others write, too.
+  void share_arguments(std::vector<std::byte>& place);
 
  private:
   static uint64_t current_correlation();  // npuPushCorrelation's, of the submitting thread; 0 when there is none
+  static const char* current_call();
 
   const char* name_;
   npuKernel_t kernel_;
+  size_t size_;
   std::unique_ptr<std::byte[]> arguments_;  // aligned as operator new aligns
   Opens opens_;
   uint64_t correlation_;
+  const char* call_;
+  std::unique_ptr<std::byte[]> kept_;
+  const std::byte* shared_ = nullptr;
 };
 
 // The driver's own work: a callable that captures plain data by value.

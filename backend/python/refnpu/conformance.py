@@ -6,6 +6,8 @@ import os
 
 from refnpu import _C, _build_info
 
+_LATE = _C.is_late()
+_DELAY = os.environ.get("REFNPU_DELAY_US") or "0"
 _FILL = os.environ.get("REFNPU_FILL_FRESH") or "none"
 
 
@@ -35,6 +37,19 @@ class Adapter:
         """Fill fresh blocks with ``byte``; None: with what the process was started with."""
         _C.set_fill(_FILL if byte is None else f"0x{byte:02X}", "")
 
+    def delay_work(self, us: int | None, seed: int | None = None) -> None:
+        """Run work that is submitted from now on late, ``us`` microseconds after its turn; None: as at the start.
+
+        With a seed most work starts at once, and some after up to a millisecond, whatever ``us`` is: the same work of a
+        program in every run.
+        """
+        if us is None:
+            _C.set_late(_LATE)
+            _C.set_delay(_DELAY)
+            return
+        _C.set_delay(str(us) if seed is None else f"random:{seed}")
+        _C.set_late(True)
+
     def build_info(self) -> dict[str, str]:
         """Facts of the build, and the allocator mode of this process."""
         return {
@@ -46,11 +61,12 @@ class Adapter:
         }
 
     def environment(self) -> str:
-        """The allocator mode, and the protection and fill that this process was started with."""
+        """The allocator mode, and the protection, fill and schedule that this process was started with."""
         parts = (
             _C.allocator_mode(),
             "protect" if os.environ.get("REFNPU_PROTECT") == "1" else "",
             f"fill_{_FILL.replace(':', '')}" if _FILL != "none" else "",
+            "late" if _LATE else "",
         )
         return "_".join(filter(None, parts))
 
@@ -61,6 +77,7 @@ class Adapter:
         return {
             **{mode: {"REFNPU_ALLOCATOR": mode} for mode in modes},
             "protect": {"REFNPU_ALLOCATOR": "guard", "REFNPU_PROTECT": "1"},
+            "late": exact | {"REFNPU_LATE": "1", "REFNPU_DELAY_US": "random:1"},
             "fill_nan": exact | {"REFNPU_FILL_FRESH": "nan", "REFNPU_FILL_FREED": "0xAB"},
             "fill_random": exact | {"REFNPU_FILL_FRESH": "random:1", "REFNPU_FILL_FREED": "random:2"},
         }

@@ -1,7 +1,8 @@
-"""Waking the backend's faults from Python, shrinking a device and choosing what fresh memory holds, for tests."""
+"""Faults, capacity, schedule and memory contents, set from Python for tests."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -61,6 +62,22 @@ def capacity(size: int, device: int = 0) -> Iterator[None]:
         yield
     finally:
         _C.set_capacity(device, before)
+
+
+@contextmanager
+def late(delay: str = "0") -> Iterator[None]:
+    """Run work late in a ``with`` block, each piece after a delay: microseconds, or ``random:SEED``.
+
+    Work that is still queued at the end of the block ends before any that is submitted afterwards.
+    """
+    before = _C.is_late()
+    _C.set_delay(delay)
+    _C.set_late(True)
+    try:
+        yield
+    finally:
+        _C.set_late(before)
+        _C.set_delay(os.environ.get("REFNPU_DELAY_US") or "0")
 
 
 @contextmanager

@@ -24,7 +24,8 @@ typedef enum npuError {
   npuErrorNotReady = 9,       /* queried work is still pending; not a failure */
   npuErrorForked = 10,        /* the process was forked after its parent had used the device */
   npuErrorConfiguration = 11, /* an environment variable says something that does not exist */
-  npuErrorDamagedMemory = 12  /* a freed block had been written past an end; it is freed all the same */
+  npuErrorDamagedMemory = 12, /* a freed block had been written past an end; it is freed all the same */
+  npuErrorNotPermitted = 13   /* a call that may wait, in a thread that runs the work of a stream */
 } npuError_t;
 
 const char* npuGetErrorName(npuError_t error);
@@ -43,10 +44,12 @@ npuError_t npuGetDeviceCount(int* count);
 npuError_t npuGetDevice(int* device);
 npuError_t npuSetDevice(int device);
 npuError_t npuGetDeviceProperties(npuDeviceProperties* properties, int device);
-npuError_t npuDeviceSynchronize(void);   /* waits for every stream of the current device */
+npuError_t npuDeviceSynchronize(void);   /* waits for every stream of the current device; see "late work" below */
 const char* npuConfigurationError(void); /* what is wrong with the REFNPU_ variables; empty when nothing is */
 int npuDeviceUsed(void);                 /* 1 once this process has touched a device */
 int npuIsForked(void);                   /* 1 in a child of a process that had touched a device */
+
+typedef struct npuStream_st* npuStream_t; /* null: the current device's default stream */
 
 /* -- memory ---------------------------------------------------------------------------------------------------- */
 typedef enum npuMemcpyKind {
@@ -82,11 +85,17 @@ typedef struct npuPointerAttributes {
 npuError_t npuMalloc(void** pointer, size_t size); /* on the current device; size 0 gives null */
 /* As npuMalloc, at a multiple of `alignment`, which is a power of two. */
 npuError_t npuMallocAligned(void** pointer, size_t size, size_t alignment);
-npuError_t npuFree(void* pointer); /* ordered after all work submitted so far; null is fine */
+/* The memory goes back after the work submitted so far to the stream that was current when the block was allocated, and
+   to the streams that npuRecordStream named. Null is fine. */
+npuError_t npuFree(void* pointer);
+npuError_t npuRecordStream(void* pointer, npuStream_t stream); /* work of this stream uses the block, too */
 npuError_t npuMallocHost(void** pointer, size_t size);
-npuError_t npuFreeHost(void* pointer);
+npuError_t npuFreeHost(void* pointer); /* the memory goes back after the copies from it and to it */
+/* On the current stream. Returns when the copy is done, or when it no longer needs the caller's memory. */
 npuError_t npuMemcpy(void* destination, const void* source, size_t size, npuMemcpyKind kind);
-npuError_t npuMemset(void* destination, int byte, size_t size);
+/* As npuMemcpy for pageable host memory. Pinned memory is read or written when the stream gets there. */
+npuError_t npuMemcpyAsync(void* destination, const void* source, size_t size, npuMemcpyKind kind, npuStream_t stream);
+npuError_t npuMemset(void* destination, int byte, size_t size); /* on the current stream */
 npuError_t npuPointerGetAttributes(npuPointerAttributes* attributes, const void* pointer);
 npuError_t npuMemGetInfo(size_t* free_bytes, size_t* total_bytes);
 npuError_t npuGetMemoryStats(npuMemoryStats* stats, int device);
@@ -102,7 +111,6 @@ npuError_t npuSetFill(const char* fresh, const char* freed);
 npuError_t npuVerifyMemory(char* report, size_t report_size, size_t* damaged_blocks);
 
 /* -- streams and events ---------------------------------------------------------------------------------------- */
-typedef struct npuStream_st* npuStream_t; /* null: the current device's default stream */
 typedef struct npuEvent_st* npuEvent_t;
 typedef void (*npuKernel_t)(const void* arguments);
 
@@ -120,6 +128,21 @@ npuError_t npuSetCurrentStream(npuStream_t stream);              /* for the stre
    synchronization, and the error of a kernel comes from this call or from a later one that waits for the stream.
    `name` must outlive the process. */
 npuError_t npuLaunch(npuStream_t stream, const char* name, npuKernel_t kernel, const void* arguments, size_t size);
+
+/* Calls a function of the host's in the order of the stream. It must not call what may wait: that is refused. */
+typedef void (*npuHostFunction_t)(void* data);
+npuError_t npuLaunchHostFunction(npuStream_t stream, npuHostFunction_t function, void* data);
+
+/* Late work. With REFNPU_LATE=1 work runs in a thread of its stream, after the delay that REFNPU_DELAY_US says; with 0,
+   the default, in the thread that submits it. The first error of a device's late work is returned by the next call that
+   waits for any work of the device (npuDeviceSynchronize, npuStreamSynchronize, npuEventSynchronize, a copy to the
+   host), once. What has not begun when the process exits is dropped. */
+npuError_t npuSetLate(int late); /* for work that is submitted from now on */
+int npuIsLate(void);
+npuError_t npuSetDelay(const char* delay); /* microseconds, or random:SEED; for work that starts from now on */
+/* The name of the call that this thread makes, for errors of the late work that it submits; null: none. It must outlive
+   the process. Returns the one before. */
+const char* npuExchangeCall(const char* name);
 
 npuError_t npuEventCreate(npuEvent_t* event);
 npuError_t npuEventDestroy(npuEvent_t event);

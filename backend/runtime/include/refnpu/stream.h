@@ -61,14 +61,8 @@ inline NPUStream getDefaultNPUStream(c10::DeviceIndex device = -1) {
   return NPUStream(c10::Stream(c10::Stream::DEFAULT, c10::Device(kDevice, device)));
 }
 
-// A new stream. torch never says that a stream is no longer needed, so it lives as long as the process.
-inline NPUStream getNewNPUStream(c10::DeviceIndex device = -1) {
-  if (device < 0) device = current_device();
-  NPUGuard guard(device);
-  npuStream_t handle = nullptr;
-  REFNPU_CHECK(npuStreamCreate(&handle));
-  return NPUStream(handle, device);
-}
+// The next of the 32 streams that each device has besides its default stream.
+REFNPU_API NPUStream getNewNPUStream(c10::DeviceIndex device = -1);
 
 // Makes the stream the current one of its own device, for this thread.
 inline void setCurrentNPUStream(NPUStream stream) { REFNPU_CHECK(npuSetCurrentStream(stream.stream())); }

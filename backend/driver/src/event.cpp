@@ -1,0 +1,119 @@
+// Events: marks in the work of a stream, which other streams and the host can wait for.
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "driver/src/error.h"
+#include "driver/src/stream.h"
+#include "refnpu/fault.h"
+
+namespace refnpu::driver {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// One recording of an event. Who waits for it is not moved when the event is recorded again.
+struct Mark {
+  Moment reached;
+  int device = -1;
+  std::atomic<Clock::duration> when{};  // since the clock's epoch; set when the stream gets there
+
+  bool passed() const { return reached.passed(); }
+};
+
+int device_of(npuStream_t stream) {
+  int device = -1;
+  npuStreamGetDevice(stream, &device);
+  return device;
+}
+
+npuError_t default_stream_beside(npuStream_t stream, npuStream_t* found) {
+  return npuGetDefaultStream(found, device_of(stream));
+}
+
+}  // namespace
+}  // namespace refnpu::driver
+
+struct npuEvent_st {
+  std::mutex mutex;
+  std::shared_ptr<refnpu::driver::Mark> mark;  // under `mutex`; null before the first recording
+
+  std::shared_ptr<refnpu::driver::Mark> get() {
+    std::lock_guard lock(mutex);
+    return mark;
+  }
+};
+
+using namespace refnpu::driver;  // NOLINT: the API's own definitions follow
+using refnpu::fault, refnpu::Fault;
+
+extern "C" {
+
+npuError_t npuEventCreate(npuEvent_t* event) {
+  if (!event) return fail(npuErrorInvalidValue, "npuEventCreate: null result pointer");
+  *event = new npuEvent_st;
+  return npuSuccess;
+}
+
+npuError_t npuEventDestroy(npuEvent_t event) {
+  delete event;
+  return npuSuccess;
+}
+
+npuError_t npuEventRecord(npuEvent_t event, npuStream_t stream) {
+  if (!event) return fail(npuErrorInvalidValue, "npuEventRecord: null event");
+  NPU_TRY(resolve(stream, &stream, "npuEventRecord"));
+  if (fault(Fault::event_recorded_on_default_stream)) NPU_TRY(default_stream_beside(stream, &stream));
+  auto mark = std::make_shared<Mark>();
+  mark->device = device_of(stream);
+  auto reach = [mark] { mark->when = Clock::now().time_since_epoch(); };
+  NPU_TRY(submit_own(stream, work_of(std::move(reach)), &mark->reached));
+  if (fault(Fault::event_reached_early)) mark->reached.number /= 2;
+  std::lock_guard lock(event->mutex);
+  if (event->mark && fault(Fault::event_keeps_first_recording)) return npuSuccess;
+  event->mark = std::move(mark);
+  return npuSuccess;
+}
+
+npuError_t npuEventQuery(npuEvent_t event) {
+  if (!event) return fail(npuErrorInvalidValue, "npuEventQuery: null event");
+  const auto mark = event->get();
+  return !mark || mark->passed() || fault(Fault::event_query_says_done) ? npuSuccess : npuErrorNotReady;
+}
+
+npuError_t npuEventSynchronize(npuEvent_t event) {
+  if (!event) return fail(npuErrorInvalidValue, "npuEventSynchronize: null event");
+  const auto mark = event->get();
+  if (!mark || fault(Fault::event_not_awaited)) return npuSuccess;
+  return wait_for(mark->reached, mark->device, "npuEventSynchronize");
+}
+
+npuError_t npuStreamWaitEvent(npuStream_t stream, npuEvent_t event) {
+  if (!event) return fail(npuErrorInvalidValue, "npuStreamWaitEvent: null event");
+  NPU_TRY(resolve(stream, &stream, "npuStreamWaitEvent"));
+  const auto mark = event->get();
+  if (!mark || mark->passed() || fault(Fault::wait_event_ignored)) return npuSuccess;
+  if (fault(Fault::wait_event_of_other_device_ignored) && mark->device != device_of(stream)) return npuSuccess;
+  return submit_own(stream, work_of([mark] { mark->reached.wait(); }));
+}
+
+npuError_t npuEventElapsedTime(float* milliseconds, npuEvent_t start, npuEvent_t end) {
+  if (!milliseconds || !start || !end) return fail(npuErrorInvalidValue, "npuEventElapsedTime: null argument");
+  const auto first = start->get(), second = end->get();
+  if (!first || !second) {
+    return fail(npuErrorInvalidValue, "npuEventElapsedTime: both events must have been recorded");
+  }
+  if (first->device != second->device) {
+    return fail(npuErrorInvalidValue, "npuEventElapsedTime: events of npu:" + std::to_string(first->device) +
+                                          " and npu:" + std::to_string(second->device));
+  }
+  if (!first->passed() || !second->passed()) {
+    return fail(npuErrorNotReady, "npuEventElapsedTime: an event is still pending; synchronize it first");
+  }
+  *milliseconds = std::chrono::duration<float, std::milli>(second->when.load() - first->when.load()).count();
+  return npuSuccess;
+}
+
+}  // extern "C"

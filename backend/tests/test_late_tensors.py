@@ -1,0 +1,144 @@
+"""Late work as torch sees it: streams, events, pinned memory, errors, and the end of a process."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Iterator
+
+import pytest
+import torch
+from refnpu import testing
+
+Python = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def late() -> Iterator[None]:
+    """Each piece of work starts two milliseconds after its turn."""
+    with testing.late("2000"):
+        yield
+        torch.npu.synchronize()
+
+
+@pytest.mark.usefixtures("late")
+def test_work_is_done_when_it_is_waited_for() -> None:
+    stream, event = torch.npu.Stream(), torch.npu.Event()
+    with torch.npu.stream(stream):
+        x = torch.zeros(3, device="npu").add_(1)
+        event.record(stream)
+    assert not stream.query()
+    assert not event.query()
+    event.synchronize()
+    assert event.query()
+    assert x.tolist() == [1, 1, 1]
+
+
+@pytest.mark.usefixtures("late")
+def test_pinned_memory_is_read_when_the_stream_gets_there() -> None:
+    source = torch.ones(3, pin_memory=True)
+    target = torch.zeros(3, device="npu")
+    torch.npu.synchronize()
+    target.copy_(source, non_blocking=True)
+    source.fill_(2)
+    assert target.tolist() == [2, 2, 2]
+    target.copy_(source)
+    source.fill_(3)
+    assert target.tolist() == [2, 2, 2]
+
+
+@pytest.mark.usefixtures("late")
+def test_an_error_names_the_kernel_and_the_op_and_is_raised_once() -> None:
+    x = torch.ones(3, device="npu")
+    with testing.fault("kernel_raises"):
+        x.masked_fill_(x > 0, 5)
+        with pytest.raises(
+            RuntimeError, match=r"kernel 'masked_fill', submitted by 'masked_fill_.Scalar', on npu:0: planted"
+        ):
+            torch.npu.synchronize()
+    torch.npu.synchronize()
+
+
+@pytest.mark.usefixtures("late")
+def test_freed_memory_counts_as_free_at_once() -> None:
+    torch.npu.synchronize()
+    before = torch.npu.memory_allocated()
+    x = torch.ones(1000, device="npu")
+    del x
+    assert torch.npu.memory_allocated() == before
+
+
+def test_synchronous_work_stays_so() -> None:
+    x = torch.zeros(3, device="npu").add_(1)
+    assert torch.npu.current_stream().query()
+    assert x.tolist() == [1, 1, 1]
+
+
+def test_a_device_has_32_streams_besides_its_default_one() -> None:
+    streams = [torch.npu.Stream() for _ in range(33)]
+    assert len({stream.stream_id for stream in streams}) == 32
+    assert torch.npu.default_stream().stream_id not in {stream.stream_id for stream in streams}
+
+
+def test_late_work_is_what_the_process_was_started_with(python: Python) -> None:
+    script = """
+import refnpu, torch
+from refnpu.conformance import adapter
+x = torch.zeros(3, device="npu")
+print(adapter.environment(), torch.npu.current_stream().query())
+adapter.delay_work(1000, seed=3)
+adapter.delay_work(None)
+x.add_(1)
+print(torch.npu.current_stream().query(), x.tolist())
+"""
+    done = python(script, REFNPU_LATE="1", REFNPU_DELAY_US="100000", REFNPU_ALLOCATOR="malloc")
+    assert done.stdout.split("\n")[:2] == ["malloc_late False", "False [1.0, 1.0, 1.0]"], done.stderr
+
+
+def test_an_adapter_delays_work_of_a_synchronous_process() -> None:
+    from refnpu.conformance import adapter
+
+    x = torch.zeros(3, device="npu")
+    adapter.delay_work(20000)
+    try:
+        x.add_(1)
+        assert not torch.npu.current_stream().query()
+    finally:
+        adapter.delay_work(None)
+    assert x.add_(1).tolist() == [2, 2, 2]
+
+
+def test_a_process_exits_with_work_queued(python: Python) -> None:
+    done = python(
+        "import refnpu, torch\nx = torch.zeros(3, device='npu')\nfor _ in range(300): x = x + 1\n",
+        REFNPU_LATE="1",
+        REFNPU_DELAY_US="1000000",
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_data_loader_workers_are_forked_while_work_is_queued(python: Python) -> None:
+    done = python(
+        """
+import refnpu, torch
+x = torch.zeros(3, device="npu")
+for _ in range(20): x = x + 1
+loader = torch.utils.data.DataLoader(torch.arange(4.0), num_workers=1)
+print([float(batch) for batch in loader], x.tolist())
+""",
+        REFNPU_LATE="1",
+        REFNPU_DELAY_US="2000",
+    )
+    assert done.stdout.strip() == "[0.0, 1.0, 2.0, 3.0] [20.0, 20.0, 20.0]", done.stderr
+
+
+def test_autograd_on_a_side_stream_is_ordered() -> None:
+    with testing.late("random:4"):
+        stream = torch.npu.Stream()
+        with torch.npu.stream(stream):
+            x = torch.ones(8, device="npu", requires_grad=True)
+            y = (x * 3).sum()
+        torch.npu.current_stream().wait_stream(stream)
+        y.backward()
+        torch.npu.synchronize()
+        assert x.grad is not None
+        assert x.grad.tolist() == [3] * 8

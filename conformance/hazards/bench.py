@@ -1,0 +1,116 @@
+"""What the programs of hazards are written with: streams, events, tensors, and work that keeps a stream busy.
+
+Only public names of torch are used. A program never relies on when work runs, so that a difference is a defect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import torch
+
+#: Elements of each tensor. Small ones are enough where the backend delays work.
+SMALL, LARGE = 1 << 6, 1 << 20
+#: A matrix product that takes a device milliseconds.
+MATRIX = 1536
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A tensor that is not what the program's data flow makes it."""
+
+    what: str
+    elements: int
+    wrong: int
+    first: int  # index among all elements in order
+    got: float
+    expected: float
+
+    def text(self) -> str:
+        return (
+            f"{self.what}: {self.wrong} of {self.elements} elements are wrong; element {self.first} is {self.got:g}, "
+            f"expected {self.expected:g}"
+        )
+
+
+@dataclass(slots=True)
+class Bench:
+    """One run of one program on a device. ``delayed``: whether the backend delays the work."""
+
+    backend: str  # as `--backend` takes it
+    device: torch.device
+    second: torch.device | None
+    delayed: bool
+    _busy: list[torch.Tensor] = field(default_factory=list)
+
+    @property
+    def elements(self) -> int:
+        return SMALL if self.delayed else LARGE
+
+    def full(self, value: float, device: torch.device | None = None) -> torch.Tensor:
+        """Return a tensor on the device with the value in all elements, and wait for it."""
+        tensor = torch.full((self.elements,), float(value), device=device or self.device)
+        self.wait(device)
+        return tensor
+
+    def host(self, value: float, *, pinned: bool = False) -> torch.Tensor:
+        return torch.full((self.elements,), float(value), pin_memory=pinned)
+
+    def wait(self, device: torch.device | None = None) -> None:
+        """Wait for all work of a device."""
+        torch.accelerator.synchronize(device or self.device)
+
+    def stream(self, device: torch.device | None = None) -> torch.Stream:
+        return torch.Stream(device or self.device)
+
+    def current(self, device: torch.device | None = None) -> torch.Stream:
+        return torch.accelerator.current_stream(device or self.device)
+
+    def event(self) -> torch.Event:
+        return torch.Event(self.device)
+
+    @contextmanager
+    def on(self, stream: torch.Stream) -> Iterator[None]:
+        """Submit work to a stream."""
+        before_here = torch.accelerator.current_stream()
+        before_there = torch.accelerator.current_stream(stream.device)
+        torch.accelerator.set_stream(stream)
+        try:
+            yield
+        finally:
+            torch.accelerator.set_stream(before_there)
+            torch.accelerator.set_stream(before_here)
+
+    def busy(self, device: torch.device | None = None) -> None:
+        """Submit work to the current stream that takes a while, and touches no tensor of the program."""
+        where = device or self.device
+        side = 4 if self.delayed else MATRIX
+        matrix = torch.zeros(side, side, device=where)
+        for _ in range(4):
+            matrix = matrix @ matrix
+            self._busy.append(matrix)  # so that it is not freed, and nothing waits for it
+
+    def overwrite_free_memory(self) -> None:
+        """Take memory on an idle stream, as much as the program may have freed, and write over it."""
+        with self.on(self.stream()):
+            self._busy.extend(torch.full((self.elements,), 9.0, device=self.device) for _ in range(16))
+
+    def until(self, done: Callable[[], bool]) -> None:
+        """Ask again until the answer is yes."""
+        while not done():
+            pass
+
+
+def difference(what: str, got: torch.Tensor, expected: float | torch.Tensor) -> Difference | None:
+    """Return how ``got`` differs from a value or tensor, None if it does not. Waits for the tensor's stream."""
+    found = got.detach().cpu()
+    wanted = expected if isinstance(expected, torch.Tensor) else torch.full_like(found, expected)
+    wrong = (found != wanted).reshape(-1).nonzero().reshape(-1)
+    if wrong.numel() == 0:
+        return None
+    first = int(wrong[0])
+    return Difference(
+        what, found.numel(), wrong.numel(), first, float(found.reshape(-1)[first]), float(wanted.reshape(-1)[first])
+    )

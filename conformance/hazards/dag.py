@@ -1,0 +1,170 @@
+"""Random programs on several streams whose data flow is known, and what the shortest wrong one lacks.
+
+A step waits for what its data flow needs and for nothing else: for the writers of what it reads, and for the readers
+and writers of what it overwrites. The expected values come from the same steps on CPU, one after the other.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+import torch
+
+from conformance.hazards.bench import Bench, Difference, difference
+
+TENSORS, STREAMS, STEPS = 4, 3, 24
+PRIME = 97  # values stay below it, so that float32 is exact
+TRIES = 4  # runs of a program before it counts as right while it is made shorter
+
+
+class Kind(Enum):
+    COMBINE = "combine"  # target = (first + second + amount) % PRIME, in place
+    UPLOAD = "upload"  # copy from pageable memory that is overwritten at once
+    RENEW = "renew"  # the target becomes a new tensor, and its old memory is free
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    kind: Kind
+    stream: int
+    target: int
+    sources: tuple[int, ...]
+    amount: int
+
+    def text(self) -> str:
+        what = {
+            Kind.COMBINE: f"t{self.target} = ({' + '.join(f't{s}' for s in self.sources)} + {self.amount}) % {PRIME}",
+            Kind.UPLOAD: f"t{self.target}.copy_(host, non_blocking=True)",
+            Kind.RENEW: f"t{self.target} = torch.full(..., {self.amount})",
+        }[self.kind]
+        return f"`{what}` on stream {self.stream}"
+
+
+Program = tuple[Step, ...]
+
+
+def draw(seed: int) -> Program:
+    """Return the program of a seed."""
+    generator = random.Random(seed)
+    kinds = [Kind.COMBINE] * 4 + [Kind.UPLOAD, Kind.RENEW]
+
+    def step() -> Step:
+        kind = generator.choice(kinds)
+        sources = tuple(generator.randrange(TENSORS) for _ in range(2)) if kind is Kind.COMBINE else ()
+        return Step(
+            kind, generator.randrange(STREAMS), generator.randrange(TENSORS), sources, generator.randrange(PRIME)
+        )
+
+    return tuple(step() for _ in range(STEPS))
+
+
+def dependencies(program: Program) -> list[set[int]]:
+    """Return for each step the earlier steps on other streams that it must wait for."""
+    writer: dict[int, int] = {}  # of each tensor
+    readers: dict[int, list[int]] = {}
+    needed: list[set[int]] = []
+    for number, step in enumerate(program):
+        earlier = {writer[s] for s in step.sources if s in writer}
+        if step.kind is not Kind.RENEW:  # new memory: whoever uses the old keeps it alive
+            earlier |= {*readers.get(step.target, ()), *((writer[step.target],) if step.target in writer else ())}
+        needed.append({e for e in earlier if program[e].stream != step.stream})
+        for source in step.sources:
+            readers.setdefault(source, []).append(number)
+        writer[step.target], readers[step.target] = number, []
+    return needed
+
+
+def serial(program: Program, elements: int) -> list[torch.Tensor]:
+    """Return the tensors after the program, computed on CPU step by step."""
+    tensors = [torch.full((elements,), float(t)) for t in range(TENSORS)]
+    for step in program:
+        _compute(step, tensors, torch.device("cpu"), elements)
+    return tensors
+
+
+def on_device(program: Program, bench: Bench, waiting: int | None = None) -> list[torch.Tensor]:
+    """Return the tensors after the program, as host tensors. Before the step ``waiting`` the device is idle."""
+    tensors = [bench.full(float(t)) for t in range(TENSORS)]
+    users = [set[int]() for _ in range(TENSORS)]  # the streams that use each tensor
+    streams = [bench.stream() for _ in range(STREAMS)]
+    needed, events = dependencies(program), [bench.event() for _ in program]
+    for number, step in enumerate(program):
+        if number == waiting:
+            bench.wait()
+        stream = streams[step.stream]
+        with bench.on(stream):
+            for earlier in sorted(needed[number]):
+                stream.wait_event(events[earlier])
+            if step.kind is Kind.RENEW:
+                for user in users[step.target]:
+                    tensors[step.target].record_stream(streams[user])
+                users[step.target] = set()
+            _compute(step, tensors, bench.device, bench.elements)
+            events[number].record(stream)
+        for used in (step.target, *step.sources):
+            users[used].add(step.stream)
+    bench.wait()
+    return [tensor.cpu() for tensor in tensors]
+
+
+def _compute(step: Step, tensors: list[torch.Tensor], device: torch.device, elements: int) -> None:
+    if step.kind is Kind.RENEW:
+        tensors[step.target] = torch.full((elements,), float(step.amount), device=device)
+    elif step.kind is Kind.UPLOAD:
+        host = torch.full((elements,), float(step.amount))
+        tensors[step.target].copy_(host, non_blocking=True)
+        host.fill_(-1)
+    else:
+        first, second = (tensors[s] for s in step.sources)
+        tensors[step.target].copy_((first + second + step.amount).remainder_(PRIME))
+
+
+def check(program: Program, bench: Bench, waiting: int | None = None) -> Difference | None:
+    """Run a program once, and return the first difference from its data flow."""
+    wanted = serial(program, bench.elements)
+    pairs = enumerate(zip(on_device(program, bench, waiting), wanted, strict=True))
+    return next((found for t, (got, want) in pairs if (found := difference(f"t{t}", got, want))), None)
+
+
+def shortened(program: Program, fails: Callable[[Program], bool]) -> Program:
+    """Return a program that still fails, and from which no step can be left out."""
+    size = max(1, len(program) // 2)
+    while True:
+        start, before = 0, len(program)
+        while start < len(program):
+            shorter = program[:start] + program[start + size :]
+            if shorter and fails(shorter):
+                program = shorter
+            else:
+                start += size
+        if size == 1 and len(program) == before:
+            return program
+        size = max(1, size // 2)
+
+
+def lacking(program: Program, bench: Bench) -> str:
+    """Return which step of a wrong program did not wait for which, after leaving out all that is not needed."""
+
+    def fails(shorter: Program, waiting: int | None = None) -> bool:
+        return any(check(shorter, bench, waiting) for _ in range(TRIES))
+
+    shortest = shortened(program, fails)
+    return describe(shortest, [n for n in range(len(shortest)) if not fails(shortest, n)])
+
+
+def describe(program: Program, helped: Sequence[int]) -> str:
+    """Return the missing dependency in words. ``helped``: the steps before which an idle device made it right."""
+    steps = "\n".join(f"  {number}: {step.text()}" for number, step in enumerate(program))
+    if len(program) == 1:
+        return f"missing dependency: within step 0 ({program[0].text()}), between its calls or their arguments"
+    if not helped:
+        return f"some dependency among these steps is missing:\n{steps}"
+    later = helped[0]
+    earlier = max(dependencies(program)[later], default=max(later - 1, 0))
+    return (
+        f"missing dependency: step {later} ({program[later].text()}) did not wait for "
+        f"step {earlier} ({program[earlier].text()}):\n{steps}"
+    )

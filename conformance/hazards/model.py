@@ -1,0 +1,53 @@
+"""A hazard: a program, and the dependency that it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+from conformance.hazards.bench import Bench, Difference
+
+#: The differences of a run, found in order. A program with no difference yields None, or nothing.
+Found = Iterator[Difference | None]
+
+
+class Needs(Enum):
+    """What a backend must have for a hazard, besides one device."""
+
+    STREAMS = "streams"
+    PINNED = "pinned memory"
+    TWO_DEVICES = "two devices"
+
+
+@dataclass(frozen=True, slots=True)
+class Hazard:
+    """``later`` must wait for ``earlier``: two calls of the program, in words that a finding quotes."""
+
+    name: str
+    earlier: str
+    later: str
+    needs: frozenset[Needs]
+    run: Callable[[Bench], Found]
+    once: bool = False  # it has a schedule of its own, and runs under the first one alone
+
+    def missing(self) -> str:
+        return f"missing dependency: {self.later} did not wait for {self.earlier}"
+
+
+HAZARDS: dict[str, Hazard] = {}
+
+
+def hazard(
+    earlier: str, later: str, *needs: Needs, once: bool = False
+) -> Callable[[Callable[[Bench], Found]], Callable[[Bench], Found]]:
+    """Register a program as the hazard of its function's name."""
+
+    def register(run: Callable[[Bench], Found]) -> Callable[[Bench], Found]:
+        name = run.__name__
+        if name in HAZARDS:
+            raise ValueError(f"two hazards are called {name}")
+        HAZARDS[name] = Hazard(name, earlier, later, frozenset(needs), run, once)
+        return run
+
+    return register

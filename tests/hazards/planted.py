@@ -1,0 +1,28 @@
+"""The planted faults of the reference NPU that break the order or the lifetime of late work."""
+
+# fault: a hazard that finds it
+FOUND_BY = {
+    "stage_not_taken": "pageable_source_reused",
+    "copy_to_host_not_awaited": "cpu_reads_queued_result",
+    "scalar_to_host_not_awaited": "item_reads_queued_value",
+    "pinned_copy_not_awaited": "pinned_target_read_after_blocking_copy",
+    "freed_at_once": "freed_tensor_taken_by_another_stream",
+    "recorded_streams_forgotten": "freed_tensor_of_a_recorded_stream",
+    "pinned_freed_at_once": "pinned_source_freed",
+    "wait_event_ignored": "read_after_wait_event",
+    "wait_event_of_other_device_ignored": "wait_for_event_of_another_device",
+    "event_keeps_first_recording": "event_recorded_again",
+    "event_recorded_on_default_stream": "read_after_wait_event",
+    "event_reached_early": "read_after_wait_event",
+    "event_query_says_done": "read_after_event_query",
+    "event_not_awaited": "read_after_event_synchronize",
+    "stream_query_says_done": "read_after_stream_query",
+    "stream_not_awaited": "read_after_stream_synchronize",
+    "device_waits_for_default_stream": "read_after_device_synchronize",
+    "launch_arguments_overwritten": "launches_keep_their_arguments",
+    "work_overtakes": "kernels_run_in_order",
+    "peer_copy_overtakes_target": "copy_between_devices_after_queued_read",
+    "peer_copy_not_awaited": "read_after_copy_between_devices",
+}
+# No public call of torch makes a kernel raise on every backend.
+FOUND_BY_THE_DRIVER_S_TESTS = ("late_error_lost", "late_error_repeated")
