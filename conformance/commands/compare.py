@@ -46,7 +46,8 @@ def _across(axis: str, latest: list[Closed], form: str) -> None:
         others = (name for name in ("backend", *AXES.values()) if name != AXES[axis])
         selection = run.manifest.series.removeprefix(run.manifest.lane)
         facts = [str(getattr(run.manifest, name)) for name in others]
-        groups[(selection, *facts)].append(run)
+        key = (selection, *facts)
+        groups[key].append(run)
     compared = [sorted(group, key=lambda run: _place(run, axis)) for group in groups.values() if len(group) > 1]
     if not compared:
         raise Mistake(f"--across {axis}: no two lanes differ only in it; runs: {', '.join(r.name for r in latest)}")
