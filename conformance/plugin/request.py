@@ -80,7 +80,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--resume",
         action="store_true",
-        help="continue the interrupted run in results/<lane>/; its cells do not run again",
+        help="continue the interrupted run in results/<series>/; its cells do not run again",
     )
     group.addoption(
         "--shard", metavar="I/N", default="", help="only the I-th of N parts of the selected cells, of equal duration"
