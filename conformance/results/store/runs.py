@@ -21,7 +21,7 @@ from conformance.records import Observation
 from conformance.results.store import parquet
 from conformance.results.store.manifest import Manifest, StoreError, began, lane_of, series_name, series_of, shard_of
 from conformance.support.suggestions import near
-from conformance.vocabulary import Status
+from conformance.vocabulary import TIERS, Status
 
 RUNS = "runs"
 MANIFEST = "manifest.json"
@@ -65,7 +65,7 @@ class Closed:
 
         Otherwise the tier of this run may have omitted it.
         """
-        return self.whole and self.manifest.tier in ("full", other.manifest.tier)
+        return self.whole and TIERS.index(self.manifest.tier) <= TIERS.index(other.manifest.tier)
 
     @property
     def rows(self) -> Path:
