@@ -165,6 +165,9 @@ GENERATED: dict[str, tuple[str, str]] = {
     "variants": ("variants", "contiguous"),
 }
 
+# Layouts of the tier "wide" alone.
+WIDE = frozenset({*GENERATED, SEQUENCE})
+
 LAYOUTS: dict[str, str] = {
     "contiguous": "row-major, the storage exactly as long as the tensor",
     "transposed": "the last two dimensions swapped in memory",

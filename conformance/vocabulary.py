@@ -174,7 +174,7 @@ class CaseId:
 
 
 # How much of a lane a run takes, by name; conformance/plan/cases.py says what each leaves out.
-TIERS = ("full", "smoke")
+TIERS = ("wide", "full", "smoke")
 
 # The seed of the random overloads, unless --seed gives another.
 DEFAULT_SEED = 20

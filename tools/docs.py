@@ -30,7 +30,7 @@ from tools.causes import tables as causes
 from tools.causes.reasons import REASONS
 from tools.faults import Planted, planted
 from tools.kill_rate import tables
-from tools.kill_rate.summary import lacking
+from tools.kill_rate.summary import lacking, unmeasured
 from tools.settings import tables as settings
 from tools.settings.model import Measured
 
@@ -167,6 +167,12 @@ def _measured() -> dict[str, Any]:
     return made
 
 
+def _unmeasured(file: Path) -> str:
+    """Return the faults that a committed measurement does not cover yet."""
+    names = unmeasured(json.loads(file.read_text(encoding="utf-8")), _planted())
+    return table(("planted since, and not measured yet",), [[", ".join(f"`{n}`" for n in names)]] if names else [])
+
+
 def _kill_rate_by_class() -> str:
     kinds = {name: fault.kind for name, fault in _planted().items()}
     return table(*tables.classes(_measured(), kinds))
@@ -231,6 +237,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "lanes": _lanes,
     "kill-rate-totals": partial(_kill_rate, tables.totals),
     "kill-rate-classes": _kill_rate_by_class,
+    "kill-rate-unmeasured": partial(_unmeasured, KILL_RATE),
+    "causes-unmeasured": partial(_unmeasured, CAUSES),
     "kill-rate-faults": partial(_kill_rate, tables.faults),
     "kill-rate-cells": partial(_kill_rate, tables.cells),
     "kill-rate-survivors": partial(_kill_rate, tables.survivors),

@@ -89,7 +89,7 @@ def _outcomes(run: Run, cases: Sequence[str]) -> dict[str, bool]:
     If a run selected some cases of a cell, only its failures are known.
     """
     found = {}
-    every = run.manifest.tier == "full" and not any(a.startswith("--case") for a in run.manifest.arguments)
+    every = run.manifest.tier != "smoke" and not any(a.startswith("--case") for a in run.manifest.arguments)
     for seen in run.observations:
         failing = {f.case for f in seen.failures}
         for case in (c for c in cases if _cell_of(c) == seen.cell):

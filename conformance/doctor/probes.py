@@ -27,7 +27,7 @@ MINIMAL = (
 
 
 def _module(backend: Capabilities) -> Any:
-    return getattr(torch, backend.kind)
+    return getattr(torch, backend.kind, None)
 
 
 def _lacking(owner: Any, names: Iterable[str], prefix: str) -> str:
@@ -37,6 +37,8 @@ def _lacking(owner: Any, names: Iterable[str], prefix: str) -> str:
 
 def device_name(backend: Capabilities) -> str:
     known = torch_versions.privateuse1_name()
+    if known == "privateuseone":
+        return "it has no name of its own"
     return "" if known == backend.kind else f"PrivateUse1 is called {known!r}, not {backend.kind!r}"
 
 

@@ -5,7 +5,7 @@ Without the first two no cell can be judged. If another one is broken, only the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -103,6 +103,18 @@ def _check_fill(backend: Capabilities) -> None:
     assert filled, f"fill_fresh(0xA5) leaves {fresh[0]:#04x} in fresh memory"
 
 
+def permute(backend: Capabilities) -> None:
+    """A permuted tensor has the permuted values."""
+    values = torch.arange(6.0)
+    _equal(values.to(backend.device).view(2, 3).permute(1, 0).cpu(), values.view(2, 3).permute(1, 0))
+
+
+def expand(backend: Capabilities) -> None:
+    """An expanded tensor can be made."""
+    size = tuple(torch.ones(1, 3).to(backend.device).expand(4, 3).shape)
+    assert size == (4, 3), f"the size is {size}, expected (4, 3)"
+
+
 def conjugate(backend: Capabilities) -> None:
     """A tensor with the conjugate bit resolves to the conjugate values."""
     values = torch.tensor([1 + 2j, -3 - 0.5j])
@@ -133,19 +145,23 @@ def _equal(got: torch.Tensor, expected: torch.Tensor) -> None:
     assert torch.equal(got, expected), f"the values are {got.tolist()}, expected {expected.tolist()}"
 
 
+# Whether a cell with a route needs a primitive, where these primitives are broken.
+Needs = Callable[[CellId, str, Collection[str]], bool]
+
+
 @dataclass(frozen=True, slots=True)
 class Primitive:
-    """A primitive, and the cells that need it: ``needs(cell, route)``. Without ``needs``, all comparisons need it."""
+    """A primitive, and the cells that need it. Without ``needs``, all comparisons need it."""
 
     run: Callable[[Capabilities], None]
-    needs: Callable[[CellId, str], bool] | None = None
+    needs: Needs | None = None
 
     @property
     def name(self) -> str:
         return self.run.__name__
 
 
-def _no_cell(cell: CellId, route: str) -> bool:  # noqa: ARG001  # the signature of all of them
+def _no_cell(cell: CellId, route: str, broken: Collection[str]) -> bool:  # noqa: ARG001  # the signature of all
     return False
 
 
@@ -156,18 +172,22 @@ _COPYING = frozenset({
 })  # fmt: skip
 
 
-def _in_layouts(*layouts: str) -> Callable[[CellId, str], bool]:
-    """Return whether a cell of another op than those that copy has one of these layouts."""
-    return lambda cell, _: cell.layout in layouts and cell.overload.partition(".")[0] not in _COPYING
+def _in_layout(layout: str) -> Needs:
+    """Cells in this layout, except those of ops that copy."""
+    return lambda cell, *_: cell.layout == layout and cell.operator not in _COPYING
 
 
-def _as_strided(cell: CellId, route: str) -> bool:  # noqa: ARG001
+def _as_strided(cell: CellId, route: str, broken: Collection[str]) -> bool:  # noqa: ARG001
     return cell.layout not in twins.MADE_BY_OPS
 
 
-def _copy_expanded(cell: CellId, route: str) -> bool:
+def _instead_of_as_strided(*layouts: str) -> Needs:
+    return lambda cell, _, broken: "as_strided" in broken and cell.layout in layouts
+
+
+def _copy_expanded(cell: CellId, route: str, broken: Collection[str]) -> bool:
     """A native kernel reads an expanded argument itself; the fallback and composites copy it."""
-    return route != Route.NATIVE and _in_layouts("expanded")(cell, route)
+    return route != Route.NATIVE and _in_layout("expanded")(cell, route, broken)
 
 
 # In the order in which they are tried.
@@ -176,9 +196,11 @@ GATE: tuple[Primitive, ...] = (
     Primitive(copy_bytes),
     Primitive(view_as_dtype, _no_cell),  # arguments are then sent to the device in their own dtype
     Primitive(as_strided, _as_strided),
+    Primitive(permute, _instead_of_as_strided("transposed", "channels_last")),
+    Primitive(expand, _instead_of_as_strided("expanded")),
     Primitive(synchronize, _no_cell),  # errors of queued work may then be charged to later cells
-    Primitive(conjugate, _in_layouts("conj")),
-    Primitive(negative, _in_layouts("neg")),
+    Primitive(conjugate, _in_layout("conj")),
+    Primitive(negative, _in_layout("neg")),
     Primitive(copy_expanded, _copy_expanded),
     Primitive(grow_storage, _no_cell),
     Primitive(other_devices, _no_cell),
@@ -198,10 +220,10 @@ def blocks(backend: Capabilities, index: int) -> bool:
     return GATE[index].needs is None
 
 
-def needed(cell: CellId, route: str, broken: Iterable[str]) -> str:
+def needed(cell: CellId, route: str, broken: Collection[str]) -> str:
     """Return the first of these broken primitives that the cell needs, "" if it needs none."""
     needs = {primitive.name: primitive.needs for primitive in GATE}
-    return next((name for name in broken if (needs_it := needs[name]) and needs_it(cell, route)), "")
+    return next((name for name in broken if (needs_it := needs[name]) and needs_it(cell, route, broken)), "")
 
 
 def without(backend: Capabilities, broken: Iterable[str]) -> None:

@@ -151,12 +151,12 @@ def by_ops(flat: torch.Tensor, placement: Placement) -> torch.Tensor:
     """The tensor that ``placement`` describes over all of ``flat``, made by view, permute and expand."""
     axes = [d for d in range(len(placement.size)) if placement.stride[d] or placement.size[d] == 1]
     ordered = sorted(axes, key=lambda d: (-placement.stride[d], d))
+    if placement.layout == "expanded":
+        return flat.view([placement.size[d] if d in axes else 1 for d in range(len(placement.size))]).expand(
+            placement.size
+        )
     dense = flat.view([placement.size[d] for d in ordered])
-    moved = dense.permute([ordered.index(d) for d in axes])
-    for d in range(len(placement.size)):
-        if d not in axes:
-            moved = moved.unsqueeze(d)
-    return moved.expand(placement.size)
+    return dense if ordered == axes else dense.permute([ordered.index(d) for d in axes])
 
 
 def view(base: torch.Tensor, dtype: torch.dtype, placement: Placement) -> torch.Tensor:

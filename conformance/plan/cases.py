@@ -48,7 +48,8 @@ class Tier:
 
 
 TIERS = {
-    "full": Tier("full", None, None, None),
+    "wide": Tier("wide", None, None, None),
+    "full": Tier("full", None, None, frozenset(layouts.LAYOUTS) - layouts.WIDE),
     "smoke": Tier(
         "smoke",
         1,
@@ -221,7 +222,7 @@ def cases_of_sample(cell: CellId, sample: Sample, pointwise: bool) -> Iterator[C
     return _one_layout(cell, sample, pointwise)
 
 
-def cases(cell: CellId, samples: Iterable[Sample], tier: Tier = TIERS["full"], pointwise: bool = False) -> list[Case]:
+def cases(cell: CellId, samples: Iterable[Sample], tier: Tier = TIERS["wide"], pointwise: bool = False) -> list[Case]:
     """The cases of ``cell``, in the order they run. Empty where the layout fits no sample.
 
     ``pointwise``: the overload broadcasts its arguments.
@@ -242,7 +243,7 @@ def cases(cell: CellId, samples: Iterable[Sample], tier: Tier = TIERS["full"], p
     return found
 
 
-def cells(family: str, overload: str, samples: Iterable[Sample], tier: Tier = TIERS["full"]) -> list[CellId]:
+def cells(family: str, overload: str, samples: Iterable[Sample], tier: Tier = TIERS["wide"]) -> list[CellId]:
     """The cells of one overload: the dtypes its samples run in, and for each the layouts that fit a sample."""
     fits: dict[str, set[str]] = {}
     for sample in samples:

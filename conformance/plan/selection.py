@@ -12,7 +12,7 @@ from conformance.plan.cases import TIERS, Tier
 class Selection:
     """Which part of the matrix a run takes. None takes all."""
 
-    tier: Tier = TIERS["full"]
+    tier: Tier = TIERS["wide"]
     dtypes: frozenset[str] | None = None
     layouts: frozenset[str] | None = None
     routes: frozenset[str] | None = None

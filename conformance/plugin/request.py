@@ -80,7 +80,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--resume",
         action="store_true",
-        help="continue the interrupted run in results/<lane>/; its cells do not run again",
+        help="continue the interrupted run in results/<series>/; its cells do not run again",
     )
     group.addoption(
         "--shard", metavar="I/N", default="", help="only the I-th of N parts of the selected cells, of equal duration"
@@ -155,12 +155,19 @@ def _selection(config: pytest.Config) -> Selection:
     options.keyword(option.keyword)
     markers.expression_of(config)
     return Selection(
-        tier=whole_lane(config).tier if option.tier is None else _tier("--tier", option.tier),
+        tier=_tier_of(config),
         dtypes=options.names("--dtypes", "dtype", option.dtypes, DTYPES),
         layouts=options.names("--layouts", "layout", option.layouts, LAYOUTS),
         routes=options.names("--route", "route", option.route, [r.value for r in Route]),
         case=option.case,
     )
+
+
+def _tier_of(config: pytest.Config) -> Tier:
+    """Return the tier asked for; without one that of the lane, or for a single case that which has every case."""
+    if config.option.tier is not None:
+        return _tier("--tier", config.option.tier)
+    return _tier("--case", "wide") if config.option.case else whole_lane(config).tier
 
 
 def whole_lane(config: pytest.Config) -> Selection:

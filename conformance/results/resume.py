@@ -29,8 +29,10 @@ def fingerprint(cells: Iterable[str]) -> str:
 def interrupted(directory: Path) -> bool:
     """Return whether a run in ``directory`` observed some of its cells and not all."""
     try:
-        counts = store.read_summary(directory)["by_status"]
-        return bool(0 < counts[Status.NOT_REACHED.value] < sum(counts.values()))
+        summary = store.read_summary(directory)
+        counts = summary["by_status"]
+        left = counts[Status.NOT_REACHED.value] - store.limited(summary)
+        return bool(0 < left < sum(counts.values()))
     except (store.StoreError, KeyError):
         pass  # without a summary, the run did not end
     try:

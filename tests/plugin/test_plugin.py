@@ -21,7 +21,7 @@ from conformance import backends
 from conformance.plan.plan import Plan
 from conformance.plan.selection import Selection
 from conformance.plugin.manifest import manifest_of
-from conformance.plugin.request import plan_of
+from conformance.plugin.request import directory_of, plan_of
 from conformance.results import store
 from conformance.results.store import runs
 from conformance.support.exit_codes import Exit
@@ -73,22 +73,26 @@ def test_jobs_print_no_line_for_each_change_of_family(pytester: pytest.Pytester)
 
 
 @pytest.mark.parametrize(
-    ("args", "tier", "complete"),
+    ("args", "tier", "complete", "series"),
     [
-        ((), "full", True),
-        (("--tier", "smoke"), "smoke", False),
-        (("--lane-tier", "smoke"), "smoke", True),
-        (("--lane-tier", "smoke", "--tier", "full"), "full", False),
-        (("--lane-tier", "smoke", "--dtypes", "float32"), "smoke", False),
-        (("-k", "masked_fill"), "full", False),
+        ((), "full", True, "mine"),
+        (("--tier", "smoke"), "smoke", False, "mine+smoke"),
+        (("--lane-tier", "smoke"), "smoke", True, "mine"),
+        (("--lane-tier", "smoke", "--tier", "full"), "full", False, "mine+full"),
+        (("--lane-tier", "smoke", "--dtypes", "float32"), "smoke", False, "mine+part"),
+        (("-k", "masked_fill"), "full", False, "mine+part"),
+        (("--tier", "smoke", "-m", "native"), "smoke", False, "mine+part"),
+        (("--deselect", "ops/masking.py"), "full", False, "mine+part"),
     ],
 )
 def test_a_run_is_complete_when_it_takes_the_cells_of_its_lane(
-    pytester: pytest.Pytester, args: tuple[str, ...], tier: str, complete: bool
+    pytester: pytest.Pytester, args: tuple[str, ...], tier: str, complete: bool, series: str
 ) -> None:
-    config = pytester.parseconfig("--pyargs", "conformance", "--backend", "torch:cpu", *args)
+    config = pytester.parseconfig("--pyargs", "conformance", "--backend", "torch:cpu", "--lane-name", "mine", *args)
     told = manifest_of(config, plan_of(config), ())
-    assert (told.tier, told.complete) == (tier, complete)
+    assert (told.tier, told.complete, told.lane, told.series) == (tier, complete, "mine", series)
+    assert told.every_cell == (series != "mine+part")
+    assert directory_of(config, plan_of(config)).name == series
 
 
 def test_a_manifest_records_the_one_thread_that_cells_compute_in(pytester: pytest.Pytester) -> None:
@@ -269,7 +273,7 @@ def test_every_printed_command_of_a_run_without_adapter_can_be_pasted(
 ) -> None:
     monkeypatch.setenv("REFNPU_FAULT", "masked_fill_writes_gaps")
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
-    selection = ("--backend", "refnpu:npu", "-k", "masked_fill_.Scalar and offset_gap and (int8 or float32)")
+    selection = ("--backend", "refnpu:npu", "--dtypes", "float32", "-k", "masked_fill_.Scalar and offset_gap")
     said = pytester.runpytest_subprocess("--pyargs", "conformance.ops.masking", *CPU[2:], *selection)
     assert said.ret == Exit.CELLS_FAILED
     printed = sorted(set(COMMAND.findall(said.stdout.str())))

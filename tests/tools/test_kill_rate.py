@@ -14,7 +14,7 @@ from conformance.vocabulary import CellId, Status
 from tools.kill_rate import order, tables
 from tools.kill_rate.forked import Check, ForkedHunter
 from tools.kill_rate.suite_hunter import found_in
-from tools.kill_rate.summary import Facts, Hunt, lacking, summary
+from tools.kill_rate.summary import Facts, Hunt, lacking, summary, unmeasured
 from tools.kill_rate.trial import CLEAN, Finding, Trial, TrialFile, fill, read
 
 CELLS = [CellId("f", "op", d, la) for d in ("bool", "float32", "int64") for la in ("contiguous", "step2", "expanded")]
@@ -131,7 +131,8 @@ def test_a_fault_is_killed_where_any_lane_kills_it_in_any_stage() -> None:
 
 def test_a_summary_lacks_a_new_fault_and_one_that_a_lane_did_not_try() -> None:
     assert lacking(MADE, ["a", "b", "c"]) == []
-    assert lacking(MADE, ["a", "b", "d"]) == ["d was not measured", "c is no fault any more"]
+    assert lacking(MADE, ["a", "b", "d"]) == ["c is no fault any more"]
+    assert unmeasured(MADE, ["a", "b", "d"]) == ["d"]
     short = summary(Facts(("a",), "2.0", 60), [HUNTS[0], Hunt("pool", (trial(CLEAN),))], {})
     assert lacking(short, ["a"]) == ["a was not tried by pool"]
 
@@ -140,9 +141,9 @@ def test_the_tables_have_a_row_for_each_fault_and_each_lane() -> None:
     assert tables.totals(MADE)[1][0] == ["the suite, all lanes", "2 of 3", "0", ""]
     assert [row[0] for row in tables.totals(MADE)[1][1:]] == ["lane `plain`", "lane `guard`", "peer `peer`"]
     assert tables.faults(MADE)[1][0] == ["`a`", "value", "-", "value"]
-    assert tables.classes(MADE, {"a": "size", "b": "values", "c": "size"}) == (
-        ["class", "faults", "the suite", "`peer`"],
-        [["size", "2", "1", "1"], ["values", "1", "1", "0"]],
+    assert tables.classes(MADE, {"a": "size", "b": "values", "c": "size", "new": "size"}) == (
+        ["class", "faults", "measured", "the suite", "`peer`"],
+        [["size", "3", "2", "1", "1"], ["values", "1", "1", "1", "0"]],
     )
     assert tables.cells(MADE)[1][1] == ["`b`", "`plain`", "`cell 2`", "20", "3.0"]
     assert [row[0] for row in tables.survivors(MADE)[1]] == ["`c`"]

@@ -54,14 +54,20 @@ def summary(facts: Facts, hunts: Sequence[Hunt], own_tests: Mapping[str, str]) -
 
 
 def lacking(made: Mapping[str, Any], faults: Iterable[str]) -> list[str]:
-    """Return what is missing or outdated in a summary; empty if it covers exactly these faults."""
-    wanted, there = set(faults), set(made["detail"])
-    wrong = [f"{name} was not measured" for name in sorted(wanted - there)]
-    wrong += [f"{name} is no fault any more" for name in sorted(there - wanted)]
+    """Return what is outdated in a summary; empty if it covers nothing but these faults, each in every lane.
+
+    Faults that it does not cover are :func:`unmeasured`.
+    """
+    wrong = [f"{name} is no fault any more" for name in sorted(set(made["detail"]) - set(faults))]
     names = {*made["lanes"], *made["peers"]}
     for fault, rows in made["detail"].items():
         wrong += [f"{fault} was not tried by {name}" for name in sorted(names - set(rows))]
     return wrong
+
+
+def unmeasured(made: Mapping[str, Any], faults: Iterable[str]) -> list[str]:
+    """Return the faults that a summary does not cover, in their order."""
+    return [name for name in faults if name not in made["detail"]]
 
 
 def _row(trials: Sequence[Trial]) -> dict[str, Any] | None:

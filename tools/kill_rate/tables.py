@@ -20,7 +20,7 @@ def totals(made: Mapping[str, Any]) -> Table:
 
 
 def classes(made: Mapping[str, Any], kinds: Mapping[str, str]) -> Table:
-    """A line for each class of faults: how many there are, and how many the suite and each peer kill.
+    """A line for each class: how many faults there are, were measured, and are killed by the suite and by each peer.
 
     ``kinds``: the class of each fault.
     """
@@ -29,8 +29,9 @@ def classes(made: Mapping[str, Any], kinds: Mapping[str, str]) -> Table:
         of = [by for fault, by in made["detail"].items() if kinds[fault] == kind]
         suite = sum(any(by.get(lane, {}).get("killed_by") for lane in made["lanes"]) for by in of)
         peers = [sum(bool(by.get(peer, {}).get("killed_by")) for by in of) for peer in made["peers"]]
-        rows.append([kind, str(len(of)), str(suite), *map(str, peers)])
-    return ["class", "faults", "the suite", *(f"`{peer}`" for peer in made["peers"])], rows
+        every = sum(k == kind for k in kinds.values())
+        rows.append([kind, str(every), str(len(of)), str(suite), *map(str, peers)])
+    return ["class", "faults", "measured", "the suite", *(f"`{peer}`" for peer in made["peers"])], rows
 
 
 def faults(made: Mapping[str, Any]) -> Table:

@@ -15,7 +15,7 @@ from xml.etree import ElementTree as ET
 
 from conformance.lanes import matrix
 from conformance.results.store import Closed, cell_outcomes, runs, views
-from conformance.results.store.manifest import MACHINE
+from conformance.results.store.manifest import MACHINE, series_name
 from conformance.support import machine
 from conformance.vocabulary import CellId
 from tools.settings.model import SETTINGS, Difference, Measured, Setting
@@ -77,8 +77,9 @@ def _lane(nox: str, setting: Setting, version: str, tier: str, directory: Path) 
     code = _run(
         nox, setting, f"conformance-{version}({lane.environment.name})", arguments, directory / f"{version}.log"
     )
-    run = runs.find(directory, lane.name)
-    first = runs.find(RESULTS / SETTINGS[0].name.replace(" ", "-"), lane.name)
+    series = series_name(lane.name, complete=tier == lane.torch.tier, tier=tier)
+    run = runs.find(directory, series)
+    first = runs.find(RESULTS / SETTINGS[0].name.replace(" ", "-"), series)
     return Measured(
         setting=setting.name,
         typed=setting.words,

@@ -21,7 +21,7 @@ from conformance.records import Observation
 from conformance.results.store import parquet
 from conformance.results.store.manifest import Manifest, StoreError, began, lane_of, series_name, series_of, shard_of
 from conformance.support.suggestions import near
-from conformance.vocabulary import Status
+from conformance.vocabulary import TIERS, Status
 
 RUNS = "runs"
 MANIFEST = "manifest.json"
@@ -65,7 +65,7 @@ class Closed:
 
         Otherwise the tier of this run may have omitted it.
         """
-        return self.whole and self.manifest.tier in ("full", other.manifest.tier)
+        return self.whole and TIERS.index(self.manifest.tier) <= TIERS.index(other.manifest.tier)
 
     @property
     def rows(self) -> Path:
@@ -124,7 +124,7 @@ def _keep(
         data = (scratch / PARQUET).read_bytes()
         record = {
             "format": FORMAT, "version": VERSION, **asdict(manifest),
-            "ended": sum(by_status.values()) - by_status.get(Status.NOT_REACHED, 0) >= manifest.collected,
+            "ended": _reached(by_status, summary) >= manifest.collected,
             "by_status": {s.value: by_status.get(s, 0) for s in Status},
             "bytes": len(data), "sha256": hashlib.sha256(data).hexdigest(),
         }  # fmt: skip
@@ -139,6 +139,16 @@ def _keep(
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     return target
+
+
+def limited(summary: Mapping[str, Any]) -> int:
+    """Return the number of cells that a run did not reach because the primitive that they need is broken."""
+    return sum(limit["cells"] for limit in summary.get("limits", ()))
+
+
+def _reached(by_status: Mapping[str, int], summary: Mapping[str, Any] | None) -> int:
+    """Return the number of cells whose outcome is known: a cell that cannot run until a primitive works counts too."""
+    return sum(by_status.values()) - by_status.get(Status.NOT_REACHED, 0) + limited(summary or {})
 
 
 def opened(directory: Path) -> Closed:

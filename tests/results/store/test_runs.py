@@ -181,6 +181,17 @@ def test_a_run_is_found_by_name_by_part_and_by_lane(tmp_path: Path) -> None:
     assert runs.every_series(tmp_path) == [LANE, "demo-torch2.9-malloc-release"]
 
 
+def test_a_run_of_some_cells_does_not_stand_for_its_lane(tmp_path: Path) -> None:
+    whole, smoke = closed(tmp_path, 1), closed(tmp_path, 2, f"{LANE}+smoke")
+    part = closed(tmp_path, 3, f"{LANE}+part")
+    other = closed(tmp_path, 4, "demo-torch2.9-malloc-release+part")
+    assert runs.find(tmp_path, LANE) == whole
+    assert runs.find(tmp_path, f"{LANE}+part") == part
+    assert runs.shown_series(tmp_path) == [LANE, smoke.manifest.series, other.manifest.series]
+    assert runs.measured(tmp_path, f"{LANE}+smoke") == smoke
+    assert runs.measured(tmp_path, f"{LANE}+full") == whole
+
+
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
