@@ -13,7 +13,7 @@ from conformance.backends import Capabilities
 from conformance.corpus import reader
 from conformance.corpus.model import Sample
 from conformance.inventory import Overload, inventory
-from conformance.layouts import GENERATED, SEQUENCE
+from conformance.layouts import GENERATED, SEQUENCE, WIDE
 from conformance.plan import cases as cases_
 from conformance.plan.cases import Case, axis_of
 from conformance.plan.selection import Selection
@@ -31,10 +31,11 @@ class Plan:
         torch.set_num_threads(1)  # before any fork, and so that the reference's sums do not depend on the machine
         self.backend = backend
         self.selection = selection
-        self.corpus = reader.load()
+        self.tier = selection.narrowed()
+        wanted = self.tier.layouts
+        self.corpus = reader.load(generated=wanted is None or bool(wanted & WIDE))  # most samples are generated ones
         self.inventory: dict[str, Overload] = {o.name: o for o in inventory(backend.device)}
         self.seed = seed
-        self.tier = selection.narrowed()
         one = CaseId.parse(selection.case)
         self._only = one.cell if one else None  # the cell of the one case asked for
 
