@@ -137,13 +137,14 @@ def _load(where: Path, generated: bool) -> Corpus:
     text = _unpacked(path)
     first, *rest = text.split("\n")
     header = _read_header(path, first)
+    by_overload = _by_overload(path, header.overloads, rest)
     hash_ = hashlib.sha256(text.encode())
     more = Generated()
     if generated and (where / GENERATED).exists():
         more_text = _unpacked(where / GENERATED)
         more = _read_generated(where / GENERATED, more_text, hash_.hexdigest())
         hash_.update(more_text.encode())
-    return Corpus(where, hash_.hexdigest(), header, _by_overload(path, header.overloads, rest), more)
+    return Corpus(where, hash_.hexdigest(), header, by_overload, more)
 
 
 def _unpacked(path: Path) -> str:

@@ -12,7 +12,7 @@ import torch
 from conformance.judging import compare, conditioning, equivalence, facts, host_memory, oracle, storages
 from conformance.judging.oracle import CallOutcome
 from conformance.judging.tolerances import Criteria, position_of
-from conformance.judging.twins import Argument, Twins, fetch, host_copy, over, view
+from conformance.judging.twins import Argument, Twins, can_fetch, fetch, host_copy, over, view
 from conformance.ops.family import Equivalence
 from conformance.plan.cases import Case
 from conformance.records import Mismatch
@@ -242,7 +242,7 @@ def _equal_or_copy(want: torch.Tensor, got: torch.Tensor) -> torch.Tensor | None
 
     Both have one dtype, shape, offset and bits.
     """
-    if got.is_cpu or has_no_memory(got):
+    if got.is_cpu or has_no_memory(got) or not can_fetch():
         return host_copy(got)
     whole = fetch(got)
     if want.stride() == got.stride() and host_memory.holds(want.untyped_storage(), whole):

@@ -392,6 +392,11 @@ def device_bytes(base: torch.Tensor) -> torch.Tensor:
     return base if base.is_cpu else base.cpu().view(torch.uint8)
 
 
+def can_fetch() -> bool:
+    """Whether the device makes the view over a whole storage that :func:`fetch` needs."""
+    return "as_strided" not in _broken
+
+
 def fetch(tensor: torch.Tensor) -> torch.Tensor:
     """Return the bytes of a device tensor's whole storage, on CPU. Bytes beyond the last whole element are left out."""
     if tensor.is_conj():
@@ -419,4 +424,4 @@ def host_copy(tensor: torch.Tensor) -> torch.Tensor:
         return torch.zeros(tensor.shape, dtype=tensor.dtype)
     if tensor.is_cpu:
         return tensor
-    return tensor.cpu() if "as_strided" in _broken else over(fetch(tensor), tensor)
+    return over(fetch(tensor), tensor) if can_fetch() else tensor.cpu()

@@ -105,5 +105,5 @@ def test_a_file_holds_the_steps_and_what_is_missing(tmp_path: Path) -> None:
 
 def test_recorded_calls_are_not_taken_for_a_sequence(tmp_path: Path) -> None:
     file.save(tmp_path / "calls", [taken(OPS.neg.default, torch.ones(1))])
-    with pytest.raises(file.CallsError, match="no sequence"):
+    with pytest.raises(file.CallsError, match="without a sequence"):
         sequence.load(tmp_path / "calls")

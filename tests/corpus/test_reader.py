@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from conformance.corpus.reader import DATA, INDEX, VALUES, CorpusError, load
+from conformance.corpus.reader import DATA, GENERATED, INDEX, VALUES, CorpusError, load
 
 
 @pytest.fixture
 def copied(tmp_path: Path) -> Path:
-    for name in (INDEX, VALUES):
+    for name in (INDEX, VALUES, GENERATED):
         shutil.copy(DATA / name, tmp_path / name)
     return tmp_path
 
@@ -30,6 +30,21 @@ def test_opens_in_less_than_half_a_second_and_decodes_in_two() -> None:
 
 def test_the_hash_is_the_same_wherever_it_lies(copied: Path) -> None:
     assert load(copied).hash == load().hash
+
+
+def test_generated_samples_of_another_index_are_refused(copied: Path) -> None:
+    text = gzip.decompress((copied / GENERATED).read_bytes())
+    other = text.replace(load(generated=False).hash.encode(), b"0" * 64, 1)
+    (copied / GENERATED).write_bytes(gzip.compress(other))
+    with pytest.raises(CorpusError, match="not of the same build"):
+        load(copied)
+
+
+def test_generated_samples_are_left_out_on_request(copied: Path) -> None:
+    samples = load(copied, generated=False).samples("masked_fill_.Scalar")
+    assert samples
+    assert not any(s.axis for s in samples)
+    assert load(copied).samples("masked_fill_.Scalar")[: len(samples)] == samples
 
 
 def test_samples_have_unique_names_and_know_their_overload() -> None:

@@ -124,7 +124,7 @@ def test_a_lane_with_an_on_demand_environment_or_build_is_on_demand(tmp_path: Pa
         ('version = "2.8"', 'version = "2.8"\npyhton = "3.11"', "torch[0].pyhton: unknown key (near: python)"),
         ('version = "2.8"', 'version = "2.13"', "torch: '2.13' is listed twice"),
         ('version = "2.8"', 'version = "2-8"', "torch[0].version: '2-8' cannot be part of a lane's name"),
-        ('tier = "smoke"', 'tier = "smok"', "torch[1].tier: 'smok' is not one of full, smoke (near: smoke)"),
+        ('tier = "smoke"', 'tier = "smok"', "torch[1].tier: 'smok' is not one of wide, full, smoke (near: smoke)"),
         ('backend = "demo"', "", "backend: missing; expected a string"),
         (
             'DEMO_CHECK = "1"',
