@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
+from conformance.corpus.codec import decode
 from conformance.corpus.model import Sample
 from conformance.corpus.places import places
-from conformance.corpus.reader import Corpus
 
 # The largest extent of each class of sizes.
 SIZES = (16, 64, 256, 1024, 4096, 65536)
@@ -16,18 +19,24 @@ SIZES = (16, 64, 256, 1024, 4096, 65536)
 Row = tuple[str, str, str, str]
 
 
-def rows(corpus: Corpus) -> list[Row]:
+def rows(file: Path) -> list[Row]:
     """Return the rows of the table: axis, class, number of overloads, number of samples."""
     overloads: dict[tuple[str, str], set[str]] = defaultdict(set)
     samples: dict[tuple[str, str], int] = defaultdict(int)
-    for overload in corpus.overloads:
-        for sample in corpus.samples(overload):
-            for of in _classes(sample):
-                overloads[sample.axis, of].add(overload)
-                samples[sample.axis, of] += 1
+    for sample in _samples(file):
+        for of in _classes(sample):
+            overloads[sample.axis, of].add(sample.overload)
+            samples[sample.axis, of] += 1
     order = {of: i for i, of in enumerate(_ORDER)}
     keys = sorted(samples, key=lambda key: (key[0], order.get(key[1], 0), key[1]))
     return [(f"`{axis}`", of, f"{len(overloads[axis, of]):,}", f"{samples[axis, of]:,}") for axis, of in keys]
+
+
+def _samples(file: Path) -> Iterator[Sample]:
+    """Yield the generated samples, read without torch."""
+    header, *lines = map(json.loads, gzip.decompress(file.read_bytes()).decode().splitlines())
+    for overload, line in zip(header["overloads"], lines, strict=True):
+        yield from (decode(overload, row, header["dtype_sets"]) for row in line)
 
 
 def _classes(sample: Sample) -> Iterator[str]:

@@ -65,7 +65,8 @@ class Closed:
 
         Otherwise the tier of this run may have omitted it.
         """
-        return self.whole and TIERS.index(self.manifest.tier) <= TIERS.index(other.manifest.tier)
+        order = [*TIERS, other.manifest.tier]  # a tier of another version covers itself
+        return self.whole and self.manifest.tier in order[: order.index(other.manifest.tier) + 1]
 
     @property
     def rows(self) -> Path:
