@@ -135,7 +135,7 @@ REGISTRATIONS = (
           "  m.fallback(torch::CppFunction::makeFromBoxedFunction<&at::native::cpu_fallback>());\n}")),),
     ),
     Registration(
-        "device allocator", probes.device_allocator, Need.OPTIONAL, "torch.accelerator.memory_allocated and the like",
+        "device allocator", probes.device_allocator, Need.OPTIONAL, "memory statistics in torch.accelerator",
         (("2.9", ("// C++: derive the allocator from c10::DeviceAllocator and implement getDeviceStats,\n"
           "// resetPeakStats, emptyCache")),),
     ),

@@ -179,6 +179,7 @@ _SIZES_BEFORE = 8  # all of them before one call: more than a small cache holds
 def sequences(cell: CellId, samples: Sequence[Sample]) -> Iterator[Case]:
     """The cases of a cell of sequences: each is a sample's call after calls that differ from it in one thing."""
     plain = [s for s in samples if not s.axis and not s.raises and cell.dtype in s.dtypes]
+    plain.sort(key=lambda sample: not _variants_of(sample, samples))  # those with variants first
     for sample in plain[:SEQUENCE_SAMPLES]:
         for label, before in _before(cell, sample, samples):
             yield Case(cell, sample, f"after={label}", _put(sample, {}), (), tuple(before))
@@ -191,14 +192,19 @@ def _before(cell: CellId, sample: Sample, samples: Sequence[Sample]) -> Iterator
             yield layout, [Case(cell, sample, layout, _put(sample, moved))]
     for dtype in [d for d in sample.dtypes if d != cell.dtype][:2]:
         yield dtype, [_plainly(cell, dtype, sample)]
-    same = [s for s in samples if s.axis == "variants" and s.name.startswith(f"{sample.name}.")]
-    for variant in [s for s in same if not s.raises][:_VARIANTS_BEFORE]:
+    for variant in _variants_of(sample, samples)[:_VARIANTS_BEFORE]:
         yield variant.name, [_plainly(cell, cell.dtype, variant)]
     for variant in [s for s in samples if s.raises and cell.dtype in s.dtypes][:1]:
         yield "error", [_plainly(cell, cell.dtype, variant)]
     sizes = [s for s in samples if s.axis == "sizes" and cell.dtype in s.dtypes]
     if sizes:
         yield "sizes", [_plainly(cell, cell.dtype, s) for s in sizes[:_SIZES_BEFORE]]
+
+
+def _variants_of(sample: Sample, samples: Sequence[Sample]) -> list[Sample]:
+    """Return the generated samples that replace one argument of a sample, and do not raise."""
+    found = [s for s in samples if s.axis == "variants" and not s.raises]
+    return [s for s in found if s.name.startswith(f"{sample.name}.")]
 
 
 def _plainly(cell: CellId, dtype: str, sample: Sample) -> Case:

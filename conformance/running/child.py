@@ -235,7 +235,7 @@ def live(serve: Callable[[Any], dict[str, Any]], requests: int, replies: int, lo
                     _reply(outgoing, serve(json.loads(incoming.read(_LENGTH.unpack(head)[0]))))
             except SystemExit as e:  # an op that is written in Python ends its process
                 code = e.code if isinstance(e.code, int) else int(e.code is not None)
-            except BaseException:  # noqa: BLE001  # as below, and the parent is told
+            except BaseException:  # noqa: BLE001  # as below; the parent learns of it from the reply
                 traceback.print_exc()
                 sys.stderr.flush()
                 code = BROKEN

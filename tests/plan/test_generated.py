@@ -52,6 +52,11 @@ def test_a_call_that_raises_comes_before_another() -> None:
     assert found["after=error"].before[0].sample == refused
 
 
+def test_samples_with_variants_come_first_in_sequences() -> None:
+    others = tuple(sample(f"opinfo.neg.0{i}") for i in range(3))
+    assert PLAIN in {c.sample for c in of(SEQUENCE, samples=(*others, *SAMPLES))}
+
+
 def test_sequences_are_of_two_dtypes_only() -> None:
     assert {c.dtype for c in cells("pointwise_unary", "neg", SAMPLES) if c.layout == SEQUENCE} == {"float32"}
 

@@ -7,7 +7,7 @@
 
 namespace refnpu::driver {
 
-// Keeps an error. Of several, the first is told in full and the others are counted.
+// Keeps an error. Of several errors, the first is reported in full, and the others are counted.
 void keep_late_error(int device, npuError_t code, const std::string& message);
 
 // Returns the kept error of a device and forgets it, npuSuccess if there is none.

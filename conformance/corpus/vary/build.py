@@ -6,7 +6,7 @@ import gzip
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -21,12 +21,12 @@ from conformance.inventory import Overload, inventory
 AXES = (sizes.generate, hard_values.generate, variants.generate)
 
 
-def build(where: Path = DATA, progress: Callable[[str], None] = lambda _: None, only: Sequence[str] = ()) -> str:
+def build(where: Path = DATA, progress: Callable[[str], None] = lambda _: None) -> str:
     """Write the generated samples of the corpus in ``where``. Returns a summary."""
     corpus = reader.load(where, generated=False)
     corpus.load_values()
     known = {o.name: o for o in inventory("CPU")}
-    wanted = [o for o in corpus.overloads if o in known and (not only or o in only)]
+    wanted = [o for o in corpus.overloads if o in known]
     found: dict[str, list[Sample]] = {}
     jobs = len(os.sched_getaffinity(0))
     for overload, samples in generate(wanted, corpus, partial(_generated, corpus, known), jobs):

@@ -30,10 +30,10 @@ from conformance.support.host_heap import shake
 
 # A generated sample has at most so many elements in its arguments, and in its results.
 MOST_ELEMENTS = 400_000
-# CPU seconds that a call may take. The full tier makes it some ten times.
+# CPU seconds that a call may take. A run makes the call several times.
 MOST_SECONDS = 0.03
-_HANGS = 20  # seconds until a trial is given up, and CPU seconds
-_BUSY = 0.15
+_HANGS = 20  # seconds after which a trial is killed
+_BUSY = 0.15  # CPU seconds after which a trial is killed
 _TIMES = 3  # calls of a trial on its own
 _MEMORY = 4 << 30  # bytes that a child may have beyond those of its parent
 
@@ -54,7 +54,7 @@ class Trials:
 
     def __init__(self, values: HasValues, *, isolated: bool = False) -> None:
         self._values = values
-        self._isolated = isolated
+        self.isolated = isolated
 
     def run(self, sample: Sample, dtype: str) -> Ran | None:
         """Return what came of the call; None if CPU refuses it, or it is too large, too slow or deadly."""
@@ -68,18 +68,22 @@ class Trials:
     def _run(self, sample: Sample, dtype: str) -> Ran | Exception | None:
         if sum(s.numel for s in sample.tensors) > MOST_ELEMENTS:
             return None
-        return self._alone(sample, dtype) if self._isolated else self._call(sample, dtype)
+        return self._alone(sample, dtype) if self.isolated else self._call(sample, dtype)
 
     def _alone(self, sample: Sample, dtype: str) -> Ran | Exception | None:
         """Make the call in a child, several times; None if the child dies of it, or as it ends."""
         read, write = os.pipe()
         pid = os.fork()
         if pid == 0:
-            outcomes = [self._call(sample, dtype) for _ in range(_TIMES)]
-            with contextlib.suppress(MemoryError):
-                shake()
-            os.write(write, _packed(outcomes[0]))
-            os._exit(0)
+            code = 1
+            try:
+                outcomes = [self._call(sample, dtype) for _ in range(_TIMES)]
+                with contextlib.suppress(MemoryError):
+                    shake()
+                os.write(write, _packed(outcomes[0]))
+                code = 0
+            finally:
+                os._exit(code)
         os.close(write)
         with os.fdopen(read, "rb") as pipe:
             data = pipe.read()

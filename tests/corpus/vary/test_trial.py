@@ -1,0 +1,58 @@
+"""Trials on CPU in children that may die."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+from conformance.corpus import reader
+from conformance.corpus.model import Sample
+from conformance.corpus.vary import trial
+from conformance.corpus.vary.trial import Trials, generate
+
+CORPUS = reader.load(generated=False)
+
+
+def sample() -> Sample:
+    return next(s for s in CORPUS.samples("neg") if s.base == "float32" and not s.raises)
+
+
+def die(*_: object) -> None:
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+
+def test_an_overload_whose_child_dies_is_tried_again_call_by_call() -> None:
+    def make(_: str, trials: Trials) -> Iterator[Sample]:
+        if not trials.isolated:
+            die()
+        yield sample()
+
+    assert list(generate(["neg"], CORPUS, make, 1)) == [("neg", [sample()])]
+
+
+def test_a_call_that_kills_its_own_child_is_no_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    trials = Trials(CORPUS, isolated=True)
+    assert trials.run(sample(), "float32")
+    monkeypatch.setattr(trial, "call_of", lambda _: die)
+    assert trials.run(sample(), "float32") is None
+    assert not trials.raises(sample(), "float32")
+
+
+def test_a_call_that_takes_too_long_is_no_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    def spin(*_: object) -> None:
+        while True:
+            pass
+
+    monkeypatch.setattr(trial, "call_of", lambda _: spin)
+    assert Trials(CORPUS, isolated=True).run(sample(), "float32") is None
+
+
+def test_an_error_of_the_generator_itself_is_raised() -> None:
+    def make(_: str, trials: Trials) -> Iterator[Sample]:
+        raise ValueError(trials)
+
+    with pytest.raises(RuntimeError, match="samples of neg"):
+        list(generate(["neg"], CORPUS, make, 1))
