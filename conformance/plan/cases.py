@@ -183,6 +183,12 @@ def sequences(cell: CellId, samples: Sequence[Sample]) -> Iterator[Case]:
     for sample in plain[:SEQUENCE_SAMPLES]:
         for label, before in _before(cell, sample, samples):
             yield Case(cell, sample, f"after={label}", _put(sample, {}), (), tuple(before))
+        # The other way round: a cache may keep what the first call of a shape put there.
+        for variant in _variants_of(sample, samples)[:_VARIANTS_BEFORE]:
+            if cell.dtype in variant.dtypes:
+                yield Case(
+                    cell, variant, f"after={sample.name}", _put(variant, {}), (), (_plainly(cell, cell.dtype, sample),)
+                )
 
 
 def _before(cell: CellId, sample: Sample, samples: Sequence[Sample]) -> Iterator[tuple[str, list[Case]]]:

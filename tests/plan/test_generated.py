@@ -38,8 +38,10 @@ def test_a_sequence_changes_one_thing_before_a_call_that_is_judged() -> None:
     found = {c.variant: c for c in of(SEQUENCE)}
     assert set(found) == {
         "after=transposed", "after=offset_gap", "after=expanded", "after=float64", f"after={VARIANT.name}",
-        "after=sizes",
+        "after=sizes", f"after={PLAIN.name}",
     }  # fmt: skip
+    other_way = found.pop(f"after={PLAIN.name}")
+    assert (other_way.sample, other_way.before[0].sample) == (VARIANT, PLAIN)
     assert all(c.sample == PLAIN and c.placements[0].layout == "contiguous" for c in found.values())
     assert found["after=transposed"].before[0].placements[0].layout == "transposed"
     assert found["after=float64"].before[0].cell.dtype == "float64"
