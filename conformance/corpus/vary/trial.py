@@ -50,11 +50,15 @@ class Ran:
 
 
 class Trials:
-    """Tries samples in this process; with ``isolated``, each in a child of its own."""
+    """Tries samples in this process; with ``isolated``, each in a child of its own.
 
-    def __init__(self, values: HasValues, *, isolated: bool = False) -> None:
+    Without ``timed`` a call may take any time: the same samples are found on every machine, however busy it is.
+    """
+
+    def __init__(self, values: HasValues, *, isolated: bool = False, timed: bool = True) -> None:
         self._values = values
         self.isolated = isolated
+        self._timed = timed
 
     def run(self, sample: Sample, dtype: str) -> Ran | None:
         """Return what came of the call; None if CPU refuses it, or it is too large, too slow or deadly."""
@@ -97,8 +101,9 @@ class Trials:
         args = [argument(a, dtype, tensors) for a in sample.args]
         kwargs = {k: argument(a, dtype, tensors) for k, a in sample.kwargs}
         torch.manual_seed(SEED)
-        signal.alarm(_HANGS)
-        signal.setitimer(signal.ITIMER_PROF, _BUSY)
+        if self._timed:
+            signal.alarm(_HANGS)
+            signal.setitimer(signal.ITIMER_PROF, _BUSY)
         began = time.process_time()
         try:
             with torch.no_grad():
@@ -106,9 +111,10 @@ class Trials:
         except Exception as e:  # noqa: BLE001 - that it raised is the answer
             return e
         finally:
-            signal.alarm(0)
-            signal.setitimer(signal.ITIMER_PROF, 0)
-        slow = time.process_time() - began > MOST_SECONDS
+            if self._timed:
+                signal.alarm(0)
+                signal.setitimer(signal.ITIMER_PROF, 0)
+        slow = self._timed and time.process_time() - began > MOST_SECONDS
         leaves = _leaves(result)
         if slow or not readable(result) or sum(t.numel() for t in leaves) > MOST_ELEMENTS:
             return None

@@ -27,13 +27,13 @@ def sample(overload: str, shapes: tuple[tuple[int, ...], ...]) -> Sample:
 
 def groups(source: Sample) -> set[frozenset[str]]:
     """The free sizes of a sample, each as the names of the places that change together."""
-    found = Maker(Trials(corpus()), corpus()).groups(source, source.dtypes[0])
+    found = Maker(Trials(corpus(), timed=False), corpus()).groups(source, source.dtypes[0])
     return {frozenset(label(source, [place]) for place in group.places) for group in found}
 
 
 def made(overload: str) -> list[Sample]:
     (known,) = (o for o in inventory("CPU") if o.name == overload)
-    return list(generate(known, corpus().samples(overload), Trials(corpus()), corpus()))
+    return list(generate(known, corpus().samples(overload), Trials(corpus(), timed=False), corpus()))
 
 
 def test_extents_that_must_agree_change_together() -> None:

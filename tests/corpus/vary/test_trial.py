@@ -34,7 +34,7 @@ def test_an_overload_whose_child_dies_is_tried_again_call_by_call() -> None:
 
 
 def test_a_call_that_kills_its_own_child_is_no_sample(monkeypatch: pytest.MonkeyPatch) -> None:
-    trials = Trials(CORPUS, isolated=True)
+    trials = Trials(CORPUS, isolated=True, timed=False)
     assert trials.run(sample(), "float32")
     monkeypatch.setattr(trial, "call_of", lambda _: die)
     assert trials.run(sample(), "float32") is None
@@ -48,6 +48,12 @@ def test_a_call_that_takes_too_long_is_no_sample(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(trial, "call_of", lambda _: spin)
     assert Trials(CORPUS, isolated=True).run(sample(), "float32") is None
+
+
+def test_without_a_limit_of_time_a_slow_call_is_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trial, "MOST_SECONDS", -1)
+    assert Trials(CORPUS).run(sample(), "float32") is None
+    assert Trials(CORPUS, timed=False).run(sample(), "float32")
 
 
 def test_an_error_of_the_generator_itself_is_raised() -> None:
