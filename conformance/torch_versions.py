@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
+from torch._decomp import decomposition_table
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
@@ -38,6 +39,11 @@ def schemas() -> dict[str, Any]:
 def schema_of(call: Any) -> Any:
     """The ``FunctionSchema`` of an overload such as ``torch.ops.aten.neg.default``."""
     return call._schema
+
+
+def decomposition_of(call: Any) -> Any:
+    """The function that computes an overload by simpler ops, as compilers do; None if torch has none."""
+    return decomposition_table.get(call)
 
 
 def without_modes() -> AbstractContextManager[Any]:

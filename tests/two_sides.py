@@ -80,8 +80,12 @@ def judge(
     route: Route = Route.NATIVE,
     device: Device | None = None,
     values: ValueOf = value_of,
+    schema: Any = None,
 ) -> CaseResult:
-    """One case of an op that does what is ``right`` on CPU, and what is ``wrong`` (or right, too) on the device."""
+    """One case of an op that does what is ``right`` on CPU, and what is ``wrong`` (or right, too) on the device.
+
+    ``schema``: what the op says of itself, if anything.
+    """
     here = device or Device()
 
     def op(*given: Any) -> Any:
@@ -92,6 +96,7 @@ def judge(
         here.fallback += route is Route.FALLBACK
         return (wrong or right)(*arguments)
 
+    vars(op)["_schema"] = schema
     criteria = Criteria(facts or OpFacts("misc"))
     judge = Judge(Twins(values), Capabilities(here, "hand"), op, route, criteria, seed=20)
     return judge.judge(case or case_of())

@@ -65,7 +65,8 @@ void check_no_zero(const at::TensorIteratorBase& iter) {
 }
 
 bool takes_exact_scalars(Binary op) {
-  return op == Binary::add || op == Binary::sub || op == Binary::mul || op == Binary::div;
+  return op == Binary::add || op == Binary::sub || op == Binary::mul || op == Binary::div || op == Binary::div_floor ||
+         op == Binary::div_trunc;
 }
 
 void run(const char* name, at::TensorIteratorBase& iter, Binary op, unsigned supported, const Params& params = {}) {

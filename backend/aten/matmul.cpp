@@ -165,11 +165,11 @@ void check_batches(const Tensor& self, const Tensor& batch1, const Tensor& batch
 Tensor& addbmm_out(const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta,
                    const Scalar& alpha, Tensor& out) {
   const auto added = at::expand_size(self, {batch1.size(1), batch2.size(2)}, "addbmm_out");
-  check_batches(*added, batch1, batch2);
-  TORCH_CHECK(out.scalar_type() == self.scalar_type(), "expected out to have dtype ", self.dtype(), ", but got ",
-              out.dtype());
+  // self is brought into out's dtype, and the products are added to that.
   // In place, a self that broadcasts is read after it has grown.
-  const Tensor read = out.is_same(self) && !out.sizes().equals(added->sizes()) ? added->clone() : *added;
+  const bool grows = out.is_same(self) && !out.sizes().equals(added->sizes());
+  const Tensor read = grows ? added->clone() : added->to(out.scalar_type());
+  check_batches(read, batch1, batch2);
   at::native::resize_output(out, read.sizes());
   multiply("addbmm", out, read, batch1, batch2, beta, alpha, /*sums_batches=*/true);
   return out;

@@ -123,9 +123,9 @@ at::Tensor binomial(const at::Tensor& count, const at::Tensor& prob, MaybeGenera
   TORCH_CHECK(count.scalar_type() == prob.scalar_type(), "Found dtype ", prob.scalar_type(), " but expected ",
               count.scalar_type());
   require_same_device("binomial", {count, prob});
-  at::Tensor out = at::zeros(count.sizes(), count.options());
-  const auto chances = at::expand_inplace(out, prob, "binomial");
-  const View n = view_of(count), p = view_of(*chances), to = view_of(out);
+  const auto [counts, chances] = at::expand_outplace(count, prob, "binomial");
+  at::Tensor out = at::zeros(counts->sizes(), count.options());
+  const View n = view_of(*counts), p = view_of(*chances), to = view_of(out);
   const Draw bits = draw(generator, out);
   launch("binomial", [=] { sample_binomial(to, n, p, bits); });
   return out;

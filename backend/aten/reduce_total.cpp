@@ -1,6 +1,7 @@
 // Sums, means and products.
 #include <ATen/ops/isnan.h>
 #include <ATen/ops/mean_meta.h>
+#include <ATen/ops/nan_to_num.h>
 #include <ATen/ops/nansum.h>
 #include <ATen/ops/prod_meta.h>
 #include <ATen/ops/sum_meta.h>
@@ -82,6 +83,10 @@ Tensor& nansum_out(const Tensor& self, OptionalIntArrayRef dim, bool keepdim, st
   if (c10::isIntegralType(self.scalar_type(), /*includeBool=*/true)) return sum_out(self, dim, keepdim, dtype, out);
   TORCH_CHECK(!dtype || out.scalar_type() == *dtype, "nansum: provided dtype must match dtype of result. Got ",
               c10::toString(out.scalar_type()), " and ", c10::toString(*dtype), ".");
+  if (out.scalar_type() == at::kBool) {  // in which NaN would be true
+    constexpr double kInfinity = std::numeric_limits<double>::infinity();
+    return sum_out(at::nan_to_num(self, 0.0, kInfinity, -kInfinity), dim, keepdim, dtype, out);
+  }
   const DimMask reduced = reduced_dims(dim, self.dim());
   out.resize_(reduced_shape(self, reduced, keepdim));
   if (self.numel() > 0) require_dtype(Ordered{}, "nansum", out);

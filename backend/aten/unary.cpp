@@ -3,6 +3,7 @@
 
 #include <ATen/native/Resize.h>
 #include <ATen/native/UnaryOps.h>
+#include <ATen/Dispatch_v2.h>
 #include <ATen/ops/abs_native.h>
 #include <ATen/ops/acos_meta.h>
 #include <ATen/ops/acosh_meta.h>
@@ -161,6 +162,13 @@ bool is_nan(const std::optional<at::Scalar>& bound) {
   return bound && !bound->isComplex() && std::isnan(bound->to<double>());
 }
 
+// A bound as an integer of the elements' dtype: -1 is 255 in uint8. Raises where the dtype cannot hold it.
+at::Scalar bound_in(at::ScalarType dtype, const at::Scalar& bound) {
+  if (!at::isIntegralType(dtype, /*includeBool=*/false)) return bound;
+  return AT_DISPATCH_V2(dtype, "clamp", AT_WRAP([&] { return at::Scalar(bound.to<scalar_t>()); }),
+                        AT_EXPAND(AT_INTEGRAL_TYPES_V2));
+}
+
 // Two bounds of which one is NaN give NaN everywhere, in every dtype.
 at::Tensor& clamp_out(const at::Tensor& self, const std::optional<at::Scalar>& min,
                       const std::optional<at::Scalar>& max, at::Tensor& out) {
@@ -170,7 +178,7 @@ at::Tensor& clamp_out(const at::Tensor& self, const std::optional<at::Scalar>& m
   if (min && max && (is_nan(min) || is_nan(max))) return out.fill_(std::numeric_limits<double>::quiet_NaN());
   const Unary which = min && max ? Unary::clamp : min ? Unary::clamp_min : Unary::clamp_max;
   run_unary("clamp", op, op.common_dtype(), which, kReals | kWideUnsignedOfExtrema,
-            params_of(min.value_or(0), max.value_or(0)));
+            params_of(bound_in(op.common_dtype(), min.value_or(0)), bound_in(op.common_dtype(), max.value_or(0))));
   op.finish();
   return out;
 }
@@ -178,7 +186,8 @@ at::Tensor& clamp_out(const at::Tensor& self, const std::optional<at::Scalar>& m
 at::Tensor& clamp_min_out(const at::Tensor& self, const at::Scalar& min, at::Tensor& out) {
   Structured<at::meta::structured_clamp_min> op(out);
   op.meta(self, min);
-  run_unary("clamp_min", op, op.common_dtype(), Unary::clamp_min, kReals | kWideUnsignedOfExtrema, params_of(min));
+  run_unary("clamp_min", op, op.common_dtype(), Unary::clamp_min, kReals | kWideUnsignedOfExtrema,
+            params_of(bound_in(op.common_dtype(), min)));
   op.finish();
   return out;
 }
@@ -186,7 +195,8 @@ at::Tensor& clamp_min_out(const at::Tensor& self, const at::Scalar& min, at::Ten
 at::Tensor& clamp_max_out(const at::Tensor& self, const at::Scalar& max, at::Tensor& out) {
   Structured<at::meta::structured_clamp_max> op(out);
   op.meta(self, max);
-  run_unary("clamp_max", op, op.common_dtype(), Unary::clamp_max, kReals | kWideUnsignedOfExtrema, params_of(0, max));
+  run_unary("clamp_max", op, op.common_dtype(), Unary::clamp_max, kReals | kWideUnsignedOfExtrema,
+            params_of(0, bound_in(op.common_dtype(), max)));
   op.finish();
   return out;
 }

@@ -2,6 +2,7 @@
 #include "kernels/random.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numbers>
 #include <random>
 
@@ -69,10 +70,16 @@ void sample(const View& out, const View& parameter, const char* name, Draw draw,
   });
 }
 
+// From here on counts are drawn from the normal distribution that they approach: rejection would not end.
+constexpr double kLarge = 1e9;
+
+double gaussian(double mean, double deviation, Stream& stream) { return mean + deviation * standard_normal(stream); }
+
 double binomial(Stream& stream, double count, double p) {
   if (count <= 0.0 || p <= 0.0) return 0.0;
   if (p >= 1.0) return count;
   if (!(p == p && count == count)) return std::numeric_limits<double>::quiet_NaN();
+  if (count > kLarge) return std::clamp(std::round(gaussian(count * p, std::sqrt(count * p * (1.0 - p)), stream)), 0.0, count);
   return double(std::binomial_distribution<int64_t>(int64_t(count), p)(stream));
 }
 
@@ -155,6 +162,7 @@ void fill_bernoulli(const View& out, const View& p, Draw draw) {
 
 void sample_poisson(const View& out, const View& rate, Draw draw) {
   sample(out, rate, "poisson", draw, [](Stream& stream, double lambda) {
+    if (lambda > kLarge) return std::round(gaussian(lambda, std::sqrt(lambda), stream));
     return lambda > 0.0 ? double(std::poisson_distribution<int64_t>(lambda)(stream)) : 0.0;
   });
 }

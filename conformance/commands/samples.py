@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from conformance.commands.edge import Commands, matching, mistakes
+from conformance.support import checked_heap
 
 
 @click.group(cls=Commands)
@@ -23,6 +24,7 @@ def corpus_build(out: Path | None) -> None:
     """Record, derive, check and write the samples on this machine's CPU, then generate others. Takes half an hour."""
     from conformance.corpus import build, reader
 
+    checked_heap.restart()
     with mistakes(reader.CorpusError, OSError):
         built = build.build(out or reader.DATA, lambda step: click.echo(step, err=True))
     click.echo(built.summary())
@@ -33,17 +35,28 @@ def corpus_build(out: Path | None) -> None:
 @click.option(
     "--out", type=click.Path(file_okay=False, path_type=Path), help="A directory; default: the installed package."
 )
-def corpus_generate(out: Path | None) -> None:
-    """Generate samples of other sizes, values and arguments from those that are there, and try them on CPU."""
-    _generate(out)
+@click.option("--check", is_flag=True, help="Generate none: try those that are there again, and keep those that run.")
+@click.argument("overloads", nargs=-1)
+def corpus_generate(out: Path | None, check: bool, overloads: tuple[str, ...]) -> None:
+    """Generate samples of other sizes, values and arguments from those that are there, and try them on CPU.
+
+    OVERLOADS are names or patterns; the generated samples of others stay. Default: all overloads. The C library's
+    checking allocator, where there is one, finds calls that write past their memory.
+    """
+    checked_heap.restart()
+    _generate(out, overloads, check=check)
 
 
-def _generate(out: Path | None) -> None:
+def _generate(out: Path | None, patterns: tuple[str, ...] = (), *, check: bool = False) -> None:
     from conformance.corpus import reader
-    from conformance.corpus.vary.build import build
+    from conformance.corpus.vary import build
 
     with mistakes(reader.CorpusError, OSError):
-        click.echo(build(out or reader.DATA, lambda step: click.echo(step, err=True)))
+        where = out or reader.DATA
+        known = reader.load(where, generated=False).overloads
+        wanted = sorted({o for pattern in patterns for o in matching(pattern, known)}) if patterns else known
+        make = build.check if check else build.build
+        click.echo(make(where, wanted, lambda step: click.echo(step, err=True)))
 
 
 @corpus.command("show")

@@ -125,12 +125,10 @@ def exact(
 
     Without ``signed_zeros``, -0.0 equals 0.0. ``stale``: what the memory of ``actual`` held before the call, if known.
     """
-    same = same_exactly(expected, actual)
-    if not signed_zeros:
-        same |= (real(expected) == real(actual)).all(-1) if expected.dtype.is_complex else expected == actual
-    if bool(same.all()):
+    wrong = differing(expected, actual, signed_zeros)
+    if not bool(wrong.any()):
         return None
-    return _first(~same, expected, actual, None, subject, {"exact": True, "signed_zeros": signed_zeros}, stale)
+    return _first(wrong, expected, actual, None, subject, {"exact": True, "signed_zeros": signed_zeros}, stale)
 
 
 def close(
@@ -150,15 +148,36 @@ def close(
     if not (expected.dtype.is_floating_point or expected.dtype.is_complex):
         return exact(expected, actual, subject, stale=stale)
     reference = expected if wide is None or wide.shape != expected.shape else wide
-    wrong = _too_far(expected, actual, reference, closeness) & ~same_exactly(expected, actual)
+    wrong = beyond(expected, actual, wide, closeness, spread_of)
     if not bool(wrong.any()):
         return None
-    if spread_of is not None:
-        wrong &= _too_far(expected, actual, reference, closeness, spread_of(widen(reference)))
-        if not bool(wrong.any()):
-            return None
     allowed = bound(closeness.dtype or expected.dtype, closeness, spread=spread_of is not None)
     return _first(wrong, expected, actual, reference, subject, allowed, stale)
+
+
+def beyond(
+    expected: torch.Tensor,
+    actual: torch.Tensor,
+    wide: torch.Tensor | None,
+    closeness: Closeness,
+    spread_of: SpreadOf | None = None,
+) -> torch.Tensor:
+    """Elementwise: what :func:`close` finds wrong."""
+    if not (expected.dtype.is_floating_point or expected.dtype.is_complex):
+        return ~same_exactly(expected, actual)
+    reference = expected if wide is None or wide.shape != expected.shape else wide
+    wrong = _too_far(expected, actual, reference, closeness) & ~same_exactly(expected, actual)
+    if spread_of is not None and bool(wrong.any()):
+        wrong &= _too_far(expected, actual, reference, closeness, spread_of(widen(reference)))
+    return wrong
+
+
+def differing(expected: torch.Tensor, actual: torch.Tensor, signed_zeros: bool = True) -> torch.Tensor:
+    """Elementwise: what :func:`exact` finds wrong."""
+    same = same_exactly(expected, actual)
+    if not signed_zeros:
+        same |= (real(expected) == real(actual)).all(-1) if expected.dtype.is_complex else expected == actual
+    return ~same
 
 
 # Part of the bound that :func:`near` uses: its own arithmetic rounds as well.
@@ -189,16 +208,20 @@ def _too_far(
     closeness: Closeness,
     spread: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """Elementwise: further from the reference than allowed. Not-a-number must stay so; infinities must agree."""
+    """Elementwise: further from the reference than allowed.
+
+    Not-a-number must stay so, and infinities must agree, but where CPU itself left its dtype's range on the way to a
+    finite result: how a sum that overflows ends depends on the order of its terms.
+    """
     ours, theirs, true = widen(actual), widen(expected), widen(reference)
+    true = torch.where(theirs.isfinite() & ~true.isfinite(), theirs, true)
     own = (theirs - true).abs()
-    own = torch.where(own.isnan(), torch.zeros_like(own), own)
+    own = torch.where(own.isfinite(), own, torch.zeros_like(own))
     eps = torch.finfo(closeness.dtype or expected.dtype).eps
-    magnitude = true.abs()
+    magnitude = torch.where(true.isfinite(), true.abs(), torch.zeros_like(own))
     scale = magnitude
     if closeness.accumulates and true.numel():
-        finite = torch.where(magnitude.isfinite(), magnitude, torch.zeros_like(magnitude))
-        scale = torch.maximum(magnitude, finite.max()) * growth(eps, closeness.terms)
+        scale = torch.maximum(magnitude, magnitude.max()) * growth(eps, closeness.terms)
     scale = scale.clamp_min(closeness.magnitude)
     if spread is not None:
         excess = (2 * spread / eps - WELL_CONDITIONED * magnitude).clamp_min(0)
@@ -207,7 +230,27 @@ def _too_far(
     distance = (ours - true).abs()
     ok = (distance <= allowed) | (ours == true) | (ours == theirs)
     ok |= same_exactly(actual, reference.to(expected.dtype))  # beyond the dtype's largest number, that is not finite
+    if closeness.accumulates:
+        ok |= _lost_in_sum(ours, theirs, true, exact=reference is not expected)
+    else:
+        ok |= _overflowed(ours, theirs, true, torch.finfo(expected.dtype).max)
     return ~(ok | (ours.isnan() & (true.isnan() | theirs.isnan())))
+
+
+def _overflowed(ours: torch.Tensor, theirs: torch.Tensor, true: torch.Tensor, largest: float) -> torch.Tensor:
+    """Elementwise: whether both sides left the dtype's range, up to ``largest``, on the way to a number within it."""
+    return (true.abs() <= largest) & ~theirs.isfinite() & ~ours.isfinite()
+
+
+def _lost_in_sum(ours: torch.Tensor, theirs: torch.Tensor, true: torch.Tensor, exact: bool) -> torch.Tensor:
+    """Elementwise: whether a sum is not finite on both sides, in a way that depends on the order of its terms.
+
+    It is so where the sum is finite in double precision, and may be where it was not computed in a wider dtype
+    (not ``exact``). A sum that CPU makes NaN may be infinite: by a running mean, one infinity cancels itself.
+    """
+    may_be = theirs.isnan() & ours.isinf()
+    may_be |= true.isfinite() if exact else torch.ones_like(may_be)
+    return may_be & ~theirs.isfinite() & ~ours.isfinite()
 
 
 def growth(eps: float, terms: int) -> float:

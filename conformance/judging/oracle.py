@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from conformance.corpus.model import DtypeArg
 from conformance.judging import compare, conditioning
 from conformance.judging.twins import CPU, Side, Twins, torch_dtype
 from conformance.plan.cases import Case, slot_dtype
@@ -115,13 +116,22 @@ def float64(case: Case, twins: Twins, op: Callable[..., Any]) -> CallOutcome | N
 
     Called only when the bits of the two sides differ, which is rare, so it is worth the third call.
     """
-    if case.cell.dtype not in _WIDE and not any(s.dtype in _WIDE for s in case.sample.tensors):
+    if not any(dtype in _WIDE for dtype in _dtypes(case)):
         return None
     try:
         outcome = call(op, twins.side(case, CPU, widened))
     except (RuntimeError, LookupError, TypeError):
         return None  # the arguments themselves do not exist in the wide dtype
     return None if outcome.error else outcome
+
+
+def _dtypes(case: Case) -> Iterator[str]:
+    """The dtypes of a case: its cell's, and those that its sample fixes for tensors and in arguments."""
+    sample = case.sample
+    yield case.cell.dtype
+    yield from (slot.dtype for slot in sample.tensors if slot.dtype)
+    arguments = (*sample.args, *(arg for _, arg in sample.kwargs))
+    yield from (arg.name for arg in arguments if isinstance(arg, DtypeArg) and arg.name)
 
 
 def perturbed(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -122,17 +122,40 @@ class Comparison:
 
     def same_values(self, one: CallOutcome, other: CallOutcome) -> bool:
         """Whether a device that did as ``other`` did has the values of CPU's ``one``, however they lie in memory."""
-        if not self.same_results(one, other):
-            return False
-        pairs = enumerate(zip(one.side.arguments, other.side.arguments, strict=True))
-        return all(self._agree(one, position_of(one, i), a.tensor, b.tensor) for i, (a, b) in pairs if a.slot.written)
+        return _nowhere(self.wrong_values(one, other))
 
     def same_results(self, one: CallOutcome, other: CallOutcome) -> bool:
         """The same of what was returned, whatever the written arguments hold."""
+        return _nowhere(self._wrong_results(one, other, None))
+
+    def wrong_values(
+        self, one: CallOutcome, other: CallOutcome, others: OtherReferences | None = None
+    ) -> list[torch.Tensor] | None:
+        """Where a device that did as ``other`` did has other values than CPU's ``one``.
+
+        Returns a mask a result, then one a written argument; None where they are not of the same number and shapes.
+        ``others``: the further references of ``one``, if there are any.
+        """
+        of_results = self._wrong_results(one, other, others)
+        if of_results is None:
+            return None
+        pairs = enumerate(zip(one.side.arguments, other.side.arguments, strict=True))
+        of_arguments = [
+            self._wrong(one, position_of(one, i), a.tensor, b.tensor, others.argument(i) if others else None)
+            for i, (a, b) in pairs
+            if a.slot.written
+        ]
+        return _complete([*of_results, *of_arguments])
+
+    def _wrong_results(
+        self, one: CallOutcome, other: CallOutcome, others: OtherReferences | None
+    ) -> list[torch.Tensor] | None:
         if other.error is not None or len(one.leaves) != len(other.leaves):
-            return False
+            return None
         pairs = enumerate(zip(one.leaves, other.leaves, strict=True))
-        return all(self._agree(one, i, a, b) for i, ((_, a), (_, b)) in pairs)
+        return _complete(
+            [self._wrong(one, i, a, b, others.leaf(i) if others else None) for i, ((_, a), (_, b)) in pairs]
+        )
 
     def _result(
         self,
@@ -206,21 +229,41 @@ class Comparison:
         spread_of = reference.spread if self._criteria.sums else None
         return compare.close(want, here, reference.float64(), closeness, name, spread_of, stale)
 
-    def _agree(self, one: CallOutcome, position: int | None, a: Any, b: Any) -> bool:
-        """Whether a result agrees with that of the CPU's call ``one`` as the device's has to."""
+    def _wrong(
+        self, one: CallOutcome, position: int | None, a: Any, b: Any, further: OtherReference | None
+    ) -> torch.Tensor | None:
+        """Elementwise: where a result does not agree with that of the CPU's call ``one`` as the device's has to.
+
+        None where they are not to be compared. What is no tensor, or has no elements to tell apart, has one.
+        """
         if not isinstance(a, torch.Tensor) or not isinstance(b, torch.Tensor):
-            return True
+            return _NOWHERE
         if a.shape != b.shape or not torch.can_cast(a.dtype, b.dtype):
-            return False
+            return None
         if a.layout != torch.strided or b.layout != torch.strided:
-            return _sparse("", a, b) is None
+            return _NOWHERE if _sparse("", a, b) is None else None
         a, b = a.to(b.dtype), host_copy(b)  # an out= may have another dtype than what is computed
         kind = self._criteria.equivalence(position)
         if kind is Equivalence.METADATA or equivalence.holds(kind, _source(one), a, b):
-            return True
+            return _NOWHERE
         if self._by_cpu or self._criteria.exact:
-            return compare.exact(a, b, "", _has_signed_zeros(self._criteria, one)) is None
-        return compare.close(a, b, None, self._criteria.closeness(one, a), "") is None
+            return compare.differing(a, b, _has_signed_zeros(self._criteria, one))
+        spread_of = further.spread if further and self._criteria.sums else None
+        wide = further.float64() if further else None
+        return compare.beyond(a, b, wide, self._criteria.closeness(one, a), spread_of)
+
+
+_NOWHERE = torch.zeros((), dtype=torch.bool)
+
+
+def _complete(masks: Sequence[torch.Tensor | None]) -> list[torch.Tensor] | None:
+    """The masks, if there is one for every result."""
+    found = [mask for mask in masks if mask is not None]
+    return found if len(found) == len(masks) else None
+
+
+def _nowhere(masks: list[torch.Tensor] | None) -> bool:
+    return masks is not None and not any(bool(mask.any()) for mask in masks)
 
 
 def error_parity(expected: BaseException | None, actual: BaseException | None) -> Mismatch | None:

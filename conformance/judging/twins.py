@@ -286,6 +286,14 @@ class Twins:
             a.tensor = a.tensor.resolve_conj().resolve_neg().clone(memory_format=torch.contiguous_format)
         return _side(case, CPU, side.arguments)
 
+    def spaced(self, case: Case) -> Side:
+        """The arguments of ``case`` on CPU with the same values, each in every second element of its storage."""
+        side = self.side(case, CPU)
+        for a in side.arguments:
+            tensor = a.tensor.resolve_conj().resolve_neg()
+            a.tensor = tensor.new_empty((*tensor.shape, 2))[..., 0].copy_(tensor)
+        return _side(case, CPU, side.arguments)
+
     def base(self, slot: TensorSlot, template: torch.Tensor, device: torch.device) -> torch.Tensor:  # noqa: ARG002
         """A slot's storage, of the template's bytes; other twins may have it already."""
         return template.clone() if device == CPU else template.to(device, copy=True)

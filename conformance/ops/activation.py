@@ -23,6 +23,11 @@ FAMILY = Family(
             for name in words("gelu gelu_backward infinitely_differentiable_gelu_backward")
         },
         "hardsigmoid_backward": {"computed_in": "float32"},  # multiplies by 1.0f / 6.0f
+        # Their slopes are differences of terms that cancel where they pass zero.
+        **{
+            name: {"tolerance": Tolerance(4.0, accumulation=Accumulation.FEW)}
+            for name in words("silu_backward mish_backward")
+        },
         "*softmax*": {"tolerance": Tolerance(8.0, 4.0, Accumulation.REDUCED)},
         "rrelu": {"random": Random("uniform")},
         # Writes the noise as if it were dense.

@@ -26,7 +26,7 @@ class Accumulation(str, Enum):
     """What the rounding error of a result grows with: the number of terms summed into one element of it."""
 
     NONE = "none"
-    REDUCED = "reduced"  # elements of the largest argument over elements of the result
+    REDUCED = "reduced"  # elements of the largest argument over elements of the result; if not fewer, a longest row
     INNER = "inner"  # the last dimension of the first tensor argument (matrix products)
     WINDOW = "window"  # elements of the weight, or kernel, over its first dimension
     ALL = "all"  # elements of the largest argument
@@ -88,6 +88,7 @@ class OpFacts:
     ] = ()  # layouts in which the CPU's own kernel reads what is not its argument's, in some cases
     undefined_in: tuple[str, ...] = ()  # dtypes that the samples' numbers do not fit, any result is right: not run
     either_zero: bool = False  # of two zeros that compare equal either may be returned, whatever its sign
+    fixed: tuple[str, ...] = ()  # arguments that no sample is generated with other values of: results would be open
     last_wins: bool = False  # of two writes to one element the last one wins: generated indices are distinct
     computed_in: str = ""  # a dtype that the CPU's kernel rounds to on its way, whatever the arguments'; "" if none
     unstable: str = ""  # why not even the CPU gives the same bits twice

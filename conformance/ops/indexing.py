@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conformance.ops.family import EXACT, ROUNDED, Family, T, own, words
+from conformance.ops.family import EXACT, ROUNDED, Accumulation, Family, T, Tolerance, own, words
 
 ALL_BASES = "float32 int64 bool complex64"
 _FROM_THE_END = T((4,), (-1, 0, -4, 2), "int64")
@@ -21,7 +21,7 @@ FAMILY = Family(
     {"tolerance": EXACT},
     but={
         **{
-            name: {"tolerance": ROUNDED}
+            name: {"tolerance": Tolerance(1.0, accumulation=Accumulation.FEW)}
             for name in words("index_add index_reduce _unsafe_masked_index_put_accumulate unfold_backward "
                               "index_select_backward")
         },

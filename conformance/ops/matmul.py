@@ -27,7 +27,11 @@ FAMILY = Family(
             "tensordot _trilinear vdot _compute_linear_combination"
         ),
     {"tolerance": Tolerance(4.0, accumulation=Accumulation.INNER)},
-    but={"_int_mm": {"doubtful": ("expanded", "overlapping", "mixed")}},
+    but={
+        # Adds up a batch of products as well.
+        "addbmm": {"tolerance": Tolerance(4.0, accumulation=Accumulation.ALL)},
+        "_int_mm": {"doubtful": ("expanded", "overlapping", "mixed")},
+    },
     samples=(
         *[own(op, "beta_of_zero", T(shape, (NAN,) * size), *factors, beta=0, alpha=1, bases="float32 complex64")
           for op, shape, size, factors in _ZERO_TIMES],

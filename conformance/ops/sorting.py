@@ -20,7 +20,9 @@ FAMILY = Family(
         ),
     {"tolerance": EXACT},
     but={
-        **dict.fromkeys(words("kthvalue mode nanmedian sort topk"), _WITH_INDEX),
+        **dict.fromkeys(words("kthvalue mode nanmedian sort"), _WITH_INDEX),
+        # Not sorted, the results are in any order.
+        "topk": {**_WITH_INDEX, "fixed": ("sorted",)},
         "median": {**_WITH_INDEX, "doubtful": ("expanded",)},
         "argsort": {"equivalence": ((0, Equivalence.INDEX_OF_EQUAL),)},
         **{

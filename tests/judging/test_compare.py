@@ -240,3 +240,59 @@ def test_what_is_far_from_cpu_is_not_near() -> None:
         assert not compare.near(torch.tensor([1.0, value, 1.0]), one, Closeness()), value
     assert compare.near(torch.tensor([1.0, NAN, INF]), torch.tensor([1.0, -NAN, INF]), Closeness())
     assert not compare.near(torch.ones(3, dtype=torch.int64), torch.ones(3, dtype=torch.int64), Closeness())
+
+
+HUGE = 3e38  # in float32
+
+
+def fails(theirs: float, ours: float, true: float | None, *, sums: bool, dtype: torch.dtype = torch.float32) -> bool:
+    wide = None if true is None else torch.tensor([true], dtype=torch.float64)
+    closeness = Closeness(accumulates=sums)
+    return (
+        compare.close(torch.tensor([theirs], dtype=dtype), torch.tensor([ours], dtype=dtype), wide, closeness, "r")
+        is not None
+    )
+
+
+class TestNumbersBeyondTheDtype:
+    @pytest.mark.parametrize("sums", [False, True])
+    def test_infinities_have_to_agree(self, sums: bool) -> None:
+        for true in (INF, None):
+            assert not fails(INF, INF, true, sums=sums)
+            assert fails(INF, -INF, true, sums=sums, dtype=torch.float32) or (sums and true is None)
+            assert fails(INF, 1.0, true, sums=sums)
+            assert fails(INF, 3.4e38, true, sums=sums)
+            assert fails(1.0, INF, 1.0 if true else None, sums=sums)
+        assert fails(INF, 1.0, 1e39, sums=sums), "CPU's infinite distance allows nothing"
+
+    @pytest.mark.parametrize("sums", [False, True])
+    def test_two_that_overflowed_on_the_way_to_a_finite_result_pass(self, sums: bool) -> None:
+        assert not fails(NAN, -INF, HUGE, sums=sums)
+        assert not fails(INF, NAN, HUGE, sums=sums)
+        assert fails(1.0, NAN, 1.0, sums=sums), "CPU did not overflow"
+        assert fails(NAN, 2.0, HUGE, sums=sums), "the device gives a number, and a wrong one"
+        assert fails(INF, NAN, INF, sums=sums), "the result is infinite"
+
+    def test_a_product_that_rounds_to_infinity_has_to_be_infinite(self) -> None:
+        assert fails(INF, NAN, 1e39, sums=False)
+        assert fails(INF, -INF, 1e39, sums=False)
+        assert not fails(INF, NAN, 1e39, sums=True), "a sum may pass it in both directions"
+
+    def test_a_sum_that_cpu_makes_nan_may_be_infinite(self) -> None:
+        assert not fails(NAN, INF, NAN, sums=True)
+        assert fails(NAN, INF, NAN, sums=False)
+        assert fails(NAN, 1.0, NAN, sums=True)
+
+    def test_without_a_wider_dtype_a_sum_that_is_not_finite_may_be_so_in_any_way(self) -> None:
+        assert not fails(INF, NAN, None, sums=True, dtype=torch.float64)
+        assert fails(INF, NAN, None, sums=False, dtype=torch.float64)
+        assert fails(INF, 1.0, None, sums=True, dtype=torch.float64)
+        assert fails(1.0, INF, None, sums=True, dtype=torch.float64)
+
+
+def test_where_an_element_is_wrong_is_what_the_comparisons_report() -> None:
+    a, b = torch.tensor([1.0, -0.0, NAN, 3.0]), torch.tensor([1.0, 0.0, NAN, 4.0])
+    assert compare.differing(a, b).tolist() == [False, True, False, True]
+    assert compare.differing(a, b, signed_zeros=False).tolist() == [False, False, False, True]
+    assert compare.beyond(a, b, None, Closeness()).tolist() == [False, False, False, True]
+    assert compare.beyond(a.long(), b.long(), None, Closeness()).tolist()[3]

@@ -6,12 +6,15 @@ import ctypes
 from collections.abc import Callable
 from itertools import count
 
+import pytest
 import torch
 
 from conformance.corpus.model import DeviceArg
-from conformance.judging.reference import LAYOUT, LOST, OVERRUN, TWICE, UNSOUND
+from conformance.judging import reference
+from conformance.judging.reference import DECOMPOSED, LAYOUT, LOST, OVERRUN, TWICE, UNSOUND
 from conformance.ops.family import OpFacts
 from conformance.plan.cases import Case, cases
+from conformance.torch_versions import schema_of
 from conformance.vocabulary import CellId, Check
 from tests.samples import sample, slot
 from tests.two_sides import behind, case_of, judge
@@ -178,3 +181,51 @@ def test_but_not_where_the_dense_call_has_another_number_of_results() -> None:
 def test_a_device_that_is_wrong_in_a_layout_is_told_from_a_reference_that_is() -> None:
     found = judge(lambda x: x + 1, lambda x: x - 1, case=case_of("transposed"))
     assert [m.check for m in found.mismatches] == [Check.VALUE]
+
+
+def in_a_vector_loop(x: torch.Tensor, dense: float = 1.0, apart: float = 2.0) -> torch.Tensor:
+    """As CPU's kernels that treat a NaN in one way in their vector loop and in another behind its end."""
+    return torch.where(x > 0, dense if x.is_contiguous() else apart, x)
+
+
+def test_a_reference_whose_vector_loop_gives_other_values_is_not_held_against_the_device() -> None:
+    assert judge(in_a_vector_loop, lambda x: in_a_vector_loop(x, dense=2.0)).skipped == LAYOUT
+
+
+def test_each_element_may_follow_another_loop_of_such_a_reference() -> None:
+    def some_as_one_and_some_as_the_other(x: torch.Tensor) -> torch.Tensor:
+        found = in_a_vector_loop(x)
+        found.view(-1)[::2] = in_a_vector_loop(x, dense=2.0).view(-1)[::2]
+        return found
+
+    assert judge(in_a_vector_loop, some_as_one_and_some_as_the_other).skipped == LAYOUT
+
+
+def test_an_element_that_follows_neither_loop_is_wrong() -> None:
+    found = judge(in_a_vector_loop, lambda x: in_a_vector_loop(x, dense=3.0))
+    assert (found.skipped, [m.check for m in found.mismatches]) == ("", [Check.VALUE])
+    found = judge(in_a_vector_loop, lambda x: in_a_vector_loop(x, dense=2.0).reshape(-1))
+    assert found.skipped == ""
+
+
+def test_a_device_that_does_as_torch_s_decomposition_is_not_blamed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reference, "decomposition_of", lambda op: lambda x, device: x + 2)
+    assert judge(lambda x: x + 1, lambda x: x + 2).skipped == DECOMPOSED
+    found = judge(lambda x: x + 1, lambda x: x + 3)
+    assert (found.skipped, [m.check for m in found.mismatches]) == ("", [Check.VALUE])
+
+
+def test_a_decomposition_that_raises_excuses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(x: torch.Tensor, device: torch.device) -> torch.Tensor:
+        raise RuntimeError(x.shape, device)
+
+    monkeypatch.setattr(reference, "decomposition_of", lambda op: refuse)
+    assert [m.check for m in judge(lambda x: x + 1, lambda x: x + 2).mismatches] == [Check.VALUE]
+
+
+def test_a_reference_that_does_not_return_what_its_schema_says_is_not_held_against_the_device() -> None:
+    case, schema = case_of(written=True), schema_of(torch.ops.aten.neg_.default)
+    assert judge(torch.neg, torch.neg_, case=case, schema=schema).skipped == LOST
+    assert judge(torch.neg, torch.neg_, case=case).skipped == "", "it is returned by chance, as far as anybody says"
+    found = judge(torch.neg_, torch.neg, case=case, schema=schema)
+    assert (found.skipped, bool(found.mismatches)) == ("", True)

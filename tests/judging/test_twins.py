@@ -97,6 +97,15 @@ def test_the_dense_side_holds_the_same_values_in_contiguous_tensors() -> None:
     assert torch.equal(made, value_of(case.sample.tensors[0], "float32"))
 
 
+def test_the_spaced_side_holds_the_same_values_in_every_second_element() -> None:
+    for layout in ("contiguous", "neg", "zero_dim"):
+        case = one_argument(layout)
+        (plain,), (made,) = Twins(value_of).side(case, CPU).args, Twins(value_of).spaced(case).args
+        assert torch.equal(made, plain.resolve_neg())
+        assert not made.is_neg()
+        assert made.untyped_storage().nbytes() == 2 * plain.numel() * plain.element_size()
+
+
 @pytest.mark.parametrize("layout", SINGLE)
 def test_the_surrounded_side_is_the_same_but_for_what_lies_behind(layout: str) -> None:
     case = one_argument(layout)

@@ -6,35 +6,65 @@ import gzip
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from conformance.corpus import reader
 from conformance.corpus.codec import encode
 from conformance.corpus.model import Sample
-from conformance.corpus.reader import DATA, GENERATED, Corpus
+from conformance.corpus.reader import GENERATED, Corpus
 from conformance.corpus.vary import hard_values, sizes, variants
-from conformance.corpus.vary.trial import Trials, generate
+from conformance.corpus.vary.trial import Generate, Trials, generate
 from conformance.inventory import Overload, inventory
 
 AXES = (sizes.generate, hard_values.generate, variants.generate)
 
 
-def build(where: Path = DATA, progress: Callable[[str], None] = lambda _: None) -> str:
-    """Write the generated samples of the corpus in ``where``. Returns a summary."""
+Progress = Callable[[str], None]
+
+
+def build(where: Path, overloads: Collection[str], progress: Progress = lambda _: None) -> str:
+    """Generate the samples of some overloads of the corpus in ``where``, and write them. Returns a summary.
+
+    The generated samples of other overloads stay as they are; if ``overloads`` are all of the corpus, none is read.
+    """
     corpus = reader.load(where, generated=False)
-    corpus.load_values()
     known = {o.name: o for o in inventory("CPU")}
-    wanted = [o for o in corpus.overloads if o in known]
-    found: dict[str, list[Sample]] = {}
-    jobs = len(os.sched_getaffinity(0))
-    for overload, samples in generate(wanted, corpus, partial(_generated, corpus, known), jobs):
+    kept = reader.load(where) if set(overloads) < set(corpus.overloads) else corpus
+    return _replaced(where, kept, [o for o in overloads if o in known], partial(_generated, corpus, known), progress)
+
+
+def check(where: Path, overloads: Collection[str], progress: Progress = lambda _: None) -> str:
+    """Try the generated samples of some overloads again, and write those that still run. Returns a summary."""
+    corpus = reader.load(where)
+    known = {o.name for o in inventory("CPU")}
+    return _replaced(where, corpus, [o for o in overloads if o in known], partial(_still_running, corpus), progress)
+
+
+def _replaced(where: Path, corpus: Corpus, wanted: Sequence[str], make: Generate, progress: Progress) -> str:
+    """Write what ``make`` gives for the wanted overloads, and what the corpus has of the others. Returns a summary."""
+    corpus.load_values()
+    found = {o: [s for s in corpus.samples(o) if s.axis] for o in corpus.overloads if o not in set(wanted)}
+    made = generate(wanted, corpus, make, len(os.sched_getaffinity(0)))
+    for done, (overload, samples) in enumerate(made, 1):
         found[overload] = sorted(samples, key=lambda s: s.name)
-        if len(found) % 100 == 0:
-            progress(f"{len(found)} of {len(wanted)} overloads")
-    _write(where / GENERATED, corpus, {o: found[o] for o in sorted(found) if found[o]})
+        if done % 100 == 0:
+            progress(f"{done} of {len(wanted)} overloads")
+    _write(where, {o: found[o] for o in sorted(found) if found[o]})
     return _summary(found)
+
+
+def _still_running(corpus: Corpus, overload: str, trials: Trials) -> Iterator[Sample]:
+    """Yield the generated samples of an overload with the dtypes in which they run as they did."""
+    trials = trials.untimed()  # they were fast enough
+    for sample in corpus.samples(overload):
+        if sample.axis:
+            runs = trials.raises if sample.raises else trials.run
+            dtypes = tuple(d for d in sample.dtypes if runs(sample, d))
+            if dtypes:
+                yield replace(sample, dtypes=dtypes)
 
 
 def _generated(corpus: Corpus, known: Mapping[str, Overload], overload: str, trials: Trials) -> list[Sample]:
@@ -42,13 +72,13 @@ def _generated(corpus: Corpus, known: Mapping[str, Overload], overload: str, tri
     return [s for axis in AXES for s in axis(known[overload], samples, trials, corpus)]
 
 
-def _write(path: Path, corpus: Corpus, found: dict[str, list[Sample]]) -> None:
+def _write(where: Path, found: dict[str, list[Sample]]) -> None:
     sets = sorted({s.dtypes for rows in found.values() for s in rows})
     position = {s: i for i, s in enumerate(sets)}
-    header = {"corpus": corpus.hash, "dtype_sets": sets, "overloads": list(found)}
+    header = {"corpus": reader.load(where, generated=False).hash, "dtype_sets": sets, "overloads": list(found)}
     lines = [header, *([encode(s, position[s.dtypes]) for s in rows] for rows in found.values())]
     text = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
-    path.write_bytes(gzip.compress(text.encode(), 9, mtime=0))
+    (where / GENERATED).write_bytes(gzip.compress(text.encode(), 9, mtime=0))
 
 
 def _summary(found: dict[str, list[Sample]]) -> str:

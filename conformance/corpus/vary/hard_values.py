@@ -17,6 +17,7 @@ from conformance.corpus.vary import variants
 from conformance.corpus.vary.sizes import Group, Maker, filled, usable
 from conformance.corpus.vary.trial import Ran, Trials
 from conformance.inventory import Overload, call_of
+from conformance.ops import facts
 from conformance.torch_versions import schema_of
 from conformance.vocabulary import DTYPES
 
@@ -66,6 +67,7 @@ class _Varied:
     def __init__(self, source: Sample, overload: Overload, trials: Trials, values: HasValues) -> None:
         self._source = source
         self._pointwise = "pointwise" in overload.tags
+        self._fixed = facts(overload.name).fixed
         self._trials = trials
         self._values = values
         self._dtypes = tuple(d for d in source.dtypes if not d.startswith("float8"))
@@ -74,6 +76,7 @@ class _Varied:
     def samples(self) -> Iterator[Sample]:
         """Yield the samples that run on CPU in some dtype."""
         slots = [s for s in self._source.tensors if s.pool and not s.same_as and s.dtype is None and s.numel]
+        slots = [s for s in slots if s.argument not in self._fixed]
         for slot in slots[:ARGUMENTS] if self._dtypes else ():
             yield from self._hard([slot], _ONE) or self._sparse(slot)
         if self._dtypes and self._pointwise and len(slots) > 1:
@@ -82,7 +85,8 @@ class _Varied:
     def converted(self, name: str) -> Iterator[Sample]:
         """Yield samples with hard values in the argument of this name, whatever its dtype."""
         if self._dtypes:
-            yield from self._hard([s for s in self._source.tensors if s.name == name], _ONE)
+            slots = [s for s in self._source.tensors if s.name == name and s.argument not in self._fixed]
+            yield from self._hard(slots, _ONE) if slots else ()
 
     def _hard(self, slots: Sequence[TensorSlot], elements: int) -> list[Sample]:
         """Return samples in which every element of some arguments is hard; none unless the op is elementwise."""

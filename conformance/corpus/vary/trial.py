@@ -26,7 +26,8 @@ from conformance.corpus.model import Sample
 from conformance.corpus.places import with_tensors
 from conformance.corpus.validate import readable
 from conformance.inventory import call_of
-from conformance.support.host_heap import shake
+from conformance.ops import facts
+from conformance.support import host_heap
 
 # A generated sample has at most so many elements in its arguments, and in its results.
 MOST_ELEMENTS = 400_000
@@ -34,6 +35,7 @@ MOST_ELEMENTS = 400_000
 MOST_SECONDS = 0.03
 _HANGS = 20  # seconds after which a trial is killed
 _BUSY = 0.15  # CPU seconds after which a trial is killed
+_LEFTOVERS = 0xBF  # what fresh memory is filled with in a second call, by its complement: 3.0 in a float32
 _TIMES = 3  # calls of a trial on its own
 _MEMORY = 4 << 30  # bytes that a child may have beyond those of its parent
 
@@ -60,6 +62,10 @@ class Trials:
         self.isolated = isolated
         self._timed = timed
 
+    def untimed(self) -> Trials:
+        """Return trials in which a call may take any time."""
+        return Trials(self._values, isolated=self.isolated, timed=False)
+
     def run(self, sample: Sample, dtype: str) -> Ran | None:
         """Return what came of the call; None if CPU refuses it, or it is too large, too slow or deadly."""
         outcome = self._run(sample, dtype)
@@ -68,6 +74,16 @@ class Trials:
     def raises(self, sample: Sample, dtype: str) -> bool:
         """Return whether CPU refuses the call by an error."""
         return isinstance(self._run(sample, dtype), Exception)
+
+    def is_on_device(self, sample: Sample, dtype: str) -> bool:
+        """Return whether the results lie on the device of the arguments that are not on the host."""
+        tensors = tensors_of(sample, dtype, self._values)
+        moved = [t if s.on_host else t.to("meta") for s, t in zip(sample.tensors, tensors, strict=True)]
+        try:
+            result = _made(sample, dtype, moved)
+        except Exception:  # noqa: BLE001 - torch's meta device may not serve the op
+            return False
+        return all(t.is_meta for t in _leaves(result))
 
     def _run(self, sample: Sample, dtype: str) -> Ran | Exception | None:
         if sum(s.numel for s in sample.tensors) > MOST_ELEMENTS:
@@ -83,7 +99,7 @@ class Trials:
             try:
                 outcomes = [self._call(sample, dtype) for _ in range(_TIMES)]
                 with contextlib.suppress(MemoryError):
-                    shake()
+                    host_heap.shake()
                 os.write(write, _packed(outcomes[0]))
                 code = 0
             finally:
@@ -98,16 +114,12 @@ class Trials:
             tensors = tensors_of(sample, dtype, self._values)
         except Exception:  # noqa: BLE001 - values that a slot or this dtype cannot hold
             return None
-        args = [argument(a, dtype, tensors) for a in sample.args]
-        kwargs = {k: argument(a, dtype, tensors) for k, a in sample.kwargs}
-        torch.manual_seed(SEED)
         if self._timed:
             signal.alarm(_HANGS)
             signal.setitimer(signal.ITIMER_PROF, _BUSY)
         began = time.process_time()
         try:
-            with torch.no_grad():
-                result = call_of(sample.overload)(*args, **kwargs)
+            result = _made(sample, dtype, tensors)
         except Exception as e:  # noqa: BLE001 - that it raised is the answer
             return e
         finally:
@@ -118,10 +130,39 @@ class Trials:
         leaves = _leaves(result)
         if slow or not readable(result) or sum(t.numel() for t in leaves) > MOST_ELEMENTS:
             return None
+        if not self._is_sound(sample, dtype, leaves):
+            return None
         pairs = zip(sample.tensors, tensors, strict=True)
         slots = [s if s.pool else replace(s, shape=tuple(t.shape)) for s, t in pairs]
         dtypes = tuple(str(t.dtype).removeprefix("torch.") for t in leaves)
         return Ran(with_tensors(sample, slots), dtypes, tuple(tuple(t.shape) for t in leaves))
+
+    def _is_sound(self, sample: Sample, dtype: str, leaves: list[torch.Tensor]) -> bool:
+        """Whether CPU gives the same bits where memory that nobody wrote holds something else."""
+        known = facts(sample.overload)
+        if known.unstable:
+            return True
+        with host_heap.leftovers(_LEFTOVERS):
+            try:
+                again = _leaves(_made(sample, dtype, tensors_of(sample, dtype, self._values)))
+            except Exception:  # noqa: BLE001 - what it did not write is not what it needs
+                return False
+        pairs = zip(leaves, again, strict=True)
+        return all(i in known.undefined or _same_bits(a, b) for i, (a, b) in enumerate(pairs))
+
+
+def _made(sample: Sample, dtype: str, tensors: list[torch.Tensor]) -> Any:
+    """Make the call with its tensors, and return the results."""
+    args = [argument(a, dtype, tensors) for a in sample.args]
+    kwargs = {k: argument(a, dtype, tensors) for k, a in sample.kwargs}
+    torch.manual_seed(SEED)
+    with torch.no_grad():
+        return call_of(sample.overload)(*args, **kwargs)
+
+
+def _same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:
+    a, b = (t.resolve_conj().resolve_neg().contiguous().view(-1).view(torch.uint8) for t in (a, b))
+    return bool(torch.equal(a, b))
 
 
 def _packed(outcome: Ran | Exception | None) -> bytes:

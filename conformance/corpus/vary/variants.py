@@ -1,7 +1,8 @@
 """Samples with other arguments, derived from the schema: one argument of a sample at a time is replaced.
 
 A dimension that CPU refuses is kept as a sample that raises. No other refusal is kept: a device may do more than CPU.
-What only pointwise ops define alike on every device (operands on the host, infinite scalars) is tried on those alone.
+What pointwise ops alone define alike on every device (infinite scalars; of two operands one on the host) is tried on
+those alone.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from conformance.corpus.places import with_arguments, with_tensors
 from conformance.corpus.vary.sizes import sources, two_dtypes
 from conformance.corpus.vary.trial import Trials
 from conformance.inventory import Overload, call_of
+from conformance.ops import facts
 from conformance.torch_versions import schema_of
 
 AXIS = "variants"
@@ -26,6 +28,8 @@ MOST = 40  # of one source
 _NUMBERS: tuple[Arg, ...] = (0, 1, -1, 2, 3, True, 0.5, -1.5, 300, -70000)
 _EXTREME: tuple[Arg, ...] = (1e10, float("inf"), float("nan"))
 _FLOATS: tuple[Arg, ...] = (0.0, 1.0, -1.0, 0.5, 2.5, 1e-30, 1e30)
+# What CPU makes of such a number in float16 depends on the number of elements that it fills.
+_BEYOND_HALF = "=1e+30"
 # Arguments that name dimensions.
 _DIMS = ("dim", "dims", "dim0", "dim1", "dim2", "axis", "axes", "start_dim", "end_dim", "axis0", "axis1")
 _MEMORY_FORMATS = ("contiguous_format", "preserve_format", "channels_last")
@@ -48,9 +52,10 @@ def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, valu
     schema = schema_of(call_of(overload.name))
     given = {_key(s) for s in samples}
     pointwise = "pointwise" in overload.tags
+    fixed = facts(overload.name).fixed
     for source in sources(samples):
         for name, variant in list(unlike(source, schema, pointwise))[:MOST]:
-            if _key(variant) not in given:
+            if _key(variant) not in given and name.partition("=")[0] not in fixed:
                 given.add(_key(variant))
                 named = replace(variant, name=f"{source.name}.{name}", axis=AXIS)
                 yield from _tried(named, source, trials, may_raise=name.partition("=")[0] in _DIMS)
@@ -63,8 +68,11 @@ def _key(sample: Sample) -> object:
 
 def _tried(sample: Sample, source: Sample, trials: Trials, *, may_raise: bool) -> Iterator[Sample]:
     dtypes = two_dtypes(source)
+    if sample.name.endswith(_BEYOND_HALF):
+        dtypes = tuple(d for d in dtypes if d != "float16")
     ran = {d: ran.sample for d in dtypes if (ran := trials.run(sample, d))}
-    if ran:
+    on_host = any(slot.on_host for slot in sample.tensors)
+    if ran and not (on_host and not trials.is_on_device(sample, next(iter(ran)))):
         yield replace(next(iter(ran.values())), dtypes=tuple(ran))
     elif may_raise and trials.raises(sample, dtypes[0]):
         yield replace(sample, dtypes=dtypes[:1], raises=True)
@@ -80,7 +88,8 @@ def unlike(source: Sample, schema: Any, pointwise: bool) -> Iterator[tuple[str, 
         more = _EXTREME if pointwise and str(formal.type).endswith("number") else ()
         for label, value in (*_other(formal, current, source), *((_spelled(v), v) for v in more)):
             yield f"{formal.name}={label}", _with(source, schema, formal, value)
-    yield from _operands(source, pointwise)
+    two_tensors = sum(str(a.type) in ("Tensor", "Optional[Tensor]") and not a.is_out for a in schema.arguments) == 2
+    yield from _operands(source, pointwise and two_tensors)
 
 
 def _by_name(source: Sample, schema: Any) -> dict[str, Arg]:
@@ -188,8 +197,8 @@ def _reslotted(sample: Sample) -> Sample:
     return replace(renumbered, tensors=tuple(index.values()))
 
 
-def _operands(source: Sample, pointwise: bool) -> Iterator[tuple[str, Sample]]:
-    """Yield the sample with an operand of another dtype, and with one of no dimensions, on the host and not."""
+def _operands(source: Sample, takes_host: bool) -> Iterator[tuple[str, Sample]]:
+    """Yield the sample with an operand of another dtype, and with one of no dimensions, on the device and the host."""
     slots = [s for s in source.tensors if s.pool and not s.same_as and s.dtype is None]
     for slot in slots[1:3] if len(slots) > 1 else ():
         for dtype in _OPERANDS:
@@ -201,7 +210,7 @@ def _operands(source: Sample, pointwise: bool) -> Iterator[tuple[str, Sample]]:
         one = replace(slot, shape=())
         yield f"{slot.name}=scalar", _slot(source, one)
         yield f"{slot.name}=scalar_float64", _slot(source, replace(one, dtype="float64"))
-        for dtype in ("", "float64", "int64") if pointwise else ():
+        for dtype in ("", "float64", "int64") if takes_host else ():
             on_host = replace(one, on_host=True, dtype=dtype or one.dtype)
             yield f"{slot.name}=host_scalar" + (f"_{dtype}" if dtype else ""), _slot(source, on_host)
 
