@@ -259,10 +259,10 @@ class TestNumbersBeyondTheDtype:
     def test_infinities_have_to_agree(self, sums: bool) -> None:
         for true in (INF, None):
             assert not fails(INF, INF, true, sums=sums)
-            assert fails(INF, -INF, true, sums=sums, dtype=torch.float32) or (sums and true is None)
+            assert fails(INF, -INF, true, sums=sums) is (not sums or true is not None)
             assert fails(INF, 1.0, true, sums=sums)
-            assert fails(INF, 3.4e38, true, sums=sums)
             assert fails(1.0, INF, 1.0 if true else None, sums=sums)
+        assert fails(INF, 3.4e38, INF, sums=sums)
         assert fails(INF, 1.0, 1e39, sums=sums), "CPU's infinite distance allows nothing"
 
     @pytest.mark.parametrize("sums", [False, True])
@@ -272,6 +272,13 @@ class TestNumbersBeyondTheDtype:
         assert fails(1.0, NAN, 1.0, sums=sums), "CPU did not overflow"
         assert fails(NAN, 2.0, HUGE, sums=sums), "the device gives a number, and a wrong one"
         assert fails(INF, NAN, INF, sums=sums), "the result is infinite"
+
+    def test_without_a_wider_dtype_a_function_may_overflow_a_little_early(self) -> None:
+        for theirs, ours in ((INF, 1.2e308), (1.2e308, INF), (-INF, -1.2e308)):
+            assert not fails(theirs, ours, None, sums=False, dtype=torch.float64)
+        for theirs, ours in ((INF, 1e307), (1e307, INF), (INF, -1.2e308), (INF, NAN)):
+            assert fails(theirs, ours, None, sums=False, dtype=torch.float64)
+        assert fails(INF, HUGE, INF, sums=False), "double precision says that it is infinite"
 
     def test_a_product_that_rounds_to_infinity_has_to_be_infinite(self) -> None:
         assert fails(INF, NAN, 1e39, sums=False)
