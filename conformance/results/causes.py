@@ -87,7 +87,8 @@ def failing_cell(observation: Observation) -> FailingCell:
     first = next((f for f in o.failures if f.calls), o.failures[0] if o.failures else None)
     calls = tuple(k for k in first.calls if k != o.cell.operator) if first else ()
     sizes = [math.prod(a.size) for a in first.arguments if a.is_tensor] if first else []
-    return FailingCell(o.cell, first.case if first else "", calls, max(sizes, default=0), o.route)
+    died = first is not None and first.death is not None
+    return FailingCell(o.cell, first.case if first else "", calls, max(sizes, default=0), o.route, died)
 
 
 class _Left:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from conformance.results.causes import FALLBACK, Contrast, FailingCell, causes
-from conformance.vocabulary import CellId
+from dataclasses import replace
+
+from conformance.results.causes import FALLBACK, Contrast, FailingCell, causes, failing_cell
+from conformance.vocabulary import CellId, Status
+from tests.records import failure, observed
 
 
 def cell(overload: str, layout: str = "contiguous", dtype: str = "float32") -> CellId:
@@ -16,6 +19,12 @@ def failing(
     """A cell that fails, and the kernels that it calls."""
     one = cell(overload, layout)
     return FailingCell(one, f"{one}#case", kernels, elements, route)
+
+
+def died(overload: str, *kernels: str) -> FailingCell:
+    """A cell of a composite that died on the device, and the kernels that CPU runs for it."""
+    one = cell(overload, "expanded")
+    return FailingCell(one, f"{one}#case", kernels, route="composite", on_cpu=True)
 
 
 def names(failed: list[FailingCell], passed: tuple[CellId, ...] = ()) -> dict[str, tuple[str, ...]]:
@@ -75,6 +84,40 @@ def test_composites_of_passing_kernels_have_a_kernel_of_all_as_their_cause() -> 
     passed = tuple(map(cell, ("empty", "copy_", "conj", "neg")))
     assert names(failed, passed) == {"copy_": ("fft_hfft", "fft_ihfft")}
     assert names(failed[:1], passed) == {"fft_hfft": ("fft_hfft",)}
+
+
+def test_a_composite_is_no_cause_where_a_kernel_below_it_explains_the_death_of_its_callers() -> None:
+    failed = [
+        failing("copy_", "_copy_from", route="composite"),
+        failing("clone", "copy_", "_copy_from", route="composite"),
+        died("flip", "clone", "copy_"),
+        died("roll", "copy_"),
+    ]
+    assert names(failed) == {"_copy_from": ("clone", "copy_", "flip", "roll")}
+
+
+def test_the_operators_of_a_case_that_died_are_those_that_cpu_ran() -> None:
+    died_in, differs = (replace(failure("a#s.0", check), calls=("copy_",)) for check in ("", "value"))
+    crashed = failing_cell(replace(observed("a", status=Status.CRASH), failures=(died_in,)))
+    failed = failing_cell(replace(observed("a", status=Status.FAIL), failures=(differs,)))
+    assert [(f.kernels, f.on_cpu) for f in (crashed, failed)] == [(("copy_",), True), (("copy_",), False)]
+
+
+def test_a_composite_that_fails_is_a_cause_of_callers_that_run_no_kernel_below_it() -> None:
+    failed = [
+        failing("copy_", "helper", route="composite"),
+        failing("clone", "copy_", route="composite"),
+        failing("flip", "copy_", route="composite"),
+    ]
+    assert names(failed) == {"copy_": ("copy_", "clone", "flip")}
+
+
+def test_the_only_untried_kernel_of_a_composite_is_its_cause() -> None:
+    failed = [failing("neg_copy", "clone", "copy_", "_copy_from", route="composite")]
+    passed = (cell("clone"), cell("copy_"))
+    assert names(failed, passed) == {"_copy_from": ("neg_copy",)}
+    assert names(failed, passed[:1]) == {"neg_copy": ("neg_copy",)}
+    assert names([failing("neg_copy", "copy_", "_copy_from")], passed) == {"neg_copy": ("neg_copy",)}
 
 
 def test_two_faults_are_two_causes_the_one_that_explains_more_first() -> None:
