@@ -91,10 +91,9 @@ def test_a_death_keeps_the_c_library_s_last_words_and_the_stack(child: Child) ->
 
 
 def test_a_hang_is_killed_and_shows_where_it_hung(child: Child) -> None:
-    started = time.monotonic()
     reply = child.ask("sleep", 0.5)
-    assert time.monotonic() - started < 10
     assert isinstance(reply, Hang)
+    assert reply.seconds == 0.5
     assert "in serve" in reply.log
 
 
