@@ -13,10 +13,6 @@ from conformance.layouts import Placement
 from conformance.plan.cases import Case
 
 
-class NotStorable(Exception):
-    """An argument that cannot be stored: a sparse, nested or quantized tensor, a symbol, or another object."""
-
-
 @dataclass(frozen=True)
 class Call:
     """One call. ``storages``: the bytes before the call, on CPU, by the ``pool`` of their slots."""
