@@ -12,7 +12,7 @@ import pytest
 from conformance.records import CaseFailure, Gate, GateFailure, Mismatch, Observation, PlacedArgument
 from conformance.running.progress import Progress
 from conformance.running.protocol import Tried
-from conformance.running.runner import DEATHS_PER_CELL, Runner, merge
+from conformance.running.runner import DEATHS_PER_CELL, Runner
 from conformance.vocabulary import CellId, Check, Status
 
 CELL = CellId("masking", "masked_fill_.Scalar", "float32", "expanded")
@@ -192,16 +192,6 @@ def test_a_death_on_the_cpu_side_that_the_cpu_side_alone_does_not_die_is_a_crash
 
 def test_a_suite_that_breaks_is_an_error_not_a_crash() -> None:
     assert observe("breaks").status is Status.ERROR
-
-
-def test_the_worst_part_of_a_cell_is_its_status() -> None:
-    parts = [Observation(CELL, "native", s, 1) for s in (Status.PASS, Status.FAIL, Status.UNSUPPORTED)]
-    assert merge(parts, 0).status is Status.FAIL
-
-
-def test_a_merged_observation_keeps_the_first_script() -> None:
-    parts = [Observation(CELL, "native", Status.FAIL, 1, script=script) for script in ("", "first", "second")]
-    assert merge(parts, 0).script == "first"
 
 
 def test_the_gate_reports_what_is_broken_and_survives_a_crash_in_it() -> None:
