@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import torch
 
 from conformance.corpus.model import TensorSlot
-from conformance.judging.twins import Twins, torch_dtype
+from conformance.judging.twins import Twins
+from conformance.judging.views import torch_dtype
 from conformance.layouts import Placement
 from conformance.plan.cases import Case
 

@@ -8,7 +8,8 @@ import torch
 from conformance import layouts
 from conformance.corpus.model import TensorSlot
 from conformance.judging import twins
-from conformance.judging.twins import CPU, POISON, POISON_BOOL, Twins, host_copy, poison, torch_dtype
+from conformance.judging.twins import CPU, Twins
+from conformance.judging.views import POISON, torch_dtype
 from conformance.plan.cases import Case, cases
 from conformance.vocabulary import CellId
 from tests.samples import sample, slot
@@ -51,12 +52,6 @@ def test_what_no_value_reaches_is_poison() -> None:
     (made,) = Twins(value_of).side(case, CPU).arguments
     assert torch.all(made.base[: case.placements[0].offset * 4] == POISON)
     assert torch.isnan(made.base.view(torch.float32)[-1])
-
-
-def test_poison_of_bools_is_legal_and_irregular() -> None:
-    made = poison(40, "bool").tolist()
-    assert set(made) == {0, 1}
-    assert made[: len(POISON_BOOL)] == list(POISON_BOOL)
 
 
 def test_the_two_sides_hold_equal_bytes_in_storages_of_their_own() -> None:
@@ -137,16 +132,6 @@ def test_arguments_of_a_surrounded_side_share_what_they_shared() -> None:
     a, b = Twins(value_of).surrounded(two_arguments("aliased", "self~other"), 1).args
     assert a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr()
     assert (a.storage_offset(), b.storage_offset()) == (0, 1)
-
-
-def test_a_host_copy_keeps_size_stride_offset_and_bits() -> None:
-    view = torch.arange(12.0).view(3, 4)[1:, 1::2]
-    assert host_copy(view) is view, "on the CPU there is nothing to copy"
-
-
-def test_a_dtype_that_this_torch_lacks_is_said_so() -> None:
-    with pytest.raises(LookupError, match="has no dtype 'float3'"):
-        torch_dtype("float3")
 
 
 @pytest.mark.parametrize(("layout", "parts"), [("conj", (1,)), ("neg", (0, 1))])
