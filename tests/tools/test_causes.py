@@ -58,10 +58,10 @@ def test_the_code_of_an_operator_that_falls_back_is_the_fallback_s() -> None:
 
 
 def test_the_first_cause_alone_is_judged() -> None:
-    lies = frozenset({"copy_"})
-    assert verdict(causes_of(trial("f", "copy_", "neg"), []), lies) == RIGHT
-    assert verdict(causes_of(trial("f", "abs", "copy_"), []), lies) == WRONG
-    assert verdict(causes_of(trial("f"), []), lies) == UNSEEN
+    lies, passing = frozenset({"copy_"}), [asked("empty", ("f", "empty"))]
+    assert verdict(causes_of(trial("f", "copy_", "neg"), passing), lies) == RIGHT
+    assert verdict(causes_of(trial("f", "abs", "copy_"), passing), lies) == WRONG
+    assert verdict(causes_of(trial("f"), passing), lies) == UNSEEN
 
 
 def test_a_cell_that_never_asks_counts_as_it_ended_without_the_fault() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from conformance.results import causes
-from conformance.results.causes import FALLBACK, Cause
+from conformance.results.causes import FALLBACK, Cause, PassingCell
 from conformance.vocabulary import CellId, Route, Status
 from tools.causes.clean import Clean
 from tools.causes.trial import Trial
@@ -39,8 +39,15 @@ def _falls_back(routes: Collection[str]) -> bool:
 
 def causes_of(trial: Trial, clean: Iterable[Clean]) -> list[Cause]:
     """Return the causes of a trial's failing cells. Cells that do not ask for the fault keep their clean outcome."""
-    others = [one.cell for one in clean if one.status == Status.PASS and trial.fault not in one.faults]
-    return causes.causes(trial.failing, [*trial.passing, *others])
+    tried = set(trial.passing)
+    return causes.causes(
+        trial.failing,
+        [
+            PassingCell(one.cell, one.route)
+            for one in clean
+            if one.cell in tried or (one.status == Status.PASS and trial.fault not in one.faults)
+        ],
+    )
 
 
 def verdict(found: Sequence[Cause], lies: frozenset[str]) -> str:
