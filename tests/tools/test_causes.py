@@ -162,7 +162,29 @@ def test_a_summary_counts_each_fault_once_and_says_where_it_lies() -> None:
 
 def test_a_causes_summary_of_other_faults_or_without_a_reason_is_stale() -> None:
     made = summary(("strides", "zero"), {t.fault: t for t in (trial("strides", "neg"), trial("zero"))}, {}, "2.13.0")
+    assert lacking(made, ("strides", "zero"), {"strides": "why"}) == []
     assert lacking(made, ("strides", "zero"), {"strides": "why", "zero": "why"}) == []
-    assert lacking(made, ("strides", "new"), {"strides": "why", "zero": "why"}) == ["zero is no fault any more"]
+    assert lacking(made, ("strides", "new"), {"strides": "why"}) == ["zero is no fault any more"]
     (missing,) = lacking(made, ("strides", "zero"), {"zero": "why"})
     assert missing.startswith("strides ends as 'wrong'")
+
+
+def test_a_reason_for_a_right_cause_is_stale() -> None:
+    clean = {c.cell: c for c in [asked("neg", ("strides", "neg"))]}
+    made = summary(("strides",), {"strides": trial("strides", "neg")}, clean, "2.13.0")
+    (stale,) = lacking(made, ("strides",), {"strides": "why"})
+    assert stale.startswith("strides ends as 'right'")
+
+
+@pytest.mark.parametrize(
+    ("asking", "gate", "why"),
+    [
+        (3, "", "no sample of the cells that were tried shows it"),
+        (0, "", "no cell that was tried asks for it"),
+        (3, "copy_bytes: 7 bytes came back changed", "the bring-up gate finds it"),
+    ],
+)
+def test_a_fault_with_which_no_cell_fails_has_its_reason_from_the_measurement(asking: int, gate: str, why: str) -> None:
+    unseen = replace(trial("never"), asking=asking, gate=gate)
+    made = summary(("never",), {"never": unseen}, {}, "2.13.0")
+    assert tables.misses(made)[1] == [["`never`", "no cell fails", why]]

@@ -80,9 +80,12 @@ def _row(trial: Trial, clean: Iterable[Clean], lies: frozenset[str]) -> dict[str
 
 
 def lacking(made: Mapping[str, Any], faults: Iterable[str], reasons: Mapping[str, str]) -> list[str]:
-    """Return what is wrong with a summary; empty if it covers nothing but these faults and each miss has a reason."""
+    """Return what is wrong with a summary; empty if it covers these faults alone and each wrong cause has a reason.
+
+    A fault with which no cell fails may have a reason, and one whose first cause is right may not.
+    """
     found = [f"{name} is no fault any more" for name in sorted(set(made["detail"]) - set(faults))]
     for name, row in made["detail"].items():
-        if (row["verdict"] != RIGHT) != (name in reasons):
+        if row["verdict"] == (RIGHT if name in reasons else WRONG):
             found.append(f"{name} ends as {row['verdict']!r}, which tools/causes/reasons.py does not fit")
     return found

@@ -32,10 +32,17 @@ def faults(made: Mapping[str, Any]) -> Table:
 def misses(made: Mapping[str, Any]) -> Table:
     """Return a row for each fault whose first cause is not right."""
     return ["fault", "verdict", "why"], [
-        [f"`{fault}`", row["verdict"], REASONS.get(fault, NONE)]
+        [f"`{fault}`", row["verdict"], REASONS.get(fault) or _unseen(row)]
         for fault, row in made["detail"].items()
         if row["verdict"] != "right"
     ]
+
+
+def _unseen(row: Mapping[str, Any]) -> str:
+    """Return why no cell fails, from what was measured."""
+    if row["gate"]:
+        return "the bring-up gate finds it"
+    return "no sample of the cells that were tried shows it" if row["asking"] else "no cell that was tried asks for it"
 
 
 def _operators(names: Sequence[str]) -> str:
