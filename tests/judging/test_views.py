@@ -14,11 +14,11 @@ def test_poison_of_bools_is_legal_and_irregular() -> None:
     assert made[: len(POISON_BOOL)] == list(POISON_BOOL)
 
 
-def test_a_host_copy_keeps_size_stride_offset_and_bits() -> None:
+def test_the_host_copy_of_a_cpu_tensor_is_the_tensor_itself() -> None:
     view = torch.arange(12.0).view(3, 4)[1:, 1::2]
     assert host_copy(view) is view, "on the CPU there is nothing to copy"
 
 
-def test_a_dtype_that_this_torch_lacks_is_said_so() -> None:
+def test_a_dtype_that_this_torch_lacks_is_a_clear_error() -> None:
     with pytest.raises(LookupError, match="has no dtype 'float3'"):
         torch_dtype("float3")
