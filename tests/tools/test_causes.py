@@ -160,6 +160,12 @@ def test_a_summary_counts_each_fault_once_and_says_where_it_lies() -> None:
     assert [row[0] for row in tables.misses(made)[1]] == ["`zero`", "`never`"]
 
 
+def test_faults_that_are_missed_for_the_same_reason_share_a_row() -> None:
+    trials = {t.fault: t for t in (trial("early"), trial("late"), trial("zero", "clone"))}
+    rows = tables.misses(summary(("early", "late", "zero"), trials, {}, "2.13.0"))[1]
+    assert [row[:2] for row in rows] == [["`zero`", "wrong"], ["`early`, `late`", "no cell fails"]]
+
+
 def test_a_causes_summary_of_other_faults_or_without_a_reason_is_stale() -> None:
     made = summary(("strides", "zero"), {t.fault: t for t in (trial("strides", "neg"), trial("zero"))}, {}, "2.13.0")
     assert lacking(made, ("strides", "zero"), {"strides": "why"}) == []
