@@ -9,7 +9,7 @@ from conformance.vocabulary import CellId, Status
 CELL = CellId("masking", "masked_fill_.Scalar", "float32", "expanded")
 
 
-def test_the_worst_part_of_a_cell_is_its_status() -> None:
+def test_a_merged_observation_has_the_worst_status_of_its_parts() -> None:
     parts = [Observation(CELL, "native", s, 1) for s in (Status.PASS, Status.FAIL, Status.UNSUPPORTED)]
     assert merge(parts, 0).status is Status.FAIL
 
