@@ -90,6 +90,14 @@ def call_of(overload: str | Overload) -> Callable[..., Any]:
     return found
 
 
+def overload_of(call: Any) -> str:
+    """Return the name of a call's overload, e.g. ``masked_fill_.Scalar``; "" outside the aten namespace."""
+    schema = tv.schema_of(call)
+    if not schema.name.startswith(tv.NAMESPACE):
+        return ""
+    return str(schema.name).removeprefix(tv.NAMESPACE) + (f".{schema.overload_name}" if schema.overload_name else "")
+
+
 def _route(name: str, key: str, has_fallback: bool) -> Route:
     """The dispatcher's own order: the backend's kernel, then an alias key's, then the backend's boxed fallback.
 

@@ -170,7 +170,7 @@ def _measured() -> dict[str, Any]:
 def _unmeasured(file: Path) -> str:
     """Return the faults that a committed measurement does not cover yet."""
     names = unmeasured(json.loads(file.read_text(encoding="utf-8")), _planted())
-    return table(("planted since, and not measured yet",), [[", ".join(f"`{n}`" for n in names)]] if names else [])
+    return table(("planted since, and not measured yet",), [[", ".join(f"`{n}`" for n in names) or "none"]])
 
 
 def _kill_rate_by_class() -> str:

@@ -15,7 +15,7 @@ def pair(dtype: torch.dtype = torch.float64) -> tuple[torch.Tensor, torch.Tensor
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16], ids=str)
-def test_swiglu_and_its_gradients_equal_the_composition_on_cpu(dtype: torch.dtype) -> None:
+def test_swiglu_and_its_gradients_equal_silu_times_up_on_cpu(dtype: torch.dtype) -> None:
     gate, up = pair(dtype)
     on_cpu = [t.clone().double().requires_grad_() for t in (gate, up)]
     on_npu = [t.to("npu").requires_grad_() for t in (gate, up)]
@@ -28,12 +28,12 @@ def test_swiglu_and_its_gradients_equal_the_composition_on_cpu(dtype: torch.dtyp
         torch.testing.assert_close(npu.detach().cpu(), cpu.detach().to(dtype))
 
 
-def test_the_gradient_agrees_with_finite_differences() -> None:
+def test_the_gradient_of_swiglu_agrees_with_finite_differences() -> None:
     gate, up = (t.to("npu").requires_grad_() for t in pair())
     assert torch.autograd.gradcheck(swiglu, (gate, up))
 
 
-def test_only_what_needs_a_gradient_gets_one() -> None:
+def test_swiglu_gives_a_gradient_only_to_arguments_that_require_one() -> None:
     gate, up = (t.to("npu") for t in pair())
     assert not swiglu(gate, up).requires_grad
     swiglu(gate, up.requires_grad_()).sum().backward()
@@ -41,14 +41,14 @@ def test_only_what_needs_a_gradient_gets_one() -> None:
     assert up.grad is not None
 
 
-def test_a_second_derivative_is_refused() -> None:
+def test_a_second_derivative_of_swiglu_is_refused() -> None:
     gate, up = (t.to("npu").requires_grad_() for t in pair())
     (first,) = torch.autograd.grad(swiglu(gate, up).sum(), gate, create_graph=True)
     with pytest.raises(RuntimeError, match="derivative for npu::swiglu_backward is not implemented"):
         first.sum().backward()
 
 
-def test_arguments_that_do_not_match_are_refused() -> None:
+def test_swiglu_refuses_arguments_of_two_shapes_or_dtypes() -> None:
     gate, up = (t.to("npu") for t in pair())
     with pytest.raises(RuntimeError, match=r"swiglu: expected gate and up of one shape, but got \[3, 5\] and \[5\]"):
         swiglu(gate, up[0])
@@ -56,7 +56,7 @@ def test_arguments_that_do_not_match_are_refused() -> None:
         swiglu(gate, up.float())
 
 
-def test_fake_tensors_get_the_shape_of_the_result() -> None:
+def test_swiglu_of_fake_tensors_has_the_shape_of_the_result() -> None:
     with FakeTensorMode():
         gate = torch.empty(3, 5, device="npu")
         assert swiglu(gate, gate).shape == (3, 5)

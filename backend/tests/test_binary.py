@@ -52,14 +52,14 @@ def laid_out(pair: str, first: torch.Tensor, second: torch.Tensor) -> tuple[torc
 
 @pytest.mark.parametrize("dtype", EVERY, ids=name_of)
 @pytest.mark.parametrize("name", OPS)
-def test_agrees_with_cpu(name: str, dtype: torch.dtype) -> None:
+def test_binary_ops_equal_cpu(name: str, dtype: torch.dtype) -> None:
     for pair in PAIRS:
         assert_same(OPS[name], *laid_out(pair, values(dtype, seed=3), values(dtype, seed=11)), slack=64)
 
 
 @pytest.mark.parametrize("dtype", [torch.bool, torch.int32, torch.float16, torch.float32, torch.complex64], ids=name_of)
 @pytest.mark.parametrize("name", BACKWARD)
-def test_gradients_agree_with_cpu(name: str, dtype: torch.dtype) -> None:
+def test_gradients_of_activations_equal_cpu(name: str, dtype: torch.dtype) -> None:
     finite = values(dtype, seed=11).nan_to_num(0.25)  # at NaN, CPU's answer depends on contiguity
     for pair in PAIRS:
         assert_same(BACKWARD[name], *laid_out(pair, values(dtype, seed=3), finite), slack=64)
@@ -67,7 +67,7 @@ def test_gradients_agree_with_cpu(name: str, dtype: torch.dtype) -> None:
 
 @pytest.mark.parametrize("dtype", EVERY, ids=name_of)
 @pytest.mark.parametrize("name", MIXED)
-def test_dtypes_are_promoted_as_on_cpu(name: str, dtype: torch.dtype) -> None:
+def test_binary_ops_promote_dtypes_as_cpu_does(name: str, dtype: torch.dtype) -> None:
     for other in EVERY:
         if FLOAT8[-1] in (dtype, other) or (COMPLEX[0] in (dtype, other) and name == "pow"):
             continue
@@ -77,12 +77,12 @@ def test_dtypes_are_promoted_as_on_cpu(name: str, dtype: torch.dtype) -> None:
 
 @pytest.mark.parametrize("scalar", [2, 0, 300, -1, 1.5, 70000.0, 1j], ids=str)
 @pytest.mark.parametrize("name", ["add", "mul", "div", "eq", "lt", "ge", "remainder", "floor_divide", "rsub"])
-def test_numbers_take_part_as_on_cpu(name: str, scalar: complex) -> None:
+def test_binary_ops_with_a_number_equal_cpu(name: str, scalar: complex) -> None:
     for dtype in EVERY:
         assert_same(lambda x: getattr(aten, name)(x, scalar), values(dtype)[:24].reshape(4, 6), slack=64)
 
 
-def test_a_zero_dim_host_tensor_may_stand_beside_device_tensors() -> None:
+def test_only_a_zero_dim_host_tensor_mixes_with_device_tensors() -> None:
     x = values(torch.float16)[:8]
     assert torch.equal((x.to("npu") * torch.tensor(3)).cpu().nan_to_num(), (x * torch.tensor(3)).nan_to_num())
     with pytest.raises(RuntimeError, match="same device"):

@@ -12,7 +12,7 @@ dtypes = pytest.mark.parametrize("dtype", ALL + RARE, ids=str)
 
 @dtypes
 @layouts
-def test_cat_flip_and_roll(dtype: torch.dtype, layout: str) -> None:
+def test_cat_stack_flip_roll_and_pad_equal_cpu(dtype: torch.dtype, layout: str) -> None:
     place = LAYOUTS[layout]
     self, other = place(values(2, 3, 4, dtype=dtype)), values(2, 1, 4, dtype=dtype, seed=3)
     check(torch.cat, [self, other, self], 1)
@@ -26,13 +26,13 @@ def test_cat_flip_and_roll(dtype: torch.dtype, layout: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", ALL, ids=str)
-def test_cat_promotes(dtype: torch.dtype) -> None:
+def test_cat_promotes_dtypes_as_cpu_does(dtype: torch.dtype) -> None:
     for other in (torch.int8, torch.float32, torch.complex64, torch.bool):
         check(torch.cat, [values(2, 3, dtype=dtype), values(1, 3, dtype=other, seed=2)])
         check(torch.cat, [values(2, dtype=dtype), values(3, dtype=dtype)], out=torch.empty(5, dtype=other))
 
 
-def test_cat_at_the_edges() -> None:
+def test_cat_of_empty_expanded_and_unequal_tensors_equals_cpu() -> None:
     self, nothing = values(2, 3), torch.empty(0)
     check(torch.cat, [nothing, self, nothing])
     check(torch.cat, [nothing, nothing.int()])
@@ -50,7 +50,7 @@ def test_cat_at_the_edges() -> None:
         check(torch.cat, [self, self], out=out)
 
 
-def test_flip_roll_and_repeat_at_the_edges() -> None:
+def test_edge_cases_of_flip_roll_and_repeat_interleave_equal_cpu() -> None:
     for self in (torch.tensor(1.0), torch.empty(0, 3), values(3), values(2, 3).expand(2, 2, 3)):
         check(torch.flip, self, [0])
         check(torch.flip, self, [])

@@ -13,7 +13,7 @@ TARGETS = {name: LAYOUTS[name] for name in ("dense", "transposed", "stepped", "o
 
 
 @pytest.mark.parametrize("to", EVERY, ids=name_of)
-def test_every_dtype_converts_as_on_cpu(to: torch.dtype) -> None:
+def test_conversions_between_all_dtypes_equal_cpu(to: torch.dtype) -> None:
     for dtype in EVERY:
         source = values(dtype)
         if dtype.is_floating_point and not to.is_floating_point and not to.is_complex:
@@ -22,7 +22,7 @@ def test_every_dtype_converts_as_on_cpu(to: torch.dtype) -> None:
 
 
 @pytest.mark.parametrize("dtype", EVERY, ids=name_of)
-def test_every_direction_and_layout(dtype: torch.dtype) -> None:
+def test_copies_between_host_and_devices_equal_cpu_in_every_layout(dtype: torch.dtype) -> None:
     for source_layout in LAYOUTS.values():
         source = source_layout(values(dtype))
         for target_layout in TARGETS.values():
@@ -36,7 +36,7 @@ def test_every_direction_and_layout(dtype: torch.dtype) -> None:
 
 
 @pytest.mark.parametrize("dtype", COMPLEX[1:], ids=name_of)
-def test_pending_bits_are_resolved(dtype: torch.dtype) -> None:
+def test_copies_resolve_conj_and_neg_bits(dtype: torch.dtype) -> None:
     host = values(dtype)[:24].reshape(4, 6)
     device = host.to("npu")
     views: list[Callable[[torch.Tensor], torch.Tensor]] = [
@@ -54,7 +54,7 @@ def test_pending_bits_are_resolved(dtype: torch.dtype) -> None:
 
 
 @pytest.mark.parametrize("dtype", EVERY, ids=name_of)
-def test_fill_and_masked_fill(dtype: torch.dtype) -> None:
+def test_fill_and_masked_fill_equal_cpu(dtype: torch.dtype) -> None:
     mask = torch.arange(6) % 2 == 0
     for layout in TARGETS.values():
         x = layout(values(dtype))
@@ -67,7 +67,7 @@ def test_fill_and_masked_fill(dtype: torch.dtype) -> None:
         assert_same(lambda t, m: t.masked_fill(m, 2), x, mask.to(torch.uint8))
 
 
-def test_gaps_are_not_written() -> None:
+def test_fill_and_masked_fill_leave_gaps_as_they_are() -> None:
     base = torch.zeros(4, 12, device="npu")
     base[:, ::2].fill_(1)
     base[:, ::3].masked_fill_(torch.ones(4, dtype=torch.bool, device="npu"), 2)
@@ -97,7 +97,7 @@ REFUSED: dict[str, Callable[[torch.Tensor], object]] = {
 
 
 @pytest.mark.parametrize("reason", REFUSED)
-def test_is_refused_as_on_cpu(reason: str) -> None:
+def test_copies_and_fills_that_cpu_refuses_raise_the_same_type(reason: str) -> None:
     caught = []
     for device in ("cpu", "npu"):
         with pytest.raises(Exception) as info:  # noqa: PT011  # the type is what is compared

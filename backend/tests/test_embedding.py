@@ -9,7 +9,7 @@ from against_cpu import ALL, LAYOUTS, check, values
 
 @pytest.mark.parametrize("dtype", ALL, ids=str)
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_embedding(dtype: torch.dtype, layout: str) -> None:
+def test_embedding_and_its_gradient_equal_cpu(dtype: torch.dtype, layout: str) -> None:
     place = LAYOUTS[layout]
     table, indices = place(values(5, 3, dtype=dtype)), place(torch.tensor([[1, 4, 1], [0, 1, 4]]))
     check(torch.ops.aten.embedding, table, indices)
@@ -19,7 +19,7 @@ def test_embedding(dtype: torch.dtype, layout: str) -> None:
         check(torch.ops.aten.embedding_dense_backward, grad, indices, 5, padding, by_frequency, rtol=1e-2)
 
 
-def test_at_the_edges() -> None:
+def test_embedding_of_wrong_and_empty_indices_equals_cpu() -> None:
     table = values(5, 3)
     for indices in (
         torch.tensor(2),

@@ -30,7 +30,7 @@ def extension(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build / "librefnpu_extension.so"
 
 
-def test_an_extension_launches_on_the_tensor_s_device(extension: Path, python: Python) -> None:
+def test_an_extension_launches_on_the_device_of_its_tensor(extension: Path, python: Python) -> None:
     done = python(f"""
 import refnpu, torch
 torch.ops.load_library({str(extension)!r})
@@ -40,7 +40,7 @@ print(torch.ops.sample.running_sum(x).tolist(), torch.npu.current_device(), torc
     assert done.stdout.strip() == "[0.0, 1.0, 3.0, 6.0, 10.0] 0 0", done.stderr
 
 
-def test_an_extension_sees_the_stream_that_is_current(extension: Path, python: Python) -> None:
+def test_an_extension_gets_the_current_stream(extension: Path, python: Python) -> None:
     done = python(f"""
 import refnpu, torch
 torch.ops.load_library({str(extension)!r})
@@ -52,7 +52,7 @@ with torch.npu.stream(stream):
     assert done.stdout.strip() == "True True", done.stderr
 
 
-def test_headers_name_no_torch_version() -> None:
+def test_public_headers_do_not_depend_on_the_torch_version() -> None:
     """A header whose meaning depends on a macro of the backend's own build would break extensions silently."""
     for header in Path(cpp_extension.include_paths()[0]).glob("refnpu/*.h"):
         assert "REFNPU_TORCH" not in header.read_text()

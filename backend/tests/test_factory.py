@@ -18,7 +18,7 @@ def make(call: Callable[..., Any], *args: Any, rtol: float = 0.0, atol: float = 
 
 
 @dtypes
-def test_sequences(dtype: torch.dtype) -> None:
+def test_arange_linspace_logspace_and_eye_equal_cpu(dtype: torch.dtype) -> None:
     close = 1e-2 if dtype in (torch.float16, torch.bfloat16) else 1e-6
     make(torch.arange, 7, dtype=dtype)
     make(torch.arange, 1, 8, 2, dtype=dtype)
@@ -36,7 +36,7 @@ def test_sequences(dtype: torch.dtype) -> None:
     make(torch.ones, (2,), dtype=dtype)
 
 
-def test_wrong_arguments() -> None:
+def test_wrong_arguments_of_factories_raise_as_on_cpu() -> None:
     for args in ((0, 5, 0), (0, 5, -1), (5, 0, 1), (0, float("inf"), 1), (0, float("nan")), (-(2**63), 2**63 - 1, 1)):
         make(torch.arange, *args)
     make(torch.arange, 0, 1000, dtype=torch.uint8)
@@ -47,7 +47,7 @@ def test_wrong_arguments() -> None:
     make(torch.eye, 1, -1)
 
 
-def test_outputs() -> None:
+def test_factories_size_and_fill_an_out_as_cpu_does() -> None:
     for out in (
         torch.empty(0),
         torch.empty(6),

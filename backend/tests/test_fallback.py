@@ -21,7 +21,7 @@ def fallbacks(overload: str) -> int:
 
 
 @pytest.mark.usefixtures("no_leak")
-def test_a_written_argument_is_carried_back_and_its_gaps_are_not_touched() -> None:
+def test_the_fallback_copies_back_written_arguments_without_their_gaps() -> None:
     storage = torch.arange(24.0)
     view = storage.as_strided((3, 2), (8, 3), 1)
     device = on_npu(storage, view)
@@ -33,7 +33,7 @@ def test_a_written_argument_is_carried_back_and_its_gaps_are_not_touched() -> No
     assert fallbacks("erfinv.out") == before + 1
 
 
-def test_arguments_that_share_a_storage_still_share_it() -> None:
+def test_arguments_of_the_fallback_share_storages_as_on_the_device() -> None:
     cpu = torch.arange(6.0)
     npu = cpu.npu()
     torch.lgamma(cpu[:3], out=cpu[3:])
@@ -41,7 +41,7 @@ def test_arguments_that_share_a_storage_still_share_it() -> None:
     assert torch.equal(npu.cpu(), cpu)
 
 
-def test_a_result_that_aliases_an_argument_is_a_view_of_it() -> None:
+def test_a_view_made_by_the_fallback_aliases_the_device_tensor() -> None:
     x = torch.arange(6.0, device="npu")
     y = aten.unfold.default(x, 0, 2, 2)
     assert y.data_ptr() == x.data_ptr()
@@ -49,12 +49,12 @@ def test_a_result_that_aliases_an_argument_is_a_view_of_it() -> None:
     assert x.tolist() == [7.0] * 6
 
 
-def test_an_in_place_op_returns_its_own_argument() -> None:
+def test_an_in_place_op_through_the_fallback_returns_its_argument() -> None:
     x = torch.rand(4, device="npu")
     assert x.erfinv_() is x
 
 
-def test_an_empty_out_is_resized_with_its_storage() -> None:
+def test_the_fallback_resizes_an_empty_out() -> None:
     x, out = torch.rand(3, 3), torch.empty(0, device="npu")
     result = torch.linalg.inv(x.npu(), out=out)
     assert result is out
@@ -62,14 +62,14 @@ def test_an_empty_out_is_resized_with_its_storage() -> None:
     assert out.stride() == torch.linalg.inv(x, out=torch.empty(0)).stride()
 
 
-def test_a_result_keeps_the_strides_and_the_storage_size_that_the_cpu_gave_it() -> None:
+def test_results_of_the_fallback_have_the_strides_and_storage_size_of_cpu() -> None:
     x = torch.randn(3, 4).t()
     cpu, npu = torch.erfinv(x), torch.erfinv(x.npu())
     assert npu.stride() == cpu.stride()
     assert npu.untyped_storage().nbytes() == cpu.untyped_storage().nbytes()
 
 
-def test_lists_and_optional_and_undefined_tensors_pass_through() -> None:
+def test_the_fallback_takes_lists_and_optional_and_undefined_tensors() -> None:
     x = torch.randn(4, 3)
     left, right = aten.native_group_norm(x.npu().view(1, 4, 3), None, None, 1, 4, 3, 2, 1e-5)[:2]
     assert left.device == right.device == torch.device("npu:0")
@@ -82,7 +82,7 @@ def test_lists_and_optional_and_undefined_tensors_pass_through() -> None:
     assert none is None
 
 
-def test_batch_norm_updates_its_statistics_although_its_schema_does_not_say_so() -> None:
+def test_batch_norm_through_the_fallback_updates_its_statistics() -> None:
     cpu = torch.nn.BatchNorm1d(3)
     npu = torch.nn.BatchNorm1d(3).npu()
     x = torch.randn(5, 3)
@@ -92,7 +92,7 @@ def test_batch_norm_updates_its_statistics_although_its_schema_does_not_say_so()
 
 
 @pytest.mark.usefixtures("no_leak")
-def test_the_cpu_ops_exception_passes_through_unchanged() -> None:
+def test_the_fallback_raises_the_exception_type_of_cpu() -> None:
     x = torch.ones(3)
     for call in (
         lambda t: torch.lgamma(t, out=torch.empty(3, dtype=torch.int64, device=t.device)),
@@ -106,7 +106,7 @@ def test_the_cpu_ops_exception_passes_through_unchanged() -> None:
         del cpu
 
 
-def test_what_an_op_did_before_it_raised_is_carried_back_as_well() -> None:
+def test_the_fallback_copies_back_what_an_op_did_before_it_raised() -> None:
     wrong = torch.zeros(2, 2)
     outs = torch.empty(0), torch.empty(0, device="npu")
     for x, out in ((wrong, outs[0]), (wrong.npu(), outs[1])):
@@ -115,39 +115,39 @@ def test_what_an_op_did_before_it_raised_is_carried_back_as_well() -> None:
     assert outs[0].shape == outs[1].shape == (2, 2)
 
 
-def test_tensors_of_two_devices_are_refused() -> None:
+def test_the_fallback_refuses_tensors_of_two_devices() -> None:
     with pytest.raises(RuntimeError, match=r"Expected all tensors to be on the same device.*npu:0.*npu:1"):
         torch.dist(torch.ones(3, device="npu:0"), torch.ones(3, device="npu:1"))
 
 
-def test_a_cpu_scalar_mixes_with_device_tensors() -> None:
+def test_the_fallback_takes_a_zero_dim_cpu_tensor_with_device_tensors() -> None:
     result = torch.heaviside(torch.tensor([-1.0, 0.0], device="npu"), torch.tensor(0.5))
     assert result.device.type == "npu"
     assert result.tolist() == [0.0, 0.5]
 
 
-def test_a_sparse_result_is_refused_in_words() -> None:
+def test_the_fallback_refuses_a_sparse_result_with_advice() -> None:
     with pytest.raises(NotImplementedError, match=r"the result is a sparse or opaque tensor.*run the op on CPU"):
         torch.eye(3, device="npu").to_sparse()
 
 
-def test_a_quantized_result_is_refused_in_words() -> None:
+def test_the_fallback_refuses_a_quantized_result() -> None:
     with pytest.raises(NotImplementedError, match="the result is a quantized tensor"):
         torch.quantize_per_tensor(torch.ones(3, device="npu"), 0.1, 0, torch.qint8)
 
 
-def test_results_go_to_the_arguments_device() -> None:
+def test_results_of_the_fallback_are_on_the_device_of_its_arguments() -> None:
     x = torch.rand(3, device="npu:1")
     assert torch.erfinv(x).device == torch.device("npu:1")
     assert torch.erfinv(x).cpu().tolist() == torch.erfinv(x.cpu()).tolist()
 
 
-def test_conj_bits_reach_the_cpu_op() -> None:
+def test_the_fallback_passes_conj_bits_to_cpu() -> None:
     x = torch.tensor([1 + 2j, 3 - 4j])
     assert torch.equal(torch.linalg.vander(x.npu().conj()).cpu(), torch.linalg.vander(x.conj()))
 
 
-def test_an_out_that_the_cpu_op_leaves_conjugated_is_conjugated() -> None:
+def test_the_fallback_keeps_the_conj_bit_that_cpu_gives_an_out() -> None:
     a, b = torch.randn(2, 3, 3, dtype=torch.complex64)
     factors, pivots = torch.linalg.lu_factor(a)
     expected = torch.linalg.lu_solve(factors, pivots, b, left=False, adjoint=True)
@@ -156,7 +156,7 @@ def test_an_out_that_the_cpu_op_leaves_conjugated_is_conjugated() -> None:
     assert torch.equal(result.cpu(), expected)
 
 
-def test_gradients_flow_through_it() -> None:
+def test_gradients_flow_through_the_fallback() -> None:
     x = torch.rand(3, requires_grad=True)
     y = x.detach().npu().requires_grad_()
     torch.erfinv(x).sum().backward()
@@ -166,14 +166,14 @@ def test_gradients_flow_through_it() -> None:
     assert y.grad.device.type == "npu"
 
 
-def test_the_version_of_a_written_argument_grows() -> None:
+def test_the_fallback_increments_the_version_of_a_written_argument() -> None:
     x = torch.rand(3, device="npu")
     before = x._version
     x.erfinv_()
     assert x._version == before + 1
 
 
-def test_an_op_with_a_random_generator_draws_from_the_devices() -> None:
+def test_a_random_op_draws_from_the_generator_of_the_device() -> None:
     rates = torch.full((50,), 3.0, device="npu")
     torch.npu.manual_seed_all(1)
     first = torch.poisson(rates)
@@ -182,7 +182,7 @@ def test_an_op_with_a_random_generator_draws_from_the_devices() -> None:
     assert not torch.equal(torch.poisson(rates).cpu(), first.cpu())
 
 
-def test_a_random_op_without_a_generator_draws_from_the_devices_too() -> None:
+def test_dropout_draws_from_the_generator_of_the_device_alone() -> None:
     host_state = torch.get_rng_state()
     x = torch.ones(64, device="npu")
     torch.npu.manual_seed_all(1)
@@ -197,7 +197,7 @@ def test_a_cpu_generator_is_refused_for_a_device_tensor() -> None:
         torch.poisson(torch.ones(2, device="npu"), generator=torch.Generator())
 
 
-def test_convolutions_and_their_gradients_equal_the_cpus() -> None:
+def test_convolutions_and_their_gradients_equal_cpu() -> None:
     cpu = torch.nn.Conv2d(2, 3, 3)
     npu = torch.nn.Conv2d(2, 3, 3).npu()
     npu.load_state_dict(cpu.state_dict())

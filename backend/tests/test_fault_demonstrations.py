@@ -33,9 +33,7 @@ def shown() -> dict[str, dict[str, str]]:
 
 
 @pytest.mark.parametrize("fault", DEMONSTRATIONS)
-def test_a_demonstration_differs_from_cpu_while_its_fault_is_awake(
-    shown: dict[str, dict[str, str]], fault: str
-) -> None:
+def test_each_fault_makes_its_demonstration_differ_from_cpu(shown: dict[str, dict[str, str]], fault: str) -> None:
     assert shown["asleep"][fault] == ""
     assert shown["awake"][fault] != ""
 

@@ -15,17 +15,17 @@ pytestmark = needs_faults
 Python = Callable[..., subprocess.CompletedProcess[str]]
 
 
-def test_faults_are_listed_and_asleep() -> None:
+def test_faults_have_descriptions_and_are_asleep_by_default() -> None:
     assert testing.active_fault() is None
     assert testing.faults()["double_free"] == "growing a storage frees the old block twice"
 
 
-def test_an_unknown_fault_is_refused_with_the_near_name() -> None:
+def test_waking_an_unknown_fault_is_refused_with_a_near_name() -> None:
     with pytest.raises(ValueError, match="unknown fault 'leak_on_eror'; did you mean 'leak_on_error'"):
         testing.set_fault("leak_on_eror")
 
 
-def test_questions_for_a_fault_name_the_innermost_operator() -> None:
+def test_a_question_for_a_fault_names_the_innermost_operator() -> None:
     x = torch.ones(2, 3, device="npu")
     with testing.questions() as asked:
         x.t().contiguous()
@@ -34,7 +34,7 @@ def test_questions_for_a_fault_name_the_innermost_operator() -> None:
     assert testing.active_fault() is None
 
 
-def test_no_question_is_noted_outside_the_block() -> None:
+def test_questions_are_recorded_only_inside_the_with_block() -> None:
     with testing.questions() as asked:
         pass
     torch.ones(2, device="npu").neg()
@@ -43,26 +43,26 @@ def test_no_question_is_noted_outside_the_block() -> None:
     assert asked == again == set()
 
 
-def test_fallback_not_copied_back() -> None:
+def test_fallback_not_copied_back_leaves_a_written_argument_as_it_was() -> None:
     x = torch.full((3,), 0.5, device="npu")
     with fault("fallback_not_copied_back"):
         x.erfinv_()
     assert x.tolist() == [0.5] * 3
 
 
-def test_fallback_copies_back_to_contiguous() -> None:
+def test_fallback_copies_back_to_contiguous_spoils_a_transposed_tensor() -> None:
     x = torch.arange(6.0, device="npu").view(2, 3).t()
     with fault("fallback_copies_back_to_contiguous"):
         x.lgamma_()
     assert x.tolist() != torch.arange(6.0).view(2, 3).t().lgamma_().tolist()
 
 
-def test_fallback_output_dtype_wrong() -> None:
+def test_fallback_output_dtype_wrong_gives_float32_for_float64() -> None:
     with fault("fallback_output_dtype_wrong"):
         assert torch.cdist(*torch.ones(2, 3, 4, dtype=torch.float64, device="npu")).dtype == torch.float32
 
 
-def test_wrong_error_type() -> None:
+def test_wrong_error_type_turns_an_index_error_into_a_runtime_error() -> None:
     x = torch.ones(3, device="npu")
     with fault("wrong_error_type"), pytest.raises(RuntimeError):
         torch.unique(x, dim=4)
@@ -70,7 +70,7 @@ def test_wrong_error_type() -> None:
         torch.unique(x, dim=4)
 
 
-def test_leak_on_error() -> None:
+def test_leak_on_error_leaves_a_block_behind() -> None:
     x = torch.ones(3, device="npu")
     before = torch.npu.memory_stats()["live_blocks"]
     with fault("leak_on_error"), pytest.raises(IndexError):
@@ -78,19 +78,19 @@ def test_leak_on_error() -> None:
     assert torch.npu.memory_stats()["live_blocks"] == before + 1
 
 
-def test_mutates_const_input() -> None:
+def test_mutates_const_input_changes_an_input() -> None:
     x = torch.full((3,), 0.5, device="npu")
     with fault("mutates_const_input"):
         torch.erfinv(x)
     assert x.tolist() != [0.5] * 3
 
 
-def test_block_too_short() -> None:
+def test_block_too_short_makes_a_copy_run_out_of_bounds() -> None:
     with fault("block_too_short"), pytest.raises(RuntimeError, match="out of bounds"):
         torch.ones(4, device="npu").cpu()
 
 
-def test_scratch_grows() -> None:
+def test_scratch_grows_takes_64_more_bytes_in_as_many_blocks() -> None:
     x = torch.ones(3, device="npu")
     with fault("scratch_grows"):
         torch.nonzero(x)
@@ -101,43 +101,43 @@ def test_scratch_grows() -> None:
     assert after["live_bytes"] == before["live_bytes"] + 64
 
 
-def test_source_freed_early() -> None:
+def test_source_freed_early_makes_masked_scatter_read_freed_memory() -> None:
     x, source = torch.zeros(8, device="npu"), torch.arange(16.0, device="npu")[::2]
     with fault("source_freed_early"), testing.fill(freed="0x00"):
         x.masked_scatter_(torch.ones(8, dtype=torch.bool, device="npu"), source)
     assert x.tolist() != source.tolist()
 
 
-def test_triangle_not_cleared() -> None:
+def test_triangle_not_cleared_leaves_fresh_memory_in_the_triangle() -> None:
     with fault("triangle_not_cleared"), testing.fill("nan"):
         assert torch.ones(2, 2, device="npu").triu().isnan().sum() == 1
 
 
-def test_output_alias_lost() -> None:
+def test_output_alias_lost_makes_a_view_a_copy() -> None:
     x = torch.ones(4, device="npu")
     with fault("output_alias_lost"):
         assert x.view(2, 2).data_ptr() != x.data_ptr()
 
 
-def test_view_offset_dropped() -> None:
+def test_view_offset_dropped_makes_a_view_begin_at_zero() -> None:
     x = torch.arange(4.0, device="npu")
     with fault("view_offset_dropped"):
         assert x[2:].storage_offset() == 0
 
 
-def test_seed_ignored() -> None:
+def test_seed_ignored_keeps_the_former_seed() -> None:
     torch.npu.manual_seed(1)
     with fault("seed_ignored"):
         torch.npu.manual_seed(2)
     assert torch.npu.initial_seed() == 1
 
 
-def test_second_device_lands_on_first() -> None:
+def test_second_device_lands_on_first_puts_a_tensor_on_npu_0() -> None:
     with fault("second_device_lands_on_first"):
         assert torch.empty(1, device="npu:1").device == torch.device("npu:0")
 
 
-def test_double_free_stops_the_process_with_the_drivers_words(python: Python) -> None:
+def test_double_free_ends_the_process_with_a_driver_message(python: Python) -> None:
     done = python("import refnpu, torch; torch.ones(1, device='npu').resize_(9)", REFNPU_FAULT="double_free")
     assert done.returncode == -6
     assert "refnpu: double free: npuFree(" in done.stderr
@@ -151,7 +151,7 @@ torch.ones(3, device="npu").masked_fill_(torch.ones(3, dtype=torch.bool, device=
 """
 
 
-def test_crash_in_kernel_kills_at_masked_fill_and_not_before(python: Python) -> None:
+def test_crash_in_kernel_kills_the_process_at_masked_fill(python: Python) -> None:
     done = python(MASKED_FILL, REFNPU_FAULT="crash_in_kernel")
     assert (done.returncode, done.stdout) == (-11, "still here\n")
 

@@ -25,7 +25,7 @@ EDGES = {
 
 @dtypes
 @layouts
-def test_gather_and_scatter(dtype: torch.dtype, layout: str) -> None:
+def test_gather_scatter_take_and_put_equal_cpu(dtype: torch.dtype, layout: str) -> None:
     place = LAYOUTS[layout]
     self, index = place(values(3, 4, dtype=dtype)), place(INDEX)
     source = place(values(2, 4, dtype=dtype, seed=5))
@@ -43,7 +43,7 @@ def test_gather_and_scatter(dtype: torch.dtype, layout: str) -> None:
 
 @pytest.mark.parametrize("dtype", ALL, ids=str)
 @layouts
-def test_scatter_reduces(dtype: torch.dtype, layout: str) -> None:
+def test_every_reduction_of_scatter_equals_cpu(dtype: torch.dtype, layout: str) -> None:
     place = LAYOUTS[layout]
     self, index, source = place(values(3, 4, dtype=dtype)), place(INDEX), place(values(2, 4, dtype=dtype, seed=5))
     for reduce in ("sum", "prod", "mean", "amax", "amin", "median"):
@@ -54,14 +54,14 @@ def test_scatter_reduces(dtype: torch.dtype, layout: str) -> None:
         check(torch.Tensor.scatter_, self, 0, index, 2, reduce=reduce)
 
 
-def test_reductions_propagate_nan() -> None:
+def test_reductions_of_scatter_propagate_nan() -> None:
     source = torch.tensor([1.0, float("nan"), 2.0, float("-inf")])
     for reduce in ("sum", "prod", "amax", "amin", "mean"):
         check(torch.scatter_reduce, torch.ones(2), 0, torch.tensor([0, 0, 1, 1]), source, reduce)
 
 
 @pytest.mark.parametrize("name", EDGES)
-def test_at_the_edges(name: str) -> None:
+def test_unusual_indices_of_gather_and_scatter_equal_cpu(name: str) -> None:
     index = EDGES[name]
     for dim in (0, 1, 2):
         check(torch.gather, values(3, 4), dim, index)
@@ -73,7 +73,7 @@ def test_at_the_edges(name: str) -> None:
     check(torch.Tensor.put_, values(3, 4), index * 5, values(index.numel()))
 
 
-def test_zero_dimensional() -> None:
+def test_gather_and_scatter_of_zero_dim_tensors_equal_cpu() -> None:
     one, zero = torch.tensor(1.0), torch.tensor(0)
     check(torch.gather, one, 0, zero)
     check(torch.gather, one, 0, torch.tensor([0]))
@@ -86,7 +86,7 @@ def test_zero_dimensional() -> None:
     check(torch.Tensor.put_, one, zero, torch.tensor(2.0))
 
 
-def test_outputs_and_overlap() -> None:
+def test_outs_and_overlaps_of_gather_and_scatter_equal_cpu() -> None:
     self, index = values(3, 4), EDGES["inside"]
     for out in (torch.empty(0), torch.empty(2, 2), torch.empty(2, 2).t(), torch.empty(2, 2).int(), self, self[:2, :2]):
         check(torch.gather, self, 0, index, out=out)

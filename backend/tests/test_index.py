@@ -45,22 +45,22 @@ INDICES = {
 
 @pytest.mark.parametrize("name", INDICES)
 @layouts
-def test_index(name: str, layout: str) -> None:
+def test_index_equals_cpu(name: str, layout: str) -> None:
     check(torch.ops.aten.index.Tensor, LAYOUTS[layout](values(2, 3, 4)), list(INDICES[name]))
 
 
 @dtypes
-def test_index_moves_every_dtype(dtype: torch.dtype) -> None:
+def test_index_of_every_dtype_equals_cpu(dtype: torch.dtype) -> None:
     check(torch.ops.aten.index.Tensor, values(2, 3, dtype=dtype), [index(1, -1), None])
 
 
-def test_index_into_an_output() -> None:
+def test_index_sizes_and_fills_an_out_as_cpu_does() -> None:
     self = values(3, 4)
     for out in (torch.empty(0), torch.empty(2, 4), torch.empty(4, 2).t(), torch.empty(2, 4, dtype=torch.float64), self):
         check(torch.ops.aten.index.Tensor_out, self, [index(1, 0)], out=out)
 
 
-def test_index_of_nothing() -> None:
+def test_index_of_empty_and_zero_dim_tensors_equals_cpu() -> None:
     check(torch.ops.aten.index.Tensor, torch.empty(0, 3), [index(0)])
     check(torch.ops.aten.index.Tensor, torch.empty(3, 0), [index(7)])
     check(torch.ops.aten.index.Tensor, torch.tensor(5.0), [torch.tensor(True)])
@@ -70,20 +70,20 @@ def test_index_of_nothing() -> None:
 @pytest.mark.parametrize("accumulate", [False, True])
 @pytest.mark.parametrize("name", INDICES)
 @layouts
-def test_index_put(name: str, accumulate: bool, layout: str) -> None:
+def test_index_put_equals_cpu(name: str, accumulate: bool, layout: str) -> None:
     self = LAYOUTS[layout](values(2, 3, 4))
     for value in (torch.tensor(5.0), torch.tensor([2.0]), values(4, seed=3), values(3, 1, seed=2)):
         check(torch.ops.aten.index_put_, self, list(INDICES[name]), value, accumulate)
 
 
 @dtypes
-def test_index_put_accumulates_duplicates(dtype: torch.dtype) -> None:
+def test_index_put_with_repeated_indices_equals_cpu(dtype: torch.dtype) -> None:
     where = [index(1, 0, 1, 1)]
     check(torch.ops.aten.index_put_, values(3, 2, dtype=dtype), where, values(4, 2, dtype=dtype, seed=1), True)
     check(torch.ops.aten.index_put, values(3, 2, dtype=dtype), where, values(4, 2, dtype=dtype, seed=1), False)
 
 
-def test_index_put_of_another_dtype_or_shape() -> None:
+def test_index_put_refuses_other_dtypes_and_shapes_as_cpu_does() -> None:
     check(torch.ops.aten.index_put_, values(3), [index(1)], torch.tensor([1]), False)
     check(torch.ops.aten.index_put_, values(3), [torch.tensor([True, False, True])], torch.tensor(1), False)
     check(torch.ops.aten.index_put_, values(3), [index(1, 2)], values(3), False)
@@ -92,14 +92,14 @@ def test_index_put_of_another_dtype_or_shape() -> None:
 
 @dtypes
 @layouts
-def test_index_select(dtype: torch.dtype, layout: str) -> None:
+def test_index_select_equals_cpu(dtype: torch.dtype, layout: str) -> None:
     self = LAYOUTS[layout](values(2, 3, 4, dtype=dtype))
     for dim in (-1, 0, 1):
         check(torch.index_select, self, dim, index(1, 0, 1))
         check(torch.index_select, self, dim, index(1, 0, dtype=torch.int32))
 
 
-def test_index_select_at_the_edges() -> None:
+def test_edge_cases_of_index_select_equal_cpu() -> None:
     self = values(3, 4)
     for dim, where in itertools.product(
         (0, 1), (index(-1), index(4), index(), torch.tensor(2), index([1]), index(1.5))
@@ -118,7 +118,7 @@ def test_index_select_at_the_edges() -> None:
 
 @dtypes
 @layouts
-def test_index_add_and_copy(dtype: torch.dtype, layout: str) -> None:
+def test_index_add_copy_and_fill_equal_cpu(dtype: torch.dtype, layout: str) -> None:
     self = LAYOUTS[layout](values(2, 3, 4, dtype=dtype))
     for dim, _size in ((0, 2), (1, 3), (-1, 4)):
         shape = [2, 3, 4]
@@ -134,7 +134,7 @@ def test_index_add_and_copy(dtype: torch.dtype, layout: str) -> None:
 
 
 @pytest.mark.parametrize("call", [torch.index_add, torch.index_copy, torch.Tensor.index_add_, torch.Tensor.index_copy_])
-def test_index_add_and_copy_at_the_edges(call: object) -> None:
+def test_edge_cases_of_index_add_and_index_copy_equal_cpu(call: object) -> None:
     assert callable(call)
     for where in (index(0, -1), index(0, 3), index(0), index([0, 1]), index(0, 1).float()):
         check(call, values(3, 2), 0, where, values(2, 2))
@@ -149,7 +149,7 @@ def test_index_add_and_copy_at_the_edges(call: object) -> None:
     check(call, values(0, 3), 1, index(1), values(0, 1))
 
 
-def test_index_fill_at_the_edges() -> None:
+def test_edge_cases_of_index_fill_equal_cpu() -> None:
     fill = torch.Tensor.index_fill_
     for where in (index(-3), index(-4), index(3), index(), torch.tensor(1), index([1]), index(1, dtype=torch.int32)):
         check(fill, values(3, 2), 0, where, 1.5)

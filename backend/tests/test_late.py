@@ -47,25 +47,25 @@ BROKEN_BY = {
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_late_work_keeps_every_promise(driver: Path, mode: str) -> None:
+def test_the_driver_keeps_every_promise_with_late_work(driver: Path, mode: str) -> None:
     for promise in [*PROMISES, *BEHAVIOURS]:
         assert_passes(driver, promise, mode, **LATE)
 
 
 @pytest.mark.parametrize("promise", APART)
-def test_late_work_keeps_the_promises_of_an_environment(driver: Path, promise: str) -> None:
+def test_late_work_keeps_the_promises_of_special_environments(driver: Path, promise: str) -> None:
     done = run(driver, promise, REFNPU_DEVICES="3", **LATE, **APART[promise])
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_late_work_has_no_race(race_checked: Path, mode: str) -> None:
+def test_the_driver_has_no_data_race_with_late_work(race_checked: Path, mode: str) -> None:
     for promise in [*PROMISES, *BEHAVIOURS]:
         done = run(race_checked, promise, **variables(mode), **LATE, **RACES)
         assert done.returncode == 0, f"{promise}: {done.stdout}{done.stderr}"
 
 
-def test_a_random_program_is_right_under_many_schedules(driver: Path) -> None:
+def test_a_random_program_on_streams_is_right_under_20_schedules(driver: Path) -> None:
     for seed in range(20):
         done = run(
             driver, "a_random_program_has_the_result_of_its_data_flow", REFNPU_DEVICES="3", REFNPU_LATE="1",
@@ -75,7 +75,7 @@ def test_a_random_program_is_right_under_many_schedules(driver: Path) -> None:
 
 
 @pytest.mark.parametrize("fault", BROKEN_BY)
-def test_a_fault_breaks_a_promise(driver: Path, fault: str) -> None:
+def test_each_late_fault_breaks_its_promise(driver: Path, fault: str) -> None:
     # So long that the host gets to its question first, even on a loaded machine.
     late = {"REFNPU_DEVICES": "3", "REFNPU_LATE": "1", "REFNPU_DELAY_US": "50000"}
     assert run(driver, BROKEN_BY[fault], **late | {"REFNPU_FAULT": ""}).returncode == 0
@@ -84,7 +84,7 @@ def test_a_fault_breaks_a_promise(driver: Path, fault: str) -> None:
     assert "expected" in done.stdout
 
 
-def test_every_promise_of_the_source_is_tried() -> None:
+def test_the_promises_of_the_driver_are_found_in_its_source() -> None:
     assert APART.keys() <= set(ALL)
     assert len(PROMISES) > 25
 
@@ -96,7 +96,7 @@ def delays(driver: Path, delay: str) -> list[int]:
     return [int(text) for text in run(driver, "the_delays", REFNPU_DELAY_US=delay).stdout.split()]
 
 
-def test_a_seed_gives_the_same_delays_in_every_run(driver: Path) -> None:
+def test_a_seed_gives_the_same_delays_in_each_process(driver: Path) -> None:
     first = delays(driver, "random:1")
     assert delays(driver, "random:1") == first != delays(driver, "random:2")
     assert first[:20] != first[20:40]  # of two streams
@@ -118,7 +118,7 @@ def test_a_seed_gives_the_same_delays_in_every_run(driver: Path) -> None:
         ),
     ],
 )
-def test_a_wrong_schedule_is_refused(driver: Path, variable: str, value: str, said: str) -> None:
+def test_a_wrong_schedule_in_the_environment_is_refused(driver: Path, variable: str, value: str, said: str) -> None:
     done = run(driver, "the_environment_is_what_was_asked", **{variable: value})
     assert said in done.stdout
 
@@ -127,7 +127,7 @@ def test_a_wrong_schedule_is_refused(driver: Path, variable: str, value: str, sa
 
 
 @pytest.mark.parametrize("at_exit", ["", "1"])
-def test_a_process_that_exits_drops_what_is_queued(driver: Path, at_exit: str) -> None:
+def test_a_process_that_exits_drops_its_queued_work(driver: Path, at_exit: str) -> None:
     late = {"REFNPU_LATE": "1", "REFNPU_DELAY_US": "100000"}  # 50 seconds of work for each stream
     extra = {"AT_EXIT": at_exit} if at_exit else {}
     start = time.monotonic()
@@ -137,6 +137,6 @@ def test_a_process_that_exits_drops_what_is_queued(driver: Path, at_exit: str) -
     assert time.monotonic() - start < 25
 
 
-def test_an_error_that_was_never_told_is_printed_at_the_exit(driver: Path) -> None:
+def test_an_error_that_no_call_returned_is_printed_at_exit(driver: Path) -> None:
     done = run(driver, "an_error_that_was_not_told_is_printed_at_the_exit", REFNPU_LATE="1")
     assert re.search("^refnpu: an error that no call was there to return: launch failure: kernel 'cast'", done.stderr)

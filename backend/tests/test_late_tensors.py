@@ -21,7 +21,7 @@ def late() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("late")
-def test_work_is_done_when_it_is_waited_for() -> None:
+def test_late_work_is_pending_until_an_event_is_synchronized() -> None:
     stream, event = torch.npu.Stream(), torch.npu.Event()
     with torch.npu.stream(stream):
         x = torch.zeros(3, device="npu").add_(1)
@@ -34,7 +34,7 @@ def test_work_is_done_when_it_is_waited_for() -> None:
 
 
 @pytest.mark.usefixtures("late")
-def test_pinned_memory_is_read_when_the_stream_gets_there() -> None:
+def test_a_non_blocking_copy_reads_pinned_memory_late() -> None:
     source = torch.ones(3, pin_memory=True)
     target = torch.zeros(3, device="npu")
     torch.npu.synchronize()
@@ -47,7 +47,7 @@ def test_pinned_memory_is_read_when_the_stream_gets_there() -> None:
 
 
 @pytest.mark.usefixtures("late")
-def test_an_error_names_the_kernel_and_the_op_and_is_raised_once() -> None:
+def test_a_late_error_names_kernel_and_op_and_is_raised_once() -> None:
     x = torch.ones(3, device="npu")
     with testing.fault("kernel_raises"):
         x.masked_fill_(x > 0, 5)
@@ -59,7 +59,7 @@ def test_an_error_names_the_kernel_and_the_op_and_is_raised_once() -> None:
 
 
 @pytest.mark.usefixtures("late")
-def test_freed_memory_counts_as_free_at_once() -> None:
+def test_freed_memory_of_late_work_is_counted_as_free_at_once() -> None:
     torch.npu.synchronize()
     before = torch.npu.memory_allocated()
     x = torch.ones(1000, device="npu")
@@ -67,19 +67,19 @@ def test_freed_memory_counts_as_free_at_once() -> None:
     assert torch.npu.memory_allocated() == before
 
 
-def test_synchronous_work_stays_so() -> None:
+def test_work_is_synchronous_by_default() -> None:
     x = torch.zeros(3, device="npu").add_(1)
     assert torch.npu.current_stream().query()
     assert x.tolist() == [1, 1, 1]
 
 
-def test_a_device_has_32_streams_besides_its_default_one() -> None:
+def test_a_device_has_32_streams_besides_the_default_stream() -> None:
     streams = [torch.npu.Stream() for _ in range(33)]
     assert len({stream.stream_id for stream in streams}) == 32
     assert torch.npu.default_stream().stream_id not in {stream.stream_id for stream in streams}
 
 
-def test_late_work_is_what_the_process_was_started_with(python: Python) -> None:
+def test_a_process_started_with_late_work_returns_to_it(python: Python) -> None:
     script = """
 import refnpu, torch
 from refnpu.conformance import adapter
@@ -94,7 +94,7 @@ print(torch.npu.current_stream().query(), x.tolist())
     assert done.stdout.split("\n")[:2] == ["malloc_late False", "False [1.0, 1.0, 1.0]"], done.stderr
 
 
-def test_an_adapter_delays_work_of_a_synchronous_process() -> None:
+def test_the_adapter_can_delay_work_of_a_synchronous_process() -> None:
     from refnpu.conformance import adapter
 
     x = torch.zeros(3, device="npu")
@@ -107,7 +107,7 @@ def test_an_adapter_delays_work_of_a_synchronous_process() -> None:
     assert x.add_(1).tolist() == [2, 2, 2]
 
 
-def test_a_process_exits_with_work_queued(python: Python) -> None:
+def test_a_python_process_exits_with_work_queued(python: Python) -> None:
     done = python(
         "import refnpu, torch\nx = torch.zeros(3, device='npu')\nfor _ in range(300): x = x + 1\n",
         REFNPU_LATE="1",
@@ -116,7 +116,7 @@ def test_a_process_exits_with_work_queued(python: Python) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_data_loader_workers_are_forked_while_work_is_queued(python: Python) -> None:
+def test_data_loader_workers_can_be_forked_while_work_is_queued(python: Python) -> None:
     done = python(
         """
 import refnpu, torch
@@ -131,7 +131,7 @@ print([float(batch) for batch in loader], x.tolist())
     assert done.stdout.strip() == "[0.0, 1.0, 2.0, 3.0] [20.0, 20.0, 20.0]", done.stderr
 
 
-def test_autograd_on_a_side_stream_is_ordered() -> None:
+def test_autograd_orders_work_of_a_side_stream() -> None:
     with testing.late("random:4"):
         stream = torch.npu.Stream()
         with torch.npu.stream(stream):

@@ -16,7 +16,7 @@ TARGET = torch.tensor([2, 0, -100, 1])
 @pytest.mark.parametrize("dtype", [*FLOATS, torch.int64], ids=str)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("reduction", [0, 1, 2])
-def test_nll_loss(dtype: torch.dtype, layout: str, reduction: int) -> None:
+def test_nll_loss_and_its_gradient_equal_cpu(dtype: torch.dtype, layout: str, reduction: int) -> None:
     place = LAYOUTS[layout]
     self, target = place(values(4, 3, dtype=dtype)), place(TARGET)
     for weight in (None, place(values(3, dtype=dtype, seed=1))):
@@ -30,7 +30,7 @@ def test_nll_loss(dtype: torch.dtype, layout: str, reduction: int) -> None:
     compare(aten.nll_loss_forward, self[:0], target[:0], None, reduction, -100)
 
 
-def test_cross_entropy_with_gradient() -> None:
+def test_cross_entropy_and_its_gradient_equal_cpu() -> None:
     def gradients(logits: torch.Tensor, target: torch.Tensor) -> list[torch.Tensor]:
         logits = logits.detach().requires_grad_()
         loss = torch.nn.functional.cross_entropy(logits, target)

@@ -13,7 +13,7 @@ MASK = torch.tensor([[True, False, True, False], [False, True, True, False], [Tr
 
 @dtypes
 @layouts
-def test_select_scatter_and_nonzero(dtype: torch.dtype, layout: str) -> None:
+def test_masked_select_masked_scatter_and_nonzero_equal_cpu(dtype: torch.dtype, layout: str) -> None:
     place = LAYOUTS[layout]
     self, mask = place(values(3, 4, dtype=dtype)), place(MASK)
     check(torch.masked_select, self, mask)
@@ -24,7 +24,7 @@ def test_select_scatter_and_nonzero(dtype: torch.dtype, layout: str) -> None:
     check(torch.ops.aten.nonzero_static, self, size=20, fill_value=-7)
 
 
-def test_masks_broadcast() -> None:
+def test_broadcast_masks_of_select_and_scatter_equal_cpu() -> None:
     for mask in (MASK[0], MASK[:, :1], torch.tensor(True), torch.tensor(False), MASK.expand(2, 3, 4), MASK.byte()):
         check(torch.masked_select, values(3, 4), mask)
         check(torch.Tensor.masked_scatter_, values(3, 4), mask, values(12, seed=5))
@@ -33,7 +33,7 @@ def test_masks_broadcast() -> None:
     check(torch.masked_select, values(4).expand(3, 4), MASK)
 
 
-def test_wrong_arguments() -> None:
+def test_wrong_masks_and_sources_raise_as_on_cpu() -> None:
     check(torch.masked_select, values(3, 4), MASK.int())
     check(torch.masked_select, values(3, 4), MASK[:, :3])
     check(torch.Tensor.masked_scatter_, values(3, 4), MASK, values(5))
@@ -43,7 +43,7 @@ def test_wrong_arguments() -> None:
     check(torch.ops.aten.nonzero_static, values(3), size=-1)
 
 
-def test_outputs_and_empties() -> None:
+def test_outs_and_empty_tensors_of_select_and_nonzero_equal_cpu() -> None:
     self = values(3, 4)
     for out in (torch.empty(0), torch.empty(6), torch.empty(12)[::2], torch.empty(9), torch.empty(6).int(), self):
         check(torch.masked_select, self, MASK, out=out)

@@ -14,7 +14,7 @@ PAIRS = ((2, 3), (0, 1), (1, 0), (0.5, 2), (0, 0))
 
 @pytest.mark.parametrize("dtype", WIDE, ids=str)
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_products(dtype: torch.dtype, layout: str) -> None:
+def test_matrix_products_equal_cpu(dtype: torch.dtype, layout: str) -> None:
     place = LAYOUTS[layout]
     for m, k, n in SIZES:
         a, b = place(values(2, m, k, dtype=dtype)), place(values(2, k, n, dtype=dtype, seed=3))
@@ -35,7 +35,7 @@ def test_products(dtype: torch.dtype, layout: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", WIDE, ids=str)
-def test_vectors(dtype: torch.dtype) -> None:
+def test_vector_products_equal_cpu(dtype: torch.dtype) -> None:
     for n in (0, 1, 9):
         a, b = values(n, dtype=dtype), values(2 * n, dtype=dtype, seed=2)[::2]
         for call in (torch.dot, torch.vdot, torch.outer, torch.inner):
@@ -44,7 +44,7 @@ def test_vectors(dtype: torch.dtype) -> None:
     check(torch.dot, values(3, dtype=dtype), values(3, dtype=torch.float64))
 
 
-def test_shapes_and_dtypes_that_do_not_fit() -> None:
+def test_products_of_wrong_shapes_and_dtypes_raise_as_on_cpu() -> None:
     check(torch.mm, values(2, 3), values(2, 3))
     check(torch.mm, values(2, 3), values(3, 2, dtype=torch.float64))
     check(torch.mm, values(3), values(3, 2))
@@ -58,7 +58,7 @@ def test_shapes_and_dtypes_that_do_not_fit() -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128], ids=str)
-def test_conjugated(dtype: torch.dtype) -> None:
+def test_products_of_conjugated_matrices_equal_cpu(dtype: torch.dtype) -> None:
     a = torch.complex(values(3, 4), values(3, 4, seed=5)).to(dtype)
     b = torch.complex(values(4, 3), values(4, 3, seed=2)).to(dtype)
     compare(lambda x, y: x.conj() @ y, a, b)
@@ -67,7 +67,7 @@ def test_conjugated(dtype: torch.dtype) -> None:
     compare(lambda x, y: torch.addmm(x.mT.conj() @ x, y, x, beta=1j, alpha=2), a, b)
 
 
-def test_a_zero_beta_ignores_nan() -> None:
+def test_products_with_beta_zero_ignore_nan() -> None:
     bad = torch.full((2, 2), nan)
     compare(torch.addmm, bad, values(2, 3), values(3, 2), beta=0)
     compare(torch.baddbmm, bad, values(2, 2, 3), values(2, 3, 2), beta=0)
@@ -75,7 +75,7 @@ def test_a_zero_beta_ignores_nan() -> None:
     compare(torch.addmv, bad[0], values(2, 3), values(3), beta=0)
 
 
-def test_attention_runs_through_the_composite() -> None:
+def test_scaled_dot_product_attention_equals_cpu() -> None:
     q, k, v = (values(1, 2, 6, 4, seed=s) / 8 for s in (1, 2, 3))
     attention = torch.nn.functional.scaled_dot_product_attention
     compare(attention, q, k, v)
@@ -85,14 +85,14 @@ def test_attention_runs_through_the_composite() -> None:
 
 
 @pytest.mark.parametrize("dtype", FLOAT8, ids=str)
-def test_float8_products_round_once(dtype: torch.dtype) -> None:
+def test_float8_products_are_rounded_once(dtype: torch.dtype) -> None:
     a, b = values(3, 4, dtype=dtype), values(4, 5, dtype=dtype, seed=3)
     exact = (a.double() @ b.double()).to(dtype)
     assert torch.equal((a.to("npu") @ b.to("npu")).cpu().view(torch.uint8), exact.view(torch.uint8))
 
 
 @pytest.mark.parametrize("dtype", WIDE, ids=str)
-def test_outer_products_added(dtype: torch.dtype) -> None:
+def test_addr_equals_cpu(dtype: torch.dtype) -> None:
     a, b = values(3, dtype=dtype), values(8, dtype=dtype, seed=2)[::2]
     for self in (values(3, 4, dtype=dtype), values(4, 3, dtype=dtype).t(), values(4, dtype=dtype), values(2)):
         for beta, alpha in ((1, 1), (0, 2), (True, 1), (0.5, 1)):

@@ -12,7 +12,7 @@ import torch
 from refnpu import testing
 
 
-def test_memory_is_counted_by_device() -> None:
+def test_memory_statistics_count_each_device() -> None:
     before = torch.npu.memory_allocated(0), torch.npu.memory_allocated("npu:1")
     x = torch.empty(1000, dtype=torch.uint8, device="npu:1")
     assert (torch.npu.memory_allocated(0), torch.npu.memory_allocated("npu:1")) == (before[0], before[1] + 1000)
@@ -22,7 +22,7 @@ def test_memory_is_counted_by_device() -> None:
     assert torch.npu.max_memory_allocated(1) == before[1] + 1000
 
 
-def test_statistics_speak_the_common_language() -> None:
+def test_memory_statistics_have_the_names_that_torch_uses() -> None:
     x = torch.empty(8, device="npu")
     stats = torch.npu.memory_stats()
     assert stats["allocated_bytes.all.current"] == stats["live_bytes"] >= x.nbytes
@@ -40,7 +40,7 @@ def test_the_accelerator_module_reports_the_same_memory() -> None:
     torch.accelerator.empty_cache()
 
 
-def test_fresh_memory_is_filled() -> None:
+def test_fresh_memory_holds_the_chosen_fill() -> None:
     with testing.fill("nan"):
         assert torch.empty(5, device="npu").isnan().all()
     with testing.fill("0x01"):
@@ -49,7 +49,7 @@ def test_fresh_memory_is_filled() -> None:
         pass
 
 
-def test_a_pool_keeps_memory_until_told_otherwise(python: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+def test_a_pool_keeps_freed_memory_until_empty_cache(python: Callable[..., subprocess.CompletedProcess[str]]) -> None:
     script = """
 import refnpu, torch
 torch.empty(1000, device="npu")
@@ -63,7 +63,9 @@ print(torch.npu.memory_reserved(), torch.npu.max_memory_reserved() == before)
     assert done.stdout.split() == ["0", "True", "1", "0", "True"], done.stderr
 
 
-def test_a_host_access_to_protected_memory_stops(python: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+def test_a_host_access_to_protected_memory_ends_the_process(
+    python: Callable[..., subprocess.CompletedProcess[str]],
+) -> None:
     script = """
 import ctypes, refnpu, torch
 x = torch.arange(3.0, device="npu") + 1
@@ -74,7 +76,7 @@ ctypes.string_at(x.data_ptr(), 4)
     assert (done.returncode, done.stdout) == (-signal.SIGSEGV, "[1.0, 2.0, 3.0]\n")
 
 
-def test_out_of_memory_is_torchs_own_error_and_says_how_much_was_left() -> None:
+def test_a_full_device_raises_the_out_of_memory_error_of_torch() -> None:
     with testing.capacity(torch.npu.memory_allocated() + 100), pytest.raises(torch.OutOfMemoryError) as error:
         torch.empty(101, dtype=torch.uint8, device="npu")
     assert "npuMalloc(101 bytes) on npu:0" in str(error.value)
@@ -99,14 +101,14 @@ def test_a_storage_can_be_resized_copied_and_cloned() -> None:
     assert twin.data_ptr() != x.data_ptr()
 
 
-def test_modules_and_tensors_move_by_method() -> None:
+def test_the_method_npu_moves_tensors_and_modules() -> None:
     layer = torch.nn.Linear(2, 2).npu()
     assert layer.weight.is_npu
     assert torch.ones(1).npu(1).device == torch.device("npu:1")
     assert layer.cpu().weight.device.type == "cpu"
 
 
-def test_pinned_memory_is_host_memory_that_the_device_knows() -> None:
+def test_pinned_memory_is_known_to_the_device() -> None:
     x = torch.arange(4.0).pin_memory()
     assert x.is_pinned()
     assert x.device.type == "cpu"
@@ -115,13 +117,13 @@ def test_pinned_memory_is_host_memory_that_the_device_knows() -> None:
     assert x.to("npu", non_blocking=True).tolist() == [0.0, 1.0, 2.0, 3.0]
 
 
-def test_dlpack_hands_memory_over_without_a_copy() -> None:
+def test_dlpack_shares_memory_without_a_copy() -> None:
     x = torch.arange(4.0, device="npu:1")
     y = torch.utils.dlpack.from_dlpack(torch.utils.dlpack.to_dlpack(x))
     assert (y.device, y.data_ptr()) == (x.device, x.data_ptr())
 
 
-def test_a_gradient_of_each_device_lives_there() -> None:
+def test_the_gradient_of_a_tensor_is_on_its_device() -> None:
     for device in ("npu:0", "npu:1"):
         x = torch.ones(2, device=device, requires_grad=True)
         (x * 2).sum().backward()

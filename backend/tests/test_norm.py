@@ -14,7 +14,7 @@ aten: Any = torch.ops.aten
 
 @pytest.mark.parametrize("dtype", [*FLOATS, torch.int32], ids=str)
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_layer_norm(dtype: torch.dtype, layout: str) -> None:
+def test_layer_norm_equals_cpu(dtype: torch.dtype, layout: str) -> None:
     place = LAYOUTS[layout]
     for shape, normal in (((2, 3, 5), [5]), ((2, 3, 5), [3, 5]), ((4,), [4]), ((0, 3), [3]), ((3, 0), [0])):
         self, weight, bias = place(values(*shape, dtype=dtype)), values(*normal, dtype=dtype), values(*normal).to(dtype)
@@ -25,7 +25,7 @@ def test_layer_norm(dtype: torch.dtype, layout: str) -> None:
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_layer_norm_backward(dtype: torch.dtype, layout: str) -> None:
+def test_the_gradient_of_layer_norm_equals_cpu(dtype: torch.dtype, layout: str) -> None:
     self, grad = (LAYOUTS[layout](values(2, 3, 5, dtype=dtype, seed=s)) / 4 for s in (0, 5))
     weight, bias = values(5, dtype=dtype), values(5, dtype=dtype, seed=2)
     mean, rstd = aten.native_layer_norm(self, [5], weight, bias, 1e-3)[1:]
@@ -38,12 +38,12 @@ def test_layer_norm_backward(dtype: torch.dtype, layout: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
-def test_float_parameters_beside_a_reduced_input(dtype: torch.dtype) -> None:
+def test_layer_norm_of_half_input_with_float_parameters_equals_cpu(dtype: torch.dtype) -> None:
     compare(aten.native_layer_norm, values(3, 4, dtype=dtype), [4], values(4), values(4), 1e-5)
     check(aten.native_layer_norm, values(3, 4, dtype=dtype), [4], values(4, dtype=torch.float64), None, 1e-5)
 
 
-def test_shapes_that_do_not_fit() -> None:
+def test_layer_norm_of_wrong_shapes_raises_as_on_cpu() -> None:
     check(aten.native_layer_norm, values(3, 4), [3], None, None, 1e-5)
     check(aten.native_layer_norm, values(3, 4), [], None, None, 1e-5)
     check(aten.native_layer_norm, values(3, 4), [4], values(3), None, 1e-5)
@@ -51,7 +51,7 @@ def test_shapes_that_do_not_fit() -> None:
 
 
 @pytest.mark.parametrize("dtype", [*FLOATS, torch.complex64], ids=str)
-def test_rms_norm_with_gradient(dtype: torch.dtype) -> None:
+def test_rms_norm_and_its_gradient_equal_cpu(dtype: torch.dtype) -> None:
     def gradients(x: torch.Tensor, w: torch.Tensor) -> list[torch.Tensor]:
         x, w = x.detach().requires_grad_(), w.detach().requires_grad_()
         out = torch.nn.functional.rms_norm(x, [4], w, 1e-3)

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 
-def test_devices_are_counted_and_chosen() -> None:
+def test_devices_are_counted_and_selected() -> None:
     assert torch.npu.device_count() == 2
     assert torch.npu.is_available()
     with torch.npu.device("npu:1"):
@@ -29,7 +29,7 @@ def test_a_device_that_does_not_exist_is_refused() -> None:
         torch.npu.set_device("cpu")
 
 
-def test_a_device_says_what_it_is() -> None:
+def test_a_device_has_name_memory_and_capability() -> None:
     properties = torch.npu.get_device_properties()
     assert (properties.name, torch.npu.get_device_name(1)) == ("Reference NPU", "Reference NPU")
     assert properties.total_memory == torch.npu.mem_get_info()[1]
@@ -37,13 +37,13 @@ def test_a_device_says_what_it_is() -> None:
     assert torch.npu.is_bf16_supported()
 
 
-def test_it_is_the_accelerator() -> None:
+def test_npu_is_the_accelerator_of_torch() -> None:
     assert torch.accelerator.current_accelerator().type == "npu"
     assert torch.accelerator.device_count() == 2
     torch.accelerator.synchronize()
 
 
-def test_the_current_device_belongs_to_the_thread() -> None:
+def test_each_thread_has_its_own_current_device() -> None:
     seen: list[int] = []
     with torch.npu.device(1):
         thread = threading.Thread(target=lambda: seen.append(torch.npu.current_device()))
@@ -52,7 +52,7 @@ def test_the_current_device_belongs_to_the_thread() -> None:
     assert seen == [0]
 
 
-def test_work_goes_to_the_stream_that_is_current() -> None:
+def test_a_stream_is_current_inside_its_with_block() -> None:
     default = torch.npu.default_stream()
     assert torch.npu.current_stream() == default
     stream = torch.npu.Stream()
@@ -66,14 +66,14 @@ def test_work_goes_to_the_stream_that_is_current() -> None:
     assert stream.query()
 
 
-def test_a_stream_brings_its_device_along() -> None:
+def test_a_stream_makes_its_device_current() -> None:
     with torch.npu.stream(torch.npu.Stream("npu:1")):
         assert torch.npu.current_device() == 1
     assert torch.npu.current_device() == 0
     assert torch.npu.current_stream(1) == torch.npu.default_stream(1)
 
 
-def test_events_order_and_time_work() -> None:
+def test_events_measure_the_time_between_them() -> None:
     start, end = torch.npu.Event(enable_timing=True), torch.npu.Event(enable_timing=True)
     start.record()
     torch.ones(10, device="npu")
@@ -83,7 +83,7 @@ def test_events_order_and_time_work() -> None:
     assert start.elapsed_time(end) >= 0
 
 
-def test_a_seed_repeats_what_is_drawn() -> None:
+def test_a_seed_repeats_the_draws_of_the_device() -> None:
     torch.manual_seed(5)
     first = torch.rand(5, device="npu").cpu()
     torch.npu.manual_seed(5)
@@ -91,7 +91,7 @@ def test_a_seed_repeats_what_is_drawn() -> None:
     assert torch.equal(torch.rand(5, device="npu").cpu(), first)
 
 
-def test_a_random_state_can_be_kept_and_put_back() -> None:
+def test_a_random_state_can_be_saved_and_restored() -> None:
     state, states = torch.npu.get_rng_state(), torch.npu.get_rng_state_all()
     first = torch.rand(5, device="npu").cpu()
     torch.npu.set_rng_state(state)
@@ -102,7 +102,7 @@ def test_a_random_state_can_be_kept_and_put_back() -> None:
         torch.npu.set_rng_state_all(states[:1])
 
 
-def test_each_device_draws_on_its_own() -> None:
+def test_each_device_has_its_own_generator() -> None:
     torch.npu.manual_seed_all(3)
     torch.rand(7, device="npu:0")
     second = torch.rand(5, device="npu:1").cpu()
@@ -110,7 +110,7 @@ def test_each_device_draws_on_its_own() -> None:
     assert torch.equal(torch.rand(5, device="npu:1").cpu(), second)
 
 
-def test_a_generator_of_ones_own_can_be_used() -> None:
+def test_a_separate_generator_of_the_device_can_be_used() -> None:
     generator = torch.Generator(device="npu")
     generator.manual_seed(11)
     assert (generator.device, generator.initial_seed()) == (torch.device("npu:0"), 11)
@@ -120,14 +120,14 @@ def test_a_generator_of_ones_own_can_be_used() -> None:
     assert torch.equal(torch.rand(5, generator=generator, device="npu").cpu(), first)
 
 
-def test_fork_rng_leaves_the_state_alone() -> None:
+def test_fork_rng_restores_the_state_of_the_device() -> None:
     before = torch.npu.get_rng_state()
     with torch.random.fork_rng(devices=range(2), device_type="npu"):
         torch.rand(5, device="npu")
     assert torch.equal(torch.npu.get_rng_state(), before)
 
 
-def test_autocast_lowers_matrix_products_and_keeps_sums_in_float32() -> None:
+def test_autocast_runs_products_in_bfloat16_and_softmax_in_float32() -> None:
     x = torch.randn(3, 3, device="npu")
     with torch.autocast("npu", dtype=torch.bfloat16):
         product = x @ x

@@ -89,7 +89,7 @@ PROGRAMS: dict[str, Program] = {
 
 
 @pytest.mark.parametrize("fault", PROGRAMS)
-def test_a_fault_shows(fault: str) -> None:
+def test_a_pointwise_fault_changes_the_result_of_its_program(fault: str) -> None:
     assert PROGRAMS[fault]()
     refnpu.testing.set_fault(fault)
     assert not PROGRAMS[fault]()

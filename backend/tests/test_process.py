@@ -16,22 +16,22 @@ from conformance.lanes import matrix
 Python = Callable[..., subprocess.CompletedProcess[str]]
 
 
-def test_nothing_happens_before_the_import(python: Python) -> None:
+def test_torch_is_unchanged_before_refnpu_is_imported(python: Python) -> None:
     done = python("import torch; print(hasattr(torch, 'npu'), torch._C._get_privateuse1_backend_name())")
     assert done.stdout.split() == ["False", "privateuseone"], done.stderr
 
 
-def test_importing_touches_no_device(python: Python) -> None:
+def test_importing_refnpu_does_not_initialize_a_device(python: Python) -> None:
     done = python("import refnpu.conformance, torch; torch.manual_seed(0); print(torch.npu.is_initialized())")
     assert done.stdout.split() == ["False"], done.stderr
 
 
-def test_importing_says_nothing(python: Python) -> None:
+def test_importing_refnpu_prints_nothing(python: Python) -> None:
     done = python("import refnpu")  # torch warns here, once, of an overload that is registered twice
     assert (done.stdout, done.stderr) == ("", "")
 
 
-def test_a_child_forked_before_the_first_use_works(python: Python) -> None:
+def test_a_process_forked_before_the_first_use_can_use_the_device(python: Python) -> None:
     done = python("""
 import os, refnpu, torch
 if os.fork() == 0:
@@ -43,7 +43,7 @@ print(torch.npu.is_initialized())
     assert done.stdout.split("\n")[:2] == ["[1.0, 1.0]", "False"], done.stderr
 
 
-def test_a_child_forked_after_use_is_told_why_it_fails(python: Python) -> None:
+def test_a_process_forked_after_the_first_use_raises_with_the_reason(python: Python) -> None:
     done = python("""
 import os, refnpu, torch
 x = torch.ones(2, device="npu")
@@ -62,7 +62,7 @@ print(os.wait()[1], x.tolist())
     assert done.stdout.split("\n")[:5] == ["True"] * 4 + ["0 [1.0, 1.0]"], done.stdout + done.stderr
 
 
-def test_data_loader_workers_may_be_forked(python: Python) -> None:
+def test_forked_data_loader_workers_give_pinned_batches(python: Python) -> None:
     done = python("""
 import refnpu, torch
 x = torch.ones(2, device="npu")
@@ -73,7 +73,7 @@ print([(batch.npu().item(), batch.is_pinned()) for batch in loader])
     assert done.stdout.strip() == "[(0.0, True), (1.0, True), (2.0, True), (3.0, True)]", done.stderr
 
 
-def test_a_build_for_another_torch_is_refused_before_it_is_loaded(python: Python) -> None:
+def test_a_build_for_another_torch_version_is_refused_before_loading(python: Python) -> None:
     done = python("""
 import sys, torch
 torch.__version__ = "1.2.3"
@@ -87,14 +87,14 @@ print("refnpu._C" in sys.modules)
     assert done.stdout.strip().endswith("False")
 
 
-def test_a_wrong_environment_is_an_error_at_import(python: Python) -> None:
+def test_a_wrong_environment_variable_is_an_error_at_import(python: Python) -> None:
     done = python("import refnpu", REFNPU_FAULT="copy_ignores_everything")
     assert "fault 'copy_ignores_everything'" in done.stderr
     done = python("import refnpu", REFNPU_ALLOCATOR="guards")
     assert "unknown allocator mode 'guards'" in done.stderr
 
 
-def test_a_driver_error_names_the_place_of_the_failed_call(python: Python) -> None:
+def test_a_driver_error_names_the_source_line_of_the_call(python: Python) -> None:
     script = "import refnpu, torch; torch.npu.set_device(7)"
     done = python(script, TORCH_SHOW_CPP_STACKTRACES="1", TORCH_SYMBOLIZE_MODE="fast")
     assert re.search(r"npuSetDevice: device 7 of 2[\s\S]* at bindings/module\.cpp:\d+ ", done.stderr), done.stderr
@@ -102,19 +102,19 @@ def test_a_driver_error_names_the_place_of_the_failed_call(python: Python) -> No
     assert re.search(r"OutOfMemoryError: [\s\S]* at runtime/allocator\.cpp:\d+ ", done.stderr), done.stderr
 
 
-def test_both_allocator_modes_serve_tensors(python: Python) -> None:
+def test_tensors_can_be_made_in_malloc_and_aligned_alloc(python: Python) -> None:
     for mode in ("malloc", "aligned_alloc"):
         script = "import refnpu.conformance as c, torch; torch.ones(9, device='npu'); print(c.adapter.environment())"
         assert python(script, REFNPU_ALLOCATOR=mode).stdout.strip() == mode
 
 
-def test_the_adapter_s_environments_are_those_of_the_matrix() -> None:
+def test_the_adapter_has_the_environments_of_the_matrix() -> None:
     (entry,) = entry_points(group="conformance.backends", name="refnpu")
     wanted = matrix.load(Path(__file__).parents[2] / "matrices" / "refnpu.toml").environments
     assert entry.load().environments() == {e.name: dict(e.variables) for e in wanted}
 
 
-def test_the_adapter_is_offered_and_complete() -> None:
+def test_the_entry_point_gives_an_adapter_with_its_methods() -> None:
     (entry,) = entry_points(group="conformance.backends", name="refnpu")
     adapter = entry.load()
     assert (adapter.name, adapter.device, adapter.environment()) == (

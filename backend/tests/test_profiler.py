@@ -19,7 +19,7 @@ def program() -> None:
     (x @ x).sum().item()
 
 
-def test_each_op_has_a_time_on_the_device_without_kineto() -> None:
+def test_the_legacy_profiler_times_each_op_on_the_device() -> None:
     with legacy_profile(use_device="npu", use_kineto=False) as profiled:
         program()
     times = {event.name: event.device_time_total for event in profiled.function_events}
@@ -28,7 +28,7 @@ def test_each_op_has_a_time_on_the_device_without_kineto() -> None:
 
 
 @needs_time_line
-def test_each_op_names_the_kernels_that_it_launched() -> None:
+def test_the_profiler_names_the_kernels_of_each_op() -> None:
     with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.PrivateUse1]) as profiled:
         program()
     launched = {(event.name, kernel.name) for event in profiled.events() for kernel in event.kernels}
@@ -42,7 +42,7 @@ def test_each_op_names_the_kernels_that_it_launched() -> None:
 
 
 @needs_time_line
-def test_a_trace_shows_kernels_on_their_device_and_stream(tmp_path: Path) -> None:
+def test_a_trace_shows_each_kernel_on_its_device_and_stream(tmp_path: Path) -> None:
     with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.PrivateUse1]) as profiled:
         torch.ones(8, device="npu:0")
         with torch.npu.stream(torch.npu.Stream("npu:1")):
@@ -55,7 +55,7 @@ def test_a_trace_shows_kernels_on_their_device_and_stream(tmp_path: Path) -> Non
 
 
 @needs_time_line
-def test_nothing_is_recorded_after_the_profile() -> None:
+def test_the_profiler_records_no_kernel_after_its_end() -> None:
     with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.PrivateUse1]):
         pass
     program()

@@ -44,14 +44,14 @@ def drawn(name: str, seed: int, dtype: torch.dtype = torch.float32) -> torch.Ten
 
 
 @pytest.mark.parametrize("name", FILLS)
-def test_a_seed_says_what_is_drawn(name: str) -> None:
+def test_a_seed_determines_every_random_fill(name: str) -> None:
     first, again, other = drawn(name, 3), drawn(name, 3), drawn(name, 4)
     assert torch.equal(first, again)
     assert not torch.equal(first, other)
 
 
 @pytest.mark.parametrize("name", FILLS)
-def test_two_draws_differ_and_a_generator_may_be_given(name: str) -> None:
+def test_successive_draws_differ_and_a_generator_state_repeats_them(name: str) -> None:
     torch.npu.manual_seed_all(0)
     empty = torch.empty(N, device="npu")
     first = FILLS[name](empty).clone()
@@ -86,7 +86,7 @@ MOMENTS = {
 
 @pytest.mark.parametrize("name", MOMENTS)
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
-def test_moments(name: str, dtype: torch.dtype) -> None:
+def test_random_fills_have_the_expected_mean_and_variance(name: str, dtype: torch.dtype) -> None:
     mean, variance = MOMENTS[name]
     draws = drawn(name, 11, dtype).double()
     assert draws.mean().item() == pytest.approx(mean, abs=6 * (variance / N) ** 0.5 + 0.01 * abs(mean))
@@ -94,7 +94,7 @@ def test_moments(name: str, dtype: torch.dtype) -> None:
 
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
-def test_the_ends_of_a_range(dtype: torch.dtype) -> None:
+def test_uniform_draws_stay_inside_their_range(dtype: torch.dtype) -> None:
     draws = torch.empty(200_000, dtype=dtype, device="npu")
     for low, high in ((0.0, 1.0), (-3.0, -1.0), (1.0, 1.001), (5.0, 5.0)):
         draws.uniform_(low, high)
@@ -111,7 +111,7 @@ def test_an_exponential_draw_is_never_rounded_to_zero() -> None:
 
 
 @pytest.mark.parametrize("dtype", ALL, ids=str)
-def test_integers_fill_the_dtype(dtype: torch.dtype) -> None:
+def test_random_integers_cover_the_range_of_the_dtype(dtype: torch.dtype) -> None:
     if dtype.is_complex:
         pytest.skip("random_ has no complex dtypes")
     draws = torch.empty(N, dtype=dtype, device="npu").random_().cpu()
@@ -130,7 +130,7 @@ def test_integers_fill_the_dtype(dtype: torch.dtype) -> None:
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_layout_does_not_change_what_is_drawn(layout: str) -> None:
+def test_draws_do_not_depend_on_the_layout(layout: str) -> None:
     torch.npu.manual_seed_all(5)
     expected = torch.empty(3, 4, device="npu").normal_()
     target = LAYOUTS[layout](values(3, 4)).to("npu")
@@ -151,7 +151,7 @@ def test_multinomial_follows_the_weights() -> None:
     assert torch.multinomial(weights.t()[1], 2).shape == (2,)
 
 
-def test_permutations_and_dropout() -> None:
+def test_permutations_are_complete_and_dropout_is_scaled() -> None:
     for dtype in (torch.int64, torch.int32, torch.float32):
         order = torch.randperm(50, dtype=dtype, device="npu").cpu()
         assert torch.equal(order.sort().values, torch.arange(50, dtype=dtype))
@@ -202,7 +202,7 @@ WRONG: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_wrong_arguments_raise_what_cpu_raises(name: str) -> None:
+def test_wrong_arguments_of_random_ops_raise_as_on_cpu(name: str) -> None:
     call, args = WRONG[name]
     _, expected, _ = outcome(call, "cpu", args, {})
     _, raised, _ = outcome(call, "npu", args, {})
@@ -210,7 +210,7 @@ def test_wrong_arguments_raise_what_cpu_raises(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", FILLS)
-def test_shapes_and_strides_are_cpus(name: str) -> None:
+def test_random_results_have_the_shape_and_strides_of_cpu(name: str) -> None:
     for shape in ((N,), (0,), (2, 3)):
         expected, got = FILLS[name](torch.empty(shape)), FILLS[name](torch.empty(shape, device="npu"))
         assert (got.dtype, got.shape, got.stride()) == (expected.dtype, expected.shape, expected.stride())

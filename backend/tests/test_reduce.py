@@ -47,7 +47,7 @@ def compare(call: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
 
 @dtypes
 @layouts
-def test_over_dims(dtype: torch.dtype, layout: str) -> None:
+def test_reductions_over_dims_equal_cpu(dtype: torch.dtype, layout: str) -> None:
     for shape in SHAPES if layout == "contiguous" else SHAPES[:1]:
         self = LAYOUTS_AND_EXPANDED[layout](values(*shape, dtype=dtype))
         for call in BY_DIMS.values():
@@ -58,7 +58,7 @@ def test_over_dims(dtype: torch.dtype, layout: str) -> None:
 
 @dtypes
 @layouts
-def test_over_one_dim(dtype: torch.dtype, layout: str) -> None:
+def test_reductions_over_one_dim_equal_cpu(dtype: torch.dtype, layout: str) -> None:
     for shape in SHAPES if layout == "contiguous" else SHAPES[:1]:
         self = LAYOUTS_AND_EXPANDED[layout](values(*shape, dtype=dtype))
         for call in BY_DIM.values():
@@ -68,7 +68,7 @@ def test_over_one_dim(dtype: torch.dtype, layout: str) -> None:
 
 @dtypes
 @layouts
-def test_over_everything(dtype: torch.dtype, layout: str) -> None:
+def test_reductions_over_all_elements_equal_cpu(dtype: torch.dtype, layout: str) -> None:
     for shape in SHAPES if layout == "contiguous" else SHAPES[:1]:
         self = LAYOUTS_AND_EXPANDED[layout](values(*shape, dtype=dtype))
         for call in TO_SCALAR.values():
@@ -76,7 +76,7 @@ def test_over_everything(dtype: torch.dtype, layout: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.int32, torch.bfloat16, torch.float32, torch.complex64, torch.bool], ids=str)
-def test_dtype_argument(dtype: torch.dtype) -> None:
+def test_reductions_with_a_dtype_argument_equal_cpu(dtype: torch.dtype) -> None:
     for target in (torch.uint8, torch.int64, torch.float16, torch.float64, torch.complex64, torch.bool):
         for call in (torch.sum, torch.mean, torch.prod):
             compare(call, values(3, 4, dtype=dtype), 1, dtype=target)
@@ -84,7 +84,7 @@ def test_dtype_argument(dtype: torch.dtype) -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.bool, *FLOATS, torch.complex64], ids=str)
-def test_into_out(dtype: torch.dtype) -> None:
+def test_reductions_into_an_out_equal_cpu(dtype: torch.dtype) -> None:
     self = values(3, 4, dtype=dtype)
     for target in (dtype, torch.int64, torch.bool, torch.float32):
         outs = (torch.empty(0, dtype=target), torch.zeros(3, dtype=target), torch.zeros(3, 2, dtype=target)[:, 1])
@@ -98,7 +98,7 @@ def test_into_out(dtype: torch.dtype) -> None:
 
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
-def test_nan_and_infinity(dtype: torch.dtype) -> None:
+def test_reductions_of_nan_and_infinity_equal_cpu(dtype: torch.dtype) -> None:
     rows = [[1, nan, 3, nan], [inf, 2, -inf, 0], [-inf, -inf, -inf, -inf], [inf, 1, 2, 3], [2, 5, 5, 2]]
     self = torch.tensor(rows, dtype=dtype)
     for call in {**BY_DIM, **BY_DIMS}.values():
@@ -107,7 +107,7 @@ def test_nan_and_infinity(dtype: torch.dtype) -> None:
 
 
 @pytest.mark.parametrize("dtype", [*FLOATS, torch.complex64, torch.complex128, torch.complex32], ids=str)
-def test_norms_and_corrections(dtype: torch.dtype) -> None:
+def test_norms_and_variances_with_corrections_equal_cpu(dtype: torch.dtype) -> None:
     self = values(3, 4, dtype=dtype) - values(3, 4, dtype=dtype, seed=3)
     for order in (0, 1, 2, 3, 0.5, -1, inf, -inf):
         compare(torch.linalg.vector_norm, self, order, 1)
@@ -117,7 +117,7 @@ def test_norms_and_corrections(dtype: torch.dtype) -> None:
         compare(torch.std_mean, self, (0, 1), correction=correction)
 
 
-def test_float_sums_lose_nothing_that_cpu_keeps() -> None:
+def test_float_sums_are_at_least_as_exact_as_on_cpu() -> None:
     for dtype in (torch.float16, torch.bfloat16, torch.float32):
         self = torch.linspace(0.1, 1, 4001).to(dtype)
         exact = self.double().sum()
@@ -125,7 +125,7 @@ def test_float_sums_lose_nothing_that_cpu_keeps() -> None:
         assert abs(npu - exact) <= abs(cpu - exact)
 
 
-def test_a_bool_of_another_byte_than_one_is_true() -> None:
+def test_a_bool_stored_as_two_counts_as_true() -> None:
     self = torch.tensor([0, 2, 1], dtype=torch.uint8, device="npu").view(torch.bool)
     assert self.any().item()
     assert self[1:].all().item()
@@ -133,13 +133,13 @@ def test_a_bool_of_another_byte_than_one_is_true() -> None:
 
 
 @pytest.mark.parametrize("dtype", FLOAT8, ids=str)
-def test_float8_has_truth_and_norms_of_single_elements(dtype: torch.dtype) -> None:
+def test_float8_reductions_that_cpu_has_equal_cpu(dtype: torch.dtype) -> None:
     for call in (torch.any, torch.all, torch.count_nonzero):
         check(call, values(3, 4, dtype=dtype), 1)
     check(torch.linalg.vector_norm, values(1, dtype=dtype)[0])
 
 
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.int64, torch.bool, *FLOATS], ids=str)
-def test_extremes_of_nothing_into_out(dtype: torch.dtype) -> None:
+def test_max_and_min_of_an_empty_tensor_raise_as_on_cpu(dtype: torch.dtype) -> None:
     for call in (torch.max, torch.min):
         check(call, values(0, dtype=dtype), out=torch.empty((), dtype=dtype))

@@ -45,7 +45,7 @@ WITNESSES: dict[str, Callable[[], None]] = {
 
 
 @pytest.mark.parametrize("name", WITNESSES)
-def test_the_fault_is_seen(name: str) -> None:
+def test_a_comparison_with_cpu_fails_while_a_reduce_fault_is_awake(name: str) -> None:
     witness = WITNESSES[name]
     witness()
     with fault(name), pytest.raises(AssertionError):

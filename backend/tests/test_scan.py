@@ -13,7 +13,7 @@ layouts = pytest.mark.parametrize("layout", LAYOUTS)
 
 @pytest.mark.parametrize("dtype", ALL + RARE, ids=str)
 @layouts
-def test_cumulated(dtype: torch.dtype, layout: str) -> None:
+def test_scans_equal_cpu(dtype: torch.dtype, layout: str) -> None:
     for shape in SHAPES if layout == "contiguous" else SHAPES[:1]:
         self = LAYOUTS[layout](values(*shape, dtype=dtype))
         for call in (torch.cumsum, torch.cumprod, torch.cummax, torch.cummin, torch.Tensor.cumsum_):
@@ -22,7 +22,7 @@ def test_cumulated(dtype: torch.dtype, layout: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.int32, torch.bool, torch.bfloat16, torch.float32], ids=str)
-def test_dtype_and_out(dtype: torch.dtype) -> None:
+def test_scans_with_a_dtype_or_an_out_equal_cpu(dtype: torch.dtype) -> None:
     self = values(3, 40, dtype=dtype)
     for target in (torch.int8, torch.int64, torch.float16, torch.float64, torch.complex64, torch.bool):
         compare(torch.cumsum, self, 1, dtype=target)
@@ -31,7 +31,7 @@ def test_dtype_and_out(dtype: torch.dtype) -> None:
 
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
-def test_nan_and_ties(dtype: torch.dtype) -> None:
+def test_scans_of_nan_infinity_and_ties_equal_cpu(dtype: torch.dtype) -> None:
     self = torch.tensor([[1, 1, nan, 3], [inf, -inf, inf, 0], [2, 2, 1, 2]], dtype=dtype)
     for call in (torch.cumsum, torch.cumprod, torch.cummax, torch.cummin, torch.logcumsumexp):
         compare(call, self, 1)

@@ -16,7 +16,7 @@ SHAPES = ((2, 3, 5), (7,), (), (0,), (2, 0, 3))
 
 @pytest.mark.parametrize("dtype", [*FLOATS, torch.int32], ids=str)
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_forward_and_backward(dtype: torch.dtype, layout: str) -> None:
+def test_softmax_and_its_gradient_equal_cpu(dtype: torch.dtype, layout: str) -> None:
     for shape in SHAPES if layout == "contiguous" else SHAPES[:1]:
         self = LAYOUTS[layout](values(*shape, dtype=dtype))
         grad = LAYOUTS[layout](values(*shape, dtype=dtype, seed=4))
@@ -29,14 +29,14 @@ def test_forward_and_backward(dtype: torch.dtype, layout: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
-def test_extreme_rows(dtype: torch.dtype) -> None:
+def test_softmax_of_extreme_rows_equals_cpu(dtype: torch.dtype) -> None:
     rows = [[1000, 999, -1000], [-inf, 0, 1], [-inf, -inf, -inf], [nan, 0, 1], [inf, 1, 2]]
     for call in (torch.softmax, torch.log_softmax):
         compare(call, torch.tensor(rows, dtype=dtype), 1)
         compare(call, torch.tensor(rows, dtype=dtype), 1, dtype=torch.float64)
 
 
-def test_half_to_float() -> None:
+def test_softmax_from_half_to_float_equals_cpu() -> None:
     compare(aten._softmax, values(3, 4, dtype=torch.float16), 1, True)
     compare(torch.softmax, values(3, 4, dtype=torch.float16), 1, dtype=torch.float32)
     compare(torch.log_softmax, values(3, 4, dtype=torch.float16), 1, dtype=torch.float32)

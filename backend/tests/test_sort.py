@@ -16,7 +16,7 @@ SHAPES = ((2, 3, 5), (17,), (), (0,), (2, 0, 3))
 
 @pytest.mark.parametrize("dtype", ALL + RARE, ids=str)
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_sorted_rows(dtype: torch.dtype, layout: str) -> None:
+def test_stable_sorts_equal_cpu(dtype: torch.dtype, layout: str) -> None:
     for shape in SHAPES if layout == "contiguous" else SHAPES[:1]:
         self = LAYOUTS[layout](values(*shape, dtype=dtype))
         for dim in (0, -1, 1, 4):
@@ -29,7 +29,7 @@ def test_sorted_rows(dtype: torch.dtype, layout: str) -> None:
 
 @pytest.mark.parametrize("dtype", ALL + RARE, ids=str)
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_picked_elements(dtype: torch.dtype, layout: str) -> None:
+def test_topk_and_kthvalue_equal_cpu(dtype: torch.dtype, layout: str) -> None:
     """Distinct elements: which of equal ones is picked is nobody's promise."""
     distinct = torch.tensor([[3, 9, 1, 7, 5], [2, 8, 6, 0, 4]]).to(torch.float32).to(dtype)
     self = LAYOUTS[layout](distinct)
@@ -45,7 +45,7 @@ def test_picked_elements(dtype: torch.dtype, layout: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
-def test_nan_is_greatest(dtype: torch.dtype) -> None:
+def test_sorts_place_nan_last_as_cpu_does(dtype: torch.dtype) -> None:
     self = torch.tensor([[1, nan, -inf, inf, 0], [nan, 2, nan, 1, -0.0]], dtype=dtype)
     for descending in (False, True):
         compare(torch.sort, self, dim=1, descending=descending, stable=True)

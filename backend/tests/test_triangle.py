@@ -9,7 +9,7 @@ from against_cpu import ALL, LAYOUTS, RARE, check, values
 
 @pytest.mark.parametrize("dtype", ALL + RARE, ids=str)
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_triangles(dtype: torch.dtype, layout: str) -> None:
+def test_tril_triu_and_trace_equal_cpu(dtype: torch.dtype, layout: str) -> None:
     self = LAYOUTS[layout](values(2, 3, 4, dtype=dtype, seed=1))
     for k in (-9, -2, -1, 0, 1, 3, 9):
         check(torch.tril, self, k)
@@ -19,7 +19,7 @@ def test_triangles(dtype: torch.dtype, layout: str) -> None:
     check(torch.trace, self[0], rtol=1e-3)
 
 
-def test_at_the_edges() -> None:
+def test_triangles_of_unusual_shapes_and_outs_equal_cpu() -> None:
     for self in (values(3), torch.tensor(1.0), torch.empty(0, 3), torch.empty(3, 0, 2), values(1, 5).expand(4, 5)):
         check(torch.tril, self)
         check(torch.triu, self, 1)
@@ -31,7 +31,7 @@ def test_at_the_edges() -> None:
 
 @pytest.mark.parametrize(("rows", "columns"), [(3, 4), (4, 2), (0, 3), (3, 0), (-1, 2)])
 @pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.uint8])
-def test_coordinates(rows: int, columns: int, dtype: torch.dtype) -> None:
+def test_tril_indices_and_triu_indices_equal_cpu(rows: int, columns: int, dtype: torch.dtype) -> None:
     for k in (-5, -1, 0, 1, 5):
         for call in (torch.tril_indices, torch.triu_indices):
             check(lambda anchor, call=call, k=k: call(rows, columns, k, dtype=dtype, device=anchor.device), values(1))

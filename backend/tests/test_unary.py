@@ -36,7 +36,7 @@ OPS |= {
 
 @pytest.mark.parametrize("dtype", EVERY, ids=name_of)
 @pytest.mark.parametrize("name", OPS)
-def test_agrees_with_cpu(name: str, dtype: torch.dtype) -> None:
+def test_unary_ops_equal_cpu(name: str, dtype: torch.dtype) -> None:
     for layout in LAYOUTS.values():
         assert_same(OPS[name], layout(values(dtype)), slack=64)
 
@@ -51,7 +51,7 @@ def test_gelu_is_as_near_to_float64_as_cpu(approximate: str, dtype: torch.dtype)
     assert ours.max() <= 2 * theirs.max() + 4 * torch.finfo(dtype).eps
 
 
-def test_an_output_keeps_its_strides_and_is_cast_into() -> None:
+def test_a_strided_out_of_another_dtype_equals_cpu() -> None:
     x, out = values(torch.float32)[:24].reshape(4, 6), torch.full((4, 12), 7.0, dtype=torch.float64)
     device_out = out.to("npu")
     torch.exp(x, out=out[:, ::2])

@@ -38,7 +38,7 @@ VIEWS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 
 
 @pytest.mark.parametrize("name", VIEWS)
-def test_a_view_lies_where_the_cpus_does(name: str) -> None:
+def test_a_view_has_the_geometry_and_storage_that_it_has_on_cpu(name: str) -> None:
     cpu = torch.arange(24.0).view(2, 3, 4)
     npu = cpu.npu()
     refnpu.reset_counters()
@@ -52,7 +52,7 @@ def test_a_view_lies_where_the_cpus_does(name: str) -> None:
     assert view.untyped_storage().data_ptr() == npu.untyped_storage().data_ptr()
 
 
-def test_resize_grows_the_storage_and_keeps_its_contents() -> None:
+def test_resize_grows_a_storage_and_keeps_its_contents() -> None:
     x = torch.arange(4.0, device="npu")
     x.resize_(2, 4)
     assert x.untyped_storage().nbytes() == 32
@@ -66,12 +66,12 @@ def test_resize_to_fewer_elements_keeps_the_storage() -> None:
     assert (x.data_ptr(), x.untyped_storage().nbytes()) == (pointer, 32)
 
 
-def test_resize_takes_a_memory_format() -> None:
+def test_resize_accepts_a_memory_format() -> None:
     x = torch.empty(0, device="npu").resize_(1, 2, 3, 4, memory_format=torch.channels_last)
     assert x.is_contiguous(memory_format=torch.channels_last)
 
 
-def test_set_makes_a_tensor_share_anothers_storage() -> None:
+def test_set_makes_a_tensor_share_another_storage() -> None:
     x = torch.arange(6.0, device="npu")
     y = torch.empty(0, device="npu").set_(x.untyped_storage(), 2, (2, 2), (2, 1))
     assert y.tolist() == [[2.0, 3.0], [4.0, 5.0]]
@@ -79,12 +79,12 @@ def test_set_makes_a_tensor_share_anothers_storage() -> None:
     assert x.set_().untyped_storage().nbytes() == 0
 
 
-def test_a_tensor_knows_its_device_by_both_names() -> None:
+def test_npu_and_privateuseone_name_the_same_device() -> None:
     assert torch.empty(1, device="npu:1").device == torch.empty(1, device="privateuseone:1").device
     assert torch.empty(1, device="npu").device == torch.device("npu", 0)
 
 
-def test_empty_tensors_take_every_dtype_layout_and_format() -> None:
+def test_empty_accepts_dtypes_strides_and_memory_formats() -> None:
     assert torch.empty(2, 3, dtype=torch.float8_e5m2, device="npu").dtype == torch.float8_e5m2
     assert torch.empty_strided((2, 3), (1, 2), device="npu").stride() == (1, 2)
     nhwc = torch.empty(1, 2, 3, 4, device="npu", memory_format=torch.channels_last)
@@ -93,13 +93,13 @@ def test_empty_tensors_take_every_dtype_layout_and_format() -> None:
         torch.empty(-1, device="npu")
 
 
-def test_a_scalar_is_read_with_a_synchronizing_copy() -> None:
+def test_item_reads_a_scalar_from_the_device() -> None:
     assert torch.tensor([1.5, 2.5], device="npu")[1].item() == 2.5
     assert torch.tensor(True, device="npu").item() is True
     assert torch.tensor(1 + 2j, device="npu").conj().item() == 1 - 2j
 
 
-def test_a_view_of_a_view_takes_part_in_autograd() -> None:
+def test_writing_a_view_of_a_view_keeps_the_gradient() -> None:
     x = torch.zeros(3, 4, device="npu", requires_grad=True)
     y = x * 1
     y[1].view(2, 2)[0].add_(1)
@@ -107,7 +107,7 @@ def test_a_view_of_a_view_takes_part_in_autograd() -> None:
     assert x.grad.cpu().tolist() == torch.ones(3, 4).tolist()
 
 
-def test_a_gradient_that_is_zero_everywhere_takes_no_memory() -> None:
+def test_a_zero_gradient_takes_no_memory() -> None:
     x = torch.randn(3, 4, device="npu", requires_grad=True)
     (zeros,) = torch.autograd.grad(torch.sgn(x).sum(), x)
     assert (zeros._is_zerotensor(), zeros.device, zeros.data_ptr()) == (True, x.device, 0)

@@ -111,24 +111,31 @@ def shortened(output: str) -> str:
 
 def load(file: Path) -> Record:
     """Inverse of :meth:`Record.save`. Raises RecordError."""
+    kept = _read(file)
+    if kept.pop("format", None) != _FORMAT:
+        raise RecordError(f"{file}: is not the record of a search")
+    if (version := kept.pop("version", None)) != _VERSION:
+        raise RecordError(
+            f"{file}: format version {version!r}, expected {_VERSION}; continue with the version of the suite that "
+            "wrote it, or begin a new search in another directory"
+        )
     try:
-        kept: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-        if kept.pop("format", None) != _FORMAT:
-            raise RecordError(f"{file}: is not the record of a search")
-        if (version := kept.pop("version", None)) != _VERSION:
-            raise RecordError(
-                f"{file}: format version {version!r}, expected {_VERSION}; continue with the version of the suite that "
-                "wrote it, or begin a new search in another directory"
-            )
         return _record(kept)
+    except (KeyError, TypeError, ValueError, AttributeError) as e:
+        raise RecordError(f"{file}: cannot be read: {type(e).__name__}: {e}") from e
+
+
+def _read(file: Path) -> dict[str, Any]:
+    """Return the object in a JSON file. Raises RecordError."""
+    try:
+        kept = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise RecordError(f"{file}: no such file; there is no search to resume") from None
-    except (json.JSONDecodeError, UnicodeDecodeError, AttributeError) as e:
+    except (json.JSONDecodeError, UnicodeDecodeError) as e:
         raise RecordError(f"{file}: is not the record of a search: {e}") from e
-    except (KeyError, TypeError, ValueError) as e:
-        if isinstance(e, RecordError):
-            raise
-        raise RecordError(f"{file}: cannot be read: {type(e).__name__}: {e}") from e
+    if not isinstance(kept, dict):
+        raise RecordError(f"{file}: is not the record of a search")
+    return kept
 
 
 def same(one: Question, other: Question) -> bool:

@@ -9,9 +9,10 @@ from typing import Any
 import torch
 
 from conformance import ops
-from conformance.calls.model import Call, NotStorable
+from conformance.calls.model import Call
 from conformance.corpus.drafts import CONSTANTS
-from conformance.corpus.model import Arg, DeviceArg, DtypeArg, GeneratorArg, Sample, TensorSlot
+from conformance.corpus.model import Arg, DeviceArg, DtypeArg, GeneratorArg, NotStorable, Sample, TensorSlot
+from conformance.inventory import overload_of
 from conformance.judging.twins import Argument, Side
 from conformance.layouts import Placement, contiguous_stride
 from conformance.plan.cases import Case
@@ -19,14 +20,6 @@ from conformance.torch_versions import has_no_memory, neg_view, schema_of, stora
 from conformance.vocabulary import CellId
 
 RECORDED = "recorded"
-
-
-def overload_of(func: Any) -> str:
-    """Return an op's overload, e.g. ``masked_fill_.Scalar``; "" outside the aten namespace."""
-    schema = schema_of(func)
-    if not schema.name.startswith("aten::"):
-        return ""
-    return str(schema.name).removeprefix("aten::") + (f".{schema.overload_name}" if schema.overload_name else "")
 
 
 def tensors_in(value: Any) -> list[torch.Tensor]:

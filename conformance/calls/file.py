@@ -18,7 +18,7 @@ from safetensors.torch import save_file
 from conformance import ops
 from conformance.calls.model import Call
 from conformance.corpus import codec
-from conformance.judging.twins import torch_dtype
+from conformance.judging.views import torch_dtype
 from conformance.layouts import Placement
 from conformance.plan.cases import Case
 from conformance.vocabulary import CellId

@@ -8,13 +8,10 @@ from dataclasses import dataclass
 import torch
 
 from conformance.corpus.model import TensorSlot
-from conformance.judging.twins import Twins, torch_dtype
+from conformance.judging.twins import Twins
+from conformance.judging.views import torch_dtype
 from conformance.layouts import Placement
 from conformance.plan.cases import Case
-
-
-class NotStorable(Exception):
-    """An argument that cannot be stored: a sparse, nested or quantized tensor, a symbol, or another object."""
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,11 @@ import torch
 
 from conformance import backends
 from conformance.calls import file
-from conformance.calls.capture import Capture, overload_of, touches
-from conformance.calls.model import Call, NotStorable
+from conformance.calls.capture import Capture, touches
+from conformance.calls.model import Call
 from conformance.calls.program import run_program
+from conformance.corpus.model import NotStorable
+from conformance.inventory import overload_of
 from conformance.torch_versions import WatchingMode, without_modes
 
 

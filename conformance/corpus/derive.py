@@ -12,8 +12,8 @@ from typing import Any
 import torch
 
 from conformance.corpus.calls import plain_call
-from conformance.corpus.drafts import SEED, Drafter, NotStorable, dtype_name, out_formals, with_slots
-from conformance.corpus.model import Sample, SampleName
+from conformance.corpus.drafts import SEED, Drafter, dtype_name, out_formals, with_slots
+from conformance.corpus.model import NotStorable, Sample, SampleName
 from conformance.corpus.pools import PoolBuilder
 from conformance.corpus.siblings import SIBLINGS
 from conformance.inventory import Overload, call_of

@@ -16,6 +16,7 @@ from conformance.corpus.model import (
     DtypeArg,
     EnumArg,
     GeneratorArg,
+    NotStorable,
     Sample,
     TensorSlot,
 )
@@ -23,10 +24,6 @@ from conformance.corpus.pools import PoolBuilder
 
 BASES = ("float32", "int64", "bool", "complex64")
 SEED = 2026
-
-
-class NotStorable(Exception):
-    """An argument that a sample cannot hold: a sparse, quantized or nested tensor, a symbol, an object."""
 
 
 def dtype_name(dtype: torch.dtype) -> str:

@@ -86,6 +86,10 @@ Arg = Union[  # noqa: UP007 - a type that holds itself by name cannot be written
 ]
 
 
+class NotStorable(Exception):
+    """An argument that a sample cannot hold: a sparse, quantized or nested tensor, a symbol, or another object."""
+
+
 @dataclass(frozen=True, slots=True)
 class SampleName:
     """The parts of a sample's name, ``opinfo.addmm.cd4fe7a0``."""

@@ -15,10 +15,10 @@ import numpy as np
 import torch
 from torch.overrides import TorchFunctionMode
 
-from conformance.corpus.drafts import BASES, SEED, Drafter, NotStorable, dtype_name
-from conformance.corpus.model import Sample
+from conformance.corpus.drafts import BASES, SEED, Drafter, dtype_name
+from conformance.corpus.model import NotStorable, Sample
 from conformance.corpus.pools import PoolBuilder
-from conformance.inventory import call_of
+from conformance.inventory import call_of, overload_of
 from conformance.torch_versions import TorchDispatchMode, schema_of, without_modes
 
 MOST_CANDIDATES = 96  # of an overload and base
@@ -55,8 +55,7 @@ class Recording:
 
     def take(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], dtype: str, origin: str) -> Sample | None:
         """Return a candidate for this call with its current values, None if an equal one exists."""
-        schema = schema_of(func)
-        overload = schema.name.removeprefix("aten::") + (f".{schema.overload_name}" if schema.overload_name else "")
+        schema, overload = schema_of(func), overload_of(func)
         tensors = list(_tensors((args, dict(kwargs))))
         base = _base(tensors, kwargs, dtype)
         if base is None or sum(t.numel() for t in tensors) > MOST_ELEMENTS:
@@ -98,22 +97,35 @@ class Recorder(TorchDispatchMode):
         self, func: Any, types: Iterable[type], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
         kwargs = kwargs or {}
-        sample = None
-        if func.namespace == "aten":
-            sample = self._recording.take(func, args, kwargs, self._dtype, self._origin)
-        shapes = [(t, t.shape) for t in _tensors((args, dict(kwargs)))]
+        with self._kept(func, args, kwargs), _resized_outputs_defined(_tensors((args, dict(kwargs)))):
+            return _defined(func, func(*args, **kwargs))
+
+    @contextmanager
+    def _kept(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[None]:
+        """Record a call with the values before it runs, and keep it with whether it raises."""
+        recording = self._recording
+        sample = recording.take(func, args, kwargs, self._dtype, self._origin) if func.namespace == "aten" else None
         try:
-            result = func(*args, **kwargs)
+            yield
         except Exception:
             if sample is not None:
-                self._recording.keep(sample, raises=True)
-            for t, shape in shapes:
-                if t.shape != shape:
-                    t.zero_()  # an output was resized and not written; the next call may read it
+                recording.keep(sample, raises=True)
             raise
         if sample is not None:
-            self._recording.keep(sample, raises=False)
-        return _defined(func, result)
+            recording.keep(sample, raises=False)
+
+
+@contextmanager
+def _resized_outputs_defined(tensors: Iterable[torch.Tensor]) -> Iterator[None]:
+    """Set tensors that a raising call resized and did not write to zero. The next call may read them."""
+    shapes = [(t, t.shape) for t in tensors]
+    try:
+        yield
+    except Exception:
+        for t, shape in shapes:
+            if t.shape != shape:
+                t.zero_()
+        raise
 
 
 class Defining(TorchDispatchMode):

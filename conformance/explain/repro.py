@@ -17,7 +17,8 @@ from conformance.explain import describe
 from conformance.judging import compare
 from conformance.judging.oracle import CallOutcome
 from conformance.judging.tolerances import Criteria, criteria_of
-from conformance.judging.twins import CPU, Twins, torch_dtype
+from conformance.judging.twins import CPU, Twins
+from conformance.judging.views import torch_dtype
 from conformance.ops.family import Equivalence
 from conformance.plan.arguments import placed_arguments
 from conformance.plan.cases import Case, slot_dtype

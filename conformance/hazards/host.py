@@ -12,6 +12,16 @@ from conformance.hazards.model import Found, Needs, hazard
 PINNED, STREAMS = Needs.PINNED, Needs.STREAMS
 
 
+def copied(bench: Bench) -> tuple[torch.Tensor, torch.Stream]:
+    """Return a pinned tensor of twos, which another stream has yet to copy from the device, and this stream."""
+    target, stream = bench.host(0, pinned=True), bench.stream()
+    with bench.on(stream):
+        x = bench.full(1)  # memory of this stream, so a free waits for the copy
+        bench.busy()
+        target.copy_(x.add_(1), non_blocking=True)
+    return target, stream
+
+
 @hazard("copy_(pageable, non_blocking=True)", "the host's write to the source")
 def pageable_source_reused(bench: Bench) -> Found:
     target, source = bench.full(0), bench.host(1)
@@ -90,31 +100,22 @@ def pinned_target_read_after_event(bench: Bench) -> Found:
 
 @hazard("copy_ to a pinned tensor with non_blocking=True", "synchronize() of its stream and the host's read", PINNED)
 def pinned_target_read_after_stream(bench: Bench) -> Found:
-    x, target, stream = bench.full(1), bench.host(0, pinned=True), bench.stream()
-    with bench.on(stream):
-        bench.busy()
-        target.copy_(x.add_(1), non_blocking=True)
+    target, stream = copied(bench)
     stream.synchronize()
     yield difference("the target", target, 2)
 
 
 @hazard("copy_ to a pinned tensor with non_blocking=True", "query() of its stream and the host's read", PINNED)
 def pinned_target_read_after_query(bench: Bench) -> Found:
-    x, target, stream = bench.full(1), bench.host(0, pinned=True), bench.stream()
-    with bench.on(stream):
-        bench.busy()
-        target.copy_(x.add_(1), non_blocking=True)
+    target, stream = copied(bench)
     bench.until(stream.query)
     yield difference("the target", target, 2)
 
 
 @hazard("copy_ to a pinned tensor with non_blocking=True", "query() of an event and the host's read", PINNED)
 def pinned_target_read_after_event_query(bench: Bench) -> Found:
-    x, target, event, stream = bench.full(1), bench.host(0, pinned=True), bench.event(), bench.stream()
-    with bench.on(stream):
-        bench.busy()
-        target.copy_(x.add_(1), non_blocking=True)
-        event.record(stream)
+    (target, stream), event = copied(bench), bench.event()
+    event.record(stream)
     bench.until(event.query)
     yield difference("the target", target, 2)
 

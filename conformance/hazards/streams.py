@@ -10,6 +10,24 @@ from conformance.hazards.model import Found, Needs, hazard
 STREAMS, PINNED, TWO_DEVICES = Needs.STREAMS, Needs.PINNED, Needs.TWO_DEVICES
 
 
+def produced(bench: Bench, stream: torch.Stream | None = None) -> tuple[torch.Tensor, torch.Stream]:
+    """Return a tensor of twos, whose last kernel another stream has yet to run, and this stream."""
+    x, stream = bench.full(1), stream or bench.stream()
+    with bench.on(stream):
+        bench.busy()
+        x.add_(1)
+    return x, stream
+
+
+def read(bench: Bench) -> tuple[torch.Tensor, torch.Tensor, torch.Stream]:
+    """Return a tensor of ones, a tensor of twos that another stream has yet to make from it, and this stream."""
+    x, y, stream = bench.full(1), bench.full(0), bench.stream()
+    with bench.on(stream):
+        bench.busy()
+        torch.add(x, 1, out=y)
+    return x, y, stream
+
+
 @hazard("a kernel of a stream", "the next kernel of the stream")
 def kernels_run_in_order(bench: Bench) -> Found:
     x = bench.full(1)
@@ -39,33 +57,23 @@ def launches_keep_their_arguments(bench: Bench) -> Found:
 
 @hazard("the producer on another stream", "wait_event() and the reader", STREAMS)
 def read_after_wait_event(bench: Bench) -> Found:
-    x, stream, event = bench.full(1), bench.stream(), bench.event()
-    with bench.on(stream):
-        bench.busy()
-        x.add_(1)
-        event.record(stream)
+    (x, stream), event = produced(bench), bench.event()
+    event.record(stream)
     bench.current().wait_event(event)
-    y = x * 10
-    yield difference("what the reader made", y, 20)
+    yield difference("what the reader made", x * 10, 20)
 
 
 @hazard("the producer on another stream", "wait_stream() and the reader", STREAMS)
 def read_after_wait_stream(bench: Bench) -> Found:
-    x, stream = bench.full(1), bench.stream()
-    with bench.on(stream):
-        bench.busy()
-        x.add_(1)
+    x, stream = produced(bench)
     bench.current().wait_stream(stream)
     yield difference("what the reader made", x * 10, 20)
 
 
 @hazard("the reader on another stream", "wait_event() and an in-place kernel", STREAMS)
 def in_place_after_wait_event(bench: Bench) -> Found:
-    x, y, stream, event = bench.full(1), bench.full(0), bench.stream(), bench.event()
-    with bench.on(stream):
-        bench.busy()
-        torch.add(x, 1, out=y)
-        event.record(stream)
+    (x, y, stream), event = read(bench), bench.event()
+    event.record(stream)
     bench.current().wait_event(event)
     x.fill_(9)
     bench.wait()
@@ -74,24 +82,19 @@ def in_place_after_wait_event(bench: Bench) -> Found:
 
 @hazard("the producer before the second record() of an event", "wait_event() and the reader", STREAMS)
 def event_recorded_again(bench: Bench) -> Found:
-    x, stream, event = bench.full(1), bench.stream(), bench.event()
+    stream, event = bench.stream(), bench.event()
     event.record(stream)
     event.synchronize()
-    with bench.on(stream):
-        bench.busy()
-        x.add_(1)
-        event.record(stream)
+    x, _ = produced(bench, stream)
+    event.record(stream)
     bench.current().wait_event(event)
     yield difference("what the reader made", x * 10, 20)
 
 
 @hazard("the producer before a record() of an event", "wait_event(), a record() elsewhere, and the reader", STREAMS)
 def event_recorded_elsewhere_after_wait(bench: Bench) -> Found:
-    x, stream, event = bench.full(1), bench.stream(), bench.event()
-    with bench.on(stream):
-        bench.busy()
-        x.add_(1)
-        event.record(stream)
+    (x, stream), event = produced(bench), bench.event()
+    event.record(stream)
     bench.current().wait_event(event)
     event.record(bench.stream())
     yield difference("what the reader made", x * 10, 20)
@@ -99,42 +102,30 @@ def event_recorded_elsewhere_after_wait(bench: Bench) -> Found:
 
 @hazard("the producer on another stream", "Event.synchronize() and the reader", STREAMS)
 def read_after_event_synchronize(bench: Bench) -> Found:
-    x, stream, event = bench.full(1), bench.stream(), bench.event()
-    with bench.on(stream):
-        bench.busy()
-        x.add_(1)
-        event.record(stream)
+    (x, stream), event = produced(bench), bench.event()
+    event.record(stream)
     event.synchronize()
     yield difference("what the reader made", x * 10, 20)
 
 
 @hazard("the producer on another stream", "Event.query() and the reader", STREAMS)
 def read_after_event_query(bench: Bench) -> Found:
-    x, stream, event = bench.full(1), bench.stream(), bench.event()
-    with bench.on(stream):
-        bench.busy()
-        x.add_(1)
-        event.record(stream)
+    (x, stream), event = produced(bench), bench.event()
+    event.record(stream)
     bench.until(event.query)
     yield difference("what the reader made", x * 10, 20)
 
 
 @hazard("the producer on another stream", "Stream.query() and the reader", STREAMS)
 def read_after_stream_query(bench: Bench) -> Found:
-    x, stream = bench.full(1), bench.stream()
-    with bench.on(stream):
-        bench.busy()
-        x.add_(1)
+    x, stream = produced(bench)
     bench.until(stream.query)
     yield difference("what the reader made", x * 10, 20)
 
 
 @hazard("the producer on another stream", "Stream.synchronize() and the reader", STREAMS)
 def read_after_stream_synchronize(bench: Bench) -> Found:
-    x, stream = bench.full(1), bench.stream()
-    with bench.on(stream):
-        bench.busy()
-        x.add_(1)
+    x, stream = produced(bench)
     stream.synchronize()
     yield difference("what the reader made", x * 10, 20)
 
@@ -196,10 +187,7 @@ def storage_grown_while_it_is_read(bench: Bench) -> Found:
 
 @hazard("a kernel of the stream that record_stream() named", "the next user of the freed memory", STREAMS)
 def freed_tensor_of_a_recorded_stream(bench: Bench) -> Found:
-    x, y, stream = bench.full(1), bench.full(0), bench.stream()
-    with bench.on(stream):
-        bench.busy()
-        torch.add(x, 1, out=y)
+    x, y, stream = read(bench)
     x.record_stream(stream)
     del x
     others = [torch.full((bench.elements,), 9.0, device=bench.device) for _ in range(16)]
@@ -210,10 +198,7 @@ def freed_tensor_of_a_recorded_stream(bench: Bench) -> Found:
 
 @hazard("a kernel of another stream that was waited for", "the next user of the freed memory", STREAMS)
 def freed_tensor_of_a_stream_waited_for(bench: Bench) -> Found:
-    x, y, stream = bench.full(1), bench.full(0), bench.stream()
-    with bench.on(stream):
-        bench.busy()
-        torch.add(x, 1, out=y)
+    x, y, stream = read(bench)
     bench.current().wait_stream(stream)
     del x
     others = [torch.full((bench.elements,), 9.0, device=bench.device) for _ in range(16)]

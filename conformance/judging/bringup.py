@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from conformance.backends import Capabilities
-from conformance.judging import twins
+from conformance.judging import views
 from conformance.torch_versions import neg_view, storage_id
 from conformance.vocabulary import CellId, Route
 
@@ -178,7 +178,7 @@ def _in_layout(layout: str) -> Needs:
 
 
 def _as_strided(cell: CellId, route: str, broken: Collection[str]) -> bool:  # noqa: ARG001
-    return cell.layout not in twins.MADE_BY_OPS
+    return cell.layout not in views.MADE_BY_OPS
 
 
 def _instead_of_as_strided(*layouts: str) -> Needs:
@@ -229,7 +229,7 @@ def needed(cell: CellId, route: str, broken: Collection[str]) -> str:
 def without(backend: Capabilities, broken: Iterable[str]) -> None:
     """From now on, do without these primitives in this process."""
     names = frozenset(broken)
-    twins.do_without(names)
+    views.do_without(names)
     backend.without([*(names & {"synchronize"}), *(["memory_stats"] if "adapter" in names else [])])
 
 

@@ -12,7 +12,8 @@ import torch
 
 from conformance.corpus.model import DtypeArg
 from conformance.judging import compare, conditioning
-from conformance.judging.twins import CPU, Side, Twins, torch_dtype
+from conformance.judging.twins import CPU, Side, Twins
+from conformance.judging.views import torch_dtype
 from conformance.plan.cases import Case, slot_dtype
 from conformance.support import host_heap
 from conformance.vocabulary import Route

@@ -12,7 +12,8 @@ import torch
 from conformance.judging import compare, conditioning, equivalence, facts, host_memory, oracle, storages
 from conformance.judging.oracle import CallOutcome
 from conformance.judging.tolerances import Criteria, position_of
-from conformance.judging.twins import Argument, Twins, can_fetch, fetch, host_copy, over, view
+from conformance.judging.twins import Argument, Twins
+from conformance.judging.views import can_fetch, fetch, host_copy, over, view
 from conformance.ops.family import Equivalence
 from conformance.plan.cases import Case
 from conformance.records import Mismatch

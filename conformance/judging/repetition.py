@@ -11,7 +11,7 @@ from conformance.judging import compare, distribution, facts
 from conformance.judging.oracle import CallOutcome
 from conformance.judging.outcomes import error_parity
 from conformance.judging.tolerances import Criteria
-from conformance.judging.twins import host_copy
+from conformance.judging.views import host_copy
 from conformance.ops.family import Equivalence
 from conformance.records import Mismatch
 from conformance.vocabulary import Check, Fact

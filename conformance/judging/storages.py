@@ -7,7 +7,8 @@ import torch
 from conformance import torch_versions
 from conformance.judging import compare
 from conformance.judging.oracle import CallOutcome
-from conformance.judging.twins import Argument, Side, device_bytes
+from conformance.judging.twins import Argument, Side
+from conformance.judging.views import device_bytes
 from conformance.records import Mismatch
 from conformance.torch_versions import storage_id
 from conformance.vocabulary import Check, Fact

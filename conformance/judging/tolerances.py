@@ -11,7 +11,7 @@ from conformance import ops
 from conformance.judging import storages
 from conformance.judging.compare import Closeness
 from conformance.judging.oracle import CallOutcome
-from conformance.judging.twins import torch_dtype, view
+from conformance.judging.views import torch_dtype, view
 from conformance.ops.family import Accumulation, Equivalence, OpFacts
 
 

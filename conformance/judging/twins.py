@@ -23,20 +23,14 @@ from conformance.corpus.model import (
     Sample,
     TensorSlot,
 )
+from conformance.judging.views import all_work, can_view_as_dtype, fill, over, poison, torch_dtype, view
 from conformance.layouts import Placement
 from conformance.ops import facts
 from conformance.plan.cases import Case
-from conformance.torch_versions import has_no_memory, neg_view
-from conformance.vocabulary import DTYPES
 
 CPU = torch.device("cpu")
 
 ValueOf = Callable[[TensorSlot, str], torch.Tensor]
-
-# All bits set is NaN in every floating dtype and -1 in every integer: a value read from where nobody may read shows.
-POISON = 0xFF
-# In a bool storage only 0 and 1 are legal; an irregular run of both, so that neither a constant nor a shift matches it.
-POISON_BOOL = (1, 0, 1, 1, 0, 0, 1, 0, 1, 1, 1, 0, 0)
 
 # Bytes that all templates together may take. When there is no room for the next one, all of them are dropped. A larger
 # one is not kept at all.
@@ -48,8 +42,6 @@ MARGIN = 256
 ROOM = 0xA5  # each byte behind a storage, where writing there is to be seen
 
 Filler = Callable[[int, torch.dtype], torch.Tensor]  # so many bytes, for what lies behind a tensor of this dtype
-
-_DTYPES = {name: dtype for name in DTYPES if isinstance(dtype := getattr(torch, name, None), torch.dtype)}
 
 
 @dataclass(slots=True, eq=False)
@@ -80,99 +72,6 @@ class Side:
     kwargs: dict[str, Any]
 
 
-def poison(nbytes: int, dtype: str) -> torch.Tensor:
-    """``nbytes`` bytes that no defined value of ``dtype`` equals (for bool: an irregular run of both values)."""
-    if dtype == "bool":
-        run = torch.tensor(POISON_BOOL, dtype=torch.uint8)
-        return run.repeat(nbytes // len(POISON_BOOL) + 1)[:nbytes].clone()
-    return torch.full((nbytes,), POISON, dtype=torch.uint8)
-
-
-def torch_dtype(name: str) -> torch.dtype:
-    """The torch dtype called ``name``; a clear error where this torch has none."""
-    found = _DTYPES.get(name)
-    if found is None:
-        raise LookupError(f"torch {torch.__version__} has no dtype {name!r}")
-    return found
-
-
-def _shaped(value: torch.Tensor, placement: Placement) -> torch.Tensor:
-    """The part of a sample's value that a placement with another size keeps."""
-    if placement.layout == "zero_dim":
-        return value.reshape(-1)[0]
-    if placement.layout == "zero_size":
-        return value[:0]
-    return value
-
-
-def fill(base: torch.Tensor, placement: Placement, value: torch.Tensor) -> None:
-    """Write ``value`` (contiguous, on CPU) where ``placement`` puts it into the storage ``base`` (bytes, on CPU)."""
-    typed = base.view(value.dtype)
-    if placement.bit == "conj":
-        value = _flip_signs(value, (1,))
-    elif placement.bit == "neg":
-        value = _flip_signs(value, (0, 1))
-    if placement.layout in ("expanded", "overlapping"):
-        # Several indices share an element, so the storage is filled in order and the view repeats it.
-        typed.copy_(value.reshape(-1)[: placement.storage])
-        return
-    typed.as_strided(placement.size, placement.stride, placement.offset).copy_(_shaped(value, placement))
-
-
-def _flip_signs(value: torch.Tensor, parts: tuple[int, ...]) -> torch.Tensor:
-    """Negated, zeros too: torch's own negation of complex numbers turns only some of the zeros around.
-
-    Of a complex value, the ``parts``: 0 is the real one, 1 the imaginary one.
-    """
-    if not value.dtype.is_complex:
-        return -value
-    flipped = torch.view_as_real(value).clone()
-    for part in parts:
-        flipped[..., part] = -flipped[..., part]
-    return torch.view_as_complex(flipped)
-
-
-# Layouts whose tensors can be made without as_strided: by view, permute and expand.
-MADE_BY_OPS = frozenset({
-    "contiguous", "transposed", "channels_last", "expanded", "zero_size", "zero_dim", "conj", "neg",
-})  # fmt: skip
-
-# The primitives that do not work on the device of this process, see bringup.py.
-_broken: frozenset[str] = frozenset()
-
-
-def do_without(primitives: frozenset[str]) -> None:
-    """From now on, use none of these primitives on the device in this process."""
-    global _broken  # noqa: PLW0603  # of the process, as the device is
-    _broken = primitives
-
-
-def by_ops(flat: torch.Tensor, placement: Placement) -> torch.Tensor:
-    """The tensor that ``placement`` describes over all of ``flat``, made by view, permute and expand."""
-    axes = [d for d in range(len(placement.size)) if placement.stride[d] or placement.size[d] == 1]
-    ordered = sorted(axes, key=lambda d: (-placement.stride[d], d))
-    if placement.layout == "expanded":
-        return flat.view([placement.size[d] if d in axes else 1 for d in range(len(placement.size))]).expand(
-            placement.size
-        )
-    dense = flat.view([placement.size[d] for d in ordered])
-    return dense if ordered == axes else dense.permute([ordered.index(d) for d in axes])
-
-
-def view(base: torch.Tensor, dtype: torch.dtype, placement: Placement) -> torch.Tensor:
-    """The tensor that ``placement`` describes over the bytes ``base``."""
-    flat = base if base.dtype == dtype else base.view(dtype)
-    if "as_strided" in _broken and base.device.type != "cpu":
-        tensor = by_ops(flat, placement)
-    else:
-        tensor = flat.as_strided(placement.size, placement.stride, placement.offset)
-    if placement.bit == "conj":
-        return torch.conj(tensor)
-    if placement.bit == "neg":
-        return neg_view(tensor)
-    return tensor
-
-
 @dataclass(slots=True, eq=False)
 class _Template:
     """What the storages of one slot, placement and dtype are made from. Holds the objects whose ids are its key."""
@@ -185,11 +84,11 @@ class _Template:
 
     def sent(self, to_host: bool) -> torch.Tensor:
         """What is copied to a side: the bytes, or the elements for a device that cannot view bytes as another dtype."""
-        return self.before.view(self.dtype) if "view_as_dtype" in _broken and not to_host else self.before
+        return self.before if to_host or can_view_as_dtype() else self.before.view(self.dtype)
 
     def over(self, base: torch.Tensor) -> torch.Tensor:
         """The argument, over the bytes ``base``."""
-        return base.view(self.dtype) if self.is_flat and not _broken else view(base, self.dtype, self.placement)
+        return base.view(self.dtype) if self.is_flat and all_work() else view(base, self.dtype, self.placement)
 
 
 class Twins:
@@ -393,43 +292,3 @@ class _Fitter:
 
 
 _PLAIN = frozenset({type(None), bool, int, float, str})
-
-
-def device_bytes(base: torch.Tensor) -> torch.Tensor:
-    """A storage's bytes on the CPU, by the contiguous byte copy that the bring-up gate has tried."""
-    return base if base.is_cpu else base.cpu().view(torch.uint8)
-
-
-def can_fetch() -> bool:
-    """Whether the device makes the view over a whole storage that :func:`fetch` needs."""
-    return "as_strided" not in _broken
-
-
-def fetch(tensor: torch.Tensor) -> torch.Tensor:
-    """Return the bytes of a device tensor's whole storage, on CPU. Bytes beyond the last whole element are left out."""
-    if tensor.is_conj():
-        tensor = torch.conj(tensor)
-    if tensor.is_neg():
-        tensor = neg_view(tensor)
-    count = tensor.untyped_storage().nbytes() // tensor.element_size()
-    flat = tensor.as_strided((count,), (1,), 0)
-    return flat.cpu().view(torch.uint8) if "view_as_dtype" in _broken else flat.view(torch.uint8).cpu()
-
-
-def over(base: torch.Tensor, tensor: torch.Tensor) -> torch.Tensor:
-    """Return the view over the bytes ``base`` that ``tensor`` is over its storage."""
-    moved = base.view(tensor.dtype).as_strided(tensor.size(), tensor.stride(), tensor.storage_offset())
-    moved = torch.conj(moved) if tensor.is_conj() else moved
-    return neg_view(moved) if tensor.is_neg() else moved
-
-
-def host_copy(tensor: torch.Tensor) -> torch.Tensor:
-    """A device tensor on the CPU, with its stride, offset and bits, without the device's strided copy.
-
-    The storage is brought over as bytes and viewed again there, so that a wrong strided copy cannot blame another op.
-    """
-    if has_no_memory(tensor):
-        return torch.zeros(tensor.shape, dtype=tensor.dtype)
-    if tensor.is_cpu:
-        return tensor
-    return over(fetch(tensor), tensor) if can_fetch() else tensor.cpu()

@@ -10,6 +10,7 @@ from pathlib import Path
 from conformance.nightly.families import Failing
 from conformance.records import Observation
 from conformance.results import causes, expectations, expected_files, history
+from conformance.results.causes import PassingCell
 from conformance.results.diff import Change, Difference
 from conformance.results.expectations import Verdict
 from conformance.results.store import Closed, StoreError, runs, views
@@ -72,10 +73,10 @@ def _lane(results: Path, run: Closed, expected: Path | None) -> Lane:
     return Lane(run, before, failing, new, tuple(changes))
 
 
-def _passing(run: Closed, failing: Sequence[Observation]) -> Iterator[CellId]:
+def _passing(run: Closed, failing: Sequence[Observation]) -> Iterator[PassingCell]:
     """The cells that agree with CPU, read only where some cell fails."""
     rows = views.rows(run) if failing else []
-    return (CellId(*row[:4]) for row in rows if row.status == Status.PASS)
+    return (PassingCell(CellId(*row[:4]), row.route) for row in rows if row.status == Status.PASS)
 
 
 def _new(difference: Difference) -> bool:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from conformance.corpus.model import Arg, ComplexArg, DeviceArg, DtypeArg, EnumArg, GeneratorArg, TensorSlot
 from conformance.plan.cases import Case, slot_dtype
 from conformance.records import PlacedArgument
@@ -18,7 +21,7 @@ def _positional(arg: Arg, i: int) -> str:
     if isinstance(arg, TensorSlot):
         return arg.name
     if isinstance(arg, tuple) and arg and isinstance(arg[0], TensorSlot):
-        return arg[0].name.partition("[")[0]
+        return arg[0].argument
     return f"arg {i}"
 
 
@@ -51,16 +54,14 @@ def _tensor(case: Case, slot: TensorSlot) -> PlacedArgument:
 
 def plain(arg: Arg) -> str:
     """An argument that is no tensor, as one would type it."""
-    if isinstance(arg, DtypeArg):
-        return f"torch.{arg.name}" if arg.name else "the cell's dtype"
-    if isinstance(arg, DeviceArg):
-        return "the side's device"
-    if isinstance(arg, EnumArg):
-        return f"torch.{arg.name}"
-    if isinstance(arg, GeneratorArg):
-        return f"a generator seeded with {arg.seed}"
-    if isinstance(arg, ComplexArg):
-        return repr(complex(arg.real, arg.imag))
-    if isinstance(arg, tuple):
-        return "[" + ", ".join(plain(a) for a in arg) + "]"
-    return repr(arg)
+    return _TEXTS.get(type(arg), repr)(arg)
+
+
+_TEXTS: dict[type, Callable[[Any], str]] = {
+    DtypeArg: lambda arg: f"torch.{arg.name}" if arg.name else "the cell's dtype",
+    DeviceArg: lambda _: "the side's device",
+    EnumArg: lambda arg: f"torch.{arg.name}",
+    GeneratorArg: lambda arg: f"a generator seeded with {arg.seed}",
+    ComplexArg: lambda arg: repr(complex(arg.real, arg.imag)),
+    tuple: lambda arg: "[" + ", ".join(map(plain, arg)) + "]",
+}

@@ -10,7 +10,7 @@ from conformance.report import failures
 from conformance.report.cells import Table
 from conformance.report.gather import LaneData
 from conformance.results import causes, causes_text
-from conformance.results.causes import Cause
+from conformance.results.causes import Cause, PassingCell
 from conformance.vocabulary import CellId, Status
 
 
@@ -21,8 +21,8 @@ def of_lane(lane: LaneData, table: Table) -> list[dict[str, Any]]:
     return [_shown(cause, table, lane.run.manifest.backend_for_commands) for cause in found]
 
 
-def _passing(lane: LaneData) -> Iterator[CellId]:
-    return (CellId(*row[:4]) for row in lane.rows if row.status == Status.PASS)
+def _passing(lane: LaneData) -> Iterator[PassingCell]:
+    return (PassingCell(CellId(*row[:4]), row.route) for row in lane.rows if row.status == Status.PASS)
 
 
 def _shown(cause: Cause, table: Table, backend: str) -> dict[str, Any]:

@@ -2,8 +2,8 @@
 
 A kernel is an operator, because torch's profiler names no overloads. :mod:`conformance.results.suspicion` says which
 kernels may be why a cell fails. The kernel that explains most overloads comes first, then the one that explains most of
-the rest, and so on. Of two that explain as much, the one that is called later comes first. A cell that no other kernel
-explains stands for itself.
+the rest, and so on. Of two that explain as much, one whose cells all agree with CPU comes last, and else the one that
+is called later comes first. A cell that no other kernel explains stands for itself.
 """
 
 from __future__ import annotations
@@ -14,10 +14,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from conformance.records import Observation
-from conformance.results.suspicion import FALLBACK, Evidence, FailingCell
+from conformance.results.suspicion import FALLBACK, Evidence, FailingCell, PassingCell
 from conformance.vocabulary import CellId, Status
 
-__all__ = ["FALLBACK", "Cause", "Contrast", "FailingCell", "causes", "failing_cell", "of_failures", "of_run"]
+__all__ = [
+    "FALLBACK", "Cause", "Contrast", "FailingCell", "PassingCell", "causes", "failing_cell", "of_failures", "of_run",
+]  # fmt: skip
 
 AXES = ("dtype", "layout")
 
@@ -61,20 +63,22 @@ class Cause:
 def of_run(observations: Iterable[Observation]) -> list[Cause]:
     """Return the causes of a run's failing cells, those that explain most first."""
     ran = list(observations)
-    return of_failures((o for o in ran if o.status.is_failure), (o.cell for o in ran if o.status is Status.PASS))
+    passing = (PassingCell(o.cell, o.route) for o in ran if o.status is Status.PASS)
+    return of_failures((o for o in ran if o.status.is_failure), passing)
 
 
-def of_failures(failing: Iterable[Observation], passing: Iterable[CellId]) -> list[Cause]:
+def of_failures(failing: Iterable[Observation], passing: Iterable[PassingCell]) -> list[Cause]:
     """Return the causes of failing cells, those that explain most first. ``passing``: the cells that agree with CPU."""
     return causes([failing_cell(o) for o in failing], passing)
 
 
-def causes(failing: Sequence[FailingCell], passing: Iterable[CellId]) -> list[Cause]:
+def causes(failing: Sequence[FailingCell], passing: Iterable[PassingCell]) -> list[Cause]:
     """Return the causes of ``failing`` cells, those that explain most first."""
+    agree = list(passing)
     passed: dict[str, list[CellId]] = defaultdict(list)
-    for cell in passing:
+    for cell, _ in agree:
         passed[cell.operator].append(cell)
-    left = _Left(failing, Evidence(failing, passed))
+    left = _Left(failing, Evidence(failing, agree))
     found: list[Cause] = []
     while kernel := left.best():
         found.append(_cause(kernel, left.take(kernel), passed))
@@ -87,7 +91,8 @@ def failing_cell(observation: Observation) -> FailingCell:
     first = next((f for f in o.failures if f.calls), o.failures[0] if o.failures else None)
     calls = tuple(k for k in first.calls if k != o.cell.operator) if first else ()
     sizes = [math.prod(a.size) for a in first.arguments if a.is_tensor] if first else []
-    return FailingCell(o.cell, first.case if first else "", calls, max(sizes, default=0), o.route)
+    died = first is not None and first.death is not None
+    return FailingCell(o.cell, first.case if first else "", calls, max(sizes, default=0), o.route, died)
 
 
 class _Left:
@@ -123,9 +128,10 @@ class _Left:
                     del self._cells[other]
         return taken
 
-    def _rank(self, kernel: str) -> tuple[int, int, bool, int, str]:
+    def _rank(self, kernel: str) -> tuple[int, int, bool, bool, int, str]:
         explained = len(self._overloads[kernel]), len(self._cells[kernel])
-        return -explained[0], -explained[1], kernel != FALLBACK, -self._depth[kernel], kernel
+        cleared = kernel in self._evidence.cleared
+        return -explained[0], -explained[1], kernel != FALLBACK, cleared, -self._depth[kernel], kernel
 
 
 def _cause(kernel: str, explained: Sequence[FailingCell], passed: Mapping[str, Sequence[CellId]]) -> Cause:

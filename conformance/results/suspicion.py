@@ -1,7 +1,8 @@
 """Which kernels may be why a cell fails. Pure.
 
 A kernel is a suspect if the cell's first failing case calls it, unless its own cells were tried and all agree with CPU.
-The cell's own operator always is one.
+The cell's own operator always is one. Torch composes some operators of others. Such an operator has no kernel, so the
+kernels that it calls are suspects in its place.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from conformance.vocabulary import CellId, Route
 
@@ -25,18 +27,33 @@ class FailingCell:
     kernels: tuple[str, ...]  # what that case called on the device, in order; without the cell's own operator
     elements: int = 0  # of the case's largest argument
     route: str = Route.NATIVE
+    on_cpu: bool = False  # CPU ran these kernels: the case died on the device
+
+
+class PassingCell(NamedTuple):
+    """A cell that agrees with CPU, and its route."""
+
+    cell: CellId
+    route: str
 
 
 class Evidence:
-    """What the failing cells of a run, and the operators of its passing ones, say about kernels."""
+    """What the failing and the passing cells of a run say about kernels."""
 
-    def __init__(self, failing: Sequence[FailingCell], passed: Collection[str]) -> None:
-        self._passed = passed
-        self._failing = {f.cell.operator for f in failing}
-        # Operators with a kernel that fails: torch composes the others.
-        self._kernels = {f.cell.operator for f in failing if f.route != Route.COMPOSITE}
-        self._fall_back = {f.cell.operator for f in failing if f.route == Route.FALLBACK}
-        self._untried = _untried(failing, self._failing, passed)
+    def __init__(self, failing: Sequence[FailingCell], passing: Collection[PassingCell]) -> None:
+        routes = {(f.cell.operator, f.route) for f in failing}
+        self._failing = {operator for operator, _ in routes}
+        self._fall_back = {operator for operator, route in routes if route == Route.FALLBACK}
+        routes |= {(cell.operator, route) for cell, route in passing}
+        kernels = {operator for operator, route in routes if route != Route.COMPOSITE}
+        self._composed = {operator for operator, _ in routes} - kernels
+        # Operators whose cells all agree with CPU.
+        self.cleared = {cell.operator for cell, _ in passing} - self._failing
+        self._untried = _untried(failing, self._failing, self.cleared)
+        self._below = self._below_composed(failing)
+        self._sole: set[str] = (
+            set()
+        )  # kernels that are the only one not cleared of those that a composed operator calls
         self.suspects = {f.cell: self._suspects(f) for f in failing}
 
     def may_stand(self, kernel: str, cells: Iterable[CellId]) -> bool:
@@ -44,20 +61,45 @@ class Evidence:
 
         An operator that falls back has no kernel of its own: what the fallback runs is CPU's, which is right.
         Any other that has none of the cells has to explain several operators: a single one is the better name for its
-        failures.
+        failures, unless torch composes it and all other kernels that it calls are cleared.
         """
-        return kernel in self._failing or kernel == FALLBACK or len({cell.operator for cell in cells}) > 1
+        if kernel in self._failing or kernel == FALLBACK or kernel in self._sole:
+            return True
+        return len({cell.operator for cell in cells}) > 1
 
     def _suspects(self, f: FailingCell) -> frozenset[str]:
         own = f.cell.operator
-        called = set(f.kernels) & (self._failing | self._untried)
+        called = self._called(f)
         if {own, *called} & self._fall_back:
             called.add(FALLBACK)
-        if f.route == Route.COMPOSITE and own not in self._kernels and not called:
-            # Torch composes the overload: it has no kernel that could be broken. One that it calls is wrong in a way
-            # that the kernel's own cells do not show.
-            called = set(f.kernels)
+        if own in self._composed and not called:
+            called = self._kernels_of(f)
+            if len(called - self.cleared) == 1:
+                self._sole |= called - self.cleared
         return frozenset({own, *called})
+
+    def _called(self, f: FailingCell) -> set[str]:
+        """The suspects that a cell calls. Those below a composed operator replace it."""
+        called = set(f.kernels) & (self._failing | self._untried)
+        for operator in called & self._composed:
+            below = self._below[operator]
+            called |= below if f.on_cpu else below & set(f.kernels)  # CPU may run another kernel than the device
+            if below & called:
+                called.discard(operator)
+        return called
+
+    def _below_composed(self, failing: Iterable[FailingCell]) -> dict[str, set[str]]:
+        """For each failing operator that torch composes, the suspects with a kernel that its failing cells call."""
+        found: dict[str, set[str]] = defaultdict(set)
+        for f in failing:
+            if f.cell.operator in self._composed:
+                kernels = self._kernels_of(f)
+                found[f.cell.operator] |= kernels & (self._failing | self._untried) or kernels
+        return found
+
+    def _kernels_of(self, f: FailingCell) -> set[str]:
+        """The kernels that a cell calls. If none is a suspect, one is wrong in a way that its own cells do not show."""
+        return set(f.kernels) - self._composed
 
 
 def _untried(cells: Iterable[FailingCell], failing: Collection[str], passed: Collection[str]) -> set[str]:

@@ -13,7 +13,8 @@ from conformance.inventory import call_of
 from conformance.judging import boundary, bringup
 from conformance.judging.judge import Judge
 from conformance.judging.tolerances import criteria_of
-from conformance.judging.twins import Twins, poison
+from conformance.judging.twins import Twins
+from conformance.judging.views import poison
 from conformance.plan import scaled
 from conformance.plan.arguments import placed_arguments
 from conformance.plan.cases import Case

@@ -8,15 +8,16 @@ page of memory, in which the child notes the case and the side before each call.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
-from conformance.records import CaseFailure, Death, Gate, GateFailure, Mismatch, Observation, PlacedArgument
+from conformance.records import Gate, GateFailure, Observation
 from conformance.running import crash_log
 from conformance.running.child import Child, Hang
 from conformance.running.child import Death as ChildDeath
 from conformance.running.deaths import SECONDS, DeathInquiry, Finding
+from conformance.running.endings import End, broken, death, merge, reference_death, told, with_leak, with_stack
 from conformance.running.host_leaks import Batch, Lost, beyond, culprit, searchable
 from conformance.running.isolation import Children, Forking
 from conformance.running.protocol import (
@@ -30,7 +31,7 @@ from conformance.running.protocol import (
     without_request,
 )
 from conformance.support.signals import signal_name
-from conformance.vocabulary import CellId, Check, Fact, Route, Status
+from conformance.vocabulary import CellId, Route, Status
 
 # Deaths within one cell after which its remaining cases do not run. The observation's reason says so.
 DEATHS_PER_CELL = 3
@@ -186,7 +187,7 @@ class Runner:
         index, phase = self._children.progress.read()
         if index > first:
             lived = [*lived, (Stretch(cell, first, index), wall / 1e9)]
-        end = _End(how, self._work.case_ids(cell)[index], phase, index - first + 1, wall)
+        end = End(how, self._work.case_ids(cell)[index], phase, index - first + 1, wall)
         route = self._work.route(cell)
         tries = REFERENCES if phase == "cpu" and isinstance(how, ChildDeath) else 1
         if phase and not end.broken and self._reference_dies(cell, index, tries):
@@ -253,7 +254,7 @@ class Runner:
         batch.searched(time.monotonic() - started)
         if not lost:
             return observation
-        return _with_leak(observation, lost, cells, culprit(cells, self._loses))
+        return with_leak(observation, lost, cells, culprit(cells, self._loses))
 
     def _lost(self, child: Child) -> list[Lost]:
         """Return the leaks of a child since its last search, without those before its first cell."""
@@ -291,114 +292,3 @@ class Runner:
             return ""
         one = stretch.stop == stretch.first + 1
         return self._work.case_ids(stretch.cell)[stretch.first] if one else str(stretch.cell)
-
-
-@dataclass(frozen=True, slots=True)
-class _End:
-    """The end of a child: the case, the side, and the number of cases and nanoseconds of the cell so far."""
-
-    how: ChildDeath | Hang
-    case: str
-    phase: str
-    cases: int
-    wall_ns: int
-
-    @property
-    def broken(self) -> bool:
-        return broken(self.how)
-
-    @property
-    def signal(self) -> str:
-        return signal_name(self.how.status) if isinstance(self.how, ChildDeath) else ""
-
-    def record(self) -> Death:
-        """Return the record of the death."""
-        if self.broken:
-            return Death(self.signal, phase=self.phase, log=self.how.log)
-        said = crash_log.parse(self.how.log)
-        if isinstance(self.how, Hang):
-            return Death(seconds=self.how.seconds, phase=self.phase, log=said.message, python=said.python)
-        if self.how.report:
-            return Death(self.signal, phase=self.phase, report=self.how.report)
-        return Death(self.signal, phase=self.phase, log=said.message, stack=said.stack, python=said.python)
-
-
-def death(cell: CellId, route: str, end: _End, arguments: tuple[PlacedArgument, ...] = ()) -> Observation:
-    """Return the observation of a cell whose child died or hung in a case with these arguments."""
-    status = Status.TIMEOUT if isinstance(end.how, Hang) else Status.ERROR if end.broken else Status.CRASH
-    failure = CaseFailure(end.case, arguments=arguments, death=end.record())
-    return Observation(cell, route, status, end.cases, (failure,), signal=end.signal, wall_ns=end.wall_ns)
-
-
-def reference_death(cell: CellId, route: str, end: _End) -> Observation:
-    """Return the observation of a cell whose CPU side dies alone, which is not the device's fault."""
-    what = f"died: {end.signal}" if end.signal else f"did not return within {end.record().seconds:g} s"
-    reason = f"the CPU reference of {end.case} {what}"
-    return Observation(
-        cell, route, Status.UNSUPPORTED, end.cases, reason=reason, signal=end.signal, wall_ns=end.wall_ns
-    )
-
-
-def told(observation: Observation, finding: Finding, after: str) -> Observation:
-    """Return the observation of a death with the result of repeating it."""
-    (failure,) = observation.failures
-    assert failure.death
-    died = replace(failure.death, finding=finding.record(after))
-    return replace(observation, failures=(replace(failure, death=died),))
-
-
-def with_stack(observation: Observation, stack: tuple[str, ...]) -> Observation:
-    """Return the observation of a death with its native stack."""
-    (failure,) = observation.failures
-    assert failure.death
-    return replace(observation, failures=(replace(failure, death=replace(failure.death, stack=stack)),))
-
-
-def broken(how: ChildDeath | Hang) -> bool:
-    """Return whether the suite itself failed in the child."""
-    return isinstance(how, ChildDeath) and how.broken
-
-
-def _with_leak(
-    observation: Observation, lost: Sequence[Lost], cells: Sequence[CellId], guilty: CellId | None
-) -> Observation:
-    """Return an observation that fails with the leaks of its batch. ``guilty`` is the cell that leaks alone."""
-    facts = {
-        "kind": Fact.HOST_LEAK.value, "cells": len(cells), "guilty": str(guilty or ""),
-        "lost": [one.facts() for one in lost],
-    }  # fmt: skip
-    failure = CaseFailure(str(guilty or observation.cell), (Mismatch(Check.LEAK, "", facts),))
-    status = min(observation.status, Status.FAIL, key=_WORST.index)
-    return replace(observation, status=status, failures=(*observation.failures, failure))
-
-
-# The status of a cell is the worst status of its parts. The worst is first.
-_WORST = (Status.ERROR, Status.CRASH, Status.TIMEOUT, Status.FAIL, Status.PASS, Status.UNSUPPORTED, Status.NOT_REACHED)
-
-
-# The fields of an observation that are sums over its parts.
-_COUNTED = ("cases", "wall_ns", "cpu_ns", "raw_ns", "compared")
-
-
-def merge(parts: list[Observation], left: int) -> Observation:
-    """Return one observation of the runs that a cell took. ``left``: cases not run after too many deaths."""
-    if len(parts) == 1 and not left:
-        return parts[0]
-    status = min((p.status for p in parts), key=_WORST.index)
-    reasons = [p.reason for p in parts if p.reason]
-    if left:
-        reasons.append(f"{left} more cases not run after {len(parts)} deaths")
-    sums = {name: sum(getattr(p, name) for p in parts) for name in _COUNTED}
-    return replace(
-        parts[0],
-        status=status,
-        failures=tuple(f for p in parts for f in p.failures),
-        reason="; ".join(reasons),
-        signal=_first(p.signal for p in parts),
-        script=_first(p.script for p in parts),
-        **sums,
-    )
-
-
-def _first(texts: Iterable[str]) -> str:
-    return next(filter(None, texts), "")

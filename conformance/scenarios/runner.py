@@ -15,7 +15,7 @@ from conformance import scenarios
 from conformance.backends import Capabilities
 from conformance.explain import describe
 from conformance.judging import compare
-from conformance.judging.twins import host_copy
+from conformance.judging.views import host_copy
 from conformance.running.child import Child, Death, Hang
 from conformance.support.signals import signal_name
 from conformance.support.suggestions import unknown

@@ -26,7 +26,7 @@ from conformance.calls.sequence import Step
 from conformance.explain import describe
 from conformance.inventory import call_of
 from conformance.judging import kernels as kernels_
-from conformance.judging.twins import host_copy
+from conformance.judging.views import host_copy
 from conformance.records import Mismatch
 from conformance.running.child import Child, Death, Hang
 from conformance.support.shared_page import SharedPage

@@ -11,7 +11,7 @@ from conformance.calls.model import Call
 from conformance.calls.sequence import Step
 from conformance.corpus.model import Arg, ComplexArg, DeviceArg, DtypeArg, EnumArg, GeneratorArg, TensorSlot
 from conformance.explain.repro import attribute
-from conformance.judging.twins import torch_dtype
+from conformance.judging.views import torch_dtype
 from conformance.layouts import Placement
 from conformance.triage.shrink import counting
 

@@ -11,7 +11,8 @@ import torch
 from conformance.calls.model import Call, RecordedTwins
 from conformance.corpus.drafts import with_slots
 from conformance.corpus.model import Arg, TensorSlot
-from conformance.judging.twins import CPU, poison, torch_dtype
+from conformance.judging.twins import CPU
+from conformance.judging.views import poison, torch_dtype
 from conformance.layouts import Placement, contiguous_stride
 from conformance.plan.cases import Case
 

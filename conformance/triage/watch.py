@@ -10,9 +10,11 @@ import torch
 
 from conformance.backends import Capabilities
 from conformance.calls import judging
-from conformance.calls.capture import Capture, overload_of, touches
-from conformance.calls.model import Call, NotStorable
+from conformance.calls.capture import Capture, touches
+from conformance.calls.model import Call
+from conformance.corpus.model import NotStorable
 from conformance.explain import describe
+from conformance.inventory import overload_of
 from conformance.judging import device_memory, oracle
 from conformance.judging.oracle import CallOutcome
 from conformance.judging.twins import Side

@@ -12,8 +12,9 @@ from conformance import backends
 from conformance.bare_device import BareDevice
 from conformance.calls import file, judging
 from conformance.calls.capture import Capture, touches
-from conformance.calls.model import Call, NotStorable, RecordedTwins
+from conformance.calls.model import Call, RecordedTwins
 from conformance.calls.sequence import lone
+from conformance.corpus.model import NotStorable
 from conformance.judging.oracle import CallOutcome
 from conformance.judging.twins import CPU
 from conformance.triage import script

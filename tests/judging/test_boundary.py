@@ -11,7 +11,7 @@ from conformance.records import Boundary
 
 
 @pytest.mark.parametrize("first", [2, 33, 1025, 4097])
-def test_a_threshold_is_found_exactly(first: int) -> None:
+def test_the_search_finds_the_first_failing_size_exactly(first: int) -> None:
     assert search(lambda n: n >= first, 4097) == Boundary(first, first - 1, 4097)
 
 
@@ -23,24 +23,24 @@ def test_a_threshold_is_found_exactly(first: int) -> None:
         (lambda n: n > 256 and n % 8 != 0, Boundary(257, 256, 65537, modulus=8)),
     ],
 )
-def test_a_rule_by_remainder_is_found(fails: Callable[[int], bool], expected: Boundary) -> None:
+def test_the_search_finds_the_modulus_of_the_failing_sizes(fails: Callable[[int], bool], expected: Boundary) -> None:
     assert search(fails, 65537) == expected
 
 
-def test_multiples_that_fail_are_a_rule_too() -> None:
+def test_the_search_finds_that_multiples_of_a_number_fail() -> None:
     assert search(lambda n: n % 16 == 0, 4096) == Boundary(16, 15, 4096, modulus=16, multiples=True)
 
 
-def test_every_size_may_fail() -> None:
+def test_the_search_finds_that_every_size_fails() -> None:
     assert search(lambda _: True, 1025) == Boundary(1, 0, 1025)
 
 
-def test_a_single_size_that_fails_is_told_with_larger_ones_that_pass() -> None:
+def test_the_search_reports_larger_sizes_that_pass() -> None:
     found = search(lambda n: n in (1024, 4097), 4097)
     assert (found.smallest, found.modulus, found.passing) == (1024, 0, (1025, 1026, 1027))
 
 
-def test_a_search_makes_about_a_hundred_calls() -> None:
+def test_the_search_below_65537_tries_fewer_than_120_sizes() -> None:
     calls: list[int] = []
 
     def fails(n: int) -> bool:

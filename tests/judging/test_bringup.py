@@ -17,7 +17,7 @@ def cpu() -> backends.Capabilities:
     return backends.find("torch:cpu")
 
 
-def test_a_sound_device_passes(cpu: backends.Capabilities) -> None:
+def test_a_correct_device_passes_the_bringup_gate(cpu: backends.Capabilities) -> None:
     assert [bringup.failing(cpu, index) for index in range(len(bringup.GATE))] == [""] * len(bringup.GATE)
     assert bringup.names()[1] == "copy_bytes (Bytes sent to the device come back the same)"
 
@@ -62,7 +62,7 @@ def _dense(self: torch.Tensor, size: tuple[int, ...], *args: object) -> torch.Te
         (torch.Tensor, "as_strided", _dense, r"as_strided \(.*\): size, .* \(\(3, 2\), \(2, 1\), 0\), expected .*"),
     ],
 )
-def test_a_broken_primitive_is_named(
+def test_the_bringup_gate_names_a_broken_primitive(
     cpu: backends.Capabilities,
     monkeypatch: pytest.MonkeyPatch,
     owner: object,
@@ -84,7 +84,7 @@ def test_a_broken_primitive_is_named(
         ("verify_memory", ["a canary is dead"], "finds damage before any op was called: a canary is dead"),
     ],
 )
-def test_an_adapter_that_does_not_answer_as_asked_is_named(method: str, answer: object, said: str) -> None:
+def test_the_bringup_gate_names_a_wrong_answer_of_the_adapter(method: str, answer: object, said: str) -> None:
     adapter = type("Adapter", (), {"name": "hand", "device": "cpu", method: lambda self: answer})()
     backend = backends.Capabilities(adapter, "hand")
     broken = bringup.failing(backend, len(bringup.GATE) - 1)

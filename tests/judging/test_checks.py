@@ -127,19 +127,19 @@ def sound_device() -> None:
     _device.damage.clear()
 
 
-def test_every_check_of_the_vocabulary_has_a_defect_to_find() -> None:
+def test_every_check_has_a_planted_defect() -> None:
     assert set(DEFECTS) == set(Check)
 
 
 @pytest.mark.parametrize("check", DEFECTS)
-def test_a_check_passes_what_is_right(check: Check) -> None:
+def test_no_check_reports_a_correct_device(check: Check) -> None:
     d = DEFECTS[check]
     found = judge(d.right, case=d.case, facts=d.facts, device=d.device)
     assert (found.mismatches, found.skipped) == ([], "")
 
 
 @pytest.mark.parametrize("check", DEFECTS)
-def test_a_check_finds_what_is_wrong(check: Check) -> None:
+def test_each_defect_is_reported_by_its_check_alone(check: Check) -> None:
     d = DEFECTS[check]
     found = judge(d.right, d.wrong, case=d.case, facts=d.facts, device=d.device)
     assert [m.check for m in found.mismatches] == [check], found

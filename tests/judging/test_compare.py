@@ -20,7 +20,7 @@ def check_of(mismatch: Mismatch | None) -> Check | None:
 
 
 class TestMetadata:
-    def test_like_tensors_pass(self) -> None:
+    def test_tensors_with_equal_metadata_pass(self) -> None:
         assert compare.metadata(torch.zeros(2, 3), torch.ones(2, 3), "result") is None
 
     @pytest.mark.parametrize(
@@ -32,17 +32,17 @@ class TestMetadata:
             (torch.zeros(7)[1:].view(2, 3), Check.OFFSET),
         ],
     )
-    def test_what_differs_is_named(self, actual: torch.Tensor, check: Check) -> None:
+    def test_a_difference_in_metadata_is_reported_by_its_own_check(self, actual: torch.Tensor, check: Check) -> None:
         assert check_of(compare.metadata(torch.zeros(2, 3), actual, "result")) is check
 
-    def test_strides_of_nothing_do_not_matter(self) -> None:
+    def test_strides_of_empty_tensors_may_differ(self) -> None:
         assert compare.metadata(torch.zeros(0, 3), torch.zeros(3, 0).t(), "result") is None
 
-    def test_a_lost_conj_bit_is_seen(self) -> None:
+    def test_a_missing_conj_bit_is_a_value_mismatch(self) -> None:
         z = torch.zeros(2, dtype=torch.complex64)
         assert check_of(compare.metadata(z.conj(), z, "result")) is Check.VALUE
 
-    def test_zeros_that_have_memory_are_told_from_those_that_have_none(self) -> None:
+    def test_a_zero_tensor_without_memory_differs_from_one_with_memory(self) -> None:
         z, same = (torch._efficientzerotensor((2, 3)) for _ in range(2))  # noqa: SLF001  # there is no public name
         assert compare.metadata(z, same, "result") is None
         mismatch = compare.metadata(z, torch.zeros(2, 3), "result")
@@ -53,7 +53,7 @@ class TestMetadata:
 
 class TestExact:
     @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int64, torch.bool, torch.complex64])
-    def test_equal_bits_pass_and_one_other_fails(self, dtype: torch.dtype) -> None:
+    def test_equal_bits_pass_and_one_different_element_fails(self, dtype: torch.dtype) -> None:
         a = torch.tensor([1, 0, 1]).to(dtype)
         b = a.clone()
         assert compare.exact(a, b, "result") is None
@@ -62,14 +62,14 @@ class TestExact:
         assert mismatch is not None
         assert mismatch.facts["index"] == [2]
 
-    def test_nan_equals_nan_whatever_its_payload(self) -> None:
+    def test_nan_equals_nan_with_any_payload(self) -> None:
         quiet = torch.tensor([0x7FC00001], dtype=torch.int32).view(torch.float32)
         assert compare.exact(torch.tensor([NAN]), quiet, "result") is None
 
-    def test_the_sign_of_zero_counts(self) -> None:
+    def test_zeros_of_different_sign_are_a_value_mismatch(self) -> None:
         assert check_of(compare.exact(torch.tensor([0.0]), torch.tensor([-0.0]), "result")) is Check.VALUE
 
-    def test_a_bool_stored_as_two_is_not_true(self) -> None:
+    def test_a_bool_stored_as_two_does_not_equal_true(self) -> None:
         two = torch.tensor([2], dtype=torch.uint8).view(torch.bool)
         assert check_of(compare.exact(torch.tensor([True]), two, "result")) is Check.VALUE
 
@@ -81,52 +81,52 @@ class TestClose:
     def off(self, ulps: float) -> torch.Tensor:
         return self.CPU + torch.tensor([0.0, 2 * ulps * torch.finfo(torch.float32).eps, 0.0])
 
-    def test_within_the_floor_passes_and_beyond_it_fails(self) -> None:
+    def test_errors_within_the_ulp_bound_pass_and_larger_ones_fail(self) -> None:
         rule = Closeness(multiple=2, ulps=2)
         assert compare.close(self.CPU, self.off(2), self.TRUE, rule, "result") is None
         mismatch = compare.close(self.CPU, self.off(3), self.TRUE, rule, "result")
         assert mismatch is not None
         assert mismatch.facts["index"] == [1]
 
-    def test_a_kernel_may_be_as_far_off_as_a_multiple_of_the_cpu(self) -> None:
+    def test_a_device_may_err_by_a_multiple_of_the_error_of_cpu(self) -> None:
         cpu, rule = self.off(100), Closeness(multiple=2, ulps=2)
         assert compare.close(cpu, self.off(-180), self.TRUE, rule, "result") is None
         assert compare.close(cpu, self.off(-300), self.TRUE, rule, "result") is not None
 
-    def test_one_wrong_element_among_many_is_found(self) -> None:
+    def test_one_wrong_element_among_ten_thousand_is_reported(self) -> None:
         true = torch.linspace(1, 2, 10_000, dtype=torch.float64)
         device = true.to(torch.float32)
         device[7777] += 1e-3
         assert compare.close(true.to(torch.float32), device, true, Closeness(), "result") is not None
 
     @pytest.mark.parametrize("wrong", [NAN, INF, -INF])
-    def test_what_is_not_finite_must_be_so_on_both_sides(self, wrong: float) -> None:
+    def test_nan_and_infinity_must_be_on_both_sides_or_neither(self, wrong: float) -> None:
         bad = torch.tensor([1.0, wrong, 3.0])
         assert compare.close(self.CPU, bad, self.TRUE, Closeness(), "result") is not None
         assert compare.close(bad, bad, bad.double(), Closeness(), "result") is None
 
-    def test_a_lost_nan_fails(self) -> None:
+    def test_a_finite_value_in_place_of_nan_fails(self) -> None:
         lost = torch.tensor([1.0, NAN, 3.0])
         assert compare.close(lost, self.CPU, lost.double(), Closeness(), "result") is not None
 
-    def test_a_sum_is_measured_against_its_largest_term(self) -> None:
+    def test_the_bound_of_a_sum_is_relative_to_its_largest_element(self) -> None:
         true = torch.tensor([1e6, 1e-3], dtype=torch.float64)
         device = torch.tensor([1e6, 2e-3])
         assert compare.close(true.float(), device, true, Closeness(ulps=4), "result") is not None
         assert compare.close(true.float(), device, true, Closeness(ulps=4, accumulates=True), "result") is None
 
     @pytest.mark.parametrize(("device", "ok"), [(1016.0, True), (256.0, False)])
-    def test_small_floats_are_to_be_summed_in_float32(self, device: float, ok: bool) -> None:
+    def test_a_long_bfloat16_sum_may_round_but_not_stop_growing(self, device: float, ok: bool) -> None:
         true = torch.tensor([1000.0], dtype=torch.float64)
         rule = Closeness(ulps=4, accumulates=True, terms=2000)
         found = compare.close(true.bfloat16(), torch.tensor([device]).bfloat16(), true, rule, "result")
         assert (found is None) is ok
 
-    def test_integers_are_exact(self) -> None:
+    def test_integers_must_be_equal_under_any_tolerance(self) -> None:
         a, b = torch.tensor([1, 2]), torch.tensor([1, 3])
         assert compare.close(a, b, None, Closeness(multiple=9, ulps=9), "result") is not None
 
-    def test_without_a_float64_result_the_cpu_stands_in(self) -> None:
+    def test_without_a_float64_result_the_cpu_result_is_the_reference(self) -> None:
         assert compare.close(self.CPU, self.off(1), None, Closeness(), "result") is None
         assert compare.close(self.CPU, self.off(50), None, Closeness(), "result") is not None
 
@@ -140,23 +140,23 @@ class TestUntouched:
         changed[byte] ^= 0xFF
         return changed
 
-    def test_nothing_moved_passes(self) -> None:
+    def test_an_unchanged_storage_passes(self) -> None:
         assert compare.untouched(self.BEFORE, self.BEFORE, self.BEFORE.clone(), self.REACHED, False, "self") is None
 
-    def test_what_the_cpu_changes_too_may_change_or_stay(self) -> None:
+    def test_bytes_that_cpu_changes_may_change_or_stay(self) -> None:
         cpu = self.after(6)
         for after in (cpu, self.BEFORE):
             assert compare.untouched(self.BEFORE, cpu, after, self.REACHED, False, "self") is None
         assert compare.untouched(self.BEFORE, cpu, self.after(7), self.REACHED, False, "self") is not None
 
     @pytest.mark.parametrize("written", [True, False])
-    def test_a_byte_outside_the_view_may_not_move(self, written: bool) -> None:
+    def test_a_byte_outside_the_view_must_not_change(self, written: bool) -> None:
         mismatch = compare.untouched(self.BEFORE, self.BEFORE, self.after(6), self.REACHED, written, "self")
         assert check_of(mismatch) is Check.UNTOUCHED
         assert mismatch is not None
         assert mismatch.facts["byte"] == 6
 
-    def test_a_byte_inside_moves_only_where_the_schema_says_so(self) -> None:
+    def test_a_byte_of_the_view_may_change_only_if_the_schema_says_so(self) -> None:
         assert compare.untouched(self.BEFORE, self.BEFORE, self.after(3), self.REACHED, True, "self") is None
         assert (
             check_of(compare.untouched(self.BEFORE, self.BEFORE, self.after(3), self.REACHED, False, "self"))
@@ -165,25 +165,25 @@ class TestUntouched:
 
 
 class TestCriteria:
-    def test_the_sign_of_a_zero_is_let_go_only_where_asked(self) -> None:
+    def test_the_sign_of_a_zero_is_ignored_only_on_request(self) -> None:
         plus, minus = torch.tensor([0.0, 1.0]), torch.tensor([-0.0, 1.0])
         assert compare.exact(plus, minus, "result", signed_zeros=False) is None
         assert check_of(compare.exact(plus, minus, "result")) is Check.VALUE
         assert check_of(compare.exact(plus, -minus, "result", signed_zeros=False)) is Check.VALUE
 
-    def test_of_complex_zeros_the_other_part_still_counts(self) -> None:
+    def test_the_other_part_of_a_complex_zero_is_still_compared(self) -> None:
         plus, minus = torch.tensor([complex(0, 1)]), torch.tensor([complex(-0.0, 1)])
         assert compare.exact(plus, minus, "result", signed_zeros=False) is None
         assert check_of(compare.exact(plus, minus.conj(), "result", signed_zeros=False)) is Check.VALUE
 
-    def test_what_float64_rounds_to_is_right_even_where_it_overflows(self) -> None:
+    def test_infinity_is_right_where_the_float64_result_overflows(self) -> None:
         true = torch.tensor([1e39, 2.0], dtype=torch.float64)
         cpu = torch.tensor([3e38, 2.0])  # the CPU's own, which stayed below
         assert compare.close(cpu, torch.tensor([INF, 2.0]), true, Closeness(), "result") is None
         assert compare.close(cpu, torch.tensor([-INF, 2.0]), true, Closeness(), "result") is not None
         assert compare.close(cpu, torch.tensor([INF, INF]), true, Closeness(), "result") is not None
 
-    def test_a_small_difference_is_measured_by_what_it_is_a_difference_of(self) -> None:
+    def test_a_bound_with_a_magnitude_is_relative_to_that_magnitude(self) -> None:
         true = torch.tensor([1e-6], dtype=torch.float64)
         device = torch.tensor([1.2e-6])
         assert compare.close(true.float(), device, true, Closeness(ulps=4), "result") is not None
@@ -191,7 +191,7 @@ class TestCriteria:
         far = Closeness(ulps=4, magnitude=1e-3)
         assert compare.close(true.float(), device, true, far, "result") is not None
 
-    def test_what_was_computed_in_a_coarser_dtype_is_measured_by_it(self) -> None:
+    def test_a_bound_with_a_dtype_has_the_precision_of_that_dtype(self) -> None:
         true = torch.tensor([1.0], dtype=torch.float64)
         device = torch.tensor([1.0 + 2**-8])
         assert compare.close(true.float(), device, true, Closeness(), "result") is not None
@@ -222,7 +222,7 @@ def drawn(seed: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, Closenes
     return theirs, ours, true, closeness
 
 
-def test_what_is_near_is_close_whatever_the_float64_result_is() -> None:
+def test_results_near_cpu_are_close_for_any_float64_result() -> None:
     found = 0
     for seed in range(1_000):
         theirs, ours, true, closeness = drawn(seed)
@@ -233,7 +233,7 @@ def test_what_is_near_is_close_whatever_the_float64_result_is() -> None:
     assert 50 < found < 900, "both answers have to occur"
 
 
-def test_what_is_far_from_cpu_is_not_near() -> None:
+def test_results_far_from_cpu_are_not_near() -> None:
     one = torch.ones(3)
     for value in (1.001, INF, -INF, NAN, 0.0):
         assert not compare.near(one, torch.tensor([1.0, value, 1.0]), Closeness()), value

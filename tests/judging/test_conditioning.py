@@ -44,14 +44,14 @@ def checks(right: Op, wrong: Op, dtype: str, tolerance: Tolerance = SUMMED) -> l
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 class TestASumThatCancels:
-    def test_passes_when_it_differs_by_rounding(self, dtype: str) -> None:
+    def test_a_cancelling_sum_that_differs_by_rounding_passes(self, dtype: str) -> None:
         assert not torch.equal(in_order(value_of_all(dtype)), in_another_order(value_of_all(dtype)))
         assert checks(in_order, in_another_order, dtype) == []
 
-    def test_fails_when_a_term_is_dropped(self, dtype: str) -> None:
+    def test_a_cancelling_sum_without_one_term_fails(self, dtype: str) -> None:
         assert checks(in_order, without_its_smallest_term, dtype) == [Check.VALUE]
 
-    def test_fails_when_a_term_is_off_by_sixteen_units(self, dtype: str) -> None:
+    def test_a_cancelling_sum_with_a_term_that_is_16_ulps_off_fails(self, dtype: str) -> None:
         off = 1 + 16 * torch.finfo(getattr(torch, dtype)).eps
         scale = torch.tensor([1.0, off, 1.0], dtype=getattr(torch, dtype))
         assert checks(in_order, lambda x: in_order(x * scale), dtype) == [Check.VALUE]
@@ -61,12 +61,12 @@ def value_of_all(dtype: str) -> torch.Tensor:
     return CANCELLING.to(getattr(torch, dtype))
 
 
-def test_the_rounding_of_a_sum_alone_is_beyond_the_plain_bound() -> None:
+def test_the_rounding_of_a_cancelling_sum_exceeds_the_pointwise_bound() -> None:
     pointwise = Tolerance(SUMMED.ulps, SUMMED.cpu_multiple)
     assert checks(in_order, in_another_order, "float64", pointwise) == [Check.VALUE]
 
 
-def test_a_jump_is_no_rounding() -> None:
+def test_a_step_of_floor_is_not_excused_as_rounding() -> None:
     def two(x: torch.Tensor) -> torch.Tensor:
         return torch.floor(x / value_of_all("float32").to(x.dtype) * 2)
 
@@ -74,7 +74,7 @@ def test_a_jump_is_no_rounding() -> None:
     assert checks(two, lambda x: two(x) - 1, "float32") == [Check.VALUE]
 
 
-def test_a_function_of_one_number_has_no_rounding_to_pass_on() -> None:
+def test_a_pointwise_function_is_not_excused_by_rounding_of_its_input() -> None:
     def sloppy(x: torch.Tensor) -> torch.Tensor:
         return torch.sin(x * (1 + torch.finfo(x.dtype).eps))
 
@@ -90,30 +90,30 @@ class TestSpread:
         assert len(set(found.tolist())) == 1
         return float(found[0])
 
-    def test_is_the_share_of_half_a_unit_of_the_largest_near_draw(self) -> None:
+    def test_the_spread_is_the_largest_near_draw_relative_to_its_size(self) -> None:
         assert self.spread((2.0, -4.0), (16.0, -32.0)) == 4.0 / conditioning.NEAR
 
     @pytest.mark.parametrize(("near", "far"), [((1.0, 0.0), (1.0, 1.0)), ((0.0, 0.0), (0.0, 1.0))])
-    def test_is_zero_at_a_jump_and_near_one(self, near: tuple[float, ...], far: tuple[float, ...]) -> None:
+    def test_the_spread_is_zero_where_draws_jump(self, near: tuple[float, ...], far: tuple[float, ...]) -> None:
         assert self.spread(near, far) == 0.0
 
-    def test_counts_a_square_root_of_what_cancels(self) -> None:
+    def test_the_spread_counts_errors_that_grow_as_a_square_root(self) -> None:
         assert self.spread((4.0,), (4.0 * math.sqrt(conditioning.FAR / conditioning.NEAR),)) == 0.5
 
-    def test_leaves_out_draws_that_are_not_finite(self) -> None:
+    def test_the_spread_ignores_draws_that_are_not_finite(self) -> None:
         assert self.spread((math.nan, 4.0, math.inf), (32.0,)) == 0.5
 
 
 class TestPerturb:
     @pytest.mark.parametrize("dtype", [torch.float64, torch.complex128])
-    def test_moves_by_no_more_than_it_is_told(self, dtype: torch.dtype) -> None:
+    def test_a_perturbation_moves_elements_by_at_most_the_given_share(self, dtype: torch.dtype) -> None:
         before = torch.linspace(1, 5, 100, dtype=torch.float64).to(dtype)
         after = before.clone()
         conditioning.perturb(after, 1e-6, 1.0, 0)
         moved = (after - before).abs() / before.abs()
         assert 0.5e-6 < float(moved.max()) <= 1e-6
 
-    def test_draws_of_two_sizes_are_parallel_and_two_draws_are_not(self) -> None:
+    def test_one_draw_in_two_sizes_is_parallel_and_two_draws_are_not(self) -> None:
         before = torch.linspace(1, 5, 100, dtype=torch.float64)
         near, far, other = before.clone(), before.clone(), before.clone()
         conditioning.perturb(near, 1e-6, 1.0, 3)
@@ -122,7 +122,7 @@ class TestPerturb:
         assert torch.allclose((far - before) / (near - before), torch.full((100,), 64.0, dtype=torch.float64))
         assert not torch.allclose(near, other, rtol=1e-9)
 
-    def test_keeps_zeros_and_what_is_not_finite(self) -> None:
+    def test_a_perturbation_keeps_zeros_infinities_and_nan(self) -> None:
         storage = torch.tensor([0.0, math.inf, math.nan], dtype=torch.float64)
         conditioning.perturb(storage, 1e-6, 1.0, 0)
         assert storage[0] == 0
@@ -131,16 +131,16 @@ class TestPerturb:
 
 
 class TestPerturbed:
-    def test_a_number_moves_by_no_more_than_it_is_told(self) -> None:
+    def test_a_perturbed_number_moves_by_at_most_the_given_share(self) -> None:
         moved = [conditioning.perturbed(4.0, 1e-6, 1.0, draw) for draw in range(20)]
         assert 2e-6 < max(abs(x - 4.0) for x in moved) <= 4e-6
         assert all(isinstance(x, float) for x in moved)
 
-    def test_a_complex_number_stays_one(self) -> None:
+    def test_a_perturbed_complex_number_stays_complex(self) -> None:
         assert isinstance(conditioning.perturbed(1 + 2j, 1e-6, 1.0, 0), complex)
 
 
-def test_numbers_among_the_arguments_are_perturbed_too() -> None:
+def test_rounding_of_number_arguments_is_excused_too() -> None:
     """A line from 4.3 down to -3 passes zero, where its rounding depends on the order of two additions."""
 
     def line(x: torch.Tensor, start: float) -> torch.Tensor:

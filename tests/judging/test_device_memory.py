@@ -18,31 +18,31 @@ def capabilities(**offered: object) -> Capabilities:
     return Capabilities(SimpleNamespace(name="demo", device="cpu", **offered), "demo")
 
 
-def test_memory_that_stays_as_it_was_is_no_leak() -> None:
+def test_equal_memory_before_and_after_a_call_is_no_leak() -> None:
     assert device_memory.leak((3, 100), (3, 100)) is None
 
 
-def test_a_leak_says_how_many_blocks_and_bytes() -> None:
+def test_a_leak_reports_its_blocks_and_bytes() -> None:
     found = device_memory.leak((3, 100), (5, 164))
     assert found is not None
     assert found == Mismatch(Check.LEAK, "", {"kind": "device_leak", "blocks": 2, "bytes": 64})
 
 
-def test_a_block_that_grew_is_a_leak_although_the_blocks_are_as_many() -> None:
+def test_more_bytes_in_as_many_blocks_are_a_leak() -> None:
     assert device_memory.leak((3, 100), (3, 164)) is not None
 
 
-def test_a_block_too_many_given_back_is_seen_as_well() -> None:
+def test_a_call_that_frees_memory_of_others_is_reported() -> None:
     found = device_memory.leak((3, 100), (2, 36))
     assert found is not None
     assert (found.facts["blocks"], found.facts["bytes"]) == (-1, -64)
 
 
-def test_a_backend_without_statistics_holds_nothing() -> None:
+def test_a_backend_without_statistics_has_no_live_memory() -> None:
     assert capabilities().live_memory() == (0, 0)
 
 
-def test_damage_is_named_after_the_result_whose_storage_it_is() -> None:
+def test_damage_names_the_result_in_whose_storage_it_is() -> None:
     result = torch.zeros(3)
     address = result.untyped_storage().data_ptr()
     lines = [f"{address:#x} (12 bytes): written past its end", "0x10 (4 bytes): written before its start"]
@@ -52,7 +52,7 @@ def test_damage_is_named_after_the_result_whose_storage_it_is() -> None:
     assert {m.check for m in found} == {Check.REDZONE}
 
 
-def test_fresh_memory_is_filled_within_the_block_alone() -> None:
+def test_fresh_memory_is_filled_only_inside_the_with_block() -> None:
     fills: list[int | None] = []
     backend = capabilities(fill_fresh=fills.append)
     with backend.fresh_memory(0xFF):

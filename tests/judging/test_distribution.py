@@ -30,7 +30,7 @@ def coin(g: torch.Generator) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("draw", [uniform, normal, coin])
-def test_two_honest_samplers_agree(draw: Draw) -> None:
+def test_two_correct_samplers_agree(draw: Draw) -> None:
     assert distribution.compare(draws(draw, 1), draws(draw, 1000), "self") is None
 
 
@@ -43,21 +43,21 @@ def test_two_honest_samplers_agree(draw: Draw) -> None:
         lambda g: torch.zeros(50),
     ],
 )
-def test_a_wrong_range_or_weight_is_seen(wrong: Draw) -> None:
+def test_a_wrong_range_or_probability_is_reported(wrong: Draw) -> None:
     expected = draws(coin if wrong(torch.Generator()).dtype == torch.bool else uniform, 1)
     mismatch = distribution.compare(expected, draws(wrong, 1000), "self")
     assert mismatch is not None
     assert mismatch.check is Check.DISTRIBUTION
 
 
-def test_a_sampler_that_ignores_its_seed_is_seen() -> None:
+def test_a_sampler_that_ignores_its_seed_is_reported() -> None:
     same = [uniform(torch.Generator().manual_seed(3))] * 20
     mismatch = distribution.compare(draws(uniform, 1), same, "self")
     assert mismatch is not None
     assert mismatch.facts == {"kind": "same_draws", "seeds": 20}
 
 
-def test_nan_among_the_draws_is_seen() -> None:
+def test_nan_among_the_draws_is_reported() -> None:
     spoilt = draws(uniform, 1000)
     spoilt[3][7] = float("nan")
     assert distribution.compare(draws(uniform, 1), spoilt, "self") is not None

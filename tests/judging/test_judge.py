@@ -13,7 +13,7 @@ def third(x: torch.Tensor) -> torch.Tensor:
     return x / 3
 
 
-def test_a_fallback_that_did_not_run_is_found() -> None:
+def test_a_registered_fallback_that_did_not_run_is_reported() -> None:
     def natively(x: torch.Tensor) -> torch.Tensor:
         return third(x)
 
@@ -22,11 +22,11 @@ def test_a_fallback_that_did_not_run_is_found() -> None:
     assert [m.facts for m in module.route_taken(Route.FALLBACK, (3, 1), (4, 1))] == [facts]
 
 
-def test_who_does_not_count_calls_is_not_asked_for_them() -> None:
+def test_a_backend_without_call_counters_has_no_route_mismatch() -> None:
     assert module.route_taken(Route.NATIVE, None, None) == []
 
 
-def test_a_dtype_without_a_cpu_kernel_is_not_judged() -> None:
+def test_a_dtype_without_a_cpu_kernel_is_skipped() -> None:
     def lacking(x: torch.Tensor) -> torch.Tensor:
         raise NotImplementedError('"hand" not implemented for Float')
 
@@ -35,7 +35,7 @@ def test_a_dtype_without_a_cpu_kernel_is_not_judged() -> None:
     assert found.mismatches == []
 
 
-def test_a_device_that_serves_nothing_is_not_judged_but_a_registered_kernel_that_says_so_is() -> None:
+def test_not_implemented_fails_only_for_a_registered_kernel() -> None:
     def lacking(x: torch.Tensor) -> torch.Tensor:
         raise NotImplementedError("this kernel is for another day")
 

@@ -10,17 +10,17 @@ from conformance.judging import kernels
 TENSOR = torch.zeros(2, 3)
 
 
-def test_what_a_kernel_calls_follows_it_and_names_it_as_its_caller() -> None:
+def test_a_called_operator_follows_its_caller_and_names_it() -> None:
     found = kernels.ran(TENSOR.clone)
     assert found[0] == ("clone", "")
     assert ("copy_", "clone") in found
 
 
-def test_each_operator_is_named_once_at_its_first_place() -> None:
+def test_each_operator_is_listed_once_in_order_of_its_first_call() -> None:
     found = kernels.names(lambda: [TENSOR.abs().neg() for _ in range(9)])
     assert [name for name in found if name in ("abs", "neg")] == ["abs", "neg"]
 
 
-def test_of_a_long_call_the_first_operators_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_list_of_operators_is_cut_at_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernels, "MOST", 1)
     assert kernels.names(lambda: TENSOR.neg().abs()) == ["neg"]

@@ -20,20 +20,20 @@ def call(op: Any, seed: int | None = None) -> CallOutcome:
     return oracle.call(lambda x, where: op(x), Twins(value_of).side(case_of(), CPU), seed)
 
 
-def test_results_are_a_flat_list_with_names() -> None:
+def test_nested_results_become_a_flat_list_with_names() -> None:
     found = call(lambda x: (x, [x + 1, 3], None))
     assert [name for name, _ in found.leaves] == ["result[0]", "result[1][0]", "result[1][1]", "result[2]"]
     assert found.raw_ns > 0
 
 
-def test_an_error_is_an_observation_and_holds_no_frames() -> None:
+def test_an_error_of_a_call_is_kept_without_its_traceback() -> None:
     found = call(lambda x: x.reshape(7))
     assert isinstance(found.error, RuntimeError)
     assert found.error.__traceback__ is None
     assert found.leaves == []
 
 
-def test_the_wait_for_the_device_is_part_of_the_call() -> None:
+def test_a_call_ends_with_the_synchronization_of_the_device() -> None:
     waits: list[int] = []
     side = Twins(value_of).side(case_of(), CPU)
     oracle.call(lambda x, where: waits.append(1), side, synchronize=lambda: waits.append(2))
@@ -46,7 +46,7 @@ def test_a_seed_makes_draws_repeatable() -> None:
     assert not torch.equal(draws[0], draws[2])
 
 
-def test_a_seed_on_cpu_leaves_the_generators_of_devices_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_seed_for_cpu_does_not_seed_the_generators_of_devices(monkeypatch: pytest.MonkeyPatch) -> None:
     seeded: list[int] = []
     monkeypatch.setattr(torch, "manual_seed", seeded.append)  # seeds every device
     assert torch.equal(call(torch.rand_like, 1).leaves[0][1], call(torch.rand_like, 1).leaves[0][1])
@@ -55,7 +55,7 @@ def test_a_seed_on_cpu_leaves_the_generators_of_devices_alone(monkeypatch: pytes
     assert seeded == [7]
 
 
-def test_a_seed_of_a_device_reaches_its_generators_and_that_of_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_seed_for_a_device_seeds_its_generators_and_that_of_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
     seeded: list[int] = []
     monkeypatch.setattr(torch.cuda, "manual_seed_all", seeded.append)
     with torch.random.fork_rng(devices=()):
@@ -64,25 +64,25 @@ def test_a_seed_of_a_device_reaches_its_generators_and_that_of_cpu(monkeypatch: 
     assert seeded == [1234]
 
 
-def test_the_float64_reference_computes_from_the_very_same_numbers() -> None:
+def test_the_float64_reference_starts_from_the_same_numbers() -> None:
     twins = Twins(value_of)
     found = oracle.float64(case_of(), twins, lambda x, where: x / 3)
     assert found is not None
     assert torch.equal(found.leaves[0][1], value_of(case_of().sample.tensors[0], "float32").double() / 3)
 
 
-def test_there_is_no_float64_reference_of_integers_nor_where_it_raises() -> None:
+def test_integers_and_raising_calls_have_no_float64_reference() -> None:
     assert oracle.float64(case_of(dtype="float32"), Twins(value_of), lambda x, where: x.reshape(7)) is None
     integers = replace(case_of(), cell=replace(case_of().cell, dtype="int64"))
     assert oracle.float64(integers, Twins(value_of), lambda x, where: x) is None
 
 
-def test_a_reference_that_repeats_itself_agrees() -> None:
+def test_a_reference_with_equal_repetitions_agrees_with_itself() -> None:
     assert oracle.agrees_with_itself(call(torch.neg), lambda: call(torch.neg))
 
 
 @pytest.mark.parametrize("kind", ["values", "message", "error"])
-def test_a_reference_that_changes_does_not(kind: str) -> None:
+def test_a_reference_with_different_repetitions_does_not_agree_with_itself(kind: str) -> None:
     calls = count()
 
     def unsound(x: torch.Tensor) -> torch.Tensor:
@@ -98,7 +98,7 @@ def surrounded(op: Any) -> Any:
     return lambda value: oracle.call(lambda x, where: op(x), Twins(value_of).surrounded(case_of(), value))
 
 
-def test_a_reference_that_reads_behind_its_arguments_is_told_from_one_that_does_not() -> None:
+def test_a_reference_that_reads_behind_its_arguments_is_detected() -> None:
     def beyond(x: torch.Tensor) -> torch.Tensor:
         return x + behind(x)
 
@@ -113,11 +113,11 @@ def test_a_reference_that_reads_behind_its_arguments_is_told_from_one_that_does_
     assert not oracle.reads_behind_its_arguments(surrounded(torch.neg))
 
 
-def test_an_argument_that_cannot_be_resized_says_nothing() -> None:
+def test_a_refused_resize_is_not_taken_for_a_read_behind_an_argument() -> None:
     assert not oracle.reads_behind_its_arguments(surrounded(lambda x: x.resize_(100)))
 
 
-def test_a_missing_cpu_kernel_is_told_from_other_errors() -> None:
+def test_only_some_errors_mean_that_cpu_lacks_a_kernel() -> None:
     assert oracle.cannot_serve(NotImplementedError("x"))
     assert oracle.cannot_serve(RuntimeError("\"neg\" not implemented for 'Bool'"))
     assert oracle.cannot_serve(RuntimeError("could not create a primitive descriptor for a matmul primitive"))
@@ -127,14 +127,14 @@ def test_a_missing_cpu_kernel_is_told_from_other_errors() -> None:
     assert not oracle.cannot_serve(None)
 
 
-def test_a_registered_kernel_may_not_say_that_it_is_not_there() -> None:
+def test_not_implemented_from_a_native_kernel_is_no_missing_kernel() -> None:
     assert oracle.lacks_kernel(NotImplementedError("no such op"), Route.UNSUPPORTED)
     assert oracle.lacks_kernel(NotImplementedError("Could not run 'aten::x'"), Route.NATIVE)
     assert not oracle.lacks_kernel(NotImplementedError("later"), Route.NATIVE)
     assert not oracle.lacks_kernel(RuntimeError("x"), Route.UNSUPPORTED)
 
 
-def test_where_cpu_raises_too_only_the_dispatcher_says_that_a_kernel_is_lacking() -> None:
+def test_where_cpu_raises_only_a_dispatcher_error_means_a_missing_kernel() -> None:
     refusal, reference = NotImplementedError("not for such sizes"), RuntimeError("bad size")
     assert oracle.lacks_kernel(refusal, Route.FALLBACK)
     assert not oracle.lacks_kernel(refusal, Route.FALLBACK, reference)

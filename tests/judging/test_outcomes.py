@@ -23,46 +23,46 @@ def nearly_a_third(x: torch.Tensor) -> torch.Tensor:
     return third(x) * (1 + ULP)
 
 
-def test_a_native_kernel_may_round_otherwise() -> None:
+def test_a_native_kernel_may_differ_from_cpu_by_rounding() -> None:
     assert judge(third, nearly_a_third, route=Route.NATIVE).mismatches == []
 
 
-def test_a_fallback_may_not() -> None:
+def test_a_fallback_must_equal_cpu_bit_for_bit() -> None:
     (found,) = judge(third, nearly_a_third, route=Route.FALLBACK).mismatches
     assert found.check is Check.VALUE
     assert found.facts["bound"] == {"exact": True, "signed_zeros": True}
 
 
-def test_nor_may_a_kernel_that_only_moves_values() -> None:
+def test_a_kernel_that_only_moves_values_must_equal_cpu_bit_for_bit() -> None:
     facts = OpFacts("misc", tolerance=EXACT)
     assert [m.check for m in judge(third, nearly_a_third, facts=facts).mismatches] == [Check.VALUE]
 
 
-def test_a_result_that_is_not_defined_is_compared_by_its_metadata_alone() -> None:
+def test_an_undefined_result_is_compared_by_its_metadata_alone() -> None:
     facts = OpFacts("misc", undefined=(0,))
     assert judge(third, torch.neg, facts=facts).mismatches == []
     assert [m.check for m in judge(third, lambda x: third(x)[:1], facts=facts).mismatches] == [Check.SHAPE]
 
 
-def test_a_result_that_is_not_unique_is_compared_as_such() -> None:
+def test_a_result_that_is_not_unique_is_compared_by_its_equivalence() -> None:
     facts = OpFacts("misc", equivalence=((0, Equivalence.UNORDERED),))
     assert judge(torch.clone, lambda x: x.flip(0), facts=facts).mismatches == []
     assert [m.check for m in judge(torch.clone, third, facts=facts).mismatches] == [Check.VALUE]
 
 
 @pytest.mark.parametrize("wrong", [2.5, 3, None])
-def test_results_that_are_no_tensors_are_compared(wrong: object) -> None:
+def test_results_that_are_not_tensors_are_compared_by_type_and_value(wrong: object) -> None:
     assert judge(lambda _: 2.0).mismatches == []
     (found,) = judge(lambda _: 2.0, lambda _: wrong).mismatches
     assert found.check is (Check.VALUE if isinstance(wrong, float) else Check.DTYPE)
 
 
-def test_a_missing_result_is_found() -> None:
+def test_a_missing_result_is_reported() -> None:
     (found,) = judge(lambda x: (x + 1, x + 2), lambda x: (x + 1,)).mismatches
     assert found == Mismatch(Check.SHAPE, "", {"kind": "count", "device": 1, "cpu": 2})
 
 
-def test_the_same_error_on_both_sides_is_parity() -> None:
+def test_the_same_error_on_both_sides_passes() -> None:
     def refuse(x: torch.Tensor) -> torch.Tensor:
         raise IndexError("out of range")
 
@@ -93,7 +93,7 @@ def promoted(x: torch.Tensor) -> torch.Tensor:
     return torch.add(x, 0.5)
 
 
-def test_a_promoted_result_may_be_laid_out_as_the_argument_is_but_in_no_third_way() -> None:
+def test_a_promoted_result_may_have_the_strides_of_cpu_or_of_the_argument() -> None:
     case = case_of("transposed", dtype="int64")
 
     def dense(x: torch.Tensor) -> torch.Tensor:
@@ -112,7 +112,7 @@ def test_a_promoted_result_may_be_laid_out_as_the_argument_is_but_in_no_third_wa
     assert [m.check for m in judge(laid_out, in_a_third_way, case=case).mismatches] == [Check.STRIDE]
 
 
-def test_the_sign_of_a_negated_complex_zero_is_let_go_and_of_a_real_one_is_not() -> None:
+def test_only_a_complex_zero_under_a_bit_may_have_another_sign() -> None:
     facts = OpFacts("misc", tolerance=EXACT)
 
     def zeros(x: torch.Tensor) -> torch.Tensor:
@@ -127,7 +127,7 @@ def test_the_sign_of_a_negated_complex_zero_is_let_go_and_of_a_real_one_is_not()
         assert [m.check for m in judge(zeros, minus_zeros, case=case, facts=facts).mismatches] == [Check.VALUE]
 
 
-def test_elements_that_a_call_left_as_they_were_are_said_to_be_stale() -> None:
+def test_wrong_elements_with_their_former_values_are_reported_as_stale() -> None:
     def all_but_the_last_row(x: torch.Tensor) -> torch.Tensor:
         x[:1].neg_()
         return x
@@ -139,7 +139,7 @@ def test_elements_that_a_call_left_as_they_were_are_said_to_be_stale() -> None:
     assert found.facts["pattern"]["values"] == {"kind": "negated"}, "a fresh result has held nothing that is known"
 
 
-def test_an_argument_that_was_given_another_size_has_no_stale_elements() -> None:
+def test_a_resized_argument_has_no_stale_elements() -> None:
     def grown(by: float) -> Callable[[torch.Tensor], torch.Tensor]:
         return lambda x: x.resize_(7).fill_(by)
 

@@ -43,7 +43,7 @@ def where(mask: torch.Tensor, expected: torch.Tensor | None = None) -> str:
         (masked((3, 7), *((i // 7, i % 7) for i in range(1, 21, 2))), "every second index from 1 of the flat index"),
     ],
 )
-def test_the_rule_that_describes_the_wrong_elements_exactly_is_found(mask: torch.Tensor, said: str) -> None:
+def test_the_pattern_describes_exactly_the_wrong_elements(mask: torch.Tensor, said: str) -> None:
     assert where(mask) == said
 
 
@@ -57,7 +57,7 @@ def test_the_rule_that_describes_the_wrong_elements_exactly_is_found(mask: torch
         masked((3, 5), (slice(None), 0), (1, 1)),
     ],
 )
-def test_elements_that_follow_no_rule_get_none(mask: torch.Tensor) -> None:
+def test_irregular_wrong_elements_have_no_pattern(mask: torch.Tensor) -> None:
     assert where(mask) == ""
 
 
@@ -65,7 +65,7 @@ def test_elements_that_follow_no_rule_get_none(mask: torch.Tensor) -> None:
     ("special", "said"),
     [(math.nan, "is NaN"), (math.inf, "is infinite"), (0.0, "is zero"), (-3.0, "is negative")],
 )
-def test_elements_of_one_special_expected_value_are_told_by_it(special: float, said: str) -> None:
+def test_wrong_elements_may_be_described_by_their_expected_value(special: float, said: str) -> None:
     expected = torch.rand(3, 4) + 1
     expected[1, 2] = expected[2, 0] = special
     assert where(masked((3, 4), (1, 2), (2, 0)), expected).endswith(said)
@@ -94,22 +94,22 @@ class TestValues:
             (EXPECTED[1:] * 1.5, None),
         ],
     )
-    def test_what_all_wrong_elements_hold_is_told(self, value: torch.Tensor | float, rule: Any) -> None:
+    def test_a_rule_describes_the_values_of_the_wrong_elements(self, value: torch.Tensor | float, rule: Any) -> None:
         assert self.values(self.with_wrong(value)) == rule
 
-    def test_what_the_memory_held_before_is_recognized(self) -> None:
+    def test_values_that_the_memory_held_before_are_reported_as_stale(self) -> None:
         before = torch.rand(3, 4)
         assert self.values(self.with_wrong(before[1:]), before) == {"kind": "stale"}
         assert self.values(self.with_wrong(before[1:] + 1), before) is None
 
-    def test_one_other_element_breaks_the_rule(self) -> None:
+    def test_one_exception_leaves_the_wrong_values_without_a_rule(self) -> None:
         actual = self.with_wrong(0.0)
         actual[2, 2] = 5.0
         assert self.values(actual) is None
 
 
 @pytest.mark.parametrize("dtype", [torch.bool, torch.int64, torch.uint8, torch.complex64, torch.bfloat16])
-def test_every_dtype_has_patterns(dtype: torch.dtype) -> None:
+def test_wrong_elements_of_every_dtype_have_a_pattern(dtype: torch.dtype) -> None:
     expected = torch.tensor([1, 0, 1, 1]).to(dtype)
     actual = torch.tensor([1, 0, 0, 0]).to(dtype)
     found = pattern(expected != actual, expected, actual)
@@ -117,10 +117,10 @@ def test_every_dtype_has_patterns(dtype: torch.dtype) -> None:
     assert pattern_text.text(found) == "all with index >= 2 in dim 0; all zero"
 
 
-def test_the_position_of_a_single_element_is_no_pattern() -> None:
+def test_a_single_wrong_element_has_no_pattern() -> None:
     assert where(masked((4, 5), (2, 3))) == ""
 
 
-def test_a_result_without_dimensions_has_one() -> None:
+def test_a_zero_dim_result_has_a_pattern() -> None:
     found = pattern(torch.tensor(True), torch.tensor(2.0), torch.tensor(math.nan))
     assert pattern_text.text(found) == "all elements; NaN"

@@ -26,12 +26,12 @@ def one_as_two() -> Case:
     return cases(CellId("misc", "hand", "float32", "aliased"), [both])[0]
 
 
-def test_an_expanded_argument_that_cpu_writes_without_a_word_is_not_judged() -> None:
+def test_an_expanded_argument_that_cpu_writes_silently_is_skipped() -> None:
     found = judge(torch.neg, case=case_of("expanded", written=True))
     assert (found.skipped, found.tainted) == (TWICE, False)
 
 
-def test_an_expanded_argument_that_cpu_takes_for_dense_damages_nothing() -> None:
+def test_cpu_writing_past_an_expanded_argument_damages_nothing() -> None:
     written = []
 
     def as_dense(x: torch.Tensor) -> torch.Tensor:
@@ -44,7 +44,7 @@ def test_an_expanded_argument_that_cpu_takes_for_dense_damages_nothing() -> None
     assert written[0].untyped_storage().nbytes() < written[0].numel() * written[0].element_size()
 
 
-def test_an_expanded_argument_that_cpu_writes_past_before_it_raises_damages_nothing() -> None:
+def test_cpu_writing_past_an_expanded_argument_and_raising_damages_nothing() -> None:
     written = []
 
     def dense_and_refuse(x: torch.Tensor) -> torch.Tensor:
@@ -56,7 +56,7 @@ def test_an_expanded_argument_that_cpu_writes_past_before_it_raises_damages_noth
     assert (found.skipped, found.tainted, len(written)) == (OVERRUN, False, 1)
 
 
-def test_an_error_about_an_expanded_argument_has_to_be_the_device_s_too() -> None:
+def test_the_device_must_raise_where_cpu_refuses_an_expanded_argument() -> None:
     def refuse(x: torch.Tensor) -> torch.Tensor:
         raise RuntimeError("several indices, one place")
 
@@ -70,12 +70,12 @@ def ones(x: torch.Tensor) -> torch.Tensor:
     return torch.ones_like(x)
 
 
-def test_a_reference_that_does_not_return_its_out_is_not_held_against_the_device() -> None:
+def test_a_case_is_skipped_if_cpu_does_not_return_its_out() -> None:
     case = case_of(written=True, defined=False)
     assert judge(ones, lambda x: x.fill_(1.0), case=case).skipped == LOST
 
 
-def test_such_a_result_may_be_narrower_than_the_out() -> None:
+def test_a_result_that_cpu_returns_beside_its_out_may_be_narrower() -> None:
     def narrow(x: torch.Tensor) -> torch.Tensor:
         return torch.full(x.shape, 0.1, dtype=torch.float32)
 
@@ -84,7 +84,7 @@ def test_such_a_result_may_be_narrower_than_the_out() -> None:
     assert judge(narrow, lambda x: x.fill_(0.2), case=case).skipped == ""
 
 
-def test_a_device_without_the_values_that_such_a_reference_returns_is_wrong() -> None:
+def test_the_device_must_hold_the_values_that_cpu_returns_beside_its_out() -> None:
     case = case_of(written=True, defined=False)
     found = judge(ones, lambda x: x.fill_(2.0), case=case)
     assert (found.skipped, {Check.VALUE} <= {m.check for m in found.mismatches}) == ("", True)
@@ -92,12 +92,12 @@ def test_a_device_without_the_values_that_such_a_reference_returns_is_wrong() ->
     assert (found.skipped, found.mismatches[0].check) == ("", Check.SHAPE)
 
 
-def test_a_device_that_does_not_return_its_out_is_wrong() -> None:
+def test_a_case_is_not_skipped_if_only_the_device_does_not_return_its_out() -> None:
     case = case_of(written=True, defined=False)
     assert judge(lambda x: x.fill_(1.0), lambda x: x + 1, case=case).skipped == ""
 
 
-def test_an_out_that_a_call_without_results_writes_is_held_against_the_device() -> None:
+def test_an_out_that_a_call_without_results_writes_is_compared() -> None:
     def filled(value: float) -> Callable[[torch.Tensor], None]:
         def fill(x: torch.Tensor) -> None:
             x.fill_(value)
@@ -110,13 +110,13 @@ def test_an_out_that_a_call_without_results_writes_is_held_against_the_device() 
     assert judge(filled(1.0), case=case).mismatches == []
 
 
-def test_a_reference_that_gives_other_bits_each_time_is_not_held_against_the_device() -> None:
+def test_a_case_is_skipped_if_cpu_gives_other_bits_each_time() -> None:
     calls = count()
     found = judge(lambda x: x + next(calls), torch.neg)
     assert (found.skipped, found.tainted) == (UNSOUND, True)
 
 
-def test_a_reference_that_reads_behind_its_arguments_is_not_held_against_the_device() -> None:
+def test_a_case_is_skipped_if_cpu_reads_behind_its_arguments() -> None:
     def beyond(x: torch.Tensor) -> torch.Tensor:
         return x + 1 if behind(x) == 1.0 else x + 2  # and the heap holds no 1.0 there
 
@@ -124,7 +124,7 @@ def test_a_reference_that_reads_behind_its_arguments_is_not_held_against_the_dev
     assert (found.skipped, found.tainted) == (UNSOUND, True)
 
 
-def test_where_cpu_is_known_to_read_behind_its_arguments_no_status_depends_on_luck() -> None:
+def test_a_doubtful_layout_is_skipped_even_if_the_device_agrees() -> None:
     def beyond(x: torch.Tensor) -> torch.Tensor:
         return x + 1 if behind(x) == 1.0 else x + 2
 
@@ -134,13 +134,13 @@ def test_where_cpu_is_known_to_read_behind_its_arguments_no_status_depends_on_lu
     assert judge(beyond, case=case_of("transposed"), facts=known).skipped == ""
 
 
-def test_a_sound_case_of_such_an_op_is_judged() -> None:
+def test_a_doubtful_layout_is_judged_if_cpu_reads_its_arguments_alone() -> None:
     known = OpFacts("misc", doubtful=("expanded",))
     found = judge(torch.neg, torch.abs, case=case_of("expanded"), facts=known)
     assert (found.skipped, [m.check for m in found.mismatches]) == ("", [Check.VALUE])
 
 
-def test_a_reference_that_depends_on_the_layout_is_not_held_against_the_device() -> None:
+def test_a_case_is_skipped_if_the_cpu_result_depends_on_the_layout() -> None:
     def by_memory_order(x: torch.Tensor) -> torch.Tensor:
         return x + 1 if x.is_contiguous() else x - 1
 
@@ -148,7 +148,7 @@ def test_a_reference_that_depends_on_the_layout_is_not_held_against_the_device()
     assert found.skipped == LAYOUT
 
 
-def test_a_device_that_gives_neither_of_the_values_of_such_a_reference_is_wrong() -> None:
+def test_the_device_must_give_one_of_the_values_of_a_layout_dependent_cpu() -> None:
     def by_memory_order(x: torch.Tensor) -> torch.Tensor:
         return x + 1 if x.is_contiguous() else x - 1
 
@@ -163,14 +163,14 @@ def test_a_device_that_gives_neither_of_the_values_of_such_a_reference_is_wrong(
     assert judge(fill_by_memory_order, lambda x: x.fill_(1.0), case=written).skipped == LAYOUT
 
 
-def test_where_arguments_share_memory_the_doubt_is_enough() -> None:
+def test_any_device_value_is_skipped_if_cpu_depends_on_shared_memory() -> None:
     def by_sharing(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         return x - 1 if x.data_ptr() == y.data_ptr() else x + 1
 
     assert judge(by_sharing, lambda x, _: x + 2, case=one_as_two()).skipped == LAYOUT
 
 
-def test_but_not_where_the_dense_call_has_another_number_of_results() -> None:
+def test_a_dense_call_with_more_results_raises_no_doubt_about_cpu() -> None:
     def by_sharing(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
         return (x + 1,) if x.data_ptr() == y.data_ptr() else (x + 1, y + 1)
 
@@ -178,7 +178,7 @@ def test_but_not_where_the_dense_call_has_another_number_of_results() -> None:
     assert (found.skipped, [m.check for m in found.mismatches]) == ("", [Check.VALUE])
 
 
-def test_a_device_that_is_wrong_in_a_layout_is_told_from_a_reference_that_is() -> None:
+def test_a_device_that_alone_depends_on_the_layout_fails() -> None:
     found = judge(lambda x: x + 1, lambda x: x - 1, case=case_of("transposed"))
     assert [m.check for m in found.mismatches] == [Check.VALUE]
 

@@ -39,17 +39,17 @@ def changed(op: Op, layout: str, written: bool = False, reference: Op = torch.ab
 
 
 class TestAliasing:
-    def test_two_views_of_one_argument_agree(self) -> None:
+    def test_two_different_views_of_one_argument_alias_alike(self) -> None:
         assert aliasing(lambda x: x.view(-1), lambda x: x.view(3, 2)) is None
 
-    def test_a_copy_is_no_view_nor_the_reverse(self) -> None:
+    def test_a_copy_in_place_of_a_view_is_reported_and_the_reverse(self) -> None:
         assert aliasing(lambda x: x.view(-1), lambda x: x + 1) == ("aliasing", None, "self")
         assert aliasing(lambda x: x + 1, lambda x: x.view(-1)) == ("aliasing", "self", None)
 
-    def test_the_argument_itself_is_told_from_a_view_of_it(self) -> None:
+    def test_a_view_in_place_of_the_argument_itself_is_reported(self) -> None:
         assert aliasing(lambda x: x, lambda x: x.view(2, 3)) == ("identity", False, True)
 
-    def test_results_that_share_a_storage_do_so_on_both_sides(self) -> None:
+    def test_results_that_share_a_storage_on_cpu_must_share_it_on_the_device(self) -> None:
         def shared(x: torch.Tensor) -> list[torch.Tensor]:
             y = x + 1
             return [y, y[0]]
@@ -62,52 +62,52 @@ class TestAliasing:
 
 
 class TestVersions:
-    def test_a_write_that_is_announced_on_both_sides_passes(self) -> None:
+    def test_a_version_counter_that_moves_on_both_sides_passes(self) -> None:
         assert storages.versions(of_one(lambda x: x.add_(1)).side, of_one(lambda x: x.mul_(3)).side) == []
 
-    def test_how_often_a_counter_moved_does_not_matter(self) -> None:
+    def test_a_version_counter_may_move_more_often_than_on_cpu(self) -> None:
         once, twice = of_one(lambda x: x.add_(1)), of_one(lambda x: x.add_(1).sub_(0))
         assert storages.versions(once.side, twice.side) == []
 
-    def test_a_write_that_autograd_does_not_see_is_found(self) -> None:
+    def test_a_write_that_moves_no_version_counter_is_reported(self) -> None:
         (found,) = storages.versions(of_one(lambda x: x.add_(1)).side, of_one(lambda x: x.data.add_(1)).side)
         assert (found.subject, found.facts) == ("self", {"kind": "version", "device": 0, "cpu": 1})
 
     @pytest.mark.parametrize("written", [True, False])
-    def test_only_a_write_may_be_announced_where_cpu_is_silent(self, written: bool) -> None:
+    def test_only_a_written_argument_may_have_a_counter_that_moves_alone(self, written: bool) -> None:
         silent, told = (of_one(op, written=written) for op in (lambda x: x.data.add_(1), lambda x: x.add_(1)))
         assert len(storages.versions(silent.side, told.side)) == (0 if written else 1)
 
 
 class TestStorages:
-    def test_a_call_that_leaves_its_input_alone_passes(self) -> None:
+    def test_an_unchanged_input_passes(self) -> None:
         assert changed(lambda x: x * 2, "offset_gap") == []
 
     def test_a_changed_input_is_a_mutation(self) -> None:
         assert changed(lambda x: x.data.mul_(3), "offset_gap") == [Check.MUTATION]
 
-    def test_a_written_argument_s_own_bytes_are_judged_elsewhere(self) -> None:
+    def test_changed_bytes_of_a_written_argument_are_no_mutation(self) -> None:
         assert changed(lambda x: x.data.mul_(3), "offset_gap", written=True) == []
 
-    def test_a_byte_in_a_gap_is_found_though_the_argument_is_written(self) -> None:
+    def test_a_changed_gap_of_a_written_argument_is_reported(self) -> None:
         assert changed(lambda x: x.data.as_strided((17,), (1,), 0).zero_(), "offset_gap", written=True) == [
             Check.UNTOUCHED
         ]
 
-    def test_a_gap_that_the_cpu_writes_too_may_change(self) -> None:
+    def test_a_gap_that_cpu_writes_too_may_change(self) -> None:
         def everywhere(x: torch.Tensor) -> None:
             x.data.as_strided((17,), (1,), 0).zero_()
 
         assert changed(everywhere, "offset_gap", written=True, reference=everywhere) == []
 
-    def test_arguments_over_one_storage_are_looked_at_together(self) -> None:
+    def test_a_write_through_one_of_two_aliases_is_no_mutation_of_the_other(self) -> None:
         one = sample("add_.Tensor", slot(0, "self", (4,), written=True), slot(1, "other", (4,)))
         case = next(iter(cases(CellId("f", "add_.Tensor", "float32", "aliased"), [one])))
         cpu, device = outcome(lambda a, b: a + b, case), outcome(lambda a, b: a.data.add_(b), case)
         assert storages.Fetched(cpu.side, device.side).differences() == []
 
 
-def test_a_result_is_traced_to_the_first_argument_it_lies_in() -> None:
+def test_a_result_belongs_to_the_first_argument_with_its_storage() -> None:
     found = of_one(lambda x: x[1:])
     assert storages.argument_of(found.side, found.leaves[0][1]) == 0
     assert storages.argument_of(found.side, torch.zeros(1)) is None
@@ -119,12 +119,12 @@ class TestSame:
     def same(self, reference: Op, op: Op, layout: str = "contiguous") -> bool:
         return storages.Fetched(of_one(reference, layout, True).side, of_one(op, layout, True).side).same(0)
 
-    def test_equal_bytes_settle_it_in_every_layout(self) -> None:
+    def test_equal_bytes_settle_a_written_argument_in_every_layout(self) -> None:
         for layout in ("contiguous", "transposed", "offset_gap"):
             assert self.same(torch.Tensor.neg_, torch.Tensor.neg_, layout)
             assert not self.same(torch.Tensor.neg_, torch.Tensor.abs_, layout)
 
-    def test_an_argument_that_lies_elsewhere_is_not_settled(self) -> None:
+    def test_equal_bytes_do_not_settle_an_argument_with_a_new_place_or_size(self) -> None:
         def elsewhere(x: torch.Tensor) -> torch.Tensor:
             return x.set_(torch.zeros(2, 3))
 

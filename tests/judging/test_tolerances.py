@@ -43,7 +43,7 @@ def outcome(op: object = torch.mm, dtype: str = "float32") -> CallOutcome:
         (Accumulation.ALL, 20),
     ],
 )
-def test_rounding_grows_with_the_terms_summed(accumulation: Accumulation, terms: int) -> None:
+def test_the_bound_counts_the_terms_that_an_op_sums(accumulation: Accumulation, terms: int) -> None:
     criteria = Criteria(OpFacts("f", tolerance=Tolerance(ulps=3, cpu_multiple=2, accumulation=accumulation)))
     found = outcome()
     closeness = criteria.closeness(found, found.leaves[0][1])
@@ -51,7 +51,7 @@ def test_rounding_grows_with_the_terms_summed(accumulation: Accumulation, terms:
     assert closeness.accumulates is (accumulation is not Accumulation.NONE)
 
 
-def test_only_drawn_results_are_left_to_their_distribution() -> None:
+def test_only_drawn_results_are_not_compared_by_value() -> None:
     assert (DRAWS.drawn(0), DRAWS.drawn(1)) == (False, True)
     assert DRAWS.equivalence(1) is Equivalence.METADATA
     assert DRAWS.equivalence(0) is Equivalence.EQUAL
@@ -65,7 +65,7 @@ def test_an_overload_that_does_not_draw_has_no_drawn_result() -> None:
     assert not criteria.drawn(None)
 
 
-def test_facts_are_handed_on() -> None:
+def test_criteria_follow_the_facts_of_the_op() -> None:
     assert Criteria(OpFacts("f", tolerance=EXACT)).exact
     assert not Criteria(OpFacts("f")).exact
     assert Criteria(OpFacts("f", may_alias=True)).may_alias
@@ -73,13 +73,13 @@ def test_facts_are_handed_on() -> None:
     assert Criteria(OpFacts("f", undefined=(1,))).equivalence(1) is Equivalence.METADATA
 
 
-def test_a_copy_is_exact_and_a_draw_is_random() -> None:
+def test_a_copy_is_exact_and_a_draw_is_random_and_a_sum_is_neither() -> None:
     assert criteria_of("copy_").exact
     assert criteria_of("uniform_").random
     assert not criteria_of("add.Tensor").exact
 
 
-def test_a_written_argument_has_the_position_of_the_result_that_it_is() -> None:
+def test_a_written_argument_has_the_position_of_its_result() -> None:
     assert position_of(outcome(lambda a, b: (a + 1, b.view(-1))), 1) == 1
     assert position_of(outcome(lambda a, b: a + 1), 1) is None
 
@@ -89,26 +89,26 @@ def closeness_of(facts: OpFacts, dtype: str = "float32", op: object = torch.mm) 
     return Criteria(facts).closeness(found, found.leaves[0][1])
 
 
-def test_a_complex_result_may_be_off_by_several_rounded_operations() -> None:
+def test_a_complex_result_has_four_times_the_bound() -> None:
     facts = OpFacts("f", tolerance=Tolerance(ulps=3))
     assert closeness_of(facts).ulps == 3
     assert closeness_of(facts, "complex64").ulps == 12
 
 
 @pytest.mark.parametrize(("dtype", "largest"), [("float32", 20.0), ("complex64", abs(complex(20, 20)))])
-def test_what_cancels_is_measured_by_the_largest_argument(dtype: str, largest: float) -> None:
+def test_the_bound_of_a_cancelling_op_is_relative_to_its_largest_argument(dtype: str, largest: float) -> None:
     facts = OpFacts("f", tolerance=Tolerance(accumulation=Accumulation.CANCELS))
     assert closeness_of(facts, dtype).magnitude == pytest.approx(largest)
     assert closeness_of(OpFacts("f"), dtype).magnitude == 0
 
 
-def test_a_kernel_that_rounds_on_its_way_is_measured_by_what_it_rounds_to() -> None:
+def test_an_op_computed_in_a_coarser_dtype_has_the_bound_of_that_dtype() -> None:
     assert closeness_of(OpFacts("f", computed_in="bfloat16")).dtype is torch.bfloat16
     assert closeness_of(OpFacts("f")).dtype is None
     assert closeness_of(OpFacts("f", computed_in="float64")).dtype is None, "finer than the result: no excuse"
 
 
-def test_a_wider_out_is_measured_by_the_arguments_that_were_read() -> None:
+def test_a_wider_out_has_the_bound_of_the_dtype_of_its_arguments() -> None:
     out = replace(slot(1, "out", (2, 5), "float64", written=True), pool="")
     one = sample("exp.out", slot(0, "self", (2, 5)), out)
     side = Twins(value_of).side(cases(CellId("f", "exp.out", "float32", "contiguous"), [one])[0], CPU)

@@ -8,7 +8,8 @@ import torch
 from conformance import layouts
 from conformance.corpus.model import TensorSlot
 from conformance.judging import twins
-from conformance.judging.twins import CPU, POISON, POISON_BOOL, Twins, host_copy, poison, torch_dtype
+from conformance.judging.twins import CPU, Twins
+from conformance.judging.views import POISON, torch_dtype
 from conformance.plan.cases import Case, cases
 from conformance.vocabulary import CellId
 from tests.samples import sample, slot
@@ -29,7 +30,7 @@ def two_arguments(layout: str, variant: str) -> Case:
 
 
 @pytest.mark.parametrize("layout", SINGLE)
-def test_an_argument_lies_as_its_layout_says_and_holds_the_sample_s_values(layout: str) -> None:
+def test_an_argument_has_the_placement_of_its_layout_and_the_sample_values(layout: str) -> None:
     case = one_argument(layout)
     (made,) = Twins(value_of).side(case, CPU).arguments
     placement = case.placements[0]
@@ -40,26 +41,20 @@ def test_an_argument_lies_as_its_layout_says_and_holds_the_sample_s_values(layou
         assert torch.equal(made.tensor, value_of(made.slot, "float32"))
 
 
-def test_the_conj_bit_is_set_over_conjugated_values() -> None:
+def test_an_argument_with_the_conj_bit_reads_as_the_sample_values() -> None:
     (made,) = Twins(value_of).side(one_argument("conj", "complex64"), CPU).arguments
     assert made.tensor.is_conj()
     assert torch.equal(made.tensor, value_of(made.slot, "complex64"))
 
 
-def test_what_no_value_reaches_is_poison() -> None:
+def test_bytes_outside_of_an_argument_are_poison() -> None:
     case = one_argument("offset_gap")
     (made,) = Twins(value_of).side(case, CPU).arguments
     assert torch.all(made.base[: case.placements[0].offset * 4] == POISON)
     assert torch.isnan(made.base.view(torch.float32)[-1])
 
 
-def test_poison_of_bools_is_legal_and_irregular() -> None:
-    made = poison(40, "bool").tolist()
-    assert set(made) == {0, 1}
-    assert made[: len(POISON_BOOL)] == list(POISON_BOOL)
-
-
-def test_the_two_sides_hold_equal_bytes_in_storages_of_their_own() -> None:
+def test_twins_have_equal_bytes_in_separate_storages() -> None:
     twins = Twins(value_of)
     case = one_argument("step2", written=True)
     a, b = (twins.side(case, CPU).arguments[0] for _ in range(2))
@@ -69,18 +64,18 @@ def test_the_two_sides_hold_equal_bytes_in_storages_of_their_own() -> None:
     assert torch.equal(b.base, a.before), "what a call writes must not reach the template"
 
 
-def test_one_tensor_given_twice_is_one_object() -> None:
+def test_a_tensor_given_twice_is_one_object() -> None:
     a, b = Twins(value_of).side(two_arguments("aliased", "self=other"), CPU).args
     assert a is b
 
 
-def test_overlapping_arguments_lie_in_one_storage_one_element_apart() -> None:
+def test_overlapping_arguments_are_one_element_apart_in_one_storage() -> None:
     a, b = Twins(value_of).side(two_arguments("aliased", "self~other"), CPU).args
     assert a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr()
     assert (a.storage_offset(), b.storage_offset()) == (0, 1)
 
 
-def test_the_wide_side_holds_the_same_numbers_in_another_dtype() -> None:
+def test_a_widened_side_has_the_same_numbers_in_the_wider_dtype() -> None:
     case = one_argument("transposed")
     (narrow,) = Twins(value_of).side(case, CPU).arguments
     (wide,) = Twins(value_of).side(case, CPU, lambda _: "float64").arguments
@@ -89,7 +84,7 @@ def test_the_wide_side_holds_the_same_numbers_in_another_dtype() -> None:
     assert torch.equal(wide.tensor, narrow.tensor.double())
 
 
-def test_the_dense_side_holds_the_same_values_in_contiguous_tensors() -> None:
+def test_a_dense_side_has_the_same_values_in_contiguous_tensors() -> None:
     case = one_argument("neg")
     (made,) = Twins(value_of).dense(case).args
     assert made.is_contiguous()
@@ -107,7 +102,7 @@ def test_the_spaced_side_holds_the_same_values_in_every_second_element() -> None
 
 
 @pytest.mark.parametrize("layout", SINGLE)
-def test_the_surrounded_side_is_the_same_but_for_what_lies_behind(layout: str) -> None:
+def test_a_surrounded_side_differs_only_in_the_bytes_behind_its_storages(layout: str) -> None:
     case = one_argument(layout)
     (plain,) = Twins(value_of).side(case, CPU).args
     for value in (0, 1):
@@ -131,7 +126,7 @@ def test_a_write_behind_a_storage_is_an_overrun() -> None:
     assert made.overrun
 
 
-def test_arguments_of_a_surrounded_side_share_what_they_shared() -> None:
+def test_a_surrounded_side_keeps_shared_storages_shared() -> None:
     a, b = Twins(value_of).surrounded(two_arguments("aliased", "self=other"), 1).args
     assert a is b
     a, b = Twins(value_of).surrounded(two_arguments("aliased", "self~other"), 1).args
@@ -139,18 +134,8 @@ def test_arguments_of_a_surrounded_side_share_what_they_shared() -> None:
     assert (a.storage_offset(), b.storage_offset()) == (0, 1)
 
 
-def test_a_host_copy_keeps_size_stride_offset_and_bits() -> None:
-    view = torch.arange(12.0).view(3, 4)[1:, 1::2]
-    assert host_copy(view) is view, "on the CPU there is nothing to copy"
-
-
-def test_a_dtype_that_this_torch_lacks_is_said_so() -> None:
-    with pytest.raises(LookupError, match="has no dtype 'float3'"):
-        torch_dtype("float3")
-
-
 @pytest.mark.parametrize(("layout", "parts"), [("conj", (1,)), ("neg", (0, 1))])
-def test_zeros_under_a_bit_read_as_the_zeros_that_were_put_in(layout: str, parts: tuple[int, ...]) -> None:
+def test_zeros_under_a_conj_or_neg_bit_read_as_positive_zeros(layout: str, parts: tuple[int, ...]) -> None:
     def zeros(slot: TensorSlot, dtype: str) -> torch.Tensor:
         return torch.zeros(slot.shape, dtype=torch_dtype(dtype))
 
@@ -182,21 +167,21 @@ def made_templates(limit: int, monkeypatch: pytest.MonkeyPatch, *shapes: tuple[i
     return filled
 
 
-def test_a_template_is_filled_once_while_all_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_template_is_filled_once_while_all_templates_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     assert made_templates(1 << 20, monkeypatch, (2, 3), (100,)) == ["x0", "x1"]
 
 
-def test_templates_are_dropped_by_their_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_templates_are_dropped_when_their_bytes_exceed_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     room = 2 * twins.TEMPLATE_COST + 400
     assert made_templates(room, monkeypatch, (2, 3), (80,)) == ["x0", "x1"]
     assert made_templates(room, monkeypatch, (2, 3), (100,)) == ["x0", "x1", "x0"]
 
 
-def test_a_template_that_is_larger_than_the_limit_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_template_larger_than_the_limit_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     assert made_templates(twins.TEMPLATE_COST + 100, monkeypatch, (200,)) == ["x0"] * 4
 
 
-def test_equal_slots_and_placements_of_other_samples_keep_their_own_values() -> None:
+def test_samples_with_equal_slots_keep_their_own_values() -> None:
     made = Twins(lambda slot, dtype: torch.full(slot.shape, float(slot.start)))
     for start in range(50):  # the objects of each sample are gone before those of the next are made
         one = sample("neg", TensorSlot(0, "self", (2,), None, written=False, pool="p", start=start))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fnmatch
-import time
 
 import pytest
 import torch
@@ -45,11 +44,8 @@ def test_samples_of_our_own_are_kept_with_their_family() -> None:
     assert [(f.name, s.overload) for f, s in own_samples() if facts(s.overload).family != f.name] == []
 
 
-def test_every_overload_has_facts_and_fast() -> None:
-    start = time.process_time()
-    found = [facts(name) for name in OVERLOADS]
-    assert time.process_time() - start < 0.5
-    assert {f.family for f in found} == {f.name for f in families()}
+def test_every_overload_has_facts_and_every_family_has_an_overload() -> None:
+    assert {facts(name).family for name in OVERLOADS} == {f.name for f in families()}
 
 
 def test_the_in_place_form_has_the_facts_of_its_operator() -> None:

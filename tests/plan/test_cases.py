@@ -21,24 +21,24 @@ def ids(layout: str, one: Sample = ADD, pointwise: bool = False) -> list[str]:
     return [c.id.partition("#")[2] for c in found]
 
 
-def test_a_contiguous_cell_has_one_case_a_sample() -> None:
+def test_a_contiguous_cell_has_one_case_for_each_sample() -> None:
     assert ids("contiguous") == ["hand.made"]
 
 
-def test_a_layout_falls_on_all_arguments_and_on_each_alone() -> None:
+def test_a_layout_is_given_to_all_arguments_and_to_each_alone() -> None:
     assert ids("transposed") == ["hand.made@all", "hand.made@self", "hand.made@other"]
 
 
-def test_a_layout_that_changes_sizes_falls_on_one_argument_only_where_sizes_broadcast() -> None:
+def test_only_pointwise_ops_get_a_size_changing_layout_on_one_argument() -> None:
     assert ids("zero_dim") == ["hand.made@all"]
     assert ids("zero_dim", pointwise=True) == ["hand.made@all", "hand.made@self", "hand.made@other"]
 
 
-def test_arguments_are_aliased_as_one_tensor_and_as_overlapping_views() -> None:
+def test_aliased_arguments_are_one_tensor_or_overlapping_views() -> None:
     assert ids("aliased") == ["hand.made@self=other", "hand.made@self~other"]
 
 
-def test_a_written_argument_is_not_half_overlapped() -> None:
+def test_a_written_argument_never_overlaps_another_in_part() -> None:
     assert ids("aliased", ADD_) == ["hand.made@self=other"]
 
 
@@ -47,12 +47,12 @@ def test_an_out_argument_is_never_aliased_with_an_input() -> None:
     assert ids("aliased", out) == []
 
 
-def test_mixed_gives_the_arguments_different_layouts() -> None:
+def test_the_layout_mixed_gives_each_argument_another_layout() -> None:
     for case in cases(CellId("f", "add.Tensor", "float32", "mixed"), [ADD]):
         assert len({p.layout for p in case.placements}) == 2
 
 
-def test_an_id_does_not_depend_on_what_else_is_listed() -> None:
+def test_a_case_id_does_not_depend_on_other_samples() -> None:
     other = replace(ADD, name="another")
     cell = CellId("f", "add.Tensor", "float32", "transposed")
     alone = {c.id for c in cases(cell, [ADD])}
@@ -69,7 +69,7 @@ def test_a_layout_that_fits_no_argument_makes_no_cell(layout: str) -> None:
     assert layout not in {c.layout for c in cells("f", "add.Tensor", [ADD])}
 
 
-def test_the_smoke_tier_takes_a_part_of_the_cells_and_one_sample() -> None:
+def test_the_smoke_tier_has_some_of_the_cells_with_one_sample_each() -> None:
     other = replace(ADD, name="another")
     some = cells("f", "add.Tensor", [ADD, other], TIERS["smoke"])
     assert set(some) < set(cells("f", "add.Tensor", [ADD, other]))
@@ -81,11 +81,11 @@ def test_a_sample_runs_only_in_its_dtypes() -> None:
     assert not cases(CellId("f", "add.Tensor", "int64", "contiguous"), [ADD])
 
 
-def test_a_cell_s_id_reads_back() -> None:
+def test_a_cell_is_parsed_from_its_id_and_other_text_is_refused() -> None:
     cell = CellId("masking", "masked_fill_.Scalar", "float32", "expanded")
     assert CellId.parse(str(cell)) == cell
     assert CellId.parse("tests/test_x.py::test_y[1-2]") is None
 
 
-def test_the_tiers_are_those_of_the_vocabulary() -> None:
+def test_every_tier_of_the_vocabulary_is_defined() -> None:
     assert {name: tier.name for name, tier in TIERS.items()} == dict(zip(VOCABULARY, VOCABULARY, strict=True))

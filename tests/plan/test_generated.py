@@ -24,7 +24,7 @@ def of(layout: str, dtype: str = "float32", samples: tuple[Sample, ...] = SAMPLE
     return cases(CellId("pointwise_unary", "neg", dtype, layout), samples)
 
 
-def test_generated_samples_have_cells_of_their_own() -> None:
+def test_generated_samples_have_their_own_cells() -> None:
     found = {c.layout for c in cells("pointwise_unary", "neg", SAMPLES) if c.dtype == "float32"}
     assert {"contiguous", "sizes", "sizes_gap", "variants", SEQUENCE} <= found
     assert "values" not in found
@@ -34,7 +34,7 @@ def test_generated_samples_have_cells_of_their_own() -> None:
     assert [c.sample for c in of("variants")] == [VARIANT]
 
 
-def test_a_sequence_changes_one_thing_before_a_call_that_is_judged() -> None:
+def test_a_sequence_has_an_earlier_call_that_differs_in_one_thing() -> None:
     found = {c.variant: c for c in of(SEQUENCE)}
     assert set(found) == {
         "after=transposed", "after=offset_gap", "after=expanded", "after=float64", f"after={VARIANT.name}",
@@ -48,22 +48,22 @@ def test_a_sequence_changes_one_thing_before_a_call_that_is_judged() -> None:
     assert found["after=sizes"].before[0].sample == LARGE
 
 
-def test_a_call_that_raises_comes_before_another() -> None:
+def test_a_sequence_may_begin_with_a_call_that_raises() -> None:
     refused = sample("opinfo.neg.1.dim=9", axis="variants", raises=True)
     found = {c.variant: c for c in of(SEQUENCE, samples=(PLAIN, refused))}
     assert found["after=error"].before[0].sample == refused
 
 
-def test_samples_with_variants_come_first_in_sequences() -> None:
+def test_samples_with_variants_are_preferred_in_sequences() -> None:
     others = tuple(sample(f"opinfo.neg.0{i}") for i in range(3))
     assert PLAIN in {c.sample for c in of(SEQUENCE, samples=(*others, *SAMPLES))}
 
 
-def test_sequences_are_of_two_dtypes_only() -> None:
+def test_a_float_sample_has_sequences_in_float32_alone() -> None:
     assert {c.dtype for c in cells("pointwise_unary", "neg", SAMPLES) if c.layout == SEQUENCE} == {"float32"}
 
 
-def test_a_case_of_a_generated_size_is_made_at_another_size() -> None:
+def test_a_case_of_a_generated_size_can_be_made_at_another_size() -> None:
     (case,) = of("sizes_gap")
     assert scaled.size(case) == 1025
     small = scaled.at_size(case, 17)
@@ -72,7 +72,7 @@ def test_a_case_of_a_generated_size_is_made_at_another_size() -> None:
     assert small.id != case.id
 
 
-def test_indices_stay_below_the_size_that_they_index() -> None:
+def test_indices_of_a_resized_case_stay_below_the_new_size() -> None:
     index = TensorSlot(1, "index", (5,), "int64", False, "int64", 0, fill="below/1025", source=2)
     large = Sample("x", "index_select", "float32", ("float32",), (LARGE.tensors[0], 0, index), (),
                    (LARGE.tensors[0], index), axis="sizes")  # fmt: skip
@@ -80,6 +80,6 @@ def test_indices_stay_below_the_size_that_they_index() -> None:
     assert scaled.at_size(case, 17).sample.tensors[1].fill == "below/17"
 
 
-def test_other_cases_have_no_generated_size() -> None:
+def test_a_case_of_a_recorded_sample_has_no_generated_size() -> None:
     (case,) = of("contiguous")
     assert scaled.size(case) == 0

@@ -39,7 +39,7 @@ lib.impl("as_strided", as_strided, "PrivateUse1", allow_override=True)
     ],
     ids=("raises", "dies"),
 )
-def test_a_broken_primitive_leaves_out_only_the_cells_that_need_it(
+def test_only_the_cells_that_need_a_broken_primitive_do_not_run(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, does: str, said: str
 ) -> None:
     pytester.makepyfile(broken_device=BROKEN.replace("{does}", does))

@@ -87,7 +87,7 @@ def same(directory: Path, whole: dict[str, Any]) -> bool:
 
 
 @pytest.mark.parametrize("workers", [(), ("-n", "2")])
-def test_a_run_killed_at_any_moment_goes_on_where_it_was(
+def test_resume_completes_a_killed_run_without_repeating_cells(
     tmp_path: Path, whole: dict[str, Any], workers: tuple[str, ...]
 ) -> None:
     run = Run(tmp_path, *workers).after(20)
@@ -126,14 +126,14 @@ def gone(processes: list[int]) -> bool:
     return True
 
 
-def test_a_run_that_is_whole_is_not_run_again(tmp_path: Path) -> None:
+def test_resume_of_a_complete_run_keeps_its_results(tmp_path: Path) -> None:
     assert Run(tmp_path, "--tier", "smoke").end()[0] == Exit.OK
     before = summary(tmp_path)
     assert Run(tmp_path, "--tier", "smoke", "--resume").end()[0] == Exit.OK
     assert same(tmp_path, before)
 
 
-def test_another_run_does_not_go_on_from_it_and_does_not_destroy_it(tmp_path: Path) -> None:
+def test_a_run_with_other_options_neither_resumes_nor_destroys_a_run(tmp_path: Path) -> None:
     run = Run(tmp_path).after(20)
     os.kill(run.pid, signal.SIGINT)
     assert run.end()[0] == Exit.INTERRUPTED
@@ -152,7 +152,7 @@ def test_another_run_does_not_go_on_from_it_and_does_not_destroy_it(tmp_path: Pa
 
 
 @pytest.mark.parametrize(("workers", "said"), [(("--jobs", "2"), "worker died: SIGKILL"), (("-n", "2"), "worker 'gw")])
-def test_a_killed_worker_costs_its_cell_and_the_rest_goes_on(
+def test_a_killed_worker_loses_one_cell_which_resume_runs(
     tmp_path: Path, whole: dict[str, Any], workers: tuple[str, ...], said: str
 ) -> None:
     run = Run(tmp_path, *workers).after(20)
@@ -170,7 +170,7 @@ def test_a_killed_worker_costs_its_cell_and_the_rest_goes_on(
     assert same(tmp_path, whole)
 
 
-def test_a_killed_child_is_a_crash_of_its_case_and_the_rest_goes_on(tmp_path: Path, whole: dict[str, Any]) -> None:
+def test_a_killed_child_is_a_crash_of_its_case_and_other_cells_run(tmp_path: Path, whole: dict[str, Any]) -> None:
     run = Run(tmp_path).after(20)
     _, child = in_the_middle_of_a_cell(run.pid)
     os.kill(child, signal.SIGKILL)
@@ -187,7 +187,7 @@ def test_a_killed_child_is_a_crash_of_its_case_and_the_rest_goes_on(tmp_path: Pa
 
 
 @pytest.mark.parametrize("workers", [(), ("-n", "2")])
-def test_a_full_disk_is_said_and_what_was_written_is_gone_on_from(
+def test_a_run_that_fills_the_disk_says_so_and_can_be_resumed(
     tmp_path: Path, whole: dict[str, Any], workers: tuple[str, ...]
 ) -> None:
     run = Run(tmp_path, *workers, largest_file=10_000)

@@ -29,7 +29,7 @@ def collected(pytester: pytest.Pytester, *args: str) -> list[str]:
         ("(composite or fallback) and masking and bool", ("--route", "composite,fallback", "--dtypes", "bool")),
     ],
 )
-def test_cells_are_selected_by_route_dtype_layout_and_family(
+def test_markers_select_cells_by_route_dtype_layout_and_family(
     pytester: pytest.Pytester, expression: str, options_: tuple[str, ...]
 ) -> None:
     backend = ("--backend", "refnpu")
@@ -39,14 +39,14 @@ def test_cells_are_selected_by_route_dtype_layout_and_family(
     assert not collected(pytester, *backend, "-m", f"({expression}) and not masking")
 
 
-def test_m_and_k_and_the_other_options_select_together(pytester: pytest.Pytester) -> None:
+def test_markers_keywords_and_options_select_together(pytester: pytest.Pytester) -> None:
     others = ("-k", "masked_fill", "--tier", "smoke")
     kept = collected(pytester, "-m", "expanded", *others)
     assert kept
     assert kept == [cell for cell in collected(pytester, *others) if "-expanded]" in cell]
 
 
-def test_k_does_not_match_the_names_of_markers(pytester: pytest.Pytester) -> None:
+def test_keywords_do_not_match_the_names_of_markers(pytester: pytest.Pytester) -> None:
     assert not collected(pytester, "-k", "nativ")
 
 
@@ -55,13 +55,13 @@ def test_every_marker_can_be_named_in_an_expression() -> None:
         options.markers(name, MARKERS)
 
 
-def test_markers_are_listed(pytester: pytest.Pytester) -> None:
+def test_pytest_markers_lists_the_markers_of_the_suite(pytester: pytest.Pytester) -> None:
     said = pytester.runpytest_inprocess("--pyargs", "conformance", "--markers", "--backend", "unused").stdout.str()
     assert [name for name in MARKERS if f"@pytest.mark.{name}: cells " not in said] == []
 
 
 @pytest.mark.parametrize("workers", [(), ("-n", "1")])
-def test_workers_select_alike_where_markers_are_strict(pytester: pytest.Pytester, workers: tuple[str, ...]) -> None:
+def test_strict_markers_select_the_same_cells_with_workers(pytester: pytest.Pytester, workers: tuple[str, ...]) -> None:
     selection = ("-m", "float32 and expanded", "-k", "masked_fill.Scalar", "--strict-markers")
     pytester.runpytest_subprocess(*FAMILY, *CPU, *selection, *workers).assert_outcomes(passed=2)
 
@@ -73,7 +73,7 @@ def test_workers_select_alike_where_markers_are_strict(pytester: pytest.Pytester
         ("native and", "*-m 'native and': expected names of markers joined by and, or, not*"),
     ],
 )
-def test_a_mistake_is_an_error_before_anything_is_collected(
+def test_a_wrong_marker_expression_is_an_error_before_collection(
     pytester: pytest.Pytester, expression: str, said: str
 ) -> None:
     result = pytester.runpytest_inprocess(*FAMILY, *CPU, "-m", expression)
@@ -81,13 +81,13 @@ def test_a_mistake_is_an_error_before_anything_is_collected(
     result.stderr.fnmatch_lines([said])
 
 
-def test_a_selection_that_leaves_nothing_is_no_success(pytester: pytest.Pytester) -> None:
+def test_markers_that_select_no_cell_fail_the_run(pytester: pytest.Pytester) -> None:
     result = pytester.runpytest_inprocess(*FAMILY, *CPU, "-m", "bool and float32")
     assert result.ret == Exit.NONE_SELECTED
     result.stdout.fnmatch_lines(["ERROR: no cell is selected by: *-m 'bool and float32'"])
 
 
-def test_other_tests_of_the_session_are_selected_by_their_own_markers(pytester: pytest.Pytester) -> None:
+def test_other_tests_of_a_session_are_selected_by_their_own_markers(pytester: pytest.Pytester) -> None:
     pytester.makeini("[pytest]\nmarkers =\n    slow: takes long\n")
     file = pytester.makepyfile("import pytest\n\n@pytest.mark.slow\ndef test_slow(): ...\n\ndef test_fast(): ...\n")
     selection = ("-m", "slow or float32 and expanded", "-k", "test_ or masked_fill.Scalar")

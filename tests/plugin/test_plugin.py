@@ -45,7 +45,7 @@ def summary(pytester: pytest.Pytester) -> dict[str, Any]:
     return found
 
 
-def test_cells_are_selected_by_keyword_and_all_of_them_accounted_for(pytester: pytest.Pytester) -> None:
+def test_every_cell_selected_by_keyword_is_counted(pytester: pytest.Pytester) -> None:
     result = run(pytester, "-k", "masked_fill_.Scalar and float32")
     assert result.ret == Exit.OK
     found = summary(pytester)
@@ -53,7 +53,7 @@ def test_cells_are_selected_by_keyword_and_all_of_them_accounted_for(pytester: p
     result.stdout.fnmatch_lines(["accounting: * collected = * pass + 0 fail + 0 error + 0 crash + *"])
 
 
-def test_any_number_of_workers_sees_what_one_does(pytester: pytest.Pytester) -> None:
+def test_any_number_of_workers_gives_the_same_counts(pytester: pytest.Pytester) -> None:
     selection = ("-k", "masked_fill", "--tier", "smoke")
     run(pytester, *selection, "--jobs", "1")
     alone = summary(pytester)
@@ -64,7 +64,7 @@ def test_any_number_of_workers_sees_what_one_does(pytester: pytest.Pytester) -> 
             assert alone[key] == together[key]
 
 
-def test_jobs_print_no_line_for_each_change_of_family(pytester: pytest.Pytester) -> None:
+def test_a_run_with_jobs_prints_no_line_for_each_family(pytester: pytest.Pytester) -> None:
     families = ("conformance.ops.masking", "conformance.ops.copying")
     options = ("--pyargs", "--backend", "torch:cpu", "-p", "no:cacheprovider", "--tier", "smoke", "-k", "float32")
     result = pytester.runpytest_subprocess(*options, "--jobs", "2", *families)
@@ -85,7 +85,7 @@ def test_jobs_print_no_line_for_each_change_of_family(pytester: pytest.Pytester)
         (("--deselect", "ops/masking.py"), "full", False, "mine+part"),
     ],
 )
-def test_a_run_is_complete_when_it_takes_the_cells_of_its_lane(
+def test_a_run_is_complete_if_it_has_all_cells_of_its_lane(
     pytester: pytest.Pytester, args: tuple[str, ...], tier: str, complete: bool, series: str
 ) -> None:
     config = pytester.parseconfig("--pyargs", "conformance", "--backend", "torch:cpu", "--lane-name", "mine", *args)
@@ -95,7 +95,7 @@ def test_a_run_is_complete_when_it_takes_the_cells_of_its_lane(
     assert directory_of(config, plan_of(config)).name == series
 
 
-def test_a_manifest_records_the_one_thread_that_cells_compute_in(pytester: pytest.Pytester) -> None:
+def test_a_manifest_records_that_cells_compute_in_one_thread(pytester: pytest.Pytester) -> None:
     before = torch.get_num_threads()
     torch.set_num_threads(2)
     try:
@@ -105,7 +105,7 @@ def test_a_manifest_records_the_one_thread_that_cells_compute_in(pytester: pytes
         torch.set_num_threads(before)
 
 
-def test_the_summary_holds_every_field(pytester: pytest.Pytester) -> None:
+def test_the_summary_of_a_run_has_every_field(pytester: pytest.Pytester) -> None:
     run(pytester, "-k", "masked_fill.Scalar and float32-contiguous")
     assert set(summary(pytester)) == {
         "lane", "collected", "by_status", "coverage", "cells", "cases", "wall_s", "cpu_s", "raw_call_share",
@@ -133,7 +133,7 @@ def test_the_summary_holds_every_field(pytester: pytest.Pytester) -> None:
         (("--expected", "nowhere.toml"), "*--expected: no file nowhere.toml*"),
     ],
 )
-def test_a_mistake_gets_one_line_that_lists_what_is_near(
+def test_a_wrong_option_is_one_line_that_lists_near_names(
     pytester: pytest.Pytester, args: tuple[str, ...], said: str
 ) -> None:
     pytester.path.joinpath("a_file").touch()
@@ -143,14 +143,14 @@ def test_a_mistake_gets_one_line_that_lists_what_is_near(
     assert "Traceback" not in result.stderr.str() + result.stdout.str()
 
 
-def test_an_unknown_backend_gets_one_line(pytester: pytest.Pytester) -> None:
+def test_an_unknown_backend_is_one_line(pytester: pytest.Pytester) -> None:
     result = pytester.runpytest_subprocess("--pyargs", "conformance", "--backend", "nobody")
     assert result.ret == Exit.USAGE
     result.stderr.fnmatch_lines(["*unknown backend 'nobody'*"])
 
 
 @pytest.mark.parametrize("workers", [(), ("-n", "2")])
-def test_a_selection_that_leaves_nothing_is_said_and_no_success(
+def test_keywords_that_select_no_cell_fail_the_run_with_near_names(
     pytester: pytest.Pytester, workers: tuple[str, ...]
 ) -> None:
     result = run(pytester, "-k", "maskd_fill_", *workers)
@@ -158,14 +158,14 @@ def test_a_selection_that_leaves_nothing_is_said_and_no_success(
     result.stdout.fnmatch_lines(["ERROR: no cell is selected by: *-k maskd_fill_*near: masked_fill_*"])
 
 
-def test_options_that_leave_nothing_are_said_and_no_success(pytester: pytest.Pytester) -> None:
+def test_options_that_select_no_cell_fail_the_run_and_are_listed(pytester: pytest.Pytester) -> None:
     result = run(pytester, "--route", "native", "--dtypes", "bool", "--layouts", "conj")
     assert result.ret == Exit.NONE_SELECTED
     result.stdout.fnmatch_lines(["ERROR: no cell is selected by: *--layouts conj"])
 
 
 @pytest.mark.parametrize("workers", [(), ("-n", "2")])
-def test_a_broken_primitive_ends_the_run_at_once_and_is_named(
+def test_a_blocking_broken_primitive_ends_the_run_before_any_cell(
     pytester: pytest.Pytester, workers: tuple[str, ...]
 ) -> None:
     result = run(pytester, "--backend", "torch:meta", "--tier", "smoke", *workers)
@@ -189,7 +189,7 @@ SIGNALS = {
         (("-n", "2"), "Ctrl-C"), (("-n", "2"), "SIGTERM"),
     ],
 )  # fmt: skip
-def test_an_interrupted_run_keeps_its_observations_and_accounts_for_the_rest(
+def test_an_interrupted_run_keeps_its_observations_and_counts_the_rest(
     pytester: pytest.Pytester, workers: tuple[str, ...], how: str
 ) -> None:
     selection = ("-k", "masked_fill and not Tensor")
@@ -227,7 +227,7 @@ def wait_for_cells(directory: Path, count: int) -> None:
     raise AssertionError(f"no {count} cells within {PATIENCE} s")
 
 
-def test_a_rule_that_expects_a_passing_cell_to_fail_breaks_the_run(pytester: pytest.Pytester) -> None:
+def test_a_known_failure_that_passes_fails_the_run(pytester: pytest.Pytester) -> None:
     cells = 'op = "masked_fill.Scalar"\ndtype = "float32"\nlayout = "contiguous"'
     rule = f'[[rule]]\n{cells}\nstatus = "fail"\nreason = "once upon a time"\n'
     pytester.makefile(".toml", expected=rule)
@@ -237,7 +237,7 @@ def test_a_rule_that_expects_a_passing_cell_to_fail_breaks_the_run(pytester: pyt
 
 
 @pytest.mark.parametrize("workers", [(), ("-n", "2")])
-def test_a_case_is_repeated_alone(pytester: pytest.Pytester, workers: tuple[str, ...]) -> None:
+def test_the_option_case_runs_that_case_alone(pytester: pytest.Pytester, workers: tuple[str, ...]) -> None:
     case = Plan(backends.find("torch:cpu"), Selection(), seed=20).case_ids(
         CellId("masking", "masked_fill_.Scalar", "float32", "step2")
     )[3]
@@ -248,7 +248,7 @@ def test_a_case_is_repeated_alone(pytester: pytest.Pytester, workers: tuple[str,
 
 
 @pytest.mark.parametrize("fault", ["masked_fill_writes_gaps", "crash_in_kernel"])
-def test_a_cell_that_fails_is_kept_with_a_script_that_runs(
+def test_a_failing_cell_is_stored_with_a_script_that_shows_the_failure(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, fault: str
 ) -> None:
     monkeypatch.setenv("REFNPU_FAULT", fault)
@@ -268,7 +268,7 @@ def test_a_cell_that_fails_is_kept_with_a_script_that_runs(
 COMMAND = re.compile(r"^ +(repeat|script|triage): (.+)$", re.MULTILINE)
 
 
-def test_every_printed_command_of_a_run_without_adapter_can_be_pasted(
+def test_every_command_printed_by_a_run_without_adapter_works(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("REFNPU_FAULT", "masked_fill_writes_gaps")
@@ -293,7 +293,7 @@ def pasted(command: str, where: Path) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize(("asked", "listed"), [((), 0), (("-rf",), 11)])
-def test_many_failing_cells_are_not_listed_again_behind_causes_and_counts(
+def test_failing_cells_are_listed_one_by_one_only_on_request(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, asked: tuple[str, ...], listed: int
 ) -> None:
     monkeypatch.setenv("REFNPU_FAULT", "masked_fill_writes_gaps")
@@ -305,13 +305,13 @@ def test_many_failing_cells_are_not_listed_again_behind_causes_and_counts(
     assert said.ret == Exit.CELLS_FAILED
 
 
-def test_pytest_s_cache_does_not_keep_every_cell(pytester: pytest.Pytester) -> None:
+def test_the_cache_of_pytest_does_not_store_the_ids_of_cells(pytester: pytest.Pytester) -> None:
     selection = ("-k", "masked_fill.Scalar and float32-contiguous", "--backend", "torch:cpu")
     pytester.runpytest_subprocess("--pyargs", "conformance.ops.masking", *selection).assert_outcomes(passed=2)
     assert not (Path(pytester.path) / ".pytest_cache/v/cache/nodeids").exists()
 
 
-def test_scenarios_run_where_they_are_named_and_are_no_cells(pytester: pytest.Pytester) -> None:
+def test_scenarios_run_only_where_they_are_named_and_are_no_cells(pytester: pytest.Pytester) -> None:
     result = pytester.runpytest_subprocess("--pyargs", "conformance.scenarios", *CPU, "-k", "mask", "-vv")
     assert result.ret == Exit.OK
     result.stdout.fnmatch_lines(["*scenarios/mask.py::mask PASSED*", "*scenarios/masked_fill.py::masked_fill PASSED*"])

@@ -50,7 +50,7 @@ def foreign(pytester: pytest.Pytester) -> pytest.Pytester:
 
 
 @pytest.mark.parametrize("workers", WORKERS)
-def test_a_project_with_options_of_all_the_same_names_runs(foreign: pytest.Pytester, workers: tuple[str, ...]) -> None:
+def test_a_project_with_options_of_the_same_names_runs(foreign: pytest.Pytester, workers: tuple[str, ...]) -> None:
     foreign.runpytest_subprocess("--backend", "given", *workers).assert_outcomes(passed=1)
 
 
@@ -68,12 +68,12 @@ def test_a_project_with_a_package_of_the_same_name_runs(tmp_path: Path) -> None:
         assert done.returncode == Exit.OK, done.stdout
 
 
-def test_other_sessions_import_nothing_of_the_suite_and_no_torch(pytester: pytest.Pytester) -> None:
+def test_other_pytest_sessions_import_neither_the_suite_nor_torch(pytester: pytest.Pytester) -> None:
     pytester.makepyfile("import sys\n\ndef test_it():\n    assert not {'conformance', 'torch'} & set(sys.modules)\n")
     pytester.runpytest_subprocess().assert_outcomes(passed=1)
 
 
-def test_other_sessions_do_not_know_the_options(pytester: pytest.Pytester) -> None:
+def test_other_pytest_sessions_do_not_have_the_options(pytester: pytest.Pytester) -> None:
     result = pytester.runpytest_subprocess("--backend", "refused")
     assert result.ret == Exit.USAGE
     result.stderr.fnmatch_lines(["*unrecognized arguments: --backend*"])
@@ -81,25 +81,25 @@ def test_other_sessions_do_not_know_the_options(pytester: pytest.Pytester) -> No
 
 
 @pytest.mark.parametrize("named", [("--pyargs", "conformance"), (str(PACKAGE),), (str(PACKAGE / "ops" / "fft.py"),)])
-def test_help_lists_the_options_where_the_suite_is_named(pytester: pytest.Pytester, named: tuple[str, ...]) -> None:
+def test_help_lists_the_options_if_the_suite_is_named(pytester: pytest.Pytester, named: tuple[str, ...]) -> None:
     said = pytester.runpytest_subprocess(*named, "--help").stdout.str()
     assert [name for name in option_names() if name not in said] == []
 
 
 @pytest.mark.parametrize("workers", WORKERS)
 @pytest.mark.parametrize("named", [("--pyargs", "conformance.ops.masking"), (str(PACKAGE / "ops" / "masking.py"),)])
-def test_options_are_taken_before_and_after_the_path(
+def test_options_may_come_before_and_after_the_path(
     pytester: pytest.Pytester, named: tuple[str, ...], workers: tuple[str, ...]
 ) -> None:
     pytester.runpytest_subprocess("--tier", "smoke", *named, *ONE_CELL, *workers).assert_outcomes(passed=2)
 
 
-def test_the_plugin_may_be_loaded_by_name_as_well(pytester: pytest.Pytester) -> None:
+def test_the_plugin_may_also_be_loaded_by_name(pytester: pytest.Pytester) -> None:
     result = pytester.runpytest_subprocess("-p", "conformance.plugin", "--pyargs", "conformance.ops.masking", *ONE_CELL)
     result.assert_outcomes(passed=2)
 
 
-def test_a_collision_is_one_line_that_says_how_to_run_the_suite(foreign: pytest.Pytester) -> None:
+def test_a_collision_of_options_is_one_line_with_the_way_out(foreign: pytest.Pytester) -> None:
     named = ("--pyargs", "conformance.ops.masking", *ONE_CELL)
     result = foreign.runpytest_subprocess(*named)
     assert result.ret == Exit.USAGE

@@ -71,7 +71,7 @@ def in_junit(file: Path) -> dict[str, tuple[str, str]]:
 
 
 @pytest.mark.parametrize("html", [(), ("--html", "page")], ids=["one phase", "three phases"])
-def test_each_cell_is_reported_once_with_its_outcome_text_and_duration(
+def test_each_cell_has_one_report_with_outcome_text_and_duration(
     project: tuple[pytest.Pytester, tuple[str, ...]], html: tuple[str, ...]
 ) -> None:
     pytester, args = project
@@ -93,7 +93,9 @@ def test_each_cell_is_reported_once_with_its_outcome_text_and_duration(
     assert "passed, but a known failure" in found["masked_fill.Scalar[float32-expanded]"][1]
 
 
-def test_three_phases_are_made_as_pytest_makes_them(project: tuple[pytest.Pytester, tuple[str, ...]]) -> None:
+def test_reports_in_three_phases_carry_the_failure_in_the_call(
+    project: tuple[pytest.Pytester, tuple[str, ...]],
+) -> None:
     pytester, args = project
     pytester.runpytest_subprocess(*args, "--html", "page")
     made = [m for m in lines(pytester.path / "made") if m[1] == "failed"]

@@ -73,7 +73,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("count", "workers", "measured"), [(1, (), True), (2, ("-n", "2"), False), (3, (), True), (7, (), False)]
 )
-def test_any_split_gives_what_the_whole_run_gives(
+def test_merged_shards_equal_the_whole_run(
     tmp_path: Path, whole: Path, count: int, workers: tuple[str, ...], measured: bool
 ) -> None:
     (name,) = runs.names(whole / "results")
@@ -87,7 +87,7 @@ def test_any_split_gives_what_the_whole_run_gives(
     assert told == {name if measured else ""}
 
 
-def test_a_shard_says_what_it_is_and_loads_what_it_needs_without_a_word(tmp_path: Path, whole: Path) -> None:
+def test_a_shard_names_its_part_of_the_cells(tmp_path: Path, whole: Path) -> None:
     code, said = run(whole, "--shard", "1/2", "--results", str(tmp_path))  # no run there: by number of cases
     assert code == Exit.OK
     assert "shard 1/2 of 90 cells: " in said
@@ -96,9 +96,7 @@ def test_a_shard_says_what_it_is_and_loads_what_it_needs_without_a_word(tmp_path
 
 
 @pytest.mark.parametrize("workers", [(), ("-n", "2")])
-def test_a_shard_without_a_cell_is_no_failure_and_the_others_are_the_run(
-    tmp_path: Path, workers: tuple[str, ...]
-) -> None:
+def test_a_shard_without_cells_passes_and_the_others_make_the_run(tmp_path: Path, workers: tuple[str, ...]) -> None:
     one = ("-k", "masked_fill.Scalar and float32-contiguous")
     shards = [("--shard", f"{i}/3", *workers) for i in (1, 2, 3)]
     assert run_each(tmp_path, shards, one) == [Exit.OK] * 3
@@ -107,13 +105,13 @@ def test_a_shard_without_a_cell_is_no_failure_and_the_others_are_the_run(
     assert result(tmp_path)[0]["collected"] == 2
 
 
-def test_a_selection_that_leaves_nothing_to_split_is_no_success(tmp_path: Path) -> None:
+def test_a_selection_without_cells_to_split_fails(tmp_path: Path) -> None:
     code, said = run(tmp_path, "--shard", "1/2", "-n", "2", selection=("-k", "maskd_fill_"))
     assert code == Exit.NONE_SELECTED
     assert "ERROR: no cell is selected by" in said
 
 
-def test_a_shard_that_was_interrupted_is_gone_on_from_and_not_by_another(tmp_path: Path) -> None:
+def test_an_interrupted_shard_is_resumed_only_by_the_same_shard(tmp_path: Path) -> None:
     run(tmp_path, "--shard", "1/2", "--maxfail=1", "--backend", "torch:meta")  # leaves every cell not reached
     code, said = run(tmp_path, "--shard", "2/2", "--resume", "--backend", "torch:meta")
     assert code == Exit.USAGE
@@ -131,7 +129,7 @@ def test_a_shard_that_was_interrupted_is_gone_on_from_and_not_by_another(tmp_pat
         (("--shard", "1/2", "--shard-by", "night"), "--shard-by: no closed run 'night' in results/runs/"),
     ],
 )
-def test_a_mistake_is_one_line(pytester: pytest.Pytester, given: tuple[str, ...], said: str) -> None:
+def test_a_wrong_shard_option_is_one_line(pytester: pytest.Pytester, given: tuple[str, ...], said: str) -> None:
     shown = pytester.runpytest_inprocess(*FAMILY, *SELECTION, *given)
     assert shown.ret == Exit.USAGE
     assert said in shown.stderr.str()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from conformance.results.causes import FALLBACK, Contrast, FailingCell, causes
-from conformance.vocabulary import CellId
+from dataclasses import replace
+
+from conformance.results.causes import FALLBACK, Contrast, FailingCell, PassingCell, causes, failing_cell
+from conformance.vocabulary import CellId, Status
+from tests.records import failure, observed
 
 
 def cell(overload: str, layout: str = "contiguous", dtype: str = "float32") -> CellId:
@@ -18,7 +21,18 @@ def failing(
     return FailingCell(one, f"{one}#case", kernels, elements, route)
 
 
-def names(failed: list[FailingCell], passed: tuple[CellId, ...] = ()) -> dict[str, tuple[str, ...]]:
+def died(overload: str, *kernels: str) -> FailingCell:
+    """A cell of a composite that died on the device, and the kernels that CPU runs for it."""
+    one = cell(overload, "expanded")
+    return FailingCell(one, f"{one}#case", kernels, route="composite", on_cpu=True)
+
+
+def agree(overload: str, layout: str = "contiguous", dtype: str = "float32", route: str = "native") -> PassingCell:
+    """A cell that agrees with CPU."""
+    return PassingCell(cell(overload, layout, dtype), route)
+
+
+def names(failed: list[FailingCell], passed: tuple[PassingCell, ...] = ()) -> dict[str, tuple[str, ...]]:
     """Each cause with the overloads that it explains."""
     return {cause.kernel: cause.overloads for cause in causes(failed, passed)}
 
@@ -30,12 +44,12 @@ def test_a_broken_copy_explains_all_that_copy() -> None:
         failing("contiguous", "clone", "empty_like", "copy_", "_copy_from"),
         failing("copy_", "_copy_from"),
     ]
-    assert names(failed, (cell("empty_like"),)) == {"_copy_from": ("_copy_from", "clone", "contiguous", "copy_")}
+    assert names(failed, (agree("empty_like"),)) == {"_copy_from": ("_copy_from", "clone", "contiguous", "copy_")}
 
 
 def test_a_kernel_whose_own_cells_all_pass_is_no_suspect() -> None:
     failed = [failing("add", "empty"), failing("mul", "empty")]
-    assert names(failed, (cell("empty"),)) == {"add": ("add",), "mul": ("mul",)}
+    assert names(failed, (agree("empty"),)) == {"add": ("add",), "mul": ("mul",)}
 
 
 def test_a_kernel_without_cells_of_its_own_can_be_a_cause() -> None:
@@ -49,7 +63,7 @@ def test_an_untried_kernel_is_not_the_cause_of_a_single_operator() -> None:
 
 def test_a_kernel_without_cells_is_no_suspect_where_its_caller_passes() -> None:
     failed = [failing("uniform_", "copy_", "_copy_from"), failing("normal_", "copy_", "_copy_from")]
-    assert names(failed, (cell("copy_"),)) == {"normal_": ("normal_",), "uniform_": ("uniform_",)}
+    assert names(failed, (agree("copy_"),)) == {"normal_": ("normal_",), "uniform_": ("uniform_",)}
     assert names(failed) == {"_copy_from": ("normal_", "uniform_")}
 
 
@@ -64,7 +78,7 @@ def test_a_call_by_another_caller_leaves_a_kernel_without_cells_a_suspect() -> N
         failing("clone", "copy_", "_copy_from"),
         failing("solve", "copy_", "item", "_copy_from"),
     ]
-    assert names(failed, (cell("item"),)) == {"_copy_from": ("clone", "copy_", "solve")}
+    assert names(failed, (agree("item"),)) == {"_copy_from": ("clone", "copy_", "solve")}
 
 
 def test_composites_of_passing_kernels_have_a_kernel_of_all_as_their_cause() -> None:
@@ -72,9 +86,68 @@ def test_composites_of_passing_kernels_have_a_kernel_of_all_as_their_cause() -> 
         failing("fft_hfft", "empty", "copy_", "conj", route="composite"),
         failing("fft_ihfft", "empty", "copy_", "neg", route="composite"),
     ]
-    passed = tuple(map(cell, ("empty", "copy_", "conj", "neg")))
+    passed = tuple(map(agree, ("empty", "copy_", "conj", "neg")))
     assert names(failed, passed) == {"copy_": ("fft_hfft", "fft_ihfft")}
     assert names(failed[:1], passed) == {"fft_hfft": ("fft_hfft",)}
+
+
+def test_a_composite_is_no_cause_where_a_kernel_below_it_explains_the_death_of_its_callers() -> None:
+    failed = [
+        failing("copy_", "_copy_from", route="composite"),
+        failing("clone", "copy_", "_copy_from", route="composite"),
+        died("flip", "clone", "copy_"),
+        died("roll", "copy_"),
+    ]
+    assert names(failed) == {"_copy_from": ("clone", "copy_", "flip", "roll")}
+
+
+def test_the_operators_of_a_case_that_died_are_those_that_cpu_ran() -> None:
+    died_in, differs = (replace(failure("a#s.0", check), calls=("copy_",)) for check in ("", "value"))
+    crashed = failing_cell(replace(observed("a", status=Status.CRASH), failures=(died_in,)))
+    failed = failing_cell(replace(observed("a", status=Status.FAIL), failures=(differs,)))
+    assert [(f.kernels, f.on_cpu) for f in (crashed, failed)] == [(("copy_",), True), (("copy_",), False)]
+
+
+def test_a_composite_that_fails_is_a_cause_of_callers_that_run_no_kernel_below_it() -> None:
+    failed = [
+        failing("copy_", "helper", route="composite"),
+        failing("clone", "copy_", route="composite"),
+        failing("flip", "copy_", route="composite"),
+    ]
+    assert names(failed) == {"copy_": ("copy_", "clone", "flip")}
+
+
+def test_composites_of_a_failing_composite_have_a_kernel_below_it_as_their_cause() -> None:
+    failed = [
+        failing("to", "empty", "copy_", "_copy_from", route="composite"),
+        failing("chalf", "to", "empty", "copy_", "_copy_from", route="composite"),
+        failing("fft", "to", "empty", "copy_", "_copy_from", "_fft_c2c", route="composite"),
+    ]
+    passed = (agree("empty"), agree("copy_", route="composite"))
+    assert names(failed, passed) == {"_copy_from": ("chalf", "fft", "to")}
+
+
+def test_of_two_kernels_that_explain_the_same_one_without_passing_cells_is_the_cause() -> None:
+    failed = [failing(name, "_copy_from", "empty", route="composite") for name in ("lift", "detach")]
+    assert names(failed, (agree("empty"),)) == {"_copy_from": ("detach", "lift")}
+
+
+def test_the_only_kernel_without_passing_cells_is_the_cause_of_one_composite() -> None:
+    failed = [failing("neg_copy", "empty", "copy_", "_copy_from", route="composite")]
+    passed = (agree("empty"), agree("copy_", route="composite"))
+    assert names(failed, passed) == {"_copy_from": ("neg_copy",)}
+    assert names(failed, passed[1:]) == {"neg_copy": ("neg_copy",)}
+    assert names([failing("neg_copy", "empty", "_copy_from")], passed) == {"neg_copy": ("neg_copy",)}
+
+
+def test_an_operator_with_a_passing_native_overload_has_a_kernel() -> None:
+    failed = [
+        failing("gather", "empty", "narrow", route="composite"),
+        failing("take", "gather", "empty", "narrow", route="composite"),
+    ]
+    passed = (agree("empty"), agree("narrow"))
+    assert names(failed, (*passed, agree("gather.out"))) == {"gather": ("gather", "take")}
+    assert names(failed, passed) == {"narrow": ("gather", "take")}
 
 
 def test_two_faults_are_two_causes_the_one_that_explains_more_first() -> None:
@@ -84,7 +157,7 @@ def test_two_faults_are_two_causes_the_one_that_explains_more_first() -> None:
         failing("zero_", "fill_"),
         failing("ones", "empty", "fill_"),
     ]
-    found = causes(failed, [cell("empty")])
+    found = causes(failed, [agree("empty")])
     assert [(c.kernel, len(c.cells)) for c in found] == [("fill_", 3), ("neg", 1)]
 
 
@@ -134,7 +207,7 @@ def test_the_example_is_the_kernel_s_own_smallest_case() -> None:
 
 def test_a_cause_names_the_values_that_only_failing_cells_have() -> None:
     failed = [failing("copy_", layout="step2"), failing("copy_", layout="transposed"), failing("clone", "copy_")]
-    passed = [cell("copy_"), cell("copy_", "step2", "int64")]
+    passed = [agree("copy_"), agree("copy_", "step2", "int64")]
     (found,) = causes(failed, passed)
     assert found.contrasts == (
         Contrast("dtype", ("float32",), ("int64",)),
@@ -143,4 +216,4 @@ def test_a_cause_names_the_values_that_only_failing_cells_have() -> None:
 
 
 def test_a_run_without_failing_cells_has_no_causes() -> None:
-    assert causes([], [cell("neg")]) == []
+    assert causes([], [agree("neg")]) == []

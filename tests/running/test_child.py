@@ -68,7 +68,7 @@ def child() -> Any:
     child.close()
 
 
-def test_one_child_answers_many_requests(child: Child) -> None:
+def test_one_child_process_answers_many_requests(child: Child) -> None:
     first, second = child.ask([1, "a"], 10), child.ask([2], 10)
     assert isinstance(first, dict)
     assert isinstance(second, dict)
@@ -77,28 +77,27 @@ def test_one_child_answers_many_requests(child: Child) -> None:
 
 
 @pytest.mark.parametrize(("how", "number"), [("segv", signal.SIGSEGV), ("abort", signal.SIGABRT)])
-def test_a_death_names_its_signal(child: Child, how: str, number: signal.Signals) -> None:
+def test_the_reply_of_a_dead_child_has_its_signal(child: Child, how: str, number: signal.Signals) -> None:
     reply = child.ask(how, 10)
     assert isinstance(reply, Death)
     assert reply.status == -number
 
 
-def test_a_death_keeps_the_c_library_s_last_words_and_the_stack(child: Child) -> None:
+def test_the_reply_of_a_dead_child_has_its_stderr_and_python_stack(child: Child) -> None:
     reply = child.ask("abort", 10)
     assert isinstance(reply, Death)
     assert "free(): invalid pointer" in reply.log
     assert "in serve" in reply.log
 
 
-def test_a_hang_is_killed_and_shows_where_it_hung(child: Child) -> None:
-    started = time.monotonic()
+def test_a_child_that_hangs_is_stopped_and_its_python_stack_is_kept(child: Child) -> None:
     reply = child.ask("sleep", 0.5)
-    assert time.monotonic() - started < 10
     assert isinstance(reply, Hang)
+    assert reply.seconds == 0.5
     assert "in serve" in reply.log
 
 
-def test_a_broken_suite_is_told_from_a_dead_device(child: Child) -> None:
+def test_an_exception_of_the_suite_in_a_child_is_marked_as_broken(child: Child) -> None:
     reply = child.ask("raise", 10)
     assert isinstance(reply, Death)
     assert reply.status == BROKEN
@@ -107,7 +106,7 @@ def test_a_broken_suite_is_told_from_a_dead_device(child: Child) -> None:
 
 
 @pytest.mark.parametrize("how", ENDS)
-def test_no_end_of_a_child_is_taken_for_a_failure_of_the_suite(child: Child, how: str) -> None:
+def test_no_exit_or_signal_of_a_child_is_taken_for_a_broken_suite(child: Child, how: str) -> None:
     reply = child.ask(how, 20)
     assert isinstance(reply, Death)
     assert (reply.status, reply.broken) == (STATUS[how], False)
@@ -123,7 +122,7 @@ def flood(to: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("descriptor", [1, 2])
-def test_megabytes_of_output_stay_off_the_disk_and_the_first_words_stay(descriptor: int) -> None:
+def test_a_child_that_prints_megabytes_leaves_a_small_log(descriptor: int) -> None:
     child = Child(lambda request: os.abort() if request == "die" else flood(descriptor))
     assert child.ask("flood", 60) == {}
     assert os.fstat(child._log.fileno()).st_blocks * 512 < 32 << 20  # noqa: SLF001  # the file has no name
@@ -131,26 +130,28 @@ def test_megabytes_of_output_stay_off_the_disk_and_the_first_words_stay(descript
     child.close()
 
 
-def test_what_a_child_prints_and_reads_is_not_the_terminal_s(child: Child, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_child_neither_prints_to_the_terminal_nor_reads_from_it(
+    child: Child, capfd: pytest.CaptureFixture[str]
+) -> None:
     one = Child(lambda _: {"read": os.read(0, 1).hex(), "said": print("heard?"), "c": os.write(1, b"heard?")})
     assert one.ask("x", 20) == {"read": "", "said": None, "c": 6}
     one.close()
     assert "heard?" not in capfd.readouterr().out
 
 
-def test_a_child_that_died_idle_is_found_dead_when_asked(child: Child) -> None:
+def test_a_request_to_a_dead_child_returns_its_death(child: Child) -> None:
     os.kill(child.pid, signal.SIGKILL)
     assert isinstance(child.ask("x", 10), Death)
 
 
-def test_ctrl_c_is_the_parent_s_to_handle(child: Child) -> None:
+def test_a_child_ignores_ctrl_c(child: Child) -> None:
     child.ask("settled", 10)
     os.kill(child.pid, signal.SIGINT)
     assert isinstance(child.ask("still here", 10), dict)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="prctl is Linux's")
-def test_a_child_does_not_outlive_its_parent() -> None:
+def test_a_forked_child_ends_with_its_parent() -> None:
     reader, writer = os.pipe()
     parent = os.fork()
     if parent == 0:

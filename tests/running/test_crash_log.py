@@ -32,7 +32,7 @@ Extension modules: numpy._core._multiarray_umath (total: 1)
 """
 
 
-def test_the_backend_s_frames_come_first_and_those_of_the_suite_are_left_out() -> None:
+def test_a_crash_log_begins_with_the_backends_frames_and_omits_the_suites() -> None:
     found = crash_log.parse(LOG)
     assert found.message == "backend: queue 3 is full"
     assert found.stack == (
@@ -43,10 +43,10 @@ def test_the_backend_s_frames_come_first_and_those_of_the_suite_are_left_out() -
     assert found.python == ("/home/me/mine/kernels.py:12 fill",)
 
 
-def test_a_long_stack_is_cut() -> None:
+def test_a_long_native_stack_is_cut() -> None:
     frames = [f"frame #{n}: again() + 0x1 (0x7 in {SITE}/mine/lib/libmine.so)" for n in range(64)]
     assert len(crash_log.parse("\n".join(frames)).stack) == crash_log.FRAMES_SHOWN
 
 
-def test_a_log_without_stacks_is_its_message() -> None:
+def test_a_crash_log_without_stacks_is_all_message() -> None:
     assert crash_log.parse("free(): invalid pointer\n") == crash_log.CrashLog("free(): invalid pointer")

@@ -58,7 +58,7 @@ def ask(processes: Processes, seconds: float = 1000) -> Finding:
     return processes.inquiry(seconds).of(SIGNATURE, CASE, CROWD)
 
 
-def test_what_dies_alone_each_time_is_steady_and_what_ran_before_it_is_not_asked() -> None:
+def test_a_case_that_always_dies_alone_is_steady_without_further_runs() -> None:
     processes = Processes(lambda order: True)
     found = ask(processes)
     assert said(found, "") == "steady 5/5: alone in a fresh process, it dies each time"
@@ -66,7 +66,7 @@ def test_what_dies_alone_each_time_is_steady_and_what_ran_before_it_is_not_asked
     assert processes.runs == TRIES
 
 
-def test_what_dies_alone_at_times_is_flaky() -> None:
+def test_a_case_that_sometimes_dies_alone_is_flaky() -> None:
     answers = iter([True, False, True, False, False])
     found = ask(Processes(lambda order: next(answers)))
     assert said(found, "") == "flaky 2/5: alone, 2 of 5 fresh processes died"
@@ -74,7 +74,7 @@ def test_what_dies_alone_at_times_is_flaky() -> None:
 
 
 @pytest.mark.parametrize("guilty", [0, 1, 37, 62, 98, 99])
-def test_the_case_that_it_dies_after_is_found_wherever_it_ran(guilty: int) -> None:
+def test_the_earlier_case_that_makes_a_case_die_is_found_anywhere(guilty: int) -> None:
     processes = Processes(lambda order: runs_case(order, f"op{guilty}", 7))
     found = ask(processes)
     assert found.after == Stretch(cell(f"op{guilty}"), 7, 8)
@@ -84,31 +84,31 @@ def test_the_case_that_it_dies_after_is_found_wherever_it_ran(guilty: int) -> No
     assert processes.runs < 40
 
 
-def test_an_earlier_case_of_the_same_cell_may_be_to_blame() -> None:
+def test_the_case_to_blame_may_be_an_earlier_one_of_the_same_cell() -> None:
     before = [*CROWD, (Stretch(CASE.cell, 0, 3), 0.001)]
     processes = Processes(lambda order: runs_case(order[:-1], "victim", 1))
     assert processes.inquiry().of(SIGNATURE, CASE, before).after == Stretch(CASE.cell, 1, 2)
 
 
-def test_where_it_takes_two_others_the_order_is_to_blame_and_neither_of_them() -> None:
+def test_no_case_is_blamed_for_a_death_that_needs_two_earlier_cases() -> None:
     found = ask(Processes(lambda order: runs_case(order, "op20", 1) and runs_case(order, "op70", 2)))
     assert found.after is None
     assert said(found, "") == "crashes only after what ran before it (100 cells): 2 of 2, and 0/5 alone"
 
 
-def test_a_death_that_never_comes_back_is_flaky_and_nobody_is_blamed() -> None:
+def test_a_death_that_never_repeats_is_flaky_without_a_case_to_blame() -> None:
     found = ask(Processes(lambda order: False))
     assert said(found, "") == (
         "flaky 0/5: alone, 0 of 5 fresh processes died, and 0 of 2 after the 100 cells that ran before it"
     )
 
 
-def test_a_culprit_that_cannot_be_confirmed_is_not_named() -> None:
+def test_a_case_is_blamed_only_if_a_second_look_confirms_it() -> None:
     processes = Processes(lambda order: TRIES < processes.runs <= TRIES + 7)
     assert ask(processes).after is None
 
 
-def test_a_third_death_of_the_same_signature_is_not_asked_about() -> None:
+def test_a_third_death_of_the_same_signature_is_not_repeated() -> None:
     processes = Processes(lambda order: True)
     inquiry = processes.inquiry()
     for _ in range(ASKED):
@@ -121,7 +121,7 @@ def test_a_third_death_of_the_same_signature_is_not_asked_about() -> None:
     assert inquiry.of(("another", "SIGABRT", "device"), CASE, CROWD).kind == "steady"
 
 
-def test_when_the_time_is_over_less_is_asked_and_that_is_said() -> None:
+def test_an_inquiry_without_time_left_says_that_it_left_runs_out() -> None:
     processes = Processes(lambda order: True)
     inquiry = processes.inquiry(seconds=3)
     assert inquiry.of(SIGNATURE, CASE, CROWD).alone == (3, 3)
@@ -129,7 +129,7 @@ def test_when_the_time_is_over_less_is_asked_and_that_is_said() -> None:
     assert over.record("") == DeathFinding("", left_out=LeftOut.TIME)
 
 
-def test_what_ran_before_is_run_again_as_far_as_the_time_allows() -> None:
+def test_only_as_many_earlier_cells_are_repeated_as_the_time_allows() -> None:
     slow = [(stretch, 10.0) for stretch, _ in CROWD]
     found = Processes(lambda order: runs_case(order, "op99", 7)).inquiry(100).of(SIGNATURE, CASE, slow)
     assert found.before < 10

@@ -31,7 +31,7 @@ class Clock:
         return self.now
 
 
-def test_a_search_is_due_at_once_and_then_when_it_keeps_to_its_share_of_the_time() -> None:
+def test_leak_searches_keep_to_a_share_of_the_time() -> None:
     clock = Clock()
     batch = Batch(clock)
     assert batch.due()
@@ -43,7 +43,7 @@ def test_a_search_is_due_at_once_and_then_when_it_keeps_to_its_share_of_the_time
 
 
 @pytest.mark.parametrize("guilty", CELLS)
-def test_the_cell_that_loses_is_found_by_halves(guilty: CellId) -> None:
+def test_the_leaking_cell_of_a_batch_is_found_by_bisection(guilty: CellId) -> None:
     tried = []
 
     def loses(cells: Sequence[CellId]) -> bool:
@@ -54,7 +54,7 @@ def test_the_cell_that_loses_is_found_by_halves(guilty: CellId) -> None:
     assert len(tried) <= 4
 
 
-def test_what_is_not_lost_again_is_charged_to_nobody() -> None:
+def test_a_leak_that_does_not_repeat_is_blamed_on_no_cell() -> None:
     assert culprit(CELLS, lambda _: False) is None
 
 
@@ -129,7 +129,7 @@ def observe(library: Path, *cells: str, before: str = "") -> list[dict[str, Any]
     return seen
 
 
-def test_a_stopped_cell_shows_the_report_in_a_few_lines_and_the_next_one_runs(library: Path) -> None:
+def test_a_crash_has_a_short_sanitizer_report_and_the_next_cell_runs(library: Path) -> None:
     stopped, unharmed = observe(library, "overrun", "nothing")
     assert (stopped["status"], stopped["signal"], unharmed["status"]) == ("crash", "SIGABRT", "pass")
     failure = CaseFailure.from_json(stopped["failures"][0])
@@ -145,7 +145,7 @@ def test_a_stopped_cell_shows_the_report_in_a_few_lines_and_the_next_one_runs(li
     assert (failure.death.report.kind, failure.death.report.line) == ("heap-buffer-overflow", "kernels/demo.cpp:6")
 
 
-def test_undefined_behaviour_stops_a_cell_too(library: Path) -> None:
+def test_undefined_behaviour_ends_a_cell_with_a_sanitizer_report(library: Path) -> None:
     (failure,) = observe(library, "overflow")[0]["failures"]
     report = failure["death"]["report"]
     assert report["kind"] == "signed-integer-overflow"
@@ -153,7 +153,7 @@ def test_undefined_behaviour_stops_a_cell_too(library: Path) -> None:
     assert report["stack"][0] == "kernels/demo.cpp:7 overflow"
 
 
-def test_memory_that_is_lost_fails_the_batch_and_names_the_cell_that_loses_it(library: Path) -> None:
+def test_a_host_leak_fails_its_batch_and_names_the_leaking_cell(library: Path) -> None:
     seen = observe(library, "nothing", "nothing", "lose", "nothing", "nothing")
     (found,) = [o for o in seen if o["status"] == "fail"]
     (failure,) = found["failures"]
@@ -165,15 +165,15 @@ def test_memory_that_is_lost_fails_the_batch_and_names_the_cell_that_loses_it(li
     assert "  40 bytes in 1 host blocks, allocated at: kernels/demo.cpp:5 lose" in "\n".join(said)
 
 
-def test_clean_cells_lose_nothing(library: Path) -> None:
+def test_cells_without_a_leak_pass_the_leak_search(library: Path) -> None:
     assert [o["status"] for o in observe(library, "nothing", "nothing")] == ["pass", "pass"]
 
 
-def test_what_was_lost_before_the_first_cell_is_no_cells(library: Path) -> None:
+def test_a_leak_from_before_the_first_cell_fails_no_cell(library: Path) -> None:
     assert [o["status"] for o in observe(library, "nothing", "nothing", before="lose")] == ["pass", "pass"]
 
 
-def test_a_cell_that_loses_more_than_was_lost_before_is_found(library: Path) -> None:
+def test_a_cell_that_leaks_more_than_was_leaked_before_it_fails(library: Path) -> None:
     seen = observe(library, "nothing", "lose", before="lose")
     assert [o["status"] for o in seen if o["status"] != "pass"] == ["fail"]
     (failure,) = next(o["failures"] for o in seen if o["status"] == "fail")

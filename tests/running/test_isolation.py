@@ -41,14 +41,14 @@ def spawning(plan: Plan) -> Iterator[Spawning]:
     spawning.close()
 
 
-def test_the_backend_s_wish_is_followed_and_the_user_s_goes_before_it() -> None:
+def test_the_user_chooses_the_isolation_before_the_backend_does() -> None:
     assert choose(AUTO, "fork", device_in_use=False) == (FORK, "")
     assert choose(AUTO, "spawn", device_in_use=False) == (SPAWN, "")
     assert choose(FORK, "spawn", device_in_use=False) == (FORK, "")
     assert choose(SPAWN, "fork", device_in_use=True) == (SPAWN, "")
 
 
-def test_a_device_in_use_is_not_forked_from_and_that_is_said() -> None:
+def test_children_are_spawned_with_a_notice_if_the_device_is_in_use() -> None:
     mode, said = choose(AUTO, "fork", device_in_use=True)
     assert mode == SPAWN
     assert said.startswith("cells run in spawned processes: this process has used the device")
@@ -56,13 +56,13 @@ def test_a_device_in_use_is_not_forked_from_and_that_is_said() -> None:
         choose(FORK, "fork", device_in_use=True)
 
 
-def test_an_adapter_says_how_its_cells_are_isolated_and_fork_is_the_default() -> None:
+def test_isolation_is_that_of_the_adapter_and_fork_without_one() -> None:
     adapter = SimpleNamespace(name="demo", device="cpu", isolation="spawn")
     assert Capabilities(adapter, "demo").isolation == "spawn"
     assert backends.find("torch:cpu").isolation == "fork"
 
 
-def test_a_device_is_in_use_when_torch_s_module_of_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_device_is_in_use_if_its_torch_module_is_initialized(monkeypatch: pytest.MonkeyPatch) -> None:
     backend = Capabilities(SimpleNamespace(name="demo", device="mydev"), "demo")
     assert not backend.in_use()
     monkeypatch.setattr(torch, "mydev", SimpleNamespace(is_initialized=lambda: True), raising=False)
@@ -70,14 +70,12 @@ def test_a_device_is_in_use_when_torch_s_module_of_it_says_so(monkeypatch: pytes
     assert not backends.find("torch:cpu").in_use()
 
 
-def test_a_plan_is_made_again_from_its_recipe(plan: Plan) -> None:
+def test_a_plan_made_from_a_recipe_has_the_same_cases(plan: Plan) -> None:
     again = Plan.made_from(plan.recipe())
     assert (again.selection, again.backend.device, again.case_ids(CELL)) == (SELECTION, "cpu", plan.case_ids(CELL))
 
 
-def test_a_spawned_child_observes_what_a_forked_one_does_and_its_death_is_told_alike(
-    plan: Plan, spawning: Spawning
-) -> None:
+def test_a_spawned_child_observes_the_same_as_a_forked_child(plan: Plan, spawning: Spawning) -> None:
     runner = Runner(CellRunner(plan), 60, spawning, inquiry_s=0)
     assert not runner.gate()
     spawned = runner.observe(CELL)
@@ -88,7 +86,7 @@ def test_a_spawned_child_observes_what_a_forked_one_does_and_its_death_is_told_a
     child.kill()
 
 
-def test_a_spawned_child_that_dies_is_followed_by_the_spare(
+def test_the_spare_child_takes_over_from_a_dead_spawned_child(
     plan: Plan, spawning: Spawning, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     children: list[Child] = []
@@ -111,7 +109,7 @@ def test_a_spawned_child_that_dies_is_followed_by_the_spare(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="prctl is Linux's")
-def test_spawned_children_do_not_outlive_their_parent() -> None:
+def test_spawned_children_end_with_their_parent() -> None:
     code = (
         "import os, signal\n"
         "from conformance.running.isolation import Spawning\n"

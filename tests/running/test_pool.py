@@ -66,14 +66,14 @@ def op(overload: str) -> CellId:
 
 
 @pytest.mark.parametrize(("cells", "jobs"), [(0, 2), (1, 3), (100, 1), (100, 3)])
-def test_every_cell_is_observed_once(cells: int, jobs: int) -> None:
+def test_every_cell_is_observed_once_with_any_number_of_workers(cells: int, jobs: int) -> None:
     with pool(jobs=jobs) as workers:
         found = list(workers.run(CELLS[:cells]))
     assert Counter(o.cell for o in found) == Counter(CELLS[:cells])
     assert all(isinstance(o, Observation) and o.script == "complete" for o in found)
 
 
-def test_all_workers_run_cells() -> None:
+def test_each_worker_of_a_pool_runs_cells_in_its_own_process() -> None:
     with pool(jobs=3) as workers:
         found = [o for o in workers.run(CELLS) if isinstance(o, Observation)]
     processes = {o.cases for o in found}  # in which the stub's process id is
@@ -82,7 +82,7 @@ def test_all_workers_run_cells() -> None:
 
 
 @pytest.mark.parametrize(("how", "said"), [("dies", "SIGKILL"), ("raises", "exit code 70")])
-def test_a_worker_that_ends_loses_the_cell_that_it_ran_and_no_other(how: str, said: str) -> None:
+def test_a_worker_that_dies_loses_only_the_cell_that_it_runs(how: str, said: str) -> None:
     cells = [*CELLS[:40], op(how), *CELLS[40:]]
     for jobs in (1, 2):
         with pool(jobs=jobs) as workers:
@@ -91,12 +91,12 @@ def test_a_worker_that_ends_loses_the_cell_that_it_ran_and_no_other(how: str, sa
         assert Counter(o.cell for o in found) == Counter(cells)
 
 
-def test_workers_that_always_end_lose_every_cell_and_the_run_ends() -> None:
+def test_a_run_ends_even_if_every_cell_kills_its_worker() -> None:
     with pool() as workers:
         assert [type(o) for o in workers.run([op("dies")] * 3)] == [Gone] * 3
 
 
-def test_the_gate_is_asked_of_a_worker() -> None:
+def test_the_pool_runs_the_bringup_gate_in_a_worker() -> None:
     broken = Gate(GateFailure("copies are wrong", "a log"))
     with pool(Stub(broken)) as workers:
         assert workers.gate() == broken
@@ -105,7 +105,7 @@ def test_the_gate_is_asked_of_a_worker() -> None:
         assert len(list(workers.run(CELLS))) == len(CELLS)
 
 
-def test_every_worker_does_without_a_broken_primitive_also_a_new_one() -> None:
+def test_all_workers_and_new_ones_avoid_a_broken_primitive() -> None:
     with pool(Stub(Gate(limits={"conj": GateFailure("conj: is wrong")}))) as workers:
         workers.gate()
         found = [o for o in workers.run([op("dies"), *CELLS]) if isinstance(o, Observation)]
@@ -113,7 +113,7 @@ def test_every_worker_does_without_a_broken_primitive_also_a_new_one() -> None:
     assert len(found) == len(CELLS)
 
 
-def test_what_cells_lose_is_searched_for_after_the_last_one_of_each_worker() -> None:
+def test_each_worker_searches_for_leaks_after_its_last_cell() -> None:
     with pool(Stub(searches=True)) as workers:
         found = [o for o in workers.run(CELLS) if isinstance(o, Observation)]
     assert Counter(o.cell for o in found) == Counter(CELLS)
@@ -122,7 +122,7 @@ def test_what_cells_lose_is_searched_for_after_the_last_one_of_each_worker() -> 
     assert sum(o.reason == "searched" for o in found) == len(last)
 
 
-def test_closing_does_not_wait_for_what_runs() -> None:
+def test_closing_a_pool_does_not_wait_for_running_cells() -> None:
     with pool() as workers:
         run = workers.run([CELLS[0], op("sleeps"), op("sleeps")])
         assert next(run)
@@ -130,7 +130,7 @@ def test_closing_does_not_wait_for_what_runs() -> None:
     assert time.monotonic() - began < 60
 
 
-def test_a_worker_s_own_children_run_the_cells_of_a_real_runner() -> None:
+def test_workers_run_cells_in_child_processes_of_their_own() -> None:
     cells = [replace(CELLS[0], layout=layout) for layout in ("contiguous", "expanded")]
     work = Work("ok", "fails")
     made = Pool(lambda: Runner(work, 10), 2)

@@ -12,7 +12,7 @@ import pytest
 from conformance.records import CaseFailure, Gate, GateFailure, Mismatch, Observation, PlacedArgument
 from conformance.running.progress import Progress
 from conformance.running.protocol import Tried
-from conformance.running.runner import DEATHS_PER_CELL, Runner, merge
+from conformance.running.runner import DEATHS_PER_CELL, Runner
 from conformance.vocabulary import CellId, Check, Status
 
 CELL = CellId("masking", "masked_fill_.Scalar", "float32", "expanded")
@@ -101,12 +101,12 @@ def observe(*cases: str, timeout: float = 10, cell: CellId = CELL) -> Observatio
         runner.close()
 
 
-def test_a_cell_whose_cases_pass_passes() -> None:
+def test_a_cell_with_passing_cases_passes() -> None:
     found = observe("ok", "ok")
     assert (found.status, found.cases, found.compared) == (Status.PASS, 2, 2)
 
 
-def test_a_death_is_charged_to_its_case_and_the_cases_behind_it_still_run() -> None:
+def test_a_crash_names_its_case_and_the_later_cases_still_run() -> None:
     found = observe("ok", "dies", "ok", "ok")
     assert found.status is Status.CRASH
     assert found.signal == "SIGSEGV"
@@ -115,32 +115,32 @@ def test_a_death_is_charged_to_its_case_and_the_cases_behind_it_still_run() -> N
     assert found.cases == 4
 
 
-def test_a_crash_that_happens_again_has_its_native_stack() -> None:
+def test_a_crash_that_repeats_has_a_native_stack() -> None:
     (found,) = observe("dies").failures
     assert found.death
     assert found.death.stack == ("fill (libmine.so)",)
     assert "frame #" not in found.death.log
 
 
-def test_of_the_first_failing_case_the_operators_that_ran_are_recorded() -> None:
+def test_only_the_first_failing_case_has_the_operators_that_ran() -> None:
     found = observe("ok", "fails", "fails too")
     assert [f.calls for f in found.failures] == [("clone", "copy_"), ()]
 
 
-def test_a_failing_case_that_dies_when_it_runs_once_more_is_still_a_failure() -> None:
+def test_a_failing_case_that_dies_when_it_is_repeated_stays_a_failure() -> None:
     found = observe("fails and dies again", "ok")
     assert (found.status, found.cases, found.signal) == (Status.FAIL, 2, "")
     assert found.failures[0].calls == ()
 
 
-def test_after_a_death_in_a_native_kernel_no_case_runs_once_more() -> None:
+def test_no_case_of_a_native_cell_that_died_is_repeated() -> None:
     found = observe("fails", "dies")
     assert found.status is Status.CRASH
     assert not any(f.calls for f in found.failures)
 
 
 @pytest.mark.parametrize("route", ["composite", "fallback"])
-def test_of_a_case_that_died_the_operators_that_run_on_cpu_are_recorded_where_they_are_the_same(route: str) -> None:
+def test_a_composite_or_fallback_that_died_has_the_operators_of_cpu(route: str) -> None:
     runner = Runner(Work("ok", "dies", route=route), 10)
     found = runner.observe(CELL)
     runner.close()
@@ -148,25 +148,25 @@ def test_of_a_case_that_died_the_operators_that_run_on_cpu_are_recorded_where_th
     assert [f.calls for f in found.failures] == [("clone on cpu",)]
 
 
-def test_after_a_death_the_next_cell_is_unharmed() -> None:
+def test_the_cell_after_a_crash_passes() -> None:
     runner = Runner(Work("dies"), 10)
     assert runner.observe(CELL).status is Status.CRASH
     assert runner.observe(OTHER).status is Status.PASS
     runner.close()
 
 
-def test_a_cell_that_keeps_dying_is_given_up_and_says_so() -> None:
+def test_a_cell_is_given_up_after_three_deaths_and_says_so() -> None:
     found = observe(*["dies"] * (DEATHS_PER_CELL + 2))
     assert len(found.failures) == DEATHS_PER_CELL
     assert "2 more cases not run after 3 deaths" in found.reason
 
 
-def test_after_a_case_that_may_have_done_damage_the_rest_runs_in_a_fresh_process() -> None:
+def test_the_cases_after_one_that_may_have_damaged_memory_still_run() -> None:
     found = observe("ok", "taints", "ok", "taints", "taints", "taints", "ok")
     assert (found.status, found.cases) == (Status.PASS, 7)
 
 
-def test_a_hang_is_a_timeout_with_the_stack() -> None:
+def test_a_hang_is_a_timeout_with_its_python_stack() -> None:
     found = observe("hangs", timeout=0.5)
     assert found.status is Status.TIMEOUT
     death = found.failures[0].death
@@ -176,13 +176,13 @@ def test_a_hang_is_a_timeout_with_the_stack() -> None:
 
 
 @pytest.mark.parametrize("case", ["cpu dies", "reference dies"])
-def test_a_reference_that_dies_is_not_the_device_s_fault(case: str) -> None:
+def test_a_case_whose_cpu_side_dies_alone_is_unsupported(case: str) -> None:
     found = observe(case)
     assert found.status is Status.UNSUPPORTED
     assert "the CPU reference of" in found.reason
 
 
-def test_a_death_on_the_cpu_side_that_the_cpu_side_alone_does_not_die_is_a_crash() -> None:
+def test_a_death_on_the_cpu_side_that_does_not_repeat_alone_is_a_crash() -> None:
     found = observe("ok", "cpu dies of damage")
     assert found.status is Status.CRASH
     death = found.failures[0].death
@@ -190,21 +190,11 @@ def test_a_death_on_the_cpu_side_that_the_cpu_side_alone_does_not_die_is_a_crash
     assert (death.signal, death.phase) == ("SIGSEGV", "cpu")
 
 
-def test_a_suite_that_breaks_is_an_error_not_a_crash() -> None:
+def test_an_exception_of_the_suite_is_an_error_and_no_crash() -> None:
     assert observe("breaks").status is Status.ERROR
 
 
-def test_the_worst_part_of_a_cell_is_its_status() -> None:
-    parts = [Observation(CELL, "native", s, 1) for s in (Status.PASS, Status.FAIL, Status.UNSUPPORTED)]
-    assert merge(parts, 0).status is Status.FAIL
-
-
-def test_a_merged_observation_keeps_the_first_script() -> None:
-    parts = [Observation(CELL, "native", Status.FAIL, 1, script=script) for script in ("", "first", "second")]
-    assert merge(parts, 0).script == "first"
-
-
-def test_the_gate_reports_what_is_broken_and_survives_a_crash_in_it() -> None:
+def test_the_gate_reports_a_broken_primitive_even_if_it_crashes() -> None:
     work = Work()
     assert not Runner(work, 10).gate()
     work.broken = {0: "allocate: nothing given", 1: "dies"}
@@ -215,7 +205,7 @@ def test_the_gate_reports_what_is_broken_and_survives_a_crash_in_it() -> None:
     assert found.headline == "allocate (memory): the process that tried it died: SIGSEGV"
 
 
-def test_cells_do_without_the_other_broken_primitives() -> None:
+def test_cells_run_without_the_primitives_that_do_not_block_a_run() -> None:
     work = Work("ok", "needs conj")
     work.broken = {1: "dies", 2: "neg: is wrong"}
     runner = Runner(work, 10)

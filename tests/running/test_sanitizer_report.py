@@ -44,7 +44,7 @@ def parse(name: str) -> Report:
         ("data_race", "data-race", "READ", 4, "", 3),
     ],
 )
-def test_a_report_says_the_kind_the_access_the_place_in_memory_and_the_line(
+def test_a_sanitizer_report_has_kind_access_place_in_memory_and_line(
     name: str, kind: str, access: str, size: int, where: str, line: int
 ) -> None:
     found = parse(name)
@@ -53,11 +53,11 @@ def test_a_report_says_the_kind_the_access_the_place_in_memory_and_the_line(
     assert found.blamed.place.endswith(f".cpp:{line}")
 
 
-def test_a_global_variable_is_named() -> None:
+def test_a_report_about_a_global_variable_names_it() -> None:
     assert parse("global_buffer_overflow").where == "0 bytes past the end of the global variable 'global_table'"
 
 
-def test_the_message_is_a_few_lines_without_shadow_bytes_or_the_runtime_s_own_frames() -> None:
+def test_a_report_is_shown_without_frames_of_the_runtime() -> None:
     assert str(parse("heap_use_after_free").record()) == (
         "AddressSanitizer: heap-use-after-free: WRITE of 4 bytes, 0 bytes inside a block of 40 bytes\n"
         "  at: backend/t.cpp:9 fill < backend/t.cpp:28 main\n"
@@ -66,25 +66,25 @@ def test_the_message_is_a_few_lines_without_shadow_bytes_or_the_runtime_s_own_fr
     )
 
 
-def test_what_an_operation_had_to_do_with_is_said_beside_its_kind() -> None:
+def test_a_report_shows_the_detail_of_its_kind() -> None:
     assert "bool (load of value 2, which is not a valid value for type 'bool')\n" in str(parse("bool").record())
     assert "(operator new [] vs free)" in str(parse("alloc_dealloc_mismatch").record())
     assert "(unknown address 0x000000000010)" in str(parse("segv").record())
 
 
-def test_a_race_has_two_stacks() -> None:
+def test_a_report_of_a_race_has_two_stacks() -> None:
     found = parse("data_race")
     assert (found.stack[0].place, found.other[0].place) == ("backend/race.cpp:3", "backend/race.cpp:3")
     assert "racing with: backend/race.cpp:3 bump" in str(found.record())
 
 
-def test_of_two_blocks_the_first_one_s_stack_is_kept() -> None:
+def test_a_report_about_two_blocks_has_the_stack_of_the_first() -> None:
     assert [str(f) for f in sanitizer_report.shown(parse("memcpy_param_overlap").allocated)] == [
         "backend/t.cpp:8 block", "backend/t.cpp:24 main",
     ]  # fmt: skip
 
 
-def test_without_modules_the_paths_tell_whose_code_it_is() -> None:
+def test_a_stack_without_modules_is_attributed_by_its_paths() -> None:
     with_modules, without = parse("heap_use_after_free"), parse("without_modules")
     assert without.blamed
     assert with_modules.blamed
@@ -92,7 +92,7 @@ def test_without_modules_the_paths_tell_whose_code_it_is() -> None:
     assert without.record().freed == with_modules.record().freed
 
 
-def test_a_record_keeps_the_line_to_blame_and_the_frames_worth_showing() -> None:
+def test_the_record_of_a_report_has_the_blamed_line_and_its_own_frames() -> None:
     assert parse("heap_buffer_overflow").record() == SanitizerReport(
         "AddressSanitizer", "heap-buffer-overflow", access="WRITE", size=4,
         where="0 bytes past the end of a block of 40 bytes", line="backend/t.cpp:9", function="fill",
@@ -101,7 +101,7 @@ def test_a_record_keeps_the_line_to_blame_and_the_frames_worth_showing() -> None
     )  # fmt: skip
 
 
-def test_leaks_are_told_with_the_stack_that_allocated_them() -> None:
+def test_each_leak_has_its_size_and_the_stack_of_its_allocation() -> None:
     first, second, third = sanitizer_report.leaks(read("leak"))
     assert (first.bytes, first.objects, first.direct, first.own) == (200, 2, True, True)
     assert [str(f) for f in sanitizer_report.shown(first.stack)] == [
@@ -110,7 +110,7 @@ def test_leaks_are_told_with_the_stack_that_allocated_them() -> None:
     assert (second.bytes, third.bytes) == (100, 40)
 
 
-def test_a_leak_of_python_s_is_not_the_backend_s() -> None:
+def test_a_leak_of_the_interpreter_is_not_the_backends_own() -> None:
     (leak,) = sanitizer_report.leaks(
         "Direct leak of 1504 byte(s) in 47 object(s) allocated from:\n"
         "    #0 0x7f65dacb89cf in __interceptor_malloc ../asan_malloc_linux.cpp:69 @/usr/lib/libasan.so.8\n"
@@ -119,7 +119,7 @@ def test_a_leak_of_python_s_is_not_the_backend_s() -> None:
     assert not leak.own
 
 
-def test_a_leak_without_a_frame_of_known_code_is_nobodys() -> None:
+def test_a_leak_without_known_frames_is_not_the_backends_own() -> None:
     (leak,) = sanitizer_report.leaks(
         "Direct leak of 32 byte(s) in 1 object(s) allocated from:\n"
         "    #0 0x7fe4708b89cf in __interceptor_malloc ../asan_malloc_linux.cpp:69 @/usr/lib/libasan.so.8\n"
@@ -128,13 +128,13 @@ def test_a_leak_without_a_frame_of_known_code_is_nobodys() -> None:
     assert not leak.own
 
 
-def test_leaks_and_refused_allocations_are_no_error() -> None:
+def test_leaks_and_refused_allocations_are_no_error_report() -> None:
     assert sanitizer_report.parse(read("leak")) is None
     assert sanitizer_report.parse("==1==WARNING: AddressSanitizer failed to allocate 0x1000 bytes\n") is None
     assert sanitizer_report.parse("free(): invalid pointer\nAborted\n") is None
 
 
-def test_a_frame_of_torch_s_headers_in_the_backend_s_module_is_not_the_line_to_blame() -> None:
+def test_a_frame_in_headers_of_torch_is_not_the_blamed_line() -> None:
     found = sanitizer_report.parse(
         "==1==ERROR: AddressSanitizer: heap-buffer-overflow on address 0x1 at pc 0x2 bp 0x3 sp 0x4\n"
         "READ of size 8 at 0x1 thread T0\n"
@@ -160,5 +160,5 @@ def test_a_frame_of_torch_s_headers_in_the_backend_s_module_is_not_the_line_to_b
         ("_start", "_start"),
     ],
 )
-def test_a_function_is_named_without_its_types(signature: str, name: str) -> None:
+def test_a_function_is_shown_without_its_types(signature: str, name: str) -> None:
     assert function_name(signature) == name

@@ -58,10 +58,10 @@ def test_the_code_of_an_operator_that_falls_back_is_the_fallback_s() -> None:
 
 
 def test_the_first_cause_alone_is_judged() -> None:
-    lies = frozenset({"copy_"})
-    assert verdict(causes_of(trial("f", "copy_", "neg"), []), lies) == RIGHT
-    assert verdict(causes_of(trial("f", "abs", "copy_"), []), lies) == WRONG
-    assert verdict(causes_of(trial("f"), []), lies) == UNSEEN
+    lies, passing = frozenset({"copy_"}), [asked("empty", ("f", "empty"))]
+    assert verdict(causes_of(trial("f", "copy_", "neg"), passing), lies) == RIGHT
+    assert verdict(causes_of(trial("f", "abs", "copy_"), passing), lies) == WRONG
+    assert verdict(causes_of(trial("f"), passing), lies) == UNSEEN
 
 
 def test_a_cell_that_never_asks_counts_as_it_ended_without_the_fault() -> None:
@@ -160,9 +160,37 @@ def test_a_summary_counts_each_fault_once_and_says_where_it_lies() -> None:
     assert [row[0] for row in tables.misses(made)[1]] == ["`zero`", "`never`"]
 
 
+def test_faults_that_are_missed_for_the_same_reason_share_a_row() -> None:
+    trials = {t.fault: t for t in (trial("early"), trial("late"), trial("zero", "clone"))}
+    rows = tables.misses(summary(("early", "late", "zero"), trials, {}, "2.13.0"))[1]
+    assert [row[:2] for row in rows] == [["`zero`", "wrong"], ["`early`, `late`", "no cell fails"]]
+
+
 def test_a_causes_summary_of_other_faults_or_without_a_reason_is_stale() -> None:
     made = summary(("strides", "zero"), {t.fault: t for t in (trial("strides", "neg"), trial("zero"))}, {}, "2.13.0")
+    assert lacking(made, ("strides", "zero"), {"strides": "why"}) == []
     assert lacking(made, ("strides", "zero"), {"strides": "why", "zero": "why"}) == []
-    assert lacking(made, ("strides", "new"), {"strides": "why", "zero": "why"}) == ["zero is no fault any more"]
+    assert lacking(made, ("strides", "new"), {"strides": "why"}) == ["zero is no fault any more"]
     (missing,) = lacking(made, ("strides", "zero"), {"zero": "why"})
     assert missing.startswith("strides ends as 'wrong'")
+
+
+def test_a_reason_for_a_right_cause_is_stale() -> None:
+    clean = {c.cell: c for c in [asked("neg", ("strides", "neg"))]}
+    made = summary(("strides",), {"strides": trial("strides", "neg")}, clean, "2.13.0")
+    (stale,) = lacking(made, ("strides",), {"strides": "why"})
+    assert stale.startswith("strides ends as 'right'")
+
+
+@pytest.mark.parametrize(
+    ("asking", "gate", "why"),
+    [
+        (3, "", "no sample of the cells that were tried shows it"),
+        (0, "", "no cell that was tried asks for it"),
+        (3, "copy_bytes: 7 bytes came back changed", "the bring-up gate finds it"),
+    ],
+)
+def test_a_fault_with_which_no_cell_fails_has_its_reason_from_the_measurement(asking: int, gate: str, why: str) -> None:
+    unseen = replace(trial("never"), asking=asking, gate=gate)
+    made = summary(("never",), {"never": unseen}, {}, "2.13.0")
+    assert tables.misses(made)[1] == [["`never`", "no cell fails", why]]

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from conformance.results import causes
-from conformance.results.causes import FALLBACK, Cause
+from conformance.results.causes import FALLBACK, Cause, PassingCell
 from conformance.vocabulary import CellId, Route, Status
 from tools.causes.clean import Clean
 from tools.causes.trial import Trial
@@ -39,8 +39,15 @@ def _falls_back(routes: Collection[str]) -> bool:
 
 def causes_of(trial: Trial, clean: Iterable[Clean]) -> list[Cause]:
     """Return the causes of a trial's failing cells. Cells that do not ask for the fault keep their clean outcome."""
-    others = [one.cell for one in clean if one.status == Status.PASS and trial.fault not in one.faults]
-    return causes.causes(trial.failing, [*trial.passing, *others])
+    tried = set(trial.passing)
+    return causes.causes(
+        trial.failing,
+        [
+            PassingCell(one.cell, one.route)
+            for one in clean
+            if one.cell in tried or (one.status == Status.PASS and trial.fault not in one.faults)
+        ],
+    )
 
 
 def verdict(found: Sequence[Cause], lies: frozenset[str]) -> str:
@@ -73,9 +80,12 @@ def _row(trial: Trial, clean: Iterable[Clean], lies: frozenset[str]) -> dict[str
 
 
 def lacking(made: Mapping[str, Any], faults: Iterable[str], reasons: Mapping[str, str]) -> list[str]:
-    """Return what is wrong with a summary; empty if it covers nothing but these faults and each miss has a reason."""
+    """Return what is wrong with a summary; empty if it covers these faults alone and each wrong cause has a reason.
+
+    A fault with which no cell fails may have a reason, and one whose first cause is right may not.
+    """
     found = [f"{name} is no fault any more" for name in sorted(set(made["detail"]) - set(faults))]
     for name, row in made["detail"].items():
-        if (row["verdict"] != RIGHT) != (name in reasons):
+        if row["verdict"] == (RIGHT if name in reasons else WRONG):
             found.append(f"{name} ends as {row['verdict']!r}, which tools/causes/reasons.py does not fit")
     return found

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tools.causes.outcome import RIGHT, WRONG
 from tools.causes.reasons import REASONS
 
 Table = tuple[list[str], list[list[str]]]
@@ -30,12 +32,20 @@ def faults(made: Mapping[str, Any]) -> Table:
 
 
 def misses(made: Mapping[str, Any]) -> Table:
-    """Return a row for each fault whose first cause is not right."""
-    return ["fault", "verdict", "why"], [
-        [f"`{fault}`", row["verdict"], REASONS.get(fault, NONE)]
-        for fault, row in made["detail"].items()
-        if row["verdict"] != "right"
-    ]
+    """Return a row for each reason why the first cause of faults is not right: the wrong causes first."""
+    found: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for fault, row in made["detail"].items():
+        if row["verdict"] != RIGHT:
+            found[row["verdict"], REASONS.get(fault) or _unseen(row)].append(f"`{fault}`")
+    rows = sorted(found.items(), key=lambda item: item[0][0] != WRONG)
+    return ["faults", "verdict", "why"], [[", ".join(faults), verdict, why] for (verdict, why), faults in rows]
+
+
+def _unseen(row: Mapping[str, Any]) -> str:
+    """Return why no cell fails, from what was measured."""
+    if row["gate"]:
+        return "the bring-up gate finds it"
+    return "no sample of the cells that were tried shows it" if row["asking"] else "no cell that was tried asks for it"
 
 
 def _operators(names: Sequence[str]) -> str:

@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 import torch
 
-from conformance.corpus import fills, reader
+from conformance.corpus import fills
 from conformance.corpus.model import Sample
-from conformance.corpus.reader import Corpus
 from conformance.corpus.vary.hard_values import generate
-from conformance.corpus.vary.trial import Trials
-from conformance.inventory import inventory
+from tests.generated import corpus, made_by
 
 
-@cache
-def corpus() -> Corpus:
-    return reader.load(generated=False)
-
-
-@cache
 def made(overload: str) -> tuple[Sample, ...]:
-    (known,) = (o for o in inventory("CPU") if o.name == overload)
-    return tuple(generate(known, corpus().samples(overload), Trials(corpus(), timed=False), corpus()))
+    return made_by(generate, overload)
 
 
 def values(sample: Sample, name: str, dtype: str) -> torch.Tensor:

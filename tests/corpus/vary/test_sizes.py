@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 import pytest
 
-from conformance.corpus import reader
 from conformance.corpus.model import Sample
 from conformance.corpus.places import label
-from conformance.corpus.reader import Corpus
 from conformance.corpus.vary.sizes import Maker, generate, sources, two_dtypes
 from conformance.corpus.vary.trial import MOST_ELEMENTS, Trials
-from conformance.inventory import inventory
-
-
-@cache
-def corpus() -> Corpus:
-    return reader.load(generated=False)
+from tests.generated import corpus, made_by
 
 
 def sample(overload: str, shapes: tuple[tuple[int, ...], ...]) -> Sample:
@@ -31,9 +22,8 @@ def groups(source: Sample) -> set[frozenset[str]]:
     return {frozenset(label(source, [place]) for place in group.places) for group in found}
 
 
-def made(overload: str) -> list[Sample]:
-    (known,) = (o for o in inventory("CPU") if o.name == overload)
-    return list(generate(known, corpus().samples(overload), Trials(corpus(), timed=False), corpus()))
+def made(overload: str) -> tuple[Sample, ...]:
+    return made_by(generate, overload)
 
 
 def test_extents_that_must_agree_change_together() -> None:

@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 import pytest
 
-from conformance.corpus import reader
 from conformance.corpus.model import ComplexArg, DtypeArg, Sample
-from conformance.corpus.reader import Corpus
-from conformance.corpus.vary.trial import Trials
 from conformance.corpus.vary.variants import generate
-from conformance.inventory import inventory
+from tests.generated import corpus, made_by
 
 
-@cache
-def corpus() -> Corpus:
-    return reader.load(generated=False)
-
-
-@cache
 def made(overload: str) -> tuple[Sample, ...]:
-    (known,) = (o for o in inventory("CPU") if o.name == overload)
-    return tuple(generate(known, corpus().samples(overload), Trials(corpus(), timed=False), corpus()))
+    return made_by(generate, overload)
 
 
 def changed(overload: str) -> set[str]:

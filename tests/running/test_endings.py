@@ -1,0 +1,19 @@
+"""The observation of all runs that a cell took."""
+
+from __future__ import annotations
+
+from conformance.records import Observation
+from conformance.running.endings import merge
+from conformance.vocabulary import CellId, Status
+
+CELL = CellId("masking", "masked_fill_.Scalar", "float32", "expanded")
+
+
+def test_a_merged_observation_has_the_worst_status_of_its_parts() -> None:
+    parts = [Observation(CELL, "native", s, 1) for s in (Status.PASS, Status.FAIL, Status.UNSUPPORTED)]
+    assert merge(parts, 0).status is Status.FAIL
+
+
+def test_a_merged_observation_keeps_the_first_script() -> None:
+    parts = [Observation(CELL, "native", Status.FAIL, 1, script=script) for script in ("", "first", "second")]
+    assert merge(parts, 0).script == "first"
