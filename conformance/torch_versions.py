@@ -84,6 +84,11 @@ def has_composite_kernel(name: str) -> bool:
     return any(has_own_kernel(name, key) for key in COMPOSITE_KEYS)
 
 
+def is_composed(name: str) -> bool:
+    """Whether a kernel under an alias key makes the results, and does not leave that to a structured kernel."""
+    return any(has_own_kernel(name, key) for key in COMPOSITE_KEYS[1:])
+
+
 def has_backend_fallback(key: str) -> bool:
     """Whether a boxed fallback is registered for this dispatch key."""
     return bool(torch._C._dispatch_has_backend_fallback(_key(key)))

@@ -83,7 +83,7 @@ Tensor& nansum_out(const Tensor& self, OptionalIntArrayRef dim, bool keepdim, st
   if (c10::isIntegralType(self.scalar_type(), /*includeBool=*/true)) return sum_out(self, dim, keepdim, dtype, out);
   TORCH_CHECK(!dtype || out.scalar_type() == *dtype, "nansum: provided dtype must match dtype of result. Got ",
               c10::toString(out.scalar_type()), " and ", c10::toString(*dtype), ".");
-  if (out.scalar_type() == at::kBool) {  // in which NaN would be true
+  if (c10::isIntegralType(out.scalar_type(), /*includeBool=*/true)) {  // which cannot hold NaN
     constexpr double kInfinity = std::numeric_limits<double>::infinity();
     return sum_out(at::nan_to_num(self, 0.0, kInfinity, -kInfinity), dim, keepdim, dtype, out);
   }

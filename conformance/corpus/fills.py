@@ -76,6 +76,8 @@ def from_stored(fill: str, stored: torch.Tensor, count: int, seed: int) -> torch
     raise ValueError(f"unknown fill {fill!r} for {count} elements: see the functions of {__name__}")
 
 
+# The largest number whose squares can be added up in float64: no wider dtype tells what a sum that overflows should be.
+_SUMMED = 1e150
 # Numbers at which floating-point kernels go wrong: signed zeros, halfway cases of rounding, the limits of integer
 # types, arguments at which functions overflow, large angles, neighbours of powers of two.
 _FLOATS = (
@@ -115,9 +117,9 @@ def from_hard(fill: str, stored: torch.Tensor, count: int, dtype: str, seed: int
     """Return ``count`` values of a dtype from its hard values.
 
     ``hard/N`` is each in turn, each N times as often as the list is long to the power of N: ``hard/0`` and ``hard/1``
-    together have every pair. ``hard/sparse`` has one for every seven values made from ``stored``. A third part limits
-    them: ``nonzero``, ``positive``, or what an integer dtype holds (``hard/0/int8``), since the conversion of others to
-    it is undefined in C.
+    together have every pair. ``hard/sparse`` has one for every seven values made from ``stored``; they are summed, so
+    that the largest of float64 are left out. A third part limits them: ``nonzero``, ``positive``, or what an integer
+    dtype holds (``hard/0/int8``), since the conversion of others to it is undefined in C.
     """
     _, how, limit = (*fill.split("/"), "")[:3]
     values = hard(dtype)
@@ -126,6 +128,7 @@ def from_hard(fill: str, stored: torch.Tensor, count: int, dtype: str, seed: int
     at = torch.arange(count)
     if how != "sparse":
         return values[(at // values.numel() ** int(how)) % values.numel()]
+    values = values[~(values.isfinite() & (values.abs() > _SUMMED))] if dtype == "float64" else values
     made = _jitter(stored, count, seed) if stored.is_floating_point() else _choose(stored, count, seed)
     return torch.where(at % 7 == 3, values[(at // 7) % values.numel()], made)
 

@@ -15,5 +15,8 @@ FAMILY = Family(
     ),
     {"tolerance": Tolerance(16.0, 4.0)},
     # The degrees of the samples are negative too: some billions there, that the CPU takes one by one.
-    but={"special_*polynomial*": {"undefined_in": ("uint32", "uint64")}},
+    but={
+        # Of x = NaN, CPU's kernels return a number that nobody wrote.
+        "special_*polynomial*": {"undefined_in": ("uint32", "uint64"), "fixed": ("x",)},
+    },
 )

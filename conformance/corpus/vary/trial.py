@@ -75,16 +75,6 @@ class Trials:
         """Return whether CPU refuses the call by an error."""
         return isinstance(self._run(sample, dtype), Exception)
 
-    def is_on_device(self, sample: Sample, dtype: str) -> bool:
-        """Return whether the results lie on the device of the arguments that are not on the host."""
-        tensors = tensors_of(sample, dtype, self._values)
-        moved = [t if s.on_host else t.to("meta") for s, t in zip(sample.tensors, tensors, strict=True)]
-        try:
-            result = _made(sample, dtype, moved)
-        except Exception:  # noqa: BLE001 - torch's meta device may not serve the op
-            return False
-        return all(t.is_meta for t in _leaves(result))
-
     def _run(self, sample: Sample, dtype: str) -> Ran | Exception | None:
         if sum(s.numel for s in sample.tensors) > MOST_ELEMENTS:
             return None

@@ -2,7 +2,7 @@
 
 A dimension that CPU refuses is kept as a sample that raises. No other refusal is kept: a device may do more than CPU.
 What pointwise ops alone define alike on every device (infinite scalars; of two operands one on the host) is tried on
-those alone.
+those alone. A composite kernel may make its result where the first operand is, which then is not on the host.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from conformance.corpus.vary.sizes import sources, two_dtypes
 from conformance.corpus.vary.trial import Trials
 from conformance.inventory import Overload, call_of
 from conformance.ops import facts
-from conformance.torch_versions import schema_of
+from conformance.torch_versions import is_composed, schema_of
 
 AXIS = "variants"
 
@@ -71,8 +71,7 @@ def _tried(sample: Sample, source: Sample, trials: Trials, *, may_raise: bool) -
     if sample.name.endswith(_BEYOND_HALF):
         dtypes = tuple(d for d in dtypes if d != "float16")
     ran = {d: ran.sample for d in dtypes if (ran := trials.run(sample, d))}
-    on_host = any(slot.on_host for slot in sample.tensors)
-    if ran and not (on_host and not trials.is_on_device(sample, next(iter(ran)))):
+    if ran:
         yield replace(next(iter(ran.values())), dtypes=tuple(ran))
     elif may_raise and trials.raises(sample, dtypes[0]):
         yield replace(sample, dtypes=dtypes[:1], raises=True)
@@ -89,7 +88,8 @@ def unlike(source: Sample, schema: Any, pointwise: bool) -> Iterator[tuple[str, 
         for label, value in (*_other(formal, current, source), *((_spelled(v), v) for v in more)):
             yield f"{formal.name}={label}", _with(source, schema, formal, value)
     two_tensors = sum(str(a.type) in ("Tensor", "Optional[Tensor]") and not a.is_out for a in schema.arguments) == 2
-    yield from _operands(source, pointwise and two_tensors)
+    first = 0 if two_tensors and not is_composed(source.overload) else 1
+    yield from _operands(source, range(first, 3 if pointwise and two_tensors else 0))
 
 
 def _by_name(source: Sample, schema: Any) -> dict[str, Arg]:
@@ -197,22 +197,22 @@ def _reslotted(sample: Sample) -> Sample:
     return replace(renumbered, tensors=tuple(index.values()))
 
 
-def _operands(source: Sample, takes_host: bool) -> Iterator[tuple[str, Sample]]:
-    """Yield the sample with an operand of another dtype, and with one of no dimensions, on the device and the host."""
+def _operands(source: Sample, on_host: range) -> Iterator[tuple[str, Sample]]:
+    """Yield the sample with an operand of another dtype, and with one of no dimensions: some also ``on_host``."""
     slots = [s for s in source.tensors if s.pool and not s.same_as and s.dtype is None]
     for slot in slots[1:3] if len(slots) > 1 else ():
         for dtype in _OPERANDS:
             if dtype != source.base:
                 yield f"{slot.name}={dtype}", _slot(source, replace(slot, dtype=dtype))
-    for slot in slots[:3] if len(slots) > 1 else ():
+    for i, slot in enumerate(slots[:3] if len(slots) > 1 else ()):
         if slot.written:
             continue
         one = replace(slot, shape=())
         yield f"{slot.name}=scalar", _slot(source, one)
         yield f"{slot.name}=scalar_float64", _slot(source, replace(one, dtype="float64"))
-        for dtype in ("", "float64", "int64") if takes_host else ():
-            on_host = replace(one, on_host=True, dtype=dtype or one.dtype)
-            yield f"{slot.name}=host_scalar" + (f"_{dtype}" if dtype else ""), _slot(source, on_host)
+        for dtype in ("", "float64", "int64") if i in on_host else ():
+            there = replace(one, on_host=True, dtype=dtype or one.dtype)
+            yield f"{slot.name}=host_scalar" + (f"_{dtype}" if dtype else ""), _slot(source, there)
 
 
 def _slot(source: Sample, changed: TensorSlot) -> Sample:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import count
 
 import pytest
@@ -13,7 +12,6 @@ import torch
 
 from conformance.corpus import reader
 from conformance.corpus.model import Sample
-from conformance.corpus.places import with_tensors
 from conformance.corpus.vary import trial
 from conformance.corpus.vary.trial import Trials, generate
 
@@ -87,11 +85,3 @@ def test_a_call_whose_second_result_differs_is_no_sample(monkeypatch: pytest.Mon
 def test_a_random_call_is_seeded_and_so_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trial, "call_of", lambda _: torch.rand_like)
     assert Trials(CORPUS, timed=False).run(sample(), "float32")
-
-
-def test_results_on_the_host_are_told_from_those_on_the_device() -> None:
-    trials = Trials(CORPUS, timed=False)
-    binary = next(s for s in CORPUS.samples("add.Tensor") if s.base == "float32" and len(s.tensors) == 2)
-    first, second = (replace(binary.tensors[i], shape=(), on_host=True) for i in range(2))
-    assert trials.is_on_device(with_tensors(binary, [binary.tensors[0], second]), "float32")
-    assert not trials.is_on_device(with_tensors(replace(binary, overload="logical_and"), [first, second]), "float32")

@@ -37,9 +37,20 @@ def test_an_optional_dtype_is_given_and_left_out() -> None:
     assert {"float64", "bfloat16", "int32"} <= given
 
 
-@pytest.mark.parametrize("label", ["other=host_scalar", "other=host_scalar_float64", "other=float64", "other=bool"])
+@pytest.mark.parametrize(
+    "label", ["other=host_scalar", "self=host_scalar", "other=host_scalar_float64", "other=float64", "other=bool"]
+)
 def test_an_operand_may_have_another_dtype_or_lie_on_the_host(label: str) -> None:
     assert any(s.name.endswith(label) for s in made("add.Tensor"))
+
+
+def test_the_first_operand_of_a_composed_op_stays_on_the_device() -> None:
+    hosts = {t.name for s in made("logical_and") for t in s.tensors if t.on_host}
+    assert hosts == {"other"}
+
+
+def test_of_more_than_two_operands_none_lies_on_the_host() -> None:
+    assert not any(t.on_host for s in made("addcmul") for t in s.tensors)
 
 
 def test_a_scalar_is_tried_as_every_python_number() -> None:
