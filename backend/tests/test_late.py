@@ -128,13 +128,13 @@ def test_a_wrong_schedule_in_the_environment_is_refused(driver: Path, variable: 
 
 @pytest.mark.parametrize("at_exit", ["", "1"])
 def test_a_process_that_exits_drops_its_queued_work(driver: Path, at_exit: str) -> None:
-    late = {"REFNPU_LATE": "1", "REFNPU_DELAY_US": "100000"}  # 50 seconds of work for each stream
+    late = {"REFNPU_LATE": "1", "REFNPU_DELAY_US": "1000000"}  # 500 seconds of work for each stream
     extra = {"AT_EXIT": at_exit} if at_exit else {}
     start = time.monotonic()
     done = run(driver, "a_process_exits_with_work_queued", **late, **extra)
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
     assert done.stdout == ("0" if at_exit else "")
-    assert time.monotonic() - start < 25
+    assert time.monotonic() - start < 250
 
 
 def test_an_error_that_no_call_returned_is_printed_at_exit(driver: Path) -> None:

@@ -43,6 +43,23 @@ class Registration:
         return text.replace("{kind}", kind).replace("{module}", module)
 
 
+def _allocator(base: str) -> str:
+    """Return the lines of an allocator with this base class."""
+    return (
+        f"static MyAllocator allocator;  // C++, a {base}\n"
+        "REGISTER_ALLOCATOR(c10::DeviceType::PrivateUse1, &allocator);"
+    )
+
+
+def _hooks(*methods: str) -> str:
+    """Return the lines of hooks with these methods, which return true."""
+    lines = "".join(f"  bool {method} const override {{ return true; }}\n" for method in methods)
+    return (
+        f"struct MyHooks : at::PrivateUse1HooksInterface {{  // C++\n{lines}}};\n"
+        "at::RegisterPrivateUse1HooksInterface(new MyHooks);"
+    )
+
+
 REGISTRATIONS = (
     Registration(
         "device name", probes.device_name, Need.REQUIRED, "the device is called {kind} and not privateuseone",
@@ -60,10 +77,8 @@ REGISTRATIONS = (
     Registration(
         "allocator", probes.allocator, Need.REQUIRED, "torch.UntypedStorage, resize_, torch.load",
         (
-            ("2.0", ("static MyAllocator allocator;  // C++, a c10::Allocator\n"
-             "REGISTER_ALLOCATOR(c10::DeviceType::PrivateUse1, &allocator);")),
-            ("2.9", ("static MyAllocator allocator;  // C++, a c10::DeviceAllocator\n"
-             "REGISTER_ALLOCATOR(c10::DeviceType::PrivateUse1, &allocator);")),
+            ("2.0", _allocator("c10::Allocator")),
+            ("2.9", _allocator("c10::DeviceAllocator")),
         ),
     ),
     Registration(
@@ -74,14 +89,8 @@ REGISTRATIONS = (
     Registration(
         "hooks", probes.accelerator, Need.REQUIRED, "torch.accelerator, pinned memory, resizing of storages",
         (
-            ("2.6", ("struct MyHooks : at::PrivateUse1HooksInterface {  // C++\n"
-             "  bool hasPrimaryContext(c10::DeviceIndex) const override { return true; }\n};\n"
-             "at::RegisterPrivateUse1HooksInterface(new MyHooks);")),
-            ("2.7", ("struct MyHooks : at::PrivateUse1HooksInterface {  // C++\n"
-             "  bool isBuilt() const override { return true; }\n"
-             "  bool isAvailable() const override { return true; }\n"
-             "  bool hasPrimaryContext(c10::DeviceIndex) const override { return true; }\n};\n"
-             "at::RegisterPrivateUse1HooksInterface(new MyHooks);")),
+            ("2.6", _hooks("hasPrimaryContext(c10::DeviceIndex)")),
+            ("2.7", _hooks("isBuilt()", "isAvailable()", "hasPrimaryContext(c10::DeviceIndex)")),
         ),
     ),
     Registration(

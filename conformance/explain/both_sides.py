@@ -56,9 +56,8 @@ def end(call: Callable[..., Any], device: str) -> str:
 
 def differences(call: Callable[..., Any], device: str, written: list[str], bound: "Bound | None") -> Iterator[str]:
     (theirs, before), (ours, after) = call("cpu"), call(device)
-    for side, result in (("cpu", theirs), (device, ours)):
-        for r in listed(result):
-            print(f"{side}: {what(r)}" + (f"\n{on_cpu(r)}" if isinstance(r, torch.Tensor) else ""))
+    show("cpu", theirs)
+    show(device, ours)
     if isinstance(theirs, Exception) or isinstance(ours, Exception):
         if type(theirs) is not type(ours):
             yield f"the device raised {ours!r}" if isinstance(ours, Exception) else "the device raised nothing"
@@ -77,6 +76,12 @@ def differences(call: Callable[..., Any], device: str, written: list[str], bound
         if name in written:
             yield from compare(name, before[name][1], after[name][1], truth[name][1], bound)
         yield from outside(name, before[name], after[name], name in written)
+
+
+def show(side: str, result: Any) -> None:
+    """Print the results of one side."""
+    for r in listed(result):
+        print(f"{side}: {what(r)}" + (f"\n{on_cpu(r)}" if isinstance(r, torch.Tensor) else ""))
 
 
 def compare(name: str, cpu: Any, device: Any, true: Any, bound: "Bound | None") -> Iterator[str]:

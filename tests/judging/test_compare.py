@@ -256,7 +256,7 @@ def fails(theirs: float, ours: float, true: float | None, *, sums: bool, dtype: 
 
 class TestNumbersBeyondTheDtype:
     @pytest.mark.parametrize("sums", [False, True])
-    def test_infinities_have_to_agree(self, sums: bool) -> None:
+    def test_infinite_elements_must_agree_in_sign_with_cpu(self, sums: bool) -> None:
         for true in (INF, None):
             assert not fails(INF, INF, true, sums=sums)
             assert fails(INF, -INF, true, sums=sums) is (not sums or true is not None)
@@ -266,38 +266,38 @@ class TestNumbersBeyondTheDtype:
         assert fails(INF, 1.0, 1e39, sums=sums), "CPU's infinite distance allows nothing"
 
     @pytest.mark.parametrize("sums", [False, True])
-    def test_two_that_overflowed_on_the_way_to_a_finite_result_pass(self, sums: bool) -> None:
+    def test_overflow_on_both_sides_passes_where_the_result_is_finite(self, sums: bool) -> None:
         assert not fails(NAN, -INF, HUGE, sums=sums)
         assert not fails(INF, NAN, HUGE, sums=sums)
         assert fails(1.0, NAN, 1.0, sums=sums), "CPU did not overflow"
         assert fails(NAN, 2.0, HUGE, sums=sums), "the device gives a number, and a wrong one"
         assert fails(INF, NAN, INF, sums=sums), "the result is infinite"
 
-    def test_without_a_wider_dtype_a_function_may_overflow_a_little_early(self) -> None:
+    def test_a_float64_function_may_overflow_a_little_early(self) -> None:
         for theirs, ours in ((INF, 1.2e308), (1.2e308, INF), (-INF, -1.2e308)):
             assert not fails(theirs, ours, None, sums=False, dtype=torch.float64)
         for theirs, ours in ((INF, 1e307), (1e307, INF), (INF, -1.2e308), (INF, NAN)):
             assert fails(theirs, ours, None, sums=False, dtype=torch.float64)
         assert fails(INF, HUGE, INF, sums=False), "double precision says that it is infinite"
 
-    def test_a_product_that_rounds_to_infinity_has_to_be_infinite(self) -> None:
+    def test_a_product_that_rounds_to_infinity_must_be_infinite(self) -> None:
         assert fails(INF, NAN, 1e39, sums=False)
         assert fails(INF, -INF, 1e39, sums=False)
         assert not fails(INF, NAN, 1e39, sums=True), "a sum may pass it in both directions"
 
-    def test_a_sum_that_cpu_makes_nan_may_be_infinite(self) -> None:
+    def test_a_sum_may_be_infinite_where_cpu_gives_nan(self) -> None:
         assert not fails(NAN, INF, NAN, sums=True)
         assert fails(NAN, INF, NAN, sums=False)
         assert fails(NAN, 1.0, NAN, sums=True)
 
-    def test_without_a_wider_dtype_a_sum_that_is_not_finite_may_be_so_in_any_way(self) -> None:
+    def test_a_float64_sum_that_overflows_may_be_infinite_or_nan(self) -> None:
         assert not fails(INF, NAN, None, sums=True, dtype=torch.float64)
         assert fails(INF, NAN, None, sums=False, dtype=torch.float64)
         assert fails(INF, 1.0, None, sums=True, dtype=torch.float64)
         assert fails(1.0, INF, None, sums=True, dtype=torch.float64)
 
 
-def test_where_an_element_is_wrong_is_what_the_comparisons_report() -> None:
+def test_the_mask_of_wrong_elements_follows_the_comparison() -> None:
     a, b = torch.tensor([1.0, -0.0, NAN, 3.0]), torch.tensor([1.0, 0.0, NAN, 4.0])
     assert compare.differing(a, b).tolist() == [False, True, False, True]
     assert compare.differing(a, b, signed_zeros=False).tolist() == [False, False, False, True]

@@ -188,11 +188,11 @@ def in_a_vector_loop(x: torch.Tensor, dense: float = 1.0, apart: float = 2.0) ->
     return torch.where(x > 0, dense if x.is_contiguous() else apart, x)
 
 
-def test_a_reference_whose_vector_loop_gives_other_values_is_not_held_against_the_device() -> None:
+def test_a_case_is_skipped_if_the_vector_loop_of_cpu_gives_the_device_value() -> None:
     assert judge(in_a_vector_loop, lambda x: in_a_vector_loop(x, dense=2.0)).skipped == LAYOUT
 
 
-def test_each_element_may_follow_another_loop_of_such_a_reference() -> None:
+def test_each_element_may_equal_either_loop_of_cpu() -> None:
     def some_as_one_and_some_as_the_other(x: torch.Tensor) -> torch.Tensor:
         found = in_a_vector_loop(x)
         found.view(-1)[::2] = in_a_vector_loop(x, dense=2.0).view(-1)[::2]
@@ -201,21 +201,21 @@ def test_each_element_may_follow_another_loop_of_such_a_reference() -> None:
     assert judge(in_a_vector_loop, some_as_one_and_some_as_the_other).skipped == LAYOUT
 
 
-def test_an_element_that_follows_neither_loop_is_wrong() -> None:
+def test_an_element_that_equals_neither_loop_of_cpu_fails() -> None:
     found = judge(in_a_vector_loop, lambda x: in_a_vector_loop(x, dense=3.0))
     assert (found.skipped, [m.check for m in found.mismatches]) == ("", [Check.VALUE])
     found = judge(in_a_vector_loop, lambda x: in_a_vector_loop(x, dense=2.0).reshape(-1))
     assert found.skipped == ""
 
 
-def test_a_device_that_does_as_torch_s_decomposition_is_not_blamed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_case_is_skipped_if_the_device_equals_the_decomposition_of_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reference, "decomposition_of", lambda op: lambda x, device: x + 2)
     assert judge(lambda x: x + 1, lambda x: x + 2).skipped == DECOMPOSED
     found = judge(lambda x: x + 1, lambda x: x + 3)
     assert (found.skipped, [m.check for m in found.mismatches]) == ("", [Check.VALUE])
 
 
-def test_a_decomposition_that_raises_excuses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_decomposition_that_raises_excuses_no_mismatch(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(x: torch.Tensor, device: torch.device) -> torch.Tensor:
         raise RuntimeError(x.shape, device)
 
@@ -223,7 +223,7 @@ def test_a_decomposition_that_raises_excuses_nothing(monkeypatch: pytest.MonkeyP
     assert [m.check for m in judge(lambda x: x + 1, lambda x: x + 2).mismatches] == [Check.VALUE]
 
 
-def test_a_reference_that_does_not_return_what_its_schema_says_is_not_held_against_the_device() -> None:
+def test_a_case_is_skipped_if_cpu_does_not_return_its_written_argument() -> None:
     case, schema = case_of(written=True), schema_of(torch.ops.aten.neg_.default)
     assert judge(torch.neg, torch.neg_, case=case, schema=schema).skipped == LOST
     assert judge(torch.neg, torch.neg_, case=case).skipped == "", "it is returned by chance, as far as anybody says"

@@ -92,7 +92,7 @@ def test_a_dense_side_has_the_same_values_in_contiguous_tensors() -> None:
     assert torch.equal(made, value_of(case.sample.tensors[0], "float32"))
 
 
-def test_the_spaced_side_holds_the_same_values_in_every_second_element() -> None:
+def test_a_spaced_side_has_the_same_values_in_every_second_element() -> None:
     for layout in ("contiguous", "neg", "zero_dim"):
         case = one_argument(layout)
         (plain,), (made,) = Twins(value_of).side(case, CPU).args, Twins(value_of).spaced(case).args
