@@ -165,8 +165,20 @@ GENERATED: dict[str, tuple[str, str]] = {
     "variants": ("variants", "contiguous"),
 }
 
+# Contexts: contiguous calls that are made in another way. conformance/contexts/ has a class for each.
+CONTEXTS: dict[str, str] = {
+    "second_device": "contiguous, on the second device while the first one is current",
+    "thread": "contiguous, called in a new thread",
+    "stream": "contiguous, on a stream of its own, where earlier work makes the arguments",
+    "after_error": "contiguous, after an allocation that does not fit, or after a call of the overload that raises",
+    "inference_mode": "contiguous, under torch.inference_mode()",
+    "autocast": "contiguous, under torch.autocast, for each dtype that it casts to",
+    "deterministic": "contiguous, under torch.use_deterministic_algorithms(True)",
+    "backward": "contiguous: the gradients of the floating arguments, for gradients of the results in several layouts",
+}
+
 # Layouts of the tier "wide" alone.
-WIDE = frozenset({*GENERATED, SEQUENCE})
+WIDE = frozenset({*GENERATED, SEQUENCE, *CONTEXTS})
 
 LAYOUTS: dict[str, str] = {
     "contiguous": "row-major, the storage exactly as long as the tensor",
@@ -189,6 +201,7 @@ LAYOUTS: dict[str, str] = {
     "values": "contiguous, with generated values: signed zeros, infinities, NaN, limits of the dtype",
     "variants": "contiguous, with generated arguments: flags, optionals, scalars of other types",
     SEQUENCE: "contiguous, after calls of the overload that differ in one thing: layout, dtype, size, another argument",
+    **CONTEXTS,
 }
 
 # The rotation that `mixed` deals from.

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -59,6 +62,31 @@ def tags(name: str) -> tuple[str, ...]:
     return tuple(sorted(t.name for t in found[2])) if found else ()
 
 
+@cache
+def autocast_policies() -> dict[str, str]:
+    """Return torch's lists of overloads that autocast casts the arguments of on all devices but CPU.
+
+    By overload: "lower_precision_fp", "fp32", "fp32_set_opt_dtype" or "promote". Read from the header that backends
+    take the lists from; empty if this torch comes without headers.
+    """
+    header = Path(torch.__file__).parent / "include" / "ATen" / "autocast_mode.h"
+    text = header.read_text(encoding="utf-8") if header.exists() else ""
+    found: dict[str, str] = {}
+    for policy in ("LOWER_PRECISION_FP", "FP32", "FP32_SET_OPT_DTYPE", "PROMOTE"):
+        body = re.search(rf"#define AT_FORALL_{policy}\(_\)((?:.*\\\n)*.*)", text)
+        entries = re.findall(r"_\((\w+)(?:,\s*(\w+))?\)", body[1]) if body else []
+        found.update({f"{op}.{overload}" if overload else op: policy.lower() for op, overload in entries})
+    return found
+
+
+def settle_threads() -> None:
+    """Let torch make its pool of threads anew in a forked process.
+
+    Else several threads of autograd do so at the same time when they start, which aborts the process at times.
+    """
+    torch.set_num_threads(torch.get_num_threads())
+
+
 def cpu_capability() -> str:
     """For which instructions the CPU kernels that run here were compiled, e.g. ``AVX512``."""
     return str(torch.backends.cpu.get_cpu_capability())
@@ -87,6 +115,11 @@ def has_composite_kernel(name: str) -> bool:
 def is_composed(name: str) -> bool:
     """Whether a kernel under an alias key makes the results, and does not leave that to a structured kernel."""
     return any(has_own_kernel(name, key) for key in COMPOSITE_KEYS[1:])
+
+
+def has_derivative(name: str) -> bool:
+    """Whether autograd has a kernel for an overload, or the overload is made of others that it may have kernels for."""
+    return has_own_kernel(name, "Autograd") or has_own_kernel(name, "CompositeImplicitAutograd")
 
 
 def has_backend_fallback(key: str) -> bool:

@@ -82,6 +82,7 @@ class Check(Word):
     UNINITIALIZED = "uninitialized", "a result depends on uninitialized device memory"
     DISTRIBUTION = "distribution", "random values do not follow CPU's distribution"
     DEVICE = "device", "a result is on another device"
+    CONTEXT = "context", "the call did what its context forbids, e.g. left another device the current one"
 
 
 class Fact(Word):
@@ -115,6 +116,7 @@ class Fact(Word):
     SAME_DRAWS = "same_draws", "seeds: number of seeds that gave the same draws"
     NAN_DRAWS = "nan_draws", "none: some draws are NaN"
     DRAWS = "draws", "distance, allowed: Kolmogorov-Smirnov distances; draws: their number"
+    CONTEXT = "context", "context; broken: what the call did, as the context says it"
     ROUTE = "route", "registered: the route in the dispatcher; native, fallback: calls that the backend counted"
 
 

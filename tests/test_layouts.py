@@ -88,6 +88,7 @@ def test_bits_are_for_the_dtypes_that_can_carry_them() -> None:
 
 
 def test_the_catalogue_lists_every_placer_and_deals_only_from_it() -> None:
-    assert set(PLACERS) | {layouts.ALIASED, layouts.MIXED, layouts.SEQUENCE} | set(layouts.GENERATED) == set(LAYOUTS)
+    others = {layouts.ALIASED, layouts.MIXED, layouts.SEQUENCE, *layouts.GENERATED, *layouts.CONTEXTS}
+    assert set(PLACERS) | others == set(LAYOUTS)
     assert {layout for _, layout in layouts.GENERATED.values()} <= set(PLACERS)
     assert set(MIXABLE) <= set(PLACERS)

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from conformance.backends import Capabilities
+from conformance.contexts import PLAIN, Context
 from conformance.corpus.model import DeviceArg, TensorSlot
 from conformance.judging.judge import CaseResult, Judge
 from conformance.judging.tolerances import Criteria
@@ -81,6 +82,7 @@ def judge(
     device: Device | None = None,
     values: ValueOf = value_of,
     schema: Any = None,
+    context: Context = PLAIN,
 ) -> CaseResult:
     """One case of an op that does what is ``right`` on CPU, and what is ``wrong`` (or right, too) on the device.
 
@@ -98,5 +100,5 @@ def judge(
 
     vars(op)["_schema"] = schema
     criteria = Criteria(facts or OpFacts("misc"))
-    judge = Judge(Twins(values), Capabilities(here, "hand"), op, route, criteria, seed=20)
+    judge = Judge(Twins(values), Capabilities(here, "hand"), op, route, criteria, 20, context)
     return judge.judge(case or case_of())

@@ -2,6 +2,7 @@
 #include <torch/library.h>
 
 #include "aten/boxed.h"
+#include "refnpu/fault.h"
 #include "refnpu/guard.h"
 
 // Declared here because ATen/autocast_mode.h includes every operator there is.
@@ -42,7 +43,8 @@ void lower_precision(const c10::OperatorHandle& op, Stack* stack) {
 
 void float32(const c10::OperatorHandle& op, Stack* stack) {
   Excluded below(kKey);
-  cast_arguments(op, stack, at::kFloat);
+  const bool lower = fault(Fault::autocast_norms_lower) && op.operator_name().name == "aten::group_norm";
+  cast_arguments(op, stack, lower ? at::autocast::get_autocast_dtype(kDevice) : at::kFloat);
   op.callBoxed(stack);
 }
 
@@ -63,7 +65,8 @@ void widest(const c10::OperatorHandle& op, Stack* stack) {
   c10::IValue* first = arguments(op, stack);
   for (size_t i = 0; i < op.schema().arguments().size(); ++i) {
     map_tensors(first[i], [&](const at::Tensor& each) {
-      if (eligible(each)) dtype = c10::promoteTypes(dtype, each.scalar_type());
+      if (eligible(each) && !fault(Fault::autocast_promotes_to_lower))
+        dtype = c10::promoteTypes(dtype, each.scalar_type());
       return each;
     });
   }
@@ -129,6 +132,7 @@ TORCH_LIBRARY_IMPL(aten, AutocastPrivateUse1, m) {
                            "softplus",
                            "layer_norm",
                            "native_layer_norm",
+                           "rms_norm",
                            "group_norm",
                            "frobenius_norm.dim",
                            "nuclear_norm",
@@ -154,7 +158,19 @@ TORCH_LIBRARY_IMPL(aten, AutocastPrivateUse1, m) {
                            "pdist",
                            "cdist",
                            "renorm",
-                           "logsumexp"});
+                           "logsumexp",
+                           "upsample_nearest1d",
+                           "_upsample_nearest_exact1d",
+                           "upsample_nearest2d",
+                           "_upsample_nearest_exact2d",
+                           "upsample_nearest3d",
+                           "_upsample_nearest_exact3d",
+                           "upsample_linear1d",
+                           "upsample_bilinear2d",
+                           "_upsample_bilinear2d_aa",
+                           "upsample_trilinear3d",
+                           "upsample_bicubic2d",
+                           "_upsample_bicubic2d_aa"});
   set_policy<&float32_result>(
       m, {"prod", "prod.dim_int", "softmax.int", "log_softmax.int", "cumprod", "cumsum", "linalg_vector_norm",
           "linalg_matrix_norm", "linalg_matrix_norm.str_ord", "sum", "sum.dim_IntList"});

@@ -20,6 +20,7 @@ void check_indices(const char* op, const at::Tensor& indices) {
 at::Tensor embedding(const at::Tensor& weight, const at::Tensor& indices, int64_t, bool, bool) {
   TORCH_CHECK(weight.dim() == 2, "'weight' must be 2-D");
   check_indices("embedding", indices);
+  if (fault(Fault::embedding_asks_version)) (void)weight._version();
   const at::Tensor table = fault(Fault::embedding_ignores_weight_stride) ? misread_as_dense(weight) : weight;
   at::DimVector sizes(indices.sizes());
   sizes.push_back(weight.size(1));

@@ -14,6 +14,7 @@
 #include "refnpu/allocator.h"
 #include "refnpu/fault.h"
 #include "refnpu/guard.h"
+#include "refnpu/stream.h"
 #include "runtime/generator.h"
 #include "runtime/named_call.h"
 
@@ -62,6 +63,21 @@ class LentState {
   at::Tensor saved_;
 };
 
+// Makes the default stream of the current device current for a scope while fault fallback_reads_default_stream is
+// awake.
+class MistakenStream {
+ public:
+  MistakenStream() : before_(getCurrentNPUStream()) {
+    if (fault(Fault::fallback_reads_default_stream)) setCurrentNPUStream(getDefaultNPUStream());
+  }
+  ~MistakenStream() { setCurrentNPUStream(before_); }
+  MistakenStream(const MistakenStream&) = delete;
+  MistakenStream& operator=(const MistakenStream&) = delete;
+
+ private:
+  NPUStream before_;
+};
+
 // One call: its arguments on the stack, their host copies, and what comes back.
 class Call {
  public:
@@ -80,6 +96,7 @@ class Call {
     run_on_cpu();
     write_back();
     results_to_device();
+    if (fault(Fault::fallback_leaves_device_current)) REFNPU_CHECK(npuSetDevice(copies_.device_index()));
   }
 
  private:
@@ -93,6 +110,7 @@ class Call {
   }
 
   void to_host() {
+    const MistakenStream mistaken;
     for (const c10::IValue& argument : arguments_) {
       stack_->push_back(map_tensors(argument, [&](const at::Tensor& tensor) { return copies_.host(tensor); }));
     }

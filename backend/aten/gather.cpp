@@ -1,5 +1,6 @@
 // Reading and writing at one index for each element along a dimension: gather, scatter and their reductions, take,
 // put_.
+#include <ATen/Context.h>
 #include <ATen/MemoryOverlap.h>
 #include <ATen/WrapDimUtils.h>
 #include <ATen/native/Resize.h>
@@ -154,10 +155,13 @@ at::Tensor& scatter_add_out(const at::Tensor& self, int64_t dim, const at::Tenso
   Structured<at::meta::structured_scatter_add> op(out);
   op.meta(self, dim, index, src);
   const IndexedNest nest = prepare_scatter("scatter_add", self, dim, index, src, out);
+  const bool mistaken =
+      fault(Fault::deterministic_scatter_add_of_largest) && at::globalContext().deterministicAlgorithms();
+  const Combine combine = mistaken ? Combine::maximum : Combine::add;
   if (is_small_float(out))
-    combine_widened("scatter_add", out, dim, index, src, Combine::add);
+    combine_widened("scatter_add", out, dim, index, src, combine);
   else
-    launch_combine("scatter_add", nest, out.scalar_type(), Combine::add);
+    launch_combine("scatter_add", nest, out.scalar_type(), combine);
   return out;
 }
 

@@ -74,6 +74,7 @@ std::tuple<Tensor, Tensor, Tensor> layer_norm(const Tensor& input, c10::SymIntAr
                       flat_of(from), flat_of(weight), flat_of(unbiased ? Tensor() : bias),
                       flat_of(out),  flat_of(mean),   flat_of(rstd)};
     launch("layer_norm", [=] { ::refnpu::layer_norm(n); });
+    if (input.requires_grad() && fault(Fault::layer_norm_saves_deviation)) rstd.reciprocal_();
   }
   return {out, mean, rstd};
 }

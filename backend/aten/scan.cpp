@@ -6,10 +6,14 @@
 #include <ATen/ops/cumprod_meta.h>
 #include <ATen/ops/cumsum_meta.h>
 
+#include <thread>
+
 #include "aten/register.h"
 #include "aten/rows_plan.h"
 #include "aten/structured.h"
+#include "refnpu/allocator.h"
 #include "refnpu/fault.h"
+#include "refnpu/guard.h"
 #include "refnpu/launch.h"
 
 namespace refnpu::scans {
@@ -17,6 +21,16 @@ namespace {
 
 using at::ScalarType;
 using at::Tensor;
+
+const std::thread::id main_thread = std::this_thread::get_id();  // that which loads the library
+
+// The fault of a thread that keeps scratch memory for its next call, and does not give it back when it ends.
+void keep_block_of_thread() {
+  thread_local bool kept = false;
+  if (kept || std::this_thread::get_id() == main_thread) return;
+  make_storage(64, current_device()).unsafeReleaseStorageImpl();
+  kept = true;
+}
 
 // The fault of a row's stride that is computed from the dimension outside, though that has size 1 and any stride; only
 // where that stays inside the storage.
@@ -39,6 +53,7 @@ void cumulate(const char* name, const Tensor& self, int64_t dim, const Tensor& o
   const Tensor read = fault(Fault::scan_trusts_leading_one) ? restrided_by_leading_one(self) : self;
   const Tensor input = read.scalar_type() == out.scalar_type() ? read : read.to(out.scalar_type());
   const Rows<2> rows = rows_of<2>({input, out}, at::maybe_wrap_dim(dim, self.dim()));
+  if (fault(Fault::thread_keeps_block)) keep_block_of_thread();
   launch("scan_total", [=] { scan_total(rows, op); });
 }
 

@@ -40,7 +40,8 @@ Tensor& softmax_out(const Tensor& self, int64_t dim, bool half_to_float, Tensor&
 Tensor& log_softmax_out(const Tensor& self, int64_t dim, bool half_to_float, Tensor& out) {
   Structured<at::meta::structured__log_softmax> op(out);
   op.meta(self, dim, half_to_float);
-  forward("_log_softmax", self, dim, half_to_float, op.maybe_get_output(0), true);
+  const bool log = !self.requires_grad() || !fault(Fault::log_softmax_saves_softmax);
+  forward("_log_softmax", self, dim, half_to_float, op.maybe_get_output(0), log);
   op.finish();
   return out;
 }

@@ -1,4 +1,5 @@
 // Ops that touch no element: making empty tensors, views, and changes of a tensor's metadata.
+#include <ATen/Context.h>
 #include <ATen/EmptyTensor.h>
 #include <ATen/native/Resize.h>
 #include <ATen/native/TensorFactories.h>
@@ -21,14 +22,27 @@ namespace {
 
 constexpr c10::DispatchKeySet kKeys(c10::DispatchKey::PrivateUse1);
 
+bool fills_fresh_memory() {
+  return at::globalContext().deterministicAlgorithms() && at::globalContext().deterministicFillUninitializedMemory();
+}
+
+// Fills new elements so that they are the same in each run: NaN, or an integer's largest value.
+at::Tensor filled_if_deterministic(at::Tensor fresh) {
+  if (fills_fresh_memory() && !fault(Fault::deterministic_empty_not_filled))
+    at::native::fill_empty_deterministic_(fresh);
+  return fresh;
+}
+
 at::Tensor empty(at::IntArrayRef size, std::optional<at::ScalarType> dtype, std::optional<at::Layout>,
                  std::optional<at::Device>, std::optional<bool>, std::optional<at::MemoryFormat> format) {
-  return at::detail::empty_generic(size, getNPUAllocator(), kKeys, c10::dtype_or_default(dtype), format);
+  return filled_if_deterministic(
+      at::detail::empty_generic(size, getNPUAllocator(), kKeys, c10::dtype_or_default(dtype), format));
 }
 
 at::Tensor empty_strided(at::IntArrayRef size, at::IntArrayRef stride, std::optional<at::ScalarType> dtype,
                          std::optional<at::Layout>, std::optional<at::Device>, std::optional<bool>) {
-  return at::detail::empty_strided_generic(size, stride, getNPUAllocator(), kKeys, c10::dtype_or_default(dtype));
+  return filled_if_deterministic(
+      at::detail::empty_strided_generic(size, stride, getNPUAllocator(), kKeys, c10::dtype_or_default(dtype)));
 }
 
 // A shape without memory, which autograd hands on where a gradient is zero everywhere. CPU's is of no use here: a copy
@@ -59,6 +73,13 @@ at::Tensor as_strided(const at::Tensor& self, at::IntArrayRef size, at::IntArray
 }
 
 at::Tensor view(const at::Tensor& self, at::IntArrayRef size) { return alias_or_copy(at::native::view(self, size)); }
+
+at::Tensor unfold(const at::Tensor& self, int64_t dim, int64_t size, int64_t step) {
+  at::Tensor windows = at::native::unfold(self, dim, size, step);
+  if (fault(Fault::unfold_sets_version_counter))
+    windows.unsafeGetTensorImpl()->set_version_counter(c10::VariableVersion(0));
+  return windows;
+}
 
 // The memory of a tensor goes back after the work of the stream that it was allocated on. This adds another stream.
 void record_stream(at::Tensor& self, at::Stream stream) {
@@ -91,7 +112,9 @@ void restride(const at::Tensor& self, at::IntArrayRef size, at::OptionalIntArray
 }
 
 const at::Tensor& resize_(const at::Tensor& self, at::IntArrayRef size, std::optional<at::MemoryFormat> format) {
+  const auto held = self.storage().nbytes();
   restride(self, size, std::nullopt);
+  if (fills_fresh_memory()) at::native::fill_resize_deterministic_(self, static_cast<int64_t>(held));
   if (format && !fault(Fault::resize_ignores_memory_format)) {
     TORCH_CHECK(*format != at::MemoryFormat::Preserve, "Unsupported memory format", *format);
     self.unsafeGetTensorImpl()->empty_tensor_restride(*format);
@@ -132,7 +155,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   m.impl("as_strided", &as_strided);
   m.impl("view", &view);
   m.impl("_reshape_alias", &at::native::_reshape_alias);
-  m.impl("unfold", &at::native::unfold);
+  m.impl("unfold", &unfold);
   m.impl("view_as_real", &at::native::view_as_real);
   m.impl("view_as_complex", &at::native::view_as_complex);
   m.impl("_local_scalar_dense", &local_scalar_dense);

@@ -198,6 +198,67 @@ result = torch.equal(drawn(0), drawn(1))""",
 g = torch.Generator(d)
 clone = g.clone_state()
 result = torch.equal(torch.rand(1, device=d, generator=clone), torch.rand(1, device=d, generator=g))""",
+    # contexts
+    "fallback_leaves_device_current": """
+x = torch.ones(3, device=torch.device(d, 1 if d == "npu" else None))
+torch.erfinv(x, out=torch.empty_like(x))
+result = torch.accelerator.current_device_index()""",
+    "thread_drops_first_launch": """
+import threading
+x = torch.ones(3, device=d)
+thread = threading.Thread(target=x.neg_)
+thread.start()
+thread.join()
+result = x""",
+    "thread_keeps_block": """
+import threading
+allocated = torch.npu.memory_allocated if d == "npu" else lambda: 0
+x = torch.ones(3, device=d)
+before, thread = allocated(), threading.Thread(target=x.cumsum, args=(0,))
+thread.start()
+thread.join()
+result = allocated() - before""",
+    "failed_allocation_counted": """
+blocks = (lambda: torch.npu.memory_stats()["live_blocks"]) if d == "npu" else lambda: 0
+before = blocks()
+raised(lambda: torch.empty(1 << 60, dtype=torch.uint8, device=d))
+result = blocks() - before""",
+    "out_of_memory_sticks": """
+x = torch.ones(3, device=d)
+raised(lambda: torch.empty(1 << 60, dtype=torch.uint8, device=d))
+result = raised(lambda: x.neg())""",
+    "unfold_sets_version_counter": """
+with torch.inference_mode():
+    x = torch.ones(4, device=d)
+    result = raised(lambda: x.unfold(0, 2, 1))""",
+    "embedding_asks_version": """
+with torch.inference_mode():
+    x, i = torch.ones(4, 2, device=d), torch.zeros(1, dtype=torch.int64, device=d)
+    result = raised(lambda: F.embedding(i, x))""",
+    "deterministic_empty_not_filled": """
+torch.use_deterministic_algorithms(True)
+result = torch.empty(3, device=d)
+torch.use_deterministic_algorithms(False)""",
+    "deterministic_scatter_add_of_largest": """
+i = torch.zeros(2, dtype=torch.int64, device=d)
+torch.use_deterministic_algorithms(True)
+result = torch.zeros(1, device=d).scatter_add(0, i, torch.ones(2, device=d))
+torch.use_deterministic_algorithms(False)""",
+    "log_softmax_saves_softmax": """
+x = torch.ones(2, 3, device=d, requires_grad=True)
+x.log_softmax(1)[:, 0].sum().backward()
+result = x.grad""",
+    "layer_norm_saves_deviation": """
+x = torch.arange(6.0, device=d).view(2, 3).requires_grad_()
+F.layer_norm(x, (3,)).square()[:, 0].sum().backward()
+result = x.grad""",
+    "autocast_norms_lower": """
+with torch.autocast(d, torch.bfloat16, enabled=d == "npu"):
+    result = str(F.group_norm(torch.ones(1, 2, 2, device=d), 1).dtype)""",
+    "autocast_promotes_to_lower": """
+x = torch.ones(2, device=d)
+with torch.autocast(d, torch.bfloat16, enabled=d == "npu"):
+    result = str(torch.addcmul(x, x, x).dtype)""",
     # resizing
     "resize_keeps_first_bytes": "result = torch.arange(1.0, 33.0, device=d).resize_(40)[:32]",
     "resize_to_zero_ignored": """

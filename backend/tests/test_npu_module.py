@@ -127,6 +127,24 @@ def test_fork_rng_restores_the_state_of_the_device() -> None:
     assert torch.equal(torch.npu.get_rng_state(), before)
 
 
+def test_autocast_keeps_norms_and_interpolation_in_float32() -> None:
+    x = torch.ones(1, 2, 4, dtype=torch.bfloat16, device="npu")
+    with torch.autocast("npu", dtype=torch.bfloat16):
+        assert torch.nn.functional.rms_norm(x, (4,)).dtype == torch.float32
+        assert torch.nn.functional.interpolate(x, size=8).dtype == torch.float32
+
+
+def test_deterministic_algorithms_fill_fresh_memory() -> None:
+    x = torch.ones(2, device="npu")
+    torch.use_deterministic_algorithms(True)
+    try:
+        fresh = [torch.empty(3, device="npu"), torch.empty_strided((2, 2), (3, 1), device="npu"), x.resize_(4)[2:]]
+    finally:
+        torch.use_deterministic_algorithms(False)
+    assert all(t.cpu().isnan().all() for t in fresh)
+    assert x[:2].tolist() == [1, 1]
+
+
 def test_autocast_runs_products_in_bfloat16_and_softmax_in_float32() -> None:
     x = torch.randn(3, 3, device="npu")
     with torch.autocast("npu", dtype=torch.bfloat16):

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from conformance.explain import pattern_text
+from conformance.layouts import CONTEXTS
 from conformance.records import (
     Boundary,
     CaseFailure,
@@ -46,7 +47,8 @@ def failure(found: CaseFailure, cell: CellId, route: str, backend: str) -> str:
 def head(found: CaseFailure, cell: CellId, route: str) -> str:
     """Return the call: ``masked_fill_.Scalar (native) in float32, layout expanded on mask``."""
     on = f" on {found.id.variant}" if found.id and found.id.variant else ""
-    return f"{cell.overload} ({route}) in {cell.dtype}, layout {cell.layout}{on}"
+    axis = "context" if cell.layout in CONTEXTS else "layout"
+    return f"{cell.overload} ({route}) in {cell.dtype}, {axis} {cell.layout}{on}"
 
 
 def body(found: CaseFailure) -> list[str]:
@@ -335,5 +337,6 @@ _RENDERERS: dict[str, Callable[[Mismatch], str]] = {
     Fact.SAME_DRAWS: lambda m: f"{m.facts['seeds']} seeds gave the same draws",
     Fact.NAN_DRAWS: lambda _: "some draws are NaN",
     Fact.DRAWS: _draws,
+    Fact.CONTEXT: lambda m: str(m.facts["broken"]),
     Fact.ROUTE: _route,
 }

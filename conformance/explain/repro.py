@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import re
+import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
@@ -11,7 +13,9 @@ from typing import Any
 
 import torch
 
+from conformance import contexts
 from conformance.backends import Capabilities
+from conformance.contexts import PLAIN
 from conformance.corpus.model import Arg, ComplexArg, DeviceArg, DtypeArg, EnumArg, GeneratorArg, TensorSlot
 from conformance.explain import describe
 from conformance.judging import compare
@@ -44,13 +48,13 @@ def storage(device, *text):
     return torch.tensor(list(bytes.fromhex("".join(text))), dtype=torch.uint8).to(device)
 
 
-{earlier}def call(device, wide=lambda t: t):
+{earlier}{context}def call(device, wide=lambda t: t):
 {before}{body}
     storages = {{{storages}}}
     before = {{name: base.cpu().clone() for name, (base, _) in storages.items()}}
     torch.manual_seed({seed})
     try:
-        result = torch.ops.aten.{op}({call})
+        result = {call}
         for base, _ in storages.values():
             base.cpu()  # waits for the device
     except Exception as e:
@@ -60,11 +64,19 @@ def storage(device, *text):
 
 '''
 
+_HOW = """class How(NamedTuple):
+    variant: str
+    facts: str
+    delayed: Callable[[], Any]
+
+
+"""
+
 # A call that comes before that of the case, on the device alone.
 _BEFORE = """def before_{i}(device, wide=lambda t: t):
 {body}
     try:
-        torch.ops.aten.{op}({call})
+        {call}
     except Exception as e:
         print("the call before raised", type(e).__name__)
 
@@ -100,7 +112,8 @@ def script_of(
     case: Case, backend: Capabilities, twins: Twins, seed: int, judged: _Judged, *, contained: bool = True
 ) -> str:
     """Return the script of a case whose storages ``twins`` makes."""
-    writer = _Writer(case, backend.device, twins)
+    device = str(contexts.of(case.cell.layout).device(torch.device(backend.device)))
+    writer = _Writer(case, device, twins)
     module = backend.module
     head, comparing = _comparing()
     made = _CASE.format(
@@ -109,16 +122,16 @@ def script_of(
         limits=judged.limits(),
         head=head,
         imports="" if module == "torch" else f"import {module}  # loads the device\n",
-        earlier="".join(_before(i, one, backend.device, twins) for i, one in enumerate(case.before)),
+        earlier="".join(_before(i, one, device, twins) for i, one in enumerate(case.before)),
         before="".join(_CALL_BEFORE.format(i=i) for i in range(len(case.before))),
         body=_body(writer),
         storages=", ".join(f'"{name}": ({base}, {tensor})' for name, base, tensor in writer.bases),
         seed=seed,
-        op=attribute(case.sample.overload),
         call=writer.call(),
+        context=_context(case),
     )
     contained &= backend.isolation == "fork"
-    main = _MAIN.format(device=backend.device, written=writer.written(), bound=judged.bound(), contained=contained)
+    main = _MAIN.format(device=device, written=writer.written(), bound=judged.bound(), contained=contained)
     return f"{made}{comparing}\n\n\n{main}"
 
 
@@ -130,11 +143,21 @@ _CALL_BEFORE = """    if torch.device(device).type != "cpu":
 def _before(i: int, case: Case, device: str, twins: Twins) -> str:
     """Return the function that makes an earlier call."""
     writer = _Writer(case, device, twins)
-    return _BEFORE.format(i=i, body=_body(writer), op=attribute(case.sample.overload), call=writer.call())
+    return _BEFORE.format(i=i, body=_body(writer), call=writer.call())
 
 
 def _body(writer: _Writer) -> str:
     return "\n".join(f"    {line}" for line in writer.lines()) or "    pass"
+
+
+def _context(case: Case) -> str:
+    """Return the function ``in_context``, and the decorator of the function that calls, of a case in a context."""
+    context = contexts.of(case.cell.layout)
+    decorator = f"@{context.decorator}\n" if context.decorator else ""
+    if type(context).call is PLAIN.call:
+        return decorator
+    source = textwrap.dedent(inspect.getsource(type(context).call)).partition(") -> Any:")[2]
+    return f"{_HOW}def in_context(op, device, how, args, kwargs):{source}\n\n{decorator}"
 
 
 @cache
@@ -168,7 +191,9 @@ class _Judged:
         """Return a sentence about the findings that the script cannot repeat, "" if there are none."""
         found = {m.check for m in self.failure.mismatches} if self.failure else set()
         lost = sorted({*(found & _ONLY_THE_SUITE), *(() if self._values else (Check.VALUE,))})
-        return f"\nIt does not check: {', '.join(lost)}. Only the suite does." if lost else ""
+        checks = f"\nIt does not check: {', '.join(lost)}. Only the suite does." if lost else ""
+        delays = contexts.of(self.case.cell.layout).delays
+        return checks + ("\nIt does not let work start late. Only the suite does." if delays else "")
 
     def bound(self) -> str:
         """Return the bound of the failure's first wrong value; without one, that of the overload for one element."""
@@ -265,10 +290,16 @@ class _Writer:
         return sorted({slots[home].name for home in homes.values()})
 
     def call(self) -> str:
-        """Return the arguments of the call."""
+        """Return the call."""
         sample = self._case.sample
+        op = f"torch.ops.aten.{attribute(sample.overload)}"
+        context = contexts.of(self._case.cell.layout)
         parts = [self._text(a) for a in sample.args]
-        return ", ".join(parts + [f"{name}={self._text(a)}" for name, a in sample.kwargs])
+        if type(context).call is PLAIN.call:
+            return f"{op}({', '.join(parts + [f'{name}={self._text(a)}' for name, a in sample.kwargs])})"
+        how = f"How({self._case.variant!r}, {context.facts_of(sample.overload)!r}, contextlib.nullcontext)"
+        named = ", ".join(f"{name!r}: {self._text(a)}" for name, a in sample.kwargs)
+        return f"in_context({op}, torch.device(device), {how}, [{', '.join(parts)}], {{{named}}})"
 
     def _text(self, arg: Arg) -> str:
         if isinstance(arg, tuple):

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from conformance.backends import Capabilities
+from conformance.contexts import PLAIN, Context
 from conformance.judging import device_memory, kernels, oracle, repetition, storages
 from conformance.judging.oracle import Caller, CallOutcome
 from conformance.judging.outcomes import Comparison, OtherReferences, error_parity, first_line
@@ -37,30 +38,42 @@ class Judge:
     """Runs cases of one overload on CPU and on the device, and compares."""
 
     def __init__(
-        self, twins: Twins, backend: Capabilities, op: Callable[..., Any], route: Route, criteria: Criteria, seed: int
-    ) -> None:
+        self, twins: Twins, backend: Capabilities, op: Callable[..., Any], route: Route, criteria: Criteria, seed: int,
+        context: Context = PLAIN,
+    ) -> None:  # fmt: skip
         self._twins = twins
         self._backend = backend
         self._route = route
         self._criteria = criteria
-        self._device = torch.device(backend.device)
-        self._call = Caller(op, seed if criteria.random else None)
+        self._context = context
+        self._op = op
+        self._device = context.device(torch.device(backend.device))
+        seed_of_draws = seed if criteria.random else None
+        self._call = Caller(op, seed_of_draws)
+        self._on_cpu = Caller(op, seed_of_draws)
         self._comparison = Comparison(criteria, route, self._device)
-        self.reference = Reference(self._call, twins, criteria, self._comparison)
+        self.reference = Reference(self._on_cpu, twins, criteria, self._comparison, context)
 
     def judge(self, case: Case, on_phase: Callable[[str], None] | None = None) -> CaseResult:
         """Run and compare one case.
 
         ``on_phase`` is told "cpu" and "device" before each side, for whoever may have to say where the process died.
         """
-        self._call.raw_ns = 0
+        self._prepare(case)
         live = partial(self._judge_call, case)
         result = self._judge(case, live, lambda: self._on_device(case), on_phase or _ignore)
-        result.raw_ns = self._call.raw_ns
+        result.raw_ns = self._call.raw_ns + self._on_cpu.raw_ns
         return result
+
+    def _prepare(self, case: Case) -> None:
+        """Take the op of both sides from the context, and set their times to 0."""
+        self._call.raw_ns = self._on_cpu.raw_ns = 0
+        self._call.op = self._context.on_device(self._op, case.cell.overload, case.variant, self._backend)
+        self._on_cpu.op = self._context.on_cpu(self._op, case.cell.overload, case.variant)
 
     def differs(self, case: Case) -> bool:
         """Whether the device differs from CPU in one case. CPU is not doubted: a similar case has been judged."""
+        self._prepare(case)
         try:
             return bool(self._judge_call(case, self.reference.outcome(case)).mismatches)
         except NotJudged:
@@ -101,16 +114,19 @@ class Judge:
 
         Damage that this call does to memory has been reported by the call before, and is not reported again.
         """
+        self._prepare(case)
         if on_cpu:
             return kernels.names(lambda: self.reference.again(case))
-        side = self._twins.side(case, self._device)
-        found = kernels.names(lambda: self._call(side, synchronize=self._backend.synchronize))
+        with self._context.around():
+            side = self._twins.side(case, self._device)
+            found = kernels.names(lambda: self._call(side, synchronize=self._backend.synchronize))
         self._backend.verify_memory()
         return found
 
     def _on_device(self, case: Case, seed: int | None = None) -> CallOutcome:
-        side = self._twins.side(case, self._device)
-        return self._call(side, seed=seed, synchronize=self._backend.synchronize)
+        with self._context.around():
+            side = self._twins.side(case, self._device)
+            return self._call(side, seed=seed, synchronize=self._backend.synchronize)
 
     def _judge_call(self, case: Case, expected: CallOutcome) -> CaseResult:
         """Make the call on the device: what differs, and what its calls left behind in device memory."""
@@ -142,13 +158,14 @@ class Judge:
         actual = self._on_device(case)
         after = self._backend.route_counters()
         found = device_memory.damage(self._backend, actual)
-        if oracle.lacks_kernel(actual.error, self._route, expected.error) and not found:
+        refused = oracle.lacks_kernel(actual.error, self._route, expected.error) or self._context.refuses(actual.error)
+        if refused and not found:
             return CaseResult(skipped=first_line(actual.error))
         returned = expected.error is None and actual.error is None
         if returned:
             found += route_taken(self._route, before, after)
         found += self._differences(case, expected, actual, live=True)
-        if returned and not found and case.cell.layout == "contiguous":
+        if returned and not found and (case.cell.layout == "contiguous" or self._context.repeats):
             on_device, on_cpu = partial(self._on_device, case), partial(self.reference.again, case)
             seed = self._call.seed
             found = repetition.differences(actual, self._criteria, self._backend, seed, on_device, on_cpu)
@@ -160,17 +177,29 @@ class Judge:
         A ``live`` call's version counters are compared too. Its storages are not fetched where only one side raised: a
         device that has just raised may not answer. Those of a recorded call have been fetched already.
         """
+        broken = _broken(self._context, expected, actual)
+        if broken:
+            return [broken]
         parity = error_parity(expected.error, actual.error)
         if parity and live:
             return [parity]
         found: list[Mismatch] = [parity] if parity else []
         fetched = storages.Fetched(expected.side, actual.side)
         if expected.error is None and not parity:
-            others = OtherReferences(case, self._twins, self._call.op)
+            others = OtherReferences(case, self._twins, self._on_cpu.op)
             found += self._comparison.results(expected, actual, others)
             found += self._comparison.written(expected, actual, others, fetched)
-            found += storages.versions(expected.side, actual.side) if live else []
+            counted = live and Check.VERSION not in self._context.unchecked
+            found += storages.versions(expected.side, actual.side) if counted else []
         return found + fetched.differences()
+
+
+def _broken(context: Context, expected: CallOutcome, actual: CallOutcome) -> Mismatch | None:
+    """Return what the device did that the context forbids: a context's call says so with an AssertionError."""
+    if not context.name or expected.error is not None or not isinstance(actual.error, AssertionError):
+        return None
+    facts = {"kind": Fact.CONTEXT.value, "context": context.name, "broken": str(actual.error)}
+    return Mismatch(Check.CONTEXT, "", facts)
 
 
 def _ignore(phase: str) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from conformance.contexts import PLAIN, Context
 from conformance.judging import oracle
 from conformance.judging.oracle import Caller, CallOutcome
 from conformance.judging.outcomes import Comparison, OtherReferences, first_line
@@ -41,7 +42,10 @@ class NotJudged(Exception):
 class Reference:
     """CPU, as the reference of one overload. Makes more calls than one only where it has to be doubted."""
 
-    def __init__(self, call: Caller, twins: Twins, criteria: Criteria, comparison: Comparison) -> None:
+    def __init__(
+        self, call: Caller, twins: Twins, criteria: Criteria, comparison: Comparison, context: Context = PLAIN
+    ) -> None:
+        self._context = context
         self._call = call
         self._twins = twins
         self._criteria = criteria
@@ -56,7 +60,7 @@ class Reference:
             expected = self.again(case)
         except (LookupError, RuntimeError) as e:
             raise NotJudged(f"the arguments cannot be made on CPU: {first_line(e)}") from e
-        if oracle.cannot_serve(expected.error):
+        if oracle.cannot_serve(expected.error) or self._context.refuses(expected.error):
             raise NotJudged(f"CPU: {first_line(expected.error)}")
         if twice and expected.error is None:
             raise NotJudged(TWICE, tainted=True)
@@ -74,7 +78,8 @@ class Reference:
 
     def again(self, case: Case, seed: int | None = None) -> CallOutcome:
         """CPU's call, with fresh arguments."""
-        return self._call(self._twins.side(case, CPU), seed=seed)
+        with self._context.around():
+            return self._call(self._twins.side(case, CPU), seed=seed)
 
     def doubt(
         self, case: Case, expected: CallOutcome, mismatches: Sequence[Mismatch], actual: Callable[[], CallOutcome]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from conformance import layouts
 from conformance.corpus.model import Sample, TensorSlot
-from conformance.layouts import ALIASED, GENERATED, MIXED, SEQUENCE, Placement
+from conformance.layouts import ALIASED, CONTEXTS, GENERATED, MIXED, SEQUENCE, Placement
 from conformance.vocabulary import CaseId, CellId
 
 # Layouts that change the size of what they fall on.
@@ -218,6 +218,42 @@ def _plainly(cell: CellId, dtype: str, sample: Sample) -> Case:
     return Case(CellId(cell.family, cell.overload, dtype, "contiguous"), sample, "", _put(sample, {}))
 
 
+# Samples of a cell of a context: what a context changes rarely depends on the values of the arguments.
+CONTEXT_SAMPLES = 6
+# The dtype of an overload's cells of a context: the first of these that its samples have, else their first.
+CONTEXT_DTYPES = ("float32", "int64", "bool")
+# Contexts with cells of more dtypes.
+MORE_CONTEXT_DTYPES = {"autocast": ("bfloat16",)}
+# Contexts of which a sample has several cases.
+CONTEXT_VARIANTS = {
+    "autocast": ("bfloat16", "float16"),
+    "backward": ("dense", "strided", "expanded", "accumulate"),
+}
+
+
+def in_context(cell: CellId, samples: Sequence[Sample]) -> Iterator[Case]:
+    """Yield the cases of a cell of a context: contiguous calls of some of the overload's samples."""
+    own = [s for s in samples if not s.axis and cell.dtype in s.dtypes]
+    for sample in [s for s in own if not s.raises][:CONTEXT_SAMPLES]:
+        for variant in CONTEXT_VARIANTS.get(cell.layout, ("",)):
+            yield Case(cell, sample, variant, _put(sample, {}))
+        for other in [s for s in own if s.raises][:2] if cell.layout == "after_error" else []:
+            yield Case(cell, sample, f"after={other.name}", _put(sample, {}), (), (_plainly(cell, cell.dtype, other),))
+
+
+def _of_contexts(samples: Sequence[Sample], tier: Tier) -> dict[str, set[str]]:
+    """Return the contexts in which an overload has cells, by dtype. The dtypes do not depend on those of the tier."""
+    known = {dtype for s in samples if not s.axis and not s.raises for dtype in s.dtypes}
+    wanted = CONTEXTS if tier.layouts is None else tier.layouts & set(CONTEXTS)
+    found: dict[str, set[str]] = {}
+    for name in wanted if known else ():
+        first = next((d for d in CONTEXT_DTYPES if d in known), min(known))
+        for dtype in {first, *MORE_CONTEXT_DTYPES.get(name, ())} & known:
+            if tier.dtypes is None or dtype in tier.dtypes:
+                found.setdefault(dtype, set()).add(name)
+    return found
+
+
 def axis_of(layout: str) -> str:
     """What the samples of a layout's cells vary; "" for the samples of the corpus themselves."""
     return GENERATED[layout][0] if layout in GENERATED else ""
@@ -241,6 +277,8 @@ def cases(cell: CellId, samples: Iterable[Sample], tier: Tier = TIERS["wide"], p
     """
     if cell.layout == SEQUENCE:
         return list(sequences(cell, list(samples)))
+    if cell.layout in CONTEXTS:
+        return list(in_context(cell, list(samples)))
     found: list[Case] = []
     taken = 0
     axis = axis_of(cell.layout)
@@ -257,7 +295,8 @@ def cases(cell: CellId, samples: Iterable[Sample], tier: Tier = TIERS["wide"], p
 
 def cells(family: str, overload: str, samples: Iterable[Sample], tier: Tier = TIERS["wide"]) -> list[CellId]:
     """The cells of one overload: the dtypes its samples run in, and for each the layouts that fit a sample."""
-    fits: dict[str, set[str]] = {}
+    samples = list(samples)
+    fits = _of_contexts(samples, tier)
     for sample in samples:
         for dtype, names in _fitting(sample, tier).items():
             fits.setdefault(dtype, set()).update(names)

@@ -8,12 +8,12 @@ from typing import Any
 
 import torch
 
-from conformance import backends, ops
+from conformance import backends, contexts, ops
 from conformance.backends import Capabilities
 from conformance.corpus import reader
 from conformance.corpus.model import Sample
 from conformance.inventory import Overload, inventory
-from conformance.layouts import GENERATED, SEQUENCE, WIDE
+from conformance.layouts import CONTEXTS, GENERATED, SEQUENCE, WIDE
 from conformance.plan import cases as cases_
 from conformance.plan.cases import Case, axis_of
 from conformance.plan.selection import Selection
@@ -33,7 +33,9 @@ class Plan:
         self.selection = selection
         self.tier = selection.narrowed()
         wanted = self.tier.layouts
-        self.corpus = reader.load(generated=wanted is None or bool(wanted & WIDE))  # most samples are generated ones
+        self.corpus = reader.load(
+            generated=wanted is None or bool(wanted & (WIDE - CONTEXTS.keys()))
+        )  # most samples are generated ones
         self.inventory: dict[str, Overload] = {o.name: o for o in inventory(backend.device)}
         self.seed = seed
         one = CaseId.parse(selection.case)
@@ -87,7 +89,13 @@ class Plan:
         found = cases_.cells(facts.family, overload, self.corpus.samples(overload), self.tier)
         if self.inventory[overload].route is not Route.NATIVE:
             found = [c for c in found if c.layout != SEQUENCE]
+        found = [c for c in found if c.layout not in CONTEXTS or self._has_context(c)]
         return [c for c in found if c.layout not in facts.overruns and c.dtype not in facts.undefined_in]
+
+    def _has_context(self, cell: CellId) -> bool:
+        """Whether the backend has what a cell's context needs, and the context applies to the cell's overload."""
+        context = contexts.of(cell.layout)
+        return context.applies(self.inventory[cell.overload]) and not context.lacks(self.backend)
 
     def cases(self, cell: CellId) -> list[Case]:
         """The cases of one cell; the one asked for alone if one was."""

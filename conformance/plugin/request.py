@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.layouts import LAYOUTS
+from conformance.layouts import CONTEXTS, LAYOUTS
 from conformance.plugin import markers
 from conformance.results import expected_files
 from conformance.results.store.manifest import series_name
@@ -30,6 +30,8 @@ PACKAGE = Path(__file__).resolve().parents[1]
 SCENARIOS = PACKAGE / "scenarios"
 
 PLAN = pytest.StashKey["Plan"]()
+# What --contexts calls the cells of no context.
+PLAIN_CALLS = "plain"
 # Options of pytest that select some of the collected cells.
 _SELECTING = ("keyword", "markexpr", "deselect", "lf", "stepwise")
 
@@ -46,6 +48,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--tier", metavar="|".join(TIERS), help="how many cells and cases run (default: the lane's tier)")
     group.addoption("--dtypes", metavar="A,B", help="only cells of these dtypes")
     group.addoption("--layouts", metavar="A,B", help="only cells of these layouts")
+    group.addoption(
+        "--contexts", metavar="A,B", help="only cells of these contexts, which are layouts too; plain: of all others"
+    )
     group.addoption("--route", metavar="A,B", help="only overloads with these routes")
     group.addoption("--case", metavar="ID", default="", help="only this case; failure messages contain the ID")
     group.addoption(
@@ -157,10 +162,21 @@ def _selection(config: pytest.Config) -> Selection:
     return Selection(
         tier=_tier_of(config),
         dtypes=options.names("--dtypes", "dtype", option.dtypes, DTYPES),
-        layouts=options.names("--layouts", "layout", option.layouts, LAYOUTS),
+        layouts=_layouts(config),
         routes=options.names("--route", "route", option.route, [r.value for r in Route]),
         case=option.case,
     )
+
+
+def _layouts(config: pytest.Config) -> frozenset[str] | None:
+    """Return the layouts and the contexts asked for, None if neither option is given. Raises OptionError."""
+    option = config.option
+    layouts = options.names("--layouts", "layout", option.layouts, LAYOUTS)
+    contexts = options.names("--contexts", "context", option.contexts, (PLAIN_CALLS, *CONTEXTS))
+    if contexts is None:
+        return layouts
+    plain = frozenset(LAYOUTS) - frozenset(CONTEXTS) if PLAIN_CALLS in contexts else frozenset()
+    return (layouts or frozenset()) | plain | (contexts - {PLAIN_CALLS})
 
 
 def _tier_of(config: pytest.Config) -> Tier:

@@ -9,10 +9,12 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 
+from conformance import contexts
+from conformance.contexts import Context
 from conformance.inventory import call_of
 from conformance.judging import boundary, bringup
 from conformance.judging.judge import Judge
-from conformance.judging.tolerances import criteria_of
+from conformance.judging.tolerances import Criteria, criteria_of
 from conformance.judging.twins import Twins
 from conformance.judging.views import poison
 from conformance.plan import scaled
@@ -23,7 +25,7 @@ from conformance.records import FAILURES_KEPT, Boundary, CaseFailure, Observatio
 from conformance.running.progress import Progress
 from conformance.running.protocol import Tried
 from conformance.support import host_heap
-from conformance.torch_versions import print_stacks_of_deaths
+from conformance.torch_versions import print_stacks_of_deaths, settle_threads
 from conformance.vocabulary import CellId, Status
 
 
@@ -33,7 +35,7 @@ class CellRunner:
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self._twins = Twins(plan.corpus.value)
-        self._judge: tuple[str, Judge] | None = None
+        self._judge: tuple[tuple[str, Context], Judge] | None = None
 
     def prepare(self) -> None:
         """Load what each child would load for itself, before the first is forked. Does not touch the device."""
@@ -89,9 +91,10 @@ class CellRunner:
             gc.enable()
 
     def _run(self, cell: CellId, first: int, progress: Progress, stop: int | None) -> tuple[Observation, int | None]:
+        settle_threads()
         self.plan.backend.initialize()
         tally = _Tally(cell, self.route(cell))
-        judge = self._judge_of(cell.overload)
+        judge = self._judge_of(cell)
         for index, case in enumerate(self.plan.cases(cell)[first:stop], start=first):
             self._run_case(judge, case, index, progress, tally)
             if tally.tainted:
@@ -102,13 +105,13 @@ class CellRunner:
         """Run the CPU side alone of one case, several times over other leftovers in memory."""
         case = self.plan.cases(cell)[index]
         for _ in range(3):
-            self._judge_of(cell.overload).reference.is_sound(case)
+            self._judge_of(cell).reference.is_sound(case)
             host_heap.shake()
 
     def kernels(self, cell: CellId, index: int, *, on_cpu: bool) -> list[str]:
         """Run one case once more, on the device or on CPU; returns the operators that ran there, in order."""
         warnings.simplefilter("ignore")
-        return self._judge_of(cell.overload).kernels(self.plan.cases(cell)[index], on_cpu=on_cpu)
+        return self._judge_of(cell).kernels(self.plan.cases(cell)[index], on_cpu=on_cpu)
 
     def _run_case(self, judge: Judge, case: Case, index: int, progress: Progress, tally: _Tally) -> None:
         tally.cases += 1
@@ -129,13 +132,13 @@ class CellRunner:
                 failure = replace(failure, boundary=_boundary(judge, case))
             tally.failed(failure)
 
-    def _judge_of(self, overload: str) -> Judge:
-        if self._judge is None or self._judge[0] != overload:
-            route = self.plan.inventory[overload].route
-            judge = Judge(
-                self._twins, self.plan.backend, call_of(overload), route, criteria_of(overload), self.plan.seed
-            )
-            self._judge = (overload, judge)
+    def _judge_of(self, cell: CellId) -> Judge:
+        overload, context = cell.overload, contexts.of(cell.layout)
+        if self._judge is None or self._judge[0] != (overload, context):
+            route = context.route(self.plan.inventory[overload].route)
+            criteria = Criteria(context.facts(criteria_of(overload).facts, overload))
+            judge = Judge(self._twins, self.plan.backend, call_of(overload), route, criteria, self.plan.seed, context)
+            self._judge = ((overload, context), judge)
         return self._judge[1]
 
 

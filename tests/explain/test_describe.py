@@ -210,6 +210,8 @@ _TEXTS: list[tuple[Fact, dict[str, object], str]] = [
     (Fact.NAN_DRAWS, {}, "some draws are NaN"),
     (Fact.DRAWS, {"distance": 0.5, "allowed": 0.25, "draws": 800},
      "Kolmogorov-Smirnov distance 0.500 from CPU's draws, allowed 0.250 for 800 draws"),
+    (Fact.CONTEXT, {"context": "second_device", "broken": "the call made device 1 the current one; it was 0"},
+     "the call made device 1 the current one; it was 0"),
     (Fact.ROUTE, {"registered": "native", "native": 0, "fallback": 1}, "registered natively, but no native kernel ran"),
     (Fact.ROUTE, {"registered": "fallback", "native": 1, "fallback": 0},
      "served by the fallback, but the fallback did not run"),

@@ -38,9 +38,13 @@ CELLS = [
     ("pointwise_unary", "neg", "float32", "values"),
     ("masking", "masked_fill_.Scalar", "float32", "sequence"),
 ]
+IN_CONTEXTS = [
+    ("masking", "masked_fill_.Scalar", "float32", context)
+    for context in ("thread", "after_error", "inference_mode", "deterministic")
+] + [("matmul", "mm", "float32", "autocast"), ("pointwise_unary", "exp", "float32", "backward")]
 
 
-@pytest.mark.parametrize("cell", CELLS, ids=lambda cell: "-".join(cell[1:]))
+@pytest.mark.parametrize("cell", CELLS + IN_CONTEXTS, ids=lambda cell: "-".join(cell[1:]))
 def test_a_script_runs_by_itself_and_finds_equal_sides_equal(
     plan: Plan, cell: tuple[str, str, str, str], tmp_path: Path
 ) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import pytest
 import torch
 
+from conformance import contexts
 from conformance.ops.family import OpFacts, Random
 from conformance.plan.cases import Case
 from conformance.vocabulary import Check
@@ -24,6 +25,7 @@ class Defect:
     case: Case = field(default_factory=case_of)
     facts: OpFacts = PLAIN
     device: Device = field(default_factory=Device)
+    context: str = ""
 
 
 def plus_one(x: torch.Tensor) -> torch.Tensor:
@@ -100,6 +102,10 @@ def reading_fresh_memory(x: torch.Tensor) -> torch.Tensor:
     return x + 1 + _device.fresh
 
 
+def breaking_its_context(x: torch.Tensor) -> torch.Tensor:
+    raise AssertionError("the call made device 1 the current one; it was 0")
+
+
 DEFECTS = {
     Check.VALUE: Defect(plus_one, plus_two),
     Check.DTYPE: Defect(plus_one, lambda x: plus_one(x).double()),
@@ -118,6 +124,7 @@ DEFECTS = {
     Check.UNINITIALIZED: Defect(plus_one, reading_fresh_memory, device=_device),
     Check.DISTRIBUTION: Defect(uniform, uniform_to_a_half, facts=OpFacts("misc", random=Random("uniform"))),
     Check.DEVICE: Defect(plus_one, on_another_device),
+    Check.CONTEXT: Defect(plus_one, breaking_its_context, context="thread"),
 }
 
 
@@ -134,12 +141,12 @@ def test_every_check_has_a_planted_defect() -> None:
 @pytest.mark.parametrize("check", DEFECTS)
 def test_no_check_reports_a_correct_device(check: Check) -> None:
     d = DEFECTS[check]
-    found = judge(d.right, case=d.case, facts=d.facts, device=d.device)
+    found = judge(d.right, case=d.case, facts=d.facts, device=d.device, context=contexts.of(d.context))
     assert (found.mismatches, found.skipped) == ([], "")
 
 
 @pytest.mark.parametrize("check", DEFECTS)
 def test_each_defect_is_reported_by_its_check_alone(check: Check) -> None:
     d = DEFECTS[check]
-    found = judge(d.right, d.wrong, case=d.case, facts=d.facts, device=d.device)
+    found = judge(d.right, d.wrong, case=d.case, facts=d.facts, device=d.device, context=contexts.of(d.context))
     assert [m.check for m in found.mismatches] == [check], found

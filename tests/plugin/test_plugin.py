@@ -118,6 +118,7 @@ def test_the_summary_of_a_run_has_every_field(pytester: pytest.Pytester) -> None
     [
         (("--dtypes", "flaot32"), "*--dtypes: unknown dtype 'flaot32'; near: float32*"),
         (("--layouts", "expandd"), "*--layouts: unknown layout 'expandd'; near: expanded*"),
+        (("--contexts", "thred"), "*--contexts: unknown context 'thred'; near: thread*"),
         (("--route", "nativ"), "*--route: unknown route 'nativ'; near: native*"),
         (("--tier", "smok"), "*--tier: unknown tier 'smok'; near: smoke*"),
         (("--lane-tier", "ful"), "*--lane-tier: unknown tier 'ful'; near: full*"),

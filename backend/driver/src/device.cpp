@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "driver/src/allocators/allocator.h"
@@ -28,6 +29,7 @@ constexpr int kMaxDevices = 64;
 std::atomic<bool> used{false};
 std::atomic<bool> forked{false};
 thread_local int current = 0;
+thread_local bool out_of_memory = false;  // what fault out_of_memory_sticks keeps
 
 struct Device {
   npuMemoryStats stats{};
@@ -78,6 +80,8 @@ npuError_t ready() {
   return npuSuccess;
 }
 
+bool out_of_memory_sticks() { return std::exchange(out_of_memory, false); }
+
 int device_count() { return static_cast<int>(devices().all.size()); }
 int current_device() { return current; }
 
@@ -97,6 +101,8 @@ npuError_t reserve(int device, size_t size) {
   npuMemoryStats& stats = devices().all[device].stats;
   if (size > stats.capacity || stats.live_bytes > stats.capacity - size) {
     ++stats.failed_allocations;
+    if (fault(Fault::failed_allocation_counted)) ++stats.live_blocks;
+    if (fault(Fault::out_of_memory_sticks)) out_of_memory = true;
     return fail(npuErrorOutOfMemory, "npuMalloc(" + std::to_string(size) + " bytes) on npu:" + std::to_string(device) +
                                          ": " + std::to_string(stats.live_bytes) + " of " +
                                          std::to_string(stats.capacity) + " bytes are in use by " +

@@ -1,0 +1,26 @@
+"""Contexts: the ways in which a cell calls an op besides a plain call, one class each."""
+
+from __future__ import annotations
+
+from conformance.contexts.after_error import AfterError
+from conformance.contexts.autocast import Autocast
+from conformance.contexts.backward import Backward
+from conformance.contexts.deterministic import Deterministic
+from conformance.contexts.inference_mode import InferenceMode
+from conformance.contexts.model import Context
+from conformance.contexts.second_device import SecondDevice
+from conformance.contexts.stream import Stream
+from conformance.contexts.thread import Thread
+
+__all__ = ["CONTEXTS", "PLAIN", "Context", "of"]
+
+PLAIN = Context()
+_ALL = (
+    SecondDevice(), Thread(), Stream(), AfterError(), InferenceMode(), Autocast(), Deterministic(), Backward(),
+)  # fmt: skip
+CONTEXTS: dict[str, Context] = {context.name: context for context in _ALL}
+
+
+def of(layout: str) -> Context:
+    """Return the context of the cells of a layout: the plain one unless the layout is the name of another."""
+    return CONTEXTS.get(layout, PLAIN)

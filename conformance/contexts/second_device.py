@@ -1,0 +1,64 @@
+"""Calls on the second device, while the first one is current."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+
+from conformance.backends import Capabilities
+from conformance.contexts.model import Context, How, Op, devices_of, is_accelerator
+from conformance.inventory import Overload
+
+
+class SecondDevice(Context):
+    """All arguments are on the second device. What the call submits late must be that device's work."""
+
+    name = "second_device"
+    delays = True
+
+    @staticmethod
+    def call(op: Op, device: torch.device, how: How, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """Call the op while the first device is busy. What it does is done when the second device is synchronized."""
+        if device.type == "cpu":
+            return op(*args, **kwargs)
+
+        def flat(value: Any) -> list[Any]:
+            return [t for v in value for t in flat(v)] if isinstance(value, (list, tuple)) else [value]
+
+        def contents(values: Any) -> list[torch.Tensor]:
+            tensors = [t for t in flat(values) if isinstance(t, torch.Tensor) and t.layout == torch.strided]
+            storages = [t.untyped_storage() for t in tensors if t.device == device]
+            return [torch.empty(0, dtype=torch.uint8, device=device).set_(s).cpu() for s in storages]
+
+        before = torch.accelerator.current_device_index()
+        try:
+            with how.delayed():
+                torch.zeros(1, device=torch.device(device.type, before))
+                result = op(*args, **kwargs)
+        finally:
+            now = torch.accelerator.current_device_index()
+            torch.accelerator.set_device_index(before)
+        torch.accelerator.synchronize(device)
+        early = contents([result, *args, *kwargs.values()])
+        torch.accelerator.synchronize(before)
+        late = contents([result, *args, *kwargs.values()])
+        if now != before:
+            raise AssertionError(f"the call made device {now} the current one; it was {before}")
+        if not all(map(torch.equal, early, late)):
+            raise AssertionError(f"work of the call ran on device {before} and not on {device}")
+        return result
+
+    def lacks(self, backend: Capabilities) -> str:
+        if not is_accelerator(backend):
+            return "a device that is torch's accelerator"
+        if not backend.device.endswith(":0"):
+            return "the first device as the one that is tried"
+        return "" if devices_of(backend) > 1 else "a second device"
+
+    def applies(self, overload: Overload) -> bool:
+        return overload.base != "_efficientzerotensor"  # its result has no memory to look at
+
+    def device(self, device: torch.device) -> torch.device:
+        return torch.device(device.type, (device.index or 0) + 1)

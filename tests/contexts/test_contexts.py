@@ -1,0 +1,206 @@
+"""Each context calls in its own way: it finds what is wrong under it alone, and a right device passes."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+
+from conformance import contexts, torch_versions
+from conformance.backends import Capabilities
+from conformance.contexts.autocast import Autocast
+from conformance.contexts.model import How
+from conformance.judging.judge import CaseResult
+from conformance.layouts import CONTEXTS
+from conformance.records import Mismatch
+from conformance.vocabulary import Check, Route
+from tests.two_sides import Device, case_of, judge
+
+CPU = torch.device("cpu")
+
+
+def plus_one(x: torch.Tensor) -> torch.Tensor:
+    return x + 1
+
+
+def wrong_in_a_thread(x: torch.Tensor) -> torch.Tensor:
+    return x + (1 if threading.current_thread() is threading.main_thread() else 2)
+
+
+def asking_for_the_version(x: torch.Tensor) -> torch.Tensor:
+    return x + 1 + 0 * x._version  # noqa: SLF001 - what a kernel may do by mistake
+
+
+def wrong_if_deterministic(x: torch.Tensor) -> torch.Tensor:
+    return x + (2 if torch.are_deterministic_algorithms_enabled() else 1)
+
+
+_refused: list[int] = []
+
+
+def wrong_after_an_error(x: torch.Tensor) -> torch.Tensor:
+    return x + (2 if _refused else 1)
+
+
+@pytest.fixture
+def errors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Note each tensor that does not fit."""
+    given = torch.empty
+
+    def empty(*size: object, **kwargs: object) -> torch.Tensor:
+        if size == (1 << 60,):
+            _refused.append(1)
+        return given(*size, **kwargs)
+
+    _refused.clear()
+    monkeypatch.setattr(torch, "empty", empty)
+
+
+WRONG = {
+    "thread": (wrong_in_a_thread, Check.VALUE),
+    "after_error": (wrong_after_an_error, Check.VALUE),
+    "inference_mode": (asking_for_the_version, Check.ERROR_PARITY),
+    "deterministic": (wrong_if_deterministic, Check.VALUE),
+}
+
+
+def found(wrong: Callable[[torch.Tensor], torch.Tensor], context: str) -> list[Mismatch]:
+    result = judge(plus_one, wrong, context=contexts.of(context))
+    assert result.skipped == ""
+    return result.mismatches
+
+
+@pytest.mark.parametrize("context", WRONG)
+@pytest.mark.usefixtures("errors")
+def test_a_context_finds_what_is_wrong_under_it(context: str) -> None:
+    wrong, check = WRONG[context]
+    assert [m.check for m in found(wrong, context)] == [check]
+
+
+@pytest.mark.parametrize("context", WRONG)
+@pytest.mark.usefixtures("errors")
+def test_a_plain_call_does_not_find_it(context: str) -> None:
+    assert found(WRONG[context][0], "contiguous") == []
+
+
+@pytest.mark.parametrize("context", WRONG)
+def test_a_right_device_passes_under_a_context(context: str) -> None:
+    assert found(plus_one, context) == []
+
+
+def test_each_context_has_a_class_and_a_description() -> None:
+    assert list(contexts.CONTEXTS) == list(CONTEXTS)
+
+
+def test_an_error_in_a_thread_is_raised_where_it_is_called() -> None:
+    def refuses(x: torch.Tensor) -> torch.Tensor:
+        raise IndexError("no such row")
+
+    (mismatch,) = judge(plus_one, refuses, context=contexts.of("thread")).mismatches
+    assert mismatch.facts["device"] == {"type": "IndexError", "message": "no such row"}
+
+
+def test_an_op_without_a_deterministic_algorithm_is_not_judged() -> None:
+    def refuses(x: torch.Tensor) -> torch.Tensor:
+        raise RuntimeError("hand does not have a deterministic implementation, but you set ...")
+
+    assert judge(plus_one, refuses, context=contexts.of("deterministic")).skipped.startswith("RuntimeError: hand")
+    assert judge(plus_one, refuses).mismatches
+
+
+def test_a_call_that_is_not_deterministic_is_found_under_the_context() -> None:
+    calls: list[int] = []
+
+    def other_each_time(x: torch.Tensor) -> torch.Tensor:
+        calls.append(1)
+        return x + 1 + 1e-7 * len(calls)
+
+    (mismatch,) = judge(plus_one, other_each_time, context=contexts.of("deterministic")).mismatches
+    assert mismatch.check is Check.DETERMINISM
+    assert not torch.are_deterministic_algorithms_enabled()
+
+
+class Squared(torch.autograd.Function):
+    """x * x, with a gradient that is right for dense gradients of the result and wrong for others."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+        ctx.save_for_backward(x)
+        return x * x
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> torch.Tensor:
+        (x,), (gradient,) = ctx.saved_tensors, gradients
+        return 2 * x * gradient if gradient.is_contiguous() else 3 * x * gradient
+
+
+def squared(x: torch.Tensor) -> torch.Tensor:
+    return x * x
+
+
+def gradients_of(wrong: Callable[[torch.Tensor], torch.Tensor], variant: str) -> CaseResult:
+    case = replace(case_of(), variant=variant)
+    return judge(squared, wrong, case, route=Route.COMPOSITE, context=contexts.of("backward"))
+
+
+@pytest.mark.parametrize("variant", ["dense", "strided", "expanded", "accumulate"])
+def test_gradients_are_compared_with_those_of_cpu(variant: str) -> None:
+    assert gradients_of(squared, variant).mismatches == []
+    (mismatch,) = gradients_of(lambda x: x * x.detach(), variant).mismatches
+    assert (mismatch.check, mismatch.subject[:6]) == (Check.VALUE, "result")
+
+
+def test_a_gradient_that_is_wrong_for_some_layouts_is_found() -> None:
+    def found(variant: str) -> bool:
+        return bool(gradients_of(Squared.apply, variant).mismatches)
+
+    assert {v: found(v) for v in ("dense", "strided", "expanded")} == {
+        "dense": False, "strided": True, "expanded": True,
+    }  # fmt: skip
+
+
+def test_an_op_without_a_gradient_is_not_judged() -> None:
+    result = judge(torch.sign, case=case_of(dtype="int64"), context=contexts.of("backward"))
+    assert "no result needs a gradient" in result.skipped
+
+
+@pytest.mark.parametrize("context", ["second_device", "stream"])
+def test_a_backend_without_an_accelerator_lacks_streams_and_devices(context: str) -> None:
+    if torch.accelerator.current_accelerator() is None:
+        assert contexts.of(context).lacks(Capabilities(Device(), "hand"))
+
+
+def dtype_under(policy: str, *dtypes: torch.dtype, **kwargs: object) -> torch.dtype:
+    """Return the dtype that autocast to bfloat16 gives on CPU, for arguments of these dtypes."""
+    seen: list[torch.Tensor] = []
+
+    def op(*args: torch.Tensor, dtype: torch.dtype | None = None) -> torch.Tensor:
+        seen.extend(args)
+        return args[0].to(dtype or args[0].dtype)
+
+    arguments = [torch.ones(2, dtype=dtype) for dtype in dtypes]
+    result = Autocast.call(op, CPU, How("bfloat16", policy, torch.no_grad), arguments, kwargs)
+    assert isinstance(result, torch.Tensor)
+    return result.dtype
+
+
+def test_autocast_casts_by_the_policy_of_the_overload() -> None:
+    assert dtype_under("lower_precision_fp", torch.float32) == torch.bfloat16
+    assert dtype_under("lower_precision_fp", torch.float64) == torch.float64
+    assert dtype_under("lower_precision_fp", torch.int64) == torch.int64
+    assert dtype_under("fp32", torch.float16) == torch.float32
+    assert dtype_under("fp32_set_opt_dtype", torch.float16) == torch.float32
+    assert dtype_under("fp32_set_opt_dtype", torch.float16, dtype=torch.float64) == torch.float64
+    assert dtype_under("promote", torch.bfloat16, torch.float32) == torch.float32
+    assert dtype_under("promote", torch.bfloat16, torch.bfloat16) == torch.bfloat16
+
+
+def test_the_policies_are_those_of_the_header() -> None:
+    found = torch_versions.autocast_policies()
+    some = {"mm": "lower_precision_fp", "exp": "fp32", "sum.dim_IntList": "fp32_set_opt_dtype", "addcmul": "promote"}
+    assert {name: found.get(name) for name in some} == some
+    assert "add.Tensor" not in found

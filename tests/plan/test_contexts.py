@@ -1,0 +1,56 @@
+"""Cells and cases of contexts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from conformance.corpus.model import Sample, TensorSlot
+from conformance.layouts import CONTEXTS
+from conformance.plan.cases import CONTEXT_SAMPLES, TIERS, Case, cases, cells
+from conformance.vocabulary import CellId
+
+
+def sample(name: str, dtypes: tuple[str, ...] = ("float64", "float32"), raises: bool = False) -> Sample:
+    slot = TensorSlot(0, "self", (3, 4), None, False, "float32", 0)
+    return Sample(name, "neg", dtypes[0], dtypes, (slot,), (), (slot,), raises)
+
+
+PLAIN, REFUSED = sample("opinfo.neg.1"), sample("opinfo.neg.2", raises=True)
+
+
+def of(context: str, *samples: Sample, dtype: str = "float32") -> list[Case]:
+    return cases(CellId("pointwise_unary", "neg", dtype, context), samples)
+
+
+def dtypes_of(context: str, *samples: Sample, dtypes: frozenset[str] | None = None) -> list[str]:
+    tier = replace(TIERS["wide"], dtypes=dtypes)
+    return [c.dtype for c in cells("pointwise_unary", "neg", samples, tier) if c.layout == context]
+
+
+def test_an_overload_has_a_cell_of_one_dtype_in_each_context() -> None:
+    found = [c.layout for c in cells("pointwise_unary", "neg", [PLAIN]) if c.layout in CONTEXTS]
+    assert sorted(found) == sorted(CONTEXTS)
+    assert dtypes_of("thread", PLAIN) == ["float32"]
+    assert dtypes_of("thread", sample("a", ("uint8", "int8"))) == ["int8"]
+
+
+def test_the_dtype_of_a_context_does_not_depend_on_the_selection() -> None:
+    assert dtypes_of("thread", PLAIN, dtypes=frozenset({"float64"})) == []
+    assert dtypes_of("thread", PLAIN, dtypes=frozenset({"float32"})) == ["float32"]
+
+
+def test_a_context_calls_some_contiguous_samples_that_do_not_raise() -> None:
+    (case,) = of("thread", PLAIN, REFUSED, replace(PLAIN, name="opinfo.neg.3", axis="sizes"))
+    assert (case.sample, case.variant, case.placements[0].layout) == (PLAIN, "", "contiguous")
+    assert len(of("thread", *(sample(f"opinfo.neg.{i}") for i in range(20)))) == CONTEXT_SAMPLES
+
+
+def test_a_call_comes_after_an_allocation_and_after_a_call_that_raise() -> None:
+    memory, refused = of("after_error", PLAIN, REFUSED)
+    assert (memory.variant, memory.before) == ("", ())
+    assert (refused.variant, refused.before[0].sample) == (f"after={REFUSED.name}", REFUSED)
+
+
+def test_autocast_is_tried_with_two_dtypes_and_from_two() -> None:
+    assert [c.variant for c in of("autocast", PLAIN)] == ["bfloat16", "float16"]
+    assert dtypes_of("autocast", sample("a", ("bfloat16", "float32"))) == ["bfloat16", "float32"]
