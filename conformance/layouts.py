@@ -177,8 +177,8 @@ CONTEXTS: dict[str, str] = {
     "backward": "contiguous: the gradients of the floating arguments, for gradients of the results in several layouts",
 }
 
-# Layouts of the tier "wide" alone.
-WIDE = frozenset({*GENERATED, SEQUENCE, *CONTEXTS})
+# Layouts whose cells have samples that were generated.
+OF_GENERATED = frozenset({*GENERATED, SEQUENCE})
 
 LAYOUTS: dict[str, str] = {
     "contiguous": "row-major, the storage exactly as long as the tensor",

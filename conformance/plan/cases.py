@@ -49,7 +49,7 @@ class Tier:
 
 TIERS = {
     "wide": Tier("wide", None, None, None),
-    "full": Tier("full", None, None, frozenset(layouts.LAYOUTS) - layouts.WIDE),
+    "full": Tier("full", None, None, frozenset(layouts.LAYOUTS) - frozenset(CONTEXTS)),
     "smoke": Tier(
         "smoke",
         1,

@@ -13,7 +13,7 @@ from conformance.backends import Capabilities
 from conformance.corpus import reader
 from conformance.corpus.model import Sample
 from conformance.inventory import Overload, inventory
-from conformance.layouts import CONTEXTS, GENERATED, SEQUENCE, WIDE
+from conformance.layouts import CONTEXTS, GENERATED, OF_GENERATED, SEQUENCE
 from conformance.plan import cases as cases_
 from conformance.plan.cases import Case, axis_of
 from conformance.plan.selection import Selection
@@ -33,9 +33,8 @@ class Plan:
         self.selection = selection
         self.tier = selection.narrowed()
         wanted = self.tier.layouts
-        self.corpus = reader.load(
-            generated=wanted is None or bool(wanted & (WIDE - CONTEXTS.keys()))
-        )  # most samples are generated ones
+        # Most samples are generated ones, and take seconds to read.
+        self.corpus = reader.load(generated=wanted is None or bool(wanted & OF_GENERATED))
         self.inventory: dict[str, Overload] = {o.name: o for o in inventory(backend.device)}
         self.seed = seed
         one = CaseId.parse(selection.case)
