@@ -81,13 +81,9 @@ def judge(
     route: Route = Route.NATIVE,
     device: Device | None = None,
     values: ValueOf = value_of,
-    schema: Any = None,
     context: Context = PLAIN,
 ) -> CaseResult:
-    """One case of an op that does what is ``right`` on CPU, and what is ``wrong`` (or right, too) on the device.
-
-    ``schema``: what the op says of itself, if anything.
-    """
+    """One case of an op that does what is ``right`` on CPU, and what is ``wrong`` (or right, too) on the device."""
     here = device or Device()
 
     def op(*given: Any) -> Any:
@@ -98,7 +94,7 @@ def judge(
         here.fallback += route is Route.FALLBACK
         return (wrong or right)(*arguments)
 
-    vars(op)["_schema"] = schema
+    vars(op)["_schema"] = getattr(right, "_schema", None)
     criteria = Criteria(facts or OpFacts("misc"))
     judge = Judge(Twins(values), Capabilities(here, "hand"), op, route, criteria, 20, context)
     return judge.judge(case or case_of())
