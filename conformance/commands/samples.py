@@ -50,13 +50,14 @@ def corpus_generate(out: Path | None, check: bool, overloads: tuple[str, ...]) -
 def _generate(out: Path | None, patterns: tuple[str, ...] = (), *, check: bool = False) -> None:
     from conformance.corpus import reader
     from conformance.corpus.vary import build
+    from conformance.plan.cases import of_generated
 
     with mistakes(reader.CorpusError, OSError):
         where = out or reader.DATA
         known = reader.load(where, generated=False).overloads
         wanted = sorted({o for pattern in patterns for o in matching(pattern, known)}) if patterns else known
         make = build.check if check else build.build
-        click.echo(make(where, wanted, lambda step: click.echo(step, err=True)))
+        click.echo(make(where, wanted, of_generated, lambda step: click.echo(step, err=True)))
 
 
 @corpus.command("show")

@@ -12,7 +12,7 @@ import gzip
 import hashlib
 import json
 import zlib
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -39,10 +39,15 @@ class CorpusError(Exception):
 
 @dataclass(frozen=True)
 class Generated:
-    """The generated samples: their lines by overload, and the sets of dtypes that the lines refer to."""
+    """The generated samples: their lines by overload, and the sets of dtypes that the lines refer to.
+
+    ``cells``: by overload, the layouts for which there are samples, each with the dtypes. They are known before a line
+    is decoded, which takes 50 us a sample.
+    """
 
     dtype_sets: tuple[tuple[str, ...], ...] = ()
     lines: dict[str, str] = field(default_factory=dict)
+    cells: dict[str, dict[str, list[str]]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -70,6 +75,7 @@ class Corpus:
         self._header = header
         self._lines = lines
         self._generated = generated
+        self._recorded: dict[str, tuple[Sample, ...]] = {}
         self._decoded: dict[str, tuple[Sample, ...]] = {}
 
     @property
@@ -81,8 +87,21 @@ class Corpus:
         """Return the samples of an overload, sorted by name; generated ones last. Raises CorpusError if damaged."""
         found = self._decoded.get(overload)
         if found is None:
-            found = self._decoded[overload] = self._decode(overload)
+            generated = self._rows(GENERATED, overload, self._generated.lines, self._generated.dtype_sets)
+            found = self._decoded[overload] = self.recorded(overload) + generated
         return found
+
+    def recorded(self, overload: str) -> tuple[Sample, ...]:
+        """Return the samples of an overload that were not generated, sorted by name. Raises CorpusError if damaged."""
+        found = self._recorded.get(overload)
+        if found is None:
+            found = self._rows(INDEX, overload, self._lines, self._header.dtype_sets)
+            self._recorded[overload] = found
+        return found
+
+    def generated_cells(self, overload: str) -> Mapping[str, Collection[str]]:
+        """Return the layouts for which an overload has generated samples, each with their dtypes."""
+        return self._generated.cells.get(overload, {})
 
     def value(self, slot: TensorSlot, dtype: str) -> torch.Tensor:
         """Return a contiguous CPU tensor with the slot's values in a cell of ``dtype``; see :meth:`Values.value`."""
@@ -91,10 +110,6 @@ class Corpus:
     def load_values(self) -> None:
         """Read the file of values now instead of on first use. Raises CorpusError."""
         _ = self._values
-
-    def _decode(self, overload: str) -> tuple[Sample, ...]:
-        given = self._rows(INDEX, overload, self._lines, self._header.dtype_sets)
-        return given + self._rows(GENERATED, overload, self._generated.lines, self._generated.dtype_sets)
 
     def _rows(
         self, file: str, overload: str, lines: dict[str, str], sets: tuple[tuple[str, ...], ...]
@@ -169,14 +184,15 @@ def _read_generated(path: Path, text: str, index_hash: str) -> Generated:
     try:
         d: dict[str, Any] = json.loads(first)
         made_from, sets, overloads = d["corpus"], tuple(tuple(s) for s in d["dtype_sets"]), d["overloads"]
-    except (ValueError, TypeError, KeyError) as e:
+        cells = {overload: {name: dtypes.split() for name, dtypes in of.items()} for overload, of in d["cells"].items()}
+    except (ValueError, TypeError, KeyError, AttributeError) as e:
         raise CorpusError(f"{path}: the first line is not a header of this format ({e!r}); {_REBUILD}") from e
     if made_from != index_hash:
         raise CorpusError(
             f"{path}: generated from index {made_from[:12]}, the index is {index_hash[:12]}: the files are not of the "
             f"same build; {_REBUILD}"
         )
-    return Generated(sets, _by_overload(path, overloads, lines))
+    return Generated(sets, _by_overload(path, overloads, lines), cells)
 
 
 def _read_header(path: Path, line: str) -> Header:

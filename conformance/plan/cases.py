@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from conformance import layouts
@@ -293,13 +293,27 @@ def cases(cell: CellId, samples: Iterable[Sample], tier: Tier = TIERS["wide"], p
     return found
 
 
-def cells(family: str, overload: str, samples: Iterable[Sample], tier: Tier = TIERS["wide"]) -> list[CellId]:
-    """The cells of one overload: the dtypes its samples run in, and for each the layouts that fit a sample."""
+def cells(
+    family: str,
+    overload: str,
+    samples: Iterable[Sample],
+    tier: Tier = TIERS["wide"],
+    generated: Mapping[str, Iterable[str]] | None = None,
+) -> list[CellId]:
+    """The cells of one overload: the dtypes its samples run in, and for each the layouts that fit a sample.
+
+    ``generated``: the dtypes of samples that are not given, by the layouts of :func:`of_generated` that fit them.
+    """
     samples = list(samples)
     fits = _of_contexts(samples, tier)
     for sample in samples:
         for dtype, names in _fitting(sample, tier).items():
             fits.setdefault(dtype, set()).update(names)
+    for name, dtypes in (generated or {}).items():
+        if tier.layouts is None or name in tier.layouts:
+            for dtype in dtypes:
+                if tier.dtypes is None or dtype in tier.dtypes:
+                    fits.setdefault(dtype, set()).add(name)
     return [
         CellId(family, overload, dtype, layout)
         for dtype in sorted(fits)
@@ -314,7 +328,7 @@ def _fitting(sample: Sample, tier: Tier) -> dict[str, set[str]]:
     if not dtypes:
         return {}
     if sample.axis:
-        names = {n for n, (axis, layout) in GENERATED.items() if axis == sample.axis and _fits(sample, layout)}
+        names = of_generated(sample)
         return dict.fromkeys(dtypes, names if tier.layouts is None else names & tier.layouts)
     shaped = {name for name in layouts.PLACERS if name not in ("conj", "neg") and _fits(sample, name)}
     shaped.add("contiguous")
@@ -331,6 +345,12 @@ def _fitting(sample: Sample, tier: Tier) -> dict[str, set[str]]:
             names.add(SEQUENCE)
         result[dtype] = names if tier.layouts is None else names & tier.layouts
     return result
+
+
+def of_generated(sample: Sample) -> set[str]:
+    """The layouts of ``GENERATED`` that fit a generated sample, whatever the dtype."""
+    of_axis = ((name, layout) for name, (axis, layout) in GENERATED.items() if axis == sample.axis)
+    return {name for name, layout in of_axis if layout == "contiguous" or _fits(sample, layout)}
 
 
 def _fits(sample: Sample, layout: str) -> bool:

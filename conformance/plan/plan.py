@@ -85,7 +85,8 @@ class Plan:
     def cells(self, overload: str) -> list[CellId]:
         """The cells of one overload in the tier asked for; none in which even the CPU's kernel does harm."""
         facts = ops.facts(overload)
-        found = cases_.cells(facts.family, overload, self.corpus.samples(overload), self.tier)
+        recorded, generated = self.corpus.recorded(overload), self.corpus.generated_cells(overload)
+        found = cases_.cells(facts.family, overload, recorded, self.tier, generated)
         if self.inventory[overload].route is not Route.NATIVE:
             found = [c for c in found if c.layout != SEQUENCE]
         found = [c for c in found if c.layout not in CONTEXTS or self._has_context(c)]

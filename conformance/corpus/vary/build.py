@@ -6,7 +6,7 @@ import gzip
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -23,27 +23,35 @@ AXES = (sizes.generate, hard_values.generate, variants.generate)
 
 
 Progress = Callable[[str], None]
+LayoutsOf = Callable[[Sample], Iterable[str]]
 
 
-def build(where: Path, overloads: Collection[str], progress: Progress = lambda _: None) -> str:
+def build(where: Path, overloads: Collection[str], layouts_of: LayoutsOf, progress: Progress = lambda _: None) -> str:
     """Generate the samples of some overloads of the corpus in ``where``, and write them. Returns a summary.
 
     The generated samples of other overloads stay as they are; if ``overloads`` are all of the corpus, none is read.
+    ``layouts_of`` names the layouts whose cells have a generated sample.
     """
     corpus = reader.load(where, generated=False)
     known = {o.name: o for o in inventory("CPU")}
     kept = reader.load(where) if set(overloads) < set(corpus.overloads) else corpus
-    return _replaced(where, kept, [o for o in overloads if o in known], partial(_generated, corpus, known), progress)
+    return _replaced(
+        where, kept, [o for o in overloads if o in known], partial(_generated, corpus, known), layouts_of, progress
+    )
 
 
-def check(where: Path, overloads: Collection[str], progress: Progress = lambda _: None) -> str:
+def check(where: Path, overloads: Collection[str], layouts_of: LayoutsOf, progress: Progress = lambda _: None) -> str:
     """Try the generated samples of some overloads again, and write those that still run. Returns a summary."""
     corpus = reader.load(where)
     known = {o.name for o in inventory("CPU")}
-    return _replaced(where, corpus, [o for o in overloads if o in known], partial(_still_running, corpus), progress)
+    return _replaced(
+        where, corpus, [o for o in overloads if o in known], partial(_still_running, corpus), layouts_of, progress
+    )
 
 
-def _replaced(where: Path, corpus: Corpus, wanted: Sequence[str], make: Generate, progress: Progress) -> str:
+def _replaced(
+    where: Path, corpus: Corpus, wanted: Sequence[str], make: Generate, layouts_of: LayoutsOf, progress: Progress
+) -> str:
     """Write what ``make`` gives for the wanted overloads, and what the corpus has of the others. Returns a summary."""
     corpus.load_values()
     found = {o: [s for s in corpus.samples(o) if s.axis] for o in corpus.overloads if o not in set(wanted)}
@@ -52,7 +60,7 @@ def _replaced(where: Path, corpus: Corpus, wanted: Sequence[str], make: Generate
         found[overload] = sorted(samples, key=lambda s: s.name)
         if done % 100 == 0:
             progress(f"{done} of {len(wanted)} overloads")
-    _write(where, {o: found[o] for o in sorted(found) if found[o]})
+    write(where, {o: found[o] for o in sorted(found) if found[o]}, layouts_of)
     return _summary(found)
 
 
@@ -72,13 +80,28 @@ def _generated(corpus: Corpus, known: Mapping[str, Overload], overload: str, tri
     return [s for axis in AXES for s in axis(known[overload], samples, trials, corpus)]
 
 
-def _write(where: Path, found: dict[str, list[Sample]]) -> None:
+def write(where: Path, found: Mapping[str, Sequence[Sample]], layouts_of: LayoutsOf) -> None:
+    """Write the generated samples of overloads beside the corpus in a directory."""
     sets = sorted({s.dtypes for rows in found.values() for s in rows})
     position = {s: i for i, s in enumerate(sets)}
-    header = {"corpus": reader.load(where, generated=False).hash, "dtype_sets": sets, "overloads": list(found)}
+    header = {
+        "corpus": reader.load(where, generated=False).hash,
+        "dtype_sets": sets,
+        "overloads": list(found),
+        "cells": {overload: _cells(rows, layouts_of) for overload, rows in found.items()},
+    }
     lines = [header, *([encode(s, position[s.dtypes]) for s in rows] for rows in found.values())]
     text = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
     (where / GENERATED).write_bytes(gzip.compress(text.encode(), 9, mtime=0))
+
+
+def _cells(samples: Sequence[Sample], layouts_of: LayoutsOf) -> dict[str, str]:
+    """Return the dtypes of the samples of each layout, as words."""
+    found: dict[str, set[str]] = {}
+    for sample in samples:
+        for name in layouts_of(sample):
+            found.setdefault(name, set()).update(sample.dtypes)
+    return {name: " ".join(sorted(found[name])) for name in sorted(found)}
 
 
 def _summary(found: dict[str, list[Sample]]) -> str:
