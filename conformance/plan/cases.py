@@ -164,7 +164,7 @@ def _generated(cell: CellId, sample: Sample) -> Iterator[Case]:
     """A generated sample, with every argument that can have it in the one layout."""
     layout = GENERATED[cell.layout][1]
     moved = {s.index: p for s in _free(sample) if (p := _placed(s, layout, cell.dtype))}
-    if moved:
+    if moved or layout == "contiguous":
         yield Case(cell, sample, "", _put(sample, moved))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from conformance.corpus.model import Sample, TensorSlot
 from conformance.layouts import SEQUENCE
 from conformance.plan import scaled
-from conformance.plan.cases import Case, cases, cells
+from conformance.plan.cases import TIERS, Case, cases, cells, of_generated
 from conformance.vocabulary import CellId
 
 
@@ -32,6 +32,21 @@ def test_generated_samples_have_their_own_cells() -> None:
     assert [c.sample for c in of("sizes")] == [LARGE]
     assert [p.layout for c in of("sizes_gap") for p in c.placements] == ["offset_gap"]
     assert [c.sample for c in of("variants")] == [VARIANT]
+
+
+def test_a_generated_sample_without_tensors_has_cells_of_contiguous_layouts() -> None:
+    larger = Sample("own.zeros.1.size=1025", "zeros", "float32", ("float32",), ((1025,),), (), (), False, "sizes")
+    assert {c.layout for c in cells("factory", "zeros", [larger])} == {"sizes"}
+    assert [c.sample for c in of("sizes", samples=(larger,))] == [larger]
+    assert of("sizes_gap", samples=(larger,)) == []
+
+
+def test_cells_of_samples_that_are_not_read_are_those_of_the_samples() -> None:
+    known = {"sizes": ["float32", "float64"], "sizes_gap": ["float32", "float64"], "variants": ["float32", "float64"]}
+    for tier in (TIERS["full"], TIERS["smoke"]):
+        given = cells("pointwise_unary", "neg", SAMPLES, tier)
+        assert cells("pointwise_unary", "neg", [PLAIN], tier, known) == given
+    assert known == {name: ["float32", "float64"] for s in (LARGE, VARIANT) for name in sorted(of_generated(s))}
 
 
 def test_a_sequence_has_an_earlier_call_that_differs_in_one_thing() -> None:

@@ -112,7 +112,7 @@ def _other(formal: Any, current: Arg, source: Sample) -> Iterator[tuple[str, Arg
 
 
 def _is_enum(formal: Any) -> bool:
-    return str(formal.real_type) in ("ScalarType", "Optional[ScalarType]", "Layout", "Optional[Layout]", "Device")
+    return str(formal.real_type).removeprefix("Optional[").removesuffix("]") in ("ScalarType", "Layout", "Device")
 
 
 def _ints(formal: Any, current: Arg, source: Sample) -> Iterator[Arg]:

@@ -53,6 +53,10 @@ def test_of_more_than_two_operands_none_lies_on_the_host() -> None:
     assert not any(t.on_host for s in made("addcmul") for t in s.tensors)
 
 
+def test_a_factory_stays_on_the_device() -> None:
+    assert not any(s.name.endswith("device=None") for s in made("empty.memory_format"))
+
+
 def test_a_scalar_is_tried_as_every_python_number() -> None:
     found = {type(s.args[1]) for s in made("mul.Scalar")}
     assert {int, float, bool, ComplexArg} <= found
