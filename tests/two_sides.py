@@ -73,7 +73,7 @@ def with_number(number: float) -> Case:
     return cases(CellId("misc", "hand", "float32", "contiguous"), [one])[0]
 
 
-def judge(
+def judge(  # noqa: PLR0913 - all that a test may choose
     right: Op,
     wrong: Op | None = None,
     case: Case | None = None,
@@ -81,6 +81,7 @@ def judge(
     route: Route = Route.NATIVE,
     device: Device | None = None,
     values: ValueOf = value_of,
+    *,
     context: Context = PLAIN,
 ) -> CaseResult:
     """One case of an op that does what is ``right`` on CPU, and what is ``wrong`` (or right, too) on the device."""
