@@ -73,7 +73,7 @@ def with_number(number: float) -> Case:
     return cases(CellId("misc", "hand", "float32", "contiguous"), [one])[0]
 
 
-def judge(  # noqa: PLR0913 - all that a test may choose
+def judge(
     right: Op,
     wrong: Op | None = None,
     case: Case | None = None,
