@@ -81,6 +81,7 @@ def judge(
     route: Route = Route.NATIVE,
     device: Device | None = None,
     values: ValueOf = value_of,
+    *,
     context: Context = PLAIN,
 ) -> CaseResult:
     """One case of an op that does what is ``right`` on CPU, and what is ``wrong`` (or right, too) on the device."""

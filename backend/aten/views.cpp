@@ -27,9 +27,12 @@ bool fills_fresh_memory() {
 }
 
 // Fills new elements so that they are the same in each run: NaN, or an integer's largest value.
+// The whole storage: elements of `fresh` may share memory.
 at::Tensor filled_if_deterministic(at::Tensor fresh) {
-  if (fills_fresh_memory() && !fault(Fault::deterministic_empty_not_filled))
-    at::native::fill_empty_deterministic_(fresh);
+  if (!fills_fresh_memory() || fault(Fault::deterministic_empty_not_filled)) return fresh;
+  const auto count = static_cast<int64_t>(fresh.storage().nbytes() / fresh.itemsize());
+  at::Tensor all = at::native::as_strided_tensorimpl(fresh, {count}, {1}, 0);
+  at::native::fill_empty_deterministic_(all);
   return fresh;
 }
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
+from builds import needs_faults
+from refnpu.testing import fault
 from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.nn.functional import silu
+from torch.nn.functional import layer_norm, silu
 
 swiglu = torch.ops.npu.swiglu.default
 
@@ -60,3 +64,31 @@ def test_swiglu_of_fake_tensors_has_the_shape_of_the_result() -> None:
     with FakeTensorMode():
         gate = torch.empty(3, 5, device="npu")
         assert swiglu(gate, gate).shape == (3, 5)
+
+
+def gradient(call: Callable[[torch.Tensor], torch.Tensor], device: str) -> torch.Tensor:
+    """Return the gradient of the first column of what is called with 0 to 5 in two rows."""
+    x = torch.arange(6.0, device=device).view(2, 3).requires_grad_()
+    call(x)[:, 0].sum().backward()
+    assert x.grad is not None
+    return x.grad.cpu()
+
+
+@needs_faults
+def test_the_fault_log_softmax_saves_softmax_breaks_the_gradient_alone() -> None:
+    x = torch.arange(6.0).view(2, 3)
+    expected = gradient(lambda t: t.log_softmax(1), "cpu")
+    torch.testing.assert_close(gradient(lambda t: t.log_softmax(1), "npu"), expected)
+    with fault("log_softmax_saves_softmax"):
+        torch.testing.assert_close(x.to("npu").log_softmax(1).cpu(), x.log_softmax(1))
+        assert not torch.allclose(gradient(lambda t: t.log_softmax(1), "npu"), expected)
+
+
+@needs_faults
+def test_the_fault_layer_norm_saves_deviation_breaks_the_gradient_alone() -> None:
+    x = torch.arange(6.0).view(2, 3)
+    expected = gradient(lambda t: layer_norm(t, (3,)).square(), "cpu")
+    torch.testing.assert_close(gradient(lambda t: layer_norm(t, (3,)).square(), "npu"), expected, rtol=1e-4, atol=1e-4)
+    with fault("layer_norm_saves_deviation"):
+        torch.testing.assert_close(layer_norm(x.to("npu"), (3,)).cpu(), layer_norm(x, (3,)))
+        assert not torch.allclose(gradient(lambda t: layer_norm(t, (3,)).square(), "npu"), expected, atol=0.1)

@@ -193,7 +193,8 @@ def _close(session: pytest.Session, ledger: Ledger) -> None:
     collect_s = max([config.stash.get(COLLECT_S, 0.0), *(collecting for collecting, _ in spent)])
     cpu_s = cpu_seconds() + sum(cpu for _, cpu in spent)
     end = ledger.close(collect_s, cpu_s, config.stash.get(SPLIT, None))
-    notes = (isolation_of(config, config.stash[PLAN])[1], config.stash[PLAN].backend.unchecked())
+    plan = config.stash[PLAN]
+    notes = (isolation_of(config, plan)[1], plan.backend.unchecked(), plan.contexts_left_out())
     config.stash[_END] = "\n".join([*config.stash[_NOTES], *filter(None, notes), end.text])
     if session.exitstatus in _ENDED or end.code in (Exit.BRING_UP, Exit.RESULTS):
         session.exitstatus = int(end.code)

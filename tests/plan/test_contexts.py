@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from conformance import backends
 from conformance.corpus.model import Sample, TensorSlot
 from conformance.layouts import CONTEXTS
 from conformance.plan.cases import CONTEXT_SAMPLES, TIERS, Case, cases, cells
+from conformance.plan.plan import Plan
+from conformance.plan.selection import Selection
 from conformance.vocabulary import CellId
 
 
@@ -49,6 +52,17 @@ def test_a_call_comes_after_an_allocation_and_after_a_call_that_raise() -> None:
     memory, refused = of("after_error", PLAIN, REFUSED)
     assert (memory.variant, memory.before) == ("", ())
     assert (refused.variant, refused.before[0].sample) == (f"after={REFUSED.name}", REFUSED)
+
+
+def test_a_run_says_which_contexts_its_backend_has_no_cells_of() -> None:
+    def said(*layouts: str) -> str:
+        selection = Selection(layouts=frozenset(layouts))
+        return Plan(backends.find("torch:cpu"), selection, seed=20).contexts_left_out()
+
+    assert (
+        said("thread", "stream") == "contexts that are not tried: stream (needs a device that is torch's accelerator)"
+    )
+    assert said("thread", "contiguous") == ""
 
 
 def test_autocast_is_tried_with_two_dtypes_and_from_two() -> None:

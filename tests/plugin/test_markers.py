@@ -46,6 +46,18 @@ def test_markers_keywords_and_options_select_together(pytester: pytest.Pytester)
     assert kept == [cell for cell in collected(pytester, *others) if "-expanded]" in cell]
 
 
+def test_contexts_are_selected_as_layouts_are(pytester: pytest.Pytester) -> None:
+    some = ("--tier", "wide", "--dtypes", "float32")
+    threads = collected(pytester, *some, "--contexts", "thread")
+    assert threads
+    assert all(cell.endswith("[float32-thread]") for cell in threads)
+    assert threads == collected(pytester, *some, "-m", "thread") == collected(pytester, *some, "--layouts", "thread")
+    plain, both = (collected(pytester, *some, "--contexts", names) for names in ("plain", "plain,thread"))
+    assert plain
+    assert not [cell for cell in plain if "-thread]" in cell]
+    assert sorted(both) == sorted({*plain, *threads})
+
+
 def test_keywords_do_not_match_the_names_of_markers(pytester: pytest.Pytester) -> None:
     assert not collected(pytester, "-k", "nativ")
 
