@@ -1,9 +1,9 @@
 // Pointwise functions of one tensor: the table of structured ones, and those that torch leaves to a backend.
 #include "aten/unary.h"
 
+#include <ATen/Dispatch_v2.h>
 #include <ATen/native/Resize.h>
 #include <ATen/native/UnaryOps.h>
-#include <ATen/Dispatch_v2.h>
 #include <ATen/ops/abs_native.h>
 #include <ATen/ops/acos_meta.h>
 #include <ATen/ops/acosh_meta.h>

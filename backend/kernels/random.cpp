@@ -79,7 +79,8 @@ double binomial(Stream& stream, double count, double p) {
   if (count <= 0.0 || p <= 0.0) return 0.0;
   if (p >= 1.0) return count;
   if (!(p == p && count == count)) return std::numeric_limits<double>::quiet_NaN();
-  if (count > kLarge) return std::clamp(std::round(gaussian(count * p, std::sqrt(count * p * (1.0 - p)), stream)), 0.0, count);
+  if (count > kLarge)
+    return std::clamp(std::round(gaussian(count * p, std::sqrt(count * p * (1.0 - p)), stream)), 0.0, count);
   return double(std::binomial_distribution<int64_t>(int64_t(count), p)(stream));
 }
 
