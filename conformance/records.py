@@ -283,7 +283,7 @@ class Observation:
     status: Status
     cases: int  # cases that ran, including failing cases
     failures: tuple[CaseFailure, ...] = ()
-    reason: str = ""  # of unsupported and not_reached
+    reason: str = ""  # of unsupported and not_reached; else what of a scenario the backend does not offer
     signal: str = ""  # of the last process that died in the cell, also in the CPU reference: the signal's name
     wall_ns: int = 0
     cpu_ns: int = 0

@@ -18,7 +18,6 @@ from conformance.plan.selection import Selection
 from conformance.records import Death, DeathFinding, Observation
 from conformance.running.cell_runner import CellRunner
 from conformance.running.runner import Runner
-from conformance.scenarios import runner as scenarios
 from conformance.vocabulary import CellId, Status
 from tests.hazards.planted import FOUND_BY, FOUND_BY_THE_DRIVER_S_TESTS
 from tools import faults
@@ -126,12 +125,12 @@ FOUND_ELSEWHERE = {
     "triangle_not_cleared": "the lanes that fill fresh memory",
     "pool_hands_out_twice": "the driver's tests",
     "alignment_ignored": "the driver's tests",
-    "table_unlocked": "the driver's tests under ThreadSanitizer; the scenario threads, not each time",
+    "table_unlocked": "the driver's tests under ThreadSanitizer; a scenario of threads, not each time",
     "crash_in_some_processes": "test_a_death_in_some_processes_is_flaky",
     "crash_after_sort": "test_a_death_after_another_op_names_it",
     "hang_in_kernel": "test_a_kernel_that_never_ends_is_a_timeout",
     "second_device_lands_on_first": "test_memory_on_the_wrong_device_is_found_before_any_cell_runs",
-    "any_counts_bool_two": "test_a_true_that_is_stored_as_two_is_found_by_a_scenario",
+    "any_counts_bool_two": "tests/scenarios/test_scenarios.py",
     **dict.fromkeys(FOUND_BY, "tests/hazards/test_hazards.py"),
     **dict.fromkeys(FOUND_BY_THE_DRIVER_S_TESTS, "backend/tests/test_late.py"),
 }
@@ -250,14 +249,6 @@ def test_memory_on_the_wrong_device_is_found_before_any_cell_runs(work: CellRunn
     testing.set_fault("second_device_lands_on_first")
     assert "asked for on npu:1 lie on npu:0" in broken(second)
     assert "asked for on npu:1 lies on npu:0" in broken(work)
-
-
-@pytest.mark.usefixtures("awake")
-def test_a_true_that_is_stored_as_two_is_found_by_a_scenario() -> None:
-    backend = backends.find("refnpu")
-    assert scenarios.run("odd_bools", backend, 60).failure == ""
-    testing.set_fault("any_counts_bool_two")
-    assert scenarios.run("odd_bools", backend, 60).failure.startswith("any: 2 of 3 elements differ")
 
 
 def broken(work: CellRunner) -> str:

@@ -45,7 +45,9 @@ def failure(found: CaseFailure, cell: CellId, route: str, backend: str) -> str:
 
 
 def head(found: CaseFailure, cell: CellId, route: str) -> str:
-    """Return the call: ``masked_fill_.Scalar (native) in float32, layout expanded on mask``."""
+    """Return the call: ``masked_fill_.Scalar (native) in float32, layout expanded on mask``; a scenario's name."""
+    if cell.is_scenario:
+        return f"scenario {cell.overload}"
     on = f" on {found.id.variant}" if found.id and found.id.variant else ""
     axis = "context" if cell.layout in CONTEXTS else "layout"
     return f"{cell.overload} ({route}) in {cell.dtype}, {axis} {cell.layout}{on}"

@@ -17,7 +17,7 @@ from conformance import contexts
 from conformance.backends import Capabilities
 from conformance.contexts import PLAIN
 from conformance.corpus.model import Arg, ComplexArg, DeviceArg, DtypeArg, EnumArg, GeneratorArg, TensorSlot
-from conformance.explain import describe
+from conformance.explain import describe, program_script
 from conformance.judging import compare
 from conformance.judging.oracle import CallOutcome
 from conformance.judging.tolerances import Criteria, criteria_of
@@ -28,6 +28,7 @@ from conformance.plan.arguments import placed_arguments
 from conformance.plan.cases import Case, slot_dtype
 from conformance.plan.plan import Plan
 from conformance.records import CaseFailure, Observation
+from conformance.scenarios import catalogue
 from conformance.vocabulary import CaseId, Check, Route
 
 LONGEST_KEPT = 1 << 16  # characters
@@ -88,6 +89,22 @@ _MAIN = """if __name__ == "__main__":
 """
 
 
+def script_of_case(plan: Plan, case_id: str, failure: CaseFailure | None = None, *, contained: bool = True) -> str:
+    """Return the script of the case with this id, see :func:`script`. Raises LookupError with similar ids."""
+    wanted = CaseId.parse(case_id)
+    if wanted is not None and wanted.cell.is_scenario and plan.knows(case_id):
+        return program_script.script(catalogue.find(wanted.cell.overload), plan.backend, case_id)
+    return script(plan, find(plan, case_id), failure, contained=contained)
+
+
+def find(plan: Plan, case_id: str) -> Case:
+    """Return the case of an op with this id. Raises LookupError with similar ids."""
+    wanted = CaseId.parse(case_id)
+    if wanted is None or wanted.cell.is_scenario or not plan.knows(case_id):
+        raise LookupError(plan.unknown_case(case_id))
+    return next(c for c in plan.cases(wanted.cell) if c.id == case_id)
+
+
 def script(plan: Plan, case: Case, failure: CaseFailure | None = None, *, contained: bool = True) -> str:
     """Return the script's text.
 
@@ -104,7 +121,7 @@ def with_script(plan: Plan, observation: Observation) -> Observation:
     first = next((f for f in observation.failures if plan.knows(f.case)), None)
     if not observation.status.is_failure or not first:
         return observation
-    text = script(plan, find(plan, first.case), first)
+    text = script_of_case(plan, first.case, first)
     return replace(observation, script=text) if len(text) <= LONGEST_KEPT else observation
 
 
@@ -225,14 +242,6 @@ class _Judged:
 _ONLY_THE_SUITE = frozenset({
     Check.VERSION, Check.REDZONE, Check.LEAK, Check.ROUTE, Check.DETERMINISM, Check.UNINITIALIZED, Check.DISTRIBUTION,
 })  # fmt: skip
-
-
-def find(plan: Plan, case_id: str) -> Case:
-    """Return the case with this id. Raises LookupError with similar ids."""
-    wanted = CaseId.parse(case_id)
-    if wanted is None or not plan.knows(case_id):
-        raise LookupError(plan.unknown_case(case_id))
-    return next(c for c in plan.cases(wanted.cell) if c.id == case_id)
 
 
 def attribute(overload: str) -> str:

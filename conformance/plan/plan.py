@@ -17,8 +17,9 @@ from conformance.layouts import CONTEXTS, GENERATED, OF_GENERATED, SEQUENCE
 from conformance.plan import cases as cases_
 from conformance.plan.cases import Case, axis_of
 from conformance.plan.selection import Selection
+from conformance.scenarios import catalogue
 from conformance.support.suggestions import unknown
-from conformance.vocabulary import CASE_ID, CaseId, CellId, Route
+from conformance.vocabulary import CASE_ID, RUN, CaseId, CellId, Route
 
 # Generated samples of a cell of an overload without a native kernel.
 FALLBACK_SAMPLES = 6
@@ -53,6 +54,8 @@ class Plan:
     def knows(self, case_id: str) -> bool:
         """Whether the matrix has this case."""
         found = CaseId.parse(case_id)
+        if found is not None and found.cell.is_scenario:
+            return found.cell in self.scenarios() and case_id in self.case_ids(found.cell)
         if found is None or found.cell.overload not in self.inventory:
             return False
         return found.cell in self.cells(found.cell.overload) and case_id in self.case_ids(found.cell)
@@ -63,6 +66,8 @@ class Plan:
         cell = found.cell if found else CellId.parse(case_id)
         if cell is None:
             return f"{case_id!r} is not a case's id; one looks like {CASE_ID}"
+        if cell.is_scenario:
+            return unknown("case", case_id, [f"{CellId.of_scenario(name)}#{RUN}" for name in catalogue.names()])
         if cell.overload not in self.corpus.overloads:
             return unknown("overload", cell.overload, self.corpus.overloads)
         known = self.cells(cell.overload)
@@ -75,6 +80,18 @@ class Plan:
         if self._only:
             return [self._only] if self._only.family == name else []
         return [cell for o in self.overloads() if ops.facts(o).family == name for cell in self.cells(o)]
+
+    def scenarios(self, module: str = "") -> list[CellId]:
+        """The scenarios that the selection takes, of all modules or of one. They have no dtype, layout or route."""
+        selection = self.selection
+        if self._only is None and (selection.dtypes, selection.layouts, selection.routes) != (None, None, None):
+            return []
+        found = (catalogue.find(name) for name in catalogue.names())
+        taken = [
+            s for s in found if (self._only or self.tier.slow_scenarios or not s.slow) and module in ("", s.module)
+        ]
+        cells = [CellId.of_scenario(s.name) for s in taken]
+        return [cell for cell in cells if self._only in (None, cell)]
 
     def overloads(self) -> list[str]:
         """Overloads that have samples, exist in this torch, and are served by a route asked for."""
@@ -111,11 +128,13 @@ class Plan:
 
     def case_ids(self, cell: CellId) -> list[str]:
         """The ids of a cell's cases, in the order they run."""
+        if cell.is_scenario:
+            return [str(CaseId(cell, RUN))]
         return [case.id for case in self.cases(cell)]
 
     def route(self, cell: CellId) -> str:
-        """How the backend serves the cell's overload."""
-        return str(self.inventory[cell.overload].route)
+        """How the backend serves the cell's overload; "" for a scenario."""
+        return "" if cell.is_scenario else str(self.inventory[cell.overload].route)
 
 
 @lru_cache(maxsize=8)

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from conformance.results.expectations import KnownFailure
 
 PACKAGE = Path(__file__).resolve().parents[1]
-SCENARIOS = PACKAGE / "scenarios"
 
 PLAN = pytest.StashKey["Plan"]()
 # What --contexts calls the cells of no context.
@@ -109,14 +108,7 @@ def is_worker(config: pytest.Config) -> bool:
 
 def asked_for(config: pytest.Config) -> bool:
     """Return whether the arguments select cells: the package's path, a path in it, or its name with --pyargs."""
-    return bool(config.option.case) or any(
-        where.is_relative_to(PACKAGE) and not where.is_relative_to(SCENARIOS) for where in _named(config)
-    )
-
-
-def scenarios_asked_for(config: pytest.Config) -> bool:
-    """Return whether the arguments name the scenarios. The package's name alone selects cells only."""
-    return any(where.is_relative_to(SCENARIOS) for where in _named(config))
+    return bool(config.option.case) or any(where.is_relative_to(PACKAGE) for where in _named(config))
 
 
 def _named(config: pytest.Config) -> Iterator[Path]:
@@ -210,7 +202,8 @@ def _read_known_failures(config: pytest.Config, plan: Plan) -> tuple[KnownFailur
     from conformance.results import expectations
     from conformance.support.toml_table import TomlError
 
-    known = expectations.Names(plan.inventory, DTYPES, LAYOUTS)
+    overloads = [*plan.inventory, *(cell.overload for cell in plan.scenarios())]
+    known = expectations.Names(overloads, DTYPES, LAYOUTS)
     try:
         return expectations.load_checked(_expected(config, plan)[0], known, lane_of(config, plan))
     except (TomlError, OSError) as e:

@@ -312,10 +312,22 @@ def test_the_cache_of_pytest_does_not_store_the_ids_of_cells(pytester: pytest.Py
     assert not (Path(pytester.path) / ".pytest_cache/v/cache/nodeids").exists()
 
 
-def test_scenarios_run_only_where_they_are_named_and_are_no_cells(pytester: pytest.Pytester) -> None:
-    result = pytester.runpytest_subprocess("--pyargs", "conformance.scenarios", *CPU, "-k", "mask", "-vv")
+def test_scenarios_are_cells_of_a_run(pytester: pytest.Pytester) -> None:
+    selection = ("-k", "masks and fill or storages and set_", "-vv", "--jobs", "1")
+    result = pytester.runpytest_subprocess("--pyargs", "conformance", *CPU, *selection)
     assert result.ret == Exit.OK
-    result.stdout.fnmatch_lines(["*scenarios/mask.py::mask PASSED*", "*scenarios/masked_fill.py::masked_fill PASSED*"])
-    assert not list(Path(pytester.path).glob("results/*"))
-    whole = pytester.runpytest_subprocess("--pyargs", "conformance", *CPU, "-k", "mask and not mask", "--collect-only")
-    whole.stdout.no_fnmatch_line("*scenarios*")
+    lines = ["masks.py::masked_fill PASSED*", "storages.py::set_to_another_storage PASSED*"]
+    result.stdout.fnmatch_lines([*(f"*scenarios/{line}" for line in lines), "*accounting: 2 collected = 2 pass*"])
+    results = Path(pytester.path) / "results"
+    (series,) = runs.every_series(results)
+    stored = runs.load(runs.find(results, series))
+    assert [o.cell.overload for o in stored] == ["masks:masked_fill", "storages:set_to_another_storage"]
+
+
+def test_a_case_of_a_scenario_runs_alone(pytester: pytest.Pytester) -> None:
+    case = "scenarios/handles.py::items#run"
+    result = pytester.runpytest_subprocess("--pyargs", "conformance", *CPU, "--case", case)
+    result.stdout.fnmatch_lines(["*accounting: 1 collected = 1 pass*"])
+    unknown = pytester.runpytest_subprocess("--pyargs", "conformance", *CPU, "--case", f"{case}s")
+    assert unknown.ret == Exit.UNKNOWN_CASE
+    unknown.stderr.fnmatch_lines([f"*near: {case}*"])

@@ -12,7 +12,7 @@
       const [family, overload] = t.ops[t.op[i]];
       root.append(
         h("nav", { class: "trail" }, h("a", { href: report.address("map", { family: t.families[family], lane: report.lanes[n].name }) }, t.families[family]), " / ", h("a", { href: report.address("map", { family: t.families[family], overload, lane: report.lanes[n].name }) }, overload), beside(i)),
-        h("h1", {}, h("code", {}, overload), h("small", {}, `${t.dtypes[t.dtypeOf[i]]} · ${t.layouts[t.layoutOf[i]]}`)),
+        h("h1", {}, h("code", {}, overload), h("small", {}, t.dtypes[t.dtypeOf[i]] ? `${t.dtypes[t.dtypeOf[i]]} · ${t.layouts[t.layoutOf[i]]}` : "scenario")),
         lanes(i, n));
       const box = h("section", {});
       root.append(box);

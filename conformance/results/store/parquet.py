@@ -82,10 +82,9 @@ def read(file: Path, where: str = "true") -> tuple[Observation, ...]:
 
 def durations(file: Path) -> dict[str, tuple[int, int]]:
     """Return nanoseconds and number of cases of each cell that ran, by id."""
-    cell = "concat('ops/', family, '.py::', overload, '[', dtype, '-', layout, ']')"
     with database() as db:
-        query = f"SELECT {cell}, wall_ns, cases FROM {table([file])} WHERE wall_ns > 0"
-        return {key: (wall_ns, cases) for key, wall_ns, cases in db.execute(query).fetchall()}
+        query = f"SELECT {CELL}, wall_ns, cases FROM {table([file])} WHERE wall_ns > 0"
+        return {str(CellId(*cell)): (wall_ns, cases) for *cell, wall_ns, cases in db.execute(query).fetchall()}
 
 
 def join(files: Iterable[Path], target: Path) -> None:
