@@ -22,20 +22,23 @@ from conformance.vocabulary import DEFAULT_SEED
 @click.option(
     "--seed", type=int, default=DEFAULT_SEED, show_default=True, help="Seed of the random overloads, as in the run."
 )
+@click.option("--after", multiple=True, metavar="ID", help="A case or cell whose calls come first; may be repeated.")
+@click.option("--runs", type=click.IntRange(1), default=1, help="Processes that make the calls, until one differs.")
 @click.option(
     "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="A file; default: standard output."
 )
-def repro_(case: str, backend: str, seed: int, output: Path | None) -> None:
+def repro_(case: str, backend: str, seed: int, after: tuple[str, ...], runs: int, output: Path | None) -> None:
     """Write a script that repeats CASE with torch and the backend, without the suite."""
     from conformance import backends
     from conformance.corpus.reader import CorpusError
     from conformance.explain import repro
     from conformance.plan.plan import Plan
     from conformance.plan.selection import Selection
+    from conformance.records import Setting
 
     with mistakes(backends.BackendNotFound, CorpusError, LookupError, OSError):
         plan = Plan(backends.find(backend or backends.default()), Selection(), seed)
-        text = repro.script_of_case(plan, case)
+        text = repro.script_of_case(plan, case, setting=Setting(after, runs))
         if output is None:
             click.echo(text, nl=False)
         else:

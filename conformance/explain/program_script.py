@@ -19,10 +19,14 @@ _OWN = "conformance"
 _TERMS = 4096
 
 
-def script(scenario: Scenario, backend: Capabilities, case: str) -> str:
-    """Return the script's text. It contains the scenario's module, and what this module uses of the suite."""
+def script(scenario: Scenario, backend: Capabilities, case: str, runs: int = 1) -> str:
+    """Return the script's text. ``runs``: number of processes that run it, until one differs, if the backend can fork.
+
+    It contains the scenario's module, and what this module uses of the suite.
+    """
+    runs = runs if backend.isolation == "fork" else 1
     module = importlib.import_module(scenario.run.__module__)
-    arguments = f"{scenario.run.__name__}, {backend.device!r}, {scenario.exact}, {_bound()!r}"
+    arguments = f"{scenario.run.__name__}, {backend.device!r}, {scenario.exact}, {_bound()!r}, {runs}"
     parts = [
         f'"""{case}\n\nExits with 1 and prints the difference if the device differs from CPU, else exits with 0.\n"""',
         "from __future__ import annotations",

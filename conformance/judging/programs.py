@@ -9,7 +9,7 @@ from collections.abc import Callable
 import torch
 
 from conformance.backends import Capabilities
-from conformance.judging import compare, kernels
+from conformance.judging import compare, facts, kernels
 from conformance.judging.judge import CaseResult
 from conformance.judging.views import host_copy
 from conformance.records import Mismatch
@@ -42,9 +42,13 @@ def judge(scenario: Scenario, backend: Capabilities, on_phase: Callable[[str], N
         result.mismatches.append(raised)
         return result
     lacking = {name: found for side in (expected, actual) for name, found in side.items() if _lacks(found)}
-    left = [name for name in expected if name not in lacking]
+    left = [name for name in expected if name not in lacking and name in actual]
     result.mismatches += [m for name in left if (m := _difference(scenario, name, expected, actual))]
     result.left_out = _left_out(lacking)
+    if not lacking and expected.keys() != actual.keys():
+        found = {"kind": Fact.COUNT.value, "device": len(actual), "cpu": len(expected)}
+        result.mismatches.append(Mismatch(Check.SHAPE, "", found))
+        return result
     if not left:
         result.skipped = result.left_out
     return result
@@ -60,8 +64,8 @@ def _on_device(scenario: Scenario, backend: Capabilities) -> tuple[Results, Mism
     except NotOffered:
         raise
     except Exception as e:  # noqa: BLE001  # whatever the device raises is the finding
-        said = f"{type(e).__name__}: {first_line(e)}"
-        return {}, Mismatch(Check.ERROR_PARITY, "", {"kind": Fact.ERRORS.value, "device": said, "cpu": None})
+        found = {"kind": Fact.ERRORS.value, "device": facts.error(e), "cpu": None}
+        return {}, Mismatch(Check.ERROR_PARITY, "", found)
     return actual, None
 
 

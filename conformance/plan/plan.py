@@ -75,6 +75,16 @@ class Plan:
             return unknown("cell", str(cell), map(str, known))
         return unknown("case", case_id, [case.id for case in _cases(self, cell)])
 
+    def precedes(self, id_: str) -> bool:
+        """Whether an id names a case or a cell that can run before another case."""
+        case = CaseId.parse(id_)
+        cell = case.cell if case else CellId.parse(id_)
+        if cell is None or not (cell.is_scenario or cell.overload in self.inventory):
+            return False
+        if cell.is_scenario:
+            return cell.overload in catalogue.names() and (case is None or case.sample == RUN)
+        return cell in self.cells(cell.overload) and (case is None or id_ in [c.id for c in self.all_cases(cell)])
+
     def family(self, name: str) -> list[CellId]:
         """The cells of one family that the selection takes, by overload; of a case asked for, its cell alone."""
         if self._only:
@@ -123,8 +133,12 @@ class Plan:
 
     def cases(self, cell: CellId) -> list[Case]:
         """The cases of one cell; the one asked for alone if one was."""
-        wanted, found = self.selection.case, _cases(self, cell)
+        wanted, found = self.selection.case, self.all_cases(cell)
         return [c for c in found if c.id == wanted] if wanted else found
+
+    def all_cases(self, cell: CellId) -> list[Case]:
+        """The cases of one cell, also if one case alone was asked for."""
+        return _cases(self, cell)
 
     def case_ids(self, cell: CellId) -> list[str]:
         """The ids of a cell's cases, in the order they run."""

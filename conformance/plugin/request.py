@@ -11,10 +11,12 @@ import pytest
 
 from conformance.layouts import CONTEXTS, LAYOUTS
 from conformance.plugin import markers
+from conformance.records import Setting
 from conformance.results import expected_files
 from conformance.results.store.manifest import series_name
 from conformance.running import isolation
 from conformance.running.deaths import SECONDS
+from conformance.running.failures import SECONDS as FAILURE_SECONDS
 from conformance.running.isolation import MODES
 from conformance.support import options
 from conformance.support.machine import cores
@@ -71,6 +73,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--death-budget", type=float, default=SECONDS, metavar="S",
         help="seconds that each worker spends on repeating crashes, to find out whether they are steady, flaky, or "
         f"caused by an earlier op (default: {SECONDS:g})",
+    )  # fmt: skip
+    group.addoption(
+        "--failure-budget", type=float, default=FAILURE_SECONDS, metavar="S",
+        help="seconds that each worker spends on repeating cases that differ, to find out whether they fail alone, in "
+        f"some runs, or only after an earlier case; 0 repeats none (default: {FAILURE_SECONDS:g})",
+    )  # fmt: skip
+    group.addoption(
+        "--after", metavar="ID", action="append", default=[],
+        help="with --case: a case, or a cell with all its cases, that runs before it in the same process; may be given "
+        "several times",
+    )  # fmt: skip
+    group.addoption(
+        "--runs", type=int, default=1, metavar="N",
+        help="with --case: run it in up to N fresh processes, until it fails (default: 1)",
     )  # fmt: skip
     group.addoption(
         "--lane-name", metavar="NAME", help="the lane's name (default: from backend, torch, environment and build)"
@@ -249,6 +265,22 @@ def jobs_of(config: pytest.Config) -> int:
     if asked < 1:
         raise pytest.UsageError(f"--jobs: expected 1 or more processes, got {asked}")
     return int(asked)
+
+
+def setting_of(config: pytest.Config) -> Setting | None:
+    """Return the setting that --after and --runs ask for, None without them. Raises pytest.UsageError."""
+    option = config.option
+    if not option.after and option.runs == 1:
+        return None
+    if not option.case:
+        raise pytest.UsageError("--after and --runs: need --case, the case that runs after others or several times")
+    if option.runs < 1:
+        raise pytest.UsageError(f"--runs: expected 1 or more, got {option.runs}")
+    plan = plan_of(config)
+    for one in option.after:
+        if not plan.precedes(one):
+            raise pytest.UsageError(f"--after: {plan.unknown_case(one)}")
+    return Setting(tuple(option.after), option.runs)
 
 
 def directory_of(config: pytest.Config, plan: Plan) -> Path:

@@ -121,6 +121,28 @@ class CellRunner:
             self._judge_of(cell).reference.is_sound(case)
             host_heap.shake()
 
+    def checks(self, cell: CellId, index: int) -> list[str]:
+        """Judge one case, as :meth:`run` does; returns the checks that fail."""
+        warnings.simplefilter("ignore")
+        self.plan.backend.initialize()
+        if cell.is_scenario:
+            result = programs.judge(catalogue.find(cell.overload), self.plan.backend, _ignore)
+        else:
+            result = self._judge_of(cell).judge(self.plan.cases(cell)[index])
+        return [m.check.value for m in result.mismatches]
+
+    def precede(self, ids: Sequence[str]) -> None:
+        """Run these cases, and all cases of these cells. What they find is left to their own runs."""
+        warnings.simplefilter("ignore")
+        self.plan.backend.initialize()
+        for found in filter(None, map(CellId.parse, (id_.partition("#")[0] for id_ in ids))):
+            if found.is_scenario:
+                programs.judge(catalogue.find(found.overload), self.plan.backend, _ignore)
+                continue
+            for case in self.plan.all_cases(found):
+                if case.id in ids or str(found) in ids:
+                    self._judge_of(found).judge(case)
+
     def kernels(self, cell: CellId, index: int, *, on_cpu: bool) -> list[str]:
         """Run one case once more, on the device or on CPU; returns the operators that ran there, in order."""
         warnings.simplefilter("ignore")
@@ -143,6 +165,10 @@ class CellRunner:
             judge = Judge(self._twins, self.plan.backend, call_of(overload), route, criteria, self.plan.seed, context)
             self._judge = ((overload, context), judge)
         return self._judge[1]
+
+
+def _ignore(phase: str) -> None:
+    """No-op callback."""
 
 
 def _boundary(judge: Judge, case: Case) -> Boundary | None:

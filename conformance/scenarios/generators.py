@@ -230,13 +230,15 @@ def manual_seed_reaches_the_device(device: str) -> Results:
 def default_state_continues_the_stream(device: str) -> Results:
     """Return whether the device module's saved state repeats the draws of the default generator."""
     get, set_ = (_function(device, name) for name in ("get_rng_state", "set_rng_state"))
+    _, index = _place(device)
+    of = (index,) if index else ()  # not every module takes a device
 
     def held(draw: Callable[[str, int], torch.Tensor], before: int) -> bool:
         if before:
             draw(device, before)
-        state = get()
+        state = get(*of)
         first = [draw(device, n).cpu() for n in AFTER]
-        set_(state)
+        set_(state, *of)
         return all(map(_same, first, [draw(device, n) for n in AFTER]))
 
     def all_held(draw: Callable[[str, int], torch.Tensor]) -> torch.Tensor:
@@ -253,6 +255,11 @@ def fork_rng_restores_the_state(device: str) -> Results:
         _function(device, name)
     kind, index = _place(device)
     settings: dict[str, Any] = {"devices": [index], "device_type": kind} if kind != "cpu" else {"devices": ()}
+    try:
+        with torch.random.fork_rng(**settings):
+            pass
+    except TypeError as e:  # the functions of the device's module take no device
+        raise NotOffered(f"torch.{kind}.get_rng_state of a device: {first_line(e)}") from e
 
     def left(before: int, error: bool) -> bool:
         wanted = _draws_after(device, before, None)

@@ -68,8 +68,9 @@ def grown_storage_keeps_bytes(device: str) -> Results:
         grown, shrunk = _values(few, torch.int64, device), _values(many, torch.int64, device)
         for name, tensor, n in ((f"{few}_to_{many}", grown, many), (f"{many}_to_{few}", shrunk, few)):
             kept = tensor[: min(few, n)]
-            results[f"{name}_values"] = offered(partial(_resized, kept, tensor, n))
-            results[f"{name}_bytes"] = _bytes_of(tensor)
+            found = offered(partial(_resized, kept, tensor, n))
+            results[f"{name}_values"] = found
+            results[f"{name}_bytes"] = found if isinstance(found, NotOffered) else _bytes_of(tensor)
     return results
 
 

@@ -99,7 +99,7 @@
       f.arguments.length ? h("h3", {}, "Arguments") : null,
       f.arguments.length ? h("div", { class: "arguments" }, f.arguments.map(argument)) : null,
       tensors.length ? draw.legend() : example(page.example, f),
-      h("h3", {}, "Repeat it"), command(f.repeat), h("h3", {}, "A script without the suite"), command(f.script),
+      h("h3", {}, "Repeat it"), command(f.repeat), ...(f.script ? [h("h3", {}, "A script without the suite"), command(f.script)] : []),
       program ? h("details", { class: "program" }, h("summary", {}, `The script, ${report.count(program.trimEnd().split("\n").length, "line")}`), command(program)) : null);
   }
 

@@ -27,9 +27,11 @@ COLUMNS = {
     "wall_ns": "BIGINT", "cpu_ns": "BIGINT", "raw_ns": "BIGINT", "script": "VARCHAR",
     "failures": (
         'STRUCT("case" VARCHAR, "check" VARCHAR, mismatches VARCHAR, arguments VARCHAR, death VARCHAR, '
-        "calls VARCHAR[], trouble VARCHAR, older VARCHAR)[]"
+        "calls VARCHAR[], trouble VARCHAR, older VARCHAR, boundary VARCHAR, repetition VARCHAR)[]"
     ),
 }  # fmt: skip
+# The fields of a failure that stay JSON. Runs of older versions lack the last two.
+_JSON = ("mismatches", "arguments", "death", "boundary", "repetition")
 CELL = "family, overload, dtype, layout"
 
 _FAILING = ", ".join(f"'{status}'" for status in Status if status.is_failure)
@@ -100,7 +102,7 @@ def _copy(db: DuckDBPyConnection, select: str, target: Path) -> None:
 
 def table(files: Iterable[Path | str]) -> str:
     """Return a SQL table of the rows of several files. The column ``filename`` has the file."""
-    return f"read_parquet([{', '.join(map(quoted, files))}], filename=true)"
+    return f"read_parquet([{', '.join(map(quoted, files))}], filename=true, union_by_name=true)"
 
 
 def wanted(db: DuckDBPyConnection, cells: Iterable[CellId]) -> None:
@@ -118,4 +120,4 @@ def _failure(record: dict[str, Any]) -> dict[str, Any]:
     """Return a failure for CaseFailure.from_json, which also reads format version 2."""
     if "mismatches" not in record:
         return record
-    return {**record, **{name: json.loads(record[name] or "null") for name in ("mismatches", "arguments", "death")}}
+    return {**record, **{name: json.loads(record.get(name) or "null") for name in _JSON}}
