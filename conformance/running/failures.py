@@ -20,9 +20,10 @@ TRIES = 5
 MANY = 20
 # Number of failures of one signature (overload, check) that are repeated.
 ASKED = 2
-# Time budget in seconds of a run, or of each of its workers; and of one failure in it.
+# Time budget in seconds of a run, or of each of its workers; and of one failure in it: ONE, or PART of what is left.
 SECONDS = 30.0
 ONE = 10.0
+PART = 1 / 3
 # The longest order of which single cells are left out one by one.
 _SHORT = 12
 
@@ -70,7 +71,8 @@ class FailureInquiry:
         if self.seconds <= 0:
             return Repeated(Repeats.UNKNOWN, left_out=LeftOut.TIME)
         started = self.clock()
-        search = _Search(fails, self.pieces, case, started + min(self.seconds, ONE), self.clock)
+        ends = started + max(min(self.seconds, ONE), self.seconds * PART)
+        search = _Search(fails, self.pieces, case, ends, self.clock)
         found = search.like(known) if asked and known else search.result(before)
         self.seconds -= self.clock() - started
         if not asked:

@@ -95,7 +95,7 @@ def test_a_chance_failure_behind_other_cells_is_not_taken_for_their_work() -> No
 
 def test_the_time_for_one_failure_is_bounded() -> None:
     processes = Processes(lambda order, run: ran(order, "op0", 0), cost=1.0)
-    found = processes.ask()
+    found = processes.ask(processes.inquiry(seconds=30))
     assert (found.kind, found.left_out) == (Repeats.UNKNOWN, LeftOut.ORDER)
     assert processes.clock() < 2 * ONE
 

@@ -277,7 +277,7 @@ def test_a_cell_runs_in_fresh_processes_until_it_fails(tmp_path: Path, runs: int
 
 
 def test_a_difference_is_repeated_alone_and_after_what_its_process_ran(tmp_path: Path) -> None:
-    runner = Runner(Remembering(tmp_path / "n"), 10, failures_s=10)
+    runner = Runner(Remembering(tmp_path / "n"), 10, failures_s=10_000)
     runner.observe(OTHER)
     (failure,) = runner.observe(CELL).failures
     runner.close()
