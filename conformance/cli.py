@@ -29,7 +29,6 @@ COMMANDS = {
     "replay": "programs:replay_",
     "report": "report:report_",
     "repro": "programs:repro_",
-    "scenario": "programs:scenario_",
     "summary": "results:summary_",
     "triage": "programs:triage_",
 }

@@ -5,6 +5,7 @@ Only explain/describe.py renders them as text.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from enum import Enum
@@ -166,6 +167,49 @@ class Boundary:
         return Boundary(**{**d, "passing": tuple(d.get("passing", ()))})
 
 
+class Repeats(Word):
+    """What the repetition of a failing case in fresh processes found."""
+
+    STEADY = "steady", "the case alone failed in each"
+    FLAKY = "flaky", "the case alone failed in some, or in none, and no earlier case explains that"
+    ORDERED = "ordered", "the case alone failed in none, and after other cases in each"
+    UNKNOWN = "", "the case was not repeated, or not often enough"
+
+
+@dataclass(frozen=True, slots=True)
+class Repetition:
+    """The result of repeating a failing case in fresh processes. The pairs are (failures, tries)."""
+
+    kind: Repeats
+    alone: tuple[int, int] = (0, 0)
+    after: tuple[str, ...] = ()  # the cases or cells after which the case fails, in order
+    confirmed: tuple[int, int] = (0, 0)  # the case after these alone
+    left_out: LeftOut = LeftOut.NOTHING
+    like: str = ""  # if left_out is REPEATED: the kind of the earlier failure
+
+    @staticmethod
+    def from_json(d: Mapping[str, Any]) -> Repetition:
+        pairs = {name: (d[name][0], d[name][1]) for name in ("alone", "confirmed") if name in d}
+        words = {"kind": Repeats(d["kind"]), "left_out": LeftOut(d.get("left_out", ""))}
+        return Repetition(**{**d, **pairs, **words, "after": tuple(d.get("after", ()))})
+
+
+# Runs of a flaky case among which a failing one is missed once in a hundred times.
+_MISSED = 0.01
+_FEWEST_RUNS, _MOST_RUNS = 5, 100
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What a case needs to fail again: the cases or cells that run before it, and the number of fresh processes."""
+
+    after: tuple[str, ...] = ()
+    runs: int = 1
+
+
+ALONE = Setting()  # of a case that fails each time that it runs
+
+
 @dataclass(frozen=True, slots=True)
 class CaseFailure:
     """One failing case, as facts. explain/describe.py renders it as text."""
@@ -179,6 +223,21 @@ class CaseFailure:
     older: str = ""  # the message of a failure in an older format, which has no facts
     older_check: str = ""
     boundary: Boundary | None = None  # of a case of a generated size
+    repetition: Repetition | None = None  # of a case that differs; a death has a finding
+
+    @property
+    def setting(self) -> Setting:
+        """What the case needs to fail again, as far as its repetition tells."""
+        death = self.death.finding if self.death else None
+        if death and death.kind == "ordered":
+            return Setting((death.after,) if death.after else ())
+        if self.repetition and self.repetition.kind is Repeats.ORDERED:
+            return Setting(self.repetition.after)
+        if self.repetition and self.repetition.kind is Repeats.FLAKY:
+            return Setting(runs=_runs(*self.repetition.alone))
+        if self.repetition and self.repetition.like == Repeats.FLAKY:
+            return Setting(runs=_MOST_RUNS)
+        return Setting(runs=_runs(*death.alone)) if death and death.kind == "flaky" else Setting()
 
     @property
     def id(self) -> CaseId | None:
@@ -199,6 +258,7 @@ class CaseFailure:
             "death": asdict(self.death, dict_factory=_compact) if self.death else None,
             "calls": list(self.calls), "trouble": self.trouble, "older": self.older,
             **({"boundary": asdict(self.boundary)} if self.boundary else {}),
+            **({"repetition": asdict(self.repetition, dict_factory=_compact)} if self.repetition else {}),
         }  # fmt: skip
 
     @staticmethod
@@ -217,7 +277,16 @@ class CaseFailure:
             d["older"],
             d["check"] if d["older"] else "",
             Boundary.from_json(d["boundary"]) if d.get("boundary") else None,
+            Repetition.from_json(d["repetition"]) if d.get("repetition") else None,
         )
+
+
+def _runs(failed: int, tries: int) -> int:
+    """Return the number of runs of which one fails, but for a chance of :data:`_MISSED`."""
+    if not failed or failed == tries:
+        return 1 if failed else _MOST_RUNS
+    wanted = math.ceil(math.log(_MISSED) / math.log(1 - failed / tries))
+    return min(max(wanted, _FEWEST_RUNS), _MOST_RUNS)
 
 
 _ALWAYS = ("name", "sanitizer", "kind")  # fields without a default
@@ -283,7 +352,7 @@ class Observation:
     status: Status
     cases: int  # cases that ran, including failing cases
     failures: tuple[CaseFailure, ...] = ()
-    reason: str = ""  # of unsupported and not_reached
+    reason: str = ""  # of unsupported and not_reached; else what of a scenario the backend does not offer
     signal: str = ""  # of the last process that died in the cell, also in the CPU reference: the signal's name
     wall_ns: int = 0
     cpu_ns: int = 0

@@ -122,7 +122,11 @@ class Fact(Word):
 
 @dataclass(frozen=True, slots=True)
 class CellId:
-    """The id of a cell: overload × dtype × layout, and the op family that lists the overload."""
+    """The id of a cell: overload × dtype × layout, and the op family that lists the overload.
+
+    A scenario is a cell too. Its ``family`` is :data:`SCENARIOS`, its ``overload`` is ``module:function``, and it has
+    neither dtype nor layout.
+    """
 
     family: str
     overload: str
@@ -130,11 +134,25 @@ class CellId:
     layout: str
 
     def __str__(self) -> str:
+        if self.is_scenario:
+            return f"{SCENARIOS}/{self.overload.replace(':', '.py::')}"
         return f"ops/{self.family}.py::{self.name}"
+
+    @staticmethod
+    def of_scenario(name: str) -> CellId:
+        """Return the cell of the scenario ``module:function``."""
+        return CellId(SCENARIOS, name, "", "")
+
+    @property
+    def is_scenario(self) -> bool:
+        """Whether the cell is a scenario."""
+        return self.family == SCENARIOS
 
     @property
     def name(self) -> str:
-        """The pytest item's name, e.g. ``masked_fill_.Scalar[float32-expanded]``."""
+        """The pytest item's name, e.g. ``masked_fill_.Scalar[float32-expanded]``; of a scenario its function."""
+        if self.is_scenario:
+            return self.overload.rpartition(":")[2]
         return f"{self.overload}[{self.dtype}-{self.layout}]"
 
     @property
@@ -149,16 +167,25 @@ class CellId:
     @staticmethod
     def parse(text: str) -> CellId | None:
         """Inverse of ``str``. Return None if the text is not the id of a cell."""
-        found = _CELL.fullmatch(text)
-        return CellId(*found.groups()) if found else None
+        if found := _CELL.fullmatch(text):
+            return CellId(*found.groups())
+        found = _SCENARIO.fullmatch(text)
+        return CellId.of_scenario(":".join(found.groups())) if found else None
 
+
+SCENARIOS = "scenarios"  # the family of the cells that are scenarios, and their directory
+RUN = "run"  # the one case of a scenario, in place of a sample's name
 
 _CELL = re.compile(r"ops/(\w+)\.py::([\w.]+)\[(\w+)-(\w+)\]")
+_SCENARIO = re.compile(rf"{SCENARIOS}/(\w+)\.py::(\w+)")
 
 
 @dataclass(frozen=True, slots=True)
 class CaseId:
-    """The id of a case: a cell, a sample, and the argument that the layout is applied to."""
+    """The id of a case: a cell, a sample, and the argument that the layout is applied to.
+
+    The one case of a scenario has the sample :data:`RUN`.
+    """
 
     cell: CellId
     sample: str

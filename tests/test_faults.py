@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import shlex
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,10 +19,9 @@ from conformance import backends, ops
 from conformance.explain import describe
 from conformance.plan.plan import Plan
 from conformance.plan.selection import Selection
-from conformance.records import Death, DeathFinding, Observation
+from conformance.records import CaseFailure, Death, DeathFinding, Observation, Repeats, Repetition, Setting
 from conformance.running.cell_runner import CellRunner
 from conformance.running.runner import Runner
-from conformance.scenarios import runner as scenarios
 from conformance.vocabulary import CellId, Status
 from tests.hazards.planted import FOUND_BY, FOUND_BY_THE_DRIVER_S_TESTS
 from tools import faults
@@ -126,12 +129,12 @@ FOUND_ELSEWHERE = {
     "triangle_not_cleared": "the lanes that fill fresh memory",
     "pool_hands_out_twice": "the driver's tests",
     "alignment_ignored": "the driver's tests",
-    "table_unlocked": "the driver's tests under ThreadSanitizer; the scenario threads, not each time",
+    "table_unlocked": "the driver's tests under ThreadSanitizer; a scenario of threads, not each time",
     "crash_in_some_processes": "test_a_death_in_some_processes_is_flaky",
     "crash_after_sort": "test_a_death_after_another_op_names_it",
     "hang_in_kernel": "test_a_kernel_that_never_ends_is_a_timeout",
     "second_device_lands_on_first": "test_memory_on_the_wrong_device_is_found_before_any_cell_runs",
-    "any_counts_bool_two": "test_a_true_that_is_stored_as_two_is_found_by_a_scenario",
+    "any_counts_bool_two": "tests/scenarios/test_scenarios.py",
     **dict.fromkeys(FOUND_BY, "tests/hazards/test_hazards.py"),
     **dict.fromkeys(FOUND_BY_THE_DRIVER_S_TESTS, "backend/tests/test_late.py"),
 }
@@ -233,6 +236,72 @@ def test_a_death_after_another_op_names_it(work: CellRunner) -> None:
     assert (found.finding.kind, found.finding.alone, found.finding.confirmed) == ("ordered", (0, 5), (5, 5))
 
 
+ZEROS = CellId("factory", "fill_.Scalar", "bfloat16", "zero_dim")
+BOOLS = CellId("factory", "fill_.Scalar", "bool", "contiguous")
+MISH = CellId("activation", "mish", "float32", "contiguous")
+
+
+@pytest.mark.usefixtures("awake")
+def test_a_difference_after_another_case_names_it_and_its_commands_reproduce(work: CellRunner, tmp_path: Path) -> None:
+    testing.set_fault("fill_element_without_dtype")
+    found = differs(work, [ZEROS, FILL, BOOLS])
+    assert found.repetition
+    (earlier,) = found.repetition.after
+    assert earlier.startswith(f"{ZEROS}#")
+    assert (found.repetition.kind, found.repetition.confirmed) == (Repeats.ORDERED, (5, 5))
+    assert found.repetition.alone == (0, 5)
+    reproduces(found, "fill_element_without_dtype", tmp_path)
+
+
+@pytest.mark.usefixtures("awake")
+def test_a_difference_in_some_calls_is_flaky_and_its_commands_reproduce(work: CellRunner, tmp_path: Path) -> None:
+    testing.set_fault("mish_wrong_at_random")
+    found = next(filter(None, (differing(work, [MISH]) for _ in range(40))))
+    assert found.repetition
+    assert found.repetition.kind is Repeats.FLAKY
+    assert 0 < found.repetition.alone[0] < found.repetition.alone[1] == 20
+    reproduces(found, "mish_wrong_at_random", tmp_path)
+
+
+@pytest.mark.usefixtures("awake")
+def test_a_difference_each_time_is_steady(work: CellRunner) -> None:
+    testing.set_fault("cat_drops_last")
+    found = differs(work, [CellId("concatenation", "cat.out", "float32", "contiguous")])
+    assert found.repetition == Repetition(Repeats.STEADY, (5, 5))
+
+
+def differs(work: CellRunner, cells: list[CellId]) -> CaseFailure:
+    found = differing(work, cells)
+    assert found
+    return found
+
+
+def differing(work: CellRunner, cells: list[CellId]) -> CaseFailure | None:
+    """The first case that differs in the last of these cells, run one after the other in one child."""
+    runner = Runner(work, timeout=60, failures_s=10_000)  # no test depends on time
+    try:
+        return next(iter([runner.observe(cell) for cell in cells][-1].failures), None)
+    finally:
+        runner.close()
+
+
+def reproduces(found: CaseFailure, fault: str, directory: Path) -> None:
+    """Run both commands of a failure, each in a new process; with the fault asleep they find nothing."""
+    setting, environment = found.setting, {**os.environ, "REFNPU_FAULT": fault, "REFNPU_ALLOCATOR": "malloc"}
+    assert setting != Setting()
+    said = describe.commands(found, "refnpu")
+    script = directory / "script.py"
+    words = [*shlex.split(said["script"])[1:], "-o", str(script)]
+    assert subprocess.run([sys.executable, "-m", "conformance.cli", *words], cwd=directory, check=True)
+    commands = ([*shlex.split(said["repeat"])[1:], "-p", "no:cacheprovider"], [str(script)])
+    for module, command in zip((["-m", "pytest"], []), commands, strict=True):
+        for awake in (True, False):
+            environment["REFNPU_FAULT"] = fault if awake else ""
+            words = [sys.executable, *module, *command]
+            done = subprocess.run(words, cwd=directory, env=environment, capture_output=True, text=True, check=False)
+            assert done.returncode == int(awake), done.stdout + done.stderr
+
+
 def died(work: CellRunner, cells: list[CellId]) -> Death | None:
     """The first death in these cells, run one after the other in one child; None when it lives."""
     runner = Runner(work, timeout=60)
@@ -250,14 +319,6 @@ def test_memory_on_the_wrong_device_is_found_before_any_cell_runs(work: CellRunn
     testing.set_fault("second_device_lands_on_first")
     assert "asked for on npu:1 lie on npu:0" in broken(second)
     assert "asked for on npu:1 lies on npu:0" in broken(work)
-
-
-@pytest.mark.usefixtures("awake")
-def test_a_true_that_is_stored_as_two_is_found_by_a_scenario() -> None:
-    backend = backends.find("refnpu")
-    assert scenarios.run("odd_bools", backend, 60).failure == ""
-    testing.set_fault("any_counts_bool_two")
-    assert scenarios.run("odd_bools", backend, 60).failure.startswith("any: 2 of 3 elements differ")
 
 
 def broken(work: CellRunner) -> str:

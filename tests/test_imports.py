@@ -38,23 +38,23 @@ _TABLE = {
     "lanes": "support vocabulary",
     "results": "records support vocabulary",
     "contexts": "backends inventory ops torch_versions vocabulary",
-    "plan": "backends contexts corpus inventory layouts ops records support vocabulary",
-    "judging": "backends contexts corpus layouts ops plan records support torch_versions vocabulary",
-    "explain": "backends contexts corpus inventory judging layouts ops plan records support vocabulary",
-    "running": "contexts inventory judging lanes plan records support torch_versions vocabulary",
+    "scenarios": "support torch_versions",
+    "plan": "backends contexts corpus inventory layouts ops records scenarios support vocabulary",
+    "judging": "backends contexts corpus layouts ops plan records scenarios support torch_versions vocabulary",
+    "explain": "backends contexts corpus inventory judging layouts ops plan records scenarios support vocabulary",
+    "running": "contexts inventory judging lanes plan records scenarios support torch_versions vocabulary",
     "doctor": "backends inventory running support torch_versions vocabulary",
     "calls": "backends corpus explain inventory judging layouts ops plan running support torch_versions vocabulary",
-    "scenarios": "backends explain judging running support",
     "hazards": "backends running support",
     "triage": "backends calls corpus explain inventory judging lanes layouts plan records running support"
     " torch_versions vocabulary",
     "bisect": "explain lanes records results support vocabulary",
     "nightly": "explain lanes records results support vocabulary",
     "report": "bisect explain layouts records results support vocabulary",
-    "plugin": "backends corpus explain lanes layouts ops plan records results running scenarios support torch_versions"
+    "plugin": "backends corpus explain lanes layouts ops plan records results running support torch_versions"
     " vocabulary",
-    "commands": "backends bisect calls corpus doctor explain hazards inventory lanes nightly plan report results"
-    " scenarios support torch_versions triage vocabulary",
+    "commands": "backends bisect calls corpus doctor explain hazards inventory lanes nightly plan records report"
+    " results support torch_versions triage vocabulary",
     "cli": "commands",
 }
 ROOMS = {room: frozenset(may_import.split()) for room, may_import in _TABLE.items()}

@@ -9,12 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conformance.records import (
+    Boundary,
     CaseFailure,
     Death,
     DeathFinding,
     LeftOut,
     Mismatch,
     PlacedArgument,
+    Repeats,
+    Repetition,
     SanitizerReport,
     kind_of,
 )
@@ -45,9 +48,11 @@ REPORTS = st.builds(
 )  # fmt: skip
 FINDINGS = st.builds(DeathFinding, TEXT, PAIR, PAIR, COUNT, TEXT, PAIR, st.sampled_from(LeftOut), TEXT)
 DEATHS = st.builds(Death, TEXT, st.floats(0, 9), TEXT, st.none() | FINDINGS, st.none() | REPORTS, TEXT)
+BOUNDARIES = st.builds(Boundary, COUNT, COUNT, COUNT, COUNT, st.booleans(), SIZES)
+REPETITIONS = st.builds(Repetition, st.sampled_from(Repeats), PAIR, TEXTS, PAIR, st.sampled_from(LeftOut), TEXT)
 FAILURES = st.builds(
     CaseFailure, TEXT, st.lists(MISMATCHES, max_size=2).map(tuple), st.lists(ARGUMENTS, max_size=2).map(tuple),
-    st.none() | DEATHS, TEXTS, TEXT,
+    st.none() | DEATHS, TEXTS, TEXT, boundary=st.none() | BOUNDARIES, repetition=st.none() | REPETITIONS,
 )  # fmt: skip
 
 

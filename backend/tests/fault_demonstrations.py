@@ -175,6 +175,7 @@ result = raised(lambda: x.index_select(0, torch.tensor([0]).to(d)))""",
 mask, source = torch.ones(1, dtype=torch.bool, device=d), torch.ones(1, device=d)
 torch.zeros(1, device=d).masked_scatter_(mask, source)
 result = torch.zeros(1, device=d).masked_scatter_(mask, source.fill_(2))""",
+    "mish_wrong_at_random": "result = torch.cat([F.mish(torch.ones(1, device=d)) for _ in range(64)])",
     # generator
     "sampling_leaves_generator": "result = torch.equal(torch.randperm(9, device=d), torch.randperm(9, device=d))",
     "set_state_forgets_position": """

@@ -1,4 +1,4 @@
-"""Commands on programs: `repro` writes one; `scenario`, `hazard`, `record`, `replay` and `triage` run them."""
+"""Commands on programs: `repro` writes one; `hazard`, `record`, `replay` and `triage` run them."""
 
 from __future__ import annotations
 
@@ -22,48 +22,27 @@ from conformance.vocabulary import DEFAULT_SEED
 @click.option(
     "--seed", type=int, default=DEFAULT_SEED, show_default=True, help="Seed of the random overloads, as in the run."
 )
+@click.option("--after", multiple=True, metavar="ID", help="A case or cell whose calls come first; may be repeated.")
+@click.option("--runs", type=click.IntRange(1), default=1, help="Processes that make the calls, until one differs.")
 @click.option(
     "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="A file; default: standard output."
 )
-def repro_(case: str, backend: str, seed: int, output: Path | None) -> None:
+def repro_(case: str, backend: str, seed: int, after: tuple[str, ...], runs: int, output: Path | None) -> None:
     """Write a script that repeats CASE with torch and the backend, without the suite."""
     from conformance import backends
     from conformance.corpus.reader import CorpusError
     from conformance.explain import repro
     from conformance.plan.plan import Plan
     from conformance.plan.selection import Selection
+    from conformance.records import Setting
 
     with mistakes(backends.BackendNotFound, CorpusError, LookupError, OSError):
         plan = Plan(backends.find(backend or backends.default()), Selection(), seed)
-        text = repro.script(plan, repro.find(plan, case))
+        text = repro.script_of_case(plan, case, setting=Setting(after, runs))
         if output is None:
             click.echo(text, nl=False)
         else:
             output.write_text(text, encoding="utf-8")
-
-
-@click.command("scenario")
-@click.argument("names", nargs=-1, metavar="[NAME]...")
-@backend_option
-@click.option("--timeout", type=float, default=300.0, show_default=True, help="Seconds a scenario may take.")
-def scenario_(names: tuple[str, ...], backend: str, timeout: float) -> None:
-    """Run scenarios on CPU and on the device, and compare the results; without NAME, all of them."""
-    from conformance import backends
-    from conformance.scenarios import runner
-
-    with mistakes(backends.BackendNotFound, LookupError):
-        found = backends.find(backend or backends.default())
-        lacking = {name: runner.lacking(name) for name in names or runner.names()}
-        results = []
-        for name, needs in lacking.items():
-            if needs:
-                click.echo(f"{name}: NOT RUN: {needs} is not installed", err=True)
-                continue
-            results.append(runner.run(name, found, timeout))
-            click.echo(results[-1].text())
-    if any(lacking.values()) and names:
-        raise Mistake("a requested scenario could not run; see above")
-    sys.exit(Exit.CELLS_FAILED if any(r.failure for r in results) else Exit.OK)
 
 
 @click.command("hazard")
@@ -200,5 +179,5 @@ def _case_script(case: str, backend: Any, out: Path) -> Path:
     plan = Plan(backend, Selection(), DEFAULT_SEED)
     out.mkdir(parents=True, exist_ok=True)
     path = out / "case.py"
-    path.write_text(repro.script(plan, repro.find(plan, case), contained=False), encoding="utf-8")
+    path.write_text(repro.script_of_case(plan, case, contained=False), encoding="utf-8")
     return path

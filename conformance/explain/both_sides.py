@@ -28,12 +28,21 @@ class Bound(NamedTuple):
     signed_zeros: bool = False  # if exact: -0.0 differs from 0.0
 
 
-def main(call: Callable[..., Any], device: str, written: list[str], bound: "Bound | None", contained: bool) -> None:
+def main(
+    call: Callable[..., Any], device: str, written: list[str], bound: "Bound | None", contained: bool, runs: int = 1
+) -> None:
     """Exit with 1 if the device differs from CPU.
 
     ``call`` returns the result or the error, and of each argument the storage, the tensor, and the bytes before the
     call. ``bound``: None if values are not compared. ``contained``: call in a child process first, which may die.
+    ``runs``: make the calls in so many processes, until one differs; in this one alone if it cannot be forked.
     """
+    for _ in range(runs - 1 if contained else 0):
+        child = os.fork()
+        if child == 0:
+            break  # this process is one of the runs
+        if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]):
+            sys.exit(1)
     ended = end(call, device) if contained else ""
     found = [f"the process {ended}"] if ended else list(differences(call, device, written, bound))
     print("\n".join(f"DIFFERS: {line}" for line in found) or "the device does as CPU does")
@@ -88,11 +97,16 @@ def compare(name: str, cpu: Any, device: Any, true: Any, bound: "Bound | None") 
     if what(cpu) != what(device):
         yield f"{name} is {what(device)} on the device, {what(cpu)} on CPU"
     elif bound and isinstance(cpu, torch.Tensor) and cpu.layout == torch.strided:
-        here = on_cpu(device)
+        cpu, here, true = stored(cpu), stored(on_cpu(device)), stored(true)
         found = wrong(cpu, here, true if isinstance(true, torch.Tensor) and true.shape == cpu.shape else cpu, bound)
         for index in map(tuple, found.nonzero().tolist()[:1]):
             values = f"device {here[index].item()}, CPU {cpu[index].item()}"
             yield f"{name}: {int(found.sum())} of {cpu.numel()} elements differ, first at {list(index)}: {values}"
+
+
+def stored(t: Any) -> Any:
+    """Return bools as bytes: a true may be stored as another byte than 1, which is no bool of CPU's."""
+    return t.view(torch.uint8) if isinstance(t, torch.Tensor) and t.dtype == torch.bool else t
 
 
 def wrong(cpu: torch.Tensor, device: torch.Tensor, true: torch.Tensor, bound: Bound) -> torch.Tensor:

@@ -9,6 +9,7 @@ from typing import Any
 from conformance.explain import pattern_text
 from conformance.layouts import CONTEXTS
 from conformance.records import (
+    ALONE,
     Boundary,
     CaseFailure,
     Death,
@@ -17,9 +18,11 @@ from conformance.records import (
     Mismatch,
     Observation,
     PlacedArgument,
+    Repeats,
+    Repetition,
 )
 from conformance.support import command_lines, markup
-from conformance.vocabulary import CellId, Check, Fact
+from conformance.vocabulary import SCENARIOS, CellId, Check, Fact
 
 Facts = Mapping[str, Any]
 
@@ -27,25 +30,45 @@ Facts = Mapping[str, Any]
 
 
 def observation(seen: Observation, backend: str) -> str:
-    """Return all failures of a cell with the commands that repeat them; without failures, the reason of its status."""
-    texts = [failure(f, seen.cell, seen.route, backend) for f in seen.failures]
+    """Return all failures of a cell with the commands that repeat them; without failures, the reason of its status.
+
+    Where the first case does not fail alone in each run, the others, which were not repeated, have no commands.
+    """
+    repeated = next((f for f in seen.failures if f.repetition), None)
+    alone = repeated is None or repeated.setting == ALONE
+    texts = [
+        failure(f, seen.cell, seen.route, backend, repeats=alone or f is repeated or f.death is not None)
+        for f in seen.failures
+    ]
     return "\n\n".join(texts) or seen.reason or seen.signal or str(seen.status)
 
 
-def failure(found: CaseFailure, cell: CellId, route: str, backend: str) -> str:
-    """Return one failing case: the call, its arguments, the findings or the death, and the commands to repeat it."""
+def failure(found: CaseFailure, cell: CellId, route: str, backend: str, *, repeats: bool = True) -> str:
+    """Return one failing case: the call, its arguments, the findings or the death.
+
+    Then the commands to repeat it, unless it is not known whether it ``repeats``.
+    """
     known = found.arguments or found.mismatches  # else the failure is all that is known of the call
     lines = [head(found, cell, route), *_indented(body(found))] if known else body(found)
-    if found.id and not found.older and not found.trouble:
-        lines += [
-            f"  repeat: {command_lines.repeat(found.case, backend)}",
-            f"  script: {command_lines.script(found.case, backend)}",
-        ]
+    if repeats and found.id and not found.older and not found.trouble:
+        lines += [f"  {what}: {command}" for what, command in commands(found, backend).items()]
     return "\n".join(lines)
 
 
+def commands(found: CaseFailure, backend: str) -> dict[str, str]:
+    """Return the commands that repeat a failing case in the setting that it needs: by pytest, and as a script."""
+    setting = found.setting
+    made = {"repeat": command_lines.repeat(found.case, backend, setting.after, setting.runs)}
+    scenarios = [one for one in setting.after if one.startswith(f"{SCENARIOS}/")]
+    if not scenarios:  # a script has calls alone before the case
+        made["script"] = command_lines.script(found.case, backend, setting.after, setting.runs)
+    return made
+
+
 def head(found: CaseFailure, cell: CellId, route: str) -> str:
-    """Return the call: ``masked_fill_.Scalar (native) in float32, layout expanded on mask``."""
+    """Return the call: ``masked_fill_.Scalar (native) in float32, layout expanded on mask``; a scenario's name."""
+    if cell.is_scenario:
+        return f"scenario {cell.overload}"
     on = f" on {found.id.variant}" if found.id and found.id.variant else ""
     axis = "context" if cell.layout in CONTEXTS else "layout"
     return f"{cell.overload} ({route}) in {cell.dtype}, {axis} {cell.layout}{on}"
@@ -64,6 +87,7 @@ def findings(found: CaseFailure) -> list[str]:
     lines = [part for line in lines for part in line.split("\n")]
     lines += death(found.death) if found.death else []
     lines += [f"sizes: {boundary(found.boundary)}"] if found.boundary else []
+    lines += [f"order: {said}"] if found.repetition and (said := repetition(found.repetition)) else []
     lines += [f"kernels: {kernels(found.calls)}"] if found.calls else []
     return [*lines, *(["the suite itself failed", *found.trouble.rstrip().split("\n")] if found.trouble else [])]
 
@@ -154,6 +178,22 @@ def death(found: Death) -> list[str]:
         *(after.split("\n") if after else []),
         *(f"{name}: {' < '.join(frames)}" for name, frames in stacks.items() if frames),
     ]
+
+
+def repetition(found: Repetition) -> str:
+    """Return the result of repeating a case that differs, on one line, "" if it differs each time."""
+    if found.kind is Repeats.ORDERED:
+        after = ", ".join(found.after)
+        return f"fails only after {after}: {_of(found.confirmed)} runs, and {_of(found.alone)} without"
+    if found.kind is Repeats.FLAKY:
+        return f"fails in {_of(found.alone)} runs of the case alone, each in a fresh process"
+    if found.left_out is LeftOut.TIME:
+        return "not repeated alone: the time budget for failures is spent (--failure-budget)"
+    if found.left_out is LeftOut.ORDER:
+        return f"fails in {_of(found.alone)} runs alone; what ran before it was not repeated in the time budget"
+    if found.left_out is LeftOut.REPEATED and found.like not in ("", Repeats.STEADY):
+        return f"not repeated alone; another failure of the overload was, and is {found.like}"
+    return ""
 
 
 def finding(found: DeathFinding) -> str:

@@ -17,7 +17,7 @@ from conformance import contexts
 from conformance.backends import Capabilities
 from conformance.contexts import PLAIN
 from conformance.corpus.model import Arg, ComplexArg, DeviceArg, DtypeArg, EnumArg, GeneratorArg, TensorSlot
-from conformance.explain import describe
+from conformance.explain import describe, program_script
 from conformance.judging import compare
 from conformance.judging.oracle import CallOutcome
 from conformance.judging.tolerances import Criteria, criteria_of
@@ -27,8 +27,9 @@ from conformance.ops.family import Equivalence
 from conformance.plan.arguments import placed_arguments
 from conformance.plan.cases import Case, slot_dtype
 from conformance.plan.plan import Plan
-from conformance.records import CaseFailure, Observation
-from conformance.vocabulary import CaseId, Check, Route
+from conformance.records import CaseFailure, Observation, Setting
+from conformance.scenarios import catalogue
+from conformance.vocabulary import SCENARIOS, CaseId, CellId, Check, Route
 
 LONGEST_KEPT = 1 << 16  # characters
 _HEX_COLUMNS = 96
@@ -84,19 +85,55 @@ _BEFORE = """def before_{i}(device, wide=lambda t: t):
 """
 
 _MAIN = """if __name__ == "__main__":
-    main(call, {device!r}, {written}, {bound}, contained={contained})
+    main(call, {device!r}, {written}, {bound}, contained={contained}{runs})
 """
 
 
-def script(plan: Plan, case: Case, failure: CaseFailure | None = None, *, contained: bool = True) -> str:
+def script_of_case(
+    plan: Plan, case_id: str, failure: CaseFailure | None = None, setting: Setting | None = None, *,
+    contained: bool = True,
+) -> str:  # fmt: skip
+    """Return the script of the case with this id, see :func:`script`.
+
+    ``setting``: the cases before it, and the number of runs; without one, that of ``failure``. Raises LookupError with
+    similar ids, and for a scenario before another case: its calls are not one op's.
+    """
+    wanted = CaseId.parse(case_id)
+    if setting is None:
+        setting = failure.setting if failure else Setting()
+    if wanted is not None and wanted.cell.is_scenario and plan.knows(case_id):
+        return program_script.script(catalogue.find(wanted.cell.overload), plan.backend, case_id, setting.runs)
+    case = find(plan, case_id)
+    before = tuple(earlier for one in setting.after for earlier in _preceding(plan, one))
+    return script(plan, replace(case, before=(*before, *case.before)), failure, contained=contained, runs=setting.runs)
+
+
+def _preceding(plan: Plan, id_: str) -> list[Case]:
+    """Return the case with this id, or all cases of the cell with it. Raises LookupError."""
+    cell = CellId.parse(id_.partition("#")[0])
+    if cell is None or cell.is_scenario or not plan.precedes(id_):
+        raise LookupError(plan.unknown_case(id_))
+    return [case for case in plan.all_cases(cell) if id_ in (case.id, str(cell))]
+
+
+def find(plan: Plan, case_id: str) -> Case:
+    """Return the case of an op with this id. Raises LookupError with similar ids."""
+    wanted = CaseId.parse(case_id)
+    if wanted is None or wanted.cell.is_scenario or not plan.knows(case_id):
+        raise LookupError(plan.unknown_case(case_id))
+    return next(c for c in plan.cases(wanted.cell) if c.id == case_id)
+
+
+def script(plan: Plan, case: Case, failure: CaseFailure | None = None, *, contained: bool = True, runs: int = 1) -> str:
     """Return the script's text.
 
     ``failure``: what was found, whose bound the script takes. ``contained``: whether the op is first called in a child
-    process, so that the script survives a crash and says how the process died.
+    process, so that the script survives a crash and says how the process died. ``runs``: number of processes that make
+    the calls, until one shows a difference.
     """
     twins = Twins(plan.corpus.value)
     judged = _Judged(case, plan.inventory[case.sample.overload].route, twins, failure)
-    return script_of(case, plan.backend, twins, plan.seed, judged, contained=contained)
+    return script_of(case, plan.backend, twins, plan.seed, judged, contained=contained, runs=runs)
 
 
 def with_script(plan: Plan, observation: Observation) -> Observation:
@@ -104,13 +141,15 @@ def with_script(plan: Plan, observation: Observation) -> Observation:
     first = next((f for f in observation.failures if plan.knows(f.case)), None)
     if not observation.status.is_failure or not first:
         return observation
-    text = script(plan, find(plan, first.case), first)
+    precede = [one for one in first.setting.after if one.startswith(f"{SCENARIOS}/")]
+    text = script_of_case(plan, first.case, first, Setting() if precede else None)
     return replace(observation, script=text) if len(text) <= LONGEST_KEPT else observation
 
 
 def script_of(
-    case: Case, backend: Capabilities, twins: Twins, seed: int, judged: _Judged, *, contained: bool = True
-) -> str:
+    case: Case, backend: Capabilities, twins: Twins, seed: int, judged: _Judged, *, contained: bool = True,
+    runs: int = 1,
+) -> str:  # fmt: skip
     """Return the script of a case whose storages ``twins`` makes."""
     device = str(contexts.of(case.cell.layout).device(torch.device(backend.device)))
     writer = _Writer(case, device, twins)
@@ -131,7 +170,10 @@ def script_of(
         context=_context(case),
     )
     contained &= backend.isolation == "fork"
-    main = _MAIN.format(device=device, written=writer.written(), bound=judged.bound(), contained=contained)
+    main = _MAIN.format(
+        device=device, written=writer.written(), bound=judged.bound(), contained=contained,
+        runs=f", runs={runs}" if runs > 1 else "",
+    )  # fmt: skip
     return f"{made}{comparing}\n\n\n{main}"
 
 
@@ -225,14 +267,6 @@ class _Judged:
 _ONLY_THE_SUITE = frozenset({
     Check.VERSION, Check.REDZONE, Check.LEAK, Check.ROUTE, Check.DETERMINISM, Check.UNINITIALIZED, Check.DISTRIBUTION,
 })  # fmt: skip
-
-
-def find(plan: Plan, case_id: str) -> Case:
-    """Return the case with this id. Raises LookupError with similar ids."""
-    wanted = CaseId.parse(case_id)
-    if wanted is None or not plan.knows(case_id):
-        raise LookupError(plan.unknown_case(case_id))
-    return next(c for c in plan.cases(wanted.cell) if c.id == case_id)
 
 
 def attribute(overload: str) -> str:

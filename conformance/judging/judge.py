@@ -32,6 +32,7 @@ class CaseResult:
     skipped: str = ""
     tainted: bool = False  # CPU may have written where it should not: the process is not to be trusted any more
     raw_ns: int = 0  # inside the calls of both sides
+    left_out: str = ""  # of a scenario: what could not be compared, although the rest was
 
 
 class Judge:

@@ -45,6 +45,7 @@ class Tier:
     samples: int | None  # at most so many samples of a cell
     dtypes: frozenset[str] | None
     layouts: frozenset[str] | None
+    slow_scenarios: bool = True  # else only those that take milliseconds
 
 
 TIERS = {
@@ -55,6 +56,7 @@ TIERS = {
         1,
         frozenset({"float32", "int64", "bool"}),
         frozenset({"contiguous", "transposed", "offset_gap", "expanded", "mixed"}),
+        slow_scenarios=False,
     ),
 }
 

@@ -17,8 +17,9 @@ from conformance.layouts import CONTEXTS, GENERATED, OF_GENERATED, SEQUENCE
 from conformance.plan import cases as cases_
 from conformance.plan.cases import Case, axis_of
 from conformance.plan.selection import Selection
+from conformance.scenarios import catalogue
 from conformance.support.suggestions import unknown
-from conformance.vocabulary import CASE_ID, CaseId, CellId, Route
+from conformance.vocabulary import CASE_ID, RUN, CaseId, CellId, Route
 
 # Generated samples of a cell of an overload without a native kernel.
 FALLBACK_SAMPLES = 6
@@ -53,6 +54,8 @@ class Plan:
     def knows(self, case_id: str) -> bool:
         """Whether the matrix has this case."""
         found = CaseId.parse(case_id)
+        if found is not None and found.cell.is_scenario:
+            return found.cell in self.scenarios() and case_id in self.case_ids(found.cell)
         if found is None or found.cell.overload not in self.inventory:
             return False
         return found.cell in self.cells(found.cell.overload) and case_id in self.case_ids(found.cell)
@@ -63,6 +66,8 @@ class Plan:
         cell = found.cell if found else CellId.parse(case_id)
         if cell is None:
             return f"{case_id!r} is not a case's id; one looks like {CASE_ID}"
+        if cell.is_scenario:
+            return unknown("case", case_id, [f"{CellId.of_scenario(name)}#{RUN}" for name in catalogue.names()])
         if cell.overload not in self.corpus.overloads:
             return unknown("overload", cell.overload, self.corpus.overloads)
         known = self.cells(cell.overload)
@@ -70,11 +75,33 @@ class Plan:
             return unknown("cell", str(cell), map(str, known))
         return unknown("case", case_id, [case.id for case in _cases(self, cell)])
 
+    def precedes(self, id_: str) -> bool:
+        """Whether an id names a case or a cell that can run before another case."""
+        case = CaseId.parse(id_)
+        cell = case.cell if case else CellId.parse(id_)
+        if cell is None or not (cell.is_scenario or cell.overload in self.inventory):
+            return False
+        if cell.is_scenario:
+            return cell.overload in catalogue.names() and (case is None or case.sample == RUN)
+        return cell in self.cells(cell.overload) and (case is None or id_ in [c.id for c in self.all_cases(cell)])
+
     def family(self, name: str) -> list[CellId]:
         """The cells of one family that the selection takes, by overload; of a case asked for, its cell alone."""
         if self._only:
             return [self._only] if self._only.family == name else []
         return [cell for o in self.overloads() if ops.facts(o).family == name for cell in self.cells(o)]
+
+    def scenarios(self, module: str = "") -> list[CellId]:
+        """The scenarios that the selection takes, of all modules or of one. They have no dtype, layout or route."""
+        selection = self.selection
+        if self._only is None and (selection.dtypes, selection.layouts, selection.routes) != (None, None, None):
+            return []
+        found = (catalogue.find(name) for name in catalogue.names())
+        taken = [
+            s for s in found if (self._only or self.tier.slow_scenarios or not s.slow) and module in ("", s.module)
+        ]
+        cells = [CellId.of_scenario(s.name) for s in taken]
+        return [cell for cell in cells if self._only in (None, cell)]
 
     def overloads(self) -> list[str]:
         """Overloads that have samples, exist in this torch, and are served by a route asked for."""
@@ -106,16 +133,22 @@ class Plan:
 
     def cases(self, cell: CellId) -> list[Case]:
         """The cases of one cell; the one asked for alone if one was."""
-        wanted, found = self.selection.case, _cases(self, cell)
+        wanted, found = self.selection.case, self.all_cases(cell)
         return [c for c in found if c.id == wanted] if wanted else found
+
+    def all_cases(self, cell: CellId) -> list[Case]:
+        """The cases of one cell, also if one case alone was asked for."""
+        return _cases(self, cell)
 
     def case_ids(self, cell: CellId) -> list[str]:
         """The ids of a cell's cases, in the order they run."""
+        if cell.is_scenario:
+            return [str(CaseId(cell, RUN))]
         return [case.id for case in self.cases(cell)]
 
     def route(self, cell: CellId) -> str:
-        """How the backend serves the cell's overload."""
-        return str(self.inventory[cell.overload].route)
+        """How the backend serves the cell's overload; "" for a scenario."""
+        return "" if cell.is_scenario else str(self.inventory[cell.overload].route)
 
 
 @lru_cache(maxsize=8)

@@ -11,23 +11,21 @@ from typing import Any
 import pytest
 
 from conformance.plugin import markers, sharding
-from conformance.plugin.request import PACKAGE, SCENARIOS, asked_for, plan_of, scenarios_asked_for
+from conformance.plugin.request import PACKAGE, asked_for, plan_of
 from conformance.plugin.resuming import seen
-from conformance.plugin.scenarios import ScenarioFile
-from conformance.vocabulary import CellId
+from conformance.vocabulary import SCENARIOS, CellId
 
 COLLECT_S = pytest.StashKey[float]()  # seconds of collection
 SELECTED = pytest.StashKey[bool]()  # set once -k, -m and the other selecting options were applied without an error
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.File | None:
-    """Collect the cells of an op family from its file in ops/, and a scenario from its file if scenarios are named."""
-    if file_path.parent == SCENARIOS and scenarios_asked_for(parent.config):
-        file: ScenarioFile = ScenarioFile.from_parent(parent, path=file_path, nodeid=f"scenarios/{file_path.name}")
-        return file
-    if file_path.parent != PACKAGE / "ops" or file_path.suffix != ".py" or file_path.stem.startswith("_"):
+    """Collect the cells of an op family from its file in ops/, and scenarios from their file in scenarios/."""
+    kinds: dict[Path, type[pytest.File]] = {PACKAGE / "ops": OpsFile, PACKAGE / SCENARIOS: ScenarioFile}
+    of = kinds.get(file_path.parent)
+    if of is None or file_path.suffix != ".py" or file_path.stem.startswith("_"):
         return None
-    node: OpsFile = OpsFile.from_parent(parent, path=file_path, nodeid=f"ops/{file_path.name}")
+    node: pytest.File = of.from_parent(parent, path=file_path, nodeid=f"{file_path.parent.name}/{file_path.name}")
     return node
 
 
@@ -93,6 +91,15 @@ class OpsFile(pytest.File):
     def collect(self) -> Iterator[CellItem]:
         plan = plan_of(self.config)
         for cell in markers.selected(self.config, plan, plan.family(self.path.stem)):
+            yield CellItem.from_parent(self, name=cell.name, cell=cell)
+
+
+class ScenarioFile(pytest.File):
+    """A file of scenarios. Other files of the package have none."""
+
+    def collect(self) -> Iterator[CellItem]:
+        plan = plan_of(self.config)
+        for cell in markers.selected(self.config, plan, plan.scenarios(self.path.stem)):
             yield CellItem.from_parent(self, name=cell.name, cell=cell)
 
 

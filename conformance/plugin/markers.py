@@ -16,7 +16,7 @@ import pytest
 from conformance.layouts import LAYOUTS
 from conformance.ops import FAMILIES
 from conformance.support import options
-from conformance.vocabulary import DTYPES, CellId, Route
+from conformance.vocabulary import DTYPES, SCENARIOS, CellId, Route
 
 if TYPE_CHECKING:
     import ast
@@ -28,6 +28,7 @@ MARKERS = {
     **dict.fromkeys(DTYPES, "cells of this dtype"),
     **{layout: f"cells of this layout: {meaning}" for layout, meaning in LAYOUTS.items()},
     **{family: f"cells of the family ops/{family}.py" for family in FAMILIES},
+    SCENARIOS: "programs of several calls, in scenarios/",
 }
 
 

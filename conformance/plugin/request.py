@@ -11,10 +11,12 @@ import pytest
 
 from conformance.layouts import CONTEXTS, LAYOUTS
 from conformance.plugin import markers
+from conformance.records import Setting
 from conformance.results import expected_files
 from conformance.results.store.manifest import series_name
 from conformance.running import isolation
 from conformance.running.deaths import SECONDS
+from conformance.running.failures import SECONDS as FAILURE_SECONDS
 from conformance.running.isolation import MODES
 from conformance.support import options
 from conformance.support.machine import cores
@@ -27,7 +29,6 @@ if TYPE_CHECKING:
     from conformance.results.expectations import KnownFailure
 
 PACKAGE = Path(__file__).resolve().parents[1]
-SCENARIOS = PACKAGE / "scenarios"
 
 PLAN = pytest.StashKey["Plan"]()
 # What --contexts calls the cells of no context.
@@ -74,6 +75,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         f"caused by an earlier op (default: {SECONDS:g})",
     )  # fmt: skip
     group.addoption(
+        "--failure-budget", type=float, default=FAILURE_SECONDS, metavar="S",
+        help="seconds that each worker spends on repeating cases that differ, to find out whether they fail alone, in "
+        f"some runs, or only after an earlier case; 0 repeats none (default: {FAILURE_SECONDS:g})",
+    )  # fmt: skip
+    group.addoption(
+        "--after", metavar="ID", action="append", default=[],
+        help="with --case: a case, or a cell with all its cases, that runs before it in the same process; may be given "
+        "several times",
+    )  # fmt: skip
+    group.addoption(
+        "--runs", type=int, default=1, metavar="N",
+        help="with --case: run it in up to N fresh processes, until it fails (default: 1)",
+    )  # fmt: skip
+    group.addoption(
         "--lane-name", metavar="NAME", help="the lane's name (default: from backend, torch, environment and build)"
     )
     group.addoption(
@@ -109,14 +124,7 @@ def is_worker(config: pytest.Config) -> bool:
 
 def asked_for(config: pytest.Config) -> bool:
     """Return whether the arguments select cells: the package's path, a path in it, or its name with --pyargs."""
-    return bool(config.option.case) or any(
-        where.is_relative_to(PACKAGE) and not where.is_relative_to(SCENARIOS) for where in _named(config)
-    )
-
-
-def scenarios_asked_for(config: pytest.Config) -> bool:
-    """Return whether the arguments name the scenarios. The package's name alone selects cells only."""
-    return any(where.is_relative_to(SCENARIOS) for where in _named(config))
+    return bool(config.option.case) or any(where.is_relative_to(PACKAGE) for where in _named(config))
 
 
 def _named(config: pytest.Config) -> Iterator[Path]:
@@ -210,7 +218,8 @@ def _read_known_failures(config: pytest.Config, plan: Plan) -> tuple[KnownFailur
     from conformance.results import expectations
     from conformance.support.toml_table import TomlError
 
-    known = expectations.Names(plan.inventory, DTYPES, LAYOUTS)
+    overloads = [*plan.inventory, *(cell.overload for cell in plan.scenarios())]
+    known = expectations.Names(overloads, DTYPES, LAYOUTS)
     try:
         return expectations.load_checked(_expected(config, plan)[0], known, lane_of(config, plan))
     except (TomlError, OSError) as e:
@@ -256,6 +265,22 @@ def jobs_of(config: pytest.Config) -> int:
     if asked < 1:
         raise pytest.UsageError(f"--jobs: expected 1 or more processes, got {asked}")
     return int(asked)
+
+
+def setting_of(config: pytest.Config) -> Setting | None:
+    """Return the setting that --after and --runs ask for, None without them. Raises pytest.UsageError."""
+    option = config.option
+    if not option.after and option.runs == 1:
+        return None
+    if not option.case:
+        raise pytest.UsageError("--after and --runs: need --case, the case that runs after others or several times")
+    if option.runs < 1:
+        raise pytest.UsageError(f"--runs: expected 1 or more, got {option.runs}")
+    plan = plan_of(config)
+    for one in option.after:
+        if not plan.precedes(one):
+            raise pytest.UsageError(f"--after: {plan.unknown_case(one)}")
+    return Setting(tuple(option.after), option.runs)
 
 
 def directory_of(config: pytest.Config, plan: Plan) -> Path:

@@ -19,6 +19,7 @@ from conformance.plugin.request import (
     jobs_of,
     known_failures_of,
     plan_of,
+    setting_of,
 )
 from conformance.records import Observation
 from conformance.results import resume
@@ -46,6 +47,7 @@ def pytest_cmdline_main(config: pytest.Config) -> int | None:
     known_failures_of(config, plan)
     isolation_of(config, plan)
     jobs_of(config)
+    setting_of(config)
     sharding.split_by(config)
     resumed(config)
     return None

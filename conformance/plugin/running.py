@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from conformance.plugin.collection import CellItem
-from conformance.plugin.request import asked_for, is_worker, isolation_of, jobs_of, known_failures_of, lane_of, plan_of
+from conformance.plugin.request import (
+    asked_for,
+    is_worker,
+    isolation_of,
+    jobs_of,
+    known_failures_of,
+    lane_of,
+    plan_of,
+    setting_of,
+)
 from conformance.records import Gate, Observation
 from conformance.results import run_end
 from conformance.vocabulary import CellId, Status
@@ -254,7 +263,10 @@ def _runner_of(config: pytest.Config) -> Callable[[], Runner]:
 
     def make() -> Runner:
         children = isolation.children(mode, work, plan.recipe())
-        return Runner(work, config.option.cell_timeout, children, config.option.death_budget)
+        option = config.option
+        return Runner(
+            work, option.cell_timeout, children, option.death_budget, option.failure_budget, setting_of(config)
+        )
 
     return make
 

@@ -74,5 +74,5 @@ def taken(config: pytest.Config, cells: list[CellId]) -> set[CellId] | None:
     except StoreError as e:
         raise pytest.UsageError(f"--shard-by: {e}") from e
     config.stash[SPLIT] = Split(str(shard), len(cells), resume.fingerprint(map(str, cells)))
-    weights = shards.weigh(cells, measured, lambda cell: len(plan.cases(cell)))
+    weights = shards.weigh(cells, measured, lambda cell: len(plan.case_ids(cell)))
     return shards.part(cells, weights, shard)

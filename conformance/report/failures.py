@@ -10,7 +10,6 @@ from conformance.report import arguments
 from conformance.report.cells import Table, Words
 from conformance.report.gather import LaneData
 from conformance.results import expectations
-from conformance.support import command_lines
 
 PIECE = 200  # cells whose pages load together
 _SHOWN = 20  # failures of one cell
@@ -78,14 +77,14 @@ def page(observation: Observation, backend: str) -> dict[str, Any]:
 
 
 def _failure(failure: CaseFailure, observation: Observation, backend: str) -> dict[str, Any]:
-    said = "\n".join(describe.findings(failure))
+    said, commands = "\n".join(describe.findings(failure)), describe.commands(failure, backend)
     return {
         "case": failure.case, "check": failure.check,
         "head": describe.head(failure, observation.cell, observation.route),
         "said": said[:_LONGEST].split("\n"), "cut": len(said) > _LONGEST,
         "facts": _facts(failure), "kernels": list(failure.calls),
         "arguments": [arguments.drawn(a, failure.mismatches) for a in failure.arguments],
-        "repeat": command_lines.repeat(failure.case, backend), "script": command_lines.script(failure.case, backend),
+        "repeat": commands["repeat"], "script": commands.get("script", ""),
     }  # fmt: skip
 
 

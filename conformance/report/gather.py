@@ -11,7 +11,7 @@ from typing import Any
 
 from conformance.bisect import record
 from conformance.bisect import report as bisect_report
-from conformance.records import Observation
+from conformance.records import Observation, Repeats
 from conformance.report.choice import Choice, choose
 from conformance.results import expectations, expected_files
 from conformance.results import history as history_
@@ -118,12 +118,17 @@ def _flaky(
 ) -> dict[CellId, str]:
     """The cells that waver between runs, and those whose process died in some of several tries of one run."""
     died = {o.cell: "its process dies in some tries, not in all" for o in failing if _dies_at_times(o)}
+    died |= {o.cell: "it fails in some fresh processes, not in all" for o in failing if _fails_at_times(o)}
     return died | history_.wavering(lane, statuses)
 
 
 def _dies_at_times(observation: Observation) -> bool:
     findings = (failure.death.finding for failure in observation.failures if failure.death)
     return any(finding.kind == "flaky" for finding in findings if finding)
+
+
+def _fails_at_times(observation: Observation) -> bool:
+    return any(f.repetition and f.repetition.kind is Repeats.FLAKY for f in observation.failures)
 
 
 def _summary(run: Closed, left_out: list[str]) -> Mapping[str, Any]:

@@ -83,10 +83,10 @@ def _tests(observations: Iterable[Observation], known: Sequence[KnownFailure], m
     for o in observations:
         judged = judge(o, known, manifest.lane)
         if judged.verdict is Verdict.AS_EXPECTED and o.status is not Status.NOT_REACHED:
-            fine[o.cell.overload, o.cell.dtype].append(o)
+            fine[o.cell.overload, o.cell.dtype or o.cell.name].append(o)
         else:
             other[o.cell.overload].append((o, judged))
-    tests = [_together(overload, dtype, cells) for (overload, dtype), cells in fine.items()]
+    tests = [_together(overload, name, cells) for (overload, name), cells in fine.items()]
     for found in other.values():
         of = sorted(found, key=lambda pair: str(pair[0].cell))
         shown = manifest.backend_for_commands
@@ -94,17 +94,17 @@ def _tests(observations: Iterable[Observation], known: Sequence[KnownFailure], m
     return sorted(tests, key=lambda t: (t.overload, t.name))
 
 
-def _together(overload: str, dtype: str, cells: Sequence[Observation]) -> _Test:
+def _together(overload: str, name: str, cells: Sequence[Observation]) -> _Test:
     """The cells that ended as expected; skipped, if none of them could be compared."""
     seconds = sum(o.wall_ns for o in cells) / 1e9
     if any(o.status is Status.PASS for o in cells):
-        return _Test(overload, dtype, seconds)
-    return _Test(overload, dtype, seconds, "skipped", str(Status.UNSUPPORTED), cells[0].reason)
+        return _Test(overload, name, seconds)
+    return _Test(overload, name, seconds, "skipped", str(Status.UNSUPPORTED), cells[0].reason)
 
 
 def _alone(o: Observation, judged: CellVerdict, backend: str) -> _Test:
     """The test of one cell; of a failure all that is known, with the commands for ``backend`` where that is not ""."""
-    overload, name = o.cell.overload, f"{o.cell.dtype}-{o.cell.layout}"
+    overload, name = o.cell.overload, o.cell.name if o.cell.is_scenario else f"{o.cell.dtype}-{o.cell.layout}"
     if judged.verdict is Verdict.EXPECTED_FAILURE:
         reason = judged.rule.reason if judged.rule else ""
         return _Test(overload, name, o.wall_ns / 1e9, "skipped", "expected failure", reason)

@@ -13,7 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from conformance.records import Observation
+from conformance.records import ALONE, Observation, Setting
 from conformance.results.suspicion import FALLBACK, Evidence, FailingCell, PassingCell
 from conformance.vocabulary import CellId, Status
 
@@ -42,6 +42,7 @@ class Cause:
     example: str  # the case with the most direct call and the smallest arguments; of a cell without cases, its id
     example_cell: CellId
     contrasts: tuple[Contrast, ...] = ()
+    setting: Setting = ALONE  # what the example needs to fail again
 
     @property
     def overloads(self) -> tuple[str, ...]:
@@ -92,7 +93,8 @@ def failing_cell(observation: Observation) -> FailingCell:
     calls = tuple(k for k in first.calls if k != o.cell.operator) if first else ()
     sizes = [math.prod(a.size) for a in first.arguments if a.is_tensor] if first else []
     died = first is not None and first.death is not None
-    return FailingCell(o.cell, first.case if first else "", calls, max(sizes, default=0), o.route, died)
+    setting = first.setting if first else ALONE
+    return FailingCell(o.cell, first.case if first else "", calls, max(sizes, default=0), o.route, died, setting)
 
 
 class _Left:
@@ -139,7 +141,9 @@ def _cause(kernel: str, explained: Sequence[FailingCell], passed: Mapping[str, S
     own = [f.cell for f in explained if f.cell.operator == kernel] or [f.cell for f in explained]
     others = [cell for operator in {cell.operator for cell in own} for cell in passed.get(operator, ())]
     cells = tuple(sorted((f.cell for f in explained), key=str))
-    return Cause(kernel, cells, example.case or str(example.cell), example.cell, _contrasts(own, others))
+    return Cause(
+        kernel, cells, example.case or str(example.cell), example.cell, _contrasts(own, others), example.setting
+    )
 
 
 def _contrasts(failing: Sequence[CellId], passing: Sequence[CellId]) -> tuple[Contrast, ...]:

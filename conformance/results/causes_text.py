@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from conformance.records import ALONE
 from conformance.results.causes import Cause, Contrast
 from conformance.support import command_lines
 
@@ -37,11 +38,15 @@ def contrast(found: Contrast) -> str:
 
 
 def commands(cause: Cause, backend: str) -> dict[str, str]:
-    """Return the commands for the example of a cause by what they do; none for an example that is no case."""
+    """Return the commands for the example of a cause by what they do; none for an example that is no case.
+
+    An example that does not fail alone in each run has no triage: it needs a program that fails.
+    """
     if "#" not in cause.example:
         return {}
-    made = (command_lines.repeat, command_lines.triage)
-    return {command.__name__: command(cause.example, backend) for command in made}
+    setting = cause.setting
+    made = {"repeat": command_lines.repeat(cause.example, backend, setting.after, setting.runs)}
+    return made if setting != ALONE else {**made, "triage": command_lines.triage(cause.example, backend)}
 
 
 def some(names: Sequence[str]) -> str:

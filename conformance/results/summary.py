@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from conformance.records import Observation
+from conformance.records import LeftOut, Observation
 from conformance.results import causes, causes_text
 from conformance.results.shards import Split
 from conformance.results.store import Manifest
@@ -124,8 +124,9 @@ def imbalance(summary: dict[str, Any]) -> str:
 
 def text(summary: dict[str, Any], observations: Iterable[Observation], results: str, backend: str) -> str:
     """What a run of the adapter ``backend`` prints at its end; ``results`` is the directory where its files lie."""
+    ran = list(observations)
     parts = [
-        _limits(summary), causes_text.text(causes.of_run(observations), backend), _failures(observations),
+        _limits(summary), causes_text.text(causes.of_run(ran), backend), _failures(ran), _unrepeated(ran),
         _coverage(summary["coverage"], results), _schemas(summary), _figures(summary), _accounting(summary),
     ]  # fmt: skip
     return "\n".join([*(part for part in parts if part), f"results: {results}/"])
@@ -158,6 +159,18 @@ def _failures(observations: Iterable[Observation]) -> str:
     if len(worst) > _TOP:
         lines.append(f"  ... and {len(worst) - _TOP} overloads more")
     return "\n".join(lines)
+
+
+def _unrepeated(observations: Iterable[Observation]) -> str:
+    """How many failing cells were not repeated in fresh processes because the time for that was over."""
+    failures = (f for o in observations for f in o.failures if f.repetition)
+    left = sum(f.repetition is not None and f.repetition.left_out in (LeftOut.TIME, LeftOut.ORDER) for f in failures)
+    if not left:
+        return ""
+    return (
+        f"{left} failing cells were not repeated alone, or not often enough: the time budget for that was spent; raise "
+        "it with --failure-budget"
+    )
 
 
 def _ways(cells: Sequence[Observation]) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from conformance.records import ALONE, Setting
 from conformance.vocabulary import CellId, Route
 
 # Stands for the backend's boxed fallback among the kernels of a cell that it serves.
@@ -28,6 +29,7 @@ class FailingCell:
     elements: int = 0  # of the case's largest argument
     route: str = Route.NATIVE
     on_cpu: bool = False  # CPU ran these kernels: the case died on the device
+    setting: Setting = ALONE  # what the case needs to fail again
 
 
 class PassingCell(NamedTuple):

@@ -6,14 +6,15 @@ import gc
 import time
 import traceback
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 from conformance import contexts
 from conformance.contexts import Context
 from conformance.inventory import call_of
-from conformance.judging import boundary, bringup
-from conformance.judging.judge import Judge
+from conformance.judging import boundary, bringup, programs
+from conformance.judging.judge import CaseResult, Judge
 from conformance.judging.tolerances import Criteria, criteria_of
 from conformance.judging.twins import Twins
 from conformance.judging.views import poison
@@ -24,6 +25,7 @@ from conformance.plan.plan import Plan
 from conformance.records import FAILURES_KEPT, Boundary, CaseFailure, Observation, PlacedArgument
 from conformance.running.progress import Progress
 from conformance.running.protocol import Tried
+from conformance.scenarios import catalogue
 from conformance.support import host_heap
 from conformance.torch_versions import print_stacks_of_deaths, settle_threads
 from conformance.vocabulary import CellId, Status
@@ -69,7 +71,7 @@ class CellRunner:
 
     def arguments(self, cell: CellId, index: int) -> tuple[PlacedArgument, ...]:
         """Return the arguments of one of the cell's cases."""
-        return placed_arguments(self.plan.cases(cell)[index])
+        return () if cell.is_scenario else placed_arguments(self.plan.cases(cell)[index])
 
     def route(self, cell: CellId) -> str:
         """How the backend serves the cell's overload."""
@@ -94,6 +96,8 @@ class CellRunner:
         settle_threads()
         self.plan.backend.initialize()
         tally = _Tally(cell, self.route(cell))
+        if cell.is_scenario:
+            return self._run_scenario(cell, progress, tally), None
         judge = self._judge_of(cell)
         for index, case in enumerate(self.plan.cases(cell)[first:stop], start=first):
             self._run_case(judge, case, index, progress, tally)
@@ -101,36 +105,57 @@ class CellRunner:
                 return tally.observation(), index + 1
         return tally.observation(), None
 
+    def _run_scenario(self, cell: CellId, progress: Progress, tally: _Tally) -> Observation:
+        scenario = catalogue.find(cell.overload)
+        (case,) = self.plan.case_ids(cell)
+        tally.add(case, lambda: programs.judge(scenario, self.plan.backend, partial(progress.note, 0)))
+        return tally.observation()
+
     def reference(self, cell: CellId, index: int) -> None:
         """Run the CPU side alone of one case, several times over other leftovers in memory."""
+        if cell.is_scenario:
+            catalogue.find(cell.overload).run("cpu")
+            return
         case = self.plan.cases(cell)[index]
         for _ in range(3):
             self._judge_of(cell).reference.is_sound(case)
             host_heap.shake()
 
+    def checks(self, cell: CellId, index: int) -> list[str]:
+        """Judge one case, as :meth:`run` does; returns the checks that fail."""
+        warnings.simplefilter("ignore")
+        self.plan.backend.initialize()
+        if cell.is_scenario:
+            result = programs.judge(catalogue.find(cell.overload), self.plan.backend, _ignore)
+        else:
+            result = self._judge_of(cell).judge(self.plan.cases(cell)[index])
+        return [m.check.value for m in result.mismatches]
+
+    def precede(self, ids: Sequence[str]) -> None:
+        """Run these cases, and all cases of these cells. What they find is left to their own runs."""
+        warnings.simplefilter("ignore")
+        self.plan.backend.initialize()
+        for found in filter(None, map(CellId.parse, (id_.partition("#")[0] for id_ in ids))):
+            if found.is_scenario:
+                programs.judge(catalogue.find(found.overload), self.plan.backend, _ignore)
+                continue
+            for case in self.plan.all_cases(found):
+                if case.id in ids or str(found) in ids:
+                    self._judge_of(found).judge(case)
+
     def kernels(self, cell: CellId, index: int, *, on_cpu: bool) -> list[str]:
         """Run one case once more, on the device or on CPU; returns the operators that ran there, in order."""
         warnings.simplefilter("ignore")
+        if cell.is_scenario:
+            return programs.operators(catalogue.find(cell.overload), "cpu" if on_cpu else self.plan.backend.device)
         return self._judge_of(cell).kernels(self.plan.cases(cell)[index], on_cpu=on_cpu)
 
     def _run_case(self, judge: Judge, case: Case, index: int, progress: Progress, tally: _Tally) -> None:
-        tally.cases += 1
-        try:
-            result = judge.judge(case, lambda phase: progress.note(index, phase))
-        except Exception:  # noqa: BLE001  # the suite's own fault: said so, and the next case runs
-            tally.broke(CaseFailure(case.id, trouble=traceback.format_exc()))
-            return
-        tally.raw_ns += result.raw_ns
-        if result.skipped:
-            tally.reason = tally.reason or result.skipped
-            tally.tainted |= result.tainted
-            return
-        tally.compared += 1
-        if result.mismatches:
-            failure = CaseFailure(case.id, tuple(result.mismatches), placed_arguments(case))
-            if tally.is_first:
-                failure = replace(failure, boundary=_boundary(judge, case))
-            tally.failed(failure)
+        def told(failure: CaseFailure) -> CaseFailure:
+            found = replace(failure, arguments=placed_arguments(case))
+            return replace(found, boundary=_boundary(judge, case)) if tally.is_first else found
+
+        tally.add(case.id, lambda: judge.judge(case, partial(progress.note, index)), told)
 
     def _judge_of(self, cell: CellId) -> Judge:
         overload, context = cell.overload, contexts.of(cell.layout)
@@ -140,6 +165,10 @@ class CellRunner:
             judge = Judge(self._twins, self.plan.backend, call_of(overload), route, criteria, self.plan.seed, context)
             self._judge = ((overload, context), judge)
         return self._judge[1]
+
+
+def _ignore(phase: str) -> None:
+    """No-op callback."""
 
 
 def _boundary(judge: Judge, case: Case) -> Boundary | None:
@@ -168,6 +197,7 @@ class _Tally:
         self.cases = 0
         self.tainted = False
         self.reason = ""  # why the first case that could not be compared could not
+        self.left_out = ""  # what of a scenario could not be compared
         self._failures: list[CaseFailure] = []
         self._failing = 0
         self._broken = False
@@ -178,6 +208,26 @@ class _Tally:
     def is_first(self) -> bool:
         """Whether no case has failed yet."""
         return not self._failing
+
+    def add(
+        self, case: str, judged: Callable[[], CaseResult], told: Callable[[CaseFailure], CaseFailure] = lambda f: f
+    ) -> None:
+        """Judge a case and add what came of it. ``told`` returns a failure with more facts."""
+        self.cases += 1
+        try:
+            result = judged()
+        except Exception:  # noqa: BLE001  # the suite's own fault: said so, and the next case runs
+            self.broke(CaseFailure(case, trouble=traceback.format_exc()))
+            return
+        self.raw_ns += result.raw_ns
+        self.reason = self.reason or result.skipped
+        self.left_out = self.left_out or result.left_out
+        if result.skipped:
+            self.tainted |= result.tainted
+            return
+        self.compared += 1
+        if result.mismatches:
+            self.failed(told(CaseFailure(case, tuple(result.mismatches))))
 
     def failed(self, failure: CaseFailure) -> None:
         self._failing += 1
@@ -201,7 +251,7 @@ class _Tally:
             status,
             cases=self.cases,
             failures=tuple(self._failures),
-            reason=self.reason if status is Status.UNSUPPORTED else "",
+            reason=self.reason if status is Status.UNSUPPORTED else self.left_out,
             wall_ns=time.perf_counter_ns() - self._wall,
             cpu_ns=time.process_time_ns() - self._cpu,
             raw_ns=self.raw_ns,

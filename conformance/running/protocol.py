@@ -24,8 +24,8 @@ class Tried:
 class Work(Protocol):
     """The work of a child.
 
-    ``run``, ``reference``, ``kernels``, ``try_primitive``, ``without`` and ``print_stacks`` are called in a child, the
-    rest in its parent.
+    ``run``, ``checks``, ``precede``, ``reference``, ``kernels``, ``try_primitive``, ``without`` and ``print_stacks``
+    are called in a child, the rest in its parent.
     """
 
     def run(
@@ -41,6 +41,12 @@ class Work(Protocol):
 
     def kernels(self, cell: CellId, index: int, *, on_cpu: bool) -> list[str]:
         """Run one case, on the device or on CPU, and return the operators that run there."""
+
+    def checks(self, cell: CellId, index: int) -> list[str]:
+        """Judge one case, and return the checks that fail."""
+
+    def precede(self, ids: Sequence[str]) -> None:
+        """Run these cases, and all cases of these cells, without a judgement."""
 
     def print_stacks(self) -> None:
         """From now on, have this process print its native stacks if a signal kills it."""
@@ -94,6 +100,16 @@ def kernels_request(cell: CellId, index: int, *, on_cpu: bool = False) -> dict[s
     return {"what": "kernels", "cell": cell.fields(), "first": index, "on_cpu": on_cpu}
 
 
+def checks_request(cell: CellId, index: int) -> dict[str, Any]:
+    """Return the request for :meth:`Work.checks`."""
+    return {"what": "checks", "cell": cell.fields(), "first": index}
+
+
+def precede_request(ids: Sequence[str]) -> dict[str, Any]:
+    """Return the request for :meth:`Work.precede`."""
+    return {"what": "precede", "ids": list(ids)}
+
+
 def primitive_request(index: int) -> dict[str, Any]:
     """Return the request for :meth:`Work.try_primitive`."""
     return {"what": "primitive", "index": index}
@@ -124,10 +140,15 @@ class Server:
         if request["what"] == "search":
             self._searcher = self._searcher or Searcher()
             return {"lost": [asdict(one) for one in self._searcher.search()]}
+        if request["what"] == "precede":
+            self._work.precede(request["ids"])
+            return {}
         cell, first = CellId(*request["cell"]), request["first"]
         if request["what"] == "reference":
             self._work.reference(cell, first)
             return {}
+        if request["what"] == "checks":
+            return {"checks": self._work.checks(cell, first)}
         if request["what"] == "kernels":
             return {"kernels": self._work.kernels(cell, first, on_cpu=request["on_cpu"])}
         if request.get("stacks"):

@@ -12,12 +12,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from conformance.records import Gate, GateFailure, Observation
+from conformance.records import Gate, GateFailure, Observation, Setting
 from conformance.running import crash_log
 from conformance.running.child import Child, Hang
 from conformance.running.child import Death as ChildDeath
 from conformance.running.deaths import SECONDS, DeathInquiry, Finding
 from conformance.running.endings import End, broken, death, merge, reference_death, told, with_leak, with_stack
+from conformance.running.failures import FailureInquiry
 from conformance.running.host_leaks import Batch, Lost, beyond, culprit, searchable
 from conformance.running.isolation import Children, Forking
 from conformance.running.protocol import (
@@ -25,7 +26,9 @@ from conformance.running.protocol import (
     Stretch,
     Tried,
     Work,
+    checks_request,
     kernels_request,
+    precede_request,
     primitive_request,
     reference_request,
     without_request,
@@ -43,11 +46,16 @@ STACK_TIMEOUT = 20.0
 
 
 class Runner:
-    """Runs cells in one child at a time. ``timeout``: seconds for each cell."""
+    """Runs cells in one child at a time. ``timeout``: seconds for each cell.
+
+    ``inquiry_s``, ``failures_s``: seconds for repeating crashes, and cases that differ; of the latter 0 repeats none.
+    ``setting``: the cases before each cell, and the number of fresh processes in which a cell runs until it fails.
+    """
 
     def __init__(
-        self, work: Work, timeout: float, children: Children | None = None, inquiry_s: float = SECONDS
-    ) -> None:
+        self, work: Work, timeout: float, children: Children | None = None, inquiry_s: float = SECONDS,
+        failures_s: float = 0.0, setting: Setting | None = None,
+    ) -> None:  # fmt: skip
         self._work = work
         self._timeout = timeout
         self._children = children or Forking(work)
@@ -57,6 +65,8 @@ class Runner:
         self._baseline: list[Lost] | None = None  # leaks of a child before its first cell, once known
         self._without: tuple[str, ...] = ()
         self._inquiry = DeathInquiry(self._dies, self._case_by_case, inquiry_s)
+        self._failures = FailureInquiry(self._case_by_case, failures_s) if failures_s and not setting else None
+        self._setting = setting
 
     @property
     def searches(self) -> bool:
@@ -68,7 +78,8 @@ class Runner:
 
         A runner that :attr:`searches` does so after each batch of cells. See also :meth:`searched`.
         """
-        observation = self._with_kernels(self._observe(cell))
+        observed = self._in_setting(cell, self._setting) if self._setting else self._observe(cell)
+        observation = self._with_kernels(observed)
         if self._batch is None:
             return observation
         if self._child is None:  # what ran in a child that is gone cannot be searched
@@ -76,6 +87,18 @@ class Runner:
             return observation
         self._batch.cells.append(cell)
         return self.searched(observation) if self._batch.due() else observation
+
+    def _in_setting(self, cell: CellId, setting: Setting) -> Observation:
+        """Run a cell in fresh processes after the cases of a setting, until it fails or there were enough runs."""
+        for left in reversed(range(setting.runs)):
+            self._drop()
+            self._child = self._fresh()
+            if setting.after and not isinstance(self._child.ask(precede_request(setting.after), self._timeout), dict):
+                self._drop()
+            observation = self._observe(cell)
+            if observation.status.is_failure or not left:
+                return observation
+        raise ValueError(f"{setting.runs} runs of {cell}; expected 1 or more")
 
     def _observe(self, cell: CellId) -> Observation:
         parts: list[Observation] = []
@@ -175,11 +198,42 @@ class Runner:
         reply = self._child.ask(Stretch(cell, first).request(), self._timeout)
         wall = time.perf_counter_ns() - started
         if isinstance(reply, dict):
+            observation = self._repeated(Observation.from_json(reply["observation"]), first, wall)
             self._lived.append((Stretch(cell, first), wall / 1e9))
             if reply["go_on"] is not None:
                 self._drop()  # the CPU reference read uninitialized memory, so it may also have written out of bounds
-            return Observation.from_json(reply["observation"]), reply["go_on"]
+            return observation, reply["go_on"]
         return self._after_death(cell, first, reply, wall)
+
+    def _repeated(self, observation: Observation, first: int, wall: int) -> Observation:
+        """Return an observation with the result of repeating its first case that differs, in fresh processes."""
+        failure = next((f for f in observation.failures if f.mismatches), None)
+        if self._failures is None or failure is None:
+            return observation
+        cell, check = observation.cell, failure.check
+        index = self._work.case_ids(cell).index(failure.case)
+        before = [*self._lived, *([(Stretch(cell, first, index), wall / 1e9)] if index > first else [])]
+        case, signature = Stretch(cell, index, index + 1), (cell.overload, check)
+        found = self._failures.of(signature, lambda order: self._differs(order, check), case, before)
+        record = found.record(tuple(map(self._name, found.after)))
+        told = tuple(replace(f, repetition=record) if f is failure else f for f in observation.failures)
+        return replace(observation, failures=told)
+
+    def _differs(self, order: Sequence[Stretch], check: str) -> bool:
+        """Return whether a fresh process that runs these stretches in order fails a check in the last one."""
+        child = self._fresh()
+        *before, case = order
+        checks: Sequence[str] = ()
+        requests = [*(stretch.request() for stretch in before), checks_request(case.cell, case.first)]
+        try:
+            for request in requests:
+                reply = child.ask(request, self._timeout)
+                if not isinstance(reply, dict):
+                    return False
+                checks = reply.get("checks", ())
+        finally:
+            child.close()
+        return check in checks
 
     def _after_death(self, cell: CellId, first: int, how: ChildDeath | Hang, wall: int) -> tuple[Observation, int]:
         lived = self._lived

@@ -6,21 +6,28 @@ from concurrent.futures import ThreadPoolExecutor
 
 import torch
 
+from conformance.scenarios.model import Results, scenario
+
 THREADS, ROUNDS, TENSORS = 4, 300, 200
 
 
-def run(device: str) -> dict[str, torch.Tensor]:
-    """Return the norm of each thread's gradients, summed over its rounds, [THREADS]."""
+@scenario(slow=True)
+def clipped_gradients(device: str) -> Results:
+    """Return every tensor of each thread: the parameters and gradients, [TENSORS, 8], and the norms, [ROUNDS]."""
     with ThreadPoolExecutor(THREADS) as pool:
-        return {"norms": torch.stack(list(pool.map(lambda n: _work(device, n), range(THREADS))))}
+        made = list(pool.map(lambda n: _work(device, n), range(THREADS)))
+    return {
+        f"{name}_of_{number}": torch.stack([tensor.detach().cpu() for tensor in tensors])
+        for number, found in enumerate(made)
+        for name, tensors in found.items()
+    }
 
 
-def _work(device: str, seed: int) -> torch.Tensor:
+def _work(device: str, seed: int) -> dict[str, list[torch.Tensor]]:
     """Compute with many tensors in one call: during the call, Python's lock is released."""
     parameters = [torch.ones(8, device=device, requires_grad=True) for _ in range(TENSORS)]
-    for number, parameter in enumerate(parameters):
-        parameter.grad = torch.full((8,), float(seed + number), device=device)
-    total = torch.zeros((), device=device)
-    for _ in range(ROUNDS):
-        total += torch.nn.utils.clip_grad_norm_(parameters, 1e6, foreach=True)
-    return total
+    gradients = [torch.full((8,), float(seed + number), device=device) for number in range(TENSORS)]
+    for parameter, gradient in zip(parameters, gradients, strict=True):
+        parameter.grad = gradient
+    norms = [torch.nn.utils.clip_grad_norm_(parameters, 1e6, foreach=True) for _ in range(ROUNDS)]
+    return {"parameters": [*parameters], "gradients": gradients, "norms": norms}

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-
-def repeat(case_id: str, backend: str) -> str:
-    """Return the command that runs just this case."""
-    return f"pytest --pyargs conformance --backend {backend} --case '{case_id}'"
+from collections.abc import Sequence
 
 
-def script(case_id: str, backend: str) -> str:
-    """Return the command that writes a standalone script of just this case."""
-    return f"conformance repro --backend {backend} '{case_id}'"
+def repeat(case_id: str, backend: str, after: Sequence[str] = (), runs: int = 1) -> str:
+    """Return the command that runs just this case, after others, and in ``runs`` processes until it fails."""
+    return f"pytest --pyargs conformance --backend {backend} --case '{case_id}'{_setting(after, runs)}"
+
+
+def script(case_id: str, backend: str, after: Sequence[str] = (), runs: int = 1) -> str:
+    """Return the command that writes a standalone script of just this case, in the same setting."""
+    return f"conformance repro --backend {backend} '{case_id}'{_setting(after, runs)}"
+
+
+def _setting(after: Sequence[str], runs: int) -> str:
+    return "".join(f" --after '{one}'" for one in after) + (f" --runs {runs}" if runs > 1 else "")
 
 
 def triage(case_id: str, backend: str) -> str:

@@ -132,6 +132,8 @@ def test_the_summary_of_a_run_has_every_field(pytester: pytest.Pytester) -> None
         (("--backend", ":cpu"), "*--backend :cpu: expected module:device*"),
         (("--results", "a_file"), "*--results: a_file/torch-* cannot be written*"),
         (("--expected", "nowhere.toml"), "*--expected: no file nowhere.toml*"),
+        (("--after", "x"), "*--after and --runs: need --case*"),
+        (("--runs", "2"), "*--after and --runs: need --case*"),
     ],
 )
 def test_a_wrong_option_is_one_line_that_lists_near_names(
@@ -312,10 +314,47 @@ def test_the_cache_of_pytest_does_not_store_the_ids_of_cells(pytester: pytest.Py
     assert not (Path(pytester.path) / ".pytest_cache/v/cache/nodeids").exists()
 
 
-def test_scenarios_run_only_where_they_are_named_and_are_no_cells(pytester: pytest.Pytester) -> None:
-    result = pytester.runpytest_subprocess("--pyargs", "conformance.scenarios", *CPU, "-k", "mask", "-vv")
+def test_scenarios_are_cells_of_a_run(pytester: pytest.Pytester) -> None:
+    selection = ("-k", "masks and fill or storages and set_", "-vv", "--jobs", "1")
+    result = pytester.runpytest_subprocess("--pyargs", "conformance", *CPU, *selection)
     assert result.ret == Exit.OK
-    result.stdout.fnmatch_lines(["*scenarios/mask.py::mask PASSED*", "*scenarios/masked_fill.py::masked_fill PASSED*"])
-    assert not list(Path(pytester.path).glob("results/*"))
-    whole = pytester.runpytest_subprocess("--pyargs", "conformance", *CPU, "-k", "mask and not mask", "--collect-only")
-    whole.stdout.no_fnmatch_line("*scenarios*")
+    lines = ["masks.py::masked_fill PASSED*", "storages.py::set_to_another_storage PASSED*"]
+    result.stdout.fnmatch_lines([*(f"*scenarios/{line}" for line in lines), "*accounting: 2 collected = 2 pass*"])
+    results = Path(pytester.path) / "results"
+    (series,) = runs.every_series(results)
+    stored = runs.load(runs.find(results, series))
+    assert [o.cell.overload for o in stored] == ["masks:masked_fill", "storages:set_to_another_storage"]
+
+
+def test_a_case_of_a_scenario_runs_alone(pytester: pytest.Pytester) -> None:
+    case = "scenarios/handles.py::items#run"
+    result = pytester.runpytest_subprocess("--pyargs", "conformance", *CPU, "--case", case)
+    result.stdout.fnmatch_lines(["*accounting: 1 collected = 1 pass*"])
+    unknown = pytester.runpytest_subprocess("--pyargs", "conformance", *CPU, "--case", f"{case}s")
+    assert unknown.ret == Exit.UNKNOWN_CASE
+    unknown.stderr.fnmatch_lines([f"*near: {case}*"])
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (("--after", "scenarios/handles.py::itms"), "*--after: unknown case *near: scenarios/handles.py::items*"),
+        (("--after", "ops/masking.py::masked_fil.Scalar[[]float32-expanded]"), "*--after: *near: masked_fill.Scalar*"),
+        (("--runs", "0"), "*--runs: expected 1 or more, got 0*"),
+    ],
+)
+def test_a_mistake_in_the_setting_of_a_case_gets_one_line(
+    pytester: pytest.Pytester, args: tuple[str, ...], said: str
+) -> None:
+    case = ("--case", "scenarios/handles.py::items#run")
+    result = pytester.runpytest_inprocess(
+        "--pyargs", "conformance", *CPU, *case, *(a.replace("[[]", "[") for a in args)
+    )
+    assert result.ret == Exit.USAGE
+    result.stderr.fnmatch_lines([said])
+
+
+def test_a_case_runs_after_others_and_in_several_processes(pytester: pytest.Pytester) -> None:
+    case, earlier = ("--case", "scenarios/handles.py::items#run"), ("--after", "scenarios/masks.py::masked_fill")
+    result = pytester.runpytest_subprocess("--pyargs", "conformance", *CPU, *case, *earlier, "--runs", "2")
+    result.stdout.fnmatch_lines(["*accounting: 1 collected = 1 pass*"])

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import expecttest
 
+from conformance.records import LeftOut, Repeats, Repetition
 from conformance.results import summary
 from conformance.results.summary import RunFacts, Target
 from conformance.vocabulary import Status
@@ -115,3 +118,13 @@ def test_accounting_balances_or_says_how_many_are_lost_or_doubled() -> None:
     assert summary.imbalance(made) == ""
     assert "7 cells collected, 6 in the statuses: 1 lost" in summary.imbalance({**made, "collected": 7})
     assert "1 counted twice" in summary.imbalance({**made, "collected": 5})
+
+
+def test_the_end_of_a_run_says_how_many_failures_there_was_no_time_to_repeat() -> None:
+    (failure,) = CELLS[2].failures
+    line = "2 failing cells were not repeated alone, or not often enough: the time budget"
+    for left_out, said in ((LeftOut.TIME, True), (LeftOut.ORDER, True), (LeftOut.REPEATED, False)):
+        found = replace(failure, repetition=Repetition(Repeats.UNKNOWN, left_out=left_out))
+        cells = [replace(CELLS[2], failures=(found,))] * 2
+        made = summary.summarize(FACTS, cells, TARGETS)
+        assert (line in summary.text(made, cells, "results/lane", "demo")) is said

@@ -6,10 +6,22 @@ import ctypes
 import os
 import time
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from conformance.records import CaseFailure, Gate, GateFailure, Mismatch, Observation, PlacedArgument
+from conformance.records import (
+    CaseFailure,
+    Gate,
+    GateFailure,
+    Mismatch,
+    Observation,
+    PlacedArgument,
+    Repeats,
+    Repetition,
+    Setting,
+)
 from conformance.running.progress import Progress
 from conformance.running.protocol import Tried
 from conformance.running.runner import DEATHS_PER_CELL, Runner
@@ -27,6 +39,7 @@ class Work:
         self._route = route
         self.broken: dict[int, str] = {}
         self.lacking: tuple[str, ...] = ()
+        self.preceded: tuple[str, ...] = ()
 
     def case_ids(self, cell: CellId) -> list[str]:
         return [f"{cell}#{name}" for name in self._cases]
@@ -40,6 +53,13 @@ class Work:
     def reference(self, cell: CellId, index: int) -> None:
         if self._cases[index] in ("cpu dies", "reference dies"):
             ctypes.string_at(0)
+
+    def checks(self, cell: CellId, index: int) -> list[str]:
+        observation, _ = self.run(cell, index, Progress(), index + 1)
+        return [f.check for f in observation.failures]
+
+    def precede(self, ids: Sequence[str]) -> None:
+        self.preceded = tuple(ids)
 
     def kernels(self, cell: CellId, index: int, *, on_cpu: bool) -> list[str]:
         if self._cases[index] == "fails and dies again":
@@ -215,3 +235,58 @@ def test_cells_run_without_the_primitives_that_do_not_block_a_run() -> None:
     assert limits["neg"].headline == "neg: is wrong"
     assert runner.observe(CELL).status is Status.PASS
     runner.close()
+
+
+class Remembering(Work):
+    """Its case fails after "a", which is also the cell OTHER, and in each ``every``-th run of all processes."""
+
+    def __init__(self, counter: Path, every: int = 0) -> None:
+        super().__init__("x")
+        self._counter = counter
+        self._every = every
+
+    def run(
+        self, cell: CellId, first: int, progress: Progress, stop: int | None = None
+    ) -> tuple[Observation, int | None]:
+        with self._counter.open("a") as file:
+            file.write("x")
+        strikes = self._every and self._counter.stat().st_size % self._every == 0
+        self._cases = ("fails",) if "a" in self.preceded or strikes else ("ok",)
+        found, _ = super().run(cell, first, progress, stop)
+        failures = tuple(replace(failure, case=f"{cell}#x") for failure in found.failures)
+        self._cases = ("x",)
+        self.preceded = (*self.preceded, "a") if cell == OTHER else self.preceded
+        return replace(found, failures=failures), None
+
+
+def test_a_cell_runs_after_the_cases_of_its_setting(tmp_path: Path) -> None:
+    runner = Runner(Remembering(tmp_path / "n"), 10, setting=Setting(after=("a",)))
+    assert runner.observe(CELL).status is Status.FAIL
+    runner.close()
+    runner = Runner(Remembering(tmp_path / "n"), 10, setting=Setting(after=("b",)))
+    assert runner.observe(CELL).status is Status.PASS
+    runner.close()
+
+
+@pytest.mark.parametrize(("runs", "status"), [(2, Status.PASS), (3, Status.FAIL), (9, Status.FAIL)])
+def test_a_cell_runs_in_fresh_processes_until_it_fails(tmp_path: Path, runs: int, status: Status) -> None:
+    runner = Runner(Remembering(tmp_path / "n", every=3), 10, setting=Setting(runs=runs))
+    assert runner.observe(CELL).status is status
+    runner.close()
+    assert (tmp_path / "n").stat().st_size == min(runs, 3)
+
+
+def test_a_difference_is_repeated_alone_and_after_what_its_process_ran(tmp_path: Path) -> None:
+    runner = Runner(Remembering(tmp_path / "n"), 10, failures_s=10_000)
+    runner.observe(OTHER)
+    (failure,) = runner.observe(CELL).failures
+    runner.close()
+    assert failure.repetition == Repetition(Repeats.ORDERED, (0, 5), (f"{OTHER}#x",), (5, 5))
+
+
+def test_no_difference_is_repeated_without_time_for_it(tmp_path: Path) -> None:
+    runner = Runner(Remembering(tmp_path / "n"), 10)
+    runner.observe(OTHER)
+    (failure,) = runner.observe(CELL).failures
+    runner.close()
+    assert failure.repetition is None

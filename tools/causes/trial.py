@@ -26,6 +26,8 @@ class Trial:
     def to_json(self) -> dict[str, Any]:
         """A JSON-able dict."""
         failing = [{**asdict(f), "cell": f.cell.fields()} for f in self.failing]
+        for one in failing:
+            del one["setting"]  # a trial does not repeat its cases
         return {**asdict(self), "failing": failing, "passing": [cell.fields() for cell in self.passing]}
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""The suite as a hunter: the bring-up gate, the scenarios, and cells in a fixed order."""
+"""The suite as a hunter: the bring-up gate, and cells in a fixed order."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from conformance.plan.selection import Selection
 from conformance.records import Observation
 from conformance.running.cell_runner import CellRunner
 from conformance.running.runner import Runner
-from conformance.scenarios import runner as scenarios
 from conformance.vocabulary import DEFAULT_SEED, CellId, Status
 from tools.kill_rate import order
 from tools.kill_rate.trial import Finding
 
 GATE = "bring-up gate"
-SCENARIO = "scenario "
 CELLS_OF_NATIVE = 4
-SCENARIO_TIMEOUT = 120.0
 
 
 def smoke(backend: Capabilities) -> tuple[Plan, list[CellId]]:
-    """Return some smoke cells of each native overload, and one of each fallback overload, since they share code."""
+    """Return the quick scenarios, then cells of the smoke tier.
+
+    Those are some of each native overload, and one of each fallback overload, since fallbacks share code.
+    """
     plan = _plan(backend, "smoke")
     kept = [order.varied(plan.cells(o))[:CELLS_OF_NATIVE] for o in _served_by(plan, "native")]
     kept += [order.varied(plan.cells(o))[:1] for o in _served_by(plan, "fallback")]
-    return plan, order.turns(kept)
+    return plan, [*plan.scenarios(), *order.turns(kept)]
 
 
 def wide(backend: Capabilities) -> tuple[Plan, list[CellId]]:
@@ -37,9 +37,9 @@ def wide(backend: Capabilities) -> tuple[Plan, list[CellId]]:
 
 
 def composite(backend: Capabilities) -> tuple[Plan, list[CellId]]:
-    """Return cells of composite overloads: each dtype and each layout, but not every pair."""
+    """Return all scenarios, then cells of composite overloads: each dtype and each layout, but not every pair."""
     plan = _plan(backend, "full")
-    return plan, _one_at_a_time(plan, "composite")
+    return plan, [*plan.scenarios(), *_one_at_a_time(plan, "composite")]
 
 
 def _one_at_a_time(plan: Plan, route: str) -> list[CellId]:
@@ -66,22 +66,16 @@ class SuiteHunter:
     """The gate and the cells of one stage. ``timeout``: seconds for each cell."""
 
     def __init__(self, backend: Capabilities, stage: str, timeout: float) -> None:
-        self._backend = backend
         plan, cells = STAGES[stage](backend)
         self._cells = {str(cell): cell for cell in cells}
         self._runner = Runner(CellRunner(plan), timeout, inquiry_s=0)  # a death is a kill, even a flaky one
-        there = [name for name in scenarios.names() if not scenarios.lacking(name)] if stage == "composite" else []
-        self._scenarios = {f"{SCENARIO}{name}": name for name in there}
-        self.plan = [GATE, *self._scenarios, *self._cells]
+        self.plan = [GATE, *self._cells]
 
     def attempt(self, item: str) -> Finding | None:
-        """Run the gate, a cell or a scenario in a forked child."""
+        """Run the gate or a cell in a forked child."""
         if item == GATE:
             broken = self._runner.gate()
             return Finding("gate", item, str(broken)) if broken else None
-        if item in self._scenarios:
-            result = scenarios.run(self._scenarios[item], self._backend, SCENARIO_TIMEOUT)
-            return Finding("scenario", item, result.failure) if result.failure else None
         return found_in(self._runner.observe(self._cells[item]))
 
     def rest(self) -> None:

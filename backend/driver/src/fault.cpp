@@ -1,8 +1,13 @@
 // Which fault is awake: read from REFNPU_FAULT when the library is loaded, changed by set_fault.
 #include "refnpu/fault.h"
 
-#include <cstdlib>
+#include <sys/mman.h>
 
+#include <cstdint>
+#include <cstdlib>
+#include <new>
+
+#include "driver/src/mix.h"
 #include "driver/src/near_names.h"
 
 namespace refnpu {
@@ -17,6 +22,14 @@ bool is_awake(Fault which) {
   if (awake == Fault::traced) note_question.load()(fault_descriptions()[static_cast<int>(which) - 1].name);
   return awake == which;
 }
+
+// The number of random faults so far, in memory that forked processes share. Mapped when the library is loaded.
+std::atomic<std::uint64_t>* const asked = [] {
+  void* page = mmap(nullptr, sizeof(std::atomic<std::uint64_t>), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  return page == MAP_FAILED ? nullptr : new (page) std::atomic<std::uint64_t>(0);
+}();
+
+bool strikes(unsigned often) { return asked && driver::mixed(asked->fetch_add(1)) % often == 0; }
 }  // namespace detail
 
 const std::vector<FaultDescription>& fault_descriptions() {

@@ -12,7 +12,7 @@
       const [family, overload] = t.ops[t.op[i]];
       root.append(
         h("nav", { class: "trail" }, h("a", { href: report.address("map", { family: t.families[family], lane: report.lanes[n].name }) }, t.families[family]), " / ", h("a", { href: report.address("map", { family: t.families[family], overload, lane: report.lanes[n].name }) }, overload), beside(i)),
-        h("h1", {}, h("code", {}, overload), h("small", {}, `${t.dtypes[t.dtypeOf[i]]} · ${t.layouts[t.layoutOf[i]]}`)),
+        h("h1", {}, h("code", {}, overload), h("small", {}, t.dtypes[t.dtypeOf[i]] ? `${t.dtypes[t.dtypeOf[i]]} · ${t.layouts[t.layoutOf[i]]}` : "scenario")),
         lanes(i, n));
       const box = h("section", {});
       root.append(box);
@@ -99,7 +99,7 @@
       f.arguments.length ? h("h3", {}, "Arguments") : null,
       f.arguments.length ? h("div", { class: "arguments" }, f.arguments.map(argument)) : null,
       tensors.length ? draw.legend() : example(page.example, f),
-      h("h3", {}, "Repeat it"), command(f.repeat), h("h3", {}, "A script without the suite"), command(f.script),
+      h("h3", {}, "Repeat it"), command(f.repeat), ...(f.script ? [h("h3", {}, "A script without the suite"), command(f.script)] : []),
       program ? h("details", { class: "program" }, h("summary", {}, `The script, ${report.count(program.trimEnd().split("\n").length, "line")}`), command(program)) : null);
   }
 

@@ -76,7 +76,7 @@
     const query = { lane: report.asked().lane || (told && told.name) };
     return h("a", { href: report.address("cell", query, report.data.id(t, i)) },
       h("span", { class: "states" }, lanes.length > (innerWidth > 700 ? 14 : 7) ? counted(i) : each(i)),
-      h("code", { class: "name" }, t.ops[t.op[i]][1], h("span", { class: "quiet" }, `[${t.dtypes[t.dtypeOf[i]]}-${t.layouts[t.layoutOf[i]]}]`)),
+      h("code", { class: "name" }, t.ops[t.op[i]][1], h("span", { class: "quiet" }, report.data.axes(t, i))),
       h("span", { class: "says" }, told ? [h("b", {}, told.failing.kinds[told.failing.kind[at]]), told.failing.rule[at] ? h("i", { class: "tag" }, "known") : null, " ", told.failing.excerpt[at]] : ""));
   }
 

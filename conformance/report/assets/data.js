@@ -51,14 +51,21 @@ report.data = (function () {
     return why;
   }
 
-  const name = (t, i) => `${t.ops[t.op[i]][1]}[${t.dtypes[t.dtypeOf[i]]}-${t.layouts[t.layoutOf[i]]}]`;
-  const id = (t, i) => `ops/${t.families[t.ops[t.op[i]][0]]}.py::${name(t, i)}`;
+  /* The part of an id before the dtype. A scenario ("module:function") has neither dtype nor layout. */
+  const start = (t, op) => {
+    const [family, overload] = t.ops[op];
+    const scenario = t.families[family] === "scenarios";
+    return scenario ? `scenarios/${overload.replace(":", ".py::")}` : `ops/${t.families[family]}.py::${overload}[`;
+  };
+  const axes = (t, i) => (t.dtypes[t.dtypeOf[i]] ? `[${t.dtypes[t.dtypeOf[i]]}-${t.layouts[t.layoutOf[i]]}]` : "");
+  const name = (t, i) => `${t.ops[t.op[i]][1]}${axes(t, i)}`;
+  const id = (t, i) => start(t, t.op[i]).replace(/\[$/, "") + axes(t, i);
 
   /* The number of a cell by its id; -1 where no lane has it. A case's id is taken for its cell's. */
   function find(t, text) {
     const wanted = text.split("#")[0];
     for (let op = 0; op < t.ops.length; op++) {
-      if (!wanted.startsWith(`ops/${t.families[t.ops[op][0]]}.py::${t.ops[op][1]}[`)) continue;
+      if (!wanted.startsWith(start(t, op))) continue;
       for (let i = t.starts[op]; i < t.starts[op + 1]; i++) if (id(t, i) === wanted) return i;
     }
     return -1;
@@ -68,11 +75,11 @@ report.data = (function () {
   function words(t, text) {
     const dealt = (list, word) => Uint8Array.from(list, (entry) => (entry.toLowerCase().includes(word) ? 1 : 0));
     return text.toLowerCase().split(/\s+/).filter(Boolean).map((word) => {
-      const whole = /[[\]-]|::/.test(word) || word.startsWith("ops/");
+      const whole = /[[\]-]|::/.test(word) || word.startsWith("ops/") || word.startsWith("scenarios/");
       const cut = word.split("#")[0];
       return {
         word: cut, whole,
-        op: dealt(t.ops.map(([family, overload]) => `ops/${t.families[family]}.py::${overload}[`), whole ? cut.split("[")[0] : cut),
+        op: dealt(t.ops.map((_, op) => start(t, op)), whole ? cut.split("[")[0] : cut),
         dtype: dealt(t.dtypes, cut), layout: dealt(t.layouts, cut),
       };
     });
@@ -131,5 +138,5 @@ report.data = (function () {
     };
   }
 
-  return { table, lane, name, id, find, filter, ABSENT };
+  return { table, lane, name, axes, id, find, filter, ABSENT };
 })();

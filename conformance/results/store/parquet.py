@@ -27,9 +27,11 @@ COLUMNS = {
     "wall_ns": "BIGINT", "cpu_ns": "BIGINT", "raw_ns": "BIGINT", "script": "VARCHAR",
     "failures": (
         'STRUCT("case" VARCHAR, "check" VARCHAR, mismatches VARCHAR, arguments VARCHAR, death VARCHAR, '
-        "calls VARCHAR[], trouble VARCHAR, older VARCHAR)[]"
+        "calls VARCHAR[], trouble VARCHAR, older VARCHAR, boundary VARCHAR, repetition VARCHAR)[]"
     ),
 }  # fmt: skip
+# The fields of a failure that stay JSON. Runs of older versions lack the last two.
+_JSON = ("mismatches", "arguments", "death", "boundary", "repetition")
 CELL = "family, overload, dtype, layout"
 
 _FAILING = ", ".join(f"'{status}'" for status in Status if status.is_failure)
@@ -82,10 +84,9 @@ def read(file: Path, where: str = "true") -> tuple[Observation, ...]:
 
 def durations(file: Path) -> dict[str, tuple[int, int]]:
     """Return nanoseconds and number of cases of each cell that ran, by id."""
-    cell = "concat('ops/', family, '.py::', overload, '[', dtype, '-', layout, ']')"
     with database() as db:
-        query = f"SELECT {cell}, wall_ns, cases FROM {table([file])} WHERE wall_ns > 0"
-        return {key: (wall_ns, cases) for key, wall_ns, cases in db.execute(query).fetchall()}
+        query = f"SELECT {CELL}, wall_ns, cases FROM {table([file])} WHERE wall_ns > 0"
+        return {str(CellId(*cell)): (wall_ns, cases) for *cell, wall_ns, cases in db.execute(query).fetchall()}
 
 
 def join(files: Iterable[Path], target: Path) -> None:
@@ -101,7 +102,7 @@ def _copy(db: DuckDBPyConnection, select: str, target: Path) -> None:
 
 def table(files: Iterable[Path | str]) -> str:
     """Return a SQL table of the rows of several files. The column ``filename`` has the file."""
-    return f"read_parquet([{', '.join(map(quoted, files))}], filename=true)"
+    return f"read_parquet([{', '.join(map(quoted, files))}], filename=true, union_by_name=true)"
 
 
 def wanted(db: DuckDBPyConnection, cells: Iterable[CellId]) -> None:
@@ -119,4 +120,4 @@ def _failure(record: dict[str, Any]) -> dict[str, Any]:
     """Return a failure for CaseFailure.from_json, which also reads format version 2."""
     if "mismatches" not in record:
         return record
-    return {**record, **{name: json.loads(record[name] or "null") for name in ("mismatches", "arguments", "death")}}
+    return {**record, **{name: json.loads(record.get(name) or "null") for name in _JSON}}

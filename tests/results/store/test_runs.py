@@ -13,7 +13,18 @@ from typing import Any
 import pytest
 
 from conformance.explain import describe
-from conformance.records import CaseFailure, Death, DeathFinding, LeftOut, Mismatch, PlacedArgument, SanitizerReport
+from conformance.records import (
+    Boundary,
+    CaseFailure,
+    Death,
+    DeathFinding,
+    LeftOut,
+    Mismatch,
+    PlacedArgument,
+    Repeats,
+    Repetition,
+    SanitizerReport,
+)
 from conformance.results import store
 from conformance.results.store import cell_outcomes, parquet, runs
 from conformance.results.store.manifest import as_shard, run_name
@@ -58,6 +69,8 @@ def test_every_part_of_a_failure_comes_back(tmp_path: Path) -> None:
         "case", (Mismatch(Check.VALUE, "self", facts),),
         (PlacedArgument("self", "float32", "conj", (2,), (1,), 1, 3, "conj", "a", "b"), PlacedArgument("", text="2")),
         Death("SIGSEGV", 1.5, "device", finding, report, "log"), ("clone", "copy_"), "Traceback",
+        boundary=Boundary(1025, 1024, 4096, 32, True, (1056,)),
+        repetition=Repetition(Repeats.ORDERED, (0, 5), ("a", "b"), (5, 5), LeftOut.ORDER, "flaky"),
     )  # fmt: skip
     cell = replace(CELLS[0], failures=(failure,))
     with store.Writer(tmp_path / LANE, ran := manifest(collected=1)) as writer:

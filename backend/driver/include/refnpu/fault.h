@@ -27,6 +27,7 @@ enum class Fault : int {
 namespace detail {
 extern std::atomic<Fault> active_fault;
 bool is_awake(Fault which);
+bool strikes(unsigned often);
 }  // namespace detail
 
 // Whether any fault is awake, or questions are noted.
@@ -34,10 +35,17 @@ inline bool any_fault() { return detail::active_fault.load(std::memory_order_rel
 
 // Whether `which` is awake, at the cost of one load and one compare while none is.
 inline bool fault(Fault which) { return any_fault() && detail::is_awake(which); }
+
+// Whether `which` is awake and strikes this time: once in `often` questions, by a hash of how many there were. A process
+// and those that it forks count together, so that each fresh process of a run continues the series.
+inline bool fault_at_random(Fault which, unsigned often) {
+  return any_fault() && detail::is_awake(which) && detail::strikes(often);
+}
 #else
 // No fault is in this build: the compiler drops what an `if` around these would do.
 constexpr bool any_fault() { return false; }
 constexpr bool fault(Fault) { return false; }
+constexpr bool fault_at_random(Fault, unsigned) { return false; }
 #endif
 
 struct FaultDescription {

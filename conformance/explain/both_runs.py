@@ -1,0 +1,64 @@
+"""The second part of a scenario's standalone script: it runs the program on CPU and on the device, and compares.
+
+Scripts contain a copy of the code below this docstring, so it needs torch and the names of scenarios/model.py alone.
+"""
+
+import os
+import sys
+
+import torch
+
+from conformance.scenarios.model import NotOffered, Program
+
+
+def main(run: Program, device: str, exact: bool, bound: float, runs: int) -> None:
+    """Exit with 1 if a result on the device differs from CPU.
+
+    ``bound``: how far a float may be off, as a part of the largest magnitude of its result; not used if ``exact``.
+    ``runs``: run in so many processes, until one differs.
+    """
+    for _ in range(runs - 1):
+        child = os.fork()
+        if child == 0:
+            break  # this process is one of the runs
+        if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]):
+            sys.exit(1)
+    torch.set_num_threads(1)
+    theirs = run("cpu")
+    try:
+        ours = run(device)
+    except (NotOffered, NotImplementedError) as e:
+        print(f"not offered: {e}")
+        sys.exit(0)
+    pairs = {name: (theirs[name], ours[name]) for name in theirs if name in ours}
+    found = [f"{name}: {said}" for name, pair in pairs.items() if (said := difference(*pair, exact, bound))]
+    if theirs.keys() != ours.keys() and not any(isinstance(result, NotOffered) for result in ours.values()):
+        found.append(f"{len(ours)} results on the device, {len(theirs)} on CPU")
+    print("\n".join(f"DIFFERS: {line}" for line in found) or "the device does as CPU does")
+    sys.exit(1 if found else 0)
+
+
+def difference(theirs: torch.Tensor | NotOffered, ours: torch.Tensor | NotOffered, exact: bool, bound: float) -> str:
+    """Return how a result on the device differs, "" if it does not."""
+    if isinstance(theirs, NotOffered) or isinstance(ours, NotOffered):
+        return ""
+    want, got = (placed(tensor) for tensor in (theirs, ours))
+    if want != got:
+        return f"dtype, size, stride and offset are {got}, expected {want}"
+    a, b = theirs.detach(), ours.detach().cpu()
+    if not exact and a.is_floating_point():
+        largest = float(a.double().nan_to_num(0, 0, 0).abs().max()) if a.numel() else 0.0
+        same = torch.isclose(a.double(), b.double(), rtol=0.0, atol=bound * largest, equal_nan=True)
+    else:
+        same = torch.isclose(a, b, rtol=0.0, atol=0.0, equal_nan=True) if a.is_floating_point() else a == b
+    wrong = (~same).nonzero()
+    if not len(wrong):
+        return ""
+    at = tuple(wrong[0].tolist())
+    return f"{len(wrong)} of {a.numel()} elements differ, the first at {at}: {b[at].item()}, expected {a[at].item()}"
+
+
+def placed(tensor: torch.Tensor) -> tuple[object, ...]:
+    """Return what a tensor has besides its values. Strides of a tensor without elements are undefined."""
+    place = (tuple(tensor.stride()), tensor.storage_offset()) if tensor.numel() else ()
+    return tensor.dtype, tuple(tensor.shape), *place

@@ -1,0 +1,66 @@
+"""A standalone script of a scenario, which needs only torch and the backend."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import math
+from types import ModuleType
+
+from conformance.backends import Capabilities
+from conformance.explain import both_runs
+from conformance.judging import programs
+from conformance.scenarios import model
+from conformance.scenarios.model import Scenario
+
+_OWN = "conformance"
+# The largest sum that rounds in one of a scenario's results.
+_TERMS = 4096
+
+
+def script(scenario: Scenario, backend: Capabilities, case: str, runs: int = 1) -> str:
+    """Return the script's text. ``runs``: number of processes that run it, until one differs, if the backend can fork.
+
+    It contains the scenario's module, and what this module uses of the suite.
+    """
+    runs = runs if backend.isolation == "fork" else 1
+    module = importlib.import_module(scenario.run.__module__)
+    arguments = f"{scenario.run.__name__}, {backend.device!r}, {scenario.exact}, {_bound()!r}, {runs}"
+    parts = [
+        f'"""{case}\n\nExits with 1 and prints the difference if the device differs from CPU, else exits with 0.\n"""',
+        "from __future__ import annotations",
+        "" if backend.module == "torch" else f"import {backend.module}  # loads the device",
+        _code(model), _helpers(module), _code(module), _code(both_runs),
+        f'if __name__ == "__main__":\n    main({arguments})',
+    ]  # fmt: skip
+    return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def _bound() -> float:
+    return programs.CLOSENESS_ULPS * 2.0**-23 * math.sqrt(_TERMS)
+
+
+def _code(module: ModuleType) -> str:
+    """Return a module's text without its docstring, its imports of the suite, and what has to stand first."""
+    text = inspect.getsource(module)
+    lines = text.splitlines()
+    for node in ast.parse(text).body:
+        docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        if docstring or (isinstance(node, ast.ImportFrom) and _is_left_out(node)):
+            lines[node.lineno - 1 : node.end_lineno] = [None] * ((node.end_lineno or 0) - node.lineno + 1)  # type: ignore[list-item]
+    return "\n".join(line for line in lines if line is not None).strip()
+
+
+def _is_left_out(node: ast.ImportFrom) -> bool:
+    return node.module == "__future__" or (node.module or "").partition(".")[0] == _OWN
+
+
+def _helpers(module: ModuleType) -> str:
+    """Return the functions that the module imports from elsewhere in the suite."""
+    found = []
+    for node in ast.parse(inspect.getsource(module)).body:
+        if isinstance(node, ast.ImportFrom) and node.module and _is_left_out(node) and node.module != "__future__":
+            home = importlib.import_module(node.module)
+            found += [inspect.getsource(getattr(home, name.name)) for name in node.names if home is not model]
+    return "\n\n".join(found)

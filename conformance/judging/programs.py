@@ -1,0 +1,109 @@
+"""One scenario on both sides, in this process: what was compared, and every difference found."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable
+
+import torch
+
+from conformance.backends import Capabilities
+from conformance.judging import compare, facts, kernels
+from conformance.judging.judge import CaseResult
+from conformance.judging.views import host_copy
+from conformance.records import Mismatch
+from conformance.scenarios.model import NotOffered, Results, Scenario, first_line
+from conformance.vocabulary import Check, Fact
+
+#: How far a result may be from CPU's: a program rounds many times, in another order.
+CLOSENESS_ULPS = 16.0
+_LEFT_OUT = 3  # results that are not offered, as far as a reason lists them
+
+
+def judge(scenario: Scenario, backend: Capabilities, on_phase: Callable[[str], None]) -> CaseResult:
+    """Run a scenario on CPU and on the device, and compare the results.
+
+    ``on_phase`` is told "cpu" and "device" before each side. What one side does not offer is not compared; the result
+    says so. Raises what the program raises on CPU.
+    """
+    torch.set_num_threads(1)  # the threads of the process that forked this one do not exist here
+    started = time.perf_counter_ns()
+    try:
+        on_phase("cpu")
+        expected = scenario.run("cpu")
+        on_phase("device")
+        actual, raised = _on_device(scenario, backend)
+    except NotOffered as e:
+        return CaseResult(skipped=f"not offered: {e}")
+    result = CaseResult(raw_ns=time.perf_counter_ns() - started)
+    result.mismatches += [_damage(line) for line in backend.verify_memory()]
+    if raised:
+        result.mismatches.append(raised)
+        return result
+    lacking = {name: found for side in (expected, actual) for name, found in side.items() if _lacks(found)}
+    left = [name for name in expected if name not in lacking and name in actual]
+    result.mismatches += [m for name in left if (m := _difference(scenario, name, expected, actual))]
+    result.left_out = _left_out(lacking)
+    if not lacking and expected.keys() != actual.keys():
+        found = {"kind": Fact.COUNT.value, "device": len(actual), "cpu": len(expected)}
+        result.mismatches.append(Mismatch(Check.SHAPE, "", found))
+        return result
+    if not left:
+        result.skipped = result.left_out
+    return result
+
+
+def _on_device(scenario: Scenario, backend: Capabilities) -> tuple[Results, Mismatch | None]:
+    """Return the results on the device, or the finding that it raised. Raises NotOffered."""
+    try:
+        actual = scenario.run(backend.device)
+        backend.synchronize()
+    except NotImplementedError as e:
+        raise NotOffered(first_line(e)) from e
+    except NotOffered:
+        raise
+    except Exception as e:  # noqa: BLE001  # whatever the device raises is the finding
+        found = {"kind": Fact.ERRORS.value, "device": facts.error(e), "cpu": None}
+        return {}, Mismatch(Check.ERROR_PARITY, "", found)
+    return actual, None
+
+
+def operators(scenario: Scenario, device: str) -> list[str]:
+    """Run a scenario on one side; returns the operators that ran, each at its first place."""
+
+    def run() -> None:
+        with contextlib.suppress(Exception):  # the finding is known; what ran until then is listed
+            scenario.run(device)
+
+    return kernels.names(run)
+
+
+def _lacks(found: torch.Tensor | NotOffered) -> bool:
+    return isinstance(found, NotOffered)
+
+
+def _left_out(lacking: Results) -> str:
+    """Return which results were not compared, "" if all were."""
+    if not lacking:
+        return ""
+    reasons = list(dict.fromkeys(f"{name} ({why})" for name, why in lacking.items()))
+    more = f", and {len(reasons) - _LEFT_OUT} more" if len(reasons) > _LEFT_OUT else ""
+    return f"not offered: {', '.join(reasons[:_LEFT_OUT])}{more}"
+
+
+def _damage(line: str) -> Mismatch:
+    return Mismatch(Check.REDZONE, "", {"kind": Fact.DAMAGE.value, "line": line})
+
+
+def _difference(scenario: Scenario, name: str, expected: Results, actual: Results) -> Mismatch | None:
+    """Return the difference of one result. Integers and bools must be equal, floats close unless all must be equal."""
+    want, got = expected[name], actual[name]
+    assert isinstance(want, torch.Tensor)
+    assert isinstance(got, torch.Tensor)  # what is not offered has been left out
+    if found := compare.metadata(want, got, name):
+        return found
+    if scenario.exact:
+        return compare.exact(want, host_copy(got), name)
+    closeness = compare.Closeness(ulps=CLOSENESS_ULPS, accumulates=True, terms=want.numel())
+    return compare.close(want, host_copy(got), None, closeness, name)

@@ -1,0 +1,21 @@
+"""The scenarios by name."""
+
+from __future__ import annotations
+
+from conformance.scenarios import decoder, generators, handles, masks, storages, threads
+from conformance.scenarios.model import SCENARIOS, Scenario
+from conformance.support.suggestions import unknown
+
+MODULES = (decoder, generators, handles, masks, storages, threads)  # importing them fills the table
+
+
+def names() -> list[str]:
+    """Return the names of all scenarios."""
+    return sorted(SCENARIOS)
+
+
+def find(name: str) -> Scenario:
+    """Return the scenario of this name. Raises LookupError for an unknown one, and names similar ones."""
+    if name not in SCENARIOS:
+        raise LookupError(unknown("scenario", name, names()))
+    return SCENARIOS[name]

@@ -1,0 +1,71 @@
+"""A scenario: a small program that runs on CPU and on the device, and whose results must be equal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+
+
+class NotOffered(Exception):
+    """What a backend, or this torch, does not offer. The message names it. A scenario without it is not a failure."""
+
+
+#: The results of a scenario by name. Of a result that is not offered, the reason.
+Results = dict[str, torch.Tensor | NotOffered]
+Program = Callable[[str], Results]
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """A program. ``exact``: its results must be equal in every bit. ``slow``: only tiers with time for it run it."""
+
+    name: str  # module:function
+    run: Program
+    exact: bool = False
+    slow: bool = False
+
+    @property
+    def module(self) -> str:
+        """The module of this package that has it."""
+        return self.name.partition(":")[0]
+
+
+SCENARIOS: dict[str, Scenario] = {}
+
+
+def scenario(*, exact: bool = False, slow: bool = False) -> Callable[[Program], Program]:
+    """Register a program ``run(device)`` as the scenario of its function's name."""
+
+    def register(run: Program) -> Program:
+        name = f"{run.__module__.rpartition('.')[2]}:{run.__name__}"
+        if name in SCENARIOS:
+            raise ValueError(f"two scenarios are called {name}")
+        SCENARIOS[name] = Scenario(name, run, exact, slow)
+        return run
+
+    return register
+
+
+def offered(result: Callable[[], torch.Tensor]) -> torch.Tensor | NotOffered:
+    """Return a result, or that it is not offered: a call raised NotImplementedError or NotOffered."""
+    try:
+        return result()
+    except NotOffered as e:
+        return e
+    except NotImplementedError as e:
+        return NotOffered(first_line(e))
+
+
+def first_line(e: BaseException) -> str:
+    """Return the first line of an error's message."""
+    return next(iter(str(e).strip().splitlines()), type(e).__name__)
+
+
+def on(device: str, tensor: torch.Tensor) -> torch.Tensor:
+    """Return a tensor on the device. Raises NotOffered for a dtype that the device does not have."""
+    try:
+        return tensor.to(device)
+    except (TypeError, NotImplementedError) as e:
+        raise NotOffered(f"{tensor.dtype}: {first_line(e)}") from e

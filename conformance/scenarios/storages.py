@@ -1,0 +1,147 @@
+"""Storages that change their size, and tensors that get another storage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import torch
+
+from conformance.scenarios.model import NotOffered, Results, first_line, offered, on, scenario
+
+DTYPES = (torch.float32, torch.bfloat16, torch.int64, torch.uint8, torch.bool, torch.complex64)
+#: Elements before and after a growth: within one block of an allocator, beyond it, and by far.
+GROWTHS = ((1, 2), (2, 1000), (32, 40), (100, 129), (1000, 1001), (5000, 70_000))
+
+
+def _values(n: int, dtype: torch.dtype, device: str) -> torch.Tensor:
+    """Return ``n`` values of period 251, so that no block of a power of two repeats."""
+    return on(device, (torch.arange(n) % 251).to(dtype))
+
+
+def _for_each_dtype(made: Callable[[str, torch.dtype], Results]) -> Results:
+    """Return the results for each dtype, with its name before theirs."""
+    results: Results = {}
+    for dtype in DTYPES:
+        name = str(dtype).removeprefix("torch.")
+        try:
+            results.update(made(name, dtype))
+        except NotOffered as e:
+            results[name] = e
+    return results
+
+
+def _bytes_of(tensor: torch.Tensor) -> torch.Tensor:
+    return torch.tensor(tensor.untyped_storage().nbytes())
+
+
+@scenario(exact=True)
+def emptied_and_filled_again(device: str) -> Results:
+    """Return sizes and values of a storage that is resized to 0 bytes and back, as sharding frees parameters."""
+
+    def made(name: str, dtype: torch.dtype) -> Results:
+        found = (_emptied(f"{name}_{n}", _values(n, dtype, device)) for n in (1, 100, 5000))
+        return {key: result for results in found for key, result in results.items()}
+
+    return _for_each_dtype(made)
+
+
+def _emptied(name: str, tensor: torch.Tensor) -> Results:
+    values, storage, view = tensor.clone(), tensor.untyped_storage(), tensor[tensor.numel() // 2 :]
+    size = storage.nbytes()
+    try:
+        storage.resize_(0)
+    except NotImplementedError as e:
+        raise NotOffered(f"UntypedStorage.resize_: {first_line(e)}") from e
+    emptied = torch.tensor([storage.nbytes(), view.untyped_storage().nbytes(), tensor.numel()])
+    storage.resize_(size)
+    tensor.copy_(values)
+    after = torch.tensor([storage.nbytes(), view.untyped_storage().nbytes(), tensor.numel()])
+    return {f"{name}_emptied": emptied, f"{name}_filled": after, f"{name}_values": tensor, f"{name}_view": view}
+
+
+@scenario(exact=True)
+def grown_storage_keeps_bytes(device: str) -> Results:
+    """Return the kept values and the size in bytes of storages that grow and shrink."""
+    results: Results = {}
+    for few, many in GROWTHS:
+        grown, shrunk = _values(few, torch.int64, device), _values(many, torch.int64, device)
+        for name, tensor, n in ((f"{few}_to_{many}", grown, many), (f"{many}_to_{few}", shrunk, few)):
+            kept = tensor[: min(few, n)]
+            found = offered(partial(_resized, kept, tensor, n))
+            results[f"{name}_values"] = found
+            results[f"{name}_bytes"] = found if isinstance(found, NotOffered) else _bytes_of(tensor)
+    return results
+
+
+def _resized(kept: torch.Tensor, tensor: torch.Tensor, n: int) -> torch.Tensor:
+    tensor.untyped_storage().resize_(n * tensor.element_size())
+    return kept.clone()
+
+
+@scenario(exact=True)
+def grown_tensor_keeps_elements(device: str) -> Results:
+    """Return the elements that ``resize_`` keeps, the size in bytes, and what an earlier view sees of a write."""
+
+    def made(name: str, dtype: torch.dtype) -> Results:
+        results: Results = {}
+        for few, many in GROWTHS:
+            tensor = _values(few, dtype, device)
+            view, grown = tensor[:1], f"{name}_{few}_to_{many}"
+            tensor.resize_(many)
+            results[grown] = tensor[:few].clone()
+            results[f"{grown}_bytes"] = _bytes_of(tensor)
+            tensor[:few].zero_()
+            results[f"{grown}_view"] = view
+        return results
+
+    return _for_each_dtype(made)
+
+
+@scenario(exact=True)
+def resized_views(device: str) -> Results:
+    """Return what ``resize_`` makes of views: those with an offset, transposed and strided ones, and of other ranks."""
+
+    def base() -> torch.Tensor:
+        return _values(24, torch.float32, device)
+
+    made = {
+        "offset_grows": base()[2:].resize_(30), "offset_shrinks": base()[2:].resize_(5),
+        "offset_within": base()[2:6].resize_(20), "offset_far": base()[23:].resize_(1000),
+        "matrix_grows": base().view(4, 6).resize_(6, 6), "transposed": base().view(4, 6).t().resize_(2, 3),
+        "strided": base()[::2].resize_(6), "to_nothing": base().resize_(0), "to_no_dims": base().resize_(()),
+        "channels_last": base().view(1, 2, 3, 4).resize_(1, 2, 2, 2, memory_format=torch.channels_last),
+        "like": base().resize_as_(torch.empty(3, 4, device=device)),
+    }  # fmt: skip
+    results: Results = {}
+    for name, tensor in made.items():
+        results[f"{name}_bytes"] = _bytes_of(tensor)
+        flat = tensor.as_strided((tensor.untyped_storage().nbytes() // 4,), (1,), 0)
+        results[f"{name}_kept"] = flat[:24].clone()  # what is beyond the old elements is not initialized
+        results[f"{name}_view"] = torch.tensor([tensor.dim(), *tensor.shape, *tensor.stride(), tensor.storage_offset()])
+    return results
+
+
+@scenario(exact=True)
+def set_to_another_storage(device: str) -> Results:
+    """Return tensors after the forms of ``set_``, and what the source sees of writes through them."""
+    source = _values(24, torch.float32, device)
+    storage, results = source.untyped_storage(), {}
+    made = {
+        "tensor": torch.empty(0, device=device).set_(source),
+        "tensor_with_offset": torch.empty(0, device=device).set_(source[5:]),
+        "transposed_tensor": torch.empty(0, device=device).set_(source.view(4, 6).t()),
+        "strided_tensor": torch.empty(3, device=device).set_(source[1::3]),
+        "storage": torch.empty(0, device=device).set_(storage),
+        "storage_with_offset": torch.empty(0, device=device).set_(storage, 7, (3, 2), (1, 4)),
+        "storage_view_of_view": torch.empty(9, device=device)[4:].set_(storage, 3, (5,), (2,)),
+        "nothing": torch.ones(4, device=device).set_(),
+    }
+    for name, tensor in made.items():
+        results[f"{name}_place"] = torch.tensor(
+            [tensor.storage_offset(), *tensor.shape, *tensor.stride(), tensor.untyped_storage().nbytes()]
+        )
+        results[name] = tensor.clone()
+        tensor.add_(100)
+        results[f"{name}_source"] = source.clone()
+    return {**results}

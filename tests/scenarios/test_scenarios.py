@@ -1,0 +1,257 @@
+"""The scenarios: each passes on a correct device and fails on a wrong one."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from conformance import backends
+from conformance.bare_device import BareDevice
+from conformance.explain import describe, repro
+from conformance.plan.cases import TIERS
+from conformance.plan.plan import Plan
+from conformance.plan.selection import Selection
+from conformance.records import Observation
+from conformance.running.cell_runner import CellRunner
+from conformance.running.runner import Runner
+from conformance.scenarios import catalogue, decoder
+from conformance.scenarios.model import SCENARIOS, NotOffered, Results, Scenario
+from conformance.vocabulary import RUN, CaseId, CellId, Status
+
+# Of each fault in the state that programs keep, a scenario that finds it.
+FINDS = {
+    "seed_ignored": "generators:same_seed_same_draws",
+    "seed_ignored_native": "generators:other_seed_other_draws",
+    "sampling_leaves_generator": "generators:draws_advance_the_stream",
+    "set_state_forgets_position": "generators:state_continues_the_stream",
+    "get_state_aliases": "generators:state_is_a_copy",
+    "second_device_shares_generator": "generators:devices_have_their_own",
+    "generator_clone_shares_state": "generators:clones_go_on_alone",
+    "resize_keeps_first_bytes": "storages:grown_tensor_keeps_elements",
+    "resize_to_zero_ignored": "storages:emptied_and_filled_again",
+    "resized_nbytes_rounded": "storages:grown_storage_keeps_bytes",
+    "set_tensor_drops_offset": "storages:set_to_another_storage",
+    "resize_forgets_offset": "storages:resized_views",
+    "copy_ignores_strides": "decoder:generation",
+    "any_counts_bool_two": "masks:odd_bools",
+}
+
+
+def planned(backend: str, tier: str = "full", **selection: Any) -> Plan:
+    return Plan(backends.find(backend), Selection(tier=TIERS[tier], **selection), seed=20)
+
+
+def observe(plan: Plan, name: str, timeout: float = 60) -> Observation:
+    runner = Runner(CellRunner(plan), timeout)
+    try:
+        return runner.observe(CellId.of_scenario(name))
+    finally:
+        runner.close()
+
+
+def said(observation: Observation) -> str:
+    return "\n".join(line for failure in observation.failures for line in describe.findings(failure))
+
+
+@pytest.mark.parametrize("name", catalogue.names())
+def test_the_cpu_under_its_own_name_equals_itself(name: str) -> None:
+    found = observe(planned("torch:cpu"), name)
+    assert (found.status, found.compared, found.reason) == (Status.PASS, 1, ""), said(found)
+
+
+@pytest.fixture
+def refnpu() -> Iterator[Any]:
+    testing = pytest.importorskip("refnpu.testing")
+    yield testing
+    testing.set_fault(None)
+
+
+@pytest.mark.parametrize("fault", FINDS)
+def test_a_fault_in_kept_state_is_found_by_a_scenario_that_is_clean_without_it(fault: str, refnpu: Any) -> None:
+    plan = planned("refnpu")
+    clean = observe(plan, FINDS[fault])
+    assert clean.status is Status.PASS, said(clean)
+    refnpu.set_fault(fault)
+    found = observe(plan, FINDS[fault])
+    assert found.status is Status.FAIL
+    assert found.failures[0].mismatches
+
+
+@pytest.mark.parametrize("fault", ["get_state_aliases", "resize_forgets_offset", "copy_ignores_strides"])
+def test_the_script_of_a_scenario_needs_no_suite(fault: str, refnpu: Any, tmp_path: Path) -> None:
+    plan = planned("refnpu")
+    case = str(CaseId(CellId.of_scenario(FINDS[fault]), RUN))
+    script = tmp_path / "script.py"
+    script.write_text(repro.script_of_case(plan, case))
+    assert "conformance" not in script.read_text()
+    asleep, awake = (run_script(script, fault=name) for name in ("", fault))
+    assert (asleep.returncode, asleep.stdout) == (0, "the device does as CPU does\n"), asleep.stderr
+    assert awake.returncode == 1
+    assert awake.stdout.startswith("DIFFERS: ")
+
+
+def run_script(script: Path, fault: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "REFNPU_FAULT": fault}
+    command = [sys.executable, str(script)]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, cwd=script.parent)
+
+
+def test_the_likeliest_tokens_of_the_decoder_lie_far_apart() -> None:
+    for name, logits in decoder.generation("cpu").items():
+        if name.endswith("logits"):
+            assert isinstance(logits, torch.Tensor)
+            best, second = logits.topk(2).values.unbind(-1)
+            assert float((best - second).min()) > 0.01
+
+
+def test_the_smoke_tier_has_the_quick_scenarios_alone() -> None:
+    quick = {cell.overload for cell in planned("torch:cpu", "smoke").scenarios()}
+    assert quick == {name for name, scenario in SCENARIOS.items() if not scenario.slow}
+    assert len(planned("torch:cpu").scenarios()) > len(quick) > 15
+
+
+def test_a_selection_by_dtype_layout_or_route_has_no_scenarios() -> None:
+    for axis in ("dtypes", "layouts", "routes"):
+        assert planned("torch:cpu", "full", **{axis: frozenset({"float32"})}).scenarios() == []
+
+
+def test_a_case_selects_its_scenario_alone() -> None:
+    case = "scenarios/threads.py::clipped_gradients#run"
+    plan = planned("torch:cpu", "smoke", case=case)
+    assert plan.knows(case)
+    assert [str(cell) for cell in plan.scenarios()] == ["scenarios/threads.py::clipped_gradients"]
+
+
+def test_an_unknown_scenario_is_answered_with_near_ones() -> None:
+    with pytest.raises(LookupError, match="near: masks:masked_fill"):
+        catalogue.find("masks:masked_fil")
+    assert "scenarios/masks.py::masked_fill#run" in planned("torch:cpu").unknown_case(
+        "scenarios/masks.py::masked_fil#run"
+    )
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], Observation]:
+    """Return a function that runs a scenario whose device side is the given function; CPU's gives three ones."""
+
+    def observed(wrong: Callable[[], Any]) -> Observation:
+        def run(device: str) -> Results:
+            return {"x": torch.ones(3)} if device == "cpu" else wrong()
+
+        monkeypatch.setitem(SCENARIOS, "masks:made", Scenario("masks:made", run))
+        plan = planned("torch:cpu")
+        plan.backend = backends.Capabilities(BareDevice("hand", "cpu:0"), "torch")
+        return observe(plan, "masks:made")
+
+    return observed
+
+
+@pytest.mark.parametrize(
+    ("wrong", "expected"),
+    [
+        (lambda: {"x": torch.ones(3, dtype=torch.int64)}, "dtype is int64"),
+        (lambda: {"x": torch.ones(4)}, "shape is"),
+        (lambda: {"x": torch.tensor([1.0, 1.0, 1.5])}, "1 of 3 elements differ"),
+        (lambda: 1 / 0, "ZeroDivisionError"),
+        (dict, "the device returned 0 results, CPU 1"),
+    ],
+)
+def test_what_differs_is_named(made: Callable[[Any], Observation], wrong: Any, expected: str) -> None:
+    found = made(wrong)
+    assert found.status is Status.FAIL
+    assert expected in said(found)
+
+
+@pytest.mark.parametrize(("end", "signal"), [(os.abort, "SIGABRT"), (lambda: os._exit(3), "exit code 3")])
+def test_a_scenario_that_kills_its_process_is_a_crash(
+    made: Callable[[Any], Observation], end: Any, signal: str
+) -> None:
+    found = made(end)
+    assert (found.status, found.signal) == (Status.CRASH, signal)
+
+
+def refuses() -> Results:
+    raise NotImplementedError("no kernel for this\nand a long list")
+
+
+def has_none() -> Results:
+    raise NotOffered("a second device")
+
+
+@pytest.mark.parametrize(
+    ("lacking", "reason"),
+    [
+        (refuses, "not offered: no kernel for this"),
+        (has_none, "not offered: a second device"),
+        (lambda: {"x": NotOffered("float64")}, "not offered: x (float64)"),
+        (lambda: {"all": NotOffered("float64")}, "not offered: all (float64)"),
+    ],
+)
+def test_what_a_device_does_not_offer_is_said_and_no_failure(
+    made: Callable[[Any], Observation], lacking: Any, reason: str
+) -> None:
+    found = made(lacking)
+    assert (found.status, found.reason, found.compared) == (Status.UNSUPPORTED, reason, 0)
+
+
+def test_the_rest_is_compared_where_a_part_is_not_offered(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(device: str) -> Results:
+        one, two = (1.0, 1.0) if device == "cpu" else (1.0, 2.0)
+        lacking = NotOffered("float8") if device != "cpu" else torch.ones(1)
+        return {"a": lacking, "b": torch.tensor(one), **({"c": torch.tensor(two)} if differs else {})}
+
+    plan = planned("torch:cpu")
+    plan.backend = backends.Capabilities(BareDevice("hand", "cpu:0"), "torch")
+    monkeypatch.setitem(SCENARIOS, "masks:made", Scenario("masks:made", run))
+    differs = False
+    found = observe(plan, "masks:made")
+    assert (found.status, found.reason) == (Status.PASS, "not offered: a (float8)")
+    differs = True
+    assert observe(plan, "masks:made").status is Status.FAIL
+
+
+@pytest.mark.parametrize(
+    ("broken", "name"),
+    [
+        ({"item": lambda tensor: 0}, "handles:items"),
+        ({"tolist": lambda tensor: [0] * len(tensor)}, "handles:items"),
+        ({"untyped_storage": None}, "handles:tensors_swapped"),
+    ],
+)
+def test_the_handles_of_tensors_are_seen_to_fail(
+    monkeypatch: pytest.MonkeyPatch, broken: dict[str, Any], name: str
+) -> None:
+    """Neither class of fault in refnpu breaks them, so the broken device is made here."""
+    scenario = SCENARIOS[name]
+
+    def run(device: str) -> Results:
+        if device != "cpu":
+            for method, wrong in broken.items():
+                if wrong is not None:
+                    monkeypatch.setattr(torch.Tensor, method, wrong)
+                else:
+                    monkeypatch.setattr(torch.utils, "swap_tensors", lambda one, two: None)
+        return scenario.run("cpu")
+
+    monkeypatch.setitem(SCENARIOS, "masks:made", Scenario("masks:made", run, exact=True))
+    plan = planned("torch:cpu")
+    plan.backend = backends.Capabilities(BareDevice("hand", "cpu:0"), "torch")
+    assert observe(plan, "masks:made").status is Status.FAIL
+
+
+def test_a_scenario_does_not_wait_for_threads_that_its_parent_had() -> None:
+    before = torch.get_num_threads()
+    plan = planned("torch:cpu")
+    torch.set_num_threads(4)
+    try:
+        torch.rand(1000, 1000).softmax(-1)  # large enough for all of them
+        assert observe(plan, "masks:attention_mask").status is Status.PASS
+    finally:
+        torch.set_num_threads(before)
