@@ -73,7 +73,9 @@ void sample(const View& out, const View& parameter, const char* name, Draw draw,
 // From here on counts are drawn from the normal distribution that they approach: rejection would not end.
 constexpr double kLarge = 1e9;
 
-double gaussian(double mean, double deviation, Stream& stream) { return mean + deviation * standard_normal(stream); }
+double gaussian(double mean, double deviation, Stream& stream) {
+  return std::isinf(mean) ? mean : mean + deviation * standard_normal(stream);
+}
 
 double binomial(Stream& stream, double count, double p) {
   if (count <= 0.0 || p <= 0.0) return 0.0;

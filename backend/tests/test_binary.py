@@ -96,3 +96,12 @@ def test_integer_division_by_zero_is_an_error(op: Op) -> None:
         op(x, torch.tensor([1, 0, 1], device="npu"))
     with pytest.raises(RuntimeError, match="ZeroDivisionError"):
         op(x, 0)
+
+
+@pytest.mark.parametrize("mode", ["floor", "trunc"])
+def test_the_quotient_by_a_number_is_not_that_by_the_rounded_number(mode: str) -> None:
+    for dtype in (torch.bfloat16, torch.float16):
+        x = torch.linspace(-50, 50, 4001).to(dtype)
+        for divisor in (0.3, 1.1, 3.14):
+            theirs = torch.div(x, divisor, rounding_mode=mode)
+            assert torch.equal(torch.div(x.to("npu"), divisor, rounding_mode=mode).cpu(), theirs), (dtype, divisor)

@@ -100,3 +100,11 @@ def test_addr_equals_cpu(dtype: torch.dtype) -> None:
             compare(torch.Tensor.addr_, self, a, b, beta=beta, alpha=alpha)
     compare(torch.addr, values(3, 4, dtype=dtype), a, b, out=torch.empty(0, dtype=dtype))
     compare(torch.addr, values(3, 4), a, b)
+
+
+def test_addbmm_adds_a_number_of_another_dtype_in_that_of_out() -> None:
+    number, out = torch.tensor(1.5, dtype=torch.float64), torch.empty(2, 2)
+    a, b = values(3, 2, 4), values(3, 4, 2, seed=2)
+    theirs = torch.addbmm(number, a, b, out=out.clone())
+    ours = torch.addbmm(number.to("npu"), a.to("npu"), b.to("npu"), out=out.to("npu"))
+    torch.testing.assert_close(ours.cpu(), theirs)

@@ -214,3 +214,24 @@ def test_random_results_have_the_shape_and_strides_of_cpu(name: str) -> None:
     for shape in ((N,), (0,), (2, 3)):
         expected, got = FILLS[name](torch.empty(shape)), FILLS[name](torch.empty(shape, device="npu"))
         assert (got.dtype, got.shape, got.stride()) == (expected.dtype, expected.shape, expected.stride())
+
+
+@pytest.mark.parametrize("rate", [1e12, 1e30, float("inf")])
+def test_counts_of_large_rates_are_drawn_in_no_time(rate: float) -> None:
+    rates = torch.full((1000,), rate, dtype=torch.float64)
+    drawn = torch.poisson(rates.to("npu")).cpu()
+    if rate == float("inf"):
+        assert bool(drawn.isinf().all())
+    else:
+        assert abs(float(drawn.mean()) / rate - 1) < 1e-5
+        assert bool((drawn == drawn.round()).all())
+    count = torch.binomial(
+        rates.clamp(max=1e30).to("npu"), torch.full((1000,), 0.25, dtype=torch.float64, device="npu")
+    )
+    assert abs(float(count.mean().cpu()) / min(rate, 1e30) - 0.25) < 1e-4
+
+
+def test_counts_of_one_number_of_trials_have_the_shape_of_the_probabilities() -> None:
+    found = torch.binomial(torch.tensor(10.0, device="npu"), torch.full((3, 4), 0.5, device="npu"))
+    assert found.shape == (3, 4)
+    assert bool(((found >= 0) & (found <= 10)).all())

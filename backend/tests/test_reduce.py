@@ -143,3 +143,9 @@ def test_float8_reductions_that_cpu_has_equal_cpu(dtype: torch.dtype) -> None:
 def test_max_and_min_of_an_empty_tensor_raise_as_on_cpu(dtype: torch.dtype) -> None:
     for call in (torch.max, torch.min):
         check(call, values(0, dtype=dtype), out=torch.empty((), dtype=dtype))
+
+
+@pytest.mark.parametrize("dtype", [torch.bool, torch.int32, torch.int64], ids=str)
+def test_nansum_into_a_dtype_without_nan_leaves_them_out(dtype: torch.dtype) -> None:
+    x = torch.tensor([[float("nan"), 0.0], [1.0, 2.0], [float("nan"), 3.0]])
+    assert torch.equal(torch.nansum(x.to("npu"), 1, dtype=dtype).cpu(), torch.nansum(x, 1, dtype=dtype))

@@ -57,3 +57,12 @@ def test_a_strided_out_of_another_dtype_equals_cpu() -> None:
     torch.exp(x, out=out[:, ::2])
     torch.exp(x.to("npu"), out=device_out[:, ::2])
     torch.testing.assert_close(device_out.cpu(), out, equal_nan=True, rtol=1e-6, atol=0)
+
+
+def test_bounds_of_clamp_wrap_in_unsigned_integers_as_on_cpu() -> None:
+    x = torch.tensor([0, 8, 200, 255], dtype=torch.uint8)
+    for low, high in ((-1, None), (None, -1), (-1, -1), (3, -1)):
+        assert torch.equal(x.to("npu").clamp(low, high).cpu(), x.clamp(low, high)), (low, high)
+    assert torch.equal(x.to("npu").clamp_min(-1).cpu(), x.clamp_min(-1))
+    with pytest.raises(RuntimeError, match="without overflow"):
+        x.to("npu").clamp(max=300)

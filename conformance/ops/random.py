@@ -28,6 +28,9 @@ FAMILY = Family(
     {"tolerance": EXACT},
     but={
         **{name: {"random": Random(kind)} for kind, names in _KINDS.items() for name in words(names)},
+        # CPU counts in int64, and does not say where it overflows.
+        "poisson": {"random": Random("poisson"), "fixed": ("self",)},
+        "binomial": {"random": Random("binomial"), "fixed": ("count",)},
         **{
             f"randint_like.{overload}": {"host": ("high",)}
             for overload in words("Tensor Tensor_out Tensor_generator Tensor_generator_out")

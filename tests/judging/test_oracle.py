@@ -9,10 +9,13 @@ from typing import Any
 import pytest
 import torch
 
+from conformance.corpus.model import DtypeArg
 from conformance.judging import oracle
 from conformance.judging.oracle import CallOutcome
 from conformance.judging.twins import CPU, Twins
-from conformance.vocabulary import Route
+from conformance.plan.cases import cases
+from conformance.vocabulary import CellId, Route
+from tests.samples import sample, slot
 from tests.two_sides import behind, case_of, value_of
 
 
@@ -69,6 +72,14 @@ def test_the_float64_reference_starts_from_the_same_numbers() -> None:
     found = oracle.float64(case_of(), twins, lambda x, where: x / 3)
     assert found is not None
     assert torch.equal(found.leaves[0][1], value_of(case_of().sample.tensors[0], "float32").double() / 3)
+
+
+def test_a_dtype_among_the_arguments_is_widened_too() -> None:
+    one = sample("hand", slot(0, "self", (2, 3)), DtypeArg("float16"), dtypes=("int64",))
+    case = cases(CellId("misc", "hand", "int64", "contiguous"), [one])[0]
+    found = oracle.float64(case, Twins(value_of), lambda x, dtype: x.to(dtype))
+    assert found is not None
+    assert found.leaves[0][1].dtype is torch.float64
 
 
 def test_integers_and_raising_calls_have_no_float64_reference() -> None:

@@ -51,6 +51,12 @@ def test_the_bound_counts_the_terms_that_an_op_sums(accumulation: Accumulation, 
     assert closeness.accumulates is (accumulation is not Accumulation.NONE)
 
 
+def test_an_op_that_keeps_its_shape_sums_up_to_a_longest_row() -> None:
+    criteria = Criteria(OpFacts("f", tolerance=Tolerance(accumulation=Accumulation.REDUCED)))
+    found = outcome(lambda x, y: torch.ones(4, 5))
+    assert criteria.closeness(found, found.leaves[0][1]).terms == 5
+
+
 def test_only_drawn_results_are_not_compared_by_value() -> None:
     assert (DRAWS.drawn(0), DRAWS.drawn(1)) == (False, True)
     assert DRAWS.equivalence(1) is Equivalence.METADATA
