@@ -28,7 +28,7 @@ MARKERS = {
     **dict.fromkeys(DTYPES, "cells of this dtype"),
     **{layout: f"cells of this layout: {meaning}" for layout, meaning in LAYOUTS.items()},
     **{family: f"cells of the family ops/{family}.py" for family in FAMILIES},
-    SCENARIOS: "programs of several calls, in scenarios/",
+    SCENARIOS: "cells of programs of several calls, in scenarios/",
 }
 
 

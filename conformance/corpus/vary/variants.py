@@ -30,6 +30,8 @@ _EXTREME: tuple[Arg, ...] = (1e10, float("inf"), float("nan"))
 _FLOATS: tuple[Arg, ...] = (0.0, 1.0, -1.0, 0.5, 2.5, 1e-30, 1e30)
 # What CPU makes of such a number in float16 depends on the number of elements that it fills.
 _BEYOND_HALF = "=1e+30"
+# Pinned memory belongs to a device, and no sample has a device of its own.
+_KEPT = ("generator", "pin_memory")
 # Arguments that name dimensions.
 _DIMS = ("dim", "dims", "dim0", "dim1", "dim2", "axis", "axes", "start_dim", "end_dim", "axis0", "axis1")
 _MEMORY_FORMATS = ("contiguous_format", "preserve_format", "channels_last")
@@ -81,7 +83,7 @@ def unlike(source: Sample, schema: Any, pointwise: bool) -> Iterator[tuple[str, 
     """Yield named samples, each with one argument replaced. None of them has been tried."""
     given = _by_name(source, schema)
     for formal in schema.arguments:
-        if formal.is_out or formal.name == "generator":
+        if formal.is_out or formal.name in _KEPT:
             continue
         current = given.get(formal.name)
         more = _EXTREME if pointwise and str(formal.type).endswith("number") else ()
