@@ -165,7 +165,7 @@ bool is_nan(const std::optional<at::Scalar>& bound) {
 // A bound as an integer of the elements' dtype: -1 is 255 in uint8. Raises where the dtype cannot hold it.
 at::Scalar bound_in(at::ScalarType dtype, const at::Scalar& bound) {
   if (!at::isIntegralType(dtype, /*includeBool=*/false)) return bound;
-  return AT_DISPATCH_V2(dtype, "clamp", AT_WRAP([&] { return at::Scalar(bound.to<scalar_t>()); }),
+  return AT_DISPATCH_V2(dtype, "clamp", AT_WRAP([&] { return at::Scalar(int64_t(bound.to<scalar_t>())); }),
                         AT_EXPAND(AT_INTEGRAL_TYPES_V2));
 }
 

@@ -80,7 +80,7 @@ npuError_t ready() {
   return npuSuccess;
 }
 
-bool out_of_memory_sticks() { return std::exchange(out_of_memory, false); }
+bool an_allocation_failed() { return std::exchange(out_of_memory, false); }
 
 int device_count() { return static_cast<int>(devices().all.size()); }
 int current_device() { return current; }

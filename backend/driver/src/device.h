@@ -11,7 +11,7 @@ namespace refnpu::driver {
 npuError_t ready();
 npuError_t check_device(int device, const char* call);
 
-bool out_of_memory_sticks();  // of the fault of that name: whether an allocation has failed since the last question
+bool an_allocation_failed();  // since the last question; always false without the fault out_of_memory_sticks
 int device_count();
 int current_device();
 size_t capacity(int device);  // bytes

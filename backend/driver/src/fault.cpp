@@ -25,7 +25,8 @@ bool is_awake(Fault which) {
 
 // The number of random faults so far, in memory that forked processes share. Mapped when the library is loaded.
 std::atomic<std::uint64_t>* const asked = [] {
-  void* page = mmap(nullptr, sizeof(std::atomic<std::uint64_t>), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  void* page =
+      mmap(nullptr, sizeof(std::atomic<std::uint64_t>), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   return page == MAP_FAILED ? nullptr : new (page) std::atomic<std::uint64_t>(0);
 }();
 

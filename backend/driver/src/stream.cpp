@@ -349,7 +349,7 @@ npuError_t npuLaunch(npuStream_t stream, const char* name, npuKernel_t kernel, c
   npuStream_t where = stream ? stream : streams().defaults[current_device()].get();
   if (refnpu::any_fault()) {
     if (forgets_launch()) return npuSuccess;
-    if (out_of_memory_sticks()) return fail(npuErrorOutOfMemory, std::string("kernel '") + name + "': out of memory");
+    if (an_allocation_failed()) return fail(npuErrorOutOfMemory, std::string("kernel '") + name + "': out of memory");
     where = misdirected(where, name);
   }
   return submit(where, {name, kernel, arguments, size, Opens::everything});

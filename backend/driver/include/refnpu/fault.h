@@ -36,8 +36,8 @@ inline bool any_fault() { return detail::active_fault.load(std::memory_order_rel
 // Whether `which` is awake, at the cost of one load and one compare while none is.
 inline bool fault(Fault which) { return any_fault() && detail::is_awake(which); }
 
-// Whether `which` is awake and strikes this time: once in `often` questions, by a hash of how many there were. A process
-// and those that it forks count together, so that each fresh process of a run continues the series.
+// Whether `which` is awake and strikes this time: once in `often` questions, by a hash of how many there were. A
+// process and those that it forks count together, so that each fresh process of a run continues the series.
 inline bool fault_at_random(Fault which, unsigned often) {
   return any_fault() && detail::is_awake(which) && detail::strikes(often);
 }
