@@ -17,6 +17,9 @@ from conformance.vocabulary import Check, Fact
 # of its own: a product of two does.
 WELL_CONDITIONED = 2.0
 
+# Dtypes that have no wider one to compute a reference in.
+_WIDEST = (torch.float64, torch.complex128)
+
 # Returns how far rounding of the arguments alone moves each element of a reference, see conditioning.py.
 SpreadOf = Callable[[torch.Tensor], torch.Tensor]
 
@@ -230,10 +233,11 @@ def _too_far(
     distance = (ours - true).abs()
     ok = (distance <= allowed) | (ours == true) | (ours == theirs)
     ok |= same_exactly(actual, reference.to(expected.dtype))  # beyond the dtype's largest number, that is not finite
-    if reference is expected:
+    known = reference is not expected or expected.dtype not in _WIDEST
+    if not known:
         ok |= _at_the_edge(ours, theirs, torch.finfo(expected.dtype).max)
     if closeness.accumulates:
-        ok |= _lost_in_sum(ours, theirs, true, exact=reference is not expected)
+        ok |= _lost_in_sum(ours, theirs, true, known)
     else:
         ok |= _overflowed(ours, theirs, true, torch.finfo(expected.dtype).max)
     return ~(ok | (ours.isnan() & (true.isnan() | theirs.isnan())))
@@ -253,14 +257,14 @@ def _overflowed(ours: torch.Tensor, theirs: torch.Tensor, true: torch.Tensor, la
     return (true.abs() <= largest) & ~theirs.isfinite() & ~ours.isfinite()
 
 
-def _lost_in_sum(ours: torch.Tensor, theirs: torch.Tensor, true: torch.Tensor, exact: bool) -> torch.Tensor:
+def _lost_in_sum(ours: torch.Tensor, theirs: torch.Tensor, true: torch.Tensor, known: bool) -> torch.Tensor:
     """Elementwise: whether a sum is not finite on both sides, in a way that depends on the order of its terms.
 
-    It is so where the sum is finite in double precision, and may be where it was not computed in a wider dtype
-    (not ``exact``). A sum that CPU makes NaN may be infinite: by a running mean, one infinity cancels itself.
+    It is so where ``true`` is finite, and may be where no wider dtype says what is true (not ``known``). A sum that
+    CPU makes NaN may be infinite: by a running mean, one infinity cancels itself.
     """
     may_be = theirs.isnan() & ours.isinf()
-    may_be |= true.isfinite() if exact else torch.ones_like(may_be)
+    may_be |= true.isfinite() if known else torch.ones_like(may_be)
     return may_be & ~theirs.isfinite() & ~ours.isfinite()
 
 
