@@ -116,12 +116,31 @@ def wrong(cpu: torch.Tensor, device: torch.Tensor, true: torch.Tensor, bound: Bo
         same &= (torch.signbit(cpu) == torch.signbit(device)) | (cpu != cpu)
     if bound.exact or not (cpu.is_floating_point() or cpu.is_complex()):
         return ~same
+    rounded = true.to(cpu.dtype)
+    same |= (rounded == device) | ((rounded != rounded) & (device != device))
+    most, widest = torch.finfo(cpu.dtype).max, cpu.dtype in (torch.float64, torch.complex128)
     cpu, device, true = widen(cpu), widen(device), widen(true)
-    size = true.abs()
-    largest = float(size[size.isfinite()].max()) if bool(size.isfinite().any()) else 0.0
+    true = torch.where(cpu.isfinite() & ~true.isfinite(), cpu, true)
+    size, own = finite(true.abs()), finite((cpu - true).abs())
+    largest = float(size.max()) if size.numel() else 0.0
     scale = size.clamp_min(max(bound.magnitude, bound.growth * largest))
-    allowed = bound.multiple * (cpu - true).abs().nan_to_num() + bound.ulps * bound.eps * scale
-    return ~same & ~((device - true).abs() <= allowed)
+    near = (device - true).abs() <= bound.multiple * own + bound.ulps * bound.eps * scale
+    return ~same & ~near & ~overflowed(cpu, device, true, most, widest, sums=bound.growth > 0)
+
+
+def overflowed(
+    cpu: torch.Tensor, device: torch.Tensor, true: torch.Tensor, most: float, widest: bool, sums: bool
+) -> torch.Tensor:
+    """Return where both sides may be right though not finite: the dtype holds numbers up to ``most``."""
+    lost = (cpu.isnan() & device.isinf()) | true.isfinite() | widest if sums else true.abs() <= most
+    lost &= ~cpu.isfinite() & ~device.isfinite()
+    early = (torch.minimum(cpu.abs(), device.abs()) >= most / 2) & (torch.sgn(cpu) == torch.sgn(device))
+    return lost | (early & (cpu.isinf() ^ device.isinf()) & widest)
+
+
+def finite(t: torch.Tensor) -> torch.Tensor:
+    """Return the numbers with zeros in place of those that are infinite or NaN: they allow nothing."""
+    return torch.where(t.isfinite(), t, torch.zeros_like(t))
 
 
 def outside(name: str, cpu: Any, device: Any, written: bool) -> Iterator[str]:

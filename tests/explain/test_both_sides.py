@@ -1,0 +1,37 @@
+"""The comparison that scripts contain, against that of the suite."""
+
+from __future__ import annotations
+
+import math
+from itertools import product
+
+import pytest
+import torch
+
+from conformance.explain import both_sides
+from conformance.judging import compare
+
+NAN, INF = math.nan, math.inf
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.complex64], ids=str)
+@pytest.mark.parametrize("sums", [False, True])
+def test_a_script_finds_the_elements_wrong_that_the_suite_does(dtype: torch.dtype, sums: bool) -> None:
+    most = torch.finfo(dtype).max
+    numbers = [1.0, -1.0, 2.0, 0.0, NAN, INF, -INF, most, -most, 0.6 * most, 0.01 * most]
+    wide = compare.widen(torch.empty(0, dtype=dtype)).dtype
+    closeness = compare.Closeness(accumulates=sums)
+    eps = torch.finfo(dtype).eps
+    growth = compare.growth(eps, closeness.terms) if sums else 0.0
+    bound = both_sides.Bound(False, closeness.multiple, closeness.ulps, eps, 0.0, growth)
+    for cpu, device, true in product(numbers, numbers, [*numbers, 3.0 * most]):
+        theirs, ours = torch.tensor([cpu], dtype=dtype), torch.tensor([device], dtype=dtype)
+        reference = theirs if dtype is torch.float64 else torch.tensor([true], dtype=wide)
+        of_suite = compare.beyond(theirs, ours, None if dtype is torch.float64 else reference, closeness)
+        assert both_sides.wrong(theirs, ours, reference, bound).tolist() == of_suite.tolist(), (cpu, device, true)
+
+
+def test_an_infinity_of_cpu_allows_no_number() -> None:
+    bound = both_sides.Bound(False, multiple=4.0, ulps=4.0, eps=torch.finfo(torch.float32).eps)
+    theirs, ours = torch.tensor([INF, 1.0]), torch.tensor([3.0, 1.0])
+    assert both_sides.wrong(theirs, ours, theirs, bound).tolist() == [True, False]
