@@ -24,8 +24,8 @@ _LEFT_OUT = 3  # results that are not offered, as far as a reason lists them
 def judge(scenario: Scenario, backend: Capabilities, on_phase: Callable[[str], None]) -> CaseResult:
     """Run a scenario on CPU and on the device, and compare the results.
 
-    ``on_phase`` is told "cpu" and "device" before each side. What one side does not offer is not compared; the result
-    says so. Raises what the program raises on CPU.
+    Calls ``on_phase`` with "cpu" before the program runs on CPU, and with "device" before it runs on the device. The
+    result names what one of them does not offer, which is not compared. Raises what the program raises on CPU.
     """
     torch.set_num_threads(1)  # the threads of the process that forked this one do not exist here
     started = time.perf_counter_ns()

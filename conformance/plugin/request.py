@@ -43,6 +43,13 @@ _EXPECTED = pytest.StashKey[tuple[Path, bool]]()
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("conformance", "op conformance of a device backend")
+    _add_selection(group)
+    _add_processes(group)
+    _add_results(group)
+
+
+def _add_selection(group: pytest.OptionGroup) -> None:
+    """Add the options that say which cells of which backend run."""
     group.addoption(
         "--backend", metavar="NAME", help="an installed backend, or module:device (default: the only one installed)"
     )
@@ -58,6 +65,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--seed", type=int, default=DEFAULT_SEED, metavar="N",
         help=f"seed of the random overloads (default: {DEFAULT_SEED})",
     )  # fmt: skip
+    group.addoption(
+        "--shard", metavar="I/N", default="", help="only the I-th of N parts of the selected cells, of equal duration"
+    )
+    group.addoption(
+        "--shard-by", metavar="RUN", default="",
+        help="the run whose durations are used to split the cells (default: the lane's latest run; if there is none, "
+        "the numbers of cases)",
+    )  # fmt: skip
+
+
+def _add_processes(group: pytest.OptionGroup) -> None:
+    """Add the options of the processes in which cells run."""
     group.addoption(
         "--cell-timeout", type=float, default=60.0, metavar="S", help="seconds a cell may take (default: 60)"
     )
@@ -88,6 +107,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--runs", type=int, default=1, metavar="N",
         help="with --case: run it in up to N fresh processes, until it fails (default: 1)",
     )  # fmt: skip
+
+
+def _add_results(group: pytest.OptionGroup) -> None:
+    """Add the options of the results: where they lie, what they belong to, and which failures are known."""
     group.addoption(
         "--lane-name", metavar="NAME", help="the lane's name (default: from backend, torch, environment and build)"
     )
@@ -102,14 +125,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="continue the interrupted run in results/<series>/; its cells do not run again",
     )
-    group.addoption(
-        "--shard", metavar="I/N", default="", help="only the I-th of N parts of the selected cells, of equal duration"
-    )
-    group.addoption(
-        "--shard-by", metavar="RUN", default="",
-        help="the run whose durations are used to split the cells (default: the lane's latest run; if there is none, "
-        "the numbers of cases)",
-    )  # fmt: skip
     group.addoption(
         "--expected", metavar="PATH",
         help="known failures: a file, or a directory with <backend>.toml (default: the path in the backend's adapter "
