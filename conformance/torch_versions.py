@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -204,6 +204,17 @@ def seeds(kind: str) -> bool:
         return True
     module = getattr(torch, kind, None)
     return hasattr(module, "_is_in_bad_fork") and hasattr(module, "manual_seed_all")
+
+
+@contextmanager
+def without_onednn() -> Iterator[None]:
+    """Have CPU's kernels not use oneDNN, which supports other dtypes on other processors."""
+    was = torch._C._get_mkldnn_enabled()
+    torch._C._set_mkldnn_enabled(False)
+    try:
+        yield
+    finally:
+        torch._C._set_mkldnn_enabled(was)
 
 
 def print_stacks_of_deaths() -> None:

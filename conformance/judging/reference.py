@@ -19,12 +19,13 @@ from conformance.judging.tolerances import Criteria, position_of
 from conformance.judging.twins import CPU, Twins
 from conformance.plan.cases import Case
 from conformance.records import Mismatch
-from conformance.torch_versions import decomposition_of
+from conformance.torch_versions import decomposition_of, without_onednn
 from conformance.vocabulary import Check
 
 UNSOUND = "the CPU reference does not agree with itself: for these arguments it reads memory that nobody wrote"
 LAYOUT = "the CPU's own values depend on how its arguments lie in memory, and the device has those of another layout"
 DECOMPOSED = "torch's own decomposition of the op gives other values than CPU's kernel, and the device has those"
+ONEDNN = "oneDNN refuses the call on this machine, and the device does what CPU does without it"
 LOST = "the CPU returns another tensor than the one that it was given to write"
 OVERRUN = "CPU takes an expanded argument for dense, and writes behind its storage before it raises"
 TWICE = "CPU silently wrote an overlapping argument, so the result is undefined"
@@ -91,6 +92,8 @@ class Reference:
         if self._is_unsound(case, expected):
             raise NotJudged(UNSOUND, tainted=True)
         if expected.error is not None:
+            if self._does_without_onednn(case, actual()):
+                raise NotJudged(ONEDNN)
             return
         if _loses_out(expected, self._call.op):
             if self._comparison.same_results(expected, actual()):
@@ -113,6 +116,14 @@ class Reference:
         return expected.error is None and oracle.reads_behind_its_arguments(
             lambda value: self._call(self._twins.surrounded(case, value))
         )
+
+    def _does_without_onednn(self, case: Case, actual: CallOutcome) -> bool:
+        """Whether CPU, where its kernels do not use oneDNN, takes the call and gives what the device gives."""
+        if actual.error is not None:
+            return False
+        with without_onednn():
+            expected = self.again(case)
+        return expected.error is None and self._comparison.same_values(expected, actual)
 
     def _otherwise(self, case: Case, expected: CallOutcome, actual: Callable[[], CallOutcome]) -> str:
         """Why the device's values are right though CPU's call gives others; "" if they are not.

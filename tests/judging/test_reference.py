@@ -11,7 +11,7 @@ import torch
 
 from conformance.corpus.model import DeviceArg
 from conformance.judging import reference
-from conformance.judging.reference import DECOMPOSED, LAYOUT, LOST, OVERRUN, TWICE, UNSOUND
+from conformance.judging.reference import DECOMPOSED, LAYOUT, LOST, ONEDNN, OVERRUN, TWICE, UNSOUND
 from conformance.ops.family import OpFacts
 from conformance.plan.cases import Case, cases
 from conformance.torch_versions import schema_of
@@ -54,6 +54,30 @@ def test_cpu_writing_past_an_expanded_argument_and_raising_damages_nothing() -> 
 
     found = judge(dense_and_refuse, case=case_of("expanded", written=True))
     assert (found.skipped, found.tainted, len(written)) == (OVERRUN, False, 1)
+
+
+class TestOneDnn:
+    """CPU refuses a call where its kernel uses oneDNN, and takes it where it does not."""
+
+    @staticmethod
+    def refused(x: torch.Tensor) -> torch.Tensor:
+        if torch.backends.mkldnn.enabled:
+            raise RuntimeError("not this dtype")
+        return x + 1
+
+    def test_a_device_that_does_what_cpu_does_without_it_is_not_wrong(self) -> None:
+        assert judge(self.refused, lambda x: x + 1).skipped == ONEDNN
+
+    def test_a_device_that_does_something_else_is_wrong(self) -> None:
+        (mismatch,) = judge(self.refused, lambda x: x + 2).mismatches
+        assert mismatch.check is Check.ERROR_PARITY
+
+    def test_a_refusal_of_cpu_alone_stays_one(self) -> None:
+        def refuse(x: torch.Tensor) -> torch.Tensor:
+            raise RuntimeError("not this dtype")
+
+        (mismatch,) = judge(refuse, lambda x: x).mismatches
+        assert mismatch.check is Check.ERROR_PARITY
 
 
 def test_the_device_must_raise_where_cpu_refuses_an_expanded_argument() -> None:
