@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from conformance.scenarios import decoder, generators, handles, masks, storages, threads
+from conformance.scenarios import decoder, generators, handles, masks, storages, threads, transfers
 from conformance.scenarios.model import SCENARIOS, Scenario
 from conformance.support.suggestions import unknown
 
-MODULES = (decoder, generators, handles, masks, storages, threads)  # importing them fills the table
+MODULES = (decoder, generators, handles, masks, storages, threads, transfers)  # importing them fills the table
 
 
 def names() -> list[str]:

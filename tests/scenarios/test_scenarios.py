@@ -41,6 +41,11 @@ FINDS = {
     "resize_forgets_offset": "storages:resized_views",
     "copy_ignores_strides": "decoder:generation",
     "any_counts_bool_two": "masks:odd_bools",
+    "upload_drops_last_page": "transfers:to_the_device",
+    "staged_download_repeats_chunk": "transfers:to_the_host",
+    "non_blocking_source_as_dense": "transfers:without_blocking",
+    "copy_size_rounded_down": "transfers:between_devices",
+    "copy_dtype_reinterpreted": "transfers:with_conversion",
 }
 
 

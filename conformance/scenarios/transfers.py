@@ -1,0 +1,159 @@
+"""Copies between the host and the device, and between devices, of sizes and layouts that no sample of an op has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import torch
+
+from conformance.scenarios.model import NotOffered, Results, offered, on, scenario
+
+#: Bytes around which transfers are staged, or cut into pieces.
+EDGES = (4 << 10, 64 << 10, 1 << 20, 4 << 20)
+DTYPES = (torch.uint8, torch.bfloat16, torch.float32, torch.int64, torch.complex128)
+#: From one dtype to another, in one call.
+CONVERSIONS = (
+    (torch.float32, torch.float16), (torch.float16, torch.float32), (torch.float32, torch.bfloat16),
+    (torch.int64, torch.float32), (torch.int64, torch.int32), (torch.uint8, torch.int64), (torch.bool, torch.float32),
+    (torch.float32, torch.float64), (torch.float32, torch.complex64), (torch.int32, torch.float32),
+    (torch.float16, torch.bfloat16),
+)  # fmt: skip
+_ROWS = 67
+
+Layout = Callable[[torch.Tensor], torch.Tensor]
+
+#: Views of a flat tensor, each with about half of its elements, or all.
+LAYOUTS: dict[str, Layout] = {
+    "dense": lambda flat: flat,
+    "offset": lambda flat: flat[1:],
+    "strided": lambda flat: flat[::2],
+    "transposed": lambda flat: _matrix(flat).t(),
+    "gap": lambda flat: _matrix(flat)[:, 2:-1],
+    "rows": lambda flat: _matrix(flat)[1::3],
+}
+#: Those of sources alone: no copy may write to an expanded view.
+SOURCES = LAYOUTS | {"expanded": lambda flat: flat[: flat.numel() // 8].unsqueeze(1).expand(-1, 8)}
+
+
+def _matrix(flat: torch.Tensor) -> torch.Tensor:
+    columns = flat.numel() // _ROWS
+    return flat[: _ROWS * columns].view(_ROWS, columns)
+
+
+def _values(size: int, dtype: torch.dtype) -> torch.Tensor:
+    """Return values of about ``size`` bytes on the host. Their period is 251, so no block of a power of two repeats."""
+    return (torch.arange(size // dtype.itemsize + 3) % 251).to(dtype)
+
+
+def _of_each(layouts: dict[str, Layout], made: Callable[[torch.Tensor, Layout], torch.Tensor]) -> Results:
+    """Return what is ``made`` of flat values on the host and a layout: in float32 all sizes, in others one."""
+    results: Results = {}
+    for size in EDGES:
+        for name, layout in layouts.items():
+            results[f"{size}_{name}"] = offered(partial(made, _values(size, torch.float32), layout))
+    for dtype in DTYPES:
+        for name in ("dense", "strided", "gap"):
+            values = _values(EDGES[1], dtype)
+            results[f"{dtype}_{name}".removeprefix("torch.")] = offered(partial(made, values, layouts[name]))
+    return results
+
+
+@scenario(exact=True)
+def to_the_host(device: str) -> Results:
+    """Return copies on the host of tensors on the device."""
+    return _of_each(SOURCES, lambda values, layout: _dense(layout(on(device, values)).cpu()))
+
+
+@scenario(exact=True)
+def to_the_device(device: str) -> Results:
+    """Return copies on the device of tensors on the host."""
+    return _of_each(SOURCES, lambda values, layout: _dense(on(device, layout(values))))
+
+
+def _dense(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a copy without a layout of its own: on CPU, a transfer to CPU returns its argument."""
+    return tensor.clone(memory_format=torch.contiguous_format)
+
+
+@scenario(exact=True)
+def into_tensors_of_the_host(device: str) -> Results:
+    """Return whole host tensors, of which a view in some layout was overwritten from the device."""
+
+    def made(values: torch.Tensor, layout: Layout) -> torch.Tensor:
+        target = torch.zeros_like(values)
+        layout(target).copy_(layout(on(device, values)))
+        return target
+
+    return _of_each(LAYOUTS, made)
+
+
+@scenario(exact=True)
+def into_tensors_of_the_device(device: str) -> Results:
+    """Return whole device tensors, of which a view in some layout was overwritten from the host."""
+
+    def made(values: torch.Tensor, layout: Layout) -> torch.Tensor:
+        target = on(device, torch.zeros_like(values))
+        layout(target).copy_(layout(values))
+        return target
+
+    return _of_each(LAYOUTS, made)
+
+
+@scenario(exact=True)
+def without_blocking(device: str) -> Results:
+    """Return what non-blocking copies make on the device of tensors that stay as they are on the host."""
+    kept: list[torch.Tensor] = []
+
+    def made(values: torch.Tensor, layout: Layout) -> torch.Tensor:
+        kept.append(values)
+        there = layout(values).to(device, non_blocking=True)
+        view = layout(on(device, torch.zeros_like(values)))
+        view.copy_(layout(values), non_blocking=True)
+        return torch.stack((_dense(there), _dense(view)))
+
+    results = _of_each(LAYOUTS, made)
+    return {name: r.cpu() if isinstance(r, torch.Tensor) else r for name, r in results.items()}  # waits
+
+
+@scenario(exact=True)
+def with_conversion(device: str) -> Results:
+    """Return tensors that were converted to another dtype on their way to the device, and back from it."""
+    results: Results = {}
+    for source, target in CONVERSIONS:
+        for name in ("dense", "strided", "transposed"):
+            values = _values(EDGES[1], torch.int64).to(source)
+            label = f"{source}_{target}_{name}".replace("torch.", "")
+            results[f"{label}_up"] = offered(partial(_converted, values, device, LAYOUTS[name], device, target))
+            results[f"{label}_down"] = offered(partial(_converted, values, device, LAYOUTS[name], "cpu", target))
+    return results
+
+
+def _converted(values: torch.Tensor, device: str, layout: Layout, to: str, dtype: torch.dtype) -> torch.Tensor:
+    source = on(device, values) if to == "cpu" else values
+    return _dense(layout(source).to(to, dtype))
+
+
+@scenario(exact=True)
+def between_devices(device: str) -> Results:
+    """Return copies on a second device of tensors on the first one, and of parts of them."""
+    second = _second(device)
+
+    def made(values: torch.Tensor, layout: Layout) -> torch.Tensor:
+        target = on(second, torch.zeros_like(values))
+        source = on(device, values)
+        layout(target).copy_(layout(source))
+        return torch.stack((target, source.to(second)))
+
+    return _of_each(LAYOUTS, made)
+
+
+def _second(device: str) -> str:
+    """Return the name of a second device, or CPU itself. Raises NotOffered if there is one device only."""
+    kind, _, index = device.partition(":")
+    if kind == "cpu":
+        return "cpu"
+    count = getattr(getattr(torch, kind, None), "device_count", None)
+    if count is None or count() < 2:
+        raise NotOffered(f"{kind} has no second device")
+    return f"{kind}:{(int(index or 0) + 1) % 2}"
