@@ -51,15 +51,27 @@ def _sorted(stored: torch.Tensor, count: int, seed: int) -> torch.Tensor:
     return drawn.sort().values
 
 
-_STORED: dict[str, Fill] = {"choose": _choose, "jitter": _jitter, "sorted": _sorted}
+def _ascending(stored: torch.Tensor, count: int, seed: int) -> torch.Tensor:
+    """Values of ``jitter``, or of ``choose`` if they are integers, in ascending order. RuntimeError for complex ones."""
+    made = _jitter(stored, count, seed) if stored.is_floating_point() else _choose(stored, count, seed)
+    return made.sort().values
+
+
+_STORED: dict[str, Fill] = {
+    "choose": _choose,
+    "jitter": _jitter,
+    "sorted": _sorted,
+    "ascending": _ascending,
+    "descending": lambda stored, count, seed: _ascending(stored, count, seed).flip(0),
+}
 
 
 def from_stored(fill: str, stored: torch.Tensor, count: int, seed: int) -> torch.Tensor:
     """Return ``count`` values for a fill that does not begin with ``hard``.
 
-    ``choose``, ``jitter`` and ``sorted`` make them from stored values, in their dtype. ``below/N`` draws integers from
-    0 to N - 1, and ``distinct/N`` different ones (``count`` is at most N). ``rows/C/N`` fills a matrix of C columns
-    with integers below N, none twice in a row or a column that is no longer than N.
+    ``choose``, ``jitter``, ``sorted``, ``ascending`` and ``descending`` make them from stored values, in their dtype.
+    ``below/N`` draws integers from 0 to N - 1, and ``distinct/N`` different ones (``count`` is at most N). ``rows/C/N``
+    fills a matrix of C columns with integers below N, none twice in a row or a column that is no longer than N.
     Raises ValueError for an unknown fill.
     """
     make = _STORED.get(fill)
@@ -91,6 +103,13 @@ _INTEGERS = (
     255, 256, 257, 1000, 32767, 32768, -32768, 65535, 65536, 16777217, -16777217, 2**31 - 1, 2**31, -(2**31), 2**32 + 1,
     2**53 + 1, -(2**53) - 1,
 )  # fmt: skip
+# No infinity, NaN, or number whose square overflows: C leaves open what products of those are.
+_COMPLEX = tuple(
+    complex(*parts)
+    for parts in ((0.0, 0.0), (-0.0, 0.0), (0.0, -0.0), (0.0, 1.0), (1.0, 0.0), (0.0, -1.0), (-1.0, 0.0), (-1.0, -0.0),
+                  (3.0, 4.0), (-0.5, 2.5), (1e-15, 1.0), (1.0, 1e-15), (1e-15, 0.0), (0.0, 1e-15), (1e15, 1.0),
+                  (1 / 3, -1e15), (2.0, 2.0), (88.0, 0.1))
+)  # fmt: skip
 
 
 @cache
@@ -99,6 +118,8 @@ def hard(dtype: str) -> torch.Tensor:
     target = getattr(torch, dtype)
     if dtype == "bool":
         return torch.tensor([False, True])
+    if target.is_complex:
+        return torch.tensor(_COMPLEX, dtype=target)
     if not target.is_floating_point:
         info = torch.iinfo(target)
         own = (*_INTEGERS, info.min, info.min + 1, info.max, info.max - 1)
@@ -119,9 +140,13 @@ def from_hard(fill: str, stored: torch.Tensor, count: int, dtype: str, seed: int
     ``hard/N`` is each in turn, each N times as often as the list is long to the power of N: ``hard/0`` and ``hard/1``
     together have every pair. ``hard/sparse`` has one for every seven values made from ``stored``; they are summed, so
     that the largest of float64 are left out. A third part limits them: ``nonzero``, ``positive``, or what an integer
-    dtype holds (``hard/0/int8``), since the conversion of others to it is undefined in C.
+    dtype holds (``hard/0/int8``), since the conversion of others to it is undefined in C. ``hard/all/X`` has the same
+    value everywhere: ``0``, and ``inf``, ``-inf`` or ``nan`` of floats, or ``min`` or ``max`` of integers.
+    Raises ValueError for a value that the dtype does not have.
     """
     _, how, limit = (*fill.split("/"), "")[:3]
+    if how == "all":
+        return torch.full((count,), _number(limit, dtype), dtype=getattr(torch, dtype))
     values = hard(dtype)
     if limit:
         values = _within(values, limit)
@@ -133,11 +158,22 @@ def from_hard(fill: str, stored: torch.Tensor, count: int, dtype: str, seed: int
     return torch.where(at % 7 == 3, values[(at // 7) % values.numel()], made)
 
 
+def _number(word: str, dtype: str) -> float:
+    """Return the value of a dtype that a word names."""
+    target = getattr(torch, dtype)
+    inexact = target.is_floating_point or target.is_complex
+    if word in ("min", "max") and not inexact and dtype != "bool":
+        return int(getattr(torch.iinfo(target), word))
+    if word == "0" or (word in ("inf", "-inf", "nan") and inexact):
+        return float(word) if inexact else 0
+    raise ValueError(f"no value {word!r} of {dtype}")
+
+
 def _within(values: torch.Tensor, limit: str) -> torch.Tensor:
     if limit == "nonzero":
         return values[values != 0]
     if limit == "positive":
         return values[values > 0]
     info = torch.iinfo(getattr(torch, limit))
-    wide = values.to(torch.float64)
+    wide = (values.real if values.is_complex() else values).to(torch.float64)
     return values[(wide > info.min) & (wide < float(info.max) - 1)]

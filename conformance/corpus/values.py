@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 import zlib
 from collections.abc import Mapping
@@ -32,6 +33,14 @@ def kind_of(dtype: str) -> str:
     if dtype.startswith("complex"):
         return "complex"
     return "bool" if dtype == "bool" else "int"
+
+
+def holds(dtype: str, value: object) -> bool:
+    """Whether a dtype has the number, rounded if it is a float; True for what is no number."""
+    if kind_of(dtype) != "int" or not isinstance(value, (int, float)):
+        return True
+    info = torch.iinfo(getattr(torch, dtype))
+    return math.isfinite(value) and info.min <= int(value) <= info.max
 
 
 class Values:
@@ -86,7 +95,7 @@ def convert(flat: torch.Tensor, dtype: str) -> torch.Tensor:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch warns that complex32 is experimental
         converted = flat.to(target)
-    if converted.is_complex():
+    if converted.is_complex() and flat.is_complex():
         _one_nan(torch.view_as_real(flat), torch.view_as_real(converted))
     elif converted.is_floating_point():
         _one_nan(flat, converted)

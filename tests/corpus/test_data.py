@@ -10,6 +10,7 @@ from conformance.corpus.calls import plain_call
 from conformance.corpus.reader import DATA, load
 from conformance.corpus.record import LISTS, MOST_ELEMENTS
 from conformance.inventory import call_of, inventory
+from conformance.torch_versions import without_onednn
 
 CORPUS = load()
 of_its_torch = pytest.mark.skipif(
@@ -58,11 +59,12 @@ def test_the_corpus_has_the_schemas_of_the_dispatcher() -> None:
 def test_samples_of_the_corpus_run_or_raise_as_recorded(overload: str) -> None:
     for sample in CORPUS.samples(overload):
         args, kwargs = plain_call(sample, sample.dtypes[0], CORPUS)
-        if sample.raises:
-            with pytest.raises((RuntimeError, IndexError, TypeError, ValueError, NotImplementedError)):
+        with without_onednn():  # it refuses some pairs of dtypes, on some processors
+            if sample.raises:
+                with pytest.raises((RuntimeError, IndexError, TypeError, ValueError, NotImplementedError)):
+                    call_of(overload)(*args, **kwargs)
+            else:
                 call_of(overload)(*args, **kwargs)
-        else:
-            call_of(overload)(*args, **kwargs)
 
 
 def test_a_sample_can_be_described() -> None:

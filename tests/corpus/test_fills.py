@@ -99,6 +99,34 @@ def test_a_limit_keeps_the_values_that_a_call_allows(limit: str, least: float | 
     assert most is None or float(found.max()) <= most
 
 
+@pytest.mark.parametrize(
+    ("dtype", "word", "number"),
+    [("float16", "-inf", float("-inf")), ("int8", "min", -128), ("uint8", "max", 255), ("bool", "0", 0)],
+)
+def test_all_elements_may_have_one_value(dtype: str, word: str, number: float) -> None:
+    assert fills.from_hard(f"hard/all/{word}", STORED, 3, dtype, 0).tolist() == [number] * 3
+
+
+@pytest.mark.parametrize(("dtype", "word"), [("int8", "nan"), ("float32", "max"), ("bool", "min"), ("float32", "1")])
+def test_a_value_that_the_dtype_does_not_have_is_an_error(dtype: str, word: str) -> None:
+    with pytest.raises(ValueError, match=f"no value '{word}' of {dtype}"):
+        fills.from_hard(f"hard/all/{word}", STORED, 3, dtype, 0)
+
+
+def test_hard_complex_numbers_have_finite_squares() -> None:
+    values = fills.hard("complex64")
+    assert bool((values * values).isfinite().all())
+    assert len(values) > 10
+
+
+@pytest.mark.parametrize("stored", [STORED, torch.tensor([3, -1, 7])], ids=["floats", "integers"])
+def test_values_in_order_go_up_or_down(stored: torch.Tensor) -> None:
+    up, down = (fills.from_stored(fill, stored, 100, 0) for fill in ("ascending", "descending"))
+    assert bool((up.diff() >= 0).all())
+    assert torch.equal(down, up.flip(0))
+    assert up[0] < up[-1]
+
+
 def test_a_sparse_fill_leaves_most_elements_as_they_were_drawn() -> None:
     found = fills.from_hard("hard/sparse", torch.tensor([1.0, 2.0]), 700, "float32", 0)
     assert int(((found > 0.9) & (found <= 2.0)).sum()) >= 600

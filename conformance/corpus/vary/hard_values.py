@@ -6,8 +6,9 @@ The samples are enlarged first, so that each hard value, or each pair of two, ha
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import zip_longest
 
 from conformance.corpus.calls import HasValues
 from conformance.corpus.model import Sample, TensorSlot
@@ -16,10 +17,10 @@ from conformance.corpus.values import kind_of
 from conformance.corpus.vary import variants
 from conformance.corpus.vary.sizes import Group, Maker, filled, usable
 from conformance.corpus.vary.trial import Ran, Trials
+from conformance.corpus.vary.variants import Other
 from conformance.inventory import Overload, call_of
 from conformance.ops import facts
 from conformance.torch_versions import schema_of
-from conformance.vocabulary import DTYPES
 
 AXIS = "values"
 
@@ -29,31 +30,25 @@ LIMITS = ("", "/nonzero", "/positive")
 _ONE = 80  # elements, more than the hard values of any dtype
 _PAIRS = 4700  # elements, more than their pairs
 _SPARSE = 7 * _ONE
+# Values that all elements of an argument have, by the base of the sample.
+_ALIKE = {"float32": ("0", "inf", "-inf", "nan"), "int64": ("0", "min", "max")}
+_ARGUMENTS = 10  # other values of arguments that are tried with hard values
 
 
 def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, values: HasValues) -> Iterator[Sample]:
     """Yield samples of an overload with hard values."""
     if overload.is_composite_implicit:
         return
-    for base in ("float32", "int64"):
+    schema = schema_of(call_of(overload.name))
+    for base in ("float32", "int64", "bool", "complex64"):
         candidates = [s for s in samples if s.base == base and usable(s)]
         source = max(candidates, key=_tensors, default=None)
-        if source:
+        if source and base in ("float32", "int64"):
             yield from _Varied(source, overload, trials, values).samples()
-            for converting, name in _conversions(source, overload):
-                yield from _Varied(converting, overload, trials, values).converted(name)
-
-
-def _conversions(source: Sample, overload: Overload) -> Iterator[tuple[Sample, str]]:
-    """Yield samples that convert one argument to another dtype, with its name."""
-    schema = schema_of(call_of(overload.name))
-    slots = [s for s in source.tensors if s.pool]
-    for label, sample in variants.unlike(source, schema, pointwise=False):
-        name, _, value = label.partition("=")
-        into = name == "dtype" and len(slots) == 1
-        copied = len(slots) == 2 and slots[0].written and name == slots[1].name and value in DTYPES
-        if into or copied:
-            yield replace(sample, name=f"{source.name}.{label}"), slots[-1].name
+        if source and facts(overload.name).tolerance.exact:
+            for label, name, sample in variants.converting(source, schema):
+                named = replace(sample, name=f"{source.name}.{label}")
+                yield from _Varied(named, overload, trials, values).converted(name)
 
 
 def _tensors(sample: Sample) -> int:
@@ -67,6 +62,7 @@ class _Varied:
     def __init__(self, source: Sample, overload: Overload, trials: Trials, values: HasValues) -> None:
         self._source = source
         self._pointwise = "pointwise" in overload.tags
+        self._schema = schema_of(call_of(overload.name))
         self._fixed = facts(overload.name).fixed
         self._trials = trials
         self._values = values
@@ -78,7 +74,13 @@ class _Varied:
         slots = [s for s in self._source.tensors if s.pool and not s.same_as and s.dtype is None and s.numel]
         slots = [s for s in slots if s.argument not in self._fixed]
         for slot in slots[:ARGUMENTS] if self._dtypes else ():
-            yield from self._hard([slot], _ONE) or self._sparse(slot)
+            hard = self._hard([slot], _ONE)
+            yield from hard
+            if not (hard and self._pointwise):
+                yield from self._sparse(slot)
+                yield from self._alike(slot)
+            if hard and slot is slots[0]:
+                yield from self._with_arguments(slot)
         if self._dtypes and self._pointwise and len(slots) > 1:
             yield from self._hard(slots[:2], _PAIRS)
 
@@ -89,19 +91,33 @@ class _Varied:
             yield from self._hard(slots, _ONE) if slots else ()
 
     def _hard(self, slots: Sequence[TensorSlot], elements: int) -> list[Sample]:
-        """Return samples in which every element of some arguments is hard; none unless the op is elementwise."""
+        """Return samples in which every element of some arguments is hard; none unless results have their shape."""
         large = self._enlarged(slots, elements)
         ran = self._trials.run(large, self._dtypes[0]) if large else None
         if large is None or ran is None or any(shape != large.tensors[slots[0].index].shape for shape in ran.shapes):
             return []
         return self._made(large, {s.index: f"hard/{i}" for i, s in enumerate(slots)})
 
+    def _with_arguments(self, slot: TensorSlot) -> Iterator[Sample]:
+        """Yield samples in which every element is hard and an argument that is no tensor has another value."""
+        large = self._enlarged([slot], _ONE)
+        for other in _few(variants.others(self._source, self._schema, pointwise=True)) if large else ():
+            if large and other.formal.name not in self._fixed:
+                changed = variants.replaced(large, self._schema, other)
+                (index,) = (s.index for s in changed.tensors if s.name == slot.name)
+                yield from self._made(changed, {index: "hard/0"}, f".{other.name}")
+
     def _sparse(self, slot: TensorSlot) -> list[Sample]:
         large = self._enlarged([slot], _SPARSE)
         return self._made(large, {slot.index: "hard/sparse"}) if large else []
 
-    def _made(self, large: Sample, kinds: dict[int, str]) -> list[Sample]:
-        """Return a sample for each limit that some dtypes need."""
+    def _alike(self, slot: TensorSlot) -> Iterator[Sample]:
+        """Yield samples in which all elements of an argument are equal."""
+        for value in _ALIKE[self._source.base] if slot.numel > 1 else ():
+            yield from self._made(self._source, {slot.index: f"hard/all/{value}"}, f".{value}")
+
+    def _made(self, large: Sample, kinds: dict[int, str], more: str = "") -> list[Sample]:
+        """Return a sample for each limit that some dtypes need. ``more`` is a part of its name."""
         by_limit: dict[str, list[str]] = {}
         for dtype in self._dtypes:
             limit = self._limit(large, kinds, dtype)
@@ -110,14 +126,14 @@ class _Varied:
         named = "x".join(large.tensors[i].name for i in kinds)
         found = []
         for limit, dtypes in by_limit.items():
-            name = f"{self._source.name}.hard={named}" + limit.replace("/", ".")
+            name = f"{self._source.name}.hard={named}{more}" + limit.replace("/", ".")
             sample = _with_fills(large, kinds, limit)
             found.append(replace(sample, name=name, dtypes=tuple(dtypes), axis=AXIS))
         return found
 
     def _limit(self, large: Sample, kinds: dict[int, str], dtype: str) -> str | None:
         """Return the first limit under which CPU takes the values; None if it takes them under none."""
-        for limit in LIMITS:
+        for limit in LIMITS if not any(kind.startswith("hard/all") for kind in kinds.values()) else LIMITS[:1]:
             if ran := self._trials.run(_with_fills(large, kinds, limit), dtype):
                 held = {large.tensors[i].dtype or dtype for i in kinds}
                 target = "" if limit else _integer_of(held, ran)
@@ -144,13 +160,23 @@ class _Varied:
         return best.sample if best else None
 
 
+def _few(others: Iterable[Other]) -> list[Other]:
+    """Return a few values of arguments: the first of each, then the second of each. None is a dimension or a dtype."""
+    by_formal: dict[str, list[Other]] = {}
+    for other in others:
+        if other.value is None or isinstance(other.value, (bool, int, float, str)) and not other.is_dim:
+            by_formal.setdefault(other.formal.name, []).append(other)
+    rounds = zip_longest(*by_formal.values())
+    return [other for one in rounds for other in one if other is not None][:_ARGUMENTS]
+
+
 def _slots(group: Group) -> set[int]:
     return {place.slot for place in group.places if isinstance(place, Extent)}
 
 
 def _integer_of(held: set[str], ran: Ran) -> str:
     """Return the integer dtype that floats are converted to; "" if the results are of another kind."""
-    floats = any(kind_of(dtype) == "float" for dtype in held)
+    floats = any(kind_of(dtype) in ("float", "complex") for dtype in held)
     return ran.dtypes[0] if floats and {kind_of(d) for d in ran.dtypes} == {"int"} else ""
 
 

@@ -26,23 +26,25 @@ from conformance.corpus.places import (
     with_tensors,
 )
 from conformance.corpus.values import kind_of
-from conformance.corpus.vary.trial import Ran, Trials
+from conformance.corpus.vary.trial import MOST_ELEMENTS, Ran, Trials
 from conformance.inventory import Overload
 
 AXIS = "sizes"
 
-# Past the usual vectors, tiles and blocks, and past 65,535 blocks. Every group of sizes takes each of these.
-ALWAYS = (33, 1025, 4097, 65537)
+# Past the usual vectors, tiles and blocks, past 65,535 blocks, and full blocks. Every group takes each of these.
+ALWAYS = (33, 1024, 1025, 4097, 65537)
 # At the edges of tiles. A group takes one of these, by its name.
 EDGES = (
-    15, 16, 17, 31, 32, 63, 64, 65, 127, 128, 129, 255, 257, 511, 512, 513, 1023, 1024, 2047, 2048, 2049, 4095, 4096,
-    8191,
+    15, 16, 17, 31, 32, 63, 64, 65, 127, 128, 129, 255, 257, 511, 512, 513, 1023, 2047, 2048, 2049, 4095, 4096, 8191,
 )  # fmt: skip
 # Several dimensions at once.
-TOGETHER = ((67, 35, 19, 9, 5), (129, 257, 3, 2, 2), (5, 9, 131, 17, 3))
+TOGETHER = ((67, 35, 19, 9, 5), (129, 257, 3, 2, 2), (5, 9, 131, 17, 3), (521, 523, 1, 1, 1))
+# Orders of the values of the largest sample, by which what is searched for lies at its end.
+ORDERS = ("ascending", "descending")
 LARGE = 4000  # beside a size above, the other free sizes are 2
-LENGTHS = (9, 33, 70)  # of lists of tensors
+LENGTHS = (5, 9, 33, 70)  # of lists of tensors
 RANKS = (6, 9)
+_INDEXED = 6, 5  # a rank, and the length of lists that have an element for each of its dimensions but one
 _MOST_CANDIDATES = 16
 _PROBE = 2, 5  # a trial resizes n to 2 * n + 5, which is odd and larger
 
@@ -62,7 +64,7 @@ def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, valu
     """Yield samples of an overload with other sizes; none if it is composite on every device."""
     if overload.is_composite_implicit:
         return
-    maker = Maker(trials, values)
+    maker = Maker(trials, values, pointwise="pointwise" in overload.tags)
     for source in sources(samples):
         yield from maker.of(source)
 
@@ -74,7 +76,7 @@ def sources(samples: Sequence[Sample]) -> list[Sample]:
         if base == "bool" and found:
             break  # its kernels move or compare bytes, as those of the other dtypes do
         seen: set[object] = set()
-        for sample in sorted((s for s in samples if s.base == base and usable(s)), key=_last_empty):
+        for sample in sorted((s for s in samples if s.base == base and usable(s)), key=_plainest):
             signature = _signature(sample)
             if signature not in seen and len(seen) < most:
                 seen.add(signature)
@@ -87,10 +89,11 @@ def usable(sample: Sample) -> bool:
     return not sample.raises and not sample.axis
 
 
-def _last_empty(sample: Sample) -> tuple[bool, bool, str]:
-    """A key that puts samples with empty or one-element tensors last."""
+def _plainest(sample: Sample) -> tuple[bool, bool, int, str]:
+    """A key that puts samples with empty or one-element tensors last, and those with several dtypes before them."""
     sizes = [s.numel for s in sample.tensors if s.pool]
-    return (0 in sizes, bool(sizes) and max(sizes) < 2, sample.name)
+    other = sum(bool(s.pool) and (s.dtype is not None or bool(s.same_as)) for s in sample.tensors)
+    return (0 in sizes, bool(sizes) and max(sizes) < 2, other, sample.name)
 
 
 def _signature(sample: Sample) -> object:
@@ -101,9 +104,10 @@ def _signature(sample: Sample) -> object:
 class Maker:
     """Makes samples of other sizes from one sample after the other."""
 
-    def __init__(self, trials: Trials, values: HasValues) -> None:
+    def __init__(self, trials: Trials, values: HasValues, *, pointwise: bool = False) -> None:
         self._trials = trials
         self._values = values
+        self._pointwise = pointwise
 
     def of(self, source: Sample) -> Iterator[Sample]:
         """Yield samples of other sizes than those of ``source``."""
@@ -115,12 +119,15 @@ class Maker:
                 change = dict.fromkeys(group.places, n)
                 if n > LARGE:
                     change |= {p: min(g.size, 2) for g in groups if g != group for p in g.places}
-                yield from self._made(source, change, f"{name}={n}", dtypes)
+                found = list(self._made(source, change, f"{name}={n}", dtypes))
+                yield from found
+                if found and n == max(ALWAYS) and not self._pointwise:
+                    yield from self._ordered(found[0], dtypes)
         if groups:
             for sizes in TOGETHER:
                 change = {p: n for g, n in zip(groups, sizes, strict=False) for p in g.places}
                 yield from self._made(source, change, "all=" + "x".join(map(str, sizes[: len(groups)])), dtypes)
-        for sample, name in (*_longer(source), *_deeper(source)):
+        for sample, name in (*_longer(source), *_deeper(source), *_longer_and_deeper(source)):
             yield from self._tried(filled(source, sample, {}, self._values), name, dtypes)
 
     def groups(self, source: Sample, dtype: str) -> list[Group]:
@@ -143,6 +150,13 @@ class Maker:
 
     def _made(self, source: Sample, change: dict[Place, int], name: str, dtypes: tuple[str, ...]) -> Iterator[Sample]:
         yield from self._tried(filled(source, resized(source, change), change, self._values), name, dtypes)
+
+    def _ordered(self, sample: Sample, dtypes: tuple[str, ...]) -> Iterator[Sample]:
+        """Yield the sample with the values of its first argument in order."""
+        for slot in sample.tensors[:1]:
+            for fill in ORDERS if slot.fill in ("choose", "jitter") and not _indexes(slot) else ():
+                ordered = with_tensors(sample, [replace(slot, fill=fill), *sample.tensors[1:]])
+                yield from self._tried([ordered], fill, dtypes)
 
     def _tried(self, candidates: Iterable[Sample], name: str, dtypes: tuple[str, ...]) -> Iterator[Sample]:
         """Yield the first candidate that runs in the first dtype, with the dtypes in which it runs."""
@@ -255,14 +269,14 @@ def _index_fill(stored: torch.Tensor, count: int, bound: int) -> str:
     return "sorted" if ascending else "choose"
 
 
-def _longer(source: Sample) -> Iterator[tuple[Sample, str]]:
+def _longer(source: Sample, wanted: Sequence[int] = LENGTHS) -> Iterator[tuple[Sample, str]]:
     """Yield the sample with longer lists of tensors, and of whatever else has a list as long as theirs."""
     lists = [a for a in (*source.args, *(a for _, a in source.kwargs)) if _is_tensors(a)]
     lengths = {len(a) for a in lists if isinstance(a, tuple)}
     if len(lengths) != 1:
         return
     (length,) = lengths
-    for n in LENGTHS:
+    for n in wanted:
         yield _with_lists(source, length, n), f"list={n}"
 
 
@@ -300,7 +314,25 @@ def _deeper(source: Sample) -> Iterator[tuple[Sample, str]]:
     if rank == 0:
         return
     for wanted in RANKS:
-        front = ((2, 1, 3, 1, 2, 1, 1, 2, 1)[: wanted - rank]) if wanted > rank else ()
-        if front:
-            slots = [replace(s, shape=(*front, *s.shape)) if len(s.shape) == rank else s for s in source.tensors]
-            yield with_tensors(source, slots), f"rank={wanted}"
+        if wanted > rank:
+            yield _with_front(source, rank, (2, 1, 3, 1, 2, 1, 1, 2, 1)[: wanted - rank]), f"rank={wanted}"
+
+
+def _with_front(source: Sample, rank: int, front: tuple[int, ...]) -> Sample:
+    slots = [replace(s, shape=(*front, *s.shape)) if len(s.shape) == rank else s for s in source.tensors]
+    return with_tensors(source, slots)
+
+
+def _longer_and_deeper(source: Sample) -> Iterator[tuple[Sample, str]]:
+    """Yield the sample with a longer list of tensors, such as indices, of which each needs a dimension of another one.
+
+    The dimensions in front are as large as the largest, so that an index of any is an index of all.
+    """
+    wanted, length = _INDEXED
+    shapes = [s.shape for s in source.tensors if s.pool and s.shape]
+    rank = max(map(len, shapes), default=0)
+    largest = max((n for shape in shapes for n in shape), default=0)
+    if 0 < rank < wanted and largest**wanted <= MOST_ELEMENTS:
+        deeper = _with_front(source, rank, (largest,) * (wanted - rank))
+        for sample, name in _longer(deeper, (length,)):
+            yield sample, f"rank={wanted}.{name}"

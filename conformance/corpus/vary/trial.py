@@ -14,6 +14,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -28,12 +29,14 @@ from conformance.corpus.validate import readable
 from conformance.inventory import call_of
 from conformance.ops import facts
 from conformance.support import host_heap
+from conformance.torch_versions import without_onednn
 
 # A generated sample has at most so many elements in its arguments, and in its results.
 MOST_ELEMENTS = 400_000
 # CPU seconds that a call may take. A run makes the call several times.
 MOST_SECONDS = 0.03
-_HANGS = 20  # seconds after which a trial is killed
+_HANGS = 5  # seconds after which a trial is killed
+_HANGS_UNTIMED = 60
 _BUSY = 0.15  # CPU seconds after which a trial is killed
 _LEFTOVERS = 0xBF  # what fresh memory is filled with in a second call, by its complement: 3.0 in a float32
 _TIMES = 3  # calls of a trial on its own
@@ -86,6 +89,7 @@ class Trials:
         pid = os.fork()
         if pid == 0:
             code = 1
+            signal.alarm(_HANGS if self._timed else _HANGS_UNTIMED)  # a damaged heap may make it wait for ever
             try:
                 outcomes = [self._call(sample, dtype) for _ in range(_TIMES)]
                 with contextlib.suppress(MemoryError):
@@ -104,18 +108,24 @@ class Trials:
             tensors = tensors_of(sample, dtype, self._values)
         except Exception:  # noqa: BLE001 - values that a slot or this dtype cannot hold
             return None
-        if self._timed:
-            signal.alarm(_HANGS)
-            signal.setitimer(signal.ITIMER_PROF, _BUSY)
+        if self.isolated or not self._timed:
+            return self._watched(sample, dtype, tensors)
+        signal.alarm(_HANGS)
+        try:
+            return self._watched(sample, dtype, tensors)
+        finally:
+            signal.alarm(0)
+
+    def _watched(self, sample: Sample, dtype: str, tensors: list[torch.Tensor]) -> Ran | Exception | None:
+        """Make the call, and once more over other leftovers."""
+        signal.setitimer(signal.ITIMER_PROF, _BUSY if self._timed else 0)
         began = time.process_time()
         try:
             result = _made(sample, dtype, tensors)
         except Exception as e:  # noqa: BLE001 - that it raised is the answer
             return e
         finally:
-            if self._timed:
-                signal.alarm(0)
-                signal.setitimer(signal.ITIMER_PROF, 0)
+            signal.setitimer(signal.ITIMER_PROF, 0)
         slow = self._timed and time.process_time() - began > MOST_SECONDS
         leaves = _leaves(result)
         if slow or not readable(result) or sum(t.numel() for t in leaves) > MOST_ELEMENTS:
@@ -142,16 +152,22 @@ class Trials:
 
 
 def _made(sample: Sample, dtype: str, tensors: list[torch.Tensor]) -> Any:
-    """Make the call with its tensors, and return the results."""
+    """Make the call with its tensors, and return the results. What oneDNN refuses on this machine runs without it."""
     args = [argument(a, dtype, tensors) for a in sample.args]
     kwargs = {k: argument(a, dtype, tensors) for k, a in sample.kwargs}
-    torch.manual_seed(SEED)
+    call = partial(call_of(sample.overload), *args, **kwargs)
+    torch.default_generator.manual_seed(SEED)
     with torch.no_grad():
-        return call_of(sample.overload)(*args, **kwargs)
+        try:
+            return call()
+        except RuntimeError:
+            with without_onednn():
+                return call()
 
 
 def _same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:
-    a, b = (t.resolve_conj().resolve_neg().contiguous().view(-1).view(torch.uint8) for t in (a, b))
+    dense = (t.resolve_conj().resolve_neg().clone(memory_format=torch.contiguous_format) for t in (a, b))
+    a, b = (t.view(-1).view(torch.uint8) for t in dense)
     return bool(torch.equal(a, b))
 
 
@@ -243,5 +259,5 @@ class _Child:
 
 def _quiet() -> None:
     """Keep what libraries print of a death, and torch's warnings, off the terminal; Python's errors stay there."""
-    sys.stderr = os.fdopen(os.dup(2), "w")
+    sys.stderr = os.fdopen(os.dup(2), "w", buffering=1)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)

@@ -1,19 +1,22 @@
-"""Samples with other arguments, derived from the schema: one argument of a sample at a time is replaced.
+"""Samples with other arguments, derived from the schema: one argument of a sample is replaced, or two.
 
-A dimension that CPU refuses is kept as a sample that raises. No other refusal is kept: a device may do more than CPU.
+A dimension that CPU refuses is kept as a sample that raises, and so is a number that the op would write to integers
+which cannot hold it. No other refusal is kept: a device may do more than CPU.
 What pointwise ops alone define alike on every device (infinite scalars; of two operands one on the host) is tried on
 those alone. A composite kernel may make its result where the first operand is, which then is not on the host.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations, product
 from typing import Any
 
 from conformance.corpus.calls import HasValues
 from conformance.corpus.model import Arg, ComplexArg, DtypeArg, EnumArg, Sample, TensorSlot
 from conformance.corpus.places import with_arguments, with_tensors
+from conformance.corpus.values import holds
 from conformance.corpus.vary.sizes import sources, two_dtypes
 from conformance.corpus.vary.trial import Trials
 from conformance.inventory import Overload, call_of
@@ -22,7 +25,9 @@ from conformance.torch_versions import is_composed, schema_of
 
 AXIS = "variants"
 
-MOST = 40  # of one source
+MOST = 40  # of one source, with one argument replaced
+PAIRS = 24  # of one source, with two replaced
+_OF_ONE = 3  # values of an argument in pairs
 
 # Other values of an argument, by its type in the schema.
 _NUMBERS: tuple[Arg, ...] = (0, 1, -1, 2, 3, True, 0.5, -1.5, 300, -70000)
@@ -32,6 +37,8 @@ _FLOATS: tuple[Arg, ...] = (0.0, 1.0, -1.0, 0.5, 2.5, 1e-30, 1e30)
 _BEYOND_HALF = "=1e+30"
 # Pinned memory belongs to a device, and no sample has a device of its own.
 _KEPT = ("generator", "pin_memory")
+# Numbers that are written as they are, if the op does not round.
+_WRITTEN = ("value", "fill_value")
 # Arguments that name dimensions.
 _DIMS = ("dim", "dims", "dim0", "dim1", "dim2", "axis", "axes", "start_dim", "end_dim", "axis0", "axis1")
 _MEMORY_FORMATS = ("contiguous_format", "preserve_format", "channels_last")
@@ -45,6 +52,28 @@ _WORDS = {
 # Dtypes that an operand may have beside the cell's, one of each class.
 _OPERANDS = ("bool", "uint8", "int32", "float64", "float16", "complex64")
 _RESULTS = ("bool", "int32", "float64", "bfloat16", "complex64")
+# Dtypes that every dtype is converted to.
+_CONVERTED = (
+    "bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64", "complex64",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Other:
+    """Another value of an argument that is no tensor."""
+
+    formal: Any  # the argument in the schema
+    value: Arg
+
+    @property
+    def name(self) -> str:
+        """The argument and the value, e.g. ``keepdim=True``."""
+        return f"{self.formal.name}={_spelled(self.value)}"
+
+    @property
+    def is_dim(self) -> bool:
+        """Whether the argument names dimensions."""
+        return self.formal.name in _DIMS
 
 
 def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, values: HasValues) -> Iterator[Sample]:  # noqa: ARG001
@@ -52,15 +81,22 @@ def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, valu
     if overload.is_composite_implicit:
         return
     schema = schema_of(call_of(overload.name))
-    given = {_key(s) for s in samples}
     pointwise = "pointwise" in overload.tags
-    fixed = facts(overload.name).fixed
+    given = {_key(s) for s in samples}
     for source in sources(samples):
-        for name, variant in list(unlike(source, schema, pointwise))[:MOST]:
-            if _key(variant) not in given and name.partition("=")[0] not in fixed:
-                given.add(_key(variant))
-                named = replace(variant, name=f"{source.name}.{name}", axis=AXIS)
-                yield from _tried(named, source, trials, may_raise=name.partition("=")[0] in _DIMS)
+        maker = _Maker(source, trials, given)
+        ran: list[Other] = []
+        for other in list(others(source, schema, pointwise))[:MOST]:
+            variant = replaced(source, schema, other)
+            known = _key(variant) in given
+            found = list(maker.made(other.name, variant, other))
+            yield from found
+            if known or not all(sample.raises for sample in found):
+                ran.append(other)
+        for name, sample in operands(source, schema, pointwise):
+            yield from maker.made(name, sample)
+        for one, two in _pairs(ran):
+            yield from maker.made(f"{one.name}.{two.name}", replaced(replaced(source, schema, one), schema, two))
 
 
 def _key(sample: Sample) -> object:
@@ -68,30 +104,94 @@ def _key(sample: Sample) -> object:
     return repr((sample.base, sample.args, sample.kwargs, sample.tensors))
 
 
-def _tried(sample: Sample, source: Sample, trials: Trials, *, may_raise: bool) -> Iterator[Sample]:
-    dtypes = two_dtypes(source)
-    if sample.name.endswith(_BEYOND_HALF):
-        dtypes = tuple(d for d in dtypes if d != "float16")
-    ran = {d: ran.sample for d in dtypes if (ran := trials.run(sample, d))}
-    if ran:
-        yield replace(next(iter(ran.values())), dtypes=tuple(ran))
-    elif may_raise and trials.raises(sample, dtypes[0]):
-        yield replace(sample, dtypes=dtypes[:1], raises=True)
+def _pairs(ran: Sequence[Other]) -> list[tuple[Other, Other]]:
+    """Return pairs of values of two arguments: those of the first values of every two arguments come first."""
+    by_formal: dict[str, list[Other]] = {}
+    for other in ran:
+        by_formal.setdefault(other.formal.name, []).append(other)
+    found = [
+        (i + j, one, two)
+        for first, second in combinations(map(_spread, by_formal.values()), 2)
+        for (i, one), (j, two) in product(enumerate(first), enumerate(second))
+    ]
+    return [(one, two) for _, one, two in sorted(found, key=lambda pair: pair[0])][:PAIRS]
 
 
-def unlike(source: Sample, schema: Any, pointwise: bool) -> Iterator[tuple[str, Sample]]:
-    """Yield named samples, each with one argument replaced. None of them has been tried."""
+def _spread(of: Sequence[Other]) -> Sequence[Other]:
+    """Return a few values of an argument: all, or the first, the last and one in the middle."""
+    return of if len(of) <= _OF_ONE else (of[0], of[-1], of[len(of) // 2])
+
+
+class _Maker:
+    """Tries the variants of one source, each call once."""
+
+    def __init__(self, source: Sample, trials: Trials, given: set[object]) -> None:
+        self._source = source
+        self._trials = trials
+        self._given = given  # the calls that there are; those that were tried are added
+        self._facts = facts(source.overload)
+
+    def made(self, name: str, variant: Sample, other: Other | None = None) -> Iterator[Sample]:
+        """Yield the variant if it runs on CPU, and one that raises where a refusal of the ``other`` value counts."""
+        if _key(variant) in self._given or any(word.partition("=")[0] in self._facts.fixed for word in name.split(".")):
+            return
+        self._given.add(_key(variant))
+        sample = replace(variant, name=f"{self._source.name}.{name}", axis=AXIS)
+        dtypes = self._dtypes(name, other)
+        ran = {d: ran.sample for d in dtypes if (ran := self._trials.run(sample, d))}
+        if ran:
+            yield replace(next(iter(ran.values())), dtypes=tuple(ran))
+        refused = tuple(d for d in self._to_refuse(dtypes, ran, other) if self._trials.raises(sample, d))
+        if refused:
+            yield replace(sample, name=sample.name + (".refused" if ran else ""), dtypes=refused, raises=True)
+
+    def _dtypes(self, name: str, other: Other | None) -> tuple[str, ...]:
+        dtypes = two_dtypes(self._source)
+        if name.endswith(_BEYOND_HALF):
+            dtypes = tuple(d for d in dtypes if d != "float16")
+        small = [d for d in ("int8", "uint8") if d in self._source.dtypes and d not in dtypes]
+        return (*dtypes, *small[:1]) if other and self._writes(other) else dtypes
+
+    def _to_refuse(self, dtypes: Sequence[str], ran: Collection[str], other: Other | None) -> Sequence[str]:
+        """Return the dtypes in which every device has to refuse the value, if CPU does."""
+        if other and other.is_dim and not ran:
+            return dtypes[:1]
+        if other and self._writes(other):
+            return [d for d in dtypes if d not in ran and not holds(d, other.value)]
+        return ()
+
+    def _writes(self, other: Other) -> bool:
+        return other.formal.name in _WRITTEN and self._facts.tolerance.exact
+
+
+def others(source: Sample, schema: Any, pointwise: bool) -> Iterator[Other]:
+    """Yield other values of each argument that is no tensor. None of them has been tried."""
     given = _by_name(source, schema)
     for formal in schema.arguments:
         if formal.is_out or formal.name in _KEPT:
             continue
-        current = given.get(formal.name)
         more = _EXTREME if pointwise and str(formal.type).endswith("number") else ()
-        for label, value in (*_other(formal, current, source), *((_spelled(v), v) for v in more)):
-            yield f"{formal.name}={label}", _with(source, schema, formal, value)
+        for value in (*_other(formal, given.get(formal.name), source), *more):
+            yield Other(formal, value)
+
+
+def operands(source: Sample, schema: Any, pointwise: bool) -> Iterator[tuple[str, Sample]]:
+    """Yield named samples, each with a tensor of another dtype, of no dimensions, or on the host."""
     two_tensors = sum(str(a.type) in ("Tensor", "Optional[Tensor]") and not a.is_out for a in schema.arguments) == 2
     first = 0 if two_tensors and not is_composed(source.overload) else 1
     yield from _operands(source, range(first, 3 if pointwise and two_tensors else 0))
+
+
+def converting(source: Sample, schema: Any) -> Iterator[tuple[str, str, Sample]]:
+    """Yield samples in which a tensor is converted to another dtype: a name, the tensor's name, and the sample."""
+    slots = [s for s in source.tensors if s.pool]
+    into = [a for a in schema.arguments if "ScalarType" in str(a.real_type)]
+    for dtype in _CONVERTED:
+        if len(slots) == 1 and len(into) == 1:
+            sample = replaced(source, schema, Other(into[0], DtypeArg(dtype)))
+            yield f"dtype={dtype}", slots[0].name, sample
+        elif len(slots) == 2 and slots[0].written:
+            yield f"{slots[1].name}={dtype}", slots[1].name, _slot(source, replace(slots[1], dtype=dtype))
 
 
 def _by_name(source: Sample, schema: Any) -> dict[str, Arg]:
@@ -99,18 +199,18 @@ def _by_name(source: Sample, schema: Any) -> dict[str, Arg]:
     return {**dict(zip(names, source.args, strict=False)), **dict(source.kwargs)}
 
 
-def _other(formal: Any, current: Arg, source: Sample) -> Iterator[tuple[str, Arg]]:
-    """Yield other values of an argument, with names."""
+def _other(formal: Any, current: Arg, source: Sample) -> Iterator[Arg]:
+    """Yield other values of an argument."""
     kind = str(formal.type)
     optional = kind.startswith("Optional[")
     kind = kind.removeprefix("Optional[").removesuffix("]") if optional else kind
     if optional and current is not None and not _is_enum(formal):
-        yield "None", None
+        yield None
     make = _OTHERS.get(kind)
     if make is not None:
         for value in make(formal, current, source):
             if value != current or type(value) is not type(current):
-                yield _spelled(value), value
+                yield value
 
 
 def _is_enum(formal: Any) -> bool:
@@ -166,8 +266,9 @@ def _spelled(value: Arg) -> str:
     return f"{value.real}+{value.imag}j" if isinstance(value, ComplexArg) else str(value)
 
 
-def _with(source: Sample, schema: Any, formal: Any, value: Arg) -> Sample:
+def replaced(source: Sample, schema: Any, other: Other) -> Sample:
     """Return the sample with one argument that is no tensor replaced, or added."""
+    formal, value = other.formal, other.value
     names = [a.name for a in schema.arguments if not a.kwarg_only]
     if formal.kwarg_only:
         kwargs = {**dict(source.kwargs), formal.name: value}
@@ -215,6 +316,9 @@ def _operands(source: Sample, on_host: range) -> Iterator[tuple[str, Sample]]:
         for dtype in ("", "float64", "int64") if i in on_host else ():
             there = replace(one, on_host=True, dtype=dtype or one.dtype)
             yield f"{slot.name}=host_scalar" + (f"_{dtype}" if dtype else ""), _slot(source, there)
+        if i in on_host:
+            large = replace(one, on_host=True, dtype="int64", fill="hard/all/max", source=1)
+            yield f"{slot.name}=host_scalar_largest", _slot(source, large)
 
 
 def _slot(source: Sample, changed: TensorSlot) -> Sample:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import torch
 
 from conformance.corpus import fills
 from conformance.corpus.model import Sample
+from conformance.corpus.vary import trial
 from conformance.corpus.vary.hard_values import generate
+from conformance.corpus.vary.trial import Trials
+from conformance.inventory import inventory
 from tests.generated import corpus, made_by
 
 
@@ -36,7 +41,13 @@ def test_a_reduction_keeps_most_rows_free_of_nan() -> None:
 
 
 def test_a_divisor_of_integers_is_never_zero() -> None:
-    found = [s for s in made("div.Tensor_mode") if s.base == "int64" and "other" in s.name.rpartition("=")[2]]
+    (known,) = (o for o in inventory("CPU") if o.name == "div.Tensor_mode")
+
+    def make(overload: str, trials: Trials) -> Iterator[Sample]:  # CPU dies of the smallest integer divided by -1
+        yield from generate(known, corpus().samples(overload), trials.untimed(), corpus())
+
+    ((_, samples),) = trial.generate([known.name], corpus(), make, 1)
+    found = [s for s in samples if s.base == "int64" and s.tensors[1].fill]
     assert found
     assert all((values(s, "other", d) != 0).all() for s in found for d in s.dtypes)
 
@@ -52,3 +63,25 @@ def test_every_dtype_has_limits_of_its_own() -> None:
     (sample,) = (s for s in made("neg") if s.base == "float32")
     assert float(values(sample, "self", "float16").nan_to_num(0, 0, 0).max()) == 65504.0
     assert torch.isfinite(values(sample, "self", "float64")).any()
+
+
+def test_an_argument_of_a_pointwise_op_changes_while_every_element_is_hard() -> None:
+    (sample,) = (s for s in made("logit") if s.base == "float32" and s.name.endswith("hard=self.eps=0.0"))
+    assert bool((values(sample, "self", "float32") > 1).any())
+    names = {s.name.rpartition("hard=")[2] for s in made("nan_to_num")}
+    assert {"self.posinf=0.0", "self.neginf=0.0"} <= names
+
+
+def test_rows_of_one_value_alone_are_tried_where_an_op_is_not_pointwise() -> None:
+    found = {s.name.rpartition("hard=")[2] for s in made("_softmax")}
+    assert {"self", "self.-inf", "self.inf", "self.nan", "self.0"} <= found
+    assert any(s.tensors[0].fill.startswith("hard/sparse") for s in made("_softmax"))
+    assert not any("hard/all" in t.fill for s in made("neg") for t in s.tensors)
+
+
+def test_a_copy_converts_every_dtype_to_every_other_one() -> None:
+    pairs = {(t.dtype, d) for s in made("copy_") for t in s.tensors if t.fill for d in s.dtypes if t.name == "src"}
+    for source in ("bool", "uint8", "int64", "float16", "float32", "float64", "complex64"):
+        for target in ("bool", "int8", "int64", "float16", "bfloat16", "float32", "complex64"):
+            if source != target:
+                assert (source, target) in pairs

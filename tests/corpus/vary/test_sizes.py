@@ -90,3 +90,19 @@ def test_a_second_dtype_is_taken_where_there_is_one() -> None:
     base, other = two_dtypes(sample("addmm", ((2, 3), (2, 2), (2, 3))))
     assert base in ("float32", "complex64")
     assert other != base
+
+
+def test_a_list_of_indices_grows_with_the_dimensions_that_they_index() -> None:
+    assert any(len([t for t in s.tensors if t.name.startswith("indices")]) == 5 for s in made("index.Tensor"))
+
+
+def test_sizes_are_full_blocks_too_and_long_in_two_dimensions_at_once() -> None:
+    shapes = {t.shape for s in made("trace") for t in s.tensors if t.pool}
+    assert any(1024 in shape for shape in shapes)
+    assert any(min(shape) > 512 for shape in shapes)
+
+
+def test_the_largest_samples_have_what_is_searched_for_at_their_end_too() -> None:
+    fills = {t.fill for s in made("argmin") for t in s.tensors if 65537 in t.shape}
+    assert {"ascending", "descending"} <= fills
+    assert not any(t.fill == "ascending" for s in made("neg") for t in s.tensors)

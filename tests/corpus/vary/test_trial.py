@@ -85,3 +85,19 @@ def test_a_call_whose_second_result_differs_is_no_sample(monkeypatch: pytest.Mon
 def test_a_random_call_is_seeded_and_so_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trial, "call_of", lambda _: torch.rand_like)
     assert Trials(CORPUS, timed=False).run(sample(), "float32")
+
+
+def test_a_result_of_one_element_is_compared_whatever_its_stride(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trial, "call_of", lambda _: lambda x: torch.full((4,), 1.0)[::2][:1])
+    assert Trials(CORPUS, timed=False).run(sample(), "float32")
+
+
+def test_what_onednn_refuses_is_a_sample_if_cpu_takes_it_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuses(x: torch.Tensor) -> torch.Tensor:
+        if torch.backends.mkldnn.enabled:
+            raise RuntimeError("not this dtype")
+        return x + 1
+
+    monkeypatch.setattr(trial, "call_of", lambda _: refuses)
+    assert Trials(CORPUS, timed=False).run(sample(), "float32")
+    assert not Trials(CORPUS, timed=False).raises(sample(), "float32")

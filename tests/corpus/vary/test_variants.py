@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from conformance.corpus.model import ComplexArg, DtypeArg, Sample
-from conformance.corpus.vary.variants import generate
+from conformance.corpus.vary.variants import PAIRS, generate
 from tests.generated import corpus, made_by
 
 
@@ -67,3 +67,27 @@ def test_a_scalar_is_tried_as_every_python_number() -> None:
 def test_no_variant_repeats_a_sample() -> None:
     calls = [repr((s.base, s.args, s.kwargs)) for s in made("add.Tensor")]
     assert len(calls) == len(set(calls))
+
+
+def test_two_arguments_change_together() -> None:
+    names = {s.name for s in made("topk")}
+    assert any("k=1" in name and "largest=False" in name for name in names)
+    assert any("dim=" in name and "keepdim=" in name for name in {s.name for s in made("sum.dim_IntList")})
+
+
+def test_pairs_are_few_and_take_turns_between_the_arguments() -> None:
+    pairs = [s.name for s in made("topk") if s.name.count("=") == 2 and s.base == "float32"]
+    sources = {name.partition("=")[0] for name in pairs}
+    assert 0 < len(pairs) <= PAIRS * len(sources)
+
+
+def test_a_number_that_the_dtype_cannot_hold_is_refused_where_it_is_written() -> None:
+    refused = {(s.args[1], d) for s in made("fill_.Scalar") if s.raises for d in s.dtypes}
+    assert {(300, "int8"), (-70000, "int8")} <= refused
+    assert not any(s.raises for s in made("eq.Scalar"))
+
+
+def test_a_number_on_the_host_is_tried_at_its_largest() -> None:
+    (sample, *_) = (s for s in made("mul.Tensor") if s.name.endswith("other=host_scalar_largest"))
+    (slot,) = (t for t in sample.tensors if t.on_host)
+    assert int(corpus().value(slot, "float32")) == 2**63 - 1
