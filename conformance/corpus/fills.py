@@ -7,7 +7,7 @@ multiplied once.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, lru_cache
 
 import torch
 
@@ -20,8 +20,9 @@ _SHRINK = 1 / 32
 Fill = Callable[[torch.Tensor, int, int], torch.Tensor]  # stored values, number of elements, seed -> values
 
 
+@lru_cache(maxsize=8)  # a sample is made on both sides, and in several dtypes
 def mixed(count: int, seed: int) -> torch.Tensor:
-    """Return ``count`` integers in 0 to 2**32 - 1 that look random, one for each position."""
+    """Return ``count`` integers in 0 to 2**32 - 1 that look random, one for each position. Do not write to them."""
     h = (torch.arange(count, dtype=torch.int64) * 0x9E3779B1 + (seed & _MASK)) & _MASK
     for _ in range(2):
         h = ((h ^ (h >> 16)) * _MIX) & _MASK
