@@ -1,4 +1,6 @@
 // Whether all, any or how many elements are not zero.
+#include <c10/util/OptionalArrayRef.h>  // which torch's headers of meta functions leave out
+
 #include <ATen/ops/all_meta.h>
 #include <ATen/ops/any_meta.h>
 #include <ATen/ops/empty.h>
