@@ -23,7 +23,7 @@ from conformance.records import CaseFailure, Death, DeathFinding, Observation, R
 from conformance.running.cell_runner import CellRunner
 from conformance.running.runner import Runner
 from conformance.vocabulary import CellId, Status
-from tests.hazards.planted import FOUND_BY, FOUND_BY_THE_DRIVER_S_TESTS
+from tests.hazards.planted import FOUND_BY, FOUND_BY_THE_DRIVER_S_TESTS, FOUND_WHEN_RECORDED
 from tools import faults
 
 ROOT = Path(__file__).parents[1]
@@ -136,6 +136,7 @@ FOUND_ELSEWHERE = {
     "second_device_lands_on_first": "test_memory_on_the_wrong_device_is_found_before_any_cell_runs",
     "any_counts_bool_two": "tests/scenarios/test_scenarios.py",
     **dict.fromkeys(FOUND_BY, "tests/hazards/test_hazards.py"),
+    **dict.fromkeys(FOUND_WHEN_RECORDED, "tests/hazards/test_hazards.py"),
     **dict.fromkeys(FOUND_BY_THE_DRIVER_S_TESTS, "backend/tests/test_late.py"),
 }
 
