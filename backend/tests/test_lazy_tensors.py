@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import random
 import subprocess
 from collections.abc import Callable, Iterator
 
@@ -161,3 +162,48 @@ print(torch.allclose(losses("cpu"), losses("npu"), rtol=1e-4))
 """
     done = python(script, REFNPU_LAZY="1")
     assert done.stdout == "True\n", done.stderr
+
+
+# Ops of all kinds on integers, whose results are exact: name → what it does to tensors of one shape.
+OPS = {
+    "add_": lambda x, y, *_: x.add_(y).remainder_(101),
+    "mul_": lambda x, *_: x.mul_(3).remainder_(101),
+    "add": lambda x, y, z: torch.add(y, z, out=x).remainder_(101),
+    "where": lambda x, y, z: x.copy_(torch.where(y > z, y, x)),
+    "masked_fill_": lambda x, y, *_: x.masked_fill_(y > 50, 7),
+    "view": lambda x, y, *_: x[1:3].add_(y[:2]).remainder_(103),
+    "transposed": lambda x, y, *_: x.t().copy_(y),
+    "cat": lambda x, y, z: x.copy_(torch.cat([y[:2], z[2:]])),
+    "cumsum": lambda x, y, *_: torch.cumsum(y.remainder(7), 0, out=x),
+    "sort": lambda x, y, *_: x.copy_(y.sort(1).values),
+    "gather": lambda x, y, z: x.copy_(y.gather(0, z.remainder(4))),
+    "scatter_": lambda x, y, z: x.scatter_(1, z[:, :1].remainder(4), y),
+    "index_put_": lambda x, y, z: x.index_put_((z[0].argsort(stable=True),), y),
+    "index_add_": lambda x, y, z: x.index_add_(0, z[0].remainder(4), y).remainder_(107),
+    "flip": lambda x, y, *_: x.copy_(y.flip(0)),
+    "matmul": lambda x, y, z: x.copy_((y.remainder(5).float() @ z.remainder(5).float()).long()),
+    "sum": lambda x, y, *_: x.copy_(y.sum(0).remainder(109)),
+    "bitwise_not": lambda x, y, *_: x.copy_((~y).remainder(97)),
+    "kron": lambda x, y, z: x.copy_(torch.kron(y[:2, :2].remainder(9), z[:2, :2].remainder(9))),
+    "fill_": lambda x, *_: x.select(0, 2).fill_(5),
+}
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.usefixtures("lazy")
+def test_parts_of_random_programs_of_ops_have_the_values_of_cpu(seed: int) -> None:
+    draw = random.Random(seed)
+    expected = [torch.arange(16).view(4, 4) * (n + 1) % 61 for n in range(6)]
+    tensors = [t.to("npu") for t in expected]
+    for step in range(400):
+        name = draw.choice(list(OPS))
+        target, *sources = draw.sample(range(6), 3)
+        OPS[name](*(tensors[n] for n in (target, *sources)))
+        OPS[name](*(expected[n] for n in (target, *sources)))
+        if draw.random() < 0.2:
+            read = draw.randrange(6)
+            assert torch.equal(tensors[read].cpu(), expected[read]), f"after step {step}, {name}: tensor {read}"
+        if draw.random() < 0.02:
+            refnpu.mark_step()
+    for number, (tensor, wanted) in enumerate(zip(tensors, expected, strict=True)):
+        assert torch.equal(tensor.cpu(), wanted), f"tensor {number} at the end"

@@ -159,7 +159,8 @@ class Server:
         if request["what"] == "checks":
             return {"checks": self._work.checks(cell, first)}
         if request["what"] == "kernels":
-            return {"kernels": self._work.kernels(cell, first, on_cpu=request["on_cpu"])}
+            kernels = self._work.kernels(cell, first, on_cpu=request["on_cpu"])
+            return {"kernels": kernels, "late": self._work.settle()}
         if request.get("stacks"):
             self._work.print_stacks()
         if request.get("settled"):

@@ -139,10 +139,10 @@ class Runner:
         index = self._work.case_ids(cell).index(case)
         self._children.progress.note(index, "")
         reply = self._child.ask(kernels_request(cell, index, on_cpu=on_cpu), self._timeout)
-        if isinstance(reply, dict):
-            return tuple(reply["kernels"])
-        self._drop()
-        return ()
+        ended = not isinstance(reply, dict)
+        if ended or reply["late"]:  # the next cell must not meet the error
+            self._drop()
+        return () if ended else tuple(reply["kernels"])
 
     def close(self) -> None:
         """End the child and the spare children."""

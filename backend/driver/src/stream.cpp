@@ -80,7 +80,7 @@ void maybe_misbehave(const char* name) {
   if (fault(Fault::crash_in_kernel)) std::raise(SIGSEGV);
   if (fault(Fault::crash_in_some_processes) && getpid() % 3 == 0) std::raise(SIGSEGV);
   if (fault(Fault::crash_after_sort) && sorted) std::raise(SIGSEGV);
-  if (fault(Fault::kernel_raises)) throw std::runtime_error("planted");
+  if (fault(Fault::kernel_raises) || fault(Fault::error_told_by_next_launch)) throw std::runtime_error("planted");
   while (fault(Fault::hang_in_kernel)) usleep(100000);
 }
 
@@ -134,6 +134,10 @@ std::string execute(npuStream_t stream, int device, const Submission& work) {
 npuError_t run_at_once(npuStream_t stream, const Submission& work) {
   const std::string raised = execute(stream, stream->device, work);
   if (raised.empty()) return npuSuccess;
+  if (fault(Fault::error_told_by_next_launch)) {
+    keep_late_error(stream->device, npuErrorLaunchFailure, std::string("kernel '") + work.name() + "': " + raised);
+    return npuSuccess;
+  }
   return fail(npuErrorLaunchFailure, std::string("kernel '") + work.name() + "': " + raised);
 }
 
@@ -375,6 +379,7 @@ npuError_t npuLaunch(npuStream_t stream, const char* name, npuKernel_t kernel, c
   npuStream_t where = stream ? stream : streams().defaults[current_device()].get();
   if (refnpu::any_fault()) {
     if (forgets_launch()) return npuSuccess;
+    if (refnpu::fault(refnpu::Fault::error_told_by_next_launch)) NPU_TRY(take_late_error(where->device));
     if (an_allocation_failed()) return fail(npuErrorOutOfMemory, std::string("kernel '") + name + "': out of memory");
     where = misdirected(where, name);
   }
