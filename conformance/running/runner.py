@@ -139,10 +139,12 @@ class Runner:
         index = self._work.case_ids(cell).index(case)
         self._children.progress.note(index, "")
         reply = self._child.ask(kernels_request(cell, index, on_cpu=on_cpu), self._timeout)
-        ended = not isinstance(reply, dict)
-        if ended or reply["late"]:  # the next cell must not meet the error
+        if not isinstance(reply, dict):
             self._drop()
-        return () if ended else tuple(reply["kernels"])
+            return ()
+        if reply["late"]:
+            self._drop()  # the next cell must not meet the error
+        return tuple(reply["kernels"])
 
     def close(self) -> None:
         """End the child and the spare children."""
