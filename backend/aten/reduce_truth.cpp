@@ -1,6 +1,5 @@
 // Whether all, any or how many elements are not zero.
-#include <c10/util/OptionalArrayRef.h>  // which torch's headers of meta functions leave out
-
+#include <ATen/core/ATen_fwd.h>  // which torch's headers of meta functions leave out
 #include <ATen/ops/all_meta.h>
 #include <ATen/ops/any_meta.h>
 #include <ATen/ops/empty.h>

@@ -38,9 +38,10 @@ void take_memory(c10::StorageImpl* storage) {
   void* pointer = storage->mutable_data();
   c10::DataPtr old = storage->set_data_ptr(c10::DataPtr(stays ? pointer : nullptr, storage->device()));
   if (stays) return;
-  refuse_access(storage,
-                "npu: the memory of this tensor was donated, and the step has ended: clone the tensor before the call of "
-                "donate() if its values are used after mark_step()");
+  refuse_access(
+      storage,
+      "npu: the memory of this tensor was donated, and the step has ended: clone the tensor before the call of "
+      "donate() if its values are used after mark_step()");
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Recorded work: what a copy to the host runs of it, what it leaves, and what it keeps. test_lazy.py sets REFNPU_LAZY=1.
+// Recorded work: what a copy to the host runs of it, what it leaves, and what it keeps. test_lazy.py sets
+// REFNPU_LAZY=1.
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -47,8 +48,8 @@ void sum(int64_t* to, const int64_t* a, const int64_t* b, int64_t by, std::atomi
   const npuReads reads{read.data(), read.size()};
   const npuReads* before = npuExchangeReads(&reads);
   EXPECT(npuLaunch(
-             nullptr, "sum", [](const void* it) { (*static_cast<const Sum*>(it))(); }, &kernel,
-             sizeof kernel) == npuSuccess);
+             nullptr, "sum", [](const void* it) { (*static_cast<const Sum*>(it))(); }, &kernel, sizeof kernel) ==
+         npuSuccess);
   npuExchangeReads(before);
 }
 
@@ -138,8 +139,8 @@ RECORDED(what_is_written_through_a_view_is_needed) {
     void operator()() const { *last = 7; }
   } const kernel{x + kElements - 1};
   EXPECT(npuLaunch(
-             nullptr, "view", [](const void* it) { (*static_cast<const View*>(it))(); }, &kernel,
-             sizeof kernel) == npuSuccess);
+             nullptr, "view", [](const void* it) { (*static_cast<const View*>(it))(); }, &kernel, sizeof kernel) ==
+         npuSuccess);
   EXPECT(on_host(x)[kElements - 1] == 7 && on_host(x)[0] == 1);
 }
 
@@ -156,7 +157,8 @@ RECORDED(work_of_unknown_memory_is_no_part_of_a_choice) {
   std::atomic<int> runs{0}, unknown{0};
   int64_t *x = block(), *y = block();
   sum(y, nullptr, nullptr, 1, &runs);
-  EXPECT(npuLaunchHostFunction(nullptr, [](void* it) { ++*static_cast<std::atomic<int>*>(it); }, &unknown) == npuSuccess);
+  EXPECT(
+      npuLaunchHostFunction(nullptr, [](void* it) { ++*static_cast<std::atomic<int>*>(it); }, &unknown) == npuSuccess);
   fill(x, 2);
   EXPECT(holds(x, 2) && unknown == 1 && runs == 1);
 }
@@ -168,8 +170,8 @@ RECORDED(an_error_of_recorded_work_is_told_by_the_copy_that_needs_it) {
     void operator()() const { throw std::runtime_error("no such element"); }
   } const kernel{x};
   EXPECT(npuLaunch(
-             nullptr, "fails", [](const void* it) { (*static_cast<const Fails*>(it))(); }, &kernel,
-             sizeof kernel) == npuSuccess);
+             nullptr, "fails", [](const void* it) { (*static_cast<const Fails*>(it))(); }, &kernel, sizeof kernel) ==
+         npuSuccess);
   fill(y, 2);
   EXPECT(holds(y, 2));
   Values values;
@@ -218,7 +220,8 @@ RECORDED(parts_of_random_programs_have_their_values) {
     const size_t read = draw() % kBlocks;
     if (draw() % 9 == 0) EXPECT(holds(blocks[read], expected[read]));
     if (draw() % 50 == 0) EXPECT(npuMarkStep() == npuSuccess);
-    if (draw() % 100 == 0) EXPECT(npuFree(std::exchange(blocks[read], block())) == npuSuccess), fill(blocks[read], 0), expected[read] = 0;
+    if (draw() % 100 == 0)
+      EXPECT(npuFree(std::exchange(blocks[read], block())) == npuSuccess), fill(blocks[read], 0), expected[read] = 0;
   }
   for (size_t k = 0; k < kBlocks; ++k) EXPECT(holds(blocks[k], expected[k]));
 }

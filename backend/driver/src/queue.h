@@ -71,8 +71,8 @@ class Queue : public std::enable_shared_from_this<Queue> {
     return done_.load(std::memory_order_acquire) >= number || stopped_.load(std::memory_order_acquire);
   }
   bool idle() const { return passed(submitted()); }
-  void request(uint64_t number);  // lets the thread run recorded work up to this
-  void wait(uint64_t number);     // requests it, too
+  void request(uint64_t number);                                     // lets the thread run recorded work up to this
+  void wait(uint64_t number);                                        // requests it, too
   bool wait_at_most(uint64_t number, std::chrono::seconds longest);  // whether it has passed
 
   // Runs the work that the piece `number` needs, and it, and leaves the rest recorded. Returns when it is done; then

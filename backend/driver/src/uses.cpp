@@ -69,7 +69,8 @@ void Uses::keep(const Block& block) {
   copy += kAlignment - behind(copy) + behind(block.start);
   {
     Window window({block});
-    std::memcpy(copy, block.start, fault(Fault::partial_run_keeps_first_bytes) ? std::min<size_t>(block.size, 64) : block.size);
+    std::memcpy(copy, block.start,
+                fault(Fault::partial_run_keeps_first_bytes) ? std::min<size_t>(block.size, 64) : block.size);
   }
   for (char** place : found->places) *place = copy + (*place - block.start);
   kept_.push_back(std::move(bytes));

@@ -45,8 +45,9 @@ class Uses {
 // need in turn.
 std::vector<bool> needed_by_last(const std::vector<Uses*>& recorded);
 
-// Call before `next` runs ahead of `waiting`, which were recorded before it: what `next` overwrites and they have yet to
-// read is kept for them. When a whole step runs nothing is kept: a write in place takes over the buffer of the old value.
+// Call before `next` runs ahead of `waiting`, which were recorded before it: what `next` overwrites and they have yet
+// to read is kept for them. When a whole step runs nothing is kept: a write in place takes over the buffer of the old
+// value.
 void keep_old_values(const Uses& next, const std::vector<Uses*>& waiting);
 
 }  // namespace refnpu::driver
