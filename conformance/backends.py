@@ -7,11 +7,14 @@ import importlib
 import os
 from collections.abc import Iterable, Iterator
 from importlib.metadata import entry_points
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from conformance import torch_versions
 from conformance.bare_device import BareDevice
 from conformance.support.suggestions import unknown
+
+if TYPE_CHECKING:
+    import torch
 
 GROUP = "conformance.backends"
 
@@ -59,6 +62,12 @@ class Backend(Protocol):
         With a seed the delays differ from one piece of work to the next, and are the same in every run of a program.
         """
 
+    def mark_step(self) -> None:
+        """End the step of a backend that records work: start all of it, and take the memory that was donated."""
+
+    def donate(self, tensor: torch.Tensor) -> None:
+        """Let the end of the step take the memory of a tensor. A use of the tensor after the step must raise."""
+
     def build_info(self) -> dict[str, Any]:
         """Facts of the build: ``torch``, ``compiler``, ``commit``, ``build_type``."""
 
@@ -83,8 +92,8 @@ class Capabilities:
     """A backend with every method there: what it does not offer does nothing, and is listed in ``missing``."""
 
     OPTIONAL = (
-        "route_counters", "memory_stats", "synchronize", "verify_memory", "fill_fresh", "delay_work", "build_info",
-        "environment", "environments",
+        "route_counters", "memory_stats", "synchronize", "verify_memory", "fill_fresh", "delay_work", "mark_step",
+        "donate", "build_info", "environment", "environments",
     )  # fmt: skip
 
     def __init__(self, backend: Any, module: str, asked: str = "") -> None:
@@ -99,6 +108,8 @@ class Capabilities:
         self._verify = getattr(backend, "verify_memory", None)
         self._fill = getattr(backend, "fill_fresh", None)
         self._delay = getattr(backend, "delay_work", None)
+        self._mark_step = getattr(backend, "mark_step", None)
+        self._donate = getattr(backend, "donate", None)
         self._info = getattr(backend, "build_info", None)
         self._environment = getattr(backend, "environment", None)
         self._environments = getattr(backend, "environments", None)
@@ -106,6 +117,7 @@ class Capabilities:
         self._synchronize = getattr(backend, "synchronize", None)
         self.bare = isinstance(backend, BareDevice)
         self._initialized = False
+        self._reads_back = self._reads_back_after_calls = self._tries_read_back = False
 
     @property
     def kind(self) -> str:
@@ -116,6 +128,33 @@ class Capabilities:
         """Return when all submitted work is done; at once where the backend cannot tell."""
         if self._synchronize:
             self._synchronize()
+        if self._reads_back_after_calls:
+            self._read_back()
+
+    def read_back_after_calls(self) -> None:
+        """From now on, let :meth:`synchronize` also read an element back, where that works."""
+        self._tries_read_back = True
+        self._reads_back_after_calls = self._reads_back
+
+    def late_error(self) -> BaseException | None:
+        """Wait for all work of the device, and read an element back. Return the error that this raises.
+
+        None for a device that failed to do this when the process began.
+        """
+        if not self._reads_back:
+            return None
+        try:
+            self.synchronize()
+            self._read_back()
+        except Exception as e:  # noqa: BLE001  # whatever the device raises is the finding
+            return e.with_traceback(None)
+        return None
+
+    def _read_back(self) -> None:
+        """Make an element and copy it to the host: many devices report the errors of earlier work then."""
+        import torch
+
+        torch.zeros(1, device=self.device).cpu()
 
     def without(self, broken: Iterable[str]) -> None:
         """Do without these methods: the bring-up gate found that they do not work."""
@@ -135,6 +174,9 @@ class Capabilities:
         with contextlib.suppress(RuntimeError, NotImplementedError):  # the gate and the cases say what does not work
             torch.empty(1, device=self.device)
             self.synchronize()
+            self._read_back()
+            self._reads_back = self.kind != "cpu"
+            self._reads_back_after_calls = self._reads_back and self._tries_read_back
 
     @property
     def seedable(self) -> bool:
@@ -204,6 +246,22 @@ class Capabilities:
             yield
         finally:
             self._delay(None)
+
+    def mark_step(self) -> bool:
+        """End the step of a backend that records work; returns whether the backend has steps."""
+        if self._mark_step:
+            self._mark_step()
+        return self._mark_step is not None
+
+    @property
+    def donates(self) -> bool:
+        """Whether the memory of a tensor can be donated."""
+        return self._donate is not None
+
+    def donate(self, tensor: torch.Tensor) -> None:
+        """Let the end of the step take the memory of a tensor; does nothing where the backend cannot."""
+        if self._donate:
+            self._donate(tensor)
 
     def build_info(self) -> dict[str, Any]:
         """Facts of the build; empty where the backend does not say."""

@@ -23,7 +23,7 @@ from conformance.records import CaseFailure, Death, DeathFinding, Observation, R
 from conformance.running.cell_runner import CellRunner
 from conformance.running.runner import Runner
 from conformance.vocabulary import CellId, Status
-from tests.hazards.planted import FOUND_BY, FOUND_BY_THE_DRIVER_S_TESTS
+from tests.hazards.planted import FOUND_BY, FOUND_BY_THE_DRIVER_S_TESTS, FOUND_WHEN_RECORDED
 from tools import faults
 
 ROOT = Path(__file__).parents[1]
@@ -134,8 +134,10 @@ FOUND_ELSEWHERE = {
     "crash_after_sort": "test_a_death_after_another_op_names_it",
     "hang_in_kernel": "test_a_kernel_that_never_ends_is_a_timeout",
     "second_device_lands_on_first": "test_memory_on_the_wrong_device_is_found_before_any_cell_runs",
+    "error_told_by_next_launch": "tests/running/test_late_errors.py",
     "any_counts_bool_two": "tests/scenarios/test_scenarios.py",
     **dict.fromkeys(FOUND_BY, "tests/hazards/test_hazards.py"),
+    **dict.fromkeys(FOUND_WHEN_RECORDED, "tests/hazards/test_hazards.py"),
     **dict.fromkeys(FOUND_BY_THE_DRIVER_S_TESTS, "backend/tests/test_late.py"),
 }
 

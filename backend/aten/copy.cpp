@@ -52,6 +52,9 @@ void copy_on_device(const at::Tensor& target, const at::Tensor& source) {
   const c10::DeviceGuard guard(target.device());
   const Nest<2> nest = nest_of_copy(target, source);
   if (nest.numel() == 0) return;
+  CallReads reads;
+  at::Tensor written = target;  // which ops that copy take by const reference
+  if (npuIsLazy()) reads.read(written, source);
   const auto function = pending_function(target, source);
   if (!function) {
     launch("copy", [=] { copy_kernel(nest); });

@@ -1,4 +1,5 @@
 // Vector norms.
+#include <ATen/core/ATen_fwd.h>  // which torch's headers of meta functions leave out
 #include <ATen/ops/linalg_vector_norm_meta.h>
 #include <ATen/ops/norm_meta.h>
 

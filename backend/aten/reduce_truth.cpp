@@ -1,4 +1,5 @@
 // Whether all, any or how many elements are not zero.
+#include <ATen/core/ATen_fwd.h>  // which torch's headers of meta functions leave out
 #include <ATen/ops/all_meta.h>
 #include <ATen/ops/any_meta.h>
 #include <ATen/ops/empty.h>

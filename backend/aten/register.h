@@ -18,6 +18,7 @@
 
 #include "aten/counters.h"
 #include "refnpu/guard.h"
+#include "runtime/call_reads.h"
 #include "runtime/named_call.h"
 
 namespace refnpu {
@@ -72,6 +73,8 @@ class NativeKernel<Result(Arguments...), What> {
     native_total.add();
     NPUGuard guard(first_npu_of(arguments...));
     const NamedCall call(calls_->name());
+    CallReads reads;
+    if (npuIsLazy()) reads.read(arguments...);
     if constexpr (What == Writes::once) (check_written(arguments), ...);
     return function_(std::forward<Arguments>(arguments)...);
   }

@@ -10,6 +10,7 @@
 #include "refnpu/guard.h"
 #include "runtime/generator.h"
 #include "runtime/hooks.h"
+#include "runtime/step.h"
 
 namespace py = pybind11;
 
@@ -96,6 +97,10 @@ void bind_memory(py::module_& module) {
 void bind_schedule(py::module_& module) {
   def(module, "is_late", [] { return npuIsLate() != 0; });
   def(module, "set_late", [](bool late) { REFNPU_CHECK(npuSetLate(late)); });
+  def(module, "is_lazy", [] { return npuIsLazy() != 0; });
+  def(module, "set_lazy", [](bool lazy) { REFNPU_CHECK(npuSetLazy(lazy)); });
+  def(module, "mark_step", [](int device) { mark_step(static_cast<c10::DeviceIndex>(device)); });
+  def(module, "donate", [](const at::Tensor& tensor) { donate(tensor); });
   module.def("set_delay", [](const std::string& delay) {
     if (npuSetDelay(delay.c_str()) != npuSuccess) throw py::value_error(npuGetLastErrorMessage());
   });

@@ -4,6 +4,8 @@
 
 #include <c10/core/Allocator.h>
 
+#include <string>
+
 #ifndef REFNPU_TORCH
 #error "REFNPU_TORCH is not defined: build with the CMakeLists.txt of this directory"
 #endif
@@ -62,6 +64,16 @@ using HostAllocatorBase = at::HostAllocator;
 #else
 using HostAllocatorBase = c10::Allocator;
 #endif
+
+// 2.8: a storage can refuse its use with words of the backend's own.
+template <class Storage>
+inline constexpr bool can_refuse_access =
+    requires(Storage* storage) { storage->release_data_and_set_meta_custom_data_ptr_error_msg_(std::string()); };
+
+template <class Storage>
+void refuse_access(Storage* storage, const std::string& message) {
+  if constexpr (can_refuse_access<Storage>) storage->release_data_and_set_meta_custom_data_ptr_error_msg_(message);
+}
 
 }  // namespace refnpu
 

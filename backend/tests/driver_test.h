@@ -26,10 +26,12 @@ struct Registered {
   const Registered registered_##name(#name, name); \
   void name()
 
-// test_driver.py finds these by name: TEST runs in every mode, DIES and PRINTS where a test of that file asks for them.
+// test_driver.py finds these by name: TEST runs in every mode, DIES and PRINTS where a test of that file asks for them,
+// RECORDED in test_lazy.py.
 #define TEST(name) BEHAVIOUR(name)
 #define DIES(name) BEHAVIOUR(name)
 #define PRINTS(name) BEHAVIOUR(name)
+#define RECORDED(name) BEHAVIOUR(name)
 
 inline void expect(bool held, const char* what, const char* file, int line) {
   if (held) return;

@@ -45,7 +45,7 @@ class Gate {
              while (!open_) std::this_thread::yield();
              passed_ = true;
            }) == npuSuccess);
-    while (!started_) std::this_thread::yield();
+    while (!started_) npuStreamQuery(stream);  // which starts recorded work, too
   }
   ~Gate() {
     open();

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 
 import torch
 
+from conformance.backends import Capabilities
+
 #: Elements of each tensor. Small ones are enough where the backend delays work.
 SMALL, LARGE = 1 << 6, 1 << 20
 #: A matrix product that takes a device milliseconds.
@@ -39,11 +41,16 @@ class Difference:
 class Bench:
     """One run of one program on a device. ``delayed``: whether the backend delays the work."""
 
-    backend: str  # as `--backend` takes it
+    capabilities: Capabilities
     device: torch.device
     second: torch.device | None
     delayed: bool
     _busy: list[torch.Tensor] = field(default_factory=list)
+
+    @property
+    def backend(self) -> str:
+        """The backend as ``--backend`` takes it."""
+        return self.capabilities.asked
 
     @property
     def elements(self) -> int:
@@ -61,6 +68,15 @@ class Bench:
     def wait(self, device: torch.device | None = None) -> None:
         """Wait for all work of a device."""
         torch.accelerator.synchronize(device or self.device)
+
+    def step(self) -> None:
+        """End the step of a backend that records work. Other backends wait for their work."""
+        if not self.capabilities.mark_step():
+            self.wait()
+
+    def donate(self, tensor: torch.Tensor) -> None:
+        """Let the end of the step take the memory of a tensor."""
+        self.capabilities.donate(tensor)
 
     def stream(self, device: torch.device | None = None) -> torch.Stream:
         return torch.Stream(device or self.device)

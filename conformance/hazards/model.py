@@ -18,6 +18,7 @@ class Needs(Enum):
     STREAMS = "streams"
     PINNED = "pinned memory"
     TWO_DEVICES = "two devices"
+    DONATION = "donated memory (donate)"
 
 
 @dataclass(frozen=True, slots=True)

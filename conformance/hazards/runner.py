@@ -10,14 +10,14 @@ from typing import Any
 import torch
 
 from conformance.backends import Capabilities
-from conformance.hazards import dag, ending, host, streams
+from conformance.hazards import dag, ending, host, steps, streams
 from conformance.hazards.bench import Bench
 from conformance.hazards.model import HAZARDS, Hazard, Needs
 from conformance.running.child import BROKEN, Child, Death, Hang
 from conformance.support.signals import signal_name
 from conformance.support.suggestions import unknown
 
-PROGRAMS = (host, streams, ending)  # importing them fills the table
+PROGRAMS = (host, streams, steps, ending)  # importing them fills the table
 #: The random multi-stream programs, which are no function of the table.
 RANDOM = "random_programs"
 #: Microseconds before each piece of work, under the first schedule.
@@ -120,7 +120,7 @@ def _rounds(name: str, backend: Capabilities, schedules: list[Schedule]) -> dict
     if lacking:
         return {"failure": "", "lacking": lacking}
     for schedule in schedules:
-        bench = Bench(backend.asked, torch.device(backend.device), _second(backend), backend.delays_work)
+        bench = Bench(backend, torch.device(backend.device), _second(backend), backend.delays_work)
         with backend.delayed_work(schedule.us, schedule.seed):
             failure = _random(bench, schedule) if name == RANDOM else _program(HAZARDS[name], bench)
             if not failure:
@@ -162,6 +162,7 @@ def _lacking(backend: Capabilities, needs: frozenset[Needs]) -> str:
         Needs.STREAMS: not _works(lambda: torch.Stream(torch.device(backend.device)).query()),
         Needs.PINNED: not _works(lambda: torch.ones(1, pin_memory=True)),
         Needs.TWO_DEVICES: _second(backend) is None,
+        Needs.DONATION: not backend.donates,
     }
     return next((need.value for need in Needs if need in needs and missing[need]), "")
 

@@ -13,7 +13,7 @@ from functools import partial
 from conformance import contexts
 from conformance.contexts import Context
 from conformance.inventory import call_of
-from conformance.judging import boundary, bringup, programs
+from conformance.judging import boundary, bringup, facts, programs
 from conformance.judging.judge import CaseResult, Judge
 from conformance.judging.tolerances import Criteria, criteria_of
 from conformance.judging.twins import Twins
@@ -23,6 +23,7 @@ from conformance.plan.arguments import placed_arguments
 from conformance.plan.cases import Case
 from conformance.plan.plan import Plan
 from conformance.records import FAILURES_KEPT, Boundary, CaseFailure, Observation, PlacedArgument
+from conformance.running.late_errors import late_error
 from conformance.running.progress import Progress
 from conformance.running.protocol import Tried
 from conformance.scenarios import catalogue
@@ -38,6 +39,7 @@ class CellRunner:
         self.plan = plan
         self._twins = Twins(plan.corpus.value)
         self._judge: tuple[tuple[str, Context], Judge] | None = None
+        self._settles = False
 
     def prepare(self) -> None:
         """Load what each child would load for itself, before the first is forked. Does not touch the device."""
@@ -55,6 +57,15 @@ class CellRunner:
     def print_stacks(self) -> None:
         """Have torch print this process's native stacks if a signal kills it."""
         print_stacks_of_deaths()
+
+    def settle(self) -> dict[str, str] | None:
+        """Wait for all work of the device. Return the error (type, message) that this raises, None if there is none."""
+        return facts.error(self.plan.backend.late_error())
+
+    def settle_each_case(self) -> None:
+        """From now on, wait for all work of the device after each call and each case."""
+        self._settles = True
+        self.plan.backend.read_back_after_calls()
 
     def primitives(self) -> list[Tried]:
         """The primitives, in the order they are tried."""
@@ -156,6 +167,8 @@ class CellRunner:
             return replace(found, boundary=_boundary(judge, case)) if tally.is_first else found
 
         tally.add(case.id, lambda: judge.judge(case, partial(progress.note, index)), told)
+        if self._settles and (late := self.settle()):
+            tally.failed(CaseFailure(case.id, (late_error(late),), placed_arguments(case)))
 
     def _judge_of(self, cell: CellId) -> Judge:
         overload, context = cell.overload, contexts.of(cell.layout)

@@ -24,8 +24,8 @@ class Tried:
 class Work(Protocol):
     """The work of a child.
 
-    ``run``, ``checks``, ``precede``, ``reference``, ``kernels``, ``try_primitive``, ``without`` and ``print_stacks``
-    are called in a child, the rest in its parent.
+    ``run``, ``checks``, ``precede``, ``reference``, ``kernels``, ``try_primitive``, ``without``, ``print_stacks``,
+    ``settle`` and ``settle_each_case`` are called in a child, the rest in its parent.
     """
 
     def run(
@@ -47,6 +47,12 @@ class Work(Protocol):
 
     def precede(self, ids: Sequence[str]) -> None:
         """Run these cases, and all cases of these cells, without a judgement."""
+
+    def settle(self) -> dict[str, str] | None:
+        """Wait for all work of the device. Return the error (type, message) that this raises, None if there is none."""
+
+    def settle_each_case(self) -> None:
+        """From now on, wait for all work of the device after each call and each case, and charge errors to the case."""
 
     def print_stacks(self) -> None:
         """From now on, have this process print its native stacks if a signal kills it."""
@@ -84,10 +90,13 @@ class Stretch:
     first: int = 0
     stop: int | None = None
 
-    def request(self, *, stacks: bool = False) -> dict[str, Any]:
-        """Return the request to run it. ``stacks``: print native stacks if the process dies."""
+    def request(self, *, stacks: bool = False, settled: bool = False) -> dict[str, Any]:
+        """Return the request to run it.
+
+        ``stacks``: print native stacks if the process dies. ``settled``: synchronize after each case.
+        """
         asked = {"what": "run", "cell": self.cell.fields(), "first": self.first, "stop": self.stop}
-        return {**asked, "stacks": True} if stacks else asked
+        return asked | {name: True for name, wanted in (("stacks", stacks), ("settled", settled)) if wanted}
 
 
 def reference_request(cell: CellId, index: int) -> dict[str, Any]:
@@ -150,8 +159,11 @@ class Server:
         if request["what"] == "checks":
             return {"checks": self._work.checks(cell, first)}
         if request["what"] == "kernels":
-            return {"kernels": self._work.kernels(cell, first, on_cpu=request["on_cpu"])}
+            kernels = self._work.kernels(cell, first, on_cpu=request["on_cpu"])
+            return {"kernels": kernels, "late": self._work.settle()}
         if request.get("stacks"):
             self._work.print_stacks()
+        if request.get("settled"):
+            self._work.settle_each_case()
         observation, go_on = self._work.run(cell, first, self._progress, request["stop"])
-        return {"observation": observation.to_json(), "go_on": go_on}
+        return {"observation": observation.to_json(), "go_on": go_on, "late": self._work.settle()}

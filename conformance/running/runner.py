@@ -21,6 +21,7 @@ from conformance.running.endings import End, broken, death, merge, reference_dea
 from conformance.running.failures import FailureInquiry
 from conformance.running.host_leaks import Batch, Lost, beyond, culprit, searchable
 from conformance.running.isolation import Children, Forking
+from conformance.running.late_errors import LateErrorInquiry
 from conformance.running.protocol import (
     SEARCH,
     Stretch,
@@ -67,6 +68,7 @@ class Runner:
         self._inquiry = DeathInquiry(self._dies, self._case_by_case, inquiry_s)
         self._failures = FailureInquiry(self._case_by_case, failures_s) if failures_s and not setting else None
         self._setting = setting
+        self._late_errors = LateErrorInquiry()
 
     @property
     def searches(self) -> bool:
@@ -137,10 +139,12 @@ class Runner:
         index = self._work.case_ids(cell).index(case)
         self._children.progress.note(index, "")
         reply = self._child.ask(kernels_request(cell, index, on_cpu=on_cpu), self._timeout)
-        if isinstance(reply, dict):
-            return tuple(reply["kernels"])
-        self._drop()
-        return ()
+        if not isinstance(reply, dict):
+            self._drop()
+            return ()
+        if reply["late"]:
+            self._drop()  # the next cell must not meet the error
+        return tuple(reply["kernels"])
 
     def close(self) -> None:
         """End the child and the spare children."""
@@ -198,12 +202,27 @@ class Runner:
         reply = self._child.ask(Stretch(cell, first).request(), self._timeout)
         wall = time.perf_counter_ns() - started
         if isinstance(reply, dict):
-            observation = self._repeated(Observation.from_json(reply["observation"]), first, wall)
+            observation = self._charged(reply, Stretch(cell, first, reply["go_on"]))
+            observation = self._repeated(observation, first, wall)
             self._lived.append((Stretch(cell, first), wall / 1e9))
             if reply["go_on"] is not None:
                 self._drop()  # the CPU reference read uninitialized memory, so it may also have written out of bounds
             return observation, reply["go_on"]
         return self._after_death(cell, first, reply, wall)
+
+    def _charged(self, reply: dict[str, Any], ran: Stretch) -> Observation:
+        """Return the observation of a stretch with the errors of late work charged to the cases that caused them."""
+        observation, ids = Observation.from_json(reply["observation"]), self._work.case_ids(ran.cell)
+        if not self._late_errors.suspects(observation, reply["late"], ids[ran.first]):
+            return observation
+        self._drop()  # some devices raise an error again until their process ends
+        child = self._fresh()
+        try:
+            settled = child.ask(ran.request(settled=True), self._timeout)
+        finally:
+            child.close()
+        found = Observation.from_json(settled["observation"]) if isinstance(settled, dict) else None
+        return self._late_errors.charged(observation, reply["late"], found, ids[(ran.stop or len(ids)) - 1])
 
     def _repeated(self, observation: Observation, first: int, wall: int) -> Observation:
         """Return an observation with the result of repeating its first case that differs, in fresh processes."""

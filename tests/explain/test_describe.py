@@ -184,6 +184,10 @@ _TEXTS: list[tuple[Fact, dict[str, object], str]] = [
     (Fact.COUNT, {"device": 1, "cpu": 2}, "the device returned 1 results, CPU 2"),
     (Fact.DEVICE, {"device": "cpu", "wanted": "dev:0"}, "is on cpu, not on dev:0"),
     (Fact.ERRORS, {"device": _ERROR, "cpu": None}, "the device raised ValueError: not today; CPU raised nothing"),
+    (
+        Fact.LATE_ERROR, {"device": _ERROR},
+        "the device raised ValueError: not today, when it was synchronized after the case",
+    ),
     (Fact.ALIASING, {"device": None, "cpu": "self"},
      "has a storage of its own on the device, shares the storage of self on CPU"),
     (Fact.IDENTITY, {"argument": "self", "device": False, "cpu": True},

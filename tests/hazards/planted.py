@@ -24,5 +24,14 @@ FOUND_BY = {
     "peer_copy_overtakes_target": "copy_between_devices_after_queued_read",
     "peer_copy_not_awaited": "read_after_copy_between_devices",
 }
+# Of work that is recorded, in a process in which it is. fault: a hazard that finds it
+FOUND_WHEN_RECORDED = {
+    "partial_run_donates": "saving_one_of_several_queued_tensors",
+    "partial_run_keeps_first_bytes": "saving_twice",
+    "partial_run_forgets_inputs": "saving_a_result_of_queued_results",
+    "partial_run_misses_views": "saving_the_base_of_a_written_view",
+    "partial_run_drops_rest": "copying_one_of_several_queued_tensors",
+    "donated_memory_stays_readable": "donated_tensor_read_again",
+}
 # No public call of torch makes a kernel raise on every backend.
 FOUND_BY_THE_DRIVER_S_TESTS = ("late_error_lost", "late_error_repeated")

@@ -17,7 +17,7 @@ from refnpu import testing  # only where there is one
 from conformance import backends
 from conformance.hazards import runner
 from conformance.hazards.model import HAZARDS
-from tests.hazards.planted import FOUND_BY, FOUND_BY_THE_DRIVER_S_TESTS
+from tests.hazards.planted import FOUND_BY, FOUND_BY_THE_DRIVER_S_TESTS, FOUND_WHEN_RECORDED
 
 BACKEND = backends.find("refnpu")
 #: Rounds with equal delays: on a loaded machine the host may be slower than 10 ms of queued work.
@@ -46,6 +46,24 @@ def test_a_planted_fault_is_found_and_names_the_two_calls(fault: str) -> None:
     assert f"missing dependency: {hazard.later} did not wait for {hazard.earlier}: " in result.failure
 
 
+@pytest.mark.parametrize("name", runner.names())
+def test_the_clean_device_keeps_every_dependency_of_recorded_work(name: str) -> None:
+    with testing.lazy():
+        result = runner.run(name, BACKEND, [runner.Schedule(0)], 120)
+    assert (result.failure, result.lacking) == ("", "")
+
+
+@pytest.mark.parametrize("fault", FOUND_WHEN_RECORDED)
+@pytest.mark.usefixtures("awake")
+def test_a_planted_fault_of_recorded_work_is_found(fault: str) -> None:
+    testing.set_fault(fault)
+    name = FOUND_WHEN_RECORDED[fault]
+    with testing.lazy():
+        result = runner.run(name, BACKEND, [runner.Schedule(0)], 120)
+    hazard = HAZARDS[name]
+    assert f"missing dependency: {hazard.later} did not wait for {hazard.earlier}: " in result.failure
+
+
 @pytest.mark.parametrize("fault", ["wait_event_ignored", "stage_not_taken", "work_overtakes"])
 @pytest.mark.usefixtures("awake")
 def test_random_programs_find_a_fault(fault: str) -> None:
@@ -55,7 +73,7 @@ def test_random_programs_find_a_fault(fault: str) -> None:
 
 
 def test_the_faults_of_late_work_are_all_there() -> None:
-    assert testing.faults().keys() >= {*FOUND_BY, *FOUND_BY_THE_DRIVER_S_TESTS}
+    assert testing.faults().keys() >= {*FOUND_BY, *FOUND_BY_THE_DRIVER_S_TESTS, *FOUND_WHEN_RECORDED}
 
 
 def hazard(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -86,6 +86,8 @@ class Work:
         pass
     def reference(self, cell, index):
         pass
+    def settle(self):
+        return None
     def arguments(self, cell, index):
         return ()
     def case_ids(self, cell):

@@ -22,10 +22,11 @@ from conformance.records import (
     Repetition,
     Setting,
 )
+from conformance.running.late_errors import late_error
 from conformance.running.progress import Progress
 from conformance.running.protocol import Tried
 from conformance.running.runner import DEATHS_PER_CELL, Runner
-from conformance.vocabulary import CellId, Check, Status
+from conformance.vocabulary import CellId, Check, Fact, Status
 
 CELL = CellId("masking", "masked_fill_.Scalar", "float32", "expanded")
 OTHER = CellId("masking", "masked_fill_.Scalar", "float32", "contiguous")
@@ -40,6 +41,8 @@ class Work:
         self.broken: dict[int, str] = {}
         self.lacking: tuple[str, ...] = ()
         self.preceded: tuple[str, ...] = ()
+        self.pending = ""  # an error of late work
+        self.settles = False
 
     def case_ids(self, cell: CellId) -> list[str]:
         return [f"{cell}#{name}" for name in self._cases]
@@ -65,6 +68,13 @@ class Work:
         if self._cases[index] == "fails and dies again":
             ctypes.string_at(0)
         return ["clone on cpu"] if on_cpu else ["clone", "copy_"]
+
+    def settle(self) -> dict[str, str] | None:
+        late, self.pending = self.pending, ""
+        return {"type": "RuntimeError", "message": late} if late else None
+
+    def settle_each_case(self) -> None:
+        self.settles = True
 
     def print_stacks(self) -> None:
         os.write(2, b"frame #3: fill() + 0x1 (0x7 in /x/libmine.so)\n")
@@ -105,6 +115,13 @@ class Work:
             if what == "needs conj" and "conj" not in self.lacking:
                 ctypes.string_at(0)
             ran += 1
+            met, self.pending = self.pending, what if what.startswith("leaves an error") else ""
+            if self.settles and (late := self.settle()):
+                failures.append(CaseFailure(f"{cell}#{what}", (late_error(late),)))
+            if met or what == "raises":
+                error = {"type": "RuntimeError", "message": met or "its own"}
+                facts = {"kind": Fact.ERRORS.value, "device": error, "cpu": None}
+                failures.append(CaseFailure(f"{cell}#{what}", (Mismatch(Check.ERROR_PARITY, "", facts),)))
             if what.startswith("fails"):
                 failures.append(CaseFailure(f"{cell}#{what}", (Mismatch(Check.VALUE, "result", {}),)))
             if what == "taints":
@@ -290,3 +307,35 @@ def test_no_difference_is_repeated_without_time_for_it(tmp_path: Path) -> None:
     (failure,) = runner.observe(CELL).failures
     runner.close()
     assert failure.repetition is None
+
+
+# Errors of late work -------------------------------------------------------------------------------------------------
+
+
+def charged(*cases: str) -> list[str]:
+    return [f.case.partition("#")[2] for f in observe(*cases).failures]
+
+
+def test_an_error_of_late_work_is_charged_to_the_case_that_caused_it() -> None:
+    assert charged("ok", "leaves an error", "meets it", "ok") == ["leaves an error"]
+    assert charged("leaves an error", "leaves an error too", "ok") == ["leaves an error", "leaves an error too"]
+
+
+def test_an_error_that_only_the_end_of_the_cell_shows_is_charged_to_its_case() -> None:
+    (failure,) = observe("ok", "leaves an error").failures
+    assert failure.mismatches == (late_error({"type": "RuntimeError", "message": "leaves an error"}),)
+
+
+def test_no_cell_meets_the_late_error_of_another() -> None:
+    runner = Runner(Work("leaves an error"), 10)
+    try:
+        found = [runner.observe(CELL), runner.observe(OTHER)]
+    finally:
+        runner.close()
+    assert [f.cell for f in found for _ in f.failures] == [CELL, OTHER]
+    assert [len(f.failures) for f in found] == [1, 1]
+
+
+def test_a_case_with_an_error_of_its_own_keeps_it() -> None:
+    assert charged("ok", "raises", "ok") == ["raises"]
+    assert charged("fails", "ok", "raises") == ["fails", "raises"]

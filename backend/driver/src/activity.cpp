@@ -1,8 +1,9 @@
-// The activity callback, and the call and the correlation id that each thread gives to what it submits.
+// The activity callback, and the call, its reads and the correlation id that each thread gives to what it submits.
 #include "driver/src/activity.h"
 
 #include <atomic>
 #include <chrono>
+#include <utility>
 #include <vector>
 
 #include "driver/src/error.h"
@@ -13,6 +14,7 @@ namespace {
 std::atomic<npuActivityCallback_t> callback{nullptr};
 thread_local std::vector<uint64_t> correlations;
 thread_local const char* running_call = "";
+thread_local const npuReads* reads = nullptr;
 
 int64_t unix_nanoseconds() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
@@ -24,6 +26,10 @@ int64_t unix_nanoseconds() {
 uint64_t Submission::current_correlation() { return correlations.empty() ? 0 : correlations.back(); }
 
 const char* Submission::current_call() { return running_call; }
+
+std::span<const void* const> Submission::current_reads() {
+  return reads ? std::span(reads->pointers, reads->count) : std::span<const void* const>();
+}
 
 TimedActivity::TimedActivity(npuStream_t stream, int device, const Submission& work)
     : callback_(callback.load(std::memory_order_acquire)) {
@@ -52,6 +58,8 @@ const char* npuExchangeCall(const char* name) {
   running_call = name ? name : "";
   return before;
 }
+
+const npuReads* npuExchangeReads(const npuReads* of_call) { return std::exchange(reads, of_call); }
 
 npuError_t npuPushCorrelation(uint64_t id) {
   correlations.push_back(id);

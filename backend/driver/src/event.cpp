@@ -80,6 +80,7 @@ npuError_t npuEventRecord(npuEvent_t event, npuStream_t stream) {
 npuError_t npuEventQuery(npuEvent_t event) {
   if (!event) return fail(npuErrorInvalidValue, "npuEventQuery: null event");
   const auto mark = event->get();
+  if (mark && mark->reached.queue) mark->reached.queue->request(mark->reached.number);
   return !mark || mark->passed() || fault(Fault::event_query_says_done) ? npuSuccess : npuErrorNotReady;
 }
 

@@ -60,7 +60,7 @@ void release_after(const std::vector<Moment>& uses, std::function<void()> releas
     if (left->fetch_sub(1) == 1) release();
   };
   // Work of the queue itself, so that a synchronization waits for it, too. The thread exists: the queue was not idle.
-  for (const Moment& use : uses) use.queue->push(work_of(count), Starts::at_once);
+  for (const Moment& use : uses) use.queue->push(work_without_uses(count), Starts::at_once);
 }
 
 }  // namespace refnpu::driver

@@ -44,6 +44,10 @@ void keep_late_error(int device, npuError_t code, const std::string& message) {
 }
 
 npuError_t tell_late_error(int device) {
+  return fault(Fault::error_told_by_next_launch) ? npuSuccess : take_late_error(device);
+}
+
+npuError_t take_late_error(int device) {
   if (!errors().any.load(std::memory_order_acquire)) return npuSuccess;
   std::lock_guard lock(errors().mutex);
   auto kept = errors().by_device.extract(device);

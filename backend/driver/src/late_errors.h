@@ -13,6 +13,9 @@ void keep_late_error(int device, npuError_t code, const std::string& message);
 // Returns the kept error of a device and forgets it, npuSuccess if there is none.
 npuError_t tell_late_error(int device);
 
+// As tell_late_error, whichever fault is awake.
+npuError_t take_late_error(int device);
+
 // The kept errors of all devices as lines of text, for the end of the process.
 std::string untold_errors();
 

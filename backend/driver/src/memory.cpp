@@ -132,6 +132,15 @@ bool is_awaited(npuMemcpyKind kind, size_t size, bool pageable, Returns returns)
   return size > 8 || !fault(Fault::scalar_to_host_not_awaited);
 }
 
+// Of the driver's own copies. An end counts as written, so that its old value never has to be kept for the copy.
+Uses uses_of(const Block& to, const Block& from = {}) {
+  Uses uses;
+  for (const Block& end : {to, from}) {
+    if (end.start && end.device >= 0) uses.add(end, /*written=*/true);
+  }
+  return uses;
+}
+
 // Submits a copy. From pageable memory it reads now, into memory of its own, since the caller may change the source as
 // soon as this returns; to pageable memory it waits, since the caller may read it. Pinned memory is the caller's to
 // leave alone until the stream has passed the copy.
@@ -160,13 +169,14 @@ npuError_t copy(const char* call, const Copy& what, npuStream_t stream, Returns 
     std::memmove(destination, read, size);
   });
   work.keep(std::move(stage));
+  if (pageable || kind == npuMemcpyDeviceToDevice) work.set_uses(uses_of(to, from));
   for (const Block& end : {to, from}) {
     if (end.start && end.device != device) record_use(end, stream);  // pinned, or of another device
   }
   Moment done;
   NPU_TRY(submit(stream, std::move(work), &done));
   if (!is_awaited(kind, size, pageable, returns)) return npuSuccess;
-  return wait_for(done, device, call);
+  return pageable ? run_for(done, device, call) : wait_for(done, device, call);
 }
 
 }  // namespace
@@ -246,7 +256,9 @@ npuError_t npuMemset(void* destination, int byte, size_t size) {
     Window window({to});
     std::memset(destination, byte, size);
   };
-  return submit(current_stream(to.device), submission_of("memset", set));
+  Submission work = submission_of("memset", set);
+  work.set_uses(uses_of(to));
+  return submit(current_stream(to.device), std::move(work));
 }
 
 npuError_t npuSetFill(const char* fresh, const char* freed) {

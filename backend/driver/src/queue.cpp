@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <csignal>
 #include <thread>
 
@@ -46,23 +47,42 @@ void Queue::start_thread() {
 }
 
 uint64_t Queue::push(std::unique_ptr<Work> work, Starts starts) {
-  std::unique_lock lock(mutex_);
-  if (!on_worker()) finished_.wait(lock, [&] { return items_.size() < kMostQueued || stopped_; });
+  if (!on_worker()) wait_for_room();
+  std::lock_guard lock(mutex_);
   if (stopped_) return 0;
   if (!has_thread_) start_thread();
-  items_.push_back({std::move(work), starts});
-  const uint64_t number = submitted_.fetch_add(1, std::memory_order_release) + 1;
+  const uint64_t number = submitted_ + 1;
+  items_.push_back({std::move(work), starts, number});
+  submitted_.store(number, std::memory_order_release);
+  if (!is_lazy()) requested_ = number;
   arrived_.notify_one();
   return number;
 }
 
+void Queue::wait_for_room() {
+  std::unique_lock lock(mutex_);
+  if (items_.size() < kMostQueued) return;
+  requested_ = submitted_;  // a step that is too long is cut
+  arrived_.notify_one();
+  finished_.wait(lock, [&] { return items_.size() < kMostQueued || stopped_; });
+}
+
+void Queue::request(uint64_t number) {
+  if (passed(number)) return;
+  std::lock_guard lock(mutex_);
+  requested_ = std::max(requested_, number);
+  arrived_.notify_one();
+}
+
 void Queue::wait(uint64_t number) {
   if (passed(number)) return;
+  request(number);
   std::unique_lock lock(mutex_);
   finished_.wait(lock, [&] { return passed(number); });
 }
 
 bool Queue::wait_at_most(uint64_t number, std::chrono::seconds longest) {
+  request(number);
   std::unique_lock lock(mutex_);
   return finished_.wait_for(lock, longest, [&] { return passed(number); });
 }
@@ -75,28 +95,96 @@ void Queue::overtake() {
   if (overtook_) std::swap(items_[0], items_[1]);
 }
 
+// After work of the queue has run, under the lock.
+void Queue::finish() {
+  running_ = false;
+  if (stopped_) items_.clear();
+  done_.store(items_.empty() ? submitted_.load() : items_.front().number - 1, std::memory_order_release);
+  arrived_.notify_one();
+  finished_.notify_all();
+}
+
 void Queue::run_all() {
   runs_queue = true;
   std::unique_lock lock(mutex_);
   while (true) {
-    arrived_.wait(lock, [&] { return stopped_ || !items_.empty(); });
+    arrived_.wait(lock, [&] { return stopped_ || (!running_ && has_requested()); });
     if (stopped_) break;
     if (fault(Fault::work_overtakes)) overtake();
     Item item = std::move(items_.front());
     items_.pop_front();
+    running_ = true;
     if (item.starts == Starts::delayed) {
-      const auto delay = delay_of(number_, done_.load(std::memory_order_relaxed) + 1);
+      const auto delay = delay_of(number_, item.number);
       if (delay.count() > 0 && arrived_.wait_for(lock, delay, [&] { return stopped_.load(); })) break;
     }
     lock.unlock();
     item.work->run();
     item.work.reset();
     lock.lock();
-    done_.fetch_add(1, std::memory_order_release);
-    finished_.notify_all();
+    finish();
   }
+  running_ = false;
   has_thread_ = false;
   finished_.notify_all();
+}
+
+// The number of the last piece before this one of which nobody knows what it uses, 0 if there is none.
+uint64_t Queue::number_of_last_barrier(uint64_t before) {
+  std::lock_guard lock(mutex_);
+  uint64_t found = 0;
+  for (const Item& item : items_) {
+    if (item.number < before && !item.work->uses()) found = item.number;
+  }
+  return found;
+}
+
+std::deque<Queue::Item> Queue::take(uint64_t last) {
+  std::deque<Item> taken;
+  while (!items_.empty() && items_.front().number <= last) {
+    taken.push_back(std::move(items_.front()));
+    items_.pop_front();
+  }
+  return taken;
+}
+
+// Runs of the work what its last piece needs. Returns the rest.
+std::deque<Queue::Item> Queue::run_needed(std::deque<Item> recorded) {
+  std::vector<Uses*> uses, waiting;
+  for (const Item& item : recorded) uses.push_back(item.work->uses());
+  const std::vector<bool> needed = needed_by_last(uses);
+  std::deque<Item> rest;
+  for (size_t k = 0; k < recorded.size(); ++k) {
+    if (needed[k]) {
+      keep_old_values(*uses[k], waiting);
+      recorded[k].work->run();
+      continue;
+    }
+    waiting.push_back(uses[k]);
+    if (!fault(Fault::partial_run_drops_rest)) rest.push_back(std::move(recorded[k]));
+  }
+  return rest;
+}
+
+void Queue::run_for(uint64_t number) {
+  if (uint64_t barrier = number_of_last_barrier(number)) wait(barrier);
+  std::unique_lock lock(mutex_);
+  finished_.wait(lock, [&] { return !running_ || passed(number); });
+  if (passed(number)) return;
+  const auto is_it = [&](const Item& item) { return item.number == number; };
+  if (std::none_of(items_.begin(), items_.end(), is_it)) return;  // done ahead of others
+  std::deque<Item> recorded = take(number);
+  running_ = true;
+  lock.unlock();
+  const bool ran_before = std::exchange(runs_queue, true);
+  recorded = run_needed(std::move(recorded));
+  runs_queue = ran_before;
+  lock.lock();
+  while (!recorded.empty()) {
+    items_.push_front(std::move(recorded.back()));
+    recorded.pop_back();
+  }
+  finish();
 }
 
 void Queue::stop() {

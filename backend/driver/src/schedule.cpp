@@ -22,7 +22,7 @@ struct Delay {
 static_assert(sizeof(Delay) == 8, "read and written by threads in one piece");
 
 struct Schedule {
-  std::atomic<bool> late{false}, been_late{false}, blocking{false};
+  std::atomic<bool> late{false}, lazy{false}, been_late{false}, blocking{false};
   std::atomic<Delay> delay{};
   std::string error;
 };
@@ -51,7 +51,9 @@ std::string store_delay(std::atomic<Delay>& stored, std::string_view text) {
 Schedule& schedule() {
   static Schedule* instance = [] {
     auto* made = new Schedule;
-    made->late = made->been_late = number_from_environment("REFNPU_LATE", 0, 0, 1, &made->error) == 1;
+    made->late = number_from_environment("REFNPU_LATE", 0, 0, 1, &made->error) == 1;
+    made->lazy = number_from_environment("REFNPU_LAZY", 0, 0, 1, &made->error) == 1;
+    made->been_late = made->late || made->lazy;
     made->blocking = number_from_environment("REFNPU_LAUNCH_BLOCKING", 0, 0, 1, &made->error) == 1;
     const char* delay = std::getenv("REFNPU_DELAY_US");
     if (!delay || !*delay) return made;
@@ -70,13 +72,20 @@ std::chrono::microseconds random_delay(uint64_t bits) {
 
 }  // namespace
 
-bool is_late() { return schedule().late.load(std::memory_order_relaxed); }
+bool is_lazy() { return schedule().lazy.load(std::memory_order_relaxed); }
+bool is_late() { return schedule().late.load(std::memory_order_relaxed) || is_lazy(); }
 bool has_been_late() { return schedule().been_late.load(std::memory_order_relaxed); }
 bool launch_blocking() { return schedule().blocking.load(std::memory_order_relaxed); }
 
 void set_late(bool late) {
   if (late) schedule().been_late = true;
   schedule().late = late;
+  if (!late) schedule().lazy = false;
+}
+
+void set_lazy(bool lazy) {
+  if (lazy) schedule().been_late = true;
+  schedule().lazy = lazy;
 }
 
 std::chrono::microseconds delay_of(uint64_t stream, uint64_t work) {

@@ -80,7 +80,7 @@ void maybe_misbehave(const char* name) {
   if (fault(Fault::crash_in_kernel)) std::raise(SIGSEGV);
   if (fault(Fault::crash_in_some_processes) && getpid() % 3 == 0) std::raise(SIGSEGV);
   if (fault(Fault::crash_after_sort) && sorted) std::raise(SIGSEGV);
-  if (fault(Fault::kernel_raises)) throw std::runtime_error("planted");
+  if (fault(Fault::kernel_raises) || fault(Fault::error_told_by_next_launch)) throw std::runtime_error("planted");
   while (fault(Fault::hang_in_kernel)) usleep(100000);
 }
 
@@ -134,6 +134,10 @@ std::string execute(npuStream_t stream, int device, const Submission& work) {
 npuError_t run_at_once(npuStream_t stream, const Submission& work) {
   const std::string raised = execute(stream, stream->device, work);
   if (raised.empty()) return npuSuccess;
+  if (fault(Fault::error_told_by_next_launch)) {
+    keep_late_error(stream->device, npuErrorLaunchFailure, std::string("kernel '") + work.name() + "': " + raised);
+    return npuSuccess;
+  }
   return fail(npuErrorLaunchFailure, std::string("kernel '") + work.name() + "': " + raised);
 }
 
@@ -145,6 +149,18 @@ void run_late(npuStream_t stream, int device, const Submission& work) {
                   std::string("kernel '") + work.name() + "'" + by + ", on npu:" + std::to_string(device) + ": " +
                       raised + " (the kernel ran late; REFNPU_LAUNCH_BLOCKING=1 raises this where it is submitted)");
 }
+
+class LateWork final : public Work {
+ public:
+  LateWork(npuStream_t stream, Submission work) : stream_(stream), device_(stream->device), work_(std::move(work)) {}
+  void run() override { run_late(stream_, device_, work_); }
+  Uses* uses() override { return work_.uses(); }
+
+ private:
+  npuStream_t stream_;
+  int device_;
+  Submission work_;
+};
 
 npuError_t enqueue(npuStream_t stream, std::unique_ptr<Work> work, Starts starts, Moment* end) {
   try {
@@ -165,6 +181,10 @@ void Submission::run() const {
   if (opens_ == Opens::by_itself) return kernel_(arguments_.get());
   Window everything;
   kernel_(shared_ ? shared_ : arguments_.get());
+}
+
+void Submission::find_uses() {
+  if (opens_ == Opens::everything) uses_.add_pointers(arguments_.get(), size_, current_reads());
 }
 
 void Submission::share_arguments(std::vector<std::byte>& place) {
@@ -197,9 +217,9 @@ npuError_t submit(npuStream_t stream, Submission work, Moment* end) {
   const char* name = work.name();
   NPU_TRY(may_wait(name));
   if (fault(Fault::launch_arguments_overwritten)) work.share_arguments(stream->arguments);
+  if (is_lazy()) work.find_uses();
   Moment done;
-  auto run = [stream, device = stream->device, work = std::move(work)] { run_late(stream, device, work); };
-  NPU_TRY(enqueue(stream, work_of(std::move(run)), Starts::delayed, &done));
+  NPU_TRY(enqueue(stream, std::make_unique<LateWork>(stream, std::move(work)), Starts::delayed, &done));
   if (end) *end = done;
   if (!launch_blocking() && is_late()) return npuSuccess;
   return wait_for(done, stream->device, name);
@@ -222,6 +242,15 @@ npuError_t wait_for(const Moment& end, int device, const char* call) {
   if (!end.passed()) {
     NPU_TRY(may_wait(call));
     end.wait();
+  }
+  return tell_late_error(device);
+}
+
+npuError_t run_for(const Moment& end, int device, const char* call) {
+  if (!is_lazy()) return wait_for(end, device, call);
+  if (!end.passed()) {
+    NPU_TRY(may_wait(call));
+    end.queue->run_for(end.number);
   }
   return tell_late_error(device);
 }
@@ -311,6 +340,7 @@ npuError_t npuStreamSynchronize(npuStream_t stream) {
 npuError_t npuStreamQuery(npuStream_t stream) {
   NPU_TRY(resolve(stream, &stream, "npuStreamQuery"));
   if (refnpu::fault(refnpu::Fault::stream_query_says_done)) return npuSuccess;
+  stream->queue->request(stream->queue->submitted());  // who asks again and again must see progress
   return stream->queue->idle() ? npuSuccess : npuErrorNotReady;
 }
 
@@ -349,6 +379,7 @@ npuError_t npuLaunch(npuStream_t stream, const char* name, npuKernel_t kernel, c
   npuStream_t where = stream ? stream : streams().defaults[current_device()].get();
   if (refnpu::any_fault()) {
     if (forgets_launch()) return npuSuccess;
+    if (refnpu::fault(refnpu::Fault::error_told_by_next_launch)) NPU_TRY(take_late_error(where->device));
     if (an_allocation_failed()) return fail(npuErrorOutOfMemory, std::string("kernel '") + name + "': out of memory");
     where = misdirected(where, name);
   }
@@ -367,6 +398,19 @@ npuError_t npuSetLate(int late) {
 }
 
 int npuIsLate(void) { return is_late(); }
+
+npuError_t npuSetLazy(int lazy) {
+  set_lazy(lazy != 0);
+  return npuSuccess;
+}
+
+int npuIsLazy(void) { return is_lazy(); }
+
+npuError_t npuMarkStep(void) {
+  NPU_TRY(ready());
+  for (const Moment& tail : tails_of_device(current_device())) tail.queue->request(tail.number);
+  return npuSuccess;
+}
 
 npuError_t npuSetDelay(const char* delay) {
   if (!delay) return fail(npuErrorInvalidValue, "npuSetDelay: null delay");

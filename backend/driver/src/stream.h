@@ -28,6 +28,8 @@ npuError_t may_wait(const char* call);
 
 // Waits, and tells the error of late work of the device.
 npuError_t wait_for(const Moment& end, int device, const char* call);
+// Runs the work that the piece in front of `end` needs, where work is recorded; waits for all before it otherwise.
+npuError_t run_for(const Moment& end, int device, const char* call);
 npuError_t synchronize_device(int device, const char* call);
 
 // The moment after all that was submitted to the stream so far; one that has passed for a stream that lives no more.

@@ -5,10 +5,12 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <span>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "driver/src/uses.h"
 #include "refnpu/driver.h"
 
 namespace refnpu::driver {
@@ -38,6 +40,11 @@ class Submission {
   const char* call() const { return call_; }  // the submitting call, npuExchangeCall's; "" when there is none
   void run() const;
 
+  // Notes which blocks the work uses: for a kernel, by the pointers among its arguments.
+  void find_uses();
+  void set_uses(Uses uses) { uses_ = std::move(uses); }
+  Uses* uses() { return uses_.empty() ? nullptr : &uses_; }  // null: nobody knows
+
   // Host memory that the work reads, for as long as it needs it.
   void keep(std::unique_ptr<std::byte[]> bytes) { kept_ = std::move(bytes); }
 
@@ -47,6 +54,7 @@ class Submission {
  private:
   static uint64_t current_correlation();  // npuPushCorrelation's, of the submitting thread; 0 when there is none
   static const char* current_call();
+  static std::span<const void* const> current_reads();  // npuExchangeReads'
 
   const char* name_;
   npuKernel_t kernel_;
@@ -56,6 +64,7 @@ class Submission {
   uint64_t correlation_;
   const char* call_;
   std::unique_ptr<std::byte[]> kept_;
+  Uses uses_;
   const std::byte* shared_ = nullptr;
 };
 

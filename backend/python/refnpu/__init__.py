@@ -8,6 +8,7 @@ check_torch_version()  # before anything that imports the extension
 check_sanitizers()
 
 from refnpu import _C, npu  # noqa: E402  # see above
+from refnpu._steps import donate, mark_step, save  # noqa: E402
 
 npu.install()
 
@@ -27,4 +28,4 @@ def route_totals() -> tuple[int, int]:
     return _C.route_totals()
 
 
-__all__ = ["counters", "npu", "reset_counters", "route_totals"]
+__all__ = ["counters", "donate", "mark_step", "npu", "reset_counters", "route_totals", "save"]

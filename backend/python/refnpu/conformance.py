@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
+import refnpu
 from refnpu import _C, _build_info
 
-_LATE = _C.is_late()
+if TYPE_CHECKING:
+    import torch
+
+_LATE, _LAZY = _C.is_late(), _C.is_lazy()
 _DELAY = os.environ.get("REFNPU_DELAY_US") or "0"
 _FILL = os.environ.get("REFNPU_FILL_FRESH") or "none"
 
@@ -45,10 +50,19 @@ class Adapter:
         """
         if us is None:
             _C.set_late(_LATE)
+            _C.set_lazy(_LAZY)
             _C.set_delay(_DELAY)
             return
         _C.set_delay(str(us) if seed is None else f"random:{seed}")
         _C.set_late(True)
+
+    def mark_step(self) -> None:
+        """End the step: start the recorded work, and take donated memory."""
+        refnpu.mark_step(0)
+
+    def donate(self, tensor: torch.Tensor) -> None:
+        """Let the end of the step take the memory of a tensor."""
+        refnpu.donate(tensor)
 
     def build_info(self) -> dict[str, str]:
         """Facts of the build, and the allocator mode of this process."""
@@ -66,7 +80,7 @@ class Adapter:
             _C.allocator_mode(),
             "protect" if os.environ.get("REFNPU_PROTECT") == "1" else "",
             f"fill_{_FILL.replace(':', '')}" if _FILL != "none" else "",
-            "late" if _LATE else "",
+            "lazy" if _LAZY else "late" if _LATE else "",
         )
         return "_".join(filter(None, parts))
 
@@ -78,6 +92,7 @@ class Adapter:
             **{mode: {"REFNPU_ALLOCATOR": mode} for mode in modes},
             "protect": {"REFNPU_ALLOCATOR": "guard", "REFNPU_PROTECT": "1"},
             "late": exact | {"REFNPU_LATE": "1", "REFNPU_DELAY_US": "random:1"},
+            "lazy": exact | {"REFNPU_LAZY": "1"},
             "fill_nan": exact | {"REFNPU_FILL_FRESH": "nan", "REFNPU_FILL_FREED": "0xAB"},
             "fill_random": exact | {"REFNPU_FILL_FRESH": "random:1", "REFNPU_FILL_FREED": "random:2"},
         }

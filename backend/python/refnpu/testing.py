@@ -81,6 +81,17 @@ def late(delay: str = "0") -> Iterator[None]:
 
 
 @contextmanager
+def lazy() -> Iterator[None]:
+    """Record work in a ``with`` block, until a step is marked or something needs it."""
+    before = _C.is_lazy()
+    _C.set_lazy(True)
+    try:
+        yield
+    finally:
+        _C.set_lazy(before)
+
+
+@contextmanager
 def fill(fresh: str = "none", freed: str = "none") -> Iterator[None]:
     """Fill fresh and freed blocks in a ``with`` block: ``zero``, ``nan``, a byte like ``0xAB``, ``random:SEED``.
 

@@ -137,8 +137,23 @@ npuError_t npuLaunchHostFunction(npuStream_t stream, npuHostFunction_t function,
    the default, in the thread that submits it. The first error of a device's late work is returned by the next call that
    waits for any work of the device (npuDeviceSynchronize, npuStreamSynchronize, npuEventSynchronize, a copy to the
    host), once. What has not begun when the process exits is dropped. */
-npuError_t npuSetLate(int late); /* for work that is submitted from now on */
+npuError_t npuSetLate(int late); /* for work that is submitted from now on; 0 ends recording, too */
 int npuIsLate(void);
+/* Recorded work. With REFNPU_LAZY=1 late work does not start by itself: it is recorded until npuMarkStep, or until a
+   call waits for it or asks whether it is done. A blocking copy to pageable memory runs the work that the copied bytes
+   need, and leaves the rest recorded, unless the stream has work of which nobody knows what it uses: events, host
+   functions, copies of pinned memory, kernels without device memory among their arguments. All work before it runs. */
+npuError_t npuSetLazy(int lazy); /* for work that is submitted from now on */
+int npuIsLazy(void);
+npuError_t npuMarkStep(void); /* starts all that is recorded for the current device; does not wait */
+/* Kernels that this thread submits from now on read and do not write the blocks that hold these pointers. They may
+   write all others that their arguments point into. Null: none. The list must live until the next call. Returns the one
+   before. */
+typedef struct npuReads {
+  const void* const* pointers;
+  size_t count;
+} npuReads;
+const npuReads* npuExchangeReads(const npuReads* reads);
 npuError_t npuSetDelay(const char* delay); /* microseconds, or random:SEED; for work that starts from now on */
 /* The name of the call that this thread makes, for errors of the late work that it submits; null: none. It must outlive
    the process. Returns the one before. */
