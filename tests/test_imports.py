@@ -34,7 +34,7 @@ _TABLE = {
     "bare_device": "",
     "backends": "bare_device support torch_versions",
     "ops": "",
-    "corpus": "inventory ops support torch_versions vocabulary",
+    "corpus": "inventory ops support torch_versions",
     "lanes": "support vocabulary",
     "results": "records support vocabulary",
     "contexts": "backends inventory ops torch_versions vocabulary",

@@ -53,7 +53,7 @@ def _sorted(stored: torch.Tensor, count: int, seed: int) -> torch.Tensor:
 
 
 def _ascending(stored: torch.Tensor, count: int, seed: int) -> torch.Tensor:
-    """Values of ``jitter``, or of ``choose`` if they are integers, in ascending order. RuntimeError for complex ones."""
+    """Values of ``jitter``, or of ``choose`` if they are integers, in ascending order. Complex ones raise an error."""
     made = _jitter(stored, count, seed) if stored.is_floating_point() else _choose(stored, count, seed)
     return made.sort().values
 
