@@ -230,6 +230,10 @@ MORE_CONTEXT_DTYPES = {"autocast": ("bfloat16",)}
 CONTEXT_VARIANTS = {
     "autocast": ("bfloat16", "float16"),
     "backward": ("dense", "strided", "expanded", "accumulate"),
+    "forward_ad": ("all", "one"),
+    "vmap": ("0", "-1"),
+    "no_grad": ("no_grad", "grad"),
+    "copied": ("deepcopy", "pickle"),
 }
 
 
