@@ -8,12 +8,15 @@ from typing import Any
 
 import torch
 
-from conformance import torch_versions
+from conformance import ops, torch_versions
 from conformance.contexts.model import Context, How, Op
 from conformance.contexts.trees import alike, on_host, tensors_of, with_tensors
 from conformance.inventory import Overload
 from conformance.ops.family import OpFacts
 from conformance.vocabulary import Check, Route
+
+# The results of one have no memory, and the other asks whether autograd knows its argument as a view.
+_LEFT_OUT = frozenset({"_efficientzerotensor", "detach_"})
 
 
 class Functionalize(Context):
@@ -56,7 +59,7 @@ class Functionalize(Context):
         return op(*args, **kwargs)
 
     def applies(self, overload: Overload) -> bool:
-        return overload.base != "_efficientzerotensor"  # no result has memory
+        return overload.base not in _LEFT_OUT and ops.facts(overload.name).random is None
 
     def facts_of(self, overload: str) -> str:
         """Return "own" if the backend functionalizes an overload, so that CPU's call goes the same way."""

@@ -40,8 +40,7 @@ class Vmap(Context):
         def called(*tensors: torch.Tensor) -> Any:
             rest = list(tensors)
             positional, named = with_tensors(tree, lambda t: rest.pop(0))
-            results = tensors_of(op(*positional, **dict(zip(kwargs, named))))
-            return [*results, *(t for t in tensors if not any(t is one for one in results))]
+            return [*tensors_of(op(*positional, **dict(zip(kwargs, named)))), *tensors]
 
         def batched() -> list[torch.Tensor]:
             batch = [torch.stack(pair, int(how.variant)) for pair in zip(*members)]
