@@ -17,6 +17,8 @@ from refnpu import testing  # only where there is one
 
 from conformance import backends, ops
 from conformance.explain import describe
+from conformance.layouts import CONTEXTS
+from conformance.plan.cases import TIERS
 from conformance.plan.plan import Plan
 from conformance.plan.selection import Selection
 from conformance.records import CaseFailure, Death, DeathFinding, Observation, Repeats, Repetition, Setting
@@ -196,6 +198,14 @@ def test_a_planted_fault_is_found_in_a_cell_that_is_clean_without_it(work: CellR
     found = observe(work, *cell)
     assert found.status is (Status.FAIL if check else Status.CRASH), found
     assert check in {f.check for f in found.failures}, [describe.findings(f) for f in found.failures]
+
+
+def test_the_smoke_tier_has_the_cells_that_find_the_faults_of_contexts() -> None:
+    smoke = Plan(backends.find("refnpu"), Selection(tier=TIERS["smoke"]), seed=20)
+    wanted = [cell for cell in FOUND_IN.values() if cell[2] in CONTEXTS and cell[2] != "fake"]
+    found = {(c.overload, c.dtype, c.layout) for overload, *_ in wanted for c in smoke.cells(overload)}
+    assert len(wanted) > 20
+    assert {cell[:3] for cell in wanted} <= found
 
 
 @pytest.mark.usefixtures("awake")

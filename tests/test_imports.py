@@ -71,7 +71,8 @@ OTHER_MODULES_WITHOUT_TORCH = {
     "calls.program",
     "triage.ddmin", "triage.evidence", "triage.lanes", "triage.report", "triage.conclusions", "triage.warm", "plugin",
 }  # fmt: skip
-MAY_NAME_TORCH_PRIVATES = ("inventory", "torch_versions", "corpus.record", "explain.both_sides")
+# torch documents fake tensors under the name torch._subclasses, and `contexts.fake` is copied into scripts.
+MAY_NAME_TORCH_PRIVATES = ("inventory", "torch_versions", "corpus.record", "explain.both_sides", "contexts.fake")
 
 
 def room_of(module: str) -> str:

@@ -90,7 +90,8 @@ int64_t level_of(const Tensor& tensor) {
 
 Member member(const Tensor& tensor, int64_t level) {
   const auto* batched = at::functorch::maybeGetBatchedImpl(tensor);
-  return batched && batched->level() == level ? Member{batched->value(), batched->bdim()} : Member{tensor, std::nullopt};
+  return batched && batched->level() == level ? Member{batched->value(), batched->bdim()}
+                                              : Member{tensor, std::nullopt};
 }
 
 Tensor logcumsumexp_batched(const Tensor& self, int64_t dim) {
@@ -162,8 +163,8 @@ Tensor logcumsumexp_meta(const Tensor& self, int64_t dim) {
 
 Tensor gamma_grad_meta(const Tensor& self, const Tensor& output) {
   const Tensor both = self.mul(output);
-  return at::empty_like(both, both.options().dtype(fault(Fault::gamma_grad_meta_in_double) ? at::kDouble
-                                                                                           : both.scalar_type()));
+  return at::empty_like(
+      both, both.options().dtype(fault(Fault::gamma_grad_meta_in_double) ? at::kDouble : both.scalar_type()));
 }
 
 // Registers a kernel for the key of `m`, unless this torch has one.

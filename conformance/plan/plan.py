@@ -122,7 +122,8 @@ class Plan:
     def contexts(self) -> list[str]:
         """Return the names of the contexts that the selection takes."""
         wanted = {self._only.layout} if self._only else self.tier.layouts
-        return [name for name in CONTEXTS if wanted is None or name in wanted]
+        chosen = {name for name, _ in self.tier.chosen}
+        return [name for name in CONTEXTS if wanted is None or name in wanted | chosen]
 
     def contexts_left_out(self) -> str:
         """Which contexts of the tier have no cells, and what the backend would have to have; "" if all have cells."""
