@@ -25,7 +25,7 @@ class ForwardAd(Context):
 
     @staticmethod
     def call(op: Op, device: torch.device, how: How, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        """Return the results and their tangents. Raises NotImplementedError if no result has one.
+        """Return each result and its tangent. Raises NotImplementedError if no result has one.
 
         Variants: "all" floating arguments have tangents, or "one" of them has.
         """
@@ -45,7 +45,7 @@ class ForwardAd(Context):
             found = [torch.autograd.forward_ad.unpack_dual(t) for t in tensors_of(op(*positional, **named))]
             if not any(pair.tangent is not None for pair in found):
                 raise NotImplementedError("no result has a tangent")
-            return [[pair.primal.detach(), pair.tangent] for pair in found]
+            return [t for pair in found for t in (pair.primal.detach(), pair.tangent)]
 
     def applies(self, overload: Overload) -> bool:
         facts = ops.facts(overload.name)

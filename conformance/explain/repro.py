@@ -65,7 +65,10 @@ def storage(device, *text):
 
 '''
 
-_HOW = """class How(NamedTuple):
+_HOW = """from collections.abc import Mapping, Sequence
+
+
+class How(NamedTuple):
     variant: str
     facts: str
     delayed: Callable[[], Any]
