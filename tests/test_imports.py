@@ -54,7 +54,7 @@ _TABLE = {
     "plugin": "backends corpus explain lanes layouts ops plan records results running support torch_versions"
     " vocabulary",
     "commands": "backends bisect calls corpus doctor explain hazards inventory lanes nightly plan records report"
-    " results support torch_versions triage vocabulary",
+    " results running scenarios support torch_versions triage vocabulary",
     "cli": "commands",
 }
 ROOMS = {room: frozenset(may_import.split()) for room, may_import in _TABLE.items()}

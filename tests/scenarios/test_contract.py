@@ -111,13 +111,13 @@ def test_a_step_that_does_nothing_on_the_device_is_found(
     assert observe("refnpu", name).status is Status.FAIL
 
 
-def test_a_layer_that_is_refused_is_left_out_and_the_others_are_compared() -> None:
+def test_a_layer_that_is_refused_is_left_out_and_the_others_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     def refused() -> Any:
         raise NotImplementedError("no such layer")
 
-    found = training._steps("cpu", {"linear": training.LAYERS["linear"], "other": refused})  # noqa: SLF001
-    assert isinstance(found["linear"], torch.Tensor)
-    assert str(found["other"]) == "no such layer"
+    monkeypatch.setitem(training.RECURRENT, "other", refused)
+    found = observe("torch:cpu", "training:recurrent_layers")
+    assert (found.status, found.reason) == (Status.PASS, "not offered: other (no such layer)")
 
 
 def contract(*arguments: str) -> Result:
