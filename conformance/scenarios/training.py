@@ -159,7 +159,7 @@ def fused_optimizers(device: str) -> Results:
     return results
 
 
-@scenario(exact=True, area="training")
+@scenario(exact=True, slow=True, area="training")
 def checkpoints_with_dropout(device: str) -> Results:
     """``torch.utils.checkpoint`` draws the same dropout again, reentrant or not: gradients are those without it."""
 
