@@ -14,6 +14,7 @@ from conformance.commands.edge import Commands, Mistake
 # The module and the function of each command. The module is imported on use, since all of them take half a second.
 COMMANDS = {
     "bisect": "bisect:bisect_",
+    "contract": "contract:contract_",
     "corpus": "samples:corpus",
     "diff": "compare:diff_",
     "doctor": "doctor:doctor_",

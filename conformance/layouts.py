@@ -175,6 +175,12 @@ CONTEXTS: dict[str, str] = {
     "autocast": "contiguous, under torch.autocast, for each dtype that it casts to",
     "deterministic": "contiguous, under torch.use_deterministic_algorithms(True)",
     "backward": "contiguous: the gradients of the floating arguments, for gradients of the results in several layouts",
+    "forward_ad": "contiguous: the tangents of the results, for tangents of all floating arguments and of one",
+    "vmap": "contiguous, in a batch under torch.vmap, against calls on CPU one after the other",
+    "functionalize": "contiguous, under torch.func.functionalize, against a plain call on CPU",
+    "fake": "contiguous: the sizes, strides, dtypes, devices and aliasing that fake tensors predict",
+    "no_grad": "contiguous, with arguments that need gradients, under torch.no_grad() and in grad mode",
+    "copied": "contiguous, with arguments that were copied by deepcopy or pickled",
 }
 
 # Layouts whose cells have samples that were generated.

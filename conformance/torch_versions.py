@@ -122,6 +122,19 @@ def has_derivative(name: str) -> bool:
     return has_own_kernel(name, "Autograd") or has_own_kernel(name, "CompositeImplicitAutograd")
 
 
+def is_registered_by_backend(name: str, key: str) -> bool:
+    """Whether the kernel for a dispatch key comes neither from torch's C++ sources nor from its Python package."""
+    lines = torch._C._dispatch_dump(NAMESPACE + name).splitlines() if has_own_kernel(name, key) else []
+    found = re.search(r"registered at (.*):\d+", next((line for line in lines if line.startswith(f"{key}: ")), ""))
+    own = (str(Path(torch.__file__).parent), "aten/src/ATen/", "/torch/csrc/")
+    return found is not None and not any(place in found[1] for place in own)
+
+
+def has_out(schema: str) -> bool:
+    """Whether a schema has arguments that are written and are no ``self`` of an in-place op."""
+    return bool(re.search(r"!\)(\[\])? (?!self\b)\w+", schema.partition("->")[0]))
+
+
 def has_backend_fallback(key: str) -> bool:
     """Whether a boxed fallback is registered for this dispatch key."""
     return bool(torch._C._dispatch_has_backend_fallback(_key(key)))

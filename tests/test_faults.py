@@ -17,6 +17,8 @@ from refnpu import testing  # only where there is one
 
 from conformance import backends, ops
 from conformance.explain import describe
+from conformance.layouts import CONTEXTS
+from conformance.plan.cases import TIERS
 from conformance.plan.plan import Plan
 from conformance.plan.selection import Selection
 from conformance.records import CaseFailure, Death, DeathFinding, Observation, Repeats, Repetition, Setting
@@ -115,6 +117,18 @@ FOUND_IN = {
     "autocast_promotes_to_lower": ("addcmul", "float32", "autocast", "dtype"),
     "log_softmax_saves_softmax": ("_log_softmax", "float32", "backward", "value"),
     "layer_norm_saves_deviation": ("native_layer_norm", "float32", "backward", "value"),
+    "hypot_jvp_of_first_argument": ("hypot", "float32", "forward_ad", "value"),
+    "celu_jvp_of_negative_side": ("celu", "float32", "forward_ad", "value"),
+    "logcumsumexp_batch_dim_counted": ("_logcumsumexp", "float32", "vmap", "value"),
+    "gamma_grad_batch_in_front": ("_standard_gamma_grad", "float32", "vmap", "error_parity"),
+    "polygamma_mutation_lost": ("polygamma_", "float32", "functionalize", "value"),
+    "cumulative_indices_not_functional": ("_cummax_helper", "float32", "functionalize", "value"),
+    "logcumsumexp_meta_transposed": ("_logcumsumexp", "float32", "fake", "context"),
+    "gamma_grad_meta_in_double": ("_standard_gamma_grad", "float32", "fake", "context"),
+    "celu_records_without_grad_mode": ("celu", "float32", "no_grad", "context"),
+    "fill_refuses_leaf": ("fill_.Scalar", "float32", "no_grad", "error_parity"),
+    "set_storage_of_number_as_row": ("_logcumsumexp", "float32", "copied", "context"),
+    "set_storage_empty_keeps_size": ("celu", "float32", "copied", "context"),
     # Random draws.
     "uniform_includes_one": ("uniform_", "float32", "contiguous", "distribution"),
     "seed_ignored": ("uniform_", "float32", "contiguous", "determinism"),
@@ -184,6 +198,15 @@ def test_a_planted_fault_is_found_in_a_cell_that_is_clean_without_it(work: CellR
     found = observe(work, *cell)
     assert found.status is (Status.FAIL if check else Status.CRASH), found
     assert check in {f.check for f in found.failures}, [describe.findings(f) for f in found.failures]
+
+
+def test_the_smoke_tier_has_the_cells_that_find_the_faults_of_contexts() -> None:
+    smoke = Plan(backends.find("refnpu"), Selection(tier=TIERS["smoke"]), seed=20)
+    slow_to_load = {"backward", "deterministic", "fake", "forward_ad"}
+    wanted = [cell for cell in FOUND_IN.values() if cell[2] in CONTEXTS.keys() - slow_to_load]
+    found = {(c.overload, c.dtype, c.layout) for overload, *_ in wanted for c in smoke.cells(overload)}
+    assert len(wanted) > 15
+    assert {cell[:3] for cell in wanted} <= found
 
 
 @pytest.mark.usefixtures("awake")

@@ -54,7 +54,7 @@ _TABLE = {
     "plugin": "backends corpus explain lanes layouts ops plan records results running support torch_versions"
     " vocabulary",
     "commands": "backends bisect calls corpus doctor explain hazards inventory lanes nightly plan records report"
-    " results support torch_versions triage vocabulary",
+    " results running scenarios support torch_versions triage vocabulary",
     "cli": "commands",
 }
 ROOMS = {room: frozenset(may_import.split()) for room, may_import in _TABLE.items()}
@@ -71,7 +71,8 @@ OTHER_MODULES_WITHOUT_TORCH = {
     "calls.program",
     "triage.ddmin", "triage.evidence", "triage.lanes", "triage.report", "triage.conclusions", "triage.warm", "plugin",
 }  # fmt: skip
-MAY_NAME_TORCH_PRIVATES = ("inventory", "torch_versions", "corpus.record", "explain.both_sides")
+# torch documents fake tensors under the name torch._subclasses, and `contexts.fake` is copied into scripts.
+MAY_NAME_TORCH_PRIVATES = ("inventory", "torch_versions", "corpus.record", "explain.both_sides", "contexts.fake")
 
 
 def room_of(module: str) -> str:

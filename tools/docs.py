@@ -20,6 +20,7 @@ import pytest
 from conformance import cli, plugin
 from conformance.lanes import matrix
 from conformance.layouts import LAYOUTS
+from conformance.scenarios import catalogue
 from conformance.support.exit_codes import Exit
 from conformance.support.suggestions import unknown
 from conformance.vocabulary import Check, Fact, Route, Status
@@ -34,9 +35,13 @@ from tools.settings import tables as settings
 from tools.settings.model import Measured
 
 ROOT = Path(__file__).parents[1]
-PAGES = ("README.md", "CONTRIBUTING.md", "docs/reference.md", "docs/kill-rate.md", "docs/causes.md", "docs/settings.md")
+PAGES = (
+    "README.md", "CONTRIBUTING.md", "docs/reference.md", "docs/kill-rate.md", "docs/causes.md", "docs/settings.md",
+    "docs/contract.md",
+)  # fmt: skip
 GENERATED = ROOT / "conformance" / "corpus" / "data" / "generated.jsonl.gz"
 KILL_RATE = ROOT / "docs" / "kill-rate.json"
+CONTRACT = ROOT / "docs" / "contract.json"
 CAUSES = ROOT / "docs" / "causes.json"
 
 _BLOCK = re.compile(r"(<!-- table: (?P<name>[\w-]+) -->\n).*?(<!-- end of table -->)", re.DOTALL)
@@ -91,6 +96,18 @@ def _layouts() -> str:
 
 def _generated() -> str:
     return table(("varies", "class", "overloads", "samples"), generated.rows(GENERATED))
+
+
+def _contract() -> str:
+    """Return the programs about PyTorch's contract with devices, and how each ended on the backends that were tried."""
+    ends = json.loads(CONTRACT.read_text(encoding="utf-8"))
+    found = sorted((catalogue.find(name) for name in catalogue.names()), key=lambda s: (s.area, s.name))
+    rows = (
+        (s.area, s.promise.replace("``", "`"), *(ended.get(s.name, "not run") for ended in ends.values()))
+        for s in found
+        if s.area
+    )
+    return table(("area", "what PyTorch promises", *(f"`{backend}`" for backend in ends)), rows)
 
 
 def _checks() -> str:
@@ -227,6 +244,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "exit-codes": _exit_codes,
     "layouts": _layouts,
     "generated": _generated,
+    "contract": _contract,
     "checks": _checks,
     "facts": _facts,
     "statuses": _statuses,

@@ -29,6 +29,8 @@ Immediate kept_for(const at::Scalar& value, const Immediate& element) {
 
 // Filling is idempotent, so an output that overlaps itself is fine.
 at::Tensor& fill_scalar(at::Tensor& self, const at::Scalar& given) {
+  TORCH_CHECK(!fault(Fault::fill_refuses_leaf) || !self.requires_grad() || !self.is_leaf(),
+              "a leaf Variable that requires grad is being used in an in-place operation.");
   const at::Scalar value = fault(Fault::fill_overflow_not_refused) ? cut_to(given, self.scalar_type()) : given;
   auto iter = at::TensorIteratorConfig()
                   .set_check_mem_overlap(false)

@@ -2,6 +2,7 @@
 #include <ATen/ExpandUtils.h>
 #include <ATen/ScalarOps.h>
 #include <ATen/native/Resize.h>
+#include <ATen/ops/_efficientzerotensor.h>
 #include <ATen/ops/addmm_meta.h>
 #include <ATen/ops/addmv_meta.h>
 #include <ATen/ops/baddbmm_meta.h>
@@ -255,14 +256,16 @@ Tensor product_of_vectors(const Tensor& self, const Tensor& other) {
   return out;
 }
 
-// As on CPU, the product of two conjugated vectors is a conjugated view of the plain product.
+// As on CPU, the product of two conjugated vectors is a conjugated view of the plain product, and that with autograd's
+// zeros, which have no memory, has none.
 Tensor dot_product(const Tensor& self, const Tensor& other) {
+  if (self._is_zerotensor() || other._is_zerotensor()) return at::_efficientzerotensor({}, self.options());
   if (self.is_conj() && other.is_conj()) return product_of_vectors(self.conj(), other.conj()).conj();
   return product_of_vectors(self, other);
 }
 
 Tensor conjugate_dot_product(const Tensor& self, const Tensor& other) {
-  if (!self.is_complex()) return dot_product(self, other);
+  if (!self.is_complex() || self._is_zerotensor() || other._is_zerotensor()) return dot_product(self, other);
   check_vectors(self, other);
   return dot_product(self.conj(), other);
 }

@@ -133,6 +133,19 @@ at::Tensor& set_storage_offset(at::Tensor& self, at::Storage source, int64_t off
   return self;
 }
 
+// As set_storage_offset, with what faults do to sizes and strides that a program gives.
+at::Tensor& set_storage_view(at::Tensor& self, at::Storage source, int64_t offset, at::IntArrayRef size,
+                             at::IntArrayRef stride) {
+  if (size.empty() && fault(Fault::set_storage_of_number_as_row)) {
+    return set_storage_offset(self, std::move(source), offset, {1}, {1});
+  }
+  if (source.nbytes() == 0 && self.numel() == 0 && fault(Fault::set_storage_empty_keeps_size)) {
+    const at::DimVector kept(self.sizes());
+    return set_storage_offset(self, std::move(source), offset, kept, {});
+  }
+  return set_storage_offset(self, std::move(source), offset, size, stride);
+}
+
 at::Tensor& set_storage(at::Tensor& self, at::Storage source) {
   int64_t length = static_cast<int64_t>(source.nbytes() / self.itemsize());
   return set_storage_offset(self, std::move(source), 0, length, {});
@@ -164,7 +177,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   m.impl("_local_scalar_dense", &local_scalar_dense);
   m.impl_unchecked("resize_", &resize_);
   m.impl_unchecked("set_.source_Storage", &set_storage);
-  m.impl_unchecked("set_.source_Storage_storage_offset", &set_storage_offset);
+  m.impl_unchecked("set_.source_Storage_storage_offset", &set_storage_view);
   m.impl_unchecked("set_.source_Tensor", &set_tensor);
   m.impl_unchecked("set_", &set_nothing);
   m.impl("is_set_to", &at::native::is_set_to);

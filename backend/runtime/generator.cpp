@@ -23,12 +23,11 @@ void NpuGenerator::set_current_seed(uint64_t seed) {
 }
 uint64_t NpuGenerator::current_seed() const { return inner_.current_seed(); }
 uint64_t NpuGenerator::seed() { return inner_.seed(); }
-void NpuGenerator::set_offset(uint64_t) {
-  TORCH_CHECK_NOT_IMPLEMENTED(false, "npu generator: a Mersenne twister has no offset; use set_state");
+// A Mersenne twister has no offset: all is in the state. torch asks for one when it pickles a generator of a device.
+void NpuGenerator::set_offset(uint64_t offset) {
+  TORCH_CHECK_NOT_IMPLEMENTED(offset == 0, "npu generator: a Mersenne twister has no offset; use set_state");
 }
-uint64_t NpuGenerator::get_offset() const {
-  TORCH_CHECK_NOT_IMPLEMENTED(false, "npu generator: a Mersenne twister has no offset; use get_state");
-}
+uint64_t NpuGenerator::get_offset() const { return 0; }
 void NpuGenerator::set_state(const c10::TensorImpl& state) {
   inner_.unsafeGetGeneratorImpl()->set_state(state);
   if (fault(Fault::set_state_forgets_position)) inner_.set_current_seed(inner_.current_seed());

@@ -5,18 +5,25 @@ from __future__ import annotations
 from conformance.contexts.after_error import AfterError
 from conformance.contexts.autocast import Autocast
 from conformance.contexts.backward import Backward
+from conformance.contexts.copied import Copied
 from conformance.contexts.deterministic import Deterministic
+from conformance.contexts.fake import Fake
+from conformance.contexts.forward_ad import ForwardAd
+from conformance.contexts.functionalize import Functionalize
 from conformance.contexts.inference_mode import InferenceMode
 from conformance.contexts.model import Context
+from conformance.contexts.no_grad import NoGrad
 from conformance.contexts.second_device import SecondDevice
 from conformance.contexts.stream import Stream
 from conformance.contexts.thread import Thread
+from conformance.contexts.vmap import Vmap
 
 __all__ = ["CONTEXTS", "PLAIN", "Context", "of"]
 
 PLAIN = Context()
 _ALL = (
     SecondDevice(), Thread(), Stream(), AfterError(), InferenceMode(), Autocast(), Deterministic(), Backward(),
+    ForwardAd(), Vmap(), Functionalize(), Fake(), NoGrad(), Copied(),
 )  # fmt: skip
 CONTEXTS: dict[str, Context] = {context.name: context for context in _ALL}
 

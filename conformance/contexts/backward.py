@@ -17,6 +17,12 @@ from conformance.vocabulary import Route
 _TOLERANCE = Tolerance(64.0, 8.0, Accumulation.CANCELS)
 
 
+def of_derivatives(facts: OpFacts) -> OpFacts:
+    """Return the facts of gradients and tangents: sums that may cancel, defined in all elements."""
+    tolerance = facts.tolerance if facts.tolerance.ulps >= _TOLERANCE.ulps else _TOLERANCE
+    return OpFacts(facts.family, tolerance=tolerance, host=facts.host, may_alias=True)
+
+
 class Backward(Context):
     """The results are the gradients of the floating arguments."""
 
@@ -75,8 +81,7 @@ class Backward(Context):
         return Route.COMPOSITE
 
     def facts(self, facts: OpFacts, overload: str) -> OpFacts:
-        """Return the facts of gradients: sums that may cancel, defined in all elements."""
-        return OpFacts(facts.family, tolerance=_TOLERANCE, host=facts.host, may_alias=True)
+        return of_derivatives(facts)
 
     def refuses(self, error: BaseException | None) -> bool:
         """Whether torch raised because it has no formula for a gradient."""

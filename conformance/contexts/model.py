@@ -40,12 +40,16 @@ class Context:
     unchecked: ClassVar[frozenset[Check]] = frozenset()  # checks that do not hold
     repeats: ClassVar[bool] = False  # a call that agrees with CPU is made again, for the same bits
     delays: ClassVar[bool] = False  # ``call`` lets work start late
+    helpers: ClassVar[tuple[Callable[..., Any], ...]] = ()  # functions that ``call`` uses, copied into scripts too
     decorator: ClassVar[str] = ""  # in a script, of the function that makes the arguments and calls the op
 
     @staticmethod
     def call(op: Op, device: torch.device, how: How, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Call the op. ``device`` is CPU or the device of the arguments."""
         return op(*args, **kwargs)
+
+    def load(self) -> None:
+        """Load what the calls need, before processes that make them are forked. Touches no device."""
 
     def lacks(self, backend: Capabilities) -> str:
         """Return what the backend lacks, "" if it has all that the context needs. Touches no device."""

@@ -65,7 +65,10 @@ def storage(device, *text):
 
 '''
 
-_HOW = """class How(NamedTuple):
+_HOW = """from collections.abc import Mapping, Sequence
+
+
+class How(NamedTuple):
     variant: str
     facts: str
     delayed: Callable[[], Any]
@@ -199,7 +202,8 @@ def _context(case: Case) -> str:
     if type(context).call is PLAIN.call:
         return decorator
     source = textwrap.dedent(inspect.getsource(type(context).call)).partition(") -> Any:")[2]
-    return f"{_HOW}def in_context(op, device, how, args, kwargs):{source}\n\n{decorator}"
+    helpers = "".join(f"{inspect.getsource(helper)}\n\n" for helper in context.helpers)
+    return f"{_HOW}{helpers}def in_context(op, device, how, args, kwargs):{source}\n\n{decorator}"
 
 
 @cache

@@ -46,7 +46,21 @@ class Tier:
     dtypes: frozenset[str] | None
     layouts: frozenset[str] | None
     slow_scenarios: bool = True  # else only those that take milliseconds
+    chosen: frozenset[tuple[str, str]] = frozenset()  # overloads with cells of a context that is not in ``layouts``
 
+    def has_context(self, name: str, overload: str) -> bool:
+        """Whether an overload has cells of a context in this tier."""
+        return self.layouts is None or name in self.layouts or (name, overload) in self.chosen
+
+
+# The cells of contexts in the smoke tier: those that find the planted faults of contexts in the fewest milliseconds. In
+# the contexts that are left out (backward, deterministic, fake, forward_ad) torch first loads modules for seconds.
+_CHOSEN = {
+    "second_device": ("_softmax", "erfinv.out"), "thread": ("neg.out", "cumsum.out"), "stream": ("cat.out", "erfinv"),
+    "after_error": ("neg.out",), "inference_mode": ("unfold", "embedding"), "autocast": ("group_norm", "addcmul"),
+    "vmap": ("_logcumsumexp", "_standard_gamma_grad"), "functionalize": ("polygamma_", "_cummax_helper"),
+    "no_grad": ("celu", "fill_.Scalar"), "copied": ("celu", "_logcumsumexp"),
+}  # fmt: skip
 
 TIERS = {
     "wide": Tier("wide", None, None, None),
@@ -57,6 +71,7 @@ TIERS = {
         frozenset({"float32", "int64", "bool"}),
         frozenset({"contiguous", "transposed", "offset_gap", "expanded", "mixed"}),
         slow_scenarios=False,
+        chosen=frozenset((name, overload) for name, overloads in _CHOSEN.items() for overload in overloads),
     ),
 }
 
@@ -230,6 +245,10 @@ MORE_CONTEXT_DTYPES = {"autocast": ("bfloat16",)}
 CONTEXT_VARIANTS = {
     "autocast": ("bfloat16", "float16"),
     "backward": ("dense", "strided", "expanded", "accumulate"),
+    "forward_ad": ("all", "one"),
+    "vmap": ("0", "-1"),
+    "no_grad": ("no_grad", "grad"),
+    "copied": ("deepcopy", "pickle"),
 }
 
 
@@ -243,10 +262,10 @@ def in_context(cell: CellId, samples: Sequence[Sample]) -> Iterator[Case]:
             yield Case(cell, sample, f"after={other.name}", _put(sample, {}), (), (_plainly(cell, cell.dtype, other),))
 
 
-def _of_contexts(samples: Sequence[Sample], tier: Tier) -> dict[str, set[str]]:
+def _of_contexts(overload: str, samples: Sequence[Sample], tier: Tier) -> dict[str, set[str]]:
     """Return the contexts in which an overload has cells, by dtype. The dtypes do not depend on those of the tier."""
     known = {dtype for s in samples if not s.axis and not s.raises for dtype in s.dtypes}
-    wanted = CONTEXTS if tier.layouts is None else tier.layouts & set(CONTEXTS)
+    wanted = [name for name in CONTEXTS if tier.has_context(name, overload)]
     found: dict[str, set[str]] = {}
     for name in wanted if known else ():
         first = next((d for d in CONTEXT_DTYPES if d in known), min(known))
@@ -307,7 +326,7 @@ def cells(
     ``generated``: the dtypes of samples that are not given, by the layouts of :func:`of_generated` that fit them.
     """
     samples = list(samples)
-    fits = _of_contexts(samples, tier)
+    fits = _of_contexts(overload, samples, tier)
     for sample in samples:
         for dtype, names in _fitting(sample, tier).items():
             fits.setdefault(dtype, set()).update(names)

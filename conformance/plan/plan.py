@@ -119,10 +119,15 @@ class Plan:
         found = [c for c in found if c.layout not in CONTEXTS or self._has_context(c)]
         return [c for c in found if c.layout not in facts.overruns and c.dtype not in facts.undefined_in]
 
+    def contexts(self) -> list[str]:
+        """Return the names of the contexts that the selection takes."""
+        wanted = {self._only.layout} if self._only else self.tier.layouts
+        chosen = {name for name, _ in self.tier.chosen}
+        return [name for name in CONTEXTS if wanted is None or name in wanted | chosen]
+
     def contexts_left_out(self) -> str:
         """Which contexts of the tier have no cells, and what the backend would have to have; "" if all have cells."""
-        wanted = CONTEXTS if self.tier.layouts is None else self.tier.layouts & CONTEXTS.keys()
-        lacking = [(name, contexts.of(name).lacks(self.backend)) for name in CONTEXTS if name in wanted]
+        lacking = [(name, contexts.of(name).lacks(self.backend)) for name in self.contexts()]
         texts = [f"{name} (needs {what})" for name, what in lacking if what]
         return f"contexts that are not tried: {', '.join(texts)}" if texts else ""
 

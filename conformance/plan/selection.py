@@ -24,6 +24,7 @@ class Selection:
             self.tier,
             dtypes=self.dtypes if self.dtypes is not None else self.tier.dtypes,
             layouts=self.layouts if self.layouts is not None else self.tier.layouts,
+            chosen=self.tier.chosen if self.layouts is None else frozenset(),
         )
 
     def to_json(self) -> dict[str, Any]:

@@ -45,6 +45,8 @@ class CellRunner:
         """Load what each child would load for itself, before the first is forked. Does not touch the device."""
         self.plan.corpus.load_values()
         poison(1, "bool").clone()  # torch sets itself up in the first operator that a process calls
+        for name in self.plan.contexts():
+            contexts.of(name).load()
 
     def try_primitive(self, index: int) -> str:
         """What is broken of a primitive that comparisons need; to be run in a child."""

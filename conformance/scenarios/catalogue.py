@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
-from conformance.scenarios import decoder, generators, handles, masks, storages, threads, transfers
+from conformance.scenarios import (
+    decoder,
+    devices,
+    generators,
+    handles,
+    loading,
+    masks,
+    serialization,
+    storages,
+    threads,
+    training,
+    transfers,
+)
 from conformance.scenarios.model import SCENARIOS, Scenario
 from conformance.support.suggestions import unknown
 
-MODULES = (decoder, generators, handles, masks, storages, threads, transfers)  # importing them fills the table
+# Importing them fills the table.
+MODULES = (
+    decoder, devices, generators, handles, loading, masks, serialization, storages, threads, training, transfers,
+)  # fmt: skip
 
 
 def names() -> list[str]:

@@ -25,6 +25,13 @@ class Scenario:
     run: Program
     exact: bool = False
     slow: bool = False
+    area: str = ""  # of PyTorch's contract with devices, "" if the program is about no promise of its own
+    accelerators: bool = False  # whether the promise is about accelerators alone; CPU's results say what is promised
+
+    @property
+    def promise(self) -> str:
+        """What the program tries, in a sentence: the first line of its docstring."""
+        return (self.run.__doc__ or "").strip().partition("\n")[0]
 
     @property
     def module(self) -> str:
@@ -35,14 +42,16 @@ class Scenario:
 SCENARIOS: dict[str, Scenario] = {}
 
 
-def scenario(*, exact: bool = False, slow: bool = False) -> Callable[[Program], Program]:
+def scenario(
+    *, exact: bool = False, slow: bool = False, area: str = "", accelerators: bool = False
+) -> Callable[[Program], Program]:
     """Register a program ``run(device)`` as the scenario of its function's name."""
 
     def register(run: Program) -> Program:
         name = f"{run.__module__.rpartition('.')[2]}:{run.__name__}"
         if name in SCENARIOS:
             raise ValueError(f"two scenarios are called {name}")
-        SCENARIOS[name] = Scenario(name, run, exact, slow)
+        SCENARIOS[name] = Scenario(name, run, exact, slow, area, accelerators)
         return run
 
     return register

@@ -82,6 +82,13 @@ def is_initialized() -> bool:
     return _C.device_used()
 
 
+def __getattr__(name: str) -> object:
+    """Answer for ``_initialized``: with it, ``torch.utils.checkpoint`` keeps the states of generators."""
+    if name == "_initialized":
+        return is_initialized()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 def init() -> None:
     """Nothing to do ahead of the first use, except to refuse a process forked too late."""
     _lazy_init()

@@ -1,0 +1,96 @@
+"""`contract`: what PyTorch promises of a device around the ops, and what a backend does of it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from conformance.commands.edge import Mistake, backend_option, mistakes
+from conformance.support.exit_codes import Exit
+from conformance.support.suggestions import unknown
+from conformance.vocabulary import DEFAULT_SEED, CellId, Status
+
+if TYPE_CHECKING:
+    from conformance.plan.plan import Plan
+    from conformance.records import Observation
+    from conformance.scenarios.model import Scenario
+
+FAILING = "failing"
+
+
+@click.command("contract")
+@click.argument("areas", nargs=-1, metavar="[AREA]...")
+@backend_option
+@click.option("--timeout", type=float, default=120.0, show_default=True, help="Seconds a program may take.")
+@click.option(
+    "-o", "--output", type=click.Path(dir_okay=False, path_type=Path),
+    help="A JSON file, in which the backend's ends replace those that are there.",
+)  # fmt: skip
+def contract_(areas: tuple[str, ...], backend: str, timeout: float, output: Path | None) -> None:
+    """Run the programs about what PyTorch promises of devices, by area; without AREA, all. Print a Markdown table.
+
+    Each ends as supported, unsupported (the backend says that it does not offer it), partly supported, or failing. The
+    exit code is 1 if one is failing.
+    """
+    from conformance import backends
+    from conformance.plan.cases import TIERS
+    from conformance.plan.plan import Plan
+    from conformance.plan.selection import Selection
+    from conformance.scenarios import catalogue
+
+    found = [scenario for name in catalogue.names() if (scenario := catalogue.find(name)).area]
+    known = sorted({scenario.area for scenario in found})
+    for area in areas:
+        if area not in known:
+            raise Mistake(unknown("area", area, known))
+    with mistakes(backends.BackendNotFound):
+        plan = Plan(backends.find(backend or backends.default()), Selection(tier=TIERS["full"]), DEFAULT_SEED)
+    click.echo("| area | program | end |\n| --- | --- | --- |")
+    ends = {}
+    for scenario, end in _ended(plan, [s for s in found if not areas or s.area in areas], timeout):
+        ends[scenario.name] = end
+        click.echo(f"| {scenario.area} | `{scenario.name}` | {end.replace('|', chr(92) + '|')} |")
+    if output is not None:
+        with mistakes(OSError, json.JSONDecodeError):
+            _write(output, plan.backend.asked, ends)
+    sys.exit(Exit.CELLS_FAILED if any(end.startswith(FAILING) for end in ends.values()) else Exit.OK)
+
+
+def _write(file: Path, backend: str, ends: dict[str, str]) -> None:
+    """Put a backend's ends in a file, next to those of other backends. Raises OSError and JSONDecodeError."""
+    ends_of = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    ends_of[backend] = ends
+    file.write_text(f"{json.dumps(ends_of, indent=1)}\n", encoding="utf-8")
+
+
+def _ended(plan: Plan, scenarios: list[Scenario], timeout: float) -> Iterator[tuple[Scenario, str]]:
+    """Yield how each program ends on the plan's backend, each in a child process that may die."""
+    from conformance.running.cell_runner import CellRunner
+    from conformance.running.runner import Runner
+
+    runner = Runner(CellRunner(plan), timeout)
+    try:
+        for scenario in sorted(scenarios, key=lambda s: (s.area, s.name)):
+            if scenario.accelerators and plan.backend.kind == "cpu":
+                yield scenario, "not asked: it is about accelerators"
+            else:
+                yield scenario, _end(runner.observe(CellId.of_scenario(scenario.name)))
+    finally:
+        runner.close()
+
+
+def _end(observation: Observation) -> str:
+    """Return how a program ended, with what is lacking or wrong."""
+    from conformance.explain import describe
+
+    if observation.status is Status.UNSUPPORTED:
+        return f"unsupported: {observation.reason}"
+    if observation.status is Status.PASS:
+        return f"partly supported: {observation.reason}" if observation.reason else "supported"
+    lines = [line for failure in observation.failures for line in describe.findings(failure)]
+    return f"{FAILING}: {lines[0] if lines else observation.status}"

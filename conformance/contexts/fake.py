@@ -1,0 +1,123 @@
+"""What torch predicts of a call with fake tensors, against what the device returns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from typing import Any
+
+import torch
+
+from conformance import torch_versions
+from conformance.contexts.model import Context, How, Op
+from conformance.contexts.trees import on_host, tensors_of, with_tensors
+
+# Operators of which torch predicts, on all devices but CPU, what CUDA returns. CPU's sizes and strides are the
+# ones to have: plain calls compare with them.
+_PREDICTED_FOR_CUDA = {
+    "_embedding_bag": "bag_size and max_indices of a sum are empty",
+    "_embedding_bag_forward_only": "bag_size and max_indices of a sum are empty",
+    "embedding_bag": "bag_size and max_indices of a sum are empty",
+    "_native_batch_norm_legit": "the statistics of an inference are not empty",
+    "native_batch_norm": "the statistics of an inference are not empty",
+    "nonzero_static": "the result is transposed",
+}
+
+
+class Fake(Context):
+    """The device returns what ``FakeTensorMode`` predicts: sizes, strides, dtypes, devices and aliasing.
+
+    A prediction that is wrong in the same way about the same call on CPU is torch's own error, and not the device's:
+    it is not judged, unless the backend registered the kernel for Meta that made it.
+    """
+
+    name = "fake"
+    helpers = (tensors_of, with_tensors, on_host)
+
+    @staticmethod
+    def call(op: Op, device: torch.device, how: How, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """Call the op. Raises NotImplementedError if torch predicts nothing, AssertionError if the device differs."""
+        import gc
+
+        from torch._subclasses import fake_tensor
+        from torch.multiprocessing.reductions import StorageWeakRef
+
+        silent = (
+            fake_tensor.DynamicOutputShapeException, fake_tensor.DataDependentOutputException,
+            fake_tensor.UnsupportedOperatorException, fake_tensor.UnsupportedFakeTensorException, NotImplementedError,
+        )  # fmt: skip
+
+        def described(result: Any, tensors: list[torch.Tensor], where: torch.device) -> list[dict[str, Any]]:
+            """Return what is predicted of each result, and of each argument after the call."""
+            results = tensors_of(result)
+            strided = [t for t in [*tensors, *results] if t.layout == torch.strided]
+            storages = [StorageWeakRef(t.untyped_storage()).cdata for t in strided]
+            shares = {id(t): storages.index(storage) for t, storage in zip(strided, storages)}
+            return [
+                {
+                    "size": tuple(t.shape), "dtype": t.dtype, "layout": t.layout,
+                    "place among storages": shares.get(id(t)),
+                    "stride": t.stride() if t.layout == torch.strided else None,
+                    "device": "its own" if t.device == where else str(t.device),
+                }
+                for t in [*results, *tensors]
+            ]  # fmt: skip
+
+        def tried(where: torch.device, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, Any, str]:
+            """Return the result of a call, what is true of it, and how the prediction differs from that."""
+            given = tensors_of([*args, *kwargs.values()])
+            with fake_tensor.FakeTensorMode(allow_fallback_kernels=False) as mode, torch.no_grad():
+                fakes = [mode.from_tensor(t) for t in given]
+            rest = list(fakes)
+            positional, named = with_tensors([list(args), list(kwargs.values())], lambda t: rest.pop(0))
+            result = op(*args, **kwargs)
+            error = ""
+            try:
+                with mode:
+                    predicted = op(*positional, **dict(zip(kwargs, named)))
+            except silent as e:
+                error = f"torch predicts nothing: {type(e).__name__}"
+            except Exception as e:  # noqa: BLE001 - the prediction is that the call raises
+                return result, [], f"torch predicts {type(e).__name__}"
+            finally:
+                gc.collect(0)  # exceptions in torch that refer to themselves, and to the frames of the callers
+            if error:  # raised here, where no other exception keeps frames alive
+                raise NotImplementedError(error)
+            ours, theirs = described(result, given, where), described(predicted, fakes, where)
+            found = [
+                f"{key} of tensor {i} is {one[key]}, and {other[key]} is predicted"
+                for i, (one, other) in enumerate(zip(ours, theirs))
+                for key in one
+                if one[key] != other[key]
+            ]
+            conflict = "; ".join(found) if len(ours) == len(theirs) else "torch predicts another number of tensors"
+            return result, ours, conflict
+
+        host = torch.device("cpu")
+        if device == host:
+            return op(*args, **kwargs)
+        copies = on_host(args, kwargs)
+        result, ours, conflict = tried(device, args, kwargs)
+        if conflict and how.facts != "own":
+            _, theirs, same = tried(host, *copies)
+            if same == conflict:
+                raise NotImplementedError(f"torch's own prediction is wrong on CPU too: {conflict}")
+            if how.facts and ours == theirs:
+                raise NotImplementedError(f"torch predicts what CUDA returns, and the device does as CPU: {how.facts}")
+        if conflict:
+            raise AssertionError(conflict)
+        return result
+
+    def load(self) -> None:
+        """Make a prediction, for which torch loads a thousand modules."""
+        x = torch.ones(1)
+        self.call(torch.ops.aten.add.Tensor, torch.device("cpu:0"), How("", "", nullcontext), [x, x], {})
+
+    def facts_of(self, overload: str) -> str:
+        """Return "own" if the backend registered the kernel for Meta, else what torch predicts of CUDA alone."""
+        own = torch_versions.is_registered_by_backend(overload, "Meta")
+        return "own" if own else _PREDICTED_FOR_CUDA.get(overload.partition(".")[0], "")
+
+    def refuses(self, error: BaseException | None) -> bool:
+        """Whether torch predicts nothing of the call, or something wrong on CPU too."""
+        return isinstance(error, NotImplementedError) and str(error).startswith(("torch predicts", "torch's own"))

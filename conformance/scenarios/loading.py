@@ -1,0 +1,61 @@
+"""Data on its way to a device: pinned memory, copies that do not block, and ``torch.utils.data.DataLoader``."""
+
+from __future__ import annotations
+
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+from conformance.scenarios.model import Results, scenario
+
+
+def _pinned(device: str, tensor: torch.Tensor) -> torch.Tensor:
+    """Return a copy in pinned memory, of CPU the tensor itself: it has no memory to copy to."""
+    return tensor if device == "cpu" else tensor.pin_memory()
+
+
+@scenario(exact=True, area="loading", accelerators=True)
+def pinned_memory(device: str) -> Results:
+    """A pinned tensor says so and keeps its values, also one that is allocated with ``pin_memory=True``."""
+    tensor = _pinned(device, torch.arange(100.0))
+    empty = torch.zeros(5, pin_memory=device != "cpu")
+    return {
+        "values": tensor.clone(),
+        "pinned": torch.tensor(device == "cpu" or tensor.is_pinned()),
+        "allocated": torch.tensor(device == "cpu" or empty.is_pinned()),
+        "others_are_not": torch.tensor(torch.ones(3).is_pinned()),
+    }
+
+
+@scenario(exact=True, area="loading")
+def copies_that_do_not_block(device: str) -> Results:
+    """``non_blocking=True`` copies to the device and back give the values that a wait for the device shows."""
+    source = _pinned(device, torch.arange(10_000.0))
+    there = source.to(device, non_blocking=True) * 2
+    back = _pinned(device, torch.zeros(10_000))
+    back.copy_(there, non_blocking=True)
+    there.sum().item()  # waits for the stream
+    return {"there": there.cpu(), "back": back.clone(), "strided": there[::3].to("cpu", non_blocking=True).contiguous()}
+
+
+def _batches(device: str, **how: object) -> torch.Tensor:
+    """Return the sums of the batches of a loader, computed on the device."""
+    data = TensorDataset(torch.arange(40.0).view(20, 2), torch.arange(20))
+    loader: DataLoader[tuple[torch.Tensor, ...]] = DataLoader(data, batch_size=6, **how)
+    return torch.stack([(x.to(device).sum() + y.to(device).sum()).cpu() for x, y in loader])
+
+
+@scenario(exact=True, area="loading")
+def loaders(device: str) -> Results:
+    """A ``DataLoader`` gives batches in this process, shuffled by a seed, and from pinned memory."""
+    return {
+        "plain": _batches(device),
+        "shuffled": _batches(device, shuffle=True, generator=torch.Generator().manual_seed(5)),
+        "pinned": _batches(device, pin_memory=device != "cpu"),
+    }
+
+
+@scenario(exact=True, slow=True, area="loading")
+def workers(device: str) -> Results:
+    """A ``DataLoader`` with two worker processes gives the batches in order, whatever the parent did on the device."""
+    torch.ones(3, device=device).sum().item()
+    return {"batches": _batches(device, num_workers=2)}

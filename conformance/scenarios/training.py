@@ -1,0 +1,216 @@
+"""One step of training of the modules of ``torch.nn``, and what goes with it: optimizers, AMP, checkpoints."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+from conformance.scenarios.model import NotOffered, Results, offered, scenario
+
+Made = tuple[nn.Module, tuple[torch.Tensor, ...]]
+
+
+def _step(device: str, make: Callable[[], Made], **optimizer: Any) -> torch.Tensor:
+    """Return the loss, the gradients and the parameters after a step, in one row. All is made on CPU from one seed."""
+    torch.manual_seed(0)
+    module, inputs = make()
+    module = copy.deepcopy(module).to(device)
+    given = [x.to(device).requires_grad_(x.is_floating_point()) for x in inputs]
+    found = module(*given)
+    tensors = [t for t in _flat(found) if t.is_floating_point()]
+    loss = sum((t.square().mean() for t in tensors), torch.zeros((), device=device))
+    loss.backward()
+    chosen = optimizer.pop("kind", torch.optim.SGD)
+    parameters = list(module.parameters())
+    if parameters:
+        chosen(parameters, lr=0.1, **optimizer).step()
+    rows = [loss, *(x.grad for x in given if x.grad is not None), *parameters]
+    return torch.cat([t.detach().cpu().reshape(-1) for t in rows])
+
+
+def _flat(value: Any) -> list[torch.Tensor]:
+    if isinstance(value, (tuple, list)):
+        return [t for v in value for t in _flat(v)]
+    return [value] if isinstance(value, torch.Tensor) else []
+
+
+def _steps(device: str, modules: dict[str, Callable[[], Made]], **optimizer: Any) -> Results:
+    return {name: offered(partial(_step, device, make, **optimizer)) for name, make in modules.items()}
+
+
+LAYERS: dict[str, Callable[[], Made]] = {
+    "linear": lambda: (nn.Linear(5, 3), (torch.randn(4, 5),)),
+    "bilinear": lambda: (nn.Bilinear(3, 4, 2), (torch.randn(5, 3), torch.randn(5, 4))),
+    "conv1d": lambda: (nn.Conv1d(4, 6, 3, padding=1), (torch.randn(2, 4, 9),)),
+    "conv2d": lambda: (nn.Conv2d(3, 4, 3, stride=2), (torch.randn(2, 3, 9, 8),)),
+    "conv2d_groups": lambda: (nn.Conv2d(4, 8, 3, groups=2, dilation=2), (torch.randn(2, 4, 9, 9),)),
+    "conv3d": lambda: (nn.Conv3d(2, 3, 2), (torch.randn(2, 2, 4, 5, 4),)),
+    "conv_transpose2d": lambda: (nn.ConvTranspose2d(3, 2, 3, stride=2), (torch.randn(2, 3, 4, 5),)),
+    "batch_norm1d": lambda: (nn.BatchNorm1d(4), (torch.randn(6, 4),)),
+    "batch_norm2d": lambda: (nn.BatchNorm2d(3), (torch.randn(2, 3, 4, 4),)),
+    "layer_norm": lambda: (nn.LayerNorm((3, 4)), (torch.randn(2, 3, 4),)),
+    "group_norm": lambda: (nn.GroupNorm(2, 4), (torch.randn(2, 4, 5),)),
+    "rms_norm": lambda: (nn.RMSNorm(6), (torch.randn(3, 6),)),
+    "instance_norm": lambda: (nn.InstanceNorm2d(3, affine=True), (torch.randn(2, 3, 4, 4),)),
+    "embedding": lambda: (nn.Embedding(10, 4, padding_idx=0), (torch.tensor([[1, 0, 3], [9, 1, 1]]),)),
+    "embedding_bag": lambda: (nn.EmbeddingBag(10, 4, mode="mean"), (torch.tensor([[1, 2], [3, 3]]),)),
+    "prelu": lambda: (nn.PReLU(4), (torch.randn(3, 4),)),
+    "max_pool2d": lambda: (nn.MaxPool2d(2), (torch.randn(2, 3, 6, 6),)),
+    "avg_pool2d": lambda: (nn.AvgPool2d(3, stride=2, padding=1), (torch.randn(2, 3, 6, 6),)),
+    "adaptive_pool": lambda: (nn.AdaptiveAvgPool2d((2, 3)), (torch.randn(2, 3, 7, 8),)),
+    "upsample": lambda: (nn.Upsample(scale_factor=2, mode="bilinear"), (torch.randn(1, 2, 3, 4),)),
+    "pixel_shuffle": lambda: (nn.PixelShuffle(2), (torch.randn(1, 8, 3, 3),)),
+    "glu": lambda: (nn.GLU(), (torch.randn(3, 6),)),
+    "softmax": lambda: (nn.Softmax(-1), (torch.randn(3, 6),)),
+}
+RECURRENT: dict[str, Callable[[], Made]] = {
+    "rnn": lambda: (nn.RNN(3, 4, num_layers=2), (torch.randn(5, 2, 3),)),
+    "gru": lambda: (nn.GRU(3, 4, bidirectional=True), (torch.randn(5, 2, 3),)),
+    "lstm": lambda: (nn.LSTM(3, 4, batch_first=True), (torch.randn(2, 5, 3),)),
+    "rnn_cell": lambda: (nn.RNNCell(3, 4), (torch.randn(2, 3),)),
+    "gru_cell": lambda: (nn.GRUCell(3, 4), (torch.randn(2, 3),)),
+    "lstm_cell": lambda: (nn.LSTMCell(3, 4), (torch.randn(2, 3),)),
+}
+
+
+class _SelfAttention(nn.Module):
+    """Attention of a sequence to itself, with one argument."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.attention = nn.MultiheadAttention(8, 2, batch_first=True)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        found: torch.Tensor = self.attention(x, x, x, need_weights=False)[0]
+        return found
+
+
+ATTENTION: dict[str, Callable[[], Made]] = {
+    "self_attention": lambda: (_SelfAttention(), (torch.randn(2, 5, 8),)),
+    "encoder_layer": lambda: (
+        nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True), (torch.randn(2, 5, 8),),
+    ),
+    "decoder_layer": lambda: (
+        nn.TransformerDecoderLayer(8, 2, 16, dropout=0.0, batch_first=True),
+        (torch.randn(2, 5, 8), torch.randn(2, 3, 8)),
+    ),
+}  # fmt: skip
+
+
+@scenario(slow=True, area="training")
+def layers(device: str) -> Results:
+    """A step of SGD through each kind of layer gives CPU's loss, gradients and parameters."""
+    return _steps(device, LAYERS)
+
+
+@scenario(slow=True, area="training")
+def recurrent_layers(device: str) -> Results:
+    """A step of SGD through recurrent layers and their cells gives CPU's loss, gradients and parameters."""
+    return _steps(device, RECURRENT)
+
+
+@scenario(slow=True, area="training")
+def attention_layers(device: str) -> Results:
+    """A step of SGD through attention and transformer layers gives CPU's loss, gradients and parameters."""
+    return _steps(device, ATTENTION)
+
+
+OPTIMIZERS: dict[str, Any] = {
+    "sgd": torch.optim.SGD, "adam": torch.optim.Adam, "adamw": torch.optim.AdamW, "adagrad": torch.optim.Adagrad,
+    "rmsprop": torch.optim.RMSprop, "adamax": torch.optim.Adamax, "nadam": torch.optim.NAdam,
+}  # fmt: skip
+FUSED = ("sgd", "adam", "adamw", "adagrad")
+
+
+def _optimized(device: str, how: str, names: tuple[str, ...]) -> Results:
+    def run(name: str) -> torch.Tensor:
+        return _step(device, LAYERS["linear"], kind=OPTIMIZERS[name], **({} if how == "plain" else {how: True}))
+
+    return {f"{name}_{how}": offered(partial(run, name)) for name in names}
+
+
+@scenario(slow=True, area="training")
+def optimizers(device: str) -> Results:
+    """Optimizers make CPU's step, one parameter after the other and by ``foreach=True``."""
+    return {**_optimized(device, "plain", tuple(OPTIMIZERS)), **_optimized(device, "foreach", tuple(OPTIMIZERS))}
+
+
+@scenario(slow=True, area="training")
+def fused_optimizers(device: str) -> Results:
+    """Optimizers make CPU's step by ``fused=True``, where torch takes that for the device."""
+
+    def run(name: str) -> Results:
+        try:
+            return _optimized(device, "fused", (name,))
+        except RuntimeError as e:
+            if "fused=True" not in str(e):
+                raise
+            raise NotOffered(str(e)) from None
+
+    results: Results = {}
+    for name in FUSED:
+        results |= run(name)
+    return results
+
+
+@scenario(exact=True, slow=True, area="training")
+def checkpoints_with_dropout(device: str) -> Results:
+    """``torch.utils.checkpoint`` draws the same dropout again, reentrant or not: gradients are those without it."""
+
+    def gradient(run: Callable[[nn.Module, torch.Tensor], Any]) -> torch.Tensor:
+        x = torch.ones(64, device=device, requires_grad=True)
+        torch.manual_seed(3)
+        run(nn.Dropout(0.5), x).sum().backward()
+        assert x.grad is not None
+        return x.grad.cpu()
+
+    def recomputed(reentrant: bool) -> torch.Tensor:
+        found = gradient(lambda module, x: checkpoint(module, x, use_reentrant=reentrant))
+        return torch.tensor(torch.equal(plain, found))
+
+    plain = gradient(lambda module, x: module(x))
+    return {
+        "reentrant": recomputed(True),
+        "not_reentrant": recomputed(False),
+        "drops_some": torch.tensor(bool(0 < plain.count_nonzero() < 64)),
+    }
+
+
+@scenario(exact=True, area="training")
+def scaled_gradients(device: str) -> Results:
+    """``torch.amp.GradScaler`` scales a loss, skips a step with an infinite gradient, and halves its scale then."""
+    kind = torch.device(device).type
+    scaler = torch.amp.GradScaler(kind, init_scale=8.0, growth_interval=1)
+    weight = torch.ones(3, device=device, requires_grad=True)
+    optimizer = torch.optim.SGD([weight], lr=0.5)
+    scales = []
+    for factor in (1.0, float("inf"), 2.0):
+        optimizer.zero_grad()
+        scaler.scale((weight * factor).sum()).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        scales.append(scaler.get_scale())
+    return {"scales": torch.tensor(scales), "weight": weight.detach().cpu()}
+
+
+@scenario(exact=True, area="training")
+def autocast_of_modules(device: str) -> Results:
+    """Under ``torch.autocast`` a linear layer computes in bfloat16, and a sum of exponentials in float32."""
+    kind = torch.device(device).type
+    if not torch.amp.is_autocast_available(kind):
+        raise NotOffered("autocast")
+    with torch.autocast(kind, dtype=torch.bfloat16):
+        found = nn.Linear(4, 2).to(device)(torch.ones(1, 4, device=device))
+        inside = torch.is_autocast_enabled(kind)
+    outside = torch.is_autocast_enabled(kind)
+    return {
+        "linear": torch.tensor(found.dtype is torch.bfloat16),
+        "inside": torch.tensor(inside),
+        "outside": torch.tensor(outside),
+    }

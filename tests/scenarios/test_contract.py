@@ -1,0 +1,154 @@
+"""The programs about PyTorch's contract with devices: each fails on a device that breaks its promise."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from click.testing import CliRunner, Result
+
+from conformance import backends
+from conformance.cli import commands
+from conformance.plan.cases import TIERS
+from conformance.plan.plan import Plan
+from conformance.plan.selection import Selection
+from conformance.records import Observation
+from conformance.running.cell_runner import CellRunner
+from conformance.running.runner import Runner
+from conformance.scenarios import catalogue, training
+from conformance.scenarios.model import SCENARIOS
+from conformance.vocabulary import CellId, Status
+
+CONTRACT = [name for name in catalogue.names() if catalogue.find(name).area]
+
+
+@pytest.fixture
+def refnpu() -> Iterator[Any]:
+    testing = pytest.importorskip("refnpu.testing")
+    yield testing
+    testing.set_fault(None)
+
+
+def observe(backend: str, name: str) -> Observation:
+    runner = Runner(CellRunner(Plan(backends.find(backend), Selection(tier=TIERS["full"]), seed=20)), 60)
+    try:
+        return runner.observe(CellId.of_scenario(name))
+    finally:
+        runner.close()
+
+
+@pytest.mark.parametrize("name", CONTRACT)
+def test_a_program_says_what_is_promised_in_a_sentence(name: str) -> None:
+    promise = catalogue.find(name).promise
+    assert promise.endswith(".")
+    assert len(promise) > 30
+
+
+def always(value: object) -> Callable[..., object]:
+    return lambda *args, **kwargs: value
+
+
+# What is broken of torch.npu, and the program that finds it.
+BROKEN: dict[str, tuple[str, Any]] = {
+    "devices:counts_and_current_device": ("current_device", always(7)),
+    "devices:statistics_add_up": ("reset_peak_memory_stats", always(None)),
+    "devices:out_of_memory": ("memory_allocated", partial(next, iter(range(100)))),
+    "training:checkpoints_with_dropout": ("get_rng_state", always(torch.zeros(0, dtype=torch.uint8))),
+}
+
+
+@pytest.mark.usefixtures("refnpu")
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_broken_device_module_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    attribute, wrong = BROKEN[name]
+    assert observe("refnpu", name).status is Status.PASS
+    monkeypatch.setattr(f"torch.npu.{attribute}", wrong)
+    assert observe("refnpu", name).status is Status.FAIL
+
+
+FOUND_BY = {
+    "set_storage_of_number_as_row": "serialization:copied",
+    "set_storage_empty_keeps_size": "serialization:pickled",
+    "copy_ignores_strides": "serialization:saved_and_loaded",
+    "layer_norm_saves_deviation": "training:layers",
+}
+
+
+@pytest.mark.parametrize("fault", FOUND_BY)
+def test_a_planted_fault_is_found_by_a_program(fault: str, refnpu: Any) -> None:
+    assert observe("refnpu", FOUND_BY[fault]).status is Status.PASS
+    refnpu.set_fault(fault)
+    assert observe("refnpu", FOUND_BY[fault]).status is Status.FAIL
+
+
+@pytest.mark.usefixtures("refnpu")
+@pytest.mark.parametrize(
+    ("name", "broken"),
+    [
+        ("training:scaled_gradients", "torch.amp.GradScaler.update"),
+        ("serialization:state_of_a_module", "torch.nn.Module.load_state_dict"),
+        ("loading:copies_that_do_not_block", "torch.Tensor.copy_"),
+    ],
+)
+def test_a_step_that_does_nothing_on_the_device_is_found(
+    name: str, broken: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = catalogue.find(name)
+
+    def run(device: str) -> Any:
+        with monkeypatch.context() as patch:
+            if device != "cpu":
+                patch.setattr(broken, always(None))
+            return found.run(device)
+
+    assert observe("refnpu", name).status is Status.PASS
+    monkeypatch.setitem(SCENARIOS, name, type(found)(name, run, found.exact, found.slow, found.area))
+    assert observe("refnpu", name).status is Status.FAIL
+
+
+def test_a_layer_that_is_refused_is_left_out_and_the_others_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused() -> Any:
+        raise NotImplementedError("no such layer")
+
+    monkeypatch.setitem(training.RECURRENT, "other", refused)
+    found = observe("torch:cpu", "training:recurrent_layers")
+    assert (found.status, found.reason) == (Status.PASS, "not offered: other (no such layer)")
+
+
+def contract(*arguments: str) -> Result:
+    return CliRunner().invoke(commands, ["contract", "--backend", "torch:cpu", *arguments])
+
+
+def test_the_command_prints_a_table_and_writes_the_ends_of_each_backend(tmp_path: Path) -> None:
+    file = tmp_path / "ends.json"
+    file.write_text('{"other": {}}')
+    ended = contract("devices", "loading", "-o", str(file))
+    assert ended.exit_code == 0, ended.output
+    assert "| loading | `loading:loaders` | supported |" in ended.output
+    assert "`training" not in ended.output
+    ends = json.loads(file.read_text())
+    assert ends.keys() == {"other", "torch:cpu"}
+    assert ends["torch:cpu"]["devices:streams_and_events"] == "not asked: it is about accelerators"
+
+
+def test_an_unknown_area_is_answered_with_near_ones() -> None:
+    ended = contract("memry")
+    assert ended.exit_code == 2
+    assert ended.output == "Error: unknown area 'memry'; near: memory\n"
+
+
+def test_a_failing_program_is_an_exit_code_and_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    name = "loading:loaders"
+    monkeypatch.setitem(SCENARIOS, name, type(catalogue.find(name))(name, _raises, area="loading"))
+    ended = contract("loading")
+    assert ended.exit_code == 1
+    assert f"| loading | `{name}` | failing: " in ended.output
+
+
+def _raises(device: str) -> Any:
+    raise RuntimeError(f"no batches on {device}")
