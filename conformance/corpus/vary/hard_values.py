@@ -109,7 +109,7 @@ class _Varied:
 
     def _sparse(self, slot: TensorSlot) -> list[Sample]:
         large = self._enlarged([slot], _SPARSE)
-        return self._made(large, {slot.index: "hard/sparse"}) if large else []
+        return self._made(large, {slot.index: "hard/sparse"}, ".sparse") if large else []
 
     def _alike(self, slot: TensorSlot) -> Iterator[Sample]:
         """Yield samples in which all elements of an argument are equal."""
@@ -119,7 +119,7 @@ class _Varied:
     def _made(self, large: Sample, kinds: dict[int, str], more: str = "") -> list[Sample]:
         """Return a sample for each limit that some dtypes need. ``more`` is a part of its name."""
         by_limit: dict[str, list[str]] = {}
-        for dtype in self._dtypes:
+        for dtype in variants.defined(self._dtypes, more):
             limit = self._limit(large, kinds, dtype)
             if limit is not None:
                 by_limit.setdefault(limit, []).append(dtype)
@@ -163,7 +163,7 @@ class _Varied:
 def _few(others: Iterable[Other]) -> list[Other]:
     """Return a few values of arguments: the first of each, then the second of each. None is a dimension or a dtype."""
     by_formal: dict[str, list[Other]] = {}
-    for other in others:
+    for other in {other.name: other for other in others}.values():
         if other.value is None or isinstance(other.value, (bool, int, float, str)) and not other.is_dim:
             by_formal.setdefault(other.formal.name, []).append(other)
     rounds = zip_longest(*by_formal.values())

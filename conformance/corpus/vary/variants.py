@@ -34,7 +34,7 @@ _NUMBERS: tuple[Arg, ...] = (0, 1, -1, 2, 3, True, 0.5, -1.5, 300, -70000)
 _EXTREME: tuple[Arg, ...] = (1e10, float("inf"), float("nan"))
 _FLOATS: tuple[Arg, ...] = (0.0, 1.0, -1.0, 0.5, 2.5, 1e-30, 1e30)
 # What CPU makes of such a number in float16 depends on the number of elements that it fills.
-_BEYOND_HALF = "=1e+30"
+_BEYOND_HALF = 1e30
 # Pinned memory belongs to a device, and no sample has a device of its own.
 _KEPT = ("generator", "pin_memory")
 # Numbers that are written as they are, if the op does not round.
@@ -147,8 +147,7 @@ class _Maker:
 
     def _dtypes(self, name: str, other: Other | None) -> tuple[str, ...]:
         dtypes = two_dtypes(self._source)
-        if name.endswith(_BEYOND_HALF):
-            dtypes = tuple(d for d in dtypes if d != "float16")
+        dtypes = defined(dtypes, name)
         small = [d for d in ("int8", "uint8") if d in self._source.dtypes and d not in dtypes]
         return (*dtypes, *small[:1]) if other and self._writes(other) else dtypes
 
@@ -162,6 +161,11 @@ class _Maker:
 
     def _writes(self, other: Other) -> bool:
         return other.formal.name in _WRITTEN and self._facts.tolerance.exact
+
+
+def defined(dtypes: tuple[str, ...], name: str) -> tuple[str, ...]:
+    """Return the dtypes in which CPU does one thing with the values that a sample's ``name`` has."""
+    return tuple(d for d in dtypes if d != "float16") if f"={_BEYOND_HALF}" in name else dtypes
 
 
 def others(source: Sample, schema: Any, pointwise: bool) -> Iterator[Other]:

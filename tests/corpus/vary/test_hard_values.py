@@ -85,3 +85,9 @@ def test_a_copy_converts_every_dtype_to_every_other_one() -> None:
         for target in ("bool", "int8", "int64", "float16", "bfloat16", "float32", "complex64"):
             if source != target:
                 assert (source, target) in pairs
+
+
+def test_a_number_that_half_cannot_hold_is_tried_in_other_dtypes() -> None:
+    found = [s for s in made("logit") if s.name.endswith("=1e+30")]
+    assert found
+    assert not any("float16" in s.dtypes for s in found)
