@@ -20,7 +20,6 @@ import pytest
 from conformance import cli, plugin
 from conformance.lanes import matrix
 from conformance.layouts import LAYOUTS
-from conformance.scenarios import catalogue
 from conformance.support.exit_codes import Exit
 from conformance.support.suggestions import unknown
 from conformance.vocabulary import Check, Fact, Route, Status
@@ -101,13 +100,18 @@ def _generated() -> str:
 def _contract() -> str:
     """Return the programs about PyTorch's contract with devices, and how each ended on the backends that were tried."""
     ends = json.loads(CONTRACT.read_text(encoding="utf-8"))
-    found = sorted((catalogue.find(name) for name in catalogue.names()), key=lambda s: (s.area, s.name))
+    programs = {name: program for ended in ends.values() for name, program in ended.items()}
     rows = (
-        (s.area, s.promise.replace("``", "`"), *(ended.get(s.name, "not run") for ended in ends.values()))
-        for s in found
-        if s.area
+        (program["area"], program["promise"].replace("``", "`"), *(_ended(ended.get(name)) for ended in ends.values()))
+        for name, program in sorted(programs.items(), key=lambda p: (p[1]["area"], p[0]))
     )
     return table(("area", "what PyTorch promises", *(f"`{backend}`" for backend in ends)), rows)
+
+
+def _ended(program: dict[str, str] | None) -> str:
+    if program is None:
+        return "not run"
+    return ": ".join(filter(None, (program["end"], program["detail"])))
 
 
 def _checks() -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,14 +14,36 @@ import click
 from conformance.commands.edge import Mistake, backend_option, mistakes
 from conformance.support.exit_codes import Exit
 from conformance.support.suggestions import unknown
-from conformance.vocabulary import DEFAULT_SEED, CellId, Status
+from conformance.vocabulary import DEFAULT_SEED, CellId, Status, Word
 
 if TYPE_CHECKING:
     from conformance.plan.plan import Plan
     from conformance.records import Observation
     from conformance.scenarios.model import Scenario
 
-FAILING = "failing"
+
+class End(Word):
+    """How a program about the contract ends on a backend."""
+
+    SUPPORTED = "supported", "its results are those that PyTorch promises"
+    PARTLY = "partly supported", "so are those of its results that the backend offers"
+    UNSUPPORTED = "unsupported", "the backend says that it does not offer what the program needs"
+    FAILING = "failing", "a result is wrong, or the program raised or died"
+    NOT_ASKED = "not asked", "it is about accelerators, and the backend is CPU"
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A program about the contract, and how it ended. ``detail``: what is lacking or wrong."""
+
+    area: str
+    promise: str
+    end: End
+    detail: str = ""
+
+    @property
+    def text(self) -> str:
+        return f"{self.end}: {self.detail}" if self.detail else str(self.end)
 
 
 @click.command("contract")
@@ -52,24 +75,24 @@ def contract_(areas: tuple[str, ...], backend: str, timeout: float, output: Path
         plan = Plan(backends.find(backend or backends.default()), Selection(tier=TIERS["full"]), DEFAULT_SEED)
     click.echo("| area | program | end |\n| --- | --- | --- |")
     ends = {}
-    for scenario, end in _ended(plan, [s for s in found if not areas or s.area in areas], timeout):
-        ends[scenario.name] = end
-        click.echo(f"| {scenario.area} | `{scenario.name}` | {end.replace('|', chr(92) + '|')} |")
+    for name, ended in _ended(plan, [s for s in found if not areas or s.area in areas], timeout):
+        ends[name] = ended
+        click.echo(f"| {ended.area} | `{name}` | {ended.text.replace('|', chr(92) + '|')} |")
     if output is not None:
         with mistakes(OSError, json.JSONDecodeError):
             _write(output, plan.backend.asked, ends)
-    sys.exit(Exit.CELLS_FAILED if any(end.startswith(FAILING) for end in ends.values()) else Exit.OK)
+    sys.exit(Exit.CELLS_FAILED if any(ended.end is End.FAILING for ended in ends.values()) else Exit.OK)
 
 
-def _write(file: Path, backend: str, ends: dict[str, str]) -> None:
+def _write(file: Path, backend: str, ends: dict[str, Ended]) -> None:
     """Put a backend's ends in a file, next to those of other backends. Raises OSError and JSONDecodeError."""
     ends_of = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
-    ends_of[backend] = ends
+    ends_of[backend] = {name: asdict(ended) for name, ended in ends.items()}
     file.write_text(f"{json.dumps(ends_of, indent=1)}\n", encoding="utf-8")
 
 
-def _ended(plan: Plan, scenarios: list[Scenario], timeout: float) -> Iterator[tuple[Scenario, str]]:
-    """Yield how each program ends on the plan's backend, each in a child process that may die."""
+def _ended(plan: Plan, scenarios: list[Scenario], timeout: float) -> Iterator[tuple[str, Ended]]:
+    """Yield how each program ends on the plan's backend, by its name, each in a child process that may die."""
     from conformance.running.cell_runner import CellRunner
     from conformance.running.runner import Runner
 
@@ -77,20 +100,21 @@ def _ended(plan: Plan, scenarios: list[Scenario], timeout: float) -> Iterator[tu
     try:
         for scenario in sorted(scenarios, key=lambda s: (s.area, s.name)):
             if scenario.accelerators and plan.backend.kind == "cpu":
-                yield scenario, "not asked: it is about accelerators"
+                end, detail = End.NOT_ASKED, "it is about accelerators"
             else:
-                yield scenario, _end(runner.observe(CellId.of_scenario(scenario.name)))
+                end, detail = _end(runner.observe(CellId.of_scenario(scenario.name)))
+            yield scenario.name, Ended(scenario.area, scenario.promise, end, detail)
     finally:
         runner.close()
 
 
-def _end(observation: Observation) -> str:
+def _end(observation: Observation) -> tuple[End, str]:
     """Return how a program ended, with what is lacking or wrong."""
     from conformance.explain import describe
 
     if observation.status is Status.UNSUPPORTED:
-        return f"unsupported: {observation.reason}"
+        return End.UNSUPPORTED, observation.reason
     if observation.status is Status.PASS:
-        return f"partly supported: {observation.reason}" if observation.reason else "supported"
+        return (End.PARTLY if observation.reason else End.SUPPORTED), observation.reason
     lines = [line for failure in observation.failures for line in describe.findings(failure)]
-    return f"{FAILING}: {lines[0] if lines else observation.status}"
+    return End.FAILING, lines[0] if lines else str(observation.status)

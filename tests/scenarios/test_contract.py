@@ -133,7 +133,8 @@ def test_the_command_prints_a_table_and_writes_the_ends_of_each_backend(tmp_path
     assert "`training" not in ended.output
     ends = json.loads(file.read_text())
     assert ends.keys() == {"other", "torch:cpu"}
-    assert ends["torch:cpu"]["devices:streams_and_events"] == "not asked: it is about accelerators"
+    program = ends["torch:cpu"]["devices:streams_and_events"]
+    assert (program["end"], program["detail"]) == ("not asked", "it is about accelerators")
 
 
 def test_an_unknown_area_is_answered_with_near_ones() -> None:
@@ -152,3 +153,13 @@ def test_a_failing_program_is_an_exit_code_and_a_row(monkeypatch: pytest.MonkeyP
 
 def _raises(device: str) -> Any:
     raise RuntimeError(f"no batches on {device}")
+
+
+def test_the_docs_have_every_program_with_its_promise() -> None:
+    of_backends: dict[str, dict[str, dict[str, str]]] = json.loads(
+        (Path(__file__).parents[2] / "docs" / "contract.json").read_text(encoding="utf-8")
+    )
+    for programs in of_backends.values():
+        assert {name: program["promise"] for name, program in programs.items()} == {
+            name: catalogue.find(name).promise for name in CONTRACT
+        }
