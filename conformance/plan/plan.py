@@ -160,7 +160,9 @@ class Plan:
 def _cases(plan: Plan, cell: CellId) -> list[Case]:
     overload = plan.inventory[cell.overload]
     samples = plan.corpus.samples(cell.overload)
-    if overload.route is not Route.NATIVE and cell.layout in GENERATED:
+    # Kernels that have no overload of their own, such as those of copies, are reached by composites alone.
+    every = overload.route is Route.COMPOSITE and axis_of(cell.layout) == "values"
+    if overload.route is not Route.NATIVE and cell.layout in GENERATED and not every:
         samples = _few([s for s in samples if s.axis == axis_of(cell.layout) and cell.dtype in s.dtypes])
     return cases_.cases(cell, samples, plan.tier, "pointwise" in overload.tags)
 

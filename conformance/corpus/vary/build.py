@@ -34,7 +34,7 @@ def build(where: Path, overloads: Collection[str], layouts_of: LayoutsOf, progre
     """
     corpus = reader.load(where, generated=False)
     known = {o.name: o for o in inventory("CPU")}
-    kept = reader.load(where) if set(overloads) < set(corpus.overloads) else corpus
+    kept = corpus if set(overloads) >= set(corpus.overloads) else reader.load(where)
     return _replaced(
         where, kept, [o for o in overloads if o in known], partial(_generated, corpus, known), layouts_of, progress
     )

@@ -189,13 +189,14 @@ def operands(source: Sample, schema: Any, pointwise: bool) -> Iterator[tuple[str
 def converting(source: Sample, schema: Any) -> Iterator[tuple[str, str, Sample]]:
     """Yield samples in which a tensor is converted to another dtype: a name, the tensor's name, and the sample."""
     slots = [s for s in source.tensors if s.pool]
+    read = [s for s in slots if not s.written]
     into = [a for a in schema.arguments if "ScalarType" in str(a.real_type)]
     for dtype in _CONVERTED:
         if len(slots) == 1 and len(into) == 1:
             sample = replaced(source, schema, Other(into[0], DtypeArg(dtype)))
             yield f"dtype={dtype}", slots[0].name, sample
-        elif len(slots) == 2 and slots[0].written:
-            yield f"{slots[1].name}={dtype}", slots[1].name, _slot(source, replace(slots[1], dtype=dtype))
+        elif len(slots) == 2 and len(read) == 1:
+            yield f"{read[0].name}={dtype}", read[0].name, _slot(source, replace(read[0], dtype=dtype))
 
 
 def _by_name(source: Sample, schema: Any) -> dict[str, Arg]:
