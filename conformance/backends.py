@@ -118,6 +118,7 @@ class Capabilities:
         self.bare = isinstance(backend, BareDevice)
         self._initialized = False
         self._reads_back = self._reads_back_after_calls = self._tries_read_back = False
+        self._fills = True
 
     @property
     def kind(self) -> str:
@@ -151,18 +152,24 @@ class Capabilities:
         return None
 
     def _read_back(self) -> None:
-        """Make an element and copy it to the host: many devices report the errors of earlier work then."""
+        """Fill an element and copy it to the host: many devices report the errors of earlier work then.
+
+        Where filling is broken, an element is copied to the device and back: each cell would meet the damage.
+        """
         import torch
 
-        torch.zeros(1, device=self.device).cpu()
+        element = torch.zeros(1, device=self.device) if self._fills else torch.zeros(1).to(self.device)
+        element.cpu()
 
     def without(self, broken: Iterable[str]) -> None:
-        """Do without these methods: the bring-up gate found that they do not work."""
+        """Do without these methods, and without filling: the bring-up gate found that they do not work."""
         for method in broken:
             if method == "synchronize":
                 self._synchronize = None
             elif method == "memory_stats":
                 self._stats = None
+            elif method == "fill":
+                self._fills = False
 
     def initialize(self) -> None:
         """Use the device once, so that no case pays for what its first use in a process does, or fails with it."""

@@ -59,16 +59,21 @@ from conformance.plan.plan import Plan
 from conformance.plan.selection import Selection
 from conformance.running.cell_runner import CellRunner
 from conformance.running.runner import Runner
+from conformance import ops
+from conformance.vocabulary import CellId
 from refnpu import testing
-from tests.test_faults import observe
 
 work = CellRunner(Plan(backends.find("refnpu"), Selection(), seed=20))
-runner = Runner(work, 60)
 found = []
 for fault, cells in json.loads(sys.argv[1]).items():
     testing.set_fault(fault or None)
-    broken = str(runner.gate())
-    found += [(observe(work, *cell).to_json() if cell else {}) | {"broken": broken} for cell in cells]
+    for cell in cells:
+        runner = Runner(work, 60)
+        broken = str(runner.gate())
+        overload, *rest = cell or ("",)
+        seen = runner.observe(CellId(ops.facts(overload).family, overload, *rest)).to_json() if cell else {}
+        found.append(seen | {"broken": broken})
+        runner.close()
 print(json.dumps(found))
 """
 

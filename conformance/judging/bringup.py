@@ -67,6 +67,18 @@ def synchronize(backend: Capabilities) -> None:
     backend.synchronize()
 
 
+def fill(backend: Capabilities) -> None:
+    """Memory that is filled holds what it was filled with, and nothing around it changes."""
+    try:
+        element = torch.ones(1, device=backend.device)
+    except NotImplementedError:
+        return  # its cells say so
+    assert element.cpu().item() == 1, f"a memory filled with 1 holds {element.cpu().item()}"
+    del element
+    for damage in backend.verify_memory():
+        raise AssertionError(damage)
+
+
 def other_devices(backend: Capabilities) -> None:
     """Of several devices each gives its own memory, and takes copies from the others."""
     kind = torch.device(backend.device).type
@@ -199,6 +211,7 @@ GATE: tuple[Primitive, ...] = (
     Primitive(permute, _instead_of_as_strided("transposed", "channels_last")),
     Primitive(expand, _instead_of_as_strided("expanded")),
     Primitive(synchronize, _no_cell),  # errors of queued work may then be charged to later cells
+    Primitive(fill, _no_cell),  # errors that a device reports at its next kernel may then be charged to later cells
     Primitive(conjugate, _in_layout("conj")),
     Primitive(negative, _in_layout("neg")),
     Primitive(copy_expanded, _copy_expanded),
@@ -230,7 +243,7 @@ def without(backend: Capabilities, broken: Iterable[str]) -> None:
     """From now on, do without these primitives in this process."""
     names = frozenset(broken)
     views.do_without(names)
-    backend.without([*(names & {"synchronize"}), *(["memory_stats"] if "adapter" in names else [])])
+    backend.without([*(names & {"synchronize", "fill"}), *(["memory_stats"] if "adapter" in names else [])])
 
 
 def failing(backend: Capabilities, index: int) -> str:
