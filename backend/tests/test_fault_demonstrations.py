@@ -17,10 +17,11 @@ pytestmark = needs_faults
 HERE = Path(__file__).parent
 
 # Tried by the suite's tests: they show in the deaths of several processes, or of a process that ran another op, in
-# hazards of two devices, and in calls on a stream or a device with late work.
+# hazards of two devices and of donated memory, in calls on a stream or a device with late work, and in the call behind.
 SHOWN_BY_THE_SUITE = {
     "crash_in_some_processes", "crash_after_sort", "peer_copy_overtakes_target", "peer_copy_not_awaited",
     "softmax_on_first_device", "cat_on_default_stream", "fallback_reads_default_stream",
+    "donated_memory_stays_readable", "error_told_by_next_launch",
 }  # fmt: skip
 
 
