@@ -230,6 +230,11 @@ def without_onednn() -> Iterator[None]:
         torch._C._set_mkldnn_enabled(was)
 
 
+def unpickled_tensors_leak() -> bool:
+    """Whether a block of the device stays when a pickled tensor is gone: on torch 2.8, but not on 2.13."""
+    return tuple(map(int, torch.__version__.split(".")[:2])) < (2, 13)
+
+
 def print_stacks_of_deaths() -> None:
     """Have torch print the native stacks of this process's threads when a signal kills it.
 

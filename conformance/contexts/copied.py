@@ -19,7 +19,7 @@ class Copied(Context):
 
     name = "copied"
     helpers = (tensors_of,)
-    unchecked = frozenset({Check.LEAK})  # on torch 2.8 a block of an unpickled tensor lives on
+    unchecked = frozenset({Check.LEAK} if torch_versions.unpickled_tensors_leak() else ())
 
     @staticmethod
     def call(op: Op, device: torch.device, how: How, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:

@@ -73,7 +73,7 @@ def fill(backend: Capabilities) -> None:
         element = torch.ones(1, device=backend.device)
     except NotImplementedError:
         return  # its cells say so
-    assert element.cpu().item() == 1, f"a memory filled with 1 holds {element.cpu().item()}"
+    assert element.cpu().item() == 1, f"memory filled with 1 holds {element.cpu().item()}"
     del element
     for damage in backend.verify_memory():
         raise AssertionError(damage)
