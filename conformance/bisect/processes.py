@@ -9,10 +9,11 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+_PATIENCE_S = 5.0  # from SIGTERM to SIGKILL
 _ERROR = re.compile(r": (?:fatal )?error: |^\s*CMake Error|^\s*\w+Error: ")
 
 
@@ -75,44 +76,56 @@ class Processes:
             out, err = process.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:
             late = True
-            _kill(process)
+            _end([process])
             out, err = process.communicate()
         finally:
             with self._lock:
                 self._running.discard(process)
             if process.poll() is None:  # interrupted by Ctrl-C
-                _kill(process)
+                _end([process])
         if self._stopped:
             raise Stopped
         return Ended(process.returncode, out, err, time.monotonic() - started, late)
 
     def stop(self) -> None:
-        """Kill all running commands, and do not start others."""
+        """End all running commands, and do not start others."""
         with self._lock:
             self._stopped = True
-            for process in self._running:
-                _kill(process)
+            _end(list(self._running))
 
 
-def _kill(process: subprocess.Popen[str]) -> None:
-    """Kill a command, its process group and its session. Build tools start compilers in groups of their own."""
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    deadline = time.monotonic() + 10  # a process may be blocked in the kernel
-    while (left := _session(process.pid)) and time.monotonic() < deadline:
-        for pid in left:
+def _end(commands: Sequence[subprocess.Popen[str]]) -> None:
+    """Terminate commands; kill those that do not end. Build tools start compilers in groups of their own.
+
+    A killed ``git worktree add`` would leave a repository in which ``git worktree list`` fails.
+    """
+    leaders = {command.pid for command in commands}
+    _signal(leaders, signal.SIGTERM, again=False, seconds=_PATIENCE_S)
+    _signal(leaders, signal.SIGKILL, again=True, seconds=10)  # a process may be blocked in the kernel
+
+
+def _signal(leaders: Collection[int], number: signal.Signals, *, again: bool, seconds: float) -> None:
+    """Send a signal to all processes of the sessions and wait for their end. ``again``: to those still there, too."""
+    for leader in leaders:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(leader, number)
+    sent: set[int] = set(leaders)
+    deadline = time.monotonic() + seconds
+    while (left := _sessions(leaders)) and time.monotonic() < deadline:
+        for pid in left if again else left - sent:
             with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+                os.kill(pid, number)
+        sent |= left
         time.sleep(0.01)
 
 
-def _session(leader: int) -> list[int]:
-    """Return the processes of a session that are not zombies, if the system has /proc."""
-    found = []
+def _sessions(leaders: Collection[int]) -> set[int]:
+    """Return the processes of these sessions that are not zombies, if the system has /proc."""
+    found = set()
     for file in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
             # The fields after the name, which may contain anything: state, parent, group, session.
             state, _, _, session = file.read_text().rpartition(")")[2].split()[:4]
-            if int(session) == leader and state not in "ZX":
-                found.append(int(file.parent.name))
+            if int(session) in leaders and state not in "ZX":
+                found.add(int(file.parent.name))
     return found

@@ -17,6 +17,7 @@ from conformance.bisect.record import PointRecord, Record, RunRecord, shortened
 from conformance.bisect.search import Answer, Result, Search
 from conformance.bisect.signature import ProbeOutcome, answer
 from conformance.bisect.together import Step, likely_next, plan, results
+from conformance.support.signals import undisturbed
 
 SETUP = 3.0  # assumed cost of preparing a point, in runs, until it is measured
 PATIENCE = 2.0  # seconds to wait for a point before a message says that it is being prepared
@@ -83,10 +84,11 @@ class Session:
                 self.record.save(self.file)
         finally:
             self.record.seconds = before + time.monotonic() - started
-            self.record.save(self.file)
-            self.workshop.processes.stop()
-            pool.shutdown(wait=True, cancel_futures=True)
-            self.workshop.close()
+            with undisturbed():  # else an impatient user's second Ctrl-C leaves worktrees behind
+                self.record.save(self.file)
+                self.workshop.processes.stop()
+                pool.shutdown(wait=True, cancel_futures=True)
+                self.workshop.close()
 
     def _plan(self) -> Step | None:
         return plan(searches(self.record), self._prepared(), self._setup())

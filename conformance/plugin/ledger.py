@@ -47,6 +47,7 @@ _SPENT = pytest.StashKey[list[tuple[float, float]]]()  # of each worker: (second
 _END = pytest.StashKey[str]()  # what is printed at the end of the run
 _NOTES = pytest.StashKey[list[str]]()  # lines that are printed before _END
 _WORKER_KEY = "conformance"
+_REPORTS = "conformance-reports"
 LISTED = 10  # failing cells that pytest lists again at its end, unless it is asked to
 _REPORTCHARS = "fE"  # what pytest lists there by default
 _ENDED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)  # not interrupted
@@ -126,18 +127,22 @@ class _Reports:
             # A report of xdist that a worker died, or a report of a failed setup: the cell did not run.
             ledger.lose(cell, str(report.longrepr))
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_keyboard_interrupt(self) -> None:
-        """Ignore a second interruption: closing the ledger takes seconds, and it must not be interrupted."""
+    def close_undisturbed(self) -> None:
+        """Ignore interruptions from here on: closing the ledger takes seconds, and it must not be interrupted."""
         if _LEDGER in self._config.stash:
             for number in INTERRUPTIONS:
                 self._handle(number, signal.SIG_IGN)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_keyboard_interrupt(self) -> None:
+        self.close_undisturbed()  # from a second interruption
 
     def _handle(self, number: int, handler: Any) -> None:
         if threading.current_thread() is threading.main_thread():  # others may not set handlers
             before = signal.signal(number, handler)
             self._handlers.setdefault(number, before)
 
+    @pytest.hookimpl(trylast=True)
     def pytest_unconfigure(self) -> None:
         for number, handler in self._handlers.items():
             signal.signal(number, handler)
@@ -164,13 +169,15 @@ def pytest_configure(config: pytest.Config) -> None:
     if is_worker(config) and asked_for(config):
         ignore_interruptions()  # they reach the whole group; the controller ends the workers
     if not is_worker(config):
-        config.pluginmanager.register(_Reports(config), "conformance-reports")
+        config.pluginmanager.register(_Reports(config), _REPORTS)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session) -> Iterator[None]:
     """End the child. In the process that keeps the ledger, close the ledger and set the exit code."""
     config = session.config
+    if reports := config.pluginmanager.get_plugin(_REPORTS):
+        reports.close_undisturbed()
     stop_workers(config)
     if SPLIT in config.stash:
         # The durations were read before the children were forked. LeakSanitizer reports their memory if it stays.

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 # Ctrl-C, and what a CI sends when its time is over. A process group gets them as a whole: the process that the user
 # started ends the run, and the processes below it wait for that.
@@ -13,6 +16,20 @@ def ignore_interruptions() -> None:
     """Ignore the signals that ask a run to end, in a process that another one ends."""
     for number in INTERRUPTIONS:
         signal.signal(number, signal.SIG_IGN)
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Ignore the signals that ask a run to end, while it tidies up. Other threads than the first cannot do that."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in INTERRUPTIONS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def signal_name(status: int) -> str:

@@ -25,17 +25,22 @@ from tests.bisect.test_processes import alive
 JUDGE = """
 import pathlib, sys, time
 value = int(pathlib.Path("value").read_text())
-time.sleep({pause})
+hold = pathlib.Path({hold!r})
+if hold.exists():
+    hold.write_text(hold.read_text() + "x")
+while hold.exists() and len(hold.read_text()) > 2:
+    time.sleep(0.02)
 if value >= {bad}:
     sys.exit(f"wrong result {{value}}")
 """
 
-# The first time it does not end; writes its number down.
+# Writes its number down, and does not end before it is allowed to. Two places may be built at the same time.
 SLOW = """
 import os, pathlib, sys, time
-building = pathlib.Path(sys.argv[1])
-if not building.exists():
-    building.write_text(str(os.getpid()))
+building, allowed = map(pathlib.Path, sys.argv[1:])
+if not allowed.exists():
+    with building.open("a") as file:
+        file.write(f"{os.getpid()}\\n")
     time.sleep(60)
 """
 
@@ -48,9 +53,10 @@ def repository(tmp_path: Path) -> Path:
     return history(tmp_path / "repository", commits)
 
 
-def judge(tmp_path: Path, bad: int, pause: float = 0.0) -> str:
+def judge(tmp_path: Path, bad: int) -> str:
+    """A script that fails from ``bad`` on. Where there is a file ``hold``, its third run waits until it is gone."""
     file = tmp_path / "judge.py"
-    file.write_text(JUDGE.format(bad=bad, pause=pause))
+    file.write_text(JUDGE.format(bad=bad, hold=str(tmp_path / "hold")))
     return shlex.join([sys.executable, str(file)])
 
 
@@ -192,7 +198,8 @@ def start(given: list[str]) -> subprocess.Popen[str]:
 
 
 def test_an_interrupted_search_is_resumed(tmp_path: Path, repository: Path) -> None:
-    given = arguments(tmp_path, repository, judge(tmp_path, 14, pause=0.4))
+    given = arguments(tmp_path, repository, judge(tmp_path, 14))
+    (tmp_path / "hold").touch()
     running = start(given)
     state = tmp_path / "out/state.json"
     while not (state.is_file() and len(json.loads(state.read_text())["runs"]) >= 2):
@@ -204,6 +211,7 @@ def test_an_interrupted_search_is_resumed(tmp_path: Path, repository: Path) -> N
     assert "to continue: conformance bisect" in said
     assert git(repository, "worktree", "list").count("\n") == 0
     runs = len(json.loads(state.read_text())["runs"])
+    (tmp_path / "hold").unlink()
     assert invoke(*given).exit_code == 2  # not without being asked
     assert invoke(*given, "--resume").exit_code == 0
     after = json.loads(state.read_text())["runs"]
@@ -217,18 +225,19 @@ def test_a_build_that_is_interrupted_is_stopped_and_made_again(
 ) -> None:
     (tmp_path / "slow.py").write_text(SLOW)
     building = tmp_path / "building"
-    slow = shlex.join([sys.executable, str(tmp_path / "slow.py"), str(building)])
+    slow = shlex.join([sys.executable, str(tmp_path / "slow.py"), str(building), str(tmp_path / "allowed")])
     given = arguments(tmp_path, repository, judge(tmp_path, 14), "--build", slow)
     running = start(given)
-    while not (building.is_file() and building.read_text()):
+    while not (building.is_file() and building.read_text().endswith("\n")):
         assert running.poll() is None
         time.sleep(0.02)
     running.send_signal(by)
     _, said = running.communicate(timeout=30)
     assert (running.returncode, "interrupted after 0 runs" in said) == (2, True)
-    assert not alive(int(building.read_text()))
+    assert not any(map(alive, map(int, building.read_text().split())))
     assert git(repository, "worktree", "list").count("\n") == 0
     assert record.load(tmp_path / "out/state.json").places == {}  # neither built nor unusable
+    (tmp_path / "allowed").touch()
     assert invoke(*given, "--resume").exit_code == 0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 import sys
 import threading
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from conformance.bisect import processes as module
 from conformance.bisect.processes import Ended, Processes, Stopped
 
 # Starts a child in a process group of its own, as ninja starts compilers, writes its number down, and waits.
@@ -65,6 +67,41 @@ def test_a_command_that_takes_too_long_is_killed_with_what_it_began(parent: list
     assert ended.late
     assert ended.code < 0
     assert not alive(int((tmp_path / "child").read_text()))
+
+
+# Says that it runs, and removes what it said when it is asked to end.
+TIDY = """
+import pathlib, signal, sys, time
+lock = pathlib.Path(sys.argv[1])
+def tidy(*_):
+    lock.unlink()
+    sys.exit(1)
+signal.signal(signal.SIGTERM, {handler})
+lock.write_text("held")
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize(("handler", "tidies"), [("tidy", True), ("signal.SIG_IGN", False)])
+def test_a_stopped_command_may_tidy_up_and_is_killed_if_it_does_not_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, handler: str, tidies: bool
+) -> None:
+    monkeypatch.setattr(module, "_PATIENCE_S", 10.0 if tidies else 0.1)
+    program, lock, runner = tmp_path / "tidy.py", tmp_path / "lock", Processes()
+    program.write_text(TIDY.format(handler=handler))
+
+    def run() -> None:
+        with contextlib.suppress(Stopped):
+            runner.run([sys.executable, str(program), str(lock)])
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    while not lock.is_file():
+        time.sleep(0.01)
+    runner.stop()
+    thread.join(10)
+    assert not thread.is_alive()
+    assert lock.is_file() != tidies
 
 
 def test_stopping_kills_what_runs_and_refuses_what_comes_after(parent: list[str], tmp_path: Path) -> None:

@@ -25,14 +25,30 @@ COMMAND = (
 
 PATIENCE = 300  # seconds
 
+# Holds a run back after 30 cells until it may go on, so that no test depends on when it interrupts the run.
+HELD = """
+import pathlib, time
+
+cells = 0
+
+def pytest_runtest_logreport():
+    global cells
+    cells += 1
+    while cells > 30 and not pathlib.Path("go_on").exists():
+        time.sleep(0.01)
+"""
+
 pytestmark = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="finds processes in /proc")
 
 
 class Run:
     """A run in a directory of its own."""
 
-    def __init__(self, directory: Path, *arguments: str, largest_file: int = 0) -> None:
+    def __init__(self, directory: Path, *arguments: str, largest_file: int = 0, held: bool = False) -> None:
         self.directory = directory
+        (directory / "held.py").write_text(HELD)
+        if held:
+            arguments = ("-p", "held", *arguments)
         self._process = subprocess.Popen(
             [*COMMAND, *arguments], cwd=directory, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         )  # fmt: skip
@@ -48,6 +64,9 @@ class Run:
                 return self
             time.sleep(0.02)
         raise AssertionError(f"no {cells} cells were observed: {self.end()}")
+
+    def go_on(self) -> None:
+        (self.directory / "go_on").touch()
 
     def end(self) -> tuple[int, str]:
         """(exit code, what it said)."""
@@ -90,7 +109,7 @@ def same(directory: Path, whole: dict[str, Any]) -> bool:
 def test_resume_completes_a_killed_run_without_repeating_cells(
     tmp_path: Path, whole: dict[str, Any], workers: tuple[str, ...]
 ) -> None:
-    run = Run(tmp_path, *workers).after(20)
+    run = Run(tmp_path, *workers, held=True).after(20)
     children = descendants(run.pid)
     os.kill(run.pid, signal.SIGKILL)
     run.end()
@@ -107,11 +126,12 @@ def test_resume_completes_a_killed_run_without_repeating_cells(
     assert len(set(after)) == len(after)
 
 
-def in_the_middle_of_a_cell(controller: int) -> tuple[int, int]:
-    """A worker, and its child that has been stopped, so that the worker waits for it."""
-    worker = next(p for p in descendants(controller) if descendants(p))
+def in_the_middle_of_a_cell(run: Run) -> tuple[int, int]:
+    """A worker of a run that was held, and its child that has been stopped, so that the worker waits for it."""
+    worker = next(p for p in descendants(run.pid) if descendants(p))
     child = descendants(worker)[0]
     os.kill(child, signal.SIGSTOP)
+    run.go_on()
     time.sleep(1)  # what the worker has told of is on its way
     return worker, child
 
@@ -133,10 +153,32 @@ def test_resume_of_a_complete_run_keeps_its_results(tmp_path: Path) -> None:
     assert same(tmp_path, before)
 
 
+# Interrupts the run while it closes.
+LATE = """
+import os, signal, pytest
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish():
+    os.kill(os.getpid(), signal.{by})
+
+def pytest_terminal_summary():
+    os.kill(os.getpid(), signal.{by})
+"""
+
+
+@pytest.mark.parametrize("by", ["SIGINT", "SIGTERM"])
+def test_an_interruption_of_a_run_that_closes_changes_nothing(tmp_path: Path, whole: dict[str, Any], by: str) -> None:
+    (tmp_path / "late.py").write_text(LATE.format(by=by))
+    code, said = Run(tmp_path, "-p", "late").end()
+    assert code == Exit.OK, said
+    assert same(tmp_path, whole)
+
+
 def test_a_run_with_other_options_neither_resumes_nor_destroys_a_run(tmp_path: Path) -> None:
-    run = Run(tmp_path).after(20)
+    run = Run(tmp_path, held=True).after(20)
     os.kill(run.pid, signal.SIGINT)
-    assert run.end()[0] == Exit.INTERRUPTED
+    code, said = run.end()
+    assert code == Exit.INTERRUPTED, said
     code, said = Run(tmp_path, "--resume", "--seed", "21").end()
     assert code == Exit.USAGE
     assert "seed 20 then, 21 now" in said
@@ -155,8 +197,8 @@ def test_a_run_with_other_options_neither_resumes_nor_destroys_a_run(tmp_path: P
 def test_a_killed_worker_loses_one_cell_which_resume_runs(
     tmp_path: Path, whole: dict[str, Any], workers: tuple[str, ...], said: str
 ) -> None:
-    run = Run(tmp_path, *workers).after(20)
-    worker, child = in_the_middle_of_a_cell(run.pid)
+    run = Run(tmp_path, *workers, held=True).after(20)
+    worker, child = in_the_middle_of_a_cell(run)
     os.kill(worker, signal.SIGKILL)
     assert gone([worker, child])
     code, output = run.end()
@@ -171,8 +213,8 @@ def test_a_killed_worker_loses_one_cell_which_resume_runs(
 
 
 def test_a_killed_child_is_a_crash_of_its_case_and_other_cells_run(tmp_path: Path, whole: dict[str, Any]) -> None:
-    run = Run(tmp_path).after(20)
-    _, child = in_the_middle_of_a_cell(run.pid)
+    run = Run(tmp_path, held=True).after(20)
+    _, child = in_the_middle_of_a_cell(run)
     os.kill(child, signal.SIGKILL)
     code, said = run.end()
     assert code == Exit.CELLS_FAILED, said

@@ -26,6 +26,7 @@ from conformance.results import store
 from conformance.results.store import runs
 from conformance.support.exit_codes import Exit
 from conformance.vocabulary import CellId
+from tests.plugin.test_interruptions import HELD
 
 pytest_plugins = ["pytester"]
 
@@ -196,7 +197,9 @@ def test_an_interrupted_run_keeps_its_observations_and_counts_the_rest(
     pytester: pytest.Pytester, workers: tuple[str, ...], how: str
 ) -> None:
     selection = ("-k", "masked_fill and not Tensor")
-    command = (sys.executable, "-m", "pytest", "--pyargs", "conformance.ops.masking", *CPU, *selection, *workers)
+    pytester.makepyfile(held=HELD)
+    held = ("-p", "held", *workers)
+    command = (sys.executable, "-m", "pytest", "--pyargs", "conformance.ops.masking", *CPU, *selection, *held)
     kill, number = SIGNALS[how]
     with subprocess.Popen(command, cwd=pytester.path, stdout=subprocess.PIPE, text=True, start_new_session=True) as p:
         wait_for_cells(pytester.path, 20)

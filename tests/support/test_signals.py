@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
+import threading
 
 import pytest
 
-from conformance.support.signals import signal_name
+from conformance.support.signals import signal_name, undisturbed
 
 
 @pytest.mark.parametrize(
@@ -17,3 +19,24 @@ from conformance.support.signals import signal_name
 def test_the_return_code_of_a_process_gives_the_name_of_its_signal(program: str, name: str) -> None:
     ended = subprocess.run([sys.executable, "-c", f"import os; {program}"], check=False)
     assert signal_name(ended.returncode) == name
+
+
+def test_interruptions_are_ignored_while_a_run_tidies_up_and_not_after_it() -> None:
+    with undisturbed():
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGTERM)
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_a_thread_that_may_not_set_handlers_is_left_as_it_is() -> None:
+    before, seen = signal.getsignal(signal.SIGINT), []
+
+    def tidy() -> None:
+        with undisturbed():
+            seen.append(signal.getsignal(signal.SIGINT))
+
+    thread = threading.Thread(target=tidy)
+    thread.start()
+    thread.join()
+    assert seen == [before]
