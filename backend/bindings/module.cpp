@@ -131,6 +131,8 @@ void bind_faults(py::module_& module) {
   module.def("active_fault", &active_fault_name);
   module.def("start_fault_trace", &start_fault_trace);
   module.def("stop_fault_trace", &stop_fault_trace);
+  module.def("share_fault_trace", &share_fault_trace);
+  module.def("take_fault_trace", &take_fault_trace);
   module.def("faults", [] {
     std::map<std::string, std::string> all;
     for (const auto& each : fault_descriptions()) all[each.name] = each.description;

@@ -43,6 +43,25 @@ def test_questions_are_recorded_only_inside_the_with_block() -> None:
     assert asked == again == set()
 
 
+FORKS = """
+import os, torch
+from refnpu import testing
+
+asked = testing.trace_faults()
+child = os.fork()
+if not child:
+    torch.ones(2, 3, device="npu").t().contiguous()
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+faults = asked()
+print("copy_ignores_strides" in faults, "crash_in_kernel" in faults, asked())
+"""
+
+
+def test_a_trace_of_faults_sees_the_questions_of_forked_processes(python: Python) -> None:
+    assert python(FORKS).stdout.split() == ["True", "False", "set()"]
+
+
 def test_fallback_not_copied_back_leaves_a_written_argument_as_it_was() -> None:
     x = torch.full((3,), 0.5, device="npu")
     with fault("fallback_not_copied_back"):

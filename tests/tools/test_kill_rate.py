@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -13,6 +13,7 @@ from conformance.records import CaseFailure, Death, Observation
 from conformance.vocabulary import CellId, Status
 from tools.kill_rate import order, tables
 from tools.kill_rate.forked import Check, ForkedHunter
+from tools.kill_rate.reach import Reach
 from tools.kill_rate.suite_hunter import found_in
 from tools.kill_rate.summary import Facts, Hunt, lacking, summary, unmeasured
 from tools.kill_rate.trial import CLEAN, Finding, Trial, TrialFile, fill, read
@@ -21,17 +22,24 @@ CELLS = [CellId("f", "op", d, la) for d in ("bool", "float32", "int64") for la i
 
 
 class Fake:
-    """A device with one part, which is broken while a fault called after it is awake; ``noisy`` always fails."""
+    """A device with one part, which is broken while a fault called after it is awake; ``noisy`` always fails.
+
+    If it ``traces``, each item asks for the fault that is called after it.
+    """
 
     plan: Sequence[str] = ("copy", "noisy", "fill")
 
-    def __init__(self) -> None:
+    def __init__(self, traces: bool = False) -> None:
         self.awake = CLEAN
         self.tried: list[str] = []
         self.stop_at = ""
+        self.traces = traces
 
     def wake(self, fault: str) -> None:
         self.awake = fault
+
+    def trace(self) -> Callable[[], set[str]] | None:
+        return (lambda: {self.tried[-1]}) if self.traces else None
 
     def attempt(self, item: str) -> Finding | None:
         if self.awake and self.awake == self.stop_at:
@@ -47,7 +55,7 @@ def run(fake: Fake, path: Path, faults: Sequence[str], made_with: str = "this pl
     """Returns the faults, or no fault, that were tried."""
     told: list[str] = []
     file = TrialFile(path, {"plan": made_with})
-    fill(file, fake, faults, fake.wake, lambda: 0.0, lambda t: told.append(t.fault))
+    fill(file, fake, faults, fake, lambda: 0.0, lambda t: told.append(t.fault))
     return told
 
 
@@ -102,6 +110,36 @@ def test_trials_made_with_another_plan_are_made_again(tmp_path: Path) -> None:
     assert run(Fake(), tmp_path / "lane.jsonl", ["copy"], "another plan") == [CLEAN, "copy"]
 
 
+def test_a_fault_is_tried_on_the_items_that_ask_for_it_alone(tmp_path: Path) -> None:
+    fake = Fake(traces=True)
+    run(fake, tmp_path / "lane.jsonl", ["fill", "asleep"])
+    _, filled, asleep = read(tmp_path / "lane.jsonl")
+    assert (filled.killed, filled.tried) == (Finding("value", "fill"), 1)
+    assert (asleep.killed, asleep.tried) == (None, 0)
+    assert fake.tried == [*Fake.plan, "fill"]
+
+
+def test_what_items_ask_for_is_kept_for_an_interrupted_run(tmp_path: Path) -> None:
+    fake = Fake(traces=True)
+    run(fake, tmp_path / "lane.jsonl", [])
+    run(fake, tmp_path / "lane.jsonl", ["copy"])
+    assert fake.tried == [*Fake.plan, "copy"]
+
+
+def test_nothing_is_kept_of_what_items_of_another_plan_asked_for(tmp_path: Path) -> None:
+    run(Fake(traces=True), tmp_path / "lane.jsonl", [])
+    untraced = Fake()
+    run(untraced, tmp_path / "lane.jsonl", ["asleep"], "another plan")
+    assert untraced.tried == [*Fake.plan, "copy", "fill"]
+
+
+def test_the_faults_of_items_are_written_and_read(tmp_path: Path) -> None:
+    Reach({"a": {"x", "y"}, "b": {"y", "x"}, "c": set()}).save(tmp_path / "reach.json")
+    read_again = Reach.load(tmp_path / "reach.json")
+    assert read_again.items(["c", "b", "new", "a"], "x") == ["b", "a"]
+    assert Reach.load(tmp_path / "missing.json").items(["c", "b"], "x") == ["c", "b"]
+
+
 def test_a_crash_is_a_check_of_its_own_and_a_pass_is_no_finding() -> None:
     died = CaseFailure("op[float32-step2]#s", death=Death("SIGSEGV"))
     found = found_in(Observation(CELLS[0], "native", Status.CRASH, 1, (died,)))
@@ -146,7 +184,12 @@ def test_the_tables_have_a_row_for_each_fault_and_each_lane() -> None:
         [["size", "3", "2", "1", "1"], ["values", "1", "1", "1", "0"]],
     )
     assert tables.cells(MADE)[1][1] == ["`b`", "`plain`", "`cell 2`", "20", "3.0"]
-    assert [row[0] for row in tables.survivors(MADE)[1]] == ["`c`"]
+    assert tables.survivors(MADE)[1] == [["`c`", "", "`tests/test_c.py::test_c`"]]
+
+
+def test_the_backend_s_own_tests_may_be_left_out() -> None:
+    made = summary(Facts(("a", "b", "c"), "2.0", 60), HUNTS, None)
+    assert tables.survivors(made)[1] == [["`c`", "", "not tried"]]
 
 
 def test_a_check_in_a_child_is_a_finding_if_it_raises_dies_or_hangs() -> None:

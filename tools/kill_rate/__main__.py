@@ -49,6 +49,7 @@ def _session(arguments: list[str]) -> tuple[Session, bool]:
     parser.add_argument("--lanes", default="", help="only these, e.g. malloc,guard")
     parser.add_argument("--faults", default="", help="only these")
     parser.add_argument("--peers", default="", help="only these; none: the suite alone")
+    parser.add_argument("--skip-own-tests", action="store_true", help="do not run the backend's tests with survivors")
     parser.add_argument("--publish", action="store_true", help="write the summary where the docs take it from")
     given = parser.parse_args(arguments)
     found = matrix.load(given.matrix)
@@ -62,6 +63,7 @@ def _session(arguments: list[str]) -> tuple[Session, bool]:
         root=ROOT,
         results=given.results,
         workers=given.workers,
+        own_tests=not given.skip_own_tests,
     )
     return session, given.publish
 

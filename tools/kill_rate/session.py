@@ -20,7 +20,7 @@ from tools.kill_rate.own_tests import OwnTests
 from tools.kill_rate.summary import Facts, Hunt, summary
 
 # Stages after the first, for faults that survived in every lane.
-LATER = ("wide", "composite")
+LATER = ("wide", "composite", "contexts")
 PEERS = {"opinfo_device_checks": "opinfo", "plain_allclose": "allclose"}
 
 
@@ -35,6 +35,7 @@ class Session:
     root: Path
     results: Path
     workers: int
+    own_tests: bool = True  # look for survivors with the backend's own tests
 
     def run(self) -> dict[str, Any]:
         """Run the missing trials, and write the summary. Raises KeyboardInterrupt; finished trials are kept."""
@@ -46,7 +47,7 @@ class Session:
         killed = {t.fault for h in hunts if not h.peer for t in h.trials if t.killed}
         python = process.start(self.root, self.lanes[0].name).python
         own = OwnTests(self.root, self.matrix, python, self.results / "own_tests.json")
-        tests = own.kills([f for f in self.faults if f not in killed])
+        tests = own.kills([f for f in self.faults if f not in killed]) if self.own_tests else None
         facts = Facts(self.faults, self.matrix.main_torch.version, round(time.monotonic() - started))
         made = summary(facts, hunts, tests)
         (self.results / "summary.json").write_text(json.dumps(made, indent=1) + "\n", encoding="utf-8")

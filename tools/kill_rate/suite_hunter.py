@@ -5,6 +5,7 @@ from __future__ import annotations
 from conformance import ops
 from conformance.backends import Capabilities
 from conformance.explain import describe
+from conformance.layouts import CONTEXTS
 from conformance.plan.cases import TIERS
 from conformance.plan.plan import Plan
 from conformance.plan.selection import Selection
@@ -42,6 +43,14 @@ def composite(backend: Capabilities) -> tuple[Plan, list[CellId]]:
     return plan, [*plan.scenarios(), *_one_at_a_time(plan, "composite")]
 
 
+def contexts(backend: Capabilities) -> tuple[Plan, list[CellId]]:
+    """Return all cells of contexts, those of native overloads first."""
+    plan = _plan(backend, "wide")
+    routes = [_served_by(plan, route) for route in ("native", "fallback", "composite")]
+    rows = [[c for c in plan.cells(o) if c.layout in CONTEXTS] for overloads in routes for o in overloads]
+    return plan, order.turns(rows)
+
+
 def _one_at_a_time(plan: Plan, route: str) -> list[CellId]:
     return order.turns([order.one_at_a_time(plan.cells(o)) for o in _served_by(plan, route)])
 
@@ -50,7 +59,7 @@ def _plan(backend: Capabilities, tier: str) -> Plan:
     return Plan(backend, Selection(tier=TIERS[tier]), DEFAULT_SEED)
 
 
-STAGES = {"smoke": smoke, "wide": wide, "composite": composite}
+STAGES = {"smoke": smoke, "wide": wide, "composite": composite, "contexts": contexts}
 
 
 def _served_by(plan: Plan, route: str) -> list[str]:

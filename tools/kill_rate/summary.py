@@ -31,8 +31,11 @@ class Facts:
     seconds: int
 
 
-def summary(facts: Facts, hunts: Sequence[Hunt], own_tests: Mapping[str, str]) -> dict[str, Any]:
-    """Return the JSON-able summary. ``own_tests``: fault that survives the suite -> failing test of the backend."""
+def summary(facts: Facts, hunts: Sequence[Hunt], own_tests: Mapping[str, str] | None) -> dict[str, Any]:
+    """Return the JSON-able summary.
+
+    ``own_tests``: fault that survives the suite -> failing test of the backend; None if these tests did not run.
+    """
     lanes = [h for h in hunts if not h.peer]
     peers = [h for h in hunts if h.peer]
     detail = {fault: {h.name: row for h in hunts if (row := _row(h.of(fault)))} for fault in facts.faults}
@@ -85,8 +88,9 @@ def _kills(rows: Mapping[str, Mapping[str, Any]], names: set[str]) -> list[str]:
     return [name for name, row in rows.items() if name in names and row["killed_by"]]
 
 
-def _survivor(fault: str, own_tests: Mapping[str, str]) -> dict[str, str]:
-    return {"fault": fault, "why": REASONS.get(fault, ""), "found_by_own_tests": own_tests.get(fault, "")}
+def _survivor(fault: str, own_tests: Mapping[str, str] | None) -> dict[str, str | None]:
+    found = None if own_tests is None else own_tests.get(fault, "")
+    return {"fault": fault, "why": REASONS.get(fault, ""), "found_by_own_tests": found}
 
 
 def _alarms(hunt: Hunt) -> int:

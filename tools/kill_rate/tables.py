@@ -57,8 +57,9 @@ def cells(made: Mapping[str, Any]) -> Table:
 
 def survivors(made: Mapping[str, Any]) -> Table:
     """Return a row for each fault that no lane kills."""
-    rows = [
-        [f"`{s['fault']}`", s["why"], f"`{s['found_by_own_tests']}`" if s["found_by_own_tests"] else NONE]
-        for s in made["survivors"]
-    ]
+
+    def own(test: str | None) -> str:
+        return "not tried" if test is None else f"`{test}`" if test else NONE
+
+    rows = [[f"`{s['fault']}`", s["why"], own(s["found_by_own_tests"])] for s in made["survivors"]]
     return ["fault", "why the suite does not see it", "which of the backend's own tests does"], rows

@@ -9,6 +9,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from tools.kill_rate.reach import Reach
+
 # The trial without any fault: every finding is a false alarm.
 CLEAN = ""
 
@@ -57,16 +59,28 @@ class Hunter(Protocol):
         """End the processes of the attempts, so that the next fault starts with fresh ones."""
 
 
-def hunt(hunter: Hunter, fault: str, alarms: frozenset[str], cpu_s: Callable[[], float]) -> Trial:
-    """Run the plan. Findings that also occur without a fault (``alarms``) are ignored."""
+class Faults(Protocol):
+    """The faults of a backend."""
+
+    def wake(self, fault: str) -> None:
+        """Wake a fault, or none."""
+
+    def trace(self) -> Callable[[], set[str]] | None:
+        """Let all sleep. Return a function that returns the faults asked for since its last call, if there is one."""
+
+
+def hunt(
+    hunter: Hunter, fault: str, items: Sequence[str], cpu_s: Callable[[], float],
+    after: Callable[[str], None] = lambda _: None,
+) -> Trial:  # fmt: skip
+    """Try the items up to the first finding; without a fault, all of them. ``after``: called after each."""
     started, spent = time.perf_counter(), cpu_s()
     findings: list[Finding] = []
     tried = 0
-    for item in hunter.plan:
-        if item in alarms:
-            continue
+    for item in items:
         tried += 1
         found = hunter.attempt(item)
+        after(item)
         findings += [found] if found else []
         if found and fault != CLEAN:
             break
@@ -80,6 +94,7 @@ class TrialFile:
 
     def __init__(self, path: Path, made_with: dict[str, Any]) -> None:
         self._path = path
+        self.reach = path.with_suffix(".reach.json")  # which items of the trial without a fault ask for which
         self._head = json.dumps(made_with, sort_keys=True)
         self.trials = {trial.fault: trial for trial in read(path)} if _head(path) == self._head else {}
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -105,21 +120,43 @@ def _head(path: Path) -> str:
 def fill(
     file: TrialFile,
     hunter: Hunter,
-    faults: Iterable[str],
-    wake: Callable[[str], None],
+    names: Iterable[str],
+    faults: Faults,
     cpu_s: Callable[[], float],
     tell: Callable[[Trial], None],
 ) -> None:
-    """Run the trials that the file lacks: first without a fault, then each fault."""
-    for fault in (CLEAN, *faults):
+    """Run the trials that the file lacks: first without a fault, then each fault on the items that ask for it.
+
+    Items that fail without a fault are false alarms, and no fault is tried on them.
+    """
+    if CLEAN not in file.trials:
+        tell(_clean(file, hunter, faults, cpu_s))
+    alarms = {f.where for f in file.trials[CLEAN].findings}
+    quiet = [item for item in hunter.plan if item not in alarms]
+    reach = Reach.load(file.reach)
+    for fault in names:
         if fault in file.trials:
             continue
-        clean = file.trials.get(CLEAN)
-        alarms = frozenset(f.where for f in clean.findings) if clean else frozenset[str]()
-        wake(fault)
+        faults.wake(fault)
         try:
-            trial = hunt(hunter, fault, alarms, cpu_s)
+            trial = hunt(hunter, fault, reach.items(quiet, fault), cpu_s)
         finally:
-            wake(CLEAN)
+            faults.wake(CLEAN)
         file.add(trial)
         tell(trial)
+
+
+def _clean(file: TrialFile, hunter: Hunter, faults: Faults, cpu_s: Callable[[], float]) -> Trial:
+    """Try every item without a fault, and keep which faults each asks for."""
+    asked: dict[str, set[str]] = {}
+    traced = faults.trace()
+    try:
+        trial = hunt(hunter, CLEAN, hunter.plan, cpu_s, lambda item: asked.update({item: traced()} if traced else {}))
+    finally:
+        faults.wake(CLEAN)
+    if traced:
+        Reach(asked).save(file.reach)
+    else:
+        file.reach.unlink(missing_ok=True)  # of another plan
+    file.add(trial)
+    return trial

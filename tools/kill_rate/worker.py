@@ -10,6 +10,7 @@ import importlib
 import os
 import sys
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -26,7 +27,6 @@ def main(module: str, name: str, hunter: str, path: str, *faults: str) -> int:
     """Run the trials that the file lacks, and print a line for each. Return 130 after Ctrl-C, else 0."""
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
-    set_fault = importlib.import_module(f"{module}.testing").set_fault
     backend = backends.find(name)
     found = make(hunter, backend)
     info = backend.build_info()
@@ -34,12 +34,26 @@ def main(module: str, name: str, hunter: str, path: str, *faults: str) -> int:
     made_with = {"torch": torch.__version__, "build": info.get("commit", ""), "hunter": hunter, "plan": plan}
     file = TrialFile(Path(path), made_with)
     try:
-        fill(file, found, faults, lambda fault: set_fault(fault or None), cpu_s, lambda t: tell(Path(path).stem, t))
+        fill(file, found, faults, Planted(module), cpu_s, lambda t: tell(Path(path).stem, t))
     except KeyboardInterrupt:
         return 130
     finally:
         found.rest()
     return 0
+
+
+class Planted:
+    """The faults of a backend, by its module ``testing``. That it traces them is optional."""
+
+    def __init__(self, module: str) -> None:
+        self._testing = importlib.import_module(f"{module}.testing")
+
+    def wake(self, fault: str) -> None:
+        self._testing.set_fault(fault or None)
+
+    def trace(self) -> Callable[[], set[str]] | None:
+        trace: Callable[[], Callable[[], set[str]]] | None = getattr(self._testing, "trace_faults", None)
+        return trace() if trace else None
 
 
 def make(hunter: str, backend: backends.Capabilities) -> Hunter:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from refnpu import _C
@@ -51,6 +51,16 @@ def questions() -> Iterator[set[tuple[str, str]]]:
         yield found
     finally:
         found |= {(fault, operator.removeprefix("aten::")) for fault, operator in _C.stop_fault_trace()}
+
+
+def trace_faults() -> Callable[[], set[str]]:
+    """Let all faults sleep, and collect which faults code asks for until :func:`set_fault` is called.
+
+    This process and those that it forks afterwards ask. Returns a function that returns the faults that were asked for
+    since it was last called.
+    """
+    _C.share_fault_trace()
+    return lambda: set(_C.take_fault_trace())
 
 
 @contextmanager

@@ -1,0 +1,40 @@
+"""Which items of a plan ask for which faults while all are asleep. No other item can show a fault.
+
+An item that only meets what an earlier one left, for example an entry of a cache, does not ask. So a measurement may
+miss a kill, and never invents one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from pathlib import Path
+
+
+class Reach:
+    """The faults that each item asks for. Without ``asked`` nothing is known: every item may show every fault."""
+
+    def __init__(self, asked: Mapping[str, AbstractSet[str]] | None = None) -> None:
+        self._asked = asked
+
+    def items(self, plan: Sequence[str], fault: str) -> list[str]:
+        """Return the items that may show the fault, in the order of the plan."""
+        if self._asked is None:
+            return list(plan)
+        return [item for item in plan if fault in self._asked.get(item, ())]
+
+    def save(self, file: Path) -> None:
+        """Write the file. Many items ask for the same faults: each set is written once."""
+        sets: dict[tuple[str, ...], int] = {}
+        of = {item: sets.setdefault(tuple(sorted(faults)), len(sets)) for item, faults in (self._asked or {}).items()}
+        file.write_text(json.dumps({"sets": list(sets), "of": of}), encoding="utf-8")
+
+    @staticmethod
+    def load(file: Path) -> Reach:
+        """Return what :meth:`save` wrote; nothing is known where there is no file."""
+        if not file.is_file():
+            return Reach()
+        found = json.loads(file.read_text(encoding="utf-8"))
+        sets = [frozenset(each) for each in found["sets"]]
+        return Reach({item: sets[index] for item, index in found["of"].items()})
