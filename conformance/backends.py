@@ -36,6 +36,8 @@ class Backend(Protocol):
 
     name: str
     device: str  # e.g. "mydev:0"
+    # Optional: whether kernels keep subnormal numbers, in arguments and results. Without it they may be flushed to 0.
+    keeps_subnormals: bool
 
     def route_counters(self) -> tuple[int, int]:
         """(native calls, fallback calls) since the process started; cheap, read around every call."""
@@ -115,6 +117,7 @@ class Capabilities:
         self._environments = getattr(backend, "environments", None)
         self._expected = getattr(backend, "expected", None)
         self._synchronize = getattr(backend, "synchronize", None)
+        self.keeps_subnormals = bool(getattr(backend, "keeps_subnormals", False))
         self.bare = isinstance(backend, BareDevice)
         self._initialized = False
         self._reads_back = self._reads_back_after_calls = self._tries_read_back = False

@@ -22,9 +22,8 @@ def route(overload: str, device: str) -> Route:
 def judge_of(call: Call, backend: Capabilities) -> Judge:
     """Return a judge that uses the call's own storages."""
     twins, overload = RecordedTwins(call.storages), call.overload
-    return Judge(
-        twins, backend, call_of(overload), route(overload, backend.device), criteria_of(overload), DEFAULT_SEED
-    )
+    criteria = criteria_of(overload, backend.keeps_subnormals)
+    return Judge(twins, backend, call_of(overload), route(overload, backend.device), criteria, DEFAULT_SEED)
 
 
 def again(call: Call, backend: Capabilities) -> CaseResult:

@@ -132,7 +132,14 @@ def hard(dtype: str) -> torch.Tensor:
     rounded = torch.tensor([*_FLOATS, *own_f], dtype=torch.float64).to(target)
     keys = list(zip(rounded.tolist(), rounded.signbit().tolist(), strict=True))
     first = [i for i, key in enumerate(keys) if keys.index(key) == i]
-    return rounded[first]
+    return torch.cat([rounded[first], _signalling_nan(target)])
+
+
+def _signalling_nan(dtype: torch.dtype) -> torch.Tensor:
+    """Return a tensor with the NaN next to infinity. Moving it changes no bit, and computing with it makes it quiet."""
+    infinity = torch.tensor([float("inf")], dtype=dtype)
+    as_integer = {2: torch.int16, 4: torch.int32, 8: torch.int64}[infinity.element_size()]
+    return (infinity.view(as_integer) + 1).view(dtype)
 
 
 def from_hard(fill: str, stored: torch.Tensor, count: int, dtype: str, seed: int) -> torch.Tensor:

@@ -25,7 +25,7 @@ class Bound(NamedTuple):
     eps: float = 0.0
     magnitude: float = 0.0
     growth: float = 0.0
-    signed_zeros: bool = False  # if exact: -0.0 differs from 0.0
+    signed_zeros: bool = False  # -0.0 differs from 0.0
 
 
 def main(
@@ -116,6 +116,9 @@ def wrong(cpu: torch.Tensor, device: torch.Tensor, true: torch.Tensor, bound: Bo
         same &= (torch.signbit(cpu) == torch.signbit(device)) | (cpu != cpu)
     if bound.exact or not (cpu.is_floating_point() or cpu.is_complex()):
         return ~same
+    negative = torch.signbit(torch.zeros(()) if cpu.is_complex() else cpu)
+    other_zero = (cpu == 0) & (device == 0) & (true == 0) & (not cpu.is_complex() and bound.signed_zeros)
+    other_zero &= (negative == torch.signbit(true.real)) & (negative != torch.signbit(device.real))
     rounded = true.to(cpu.dtype)
     same |= (rounded == device) | ((rounded != rounded) & (device != device))
     most, widest = torch.finfo(cpu.dtype).max, cpu.dtype in (torch.float64, torch.complex128)
@@ -125,7 +128,7 @@ def wrong(cpu: torch.Tensor, device: torch.Tensor, true: torch.Tensor, bound: Bo
     largest = float(size.max()) if size.numel() else 0.0
     scale = size.clamp_min(max(bound.magnitude, bound.growth * largest))
     near = (device - true).abs() <= bound.multiple * own + bound.ulps * bound.eps * scale
-    return ~same & ~near & ~overflowed(cpu, device, true, most, widest, sums=bound.growth > 0)
+    return other_zero | ~same & ~near & ~overflowed(cpu, device, true, most, widest, sums=bound.growth > 0)
 
 
 def overflowed(

@@ -252,7 +252,8 @@ class _Judged:
         eps = torch.finfo(dtype if dtype.is_floating_point or dtype.is_complex else torch.float32).eps
         growth = compare.growth(eps, found["terms"]) if found["accumulates"] else 0.0
         numbers = (found["multiple"], found["ulps"], eps, float(found["magnitude"]), growth)
-        return f"Bound(False, {', '.join(map(repr, numbers))})"
+        signed = ", signed_zeros=True" if found.get("signed_zeros") else ""
+        return f"Bound(False, {', '.join(map(repr, numbers))}{signed})"
 
     def _found(self) -> Mapping[str, Any]:
         mismatches = self.failure.mismatches if self.failure else ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,6 +47,13 @@ class Closeness:
     terms: int = 1
     magnitude: float = 0.0  # of what the result is a small difference of
     dtype: torch.dtype | None = None  # what is computed in; None is the result's own
+    subnormals: bool = False  # the device keeps subnormal numbers; else their whole range is allowed on top
+    signed_zeros: bool = False  # a zero has the sign of CPU's, where CPU gives it in double precision too
+
+    def least(self, dtype: torch.dtype) -> float:
+        """What is allowed however small a result is."""
+        info = torch.finfo(dtype)
+        return self.ulps * float(info.tiny * info.eps if self.subnormals else info.tiny)
 
 
 def real(tensor: torch.Tensor) -> torch.Tensor:
@@ -123,12 +130,14 @@ def exact(
     subject: str,
     signed_zeros: bool = True,
     stale: torch.Tensor | None = None,
+    sources: Sequence[torch.Tensor] = (),
 ) -> Mismatch | None:
     """Bit for bit (NaN equals NaN). The facts name the first index and both values.
 
     Without ``signed_zeros``, -0.0 equals 0.0. ``stale``: what the memory of ``actual`` held before the call, if known.
+    ``sources``: the arguments from which the op moves numbers, whose signalling NaN must come as they are.
     """
-    wrong = differing(expected, actual, signed_zeros)
+    wrong = differing(expected, actual, signed_zeros, sources)
     if not bool(wrong.any()):
         return None
     return _first(wrong, expected, actual, None, subject, {"exact": True, "signed_zeros": signed_zeros}, stale)
@@ -172,15 +181,48 @@ def beyond(
     wrong = _too_far(expected, actual, reference, closeness) & ~same_exactly(expected, actual)
     if spread_of is not None and bool(wrong.any()):
         wrong &= _too_far(expected, actual, reference, closeness, spread_of(widen(reference)))
-    return wrong
+    return wrong | _other_zero(expected, actual, reference) if closeness.signed_zeros else wrong
 
 
-def differing(expected: torch.Tensor, actual: torch.Tensor, signed_zeros: bool = True) -> torch.Tensor:
+def _other_zero(expected: torch.Tensor, actual: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
+    """Elementwise: a real zero whose sign is not that of CPU's and of the reference's zero."""
+    if expected.dtype.is_complex:
+        return torch.zeros(expected.shape, dtype=torch.bool)
+    zero = (expected == 0) & (actual == 0) & (reference == 0)
+    negative = expected.signbit()
+    return zero & (negative == reference.signbit()) & (negative != actual.signbit())
+
+
+def differing(
+    expected: torch.Tensor, actual: torch.Tensor, signed_zeros: bool = True, sources: Sequence[torch.Tensor] = ()
+) -> torch.Tensor:
     """Elementwise: what :func:`exact` finds wrong."""
     same = same_exactly(expected, actual)
     if not signed_zeros:
         same |= (real(expected) == real(actual)).all(-1) if expected.dtype.is_complex else expected == actual
-    return ~same
+    return ~same | _altered(expected, actual, sources) if sources else ~same
+
+
+def _altered(expected: torch.Tensor, actual: torch.Tensor, sources: Sequence[torch.Tensor]) -> torch.Tensor:
+    """Elementwise: CPU copied a signalling NaN from one of ``sources``, and the device has another NaN.
+
+    That is a quiet one, or one that none of them has. Arithmetic makes a signalling NaN quiet, so CPU moved this one.
+    Of complex numbers and bytes no element is.
+    """
+    none = torch.zeros(expected.shape, dtype=torch.bool)
+    if expected.dtype.is_complex or expected.element_size() == 1 or not expected.dtype.is_floating_point:
+        return none
+    ours, theirs = bits(actual), bits(expected)
+    quiet = _QUIET[expected.dtype]
+    moved = expected.isnan() & actual.isnan() & (ours != theirs) & ((theirs & quiet) == 0)
+    if not bool(moved.any()):
+        return none
+    known = torch.cat([bits(source).flatten() for source in sources if source.dtype is expected.dtype] or [none])
+    return moved & torch.isin(theirs, known) & ((ours & quiet != 0) | ~torch.isin(ours, known))
+
+
+# The bit that says if a NaN is quiet: the first of the fraction.
+_QUIET = {torch.float64: 1 << 51, torch.float32: 1 << 22, torch.float16: 1 << 9, torch.bfloat16: 1 << 6}
 
 
 # Part of the bound that :func:`near` uses: its own arithmetic rounds as well.
@@ -199,8 +241,9 @@ def near(expected: torch.Tensor, actual: torch.Tensor, closeness: Closeness) -> 
     if closeness.multiple < 1 + unit:
         return False
     ours, theirs = widen(actual), widen(expected)
-    tiny = closeness.ulps * torch.finfo(expected.dtype).tiny
-    within = (ours - theirs).abs() < _SAFE * (theirs.abs() * unit + tiny)
+    if closeness.signed_zeros and bool(_other_zero(expected, actual, expected).any()):
+        return False
+    within = (ours - theirs).abs() < _SAFE * (theirs.abs() * unit + closeness.least(expected.dtype))
     return bool(within.all()) or bool((within | same_exactly(expected, actual)).all())
 
 
@@ -229,7 +272,7 @@ def _too_far(
     if spread is not None:
         excess = (2 * spread / eps - WELL_CONDITIONED * magnitude).clamp_min(0)
         scale = torch.maximum(scale, (magnitude + excess) * growth(eps, closeness.terms))
-    allowed = closeness.multiple * own + closeness.ulps * (eps * scale + torch.finfo(expected.dtype).tiny)
+    allowed = closeness.multiple * own + closeness.ulps * eps * scale + closeness.least(expected.dtype)
     distance = (ours - true).abs()
     ok = (distance <= allowed) | (ours == true) | (ours == theirs)
     ok |= same_exactly(actual, reference.to(expected.dtype))  # beyond the dtype's largest number, that is not finite
@@ -285,7 +328,7 @@ def bound(dtype: torch.dtype, closeness: Closeness, *, spread: bool = False) -> 
     return {
         "exact": False, "multiple": closeness.multiple, "ulps": closeness.ulps, "dtype": facts.value(dtype),
         "magnitude": facts.value(closeness.magnitude), "accumulates": closeness.accumulates, "terms": closeness.terms,
-        "spread": spread,
+        "spread": spread, "signed_zeros": closeness.signed_zeros,
     }  # fmt: skip
 
 

@@ -223,12 +223,18 @@ class Comparison:
         if kind is not Equivalence.EQUAL and equivalence.holds(kind, _source(expected), want, here):
             return None
         if self._criteria.exact:
-            return compare.exact(want, here, name, _has_signed_zeros(self._criteria, expected), stale)
+            signed_zeros = _has_signed_zeros(self._criteria, expected)
+            return compare.exact(want, here, name, signed_zeros, stale, self._moved_from(expected))
         closeness = self._criteria.closeness(expected, want)
         if compare.near(want, here, closeness):
             return None
         spread_of = reference.spread if self._criteria.sums else None
         return compare.close(want, here, reference.float64(), closeness, name, spread_of, stale)
+
+    def _moved_from(self, expected: CallOutcome) -> list[torch.Tensor]:
+        """What the arguments that are read held before the call, if results are elements of them."""
+        read = [a for a in expected.side.arguments if a.slot.pool and self._criteria.facts.moves]
+        return [view(a.before, a.tensor.dtype, a.placement) for a in read]
 
     def _wrong(
         self, one: CallOutcome, position: int | None, a: Any, b: Any, further: OtherReference | None
@@ -248,7 +254,7 @@ class Comparison:
         if kind is Equivalence.METADATA or equivalence.holds(kind, _source(one), a, b):
             return _NOWHERE
         if self._by_cpu or self._criteria.exact:
-            return compare.differing(a, b, _has_signed_zeros(self._criteria, one))
+            return compare.differing(a, b, _has_signed_zeros(self._criteria, one), self._moved_from(one))
         spread_of = further.spread if further and self._criteria.sums else None
         wide = further.float64() if further else None
         return compare.beyond(a, b, wide, self._criteria.closeness(one, a), spread_of)

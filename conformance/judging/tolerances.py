@@ -20,6 +20,7 @@ class Criteria:
     """The facts of one overload, asked by the position of a result."""
 
     facts: OpFacts
+    subnormals: bool = False  # the device keeps subnormal numbers
 
     @property
     def random(self) -> bool:
@@ -67,16 +68,21 @@ class Criteria:
         ulps = tolerance.ulps * (4 if result.dtype.is_complex else 1)
         dtype = _computed_in(self.facts, expected, result)
         if tolerance.accumulation is Accumulation.CANCELS:
-            return Closeness(tolerance.cpu_multiple, ulps, magnitude=_largest(expected), dtype=dtype)
+            return Closeness(
+                tolerance.cpu_multiple, ulps, magnitude=_largest(expected), dtype=dtype, subnormals=self.subnormals
+            )
         terms = _terms(tolerance.accumulation, expected, result)
         accumulates = tolerance.accumulation not in (Accumulation.NONE, Accumulation.FEW)
-        return Closeness(tolerance.cpu_multiple, ulps, accumulates, terms, dtype=dtype)
+        return Closeness(
+            tolerance.cpu_multiple, ulps, accumulates, terms, dtype=dtype, subnormals=self.subnormals,
+            signed_zeros=self.facts.signed_zeros,
+        )  # fmt: skip
 
 
 @cache
-def criteria_of(overload: str) -> Criteria:
-    """The criteria of an overload."""
-    return Criteria(ops.facts(overload))
+def criteria_of(overload: str, subnormals: bool = False) -> Criteria:
+    """The criteria of an overload, on a device that keeps subnormal numbers or not."""
+    return Criteria(ops.facts(overload), subnormals)
 
 
 def _computed_in(facts: OpFacts, expected: CallOutcome, result: torch.Tensor) -> torch.dtype | None:

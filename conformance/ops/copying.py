@@ -14,7 +14,7 @@ FAMILY = Family(
             "_pin_memory pin_memory resize resize_as _resize_output resolve_conj resolve_neg set set_data to "
             "_to_copy _to_cpu type_as chalf data is_set_to _reshape_from_tensor"
         ),
-    {"tolerance": EXACT},
+    {"tolerance": EXACT, "moves": True},
     but={
         # What lies beyond the old end of a grown tensor is not defined.
         **{name: {"undefined": (0,)} for name in words("resize resize_as _resize_output")},

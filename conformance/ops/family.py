@@ -88,6 +88,8 @@ class OpFacts:
     ] = ()  # layouts in which the CPU's own kernel reads what is not its argument's, in some cases
     undefined_in: tuple[str, ...] = ()  # dtypes that the samples' numbers do not fit, any result is right: not run
     either_zero: bool = False  # of two zeros that compare equal either may be returned, whatever its sign
+    moves: bool = False  # results are elements of the arguments, bit for bit, where nothing is added up
+    signed_zeros: bool = False  # the sign of a zero is that of IEEE 754, or of the C standard's annex F
     fixed: tuple[str, ...] = ()  # arguments that no sample is generated with other values of: results would be open
     last_wins: bool = False  # of two writes to one element the last one wins: generated indices are distinct
     computed_in: str = ""  # a dtype that the CPU's kernel rounds to on its way, whatever the arguments'; "" if none

@@ -18,7 +18,7 @@ FAMILY = Family(
         "slice_scatter diagonal_scatter as_strided_scatter fill_diagonal select_backward slice_backward "
         "diagonal_backward narrow_copy unfold_backward"
     ),
-    {"tolerance": EXACT},
+    {"tolerance": EXACT, "moves": True},
     but={
         **{
             name: {"tolerance": Tolerance(1.0, accumulation=Accumulation.FEW)}

@@ -40,7 +40,7 @@ def _attention_masks() -> tuple[Own, ...]:
 FAMILY = Family(
     "masking",
     words("masked_fill masked_scatter masked_scatter_backward masked_select masked_select_backward where"),
-    {"tolerance": EXACT},
+    {"tolerance": EXACT, "moves": True},
     # The scalar 0 is none there: the CPU's shortcut rounds it, the fill that any other device goes through raises.
     but={f"where.{kind}": {"undefined_in": ("float8_e8m0fnu",)} for kind in words("Scalar ScalarSelf ScalarOther")},
     samples=_attention_masks(),

@@ -10,6 +10,11 @@ _EXACT = words(
     "logical_xor heaviside"
 )
 
+_ROUNDED_QUOTIENTS = words(
+    "div.Tensor_mode div.Scalar_mode div.out_mode div.Scalar_mode_out div_.Tensor_mode div_.Scalar_mode "
+    "divide.Tensor_mode divide.Scalar_mode divide.out_mode divide_.Tensor_mode divide_.Scalar_mode"
+)
+
 
 def _of_two_dtypes() -> tuple[Own, ...]:
     """The operands' dtypes differ, so that the result's has to be found."""
@@ -57,12 +62,17 @@ FAMILY = Family(
     ),
     but={
         **{name: {"tolerance": EXACT} for name in _EXACT},
+        **{name: {"signed_zeros": True} for name in words("div divide true_divide mul multiply")},
+        # CPU multiplies the magnitude of a quotient that it rounds by its sign, and others round the quotient.
+        **{name: {"signed_zeros": False} for name in _ROUNDED_QUOTIENTS},
         # What cancels leaves the rounding of its terms behind.
-        **{name: {"tolerance": SUMMED} for name in words("add sub subtract rsub addcmul addcdiv lerp _add_relu")},
+        **{name: {"tolerance": SUMMED, "signed_zeros": True} for name in words("add sub subtract rsub")},
+        **{name: {"tolerance": SUMMED} for name in words("addcmul addcdiv lerp _add_relu")},
         **{
             name: {"tolerance": TRANSCENDENTAL}
-            for name in words("arctan2 atan2 float_power hypot igamma igammac logaddexp* polar pow xlogy")
+            for name in words("float_power hypot igamma igammac logaddexp* polar pow xlogy")
         },
+        **{name: {"tolerance": TRANSCENDENTAL, "signed_zeros": True} for name in words("arctan2 atan2")},
         # Other devices than CPU multiply by 2 ** other, which is infinite where the product is not.
         "ldexp": {"tolerance": TRANSCENDENTAL, "fixed": ("other",)},
         "dist": {"tolerance": SUMMED},

@@ -14,6 +14,11 @@ _SPECIAL = T((3, 4), (NAN, INF, -INF, 0.0, -0.0, 0.25, -0.25, 2.0, -2.0, NAN, 1.
 _CLAMPED = T((3, 4), (NAN, INF, -INF, 0.5, -0.5, 0.25, -0.25, 2.0, -2.0, NAN, 1.0, -1.0))
 _BOUNDS = T((3, 4), (0.125, NAN, 1.0, -1.0) * 3), T((3, 4), (1.0, 1.0, NAN, 0.5) * 3)
 _ROUNDS = words("deg2rad frac rad2deg round sgn square special_round abs absolute conj_physical")
+# Odd functions, among others. What `frac` gives of a negative integer differs: C's modf returns -0, x - trunc(x) 0.
+_SIGNED = words(
+    "abs absolute deg2rad rad2deg round special_round sgn square arcsin arcsinh arctan arctanh asin asinh atan atanh "
+    "erf erfinv expm1 log1p reciprocal sin sinh sqrt tan tanh"
+)
 
 FAMILY = Family(
     "pointwise_unary",
@@ -26,6 +31,7 @@ FAMILY = Family(
     {"tolerance": TRANSCENDENTAL},
     but={
         **{name: {"tolerance": EXACT} for name in _EXACT if name not in _ROUNDS},
+        **{name: {"signed_zeros": True} for name in _SIGNED},
         "clamp*": {"either_zero": True},
         # 1 - y * y cancels where y is near 1, and y * (1 - y) near 1.
         **{f"{name}_backward": {"tolerance": Tolerance(4.0, 2.0, Accumulation.FEW)} for name in ("tanh", "sigmoid")},

@@ -9,7 +9,7 @@ _BEYOND = T((2, 3), (0, 1, 7, 1, 0, 1), "int64")
 FAMILY = Family(
     "scatter_gather",
     words("gather gather_backward _gather_sparse_backward scatter scatter_add scatter_reduce"),
-    {"tolerance": EXACT},
+    {"tolerance": EXACT, "moves": True},
     but={
         **{
             name: {"tolerance": ROUNDED}

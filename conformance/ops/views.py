@@ -20,7 +20,7 @@ FAMILY = Family(
         "view_as_complex view_as_complex_copy view_as_real view_as_real_copy view_copy vsplit channel_shuffle "
         "native_channel_shuffle pixel_shuffle pixel_unshuffle"
     ),
-    {"tolerance": EXACT},
+    {"tolerance": EXACT, "moves": True},
     but={
         **{
             name: {"may_alias": True}

@@ -15,7 +15,7 @@ from conformance.contexts import Context
 from conformance.inventory import call_of
 from conformance.judging import boundary, bringup, facts, programs
 from conformance.judging.judge import CaseResult, Judge
-from conformance.judging.tolerances import Criteria, criteria_of
+from conformance.judging.tolerances import criteria_of
 from conformance.judging.twins import Twins
 from conformance.judging.views import poison
 from conformance.plan import scaled
@@ -176,7 +176,8 @@ class CellRunner:
         overload, context = cell.overload, contexts.of(cell.layout)
         if self._judge is None or self._judge[0] != (overload, context):
             route = context.route(self.plan.inventory[overload].route)
-            criteria = Criteria(context.facts(criteria_of(overload).facts, overload))
+            criteria = criteria_of(overload, self.plan.backend.keeps_subnormals)
+            criteria = replace(criteria, facts=context.facts(criteria.facts, overload))
             judge = Judge(self._twins, self.plan.backend, call_of(overload), route, criteria, self.plan.seed, context)
             self._judge = ((overload, context), judge)
         return self._judge[1]

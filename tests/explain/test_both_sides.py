@@ -15,15 +15,17 @@ NAN, INF = math.nan, math.inf
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.complex64], ids=str)
-@pytest.mark.parametrize("sums", [False, True])
-def test_a_script_finds_the_elements_wrong_that_the_suite_does(dtype: torch.dtype, sums: bool) -> None:
+@pytest.mark.parametrize(("sums", "signed_zeros"), [(False, False), (False, True), (True, False), (True, True)])
+def test_a_script_finds_the_elements_wrong_that_the_suite_does(
+    dtype: torch.dtype, sums: bool, signed_zeros: bool
+) -> None:
     most = torch.finfo(dtype).max
-    numbers = [1.0, -1.0, 2.0, 0.0, NAN, INF, -INF, most, -most, 0.6 * most, 0.01 * most]
+    numbers = [1.0, -1.0, 2.0, 0.0, -0.0, NAN, INF, -INF, most, -most, 0.6 * most, 0.01 * most]
     wide = compare.widen(torch.empty(0, dtype=dtype)).dtype
-    closeness = compare.Closeness(accumulates=sums)
+    closeness = compare.Closeness(accumulates=sums, signed_zeros=signed_zeros)
     eps = torch.finfo(dtype).eps
     growth = compare.growth(eps, closeness.terms) if sums else 0.0
-    bound = both_sides.Bound(False, closeness.multiple, closeness.ulps, eps, 0.0, growth)
+    bound = both_sides.Bound(False, closeness.multiple, closeness.ulps, eps, 0.0, growth, signed_zeros)
     for cpu, device, true in product(numbers, numbers, [*numbers, 3.0 * most]):
         theirs, ours = torch.tensor([cpu], dtype=dtype), torch.tensor([device], dtype=dtype)
         reference = theirs if dtype is torch.float64 else torch.tensor([true], dtype=wide)

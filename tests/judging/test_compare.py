@@ -7,6 +7,7 @@ import math
 import pytest
 import torch
 
+from conformance.corpus import fills
 from conformance.judging import compare
 from conformance.judging.compare import Closeness
 from conformance.records import Mismatch
@@ -66,6 +67,23 @@ class TestExact:
         quiet = torch.tensor([0x7FC00001], dtype=torch.int32).view(torch.float32)
         assert compare.exact(torch.tensor([NAN]), quiet, "result") is None
 
+    @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+    def test_a_signalling_nan_that_is_moved_stays_as_it_is(self, dtype: torch.dtype) -> None:
+        source = torch.cat([fills.hard(str(dtype).removeprefix("torch."))[-2:], torch.tensor([NAN], dtype=dtype)])
+        quiet = torch.full_like(source, NAN)
+        assert source.isnan()[1]
+        found = compare.exact(source[1:2], quiet[1:2], "result", sources=[source])
+        assert found is not None
+        assert found.facts["index"] == [0]
+        assert compare.exact(source, source, "result", sources=[source]) is None
+
+    def test_a_nan_may_be_any_other_where_cpu_computed_it_or_nothing_is_moved(self) -> None:
+        signalling = fills.hard("float32")[-1:]
+        quiet = torch.tensor([0x7FC00001], dtype=torch.int32).view(torch.float32)
+        assert compare.exact(signalling, quiet, "result") is None  # nothing is moved
+        assert compare.exact(quiet, torch.tensor([NAN]), "result", sources=[quiet]) is None  # arithmetic keeps payloads
+        assert compare.exact(signalling, quiet, "result", sources=[quiet]) is None  # CPU has it from nowhere
+
     def test_zeros_of_different_sign_are_a_value_mismatch(self) -> None:
         assert check_of(compare.exact(torch.tensor([0.0]), torch.tensor([-0.0]), "result")) is Check.VALUE
 
@@ -121,6 +139,34 @@ class TestClose:
         rule = Closeness(ulps=4, accumulates=True, terms=2000)
         found = compare.close(true.bfloat16(), torch.tensor([device]).bfloat16(), true, rule, "result")
         assert (found is None) is ok
+
+    @pytest.mark.parametrize(("keeps", "ok"), [(False, True), (True, False)])
+    def test_a_device_that_keeps_subnormal_numbers_may_not_flush_them(self, keeps: bool, ok: bool) -> None:
+        cpu = torch.tensor([1.0, 1e-40])
+        rule = Closeness(subnormals=keeps)
+        assert compare.near(cpu, torch.tensor([1.0, 0.0]), rule) is ok
+        found = compare.close(cpu, torch.tensor([1.0, 0.0]), cpu.double(), rule, "result")
+        assert (found is None) is ok
+
+    def test_a_subnormal_number_may_be_rounded(self) -> None:
+        smallest = torch.tensor([1e-45])
+        rule = Closeness(ulps=2, subnormals=True)
+        assert compare.close(smallest, 3 * smallest, smallest.double(), rule, "result") is None
+        assert compare.close(smallest, 9 * smallest, smallest.double(), rule, "result") is not None
+
+    def test_a_zero_has_the_sign_of_cpu_only_where_it_is_defined(self) -> None:
+        cpu, device = torch.tensor([-0.0, 1.0]), torch.tensor([0.0, 1.0])
+        assert compare.close(cpu, device, cpu.double(), Closeness(), "result") is None
+        signed = Closeness(signed_zeros=True)
+        assert not compare.near(cpu, device, signed)
+        assert compare.close(cpu, device, cpu.double(), signed, "result") is not None
+        assert compare.close(cpu, cpu, cpu.double(), signed, "result") is None
+
+    @pytest.mark.parametrize("true", [0.0, 1e-50])
+    def test_a_zero_has_any_sign_where_cpu_is_not_sure_of_it(self, true: float) -> None:
+        cpu, device = torch.tensor([-0.0]), torch.tensor([0.0])
+        wide = torch.tensor([true], dtype=torch.float64)
+        assert compare.close(cpu, device, wide, Closeness(signed_zeros=True), "result") is None
 
     def test_integers_must_be_equal_under_any_tolerance(self) -> None:
         a, b = torch.tensor([1, 2]), torch.tensor([1, 3])

@@ -20,7 +20,7 @@ from tools.kill_rate.own_tests import OwnTests
 from tools.kill_rate.summary import Facts, Hunt, summary
 
 # Stages after the first, for faults that survived in every lane.
-LATER = ("wide", "composite", "contexts")
+LATER = ("full", "contexts")
 PEERS = {"opinfo_device_checks": "opinfo", "plain_allclose": "allclose"}
 
 

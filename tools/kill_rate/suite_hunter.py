@@ -18,6 +18,7 @@ from tools.kill_rate.trial import Finding
 
 GATE = "bring-up gate"
 CELLS_OF_NATIVE = 4
+ROUTES = ("native", "fallback", "composite")
 
 
 def smoke(backend: Capabilities) -> tuple[Plan, list[CellId]]:
@@ -31,24 +32,24 @@ def smoke(backend: Capabilities) -> tuple[Plan, list[CellId]]:
     return plan, [*plan.scenarios(), *order.turns(kept)]
 
 
-def wide(backend: Capabilities) -> tuple[Plan, list[CellId]]:
-    """Return cells of native, then of fallback overloads: each dtype and each layout, but not every pair."""
-    plan = _plan(backend, "full")
-    return plan, [*_one_at_a_time(plan, "native"), *_one_at_a_time(plan, "fallback")]
+def full(backend: Capabilities) -> tuple[Plan, list[CellId]]:
+    """Return the cells of the full tier.
 
-
-def composite(backend: Capabilities) -> tuple[Plan, list[CellId]]:
-    """Return all scenarios, then cells of composite overloads: each dtype and each layout, but not every pair."""
+    First come each dtype and each layout of native, then of fallback overloads, then all scenarios and the same of
+    composite overloads, then every other pair of a dtype and a layout.
+    """
     plan = _plan(backend, "full")
-    return plan, [*plan.scenarios(), *_one_at_a_time(plan, "composite")]
+    early = [*_one_at_a_time(plan, "native"), *_one_at_a_time(plan, "fallback")]
+    early += [*plan.scenarios(), *_one_at_a_time(plan, "composite")]
+    every = [plan.cells(o) for route in ROUTES for o in _served_by(plan, route)]
+    return plan, list(dict.fromkeys([*early, *order.turns(every)]))
 
 
 def contexts(backend: Capabilities) -> tuple[Plan, list[CellId]]:
     """Return all cells of contexts, those of native overloads first."""
     plan = _plan(backend, "wide")
-    routes = [_served_by(plan, route) for route in ("native", "fallback", "composite")]
-    rows = [[c for c in plan.cells(o) if c.layout in CONTEXTS] for overloads in routes for o in overloads]
-    return plan, order.turns(rows)
+    of = [plan.cells(o) for route in ROUTES for o in _served_by(plan, route)]
+    return plan, order.turns([[cell for cell in cells if cell.layout in CONTEXTS] for cells in of])
 
 
 def _one_at_a_time(plan: Plan, route: str) -> list[CellId]:
@@ -59,7 +60,7 @@ def _plan(backend: Capabilities, tier: str) -> Plan:
     return Plan(backend, Selection(tier=TIERS[tier]), DEFAULT_SEED)
 
 
-STAGES = {"smoke": smoke, "wide": wide, "composite": composite, "contexts": contexts}
+STAGES = {"smoke": smoke, "full": full, "contexts": contexts}
 
 
 def _served_by(plan: Plan, route: str) -> list[str]:

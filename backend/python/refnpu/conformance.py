@@ -21,6 +21,7 @@ class Adapter:
 
     name = "refnpu"
     device = "npu:0"
+    keeps_subnormals = True
 
     def route_counters(self) -> tuple[int, int]:
         """(native calls, fallback calls) since the process started."""
