@@ -24,6 +24,10 @@ _PREDICTED_FOR_CUDA = {
 }
 
 
+class NotPredicted(NotImplementedError):
+    """Raised for a call of which torch predicts nothing, or something that is wrong on CPU too."""
+
+
 class Fake(Context):
     """The device returns what ``FakeTensorMode`` predicts: sizes, strides, dtypes, devices and aliasing.
 
@@ -32,11 +36,11 @@ class Fake(Context):
     """
 
     name = "fake"
-    helpers = (tensors_of, with_tensors, on_host)
+    helpers = (NotPredicted, tensors_of, with_tensors, on_host)
 
     @staticmethod
     def call(op: Op, device: torch.device, how: How, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        """Call the op. Raises NotImplementedError if torch predicts nothing, AssertionError if the device differs."""
+        """Call the op. Raises NotPredicted if nothing is judged, AssertionError if the device differs."""
         import gc
 
         from torch._subclasses import fake_tensor
@@ -82,7 +86,7 @@ class Fake(Context):
             finally:
                 gc.collect(0)  # exceptions in torch that refer to themselves, and to the frames of the callers
             if error:  # raised here, where no other exception keeps frames alive
-                raise NotImplementedError(error)
+                raise NotPredicted(error)
             ours, theirs = described(result, given, where), described(predicted, fakes, where)
             found = [
                 f"{key} of tensor {i} is {one[key]}, and {other[key]} is predicted"
@@ -101,9 +105,9 @@ class Fake(Context):
         if conflict and how.facts != "own":
             _, theirs, same = tried(host, *copies)
             if same == conflict:
-                raise NotImplementedError(f"torch's own prediction is wrong on CPU too: {conflict}")
+                raise NotPredicted(f"torch's own prediction is wrong on CPU too: {conflict}")
             if how.facts and ours == theirs:
-                raise NotImplementedError(f"torch predicts what CUDA returns, and the device does as CPU: {how.facts}")
+                raise NotPredicted(f"torch predicts what CUDA returns, and the device does as CPU: {how.facts}")
         if conflict:
             raise AssertionError(conflict)
         return result
@@ -120,4 +124,4 @@ class Fake(Context):
 
     def refuses(self, error: BaseException | None) -> bool:
         """Whether torch predicts nothing of the call, or something wrong on CPU too."""
-        return isinstance(error, NotImplementedError) and str(error).startswith(("torch predicts", "torch's own"))
+        return isinstance(error, NotPredicted)

@@ -40,7 +40,7 @@ class Context:
     unchecked: ClassVar[frozenset[Check]] = frozenset()  # checks that do not hold
     repeats: ClassVar[bool] = False  # a call that agrees with CPU is made again, for the same bits
     delays: ClassVar[bool] = False  # ``call`` lets work start late
-    helpers: ClassVar[tuple[Callable[..., Any], ...]] = ()  # functions that ``call`` uses, copied into scripts too
+    helpers: ClassVar[tuple[Callable[..., Any], ...]] = ()  # functions and classes of ``call``, copied into scripts
     decorator: ClassVar[str] = ""  # in a script, of the function that makes the arguments and calls the op
 
     @staticmethod
