@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch._decomp import decomposition_table
 from torch.multiprocessing.reductions import StorageWeakRef
+from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
 __all__ = ["StorageWeakRef", "TorchDispatchMode"]
@@ -268,3 +269,102 @@ def storage_behind(ref: StorageWeakRef) -> torch.UntypedStorage | None:
 
 def _storage(of: torch.Tensor | torch.UntypedStorage) -> torch.UntypedStorage:
     return of.untyped_storage() if isinstance(of, torch.Tensor) else of
+
+
+def leaves_of(value: Any) -> list[Any]:
+    """Return the leaves of nested containers, in torch's order."""
+    return list(pytree.tree_leaves(value))
+
+
+def with_tensors(value: Any, tensors: Sequence[torch.Tensor]) -> Any:
+    """Return nested containers with their tensors replaced by others, in order."""
+    left = iter(tensors)
+    return pytree.tree_map(lambda leaf: next(left) if isinstance(leaf, torch.Tensor) else leaf, value)
+
+
+def exported(module: torch.nn.Module, inputs: tuple[Any, ...], dynamic_shapes: Any = None) -> Any:
+    """Return the exported program of a module; raises what ``torch.export.export`` raises."""
+    return torch.export.export(module, inputs, dynamic_shapes=dynamic_shapes)
+
+
+def exported_inputs(program: Any) -> list[tuple[str, list[tuple[int, str, int, int | None]]]]:
+    """Return name and dimensions (size of the example, symbol, bounds) of each tensor input of an exported program."""
+    values = {node.name: node.meta.get("val") for node in program.graph.nodes if node.op == "placeholder"}
+    names = [name for name in program.graph_signature.user_inputs if isinstance(values.get(name), torch.Tensor)]
+    return [(name, [_dimension(size, program.range_constraints) for size in values[name].shape]) for name in names]
+
+
+def _dimension(size: Any, bounds: Mapping[Any, Any]) -> tuple[int, str, int, int | None]:
+    if not isinstance(size, torch.SymInt):
+        return int(size), "", 0, None
+    found = bounds.get(size.node.expr)
+    hint = int(size.node.hint)
+    return (hint, str(size), *((int(found.lower), _finite(found.upper)) if found else (0, None)))
+
+
+def _finite(bound: Any) -> int | None:
+    """Return an upper bound that means one: torch writes infinity in several ways."""
+    try:
+        value = int(bound)
+    except (OverflowError, TypeError, ValueError):
+        return None
+    return value if value < 1 << 31 else None
+
+
+def inductor_lacks(kind: str) -> str:
+    """Return what Inductor lacks to compile a package for a type of device, "" if nothing."""
+    from torch._inductor.codegen import common
+
+    common.init_backend_registration()
+    if common.get_scheduling_for_device(kind) is None:
+        known = ", ".join(sorted(common.device_codegens))
+        return (
+            f"Inductor knows no device {kind!r}, only {known}; a backend registers one with "
+            "register_backend_for_device(device, scheduling, wrapper codegen, C++ wrapper codegen)"
+        )
+    if common.get_wrapper_codegen_for_device(kind, True) is None:
+        return f"Inductor has no C++ wrapper codegen for device {kind!r}, which AOTInductor needs; a backend registers one"
+    return ""
+
+
+def compile_package(program: Any, path: str) -> str:
+    """Compile an exported program into a package at this path. Return the path."""
+    from torch import _inductor
+
+    return str(_inductor.aoti_compile_and_package(program, package_path=path))
+
+
+def prepare_to_load_packages() -> None:
+    """Find out the vector instructions of this processor, with a compiler, which each loading process does otherwise."""
+    import torch._inductor.package
+    from torch._inductor import cpu_vec_isa
+
+    cpu_vec_isa.valid_vec_isa_list()
+
+
+def load_package(path: str, device_index: int | None = None) -> Any:
+    """Return the callable model of a package."""
+    from torch import _inductor
+
+    return _inductor.aoti_load_package(path, device_index=-1 if device_index is None else device_index)
+
+
+def has_deprecated_aoti() -> bool:
+    """Whether this torch still has ``torch._export.aot_compile`` and ``aot_load``."""
+    from torch import _export
+
+    return hasattr(_export, "aot_compile") and hasattr(_export, "aot_load")
+
+
+def compile_deprecated(module: torch.nn.Module, inputs: tuple[Any, ...], dynamic_shapes: Any = None) -> str:
+    """Compile a module into a shared library. Return its path."""
+    from torch import _export
+
+    return str(_export.aot_compile(module, inputs, dynamic_shapes=dynamic_shapes))
+
+
+def load_deprecated(path: str, device: str) -> Any:
+    """Return the callable model of a shared library on a device."""
+    from torch import _export
+
+    return _export.aot_load(path, device)

@@ -1,6 +1,7 @@
 """A process that has imported torch and the suite, but no backend, and forks the processes of lanes.
 
-``python -m conformance.triage.warm FD``: the file descriptor is a socket with requests. A request is a JSON object with
+``python -m conformance.triage.warm FD MODULE...``: imports the modules first; without MODULE, those of triage. The file
+descriptor is a socket with requests. A request is a JSON object with
 ``module``, ``arguments`` and ``environment``, and the descriptors for standard input, output and error, and for two
 lines of status: the process id, and the return code as in subprocess.
 
@@ -88,10 +89,11 @@ class Forked:
 class Warm:
     """The warm process of an interpreter, as a context manager. Its forked processes die with it."""
 
-    def __init__(self, python: str) -> None:
+    def __init__(self, python: str, loaded: Sequence[str] = ()) -> None:
+        """``loaded``: the modules that it imports; none of them may start threads. By default those of triage."""
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
-            command = [python, "-m", __name__, str(theirs.fileno())]
+            command = [python, "-m", __name__, str(theirs.fileno()), *loaded]
             environment = dict(os.environ) | {AUTOLOAD: "0"}
             fd = theirs.fileno()
             self._process = subprocess.Popen(command, pass_fds=[fd], env=environment, stdin=subprocess.DEVNULL)
@@ -129,9 +131,9 @@ class Warm:
         return status
 
 
-def main(fd: int) -> None:
+def main(fd: int, loaded: Sequence[str] = ()) -> None:
     """Fork processes until the socket is closed."""
-    for module in _LOADED:
+    for module in loaded or _LOADED:
         importlib.import_module(module)
     gc.freeze()  # a child's garbage collector must not write to shared pages
     waiting: set[int] = set()  # helper processes, each of which waits for a requested process
@@ -195,4 +197,4 @@ def _become(request: dict[str, Any], streams: list[int]) -> NoReturn:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]))
+    main(int(sys.argv[1]), sys.argv[2:])

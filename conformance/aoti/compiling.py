@@ -1,0 +1,67 @@
+"""The process that compiles a model: ``python -m conformance.aoti.compiling BACKEND MODEL API PACKAGE FACTS``."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from conformance import backends, torch_versions
+from conformance.aoti.model import Api, Dimension, Given, Input
+from conformance.aoti.progress import Progress, first_lines
+from conformance.aoti.spec import Model, SpecError, load
+
+
+def main(arguments: list[str]) -> int:
+    """Compile, and write the package's path and the facts of the inputs. Return the exit code."""
+    backend_name, spec, api, package, facts = arguments
+    progress = Progress(Path(facts))
+    try:
+        backend = backends.find(backend_name)
+        if lacking := torch_versions.inductor_lacks(backend.kind):
+            raise SpecError(lacking)
+        model = load(spec, backend.device)
+        exported = torch_versions.exported(model.module, model.inputs, model.dynamic_shapes)
+        progress.tell(phase="compile", inputs=[dataclasses.asdict(i) for i in described(model, exported)])
+        with torch.no_grad():
+            built = _compiled(Api(api), model, exported, package)
+        progress.tell(phase="done", package=built, torch=torch.__version__)
+    except (SpecError, backends.BackendNotFound) as e:
+        progress.tell(mistake=str(e))
+        return 1
+    except Exception as e:  # noqa: BLE001  # whatever the model or the compiler raises is told
+        progress.tell(error=first_lines(e))
+        raise
+    return 0
+
+
+def _compiled(api: Api, model: Model, exported: Any, package: str) -> str:
+    if api is Api.DEPRECATED:
+        return torch_versions.compile_deprecated(model.module, model.inputs, model.dynamic_shapes)
+    return torch_versions.compile_package(exported, package)
+
+
+def described(model: Model, exported: Any) -> list[Input]:
+    """Return how the inputs of an exported model were given, with their dynamic dimensions."""
+    found = []
+    for index, (tensor, (name, dimensions)) in enumerate(
+        zip(model.tensors, torch_versions.exported_inputs(exported), strict=True)
+    ):
+        given = Given(
+            index, tuple(tensor.shape), tuple(tensor.stride()), tensor.storage_offset(), _name(tensor.dtype),
+            str(tensor.device),
+        )  # fmt: skip
+        uniform = tensor.numel() > 1 and bool((tensor == tensor.reshape(-1)[0]).all())
+        found.append(Input(name, given, tuple(Dimension(*d) for d in dimensions), tensor.element_size(), uniform))
+    return found
+
+
+def _name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,52 @@
+"""The tensors of a call, made of the example inputs as the grid describes them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+import torch
+
+from conformance.aoti.model import Given
+
+
+def make(givens: Sequence[Given], examples: Sequence[torch.Tensor], seed: int = 0) -> list[torch.Tensor]:
+    """Return new tensors on their devices. The same arguments give the same tensors.
+
+    A tensor has the values of its example where the size is the same. Else its values, and those of the gaps between
+    its elements, are drawn from the example's: so indices stay valid, and masks stay masks.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    return [_made(given, examples[given.source], generator) for given in givens]
+
+
+def _made(given: Given, example: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    dtype = getattr(torch, given.dtype)
+    values = example.detach().cpu()
+    reached = 0 if 0 in given.size else 1 + sum((n - 1) * s for n, s in zip(given.size, given.stride, strict=True))
+    storage = _drawn(values, given.offset + reached, generator).to(dtype)
+    if given.device != "cpu":
+        storage = storage.to(given.device)
+    view = storage.as_strided(given.size, given.stride, given.offset)
+    if given.size == tuple(example.shape) and _injective(given) and storage.device.type != "meta":
+        view.copy_(values.to(dtype))
+    return view
+
+
+def _drawn(values: torch.Tensor, count: int, generator: torch.Generator) -> torch.Tensor:
+    if values.numel() == 0:
+        return torch.zeros(count, dtype=values.dtype)
+    flat = values.reshape(-1)
+    return flat[torch.randint(flat.numel(), (count,), generator=generator)]
+
+
+def _injective(given: Given) -> bool:
+    """Whether no two elements share memory, as far as that is seen from the strides in descending order."""
+    if prod(given.size) == 0:
+        return True
+    reach = 0
+    for stride, n in sorted((s, n) for s, n in zip(given.stride, given.size, strict=True) if n > 1):
+        if stride <= reach:
+            return False
+        reach += stride * (n - 1)
+    return True

@@ -1,0 +1,37 @@
+"""The file in which a process of `conformance aoti` says what it does, in case that it dies. No torch."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+
+class Progress:
+    """What the process knows so far. The file is replaced as a whole."""
+
+    def __init__(self, file: Path) -> None:
+        self._file, self._facts = file, {"phase": "prepare"}
+
+    def tell(self, **facts: Any) -> None:
+        """Add facts, and write all of them."""
+        self._facts |= facts
+        new = self._file.with_suffix(".new")
+        new.write_text(json.dumps(self._facts), encoding="utf-8")
+        os.replace(new, self._file)
+
+
+def read(file: Path) -> dict[str, Any]:
+    """Return the facts; the phase "prepare" alone if there is no file."""
+    try:
+        found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {"phase": "prepare"}
+    return found
+
+
+def first_lines(error: BaseException) -> str:
+    """Return an exception's type and the first lines of its message; a native stack follows in many."""
+    text = str(error).partition("Exception raised from")[0].strip()
+    return f"{type(error).__name__}: {text[:2000]}"
