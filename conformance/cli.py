@@ -13,6 +13,7 @@ from conformance.commands.edge import Commands, Mistake
 
 # The module and the function of each command. The module is imported on use, since all of them take half a second.
 COMMANDS = {
+    "aoti": "aoti:aoti_",
     "bisect": "bisect:bisect_",
     "contract": "contract:contract_",
     "corpus": "samples:corpus",

@@ -323,7 +323,9 @@ def inductor_lacks(kind: str) -> str:
             "register_backend_for_device(device, scheduling, wrapper codegen, C++ wrapper codegen)"
         )
     if common.get_wrapper_codegen_for_device(kind, True) is None:
-        return f"Inductor has no C++ wrapper codegen for device {kind!r}, which AOTInductor needs; a backend registers one"
+        return (
+            f"Inductor has no C++ wrapper codegen for device {kind!r}, which AOTInductor needs; a backend registers one"
+        )
     return ""
 
 
@@ -335,9 +337,8 @@ def compile_package(program: Any, path: str) -> str:
 
 
 def prepare_to_load_packages() -> None:
-    """Find out the vector instructions of this processor, with a compiler, which each loading process does otherwise."""
-    import torch._inductor.package
-    from torch._inductor import cpu_vec_isa
+    """Find out the vector instructions of this processor with a compiler, as each process that loads does otherwise."""
+    from torch._inductor import cpu_vec_isa, package  # noqa: F401  # loading imports it
 
     cpu_vec_isa.valid_vec_isa_list()
 
@@ -368,3 +369,53 @@ def load_deprecated(path: str, device: str) -> Any:
     from torch import _export
 
     return _export.aot_load(path, device)
+
+
+@contextmanager
+def compiled_graphs(found: list[Any]) -> Iterator[None]:
+    """Append each graph that Inductor compiles into a package to a list."""
+    from torch._inductor.graph import GraphLowering
+
+    was = GraphLowering.codegen_with_cpp_wrapper
+
+    def codegen(self: Any, *args: Any, **kwargs: Any) -> Any:
+        result = was(self, *args, **kwargs)
+        if not self.is_const_graph:
+            found.append(self)
+        return result
+
+    GraphLowering.codegen_with_cpp_wrapper = codegen
+    try:
+        yield
+    finally:
+        GraphLowering.codegen_with_cpp_wrapper = was
+
+
+def buffers_of(graph: Any) -> dict[str, tuple[str, tuple[str, ...]]]:
+    """Return, by buffer of a compiled graph, the FX node whose value it holds, and the ops that it is computed by."""
+    found = {}
+    for name, buffer in graph.name_to_buffer.items():
+        node = buffer.get_origin_node()
+        if node is not None:
+            ops = sorted(n for n in map(_op, buffer.get_origins()) if n)
+            found[name] = node.name, tuple(dict.fromkeys(ops))
+    return found
+
+
+def _op(node: Any) -> str:
+    return str(node.target) if node.op == "call_function" else ""
+
+
+def values_of(graph: Any, inputs: Sequence[torch.Tensor]) -> tuple[dict[str, torch.Tensor], list[Any]]:
+    """Run a compiled graph's FX module op by op. Return copies of the tensors by node, and the outputs."""
+    values: dict[str, torch.Tensor] = {}
+
+    class Keeping(torch.fx.Interpreter):
+        def run_node(self, n: Any) -> Any:
+            value = super().run_node(n)
+            if isinstance(value, torch.Tensor):
+                values[n.name] = value.detach().clone()
+            return value
+
+    outputs = Keeping(graph.module).run(*inputs)
+    return values, leaves_of(outputs)

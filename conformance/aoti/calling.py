@@ -36,7 +36,9 @@ def main(arguments: list[str]) -> None:
         progress.tell(phase="eager")
         expected, eager_raised = _tried(lambda: _eager(model, ours))
         progress.tell(phase="load", eager_raised=eager_raised)
-        actual, raised = _tried(lambda: _compiled(backend, Api(api), package, call["load_device"], model, theirs, progress))
+        actual, raised = _tried(
+            lambda: _compiled(backend, Api(api), package, call["load_device"], model, theirs, progress)
+        )
         if not raised:
             progress.tell(phase="compare")
             differs = "" if eager_raised else _difference(expected, actual, ours, theirs)
@@ -73,7 +75,7 @@ def _compiled(
 
 def _difference(expected: Any, actual: Any, ours: Sequence[torch.Tensor], theirs: Sequence[torch.Tensor]) -> str:
     """Return the first difference of outputs, and of the inputs afterwards: a model may write them."""
-    outputs = [torch_versions.leaves_of(side) for side in (expected, actual)]
+    outputs = torch_versions.leaves_of(expected), torch_versions.leaves_of(actual)
     return compare.first_difference(*outputs) or compare.first_difference(ours, theirs, "after the call, input")
 
 

@@ -21,8 +21,7 @@ def difference(expected: object, actual: object) -> str:
     """Return how a value differs from eager's."""
     if not isinstance(expected, torch.Tensor) or not isinstance(actual, torch.Tensor):
         return "" if type(expected) is type(actual) and expected == actual else f"{actual!r}, eager has {expected!r}"
-    for name in ("shape", "dtype", "device"):
-        one, other = (_fact(t, name) for t in (expected, actual))
+    for name, one, other in zip(("shape", "dtype", "device"), _facts(expected), _facts(actual)):
         if one != other:
             return f"{name} {other}, eager has {one}"
     if expected.device.type == "meta":
@@ -30,9 +29,8 @@ def difference(expected: object, actual: object) -> str:
     return _values(expected.detach().cpu(), actual.detach().cpu())
 
 
-def _fact(tensor: torch.Tensor, name: str) -> object:
-    found = getattr(tensor, name)
-    return {"shape": list, "device": lambda d: d.type}.get(name, str)(found)  # type: ignore[operator]
+def _facts(tensor: torch.Tensor) -> tuple[object, ...]:
+    return list(tensor.shape), str(tensor.dtype), tensor.device.type
 
 
 def tolerance(dtype: torch.dtype) -> float:

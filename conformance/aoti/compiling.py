@@ -21,8 +21,7 @@ def main(arguments: list[str]) -> int:
     progress = Progress(Path(facts))
     try:
         backend = backends.find(backend_name)
-        if lacking := torch_versions.inductor_lacks(backend.kind):
-            raise SpecError(lacking)
+        _check_inductor(backend.kind)
         model = load(spec, backend.device)
         exported = torch_versions.exported(model.module, model.inputs, model.dynamic_shapes)
         progress.tell(phase="compile", inputs=[dataclasses.asdict(i) for i in described(model, exported)])
@@ -32,10 +31,15 @@ def main(arguments: list[str]) -> int:
     except (SpecError, backends.BackendNotFound) as e:
         progress.tell(mistake=str(e))
         return 1
-    except Exception as e:  # noqa: BLE001  # whatever the model or the compiler raises is told
+    except Exception as e:  # whatever the model or the compiler raises is told
         progress.tell(error=first_lines(e))
         raise
     return 0
+
+
+def _check_inductor(kind: str) -> None:
+    if lacking := torch_versions.inductor_lacks(kind):
+        raise SpecError(lacking)
 
 
 def _compiled(api: Api, model: Model, exported: Any, package: str) -> str:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from conformance.aoti.model import Advice, Api, Axis, Call, End, Ended, Finding, Observed
+from conformance.aoti.model import Advice, Api, Axis, Call, Differing, End, Ended, Finding, Observed
 
 # Torch's own words: a check of an input, and the number of inputs. The runtime numbers the inputs, and has no names.
 _NAMES_INPUT = re.compile(r"input_handles\[(\d+)\]")
 _NAMES_NUMBER = re.compile(r"expected inputs vector size to be \d+|Ran into a kwarg|[Ee]xpected \d+ inputs?")
-_UNSUPPORTED_DEVICE = re.compile(r"[Uu]nsupported device|device type|compiled for|No CUDA|CUDA driver|no NVIDIA", re.I)
+_NAMES_DEVICE = re.compile(r"unsupported device|incorrect device|device type|compiled for|no nvidia", re.IGNORECASE)
 
 
 def ended(call: Call, checked: bool, api: Api, observed: Observed) -> Ended:
@@ -57,7 +57,7 @@ def clear_line(call: Call, text: str) -> str:
 
 
 def _names_what(axis: Axis, line: str) -> bool:
-    pattern = {Axis.NUMBER: _NAMES_NUMBER, Axis.LOAD: _UNSUPPORTED_DEVICE}.get(axis)
+    pattern = {Axis.NUMBER: _NAMES_NUMBER, Axis.LOAD: _NAMES_DEVICE}.get(axis)
     return bool(pattern and pattern.search(line))
 
 
@@ -71,19 +71,29 @@ def last_line(text: str) -> str:
     return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
 
 
+Key = tuple[Axis, str, str]
+
+
+def _key(one: Ended) -> Key:
+    return one.call.axis, one.call.subject, one.call.what
+
+
 def findings(every: Iterable[Ended], api: Api = Api.CURRENT) -> tuple[Finding, ...]:
-    """Return each mismatch with its ends by one API, and what follows; in the order of the calls."""
-    pairs: dict[tuple[Axis, str], dict[bool, Ended]] = {}
+    """Return each mismatch with its ends by one API, and what follows; in the order of the calls.
+
+    Devices to load for are those of all APIs: each API takes others.
+    """
+    pairs: dict[Key, dict[bool, Ended]] = {}
     for one in every:
-        if one.api is api:
-            pairs.setdefault((one.call.axis, one.call.what), {})[one.checked] = one
-    return tuple(_finding(axis, what, by.get(False), by.get(True)) for (axis, what), by in pairs.items())
+        if one.api is api or one.call.axis is Axis.LOAD:
+            pairs.setdefault(_key(one), {})[one.checked] = one
+    return tuple(_finding(key, by.get(False), by.get(True)) for key, by in pairs.items())
 
 
-def _finding(axis: Axis, what: str, unset: Ended | None, checked: Ended | None) -> Finding:
+def _finding(key: Key, unset: Ended | None, checked: Ended | None) -> Finding:
     ends = (unset.end if unset else None), (checked.end if checked else None)
     shown = next((e for e in (unset, checked) if e and e.end.is_finding), unset or checked)
-    return Finding(axis, what, *ends, advice(axis, *ends), shown.detail if shown else "")
+    return Finding(*key, *ends, advice(key[0], *ends), shown.detail if shown else "")
 
 
 def advice(axis: Axis, unset: End | None, checked: End | None) -> Advice:
@@ -99,14 +109,14 @@ def advice(axis: Axis, unset: End | None, checked: End | None) -> Advice:
     return Advice.NONE
 
 
-def differences(every: Iterable[Ended]) -> list[tuple[Ended, Ended]]:
-    """Return the calls that end in another way with the deprecated API than with the current one."""
-    current: dict[tuple[Axis, str, bool], Ended] = {}
-    pairs = []
+def differing(every: Iterable[Ended]) -> tuple[Differing, ...]:
+    """Return the calls that end in another way by the deprecated API than by the current one."""
+    current: dict[tuple[Key, bool], End] = {}
+    found = []
     for one in every:
-        key = (one.call.axis, one.call.what, one.checked)
+        place = _key(one), one.checked
         if one.api is Api.CURRENT:
-            current[key] = one
-        elif key in current and current[key].end is not one.end:
-            pairs.append((current[key], one))
-    return pairs
+            current[place] = one.end
+        elif place in current and current[place] is not one.end:
+            found.append(Differing(*_key(one), one.checked, current[place], one.end))
+    return tuple(found)

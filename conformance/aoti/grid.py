@@ -27,13 +27,13 @@ def grid(inputs: Sequence[Input], devices: Sequence[str] = (), loads: Sequence[s
         calls += [_one(inputs, index, *change) for change in _changes(given, devices)]
     calls += _together(inputs)
     calls += _number(inputs)
-    calls += [replace(calls[0], axis=Axis.LOAD, what=f"loaded for {device}", load_device=device) for device in loads]
+    calls += [replace(calls[0], axis=Axis.LOAD, what=device, load_device=device) for device in loads]
     return [call for call in calls if all(prod(g.size) <= LARGEST for g in call.inputs)]
 
 
 def _one(inputs: Sequence[Input], index: int, axis: Axis, what: str, given: Given) -> Call:
     changed = tuple(given if i == index else other.given for i, other in enumerate(inputs))
-    return Call(axis, f"{inputs[index].name}: {what}", changed, (index,))
+    return Call(axis, what, changed, inputs[index].name, (index,))
 
 
 Change = tuple[Axis, str, Given]
@@ -51,7 +51,7 @@ def _changes(one: Input, devices: Sequence[str]) -> Iterator[Change]:
     yield from _ranks(given)
     for dim, dimension in enumerate(one.dimensions):
         for size in sizes(dimension):
-            yield Axis.SIZE, _size_text(dim, dimension, size), resized(given, {dim: size})
+            yield Axis.SIZE, f"size({dim}) = {size}", resized(given, {dim: size})
     yield from _strides(given)
     yield from _offsets(one)
 
@@ -74,17 +74,6 @@ def sizes(dimension: Dimension) -> list[int]:
     else:
         tried = {0, 1, size // 2, size + 1, 2 * size, _FAR * size}
     return sorted(n for n in tried if n >= 0 and n != size)
-
-
-def _size_text(dim: int, dimension: Dimension, size: int) -> str:
-    return f"dimension {dim} of size {size}, not {_kind(dimension)}"
-
-
-def _kind(dimension: Dimension) -> str:
-    if not dimension.symbol:
-        return str(dimension.size)
-    high = "" if dimension.high is None else dimension.high
-    return f"{dimension.size} of {dimension.low}..{high}"
 
 
 def resized(given: Given, new: dict[int, int]) -> Given:
@@ -115,8 +104,8 @@ def _offsets(one: Input) -> Iterator[Change]:
     if prod(one.given.size) == 0:
         return
     aligned = max(1, ALIGNMENT // one.itemsize)
-    yield Axis.OFFSET, f"by {aligned} elements", replace(one.given, offset=one.given.offset + aligned)
-    yield Axis.ALIGNMENT, "by 1 element", replace(one.given, offset=one.given.offset + 1)
+    yield Axis.OFFSET, f"{aligned} elements", replace(one.given, offset=one.given.offset + aligned)
+    yield Axis.ALIGNMENT, "1 element", replace(one.given, offset=one.given.offset + 1)
 
 
 def _together(inputs: Sequence[Input]) -> Iterator[Call]:
@@ -124,7 +113,7 @@ def _together(inputs: Sequence[Input]) -> Iterator[Call]:
     for name, places in _groups(inputs).items():
         first = inputs[places[0][0]].dimensions[places[0][1]]
         for size in sizes(first):
-            yield _resized(inputs, places, name, size, first)
+            yield _resized(inputs, places, name, size)
 
 
 def _groups(inputs: Sequence[Input]) -> dict[str, list[tuple[int, int]]]:
@@ -136,22 +125,20 @@ def _groups(inputs: Sequence[Input]) -> dict[str, list[tuple[int, int]]]:
                 found[dimension.symbol].append((index, dim))
     batches = [(i, one.dimensions[0]) for i, one in enumerate(inputs) if one.dimensions]
     static = [(i, 0) for i, first in batches if not first.symbol and first.size == batches[0][1].size]
-    found["dimension 0"] = static
+    found["size(0)"] = static
     return {name: places for name, places in found.items() if len(places) > 1}
 
 
-def _resized(inputs: Sequence[Input], places: list[tuple[int, int]], name: str, size: int, was: Dimension) -> Call:
+def _resized(inputs: Sequence[Input], places: list[tuple[int, int]], name: str, size: int) -> Call:
     new: dict[int, dict[int, int]] = defaultdict(dict)
     for index, dim in places:
         new[index][dim] = size
     changed = tuple(resized(one.given, new[i]) if i in new else one.given for i, one in enumerate(inputs))
-    return Call(Axis.SIZES, f"{name} of size {size} everywhere, not {_kind(was)}", changed, tuple(sorted(new)))
+    return Call(Axis.SIZES, f"{name} = {size}", changed, changed=tuple(sorted(new)))
 
 
 def _number(inputs: Sequence[Input]) -> Iterator[Call]:
     every = tuple(one.given for one in inputs)
     if every:
-        yield Call(Axis.NUMBER, f"{len(every) - 1} inputs, not {len(every)}", every[:-1], (len(every) - 1,))
-        yield Call(Axis.NUMBER, f"{len(every) + 1} inputs, not {len(every)}", (*every, every[-1]), (len(every),))
-
-
+        yield Call(Axis.NUMBER, f"{len(every) - 1} of {len(every)}", every[:-1], changed=(len(every) - 1,))
+        yield Call(Axis.NUMBER, f"{len(every) + 1} of {len(every)}", (*every, every[-1]), changed=(len(every),))

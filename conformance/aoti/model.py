@@ -60,7 +60,10 @@ class Advice(Word):
     NOT_CHECKED = "nothing checks it", "the end is no better with the check of inputs: check it before the call"
     NOT_TRIED = "the check was not tried", "the calls were made without the switch alone"
     STRICTER = "the check refuses what is right", "without the switch the outputs are those of eager"
-    WRONG_PACKAGE = "the package is wrong", "its own example inputs do not give eager's outputs: conformance triage --aoti"
+    WRONG_PACKAGE = (
+        "the package is wrong",
+        "its own example inputs do not give eager's outputs: conformance triage --aoti",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +78,7 @@ class Dimension:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """How a tensor is given to a model. Strides and offset are in elements; ``source``: the example that it is made of."""
+    """How a tensor is given to a model. Strides and offset are in elements. ``source``: the index of its example."""
 
     source: int
     size: Shape
@@ -98,14 +101,16 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call of the compiled model. ``changed``: the indices of the inputs that are not as compiled.
+    """A call of the compiled model. ``subject``: the input that differs, or "".
 
+    ``changed``: the indices of the inputs that differ.
     ``load_device`` is where the model is loaded if not on the device that it was compiled for.
     """
 
     axis: Axis
     what: str
     inputs: tuple[Given, ...]
+    subject: str = ""
     changed: tuple[int, ...] = ()
     load_device: str = ""
 
@@ -142,11 +147,24 @@ class Finding:
     """A mismatch with its ends. None where a call was not made."""
 
     axis: Axis
+    subject: str
     what: str
     unset: End | None
     set: End | None
     advice: Advice
     detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Differing:
+    """A call that ends in another way by the deprecated API than by the current one."""
+
+    axis: Axis
+    subject: str
+    what: str
+    checked: bool
+    current: End
+    deprecated: End
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +177,7 @@ class Report:
     inputs: tuple[Input, ...]
     ended: tuple[Ended, ...]
     findings: tuple[Finding, ...]
+    deprecated: tuple[Differing, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ class Progress:
         self._facts |= facts
         new = self._file.with_suffix(".new")
         new.write_text(json.dumps(self._facts), encoding="utf-8")
-        os.replace(new, self._file)
+        new.replace(self._file)
 
 
 def read(file: Path) -> dict[str, Any]:

@@ -87,7 +87,7 @@ def compile_model(job: Job, api: Api, environment: Mapping[str, str] | None = No
             [*command, str(package), str(facts)], stdout=output, stderr=output, stdin=subprocess.DEVNULL,
             env={**os.environ, **(environment or {})},
         )  # fmt: skip
-        died = _end_of(process, job.compile_timeout)
+        died = end_of(process, job.compile_timeout)
     found = read(facts)
     if mistake := found.get("mistake"):
         raise CompileError(mistake)
@@ -115,10 +115,14 @@ def run(job: Job) -> Report:
         every += _calls(job, built)
     if compiled is None:
         raise CompileError(notes[0])
-    notes += [f"all example values of {i.name} are equal, so a wrong stride of it cannot show" for i in compiled.inputs if i.uniform]
+    notes += [
+        f"all example values of {i.name} are equal, so a wrong stride of it cannot show"
+        for i in compiled.inputs
+        if i.uniform
+    ]
     return Report(
         job.model, compiled.torch, job.backend.kind, compiled.inputs, tuple(every),
-        ends.findings(every, job.apis[0]), tuple(notes),
+        ends.findings(every, job.apis[0]), ends.differing(every), tuple(notes),
     )  # fmt: skip
 
 
@@ -168,7 +172,7 @@ def observe(job: Job, compiled: Compiled, call: Call, checked: bool, start: Star
     result.unlink(missing_ok=True)
     other = job.other.asked if job.other else ""
     arguments = [job.backend.asked, other, job.model, str(compiled.api), compiled.path, str(request), str(result)]
-    died = _end_of(start(arguments, environment_of(checked), log), job.timeout)
+    died = end_of(start(arguments, environment_of(checked), log), job.timeout)
     found = read(result)
     keys = ("phase", "eager_raised", "raised", "difference")
     seen = Observed(**{key: found[key] for key in keys if key in found}, died=died, printed=tail(log))
@@ -184,7 +188,7 @@ def tail(file: Path) -> str:
         return text.read().decode("utf-8", "replace")
 
 
-def _end_of(process: _Process, timeout: float) -> str:
+def end_of(process: _Process, timeout: float) -> str:
     """Wait, and return how the process died: "timeout", a signal's name, an exit code; "" if it ended well."""
     try:
         code = process.wait(timeout)

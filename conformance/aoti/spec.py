@@ -60,6 +60,23 @@ def load(spec: str, device: str) -> Model:
     return _checked(spec, make, device)
 
 
+def inputs_from(file: Path, model: Model, device: str) -> list[torch.Tensor]:
+    """Return the tensors of a file that ``torch.save`` made of a list or tuple of them. Raises SpecError.
+
+    The file is loaded with ``weights_only=True``: it cannot run code.
+    """
+    try:
+        found = torch.load(file, map_location="cpu", weights_only=True)
+    except Exception as e:  # whatever a file that is none raises
+        raise SpecError(f"{file} cannot be loaded as tensors: {type(e).__name__}: {str(e).splitlines()[0]}") from e
+    expected = len(model.tensors)
+    if not isinstance(found, (list, tuple)) or not all(isinstance(t, torch.Tensor) for t in found):
+        raise SpecError(f"{file} has a {type(found).__name__}; expected a list or tuple of {expected} tensors")
+    if len(found) != expected:
+        raise SpecError(f"{file} has {len(found)} tensors; the model has {expected} inputs")
+    return [_moved(t, device) for t in found]
+
+
 def _file(path: Path) -> Any:
     if not path.is_file():
         raise SpecError(f"no file {path}")
@@ -85,7 +102,9 @@ def _module(name: str) -> Any:
 def _checked(spec: str, make: Callable[[], Any], device: str) -> Model:
     made = make()
     if not isinstance(made, tuple) or len(made) not in (2, 3) or not isinstance(made[0], torch.nn.Module):
-        raise SpecError(f"{spec} returns {type(made).__name__}; expected (module, example inputs, dynamic shapes or None)")
+        raise SpecError(
+            f"{spec} returns {type(made).__name__}; expected (module, example inputs, dynamic shapes or None)"
+        )
     module, inputs, *shapes = made
     if not isinstance(inputs, tuple) or not any(isinstance(v, torch.Tensor) for v in torch_versions.leaves_of(inputs)):
         raise SpecError(f"the example inputs of {spec} are no tuple with a tensor in it")

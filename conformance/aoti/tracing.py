@@ -1,0 +1,88 @@
+"""The process that compiles a model with the value printer, and runs it.
+
+``python -m conformance.aoti.tracing BACKEND MODEL INPUTS PACKAGE EXPECTED FACTS``. If PACKAGE exists, it is run as it
+is. INPUTS may be empty, for the example inputs. EXPECTED gets the values of eager.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from conformance import backends, torch_versions
+from conformance.aoti import compare
+from conformance.aoti.progress import Progress, first_lines
+from conformance.aoti.spec import Model, SpecError, inputs_from, load
+
+
+def main(arguments: list[str]) -> int:
+    """Write what was seen. Return the exit code."""
+    backend_name, spec, file, package, expected, facts = arguments
+    progress = Progress(Path(facts))
+    try:
+        backend = backends.find(backend_name)
+        model = load(spec, backend.device)
+        inputs = inputs_from(Path(file), model, backend.device) if file else model.tensors
+        with torch.no_grad():
+            _run(backend, model, inputs, Path(package), Path(expected), progress)
+    except (SpecError, backends.BackendNotFound) as e:
+        progress.tell(mistake=str(e))
+    except Exception as e:  # noqa: BLE001  # whatever the model or the compiler raises is told
+        progress.tell(raised=first_lines(e))
+    return 0
+
+
+def _run(
+    backend: backends.Capabilities,
+    model: Model,
+    inputs: Sequence[torch.Tensor],
+    package: Path,
+    expected: Path,
+    progress: Progress,
+) -> None:
+    progress.tell(phase="eager")
+    eager = torch_versions.leaves_of(model.module(*model.with_tensors(_copies(inputs))))
+    if not package.exists():
+        progress.tell(phase="compile")
+        progress.tell(**_compile(model, inputs, eager, package, expected))
+    progress.tell(phase="load")
+    loaded = torch_versions.load_package(str(package))
+    progress.tell(phase="call")
+    actual = torch_versions.leaves_of(loaded(*model.with_tensors(_copies(inputs))))
+    backend.synchronize()
+    progress.tell(phase="compare")
+    progress.tell(phase="done", difference=compare.first_difference(eager, actual))
+
+
+def _copies(inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    """Return copies with the same strides: a model may write its inputs."""
+    return [t.detach().clone(memory_format=torch.preserve_format) for t in inputs]
+
+
+def _compile(
+    model: Model, inputs: Sequence[torch.Tensor], eager: list[Any], package: Path, expected: Path
+) -> dict[str, Any]:
+    """Compile for the example inputs. Return the nodes of the buffers, and how the graph differs from the module."""
+    graphs: list[Any] = []
+    exported = torch_versions.exported(model.module, model.inputs, model.dynamic_shapes)
+    with torch_versions.compiled_graphs(graphs):
+        torch_versions.compile_package(exported, str(package))
+    nodes: dict[str, Any] = {}
+    passes = ""
+    for graph in graphs[:1]:  # a package has one graph, apart from that of constants
+        nodes = torch_versions.buffers_of(graph)
+        try:
+            values, outputs = torch_versions.values_of(graph, _copies(inputs))
+        except Exception as e:  # noqa: BLE001  # inputs that the model was not compiled for, which the check refuses
+            return {"nodes": {}, "passes": "", "unread": first_lines(e)}
+        torch.save({n: v.cpu() for n, v in values.items()}, expected)
+        passes = compare.first_difference(eager, outputs[: len(eager)])
+    return {"nodes": nodes, "passes": passes}
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,107 @@
+"""`aoti`: what packaged models do with inputs that they were not compiled for."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from conformance.commands.edge import mistakes
+from conformance.support.exit_codes import Exit
+
+if TYPE_CHECKING:
+    from conformance.aoti.model import Api, Report
+
+_SWITCHES = {"unset": (False,), "set": (True,), "both": (False, True)}
+
+
+@click.command("aoti")
+@click.argument("models", nargs=-1, metavar="[MODEL]...")
+@click.option(
+    "--backend", default="torch:cpu", show_default=True, metavar="NAME",
+    help="Whose device the models are compiled for: an installed backend, or module:device.",
+)  # fmt: skip
+@click.option("--other", default="", metavar="NAME", help="A backend on whose device inputs are put, as a mismatch.")
+@click.option(
+    "--switch", type=click.Choice(list(_SWITCHES)), default="both", show_default=True,
+    help="How AOTI_RUNTIME_CHECK_INPUTS is set in the calls.",
+)  # fmt: skip
+@click.option(
+    "--api", type=click.Choice(["current", "deprecated", "both"]), default="both", show_default=True,
+    help="aoti_compile_and_package, torch._export.aot_compile, or both where this torch has it.",
+)  # fmt: skip
+@click.option("--timeout", type=float, default=60.0, show_default=True, help="Seconds a call may take.")
+@click.option("--json", "as_json", is_flag=True, help="Print records in place of tables.")
+@click.option(
+    "--keep", type=click.Path(file_okay=False, path_type=Path),
+    help="Keep packages, compiler output and the records of all calls in this directory.",
+)  # fmt: skip
+def aoti_(
+    models: tuple[str, ...], backend: str, other: str, switch: str, api: str, timeout: float, as_json: bool,
+    keep: Path | None,
+) -> None:  # fmt: skip
+    """Package each MODEL with AOTInductor, and call it with inputs that differ from those that it was compiled for.
+
+    MODEL is file.py, file.py:function or module:function: a function (by default `model`) without arguments that
+    returns (module, tuple of example inputs, dynamic shapes of torch.export or None). Without MODEL, two small models.
+    Each call ends as right, clear error, other error, silent garbage or crash, against eager with the same inputs. The
+    exit code is 1 if one is silent garbage or a crash.
+    """
+    from conformance import backends
+    from conformance.aoti import builtin, session, text
+    from conformance.aoti.spec import SpecError
+
+    reports = []
+    tell = lambda line: click.echo(line, err=True)  # noqa: E731
+    with mistakes(backends.BackendNotFound, session.CompileError, SpecError, OSError), _directory(keep) as directory:
+        found, another = backends.find(backend), backends.find(other) if other else None
+        for number, model in enumerate(models or builtin.MODELS):
+            place = directory / f"{number}"
+            apis, switches = _apis(api), _SWITCHES[switch]
+            job = session.Job(model, found, place, another, switches, apis, timeout, tell=tell)
+            reports.append(session.run(job))
+            (place / "report.json").write_text(json.dumps(reports[-1].as_dict(), indent=1), encoding="utf-8")
+    if as_json:
+        click.echo(json.dumps([text.as_facts(r) for r in reports], indent=1))
+    else:
+        _print(reports)
+    sys.exit(Exit.CELLS_FAILED if any(r.failing for r in reports) else Exit.OK)
+
+
+def _apis(wanted: str) -> tuple[Api, ...]:
+    """Return the APIs to try. Raises SpecError if the only one is gone from this torch."""
+    from conformance import torch_versions
+    from conformance.aoti.model import Api
+    from conformance.aoti.spec import SpecError
+
+    apis = tuple(Api) if wanted == "both" else (Api(wanted),)
+    if Api.DEPRECATED in apis and not torch_versions.has_deprecated_aoti():
+        if apis == (Api.DEPRECATED,):
+            raise SpecError("this torch has no torch._export.aot_compile and aot_load any more: use --api current")
+        return (Api.CURRENT,)
+    return apis
+
+
+def _print(reports: list[Report]) -> None:
+    from rich.console import Console
+
+    from conformance.aoti import text
+
+    console = Console(highlight=False, soft_wrap=False)
+    for report in reports:
+        text.show(report, console)
+
+
+@contextmanager
+def _directory(keep: Path | None) -> Iterator[Path]:
+    if keep is not None:
+        yield keep.resolve()
+        return
+    with tempfile.TemporaryDirectory(prefix="conformance-aoti-") as directory:
+        yield Path(directory)
