@@ -48,12 +48,13 @@ _TABLE = {
     "hazards": "backends running support",
     "triage": "backends calls corpus explain inventory judging lanes layouts plan records running support"
     " torch_versions vocabulary",
+    "aoti": "backends layouts support torch_versions triage vocabulary",
     "bisect": "explain lanes records results support vocabulary",
     "nightly": "explain lanes records results support vocabulary",
     "report": "bisect explain layouts records results support vocabulary",
     "plugin": "backends corpus explain lanes layouts ops plan records results running support torch_versions"
     " vocabulary",
-    "commands": "backends bisect calls corpus doctor explain hazards inventory lanes nightly plan records report"
+    "commands": "aoti backends bisect calls corpus doctor explain hazards inventory lanes nightly plan records report"
     " results running scenarios support torch_versions triage vocabulary",
     "cli": "commands",
 }
@@ -70,6 +71,7 @@ OTHER_MODULES_WITHOUT_TORCH = {
     "running.progress", "running.protocol", "running.runner", "running.sanitizer_report", "running.spawned",
     "calls.program",
     "triage.ddmin", "triage.evidence", "triage.lanes", "triage.report", "triage.conclusions", "triage.warm", "plugin",
+    "aoti.model", "aoti.grid", "aoti.ends", "aoti.kernels", "aoti.progress", "aoti.text",
 }  # fmt: skip
 # torch documents fake tensors under the name torch._subclasses, and `contexts.fake` is copied into scripts.
 MAY_NAME_TORCH_PRIVATES = ("inventory", "torch_versions", "corpus.record", "explain.both_sides", "contexts.fake")

@@ -18,11 +18,14 @@ import click
 import pytest
 
 from conformance import cli, plugin
+from conformance.aoti import text as aoti
+from conformance.aoti.kernels import Conclusion
+from conformance.aoti.model import Axis, End
 from conformance.lanes import matrix
 from conformance.layouts import LAYOUTS
 from conformance.support.exit_codes import Exit
 from conformance.support.suggestions import unknown
-from conformance.vocabulary import Check, Fact, Route, Status
+from conformance.vocabulary import Check, Fact, Route, Status, Word
 from tools import generated
 from tools.causes import outcome
 from tools.causes import tables as causes
@@ -36,10 +39,11 @@ from tools.settings.model import Measured
 ROOT = Path(__file__).parents[1]
 PAGES = (
     "README.md", "CONTRIBUTING.md", "docs/reference.md", "docs/kill-rate.md", "docs/causes.md", "docs/settings.md",
-    "docs/contract.md",
+    "docs/contract.md", "docs/aoti.md",
 )  # fmt: skip
 GENERATED = ROOT / "conformance" / "corpus" / "data" / "generated.jsonl.gz"
 KILL_RATE = ROOT / "docs" / "kill-rate.json"
+AOTI = ROOT / "docs" / "aoti.json"
 CONTRACT = ROOT / "docs" / "contract.json"
 CAUSES = ROOT / "docs" / "causes.json"
 
@@ -112,6 +116,17 @@ def _ended(program: dict[str, str] | None) -> str:
     if program is None:
         return "not run"
     return ": ".join(filter(None, (program["end"], program["detail"])))
+
+
+def _aoti(model: str) -> str:
+    """Return how the mismatches of one of the built-in models ended, from the output of ``conformance aoti --json``."""
+    reports = json.loads(AOTI.read_text(encoding="utf-8"))
+    found = next(r for r in reports if r["model"].endswith(f":{model}"))
+    return table(aoti.COLUMNS, aoti.rows(map(aoti.finding_from, found["findings"])))
+
+
+def _words(words: Iterable[Word]) -> str:
+    return table(("word", "meaning"), ((f"`{w}`", w.meaning) for w in words if w))
 
 
 def _checks() -> str:
@@ -249,6 +264,11 @@ TABLES: dict[str, Callable[[], str]] = {
     "layouts": _layouts,
     "generated": _generated,
     "contract": _contract,
+    "aoti-static": partial(_aoti, "static"),
+    "aoti-dynamic": partial(_aoti, "dynamic"),
+    "aoti-axes": partial(_words, Axis),
+    "aoti-ends": partial(_words, End),
+    "aoti-conclusions": partial(_words, Conclusion),
     "checks": _checks,
     "facts": _facts,
     "statuses": _statuses,

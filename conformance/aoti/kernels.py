@@ -1,4 +1,4 @@
-"""The launches of a package that was compiled with the intermediate value printer, and the first wrong one. No torch."""
+"""The launches of a package that was compiled with the value printer, and the first wrong one. No torch."""
 
 from __future__ import annotations
 
@@ -59,15 +59,30 @@ class Wrong:
 
 
 @dataclass(frozen=True, slots=True)
-class Triaged:
-    """The result of a triage. ``given``: how the package that the user gave ended, "" if none was given.
+class Value:
+    """A tensor that a kernel was launched with, and where it is stored. ``low`` and ``high``: its extremes."""
 
+    buffer: str
+    dtype: str
+    size: tuple[int, ...]
+    stride: tuple[int, ...]
+    low: float | None
+    high: float | None
+    file: str
+
+
+@dataclass(frozen=True, slots=True)
+class Triaged:
+    """The result of a triage.
+
+    ``inputs`` are those of the wrong kernel. ``given``: how the package that the user gave ended, "" if none was given.
     ``launches`` and ``compared`` count the kernels that ran and the buffers that were compared.
     """
 
     conclusion: Conclusion
     detail: str = ""
     wrong: Wrong | None = None
+    inputs: tuple[Value, ...] = ()
     launches: int = 0
     compared: int = 0
     given: str = ""

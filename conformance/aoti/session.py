@@ -112,7 +112,7 @@ def run(job: Job) -> Report:
             notes.append(f"the {api} API: {e}")
             continue
         compiled = compiled or built
-        every += _calls(job, built)
+        every += calls(job, built, grid(built.inputs, job.devices, job.loads(api)))
     if compiled is None:
         raise CompileError(notes[0])
     notes += [
@@ -126,11 +126,11 @@ def run(job: Job) -> Report:
     )  # fmt: skip
 
 
-def _calls(job: Job, compiled: Compiled) -> Iterator[Ended]:
-    calls = grid(compiled.inputs, job.devices, job.loads(compiled.api))
-    job.tell(f"{job.model}: {len(calls)} calls, {len(job.switches)} time(s) each")
+def calls(job: Job, compiled: Compiled, wanted: Sequence[Call]) -> Iterator[Ended]:
+    """Make calls, each with the switch as the job says, and yield how they end."""
+    job.tell(f"{job.model}: {len(wanted)} calls, {len(job.switches)} time(s) each")
     with _starter(job) as start:
-        for call in calls:
+        for call in wanted:
             for checked in job.switches:
                 yield ends.ended(call, checked, compiled.api, observe(job, compiled, call, checked, start))
 

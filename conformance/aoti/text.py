@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from conformance.aoti.kernels import Triaged, Value, Wrong
 from conformance.aoti.model import SWITCH, Advice, Axis, Dimension, End, Finding, Input, Report
 
 COLUMNS = ("differs", "input", "as", "switch unset", "switch set", "what follows")
@@ -78,6 +79,31 @@ def _counts(report: Report) -> str:
     counts = {end: sum(e.end is end for e in report.ended) for end in End}
     shown = " + ".join(f"{n} {end}" for end, n in counts.items() if n)
     return f"{len(report.ended)} calls = {shown}"
+
+
+def triaged(found: Triaged) -> list[str]:
+    """Return the lines about a triage."""
+    lines = [f"the given package, with {SWITCH}=1: {found.given}"] if found.given else []
+    lines.append(f"{found.conclusion}: {found.detail or found.conclusion.meaning}")
+    if found.wrong:
+        lines += _wrong(found.wrong)
+    if found.inputs:
+        lines.append("the tensors that it was launched with:")
+        lines += [_value(v) for v in found.inputs]
+    return [*lines, f"{found.launches} launches, {found.compared} buffers compared with eager"]
+
+
+def _wrong(wrong: Wrong) -> list[str]:
+    ops = ", ".join(wrong.ops) or "no op"
+    return [
+        f"kernel {wrong.launch.kernel}, launch {wrong.index}",
+        f"  its output {wrong.buffer} should be the value of node {wrong.node}, computed by {ops}",
+    ]
+
+
+def _value(value: Value) -> str:
+    extremes = "" if value.low is None else f", values {value.low:g} to {value.high:g}"
+    return f"  {value.buffer}: {value.dtype} {list(value.size)}, strides {list(value.stride)}{extremes}: {value.file}"
 
 
 def as_facts(report: Report) -> dict[str, Any]:

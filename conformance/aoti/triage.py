@@ -20,6 +20,7 @@ from conformance.aoti.kernels import (
     Launch,
     Saved,
     Triaged,
+    Value,
     first_wrong,
     launches,
     unfinished,
@@ -74,11 +75,19 @@ def _traced(job: TriageJob, package: Path, expected: Path, variables: Mapping[st
     facts.unlink(missing_ok=True)
     inputs = str(job.inputs.resolve()) if job.inputs else ""
     places = [str(p.resolve()) for p in (package, expected, facts)]
-    command = [sys.executable, "-m", "conformance.aoti.tracing", job.backend.asked, _absolute(job.model), inputs, *places]
+    command = [
+        sys.executable,
+        "-m",
+        "conformance.aoti.tracing",
+        job.backend.asked,
+        _absolute(job.model),
+        inputs,
+        *places,
+    ]
     path = os.pathsep.join(filter(None, (str(Path.cwd()), os.environ.get("PYTHONPATH", ""))))
     with log.open("wb") as output:
         process = subprocess.Popen(
-            command, stdout=output, stderr=output, stdin=subprocess.DEVNULL, cwd=job.directory,
+            [*command, *places], stdout=output, stderr=output, stdin=subprocess.DEVNULL, cwd=job.directory,
             env={**os.environ, "PYTHONPATH": path, **variables},
         )  # fmt: skip
         died = end_of(process, job.timeout)
@@ -109,15 +118,19 @@ def _concluded(found: Mapping[str, Any], log: str, expected: Path) -> Triaged:
         return Triaged(Conclusion.FAILED, f"the graph cannot be run with these inputs: {unread}", launches=len(ran))
     nodes = {name: (node, tuple(ops)) for name, (node, ops) in found["nodes"].items()}
     wrong, compared = first_wrong(ran, nodes, _Differs(expected))
-    counts = {"launches": len(ran), "compared": compared}
     if wrong:
-        return Triaged(Conclusion.KERNEL, wrong.difference, wrong, **counts)
+        inputs = inputs_of(wrong.launch)
+        return Triaged(Conclusion.KERNEL, wrong.difference, wrong, inputs, launches=len(ran), compared=compared)
+    return Triaged(*_without_kernel(found), launches=len(ran), compared=compared)
+
+
+def _without_kernel(found: Mapping[str, Any]) -> tuple[Conclusion, str]:
+    """Return what follows where no kernel's output differs."""
     if found["passes"]:
-        return Triaged(Conclusion.PASSES, found["passes"], **counts)
+        return Conclusion.PASSES, found["passes"]
     if raised := found.get("raised"):
-        return Triaged(Conclusion.FAILED, ends.first_line(raised), **counts)
-    kind = Conclusion.ELSEWHERE if found["difference"] else Conclusion.NOTHING
-    return Triaged(kind, found["difference"], **counts)
+        return Conclusion.FAILED, ends.first_line(raised)
+    return (Conclusion.ELSEWHERE if found["difference"] else Conclusion.NOTHING), found["difference"]
 
 
 def _died(found: Mapping[str, Any], ran: list[Launch]) -> Triaged:
@@ -125,7 +138,8 @@ def _died(found: Mapping[str, Any], ran: list[Launch]) -> Triaged:
     last = unfinished(ran)
     if last is None:
         return Triaged(Conclusion.FAILED, detail, launches=len(ran))
-    return Triaged(Conclusion.CRASHED, f"{last.kernel}, launch {len(ran) - 1}: {detail}", launches=len(ran))
+    where = f"{last.kernel}, launch {len(ran) - 1}: {detail}"
+    return Triaged(Conclusion.CRASHED, where, inputs=inputs_of(last), launches=len(ran))
 
 
 class _Differs:
@@ -148,3 +162,15 @@ def load_saved(saved: Saved) -> torch.Tensor | None:
     except Exception:  # noqa: BLE001  # a file that a process which died left behind
         return None
     return found if isinstance(found, torch.Tensor) else None
+
+
+def inputs_of(launch: Launch) -> tuple[Value, ...]:
+    """Return the tensors that a kernel was launched with, also those that it only writes."""
+    return tuple(_value(s, found) for s in launch.before if (found := load_saved(s)) is not None)
+
+
+def _value(saved: Saved, tensor: torch.Tensor) -> Value:
+    real = tensor.to(torch.float64) if tensor.numel() and not tensor.is_complex() else None
+    low, high = (float(real.min()), float(real.max())) if real is not None else (None, None)
+    dtype = str(tensor.dtype).removeprefix("torch.")
+    return Value(saved.buffer, dtype, tuple(tensor.shape), tuple(tensor.stride()), low, high, saved.file)

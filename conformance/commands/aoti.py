@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from conformance.commands.edge import mistakes
+from conformance.commands.edge import Mistake, mistakes
 from conformance.support.exit_codes import Exit
 
 if TYPE_CHECKING:
@@ -105,3 +106,35 @@ def _directory(keep: Path | None) -> Iterator[Path]:
         return
     with tempfile.TemporaryDirectory(prefix="conformance-aoti-") as directory:
         yield Path(directory)
+
+
+PACKAGE, INPUTS = (".pt2",), (".pt", ".pth")
+
+
+def triage_package(given: Sequence[str], backend: str, timeout: float, out: Path) -> Exit:
+    """Find the first wrong kernel of a package, for ``triage --aoti``; write and print what was found.
+
+    ``given``: a package (.pt2) or none, a model, and a file of inputs (.pt) or none. Raises Mistake.
+    """
+    from conformance import backends
+    from conformance.aoti import session, text, triage
+    from conformance.aoti.kernels import Conclusion
+
+    packages, files = ([Path(g) for g in given if g.endswith(ends)] for ends in (PACKAGE, INPUTS))
+    models = [g for g in given if not g.endswith((*PACKAGE, *INPUTS))]
+    if len(models) != 1 or len(packages) > 1 or len(files) > 1:
+        raise Mistake(
+            "expected: triage --aoti [PACKAGE.pt2] MODEL [INPUTS.pt]; MODEL is file.py, file.py:function or "
+            "module:function, as of `conformance aoti`: a package alone cannot be compiled again with the value printer"
+        )
+    for file in (*packages, *files):
+        if not file.is_file():
+            raise Mistake(f"no file {file}")
+    with mistakes(backends.BackendNotFound, session.CompileError, OSError):
+        found = backends.find(backend or "torch:cpu")
+        places = next(iter(files), None), next(iter(packages), None)
+        result = triage.triage(triage.TriageJob(models[0], found, out.resolve(), *places, timeout))
+        (out / "aoti.json").write_text(json.dumps(asdict(result), indent=1), encoding="utf-8")
+    click.echo("\n".join(text.triaged(result)))
+    click.echo(f"\nwritten to {out}/: aoti.json, and the tensors that the kernels were launched with")
+    return Exit.OK if result.conclusion is Conclusion.NOTHING else Exit.CELLS_FAILED

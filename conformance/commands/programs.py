@@ -127,6 +127,10 @@ def replay_(file: Path, backend: str, timeout: float) -> None:
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="CASE | -- python SCRIPT.py ...")
 @backend_option
 @click.option(
+    "--aoti", is_flag=True, help="Of `[PACKAGE.pt2] MODEL [INPUTS.pt]`, with MODEL as of `aoti`: find the first kernel "
+    "whose output differs from eager. INPUTS is a list of tensors, written by torch.save."
+)  # fmt: skip
+@click.option(
     "--matrix", "file", type=click.Path(path_type=Path), help="Default: matrices/<backend>.toml, if it exists."
 )
 @click.option("--lanes", default="", metavar="A,B", help="Only these lanes, besides the program's own environment.")
@@ -136,10 +140,14 @@ def replay_(file: Path, backend: str, timeout: float) -> None:
 @click.option("--timeout", type=float, default=300.0, show_default=True, help="Seconds a run may take.")
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), default=Path("triage"), show_default=True)
 def triage_(
-    command: tuple[str, ...], backend: str, file: Path | None, lanes: str, pythons: tuple[str, ...], timeout: float,
-    out: Path,
+    command: tuple[str, ...], backend: str, aoti: bool, file: Path | None, lanes: str, pythons: tuple[str, ...],
+    timeout: float, out: Path,
 ) -> None:  # fmt: skip
     """Find the first op of a program or a failing CASE that goes wrong on the device, and why; write a script."""
+    if aoti:
+        from conformance.commands.aoti import triage_package
+
+        sys.exit(triage_package(command, backend, timeout, out))
     from conformance import backends
     from conformance.corpus.reader import CorpusError
     from conformance.triage import lanes as lanes_
