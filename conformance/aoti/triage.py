@@ -75,15 +75,7 @@ def _traced(job: TriageJob, package: Path, expected: Path, variables: Mapping[st
     facts.unlink(missing_ok=True)
     inputs = str(job.inputs.resolve()) if job.inputs else ""
     places = [str(p.resolve()) for p in (package, expected, facts)]
-    command = [
-        sys.executable,
-        "-m",
-        "conformance.aoti.tracing",
-        job.backend.asked,
-        _absolute(job.model),
-        inputs,
-        *places,
-    ]
+    command = [sys.executable, "-m", "conformance.aoti.tracing", job.backend.asked, _absolute(job.model), inputs]
     path = os.pathsep.join(filter(None, (str(Path.cwd()), os.environ.get("PYTHONPATH", ""))))
     with log.open("wb") as output:
         process = subprocess.Popen(
