@@ -48,7 +48,8 @@ class TriageJob:
 
 def triage(job: TriageJob) -> Triaged:
     """Run the given package, compile the model again with the printer, and compare each kernel. Raises CompileError."""
-    job.directory.mkdir(parents=True, exist_ok=True)
+    # The printer's directory; torch 2.8 fails to create it.
+    (job.directory / "tmp" / "aoti_torch").mkdir(parents=True, exist_ok=True)
     given = _given(job) if job.package else ""
     package, expected = job.directory / "model.pt2", job.directory / "expected.pt"
     package.unlink(missing_ok=True)
