@@ -5,18 +5,29 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any, ClassVar
 
 from torch._inductor.codecache import CppCodeCache
 
 from refnpu import _C
 
+# The driver's side: it knows the kernel by its C name alone, for which all pointers are alike.
 _ENTRY = """
-extern "C" void npu_entry(const void* arguments) {
-  union Argument { void* pointer; int64_t integer; double number; };
+#include <cstdint>
+extern "C" void kernel({parameters});
+extern "C" void npu_entry(const void* arguments) {{
+  union Argument {{ void* pointer; int64_t integer; double number; }};
   const auto* all = static_cast<const Argument*>(arguments);
-  kernel(%s);
-}
+  kernel({arguments});
+}}
 """
+
+
+class _Libraries(CppCodeCache):
+    """Libraries compiled as Inductor compiles a CPU's kernels, with the header of all kernels precompiled."""
+
+    cache: ClassVar[dict[str, Any]] = {}
+    cpp_compile_command_flags: ClassVar[dict[str, Any]] = {"include_pytorch": False, "shared": True}
 
 
 def npu_kernel(name: str, arg_types: Sequence[str], source: str) -> Callable[..., None]:
@@ -25,15 +36,21 @@ def npu_kernel(name: str, arg_types: Sequence[str], source: str) -> Callable[...
     ``arg_types`` are the C++ types of the arguments of ``source``'s function ``kernel``. Raises Inductor's
     ``CppCompileError`` if the compiler refuses the source.
     """
-    arguments = ", ".join(f"({kind})all[{i}].{_member(kind)}" for i, kind in enumerate(arg_types))
-    library = CppCodeCache.load(source + _ENTRY % arguments)
-    entry = ctypes.cast(library.npu_entry, ctypes.c_void_p).value
-    assert entry is not None
-    written = [kind.endswith("*") and not kind.startswith("const ") for kind in arg_types]
-    return partial(_C.launch_compiled, name, entry, written)
+    kinds = [_kind(of) for of in arg_types]
+    parameters = ", ".join(_C_TYPES[kind] for kind in kinds)
+    arguments = ", ".join(f"({_C_TYPES[kind]})all[{i}].{kind}" for i, kind in enumerate(kinds))
+    entry = _ENTRY.format(parameters=parameters, arguments=arguments)
+    library = _Libraries.load(entry, optimized_code=source)
+    address = ctypes.cast(library.npu_entry, ctypes.c_void_p).value
+    written = [of.endswith("*") and not of.startswith("const ") for of in arg_types]
+    return partial(_C.launch_compiled, name, address, written)
 
 
-def _member(kind: str) -> str:
-    if kind.endswith("*"):
+_C_TYPES = {"pointer": "void*", "number": "float", "integer": "int64_t"}
+
+
+def _kind(of: str) -> str:
+    """Return the member of ``Argument`` that holds an argument of a C++ type."""
+    if of.endswith("*"):
         return "pointer"
-    return "number" if kind.split()[-1] in ("float", "double") else "integer"
+    return "number" if of.split()[-1] == "float" else "integer"
