@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache
@@ -268,3 +269,21 @@ def storage_behind(ref: StorageWeakRef) -> torch.UntypedStorage | None:
 
 def _storage(of: torch.Tensor | torch.UntypedStorage) -> torch.UntypedStorage:
     return of.untyped_storage() if isinstance(of, torch.Tensor) else of
+
+
+def load_compiler() -> None:
+    """Import what ``torch.compile`` imports at its first use, and let backends register themselves with Inductor."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of torch's own modules, which use what torch has deprecated
+        import torch._inductor.compile_fx  # noqa: F401 - thousands of modules, imported for later use
+        from torch._inductor.codegen.common import init_backend_registration
+
+        init_backend_registration()
+
+
+def inductor_knows(kind: str) -> bool:
+    """Whether Inductor has code generators registered for a type of device, such as ``cuda``. Imports Inductor."""
+    from torch._inductor.codegen.common import get_scheduling_for_device
+
+    load_compiler()
+    return get_scheduling_for_device(kind) is not None

@@ -28,7 +28,7 @@ def fuse_as_for_cpu() -> None:
         device = node.get_device()
         return device is not None and device.type in ("cpu", "npu")
 
-    BaseSchedulerNode.is_cpu = is_cpu  # type: ignore[method-assign]
+    BaseSchedulerNode.is_cpu = is_cpu
 
 
 class _Launches:

@@ -20,8 +20,8 @@ class NPUInterface(DeviceInterface):
     """The functions of ``torch.npu`` under the names that Dynamo and Inductor call."""
 
     device = npu.device
-    Event = torch.Event  # type: ignore[assignment]
-    Stream = npu.Stream  # type: ignore[assignment]
+    Event = torch.Event
+    Stream = npu.Stream
 
     class Worker:
         """The same, asked in a process that compiles."""
@@ -51,7 +51,7 @@ class NPUInterface(DeviceInterface):
     maybe_exchange_device = exchange_device  # an index below 0 changes nothing
 
     @staticmethod
-    def get_raw_stream(device_idx: int) -> int:
+    def get_raw_stream(device_idx: int) -> int:  # noqa: ARG004 - torch's signature
         """Return 0: a launch takes the current stream itself."""
         return 0
 
@@ -61,7 +61,7 @@ class NPUInterface(DeviceInterface):
         return "{}.{}".format(*npu.get_device_capability(device))
 
     @staticmethod
-    def is_bf16_supported(including_emulation: bool = False) -> bool:
+    def is_bf16_supported(including_emulation: bool = False) -> bool:  # noqa: ARG004 - as above
         """Return True: every dtype of the CPU is supported."""
         return True
 

@@ -43,6 +43,7 @@ def npu_kernel(name: str, arg_types: Sequence[str], source: str) -> Callable[...
     library = _Libraries.load(entry, optimized_code=source)
     address = ctypes.cast(library.npu_entry, ctypes.c_void_p).value
     written = [of.endswith("*") and not of.startswith("const ") for of in arg_types]
+    assert address is not None  # a function that was found has an address
     return partial(_C.launch_compiled, name, address, written)
 
 
@@ -53,4 +54,4 @@ def _kind(of: str) -> str:
     """Return the member of ``Argument`` that holds an argument of a C++ type."""
     if of.endswith("*"):
         return "pointer"
-    return "number" if of.split()[-1] == "float" else "integer"
+    return "number" if of.endswith("float") else "integer"
