@@ -283,7 +283,7 @@ def load_compiler() -> None:
 
 def inductor_knows(kind: str) -> bool:
     """Whether Inductor has code generators registered for a type of device, such as ``cuda``. Imports Inductor."""
-    from torch._inductor.codegen.common import get_scheduling_for_device
+    from torch._inductor.codegen.common import get_scheduling_for_device, init_backend_registration
 
-    load_compiler()
+    init_backend_registration()
     return get_scheduling_for_device(kind) is not None

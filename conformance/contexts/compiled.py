@@ -14,17 +14,8 @@ from conformance.contexts.model import Context, How, Op
 from conformance.contexts.trees import alike, on_host, tensors_of, with_tensors
 from conformance.inventory import Overload
 from conformance.ops.family import OpFacts
-from conformance.support.compiler_cache import use_own_cache
+from conformance.support.compiled_code import compiler_error, use_own_cache
 from conformance.vocabulary import Check, Route
-
-
-def compiler_error(error: BaseException) -> str:
-    """Return the line of a C++ compiler that refused generated code; "" if the error is another one."""
-    text = str(error)
-    if "CppCompileError" not in f"{type(error).__name__} {text}" and "C++ compile error" not in text:
-        return ""
-    lines = [line.strip() for line in text.splitlines()]
-    return next((line for line in lines if "error: " in line), lines[0] if lines else "")
 
 
 def ended(call: Op, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, list[Any], Exception | None]:

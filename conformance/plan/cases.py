@@ -46,7 +46,12 @@ class Tier:
     dtypes: frozenset[str] | None
     layouts: frozenset[str] | None
     slow_scenarios: bool = True  # else only those that take milliseconds
+    compiled_scenarios: bool = False  # also those that call torch.compile
     chosen: frozenset[tuple[str, str]] = frozenset()  # overloads with cells of a context that is not in ``layouts``
+
+    def has_scenario(self, slow: bool, compiles: bool) -> bool:
+        """Whether a scenario that is slow, or that compiles, is in this tier."""
+        return (self.slow_scenarios or not slow) and (self.compiled_scenarios or not compiles)
 
     def has_context(self, name: str, overload: str) -> bool:
         """Whether an overload has cells of a context in this tier."""
@@ -63,7 +68,7 @@ _CHOSEN = {
 }  # fmt: skip
 
 TIERS = {
-    "wide": Tier("wide", None, None, None),
+    "wide": Tier("wide", None, None, None, compiled_scenarios=True),
     "full": Tier("full", None, None, frozenset(layouts.LAYOUTS) - frozenset(CONTEXTS)),
     "smoke": Tier(
         "smoke",

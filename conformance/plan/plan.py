@@ -98,9 +98,9 @@ class Plan:
             return []
         found = (catalogue.find(name) for name in catalogue.names())
         taken = [
-            s for s in found if (self._only or self.tier.slow_scenarios or not s.slow) and module in ("", s.module)
+            s for s in found if (self._only or self.tier.has_scenario(s.slow, s.compiles)) and module in ("", s.module)
         ]
-        cells = [CellId.of_scenario(s.name) for s in taken]
+        cells = [CellId.of_scenario(s.name) for s in taken if module in ("", s.module)]
         return [cell for cell in cells if self._only in (None, cell)]
 
     def overloads(self) -> list[str]:

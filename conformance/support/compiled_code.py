@@ -1,4 +1,4 @@
-"""Where torch's compiler keeps what it compiles, and the processes that it starts, for processes of the suite."""
+"""Code that torch's compiler generates: where it is kept, and which line of it a C++ compiler refused."""
 
 from __future__ import annotations
 
@@ -27,3 +27,12 @@ def use_own_cache() -> None:
 def _remove(directory: str, owner: int) -> None:
     if os.getpid() == owner:
         shutil.rmtree(directory, ignore_errors=True)
+
+
+def compiler_error(error: BaseException) -> str:
+    """Return the line of a C++ compiler that refused generated code; "" if the error is another one."""
+    text = str(error)
+    if "CppCompileError" not in f"{type(error).__name__} {text}" and "C++ compile error" not in text:
+        return ""
+    lines = [line.strip() for line in text.splitlines()]
+    return next((line for line in lines if "error: " in line), lines[0] if lines else "")
