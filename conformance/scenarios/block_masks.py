@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch.nn.attention.flex_attention import create_block_mask
 
 from conformance.scenarios.model import NotOffered, Results, first_line, scenario
 from conformance.support.compiled_code import compiler_error
@@ -40,7 +39,10 @@ def padding(document: torch.Tensor, length: torch.Tensor) -> Mask:  # noqa: ARG0
     return lambda b, h, q, k: k < length[b]  # noqa: ARG005
 
 
-def _blocks(make: Callable[..., Mask], device: str, create: Callable[..., Any]) -> Results:
+def _blocks(make: Callable[..., Mask], device: str, *, compiles: bool) -> Results:
+    from torch.nn.attention.flex_attention import create_block_mask  # loads a thousand modules
+
+    create = torch.compile(create_block_mask) if compiles else create_block_mask
     document, length = (torch.arange(LENGTH) // 130).to(device), torch.tensor([LENGTH, 90]).to(device)
     mask = create(make(document, length), BATCH, None, LENGTH, LENGTH, device=device, BLOCK_SIZE=BLOCK)
     return {part: _sorted_out(mask, part) for part in _PARTS}
@@ -57,7 +59,7 @@ def _sorted_out(mask: Any, part: str) -> torch.Tensor:
 
 def _compared(make: Callable[..., Mask], device: str) -> Results:
     """Return the blocks on a device, eager and compiled, and compiled for CPU. On CPU all are the eager ones."""
-    eager = _blocks(make, device, create_block_mask)
+    eager = _blocks(make, device, compiles=False)
     found: Results = {f"eager: {name}": tensor for name, tensor in eager.items()}
     for side in ("CPU", "device"):
         if torch.device(device) == torch.device("cpu"):
@@ -75,7 +77,7 @@ def _compiled(make: Callable[..., Mask], device: str) -> Results:
         return dict.fromkeys(_PARTS, NotOffered(f"Inductor has no backend registered for {kind}"))
     torch.compiler.reset()
     try:
-        return _blocks(make, device, torch.compile(create_block_mask))
+        return _blocks(make, device, compiles=True)
     except Exception as e:
         line = compiler_error(e) or f"{type(e).__name__}: {first_line(e)}"
         raise RuntimeError(f"create_block_mask compiled for {kind}: {line} ({cxx_compiler()})") from e

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from conformance.scenarios import (
     block_masks,
-    compiled,
+    compiled_models,
+    compiled_tensors,
     decoder,
     devices,
     generators,
@@ -22,8 +23,8 @@ from conformance.support.suggestions import unknown
 
 # Importing them fills the table.
 MODULES = (
-    block_masks, compiled, decoder, devices, generators, handles, loading, masks, serialization, storages, threads,
-    training, transfers,
+    block_masks, compiled_models, compiled_tensors, decoder, devices, generators, handles, loading, masks,
+    serialization, storages, threads, training, transfers,
 )  # fmt: skip
 
 

@@ -18,7 +18,7 @@ class StoreError(ValueError):
 
 
 # Fields about the machine and its configuration. They may differ between the shards of a run.
-MACHINE = ("cpu", "cpu_capability", "mkldnn", "libc", "libm")
+MACHINE = ("cpu", "cpu_capability", "mkldnn", "libc", "libm", "cxx")
 
 
 @dataclass(frozen=True, slots=True)
