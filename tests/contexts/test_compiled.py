@@ -1,4 +1,4 @@
-"""Graphs of one op: what torch compiles wrongly for CPU too is not judged, and devices that it does not know are not."""
+"""Graphs of one op: what torch compiles wrongly for CPU too is not judged, nor a device that Inductor does not know."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import torch
 
 from conformance import contexts, torch_versions
 from conformance.backends import Capabilities
-from conformance.contexts.compiled import Inductor, compiler_error
+from conformance.contexts.compiled import Inductor
 from conformance.inventory import inventory
 from conformance.judging.judge import CaseResult
+from conformance.support.compiled_code import compiler_error
 from conformance.vocabulary import Check, Route
 from tests.two_sides import Device, case_of, judge
 
@@ -68,7 +69,7 @@ def test_what_torch_compiles_on_no_device_is_not_judged() -> None:
 
 
 def test_the_compiler_s_line_is_the_finding() -> None:
-    said = "CppCompileError: C++ compile error\n\nCommand: g++\n\nOutput:\n/tmp/a.cpp:7:3: error: conflicting declaration\n"
+    said = "CppCompileError: C++ compile error\n\nOutput:\n/tmp/a.cpp:7:3: error: conflicting declaration\n"
     assert compiler_error(RuntimeError(said)) == "/tmp/a.cpp:7:3: error: conflicting declaration"
     assert compiler_error(RuntimeError("an error: of another kind")) == ""
 

@@ -1,4 +1,4 @@
-"""Compiled programs: only the tier with all contexts has them, and a finding names the program, the mode, the output."""
+"""Compiled programs: the tier with all contexts alone has them, and a finding names the mode and the output."""
 
 from __future__ import annotations
 
@@ -39,6 +39,10 @@ def test_a_finding_names_the_mode_and_the_output(refnpu: Any) -> None:
     assert "aot_eager" not in found
 
 
+def nothing() -> compiling.Made:
+    raise AssertionError("the outputs are given")
+
+
 def eager_outputs() -> dict[str, torch.Tensor | NotOffered]:
     return {"result 0": torch.ones(2), "result 1": torch.ones(2)}
 
@@ -48,9 +52,9 @@ def test_what_torch_compiles_to_the_same_wrong_values_for_cpu_is_not_judged(monk
     monkeypatch.setattr(
         compiling, "_outputs", lambda make, device, backend, dynamic: wrong if backend else eager_outputs()
     )
-    excused = compiling._excused(lambda: (None, None), dict(wrong), "inductor", False)  # noqa: SLF001
+    excused = compiling._excused(nothing, dict(wrong), "inductor", False)  # noqa: SLF001
     assert isinstance(excused["result 0"], NotOffered)
     assert isinstance(excused["result 1"], torch.Tensor)
     worse = {"result 0": torch.full((2,), 7.0), "result 1": torch.ones(2)}
-    judged = compiling._excused(lambda: (None, None), dict(worse), "inductor", False)  # noqa: SLF001
+    judged = compiling._excused(nothing, dict(worse), "inductor", False)  # noqa: SLF001
     assert judged["result 0"] is worse["result 0"]
