@@ -18,6 +18,10 @@ from conformance.support.compiled_code import compiler_error, use_own_cache
 from conformance.vocabulary import Check, Route
 
 
+class NotCompiled(NotImplementedError):
+    """Raised for a call that torch compiles for no device, not for this device, or for CPU as wrongly."""
+
+
 def ended(call: Op, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, list[Any], Exception | None]:
     """Return the result of a call; the result and what the arguments hold then, on CPU; and the error."""
     try:
@@ -54,14 +58,24 @@ class Compiled(Context):
 
     name = "compiled"
     per_family = 12
-    helpers = (tensors_of, with_tensors, on_host, alike, compiler_error, ended, compiled, has_strides_of_cpu)
+    helpers = (
+        tensors_of,
+        with_tensors,
+        on_host,
+        alike,
+        compiler_error,
+        NotCompiled,
+        ended,
+        compiled,
+        has_strides_of_cpu,
+    )
     unchecked = frozenset({Check.VERSION})
 
     @staticmethod
     def call(op: Op, device: torch.device, how: How, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Call the op, compiled unless on CPU. The variant begins with the backend of ``torch.compile``.
 
-        Raises NotImplementedError if torch cannot compile the call for CPU either, or to the same wrong code there;
+        Raises NotCompiled if torch cannot compile the call for CPU either, or to the same wrong code there;
         AssertionError if the C++ compiler refuses the code for the device.
         """
         if device == torch.device("cpu"):
@@ -74,12 +88,12 @@ class Compiled(Context):
         if raised is None and (refused or not alike(plain, found)):
             _, on_cpu, same = ended(compiled(op, backend), *theirs)
             if refused and same:
-                raise NotImplementedError(f"torch compiles the call for CPU neither: {same}")
+                raise NotCompiled(f"torch compiles the call for CPU neither: {same}")
             if not refused and not same and alike(on_cpu, found):
-                raise NotImplementedError("torch compiles the call for CPU to code with the same results")
+                raise NotCompiled("torch compiles the call for CPU to code with the same results")
             predicted = how.facts != "own" and str(refused).startswith("expected size ")
             if predicted and has_strides_of_cpu(op, device, *others):
-                raise NotImplementedError("torch compiles by a wrong prediction of strides: the device has CPU's")
+                raise NotCompiled("torch compiles by a wrong prediction of strides: the device has CPU's")
         torch.compiler.reset()
         if refused and compiler_error(refused):
             raise AssertionError(f"the C++ compiler refuses the generated code: {compiler_error(refused)}")
@@ -101,7 +115,7 @@ class Compiled(Context):
 
     def refuses(self, error: BaseException | None) -> bool:
         """Whether torch does not compile the call on any device, or not rightly."""
-        return isinstance(error, NotImplementedError) and str(error).startswith("torch compiles")
+        return isinstance(error, NotCompiled)
 
     def route(self, route: Route) -> Route:  # other overloads are called
         return Route.COMPOSITE
@@ -117,11 +131,11 @@ class Inductor(Compiled):
     per_family = 3
 
     def on_device(self, op: Op, overload: str, variant: str, backend: Capabilities) -> Op:
-        """Return the compiled op; one that raises NotImplementedError if Inductor does not know the device."""
+        """Return the compiled op; one that raises NotCompiled if Inductor does not know the device."""
         if torch_versions.inductor_knows(backend.kind):
             return super().on_device(op, overload, variant, backend)
 
         def unknown(*args: Any, **kwargs: Any) -> Any:
-            raise NotImplementedError(f"torch compiles nothing: Inductor has no backend registered for {backend.kind}")
+            raise NotCompiled(f"torch compiles nothing: Inductor has no backend registered for {backend.kind}")
 
         return unknown
