@@ -111,11 +111,12 @@ void bind_schedule(py::module_& module) {
   def(module, "donate", [](const at::Tensor& tensor) { donate(tensor); });
   module.def("launch_compiled", torch::wrap_pybind_function([](const std::string& name, uintptr_t entry,
                                                                const std::vector<bool>& written, py::args values) {
-    std::vector<CompiledArgument> arguments;
-    for (size_t i = 0; i < values.size(); ++i) arguments.push_back({compiled_value(values[i]), written.at(i)});
-    py::gil_scoped_release release;
-    launch_compiled(name, entry, arguments);
-  }));
+               std::vector<CompiledArgument> arguments;
+               for (size_t i = 0; i < values.size(); ++i)
+                 arguments.push_back({compiled_value(values[i]), written.at(i)});
+               py::gil_scoped_release release;
+               launch_compiled(name, entry, arguments);
+             }));
   module.def("set_delay", [](const std::string& delay) {
     if (npuSetDelay(delay.c_str()) != npuSuccess) throw py::value_error(npuGetLastErrorMessage());
   });

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,7 +22,9 @@ class NotCompiled(NotImplementedError):
     """Raised for a call that torch compiles for no device, not for this device, or for CPU as wrongly."""
 
 
-def ended(call: Op, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, list[Any], Exception | None]:
+def ended(
+    call: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> tuple[Any, list[Any], Exception | None]:
     """Return the result of a call; the result and what the arguments hold then, on CPU; and the error."""
     try:
         result = call(*args, **kwargs)
@@ -31,18 +33,20 @@ def ended(call: Op, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any
     return result, on_host([result, *args, *kwargs.values()], {})[0], None
 
 
-def compiled(op: Op, backend: str) -> Op:
+def compiled(op: Callable[..., Any], backend: str) -> Callable[..., Any]:
     """Return the op as a graph of its own, compiled anew."""
 
     def one_op(*args: Any, **kwargs: Any) -> Any:
         return op(*args, **kwargs)
 
     torch.compiler.reset()
-    graph: Op = torch.compile(one_op, backend=backend, fullgraph=True, dynamic=False)
+    graph: Callable[..., Any] = torch.compile(one_op, backend=backend, fullgraph=True, dynamic=False)
     return graph
 
 
-def has_strides_of_cpu(op: Op, device: torch.device, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+def has_strides_of_cpu(
+    op: Callable[..., Any], device: torch.device, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> bool:
     """Whether a plain call on the device does as on CPU, strides included. The arguments are CPU's."""
     copies = on_host(args, kwargs)
     there = [with_tensors(value, lambda t: t.to(device)) for value in args]
