@@ -4,6 +4,7 @@ Inductor asks in `init_backend_registration`, for the four names of `CODEGENS`. 
 CPUs, and device code: they run in a launch of the driver alone. Two things are not offered on any version, and raise
 `NotImplementedError`: the C++ wrapper (so no AOTInductor) and the FX wrapper. Torch 2.8 cannot compile
 ``flex_attention``, nor for CPU; 2.13 and later compile it for a list of devices of their own, without the npu.
+Torch 2.8 compiles divisions of integers unchecked: one by zero ends the process with SIGFPE.
 """
 
 from __future__ import annotations
