@@ -181,6 +181,8 @@ CONTEXTS: dict[str, str] = {
     "fake": "contiguous: the sizes, strides, dtypes, devices and aliasing that fake tensors predict",
     "no_grad": "contiguous, with arguments that need gradients, under torch.no_grad() and in grad mode",
     "copied": "contiguous, with arguments that were copied by deepcopy or pickled",
+    "compiled": "contiguous, compiled by torch.compile as a graph of one op, with backends that write no kernels",
+    "inductor": "contiguous, and with an offset, compiled by Inductor as a graph of one op",
 }
 
 # Layouts whose cells have samples that were generated.

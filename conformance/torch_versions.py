@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache
@@ -419,3 +420,21 @@ def values_of(graph: Any, inputs: Sequence[torch.Tensor]) -> tuple[dict[str, tor
 
     outputs = Keeping(graph.module).run(*inputs)
     return values, leaves_of(outputs)
+
+
+def load_compiler() -> None:
+    """Import what ``torch.compile`` imports at its first use, and let backends register themselves with Inductor."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of torch's own modules, which use what torch has deprecated
+        import torch._inductor.compile_fx  # noqa: F401 - thousands of modules, imported for later use
+        from torch._inductor.codegen.common import init_backend_registration
+
+        init_backend_registration()
+
+
+def inductor_knows(kind: str) -> bool:
+    """Whether Inductor has code generators registered for a type of device, such as ``cuda``. Imports Inductor."""
+    from torch._inductor.codegen.common import get_scheduling_for_device, init_backend_registration
+
+    init_backend_registration()
+    return get_scheduling_for_device(kind) is not None

@@ -129,6 +129,8 @@ FOUND_IN = {
     "fill_refuses_leaf": ("fill_.Scalar", "float32", "no_grad", "error_parity"),
     "set_storage_of_number_as_row": ("_logcumsumexp", "float32", "copied", "context"),
     "set_storage_empty_keeps_size": ("celu", "float32", "copied", "context"),
+    "compiled_tail_not_written": ("add.Tensor", "float32", "inductor", "value"),
+    "compiled_launch_drops_offset": ("add.Tensor", "float32", "inductor", "value"),
     # Random draws.
     "uniform_includes_one": ("uniform_", "float32", "contiguous", "distribution"),
     "seed_ignored": ("uniform_", "float32", "contiguous", "determinism"),
@@ -202,7 +204,7 @@ def test_a_planted_fault_is_found_in_a_cell_that_is_clean_without_it(work: CellR
 
 def test_the_smoke_tier_has_the_cells_that_find_the_faults_of_contexts() -> None:
     smoke = Plan(backends.find("refnpu"), Selection(tier=TIERS["smoke"]), seed=20)
-    slow_to_load = {"backward", "deterministic", "fake", "forward_ad"}
+    slow_to_load = {"backward", "deterministic", "fake", "forward_ad", "compiled", "inductor"}
     wanted = [cell for cell in FOUND_IN.values() if cell[2] in CONTEXTS.keys() - slow_to_load]
     found = {(c.overload, c.dtype, c.layout) for overload, *_ in wanted for c in smoke.cells(overload)}
     assert len(wanted) > 15

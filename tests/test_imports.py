@@ -37,7 +37,7 @@ _TABLE = {
     "corpus": "inventory ops support torch_versions",
     "lanes": "support vocabulary",
     "results": "records support vocabulary",
-    "contexts": "backends inventory ops torch_versions vocabulary",
+    "contexts": "backends inventory ops support torch_versions vocabulary",
     "scenarios": "support torch_versions",
     "plan": "backends contexts corpus inventory layouts ops records scenarios support vocabulary",
     "judging": "backends contexts corpus layouts ops plan records scenarios support torch_versions vocabulary",

@@ -2,12 +2,14 @@
 #include <pybind11/stl.h>
 #include <torch/csrc/Exceptions.h>
 #include <torch/csrc/Generator.h>
+#include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/utils/pybind.h>
 
 #include "aten/counters.h"
 #include "bindings/fault_trace.h"
 #include "refnpu/fault.h"
 #include "refnpu/guard.h"
+#include "runtime/compiled.h"
 #include "runtime/generator.h"
 #include "runtime/hooks.h"
 #include "runtime/step.h"
@@ -94,6 +96,12 @@ void bind_memory(py::module_& module) {
   def(module, "allocator_mode", [] { return std::string(npuAllocatorMode()); });
 }
 
+std::variant<at::Tensor, int64_t, double> compiled_value(py::handle value) {
+  if (THPVariable_Check(value.ptr())) return THPVariable_Unpack(value.ptr());
+  if (PyFloat_Check(value.ptr())) return value.cast<double>();
+  return value.cast<int64_t>();
+}
+
 void bind_schedule(py::module_& module) {
   def(module, "is_late", [] { return npuIsLate() != 0; });
   def(module, "set_late", [](bool late) { REFNPU_CHECK(npuSetLate(late)); });
@@ -101,6 +109,14 @@ void bind_schedule(py::module_& module) {
   def(module, "set_lazy", [](bool lazy) { REFNPU_CHECK(npuSetLazy(lazy)); });
   def(module, "mark_step", [](int device) { mark_step(static_cast<c10::DeviceIndex>(device)); });
   def(module, "donate", [](const at::Tensor& tensor) { donate(tensor); });
+  module.def("launch_compiled", torch::wrap_pybind_function([](const std::string& name, uintptr_t entry,
+                                                               const std::vector<bool>& written, py::args values) {
+               std::vector<CompiledArgument> arguments;
+               for (size_t i = 0; i < values.size(); ++i)
+                 arguments.push_back({compiled_value(values[i]), written.at(i)});
+               py::gil_scoped_release release;
+               launch_compiled(name, entry, arguments);
+             }));
   module.def("set_delay", [](const std::string& delay) {
     if (npuSetDelay(delay.c_str()) != npuSuccess) throw py::value_error(npuGetLastErrorMessage());
   });

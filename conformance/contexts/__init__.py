@@ -5,6 +5,7 @@ from __future__ import annotations
 from conformance.contexts.after_error import AfterError
 from conformance.contexts.autocast import Autocast
 from conformance.contexts.backward import Backward
+from conformance.contexts.compiled import Compiled, Inductor
 from conformance.contexts.copied import Copied
 from conformance.contexts.deterministic import Deterministic
 from conformance.contexts.fake import Fake
@@ -23,7 +24,8 @@ __all__ = ["CONTEXTS", "PLAIN", "Context", "of"]
 PLAIN = Context()
 _ALL = (
     SecondDevice(), Thread(), Stream(), AfterError(), InferenceMode(), Autocast(), Deterministic(), Backward(),
-    ForwardAd(), Vmap(), Functionalize(), Fake(), NoGrad(), Copied(),
+    ForwardAd(), Vmap(), Functionalize(), Fake(), NoGrad(), Copied(), Compiled(),
+    Inductor(),
 )  # fmt: skip
 CONTEXTS: dict[str, Context] = {context.name: context for context in _ALL}
 

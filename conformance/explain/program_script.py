@@ -57,10 +57,13 @@ def _is_left_out(node: ast.ImportFrom) -> bool:
 
 
 def _helpers(module: ModuleType) -> str:
-    """Return the functions that the module imports from elsewhere in the suite."""
+    """Return what the module imports from elsewhere in the suite: functions, and other modules of scenarios whole."""
     found = []
     for node in ast.parse(inspect.getsource(module)).body:
         if isinstance(node, ast.ImportFrom) and node.module and _is_left_out(node) and node.module != "__future__":
             home = importlib.import_module(node.module)
+            if home is not model and home.__package__ == model.__package__:
+                found += [_helpers(home), _code(home)]
+                continue
             found += [inspect.getsource(getattr(home, name.name)) for name in node.names if home is not model]
     return "\n\n".join(found)

@@ -46,7 +46,12 @@ class Tier:
     dtypes: frozenset[str] | None
     layouts: frozenset[str] | None
     slow_scenarios: bool = True  # else only those that take milliseconds
+    compiled_scenarios: bool = False  # also those that call torch.compile
     chosen: frozenset[tuple[str, str]] = frozenset()  # overloads with cells of a context that is not in ``layouts``
+
+    def has_scenario(self, slow: bool, compiles: bool) -> bool:
+        """Whether a scenario that is slow, or that compiles, is in this tier."""
+        return (self.slow_scenarios or not slow) and (self.compiled_scenarios or not compiles)
 
     def has_context(self, name: str, overload: str) -> bool:
         """Whether an overload has cells of a context in this tier."""
@@ -63,7 +68,7 @@ _CHOSEN = {
 }  # fmt: skip
 
 TIERS = {
-    "wide": Tier("wide", None, None, None),
+    "wide": Tier("wide", None, None, None, compiled_scenarios=True),
     "full": Tier("full", None, None, frozenset(layouts.LAYOUTS) - frozenset(CONTEXTS)),
     "smoke": Tier(
         "smoke",
@@ -249,17 +254,27 @@ CONTEXT_VARIANTS = {
     "vmap": ("0", "-1"),
     "no_grad": ("no_grad", "grad"),
     "copied": ("deepcopy", "pickle"),
+    "compiled": ("eager", "aot_eager"),
+    "inductor": ("inductor", "inductor+offset1"),
 }
+# Contexts of which a case takes seconds, with fewer samples.
+FEWER_CONTEXT_SAMPLES = {"compiled": 2, "inductor": 2}
 
 
 def in_context(cell: CellId, samples: Sequence[Sample]) -> Iterator[Case]:
     """Yield the cases of a cell of a context: contiguous calls of some of the overload's samples."""
     own = [s for s in samples if not s.axis and cell.dtype in s.dtypes]
-    for sample in [s for s in own if not s.raises][:CONTEXT_SAMPLES]:
+    most = FEWER_CONTEXT_SAMPLES.get(cell.layout, CONTEXT_SAMPLES)
+    for sample in [s for s in own if not s.raises][:most]:
         for variant in CONTEXT_VARIANTS.get(cell.layout, ("",)):
-            yield Case(cell, sample, variant, _put(sample, {}))
+            yield Case(cell, sample, variant, _in_layout(sample, variant.partition("+")[2], cell.dtype))
         for other in [s for s in own if s.raises][:2] if cell.layout == "after_error" else []:
             yield Case(cell, sample, f"after={other.name}", _put(sample, {}), (), (_plainly(cell, cell.dtype, other),))
+
+
+def _in_layout(sample: Sample, layout: str, dtype: str) -> tuple[Placement, ...]:
+    """Return the placements of a sample with every argument that can have a layout in it; "" for contiguous ones."""
+    return _put(sample, {s.index: p for s in _free(sample) if layout and (p := _placed(s, layout, dtype))})
 
 
 def _of_contexts(overload: str, samples: Sequence[Sample], tier: Tier) -> dict[str, set[str]]:

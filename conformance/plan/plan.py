@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 import torch
@@ -98,9 +98,9 @@ class Plan:
             return []
         found = (catalogue.find(name) for name in catalogue.names())
         taken = [
-            s for s in found if (self._only or self.tier.slow_scenarios or not s.slow) and module in ("", s.module)
+            s for s in found if (self._only or self.tier.has_scenario(s.slow, s.compiles)) and module in ("", s.module)
         ]
-        cells = [CellId.of_scenario(s.name) for s in taken]
+        cells = [CellId.of_scenario(s.name) for s in taken if module in ("", s.module)]
         return [cell for cell in cells if self._only in (None, cell)]
 
     def overloads(self) -> list[str]:
@@ -134,7 +134,22 @@ class Plan:
     def _has_context(self, cell: CellId) -> bool:
         """Whether the backend has what a cell's context needs, and the context applies to the cell's overload."""
         context = contexts.of(cell.layout)
+        if context.per_family and cell.overload not in self._few_of_families(context.name):
+            return False
         return context.applies(self.inventory[cell.overload]) and not context.lacks(self.backend)
+
+    @cache  # noqa: B019 - a process has few plans, and each lives as long as the process
+    def _few_of_families(self, name: str) -> frozenset[str]:
+        """Return the overloads with cells of a context that takes few of each family.
+
+        Those whose names have the smallest checksums, so that the choice does not depend on the rest of a selection.
+        """
+        context = contexts.of(name)
+        families: dict[str, list[str]] = {}
+        for overload in sorted(self.corpus.overloads, key=lambda o: (zlib.crc32(o.encode()), o)):
+            if overload in self.inventory and context.applies(self.inventory[overload]):
+                families.setdefault(ops.facts(overload).family, []).append(overload)
+        return frozenset(o for found in families.values() for o in found[: context.per_family])
 
     def cases(self, cell: CellId) -> list[Case]:
         """The cases of one cell; the one asked for alone if one was."""

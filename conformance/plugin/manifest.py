@@ -47,6 +47,7 @@ def _manifest(plan: Plan, lane: str, cells: Collection[str], complete: bool, arg
         seed=plan.seed, arguments=arguments, cells=resume.fingerprint(cells),
         cpu=machine.cpu_model(), cpu_capability=cpu_capability(), mkldnn="on" if uses_mkldnn() else "off",
         threads=torch.get_num_threads(), libc=machine.libc(), libm=machine.libm(),
+        cxx=machine.cxx_compiler(),
         torch_commit=str(torch.version.git_version or ""), backend_option=backend.asked,
     )  # fmt: skip
 

@@ -12,6 +12,7 @@ from functools import partial
 
 from conformance import contexts
 from conformance.contexts import Context
+from conformance.contexts.compiled import Compiled
 from conformance.inventory import call_of
 from conformance.judging import boundary, bringup, facts, programs
 from conformance.judging.judge import CaseResult, Judge
@@ -45,7 +46,8 @@ class CellRunner:
         """Load what each child would load for itself, before the first is forked. Does not touch the device."""
         self.plan.corpus.load_values()
         poison(1, "bool").clone()  # torch sets itself up in the first operator that a process calls
-        for name in self.plan.contexts():
+        compiled = [Compiled.name] if any(catalogue.find(c.overload).compiles for c in self.plan.scenarios()) else []
+        for name in [*self.plan.contexts(), *compiled]:
             contexts.of(name).load()
 
     def try_primitive(self, index: int) -> str:

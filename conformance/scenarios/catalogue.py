@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from conformance.scenarios import (
+    block_masks,
+    compiled_models,
+    compiled_tensors,
     decoder,
     devices,
     generators,
@@ -20,7 +23,8 @@ from conformance.support.suggestions import unknown
 
 # Importing them fills the table.
 MODULES = (
-    decoder, devices, generators, handles, loading, masks, serialization, storages, threads, training, transfers,
+    block_masks, compiled_models, compiled_tensors, decoder, devices, generators, handles, loading, masks,
+    serialization, storages, threads, training, transfers,
 )  # fmt: skip
 
 

@@ -26,6 +26,7 @@ class Scenario:
     exact: bool = False
     slow: bool = False
     area: str = ""  # of PyTorch's contract with devices, "" if the program is about no promise of its own
+    compiles: bool = False  # calls torch.compile, which takes seconds: only the tier with all contexts runs it
     accelerators: bool = False  # whether the promise is about accelerators alone; CPU's results say what is promised
 
     @property
@@ -43,7 +44,7 @@ SCENARIOS: dict[str, Scenario] = {}
 
 
 def scenario(
-    *, exact: bool = False, slow: bool = False, area: str = "", accelerators: bool = False
+    *, exact: bool = False, slow: bool = False, area: str = "", compiles: bool = False, accelerators: bool = False
 ) -> Callable[[Program], Program]:
     """Register a program ``run(device)`` as the scenario of its function's name."""
 
@@ -51,7 +52,7 @@ def scenario(
         name = f"{run.__module__.rpartition('.')[2]}:{run.__name__}"
         if name in SCENARIOS:
             raise ValueError(f"two scenarios are called {name}")
-        SCENARIOS[name] = Scenario(name, run, exact, slow, area, accelerators)
+        SCENARIOS[name] = Scenario(name, run, exact, slow, area, compiles, accelerators)
         return run
 
     return register

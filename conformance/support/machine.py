@@ -40,3 +40,18 @@ def libm(maps: Path = Path("/proc/self/maps")) -> str:
         return hashlib.sha256(found.read_bytes()).hexdigest()[:12] if found else ""
     except OSError:
         return ""
+
+
+def cxx_compiler() -> str:
+    """Return the C++ compiler that torch.compile calls, with its version and the flags that the environment adds."""
+    import os
+    import subprocess
+
+    compiler = os.environ.get("CXX", "g++")
+    try:
+        done = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=False, timeout=60)
+        version = done.stdout.partition("\n")[0]
+    except (OSError, subprocess.TimeoutExpired) as e:
+        version = type(e).__name__
+    flags = [f"{name}={os.environ[name]}" for name in ("CXXFLAGS", "CPPFLAGS", "CPATH") if name in os.environ]
+    return ", ".join([f"{compiler}: {version}", *flags])

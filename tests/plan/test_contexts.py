@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 from conformance import backends
+from conformance.contexts import CONTEXTS as CONTEXTS_CLASSES
 from conformance.corpus.model import Sample, TensorSlot
 from conformance.layouts import CONTEXTS
 from conformance.plan.cases import CONTEXT_SAMPLES, TIERS, Case, cases, cells
@@ -68,3 +70,16 @@ def test_a_run_says_which_contexts_its_backend_has_no_cells_of() -> None:
 def test_autocast_is_tried_with_two_dtypes_and_from_two() -> None:
     assert [c.variant for c in of("autocast", PLAIN)] == ["bfloat16", "float16"]
     assert dtypes_of("autocast", sample("a", ("bfloat16", "float32"))) == ["bfloat16", "float32"]
+
+
+def test_contexts_that_compile_take_few_overloads_of_each_family_in_the_wide_tier_alone() -> None:
+    plan = Plan(backends.find("torch:cpu"), Selection(tier=TIERS["wide"], layouts=frozenset({"inductor"})), seed=20)
+    taken = Counter(cell.family for overload in plan.overloads() for cell in plan.cells(overload))
+    assert len(taken) > 25
+    assert max(taken.values()) == CONTEXTS_CLASSES["inductor"].per_family
+    assert not any(tier.has_context("inductor", "add.Tensor") for name, tier in TIERS.items() if name != "wide")
+
+
+def test_a_compiled_graph_gets_arguments_at_an_offset_too() -> None:
+    found = {c.variant: c.placements[0].layout for c in of("inductor", PLAIN)}
+    assert found == {"inductor": "contiguous", "inductor+offset1": "offset1"}

@@ -83,9 +83,16 @@ def is_initialized() -> bool:
 
 
 def __getattr__(name: str) -> object:
-    """Answer for ``_initialized``: with it, ``torch.utils.checkpoint`` keeps the states of generators."""
+    """Answer for names that torch asks for: ``_initialized``, and those of Inductor's code generators.
+
+    With ``_initialized``, ``torch.utils.checkpoint`` keeps the states of generators.
+    """
     if name == "_initialized":
         return is_initialized()
+    if name in ("Scheduling", "PythonWrapperCodegen", "CppWrapperCodegen", "WrapperFxCodegen"):
+        from refnpu._inductor import CODEGENS  # torch._inductor, which takes seconds to import
+
+        return CODEGENS[name]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

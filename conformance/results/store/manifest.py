@@ -18,7 +18,7 @@ class StoreError(ValueError):
 
 
 # Fields about the machine and its configuration. They may differ between the shards of a run.
-MACHINE = ("cpu", "cpu_capability", "mkldnn", "libc", "libm")
+MACHINE = ("cpu", "cpu_capability", "mkldnn", "libc", "libm", "cxx")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +47,7 @@ class Manifest:
     threads: int = 0  # number of threads of the CPU kernels
     libc: str = ""  # "glibc 2.36"
     libm: str = ""  # the first digits of a hash of libm, whose builds round differently
+    cxx: str = ""  # the C++ compiler of torch.compile, with its version and the flags of the environment
     torch_commit: str = ""  # the commit of torch
     shard: str = ""  # "2/4" for the second of four, "" for a run that is not split
     expected: str = ""  # the named file of known failures, absolute or relative to the current directory

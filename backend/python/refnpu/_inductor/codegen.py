@@ -1,0 +1,79 @@
+"""Inductor's C++ kernels as device code, and the Python around them that launches them."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from torch._inductor.codegen.cpp import CppScheduling
+from torch._inductor.codegen.wrapper import PythonWrapperCodegen, SubgraphPythonWrapperCodegen
+from torch._inductor.scheduler import BaseSchedulerNode
+from torch._inductor.virtualized import V
+
+_DEVICE_CODE = "// device code of the npu\n"  # tells kernels of the npu from those of the CPU in the same graph
+_COMPILES = "async_compile.cpp_pybinding("
+
+
+class NPUScheduling(CppScheduling):
+    """The loops that Inductor makes for a CPU."""
+
+    def define_kernel(self, src_code: str, *args: Any, **kwargs: Any) -> Any:
+        """Add a kernel to the wrapper, and return its name."""
+        return super().define_kernel(_DEVICE_CODE + src_code, *args, **kwargs)
+
+
+def fuse_as_for_cpu() -> None:
+    """Let the npu's nodes be fused by the rules for Inductor's C++, for which it has no other question than this."""
+
+    def is_cpu(node: BaseSchedulerNode) -> bool:
+        device = node.get_device()
+        return device is not None and device.type in ("cpu", "npu")
+
+    BaseSchedulerNode.is_cpu = is_cpu
+
+
+class _Launches:
+    """The parts of a wrapper that define kernels and call them."""
+
+    def write_header(self) -> None:
+        super().write_header()  # type: ignore[misc]
+        self.header.splice("from refnpu._inductor.kernels import npu_kernel")  # type: ignore[attr-defined]
+
+    def define_kernel(self, kernel_name: str, kernel_body: str, *args: Any, **kwargs: Any) -> None:
+        """Write the definition of a kernel, of the npu or of the CPU."""
+        if _DEVICE_CODE in kernel_body:
+            kernel_body = kernel_body.replace(_COMPILES, f"npu_kernel({kernel_name!r}, ", 1)
+        super().define_kernel(kernel_name, kernel_body, *args, **kwargs)  # type: ignore[misc]
+
+    def _generate_kernel_call_helper(self, kernel_name: str, call_args: Any, **kwargs: Any) -> None:
+        device = kwargs.get("device") or V.graph.get_current_device_or_throw()
+        if device.type == "npu":
+            self.writeline(self.wrap_kernel_call(kernel_name, call_args))  # type: ignore[attr-defined]
+        else:
+            super()._generate_kernel_call_helper(kernel_name, call_args, **kwargs)  # type: ignore[misc]
+
+
+class NPUWrapperCodegen(_Launches, PythonWrapperCodegen):
+    """The Python code of a graph."""
+
+    @staticmethod
+    def create(is_subgraph: bool, *args: Any, **kwargs: Any) -> PythonWrapperCodegen:
+        """Return the wrapper of a graph, or of a graph that another one calls."""
+        return NPUSubgraphCodegen(*args, **kwargs) if is_subgraph else NPUWrapperCodegen()
+
+
+class NPUSubgraphCodegen(_Launches, SubgraphPythonWrapperCodegen):
+    """The Python code of a graph that another one calls."""
+
+
+def no_cpp_wrapper(*args: Any, **kwargs: Any) -> NoReturn:
+    """Raise NotImplementedError. The class of a C++ wrapper would stand here."""
+    raise NotImplementedError("npu: Inductor's C++ wrapper is not supported, so AOTInductor is not either")
+
+
+def no_fx_wrapper(*args: Any, **kwargs: Any) -> NoReturn:
+    """Raise NotImplementedError. The class of an FX wrapper would stand here."""
+    raise NotImplementedError("npu: Inductor's FX wrapper is not supported")
+
+
+no_cpp_wrapper.create = no_cpp_wrapper  # type: ignore[attr-defined] # Inductor calls ``create`` of what is registered
+no_fx_wrapper.create = no_fx_wrapper  # type: ignore[attr-defined] # as above

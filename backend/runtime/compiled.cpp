@@ -1,0 +1,83 @@
+#include "runtime/compiled.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstring>
+#include <mutex>
+#include <set>
+
+#include "refnpu/check.h"
+#include "refnpu/driver.h"
+#include "refnpu/fault.h"
+
+namespace refnpu {
+namespace {
+
+// The driver keeps no copies of names.
+const char* kept(const std::string& name) {
+  static std::mutex& mutex = *new std::mutex;
+  static std::set<std::string>& names = *new std::set<std::string>;
+  std::lock_guard lock(mutex);
+  return names.insert(name).first->c_str();
+}
+
+uint64_t address_of(const at::Tensor& tensor) {
+  if (tensor.numel() == 0) return 0;
+  if (fault(Fault::compiled_launch_drops_offset)) return reinterpret_cast<uint64_t>(tensor.storage().mutable_data());
+  return reinterpret_cast<uint64_t>(tensor.data_ptr());
+}
+
+uint64_t packed(const CompiledArgument& argument) {
+  if (const auto* tensor = std::get_if<at::Tensor>(&argument.value)) return address_of(*tensor);
+  if (const auto* number = std::get_if<double>(&argument.value)) return std::bit_cast<uint64_t>(*number);
+  return static_cast<uint64_t>(std::get<int64_t>(argument.value));
+}
+
+bool is_on_host(const CompiledArgument& argument) {
+  const auto* tensor = std::get_if<at::Tensor>(&argument.value);
+  return tensor && tensor->device().is_cpu();
+}
+
+// What fault compiled_tail_not_written does: `arguments` begins with a kernel, the address of an element and its size.
+void run_without_tail(const void* arguments) {
+  const auto* head = static_cast<const uint64_t*>(arguments);
+  auto* last = reinterpret_cast<std::byte*>(head[1]);
+  std::array<std::byte, 16> before;
+  std::memcpy(before.data(), last, head[2]);
+  reinterpret_cast<npuKernel_t>(head[0])(head + 3);
+  std::memcpy(last, before.data(), head[2]);
+}
+
+// Puts that kernel in front of `entry`, for the last tensor with elements that the kernel writes.
+void leave_tail(uintptr_t* entry, std::vector<uint64_t>* slots, const std::vector<CompiledArgument>& arguments) {
+  for (size_t i = arguments.size(); i-- > 0;) {
+    const auto* tensor = std::get_if<at::Tensor>(&arguments[i].value);
+    if (!tensor || !arguments[i].written || tensor->numel() == 0) continue;
+    uint64_t last = (*slots)[i];
+    for (int64_t dim = 0; dim < tensor->dim(); ++dim) {
+      last += static_cast<uint64_t>((tensor->size(dim) - 1) * tensor->stride(dim)) * tensor->itemsize();
+    }
+    slots->insert(slots->begin(), {*entry, last, tensor->itemsize()});
+    *entry = reinterpret_cast<uintptr_t>(&run_without_tail);
+    return;
+  }
+}
+
+}  // namespace
+
+void launch_compiled(const std::string& name, uintptr_t entry, const std::vector<CompiledArgument>& arguments) {
+  std::vector<uint64_t> slots;
+  for (const CompiledArgument& argument : arguments) slots.push_back(packed(argument));
+  if (fault(Fault::compiled_tail_not_written)) leave_tail(&entry, &slots, arguments);
+  npuStream_t stream = nullptr;
+  int device = 0;
+  REFNPU_CHECK(npuGetDevice(&device));
+  REFNPU_CHECK(npuGetCurrentStream(&stream, device));
+  const auto kernel = reinterpret_cast<npuKernel_t>(entry);
+  REFNPU_CHECK(npuLaunch(stream, kept(name), kernel, slots.data(), slots.size() * sizeof(uint64_t)));
+  if (std::any_of(arguments.begin(), arguments.end(), is_on_host)) REFNPU_CHECK(npuStreamSynchronize(stream));
+}
+
+}  // namespace refnpu

@@ -1,0 +1,38 @@
+"""Code that torch's compiler generates: where it is kept, and which line of it a C++ compiler refused."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import tempfile
+
+_DIRECTORY = "TORCHINDUCTOR_CACHE_DIR"
+_THREADS = "TORCHINDUCTOR_COMPILE_THREADS"
+
+
+def use_own_cache() -> None:
+    """Give this process and its children a directory for compiled code, which is removed when this process ends.
+
+    The compiler then runs in the process that calls it: a pool of workers does not survive a fork. Call it before
+    ``torch._inductor`` is imported. A directory or a number of threads that the user has set in the environment stays.
+    """
+    os.environ.setdefault(_THREADS, "1")
+    if _DIRECTORY not in os.environ:
+        directory = tempfile.mkdtemp(prefix="conformance-compiled-")
+        os.environ[_DIRECTORY] = directory
+        atexit.register(_remove, directory, os.getpid())
+
+
+def _remove(directory: str, owner: int) -> None:
+    if os.getpid() == owner:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def compiler_error(error: BaseException) -> str:
+    """Return the line of a C++ compiler that refused generated code; "" if the error is another one."""
+    text = str(error)
+    if "CppCompileError" not in f"{type(error).__name__} {text}" and "C++ compile error" not in text:
+        return ""
+    lines = [line.strip() for line in text.splitlines()]
+    return next((line for line in lines if "error: " in line), lines[0] if lines else "")

@@ -1,0 +1,60 @@
+"""Compiled programs: the tier with all contexts alone has them, and a finding names the mode and the output."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+
+from conformance.scenarios import compiling
+from conformance.scenarios.model import SCENARIOS, NotOffered
+from tests.scenarios.test_scenarios import observe, planned, said
+
+OFFSETS = "compiled_tensors:arguments_at_an_offset"
+
+
+@pytest.fixture
+def refnpu() -> Iterator[Any]:
+    testing = pytest.importorskip("refnpu.testing")
+    yield testing
+    testing.set_fault(None)
+
+
+def test_the_wide_tier_alone_has_the_programs_that_are_compiled() -> None:
+    compiled = {name for name, scenario in SCENARIOS.items() if scenario.compiles}
+    found = {tier: {c.overload for c in planned("torch:cpu", tier).scenarios()} for tier in ("smoke", "full", "wide")}
+    assert len(compiled) > 40
+    assert found["wide"] >= compiled
+    assert not found["full"] & compiled
+    assert not found["smoke"] & compiled
+
+
+def test_a_finding_names_the_mode_and_the_output(refnpu: Any) -> None:
+    plan = planned("refnpu", "wide")
+    refnpu.set_fault("compiled_launch_drops_offset")
+    found = said(observe(plan, OFFSETS, timeout=300))
+    assert "inductor: result 0, size 35" in found
+    assert "aot_eager" not in found
+
+
+def nothing() -> compiling.Made:
+    raise AssertionError("the outputs are given")
+
+
+def eager_outputs() -> dict[str, torch.Tensor | NotOffered]:
+    return {"result 0": torch.ones(2), "result 1": torch.ones(2)}
+
+
+def test_what_torch_compiles_to_the_same_wrong_values_for_cpu_is_not_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong = {"result 0": torch.zeros(2), "result 1": torch.ones(2)}
+    monkeypatch.setattr(
+        compiling, "_outputs", lambda make, device, backend, dynamic: wrong if backend else eager_outputs()
+    )
+    excused = compiling._excused(nothing, dict(wrong), "inductor", False)  # noqa: SLF001
+    assert isinstance(excused["result 0"], NotOffered)
+    assert isinstance(excused["result 1"], torch.Tensor)
+    worse = {"result 0": torch.full((2,), 7.0), "result 1": torch.ones(2)}
+    judged = compiling._excused(nothing, dict(worse), "inductor", False)  # noqa: SLF001
+    assert judged["result 0"] is worse["result 0"]
