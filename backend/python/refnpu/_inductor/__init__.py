@@ -9,14 +9,14 @@ Torch 2.8 compiles divisions of integers unchecked: one by zero ends the process
 
 from __future__ import annotations
 
-from refnpu._inductor.codegen import NPUScheduling, NPUWrapperCodegen, fuse_as_for_cpu, no_cpp_wrapper, no_fx_wrapper
+from refnpu._inductor.codegen import NoCppWrapper, NoFXWrapper, NPUScheduling, NPUWrapperCodegen, fuse_as_for_cpu
 from refnpu._inductor.devices import register
 
 CODEGENS = {
     "Scheduling": NPUScheduling,
     "PythonWrapperCodegen": NPUWrapperCodegen,
-    "CppWrapperCodegen": no_cpp_wrapper,
-    "WrapperFxCodegen": no_fx_wrapper,
+    "CppWrapperCodegen": NoCppWrapper,
+    "WrapperFxCodegen": NoFXWrapper,
 }
 
 register()

@@ -65,15 +65,19 @@ class NPUSubgraphCodegen(_Launches, SubgraphPythonWrapperCodegen):
     """The Python code of a graph that another one calls."""
 
 
-def no_cpp_wrapper(*args: Any, **kwargs: Any) -> NoReturn:
-    """Raise NotImplementedError. The class of a C++ wrapper would stand here."""
-    raise NotImplementedError("npu: Inductor's C++ wrapper is not supported, so AOTInductor is not either")
+class NoCppWrapper(PythonWrapperCodegen):
+    """Stands where Inductor asks for the class of a C++ wrapper."""
+
+    @staticmethod
+    def create(*args: Any, **kwargs: Any) -> NoReturn:
+        """Raise NotImplementedError."""
+        raise NotImplementedError("npu: Inductor's C++ wrapper is not supported, so AOTInductor is not either")
 
 
-def no_fx_wrapper(*args: Any, **kwargs: Any) -> NoReturn:
-    """Raise NotImplementedError. The class of an FX wrapper would stand here."""
-    raise NotImplementedError("npu: Inductor's FX wrapper is not supported")
+class NoFXWrapper(PythonWrapperCodegen):
+    """Stands where Inductor asks for the class of an FX wrapper."""
 
-
-no_cpp_wrapper.create = no_cpp_wrapper  # type: ignore[attr-defined] # Inductor calls ``create`` of what is registered
-no_fx_wrapper.create = no_fx_wrapper  # type: ignore[attr-defined] # as above
+    @staticmethod
+    def create(*args: Any, **kwargs: Any) -> NoReturn:
+        """Raise NotImplementedError."""
+        raise NotImplementedError("npu: Inductor's FX wrapper is not supported")
