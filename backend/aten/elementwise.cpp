@@ -48,7 +48,7 @@ DType seen_as(const at::TensorIteratorBase& iter, const Nest<N>& nest, const Poi
     return nest.dtypes[1];
   }
   const bool exact = what.exact_scalars && is_small_float(what.common) && iter.tensor_base(k).numel() == 1;
-  return exact && is_floating_dtype(nest.dtypes[k]) ? nest.dtypes[k] : what.common;
+  return exact && !is_complex_dtype(nest.dtypes[k]) ? nest.dtypes[k] : what.common;
 }
 
 template <int N>
