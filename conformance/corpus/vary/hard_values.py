@@ -28,7 +28,7 @@ ARGUMENTS = 3  # at most so many arguments of a sample, one at a time
 # What the values are limited to where CPU refuses all of them, such as division by zero.
 LIMITS = ("", "/nonzero", "/positive")
 _ONE = 80  # elements, more than the hard values of any dtype
-_PAIRS = 4700  # elements, more than their pairs
+_PAIRS = 4800  # elements, more than their pairs
 _SPARSE = 7 * _ONE
 # Values that all elements of an argument have, by the base of the sample.
 _ALIKE = {"float32": ("0", "inf", "-inf", "nan"), "int64": ("0", "min", "max")}
