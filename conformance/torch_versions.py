@@ -283,11 +283,6 @@ def with_tensors(value: Any, tensors: Sequence[torch.Tensor]) -> Any:
     return pytree.tree_map(lambda leaf: next(left) if isinstance(leaf, torch.Tensor) else leaf, value)
 
 
-def exported(module: torch.nn.Module, inputs: tuple[Any, ...], dynamic_shapes: Any = None) -> Any:
-    """Return the exported program of a module; raises what ``torch.export.export`` raises."""
-    return torch.export.export(module, inputs, dynamic_shapes=dynamic_shapes)
-
-
 def exported_inputs(program: Any) -> list[tuple[str, list[tuple[int, str, int, int | None]]]]:
     """Return name and dimensions (size of the example, symbol, bounds) of each tensor input of an exported program."""
     values = {node.name: node.meta.get("val") for node in program.graph.nodes if node.op == "placeholder"}

@@ -23,7 +23,7 @@ def main(arguments: list[str]) -> int:
         backend = backends.find(backend_name)
         _check_inductor(backend.kind)
         model = load(spec, backend.device)
-        exported = torch_versions.exported(model.module, model.inputs, model.dynamic_shapes)
+        exported = torch.export.export(model.module, model.inputs, dynamic_shapes=model.dynamic_shapes)
         progress.tell(phase="compile", inputs=[dataclasses.asdict(i) for i in described(model, exported)])
         with torch.no_grad():
             built = _compiled(Api(api), model, exported, package)
@@ -31,7 +31,7 @@ def main(arguments: list[str]) -> int:
     except (SpecError, backends.BackendNotFound) as e:
         progress.tell(mistake=str(e))
         return 1
-    except Exception as e:  # whatever the model or the compiler raises is told
+    except Exception as e:  # any error of the model or the compiler is recorded
         progress.tell(error=first_lines(e))
         raise
     return 0

@@ -14,7 +14,7 @@ from conformance.aoti.model import SWITCH, Advice, Axis, Dimension, End, Finding
 
 COLUMNS = ("differs", "input", "as", "switch unset", "switch set", "what follows")
 _STYLES = {End.GARBAGE: "bold red", End.CRASH: "bold magenta", End.NOT_JUDGED: "yellow", End.RIGHT: "cyan"}
-_DETAILS = 3  # calls whose outputs are told
+_DETAILS = 3  # calls whose outputs are printed
 
 
 def show(report: Report, console: Console) -> None:

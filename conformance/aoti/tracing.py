@@ -31,7 +31,7 @@ def main(arguments: list[str]) -> int:
             _run(backend, model, inputs, Path(package), Path(expected), progress)
     except (SpecError, backends.BackendNotFound) as e:
         progress.tell(mistake=str(e))
-    except Exception as e:  # noqa: BLE001  # whatever the model or the compiler raises is told
+    except Exception as e:  # noqa: BLE001  # any error of the model or the compiler is recorded
         progress.tell(raised=first_lines(e))
     return 0
 
@@ -68,7 +68,7 @@ def _compile(
 ) -> dict[str, Any]:
     """Compile for the example inputs. Return the nodes of the buffers, and how the graph differs from the module."""
     graphs: list[Any] = []
-    exported = torch_versions.exported(model.module, model.inputs, model.dynamic_shapes)
+    exported = torch.export.export(model.module, model.inputs, dynamic_shapes=model.dynamic_shapes)
     with torch_versions.compiled_graphs(graphs):
         torch_versions.compile_package(exported, str(package))
     nodes: dict[str, Any] = {}

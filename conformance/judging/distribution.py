@@ -6,7 +6,7 @@ import math
 
 import torch
 
-from conformance.judging.compare import real
+from conformance.judging.bits import real
 from conformance.records import Mismatch
 from conformance.vocabulary import Check, Fact
 

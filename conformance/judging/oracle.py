@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from conformance.corpus.model import DtypeArg
-from conformance.judging import compare, conditioning
+from conformance.judging import bits, conditioning
 from conformance.judging.twins import CPU, Side, Twins
 from conformance.judging.views import torch_dtype
 from conformance.plan.cases import Case, slot_dtype
@@ -231,7 +231,7 @@ def _same_leaf(a: Any, b: Any) -> bool:
     if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor):
         if a.layout != torch.strided or b.layout != torch.strided:
             return bool(a.layout == b.layout)
-        return a.dtype == b.dtype and a.shape == b.shape and bool(compare.same_exactly(a, b).all())
+        return a.dtype == b.dtype and a.shape == b.shape and bool(bits.same_exactly(a, b).all())
     return bool(a == b) or bool(a != a and b != b)
 
 

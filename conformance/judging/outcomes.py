@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from conformance.judging import compare, conditioning, equivalence, facts, host_memory, oracle, storages
+from conformance.judging import bits, compare, conditioning, equivalence, facts, host_memory, oracle, storages
 from conformance.judging.oracle import CallOutcome
 from conformance.judging.tolerances import Criteria, position_of
 from conformance.judging.twins import Argument, Twins
@@ -215,7 +215,7 @@ class Comparison:
         if kind is Equivalence.METADATA:
             return None
         here = _equal_or_copy(want, got)
-        if here is None or compare.same_bits(want, here):
+        if here is None or bits.same_bits(want, here):
             return None
         stale = _stale(written) if written else None
         if self._by_cpu:

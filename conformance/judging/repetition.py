@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 
 from conformance.backends import Capabilities
-from conformance.judging import compare, distribution, facts
+from conformance.judging import bits, distribution, facts
 from conformance.judging.oracle import CallOutcome
 from conformance.judging.outcomes import error_parity
 from conformance.judging.tolerances import Criteria
@@ -81,4 +81,4 @@ def _draws(first: CallOutcome, criteria: Criteria, seed: int, on_device: Again, 
 
 
 def _same(a: torch.Tensor, b: torch.Tensor) -> bool:
-    return a.shape == b.shape and bool(compare.same_exactly(host_copy(a), host_copy(b)).all())
+    return a.shape == b.shape and bool(bits.same_exactly(host_copy(a), host_copy(b)).all())

@@ -23,7 +23,7 @@ def gated_mlp() -> Made:
 
 @program
 def classifier_loss() -> Made:
-    """A loss over classes ignores the target that it is told to ignore."""
+    """Cross entropy with ``ignore_index``: the ignored target adds nothing to the loss."""
 
     def inputs(n: int) -> Inputs:
         return torch.randn(n, 12, requires_grad=True), torch.arange(n) % 12

@@ -10,7 +10,7 @@ import torch
 from conformance.corpus import fills
 from conformance.corpus.model import TensorSlot
 from conformance.corpus.values import Values
-from conformance.judging.compare import bits
+from conformance.judging.bits import bits
 
 STORED = torch.tensor([1.0, -2.0, 0.0, 8.0])
 MIXED = "b48db8707304900c"  # of the first 100,000 positions with seed 7

@@ -1,0 +1,62 @@
+"""Tensors bit for bit: equal elements, and NaN that were moved. CPU tensors in, answers out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+# An integer dtype of the same width, to compare bits (NaN payloads and the sign of zero included).
+_BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+
+# The bit that says if a NaN is quiet: the first of the fraction.
+_QUIET = {torch.float64: 1 << 51, torch.float32: 1 << 22, torch.float16: 1 << 9, torch.bfloat16: 1 << 6}
+
+
+def real(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor without conj and neg bits, and complex as pairs of reals in a last dimension of 2."""
+    if tensor.is_conj():
+        tensor = tensor.resolve_conj()
+    if tensor.is_neg():
+        tensor = tensor.resolve_neg()
+    return torch.view_as_real(tensor) if tensor.dtype.is_complex else tensor
+
+
+def bits(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor's elements as integers of the same width, complex as pairs."""
+    tensor = real(tensor)
+    return tensor.view(_BITS[tensor.element_size()])
+
+
+def same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:
+    """Bit equality of two CPU tensors of one dtype and shape."""
+    return bool(torch.equal(bits(a), bits(b)))
+
+
+def same_exactly(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """Elementwise: equal bits, or both NaN (torch promises no payload)."""
+    equal = bits(a) == bits(b)
+    if a.dtype.is_complex:
+        both = torch.isnan(real(a)) & torch.isnan(real(b))
+        return (equal | both).all(-1)
+    if a.dtype.is_floating_point and a.element_size() > 1:
+        return equal | (torch.isnan(a) & torch.isnan(b))
+    return equal
+
+
+def altered(expected: torch.Tensor, actual: torch.Tensor, sources: Sequence[torch.Tensor]) -> torch.Tensor:
+    """Elementwise: CPU copied a signalling NaN from one of ``sources``, and the device has another NaN.
+
+    That is a quiet one, or one that none of them has. Arithmetic makes a signalling NaN quiet, so CPU moved this one.
+    Of complex numbers and bytes no element is.
+    """
+    none = torch.zeros(expected.shape, dtype=torch.bool)
+    if expected.dtype.is_complex or expected.element_size() == 1 or not expected.dtype.is_floating_point:
+        return none
+    ours, theirs = bits(actual), bits(expected)
+    quiet = _QUIET[expected.dtype]
+    moved = expected.isnan() & actual.isnan() & (ours != theirs) & ((theirs & quiet) == 0)
+    if not bool(moved.any()):
+        return none
+    known = torch.cat([bits(source).flatten() for source in sources if source.dtype is expected.dtype] or [none])
+    return moved & torch.isin(theirs, known) & ((ours & quiet != 0) | ~torch.isin(ours, known))
