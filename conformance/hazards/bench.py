@@ -113,6 +113,14 @@ class Bench:
         with self.on(self.stream()):
             self._busy.extend(torch.full((self.elements,), 9.0, device=self.device) for _ in range(16))
 
+    def users_of(self, where: int) -> list[torch.Tensor]:
+        """Return tensors, all 9, the last of which is at the address ``where``, if one comes to lie there at all."""
+        most = max(64, (1 << 16) // self.elements)
+        tensors = [self.full(9)]
+        while tensors[-1].data_ptr() != where and len(tensors) < most:
+            tensors.append(self.full(9))
+        return tensors
+
     def until(self, done: Callable[[], bool]) -> None:
         """Ask again until the answer is yes."""
         while not done():

@@ -169,8 +169,10 @@ def donated_tensor_read_again(bench: Bench) -> Found:
     x = bench.full(1)
     bench.donate(x)
     yield difference("the donated tensor before the step ends", x, 1)
+    where = x.data_ptr()
+    bench.wait()  # nothing uses the memory any more, so that the next user can have it at once
     bench.step()
-    others = [bench.full(9) for _ in range(4)]
+    others = bench.users_of(where)
     try:
         found = x.cpu()
     except RuntimeError:
