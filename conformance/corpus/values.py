@@ -43,12 +43,19 @@ def holds(dtype: str, value: object) -> bool:
     return math.isfinite(value) and info.min <= int(value) <= info.max
 
 
+#: Bytes of generated values that are kept: more than the samples of any overload have, so that each of its cells finds
+#: what an earlier one made.
+_KEPT_BYTES = 32 << 20
+
+
 class Values:
     """The pools of a corpus, one flat tensor for each stored dtype. They give the values of slots."""
 
     def __init__(self, pools: Mapping[str, torch.Tensor]) -> None:
         self._pools = pools
         self._cache: dict[tuple[str, int, int, str], torch.Tensor] = {}
+        self._made: dict[tuple[str, str, int, int, int, int, str], torch.Tensor] = {}
+        self._made_bytes = 0
 
     def value(self, slot: TensorSlot, dtype: str) -> torch.Tensor:
         """Return a contiguous CPU tensor of ``slot.shape`` for a cell of ``dtype``. Clone it before writing to it.
@@ -68,10 +75,26 @@ class Values:
 
     def _generated(self, slot: TensorSlot, dtype: str) -> torch.Tensor:
         target, seed = slot.dtype or dtype, zlib.crc32(slot.name.encode()) + slot.start
-        stored = self._range(slot, slot.source)
-        if slot.fill.startswith("hard"):
-            return fills.from_hard(slot.fill, convert(stored, target), slot.numel, target, seed)
-        return convert(fills.from_stored(slot.fill, stored, slot.numel, seed), target)
+        is_hard = slot.fill.startswith("hard")
+        key = (slot.fill, slot.pool, slot.start, slot.source, slot.numel, seed, target if is_hard else "")
+        made = self._made.get(key)
+        if made is None:
+            stored = self._range(slot, slot.source)
+            if is_hard:
+                made = fills.from_hard(slot.fill, convert(stored, target), slot.numel, target, seed)
+            else:
+                made = fills.from_stored(slot.fill, stored, slot.numel, seed)
+            self._keep(key, made)
+        return made if is_hard else convert(made, target)
+
+    def _keep(self, key: tuple[str, str, int, int, int, int, str], made: torch.Tensor) -> None:
+        size = made.numel() * made.element_size()
+        if self._made_bytes + size > _KEPT_BYTES:
+            self._made.clear()
+            self._made_bytes = 0
+        if size <= _KEPT_BYTES:
+            self._made[key] = made
+            self._made_bytes += size
 
     def _range(self, slot: TensorSlot, numel: int) -> torch.Tensor:
         pool = self._pools.get(slot.pool)
