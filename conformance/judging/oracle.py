@@ -190,15 +190,16 @@ def promoted(case: Case, twins: Twins, op: Callable[..., Any], dtype: str) -> Ca
     return None if outcome.error else outcome
 
 
-def agrees_with_itself(first: CallOutcome, call_again: Callable[[], CallOutcome]) -> bool:
+def agrees_with_itself(first: CallOutcome, call_again: Callable[[], CallOutcome], rounds: int = 1) -> bool:
     """Whether the CPU gives the same bits again when fresh memory holds other leftovers.
 
     Some CPU kernels trust their arguments and read, for shapes that a layout makes, memory that nobody wrote. There is
-    nothing to compare with then. Asked only when a difference was found, so it costs nothing otherwise.
+    nothing to compare with then. Asked only when a difference was found, so it costs nothing otherwise. Each of the
+    ``rounds`` is three calls: what a kernel reads behind memory of its own is different leftovers in each.
     """
-    for byte in (0xBF, 0xFF, 0x3F):  # malloc fills with the complement: 3.0 in a float32, zeros, -6.0
+    for byte in (0xBF, 0xFF, 0x3F) * rounds:  # malloc fills with the complement: 3.0 in a float32, zeros, -6.0
+        host_heap.shake()
         with host_heap.leftovers(byte):
-            host_heap.shake()
             again = call_again()
         if not _alike(first, again):
             return False

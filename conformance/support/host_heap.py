@@ -8,6 +8,8 @@ import sys
 from collections.abc import Iterator
 
 _M_PERTURB = -6  # glibc's mallopt
+# Small blocks that a thread has freed are kept for it, and handed out as they are. Of each size glibc keeps seven.
+_KEPT_SIZES, _KEPT = range(24, 1033, 16), 7
 
 
 def shake() -> None:
@@ -24,13 +26,26 @@ def shake() -> None:
 
 @contextlib.contextmanager
 def leftovers(byte: int) -> Iterator[None]:
-    """Within, malloc fills what it gives and takes back with patterns made of ``byte``. A no-op without glibc."""
+    """Within, malloc fills what it gives and takes back with patterns made of ``byte``. A no-op without glibc.
+
+    The small blocks that are free when this begins hold the same pattern, since malloc does not fill those.
+    """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
     if mallopt is None:
         yield
         return
     mallopt(_M_PERTURB, byte)
+    _fill_small_blocks(byte ^ 0xFF)
     try:
         yield
     finally:
         mallopt(_M_PERTURB, 0)
+
+
+def _fill_small_blocks(byte: int) -> None:
+    c = ctypes.CDLL(None)
+    c.malloc.restype, c.malloc.argtypes, c.free.argtypes = ctypes.c_void_p, [ctypes.c_size_t], [ctypes.c_void_p]
+    blocks = [(c.malloc(size), size) for size in _KEPT_SIZES for _ in range(_KEPT)]
+    for block, size in blocks:
+        ctypes.memset(block, byte, size)
+        c.free(block)

@@ -140,6 +140,12 @@ def test_a_case_is_skipped_if_cpu_gives_other_bits_each_time() -> None:
     assert (found.skipped, found.tainted) == (UNSOUND, True)
 
 
+def test_a_case_is_skipped_if_cpu_gives_other_bits_once_in_many_calls() -> None:
+    calls = count(1)
+    found = judge(lambda x: x + (next(calls) % 8 == 0), torch.neg)
+    assert (found.skipped, found.tainted) == (UNSOUND, True)
+
+
 def test_a_case_is_skipped_if_cpu_reads_behind_its_arguments() -> None:
     def beyond(x: torch.Tensor) -> torch.Tensor:
         return x + 1 if behind(x) == 1.0 else x + 2  # and the heap holds no 1.0 there
