@@ -74,7 +74,9 @@ OTHER_MODULES_WITHOUT_TORCH = {
     "aoti.model", "aoti.grid", "aoti.ends", "aoti.kernels", "aoti.progress", "aoti.text",
 }  # fmt: skip
 # torch documents fake tensors under the name torch._subclasses, and `contexts.fake` is copied into scripts.
-MAY_NAME_TORCH_PRIVATES = ("inventory", "torch_versions", "corpus.record", "explain.both_sides", "contexts.fake")
+MAY_NAME_TORCH_PRIVATES = (
+    "inventory", "torch_versions", "torch_versions.compilers", "corpus.record", "explain.both_sides", "contexts.fake",
+)  # fmt: skip
 
 
 def room_of(module: str) -> str:

@@ -10,12 +10,13 @@ from typing import Any
 
 import torch
 
-from conformance import backends, torch_versions
+from conformance import backends
 from conformance.aoti import compare
 from conformance.aoti.inputs import make
 from conformance.aoti.model import Api, given_from
 from conformance.aoti.progress import Progress, first_lines
 from conformance.aoti.spec import Model, load
+from conformance.torch_versions import compilers
 
 Run = Callable[[], Any]
 
@@ -64,9 +65,9 @@ def _compiled(
     progress: Progress,
 ) -> Any:  # fmt: skip
     if api is Api.DEPRECATED:
-        loaded = torch_versions.load_deprecated(package, device or backend.device)
+        loaded = compilers.load_deprecated(package, device or backend.device)
     else:
-        loaded = torch_versions.load_package(package, int(device.partition(":")[2]) if device else None)
+        loaded = compilers.load_package(package, int(device.partition(":")[2]) if device else None)
     progress.tell(phase="call")
     result = loaded(*model.with_tensors(tensors))
     backend.synchronize()
@@ -75,7 +76,7 @@ def _compiled(
 
 def _difference(expected: Any, actual: Any, ours: Sequence[torch.Tensor], theirs: Sequence[torch.Tensor]) -> str:
     """Return the first difference of outputs, and of the inputs afterwards: a model may write them."""
-    outputs = torch_versions.leaves_of(expected), torch_versions.leaves_of(actual)
+    outputs = compilers.leaves_of(expected), compilers.leaves_of(actual)
     return compare.first_difference(*outputs) or compare.first_difference(ours, theirs, "after the call, input")
 
 

@@ -9,10 +9,11 @@ from typing import Any
 
 import torch
 
-from conformance import backends, torch_versions
+from conformance import backends
 from conformance.aoti.model import Api, Dimension, Given, Input
 from conformance.aoti.progress import Progress, first_lines
 from conformance.aoti.spec import Model, SpecError, load
+from conformance.torch_versions import compilers
 
 
 def main(arguments: list[str]) -> int:
@@ -38,21 +39,21 @@ def main(arguments: list[str]) -> int:
 
 
 def _check_inductor(kind: str) -> None:
-    if lacking := torch_versions.inductor_lacks(kind):
+    if lacking := compilers.inductor_lacks(kind):
         raise SpecError(lacking)
 
 
 def _compiled(api: Api, model: Model, exported: Any, package: str) -> str:
     if api is Api.DEPRECATED:
-        return torch_versions.compile_deprecated(model.module, model.inputs, model.dynamic_shapes)
-    return torch_versions.compile_package(exported, package)
+        return compilers.compile_deprecated(model.module, model.inputs, model.dynamic_shapes)
+    return compilers.compile_package(exported, package)
 
 
 def described(model: Model, exported: Any) -> list[Input]:
     """Return how the inputs of an exported model were given, with their dynamic dimensions."""
     found = []
     for index, (tensor, (name, dimensions)) in enumerate(
-        zip(model.tensors, torch_versions.exported_inputs(exported), strict=True)
+        zip(model.tensors, compilers.exported_inputs(exported), strict=True)
     ):
         given = Given(
             index, tuple(tensor.shape), tuple(tensor.stride()), tensor.storage_offset(), _name(tensor.dtype),

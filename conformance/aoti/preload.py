@@ -5,6 +5,6 @@ None of it uses a device or starts a thread, which a forked process would lack.
 
 from __future__ import annotations
 
-from conformance import torch_versions
+from conformance.torch_versions import compilers
 
-torch_versions.prepare_to_load_packages()
+compilers.prepare_to_load_packages()

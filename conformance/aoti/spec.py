@@ -12,8 +12,8 @@ from typing import Any
 
 import torch
 
-from conformance import torch_versions
 from conformance.support.suggestions import unknown
+from conformance.torch_versions import compilers
 
 SEED = 0
 DEFAULT_FUNCTION = "model"
@@ -34,14 +34,14 @@ class Model:
     @property
     def tensors(self) -> list[torch.Tensor]:
         """The inputs' tensors, in the order of the compiled model's inputs."""
-        return [leaf for leaf in torch_versions.leaves_of(self.inputs) if isinstance(leaf, torch.Tensor)]
+        return [leaf for leaf in compilers.leaves_of(self.inputs) if isinstance(leaf, torch.Tensor)]
 
     def with_tensors(self, tensors: list[torch.Tensor]) -> tuple[Any, ...]:
         """Return the inputs with other tensors. One tensor less or more is left out or added at the end."""
         expected = len(self.tensors)
         if len(tensors) < expected:
             return self.inputs[: len(self.inputs) - (expected - len(tensors))]
-        replaced = torch_versions.with_tensors(self.inputs, tensors[:expected])
+        replaced = compilers.with_tensors(self.inputs, tensors[:expected])
         return (*replaced, *tensors[expected:])
 
 
@@ -106,13 +106,13 @@ def _checked(spec: str, make: Callable[[], Any], device: str) -> Model:
             f"{spec} returns {type(made).__name__}; expected (module, example inputs, dynamic shapes or None)"
         )
     module, inputs, *shapes = made
-    if not isinstance(inputs, tuple) or not any(isinstance(v, torch.Tensor) for v in torch_versions.leaves_of(inputs)):
+    if not isinstance(inputs, tuple) or not any(isinstance(v, torch.Tensor) for v in compilers.leaves_of(inputs)):
         raise SpecError(f"the example inputs of {spec} are no tuple with a tensor in it")
-    strided = [leaf for leaf in torch_versions.leaves_of(inputs) if isinstance(leaf, torch.Tensor)]
+    strided = [leaf for leaf in compilers.leaves_of(inputs) if isinstance(leaf, torch.Tensor)]
     if any(leaf.layout is not torch.strided for leaf in strided):
         raise SpecError(f"an example input of {spec} is not strided; compiled models take strided tensors")
     moved = [_moved(leaf, device) for leaf in strided]
-    return Model(module.eval().to(device), torch_versions.with_tensors(inputs, moved), shapes[0] if shapes else None)
+    return Model(module.eval().to(device), compilers.with_tensors(inputs, moved), shapes[0] if shapes else None)
 
 
 def _moved(tensor: torch.Tensor, device: str) -> torch.Tensor:

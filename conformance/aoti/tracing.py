@@ -13,10 +13,11 @@ from typing import Any
 
 import torch
 
-from conformance import backends, torch_versions
+from conformance import backends
 from conformance.aoti import compare
 from conformance.aoti.progress import Progress, first_lines
 from conformance.aoti.spec import Model, SpecError, inputs_from, load
+from conformance.torch_versions import compilers
 
 
 def main(arguments: list[str]) -> int:
@@ -45,14 +46,14 @@ def _run(
     progress: Progress,
 ) -> None:
     progress.tell(phase="eager")
-    eager = torch_versions.leaves_of(model.module(*model.with_tensors(_copies(inputs))))
+    eager = compilers.leaves_of(model.module(*model.with_tensors(_copies(inputs))))
     if not package.exists():
         progress.tell(phase="compile")
         progress.tell(**_compile(model, inputs, eager, package, expected))
     progress.tell(phase="load")
-    loaded = torch_versions.load_package(str(package))
+    loaded = compilers.load_package(str(package))
     progress.tell(phase="call")
-    actual = torch_versions.leaves_of(loaded(*model.with_tensors(_copies(inputs))))
+    actual = compilers.leaves_of(loaded(*model.with_tensors(_copies(inputs))))
     backend.synchronize()
     progress.tell(phase="compare")
     progress.tell(phase="done", difference=compare.first_difference(eager, actual))
@@ -69,14 +70,14 @@ def _compile(
     """Compile for the example inputs. Return the nodes of the buffers, and how the graph differs from the module."""
     graphs: list[Any] = []
     exported = torch.export.export(model.module, model.inputs, dynamic_shapes=model.dynamic_shapes)
-    with torch_versions.compiled_graphs(graphs):
-        torch_versions.compile_package(exported, str(package))
+    with compilers.compiled_graphs(graphs):
+        compilers.compile_package(exported, str(package))
     nodes: dict[str, Any] = {}
     passes = ""
     for graph in graphs[:1]:  # a package has one graph, apart from that of constants
-        nodes = torch_versions.buffers_of(graph)
+        nodes = compilers.buffers_of(graph)
         try:
-            values, outputs = torch_versions.values_of(graph, _copies(inputs))
+            values, outputs = compilers.values_of(graph, _copies(inputs))
         except Exception as e:  # noqa: BLE001  # inputs that the model was not compiled for, which the check refuses
             return {"nodes": {}, "passes": "", "unread": first_lines(e)}
         torch.save({n: v.cpu() for n, v in values.items()}, expected)

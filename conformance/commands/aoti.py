@@ -77,12 +77,12 @@ def aoti_(
 
 def _apis(wanted: str) -> tuple[Api, ...]:
     """Return the APIs to try. Raises SpecError if the only one is gone from this torch."""
-    from conformance import torch_versions
     from conformance.aoti.model import Api
     from conformance.aoti.spec import SpecError
+    from conformance.torch_versions import compilers
 
     apis = tuple(Api) if wanted == "both" else (Api(wanted),)
-    if Api.DEPRECATED in apis and not torch_versions.has_deprecated_aoti():
+    if Api.DEPRECATED in apis and not compilers.has_deprecated_aoti():
         if apis == (Api.DEPRECATED,):
             raise SpecError("this torch has no torch._export.aot_compile and aot_load any more: use --api current")
         return (Api.CURRENT,)

@@ -15,6 +15,7 @@ from conformance.contexts.trees import alike, on_host, tensors_of, with_tensors
 from conformance.inventory import Overload
 from conformance.ops.family import OpFacts
 from conformance.support.compiled_code import compiler_error, use_own_cache
+from conformance.torch_versions import compilers
 from conformance.vocabulary import Check, Route
 
 
@@ -107,7 +108,7 @@ class Compiled(Context):
 
     def load(self) -> None:
         use_own_cache()
-        torch_versions.load_compiler()
+        compilers.load_compiler()
 
     def facts_of(self, overload: str) -> str:
         """Return "own" if the backend registered the kernel for Meta, so that a prediction is the backend's."""
@@ -136,7 +137,7 @@ class Inductor(Compiled):
 
     def on_device(self, op: Op, overload: str, variant: str, backend: Capabilities) -> Op:
         """Return the compiled op; one that raises NotCompiled if Inductor does not know the device."""
-        if torch_versions.inductor_knows(backend.kind):
+        if compilers.inductor_knows(backend.kind):
             return super().on_device(op, overload, variant, backend)
 
         def unknown(*args: Any, **kwargs: Any) -> Any:

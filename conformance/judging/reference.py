@@ -23,7 +23,7 @@ from conformance.torch_versions import decomposition_of, without_onednn
 from conformance.vocabulary import Check
 
 #: How often CPU is asked once more, in rounds of calls, before its values are held against a device: some of its
-#: resampling kernels multiply by zero what lies behind a buffer of their own, which changes the sign of a zero at times.
+#: resampling kernels multiply by zero what lies behind a buffer of their own, which at times changes a zero's sign.
 ROUNDS = 4
 UNSOUND = "the CPU reference does not agree with itself: for these arguments it reads memory that nobody wrote"
 LAYOUT = "the CPU's own values depend on how its arguments lie in memory, and the device has those of another layout"

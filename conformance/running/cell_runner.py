@@ -30,6 +30,7 @@ from conformance.running.protocol import Tried
 from conformance.scenarios import catalogue
 from conformance.support import host_heap
 from conformance.torch_versions import print_stacks_of_deaths, settle_threads
+from conformance.torch_versions.compilers import load_decompositions
 from conformance.vocabulary import CellId, Status
 
 
@@ -49,6 +50,10 @@ class CellRunner:
         compiled = [Compiled.name] if any(catalogue.find(c.overload).compiles for c in self.plan.scenarios()) else []
         for name in [*self.plan.contexts(), *compiled]:
             contexts.of(name).load()
+
+    def prepare_for_doubts(self) -> None:
+        """Load what a child loads when it doubts CPU for the first time."""
+        load_decompositions()
 
     def try_primitive(self, index: int) -> str:
         """What is broken of a primitive that comparisons need; to be run in a child."""

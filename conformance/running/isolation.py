@@ -14,6 +14,9 @@ MODES = (AUTO, FORK, SPAWN)
 # The module that a spawned child runs.
 _MODULE = "conformance.running.spawned"
 
+# The forked children after which a run is taken for a long one. A run of a few cells is not to wait for more imports.
+_MANY = 8
+
 
 class Children(Protocol):
     """A source of fresh children. All of them note the running case in ``progress``."""
@@ -32,10 +35,15 @@ class Forking:
 
     def __init__(self, work: Work) -> None:
         self.progress = Progress()
+        self._work = work
         self._serve = Server(work, self.progress)
+        self._forked = 0
         work.prepare()
 
     def fresh(self) -> Child:
+        self._forked += 1
+        if self._forked == _MANY:
+            self._work.prepare_for_doubts()
         return Child(self._serve)
 
     def close(self) -> None:

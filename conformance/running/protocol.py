@@ -60,6 +60,9 @@ class Work(Protocol):
     def prepare(self) -> None:
         """Import what every child needs. Called in the parent before it forks, and in each spawned child."""
 
+    def prepare_for_doubts(self) -> None:
+        """Import what most children of a long run need. Called in the parent, once it has forked several."""
+
     def try_primitive(self, index: int) -> str:
         """Try a primitive of the bring-up gate. Return what is wrong with it, "" if nothing is."""
 

@@ -10,7 +10,7 @@ import torch
 from conformance.scenarios.model import NotOffered, Results, first_line, scenario
 from conformance.support.compiled_code import compiler_error
 from conformance.support.machine import cxx_compiler
-from conformance.torch_versions import inductor_knows
+from conformance.torch_versions.compilers import inductor_knows
 
 Mask = Callable[..., torch.Tensor]
 #: Queries and keys, batches, and elements in a side of a block. The last blocks are not full.

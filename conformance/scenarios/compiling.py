@@ -10,7 +10,7 @@ from torch import nn
 
 from conformance.scenarios.model import NotOffered, Results, first_line, scenario
 from conformance.support.compiled_code import compiler_error
-from conformance.torch_versions import inductor_knows
+from conformance.torch_versions.compilers import inductor_knows
 
 Inputs = tuple[torch.Tensor, ...]
 #: A function of tensors or a module, and its arguments by a size. It may write them and return nested tuples.

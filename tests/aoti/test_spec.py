@@ -8,9 +8,9 @@ import pytest
 import torch
 from click.testing import CliRunner
 
-from conformance import torch_versions
 from conformance.aoti.spec import Model, SpecError, inputs_from, load
 from conformance.cli import commands
+from conformance.torch_versions import compilers
 
 MODEL = """
 import torch
@@ -97,8 +97,8 @@ def test_a_file_of_inputs_cannot_run_code(file: Path, tmp_path: Path) -> None:
 
 
 def test_a_device_that_inductor_does_not_know_is_said_to_be_unknown() -> None:
-    assert "Inductor knows no device 'mydev', only " in torch_versions.inductor_lacks("mydev")
-    assert torch_versions.inductor_lacks("cpu") == ""
+    assert "Inductor knows no device 'mydev', only " in compilers.inductor_lacks("mydev")
+    assert compilers.inductor_lacks("cpu") == ""
 
 
 def test_a_package_alone_is_not_enough_for_triage() -> None:

@@ -16,6 +16,7 @@ from conformance.contexts.model import How
 from conformance.inventory import inventory
 from conformance.judging.judge import CaseResult
 from conformance.support.compiled_code import compiler_error
+from conformance.torch_versions import compilers
 from conformance.vocabulary import Check, Route
 from tests.two_sides import Device, case_of, judge
 
@@ -86,8 +87,8 @@ def test_the_compiler_s_line_is_the_finding() -> None:
 
 
 def test_a_device_without_inductor_is_unsupported() -> None:
-    assert not torch_versions.inductor_knows("hand")
-    assert torch_versions.inductor_knows("cpu")
+    assert not compilers.inductor_knows("hand")
+    assert compilers.inductor_knows("cpu")
     op = Inductor().on_device(doubled, "hand", "inductor", Capabilities(Device(device="meta"), "hand"))
     with pytest.raises(NotImplementedError, match="Inductor has no backend registered for meta"):
         op(torch.ones(2))

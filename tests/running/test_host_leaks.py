@@ -84,6 +84,8 @@ class Work:
         return Observation(cell, "native", Status.PASS, 1, compared=1), None
     def prepare(self):
         pass
+    def prepare_for_doubts(self):
+        pass
     def reference(self, cell, index):
         pass
     def settle(self):

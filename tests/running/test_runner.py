@@ -22,6 +22,7 @@ from conformance.records import (
     Repetition,
     Setting,
 )
+from conformance.running.isolation import Forking
 from conformance.running.late_errors import late_error
 from conformance.running.progress import Progress
 from conformance.running.protocol import Tried
@@ -43,6 +44,7 @@ class Work:
         self.preceded: tuple[str, ...] = ()
         self.pending = ""  # an error of late work
         self.settles = False
+        self.prepared_for_doubts = 0
 
     def case_ids(self, cell: CellId) -> list[str]:
         return [f"{cell}#{name}" for name in self._cases]
@@ -81,6 +83,9 @@ class Work:
 
     def prepare(self) -> None:
         """There is nothing to load."""
+
+    def prepare_for_doubts(self) -> None:
+        self.prepared_for_doubts += 1
 
     def try_primitive(self, index: int) -> str:
         if self.broken.get(index) == "dies":
@@ -339,3 +344,13 @@ def test_no_cell_meets_the_late_error_of_another() -> None:
 def test_a_case_with_an_error_of_its_own_keeps_it() -> None:
     assert charged("ok", "raises", "ok") == ["raises"]
     assert charged("fails", "ok", "raises") == ["fails", "raises"]
+
+
+def test_a_run_that_forks_many_children_loads_once_what_each_would_load() -> None:
+    work = Work("passes")
+    children = Forking(work)
+    asked = []
+    for _ in range(20):
+        asked.append(work.prepared_for_doubts)
+        children.fresh().close()
+    assert (asked[1], asked[-1], work.prepared_for_doubts) == (0, 1, 1)
