@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from conformance import backends
 from conformance.records import CaseFailure, Death, Observation
 from conformance.vocabulary import CellId, Status
 from tools.kill_rate import order, tables
 from tools.kill_rate.forked import Check, ForkedHunter
+from tools.kill_rate.hazard_hunter import HazardHunter
 from tools.kill_rate.reach import Reach
 from tools.kill_rate.suite_hunter import found_in
 from tools.kill_rate.summary import Facts, Hunt, lacking, summary, unmeasured
@@ -204,3 +206,18 @@ def test_a_check_in_a_child_is_a_finding_if_it_raises_dies_or_hangs() -> None:
         "passes op": "", "fails op": "kind", "dies op": "crash", "hangs op": "timeout",
     }  # fmt: skip
     assert found["fails op"] == Finding("kind", "fails op", "AssertionError: values differ")
+
+
+def test_a_hazard_that_fails_is_a_finding_and_one_that_holds_is_none() -> None:
+    testing = pytest.importorskip("refnpu.testing", reason="the reference NPU is not installed")
+    hunter = HazardHunter(backends.find("refnpu"), timeout=60)
+    assert "kernels_run_in_order" in hunter.plan
+    assert hunter.attempt("kernels_run_in_order") is None
+    testing.set_fault("work_overtakes")
+    try:
+        found = hunter.attempt("kernels_run_in_order")
+    finally:
+        testing.set_fault(None)
+    assert found is not None
+    assert (found.check, found.where) == ("hazard", "hazard kernels_run_in_order")
+    assert found.message.startswith("missing dependency: ")

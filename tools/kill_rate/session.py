@@ -20,7 +20,9 @@ from tools.kill_rate.own_tests import OwnTests
 from tools.kill_rate.summary import Facts, Hunt, summary
 
 # Stages after the first, for faults that survived in every lane.
-LATER = ("full", "contexts")
+LATER = ("full", "contexts", trial.HAZARDS)
+# Environments in which work runs later than it is submitted. The hazards run in them as well.
+LATE = ("late", "lazy")
 PEERS = {"opinfo_device_checks": "opinfo", "plain_allclose": "allclose"}
 
 
@@ -73,13 +75,14 @@ class Session:
                 raise
 
     def _second_look(self) -> None:
-        """Run the later stages in the first lane, for faults that survived the smoke stage in every lane."""
-        for stage in LATER:
-            self._work(self.lanes[0], stage, ())  # without faults, which deletes trials of another plan
+        """Run the later stages, for faults that survived the smoke stage in every lane."""
+        late = [lane for lane in self.lanes[1:] if short(lane, self.matrix) in LATE]
+        for lane, stage in [*((self.lanes[0], stage) for stage in LATER), *((lane, trial.HAZARDS) for lane in late)]:
+            self._work(lane, stage, ())  # without faults, which deletes trials of another plan
             killed = {t.fault for hunt in self.hunts() if not hunt.peer for t in hunt.trials if t.killed}
             left = tuple(f for f in self.faults if f not in killed)
             if left:
-                self._work(self.lanes[0], stage, left)
+                self._work(lane, stage, left)
 
     def _file(self, lane: Lane, hunter: str) -> Path:
         return self.results / (f"{hunter}.jsonl" if hunter in PEERS else f"{short(lane, self.matrix)}.{hunter}.jsonl")

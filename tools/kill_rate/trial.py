@@ -13,6 +13,8 @@ from tools.kill_rate.reach import Reach
 
 # The trial without any fault: every finding is a false alarm.
 CLEAN = ""
+# The stage that runs hazards in place of cells.
+HAZARDS = "hazards"
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,10 +17,12 @@ import torch
 
 from conformance import backends
 from tools.kill_rate.forked import ForkedHunter
+from tools.kill_rate.hazard_hunter import HazardHunter
 from tools.kill_rate.suite_hunter import STAGES, SuiteHunter
-from tools.kill_rate.trial import CLEAN, Hunter, Trial, TrialFile, fill
+from tools.kill_rate.trial import CLEAN, HAZARDS, Hunter, Trial, TrialFile, fill
 
 CELL_TIMEOUT = 20.0
+HAZARD_TIMEOUT = 60.0
 
 
 def main(module: str, name: str, hunter: str, path: str, *faults: str) -> int:
@@ -57,9 +59,11 @@ class Planted:
 
 
 def make(hunter: str, backend: backends.Capabilities) -> Hunter:
-    """Return the hunter with this name: a stage of the suite, or a peer."""
+    """Return the hunter with this name: a stage of the suite, the hazards, or a peer."""
     if hunter in STAGES:
         return SuiteHunter(backend, hunter, CELL_TIMEOUT)
+    if hunter == HAZARDS:
+        return HazardHunter(backend, HAZARD_TIMEOUT)
     peer = importlib.import_module(f"tools.kill_rate.{hunter}")  # a peer's samples take seconds to import
     return ForkedHunter(peer.checks(backend), CELL_TIMEOUT)
 
