@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from conformance.commands.edge import Commands, matching, mistakes
-from conformance.support import checked_heap
+from conformance.support import checked_heap, guarded_heap
 
 
 @click.group(cls=Commands)
@@ -40,10 +40,12 @@ def corpus_build(out: Path | None) -> None:
 def corpus_generate(out: Path | None, check: bool, overloads: tuple[str, ...]) -> None:
     """Generate samples of other sizes, values and arguments from those that are there, and try them on CPU.
 
-    OVERLOADS are names or patterns; the generated samples of others stay. Default: all overloads. The C library's
-    checking allocator, where there is one, finds calls that write past their memory.
+    OVERLOADS are names or patterns; the generated samples of others stay. Default: all overloads. Calls in which CPU
+    reads or writes past a block of memory are left out. Their memory is guarded for that, which takes a C compiler;
+    without one, the C library's checking allocator, where there is one, finds writes.
     """
-    checked_heap.restart()
+    if not guarded_heap.restart():
+        checked_heap.restart()
     _generate(out, overloads, check=check)
 
 

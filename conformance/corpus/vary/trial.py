@@ -28,7 +28,7 @@ from conformance.corpus.places import with_tensors
 from conformance.corpus.validate import readable
 from conformance.inventory import call_of
 from conformance.ops import facts
-from conformance.support import host_heap
+from conformance.support import guarded_heap, host_heap
 from conformance.torch_versions import without_onednn
 
 # A generated sample has at most so many elements in its arguments, and in its results.
@@ -39,6 +39,7 @@ _HANGS = 5  # seconds after which a trial is killed
 _HANGS_UNTIMED = 60
 _BUSY = 0.15  # CPU seconds after which a trial is killed
 _LEFTOVERS = 0xBF  # what fresh memory is filled with in a second call, by its complement: 3.0 in a float32
+_BEHIND = 64  # elements behind an argument, more than it has itself
 _TIMES = 3  # calls of a trial on its own
 _MEMORY = 4 << 30  # bytes that a child may have beyond those of its parent
 
@@ -79,7 +80,7 @@ class Trials:
         return isinstance(self._run(sample, dtype), Exception)
 
     def _run(self, sample: Sample, dtype: str) -> Ran | Exception | None:
-        if sum(s.numel for s in sample.tensors) > MOST_ELEMENTS:
+        if sum(s.numel for s in sample.tensors if s.pool) > MOST_ELEMENTS:  # the results are counted after the call
             return None
         return self._alone(sample, dtype) if self.isolated else self._call(sample, dtype)
 
@@ -105,7 +106,8 @@ class Trials:
 
     def _call(self, sample: Sample, dtype: str) -> Ran | Exception | None:
         try:
-            tensors = tensors_of(sample, dtype, self._values)
+            with guarded_heap.watched(0):
+                tensors = tensors_of(sample, dtype, self._values)
         except Exception:  # noqa: BLE001 - values that a slot or this dtype cannot hold
             return None
         if self.isolated or not self._timed:
@@ -121,7 +123,8 @@ class Trials:
         signal.setitimer(signal.ITIMER_PROF, _BUSY if self._timed else 0)
         began = time.process_time()
         try:
-            result = _made(sample, dtype, tensors)
+            with guarded_heap.watched(0):
+                result = _made(sample, dtype, tensors)
         except Exception as e:  # noqa: BLE001 - that it raised is the answer
             return e
         finally:
@@ -138,17 +141,34 @@ class Trials:
         return Ran(with_tensors(sample, slots), dtypes, tuple(tuple(t.shape) for t in leaves))
 
     def _is_sound(self, sample: Sample, dtype: str, leaves: list[torch.Tensor]) -> bool:
-        """Whether CPU gives the same bits where memory that nobody wrote holds something else."""
+        """Whether CPU gives the same bits where memory that nobody wrote, or behind arguments, holds something else."""
         known = facts(sample.overload)
         if known.unstable:
             return True
-        with host_heap.leftovers(_LEFTOVERS):
+        with host_heap.leftovers(_LEFTOVERS), guarded_heap.watched(_LEFTOVERS ^ 0xFF):
             try:
-                again = _leaves(_made(sample, dtype, tensors_of(sample, dtype, self._values)))
+                again = _leaves(_made(sample, dtype, _followed(tensors_of(sample, dtype, self._values))))
             except Exception:  # noqa: BLE001 - what it did not write is not what it needs
                 return False
         pairs = zip(leaves, again, strict=True)
         return all(i in known.undefined or _same_bits(a, b) for i, (a, b) in enumerate(pairs))
+
+
+def _followed(tensors: list[torch.Tensor]) -> list[torch.Tensor]:
+    """Return the tensors in larger storages, with ones behind them. Those that are one tensor stay one."""
+    moved = {id(t): _followed_by_ones(t) for t in tensors}
+    return [moved[id(t)] for t in tensors]
+
+
+def _followed_by_ones(tensor: torch.Tensor) -> torch.Tensor:
+    if not tensor.numel() or not tensor.is_contiguous():
+        return tensor
+    wide = torch.cat([tensor.view(-1).view(torch.uint8), _ones(tensor.numel() + _BEHIND, tensor.dtype)])
+    return wide.view(tensor.dtype)[: tensor.numel()].view(tensor.shape)
+
+
+def _ones(count: int, dtype: torch.dtype) -> torch.Tensor:
+    return torch.tensor([1]).to(dtype).view(torch.uint8).repeat(count)
 
 
 def _made(sample: Sample, dtype: str, tensors: list[torch.Tensor]) -> Any:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+import shutil
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from itertools import count
 
@@ -16,6 +20,7 @@ from conformance.corpus.vary import trial
 from conformance.corpus.vary.trial import Trials, generate
 
 CORPUS = reader.load(generated=False)
+guarded = sys.platform.startswith("linux") and any(map(shutil.which, ("cc", "gcc", "clang")))
 
 
 def sample() -> Sample:
@@ -101,3 +106,38 @@ def test_what_onednn_refuses_is_a_sample_if_cpu_takes_it_without(monkeypatch: py
     monkeypatch.setattr(trial, "call_of", lambda _: refuses)
     assert Trials(CORPUS, timed=False).run(sample(), "float32")
     assert not Trials(CORPUS, timed=False).raises(sample(), "float32")
+
+
+def test_a_call_that_reads_behind_its_argument_is_no_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    full = next(s for s in CORPUS.samples("neg") if s.base == "float32" and s.tensors[0].numel)
+    assert Trials(CORPUS, timed=False).run(full, "float32")
+
+    def beyond(x: torch.Tensor) -> torch.Tensor:
+        return torch.tensor(ctypes.string_at(x.data_ptr(), x.nbytes + 4)[-1] == 0x3F)  # the last byte of 1.0
+
+    monkeypatch.setattr(trial, "call_of", lambda _: beyond)
+    assert Trials(CORPUS, timed=False).run(full, "float32") is None
+
+
+# CPU counts how often each index comes, in an array of its own with as many elements as there are weights.
+COUNTS_BEHIND = """
+from dataclasses import replace
+from conformance.corpus import reader
+from conformance.corpus.vary.trial import Trials
+from conformance.support import guarded_heap
+assert guarded_heap.restart()
+corpus = reader.load(generated=False)
+of = {s.name: s for s in corpus.samples("embedding_dense_backward")}
+sound = of["opinfo.nn.functional.embedding.backward.7d4eb576"]
+indices = sound.args[1]
+trials = Trials(corpus, isolated=True, timed=False)
+for weights in (10, 0):
+    sample = replace(sound, args=(sound.args[0], indices, weights, -1, True))
+    print(trials.run(sample, "float32") is not None)
+"""
+
+
+@pytest.mark.skipif(not guarded, reason="the guarded heap needs Linux and a C compiler")
+def test_a_call_in_which_cpu_writes_behind_a_block_of_its_own_is_no_sample() -> None:
+    done = subprocess.run([sys.executable, "-c", COUNTS_BEHIND], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "True\nFalse\n"), done.stderr

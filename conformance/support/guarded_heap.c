@@ -1,0 +1,129 @@
+/* Preloaded: memory that is allocated while it is on ends at a page that nobody may touch, and freed memory is not to
+ * be touched either. A kernel that reads or writes past a block, its own or one it was given, ends by SIGSEGV.
+ *
+ * A region of addresses is reserved and given out from one end to the other, each block once. Blocks that were
+ * allocated while it was off are the C library's. Linux with glibc, 64 bits. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define PAGE ((size_t)4096)
+#define REGION ((size_t)1 << 38)
+#define LARGEST ((size_t)1 << 30) /* larger blocks are the C library's, which keeps to the limits of the process */
+
+void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t), *__libc_realloc(void*, size_t);
+void* __libc_memalign(size_t, size_t);
+void __libc_free(void*);
+
+static char* region;         /* nothing is mapped but the blocks that are given out */
+static size_t* sizes;        /* of blocks, by the page that they end in */
+static atomic_size_t used;   /* bytes of the region */
+static atomic_int fill = -1; /* what fresh memory holds; -1: off */
+
+/* byte: 0 to 255, or -1 to switch it off. Returns 0, or an errno if there is no room for the region. */
+int guarded_heap(int byte) {
+  if (byte >= 0 && !region) {
+    const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    void* table = mmap(NULL, REGION / PAGE * sizeof *sizes, PROT_READ | PROT_WRITE, flags, -1, 0);
+    void* at = mmap(NULL, REGION, PROT_NONE, flags, -1, 0);
+    if (table == MAP_FAILED || at == MAP_FAILED) return errno;
+    sizes = table;
+    region = at;
+  }
+  fill = byte;
+  return 0;
+}
+
+static int ours(const void* block) {
+  return region && (const char*)block >= region && (const char*)block < region + REGION;
+}
+
+static size_t* size_of(const void* block) { return &sizes[((const char*)block - region) / PAGE]; }
+
+static size_t rounded(size_t size, size_t to) { return (size + to - 1) / to * to; }
+
+/* NULL if the region is used up: the C library serves the call then. */
+static void* take(size_t alignment, size_t size) {
+  const int byte = fill;
+  if (byte < 0 || size > LARGEST) return NULL;
+  const size_t room = rounded(size ? size : 1, alignment), mapped = rounded(room, PAGE);
+  const size_t at = atomic_fetch_add(&used, mapped + PAGE);
+  if (at + mapped + PAGE > REGION) return NULL;
+  char* end = region + at + mapped;
+  if (mprotect(region + at, mapped, PROT_READ | PROT_WRITE)) return NULL;
+  memset(region + at, byte, mapped);
+  *size_of(end - room) = size;
+  return end - room;
+}
+
+/* Small blocks need no more than the alignment of what fits into them. */
+static size_t natural(size_t size) { return size < 8 ? 1 : size < 16 ? 8 : 16; }
+
+void* malloc(size_t size) {
+  void* block = take(natural(size), size);
+  return block ? block : __libc_malloc(size);
+}
+
+void* calloc(size_t count, size_t size) {
+  size_t bytes;
+  if (fill < 0 || __builtin_mul_overflow(count, size, &bytes)) return __libc_calloc(count, size);
+  void* block = take(natural(bytes), bytes);
+  return block ? memset(block, 0, bytes) : __libc_calloc(count, size);
+}
+
+static void* aligned(size_t alignment, size_t size) {
+  void* block = take(alignment > PAGE ? PAGE : alignment, size);
+  return block && !((uintptr_t)block % alignment) ? block : __libc_memalign(alignment, size);
+}
+
+void* memalign(size_t alignment, size_t size) { return aligned(alignment, size); }
+void* aligned_alloc(size_t alignment, size_t size) { return aligned(alignment, size); }
+
+int posix_memalign(void** block, size_t alignment, size_t size) {
+  if (alignment % sizeof(void*) || alignment & (alignment - 1) || !alignment) return EINVAL;
+  void* found = aligned(alignment, size);
+  if (!found) return ENOMEM;
+  *block = found;
+  return 0;
+}
+
+void free(void* block) {
+  if (!ours(block)) {
+    __libc_free(block);
+    return;
+  }
+  const int kept = errno;
+  char* first = region + ((char*)block - region) / PAGE * PAGE;
+  const size_t size = *size_of(block);
+  const size_t mapped = rounded((size_t)((char*)block - first) + (size ? size : 1), PAGE);
+  madvise(first, mapped, MADV_DONTNEED);
+  mprotect(first, mapped, PROT_NONE);
+  errno = kept;
+}
+
+size_t malloc_usable_size(void* block) {
+  static size_t (*next)(void*);
+  if (ours(block)) return *size_of(block);
+  if (!next) *(void**)&next = dlsym(RTLD_NEXT, "malloc_usable_size");
+  return next(block);
+}
+
+void* realloc(void* block, size_t size) {
+  if (!block) return malloc(size);
+  if (!ours(block)) return __libc_realloc(block, size); /* stays the C library's */
+  if (!size) {
+    free(block);
+    return NULL;
+  }
+  void* moved = malloc(size);
+  if (!moved) return NULL;
+  const size_t had = *size_of(block);
+  memcpy(moved, block, had < size ? had : size);
+  free(block);
+  return moved;
+}

@@ -1,0 +1,58 @@
+"""A heap in which a read or a write past a block ends the process. It is made of C code, compiled when it is wanted."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+_SOURCE = Path(__file__).with_suffix(".c")
+_COMPILERS = ("cc", "gcc", "clang")
+_VARIABLE = "CONFORMANCE_GUARDED_HEAP"  # set in a process that has it
+
+
+def restart() -> bool:
+    """Run this command again with the heap, and exit as it does.
+
+    Return whether this process has it: False without a C compiler, or if the C library is not glibc.
+    """
+    if _VARIABLE in os.environ:
+        with watched(0):  # reserves the addresses, before a child's are limited
+            return _switch() is not None
+    compiler = next(filter(None, map(shutil.which, _COMPILERS)), None)
+    if compiler is None or not sys.platform.startswith("linux"):
+        return False
+    with tempfile.TemporaryDirectory(prefix="conformance-heap-") as directory:
+        library = Path(directory) / "guarded_heap.so"
+        command = [compiler, "-O2", "-shared", "-fPIC", "-o", str(library), str(_SOURCE)]
+        if subprocess.run(command, capture_output=True, check=False).returncode:
+            return False
+        loaded = ":".join(filter(None, (str(library), os.environ.get("LD_PRELOAD", ""))))
+        variables = os.environ | {_VARIABLE: "1", "LD_PRELOAD": loaded}
+        code = subprocess.call([sys.executable, *sys.orig_argv[1:]], env=variables)
+        sys.exit(code if code >= 0 else 128 - code)  # as a shell says that a signal ended it
+
+
+def _switch() -> ctypes._NamedFuncPointer | None:
+    return getattr(ctypes.CDLL(None), "guarded_heap", None)
+
+
+@contextlib.contextmanager
+def watched(byte: int) -> Iterator[None]:
+    """Within, memory is guarded, and holds ``byte`` when it is fresh. Does nothing in a process without the heap."""
+    switch = _switch()
+    if switch is None:
+        yield
+        return
+    if switch(byte):
+        raise MemoryError("the guarded heap needs 256 GiB of addresses; raise the limit (ulimit -v)")
+    try:
+        yield
+    finally:
+        switch(-1)

@@ -1,0 +1,93 @@
+"""The guarded heap, in processes of their own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from conformance.support import guarded_heap
+
+pytestmark = pytest.mark.skipif(
+    not (sys.platform.startswith("linux") and any(map(shutil.which, ("cc", "gcc", "clang")))),
+    reason="the guarded heap needs Linux and a C compiler",
+)
+
+PRELUDE = """
+import ctypes
+from conformance.support import guarded_heap
+assert guarded_heap.restart()
+c = ctypes.CDLL(None)
+c.malloc.restype, c.malloc.argtypes, c.free.argtypes = ctypes.c_void_p, [ctypes.c_size_t], [ctypes.c_void_p]
+c.realloc.restype, c.realloc.argtypes = ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_size_t]
+"""
+
+
+def run(code: str) -> subprocess.CompletedProcess[str]:
+    variables = {name: value for name, value in os.environ.items() if name != "CONFORMANCE_GUARDED_HEAP"}
+    return subprocess.run(
+        [sys.executable, "-c", PRELUDE + code], env=variables, capture_output=True, text=True, check=False
+    )
+
+
+DEADLY = {
+    "a read behind a block": "ctypes.string_at(c.malloc(64), 65)",
+    "a write behind a block of no bytes": "ctypes.memset(c.malloc(0) + 40, 1, 8)",
+    "a read of a freed block": "block = c.malloc(64)\n    c.free(block)\n    ctypes.string_at(block, 8)",
+    "a read behind a block that has grown": "ctypes.string_at(c.realloc(c.malloc(8), 4096), 4097)",
+}
+
+
+@pytest.mark.parametrize("what", DEADLY)
+def test_it_ends_the_process(what: str) -> None:
+    found = run(f"with guarded_heap.watched(0):\n    {DEADLY[what]}\nprint('alive')")
+    assert (found.stdout, found.returncode) == ("", 128 + signal.SIGSEGV), found.stderr
+
+
+def test_a_read_behind_a_tensor_ends_the_process() -> None:
+    found = run("""
+import torch
+with guarded_heap.watched(0):
+    ctypes.string_at(torch.zeros(16).data_ptr(), 65)
+print('alive')
+""")
+    assert (found.stdout, found.returncode) == ("", 128 + signal.SIGSEGV), found.stderr
+
+
+def test_the_bytes_of_blocks_are_read_and_written_and_fresh_ones_hold_the_pattern() -> None:
+    found = run("""
+with guarded_heap.watched(0x40):
+    block = c.malloc(5000)
+    print(ctypes.string_at(block, 5000) == b"@" * 5000)
+    ctypes.memset(block, 7, 5000)
+    block = c.realloc(block, 9000)
+    print(ctypes.string_at(block, 5001) == bytes([7]) * 5000 + b"@")
+c.free(block)
+later = c.malloc(5000)
+ctypes.string_at(later, 5001)
+c.free(later)
+""")
+    assert (found.returncode, found.stdout) == (0, "True\nTrue\n"), found.stderr
+
+
+def test_blocks_of_before_can_be_freed_and_grow_while_it_is_on() -> None:
+    found = run("""
+block, other = c.malloc(64), c.malloc(64)
+ctypes.memset(block, 7, 64)
+with guarded_heap.watched(0):
+    c.free(other)
+    print(ctypes.string_at(c.realloc(block, 10_000), 64) == bytes([7]) * 64)
+""")
+    assert (found.returncode, found.stdout) == (0, "True\n"), found.stderr
+
+
+def test_without_a_compiler_the_process_goes_on_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CONFORMANCE_GUARDED_HEAP", raising=False)
+    monkeypatch.setattr(guarded_heap, "_COMPILERS", ("no-such-compiler",))
+    assert not guarded_heap.restart()
+    with guarded_heap.watched(0):
+        assert bytes(100)
