@@ -166,11 +166,16 @@ class Judge:
         if returned:
             found += route_taken(self._route, before, after)
         found += self._differences(case, expected, actual, live=True)
-        if returned and not found and (case.cell.layout == "contiguous" or self._context.repeats):
+        if returned and not found and self._is_repeated(case):
             on_device, on_cpu = partial(self._on_device, case), partial(self.reference.again, case)
             seed = self._call.seed
             found = repetition.differences(actual, self._criteria, self._backend, seed, on_device, on_cpu)
         return CaseResult(found)
+
+    def _is_repeated(self, case: Case) -> bool:
+        """Whether the call is made again; of draws, nothing else compares the values of generated samples."""
+        draws = self._criteria.random and case.cell.layout in ("sizes", "variants")
+        return case.cell.layout == "contiguous" or draws or self._context.repeats
 
     def _differences(self, case: Case, expected: CallOutcome, actual: CallOutcome, *, live: bool) -> list[Mismatch]:
         """Return the differences in what both sides returned or raised, and in storages.

@@ -57,6 +57,14 @@ def test_a_sampler_that_ignores_its_seed_is_reported() -> None:
     assert mismatch.facts == {"kind": "same_draws", "seeds": 20}
 
 
+def test_draws_that_every_call_repeats_count_once() -> None:
+    expected, actual = uniform(torch.Generator().manual_seed(1)), uniform(torch.Generator().manual_seed(2))
+    assert distribution.compare([expected] * 20, [actual] * 20, "self") is None
+    mismatch = distribution.compare([expected] * 20, [actual + 2] * 20, "self")
+    assert mismatch is not None
+    assert mismatch.facts["draws"] == 50
+
+
 def test_nan_among_the_draws_is_reported() -> None:
     spoilt = draws(uniform, 1000)
     spoilt[3][7] = float("nan")

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
 import torch
 
+from conformance.corpus.model import DeviceArg
 from conformance.judging import judge as module
-from conformance.vocabulary import Check, Route
+from conformance.ops.family import OpFacts, Random
+from conformance.plan.cases import cases
+from conformance.vocabulary import CellId, Check, Route
+from tests.samples import sample, slot
 from tests.two_sides import judge
 
 
@@ -41,3 +48,13 @@ def test_not_implemented_fails_only_for_a_registered_kernel() -> None:
 
     assert judge(third, lacking, route=Route.UNSUPPORTED).skipped.startswith("NotImplementedError")
     assert [m.check for m in judge(third, lacking, route=Route.NATIVE).mismatches] == [Check.ERROR_PARITY]
+
+
+@pytest.mark.parametrize("axis", ["sizes", "variants"])
+def test_draws_of_a_generated_sample_are_compared_by_their_distribution(axis: str) -> None:
+    made = replace(sample("hand", slot(0, "self", (64,)), DeviceArg(), dtypes=("float32",)), axis=axis)
+    (case,) = cases(CellId("misc", "hand", "float32", axis), [made])
+    facts = OpFacts("misc", random=Random("uniform"))
+    assert not judge(torch.rand_like, case=case, facts=facts).mismatches
+    found = judge(torch.rand_like, lambda x: torch.rand_like(x) / 2, case=case, facts=facts)
+    assert [m.check for m in found.mismatches] == [Check.DISTRIBUTION]

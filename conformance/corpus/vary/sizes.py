@@ -152,9 +152,11 @@ class Maker:
         yield from self._tried(filled(source, resized(source, change), change, self._values), name, dtypes)
 
     def _ordered(self, sample: Sample, dtypes: tuple[str, ...]) -> Iterator[Sample]:
-        """Yield the sample with the values of its first argument in order."""
+        """Yield the sample with the values of its first argument in order. That moves floats: not whole ones."""
         for slot in sample.tensors[:1]:
-            for fill in ORDERS if slot.fill in ("choose", "jitter") and not _indexes(slot) else ():
+            exact = kind_of(slot.dtype or sample.base) in ("int", "bool")
+            movable = slot.fill == "jitter" or (slot.fill == "choose" and exact)
+            for fill in ORDERS if movable and not _indexes(slot) else ():
                 ordered = with_tensors(sample, [replace(slot, fill=fill), *sample.tensors[1:]])
                 yield from self._tried([ordered], fill, dtypes)
 
@@ -250,13 +252,17 @@ def _refilled(source: Sample, slot: TensorSlot, values: HasValues, bound: int) -
     old = next((s for s in source.tensors if s.name == slot.name), slot)
     if not slot.pool or slot.same_as or not old.numel:
         return slot
-    if _indexes(slot):
-        fill = _index_fill(values.value(replace(old, fill="", source=0), str(slot.dtype)).view(-1), slot.numel, bound)
-    else:
-        fill = "choose" if kind_of(slot.dtype or source.base) in ("int", "bool") else "jitter"
+    stored = values.value(replace(old, fill="", source=0), slot.dtype or source.base).view(-1)
+    kept = "choose" if _is_whole(stored) else "jitter"
+    fill = _index_fill(stored, slot.numel, bound) if _indexes(slot) else kept
     if slot.numel == old.numel and not (bound and _indexes(slot)):
         return replace(slot, fill="", source=0)
     return replace(slot, fill=fill, source=old.numel)
+
+
+def _is_whole(stored: torch.Tensor) -> bool:
+    """Whether the values are whole numbers; of floats these are often counts, and are not to be moved."""
+    return not stored.is_complex() and (not stored.is_floating_point() or bool((stored == stored.trunc()).all()))
 
 
 def _index_fill(stored: torch.Tensor, count: int, bound: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
 from conformance.corpus.model import Sample
 from conformance.corpus.places import label
@@ -106,3 +107,10 @@ def test_the_largest_samples_have_what_is_searched_for_at_their_end_too() -> Non
     fills = {t.fill for s in made("argmin") for t in s.tensors if 65537 in t.shape}
     assert {"ascending", "descending"} <= fills
     assert not any(t.fill == "ascending" for s in made("neg") for t in s.tensors)
+
+
+def test_counts_stay_whole() -> None:
+    found = [t for s in made("binomial") for t in s.tensors if t.name == "count" and t.fill]
+    assert {t.fill for t in found} == {"choose"}
+    drawn = torch.cat([corpus().value(t, "float32").view(-1) for t in found])
+    assert torch.equal(drawn, drawn.trunc())
