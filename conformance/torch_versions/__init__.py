@@ -203,6 +203,11 @@ class WatchingMode(TorchDispatchMode):
         raise NotImplementedError
 
 
+def accelerator() -> Any:
+    """Return ``torch.accelerator``; None before torch 2.6, which has none."""
+    return getattr(torch, "accelerator", None)
+
+
 def privateuse1_name() -> str:
     """The name of PrivateUse1 devices: ``privateuseone`` unless a backend gave them another."""
     return str(torch._C._get_privateuse1_backend_name())
