@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 
 from conformance.judging import judge as module
-from conformance.vocabulary import Check, Route
+from conformance.judging import storages
+from conformance.judging.views import Unreadable
+from conformance.vocabulary import Check, Fact, Route
 from tests.two_sides import judge
 
 
@@ -41,3 +44,18 @@ def test_not_implemented_fails_only_for_a_registered_kernel() -> None:
 
     assert judge(third, lacking, route=Route.UNSUPPORTED).skipped.startswith("NotImplementedError")
     assert [m.check for m in judge(third, lacking, route=Route.NATIVE).mismatches] == [Check.ERROR_PARITY]
+
+
+def test_a_device_that_raises_when_an_argument_is_read_back_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unreadable(base: torch.Tensor, before: torch.Tensor) -> torch.Tensor:
+        raise Unreadable from RuntimeError("buffer is deleted")
+
+    assert not judge(torch.neg).mismatches
+    monkeypatch.setattr(storages, "device_bytes", unreadable)
+    found = judge(torch.neg)
+    (mismatch,) = found.mismatches
+    assert (mismatch.check, found.skipped) == (Check.ERROR_PARITY, "")
+    assert mismatch.facts == {
+        "kind": Fact.UNREADABLE.value,
+        "device": {"type": "RuntimeError", "message": "buffer is deleted"},
+    }
