@@ -170,14 +170,16 @@ class Twins:
         """An argument on a device.
 
         A device without as_strided may not resize a view, or write it in place with another size. So it gets an
-        argument that is a whole storage as a tensor of its own, and the storage is a view over that.
+        argument that is a whole storage as a tensor of its own, and the storage is a view over that. CPU's argument is
+        no view then, either.
         """
-        if device != CPU and template.is_dense and not can_fetch():
+        is_own = template.is_dense and not can_fetch()
+        if is_own and device != CPU:
             tensor = self.base(template.slot, template.whole(), device)
             base = tensor.view(-1)
         else:
             base = self.base(template.slot, template.sent(device == CPU), device)
-            tensor = template.over(base)
+            tensor = template.over(base).data if is_own else template.over(base)
         return Argument(template.slot, template.placement, base, tensor, template.before)
 
     def roomy(self, case: Case) -> Side:
@@ -314,7 +316,18 @@ class _Fitter:
         if isinstance(arg, ComplexArg):
             return complex(arg.real, arg.imag)
         assert isinstance(arg, GeneratorArg)
-        return torch.Generator(self._device).manual_seed(arg.seed)
+        return _generator(self._device).manual_seed(arg.seed)
+
+
+class NoGenerator(Exception):
+    """The device has no generators; ``__cause__`` is what torch raised."""
+
+
+def _generator(device: torch.device) -> torch.Generator:
+    try:
+        return torch.Generator(device)
+    except RuntimeError as e:
+        raise NoGenerator from e
 
 
 _PLAIN = frozenset({type(None), bool, int, float, str})

@@ -5,10 +5,13 @@ from __future__ import annotations
 import pytest
 import torch
 
+from conformance.corpus.model import DeviceArg, GeneratorArg
 from conformance.judging import judge as module
 from conformance.judging import storages
 from conformance.judging.views import Unreadable
-from conformance.vocabulary import Check, Fact, Route
+from conformance.plan.cases import cases
+from conformance.vocabulary import CellId, Check, Fact, Route
+from tests.samples import sample, slot
 from tests.two_sides import judge
 
 
@@ -59,3 +62,18 @@ def test_a_device_that_raises_when_an_argument_is_read_back_has_failed(monkeypat
         "kind": Fact.UNREADABLE.value,
         "device": {"type": "RuntimeError", "message": "buffer is deleted"},
     }
+
+
+def test_a_device_without_generators_is_not_asked_to_draw_with_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = torch.Generator
+
+    def generator(device: torch.device) -> torch.Generator:
+        if device.index is not None:
+            raise RuntimeError("not an accelerator")
+        return real(device)
+
+    monkeypatch.setattr(torch, "Generator", generator)
+    one = sample("hand", slot(0, "self", (2,)), DeviceArg(), GeneratorArg(7))
+    (case,) = cases(CellId("misc", "hand", "float32", "contiguous"), [one])
+    assert judge(torch.neg, case=case).skipped == "the device has no generators: RuntimeError: not an accelerator"
+    assert judge(torch.neg).skipped == ""

@@ -223,6 +223,14 @@ def test_without_as_strided_another_argument_is_a_view_of_its_storage(layout: st
     assert is_view(made.tensor)
 
 
+@pytest.mark.usefixtures("without_as_strided")
+def test_without_as_strided_cpus_argument_is_no_view_either() -> None:
+    (made,) = Twins(value_of).side(one_argument("contiguous"), CPU).arguments
+    assert not is_view(made.tensor)
+    made.tensor.zero_()
+    assert not made.base.any()
+
+
 def test_with_as_strided_a_contiguous_argument_is_a_view_of_its_bytes() -> None:
     (made,) = Twins(value_of).side(one_argument("contiguous"), DEVICE).arguments
     assert (is_view(made.tensor), made.base.dtype) == (True, torch.uint8)
