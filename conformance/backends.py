@@ -73,10 +73,7 @@ class Backend(Protocol):
         """Let the end of the step take the memory of a tensor. A use of the tensor after the step must raise."""
 
     def save(self, value: Any, file: IO[bytes]) -> None:
-        """Write a value to a file as the backend's own way to save does; ``torch.load`` reads the file on any machine.
-
-        Of work that is recorded, only what the value needs should run. For a backend without one, ``torch.save``.
-        """
+        """Write a value to a file in the backend's own way, which ``torch.load`` reads. Without it: ``torch.save``."""
 
     def build_info(self) -> dict[str, Any]:
         """Facts of the build: ``torch``, ``compiler``, ``commit``, ``build_type``."""

@@ -14,6 +14,7 @@ from refnpu.conformance import Adapter  # only where there is one
 from conformance import torch_versions
 from conformance.backends import Capabilities
 from conformance.hazards import runner
+from conformance.torch_versions import compilers
 
 SAVING = [name for name in runner.names() if name.startswith("saving_") and name != "saving_stores_queued_values"]
 
@@ -26,8 +27,8 @@ class SavesZeros(Adapter):
     """It writes zeros."""
 
     def save(self, value: Any, file: IO[bytes]) -> None:
-        zeros = [leaf.cpu() * 0 for leaf in torch_versions.leaves_of(value)]
-        torch.save(torch_versions.with_tensors(value, zeros), file)
+        zeros = [leaf.cpu() * 0 for leaf in compilers.leaves_of(value)]
+        torch.save(compilers.with_tensors(value, zeros), file)
 
 
 @pytest.mark.parametrize("name", SAVING)
