@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import importlib
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from importlib.metadata import entry_points
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import IO, TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from conformance import torch_versions
+from conformance import adapters, torch_versions
 from conformance.bare_device import BareDevice
-from conformance.support.suggestions import unknown
+from conformance.support.suggestions import near
 
 if TYPE_CHECKING:
     import torch
@@ -38,6 +38,8 @@ class Backend(Protocol):
     device: str  # e.g. "mydev:0"
     # Optional: whether kernels keep subnormal numbers, in arguments and results. Without it they may be flushed to 0.
     keeps_subnormals: bool
+    # Optional: CPU threads of the processes that run cells. Without it: 1. With more, ``isolation`` must be "spawn".
+    threads: int
 
     def route_counters(self) -> tuple[int, int]:
         """(native calls, fallback calls) since the process started; cheap, read around every call."""
@@ -70,6 +72,9 @@ class Backend(Protocol):
     def donate(self, tensor: torch.Tensor) -> None:
         """Let the end of the step take the memory of a tensor. A use of the tensor after the step must raise."""
 
+    def save(self, value: Any, file: IO[bytes]) -> None:
+        """Write a value to a file in the backend's own way, which ``torch.load`` reads. Without it: ``torch.save``."""
+
     def build_info(self) -> dict[str, Any]:
         """Facts of the build: ``torch``, ``compiler``, ``commit``, ``build_type``."""
 
@@ -95,7 +100,7 @@ class Capabilities:
 
     OPTIONAL = (
         "route_counters", "memory_stats", "synchronize", "verify_memory", "fill_fresh", "delay_work", "mark_step",
-        "donate", "build_info", "environment", "environments",
+        "donate", "save", "build_info", "environment", "environments",
     )  # fmt: skip
 
     def __init__(self, backend: Any, module: str, asked: str = "") -> None:
@@ -112,12 +117,14 @@ class Capabilities:
         self._delay = getattr(backend, "delay_work", None)
         self._mark_step = getattr(backend, "mark_step", None)
         self._donate = getattr(backend, "donate", None)
+        self._save = getattr(backend, "save", None)
         self._info = getattr(backend, "build_info", None)
         self._environment = getattr(backend, "environment", None)
         self._environments = getattr(backend, "environments", None)
         self._expected = getattr(backend, "expected", None)
         self._synchronize = getattr(backend, "synchronize", None)
         self.keeps_subnormals = bool(getattr(backend, "keeps_subnormals", False))
+        self.threads = int(getattr(backend, "threads", 1))
         self.bare = isinstance(backend, BareDevice)
         self._initialized = False
         self._reads_back = self._reads_back_after_calls = self._tries_read_back = False
@@ -187,6 +194,13 @@ class Capabilities:
             self._read_back()
             self._reads_back = self.kind != "cpu"
             self._reads_back_after_calls = self._reads_back and self._tries_read_back
+
+    @property
+    def is_accelerator(self) -> bool:
+        """Whether the device is torch's accelerator, so that ``torch.accelerator`` is about it."""
+        module = torch_versions.accelerator()
+        current = module.current_accelerator() if module else None
+        return current is not None and bool(current.type == self.kind)
 
     @property
     def seedable(self) -> bool:
@@ -273,6 +287,17 @@ class Capabilities:
         if self._donate:
             self._donate(tensor)
 
+    @property
+    def saves(self) -> bool:
+        """Whether the backend has a way to save besides ``torch.save``."""
+        return self._save is not None
+
+    def save(self, value: Any, file: IO[bytes]) -> None:
+        """Write a value to a file in the backend's own way; by ``torch.save`` where the backend has none."""
+        import torch
+
+        (self._save or torch.save)(value, file)
+
     def build_info(self) -> dict[str, Any]:
         """Facts of the build; empty where the backend does not say."""
         return dict(self._info()) if self._info else {}
@@ -296,24 +321,26 @@ def with_index(device: str) -> str:
 
 
 def offered() -> tuple[str, ...]:
-    """The names of the backends installed here."""
+    """The names of the backends installed here. Those of the shipped adapters are not among them."""
     return tuple(sorted(e.name for e in entry_points(group=GROUP)))
 
 
 def find(name: str) -> Capabilities:
-    """The backend called ``name``, or given as ``module:device``. Raises BackendNotFound saying what to do."""
+    """The backend called ``name``, or given as ``module:device``. Raises BackendNotFound saying what to do.
+
+    An installed backend comes before a shipped adapter of the same name.
+    """
     if ":" in name:
         return _bare(name)
     for entry in entry_points(group=GROUP):
         if entry.name == name:
-            try:
-                return Capabilities(entry.load(), entry.module.partition(".")[0], name)
-            except Exception as e:  # whatever a broken installation raises
-                raise BackendNotFound(
-                    f"backend {name!r} ({entry.value}) cannot be loaded: {type(e).__name__}: {e}"
-                ) from e
+            return _loaded(name, entry.value, entry.load, entry.module.partition(".")[0])
+    if name in adapters.NAMES:
+        return _shipped(name)
+    similar = near(name, (*offered(), *adapters.NAMES))
+    also = f"; near: {', '.join(similar)}" if similar else ""
     todo = f"install one that offers the entry point group {GROUP!r}, or give module:device"
-    raise BackendNotFound(f"{unknown('backend', name, offered())}; {todo}")
+    raise BackendNotFound(f"unknown backend {name!r}{also}; {_there_are()}; {todo}")
 
 
 def default() -> str:
@@ -321,8 +348,34 @@ def default() -> str:
     known = offered()
     if len(known) == 1:
         return known[0]
-    what = f"several are installed ({', '.join(known)})" if known else "none is installed"
-    raise BackendNotFound(f"no --backend given, and {what}; give --backend NAME or --backend module:device.")
+    what = "several are installed" if known else "none is installed"
+    raise BackendNotFound(
+        f"no --backend given, and {what} ({_there_are()}); give --backend NAME or --backend module:device."
+    )
+
+
+def _there_are() -> str:
+    """The installed backends, then the shipped adapters that can be used here."""
+    usable = [name for name in adapters.usable() if name not in offered()]
+    parts = (("installed", offered()), ("usable here", usable))
+    return ", ".join(f"{what}: {' '.join(names)}" for what, names in parts if names)
+
+
+def _loaded(name: str, what: str, load: Callable[[], Any], module: str) -> Capabilities:
+    try:
+        return Capabilities(load(), module, name)
+    except Exception as e:  # whatever a broken installation raises
+        raise BackendNotFound(f"backend {name!r} ({what}) cannot be loaded: {type(e).__name__}: {e}") from e
+
+
+def _shipped(name: str) -> Capabilities:
+    kind = adapters.class_of(name)
+    try:
+        return _loaded(name, "an adapter of the suite", kind, kind.MODULE)
+    except BackendNotFound as e:
+        if isinstance(e.__cause__, adapters.NotHere):
+            raise BackendNotFound(f"backend {name!r}: {e.__cause__}") from e.__cause__
+        raise
 
 
 def _bare(name: str) -> Capabilities:

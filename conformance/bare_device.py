@@ -10,15 +10,17 @@ from typing import Any
 
 
 class BareDevice:
-    """A backend given as ``module:device``. It has the methods of an adapter that torch's modules can stand in for."""
+    """A backend given as ``module:device``. It has the methods of an adapter that torch's modules can stand in for.
+
+    Methods of a subclass come first.
+    """
 
     def __init__(self, name: str, device: str) -> None:
         self.name = name
         self.device = device
-        if found := self._synchronize():
-            self.synchronize = found
-        if stats := self._memory_stats():
-            self.memory_stats = stats
+        for method, found in (("synchronize", self._synchronize()), ("memory_stats", self._memory_stats())):
+            if found and not hasattr(type(self), method):
+                setattr(self, method, found)
 
     @property
     def _module(self) -> Any:

@@ -26,7 +26,7 @@ _SWITCHES = {"unset": (False,), "set": (True,), "both": (False, True)}
 @click.argument("models", nargs=-1, metavar="[MODEL]...")
 @click.option(
     "--backend", default="torch:cpu", show_default=True, metavar="NAME",
-    help="Whose device the models are compiled for: an installed backend, or module:device.",
+    help="Whose device the models are compiled for: an installed backend, a shipped adapter, or module:device.",
 )  # fmt: skip
 @click.option("--other", default="", metavar="NAME", help="A backend on whose device inputs are put, as a mismatch.")
 @click.option(

@@ -20,7 +20,9 @@ expected_option = click.option(
     "--expected", type=click.Path(path_type=Path), metavar="PATH",
     help="Known failures: a file, or a directory with <backend>.toml; default: those of the run.",
 )  # fmt: skip
-backend_option = click.option("--backend", default="", metavar="NAME", help="An installed backend, or module:device.")
+backend_option = click.option(
+    "--backend", default="", metavar="NAME", help="An installed backend, a shipped adapter, or module:device."
+)
 
 
 class Mistake(click.ClickException):

@@ -107,9 +107,3 @@ def devices_of(backend: Capabilities) -> int:
     """Return how many devices the backend has, as far as ``torch.<device>`` says; at least 1."""
     count = getattr(getattr(torch, backend.kind, None), "device_count", None)
     return max(1, int(count())) if callable(count) else 1
-
-
-def is_accelerator(backend: Capabilities) -> bool:
-    """Whether the backend's device is torch's accelerator, so that ``torch.accelerator`` is about it."""
-    current = torch.accelerator.current_accelerator()
-    return current is not None and current.type == backend.kind

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from conformance.backends import Capabilities
-from conformance.contexts.model import Context, How, Op, devices_of, is_accelerator
+from conformance.contexts.model import Context, How, Op, devices_of
 from conformance.inventory import Overload
 
 
@@ -51,7 +51,7 @@ class SecondDevice(Context):
         return result
 
     def lacks(self, backend: Capabilities) -> str:
-        if not is_accelerator(backend):
+        if not backend.is_accelerator:
             return "a device that is torch's accelerator"
         if not backend.device.endswith(":0"):
             return "the first device as the one that is tried"

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from conformance.backends import Capabilities
-from conformance.contexts.model import Context, How, Op, is_accelerator
+from conformance.contexts.model import Context, How, Op
 from conformance.vocabulary import Check
 
 
@@ -51,4 +51,4 @@ class Stream(Context):
         return result
 
     def lacks(self, backend: Capabilities) -> str:
-        return "" if is_accelerator(backend) else "a device that is torch's accelerator"
+        return "" if backend.is_accelerator else "a device that is torch's accelerator"

@@ -363,6 +363,7 @@ _RENDERERS: dict[str, Callable[[Mismatch], str]] = {
     Fact.COUNT: lambda m: f"the device returned {m.facts['device']} results, CPU {m.facts['cpu']}",
     Fact.DEVICE: lambda m: f"is on {m.facts['device']}, not on {m.facts['wanted']}",
     Fact.ERRORS: _errors,
+    Fact.UNREADABLE: lambda m: f"the device {_raised(m.facts['device'])}, when the tensor was read after the call",
     Fact.LATE_ERROR: lambda m: f"the device {_raised(m.facts['device'])}, when it was synchronized after the case",
     Fact.ALIASING: _aliasing,
     Fact.IDENTITY: _identity,

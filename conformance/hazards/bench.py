@@ -45,6 +45,7 @@ class Bench:
     device: torch.device
     second: torch.device | None
     delayed: bool
+    saves_by: str = ""  # how the running program saves values, in words; empty if it saves none
     _busy: list[torch.Tensor] = field(default_factory=list)
 
     @property
@@ -66,8 +67,11 @@ class Bench:
         return torch.full((self.elements,), float(value), pin_memory=pinned)
 
     def wait(self, device: torch.device | None = None) -> None:
-        """Wait for all work of a device."""
-        torch.accelerator.synchronize(device or self.device)
+        """Wait for all work of a device. Of a device that is not torch's accelerator, the adapter waits."""
+        if self.capabilities.is_accelerator:
+            torch.accelerator.synchronize(device or self.device)
+        else:
+            self.capabilities.synchronize()
 
     def step(self) -> None:
         """End the step of a backend that records work. Other backends wait for their work."""

@@ -216,7 +216,7 @@ def an_error_while_work_is_queued(bench: Bench) -> Found:
     yield difference("the tensor", x, 6)
 
 
-@hazard("draws that are queued", "manual_seed()")
+@hazard("draws that are queued", "manual_seed()", Needs.SEEDS)
 def seeding_while_draws_are_queued(bench: Bench) -> Found:
     torch.manual_seed(3)
     first = [torch.rand(bench.elements, device=bench.device).cpu() for _ in range(2)]

@@ -19,6 +19,7 @@ class Needs(Enum):
     PINNED = "pinned memory"
     TWO_DEVICES = "two devices"
     DONATION = "donated memory (donate)"
+    SEEDS = "generator that torch.manual_seed() seeds"
 
 
 @dataclass(frozen=True, slots=True)

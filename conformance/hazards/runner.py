@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -133,9 +134,17 @@ def _rounds(name: str, backend: Capabilities, schedules: list[Schedule]) -> dict
 def _program(hazard: Hazard, bench: Bench) -> str:
     try:
         found = next((f for f in hazard.run(bench) if f), None)
+        what = found.text() if found else ""
     except Exception as e:  # noqa: BLE001  # whatever the device raises is the finding
-        return f"{hazard.missing()}: the device raised {type(e).__name__}: {e}"
-    return f"{hazard.missing()}: {found.text()}" if found else ""
+        what = f"the device raised {type(e).__name__}: {_without_stack(e)}"
+    by = f"with {bench.saves_by}, " if bench.saves_by else ""
+    return f"{hazard.missing()}: {by}{what}" if what else ""
+
+
+def _without_stack(error: Exception) -> str:
+    """Return the message of an error, without the lines of a native stack in it."""
+    lines = re.sub(r"\*\*\* Begin stack trace \*\*\*.*\*\*\* End stack trace \*\*\*", "", str(error), flags=re.DOTALL)
+    return "\n".join(line for line in lines.splitlines() if line.strip())
 
 
 def _random(bench: Bench, schedule: Schedule) -> str:
@@ -148,21 +157,22 @@ def _random(bench: Bench, schedule: Schedule) -> str:
 
 
 def _second(backend: Capabilities) -> torch.device | None:
-    kind = torch.device(backend.device).type
-    others = (torch.device(kind, n) for n in range(torch.accelerator.device_count()))
+    count = torch.accelerator.device_count() if backend.is_accelerator else 0
+    others = (torch.device(backend.kind, n) for n in range(count))
     return next((d for d in others if d != torch.device(backend.device)), None)
 
 
 def _lacking(backend: Capabilities, needs: frozenset[Needs]) -> str:
     """Return the first thing that the backend has not got, "" if it has all."""
-    accelerator = torch.accelerator.current_accelerator()
-    if accelerator is None or accelerator.type != torch.device(backend.device).type:
-        return "device that torch.accelerator knows"
+    if backend.kind == "cpu":
+        return "queue of work: CPU runs each call at once"
+    known = backend.is_accelerator  # streams and pinned memory are those of the accelerator
     missing = {
-        Needs.STREAMS: not _works(lambda: torch.Stream(torch.device(backend.device)).query()),
-        Needs.PINNED: not _works(lambda: torch.ones(1, pin_memory=True)),
+        Needs.STREAMS: not (known and _works(lambda: torch.Stream(torch.device(backend.device)).query())),
+        Needs.PINNED: not (known and _works(lambda: torch.ones(1, pin_memory=True))),
         Needs.TWO_DEVICES: _second(backend) is None,
         Needs.DONATION: not backend.donates,
+        Needs.SEEDS: not backend.seedable,
     }
     return next((need.value for need in Needs if need in needs and missing[need]), "")
 

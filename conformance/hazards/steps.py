@@ -6,54 +6,81 @@ the rest has yet to read.
 
 from __future__ import annotations
 
+import functools
 import io
+from collections.abc import Callable
 
 import torch
 
 from conformance.hazards.bench import Bench, difference
 from conformance.hazards.model import Found, Needs, hazard
 
+BY_TORCH, BY_ADAPTER = "torch.save", "the adapter's save"
+Saving = Callable[[Bench], Found]
 
-def saved(value: object) -> object:
-    """Return what a file holds in which ``torch.save`` stored a value."""
+
+def saving(earlier: str, later: str) -> Callable[[Saving], Saving]:
+    """Register a hazard that saves values: in the backend's own way if it has one, and then with ``torch.save``.
+
+    The own way comes first: a backend that keeps compiled programs may take one that ``torch.save`` left, which has
+    other inputs to donate.
+    """
+
+    def register(program: Saving) -> Saving:
+        @functools.wraps(program)
+        def run(bench: Bench) -> Found:
+            for way in (BY_ADAPTER, BY_TORCH) if bench.capabilities.saves else (BY_TORCH,):
+                bench.saves_by = way
+                yield from program(bench)
+
+        return hazard(earlier, later)(run)
+
+    return register
+
+
+def saved(bench: Bench, value: object) -> object:
+    """Save a value in the way of the running program, and return what the file holds."""
     file = io.BytesIO()
-    torch.save(value, file)
+    if bench.saves_by == BY_TORCH:
+        torch.save(value, file)
+    else:
+        bench.capabilities.save(value, file)
     file.seek(0)
     return torch.load(file, map_location="cpu")
 
 
-def stored(tensor: torch.Tensor) -> torch.Tensor:
+def stored(bench: Bench, tensor: torch.Tensor) -> torch.Tensor:
     """Save a tensor and return what was stored."""
-    found = saved(tensor)
+    found = saved(bench, tensor)
     assert isinstance(found, torch.Tensor)
     return found
 
 
-@hazard("a queued kernel that reads the old value", "torch.save() of the new value and the step")
+@saving("a queued kernel that reads the old value", "the save of the new value and the step")
 def saving_one_of_several_queued_tensors(bench: Bench) -> Found:
     t0, t1 = bench.full(1), bench.full(2)
     bench.busy()
     t2 = t0 + t1
     t1.add_(1)
-    yield difference("the stored tensor", stored(t1), 3)
+    yield difference("the stored tensor", stored(bench, t1), 3)
     bench.step()
     yield difference("the sum of the old values", t2, 3)
     yield difference("the saved tensor", t1, 3)
 
 
-@hazard("the queued kernels that make its inputs", "torch.save()")
+@saving("the queued kernels that make its inputs", "the save")
 def saving_a_result_of_queued_results(bench: Bench) -> Found:
     x = bench.full(1)
     bench.busy()
     y = x + 1
     z = y * 3
     x.fill_(9)
-    yield difference("the stored tensor", stored(z), 6)
+    yield difference("the stored tensor", stored(bench, z), 6)
     bench.step()
     yield difference("the input", y, 2)
 
 
-@hazard("a queued write through a view", "torch.save() of the base")
+@saving("a queued write through a view", "the save of the base")
 def saving_the_base_of_a_written_view(bench: Bench) -> Found:
     x = bench.full(1)
     bench.busy()
@@ -61,48 +88,48 @@ def saving_the_base_of_a_written_view(bench: Bench) -> Found:
     x[3:5].add_(1)
     expected = torch.ones(bench.elements)
     expected[3:5] = 2
-    yield difference("the stored tensor", stored(x), expected)
+    yield difference("the stored tensor", stored(bench, x), expected)
     bench.step()
     yield difference("the product of the old values", y, 10)
     yield difference("the saved tensor", x, expected)
 
 
-@hazard("a queued write of the base", "torch.save() of a view")
+@saving("a queued write of the base", "the save of a view")
 def saving_a_view_of_a_written_base(bench: Bench) -> Found:
     x = bench.full(1)
     view = x[2:7]
     bench.busy()
     y = view * 10
     x.add_(1)
-    yield difference("the stored view", stored(view), 2)
+    yield difference("the stored view", stored(bench, view), 2)
     bench.step()
     yield difference("the product of the old values", y, 10)
     yield difference("the base", x, 2)
 
 
-@hazard("a queued write of an alias", "torch.save() of the tensor")
+@saving("a queued write of an alias", "the save of the tensor")
 def saving_a_tensor_with_a_written_alias(bench: Bench) -> Found:
     x = bench.full(1)
     alias = x.detach().view(-1, 2)
     bench.busy()
     y = alias + 10
     alias.mul_(4)
-    yield difference("the stored tensor", stored(x), 4)
+    yield difference("the stored tensor", stored(bench, x), 4)
     bench.step()
     yield difference("the sum of the old values", y, 11)
     yield difference("the alias", alias, 4)
 
 
-@hazard("queued readers of the first and of the second value", "torch.save() of each value")
+@saving("queued readers of the first and of the second value", "the save of each value")
 def saving_twice(bench: Bench) -> Found:
     x = bench.full(1)
     bench.busy()
     first = x + 10
     x.add_(1)
-    yield difference("the tensor that was stored first", stored(x), 2)
+    yield difference("the tensor that was stored first", stored(bench, x), 2)
     second = x + 10
     x.add_(1)
-    yield difference("the tensor that was stored second", stored(x), 3)
+    yield difference("the tensor that was stored second", stored(bench, x), 3)
     bench.step()
     yield difference("the sum of the first values", first, 11)
     yield difference("the sum of the second values", second, 12)
@@ -131,7 +158,7 @@ def item_of_one_of_several_queued_tensors(bench: Bench) -> Found:
     yield difference("the sum of the old values", t2, 3)
 
 
-@hazard("the queued step of the optimizer", "torch.save() of a state_dict and the next step")
+@saving("the queued step of the optimizer", "the save of a state_dict and the next step")
 def saving_a_state_dict_during_training(bench: Bench) -> Found:
     weight = torch.nn.Parameter(bench.full(100))
     optimizer = torch.optim.SGD([weight], lr=1.0)
@@ -142,7 +169,7 @@ def saving_a_state_dict_during_training(bench: Bench) -> Found:
         before = weight.detach() + 0
         weight.grad = x + 0  # set here: autograd's threads do not survive a fork
         optimizer.step()
-        state = saved(model.state_dict())
+        state = saved(bench, model.state_dict())
         assert isinstance(state, dict)
         yield difference(f"the weight that step {step} stored", state["weight"], 100 - 2 * step)
         bench.step()

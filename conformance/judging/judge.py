@@ -11,12 +11,13 @@ import torch
 
 from conformance.backends import Capabilities
 from conformance.contexts import PLAIN, Context
-from conformance.judging import device_memory, kernels, oracle, repetition, storages
+from conformance.judging import device_memory, facts, kernels, oracle, repetition, storages
 from conformance.judging.oracle import Caller, CallOutcome
 from conformance.judging.outcomes import Comparison, OtherReferences, error_parity, first_line
 from conformance.judging.reference import NotJudged, Reference
 from conformance.judging.tolerances import Criteria
-from conformance.judging.twins import Twins
+from conformance.judging.twins import NoGenerator, Twins
+from conformance.judging.views import Unreadable
 from conformance.plan.cases import Case
 from conformance.records import Mismatch
 from conformance.vocabulary import Check, Fact, Route
@@ -77,8 +78,10 @@ class Judge:
         self._prepare(case)
         try:
             return bool(self._judge_call(case, self.reference.outcome(case)).mismatches)
-        except NotJudged:
+        except (NotJudged, NoGenerator):
             return False
+        except Unreadable:
+            return True
 
     def judge_outcome(self, case: Case, actual: CallOutcome) -> CaseResult:
         """Compare what a call on the device did, made by somebody else with the arguments of ``case``, with CPU's.
@@ -108,6 +111,10 @@ class Judge:
                 self.reference.doubt(case, expected, result.mismatches, actual)
         except NotJudged as e:
             return CaseResult(skipped=e.why, tainted=e.tainted)
+        except NoGenerator as e:
+            return CaseResult(skipped=f"the device has no generators: {first_line(e.__cause__)}")
+        except Unreadable as e:
+            return CaseResult([_unreadable(e)])
         return result
 
     def kernels(self, case: Case, *, on_cpu: bool = False) -> list[str]:
@@ -206,6 +213,12 @@ def _broken(context: Context, expected: CallOutcome, actual: CallOutcome) -> Mis
         return None
     facts = {"kind": Fact.CONTEXT.value, "context": context.name, "broken": str(actual.error)}
     return Mismatch(Check.CONTEXT, "", facts)
+
+
+def _unreadable(raised: Unreadable) -> Mismatch:
+    """Return that the device raised an error when an argument or a result was read after the call."""
+    found = {"kind": Fact.UNREADABLE.value, "device": facts.error(raised.__cause__)}
+    return Mismatch(Check.ERROR_PARITY, "", found)
 
 
 def _ignore(phase: str) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from conformance import torch_versions
 from conformance.corpus.model import DtypeArg
 from conformance.judging import bits, conditioning
 from conformance.judging.twins import CPU, Side, Twins
@@ -255,8 +256,11 @@ def cannot_serve(error: BaseException | None) -> bool:
 def lacks_kernel(error: BaseException | None, route: str, reference: BaseException | None = None) -> bool:
     """Whether the device said that it does not serve the overload. A registered kernel that says so is at fault.
 
-    Where the ``reference`` raised too, only the dispatcher's own words count: else it is a matter of error parity.
+    Where the ``reference`` raised too, only the dispatcher's own words count: else it is a matter of error parity. A
+    device that functionalizes calls does not serve what torch cannot functionalize.
     """
+    if isinstance(error, RuntimeError) and torch_versions.cannot_functionalize(str(error)):
+        return True
     if not isinstance(error, NotImplementedError):
         return False
     by_dispatcher = "Could not run" in str(error)

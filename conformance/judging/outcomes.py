@@ -114,7 +114,7 @@ class Comparison:
             if not want.slot.written:
                 continue
             name = want.slot.name
-            differs = compare.metadata(want.tensor, got.tensor, name)
+            differs = compare.metadata(want.tensor, got.tensor, name, strided=can_fetch())
             if not differs and not fetched.same(i):
                 at = position_of(expected, i)
                 differs = self._values(expected, at, want.tensor, got.tensor, name, others.argument(i), want)
@@ -176,7 +176,7 @@ class Comparison:
         if want.layout != torch.strided or got.layout != torch.strided:
             return _sparse(name, want, got)
         relation = None if self._criteria.may_alias else storages.aliasing(*sharing, i)
-        differs = relation or compare.metadata(want, got, name)
+        differs = relation or compare.metadata(want, got, name, strided=can_fetch())
         if differs and differs.check is Check.STRIDE and others.promoted_strides(i, want.dtype) == got.stride():
             differs = None
         if differs or has_no_memory(want) or sharing[0].argument(i) is not None:

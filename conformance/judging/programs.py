@@ -11,7 +11,7 @@ import torch
 from conformance.backends import Capabilities
 from conformance.judging import compare, facts, kernels
 from conformance.judging.judge import CaseResult
-from conformance.judging.views import host_copy
+from conformance.judging.views import can_fetch, host_copy
 from conformance.records import Mismatch
 from conformance.scenarios.model import NotOffered, Results, Scenario, first_line
 from conformance.vocabulary import Check, Fact
@@ -101,7 +101,7 @@ def _difference(scenario: Scenario, name: str, expected: Results, actual: Result
     want, got = expected[name], actual[name]
     assert isinstance(want, torch.Tensor)
     assert isinstance(got, torch.Tensor)  # what is not offered has been left out
-    if found := compare.metadata(want, got, name):
+    if found := compare.metadata(want, got, name, strided=can_fetch()):
         return found
     if scenario.exact:
         return compare.exact(want, host_copy(got), name)

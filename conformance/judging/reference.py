@@ -19,7 +19,7 @@ from conformance.judging.tolerances import Criteria, position_of
 from conformance.judging.twins import CPU, Twins
 from conformance.plan.cases import Case
 from conformance.records import Mismatch
-from conformance.torch_versions import decomposition_of, without_onednn
+from conformance.torch_versions import decomposition_of, overload_of, tags, without_onednn
 from conformance.vocabulary import Check
 
 #: How often CPU is asked once more, in rounds of calls, before its values are held against a device: some of its
@@ -31,6 +31,8 @@ DECOMPOSED = "torch's own decomposition of the op gives other values than CPU's 
 ONEDNN = "oneDNN refuses the call on this machine, and the device does what CPU does without it"
 LOST = "the CPU returns another tensor than the one that it was given to write"
 OVERRUN = "CPU takes an expanded argument for dense, and writes behind its storage before it raises"
+HELD = "CPU's values depend on what an out= argument held before, and the device has those of one that held zeros"
+RESIZED = "CPU gave the argument of an in-place op another size instead of an error"
 TWICE = "CPU silently wrote an overlapping argument, so the result is undefined"
 
 
@@ -98,6 +100,8 @@ class Reference:
             if self._does_without_onednn(case, actual()):
                 raise NotJudged(ONEDNN)
             return
+        if _resizes_self(expected, self._call.op):
+            raise NotJudged(RESIZED, tainted=True)
         if _loses_out(expected, self._call.op):
             if self._comparison.same_results(expected, actual()):
                 raise NotJudged(LOST, tainted=True)
@@ -159,11 +163,15 @@ class Reference:
     def _other_references(self, case: Case) -> Iterator[tuple[str, CallOutcome]]:
         """What else may be right, with the reason: CPU's kernel over another layout, and torch's decomposition.
 
+        CPU's kernel over results that held zeros is right too: an out= argument has no value before the call.
+
         CPU's vector loops run over contiguous tensors alone, and do not always do with NaN and infinities what its
         loops over single elements do.
         """
         strided = bool(case.shared) or any(p.layout != "contiguous" for p in case.placements)
         yield LAYOUT, self._call(self._twins.dense(case) if strided else self._twins.spaced(case))
+        if any(slot.written and not slot.pool for slot in case.sample.tensors) and not case.shared:
+            yield HELD, self._call(self._twins.zeroed(case))
         decomposition = decomposition_of(self._call.op)
         if decomposition is not None and not self._criteria.random and not case.shared:
             yield DECOMPOSED, oracle.call(decomposition, self._twins.dense(case))
@@ -173,6 +181,14 @@ def _writes_twice(case: Case) -> bool:
     """Whether an argument that the op writes has several indices for one element."""
     pairs = zip(case.sample.tensors, case.placements, strict=True)
     return any(slot.written and placement.layout == "expanded" for slot, placement in pairs)
+
+
+def _resizes_self(expected: CallOutcome, op: Callable[..., Any]) -> bool:
+    """Whether a call in place gave the argument that it writes another size, and the op is not about sizes."""
+    schema = getattr(op, "_schema", None)
+    if schema is None or not schema.name.endswith("_") or "inplace_view" in tags(overload_of(schema)):
+        return False
+    return any(a.slot.written and a.tensor.shape != a.placement.size for a in expected.side.arguments)
 
 
 def _loses_out(expected: CallOutcome, op: Callable[..., Any]) -> bool:

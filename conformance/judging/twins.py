@@ -23,7 +23,7 @@ from conformance.corpus.model import (
     Sample,
     TensorSlot,
 )
-from conformance.judging.views import all_work, can_view_as_dtype, fill, over, poison, torch_dtype, view
+from conformance.judging.views import all_work, can_fetch, can_view_as_dtype, fill, over, poison, torch_dtype, view
 from conformance.layouts import Placement
 from conformance.ops import facts
 from conformance.plan.cases import Case
@@ -81,10 +81,15 @@ class _Template:
     before: torch.Tensor  # the storage's bytes before a call
     dtype: torch.dtype
     is_flat: bool  # whether the argument is the whole storage, in one dimension
+    is_dense: bool  # whether it is the whole storage, row-major
 
     def sent(self, to_host: bool) -> torch.Tensor:
         """What is copied to a side: the bytes, or the elements for a device that cannot view bytes as another dtype."""
         return self.before if to_host or can_view_as_dtype() else self.before.view(self.dtype)
+
+    def whole(self) -> torch.Tensor:
+        """The argument that is the whole storage, as it is before a call, on CPU."""
+        return self.before.view(self.dtype).view(self.placement.size)
 
     def over(self, base: torch.Tensor) -> torch.Tensor:
         """The argument, over the bytes ``base``."""
@@ -123,9 +128,10 @@ class Twins:
     def _make_template(self, slot: TensorSlot, placement: Placement, dtype: str, wide: str) -> _Template:
         held_in = torch_dtype(wide)
         before = self.bytes_before(slot, placement, dtype, wide)
-        dense = placement.stride == (1,) and placement.size == (placement.storage,)
-        is_flat = dense and not placement.bit and before.numel() == placement.storage * held_in.itemsize
-        return _Template(slot, placement, before, held_in, is_flat)
+        is_whole = not placement.bit and before.numel() == placement.storage * held_in.itemsize
+        is_flat = is_whole and placement.stride == (1,) and placement.size == (placement.storage,)
+        is_dense = is_whole and placement.layout == "contiguous"
+        return _Template(slot, placement, before, held_in, is_flat, is_dense)
 
     def bytes_before(self, slot: TensorSlot, placement: Placement, dtype: str, wide: str) -> torch.Tensor:
         """Return the bytes of a slot's storage before a call: its values of ``dtype``, held in ``wide``."""
@@ -156,11 +162,25 @@ class Twins:
                 dtype = slot.dtype or own
                 template = self._template(slot, placement, dtype, dtypes(dtype) if dtypes else dtype)
                 is_host = slot.on_host or (on_host and slot.argument in on_host)
-                sent = template.sent(is_host or device == CPU)
-                base = self.base(slot, sent, CPU if is_host else device)
-                made = Argument(slot, placement, base, template.over(base), template.before)
+                made = self._argument(template, CPU if is_host else device)
             arguments.append(made)
         return _side(case, device, arguments, dtypes)
+
+    def _argument(self, template: _Template, device: torch.device) -> Argument:
+        """An argument on a device.
+
+        A device without as_strided may not resize a view, or write it in place with another size. So it gets an
+        argument that is a whole storage as a tensor of its own, and the storage is a view over that. CPU's argument is
+        no view then, either.
+        """
+        is_own = template.is_dense and not can_fetch()
+        if is_own and device != CPU:
+            tensor = self.base(template.slot, template.whole(), device)
+            base = tensor.view(-1)
+        else:
+            base = self.base(template.slot, template.sent(device == CPU), device)
+            tensor = template.over(base).data if is_own else template.over(base)
+        return Argument(template.slot, template.placement, base, tensor, template.before)
 
     def roomy(self, case: Case) -> Side:
         """The arguments of ``case`` on CPU, with room behind each expanded one that the op writes.
@@ -184,6 +204,14 @@ class Twins:
         for a in side.arguments:
             a.tensor = a.tensor.resolve_conj().resolve_neg().clone(memory_format=torch.contiguous_format)
         return _side(case, CPU, side.arguments)
+
+    def zeroed(self, case: Case) -> Side:
+        """The arguments of ``case`` on CPU, with zeros in those that the op writes and that have no value before."""
+        side = self.side(case, CPU)
+        for a in side.arguments:
+            if a.slot.written and not a.slot.pool:
+                a.tensor.zero_()
+        return side
 
     def spaced(self, case: Case) -> Side:
         """The arguments of ``case`` on CPU with the same values, each in every second element of its storage."""
@@ -288,7 +316,18 @@ class _Fitter:
         if isinstance(arg, ComplexArg):
             return complex(arg.real, arg.imag)
         assert isinstance(arg, GeneratorArg)
-        return torch.Generator(self._device).manual_seed(arg.seed)
+        return _generator(self._device).manual_seed(arg.seed)
+
+
+class NoGenerator(Exception):
+    """The device has no generators; ``__cause__`` is what torch raised."""
+
+
+def _generator(device: torch.device) -> torch.Generator:
+    try:
+        return torch.Generator(device)
+    except RuntimeError as e:
+        raise NoGenerator from e
 
 
 _PLAIN = frozenset({type(None), bool, int, float, str})

@@ -122,9 +122,31 @@ def view(base: torch.Tensor, dtype: torch.dtype, placement: Placement) -> torch.
     return tensor
 
 
-def device_bytes(base: torch.Tensor) -> torch.Tensor:
-    """A storage's bytes on the CPU, by the contiguous byte copy that the bring-up gate has tried."""
-    return base if base.is_cpu else base.cpu().view(torch.uint8)
+class Unreadable(Exception):
+    """The device raised an error when memory was read back; ``__cause__`` is this error."""
+
+
+def _read(tensor: torch.Tensor) -> torch.Tensor:
+    """A device tensor on the CPU. Raises Unreadable."""
+    try:
+        return tensor.cpu()
+    except RuntimeError as e:
+        raise Unreadable from e
+
+
+def device_bytes(base: torch.Tensor, before: torch.Tensor) -> torch.Tensor:
+    """A storage's bytes on the CPU, by the contiguous byte copy that the bring-up gate has tried. Raises Unreadable.
+
+    ``before``: the bytes that it held before the call. Those that a base which is no more than a view over a resized
+    tensor does not reach are as they were.
+    """
+    if base.is_cpu:
+        return base
+    after = _read(base).view(torch.uint8)
+    if after.numel() == before.numel():
+        return after
+    same = min(after.numel(), before.numel())
+    return torch.cat((after[:same], before[same:]))
 
 
 def can_fetch() -> bool:
@@ -133,14 +155,17 @@ def can_fetch() -> bool:
 
 
 def fetch(tensor: torch.Tensor) -> torch.Tensor:
-    """Return the bytes of a device tensor's whole storage, on CPU. Bytes beyond the last whole element are left out."""
+    """Return the bytes of a device tensor's whole storage, on CPU. Bytes beyond the last whole element are left out.
+
+    Raises Unreadable.
+    """
     if tensor.is_conj():
         tensor = torch.conj(tensor)
     if tensor.is_neg():
         tensor = neg_view(tensor)
     count = tensor.untyped_storage().nbytes() // tensor.element_size()
     flat = tensor.as_strided((count,), (1,), 0)
-    return flat.view(torch.uint8).cpu() if can_view_as_dtype() else flat.cpu().view(torch.uint8)
+    return _read(flat.view(torch.uint8)) if can_view_as_dtype() else _read(flat).view(torch.uint8)
 
 
 def over(base: torch.Tensor, tensor: torch.Tensor) -> torch.Tensor:
@@ -154,9 +179,10 @@ def host_copy(tensor: torch.Tensor) -> torch.Tensor:
     """A device tensor on the CPU, with its stride, offset and bits, without the device's strided copy.
 
     The storage is brought over as bytes and viewed again there, so that a wrong strided copy cannot blame another op.
+    Raises Unreadable.
     """
     if has_no_memory(tensor):
         return torch.zeros(tensor.shape, dtype=tensor.dtype)
     if tensor.is_cpu:
         return tensor
-    return over(fetch(tensor), tensor) if can_fetch() else tensor.cpu()
+    return over(fetch(tensor), tensor) if can_fetch() else _read(tensor)

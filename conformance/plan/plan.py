@@ -29,7 +29,8 @@ class Plan:
     """Corpus, inventory and families put together: what there is to run on ``backend``. ``seed``: of random draws."""
 
     def __init__(self, backend: Capabilities, selection: Selection, seed: int) -> None:
-        torch.set_num_threads(1)  # before any fork, and so that the reference's sums do not depend on the machine
+        # Before any fork, and so that the reference's sums do not depend on the machine.
+        torch.set_num_threads(backend.threads)
         self.backend = backend
         self.selection = selection
         self.tier = selection.narrowed()

@@ -51,7 +51,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def _add_selection(group: pytest.OptionGroup) -> None:
     """Add the options that say which cells of which backend run."""
     group.addoption(
-        "--backend", metavar="NAME", help="an installed backend, or module:device (default: the only one installed)"
+        "--backend",
+        metavar="NAME",
+        help="an installed backend, a shipped adapter, or module:device (default: the only one installed)",
     )
     group.addoption("--tier", metavar="|".join(TIERS), help="how many cells and cases run (default: the lane's tier)")
     group.addoption("--dtypes", metavar="A,B", help="only cells of these dtypes")

@@ -34,14 +34,19 @@ def schemas() -> dict[str, Any]:
     found = {}
     for schema in torch._C._jit_get_all_schemas():
         if schema.name.startswith(NAMESPACE):
-            overload = f".{schema.overload_name}" if schema.overload_name else ""
-            found[schema.name[len(NAMESPACE) :] + overload] = schema
+            found[overload_of(schema)] = schema
     return found
 
 
 def schema_of(call: Any) -> Any:
     """The ``FunctionSchema`` of an overload such as ``torch.ops.aten.neg.default``."""
     return call._schema
+
+
+def overload_of(schema: Any) -> str:
+    """The name of the overload that a schema is of, e.g. ``add_.Tensor``, without the namespace."""
+    name: str = schema.name.removeprefix(NAMESPACE)
+    return f"{name}.{schema.overload_name}" if schema.overload_name else name
 
 
 def decomposition_of(call: Any) -> Any:
@@ -130,6 +135,12 @@ def is_registered_by_backend(name: str, key: str) -> bool:
     return found is not None and not any(place in found[1] for place in own)
 
 
+def cannot_functionalize(message: str) -> bool:
+    """Whether an error is torch's own refusal to functionalize an aten overload that it has no kernel for this for."""
+    found = re.match(r"Found a custom \(non-ATen\) operator .*?: aten::([\w.]+)\(", message)
+    return found is not None and not has_own_kernel(found[1], "Functionalize")
+
+
 def has_out(schema: str) -> bool:
     """Whether a schema has arguments that are written and are no ``self`` of an in-place op."""
     return bool(re.search(r"!\)(\[\])? (?!self\b)\w+", schema.partition("->")[0]))
@@ -201,6 +212,11 @@ class WatchingMode(TorchDispatchMode):
     def called(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """What is called in place of ``func``, with its arguments; what it returns, the program gets."""
         raise NotImplementedError
+
+
+def accelerator() -> Any:
+    """Return ``torch.accelerator``; None before torch 2.6, which has none."""
+    return getattr(torch, "accelerator", None)
 
 
 def privateuse1_name() -> str:

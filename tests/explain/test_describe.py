@@ -188,6 +188,10 @@ _TEXTS: list[tuple[Fact, dict[str, object], str]] = [
         Fact.LATE_ERROR, {"device": _ERROR},
         "the device raised ValueError: not today, when it was synchronized after the case",
     ),
+    (
+        Fact.UNREADABLE, {"device": _ERROR},
+        "the device raised ValueError: not today, when the tensor was read after the call",
+    ),
     (Fact.ALIASING, {"device": None, "cpu": "self"},
      "has a storage of its own on the device, shares the storage of self on CPU"),
     (Fact.IDENTITY, {"argument": "self", "device": False, "cpu": True},

@@ -102,7 +102,7 @@ def test_the_command_fails_for_a_missing_dependency() -> None:
 def test_the_command_says_what_a_backend_lacks() -> None:
     done = hazard("kernels_run_in_order", "--backend", "torch:cpu")
     assert done.returncode == 2
-    assert "kernels_run_in_order: NOT RUN: the backend has no device that torch.accelerator knows" in done.stderr
+    assert "kernels_run_in_order: NOT RUN: the backend has no queue of work: CPU runs each call at once" in done.stderr
 
 
 def test_an_unknown_hazard_is_answered_with_near_ones() -> None:

@@ -350,3 +350,11 @@ def test_the_mask_of_wrong_elements_follows_the_comparison() -> None:
     assert compare.differing(a, b, signed_zeros=False).tolist() == [False, False, False, True]
     assert compare.beyond(a, b, None, Closeness()).tolist() == [False, False, False, True]
     assert compare.beyond(a.long(), b.long(), None, Closeness()).tolist()[3]
+
+
+def test_strides_of_a_device_without_strides_are_not_compared_where_it_is_row_major() -> None:
+    cpu, dense, other = torch.zeros(3, 2).t(), torch.zeros(2, 3), torch.zeros(2, 6)[:, ::2]
+    assert compare.metadata(cpu, dense, "result", strided=False) is None
+    assert compare.metadata(cpu, other, "result", strided=False) is not None, "it has strides, and they are others"
+    assert compare.metadata(cpu, dense, "result") is not None
+    assert compare.metadata(cpu, torch.zeros(3, 2), "result", strided=False) is not None, "the shape is compared"

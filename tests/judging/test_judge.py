@@ -7,11 +7,13 @@ from dataclasses import replace
 import pytest
 import torch
 
-from conformance.corpus.model import DeviceArg
+from conformance.corpus.model import DeviceArg, GeneratorArg
 from conformance.judging import judge as module
+from conformance.judging import storages
+from conformance.judging.views import Unreadable
 from conformance.ops.family import OpFacts, Random
 from conformance.plan.cases import cases
-from conformance.vocabulary import CellId, Check, Route
+from conformance.vocabulary import CellId, Check, Fact, Route
 from tests.samples import sample, slot
 from tests.two_sides import judge
 
@@ -58,3 +60,33 @@ def test_draws_of_a_generated_sample_are_compared_by_their_distribution(axis: st
     assert not judge(torch.rand_like, case=case, facts=facts).mismatches
     found = judge(torch.rand_like, lambda x: torch.rand_like(x) / 2, case=case, facts=facts)
     assert [m.check for m in found.mismatches] == [Check.DISTRIBUTION]
+
+
+def test_a_device_that_raises_when_an_argument_is_read_back_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unreadable(base: torch.Tensor, before: torch.Tensor) -> torch.Tensor:
+        raise Unreadable from RuntimeError("buffer is deleted")
+
+    assert not judge(torch.neg).mismatches
+    monkeypatch.setattr(storages, "device_bytes", unreadable)
+    found = judge(torch.neg)
+    (mismatch,) = found.mismatches
+    assert (mismatch.check, found.skipped) == (Check.ERROR_PARITY, "")
+    assert mismatch.facts == {
+        "kind": Fact.UNREADABLE.value,
+        "device": {"type": "RuntimeError", "message": "buffer is deleted"},
+    }
+
+
+def test_a_device_without_generators_is_not_asked_to_draw_with_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = torch.Generator
+
+    def generator(device: torch.device) -> torch.Generator:
+        if device.index is not None:
+            raise RuntimeError("not an accelerator")
+        return real(device)
+
+    monkeypatch.setattr(torch, "Generator", generator)
+    one = sample("hand", slot(0, "self", (2,)), DeviceArg(), GeneratorArg(7))
+    (case,) = cases(CellId("misc", "hand", "float32", "contiguous"), [one])
+    assert judge(torch.neg, case=case).skipped == "the device has no generators: RuntimeError: not an accelerator"
+    assert judge(torch.neg).skipped == ""

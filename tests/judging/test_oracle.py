@@ -150,3 +150,25 @@ def test_where_cpu_raises_only_a_dispatcher_error_means_a_missing_kernel() -> No
     assert oracle.lacks_kernel(refusal, Route.FALLBACK)
     assert not oracle.lacks_kernel(refusal, Route.FALLBACK, reference)
     assert oracle.lacks_kernel(NotImplementedError("Could not run 'aten::x'"), Route.FALLBACK, reference)
+
+
+FUNCTIONALIZATION = (
+    "Found a custom (non-ATen) operator whose output has alias annotations: aten::{}. We only support functionalizing "
+    "operators whose outputs do not have alias annotations"
+)
+
+
+def test_what_torch_cannot_functionalize_is_no_defect_of_a_device_that_functionalizes() -> None:
+    for schema in (
+        "_sobol_engine_ff_(Tensor(a!) self, int n, ...)",
+        "_slow_conv2d_backward.grad_input(Tensor self, ...)",
+    ):
+        refusal = RuntimeError(FUNCTIONALIZATION.format(schema))
+        assert oracle.lacks_kernel(refusal, Route.NATIVE)
+        assert oracle.lacks_kernel(refusal, Route.FALLBACK, RuntimeError("bad size"))
+
+
+def test_a_device_that_cannot_functionalize_what_torch_can_is_at_fault() -> None:
+    refusal = RuntimeError(FUNCTIONALIZATION.format("add_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)"))
+    assert not oracle.lacks_kernel(refusal, Route.NATIVE)
+    assert not oracle.lacks_kernel(RuntimeError("Found a custom kernel"), Route.NATIVE)

@@ -11,7 +11,7 @@ import torch
 
 from conformance.corpus.model import DeviceArg
 from conformance.judging import reference
-from conformance.judging.reference import DECOMPOSED, LAYOUT, LOST, ONEDNN, OVERRUN, TWICE, UNSOUND
+from conformance.judging.reference import DECOMPOSED, HELD, LAYOUT, LOST, ONEDNN, OVERRUN, RESIZED, TWICE, UNSOUND
 from conformance.ops.family import OpFacts
 from conformance.plan.cases import Case, cases
 from conformance.torch_versions import schema_of
@@ -263,3 +263,72 @@ def test_a_case_is_skipped_if_cpu_does_not_return_its_written_argument() -> None
     assert judge(negated, torch.neg_, case=case).skipped == LOST
     found = judge(torch.neg_, torch.neg, case=case)
     assert (found.skipped, bool(found.mismatches)) == ("", True)
+
+
+class TestFormerValue:
+    """CPU adds to what an out= argument held."""
+
+    case = case_of(written=True, defined=False)
+
+    def test_a_device_that_gives_what_cpu_gives_over_zeros_is_not_wrong(self) -> None:
+        assert judge(lambda x: x.add_(3), lambda x: x.fill_(3), case=self.case).skipped == HELD
+
+    def test_a_device_that_gives_something_else_is_wrong(self) -> None:
+        assert judge(lambda x: x.add_(3), lambda x: x.fill_(4), case=self.case).mismatches
+
+    def test_a_device_that_alone_reads_the_former_value_is_wrong(self) -> None:
+        assert judge(lambda x: x.fill_(3), lambda x: x.add_(3), case=self.case).mismatches
+
+    def test_an_argument_in_place_has_a_former_value(self) -> None:
+        assert judge(lambda x: x.add_(3), lambda x: x.fill_(3), case=case_of(written=True)).mismatches
+
+
+class TestResizedInPlace:
+    """CPU gives the argument of an in-place op another size."""
+
+    @staticmethod
+    def grown(schema: object) -> Callable[[torch.Tensor], torch.Tensor]:
+        def grow(x: torch.Tensor) -> torch.Tensor:
+            return x.resize_(3, 3).fill_(1)
+
+        vars(grow)["_schema"] = schema
+        return grow
+
+    @staticmethod
+    def refuse(x: torch.Tensor) -> torch.Tensor:
+        raise RuntimeError("output with shape [2, 3] doesn't match the broadcast shape [3, 3]")
+
+    def test_a_device_that_raises_is_not_wrong(self) -> None:
+        cpu = self.grown(schema_of(torch.ops.aten.addbmm_.default))
+        assert judge(cpu, self.refuse, case=case_of(written=True)).skipped == RESIZED
+
+    def test_a_device_that_raises_for_an_op_about_sizes_is_wrong(self) -> None:
+        cpu = self.grown(schema_of(torch.ops.aten.resize_.default))
+        (mismatch,) = judge(cpu, self.refuse, case=case_of(written=True)).mismatches
+        assert mismatch.check is Check.ERROR_PARITY
+
+    def test_a_device_that_raises_where_cpu_keeps_the_size_is_wrong(self) -> None:
+        assert judge(torch.neg_, self.refuse, case=case_of(written=True)).mismatches
+
+
+class TestSeveralIndices:
+    """CPU writes an argument that the schema does not mark."""
+
+    @staticmethod
+    def written(value: int) -> Callable[[torch.Tensor], torch.Tensor]:
+        def write(x: torch.Tensor) -> torch.Tensor:
+            x.untyped_storage().fill_(value)
+            return torch.zeros(1)
+
+        return write
+
+    def test_what_it_leaves_in_an_element_of_several_indices_is_undefined(self) -> None:
+        assert not judge(self.written(1), self.written(2), case=case_of("expanded")).mismatches
+
+    def test_what_it_leaves_in_other_arguments_is_compared(self) -> None:
+        (mismatch,) = judge(self.written(1), self.written(2), case=case_of()).mismatches
+        assert mismatch.check is Check.MUTATION
+
+    def test_a_device_that_writes_where_cpu_does_not_is_wrong(self) -> None:
+        (mismatch,) = judge(lambda x: torch.zeros(1), self.written(2), case=case_of("expanded")).mismatches
+        assert mismatch.check is Check.MUTATION

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
+
 import pytest
 import torch
 
 from conformance import layouts
 from conformance.corpus.model import TensorSlot
-from conformance.judging import twins
+from conformance.judging import twins, views
 from conformance.judging.twins import CPU, Twins
 from conformance.judging.views import POISON, torch_dtype
 from conformance.plan.cases import Case, cases
@@ -187,3 +190,55 @@ def test_samples_with_equal_slots_keep_their_own_values() -> None:
         one = sample("neg", TensorSlot(0, "self", (2,), None, written=False, pool="p", start=start))
         (argument,) = made.side(cases(CellId("f", "neg", "float32", "contiguous"), [one])[0], CPU).arguments
         assert argument.tensor.tolist() == [start, start]
+
+
+@pytest.fixture
+def without_as_strided() -> Iterator[None]:
+    views.do_without(frozenset({"as_strided"}))
+    yield
+    views.do_without(frozenset())
+
+
+def is_view(tensor: torch.Tensor) -> bool:
+    return bool(tensor._is_view())  # noqa: SLF001  # torch has no public name for it
+
+
+DEVICE = torch.device("cpu", 0)  # not equal to the CPU of the reference
+
+
+@pytest.mark.usefixtures("without_as_strided")
+def test_without_as_strided_a_contiguous_argument_is_no_view_but_its_storage_is() -> None:
+    (made,) = Twins(value_of).side(one_argument("contiguous"), DEVICE).arguments
+    assert not is_view(made.tensor)
+    assert torch.equal(made.tensor, value_of(made.slot, "float32"))
+    assert made.base.shape == (made.slot.numel,)
+    made.tensor.zero_()
+    assert not made.base.any()
+
+
+@pytest.mark.usefixtures("without_as_strided")
+@pytest.mark.parametrize("layout", ["transposed", "expanded", "channels_last"])
+def test_without_as_strided_another_argument_is_a_view_of_its_storage(layout: str) -> None:
+    (made,) = Twins(value_of).side(one_argument(layout), DEVICE).arguments
+    assert is_view(made.tensor)
+
+
+@pytest.mark.usefixtures("without_as_strided")
+def test_without_as_strided_cpus_argument_is_no_view_either() -> None:
+    (made,) = Twins(value_of).side(one_argument("contiguous"), CPU).arguments
+    assert not is_view(made.tensor)
+    made.tensor.zero_()
+    assert not made.base.any()
+
+
+def test_with_as_strided_a_contiguous_argument_is_a_view_of_its_bytes() -> None:
+    (made,) = Twins(value_of).side(one_argument("contiguous"), DEVICE).arguments
+    assert (is_view(made.tensor), made.base.dtype) == (True, torch.uint8)
+
+
+def test_arguments_without_a_value_are_zeroed() -> None:
+    one = sample("neg.out", slot(0, "self", (3,)), replace(slot(1, "out", (3,), written=True), pool=""))
+    (case, *_) = cases(CellId("f", "neg.out", "float32", "contiguous"), [one])
+    values, out = Twins(value_of).zeroed(case).arguments
+    assert values.tensor.tolist() == [1, 2, 3]
+    assert out.tensor.tolist() == [0, 0, 0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 import refnpu
 from refnpu import _C, _build_info
@@ -64,6 +64,10 @@ class Adapter:
     def donate(self, tensor: torch.Tensor) -> None:
         """Let the end of the step take the memory of a tensor."""
         refnpu.donate(tensor)
+
+    def save(self, value: Any, file: IO[bytes]) -> None:
+        """Run only what a value needs, and write it."""
+        refnpu.save(value, file)
 
     def build_info(self) -> dict[str, str]:
         """Facts of the build, and the allocator mode of this process."""

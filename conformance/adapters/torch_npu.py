@@ -1,0 +1,19 @@
+"""Ascend NPUs, by torch_npu."""
+
+from __future__ import annotations
+
+from conformance.adapters.model import ShippedAdapter
+
+
+class Adapter(ShippedAdapter):
+    """The first NPU."""
+
+    NAME, DEVICE, MODULE = "torch_npu", "npu:0", "torch_npu"
+    INSTALL = "install CANN, then `pip install torch_npu` of the same version as torch"
+
+    def environments(self) -> dict[str, dict[str, str]]:
+        """An allocation for each tensor, and launches that wait."""
+        return {
+            "no_caching": {"PYTORCH_NO_NPU_MEMORY_CACHING": "1"},
+            "blocking": {"ASCEND_LAUNCH_BLOCKING": "1"},
+        }
