@@ -15,6 +15,7 @@ from conformance.contexts import PLAIN, Context
 from conformance.judging import oracle
 from conformance.judging.oracle import Caller, CallOutcome
 from conformance.judging.outcomes import Comparison, OtherReferences, first_line
+from conformance.judging.storages import SEVERAL_INDICES
 from conformance.judging.tolerances import Criteria, position_of
 from conformance.judging.twins import CPU, Twins
 from conformance.plan.cases import Case
@@ -29,6 +30,7 @@ UNSOUND = "the CPU reference does not agree with itself: for these arguments it 
 LAYOUT = "the CPU's own values depend on how its arguments lie in memory, and the device has those of another layout"
 DECOMPOSED = "torch's own decomposition of the op gives other values than CPU's kernel, and the device has those"
 ONEDNN = "oneDNN refuses the call on this machine, and the device does what CPU does without it"
+REFUSED = "CPU refuses how an argument lies in memory, and the device gives what CPU gives for a contiguous one"
 LOST = "the CPU returns another tensor than the one that it was given to write"
 OVERRUN = "CPU takes an expanded argument for dense, and writes behind its storage before it raises"
 HELD = "CPU's values depend on what an out= argument held before, and the device has those of one that held zeros"
@@ -99,6 +101,8 @@ class Reference:
         if expected.error is not None:
             if self._does_without_onednn(case, actual()):
                 raise NotJudged(ONEDNN)
+            if self._does_as_if_dense(case, actual()):
+                raise NotJudged(REFUSED)
             return
         if _resizes_self(expected, self._call.op):
             raise NotJudged(RESIZED, tainted=True)
@@ -132,6 +136,21 @@ class Reference:
             return False
         with without_onednn():
             expected = self.again(case)
+        return expected.error is None and self._comparison.same_values(expected, actual)
+
+    def _does_as_if_dense(self, case: Case, actual: CallOutcome) -> bool:
+        """Whether CPU takes the call with contiguous arguments, and the device gives the same values for these.
+
+        A device must refuse as CPU does what has no defined result, where writes share memory, and a view that strides
+        do not allow.
+        """
+        placed = list(zip(case.sample.tensors, case.placements, strict=True))
+        several = any(slot.written and placement.layout in SEVERAL_INDICES for slot, placement in placed)
+        if actual.error is not None or case.shared or several or _gives_a_view(self._call.op):
+            return False
+        if all(placement.layout == "contiguous" for _, placement in placed):
+            return False
+        expected = self._call(self._twins.dense(case))
         return expected.error is None and self._comparison.same_values(expected, actual)
 
     def _otherwise(self, case: Case, expected: CallOutcome, actual: Callable[[], CallOutcome]) -> str:
@@ -175,6 +194,12 @@ class Reference:
         decomposition = decomposition_of(self._call.op)
         if decomposition is not None and not self._criteria.random and not case.shared:
             yield DECOMPOSED, oracle.call(decomposition, self._twins.dense(case))
+
+
+def _gives_a_view(op: Callable[..., Any]) -> bool:
+    """Whether the op's schema says that a result shares memory with an argument that it does not write."""
+    schema = getattr(op, "_schema", None)
+    return schema is not None and any(r.alias_info and not r.alias_info.is_write for r in schema.returns)
 
 
 def _writes_twice(case: Case) -> bool:

@@ -11,7 +11,18 @@ import torch
 
 from conformance.corpus.model import DeviceArg
 from conformance.judging import reference
-from conformance.judging.reference import DECOMPOSED, HELD, LAYOUT, LOST, ONEDNN, OVERRUN, RESIZED, TWICE, UNSOUND
+from conformance.judging.reference import (
+    DECOMPOSED,
+    HELD,
+    LAYOUT,
+    LOST,
+    ONEDNN,
+    OVERRUN,
+    REFUSED,
+    RESIZED,
+    TWICE,
+    UNSOUND,
+)
 from conformance.ops.family import OpFacts
 from conformance.plan.cases import Case, cases
 from conformance.torch_versions import schema_of
@@ -77,6 +88,32 @@ class TestOneDnn:
             raise RuntimeError("not this dtype")
 
         (mismatch,) = judge(refuse, lambda x: x).mismatches
+        assert mismatch.check is Check.ERROR_PARITY
+
+
+class TestARefusedLayout:
+    """CPU refuses an argument with gaps, and takes a contiguous one."""
+
+    @staticmethod
+    def refused(x: torch.Tensor) -> torch.Tensor:
+        if not x.is_contiguous():
+            raise RuntimeError("expected a contiguous tensor")
+        return x + 1
+
+    def test_a_device_that_takes_it_and_gives_the_values_of_a_contiguous_one_is_not_wrong(self) -> None:
+        found = judge(self.refused, lambda x: x + 1, case=case_of("step2"))
+        assert (found.skipped, found.mismatches) == (REFUSED, [])
+
+    def test_a_device_that_takes_it_and_gives_other_values_is_wrong(self) -> None:
+        (mismatch,) = judge(self.refused, lambda x: x + 2, case=case_of("step2")).mismatches
+        assert mismatch.check is Check.ERROR_PARITY
+
+    def test_a_device_that_copies_where_cpu_refuses_a_view_is_wrong(self) -> None:
+        def refused(x: torch.Tensor) -> torch.Tensor:
+            return self.refused(x)
+
+        vars(refused)["_schema"] = schema_of(torch.ops.aten.view.default)
+        (mismatch,) = judge(refused, lambda x: x + 1, case=case_of("step2")).mismatches
         assert mismatch.check is Check.ERROR_PARITY
 
 
