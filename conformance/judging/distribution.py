@@ -13,6 +13,8 @@ from conformance.vocabulary import Check, Fact
 # Draws of each side to judge by, and how often at most an op is called for them.
 WANTED = 800
 CALLS = 40
+#: The same of a generated sample, of which an overload has dozens: enough to see that a half is never drawn.
+FEW_CALLS = 10
 # The chance that two honest samplers are called different. A full run asks some hundred times, with fixed seeds.
 ALPHA = 1e-7
 

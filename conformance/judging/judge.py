@@ -11,7 +11,7 @@ import torch
 
 from conformance.backends import Capabilities
 from conformance.contexts import PLAIN, Context
-from conformance.judging import device_memory, facts, kernels, oracle, repetition, storages
+from conformance.judging import device_memory, distribution, facts, kernels, oracle, repetition, storages
 from conformance.judging.oracle import Caller, CallOutcome
 from conformance.judging.outcomes import Comparison, OtherReferences, error_parity, first_line
 from conformance.judging.reference import NotJudged, Reference
@@ -21,6 +21,9 @@ from conformance.judging.views import Unreadable
 from conformance.plan.cases import Case
 from conformance.records import Mismatch
 from conformance.vocabulary import Check, Fact, Route
+
+#: Layouts of generated samples in which draws alone are made again: nothing else compares their values.
+DRAWN_ALONE = ("sizes", "variants")
 
 Counters = tuple[int, int] | None
 
@@ -176,12 +179,13 @@ class Judge:
         if returned and not found and self._is_repeated(case):
             on_device, on_cpu = partial(self._on_device, case), partial(self.reference.again, case)
             seed = self._call.seed
-            found = repetition.differences(actual, self._criteria, self._backend, seed, on_device, on_cpu)
+            calls = distribution.FEW_CALLS if case.cell.layout in DRAWN_ALONE else distribution.CALLS
+            found = repetition.differences(actual, self._criteria, self._backend, seed, on_device, on_cpu, calls)
         return CaseResult(found)
 
     def _is_repeated(self, case: Case) -> bool:
-        """Whether the call is made again; of draws, nothing else compares the values of generated samples."""
-        draws = self._criteria.random and case.cell.layout in ("sizes", "variants")
+        """Whether the call is made again, for its bits or for its draws."""
+        draws = self._criteria.random and case.cell.layout in DRAWN_ALONE
         return case.cell.layout == "contiguous" or draws or self._context.repeats
 
     def _differences(self, case: Case, expected: CallOutcome, actual: CallOutcome, *, live: bool) -> list[Mismatch]:

@@ -23,16 +23,17 @@ Again = Callable[[int | None], CallOutcome]  # makes the call of a case again, w
 
 
 def differences(
-    first: CallOutcome, criteria: Criteria, backend: Capabilities, seed: int | None, on_device: Again, on_cpu: Again
-) -> list[Mismatch]:
+    first: CallOutcome, criteria: Criteria, backend: Capabilities, seed: int | None, on_device: Again, on_cpu: Again,
+    calls: int = distribution.CALLS,
+) -> list[Mismatch]:  # fmt: skip
     """What differs when the call is made again; ``first``: the device's outcome, which agrees with CPU's.
 
-    ``seed``: of the first call; None for an overload that does not draw.
+    ``seed``: of the first call; None for an overload that does not draw. ``calls``: how often it is made for its draws.
     """
     if not criteria.stable:
         return []
     if criteria.random and not backend.seedable:
-        return [] if seed is None else _draws(first, criteria, seed, on_device, on_cpu)
+        return [] if seed is None else _draws(first, criteria, seed, on_device, on_cpu, calls)
     with backend.fresh_memory(REFILL):
         second = on_device(None)
         if second.error is not None:
@@ -41,7 +42,7 @@ def differences(
         name = _differing(first, second, criteria)
         if name:
             return [_why_differing(second, name, criteria, on_device)]
-    return [] if seed is None else _draws(first, criteria, seed, on_device, on_cpu)
+    return [] if seed is None else _draws(first, criteria, seed, on_device, on_cpu, calls)
 
 
 def _why_differing(second: CallOutcome, name: str, criteria: Criteria, on_device: Again) -> Mismatch:
@@ -61,12 +62,14 @@ def _differing(first: CallOutcome, second: CallOutcome, criteria: Criteria) -> s
     return ""
 
 
-def _draws(first: CallOutcome, criteria: Criteria, seed: int, on_device: Again, on_cpu: Again) -> list[Mismatch]:
+def _draws(
+    first: CallOutcome, criteria: Criteria, seed: int, on_device: Again, on_cpu: Again, most: int
+) -> list[Mismatch]:
     """Random results under several seeds on both sides, by their distribution."""
     i = next((i for i in range(len(first.leaves)) if criteria.drawn(i)), None)
     if i is None or not isinstance(first.leaves[i][1], torch.Tensor) or first.leaves[i][1].numel() == 0:
         return []
-    calls = min(distribution.CALLS, 1 + distribution.WANTED // first.leaves[i][1].numel())
+    calls = min(most, 1 + distribution.WANTED // first.leaves[i][1].numel())
     ours: list[torch.Tensor] = []
     theirs: list[torch.Tensor] = []
     for other in range(seed + 1, seed + 1 + calls):
