@@ -15,6 +15,7 @@ sys.path.insert(0, str(ROOT))
 
 from conformance.lanes import matrix, process, torch_wheel  # noqa: E402 - found only once the checkout is on the path
 from tools import browser, build_cache  # noqa: E402 - as above
+from tools.kill_rate.session import measured  # noqa: E402 - as above
 
 nox.needs_version = ">=2024.10.9"
 nox.options.default_venv_backend = "uv|virtualenv"
@@ -163,10 +164,10 @@ def tests(session: nox.Session) -> None:
         session.run(interpreter_of(MAIN_ENVIRONMENT), *command, *paths, external=True)
 
 
-MAIN_ENVIRONMENTS = [environment_name(MATRICES[0], MATRICES[0].main_torch, build) for build in MATRICES[0].builds]
+MEASURED = [environment_name(MATRICES[0], lane.torch, lane.build) for lane in measured(MATRICES[0])]
 
 
-@nox.session(name="kill-rate", venv_backend="none", requires=MAIN_ENVIRONMENTS, default=False)
+@nox.session(name="kill-rate", venv_backend="none", requires=[*dict.fromkeys(MEASURED)], default=False)
 def kill_rate(session: nox.Session) -> None:
     """Measure which planted faults each lane and the checks of other projects find. Continues an interrupted run."""
     arguments = ["--workers", str(WORKERS), *session.posargs]
