@@ -57,7 +57,8 @@ def started(device: str, variables: dict[str, str]) -> subprocess.Popen[str]:
 
 def asked(process: subprocess.Popen[str], size: int) -> tuple[float, float]:
     """Return the microseconds a call of one round until it returned and until its work was done."""
-    assert process.stdin is not None and process.stdout is not None
+    assert process.stdin is not None
+    assert process.stdout is not None
     process.stdin.write(f"{size}\n")
     returned, done = json.loads(process.stdout.readline())
     return 1e6 * returned / CALLS, 1e6 * done / CALLS

@@ -7,20 +7,23 @@ import subprocess
 import sys
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import click
 
 from conformance.commands.edge import RESULTS, Commands, Mistake, expected_option, mistakes
-from conformance.nightly import plan, relay, searches, tonight
+from conformance.nightly import plan, relay, searches, tonight, verdict
 from conformance.nightly.plan import Action, Issue
 from conformance.nightly.searches import Search
 from conformance.nightly.tonight import Lane
+from conformance.nightly.verdict import Culprit
 from conformance.results import diff
 from conformance.results.store import StoreError, runs
 from conformance.support.exit_codes import Exit
 from conformance.support.toml_table import TomlError
+from conformance.vocabulary import Status
 
 BISECT = Path("bisect")
 SEARCHES = "searches.json"
@@ -86,9 +89,9 @@ def plan_(results: Path, expected: Path | None, found: Path, issues: Any, gh: st
         lanes = tonight.read(results, expected)
         failing = [f for lane in lanes for f in lane.failing]
         whole = {lane.run.manifest.lane for lane in lanes if lane.run.whole and lane.run.manifest.complete}
-        actions = plan.plan(
-            failing, whole, _culprits(found), _issues(json.load(issues) if issues else _asked(gh)), tonight.night(lanes)
-        )
+        culprits = {case: culprit.text for case, culprit in _culprits(found).items()}
+        known = _issues(json.load(issues) if issues else _asked(gh))
+        actions = plan.plan(failing, whole, culprits, known, tonight.night(lanes))
     click.echo(json.dumps([action.to_json() for action in actions], indent=1))
 
 
@@ -114,22 +117,24 @@ def apply_(file: Any, gh: str) -> None:
 @nightly.command("relay")
 @_results
 @expected_option
+@_bisect
 @click.option("--commit", default="", help="The full commit of torch; default: that of the runs.")
 @click.option("--artifacts", default="", metavar="URL", help="A page with the results.")
 @click.option("--lanes", default="", help=f"Names, or patterns of them; default: {OF_NIGHTLY}, if any.")
-def relay_(results: Path, expected: Path | None, commit: str, artifacts: str, lanes: str) -> None:
+def relay_(results: Path, expected: Path | None, found: Path, commit: str, artifacts: str, lanes: str) -> None:
     """Print the inputs of the callback action of PyTorch's CI relay, as a step's outputs; nothing if no lane ran."""
     with mistakes(StoreError, TomlError, OSError, ValueError):
         wanted = lanes or OF_NIGHTLY
-        found = [lane for lane in tonight.read(results, expected) if fnmatchcase(lane.run.manifest.lane, wanted)]
-        if lanes and not found:
+        ran = [lane for lane in tonight.read(results, expected) if fnmatchcase(lane.run.manifest.lane, wanted)]
+        if lanes and not ran:
             raise Mistake(f"--lanes: no lane of tonight is called {lanes}")
-        if not found:
+        if not ran:
             click.echo(f"nothing to report: no lane of tonight is called {wanted}", err=True)
             return
-        commit = relay.commit([commit] if commit else [lane.run.manifest.torch_commit for lane in found])
-        failing = [f for lane in found for f in lane.failing]
-        click.echo(relay.outputs(relay.inputs([_ran(lane) for lane in found], failing, commit, artifacts)), nl=False)
+        commit = relay.commit([commit] if commit else [lane.run.manifest.torch_commit for lane in ran])
+        failing = [f for lane in ran for f in lane.failing]
+        why = verdict.verdict([_evidence(lane) for lane in ran], _culprits(found), version("op-conformance"))
+        click.echo(relay.outputs(relay.inputs([*map(_ran, ran)], failing, commit, artifacts, why)), nl=False)
 
 
 @nightly.command("forget")
@@ -157,19 +162,20 @@ def _carry_out(search: Search, out: Path, dry_run: bool, more: Sequence[str]) ->
     return subprocess.run([sys.executable, "-m", "conformance.cli", *command], check=False).returncode
 
 
-def _culprits(found: Path) -> dict[str, str]:
+def _culprits(found: Path) -> dict[str, Culprit]:
     """Return the results of a night's searches by case. Raises ValueError for a file of another format."""
-    culprits: dict[str, str] = {}
+    culprits: dict[str, Culprit] = {}
     if (file := found / SEARCHES).is_file():
         for kept in json.loads(file.read_text(encoding="utf-8")):
-            culprits |= dict.fromkeys(kept["cases"], kept["culprit"]) if kept["culprit"] else {}
+            if kept["culprit"]:
+                culprits |= dict.fromkeys(kept["cases"], Culprit("torch", kept["culprit"]))
     for file in sorted(found.glob("*/result.json")):
         facts = json.loads(file.read_text(encoding="utf-8"))
         named = {p["name"]: f"{p['name']} ({p['title']})" if p["title"] else p["name"] for p in facts["points"]}
         for case in facts["cases"]:
             if case["kind"] in ("culprit", "range"):
                 ends = f"last good {named[case['before']]}, first bad {named[case['after']]}"
-                culprits[case["case"]] = f"{facts['axis']}: {ends}"
+                culprits[case["case"]] = Culprit(facts["axis"], f"{facts['axis']}: {ends}")
     return culprits
 
 
@@ -212,3 +218,12 @@ def _ran(lane: Lane) -> relay.Ran:
     covered = runs.summary(lane.run)["coverage"]
     manifest = lane.run.manifest
     return relay.Ran(manifest.lane, manifest.torch, lane.run.by_status, covered["compared"], covered["total"])
+
+
+def _evidence(lane: Lane) -> verdict.Evidence:
+    now, before = lane.run.manifest, lane.before.manifest if lane.before else None
+    ends = verdict.Ends(
+        now.torch, now.torch_commit, before.torch if before else "", before.torch_commit if before else ""
+    )
+    unreached = lane.run.by_status.get(Status.NOT_REACHED, 0)
+    return verdict.Evidence(lane.run.manifest.lane, lane.failing, lane.new, before is not None, unreached, ends)

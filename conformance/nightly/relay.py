@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from conformance.explain import describe
 from conformance.nightly.families import Failing, by_family
+from conformance.nightly.verdict import cut
 from conformance.vocabulary import Status
 
 MOST_TESTS = 1000
@@ -42,8 +43,14 @@ def commit(told: Sequence[str]) -> str:
     return found[0]
 
 
-def inputs(ran: Sequence[Ran], failing: Sequence[Failing], commit: str, artifacts: str) -> dict[str, str]:
-    """Return the action's inputs. ``commit``: the full commit of torch; ``artifacts``: URL of the results."""
+def inputs(
+    ran: Sequence[Ran], failing: Sequence[Failing], commit: str, artifacts: str, verdict: Mapping[str, Any] | None
+) -> dict[str, str]:
+    """Return the action's inputs.
+
+    ``commit``: the full commit of torch; ``artifacts``: URL of the results; ``verdict``: that of
+    :mod:`conformance.nightly.verdict`.
+    """
     total: dict[str, int] = {s.value: sum(r.by_status.get(s.value, 0) for r in ran) for s in Status}
     wrong = len(failing)
     undecided = total[Status.UNSUPPORTED] + total[Status.NOT_REACHED]
@@ -57,6 +64,7 @@ def inputs(ran: Sequence[Ran], failing: Sequence[Failing], commit: str, artifact
         "status": "completed", "conclusion": "success" if sound else "failure", "event-type": "nightly",
         "delivery-id": commit, "artifact-url": artifacts, "test-results": json.dumps(results),
         "failed-tests-detail": json.dumps([_test(name, cells) for name, cells in _largest(failing)]),
+        "triage-verdict": json.dumps(verdict, ensure_ascii=False) if verdict else "",
     }  # fmt: skip
 
 
@@ -78,11 +86,6 @@ def _test(family: str, cells: Sequence[Failing]) -> dict[str, Any]:
     shown = f"{first.case or first.cell}: {describe.excerpt(first.seen)}"
     return {
         "name": family, "classname": first.overload,
-        "message": _cut(f"{len(cells)} cells in {lanes}; first: {shown}", MESSAGE),
-        "stacktrace": _cut(describe.observation(first.seen, first.backend), STACK),
+        "message": cut(f"{len(cells)} cells in {lanes}; first: {shown}", MESSAGE),
+        "stacktrace": cut(describe.observation(first.seen, first.backend), STACK),
     }  # fmt: skip
-
-
-def _cut(text: str, size: int) -> str:
-    """Return at most this many bytes of UTF-8, cut at a character. Invalid characters are replaced."""
-    return text.encode("utf-8", "replace")[:size].decode("utf-8", "ignore")

@@ -35,7 +35,7 @@ FAILING = failing()
 
 
 def told(*failing: Failing, ran: Ran = RAN) -> dict[str, str]:
-    return relay.inputs([ran], failing, COMMIT, "https://example.org/site")
+    return relay.inputs([ran], failing, COMMIT, "https://example.org/site", None)
 
 
 def test_the_counts_are_all_cells_and_those_expected_to_fail_are_skipped() -> None:
@@ -54,7 +54,7 @@ def test_the_relay_gets_a_success_only_for_a_complete_night_that_passed() -> Non
     assert told()["conclusion"] == "success"
     cut = replace(RAN, by_status=RAN.by_status | {"not_reached": 1})
     assert told(ran=cut)["conclusion"] == "failure"
-    assert relay.inputs([], [], COMMIT, "")["conclusion"] == "failure"
+    assert relay.inputs([], [], COMMIT, "", None)["conclusion"] == "failure"
 
 
 def test_a_long_relay_text_is_cut_between_characters() -> None:
@@ -70,3 +70,10 @@ def test_no_text_of_a_result_ends_an_output() -> None:
     assert [line.partition("=")[0] for line in lines] == [*told()]
     with pytest.raises(ValueError, match="artifact-url: contains a line break"):
         relay.outputs({"artifact-url": "https://x\nconclusion=success"})
+
+
+def test_the_verdict_is_an_output_of_one_line() -> None:
+    given = relay.inputs([RAN], [FAILING], COMMIT, "", {"summary": "two\nlines, é"})
+    assert json.loads(given["triage-verdict"]) == {"summary": "two\nlines, é"}
+    assert "triage-verdict={" in relay.outputs(given)
+    assert told()["triage-verdict"] == ""
