@@ -226,14 +226,52 @@ def conformance(session: nox.Session) -> None:
     session.run("conformance", *session.posargs)
 
 
+@nox.session(reuse_venv=True, default=False)
+def package(session: nox.Session) -> None:
+    """Build the wheel and the sdist of the suite into dist/, and check what they say of themselves."""
+    session.install("build", "twine", env=index_variables(session))
+    shutil.rmtree(ROOT / "dist", ignore_errors=True)
+    session.run("python", "-m", "build", "--outdir", "dist")
+    session.run("twine", "check", "--strict", *files("dist/*"))
+
+
+@nox.session(name="package-tests", reuse_venv=True, default=False, requires=["package"])
+def package_tests(session: nox.Session) -> None:
+    """Install the wheel, then the sdist, beside torch and the backend alone, and use each as a new user would.
+
+    The tag of a release may follow --; it must be that of the version in pyproject.toml.
+    """
+    m = MATRICES[0]
+    tag = "v" + nox.project.load_toml(ROOT / "pyproject.toml")["project"]["version"]
+    if session.posargs not in ([], [tag]):
+        session.error(f"the tag of this version is {tag}; got {' '.join(session.posargs)}")
+    install_torch(session, m.main_torch)
+    install_build_tools(session, ROOT / m.project)
+    install_backend(session, m, m.main_torch, m.builds[0])
+    built = [ROOT / name for name in [*files("dist/*.whl"), *files("dist/*.tar.gz")]]
+    again = ["--reinstall-package", "op-conformance"] if session.venv_backend == "uv" else ["--force-reinstall"]
+    few = ["-k", "masked_fill and float32-contiguous", "--results", "results"]
+    for file in built:
+        session.install(*again, str(file), env=index_variables(session))
+        place = Path(session.create_tmp()) / file.name
+        shutil.rmtree(place, ignore_errors=True)
+        place.mkdir()
+        with session.chdir(place):  # where the checkout cannot be imported
+            session.run("python", "-m", "pytest", "--pyargs", "conformance", "--backend", m.backend, *few)
+            session.run("conformance", "summary")
+            session.run("conformance", "corpus", "show", "masked_fill_.Scalar", silent=True)
+            session.run("conformance", "inventory", "--backend", m.backend, silent=True)
+
+
 @nox.session(reuse_venv=True)
 def lint(session: nox.Session) -> None:
-    """Check style, types and the workflows' schema: ruff, mypy, clang-format, check-jsonschema."""
+    """Check style, types and the schemas of workflows: ruff, mypy, clang-format, check-jsonschema."""
     session.install("-e", ".[lint]", env=index_variables(session))
     session.run("ruff", "check")
     session.run("ruff", "format", "--check")
     session.run("mypy")
     session.run("check-jsonschema", "--builtin-schema", "vendor.github-workflows", *files(".github/workflows/*.yml"))
+    session.run("check-jsonschema", "--builtin-schema", "vendor.github-actions", "action.yml")
     cxx = [f for m in MATRICES for pattern in ("h", "cpp") for f in files(f"{m.project}/**/*.{pattern}")]
     session.run("clang-format", "--dry-run", "-Werror", *(f for f in cxx if "/build/" not in f))
 

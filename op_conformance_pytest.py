@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
+from op_conformance import PACKAGE, hidden
+
 PLUGIN = "conformance.plugin"
-PACKAGE = Path(__file__).resolve().parent / "conformance"
 
 
 @pytest.hookimpl(wrapper=True)
@@ -36,25 +36,28 @@ def pytest_load_initial_conftests(
 
 
 def _names_the_suite(config: pytest.Config, parser: pytest.Parser, args: list[str]) -> bool:
-    """Whether an argument is a path in the package or, with --pyargs, the name of the package or of a module in it."""
+    """Whether an argument is a path in the package or, with --pyargs, the name of the package or of a module in it.
+
+    Raises pytest.UsageError if another package hides it, and there are options that pytest does not know.
+    """
     known, unknown = parser.parse_known_and_unknown_args(args)
     # The options of the suite are unknown here, and argparse keeps some positional arguments behind them apart.
     given = [*known.file_or_dir, *(arg for arg in unknown if not arg.startswith("-"))] or config.getini("testpaths")
-    pyargs = config.known_args_namespace.pyargs
-    return any(_in_package(config.invocation_params.dir / str(arg).partition("::")[0]) for arg in given) or (
-        pyargs and any(_is_module(str(arg)) for arg in given)
-    )
+    if any(_in_package(config.invocation_params.dir / str(arg).partition("::")[0]) for arg in given):
+        return True
+    if not config.known_args_namespace.pyargs or not any(_names_package(str(arg)) for arg in given):
+        return False
+    if (problem := hidden()) and any(arg.startswith("-") for arg in unknown):
+        raise pytest.UsageError(f"op-conformance: {problem}; install the suite in an environment of its own")
+    return not problem
 
 
 def _in_package(path: Path) -> bool:
     return path.resolve().is_relative_to(PACKAGE)
 
 
-def _is_module(name: str) -> bool:
-    if name.partition("::")[0].partition(".")[0] != PACKAGE.name:
-        return False
-    found = find_spec(PACKAGE.name)
-    return found is not None and found.origin is not None and Path(found.origin).resolve().parent == PACKAGE
+def _names_package(name: str) -> bool:
+    return name.partition("::")[0].partition(".")[0] == PACKAGE.name
 
 
 def _collision(config: pytest.Config, error: Exception) -> str:

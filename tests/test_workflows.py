@@ -30,7 +30,10 @@ from tests import sessions
 from tests.records import manifest, observed
 
 ROOT = Path(__file__).parents[1]
-WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+# What the repositories of backends use. They have no nox, and what they run is run here as it is.
+ACTION = ROOT / "action.yml"
+REUSABLE = ROOT / ".github" / "workflows" / "backend.yml"
+WORKFLOWS = sorted(file for file in (ROOT / ".github" / "workflows").glob("*.yml") if file != REUSABLE)
 INSTALL = 'python -m pip install "nox[uv]"'
 LANE = "refnpu-torchnightly-malloc-release"
 CASE = "ops/masking.py::masked_fill_.Scalar[float32-expanded]#sample@self"
@@ -39,8 +42,8 @@ CASE = "ops/masking.py::masked_fill_.Scalar[float32-expanded]#sample@self"
 EVIL = "x'; touch pwned #$(touch pwned)`touch pwned`"
 VALUES = {
     "inputs.lanes": "", "inputs.minutes || '30'": "30", "matrix.session": "conformance-2.8(malloc)",
-    "matrix.shard": "1/2", "github.token": "secret", "inputs.case": CASE, "inputs.axis": "backend",
-    "inputs.good": "v1", "inputs.bad": "v2",
+    "matrix.shard": "1/2", "github.token": "secret", "github.ref_name": "v0.1.0", "inputs.case": CASE,
+    "inputs.axis": "backend", "inputs.good": "v1", "inputs.bad": "v2",
     "github.server_url }}/${{ github.repository }}/actions/runs/${{ github.run_id": "https://example.org/1",
 }  # fmt: skip
 
@@ -71,7 +74,8 @@ def loaded(file: Path) -> dict[str, Any]:
 
 
 def steps(file: Path) -> Iterator[Step]:
-    for name, job in loaded(file)["jobs"].items():
+    found = loaded(file)
+    for name, job in {**found.get("jobs", {}), **({"action": found["runs"]} if "runs" in found else {})}.items():
         for step in job["steps"]:
             if "run" in step:
                 yield Step(name, step["run"], step.get("env", {}))
@@ -87,7 +91,7 @@ every_workflow = pytest.mark.parametrize("file", WORKFLOWS, ids=lambda file: fil
 
 
 def test_the_repository_has_workflows() -> None:
-    assert {file.stem for file in WORKFLOWS} == {"ci", "nightly", "bisect", "triage"}
+    assert {file.stem for file in WORKFLOWS} == {"ci", "nightly", "bisect", "triage", "release"}
 
 
 @every_workflow
@@ -116,6 +120,12 @@ def test_a_workflow_names_sessions_that_exist(file: Path) -> None:
 def test_a_workflow_has_only_the_secrets_and_permissions_that_it_needs(file: Path) -> None:
     assert loaded(file)["permissions"] == {"contents": "read"}
     assert "secrets." not in file.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("file", [ACTION, REUSABLE, *WORKFLOWS], ids=lambda file: file.name)
+def test_actions_of_others_are_pinned_to_a_commit(file: Path) -> None:
+    used = re.findall(r"^ *(?:- )?uses: (\S+)", file.read_text(encoding="utf-8"), re.MULTILINE)
+    assert [action for action in used if not re.fullmatch(r"[\w./-]+@[0-9a-f]{40}", action)] == []
 
 
 def ran(night: int, shard: str, *cells: Observation, whole: tuple[Observation, ...]) -> None:
@@ -228,3 +238,45 @@ def test_the_readme_s_commands_name_sessions_that_exist() -> None:
     named = {name.strip('"`').partition("(")[0] for name in re.findall(r"nox -s (\"?[\w.()-]+)", text)}
     assert named
     assert named <= sessions.listed()
+
+
+# What the repository of a backend gives, and what GitHub knows.
+GIVEN = {
+    "github.action_path": str(ROOT), "inputs.backend": "refnpu", "inputs.tier": "smoke", "inputs.results": "results",
+    "inputs.select": "masked_fill.Scalar and float32-contiguous", "inputs.install": "echo installed > installed",
+    "inputs.suite": "op-conformance", "matrix.torch": "torch", "github.token": "secret",
+}  # fmt: skip
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The checkout of a backend's repository on a runner."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "gh").write_text(GH)
+    (tmp_path / "bin" / "gh").chmod(0o755)
+    path = (tmp_path / "bin", Path(sys.executable).parent, os.environ["PATH"])
+    monkeypatch.setenv("PATH", os.pathsep.join(map(str, path)))
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "GITHUB_STEP_SUMMARY"))
+    return tmp_path
+
+
+@pytest.mark.parametrize("file", [ACTION, REUSABLE], ids=lambda file: file.name)
+def test_a_backend_s_repository_gets_annotations_and_a_summary(
+    file: Path, elsewhere: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("REFNPU_FAULT", "crash_in_kernel")
+    played = [step for step in steps(file) if "pip install" not in step.command]
+    codes = {step.command.split()[-1] if file == REUSABLE else step.command: play(step, GIVEN) for step in played}
+    assert sorted(set(codes.values())) == [0, 1]
+    assert "::error title=masked_fill" in capfd.readouterr().out
+    assert "cells are not as expected" in (elsewhere / "GITHUB_STEP_SUMMARY").read_text()
+    if file == REUSABLE:
+        assert (elsewhere / "installed").exists()
+        assert list((elsewhere / "site").glob("*.html"))
+        assert "masked_fill" in (elsewhere / "gh-calls").read_text()
+
+
+@pytest.mark.parametrize("file", [ACTION, REUSABLE], ids=lambda file: file.name)
+def test_the_inputs_of_a_backend_s_repository_reach_shells_by_variables(file: Path) -> None:
+    assert [step.command for step in steps(file) if "${{" in step.command] == []

@@ -11,7 +11,7 @@ import click
 
 from conformance.commands.edge import RESULTS, Commands, Mistake, expected_option, mistakes
 from conformance.explain import describe
-from conformance.report import job_page, junit
+from conformance.report import annotations, job_page, junit
 from conformance.results import expectations, expected_files, store, summary
 from conformance.results.store import runs
 from conformance.support.toml_table import TomlError
@@ -59,8 +59,9 @@ class _Read:
 @click.command("summary")
 @click.argument("names", nargs=-1, metavar="[RUN]...")
 @click.option(
-    "--format", "form", type=click.Choice(["text", "json", "markdown", "junit"]), default="text", show_default=True,
-    help="junit has one test for each overload and dtype, and one for each cell that is not as expected.",
+    "--format", "form", type=click.Choice(["text", "json", "markdown", "junit", "annotations"]), default="text", show_default=True,
+    help="junit has one test for each overload and dtype, and one for each cell that is not as expected; annotations "
+    "are those of a GitHub workflow, one for each cause.",
 )  # fmt: skip
 @click.option("--results", type=click.Path(file_okay=False, path_type=Path), default=RESULTS, show_default=True)
 @expected_option
@@ -77,6 +78,9 @@ def summary_(names: tuple[str, ...], form: str, results: Path, expected: Path | 
     elif form == "markdown":
         pages = (job_page.markdown(r.run.manifest, r.result, r.run.observations, r.known) for r in found)
         click.echo("\n".join(pages))
+    elif form == "annotations":
+        texts = (annotations.annotations(r.run.manifest, r.run.observations, r.known) for r in found)
+        click.echo("".join(texts), nl=False)
     else:
         click.echo(junit.junit([(r.run.manifest, r.run.observations, r.known) for r in found]), nl=False)
 

@@ -42,7 +42,11 @@ _ADDRESS: dict[str, object] = {
     "leak_check_at_exit": 0,  # the suite searches for leaks after batches of cells
 }
 _UNDEFINED: dict[str, object] = {"halt_on_error": 1, "abort_on_error": 1, "print_stacktrace": 1}
-_THREAD: dict[str, object] = {**_FATAL, "halt_on_error": 1}
+_THREAD: dict[str, object] = {
+    **_FATAL,
+    "halt_on_error": 1,
+    "ignore_noninstrumented_modules": 1,  # it does not see how other libraries synchronize, and would accuse them
+}
 _LEAK: dict[str, object] = {"print_suppressions": 0}
 
 
