@@ -84,9 +84,18 @@ static void* aligned(size_t alignment, size_t size) {
 void* memalign(size_t alignment, size_t size) { return aligned(alignment, size); }
 void* aligned_alloc(size_t alignment, size_t size) { return aligned(alignment, size); }
 
+/* Whether torch's allocator of tensors is the caller. It aligns memory to 64 bytes for speed alone, and a view may begin
+ * at any element. Without alignment a tensor of any size ends at its guard; its size is a multiple of its elements', which
+ * are aligned thus. */
+static int is_for_tensors(const void* caller) {
+  Dl_info library;
+  return fill >= 0 && dladdr(caller, &library) && strstr(library.dli_fname, "libc10.");
+}
+
 int posix_memalign(void** block, size_t alignment, size_t size) {
   if (alignment % sizeof(void*) || alignment & (alignment - 1) || !alignment) return EINVAL;
-  void* found = aligned(alignment, size);
+  void* found = is_for_tensors(__builtin_return_address(0)) ? take(1, size) : NULL;
+  if (!found) found = aligned(alignment, size);
   if (!found) return ENOMEM;
   *block = found;
   return 0;

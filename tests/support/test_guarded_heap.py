@@ -48,11 +48,12 @@ def test_it_ends_the_process(what: str) -> None:
     assert (found.stdout, found.returncode) == ("", 128 + signal.SIGSEGV), found.stderr
 
 
-def test_a_read_behind_a_tensor_ends_the_process() -> None:
-    found = run("""
+@pytest.mark.parametrize("elements", [1, 3, 16])
+def test_a_read_behind_a_tensor_of_any_size_ends_the_process(elements: int) -> None:
+    found = run(f"""
 import torch
 with guarded_heap.watched(0):
-    ctypes.string_at(torch.zeros(16).data_ptr(), 65)
+    ctypes.string_at(torch.zeros({elements}).data_ptr(), {4 * elements + 1})
 print('alive')
 """)
     assert (found.stdout, found.returncode) == ("", 128 + signal.SIGSEGV), found.stderr
