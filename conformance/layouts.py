@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import cache
+from random import Random
 
 Shape = tuple[int, ...]
 
@@ -23,6 +24,12 @@ class Placement:
     offset: int
     storage: int
     bit: str = ""
+
+    @property
+    def several_indices(self) -> bool:
+        """Whether several indices name one element of the storage."""
+        repeated = any(n > 1 and s == 0 for n, s in zip(self.size, self.stride, strict=True))
+        return self.layout == "overlapping" or (repeated and _numel(self.size) > 0)
 
 
 def _numel(shape: Shape) -> int:
@@ -154,6 +161,8 @@ PLACERS: dict[str, Callable[[Shape], Placement | None]] = {
 # Layouts of a whole argument list rather than of one tensor.
 ALIASED = "aliased"
 MIXED = "mixed"
+AS_STRIDED = "as_strided"
+_COMBINED = frozenset({"transposed", "channels_last", "step2", "outer_gap", "offset1", "offset_gap", "expanded"})
 # Contiguous calls after other calls.
 SEQUENCE = "sequence"
 
@@ -186,7 +195,7 @@ CONTEXTS: dict[str, str] = {
 }
 
 # Layouts whose cells have samples that were generated.
-OF_GENERATED = frozenset({*GENERATED, SEQUENCE})
+OF_GENERATED = frozenset({*GENERATED, SEQUENCE, AS_STRIDED})
 
 LAYOUTS: dict[str, str] = {
     "contiguous": "row-major, the storage exactly as long as the tensor",
@@ -204,6 +213,7 @@ LAYOUTS: dict[str, str] = {
     "zero_dim": "one element, no dimension",
     ALIASED: "two arguments are the same tensor, or overlapping views of one storage",
     MIXED: "each argument in another layout",
+    AS_STRIDED: "drawn: dimensions in any order, gaps, one expanded, any stride where the size is 1, any offset",
     "sizes": "contiguous, of generated sizes at the edges of tiles and past 65,535 rows",
     "sizes_gap": "generated sizes, with an offset, gaps, and a tail behind the view",
     "values": "contiguous, with generated values: signed zeros, infinities, NaN, limits of the dtype",
@@ -229,6 +239,40 @@ def place(layout: str, shape: Shape, written: bool = False) -> Placement | None:
     if written and layout == "overlapping":
         return None
     return PLACERS[layout](shape)
+
+
+# What :func:`drawn` draws from. The offsets break and keep the alignment of 16 and of 64 bytes.
+_GAPS = (0, 0, 0, 1, 2, 5)
+_STRIDES_OF_ONE = (0, 1, 2, 7, 100, 4096)
+_OFFSETS = (0, 1, 2, 3, 4, 7, 8, 13, 16, 17)
+_TAILS = (0, 1, 6)
+
+
+def drawn(shape: Shape, draw: Random, written: bool = False) -> Placement | None:
+    """Return a placement with strides and an offset from ``draw``, None for a shape without elements.
+
+    An argument that is written has no expanded dimension.
+    """
+    if _numel(shape) == 0:
+        return None
+    order = draw.sample(range(len(shape)), len(shape))
+    long = [d for d in order if shape[d] > 1]
+    expanded = draw.choice(long) if len(long) > 1 and not written and draw.random() < 0.25 else None
+    stride = [0] * len(shape)
+    step = 1
+    for d in order:
+        if shape[d] == 1:
+            stride[d] = draw.choice(_STRIDES_OF_ONE)
+        elif d != expanded:
+            stride[d] = step + draw.choice(_GAPS)
+            step = stride[d] * shape[d]
+    offset, tail = draw.choice(_OFFSETS), draw.choice(_TAILS)
+    return Placement(AS_STRIDED, shape, tuple(stride), offset, offset + _extent(shape, tuple(stride)) + tail)
+
+
+def is_among(layout: str, names: Collection[str]) -> bool:
+    """Whether a layout, or one that it combines with others, is among these."""
+    return layout in names or (layout == AS_STRIDED and not _COMBINED.isdisjoint(names))
 
 
 def carries(layout: str, dtype: str) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 
 from conformance import layouts
@@ -88,7 +90,60 @@ def test_bits_are_for_the_dtypes_that_can_carry_them() -> None:
 
 
 def test_the_catalogue_lists_every_placer_and_deals_only_from_it() -> None:
-    others = {layouts.ALIASED, layouts.MIXED, layouts.SEQUENCE, *layouts.GENERATED, *layouts.CONTEXTS}
+    others = {
+        layouts.ALIASED,
+        layouts.MIXED,
+        layouts.AS_STRIDED,
+        layouts.SEQUENCE,
+        *layouts.GENERATED,
+        *layouts.CONTEXTS,
+    }
     assert set(PLACERS) | others == set(LAYOUTS)
     assert {layout for _, layout in layouts.GENERATED.values()} <= set(PLACERS)
     assert set(MIXABLE) <= set(PLACERS)
+
+
+def draws(shape: tuple[int, ...], written: bool = False, count: int = 200) -> list[Placement]:
+    return [p for seed in range(count) if (p := layouts.drawn(shape, Random(seed), written))]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_drawn_placement_stays_within_its_storage(shape: tuple[int, ...]) -> None:
+    for placement in draws(shape):
+        assert reached(placement) <= set(range(placement.storage))
+        assert placement.size == shape
+
+
+def test_draws_have_every_order_gaps_offsets_and_strides_of_one() -> None:
+    found = draws((2, 3, 1, 4))
+    dense = [p for p in found if not p.several_indices]
+    assert len({tuple(sorted((0, 1, 3), key=lambda d, p=p: p.stride[d])) for p in dense}) == 6  # type: ignore[misc]
+    assert any(len(reached(p)) < max(reached(p)) - min(reached(p)) + 1 for p in found)
+    assert {p.offset * 4 % 64 for p in found} > {0, 4, 16}
+    assert {p.stride[2] for p in found} == {0, 1, 2, 7, 100, 4096}
+    assert len({p.storage - max(reached(p)) for p in found}) > 1
+
+
+def test_a_drawn_placement_of_a_written_argument_has_an_element_for_each_index() -> None:
+    assert any(p.several_indices for p in draws((2, 3, 4)))
+    for placement in draws((2, 3, 4), written=True):
+        assert len(reached(placement)) == 24
+        assert not placement.several_indices
+
+
+def test_a_shape_without_elements_is_not_drawn() -> None:
+    assert draws((0, 3)) == []
+
+
+@pytest.mark.parametrize(("layout", "several"), [("expanded", True), ("overlapping", True), ("step2", False)])
+def test_a_placement_knows_whether_indices_share_an_element(layout: str, several: bool) -> None:
+    placement = place(layout, (2, 3))
+    assert placement is not None
+    assert placement.several_indices is several
+
+
+def test_what_is_said_of_a_layout_holds_for_drawn_placements_that_combine_it() -> None:
+    assert layouts.is_among("expanded", ("expanded",))
+    assert layouts.is_among(layouts.AS_STRIDED, ("expanded",))
+    assert not layouts.is_among(layouts.AS_STRIDED, ("aliased", "zero_size"))
+    assert not layouts.is_among("transposed", ("expanded",))

@@ -54,7 +54,7 @@ def test_the_other_project_s_tests_run(theirs: Path, tmp_path: Path) -> None:
 
 
 def test_the_command_says_who_has_overwritten_the_suite(tmp_path: Path) -> None:
-    """pip installs the files of both projects into one directory."""
+    """Pip installs the files of both projects into one directory."""
     both = tmp_path / "both"
     (both / "conformance").mkdir(parents=True)
     (both / "conformance" / "__init__.py").touch()

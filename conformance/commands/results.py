@@ -59,7 +59,8 @@ class _Read:
 @click.command("summary")
 @click.argument("names", nargs=-1, metavar="[RUN]...")
 @click.option(
-    "--format", "form", type=click.Choice(["text", "json", "markdown", "junit", "annotations"]), default="text", show_default=True,
+    "--format", "form", type=click.Choice(["text", "json", "markdown", "junit", "annotations"]), default="text",
+    show_default=True,
     help="junit has one test for each overload and dtype, and one for each cell that is not as expected; annotations "
     "are those of a GitHub workflow, one for each cause.",
 )  # fmt: skip

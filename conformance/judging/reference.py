@@ -15,7 +15,6 @@ from conformance.contexts import PLAIN, Context
 from conformance.judging import oracle
 from conformance.judging.oracle import Caller, CallOutcome
 from conformance.judging.outcomes import Comparison, OtherReferences, first_line
-from conformance.judging.storages import SEVERAL_INDICES
 from conformance.judging.tolerances import Criteria, position_of
 from conformance.judging.twins import CPU, Twins
 from conformance.plan.cases import Case
@@ -145,7 +144,7 @@ class Reference:
         do not allow.
         """
         placed = list(zip(case.sample.tensors, case.placements, strict=True))
-        several = any(slot.written and placement.layout in SEVERAL_INDICES for slot, placement in placed)
+        several = any(slot.written and placement.several_indices for slot, placement in placed)
         if actual.error is not None or case.shared or several or _gives_a_view(self._call.op):
             return False
         if all(placement.layout == "contiguous" for _, placement in placed):

@@ -103,10 +103,6 @@ def versions(expected: Side, actual: Side) -> list[Mismatch]:
     return found
 
 
-#: Layouts in which several indices name one element.
-SEVERAL_INDICES = ("expanded", "overlapping")
-
-
 class Fetched:
     """The storages that went into a call, fetched from the device once after it, next to what CPU left in its own."""
 
@@ -157,7 +153,7 @@ def _changed(side: Side, argument: Argument, after: torch.Tensor) -> Mismatch | 
     for a in sharing:
         _mark(reached, a)
     written = any(a.slot.written for a in sharing)
-    if any(a.placement.layout in SEVERAL_INDICES for a in sharing):
+    if any(a.placement.several_indices for a in sharing):
         # CPU's threads compete for an element that they write through several indices.
         after = torch.where(reached & (argument.base != argument.before), argument.base, after)
     return compare.untouched(argument.before, argument.base, after, reached, written, argument.slot.name)

@@ -12,6 +12,7 @@ from conformance.judging import storages
 from conformance.judging.compare import Closeness
 from conformance.judging.oracle import CallOutcome
 from conformance.judging.views import torch_dtype, view
+from conformance.layouts import is_among
 from conformance.ops.family import Accumulation, Equivalence, OpFacts
 
 
@@ -39,7 +40,7 @@ class Criteria:
 
     def doubts(self, layout: str) -> bool:
         """Whether the reference is to be doubted before a difference is found, so that no status depends on luck."""
-        return layout in self.facts.doubtful
+        return is_among(layout, self.facts.doubtful)
 
     def drawn(self, position: int | None) -> bool:
         """Whether this result is drawn at random. A written argument that is not returned has no position."""

@@ -55,7 +55,11 @@ def fill(base: torch.Tensor, placement: Placement, value: torch.Tensor) -> None:
         # Several indices share an element, so the storage is filled in order and the view repeats it.
         typed.copy_(value.reshape(-1)[: placement.storage])
         return
-    typed.as_strided(placement.size, placement.stride, placement.offset).copy_(_shaped(value, placement))
+    shaped = _shaped(value, placement)
+    for dim, step in enumerate(placement.stride):
+        if step == 0:
+            shaped = shaped.narrow(dim, 0, 1)  # the view repeats these
+    typed.as_strided(shaped.shape, placement.stride, placement.offset).copy_(shaped)
 
 
 def _flip_signs(value: torch.Tensor, parts: tuple[int, ...]) -> torch.Tensor:

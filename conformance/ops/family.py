@@ -83,9 +83,7 @@ class OpFacts:
     host: tuple[str, ...] = ()  # tensor arguments that lie on the CPU, whatever device the others are on
     may_alias: bool = False  # a result may share memory with an argument or not: both are right
     overruns: tuple[str, ...] = ()  # layouts in which the CPU's own kernel passes an argument's end: not run
-    doubtful: tuple[
-        str, ...
-    ] = ()  # layouts in which the CPU's own kernel reads what is not its argument's, in some cases
+    doubtful: tuple[str, ...] = ()  # layouts in which it reads what is not its argument's, in some cases
     undefined_in: tuple[str, ...] = ()  # dtypes that the samples' numbers do not fit, any result is right: not run
     either_zero: bool = False  # of two zeros that compare equal either may be returned, whatever its sign
     moves: bool = False  # results are elements of the arguments, bit for bit, where nothing is added up

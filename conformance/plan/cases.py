@@ -5,10 +5,11 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from random import Random
 
 from conformance import layouts
 from conformance.corpus.model import Sample, TensorSlot
-from conformance.layouts import ALIASED, CONTEXTS, GENERATED, MIXED, SEQUENCE, Placement
+from conformance.layouts import ALIASED, AS_STRIDED, CONTEXTS, GENERATED, MIXED, SEQUENCE, Placement
 from conformance.vocabulary import CaseId, CellId
 
 # Layouts that change the size of what they fall on.
@@ -182,6 +183,14 @@ def _deal(slot: TensorSlot, at: int, dtype: str) -> tuple[int, Placement]:
     return at, _contiguous(slot)
 
 
+def _as_strided(cell: CellId, sample: Sample) -> Iterator[Case]:
+    """A draw for every argument. It depends on the sample's name and the dtype alone, so that it stays as it is."""
+    draw = Random(f"{sample.name} {cell.dtype}")
+    moved = {s.index: p for s in _free(sample) if (p := layouts.drawn(s.shape, draw, s.written))}
+    if moved:
+        yield Case(cell, sample, "draw", _put(sample, moved))
+
+
 def _generated(cell: CellId, sample: Sample) -> Iterator[Case]:
     """A generated sample, with every argument that can have it in the one layout."""
     layout = GENERATED[cell.layout][1]
@@ -189,6 +198,9 @@ def _generated(cell: CellId, sample: Sample) -> Iterator[Case]:
     if moved or layout == "contiguous":
         yield Case(cell, sample, "", _put(sample, moved))
 
+
+# Elements of the largest tensor of a generated sample with drawn strides.
+SMALL = 4096
 
 # What comes before a call in a sequence, at most so many of each kind.
 SEQUENCE_DTYPES = ("float32", "int64")
@@ -295,6 +307,18 @@ def axis_of(layout: str) -> str:
     return GENERATED[layout][0] if layout in GENERATED else ""
 
 
+def _takes(layout: str, sample: Sample) -> bool:
+    """Whether a layout's cells have cases of a sample."""
+    return sample.axis == axis_of(layout) or (layout == AS_STRIDED and _has_many_dimensions(sample))
+
+
+def _has_many_dimensions(sample: Sample) -> bool:
+    """Whether a generated sample is small and has a tensor of many dimensions, or of three with one of size 1."""
+    shapes = [s.shape for s in _free(sample)]
+    small = all(s.numel <= SMALL for s in sample.tensors)
+    return small and sample.axis == "sizes" and any(len(s) >= 3 and (len(s) > 4 or 1 in s) for s in shapes)
+
+
 def cases_of_sample(cell: CellId, sample: Sample, pointwise: bool) -> Iterator[Case]:
     """Every case of one sample in a cell."""
     if cell.layout in GENERATED:
@@ -303,6 +327,8 @@ def cases_of_sample(cell: CellId, sample: Sample, pointwise: bool) -> Iterator[C
         return _aliased(cell, sample)
     if cell.layout == MIXED:
         return _mixed(cell, sample)
+    if cell.layout == AS_STRIDED:
+        return _as_strided(cell, sample)
     return _one_layout(cell, sample, pointwise)
 
 
@@ -317,9 +343,8 @@ def cases(cell: CellId, samples: Iterable[Sample], tier: Tier = TIERS["wide"], p
         return list(in_context(cell, list(samples)))
     found: list[Case] = []
     taken = 0
-    axis = axis_of(cell.layout)
     for sample in samples:
-        if cell.dtype not in sample.dtypes or sample.axis != axis:
+        if cell.dtype not in sample.dtypes or not _takes(cell.layout, sample):
             continue
         more = list(cases_of_sample(cell, sample, pointwise))
         taken += bool(more)
@@ -377,6 +402,8 @@ def _fitting(sample: Sample, tier: Tier) -> dict[str, set[str]]:
             names.add(ALIASED)
         if next(_mixed(probe, sample), None):
             names.add(MIXED)
+        if any(s.numel for s in _free(sample)):
+            names.add(AS_STRIDED)
         if dtype in SEQUENCE_DTYPES and sample.tensors and not sample.raises:
             names.add(SEQUENCE)
         result[dtype] = names if tier.layouts is None else names & tier.layouts

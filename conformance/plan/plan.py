@@ -13,7 +13,7 @@ from conformance.backends import Capabilities
 from conformance.corpus import reader
 from conformance.corpus.model import Sample
 from conformance.inventory import Overload, inventory
-from conformance.layouts import CONTEXTS, GENERATED, OF_GENERATED, SEQUENCE
+from conformance.layouts import AS_STRIDED, CONTEXTS, GENERATED, OF_GENERATED, SEQUENCE, is_among
 from conformance.plan import cases as cases_
 from conformance.plan.cases import Case, axis_of
 from conformance.plan.selection import Selection
@@ -118,7 +118,7 @@ class Plan:
         if self.inventory[overload].route is not Route.NATIVE:
             found = [c for c in found if c.layout != SEQUENCE]
         found = [c for c in found if c.layout not in CONTEXTS or self._has_context(c)]
-        return [c for c in found if c.layout not in facts.overruns and c.dtype not in facts.undefined_in]
+        return [c for c in found if not is_among(c.layout, facts.overruns) and c.dtype not in facts.undefined_in]
 
     def contexts(self) -> list[str]:
         """Return the names of the contexts that the selection takes."""
@@ -180,6 +180,8 @@ def _cases(plan: Plan, cell: CellId) -> list[Case]:
     every = overload.route is Route.COMPOSITE and axis_of(cell.layout) == "values"
     if overload.route is not Route.NATIVE and cell.layout in GENERATED and not every:
         samples = _few([s for s in samples if s.axis == axis_of(cell.layout) and cell.dtype in s.dtypes])
+    if overload.route is not Route.NATIVE and cell.layout == AS_STRIDED:
+        samples = plan.corpus.recorded(cell.overload)
     return cases_.cases(cell, samples, plan.tier, "pointwise" in overload.tags)
 
 

@@ -19,7 +19,7 @@ from tests.samples import sample, slot
 from tests.two_sides import behind, value_of
 
 SHAPE = (2, 3, 2, 2)
-SINGLE = [name for name in layouts.PLACERS if name != "conj"]
+SINGLE = [*(name for name in layouts.PLACERS if name != "conj"), layouts.AS_STRIDED]
 
 
 def one_argument(layout: str, dtype: str = "float32", written: bool = False) -> Case:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from conformance.corpus.model import Sample, TensorSlot
-from conformance.layouts import SEQUENCE
+from conformance.layouts import AS_STRIDED, SEQUENCE
 from conformance.plan import scaled
 from conformance.plan.cases import TIERS, Case, cases, cells, of_generated
 from conformance.vocabulary import CellId
@@ -47,6 +47,19 @@ def test_cells_of_samples_that_are_not_read_are_those_of_the_samples() -> None:
         given = cells("pointwise_unary", "neg", SAMPLES, tier)
         assert cells("pointwise_unary", "neg", [PLAIN], tier, known) == given
     assert known == {name: ["float32", "float64"] for s in (LARGE, VARIANT) for name in sorted(of_generated(s))}
+
+
+def test_a_drawn_placement_depends_on_the_sample_and_the_dtype_alone() -> None:
+    assert of(AS_STRIDED) == of(AS_STRIDED)
+    assert [c.variant for c in of(AS_STRIDED)] == ["draw"]
+    assert of(AS_STRIDED)[0].placements != of(AS_STRIDED, "float64")[0].placements
+
+
+def test_small_generated_samples_of_many_dimensions_get_drawn_placements_too() -> None:
+    deep = sample("opinfo.neg.1.rank=6", (2, 1, 3, 2, 2, 2), "sizes", "jitter")
+    large = sample("opinfo.neg.1.self.0=65537", (65537, 1, 2), "sizes", "jitter")
+    found = of(AS_STRIDED, samples=(PLAIN, LARGE, VARIANT, deep, large))
+    assert [c.sample for c in found] == [PLAIN, deep]
 
 
 def test_a_sequence_has_an_earlier_call_that_differs_in_one_thing() -> None:
