@@ -11,7 +11,7 @@ import click
 
 from conformance.commands.edge import RESULTS, Commands, Mistake, expected_option, mistakes
 from conformance.explain import describe
-from conformance.report import annotations, job_page, junit
+from conformance.report import github, job_page, junit
 from conformance.results import expectations, expected_files, store, summary
 from conformance.results.store import runs
 from conformance.support.toml_table import TomlError
@@ -80,7 +80,7 @@ def summary_(names: tuple[str, ...], form: str, results: Path, expected: Path | 
         pages = (job_page.markdown(r.run.manifest, r.result, r.run.observations, r.known) for r in found)
         click.echo("\n".join(pages))
     elif form == "annotations":
-        texts = (annotations.annotations(r.run.manifest, r.run.observations, r.known) for r in found)
+        texts = (github.annotated(r.run.manifest, r.run.observations, r.known) for r in found)
         click.echo("".join(texts), nl=False)
     else:
         click.echo(junit.junit([(r.run.manifest, r.run.observations, r.known) for r in found]), nl=False)

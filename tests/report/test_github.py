@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from conformance.records import CaseFailure, Observation
-from conformance.report import annotations
+from conformance.report import github
 from conformance.results.expectations import KnownFailure
 from conformance.vocabulary import Status
 from tests.records import manifest, observed
@@ -15,7 +15,7 @@ FAILING = observed("cat", status=Status.FAIL)
 
 
 def told(*cells: Observation, known: tuple[KnownFailure, ...] = ()) -> list[str]:
-    return annotations.annotations(manifest(), cells, known).splitlines()
+    return github.annotated(manifest(), cells, known).splitlines()
 
 
 def test_a_run_as_expected_has_no_annotation() -> None:
@@ -33,7 +33,7 @@ def test_each_cause_is_an_error_with_its_example_and_its_commands() -> None:
 
 def test_no_more_errors_than_github_shows_and_a_count_of_the_rest() -> None:
     *shown, rest = told(*(observed(f"op{i}", status=Status.FAIL) for i in range(14)))
-    assert len(shown) == annotations.SHOWN
+    assert len(shown) == github.SHOWN
     assert rest.startswith("::warning title=op-conformance::4 more causes")
 
 
@@ -50,6 +50,6 @@ def test_no_text_of_a_result_ends_an_annotation() -> None:
     cell = replace(FAILING, failures=(CaseFailure(evil, older=evil * 1000, older_check="value"),))
     (line,) = told(cell)
     assert line.startswith("::error title=")
-    assert len(line) < 2 * annotations.LONGEST
-    assert annotations.command("error", "a,b:c", "x") == "::error title=a%2Cb%3Ac::x"
-    assert annotations.command("error", "t", "100%\n") == "::error title=t::100%25%0A"
+    assert len(line) < 2 * github.LONGEST
+    assert github.command("error", "a,b:c", "x") == "::error title=a%2Cb%3Ac::x"
+    assert github.command("error", "t", "100%\n") == "::error title=t::100%25%0A"

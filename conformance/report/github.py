@@ -20,7 +20,7 @@ SHOWN = 10
 LONGEST = 4000  # characters of a message; GitHub cuts an annotation at 64 KB
 
 
-def annotations(manifest: Manifest, observations: Iterable[Observation], known: Sequence[KnownFailure]) -> str:
+def annotated(manifest: Manifest, observations: Iterable[Observation], known: Sequence[KnownFailure]) -> str:
     """Return the lines of one run; "" if each cell is as expected."""
     verdicts = [(o, judge(o, known, manifest.lane).verdict) for o in observations]
     wrong = {o.cell: o for o, v in verdicts if v is Verdict.UNEXPECTED_FAILURE}
