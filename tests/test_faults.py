@@ -138,6 +138,9 @@ FOUND_IN = {
     "seed_ignored_native": ("uniform_", "float32", "contiguous", "distribution"),
 }
 
+# What makes calls slow, and changes no result: no cell can find it.
+SLOW = {name for name, fault in faults.planted(ROOT / "backend").items() if fault.kind == faults.SPEED}
+
 # What no cell of a plain lane is sure to find, and what finds it.
 FOUND_ELSEWHERE = {
     "block_too_short": "the lanes that guard memory",
@@ -152,6 +155,7 @@ FOUND_ELSEWHERE = {
     "second_device_lands_on_first": "test_memory_on_the_wrong_device_is_found_before_any_cell_runs",
     "error_told_by_next_launch": "tests/running/test_late_errors.py",
     "any_counts_bool_two": "tests/scenarios/test_scenarios.py",
+    **dict.fromkeys(SLOW, "benchmarks/perf_faults.py"),
     **dict.fromkeys(FOUND_BY, "tests/hazards/test_hazards.py"),
     **dict.fromkeys(FOUND_WHEN_RECORDED, "tests/hazards/test_hazards.py"),
     **dict.fromkeys(FOUND_BY_THE_DRIVER_S_TESTS, "backend/tests/test_late.py"),

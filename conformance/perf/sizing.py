@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from conformance.corpus.calls import HasValues
 from conformance.corpus.model import Sample
-from conformance.corpus.places import Place, resized
+from conformance.corpus.places import Place, extents, resized
 from conformance.corpus.values import kind_of
 from conformance.corpus.vary.sizes import Group, Maker, filled, usable
 from conformance.corpus.vary.trial import Ran, Trials
@@ -130,16 +130,22 @@ class _Trials(Trials):
 
 
 def suitable(samples: Sequence[Sample], dtype: str) -> list[Sample]:
-    """Return the samples that run in a dtype, those made for its kind first, and of these the largest first.
+    """Return the samples that run in a dtype, the first choice first.
 
-    Samples whose sizes are all 1, which no free size can be told from, are not among them.
+    Those made for its kind come first, and of these those whose sizes differ least: they grow into squares and cubes.
     """
     found = [s for s in samples if usable(s) and dtype in s.dtypes]
-    return sorted(found, key=lambda s: (kind_of(s.base) != kind_of(dtype), _others(s), -_largest(s), s.name))
+    return sorted(found, key=lambda s: (kind_of(s.base) != kind_of(dtype), _aspect(s), _shapes(s), -_largest(s), s.name))
 
 
-def _others(sample: Sample) -> int:
-    """Return the number of tensors that follow another one, or have another dtype: masks, indices, broadcasts."""
+def _aspect(sample: Sample) -> float:
+    """Return the largest size over the smallest; infinity for samples with an empty tensor, or with numbers alone."""
+    sizes = [n for _, n in extents(sample)]
+    return max(sizes) / min(sizes) if sizes and min(sizes) else math.inf
+
+
+def _shapes(sample: Sample) -> int:
+    """Return how many shapes the tensors have: more than one if some are broadcast, or are indices or masks."""
     return len({s.shape for s in sample.tensors if s.pool})
 
 
