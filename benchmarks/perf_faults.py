@@ -1,8 +1,9 @@
 """Whether ``conformance perf`` finds planted slowdowns: ``perf_faults.py [--seconds S] [--rounds R] [--results DIR]``.
 
-Each fault of the class ``speed`` is awake in one run over its op and the ops next to it. Runs without a fault come before
-and after each, and are compared with each other: what differs between those is a false alarm. Printed are, for each
-fault, whether its op is found slower and first, its factor with the interval, and which other ops are found slower.
+Each fault of the class ``speed`` is awake in one run over its op and the ops next to it. Runs without a fault come
+before and after each, and are compared with each other: what differs between those is a false alarm. Printed are, for
+each fault, whether its op is found slower and first, its factor with the interval, and how many cases of other ops are
+found slower.
 """
 
 from __future__ import annotations

@@ -135,7 +135,9 @@ def suitable(samples: Sequence[Sample], dtype: str) -> list[Sample]:
     Those made for its kind come first, and of these those whose sizes differ least: they grow into squares and cubes.
     """
     found = [s for s in samples if usable(s) and dtype in s.dtypes]
-    return sorted(found, key=lambda s: (kind_of(s.base) != kind_of(dtype), _aspect(s), _shapes(s), -_largest(s), s.name))
+    return sorted(
+        found, key=lambda s: (kind_of(s.base) != kind_of(dtype), _aspect(s), _shapes(s), -_largest(s), s.name)
+    )
 
 
 def _aspect(sample: Sample) -> float:

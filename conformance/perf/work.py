@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
-from torch.utils.flop_counter import FlopCounterMode
+from torch.utils.flop_counter import flop_registry
 
 from conformance import torch_versions as tv
 from conformance.backends import Capabilities
@@ -51,13 +51,27 @@ def _bytes(tensor: torch.Tensor) -> int:
 
 def flops_of(call: Callable[[], object]) -> int | None:
     """Return the floating-point operations of a call by torch's formulas, None where it has none."""
-    try:
-        with FlopCounterMode(display=False) as counter:
-            call()
-        found = int(counter.get_total_flops())
-    except Exception:  # noqa: BLE001 - the counter does not follow every op; the call itself has been made before
-        return None
-    return found or None
+    with _Flops() as counter:
+        call()
+    return counter.flops or None
+
+
+class _Flops(tv.WatchingMode):
+    """Adds up the operations of the operators inside of a call.
+
+    ``FlopCounterMode`` does the same, and loads torch's compiler, which takes seconds in each process.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.flops = 0
+
+    def called(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        result = func(*args, **kwargs)
+        formula = flop_registry.get(func.overloadpacket)
+        if formula is not None:
+            self.flops += int(formula(*args, **kwargs, out_val=result))
+        return result
 
 
 def copies(call: Callable[[], object], backend: Capabilities) -> tuple[int, int | None, int | None]:

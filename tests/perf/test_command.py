@@ -11,17 +11,8 @@ from click.testing import CliRunner, Result
 
 from conformance.cli import commands
 from conformance.perf import store
-from conformance.perf.model import End, Record, Size
-from conformance.results.store.manifest import run_name
-from tests.perf.times import MACHINE, ended, record
-from tests.records import manifest
-
-SERIES = "demo-torch2.8-malloc-release+perf"
-
-
-def saved(results: Path, token: str, *records: Record) -> None:
-    name = run_name(SERIES, token=token)
-    store.save(results, manifest(collected=len(records), run=name), MACHINE, {}, records)
+from conformance.perf.model import End, Size
+from tests.perf.times import ended, record, timed
 
 
 def perf(results: Path, *arguments: str) -> Result:
@@ -29,8 +20,8 @@ def perf(results: Path, *arguments: str) -> Result:
 
 
 def test_a_slower_case_is_printed_with_its_interval_and_exits_with_1(tmp_path: Path) -> None:
-    saved(tmp_path, "aaaaaa", record("neg"), record("abs"))
-    saved(tmp_path, "bbbbbb", record("neg", device=2e-3), record("abs"))
+    timed(tmp_path, record("neg"), record("abs"), token="aaaaaa")
+    timed(tmp_path, record("neg", device=2e-3), record("abs"), token="bbbbbb")
     shown = perf(tmp_path, "diff", "aaaaaa", "bbbbbb")
     assert shown.exit_code == 1
     assert "neg[float32-large] native: 2 times [2, 2], 1 -> 2 times CPU, device now 2 ms" in shown.output
@@ -38,8 +29,8 @@ def test_a_slower_case_is_printed_with_its_interval_and_exits_with_1(tmp_path: P
 
 
 def test_a_run_without_regressions_exits_with_0(tmp_path: Path) -> None:
-    saved(tmp_path, "aaaaaa", record("neg", device=2e-3), ended(End.CRASH, "abs"))
-    saved(tmp_path, "bbbbbb", record("neg"), record("abs"))
+    timed(tmp_path, record("neg", device=2e-3), ended(End.CRASH, "abs"), token="aaaaaa")
+    timed(tmp_path, record("neg"), record("abs"), token="bbbbbb")
     shown = perf(tmp_path, "diff", "aaaaaa", "bbbbbb")
     assert shown.exit_code == 0
     assert "faster: 1" in shown.output
@@ -47,7 +38,7 @@ def test_a_run_without_regressions_exits_with_0(tmp_path: Path) -> None:
 
 
 def test_show_ranks_what_loses_most_first(tmp_path: Path) -> None:
-    saved(tmp_path, "aaaaaa", record("neg", device=2e-3), record("abs", device=9e-3))
+    timed(tmp_path, record("neg", device=2e-3), record("abs", device=9e-3), token="aaaaaa")
     shown = perf(tmp_path, "show", "aaaaaa", "--most", "1")
     assert shown.exit_code == 0
     assert "  1. abs[float32-large] native: 7 ms lost (100.0 %)" in shown.output
@@ -64,8 +55,8 @@ def test_show_ranks_what_loses_most_first(tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_shown_is_an_error_of_one_line(tmp_path: Path, arguments: tuple[str, ...], told: str) -> None:
-    saved(tmp_path, "aaaaaa", record("neg"))
-    saved(tmp_path, "cccccc", ended(End.CRASH, "abs"))
+    timed(tmp_path, record("neg"), token="aaaaaa")
+    timed(tmp_path, ended(End.CRASH, "abs"), token="cccccc")
     shown = perf(tmp_path, *arguments)
     assert shown.exit_code == 2
     assert told in shown.output
@@ -84,9 +75,7 @@ def test_what_cannot_be_shown_is_an_error_of_one_line(tmp_path: Path, arguments:
         (("--backend", "nix"), "unknown backend 'nix'"),
     ],
 )
-def test_a_run_of_what_does_not_exist_lists_what_is_near(
-    tmp_path: Path, arguments: tuple[str, ...], told: str
-) -> None:
+def test_a_run_of_what_does_not_exist_lists_what_is_near(tmp_path: Path, arguments: tuple[str, ...], told: str) -> None:
     given = arguments if "--backend" in arguments else ("--backend", "cpu", *arguments)
     shown = perf(tmp_path, "run", *given)
     assert shown.exit_code == 2

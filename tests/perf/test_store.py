@@ -8,22 +8,18 @@ from pathlib import Path
 import pytest
 
 from conformance.perf import store
-from conformance.perf.model import End, Record
+from conformance.perf.model import End
 from conformance.results.store import StoreError, runs
 from conformance.results.store.manifest import run_name
-from tests.perf.times import MACHINE, ended, record, rounds
+from tests.perf.times import BEGAN, MACHINE, SERIES, ended, record, rounds, timed
 from tests.records import manifest
 
 RECORDS = (record(of=rounds(1e-3)), ended(End.TIMEOUT, "erf"))
-NAME = run_name("demo-torch2.8-malloc-release+perf", token="aaaaaa")
-
-
-def saved(results: Path, *records: Record, name: str = NAME) -> Path:
-    return store.save(results, manifest(collected=len(records), run=name), MACHINE, {"rounds": 5}, records)
+NAME = run_name(SERIES, BEGAN, "aaaaaa")
 
 
 def test_a_run_is_read_as_it_was_stored(tmp_path: Path) -> None:
-    path = saved(tmp_path, *RECORDS)
+    path = timed(tmp_path, *RECORDS)
     read = store.find(tmp_path, "aaaaaa")
     assert (read.records, read.machine, read.settings) == (RECORDS, MACHINE, {"rounds": 5})
     assert store.load(path) == store.find(tmp_path, str(path)) == read
@@ -37,14 +33,14 @@ def test_a_run_that_lost_a_case_is_not_stored(tmp_path: Path) -> None:
 
 
 def test_a_run_of_times_is_no_run_of_cells(tmp_path: Path) -> None:
-    path = saved(tmp_path, *RECORDS)
+    path = timed(tmp_path, *RECORDS)
     assert runs.names(tmp_path) == []
     with pytest.raises(StoreError, match="not the manifest of a closed run"):
         runs.opened(path)
 
 
 def test_an_unknown_run_lists_what_is_near(tmp_path: Path) -> None:
-    saved(tmp_path, *RECORDS)
+    timed(tmp_path, *RECORDS)
     with pytest.raises(StoreError, match=rf"no perf run '.*'.*near: {NAME[:20]}"):
         store.find(tmp_path, NAME.replace("malloc", "maloc"))
     with pytest.raises(StoreError, match="none"):
@@ -52,8 +48,8 @@ def test_an_unknown_run_lists_what_is_near(tmp_path: Path) -> None:
 
 
 def test_a_part_of_two_names_is_refused(tmp_path: Path) -> None:
-    saved(tmp_path, *RECORDS)
-    saved(tmp_path, *RECORDS, name=NAME.replace("aaaaaa", "bbbbbb"))
+    timed(tmp_path, *RECORDS)
+    timed(tmp_path, *RECORDS, token="bbbbbb")
     with pytest.raises(StoreError, match="matches 2 perf runs"):
         store.find(tmp_path, "demo")
 
@@ -69,7 +65,7 @@ def test_a_run_of_cells_has_no_times(tmp_path: Path) -> None:
 
 
 def test_a_changed_file_is_refused(tmp_path: Path) -> None:
-    file = saved(tmp_path, *RECORDS) / store.RECORDS
+    file = timed(tmp_path, *RECORDS) / store.RECORDS
     file.chmod(0o644)
     file.write_text(file.read_text().replace("timeout", "crash"))
     with pytest.raises(StoreError, match="hash differs"):
@@ -78,7 +74,7 @@ def test_a_changed_file_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("change", "told"), [({"version": 99}, "format version 99"), ({"machine": 1}, "machine|int")])
 def test_a_manifest_that_cannot_be_read_is_named(tmp_path: Path, change: dict[str, object], told: str) -> None:
-    file = saved(tmp_path, *RECORDS) / store.MANIFEST
+    file = timed(tmp_path, *RECORDS) / store.MANIFEST
     file.chmod(0o644)
     file.write_text(json.dumps(json.loads(file.read_text()) | change))
     with pytest.raises(StoreError, match=told):

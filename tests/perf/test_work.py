@@ -53,7 +53,16 @@ def test_a_view_moves_nothing() -> None:
 
 def test_operations_are_those_of_torch_s_formula() -> None:
     assert work.flops_of(call(torch.mm, slot(0, "self"), slot(1, "mat2"))) == 2 * 4**3
+    assert work.flops_of(call(torch.nn.functional.linear, slot(0, "input"), slot(1, "weight"))) == 2 * 4**3
     assert work.flops_of(call(torch.neg, slot(0, "self"))) is None
+
+
+def test_operations_of_an_op_with_an_output_are_counted() -> None:
+    def out(x: torch.Tensor, y: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
+        return torch.addmm(x, x, y, out=z)
+
+    three = slot(0, "self"), slot(1, "mat2"), slot(2, "out", written=True, pool="")
+    assert work.flops_of(call(out, *three)) == 2 * 4**3
 
 
 @pytest.fixture(scope="module")
@@ -62,9 +71,7 @@ def backend() -> backends.Capabilities:
     return backends.find("refnpu")
 
 
-@pytest.mark.parametrize(
-    ("overload", "fallbacks"), [("erfinv", 1), ("neg", 0)], ids=["falls back", "native"]
-)
+@pytest.mark.parametrize(("overload", "fallbacks"), [("erfinv", 1), ("neg", 0)], ids=["falls back", "native"])
 def test_the_bytes_of_a_fallback_are_those_of_its_arguments_and_results(
     backend: backends.Capabilities, overload: str, fallbacks: int
 ) -> None:

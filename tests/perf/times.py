@@ -4,8 +4,16 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from datetime import datetime, timezone
+from pathlib import Path
 
+from conformance.perf import store
 from conformance.perf.model import End, Key, Limits, Machine, Record, Round, Size, Work
+from conformance.results.store.manifest import run_name
+from tests.records import manifest
+
+SERIES = "demo-torch2.8-malloc-release+perf"
+BEGAN = datetime(2026, 1, 1, 4, tzinfo=timezone.utc)
 
 # A machine whose device copies a gigabyte a second, and multiplies no faster than CPU.
 MACHINE = Machine(Limits(1e9, 1e9, 1e-6), Limits(2e9, 1e10, 5e-7))
@@ -38,3 +46,9 @@ def record(
 def ended(end: End, overload: str = "add.Tensor", reason: str = "why") -> Record:
     """A case that was not measured."""
     return Record(Key(overload, "float32", Size.LARGE), "native", end, reason)
+
+
+def timed(results: Path, *records: Record, token: str = "aaaaaa") -> Path:
+    """Store a run with these records. Return its directory."""
+    name = run_name(SERIES, BEGAN, token)
+    return store.save(results, manifest(collected=len(records), run=name), MACHINE, {"rounds": 5}, records)
