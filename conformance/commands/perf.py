@@ -159,12 +159,16 @@ def show_(run: str, recorded: tuple[Path, ...], most: int, results: Path) -> Non
 
 
 def _calls(files: tuple[Path, ...]) -> ranking.Calls:
-    """Return the calls of recorded programs, by overload and number of elements."""
+    """Return the calls of recorded programs, by overload and number of elements.
+
+    Files of older versions have no numbers of calls: each call counts once there.
+    """
     from conformance.calls import file as file_
 
     found: Counter[tuple[str, int]] = Counter()
     with mistakes(file_.CallsError):
         for file in files:
-            for call in file_.load(file):
-                found[call.overload, max((s.numel for s in call.case.sample.tensors), default=0)] += 1
+            calls, facts = file_.load_all(file)
+            for call, count in zip(calls, facts.get("counts") or [1] * len(calls)):
+                found[call.overload, max((s.numel for s in call.case.sample.tensors), default=0)] += count
     return found

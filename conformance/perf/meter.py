@@ -34,6 +34,7 @@ class Meter:
         self.dtype = dtype
         self.seconds = seconds
         self.corpus = reader.load(generated=False)
+        self._sizers: dict[str, Sizer] = {}  # of the overload that was asked for last
 
     def recipe(self) -> dict[str, Any]:
         """What :meth:`made_from` makes the same meter from in another process; JSON-able."""
@@ -49,21 +50,20 @@ class Meter:
         self.corpus.load_values()
 
     def serve(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Answer ``sizes`` (overload, sizes), ``measure`` (overload, sample, facts) or ``limits``."""
+        """Answer ``size`` (overload, size), ``measure`` (overload, sample, facts) or ``limits``."""
         warnings.simplefilter("ignore")  # ops warn of deprecations, at every call of some
-        return {"sizes": self._sizes, "measure": self._measure, "limits": self._limits}[request["do"]](request)
+        return {"size": self._size, "measure": self._measure, "limits": self._limits}[request["do"]](request)
 
-    def _sizes(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Return the sample at each size as text, or why there is none."""
-        samples = self.corpus.recorded(request["overload"])
-        sizer = Sizer(self.corpus, self.dtype)
-        found: dict[str, Any] = {}
-        for size in request["sizes"]:
-            try:
-                found[size] = {"sample": codec.encode(sizer.at(samples, Size(size)), 0)}
-            except Unsuitable as e:
-                found[size] = {"reason": str(e)}
-        return found
+    def _size(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Return the sample at a size as text, or why there is none."""
+        overload = request["overload"]
+        if overload not in self._sizers:
+            self._sizers = {overload: Sizer(self.corpus, self.dtype)}
+        try:
+            found = self._sizers[overload].at(self.corpus.recorded(overload), Size(request["size"]))
+        except Unsuitable as e:
+            return {"reason": str(e)}
+        return {"sample": codec.encode(found, 0)}
 
     def _measure(self, request: dict[str, Any]) -> dict[str, Any]:
         """Return the times of a round, and with ``facts`` what the call does; or how it ended, and why."""

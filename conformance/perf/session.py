@@ -11,7 +11,7 @@ from conformance.running.child import Child, Death, Hang
 from conformance.support.signals import signal_name
 
 ROUNDS = 5
-_PLANNING = 60.0  # seconds to find the samples of an overload
+_PLANNING = 60.0  # seconds to find the sample of a case
 
 
 class Asked(Protocol):
@@ -75,16 +75,11 @@ class Session:
         return [case.record for case in cases], self._machine()
 
     def _plan(self, cases: Sequence[_Case]) -> None:
-        """Find the samples of each overload."""
-        by_overload: dict[str, list[_Case]] = {}
-        for case in cases:
-            by_overload.setdefault(case.record.key.overload, []).append(case)
-        for number, (overload, of) in enumerate(by_overload.items()):
-            sizes = [case.record.key.size.value for case in of]
-            found = self._ask({"do": "sizes", "overload": overload, "sizes": sizes}, _PLANNING)
-            self._progress("samples", number, len(by_overload))
-            for case in of:
-                _planned(case, found)
+        """Find the sample of each case."""
+        for number, case in enumerate(cases):
+            key = case.record.key
+            _planned(case, self._ask({"do": "size", "overload": key.overload, "size": key.size.value}, _PLANNING))
+            self._progress("samples", number, len(cases))
 
     def _round(self, cases: Sequence[_Case], number: int, rounds: int) -> None:
         """Time a round of each case in a fresh process."""
@@ -123,14 +118,13 @@ def _planned(case: _Case, found: dict[str, Any] | Death | Hang) -> None:
     """Enter what became of the search for a sample. CPU's own crash is no finding about the device."""
     if not isinstance(found, dict):
         end, reason = _ended(found)
-        on_cpu = f"while its samples were tried on CPU: {reason}"
+        on_cpu = f"while its sample was tried on CPU: {reason}"
         case.ended(End.ERROR if end is End.ERROR else End.UNSUITABLE, on_cpu)
         return
-    told = found[case.record.key.size.value]
-    if "reason" in told:
-        case.ended(End.UNSUITABLE, told["reason"])
+    if "reason" in found:
+        case.ended(End.UNSUITABLE, found["reason"])
         return
-    case.sample = told["sample"]
+    case.sample = found["sample"]
     shapes = tuple(tuple(slot[1]) for slot in case.sample[5])  # see codec.encode
     case.record = replace(case.record, sample=case.sample[0], shapes=shapes)
 

@@ -20,6 +20,7 @@ MOST_BYTES = 256 << 20  # of the arguments and results of a case
 MOST_FLOPS = 3e8  # of a call, so that a slow matrix product ends in seconds
 _STEP = 2  # the factor at which the growth of a sample is measured
 _TRIES = 6  # samples of an overload
+_MOST_TENSORS = 8  # of a sample whose sizes can grow: the sizes that have to agree are found by trying combinations
 
 
 class Unsuitable(Exception):
@@ -41,6 +42,7 @@ class Sizer:
     def __init__(self, values: HasValues, dtype: str) -> None:
         self.values = values
         self._dtype = dtype
+        self._groups: dict[str, list[Group]] = {}
 
     def at(self, samples: Sequence[Sample], size: Size) -> Sample:
         """Return the first sample that can be scaled to a size. Raises Unsuitable."""
@@ -68,11 +70,20 @@ class Sizer:
 
     def _choices(self, source: Sample) -> Iterator[tuple[Group, ...]]:
         """Yield the free sizes that may grow together: all of them, then each alone."""
-        groups = Maker(_Trials(self), self.values).groups(source, self._dtype)
+        groups = self._free(source)
         if groups:
             yield tuple(groups)
         if len(groups) > 1:
             yield from ((group,) for group in groups)
+
+    def _free(self, source: Sample) -> list[Group]:
+        """Return the free sizes of a sample, which are searched for once. Raises Unsuitable."""
+        tensors = sum(bool(slot.pool) for slot in source.tensors)
+        if tensors > _MOST_TENSORS:
+            raise Unsuitable(f"its sample has {tensors} tensors, too many to find the sizes that have to agree")
+        if source.name not in self._groups:
+            self._groups[source.name] = Maker(_Trials(self), self.values).groups(source, self._dtype)
+        return self._groups[source.name]
 
     def _grown(self, source: Sample, groups: tuple[Group, ...], own: Extent, size: Size) -> Sample | None:
         """Return the sample with these sizes multiplied by a factor; None if CPU refuses it, or it misses the size."""
@@ -143,7 +154,8 @@ def suitable(samples: Sequence[Sample], dtype: str) -> list[Sample]:
 def _aspect(sample: Sample) -> float:
     """Return the largest size over the smallest; infinity for samples with an empty tensor, or with numbers alone."""
     sizes = [n for _, n in extents(sample)]
-    return max(sizes) / min(sizes) if sizes and min(sizes) else math.inf
+    smallest = min(sizes, default=0)
+    return max(sizes) / smallest if smallest else math.inf
 
 
 def _shapes(sample: Sample) -> int:

@@ -7,8 +7,11 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 from click.testing import CliRunner, Result
 
+from conformance.calls import file
+from conformance.calls.recording import Recorder
 from conformance.cli import commands
 from conformance.perf import store
 from conformance.perf.model import End, Size
@@ -43,6 +46,23 @@ def test_show_ranks_what_loses_most_first(tmp_path: Path) -> None:
     assert shown.exit_code == 0
     assert "  1. abs[float32-large] native: 7 ms lost (100.0 %)" in shown.output
     assert "... and 1 more; --most 2 lists them" in shown.output
+
+
+def test_show_weights_cases_by_the_calls_of_a_recorded_program(tmp_path: Path) -> None:
+    x = torch.ones(100)
+    with Recorder(torch.device("cpu")) as recorder:
+        for _ in range(3):
+            x.neg()
+        x.abs()
+        x.erf()
+    file.save(tmp_path / "calls", recorder.calls, facts={"counts": recorder.counts})
+    timed(tmp_path, record("neg", device=4e-3), record("abs", device=9e-3), record("exp", device=9e-3))
+    shown = perf(tmp_path, "show", "aaaaaa", "--recorded", str(tmp_path / "calls"))
+    lines = [line for line in shown.output.splitlines() if "lost" in line]
+    assert "abs[float32-large] native: 7 ms lost (53.8 %)" in lines[0]
+    assert "neg[float32-large] native: 6 ms lost in 3 calls (46.2 %)" in lines[1]
+    assert len(lines) == 2
+    assert shown.output.endswith("not measured: erf, 1 recorded calls\n")
 
 
 @pytest.mark.parametrize(

@@ -41,11 +41,10 @@ class Fake:
         if request["do"] == "limits":
             return asdict(MACHINE)
         name = request["overload"]
-        if request["do"] == "sizes":
+        if request["do"] == "size":
             if name == "dies_on_cpu":
                 return Death(-11, "a stack\nSegmentation fault")
-            none = {"reason": "no sample runs in float32"}
-            return {size: none if name == "has_none" else {"sample": ENCODED} for size in request["sizes"]}
+            return {"reason": "no sample runs in float32"} if name == "has_none" else {"sample": ENCODED}
         self.asked[name] = self.asked.get(name, 0) + 1
         reply = self.reply(name, self.asked[name])
         return reply | {"work": WORK} if isinstance(reply, dict) and request["facts"] and "round" in reply else reply

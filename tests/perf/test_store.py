@@ -55,7 +55,7 @@ def test_a_part_of_two_names_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_run_of_cells_has_no_times(tmp_path: Path) -> None:
-    other = tmp_path / store.RUNS / "20260101T000000Z-demo-torch2.8-malloc-release-cccccc"
+    other = tmp_path / runs.RUNS / "20260101T000000Z-demo-torch2.8-malloc-release-cccccc"
     other.mkdir(parents=True)
     (other / store.MANIFEST).write_text('{"format": "op-conformance run", "version": 3}')
     with pytest.raises(StoreError, match="names a run of the cells, which has no times"):

@@ -2,7 +2,7 @@
 /* Speed: of the latest measured run of each lane the roofline, and what to speed up next. */
 (function () {
   const { h, svg } = report;
-  const W = 720, H = 320, LEFT = 62, BOTTOM = 40, TOP = 12, RIGHT = 14;
+  const W = 720, H = 320, LEFT = 84, BOTTOM = 40, TOP = 12, RIGHT = 42;
   const [OVERLOAD, SIZE, ROUTE, BOUND, DEVICE, CPU, COULD, LOST, BYTES, FLOPS, RATIO, COPIED] = Array(12).keys();
 
   report.views.speed = function (root) {
@@ -22,7 +22,7 @@
       multiplied.length ? [h("h2", {}, "Roofline"), h("p", { class: "quiet" }, "Operations a second by operations a byte, of the ops that torch has a formula for. The line is what the machine reaches."),
         chart(multiplied.map((r) => [r[FLOPS] / r[BYTES], r[FLOPS] / r[DEVICE], r]), (x) => Math.min(best.flops || Infinity, best.bandwidth ? x * best.bandwidth : Infinity), "FLOP/B", "FLOP/s", chosen)] : null,
       h("h2", {}, "To speed up next"),
-      h("p", { class: "quiet" }, "By the seconds that one call loses against what the machine allows; `conformance perf show --recorded` weights them by the calls of a program."),
+      h("p", { class: "quiet" }, "By the seconds that one call loses against what the machine allows. ", h("code", {}, "conformance perf show --recorded"), " weights them by the calls of a program."),
       table(chosen),
     ]);
   };
