@@ -15,6 +15,7 @@ pytest.importorskip("refnpu", reason="the reference NPU is not installed")
 
 from refnpu import testing  # only where there is one
 
+from benchmarks import perf_faults
 from conformance import backends, ops
 from conformance.explain import describe
 from conformance.layouts import CONTEXTS
@@ -171,6 +172,10 @@ def test_no_fault_is_without_a_finder() -> None:
     named = FOUND_IN.keys() | FOUND_ELSEWHERE.keys()
     assert named <= testing.faults().keys()
     assert testing.faults().keys() <= named | planted
+
+
+def test_the_benchmark_of_speed_wakes_each_fault_of_that_class() -> None:
+    assert perf_faults.FAULTS.keys() == SLOW
 
 
 @pytest.fixture(scope="module")

@@ -23,6 +23,7 @@ from conformance.aoti.kernels import Conclusion
 from conformance.aoti.model import Axis, End
 from conformance.lanes import matrix
 from conformance.layouts import LAYOUTS
+from conformance.perf import model as perf_model
 from conformance.support.exit_codes import Exit
 from conformance.support.suggestions import unknown
 from conformance.vocabulary import Check, Fact, Route, Status, Word
@@ -39,7 +40,7 @@ from tools.settings.model import Measured
 ROOT = Path(__file__).parents[1]
 PAGES = (
     "README.md", "CONTRIBUTING.md", "docs/reference.md", "docs/kill-rate.md", "docs/causes.md", "docs/settings.md",
-    "docs/contract.md", "docs/aoti.md",
+    "docs/contract.md", "docs/aoti.md", "docs/perf.md",
 )  # fmt: skip
 GENERATED = ROOT / "conformance" / "corpus" / "data" / "generated.jsonl.gz"
 KILL_RATE = ROOT / "docs" / "kill-rate.json"
@@ -273,6 +274,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "aoti-dynamic": partial(_aoti, "dynamic"),
     "aoti-axes": partial(_words, Axis),
     "aoti-ends": partial(_words, End),
+    "perf-ends": partial(_words, perf_model.End),
     "aoti-conclusions": partial(_words, Conclusion),
     "checks": _checks,
     "facts": _facts,
