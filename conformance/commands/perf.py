@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections import Counter
 from collections.abc import Callable
@@ -77,6 +78,7 @@ def _run(
     manifest = manifest_of(meter.backend, meter.corpus.hash, cases, sys.argv[1:], complete=complete)
     meter.prepare()
     running = session.Session(_start(meter), settings["timeout"], lambda line: click.echo(line, err=True))
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # a CI's timeout ends the run as Ctrl-C does
     records, machine = running.run(overloads, settings["dtype"], sizes, settings["rounds"])
     path = store.save(results, manifest, machine, settings, records)
     counts = session.counts(records)

@@ -19,6 +19,7 @@ class Asked(Protocol):
 
     def ask(self, request: Any, timeout: float) -> dict[str, Any] | Death | Hang: ...
     def close(self) -> None: ...
+    def kill(self) -> None: ...
 
 
 @dataclass
@@ -70,6 +71,9 @@ class Session:
                     case.record = replace(case.record, end=End.MEASURED, rounds=tuple(case.rounds))
         except KeyboardInterrupt:
             self._tell("interrupted; what was not measured in every round counts as not reached")
+            if self._child is not None:
+                self._child.kill()
+                self._child = None
         finally:
             self._close()
         return [case.record for case in cases], self._machine()

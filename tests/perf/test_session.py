@@ -37,6 +37,9 @@ class Fake:
     def close(self) -> None:
         self.open -= 1
 
+    def kill(self) -> None:
+        self.close()
+
     def ask(self, request: Any, timeout: float) -> Reply:
         if request["do"] == "limits":
             return asdict(MACHINE)
