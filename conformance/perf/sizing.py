@@ -55,6 +55,8 @@ class Sizer:
                 return self._scaled(sample, size)
             except Unsuitable as e:
                 why = e
+            except (NotImplementedError, RuntimeError, TypeError, ValueError) as e:
+                why = Unsuitable(f"values of its sample cannot be made: {e}")  # of float8, for example
         raise why
 
     def _scaled(self, source: Sample, size: Size) -> Sample:
@@ -118,13 +120,14 @@ class Sizer:
             call()
             before = call.metadata()
             result = leaves(call())
+            flops = flops_of(call) or 0
         except Exception:  # noqa: BLE001 - that it raised is the answer
             return None
         if call.metadata() != before:
             return None
         sizes = [t.numel() * t.element_size() for t in (*call.tensors, *result)]
         elements = max((t.numel() for t in (*call.tensors, *result)), default=0)
-        return Extent(elements, sum(sizes), flops_of(call) or 0)
+        return Extent(elements, sum(sizes), flops)
 
 
 class _Trials(Trials):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from conformance.corpus import reader
+from conformance.perf import sizing
 from conformance.perf.model import Size
 from conformance.perf.sizing import MOST_FLOPS, Extent, Sizer, Unsuitable, factor, suitable
 
@@ -48,6 +49,17 @@ def test_an_op_of_another_dtype_is_unsuitable(corpus: reader.Corpus) -> None:
     with pytest.raises(Unsuitable, match="no sample runs in float32"):
         Sizer(corpus, "float32").at(corpus.recorded("bitwise_not"), Size.SMALL)
     assert suitable(corpus.recorded("bitwise_not"), "int64")
+
+
+def test_an_op_whose_values_cannot_be_made_is_unsuitable(
+    corpus: reader.Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise NotImplementedError("trunc is not implemented for Float8_e4m3fn")
+
+    monkeypatch.setattr(sizing, "filled", refuse)
+    with pytest.raises(Unsuitable, match="values of its sample cannot be made: trunc is not"):
+        Sizer(corpus, "float32").at(corpus.recorded("neg"), Size.MEDIUM)
 
 
 def test_a_factor_follows_the_growth_that_was_measured() -> None:
