@@ -8,6 +8,7 @@ from conformance.perf.diff import Change, Compared, Difference
 from conformance.perf.model import End, Limits, Machine, Record
 from conformance.perf.ranking import Rank
 
+_ROUNDED_UP = 0.9995  # of a unit: three digits make it 1
 _UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
 _SIZES = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 
@@ -15,7 +16,7 @@ _SIZES = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 def seconds(s: float) -> str:
     """Return seconds with three digits and a unit, e.g. ``12.3 us``."""
     for unit, name in _UNITS:
-        if abs(s) >= unit:
+        if abs(s) >= _ROUNDED_UP * unit:
             return f"{s / unit:.3g} {name}"
     return f"{s / 1e-9:.3g} ns" if s else "0 s"
 
@@ -25,7 +26,7 @@ def amount(n: float | None, unit: str) -> str:
     if n is None:
         return "-"
     for size, prefix in _SIZES:
-        if abs(n) >= size:
+        if abs(n) >= _ROUNDED_UP * size:
             return f"{n / size:.3g} {prefix}{unit}"
     return f"{n:.3g} {unit}"
 
