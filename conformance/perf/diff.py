@@ -37,11 +37,6 @@ class Compared:
     def key(self) -> Key:
         return self.new.key
 
-    @property
-    def seconds(self) -> float:
-        """What a call takes longer, in CPU's seconds of the new run: the machine's speed today has no part in it."""
-        return (self.new.ratio - self.old.ratio) * self.new.cpu.median
-
 
 @dataclass(frozen=True, slots=True)
 class Difference:

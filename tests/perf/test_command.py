@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -124,3 +125,28 @@ def test_a_run_stores_a_record_of_each_overload_and_size(tmp_path: Path, backend
     assert work.copied > 0
     assert run.machine.device.bandwidth
     assert run.machine.cpu.flops
+
+
+@pytest.mark.parametrize(
+    ("fault", "end", "reason"),
+    [
+        ("crash_in_kernel", End.CRASH, "SIGSEGV"),
+        ("hang_in_kernel", End.TIMEOUT, "no end after 5 s"),
+        ("kernel_raises", End.UNSUPPORTED, "RuntimeError: "),
+    ],
+)
+def test_a_case_that_the_device_cannot_run_has_a_record_and_so_has_the_next(
+    tmp_path: Path, fault: str, end: End, reason: str
+) -> None:
+    pytest.importorskip("refnpu", reason="the reference NPU is not installed")
+    command = [sys.executable, "-m", "conformance.cli", "perf", "run", "--backend", "refnpu", "--sizes", "small"]
+    command += ["--overloads", "masked_fill_.Scalar,neg.out", "--seconds-per-case", "0.01", "--rounds", "1"]
+    command += ["--timeout", "5", "--results", str(tmp_path)]
+    done = subprocess.run(
+        command, env=os.environ | {"REFNPU_FAULT": fault}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    (name,) = store.names(tmp_path)
+    broken, sound = store.find(tmp_path, name).records
+    assert (broken.end, broken.reason[: len(reason)]) == (end, reason)
+    assert sound.end is End.MEASURED
