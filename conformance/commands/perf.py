@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 from collections import Counter
 from collections.abc import Callable
@@ -18,6 +17,7 @@ from conformance.results.store import StoreError
 from conformance.support import options
 from conformance.support.exit_codes import Exit
 from conformance.support.options import OptionError
+from conformance.support.signals import interrupt_once
 from conformance.vocabulary import DTYPES
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def _run(
     manifest = manifest_of(meter.backend, meter.corpus.hash, cases, sys.argv[1:], complete=complete)
     meter.prepare()
     running = session.Session(_start(meter), settings["timeout"], lambda line: click.echo(line, err=True))
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # a CI's timeout ends the run as Ctrl-C does
+    interrupt_once()
     records, machine = running.run(overloads, settings["dtype"], sizes, settings["rounds"])
     path = store.save(results, manifest, machine, settings, records)
     counts = session.counts(records)
