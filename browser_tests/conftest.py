@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from conformance.perf.model import Work
 from conformance.records import CaseFailure, Death, Mismatch, Observation, PlacedArgument
 from conformance.report import gather, model, site
 from conformance.vocabulary import CellId, Check, Status
 from tests.bisect import worlds
+from tests.perf.times import record, timed
 from tests.records import observed
 from tests.report.results import HOSTILE, bad, nights, ran
 from tests.report.test_site import MADE
@@ -71,6 +73,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rule = '[[rule]]\nop = ["where.self"]\nstatus = "fail"\nreason = "not yet"\nlink = "https://example.org/1"\n'
     (root / "expected" / "demo.toml").write_text(rule)
     searched(root, "ops/masking.py::masked_fill_.Scalar[float32-offset_gap]#opinfo.masked_fill.3@self", "torch ")
+    timed(root / "results", record("mm", device=9e-3, work=Work(10**6, 8 * 10**6, 4 * 10**6, 10**9)), record("neg"))
     return written(root)
 
 

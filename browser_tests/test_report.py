@@ -15,7 +15,7 @@ from tools.browser import look, requests, visit, wait
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
 
-VIEWS = ("overview", "causes", "new", "map", "cells", "coverage", "kill-rate", "flaky")
+VIEWS = ("overview", "causes", "new", "map", "cells", "coverage", "kill-rate", "flaky", "speed")
 CELL = "ops/masking.py::masked_fill_.Scalar[float32-offset_gap]"
 CELL_PAGE = f"#/cell/{quote(CELL, safe='')}"
 SIZES = {"phone": (390, 844), "tablet": (1024, 768), "desk": (1680, 1050)}
@@ -51,7 +51,7 @@ def test_every_view_opens_from_a_file_without_a_network_or_an_error(page: Chrome
     (shown,) = texts(page, "main")
     assert [word for word in ("[object", "undefined", "NaN", "null") if word in shown] == []
     loaded = requests(page)
-    assert any(name.endswith("/data/lane-1.js") for name in loaded) or view in ("coverage", "kill-rate")
+    assert any(name.endswith("/data/lane-1.js") for name in loaded) or view in ("coverage", "kill-rate", "speed")
     assert [name for name in loaded if not name.startswith(("file://", "about:"))] == []
 
 
@@ -71,6 +71,14 @@ def test_new_failures_are_grouped_and_link_to_their_cells(page: Chrome, report: 
     js(page, "document.querySelector('.change').click()")
     wait(page, "return document.querySelector('.verdict')")
     assert texts(page, ".news") == ["Tonight newly failing: pass → fail (untouched)"]
+
+
+def test_speed_ranks_cases_and_draws_them_with_the_limits(page: Chrome, report: Path) -> None:
+    visit(page, report, "#/speed")
+    assert texts(page, "main tbody th code") == ["mm", "neg"]
+    assert len(js(page, "return [...document.querySelectorAll('.roofline')]")) == 2
+    assert js(page, "return document.querySelectorAll('.roofline circle').length") == 3  # mm in both drawings
+    assert js(page, "return [...document.querySelectorAll('.limit')].every((l) => l.points.length > 50)")
 
 
 def test_the_map_opens_down_to_a_cell(page: Chrome, report: Path) -> None:

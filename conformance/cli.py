@@ -27,6 +27,7 @@ COMMANDS = {
     "merge": "merging:merge_",
     "next": "next_steps:next_",
     "nightly": "nightly:nightly",
+    "perf": "perf:perf_",
     "record": "programs:record_",
     "replay": "programs:replay_",
     "report": "report:report_",

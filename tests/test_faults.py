@@ -15,6 +15,7 @@ pytest.importorskip("refnpu", reason="the reference NPU is not installed")
 
 from refnpu import testing  # only where there is one
 
+from benchmarks import perf_faults
 from conformance import backends, ops
 from conformance.explain import describe
 from conformance.layouts import CONTEXTS
@@ -138,6 +139,9 @@ FOUND_IN = {
     "seed_ignored_native": ("uniform_", "float32", "contiguous", "distribution"),
 }
 
+# What makes calls slow, and changes no result: no cell can find it.
+SLOW = {name for name, fault in faults.planted(ROOT / "backend").items() if fault.kind == faults.SPEED}
+
 # What no cell of a plain lane is sure to find, and what finds it.
 FOUND_ELSEWHERE = {
     "block_too_short": "the lanes that guard memory",
@@ -152,6 +156,7 @@ FOUND_ELSEWHERE = {
     "second_device_lands_on_first": "test_memory_on_the_wrong_device_is_found_before_any_cell_runs",
     "error_told_by_next_launch": "tests/running/test_late_errors.py",
     "any_counts_bool_two": "tests/scenarios/test_scenarios.py",
+    **dict.fromkeys(SLOW, "benchmarks/perf_faults.py"),
     **dict.fromkeys(FOUND_BY, "tests/hazards/test_hazards.py"),
     **dict.fromkeys(FOUND_WHEN_RECORDED, "tests/hazards/test_hazards.py"),
     **dict.fromkeys(FOUND_BY_THE_DRIVER_S_TESTS, "backend/tests/test_late.py"),
@@ -167,6 +172,10 @@ def test_no_fault_is_without_a_finder() -> None:
     named = FOUND_IN.keys() | FOUND_ELSEWHERE.keys()
     assert named <= testing.faults().keys()
     assert testing.faults().keys() <= named | planted
+
+
+def test_the_benchmark_of_speed_wakes_each_fault_of_that_class() -> None:
+    assert perf_faults.FAULTS.keys() == SLOW
 
 
 @pytest.fixture(scope="module")

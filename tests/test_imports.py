@@ -44,6 +44,7 @@ _TABLE = {
     "judging": "backends contexts corpus layouts ops plan records scenarios support torch_versions vocabulary",
     "explain": "backends contexts corpus inventory judging layouts ops plan records scenarios support vocabulary",
     "running": "contexts inventory judging lanes plan records scenarios support torch_versions vocabulary",
+    "perf": "backends corpus inventory lanes ops results running support torch_versions vocabulary",
     "doctor": "backends inventory running support torch_versions vocabulary",
     "calls": "backends corpus explain inventory judging layouts ops plan running support torch_versions vocabulary",
     "hazards": "backends running support",
@@ -52,11 +53,11 @@ _TABLE = {
     "aoti": "backends layouts support torch_versions triage vocabulary",
     "bisect": "explain lanes records results support vocabulary",
     "nightly": "explain lanes records results support vocabulary",
-    "report": "bisect explain layouts records results support vocabulary",
+    "report": "bisect explain layouts perf records results support vocabulary",
     "plugin": "backends corpus explain lanes layouts ops plan records results running support torch_versions"
     " vocabulary",
-    "commands": "aoti backends bisect calls corpus doctor explain hazards inventory lanes nightly plan records report"
-    " results running scenarios support torch_versions triage vocabulary",
+    "commands": "aoti backends bisect calls corpus doctor explain hazards inventory lanes nightly perf plan records"
+    " report results running scenarios support torch_versions triage vocabulary",
     "cli": "commands",
 }
 ROOMS = {room: frozenset(may_import.split()) for room, may_import in _TABLE.items()}
@@ -72,6 +73,8 @@ OTHER_MODULES_WITHOUT_TORCH = {
     "running.progress", "running.protocol", "running.runner", "running.sanitizer_report", "running.spawned",
     "calls.program",
     "triage.ddmin", "triage.evidence", "triage.lanes", "triage.report", "triage.conclusions", "triage.warm", "plugin",
+    "perf.model", "perf.store", "perf.interval", "perf.diff", "perf.ranking", "perf.session", "perf.text",
+    "perf.spawned",
     "aoti.model", "aoti.grid", "aoti.ends", "aoti.kernels", "aoti.progress", "aoti.text",
 }  # fmt: skip
 # torch documents fake tensors under the name torch._subclasses, and `contexts.fake` is copied into scripts.

@@ -23,6 +23,7 @@ from conformance.aoti.kernels import Conclusion
 from conformance.aoti.model import Axis, End
 from conformance.lanes import matrix
 from conformance.layouts import LAYOUTS
+from conformance.perf import model as perf_model
 from conformance.support.exit_codes import Exit
 from conformance.support.suggestions import unknown
 from conformance.vocabulary import Check, Fact, Route, Status, Word
@@ -30,7 +31,7 @@ from tools import generated
 from tools.causes import outcome
 from tools.causes import tables as causes
 from tools.causes.reasons import REASONS
-from tools.faults import Planted, planted
+from tools.faults import SPEED, Planted, planted
 from tools.kill_rate import tables
 from tools.kill_rate.summary import lacking, unmeasured
 from tools.settings import tables as settings
@@ -39,7 +40,7 @@ from tools.settings.model import Measured
 ROOT = Path(__file__).parents[1]
 PAGES = (
     "README.md", "CONTRIBUTING.md", "docs/reference.md", "docs/kill-rate.md", "docs/causes.md", "docs/settings.md",
-    "docs/contract.md", "docs/aoti.md",
+    "docs/contract.md", "docs/aoti.md", "docs/perf.md",
 )  # fmt: skip
 GENERATED = ROOT / "conformance" / "corpus" / "data" / "generated.jsonl.gz"
 KILL_RATE = ROOT / "docs" / "kill-rate.json"
@@ -192,6 +193,11 @@ def _planted() -> dict[str, Planted]:
     return {k: v for m in matrix.load_all(ROOT / "matrices") for k, v in planted(ROOT / m.project).items()}
 
 
+def _with_results() -> dict[str, Planted]:
+    """Return the faults that the suite's cells are to find: all but those that make calls slow."""
+    return {name: fault for name, fault in _planted().items() if fault.kind != SPEED}
+
+
 def _measured() -> dict[str, Any]:
     """Return the committed kill-rate. Raises ValueError if it is not about the current faults and lanes."""
     made: dict[str, Any] = json.loads(KILL_RATE.read_text(encoding="utf-8"))
@@ -205,12 +211,12 @@ def _measured() -> dict[str, Any]:
 
 def _unmeasured(file: Path) -> str:
     """Return the faults that a committed measurement does not cover yet."""
-    names = unmeasured(json.loads(file.read_text(encoding="utf-8")), _planted())
+    names = unmeasured(json.loads(file.read_text(encoding="utf-8")), _with_results())
     return table(("planted since, and not measured yet",), [[", ".join(f"`{n}`" for n in names) or "none"]])
 
 
 def _kill_rate_by_class() -> str:
-    kinds = {name: fault.kind for name, fault in _planted().items()}
+    kinds = {name: fault.kind for name, fault in _with_results().items()}
     return table(*tables.classes(_measured(), kinds))
 
 
@@ -268,6 +274,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "aoti-dynamic": partial(_aoti, "dynamic"),
     "aoti-axes": partial(_words, Axis),
     "aoti-ends": partial(_words, End),
+    "perf-ends": partial(_words, perf_model.End),
     "aoti-conclusions": partial(_words, Conclusion),
     "checks": _checks,
     "facts": _facts,

@@ -6,6 +6,9 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+# The class of faults that make calls slow and change no result, which `conformance perf` is for.
+SPEED = "speed"
+
 _FAULT = re.compile(r'^FAULT\((\w+), (\w+),\s*"([^"]*)"\)', re.MULTILINE)
 
 
@@ -15,6 +18,11 @@ class Planted:
 
     kind: str
     description: str
+
+
+def with_results(project: Path) -> dict[str, Planted]:
+    """Return the faults of the distribution in ``project`` that a result, memory or an error can show."""
+    return {name: fault for name, fault in planted(project).items() if fault.kind != SPEED}
 
 
 def planted(project: Path) -> dict[str, Planted]:

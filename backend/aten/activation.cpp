@@ -12,6 +12,7 @@
 #include <map>
 #include <vector>
 
+#include "aten/fallback.h"
 #include "aten/register.h"
 #include "aten/structured.h"
 #include "aten/unary.h"
@@ -113,10 +114,21 @@ at::Tensor& hardtanh_(at::Tensor& self, const at::Scalar& min, const at::Scalar&
   return activations::hardtanh_out(self, min, max, self);
 }
 
+// The fault of a native kernel that leaves its work to the CPU.
+at::Tensor hardswish_on_cpu(const char* overload, torch::jit::Stack stack) {
+  fallback::run_on_cpu(c10::Dispatcher::singleton().findSchemaOrThrow("aten::hardswish", overload), &stack);
+  return stack.back().toTensor();
+}
+
 at::Tensor& hardswish_out(const at::Tensor& self, at::Tensor& out) {
+  if (fault(Fault::hardswish_by_fallback)) {
+    hardswish_on_cpu("out", {self, out});
+    return out;
+  }
   return unary_out("hardswish", self, out, Unary::hardswish, kFloats);
 }
 at::Tensor hardswish(const at::Tensor& self) {
+  if (fault(Fault::hardswish_by_fallback)) return hardswish_on_cpu("", {self});
   at::Tensor out;
   auto iter = at::TensorIterator::unary_op(out, self);
   run_unary("hardswish", iter, iter.common_dtype(), Unary::hardswish, kFloats);

@@ -1,4 +1,6 @@
 // Ops without a native kernel: run on the CPU over copies of whole storages, by one boxed kernel for all of them.
+#include "aten/fallback.h"
+
 #include <torch/library.h>
 
 #include <exception>
@@ -21,8 +23,6 @@
 namespace refnpu::fallback {
 
 using Stack = torch::jit::Stack;
-
-void run_on_cpu(const c10::OperatorHandle& op, Stack* stack);
 
 namespace {
 

@@ -52,14 +52,28 @@
 #include <ATen/ops/tanh_meta.h>
 #include <ATen/ops/trunc_meta.h>
 
+#include <chrono>
 #include <cmath>
 #include <limits>
 
 #include "aten/register.h"
 #include "aten/structured.h"
+#include "refnpu/check.h"
+#include "refnpu/driver.h"
 #include "refnpu/fault.h"
 
 namespace refnpu {
+namespace {
+
+// The fault: a host that does not submit before the device is idle, and then keeps its processor busy.
+void wait_needlessly() {
+  REFNPU_CHECK(npuDeviceSynchronize());
+  const auto until = std::chrono::steady_clock::now() + std::chrono::microseconds(20);
+  while (std::chrono::steady_clock::now() < until) {
+  }
+}
+
+}  // namespace
 
 bool is_predicate(Unary op) {
   return op == Unary::isneginf || op == Unary::isposinf || op == Unary::logical_not || op == Unary::signbit;
@@ -68,6 +82,7 @@ bool is_predicate(Unary op) {
 void run_unary(const char* name, at::TensorIteratorBase& iter, at::ScalarType common, Unary op, unsigned supported,
                const Params& params) {
   check_dtype(name, common, supported);
+  if (op == Unary::sigmoid && fault(Fault::sigmoid_waits_before_launch)) wait_needlessly();
   if (common == at::kBool && op == Unary::bitwise_not) op = Unary::logical_not;
   const DType dtype = to_dtype(common);
   launch_pointwise(iter, {.op = name,

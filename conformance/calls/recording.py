@@ -23,7 +23,10 @@ from conformance.torch_versions import WatchingMode, without_modes
 
 
 class Recorder(WatchingMode):
-    """Records calls, in the order of their first occurrence. ``lost``: op -> why its call cannot be stored."""
+    """Records calls, in the order of their first occurrence. ``lost``: op -> why its call cannot be stored.
+
+    Calls that differ in the values of their tensors alone are one, of which ``counts`` has the number.
+    """
 
     def __init__(self, device: torch.device) -> None:
         super().__init__()
@@ -31,7 +34,8 @@ class Recorder(WatchingMode):
         self.seen = 0
         self.calls: list[Call] = []
         self.lost: dict[str, str] = {}
-        self._kinds: set[object] = set()
+        self.counts: list[int] = []
+        self._kinds: dict[object, int] = {}
 
     def called(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Record one call, and make it."""
@@ -49,8 +53,10 @@ class Recorder(WatchingMode):
             return
         kind = kind_of(call)
         if kind not in self._kinds:
-            self._kinds.add(kind)
+            self._kinds[kind] = len(self.calls)
             self.calls.append(call)
+            self.counts.append(0)
+        self.counts[self._kinds[kind]] += 1
 
 
 def kind_of(call: Call) -> object:
@@ -67,7 +73,9 @@ def main(arguments: list[str]) -> None:
         with recorder:
             run_program(program)
     finally:
-        facts = {"torch": torch.__version__, "seen": recorder.seen, "lost": recorder.lost}
+        facts = {
+            "torch": torch.__version__, "seen": recorder.seen, "lost": recorder.lost, "counts": recorder.counts,
+        }  # fmt: skip
         file.save(Path(path), recorder.calls, int(largest), facts)
         lost = f"; calls of {len(recorder.lost)} ops cannot be stored: {recorder.lost}" if recorder.lost else ""
         print(f"{len(recorder.calls)} kinds of {recorder.seen} calls{lost}", file=sys.stderr)

@@ -11,6 +11,8 @@ from typing import Any
 
 from conformance.bisect import record
 from conformance.bisect import report as bisect_report
+from conformance.perf import store as perf_store
+from conformance.perf.store import PerfRun
 from conformance.records import Observation, Repeats
 from conformance.report.choice import Choice, choose
 from conformance.results import expectations, expected_files
@@ -18,6 +20,7 @@ from conformance.results import history as history_
 from conformance.results.diff import Difference
 from conformance.results.expectations import KnownFailure
 from conformance.results.store import Closed, StoreError, runs, views
+from conformance.results.store.manifest import series_of
 from conformance.results.store.views import Row
 from conformance.support.toml_table import TomlError
 from conformance.vocabulary import CellId
@@ -57,6 +60,7 @@ class Found:
     lanes: Sequence[LaneData]
     left_out: Sequence[str] = ()  # one line each: what could not be read, and why
     kill_rate: Mapping[str, Any] = field(default_factory=dict)
+    perf: Sequence[PerfRun] = ()  # the latest measured run of each lane
     searches: Sequence[Mapping[str, Any]] = ()  # of bisect, as its result.json has them
     broken: bool = False  # a lane, or a run later than the one shown, is among what was left out
 
@@ -84,7 +88,7 @@ def gather(results: Path, expected: Path | None, searches: Iterable[Path], most_
         raise StoreError(f"{results}: no run can be shown; {left_out[0]}")
     kill_rate = _optional(results / KILL_RATE, left_out)
     kept = [facts for directory in searches if (facts := _search(directory / record.STATE, left_out))]
-    return Found(lanes, left_out, kill_rate, kept, broken)
+    return Found(lanes, left_out, kill_rate, _perf(results, left_out), kept, broken)
 
 
 def _place(lane: str) -> list[tuple[int, str]]:
@@ -154,6 +158,19 @@ def _optional(file: Path, left_out: list[str]) -> Mapping[str, Any]:
         return made
     left_out.append(f"{file}: is not a summary of the kill-rate")
     return {}
+
+
+def _perf(results: Path, left_out: list[str]) -> list[PerfRun]:
+    """Return the latest measured run of each lane; one that cannot be read is left out."""
+    latest: dict[str | None, PerfRun] = {}
+    for name in reversed(perf_store.names(results)):
+        if series_of(name) in latest:
+            continue
+        try:
+            latest[series_of(name)] = perf_store.load(results / perf_store.PERF / name)
+        except StoreError as e:
+            left_out.append(str(e))
+    return sorted(latest.values(), key=lambda run: _place(run.manifest.lane))
 
 
 def _search(file: Path, left_out: list[str]) -> Mapping[str, Any] | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from conformance.report import causes, cells, failures
+from conformance.report import causes, cells, failures, perf
 from conformance.report.cells import Table, Words
 from conformance.report.gather import Found, LaneData
 from conformance.results import summary
@@ -49,6 +49,7 @@ def site(found: Found, made: datetime) -> Site:
         "lanes": [lane_facts(lane) for lane in found.lanes],
         "left_out": list(found.left_out),
         "kill_rate": dict(found.kill_rate),
+        "perf": perf.runs(found.perf),
         "searches": [dict(facts) for facts in found.searches],
     }
     lanes = [_lane(lane, table) for lane in found.lanes]

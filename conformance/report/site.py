@@ -15,7 +15,7 @@ MARK = "report.json"  # says that a directory is a report, and lists its files
 _FORMAT = "op-conformance report"
 _SCRIPTS = (
     "base", "data", "draw", "lists", "overview", "map", "cells", "cell", "causes", "bisect", "coverage", "kill_rate",
-    "flaky", "main",
+    "speed", "flaky", "main",
 )  # fmt: skip
 _ASSETS = ("index.html", "report.css", *(f"{name}.js" for name in _SCRIPTS))
 

@@ -6,6 +6,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import NoReturn
 
 # Ctrl-C, and what a CI sends when its time is over. A process group gets them as a whole: the process that the user
 # started ends the run, and the processes below it wait for that.
@@ -16,6 +17,21 @@ def ignore_interruptions() -> None:
     """Ignore the signals that ask a run to end, in a process that another one ends."""
     for number in INTERRUPTIONS:
         signal.signal(number, signal.SIG_IGN)
+
+
+def interrupt_once() -> None:
+    """Let the first signal that asks this process to end raise KeyboardInterrupt, and those after it do nothing.
+
+    Some senders send two. A signal that the process ignores, as under nohup, stays ignored.
+    """
+
+    def interrupt(*_: object) -> NoReturn:
+        ignore_interruptions()
+        raise KeyboardInterrupt
+
+    for number in INTERRUPTIONS:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, interrupt)
 
 
 @contextmanager

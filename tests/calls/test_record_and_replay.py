@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from conformance import backends
+from conformance.calls import file
 from conformance.triage.watch import Watch
 
 PROGRAM = """
@@ -35,6 +36,12 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> str:
     assert done.returncode == 0, done.stderr
     assert "5 kinds of 8 calls" in done.stderr
     return file
+
+
+def test_a_recording_counts_the_calls_of_each_kind(recorded: str) -> None:
+    calls, facts = file.load_all(Path(recorded))
+    assert len(facts["counts"]) == len(calls)
+    assert sum(facts["counts"]) == facts["seen"] == 8
 
 
 def test_calls_recorded_on_cpu_are_equal_to_cpu_when_replayed(recorded: str) -> None:

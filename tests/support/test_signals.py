@@ -40,3 +40,22 @@ def test_a_thread_that_may_not_set_handlers_is_left_as_it_is() -> None:
     thread.start()
     thread.join()
     assert seen == [before]
+
+
+TWICE = """
+import os, signal
+from conformance.support.signals import interrupt_once
+
+interrupt_once()
+try:
+    os.kill(os.getpid(), signal.SIGTERM)
+except KeyboardInterrupt:
+    os.kill(os.getpid(), signal.SIGTERM)
+    os.kill(os.getpid(), signal.SIGINT)
+    print("ended in order")
+"""
+
+
+def test_a_second_signal_does_not_interrupt_the_end_of_a_run() -> None:
+    done = subprocess.run([sys.executable, "-c", TWICE], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "ended in order\n"), done.stderr

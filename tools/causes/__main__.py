@@ -11,7 +11,7 @@ from typing import Any
 
 from conformance.lanes import matrix, process
 from tools.causes import clean, outcome, trial
-from tools.faults import planted
+from tools.faults import with_results
 from tools.kill_rate.__main__ import chosen
 from tools.kill_rate.session import clean as without_lanes
 
@@ -28,7 +28,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--publish", action="store_true", help="write the summary where the docs take it from")
     given = parser.parse_args(arguments)
     found = matrix.load(given.matrix)
-    every = tuple(planted(ROOT / found.project))
+    every = tuple(with_results(ROOT / found.project))
     code = _work(found, chosen("fault", given.faults, every), given.results)
     if code:
         return code

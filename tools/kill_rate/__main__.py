@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from conformance.lanes import matrix
-from tools.faults import planted
+from tools.faults import with_results
 from tools.kill_rate.session import PEERS, Session, measured, short
 
 ROOT = Path(__file__).parents[2]
@@ -54,7 +54,7 @@ def _session(arguments: list[str]) -> tuple[Session, bool]:
     given = parser.parse_args(arguments)
     found = matrix.load(given.matrix)
     lanes = {short(lane, found): lane for lane in measured(found)}
-    faults = tuple(planted(ROOT / found.project))
+    faults = tuple(with_results(ROOT / found.project))
     session = Session(
         matrix=found,
         faults=chosen("fault", given.faults, faults),

@@ -2,8 +2,8 @@
 /* The frame: head and tabs, keys, light and dark, and which view the address asks for. */
 (function () {
   const { h } = report;
-  const TABS = [["overview", "Overview"], ["causes", "Causes"], ["new", "New"], ["map", "Map"], ["cells", "Cells"], ["coverage", "Coverage"], ["kill-rate", "Kill rate"], ["flaky", "Flaky"]];
-  const KEYS = [["/", "search"], ["j  k", "next, previous row"], ["Enter", "open the row"], ["Esc", "leave the search; back"], ["1 – 8", "the tabs"], ["t", "light or dark"], ["?", "these keys"]];
+  const TABS = [["overview", "Overview"], ["causes", "Causes"], ["new", "New"], ["map", "Map"], ["cells", "Cells"], ["coverage", "Coverage"], ["kill-rate", "Kill rate"], ["flaky", "Flaky"], ["speed", "Speed"]];
+  const KEYS = [["/", "search"], ["j  k", "next, previous row"], ["Enter", "open the row"], ["Esc", "leave the search; back"], ["1 – 9", "the tabs"], ["t", "light or dark"], ["?", "these keys"]];
   const main = document.getElementById("main"), help = document.getElementById("help");
   let drawn = 0;
 

@@ -1,0 +1,176 @@
+"""`perf`: the speed of a backend: `run` measures it, `diff` compares two runs, `show` ranks what to speed up."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from conformance.commands.edge import RESULTS, Mistake, backend_option, matching, mistakes
+from conformance.perf import diff, ranking, session, store, text
+from conformance.perf.model import End, Size
+from conformance.results.store import StoreError
+from conformance.support import options
+from conformance.support.exit_codes import Exit
+from conformance.support.options import OptionError
+from conformance.support.signals import interrupt_once
+from conformance.vocabulary import DTYPES
+
+if TYPE_CHECKING:
+    from conformance.backends import Capabilities
+    from conformance.perf.meter import Meter
+
+_results_option = click.option(
+    "--results", type=click.Path(file_okay=False, path_type=Path), default=RESULTS, show_default=True
+)
+
+
+@click.group("perf")
+def perf_() -> None:
+    """Measure how fast the backend's calls are, compare two runs, and rank what to speed up next."""
+
+
+@perf_.command("run")
+@backend_option
+@click.option("-k", "pattern", default="", metavar="PATTERN", help="Overloads that contain or match a shell pattern.")
+@click.option("--overloads", default=None, metavar="A,B", help="Only these overloads.")
+@click.option("--sizes", default=None, metavar="A,B", help=f"Of {', '.join(Size)}; default: all.")
+@click.option("--dtype", default="float32", show_default=True)
+@click.option("--seconds-per-case", type=float, default=1.0, show_default=True, help="Both sides together.")
+@click.option("--rounds", type=click.IntRange(1), default=session.ROUNDS, show_default=True, help="Processes a case.")
+@click.option("--timeout", type=float, default=60.0, show_default=True, help="Seconds a round of a case may take.")
+@_results_option
+def run_(
+    backend: str, pattern: str, overloads: str | None, sizes: str | None, dtype: str, results: Path, **times: Any
+) -> None:
+    """Time calls on the device and on CPU in turn, at several sizes, and store the times."""
+    from conformance import backends
+    from conformance.corpus.reader import CorpusError
+    from conformance.perf.meter import Meter
+
+    with mistakes(backends.BackendNotFound, CorpusError, OptionError, StoreError):
+        options.one_of("--dtype", "dtype", dtype, DTYPES)
+        chosen = options.names("--sizes", "size", sizes, [s.value for s in Size])
+        options.seconds("--seconds-per-case", times["seconds_per_case"])
+        options.seconds("--timeout", times["timeout"])
+        found = backends.find(backend or backends.default())
+        meter = Meter(found, dtype, times["seconds_per_case"] / times["rounds"])
+        every = _overloads(found, meter.corpus.overloads)
+        taken = _chosen(every, pattern, overloads)
+        wanted = [size for size in Size if chosen is None or size.value in chosen]
+        complete = len(taken) == len(every) and chosen is None
+        code = _run(meter, taken, wanted, times | {"dtype": dtype}, results, complete=complete)
+    sys.exit(code)
+
+
+def _run(
+    meter: Meter, overloads: dict[str, str], sizes: list[Size], settings: dict[str, Any], results: Path, *,
+    complete: bool,
+) -> Exit:  # fmt: skip
+    """Measure, store, and print the end of the run. Return the exit code."""
+    from conformance.perf.manifest import manifest_of
+
+    cases = len(overloads) * len(sizes)
+    manifest = manifest_of(meter.backend, meter.corpus.hash, cases, sys.argv[1:], complete=complete)
+    meter.prepare()
+    running = session.Session(_start(meter), settings["timeout"], lambda line: click.echo(line, err=True))
+    interrupt_once()
+    records, machine = running.run(overloads, settings["dtype"], sizes, settings["rounds"])
+    path = store.save(results, manifest, machine, settings, records)
+    counts = session.counts(records)
+    for line in (*map(text.measured, (r for r in records if r.is_measured)), *text.limits(machine)):
+        click.echo(line)
+    click.echo("\n".join(text.ending(records, counts)))
+    click.echo(f"results: {path}/")
+    if counts.get(End.ERROR):
+        return Exit.SUITE_ERROR
+    return Exit.INTERRUPTED if counts.get(End.NOT_REACHED) else Exit.OK
+
+
+def _start(meter: Meter) -> Callable[[], session.Asked]:
+    """Return what starts a child: a fork, or a new interpreter for a backend that cannot live past a fork."""
+    from conformance.running.child import Spawned
+
+    if meter.backend.isolation == "spawn":
+        return lambda: Spawned("conformance.perf.spawned", meter.recipe())
+    return session.forked(meter.serve)
+
+
+def _overloads(backend: Capabilities, known: tuple[str, ...]) -> dict[str, str]:
+    """Return the routes of the overloads that have samples and exist in this torch."""
+    from conformance.inventory import inventory
+
+    here = {o.name: o.route.value for o in inventory(backend.device)}
+    return {name: here[name] for name in known if name in here}
+
+
+def _chosen(every: dict[str, str], pattern: str, given: str | None) -> dict[str, str]:
+    """Return the selected overloads. Raises OptionError or Mistake for unknown ones, and if none is left."""
+    named = options.names("--overloads", "overload", given, every)
+    matched = matching(pattern, list(every))
+    found = {name: route for name, route in every.items() if name in matched and (named is None or name in named)}
+    if not found:
+        raise Mistake(f"no overload is selected by -k {pattern!r} and --overloads {given!r} together")
+    return found
+
+
+@perf_.command("diff")
+@click.argument("old")
+@click.argument("new")
+@click.option(
+    "--least", type=click.FloatRange(0), default=diff.LEAST, show_default=True, help="The least change, as a part of "
+    "the time."
+)  # fmt: skip
+@_results_option
+def diff_(old: str, new: str, least: float, results: Path) -> None:
+    """Compare two runs: cases that got slower or faster beyond the noise of both. Exit code 1 if one got slower."""
+    with mistakes(StoreError):
+        before, after = store.find(results, old), store.find(results, new)
+    found = diff.compare(before.records, after.records, least)
+    if not found.cases:
+        raise Mistake(f"{before.name} and {after.name} have no case in common")
+    if before.manifest.cpu != after.manifest.cpu:
+        click.echo(f"CPU differs: {before.manifest.cpu} -> {after.manifest.cpu}; ratios to CPU are compared", err=True)
+    click.echo("\n".join(text.difference(found)))
+    sys.exit(Exit.CELLS_FAILED if found.is_worse else Exit.OK)
+
+
+@perf_.command("show")
+@click.argument("run")
+@click.option(
+    "--recorded", type=click.Path(dir_okay=False, path_type=Path), multiple=True, help="Weight cases by the calls of "
+    "this file, written by `record`; may be repeated."
+)  # fmt: skip
+@click.option("--most", type=click.IntRange(1), default=20, show_default=True, metavar="N", help="Show at most N.")
+@_results_option
+def show_(run: str, recorded: tuple[Path, ...], most: int, results: Path) -> None:
+    """Rank the cases of RUN by the seconds that they lose against what the machine allows."""
+    with mistakes(StoreError):
+        found = store.find(results, run)
+    calls = _calls(recorded) if recorded else None
+    ranks = ranking.rank(found.records, found.machine, calls)
+    if not ranks:
+        raise Mistake(f"{found.name}: no case was measured" + (" that the recorded calls use" if recorded else ""))
+    click.echo("\n".join([found.name, *text.limits(found.machine), *text.ranking(ranks, most)]))
+    for overload, count in list(ranking.unmeasured(found.records, calls or {}).items())[:most]:
+        click.echo(f"not measured: {overload}, {count} recorded calls")
+
+
+def _calls(files: tuple[Path, ...]) -> ranking.Calls:
+    """Return the calls of recorded programs, by overload and number of elements.
+
+    Files of older versions have no numbers of calls: each call counts once there.
+    """
+    from conformance.calls import file as file_
+
+    found: Counter[tuple[str, int]] = Counter()
+    with mistakes(file_.CallsError):
+        for file in files:
+            calls, facts = file_.load_all(file)
+            for call, count in zip(calls, facts.get("counts") or [1] * len(calls)):
+                found[call.overload, max((s.numel for s in call.case.sample.tensors), default=0)] += count
+    return found

@@ -1,0 +1,1 @@
+"""The speed of a backend: its calls measured next to CPU's, stored, compared and ranked."""

@@ -1,0 +1,64 @@
+"""The times of blocks of calls on two sides, which alternate. The blocks are run by ``torch.utils.benchmark``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import perf_counter
+
+from torch.utils.benchmark import Timer
+
+from conformance.perf.model import Round
+
+BLOCKS = 5  # of each side, in a round
+_MOST = 1_000_000  # calls in a block
+
+
+class Clock:
+    """A clock for ``Timer`` that waits for the device. Its two readings of a block also give the host's time."""
+
+    def __init__(self, synchronize: Callable[[], None]) -> None:
+        self._synchronize = synchronize
+        self._done = 0.0
+        self.host = 0.0  # seconds from the last reading until the calls after it had returned
+
+    def __call__(self) -> float:
+        returned = perf_counter()
+        self._synchronize()
+        self.host = returned - self._done
+        self._done = perf_counter()
+        return self._done
+
+
+class Timed:
+    """A call and its blocks."""
+
+    def __init__(self, call: Callable[[], object], synchronize: Callable[[], None]) -> None:
+        self._clock = Clock(synchronize)
+        self._timer = Timer("call()", globals={"call": call}, timer=self._clock)
+        self.calls = 1
+
+    def settle(self, seconds: float) -> None:
+        """Choose the calls of a block so that it takes ``seconds``, or one call. Makes calls for half as long."""
+        took = self._timer.blocked_autorange(min_run_time=seconds / 2).median
+        self.calls = max(1, min(_MOST, int(seconds / took)))
+
+    def block(self) -> tuple[float, float]:
+        """Time a block. Return the seconds a call until it returned and until its work was done."""
+        done = self._timer.timeit(self.calls).median
+        return self._clock.host / self.calls, done
+
+
+def alternate(device: Timed, cpu: Timed, seconds: float, blocks: int = BLOCKS) -> Round:
+    """Time blocks of both sides in turn, for about ``seconds`` in all, or for a call each. The first side changes."""
+    for timed in (device, cpu):
+        timed.settle(seconds / (2 * (blocks + 1)))
+    of_device, of_cpu = [], []
+    for n in range(blocks):
+        if n % 2:
+            of_cpu.append(cpu.block())
+            of_device.append(device.block())
+        else:
+            of_device.append(device.block())
+            of_cpu.append(cpu.block())
+    host, done = zip(*of_device, strict=True)
+    return Round(device.calls, host, done, tuple(done for _, done in of_cpu))
