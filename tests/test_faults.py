@@ -16,7 +16,7 @@ pytest.importorskip("refnpu", reason="the reference NPU is not installed")
 from refnpu import testing  # only where there is one
 
 from benchmarks import perf_faults
-from conformance import backends, ops
+from conformance import backends, contexts, ops
 from conformance.explain import describe
 from conformance.layouts import CONTEXTS
 from conformance.plan.cases import TIERS
@@ -199,6 +199,15 @@ def observe(work: CellRunner, overload: str, dtype: str, layout: str) -> Observa
         runner.close()
 
 
+def first_failing(work: CellRunner, overload: str, dtype: str, layout: str) -> Observation:
+    """The first of a few observations that fails. One is enough but where work is late: a busy host may be later."""
+    most = 5 if layout in CONTEXTS and contexts.of(layout).delays else 1
+    found = [observe(work, overload, dtype, layout)]
+    while len(found) < most and not found[-1].status.is_failure:
+        found.append(observe(work, overload, dtype, layout))
+    return found[-1]
+
+
 @pytest.mark.parametrize("fault", FOUND_IN)
 @pytest.mark.usefixtures("awake")
 def test_a_planted_fault_is_found_in_a_cell_that_is_clean_without_it(work: CellRunner, fault: str) -> None:
@@ -206,7 +215,7 @@ def test_a_planted_fault_is_found_in_a_cell_that_is_clean_without_it(work: CellR
     clean = observe(work, *cell)
     assert clean.status is Status.PASS, clean
     testing.set_fault(fault)
-    found = observe(work, *cell)
+    found = first_failing(work, *cell)
     assert found.status is (Status.FAIL if check else Status.CRASH), found
     assert check in {f.check for f in found.failures}, [describe.findings(f) for f in found.failures]
 

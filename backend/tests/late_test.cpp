@@ -373,6 +373,14 @@ PRINTS(work_waits_for_its_delay) {
   EXPECT(std::chrono::steady_clock::now() - start >= std::chrono::milliseconds(60));
 }
 
+PRINTS(work_keeps_the_delay_under_which_it_was_submitted) {
+  EXPECT(npuSetDelay("20000") == npuSuccess);
+  const auto start = std::chrono::steady_clock::now();
+  launch_on(nullptr, [] {});
+  EXPECT(npuSetDelay("0") == npuSuccess && npuDeviceSynchronize() == npuSuccess);
+  EXPECT(std::chrono::steady_clock::now() - start >= std::chrono::milliseconds(20));
+}
+
 PRINTS(a_full_queue_makes_the_host_wait) {
   std::atomic<int> done{0};
   for (int i = 0; i < 5000; ++i) EXPECT(launch_on(nullptr, [&] { ++done; }) == npuSuccess);

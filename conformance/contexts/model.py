@@ -18,7 +18,7 @@ Op = Callable[..., Any]
 
 CPU = torch.device("cpu")
 # Microseconds by which work starts late in a context that is about the order of work.
-DELAY = 500
+DELAY = 3000
 
 
 class How(NamedTuple):

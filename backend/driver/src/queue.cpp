@@ -52,7 +52,8 @@ uint64_t Queue::push(std::unique_ptr<Work> work, Starts starts) {
   if (stopped_) return 0;
   if (!has_thread_) start_thread();
   const uint64_t number = submitted_ + 1;
-  items_.push_back({std::move(work), starts, number});
+  const auto delay = starts == Starts::delayed ? delay_of(number_, number) : std::chrono::microseconds(0);
+  items_.push_back({std::move(work), starts, number, delay});
   submitted_.store(number, std::memory_order_release);
   if (!is_lazy()) requested_ = number;
   arrived_.notify_one();
@@ -114,10 +115,7 @@ void Queue::run_all() {
     Item item = std::move(items_.front());
     items_.pop_front();
     running_ = true;
-    if (item.starts == Starts::delayed) {
-      const auto delay = delay_of(number_, item.number);
-      if (delay.count() > 0 && arrived_.wait_for(lock, delay, [&] { return stopped_.load(); })) break;
-    }
+    if (item.delay.count() > 0 && arrived_.wait_for(lock, item.delay, [&] { return stopped_.load(); })) break;
     lock.unlock();
     item.work->run();
     item.work.reset();

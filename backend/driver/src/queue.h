@@ -52,7 +52,7 @@ std::unique_ptr<Work> work_without_uses(Function function) {
   return std::make_unique<Apart>(std::move(function));
 }
 
-enum class Starts { at_once, delayed };  // delayed: as delay_of says
+enum class Starts { at_once, delayed };  // delayed: as delay_of says when the work is submitted
 
 class Queue : public std::enable_shared_from_this<Queue> {
  public:
@@ -89,6 +89,7 @@ class Queue : public std::enable_shared_from_this<Queue> {
     std::unique_ptr<Work> work;
     Starts starts;
     uint64_t number;
+    std::chrono::microseconds delay;
   };
 
   void start_thread();

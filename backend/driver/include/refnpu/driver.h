@@ -154,7 +154,7 @@ typedef struct npuReads {
   size_t count;
 } npuReads;
 const npuReads* npuExchangeReads(const npuReads* reads);
-npuError_t npuSetDelay(const char* delay); /* microseconds, or random:SEED; for work that starts from now on */
+npuError_t npuSetDelay(const char* delay); /* microseconds, or random:SEED; for work that is submitted from now on */
 /* The name of the call that this thread makes, for errors of the late work that it submits; null: none. It must outlive
    the process. Returns the one before. */
 const char* npuExchangeCall(const char* name);
