@@ -7,6 +7,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -261,11 +262,12 @@ def test_a_death_in_a_kernel_is_steady(work: CellRunner) -> None:
 @pytest.mark.usefixtures("awake")
 def test_a_death_in_some_processes_is_flaky(work: CellRunner) -> None:
     testing.set_fault("crash_in_some_processes")
-    found = next(filter(None, (died(work, [FILL]) for _ in range(40))))  # each in a process of its own
-    assert found
-    assert found.finding
-    assert found.finding.kind == "flaky"
-    assert found.finding.alone[0] < found.finding.alone[1] == 5
+    deaths = filter(None, (died(work, [FILL]) for _ in range(120)))  # each in a process of its own, 1 of 3 dies
+    found = [death.finding for death in islice(deaths, 5)]
+    assert len(found) == 5
+    flaky = [finding for finding in found if finding and finding.kind == "flaky"]
+    assert len(flaky) >= 3  # by chance, all five processes of an inquiry die in 1 of 243
+    assert all(finding.alone[0] < finding.alone[1] == 5 for finding in flaky)
 
 
 @pytest.mark.usefixtures("awake")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 import pytest
@@ -93,7 +95,7 @@ def test_the_case_to_blame_may_be_an_earlier_one_of_the_same_cell() -> None:
 def test_no_case_is_blamed_for_a_death_that_needs_two_earlier_cases() -> None:
     found = ask(Processes(lambda order: runs_case(order, "op20", 1) and runs_case(order, "op70", 2)))
     assert found.after is None
-    assert said(found, "") == "crashes only after what ran before it (100 cells): 2 of 2, and 0/5 alone"
+    assert said(found, "") == "crashes only after what ran before it (100 cells): 5 of 5, and 0/5 alone"
 
 
 def test_a_death_that_never_repeats_is_flaky_without_a_case_to_blame() -> None:
@@ -106,6 +108,14 @@ def test_a_death_that_never_repeats_is_flaky_without_a_case_to_blame() -> None:
 def test_a_case_is_blamed_only_if_a_second_look_confirms_it() -> None:
     processes = Processes(lambda order: TRIES < processes.runs <= TRIES + 7)
     assert ask(processes).after is None
+
+
+@pytest.mark.parametrize("chance", [0.2, 0.33, 0.5])
+def test_a_case_that_dies_by_chance_is_not_taken_for_ordered(chance: float) -> None:
+    draws = random.Random(7)
+    found = [ask(Processes(lambda order: draws.random() < chance)) for _ in range(500)]
+    assert Counter(f.kind for f in found)["ordered"] <= 1
+    assert sum(f.again == (2, 2) for f in found) == 0
 
 
 def test_a_third_death_of_the_same_signature_is_not_repeated() -> None:

@@ -72,13 +72,20 @@ std::vector<std::shared_ptr<Queue>> queues(int device) {
 
 thread_local std::vector<npuStream_t> current_streams;  // by device; null or missing: the default stream
 
+// True in one process out of three, whatever the steps in which the system counts its processes.
+bool is_unlucky_process() {
+  uint32_t bits = static_cast<uint32_t>(getpid()) * 0x9E3779B1U;
+  bits = (bits ^ (bits >> 15)) * 0x85EBCA77U;
+  return (bits ^ (bits >> 13)) % 3 == 0;
+}
+
 // A fault that strikes one kernel by name, so that the cells that fail are that kernel's.
 void maybe_misbehave(const char* name) {
   static std::atomic<bool> sorted{false};
   if (std::strncmp(name, "sort", 4) == 0 && fault(Fault::crash_after_sort)) sorted = true;
   if (std::strncmp(name, "masked_fill", 11) != 0) return;
   if (fault(Fault::crash_in_kernel)) std::raise(SIGSEGV);
-  if (fault(Fault::crash_in_some_processes) && getpid() % 3 == 0) std::raise(SIGSEGV);
+  if (fault(Fault::crash_in_some_processes) && is_unlucky_process()) std::raise(SIGSEGV);
   if (fault(Fault::crash_after_sort) && sorted) std::raise(SIGSEGV);
   if (fault(Fault::kernel_raises) || fault(Fault::error_told_by_next_launch)) throw std::runtime_error("planted");
   while (fault(Fault::hang_in_kernel)) usleep(100000);
