@@ -14,11 +14,12 @@ namespace refnpu::fills {
 namespace {
 
 // The fault of a number that is cut to the width of its dtype before anyone looks whether it fits.
-at::Scalar cut_to(const at::Scalar& value, at::ScalarType type) {
+at::Scalar maybe_cut(const at::Scalar& value, at::ScalarType type) {
   if (!value.isIntegral(/*includeBool=*/false) || !at::isIntegralType(type, /*includeBool=*/false)) return value;
   const int unused = 64 - 8 * int(c10::elementSize(type));
   const int64_t top = value.toLong() << unused;
-  return c10::isSignedType(type) ? at::Scalar(top >> unused) : at::Scalar(uint64_t(top) >> unused);
+  const int64_t cut = c10::isSignedType(type) ? top >> unused : int64_t(uint64_t(top) >> unused);
+  return cut != value.toLong() && fault(Fault::fill_overflow_not_refused) ? at::Scalar(cut) : value;
 }
 
 // The fault of an element that is kept for a number, whatever the dtype.
@@ -29,9 +30,9 @@ Immediate kept_for(const at::Scalar& value, const Immediate& element) {
 
 // Filling is idempotent, so an output that overlaps itself is fine.
 at::Tensor& fill_scalar(at::Tensor& self, const at::Scalar& given) {
-  TORCH_CHECK(!fault(Fault::fill_refuses_leaf) || !self.requires_grad() || !self.is_leaf(),
+  TORCH_CHECK(!(self.requires_grad() && self.is_leaf() && fault(Fault::fill_refuses_leaf)),
               "a leaf Variable that requires grad is being used in an in-place operation.");
-  const at::Scalar value = fault(Fault::fill_overflow_not_refused) ? cut_to(given, self.scalar_type()) : given;
+  const at::Scalar value = maybe_cut(given, self.scalar_type());
   auto iter = at::TensorIteratorConfig()
                   .set_check_mem_overlap(false)
                   .check_all_same_dtype(false)

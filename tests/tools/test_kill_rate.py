@@ -18,7 +18,7 @@ from tools.kill_rate.hazard_hunter import HazardHunter
 from tools.kill_rate.reach import Reach
 from tools.kill_rate.suite_hunter import found_in
 from tools.kill_rate.summary import Facts, Hunt, lacking, summary, unmeasured
-from tools.kill_rate.trial import CLEAN, Finding, Trial, TrialFile, fill, read
+from tools.kill_rate.trial import CLEAN, Finding, Kills, Part, Trial, TrialFile, fill, hunt, read
 
 CELLS = [CellId("f", "op", d, la) for d in ("bool", "float32", "int64") for la in ("contiguous", "step2", "expanded")]
 
@@ -133,6 +133,28 @@ def test_nothing_is_kept_of_what_items_of_another_plan_asked_for(tmp_path: Path)
     untraced = Fake()
     run(untraced, tmp_path / "lane.jsonl", ["asleep"], "another plan")
     assert untraced.tried == [*Fake.plan, "copy", "fill"]
+
+
+def test_two_parts_share_the_items_and_each_knows_what_the_other_found(tmp_path: Path) -> None:
+    whole, halves = tmp_path / "lane.jsonl", Part(0, 2).all
+    assert [part.file(whole).name for part in halves] == ["lane.0of2.jsonl", "lane.1of2.jsonl"]
+    assert [Part.parse(str(part)) for part in halves] == halves
+    fakes = [Fake(), Fake()]
+    for part, fake in zip(halves, fakes, strict=True):
+        elsewhere = Kills(other.file(whole) for other in halves if other != part)
+        file = TrialFile(part.file(whole), {})
+        fill(file, fake, ["fill", "noisy"], fake, lambda: 0.0, lambda t: None, part, elsewhere)
+    first, second = (read(part.file(whole)) for part in halves)
+    assert [(t.fault, t.tried) for t in first] == [(CLEAN, 2), ("fill", 2), ("noisy", 2)]
+    assert first[1].killed == Finding("value", "fill")
+    assert [(t.fault, t.tried, bool(t.findings)) for t in second] == [(CLEAN, 1, True), ("noisy", 0, False)]
+    assert Part().file(whole) == whole
+
+
+def test_a_trial_ends_when_another_process_has_found_the_fault() -> None:
+    fake = Fake()
+    trial = hunt(fake, "asleep", ("copy", "fill", "cat"), lambda: 0.0, found_elsewhere=lambda: len(fake.tried) > 1)
+    assert (trial.tried, trial.killed) == (2, None)
 
 
 def test_the_faults_of_items_are_written_and_read(tmp_path: Path) -> None:

@@ -19,8 +19,8 @@ from tools.kill_rate import trial
 from tools.kill_rate.own_tests import OwnTests
 from tools.kill_rate.summary import Facts, Hunt, summary
 
-# Stages after the first, for faults that survived in every lane.
-LATER = ("full", "contexts", trial.HAZARDS)
+# Stages after the first, for faults that survived in every lane. The longest comes last, for the fewest faults.
+LATER = ("contexts", trial.HAZARDS, "full")
 # Environments in which work runs later than it is submitted. The hazards run in them as well.
 LATE = ("late", "lazy")
 PEERS = {"opinfo_device_checks": "opinfo", "plain_allclose": "allclose"}
@@ -43,8 +43,9 @@ class Session:
         """Run the missing trials, and write the summary. Raises KeyboardInterrupt; finished trials are kept."""
         started = time.monotonic()
         self._side_by_side([partial(self._work, lane, "smoke", self.faults) for lane in self.lanes])
-        peers = [partial(self._work, self.lanes[0], name, self.faults) for name in self.peers]
-        self._side_by_side([self._second_look, *peers])
+        self._second_look()
+        for name in self.peers:
+            self._together(self.lanes[0], name, self.faults)
         hunts = list(self.hunts())
         killed = {t.fault for h in hunts if not h.peer for t in h.trials if t.killed}
         python = process.start(self.root, self.lanes[0].name).python
@@ -58,10 +59,15 @@ class Session:
     def hunts(self) -> Iterator[Hunt]:
         """Return the stored trials of each lane and of each peer."""
         for lane in self.lanes:
-            stages = (trial.read(self._file(lane, stage)) for stage in ("smoke", *LATER))
-            yield Hunt(short(lane, self.matrix), tuple(t for found in stages for t in found))
+            first = trial.read(self._file(lane, "smoke"))
+            later = [t for stage in LATER for t in self._shared(lane, stage)]
+            yield Hunt(short(lane, self.matrix), (*first, *later))
         for name in self.peers:
-            yield Hunt(name, tuple(trial.read(self._file(self.lanes[0], name))), peer=True)
+            yield Hunt(name, tuple(self._shared(self.lanes[0], name)), peer=True)
+
+    def _shared(self, lane: Lane, hunter: str) -> list[trial.Trial]:
+        """Return the trials of all parts."""
+        return [t for part in self._parts for t in trial.read(part.file(self._file(lane, hunter)))]
 
     def _side_by_side(self, jobs: Sequence[Callable[[], None]]) -> None:
         """Run workers in parallel. After a failure no other worker starts."""
@@ -75,23 +81,34 @@ class Session:
                 raise
 
     def _second_look(self) -> None:
-        """Run the later stages, for faults that survived the smoke stage in every lane."""
+        """Run the later stages, for faults that survived the smoke stage in every lane.
+
+        All workers share the items of a stage.
+        """
         late = [lane for lane in self.lanes[1:] if short(lane, self.matrix) in LATE]
-        for lane, stage in [*((self.lanes[0], stage) for stage in LATER), *((lane, trial.HAZARDS) for lane in late)]:
-            self._work(lane, stage, ())  # without faults, which deletes trials of another plan
-            killed = {t.fault for hunt in self.hunts() if not hunt.peer for t in hunt.trials if t.killed}
-            left = tuple(f for f in self.faults if f not in killed)
-            if left:
-                self._work(lane, stage, left)
+        for stage in LATER:
+            for lane in [self.lanes[0], *(late if stage == trial.HAZARDS else ())]:
+                self._together(lane, stage, ())  # without faults, which deletes trials of another plan
+                killed = {t.fault for hunt in self.hunts() if not hunt.peer for t in hunt.trials if t.killed}
+                if left := tuple(f for f in self.faults if f not in killed):
+                    self._together(lane, stage, left)
+
+    def _together(self, lane: Lane, stage: str, faults: tuple[str, ...]) -> None:
+        self._side_by_side([partial(self._work, lane, stage, faults, part) for part in self._parts])
+
+    @property
+    def _parts(self) -> list[trial.Part]:
+        return trial.Part(0, self.workers).all
 
     def _file(self, lane: Lane, hunter: str) -> Path:
         return self.results / (f"{hunter}.jsonl" if hunter in PEERS else f"{short(lane, self.matrix)}.{hunter}.jsonl")
 
-    def _work(self, lane: Lane, hunter: str, faults: tuple[str, ...]) -> None:
+    def _work(self, lane: Lane, hunter: str, faults: tuple[str, ...], part: trial.Part = trial.WHOLE) -> None:
         """Run one worker. Raises KeyboardInterrupt or CalledProcessError."""
         start = process.start(self.root, lane.name)
         command = [start.python, "-W", "ignore", "-m", "tools.kill_rate.worker"]
-        command += [self.matrix.module, lane.backend, PEERS.get(hunter, hunter), str(self._file(lane, hunter)), *faults]
+        command += [self.matrix.module, lane.backend, PEERS.get(hunter, hunter), str(self._file(lane, hunter))]
+        command += [str(part), *faults]
         done = subprocess.run(command, cwd=self.root, env=clean(lane.backend) | start.variables, check=False)
         if done.returncode == 130:
             raise KeyboardInterrupt

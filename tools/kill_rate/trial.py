@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
+from operator import contains
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -47,6 +49,37 @@ class Trial:
         return Trial(**d, findings=findings)
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One of ``of`` processes that share the items of a stage. Each tries every fault on its own items."""
+
+    index: int = 0
+    of: int = 1
+
+    def __str__(self) -> str:
+        return f"{self.index}of{self.of}"
+
+    @staticmethod
+    def parse(text: str) -> Part:
+        return Part(*map(int, text.split("of")))
+
+    def share(self, plan: Sequence[str]) -> Sequence[str]:
+        """Return the items of this part: each ``of``-th."""
+        return plan[self.index :: self.of]
+
+    def file(self, path: Path) -> Path:
+        """Return this part's file of trials, ``path`` itself if there is one part."""
+        return path if self.of == 1 else path.with_suffix(f".{self}{path.suffix}")
+
+    @property
+    def all(self) -> list[Part]:
+        return [Part(index, self.of) for index in range(self.of)]
+
+
+# The only process of a stage.
+WHOLE = Part()
+
+
 class Hunter(Protocol):
     """A set of checks. It does not know which fault is awake."""
 
@@ -73,13 +106,18 @@ class Faults(Protocol):
 
 def hunt(
     hunter: Hunter, fault: str, items: Sequence[str], cpu_s: Callable[[], float],
-    after: Callable[[str], None] = lambda _: None,
+    after: Callable[[str], None] = lambda _: None, found_elsewhere: Callable[[], bool] = lambda: False,
 ) -> Trial:  # fmt: skip
-    """Try the items up to the first finding; without a fault, all of them. ``after``: called after each."""
+    """Try the items up to the first finding; without a fault, all of them. ``after``: called after each.
+
+    The trial also ends once another process has found the fault.
+    """
     started, spent = time.perf_counter(), cpu_s()
     findings: list[Finding] = []
     tried = 0
     for item in items:
+        if found_elsewhere():
+            break
         tried += 1
         found = hunter.attempt(item)
         after(item)
@@ -109,6 +147,22 @@ class TrialFile:
             file.write(json.dumps(asdict(trial)) + "\n")
 
 
+class Kills:
+    """The faults that other processes found, read from their files while they write them."""
+
+    def __init__(self, files: Iterable[Path]) -> None:
+        self._found: dict[Path, tuple[int, frozenset[str]]] = {file: (0, frozenset()) for file in files}
+
+    def __contains__(self, fault: object) -> bool:
+        return any(fault in self._of(file) for file in self._found)
+
+    def _of(self, file: Path) -> frozenset[str]:
+        size = file.stat().st_size if file.exists() else 0
+        if size != self._found[file][0]:
+            self._found[file] = size, frozenset(t.fault for t in read(file) if t.killed)
+        return self._found[file][1]
+
+
 def read(path: Path) -> list[Trial]:
     """Return the trials of a file, none if it does not exist. An incomplete last line is ignored."""
     lines = path.read_text(encoding="utf-8").split("\n")[1:-1] if path.is_file() else []
@@ -126,34 +180,39 @@ def fill(
     faults: Faults,
     cpu_s: Callable[[], float],
     tell: Callable[[Trial], None],
+    part: Part = WHOLE,
+    elsewhere: Container[str] = (),
 ) -> None:
     """Run the trials that the file lacks: first without a fault, then each fault on the items that ask for it.
 
-    Items that fail without a fault are false alarms, and no fault is tried on them.
+    Items that fail without a fault are false alarms, and no fault is tried on them. ``elsewhere``: the faults that
+    the other parts found, which need no trial here.
     """
+    plan = part.share(hunter.plan)
     if CLEAN not in file.trials:
-        tell(_clean(file, hunter, faults, cpu_s))
+        tell(_clean(file, hunter, plan, faults, cpu_s))
     alarms = {f.where for f in file.trials[CLEAN].findings}
-    quiet = [item for item in hunter.plan if item not in alarms]
+    quiet = [item for item in plan if item not in alarms]
     reach = Reach.load(file.reach)
     for fault in names:
-        if fault in file.trials:
+        if fault in file.trials or fault in elsewhere:
             continue
         faults.wake(fault)
         try:
-            trial = hunt(hunter, fault, reach.items(quiet, fault), cpu_s)
+            items = reach.items(quiet, fault)
+            trial = hunt(hunter, fault, items, cpu_s, found_elsewhere=partial(contains, elsewhere, fault))
         finally:
             faults.wake(CLEAN)
         file.add(trial)
         tell(trial)
 
 
-def _clean(file: TrialFile, hunter: Hunter, faults: Faults, cpu_s: Callable[[], float]) -> Trial:
+def _clean(file: TrialFile, hunter: Hunter, plan: Sequence[str], faults: Faults, cpu_s: Callable[[], float]) -> Trial:
     """Try every item without a fault, and keep which faults each asks for."""
     asked: dict[str, set[str]] = {}
     traced = faults.trace()
     try:
-        trial = hunt(hunter, CLEAN, hunter.plan, cpu_s, lambda item: asked.update({item: traced()} if traced else {}))
+        trial = hunt(hunter, CLEAN, plan, cpu_s, lambda item: asked.update({item: traced()} if traced else {}))
     finally:
         faults.wake(CLEAN)
     if traced:

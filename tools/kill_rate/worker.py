@@ -1,6 +1,6 @@
 """The process of one lane or one peer. It never uses the device, and forks for every fault.
 
-``python -m tools.kill_rate.worker MODULE BACKEND HUNTER FILE FAULT...``; the session sets the environment.
+``python -m tools.kill_rate.worker MODULE BACKEND HUNTER FILE PART FAULT...``; the session sets the environment.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from conformance import backends
 from tools.kill_rate.forked import ForkedHunter
 from tools.kill_rate.hazard_hunter import HazardHunter
 from tools.kill_rate.suite_hunter import STAGES, SuiteHunter
-from tools.kill_rate.trial import CLEAN, HAZARDS, Hunter, Trial, TrialFile, fill
+from tools.kill_rate.trial import CLEAN, HAZARDS, Hunter, Kills, Part, Trial, TrialFile, fill
 
 CELL_TIMEOUT = 60.0  # as in a run of the suite: a busy machine is slow
 HAZARD_TIMEOUT = 60.0
 
 
-def main(module: str, name: str, hunter: str, path: str, *faults: str) -> int:
+def main(module: str, name: str, hunter: str, path: str, share: str, *faults: str) -> int:
     """Run the trials that the file lacks, and print a line for each. Return 130 after Ctrl-C, else 0."""
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
@@ -34,9 +34,12 @@ def main(module: str, name: str, hunter: str, path: str, *faults: str) -> int:
     info = backend.build_info()
     plan = hashlib.sha256("\n".join(found.plan).encode()).hexdigest()[:16]
     made_with = {"torch": torch.__version__, "build": info.get("commit", ""), "hunter": hunter, "plan": plan}
-    file = TrialFile(Path(path), made_with)
+    part = Part.parse(share)
+    mine = part.file(Path(path))
+    file = TrialFile(mine, made_with)
+    elsewhere = Kills(p.file(Path(path)) for p in part.all if p != part)
     try:
-        fill(file, found, faults, Planted(module), cpu_s, lambda t: tell(Path(path).stem, t))
+        fill(file, found, faults, Planted(module), cpu_s, lambda t: tell(mine.stem, t), part, elsewhere)
     except KeyboardInterrupt:
         return 130
     finally:
