@@ -23,9 +23,10 @@ from conformance.judging.judge import CaseResult, Judge
 from conformance.judging.oracle import CallOutcome
 from conformance.judging.tolerances import criteria_of
 from conformance.ops.family import Equivalence
-from conformance.plan.cases import TIERS, Case
+from conformance.plan.cases import Case
 from conformance.plan.plan import Plan
 from conformance.plan.selection import Selection
+from conformance.plan.tiers import TIERS
 from conformance.running.cell_runner import CellRunner
 from conformance.running.runner import Runner
 from conformance.torch_versions import has_no_memory, storage_id

@@ -20,7 +20,7 @@ MEASURE = """
 import os, sys, warnings
 import torch
 from conformance import backends
-from conformance.plan.cases import TIERS
+from conformance.plan.tiers import TIERS
 from conformance.plan.plan import Plan
 from conformance.plan.selection import Selection
 from conformance.running.cell_runner import CellRunner

@@ -31,9 +31,9 @@ def serve() -> None:
     """Run each stretch whose number comes on stdin, and write its costs and outcomes to stdout as a line of JSON."""
     from conformance import backends
     from conformance.judging import oracle
-    from conformance.plan.cases import TIERS
     from conformance.plan.plan import Plan
     from conformance.plan.selection import Selection
+    from conformance.plan.tiers import TIERS
     from conformance.running.cell_runner import CellRunner
     from conformance.vocabulary import DEFAULT_SEED
 

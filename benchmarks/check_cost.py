@@ -16,9 +16,9 @@ from typing import Any
 
 from conformance import backends
 from conformance.judging import device_memory, oracle, outcomes, repetition, storages, twins
-from conformance.plan.cases import TIERS
 from conformance.plan.plan import Plan
 from conformance.plan.selection import Selection
+from conformance.plan.tiers import TIERS
 from conformance.running.cell_runner import CellRunner
 from conformance.running.progress import Progress
 from conformance.vocabulary import DEFAULT_SEED

@@ -18,9 +18,9 @@ import torch
 from refnpu.testing import set_fault
 
 from conformance import backends
-from conformance.plan.cases import TIERS
 from conformance.plan.plan import Plan
 from conformance.plan.selection import Selection
+from conformance.plan.tiers import TIERS
 from conformance.running.cell_runner import CellRunner
 from conformance.running.deaths import SECONDS
 from conformance.running.runner import Runner

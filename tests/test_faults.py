@@ -20,9 +20,9 @@ from benchmarks import perf_faults
 from conformance import backends, contexts, ops
 from conformance.explain import describe
 from conformance.layouts import CONTEXTS
-from conformance.plan.cases import TIERS
 from conformance.plan.plan import Plan
 from conformance.plan.selection import Selection
+from conformance.plan.tiers import TIERS
 from conformance.records import CaseFailure, Death, DeathFinding, Observation, Repeats, Repetition, Setting
 from conformance.running.cell_runner import CellRunner
 from conformance.running.runner import Runner

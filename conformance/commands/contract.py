@@ -61,9 +61,9 @@ def contract_(areas: tuple[str, ...], backend: str, timeout: float, output: Path
     exit code is 1 if one is failing.
     """
     from conformance import backends
-    from conformance.plan.cases import TIERS
     from conformance.plan.plan import Plan
     from conformance.plan.selection import Selection
+    from conformance.plan.tiers import TIERS
     from conformance.scenarios import catalogue
 
     found = [scenario for name in catalogue.names() if (scenario := catalogue.find(name)).area]

@@ -5,11 +5,13 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, islice
 from random import Random
 
 from conformance import layouts
 from conformance.corpus.model import Sample, TensorSlot
 from conformance.layouts import ALIASED, AS_STRIDED, CONTEXTS, GENERATED, MIXED, SEQUENCE, Placement
+from conformance.plan.tiers import TIERS, Tier
 from conformance.vocabulary import CaseId, CellId
 
 # Layouts that change the size of what they fall on.
@@ -36,50 +38,6 @@ class Case:
     def id(self) -> str:
         """A :class:`CaseId` as text: nothing in it depends on an order of listing."""
         return str(CaseId(self.cell, self.sample.name, self.variant))
-
-
-@dataclass(frozen=True)
-class Tier:
-    """How much of the matrix a run takes."""
-
-    name: str
-    samples: int | None  # at most so many samples of a cell
-    dtypes: frozenset[str] | None
-    layouts: frozenset[str] | None
-    slow_scenarios: bool = True  # else only those that take milliseconds
-    compiled_scenarios: bool = False  # also those that call torch.compile
-    chosen: frozenset[tuple[str, str]] = frozenset()  # overloads with cells of a context that is not in ``layouts``
-
-    def has_scenario(self, slow: bool, compiles: bool) -> bool:
-        """Whether a scenario that is slow, or that compiles, is in this tier."""
-        return (self.slow_scenarios or not slow) and (self.compiled_scenarios or not compiles)
-
-    def has_context(self, name: str, overload: str) -> bool:
-        """Whether an overload has cells of a context in this tier."""
-        return self.layouts is None or name in self.layouts or (name, overload) in self.chosen
-
-
-# The cells of contexts in the smoke tier: those that find the planted faults of contexts in the fewest milliseconds. In
-# the contexts that are left out (backward, deterministic, fake, forward_ad) torch first loads modules for seconds.
-_CHOSEN = {
-    "second_device": ("_softmax", "erfinv.out"), "thread": ("neg.out", "cumsum.out"), "stream": ("cat.out", "erfinv"),
-    "after_error": ("neg.out",), "inference_mode": ("unfold", "embedding"), "autocast": ("group_norm", "addcmul"),
-    "vmap": ("_logcumsumexp", "_standard_gamma_grad"), "functionalize": ("polygamma_", "_cummax_helper"),
-    "no_grad": ("celu", "fill_.Scalar"), "copied": ("celu", "_logcumsumexp"),
-}  # fmt: skip
-
-TIERS = {
-    "wide": Tier("wide", None, None, None, compiled_scenarios=True),
-    "full": Tier("full", None, None, frozenset(layouts.LAYOUTS) - frozenset(CONTEXTS)),
-    "smoke": Tier(
-        "smoke",
-        1,
-        frozenset({"float32", "int64", "bool"}),
-        frozenset({"contiguous", "transposed", "offset_gap", "expanded", "mixed"}),
-        slow_scenarios=False,
-        chosen=frozenset((name, overload) for name, overloads in _CHOSEN.items() for overload in overloads),
-    ),
-}
 
 
 def slot_dtype(slot: TensorSlot, dtype: str) -> str:
@@ -332,26 +290,25 @@ def cases_of_sample(cell: CellId, sample: Sample, pointwise: bool) -> Iterator[C
     return _one_layout(cell, sample, pointwise)
 
 
-def cases(cell: CellId, samples: Iterable[Sample], tier: Tier = TIERS["wide"], pointwise: bool = False) -> list[Case]:
+def cases(cell: CellId, samples: Iterable[Sample], most: int | None = None, pointwise: bool = False) -> list[Case]:
     """The cases of ``cell``, in the order they run. Empty where the layout fits no sample.
 
-    ``pointwise``: the overload broadcasts its arguments.
+    ``most``: at most the cases of so many samples. ``pointwise``: the overload broadcasts its arguments.
     """
     if cell.layout == SEQUENCE:
         return list(sequences(cell, list(samples)))
     if cell.layout in CONTEXTS:
         return list(in_context(cell, list(samples)))
-    found: list[Case] = []
-    taken = 0
-    for sample in samples:
-        if cell.dtype not in sample.dtypes or not _takes(cell.layout, sample):
-            continue
-        more = list(cases_of_sample(cell, sample, pointwise))
-        taken += bool(more)
-        found.extend(more)
-        if tier.samples is not None and taken >= tier.samples:
-            break
-    return found
+    fit: Iterable[Sample] = (s for s in samples if cell.dtype in s.dtypes and _takes(cell.layout, s))
+    if most is not None and cell.layout in GENERATED:
+        fit = _spread(fit)
+    each = (found for sample in fit if (found := list(cases_of_sample(cell, sample, pointwise))))
+    return list(chain.from_iterable(islice(each, most)))
+
+
+def _spread(samples: Iterable[Sample]) -> list[Sample]:
+    """Return generated samples in an order that depends on their names alone: the first few vary different things."""
+    return sorted(samples, key=lambda s: zlib.crc32(s.name.encode()))
 
 
 def cells(

@@ -11,18 +11,15 @@ import torch
 from conformance import backends, contexts, ops
 from conformance.backends import Capabilities
 from conformance.corpus import reader
-from conformance.corpus.model import Sample
 from conformance.inventory import Overload, inventory
-from conformance.layouts import AS_STRIDED, CONTEXTS, GENERATED, OF_GENERATED, SEQUENCE, is_among
+from conformance.layouts import AS_STRIDED, CONTEXTS, OF_GENERATED, SEQUENCE, is_among
 from conformance.plan import cases as cases_
-from conformance.plan.cases import Case, axis_of
+from conformance.plan.cases import Case
 from conformance.plan.selection import Selection
+from conformance.plan.tiers import Share
 from conformance.scenarios import catalogue
 from conformance.support.suggestions import unknown
 from conformance.vocabulary import CASE_ID, RUN, CaseId, CellId, Route
-
-# Generated samples of a cell of an overload without a native kernel.
-FALLBACK_SAMPLES = 6
 
 
 class Plan:
@@ -118,7 +115,12 @@ class Plan:
         if self.inventory[overload].route is not Route.NATIVE:
             found = [c for c in found if c.layout != SEQUENCE]
         found = [c for c in found if c.layout not in CONTEXTS or self._has_context(c)]
-        return [c for c in found if not is_among(c.layout, facts.overruns) and c.dtype not in facts.undefined_in]
+        found = [c for c in found if not is_among(c.layout, facts.overruns) and c.dtype not in facts.undefined_in]
+        return self.share(overload).of(found)
+
+    def share(self, overload: str) -> Share:
+        """Return how many of an overload's cells and samples the tier takes."""
+        return self.tier.share(self.inventory[overload].route)
 
     def contexts(self) -> list[str]:
         """Return the names of the contexts that the selection takes."""
@@ -176,15 +178,6 @@ class Plan:
 def _cases(plan: Plan, cell: CellId) -> list[Case]:
     overload = plan.inventory[cell.overload]
     samples = plan.corpus.samples(cell.overload)
-    # Kernels that have no overload of their own, such as those of copies, are reached by composites alone.
-    every = overload.route is Route.COMPOSITE and axis_of(cell.layout) == "values"
-    if overload.route is not Route.NATIVE and cell.layout in GENERATED and not every:
-        samples = _few([s for s in samples if s.axis == axis_of(cell.layout) and cell.dtype in s.dtypes])
     if overload.route is not Route.NATIVE and cell.layout == AS_STRIDED:
         samples = plan.corpus.recorded(cell.overload)
-    return cases_.cases(cell, samples, plan.tier, "pointwise" in overload.tags)
-
-
-def _few(samples: list[Sample]) -> tuple[Sample, ...]:
-    """Return some of the generated samples, spread by their names: what a fallback calls is tried on CPU anyway."""
-    return tuple(sorted(samples, key=lambda s: zlib.crc32(s.name.encode()))[:FALLBACK_SAMPLES])
+    return cases_.cases(cell, samples, plan.share(cell.overload).most(cell.layout), "pointwise" in overload.tags)

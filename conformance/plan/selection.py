@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from conformance.plan.cases import TIERS, Tier
+from conformance.plan.tiers import TIERS, Tier
 
 
 @dataclass(frozen=True)

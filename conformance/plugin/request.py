@@ -23,9 +23,9 @@ from conformance.support.machine import cores
 from conformance.vocabulary import DEFAULT_SEED, DTYPES, TIERS, Route
 
 if TYPE_CHECKING:
-    from conformance.plan.cases import Tier
     from conformance.plan.plan import Plan
     from conformance.plan.selection import Selection
+    from conformance.plan.tiers import Tier
     from conformance.results.expectations import KnownFailure
 
 PACKAGE = Path(__file__).resolve().parents[1]
@@ -219,9 +219,9 @@ def whole_lane(config: pytest.Config) -> Selection:
 
 
 def _tier(option: str, name: str) -> Tier:
-    from conformance.plan import cases
+    from conformance.plan import tiers
 
-    return cases.TIERS[options.one_of(option, "tier", name, TIERS)]
+    return tiers.TIERS[options.one_of(option, "tier", name, TIERS)]
 
 
 def known_failures_of(config: pytest.Config, plan: Plan) -> tuple[KnownFailure, ...]:

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from conformance.corpus.model import Sample
-from conformance.plan.cases import TIERS, Case, cases, cells
+from conformance.plan.cases import Case, cases, cells
+from conformance.plan.tiers import TIERS
 from conformance.vocabulary import TIERS as VOCABULARY
 from conformance.vocabulary import CellId
 from tests.samples import sample, slot
@@ -69,12 +70,11 @@ def test_a_layout_that_fits_no_argument_makes_no_cell(layout: str) -> None:
     assert layout not in {c.layout for c in cells("f", "add.Tensor", [ADD])}
 
 
-def test_the_smoke_tier_has_some_of_the_cells_with_one_sample_each() -> None:
-    other = replace(ADD, name="another")
-    some = cells("f", "add.Tensor", [ADD, other], TIERS["smoke"])
-    assert set(some) < set(cells("f", "add.Tensor", [ADD, other]))
-    found: list[Case] = cases(some[0], [ADD, other], TIERS["smoke"])
-    assert {c.sample.name for c in found} == {"hand.made"}
+def test_a_cell_has_at_most_as_many_samples_as_are_asked_for() -> None:
+    samples = [replace(ADD, name=name) for name in ("one", "two", "three")]
+    cell = cells("f", "add.Tensor", samples)[0]
+    taken: list[list[Case]] = [cases(cell, samples, most) for most in (1, 2, None)]
+    assert [{c.sample.name for c in found} for found in taken] == [{"one"}, {"one", "two"}, {"one", "two", "three"}]
 
 
 def test_a_sample_runs_only_in_its_dtypes() -> None:

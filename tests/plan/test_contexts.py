@@ -9,9 +9,10 @@ from conformance import backends
 from conformance.contexts import CONTEXTS as CONTEXTS_CLASSES
 from conformance.corpus.model import Sample, TensorSlot
 from conformance.layouts import CONTEXTS
-from conformance.plan.cases import CONTEXT_SAMPLES, TIERS, Case, cases, cells
+from conformance.plan.cases import CONTEXT_SAMPLES, Case, cases, cells
 from conformance.plan.plan import Plan
 from conformance.plan.selection import Selection
+from conformance.plan.tiers import TIERS
 from conformance.vocabulary import CellId
 
 

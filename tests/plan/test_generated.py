@@ -5,7 +5,8 @@ from __future__ import annotations
 from conformance.corpus.model import Sample, TensorSlot
 from conformance.layouts import AS_STRIDED, SEQUENCE
 from conformance.plan import scaled
-from conformance.plan.cases import TIERS, Case, cases, cells, of_generated
+from conformance.plan.cases import Case, cases, cells, of_generated
+from conformance.plan.tiers import TIERS
 from conformance.vocabulary import CellId
 
 

@@ -14,9 +14,9 @@ from click.testing import CliRunner, Result
 
 from conformance import backends
 from conformance.cli import commands
-from conformance.plan.cases import TIERS
 from conformance.plan.plan import Plan
 from conformance.plan.selection import Selection
+from conformance.plan.tiers import TIERS
 from conformance.records import Observation
 from conformance.running.cell_runner import CellRunner
 from conformance.running.runner import Runner

@@ -15,9 +15,9 @@ import torch
 from conformance import backends
 from conformance.bare_device import BareDevice
 from conformance.explain import describe, repro
-from conformance.plan.cases import TIERS
 from conformance.plan.plan import Plan
 from conformance.plan.selection import Selection
+from conformance.plan.tiers import TIERS
 from conformance.records import Observation
 from conformance.running.cell_runner import CellRunner
 from conformance.running.runner import Runner

@@ -15,9 +15,9 @@ from pathlib import Path
 import torch
 
 from conformance import backends
-from conformance.plan.cases import TIERS
 from conformance.plan.plan import Plan
 from conformance.plan.selection import Selection
+from conformance.plan.tiers import TIERS
 from conformance.records import Observation
 from conformance.results import causes
 from conformance.running.cell_runner import CellRunner

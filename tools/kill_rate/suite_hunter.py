@@ -6,9 +6,9 @@ from conformance import ops
 from conformance.backends import Capabilities
 from conformance.explain import describe
 from conformance.layouts import CONTEXTS
-from conformance.plan.cases import TIERS
 from conformance.plan.plan import Plan
 from conformance.plan.selection import Selection
+from conformance.plan.tiers import TIERS
 from conformance.records import Observation
 from conformance.running.cell_runner import CellRunner
 from conformance.running.runner import Runner
@@ -21,8 +21,8 @@ CELLS_OF_NATIVE = 4
 ROUTES = ("native", "fallback", "composite")
 
 
-def smoke(backend: Capabilities) -> tuple[Plan, list[CellId]]:
-    """Return the quick scenarios, then cells of the smoke tier.
+def quick(backend: Capabilities) -> tuple[Plan, list[CellId]]:
+    """Return the quick scenarios, then a few cells of the smoke tier.
 
     Those are some of each native overload, and one of each fallback overload, since fallbacks share code.
     """
@@ -30,6 +30,12 @@ def smoke(backend: Capabilities) -> tuple[Plan, list[CellId]]:
     kept = [order.varied(plan.cells(o))[:CELLS_OF_NATIVE] for o in _served_by(plan, "native")]
     kept += [order.varied(plan.cells(o))[:1] for o in _served_by(plan, "fallback")]
     return plan, [*plan.scenarios(), *order.turns(kept)]
+
+
+def smoke(backend: Capabilities) -> tuple[Plan, list[CellId]]:
+    """Return the cells of the smoke tier, and its scenarios."""
+    plan = _plan(backend, "smoke")
+    return plan, [*order.turns([plan.cells(o) for route in ROUTES for o in _served_by(plan, route)]), *plan.scenarios()]
 
 
 def full(backend: Capabilities) -> tuple[Plan, list[CellId]]:
@@ -60,7 +66,7 @@ def _plan(backend: Capabilities, tier: str) -> Plan:
     return Plan(backend, Selection(tier=TIERS[tier]), DEFAULT_SEED)
 
 
-STAGES = {"smoke": smoke, "full": full, "contexts": contexts}
+STAGES = {"quick": quick, "smoke": smoke, "full": full, "contexts": contexts}
 
 
 def _served_by(plan: Plan, route: str) -> list[str]:
