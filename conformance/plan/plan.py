@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Callable
 from functools import cache, lru_cache
 from typing import Any
 
@@ -83,11 +84,14 @@ class Plan:
             return cell.overload in catalogue.names() and (case is None or case.sample == RUN)
         return cell in self.cells(cell.overload) and (case is None or id_ in [c.id for c in self.all_cases(cell)])
 
-    def family(self, name: str) -> list[CellId]:
-        """The cells of one family that the selection takes, by overload; of a case asked for, its cell alone."""
+    def family(self, name: str, wanted: Callable[[str], bool] = lambda _: True) -> list[CellId]:
+        """The cells of one family that the selection takes, by overload; of a case asked for, its cell alone.
+
+        Only those of overloads that are ``wanted``.
+        """
         if self._only:
-            return [self._only] if self._only.family == name else []
-        return [cell for o in self.overloads() if ops.facts(o).family == name for cell in self.cells(o)]
+            return [self._only] if self._only.family == name and wanted(self._only.overload) else []
+        return [cell for o in self.overloads() if ops.facts(o).family == name and wanted(o) for cell in self.cells(o)]
 
     def scenarios(self, module: str = "") -> list[CellId]:
         """The scenarios that the selection takes, of all modules or of one. They have no dtype, layout or route."""

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from conformance.plugin import markers, sharding
+from conformance.plugin import keywords, markers, sharding
 from conformance.plugin.request import PACKAGE, asked_for, plan_of
 from conformance.plugin.resuming import seen
 from conformance.vocabulary import SCENARIOS, CellId
@@ -90,7 +90,7 @@ class OpsFile(pytest.File):
 
     def collect(self) -> Iterator[CellItem]:
         plan = plan_of(self.config)
-        for cell in markers.selected(self.config, plan, plan.family(self.path.stem)):
+        for cell in markers.selected(self.config, plan, keywords.cells_of(self, plan)):
             yield CellItem.from_parent(self, name=cell.name, cell=cell)
 
 

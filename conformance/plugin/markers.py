@@ -46,7 +46,7 @@ def expression_of(config: pytest.Config) -> ast.expr | None:
     return options.markers(config.option.markexpr, {*MARKERS, *registered})
 
 
-def selected(config: pytest.Config, plan: Plan, cells: list[CellId]) -> Iterable[CellId]:
+def selected(config: pytest.Config, plan: Plan, cells: Iterable[CellId]) -> Iterable[CellId]:
     """Return the cells that -m selects."""
     expression = expression_of(config)
     if expression is None:

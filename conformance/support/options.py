@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import re
 import shlex
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from conformance.support.suggestions import near, unknown
 
@@ -45,16 +46,48 @@ def seconds(option: str, given: float) -> float:
     return given
 
 
-def keyword(given: str) -> None:
-    """Check the syntax of -k. Under xdist only the workers would report an error. Raises OptionError."""
-    text = _KEYWORD.sub(lambda word: word[0] if word[0] in _CONNECTIVES else "x", given).strip()
+@dataclass(frozen=True, slots=True)
+class Keywords:
+    """A parsed -k. A word is true for a cell if one of the cell's names contains it, in upper or lower case."""
+
+    expression: ast.expr
+    words: Mapping[str, str]  # by their names in the expression
+
+    def selects(self, names: Iterable[str]) -> bool:
+        """Return whether the expression is true for a cell with these names."""
+        return self.may_select(names, lambda _: False)
+
+    def may_select(self, names: Iterable[str], maybe: Callable[[str], bool]) -> bool:
+        """Return whether the expression is true for some cell with these names and others.
+
+        ``maybe`` says of a word in lower case whether the other names may contain it.
+        """
+        folded = [name.lower() for name in names]
+        sure = {key for key, word in self.words.items() if any(word in name for name in folded)}
+        return _can_be(True, self.expression, sure, {key for key, word in self.words.items() if maybe(word)})
+
+
+def keyword(given: str) -> Keywords | None:
+    """Return -k as a parsed expression, None if it is empty. Raises OptionError for a syntax error."""
+    words: dict[str, str] = {}
+
+    def named(found: re.Match[str]) -> str:
+        if found[0] in _CONNECTIVES:
+            return found[0]
+        key = f"x{len(words)}"
+        words[key] = found[0].lower()
+        return key
+
+    text = _KEYWORD.sub(named, given).strip()
+    if not text:
+        return None
     try:
-        compile(text or "x", "-k", "eval")
-        sound = not re.search(r"[^\w\s()]|x\s*\(|\(\s*\)", text)
-    except SyntaxError:
-        sound = False
-    if not sound:
+        expression = ast.parse(text, "-k", "eval").body
+    except (SyntaxError, ValueError):
+        expression = ast.Constant(None)
+    if not all(isinstance(part, _OF_AN_EXPRESSION) for part in ast.walk(expression)):
         raise OptionError(f"-k {given!r}: expected names joined by and, or, not and parentheses")
+    return Keywords(expression, words)
 
 
 def markers(given: str, known: Collection[str]) -> ast.expr:
@@ -76,13 +109,18 @@ def markers(given: str, known: Collection[str]) -> ast.expr:
 
 def selects(expression: ast.expr, names: Collection[str]) -> bool:
     """Return whether an expression of :func:`markers` is true for a cell with the markers ``names``."""
+    return _can_be(True, expression, names, ())
+
+
+def _can_be(wanted: bool, expression: ast.expr, names: Collection[str], maybe: Collection[str]) -> bool:
+    """Return whether an expression can have a value, if ``names`` are true and those of ``maybe`` may be true."""
     if isinstance(expression, ast.Name):
-        return expression.id in names
+        return wanted == (expression.id in names) or (expression.id in maybe and expression.id not in names)
     if isinstance(expression, ast.UnaryOp):
-        return not selects(expression.operand, names)
+        return _can_be(not wanted, expression.operand, names, maybe)
     assert isinstance(expression, ast.BoolOp)
-    every = all if isinstance(expression.op, ast.And) else any
-    return every(selects(value, names) for value in expression.values)
+    every = all if isinstance(expression.op, ast.And) == wanted else any
+    return every(_can_be(wanted, value, names, maybe) for value in expression.values)
 
 
 def nothing_left(arguments: Sequence[str], keyword: str, known: Iterable[str]) -> str:

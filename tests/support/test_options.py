@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from _pytest.mark import KeywordMatcher
+from _pytest.mark.expression import Expression
 
 from conformance.support import options
 from conformance.support.options import OptionError
@@ -39,9 +41,46 @@ def test_no_time_is_refused(given: float) -> None:
     assert options.seconds("--cell-timeout", 0.5) == 0.5
 
 
-@pytest.mark.parametrize("given", ["", "mm", "masked_fill_.Scalar and not (float32-step2 or int8)", "x[int8] or not y"])
+@pytest.mark.parametrize("given", ["mm", "masked_fill_.Scalar and not (float32-step2 or int8)", "x[int8] or not y"])
 def test_an_expression_of_names_is_accepted(given: str) -> None:
-    options.keyword(given)
+    assert options.keyword(given)
+
+
+NAMES = ("ops/masking.py", "masked_fill_.Scalar[float32-step2]")
+
+
+@pytest.mark.parametrize(
+    ("given", "selects"),
+    [
+        ("masked_fill", True), ("MASKED_fill", True), ("mm", False), ("not mm", True), ("masking and step2", True),
+        ("scalar[float32", True), ("masked_fill and not step2", False), ("mm or float32-step2]", True),
+        ("not (mm or int8) and ops/masking.py", True), ("not not mm", False),
+    ],
+)  # fmt: skip
+def test_an_expression_selects_what_has_names_that_contain_its_words(given: str, selects: bool) -> None:
+    keywords = options.keyword(given)
+    assert keywords
+    assert keywords.selects(NAMES) == selects
+    assert Expression.compile(given).evaluate(KeywordMatcher(set(NAMES))) == selects
+
+
+@pytest.mark.parametrize(
+    ("given", "may"),
+    [
+        ("step2", True), ("not step2", True), ("mm and step2", False), ("mm or step2", True), ("mm", False),
+        ("masking and not step2", True), ("not masking", False), ("not (masking or step2)", False),
+        ("not (masking and step2)", True),
+    ],
+)  # fmt: skip
+def test_an_expression_may_select_something_if_words_that_nobody_knows_yet_decide(given: str, may: bool) -> None:
+    keywords = options.keyword(given)
+    assert keywords
+    assert keywords.may_select(["ops/masking.py"], lambda word: word == "step2") == may
+
+
+def test_without_words_there_is_no_expression() -> None:
+    assert options.keyword("") is None
+    assert options.keyword("  ") is None
 
 
 @pytest.mark.parametrize("given", ["mm and", "(mm", "mm add", "mm(add)", "masked*", "mm == add", "()"])
