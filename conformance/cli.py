@@ -21,6 +21,7 @@ COMMANDS = {
     "doctor": "doctor:doctor_",
     "expect": "results:expect",
     "hazard": "programs:hazard_",
+    "huge": "programs:huge_",
     "inventory": "overloads:inventory_",
     "lane": "lanes:lane_",
     "matrix": "jobs:matrix_jobs",

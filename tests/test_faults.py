@@ -16,7 +16,7 @@ pytest.importorskip("refnpu", reason="the reference NPU is not installed")
 
 from refnpu import testing  # only where there is one
 
-from benchmarks import perf_faults
+from benchmarks import huge_faults, perf_faults
 from conformance import backends, contexts, ops
 from conformance.explain import describe
 from conformance.layouts import CONTEXTS
@@ -142,6 +142,8 @@ FOUND_IN = {
 
 # What makes calls slow, and changes no result: no cell can find it.
 SLOW = {name for name, fault in faults.planted(ROOT / "backend").items() if fault.kind == faults.SPEED}
+# What only tensors show that are too large for cells.
+HUGE = {name for name, fault in faults.planted(ROOT / "backend").items() if fault.kind == faults.HUGE}
 
 # What no cell of a plain lane is sure to find, and what finds it.
 FOUND_ELSEWHERE = {
@@ -158,6 +160,7 @@ FOUND_ELSEWHERE = {
     "error_told_by_next_launch": "tests/running/test_late_errors.py",
     "any_counts_bool_two": "tests/scenarios/test_scenarios.py",
     **dict.fromkeys(SLOW, "benchmarks/perf_faults.py"),
+    **dict.fromkeys(HUGE, "benchmarks/huge_faults.py"),
     **dict.fromkeys(FOUND_BY, "tests/hazards/test_hazards.py"),
     **dict.fromkeys(FOUND_WHEN_RECORDED, "tests/hazards/test_hazards.py"),
     **dict.fromkeys(FOUND_BY_THE_DRIVER_S_TESTS, "backend/tests/test_late.py"),
@@ -177,6 +180,10 @@ def test_no_fault_is_without_a_finder() -> None:
 
 def test_the_benchmark_of_speed_wakes_each_fault_of_that_class() -> None:
     assert perf_faults.FAULTS.keys() == SLOW
+
+
+def test_the_benchmark_of_huge_tensors_wakes_each_fault_of_that_class() -> None:
+    assert huge_faults.FAULTS.keys() == HUGE
 
 
 @pytest.fixture(scope="module")

@@ -48,6 +48,7 @@ _TABLE = {
     "doctor": "backends inventory running support torch_versions vocabulary",
     "calls": "backends corpus explain inventory judging layouts ops plan running support torch_versions vocabulary",
     "hazards": "backends running support",
+    "huge": "backends running support",
     "triage": "backends calls corpus explain inventory judging lanes layouts plan records running support"
     " torch_versions vocabulary",
     "aoti": "backends layouts support torch_versions triage vocabulary",
@@ -56,8 +57,8 @@ _TABLE = {
     "report": "bisect explain layouts perf records results support vocabulary",
     "plugin": "backends corpus explain lanes layouts ops plan records results running support torch_versions"
     " vocabulary",
-    "commands": "aoti backends bisect calls corpus doctor explain hazards inventory lanes nightly perf plan records"
-    " report results running scenarios support torch_versions triage vocabulary",
+    "commands": "aoti backends bisect calls corpus doctor explain hazards huge inventory lanes nightly perf plan"
+    " records report results running scenarios support torch_versions triage vocabulary",
     "cli": "commands",
 }
 ROOMS = {room: frozenset(may_import.split()) for room, may_import in _TABLE.items()}
@@ -67,7 +68,8 @@ ROOMS_WITHOUT_TORCH = {
     "support", "vocabulary", "records", "layouts", "lanes", "results", "bisect", "nightly", "report", "cli",
 }  # fmt: skip
 OTHER_MODULES_WITHOUT_TORCH = {
-    "corpus.model", "plan.arguments", "plan.cases", "plan.scaled", "plan.selection", "explain.describe",
+    "corpus.model", "plan.arguments", "plan.cases", "plan.scaled", "plan.selection", "plan.tiers",
+    "explain.describe",
     "explain.inventory_text",
     "running.child", "running.crash_log", "running.deaths", "running.host_leaks", "running.isolation",
     "running.progress", "running.protocol", "running.runner", "running.sanitizer_report", "running.spawned",

@@ -31,7 +31,7 @@ from tools import generated
 from tools.causes import outcome
 from tools.causes import tables as causes
 from tools.causes.reasons import REASONS
-from tools.faults import SPEED, Planted, planted
+from tools.faults import HUGE, SPEED, Planted, planted
 from tools.kill_rate import tables
 from tools.kill_rate.summary import lacking, unmeasured
 from tools.settings import tables as settings
@@ -195,7 +195,7 @@ def _planted() -> dict[str, Planted]:
 
 def _with_results() -> dict[str, Planted]:
     """Return the faults that the suite's cells are to find: all but those that make calls slow."""
-    return {name: fault for name, fault in _planted().items() if fault.kind != SPEED}
+    return {name: fault for name, fault in _planted().items() if fault.kind not in (SPEED, HUGE)}
 
 
 def _measured() -> dict[str, Any]:

@@ -8,6 +8,8 @@ from pathlib import Path
 
 # The class of faults that make calls slow and change no result, which `conformance perf` is for.
 SPEED = "speed"
+# The class of faults that only tensors show which are too large for cells. `conformance huge` is for them.
+HUGE = "huge"
 
 _FAULT = re.compile(r'^FAULT\((\w+), (\w+),\s*"([^"]*)"\)', re.MULTILINE)
 
@@ -21,8 +23,8 @@ class Planted:
 
 
 def with_results(project: Path) -> dict[str, Planted]:
-    """Return the faults of the distribution in ``project`` that a result, memory or an error can show."""
-    return {name: fault for name, fault in planted(project).items() if fault.kind != SPEED}
+    """Return the faults of the distribution in ``project`` that a result, memory or an error can show in the matrix."""
+    return {name: fault for name, fault in planted(project).items() if fault.kind not in (SPEED, HUGE)}
 
 
 def planted(project: Path) -> dict[str, Planted]:

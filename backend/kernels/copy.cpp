@@ -19,7 +19,7 @@ void cast(char* to, int64_t to_stride, const char* from, int64_t from_stride, in
 template <size_t Size>
 void move(char* to, int64_t to_stride, const char* from, int64_t from_stride, int64_t n) {
   if (to_stride == Size && from_stride == Size) {
-    std::memmove(to, from, n * Size);
+    std::memmove(to, from, fault(Fault::copy_bytes_in_32_bits) ? uint32_t(n * Size) : n * Size);
     return;
   }
   for (int64_t i = 0; i < n; ++i) std::memcpy(to + i * to_stride, from + i * from_stride, Size);

@@ -41,6 +41,7 @@ void fill_kernel(const Nest<1>& nest, Immediate value) {
   const int64_t before = fault(Fault::writes_before_start) ? 1 : 0, past = fault(Fault::fill_one_past_end) ? 1 : 0;
   with_size(size_of(nest.dtypes[0]), [&]<size_t Size>() {
     for_each_row(nest, [&](char* const* data, const int64_t* strides, int64_t n) {
+      if (fault(Fault::fill_count_in_32_bits)) n = int32_t(n);
       for (int64_t i = -before; i < n + past; ++i) std::memcpy(data[0] + i * strides[0], value.bytes.data(), Size);
     });
   });

@@ -12,7 +12,9 @@ const char* at(const View& v, int64_t batch, int64_t row, int64_t column) {
   if (fault(Fault::matmul_ignores_expanded_batch_stride) && v.strides[0] == 0 && v.sizes[0] > 1) {
     row = (row + batch) % v.sizes[1];
   }
-  return v.data + batch * v.strides[0] + row * v.strides[1] + column * v.strides[2];
+  const int64_t of_row = row * v.strides[1];
+  const int64_t kept = fault(Fault::gemm_row_in_32_bits) ? int64_t{uint32_t(of_row)} : of_row;
+  return v.data + batch * v.strides[0] + kept + column * v.strides[2];
 }
 
 // Independent partial sums, so that the additions need not wait for each other.

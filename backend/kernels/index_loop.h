@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/index.h"
+#include "refnpu/fault.h"
 
 namespace refnpu {
 
@@ -43,6 +44,7 @@ void for_each_indexed(const IndexedNest& nest, bool wraps, F&& f) {
       if (i < 0) i = wraps ? i + operand.size : 0;
       offset += nest.linear ? offset_of(nest.ravelled, i) : i * operand.stride;
     }
+    if (fault(Fault::index_offset_in_32_bits)) offset &= INT32_MAX;
     f(const_cast<char*>(plain), indexed + offset);
     int d = 0;
     for (; d < nest.ndim; ++d) {

@@ -33,9 +33,10 @@ void nonzero(const View& self, const View& out) {
   const View to = fault(Fault::nonzero_transposed) ? with_columns_reversed(out) : out;
   std::array<int64_t, kMaxDims> at{};
   int64_t found = 0;
+  const bool narrow = fault(Fault::nonzero_position_in_32_bits);
   const auto write = [&] {
     char* row = to.data + found++ * to.strides[0];
-    for (int d = 0; d < self.ndim; ++d) store<int64_t>(row + d * to.strides[1], at[d]);
+    for (int d = 0; d < self.ndim; ++d) store<int64_t>(row + d * to.strides[1], narrow ? int32_t(at[d]) : at[d]);
   };
   const auto advance = [&] {
     for (int d = self.ndim - 1; d >= 0 && ++at[d] == self.sizes[d]; --d) at[d] = 0;

@@ -1,4 +1,4 @@
-"""Commands on programs: `repro` writes one; `hazard`, `record`, `replay` and `triage` run them."""
+"""Commands on programs: `repro` writes one; `hazard`, `huge`, `record`, `replay` and `triage` run them."""
 
 from __future__ import annotations
 
@@ -72,6 +72,34 @@ def hazard_(names: tuple[str, ...], backend: str, rounds: int, seed: int, timeou
     click.echo(runner.confidence(found, rounds))
     if len(ran) < len(results) and names:
         raise Mistake("a requested hazard could not run; see above")
+    sys.exit(Exit.CELLS_FAILED if failed else Exit.OK)
+
+
+@click.command("huge")
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@backend_option
+@click.option("--timeout", type=float, default=1800.0, show_default=True, help="Seconds a program may take.")
+@click.option("--list", "listed", is_flag=True, help="List the programs and the memory that each needs.")
+def huge_(names: tuple[str, ...], backend: str, timeout: float, listed: bool) -> None:
+    """Run ops on tensors of more than 2^31 elements or 2^32 bytes, one at a time; without NAME, all that fit."""
+    from conformance import backends
+    from conformance.huge import runner
+
+    if listed:
+        for name in runner.names():
+            click.echo(runner.needs(name))
+        return
+    results = []
+    with mistakes(backends.BackendNotFound, LookupError):
+        found = backends.find(backend or backends.default())
+        for name in names or runner.names():
+            results.append(runner.run(name, found, timeout))
+            click.echo(results[-1].text())
+    ran = [r for r in results if r.ran]
+    failed = sum(r.failed for r in ran)
+    click.echo(f"huge: {len(ran)} run, {failed} failed, {len(results) - len(ran)} not run")
+    if len(ran) < len(results) and names:
+        raise Mistake("a requested program could not run; see above")
     sys.exit(Exit.CELLS_FAILED if failed else Exit.OK)
 
 

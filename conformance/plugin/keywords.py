@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import pytest
 
 from conformance.layouts import LAYOUTS
-from conformance.plan.plan import Plan
 from conformance.support import options
 from conformance.vocabulary import DTYPES, CellId
+
+if TYPE_CHECKING:
+    from conformance.plan.plan import Plan
 
 _INSIDE = frozenset("[]-")
 

@@ -1,0 +1,52 @@
+"""Whether ``conformance huge`` finds faults that only huge tensors show: ``huge_faults.py``. Needs 16 GiB of memory.
+
+Each fault of the class ``huge`` is awake in one run of two programs: that which is to fail, and one that is to hold.
+Then every program runs without a fault. Printed are the results, and their seconds.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+
+from refnpu import testing
+
+from conformance import backends
+from conformance.huge import runner
+
+# The program that finds each fault, and one of other kernels.
+FAULTS = {
+    "fill_count_in_32_bits": ("fill", "clone"),
+    "copy_bytes_in_32_bits": ("clone_half", "fill"),
+    "index_offset_in_32_bits": ("index", "clone"),
+    "gemm_row_in_32_bits": ("matmul_of_huge", "fill"),
+    "nonzero_position_in_32_bits": ("positions_that_are_not_zero", "fill"),
+}
+TIMEOUT = 1800.0
+
+
+def tried(name: str, wrong: bool) -> bool:
+    """Run a program, print its result, and return whether it is the expected one."""
+    started = time.perf_counter()
+    result = runner.run(name, backends.find("refnpu"), TIMEOUT)
+    print(f"  {result.text()} ({time.perf_counter() - started:.0f} s)", flush=True)
+    return result.failed == wrong and (result.ran or not wrong)
+
+
+def main() -> int:
+    """Return 0 if every fault is found and nothing else is."""
+    right = True
+    for fault, (fails, holds) in FAULTS.items():
+        print(fault, flush=True)
+        testing.set_fault(fault)
+        right &= tried(fails, wrong=True)
+        right &= tried(holds, wrong=False)
+        testing.set_fault(None)
+    print("no fault", flush=True)
+    for name in runner.names():
+        right &= tried(name, wrong=False)
+    return 0 if right else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
