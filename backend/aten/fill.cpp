@@ -16,6 +16,7 @@ namespace {
 // The fault of a number that is cut to the width of its dtype before anyone looks whether it fits.
 at::Scalar maybe_cut(const at::Scalar& value, at::ScalarType type) {
   if (!value.isIntegral(/*includeBool=*/false) || !at::isIntegralType(type, /*includeBool=*/false)) return value;
+  if (value.type() == at::ScalarType::UInt64) return value;  // past int64
   const int unused = 64 - 8 * int(c10::elementSize(type));
   const int64_t top = value.toLong() << unused;
   const int64_t cut = c10::isSignedType(type) ? top >> unused : int64_t(uint64_t(top) >> unused);

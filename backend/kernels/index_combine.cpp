@@ -1,5 +1,6 @@
 // Arithmetic through index tensors: the elements meant are combined one after the other, so duplicates add up.
 #include "kernels/index_loop.h"
+#include "kernels/integer_math.h"
 
 namespace refnpu {
 namespace {
@@ -12,13 +13,29 @@ bool is_nan(C value) {
   return value != value;
 }
 
+template <class C>
+C sum(C a, C b) {
+  if constexpr (std::is_integral_v<C>)
+    return wrapping_add(a, b);
+  else
+    return convert<C>(a + b);
+}
+
+template <class C>
+C product(C a, C b) {
+  if constexpr (std::is_integral_v<C>)
+    return wrapping_multiply(a, b);
+  else
+    return convert<C>(a * b);
+}
+
 // C is the type computed in. bool adds as "or" and multiplies as "and", as its conversion from int does.
 template <Combine op, class C>
 C combined(C left, C right, C scale) {
   if constexpr (op == Combine::add)
-    return convert<C>(left + right * scale);
+    return sum(left, product(right, scale));
   else if constexpr (op == Combine::multiply)
-    return convert<C>(left * right);
+    return product(left, right);
   else if constexpr (is_complex_v<C>)
     return left;
   else if constexpr (op == Combine::maximum)
