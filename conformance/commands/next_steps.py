@@ -76,8 +76,8 @@ def _lines(
 ) -> Iterator[str]:
     yield from known.notes
     models = ", ".join(f"{r.name} {r.count}" for r in taken)
-    yield f"{known.name}: {next_text.counted(len(found), 'step')}; first {order.meaning}"
-    yield f"calls of recorded models: {models}"
+    yield f"{known.name}: {next_text.counted(len(found), 'step')} by {order}: {order.meaning}"
+    yield f"calls of recorded models: {models or 'none'}"
     yield from next_text.table(found[:most], known.backend)
     if len(found) > most:
         yield f"... and {len(found) - most} more; --most {len(found)} lists them"

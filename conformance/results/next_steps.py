@@ -32,10 +32,13 @@ class Action(Word):
 class Order(Word):
     """What comes first."""
 
-    MODELS = "models", "what calls of recorded models need, most calls first; then what only cells need; then fallbacks"
+    MODELS = (
+        "models",
+        "most calls of recorded models first, then most cells, then fallbacks by the bytes that they copy",
+    )
     CELLS = "cells", "most cells first"
-    CALLS = "calls", "most calls of recorded models first"
-    BYTES = "bytes", "most bytes that fallbacks copy first"
+    CALLS = "calls", "most calls of recorded models first, fallbacks among them"
+    BYTES = "bytes", "most bytes that a fallback copies first"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,12 @@ from conformance.models import needs
 from conformance.models.needs import Served
 from tests.models.calls import call, recording, slot
 
-BELOW = {"conv": ("_conv",), "_conv": ("conv_own", "add.Tensor"), "add.Tensor": ("add.out",), "loop": ("loop", "add.out")}
+BELOW = {
+    "conv": ("_conv",),
+    "_conv": ("conv_own", "add.Tensor"),
+    "add.Tensor": ("add.out",),
+    "loop": ("loop", "add.out"),
+}
 ROUTES = {
     "conv": "composite", "_conv": "composite", "conv_own": "unsupported", "add.Tensor": "composite",
     "add.out": "fallback", "mm": "native", "loop": "composite",
