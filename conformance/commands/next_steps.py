@@ -97,6 +97,8 @@ def _records(known: _Known, taken: Sequence[Recording], found: Sequence[next_ste
 def _known(run: str, backend: str, results: Path) -> _Known:
     """Return what is known: of the run, which is the latest if neither is named, and of the installed backend."""
     names = runs.names(results)
+    if not (names or run or backend) and results != RESULTS:
+        raise Mistake(f"no closed run in {results / store.RUNS}/; expected another --results, or a --backend")
     live = _live(backend) if backend or not (run or names) else None
     if live and not run:
         return live
