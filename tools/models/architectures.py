@@ -12,7 +12,6 @@ from typing import Any
 
 import diffusers
 import torch
-import torchvision
 import transformers
 
 Inputs = Mapping[str, torch.Tensor]
@@ -93,9 +92,9 @@ ARCHITECTURES: dict[str, Architecture] = {
         torch.bfloat16,
     ),
     "resnet": Architecture(
-        "ResNet-50, 4 images of 224 x 224", "torchvision", torchvision.models.resnet50, {},
-        lambda: {"x": torch.zeros(4, 3, 224, 224), "labels": tokens(4)},
-        lambda output, inputs: torch.nn.functional.cross_entropy(output, inputs["labels"]), ("labels",),
+        "ResNet-50, 4 images of 224 x 224", "transformers", of_transformers("ResNetForImageClassification"),
+        {"config": "ResNetConfig", "num_labels": 1000},
+        lambda: {"pixel_values": torch.zeros(4, 3, 224, 224), "labels": tokens(4)}, own_loss, ("labels",),
     ),
     "unet": Architecture(
         "The UNet of DDPM for CIFAR-10, 4 images of 32 x 32", "diffusers", diffusers.UNet2DModel,
