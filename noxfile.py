@@ -187,6 +187,14 @@ def settings(session: nox.Session) -> None:
     session.run(interpreter_of(MAIN_ENVIRONMENT), "-m", "tools.settings", *arguments, external=True)
 
 
+@nox.session(reuse_venv=True, default=False)
+def models(session: nox.Session) -> None:
+    """Record the calls of public architectures, built from their configurations, into conformance/models/data."""
+    session.install("-r", "tools/models/requirements.txt", env=index_variables(session))
+    session.install("-e", ".", env=index_variables(session))
+    session.run("python", "-m", "tools.models", *session.posargs)
+
+
 def add_command(name: str, words: list[str], doc: str) -> None:
     """Add a session for a command that needs torch. It uses the matrix' main torch."""
 

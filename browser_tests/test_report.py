@@ -176,9 +176,15 @@ def test_flaky_cells_show_their_nights(page: Chrome, hostile: Path) -> None:
 
 def test_overloads_that_were_not_reached_are_found_by_their_reason(page: Chrome, report: Path) -> None:
     visit(page, report, "#/coverage?q=nothing+to")
-    assert texts(page, ".listed summary") == ["1nothing to compare"]
+    assert texts(page, "#q + div summary") == ["1nothing to compare"]
     visit(page, report, "#/coverage?q=no-such")
-    assert texts(page, ".listed summary") == []
+    assert texts(page, "#q + div summary") == []
+
+
+def test_operators_that_models_need_and_nothing_implements_are_listed(page: Chrome, report: Path) -> None:
+    visit(page, report, "#/coverage")
+    (shown,) = [text for text in texts(page, ".item summary") if "convolution_overrideable" in text]
+    assert shown.endswith("convolution_overrideable 2 other overloads cannot run without it")
 
 
 def test_a_case_has_an_address_of_its_own(page: Chrome, report: Path) -> None:

@@ -99,7 +99,8 @@ def test_a_mistake_is_one_line_and_exit_code_2(arguments: list[str], message: st
 def test_next_ranks_what_to_mend_in_the_latest_run(results: Path) -> None:
     shown = run("next")
     assert shown.exit_code == 0
-    assert "  1. mend masked_fill_: 1 cell of 1 overload fail (masked_fill_.Scalar)" in shown.output
+    row = next(line for line in shown.output.splitlines() if line.startswith("  1."))
+    assert row.split() == ["1.", "mend", "masked_fill_", "1", "-", "-"]
     assert run("next", LANE).output == shown.output
     assert run("next", "--results", "nowhere").exit_code == 2
 

@@ -37,7 +37,8 @@ _TABLE = {
     "ops": "",
     "corpus": "inventory ops support torch_versions",
     "lanes": "support vocabulary",
-    "results": "records support vocabulary",
+    "models": "corpus layouts vocabulary",
+    "results": "layouts models records support vocabulary",
     "contexts": "backends inventory ops support torch_versions vocabulary",
     "scenarios": "support torch_versions",
     "plan": "backends contexts corpus inventory layouts ops records scenarios support vocabulary",
@@ -46,7 +47,8 @@ _TABLE = {
     "running": "contexts inventory judging lanes plan records scenarios support torch_versions vocabulary",
     "perf": "backends corpus inventory lanes ops results running support torch_versions vocabulary",
     "doctor": "backends inventory running support torch_versions vocabulary",
-    "calls": "backends corpus explain inventory judging layouts ops plan running support torch_versions vocabulary",
+    "calls": "backends corpus explain inventory judging layouts models ops plan running support torch_versions"
+    " vocabulary",
     "hazards": "backends running support",
     "huge": "backends running support",
     "triage": "backends calls corpus explain inventory judging lanes layouts plan records running support"
@@ -55,9 +57,9 @@ _TABLE = {
     "bisect": "explain lanes records results support vocabulary",
     "nightly": "explain lanes records results support vocabulary",
     "report": "bisect explain layouts perf records results support vocabulary",
-    "plugin": "backends corpus explain lanes layouts ops plan records results running support torch_versions"
+    "plugin": "backends corpus explain lanes layouts models ops plan records results running support torch_versions"
     " vocabulary",
-    "commands": "aoti backends bisect calls corpus doctor explain hazards huge inventory lanes nightly perf plan"
+    "commands": "aoti backends bisect calls corpus doctor explain hazards huge inventory lanes models nightly perf plan"
     " records report results running scenarios support torch_versions triage vocabulary",
     "cli": "commands",
 }
@@ -65,7 +67,8 @@ ROOMS = {room: frozenset(may_import.split()) for room, may_import in _TABLE.item
 EDGES = {"plugin", "commands", "cli"}
 # Read, judged and printed where torch is not installed; the edges load it only when asked to.
 ROOMS_WITHOUT_TORCH = {
-    "support", "vocabulary", "records", "layouts", "lanes", "results", "bisect", "nightly", "report", "cli",
+    "support", "vocabulary", "records", "layouts", "lanes", "models", "results", "bisect", "nightly",
+    "report", "cli",
 }  # fmt: skip
 OTHER_MODULES_WITHOUT_TORCH = {
     "corpus.model", "plan.arguments", "plan.cases", "plan.scaled", "plan.selection", "plan.tiers",

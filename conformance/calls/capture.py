@@ -43,9 +43,10 @@ def touches(device: torch.device, value: Any) -> bool:
 
 @dataclass
 class Capture:
-    """The state of one capture."""
+    """The state of one capture. ``with_bytes``: whether the bytes of the storages are kept."""
 
     device: torch.device
+    with_bytes: bool = True
     storages: dict[str, torch.Tensor] = field(default_factory=dict)
     _arguments: list[Argument] = field(default_factory=list)
     _placements: list[Placement] = field(default_factory=list)
@@ -92,7 +93,7 @@ class Capture:
         slot = TensorSlot(index, name, tuple(t.shape), dtype, written, pool, 0, on_host=on_host)
         if earlier == index:
             base = bytes_of(t)
-            before = base.cpu().clone() if base.device.type == "cpu" else base.cpu()
+            before = self._bytes(base)
             self.storages[pool] = before
         else:
             base, before = self._share(t, slot, earlier)
@@ -100,6 +101,12 @@ class Capture:
         self._placements.append(placement)
         self._arguments.append(Argument(slot, placement, base, t, before))
         return slot
+
+    def _bytes(self, base: torch.Tensor) -> torch.Tensor:
+        """Return a copy of a storage's bytes on CPU; no bytes where none are kept."""
+        if not self.with_bytes:
+            return torch.empty(0, dtype=torch.uint8)
+        return base.cpu().clone() if base.device.type == "cpu" else base.cpu()
 
     def _share(self, t: torch.Tensor, slot: TensorSlot, earlier: int) -> tuple[torch.Tensor, torch.Tensor]:
         other = self._arguments[earlier]

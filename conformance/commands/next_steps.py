@@ -1,52 +1,129 @@
-"""`next`: what to mend or implement next, ranked from a stored run."""
+"""`next`: what to mend or implement next, ranked from a stored run or from the routes of a backend."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import click
 
-from conformance.commands.edge import RESULTS, Mistake, mistakes
-from conformance.results import next_steps, store
-from conformance.results.causes_text import counted, some
-from conformance.results.next_steps import Action, Step
+from conformance.commands.edge import RESULTS, Mistake, backend_option, mistakes
+from conformance.commands.recorded import model_option, recorded_option, recordings
+from conformance.models import file
+from conformance.models.model import Recording
+from conformance.records import Observation
+from conformance.results import next_steps, next_text, store
+from conformance.results.next_steps import Models, Order
 from conformance.results.store import runs
-from conformance.support import command_lines
+from conformance.support import options
+from conformance.support.options import OptionError
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What is known of a backend: a stored run, or only the routes of its overloads."""
+
+    name: str  # of the lane or the backend
+    backend: str  # for commands
+    routes: Mapping[str, str]
+    observations: Sequence[Observation] = ()
+    limits: Sequence[Mapping[str, Any]] = ()
+    notes: Sequence[str] = field(default=())
 
 
 @click.command("next")
 @click.argument("run", required=False, default="")
+@backend_option
+@model_option
+@recorded_option
+@click.option(
+    "--by", default=Order.MODELS.value, show_default=True, metavar="ORDER", help="First: " + "; ".join(
+        f"{order.value}: {order.meaning}" for order in Order
+    ),
+)  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Print records instead of a table.")
 @click.option("--results", type=click.Path(file_okay=False, path_type=Path), default=RESULTS, show_default=True)
-@click.option("--most", type=int, default=20, show_default=True, metavar="N", help="List at most N steps.")
-def next_(run: str, results: Path, most: int) -> None:
-    """Rank what to mend or implement next by the cells that it lets pass; without RUN, in the latest run."""
+@click.option(
+    "--most", type=click.IntRange(1), default=20, show_default=True, metavar="N", help="List at most N steps."
+)
+def next_(
+    run: str, backend: str, model: str | None, recorded: tuple[Path, ...], by: str, as_json: bool, results: Path,
+    most: int,
+) -> None:  # fmt: skip
+    """Rank what to mend or implement next, and what to serve by a kernel instead of a fallback.
+
+    Steps have the cells that they explain, the calls of recorded models that need them, and the bytes that the fallback
+    copies in these calls. RUN is by default the latest run. --backend takes the routes of an installed backend: in
+    place of those that are stored in RUN, or alone without RUN.
+    """
+    with mistakes(OptionError):
+        order = Order(options.one_of("--by", "order", by, [o.value for o in Order]))
+    given = recordings(model, recorded)
+    known = _known(run, backend, results)
+    taken = file.load_all() if given is None else given
+    found = next_steps.steps(known.observations, known.limits, Models(taken, known.routes, file.below()), order)
+    if given is not None:
+        found = [step for step in found if step.calls or step.action is next_steps.Action.PRIMITIVE]
+    lines = _records(known, taken, found) if as_json else _lines(known, taken, found, order, most)
+    click.echo("\n".join(lines))
+
+
+def _lines(
+    known: _Known, taken: Sequence[Recording], found: Sequence[next_steps.Step], order: Order, most: int
+) -> Iterator[str]:
+    yield from known.notes
+    models = ", ".join(f"{r.name} {r.count}" for r in taken)
+    yield f"{known.name}: {next_text.counted(len(found), 'step')} by {order}: {order.meaning}"
+    yield f"calls of recorded models: {models or 'none'}"
+    yield from next_text.table(found[:most], known.backend)
+    if len(found) > most:
+        yield f"... and {len(found) - most} more; --most {len(found)} lists them"
+    if waiting := next_steps.waiting(known.observations):
+        yield f"{next_text.counted(waiting, 'cell')} of composites could not run; most wait for operators to implement"
+
+
+def _records(known: _Known, taken: Sequence[Recording], found: Sequence[next_steps.Step]) -> list[str]:
+    facts = {
+        "of": known.name, "backend": known.backend, "models": {r.name: r.count for r in taken},
+        "waiting": next_steps.waiting(known.observations), "notes": list(known.notes),
+        "steps": [step.to_json() for step in found],
+    }  # fmt: skip
+    return [json.dumps(facts, indent=1)]
+
+
+def _known(run: str, backend: str, results: Path) -> _Known:
+    """Return what is known: of the run, which is the latest if neither is named, and of the installed backend."""
+    names = runs.names(results)
+    if not (names or run or backend) and results != RESULTS:
+        raise Mistake(f"no closed run in {results / store.RUNS}/; expected another --results, or a --backend")
+    live = _live(backend) if backend or not (run or names) else None
+    if live and not run:
+        return live
     with mistakes(store.StoreError, OSError):
-        path = store.find(results, run or _latest(results))
+        path = store.find(results, run or names[-1])
         read = store.read(path)
         summary = store.read_summary(path if path.is_dir() else path.parent)
-    found = next_steps.steps(read.observations, summary.get("limits", ()))
-    click.echo(f"{read.manifest.series}: {counted(len(found), 'step')}, those with most cells first")
-    for number, step in enumerate(found[:most], start=1):
-        click.echo("\n".join(_lines(number, step, read.manifest.backend_for_commands)))
-    if len(found) > most:
-        click.echo(f"... and {len(found) - most} more; --most {len(found)} lists them")
-    if waiting := next_steps.waiting(read.observations):
-        click.echo(f"{counted(waiting, 'cell')} of composites could not run; most wait for operators to implement")
+    manifest = read.manifest
+    routes: Mapping[str, str] = live.routes if live else summary.get("routes") or {}
+    note = f"{manifest.run} has no routes of the overloads that models call; --backend takes those of a backend here"
+    return _Known(
+        manifest.series, manifest.backend_for_commands, routes, read.observations, summary.get("limits", ()),
+        () if routes else (note,),
+    )  # fmt: skip
 
 
-def _latest(results: Path) -> str:
-    names = runs.names(results)
-    if not names:
-        raise Mistake(f"no closed run in {results / store.RUNS}/; expected a RUN, or another --results")
-    return names[-1]
+def _live(backend: str) -> _Known:
+    """Return the routes of an installed backend, by default of the only one."""
+    from conformance import backends
+    from conformance.inventory import inventory
 
-
-def _lines(number: int, step: Step, backend: str) -> list[str]:
-    cells = f"{counted(step.cells, 'cell')}"
-    if step.action is Action.PRIMITIVE:
-        return [f"{number:>3}. mend the primitive {step.what}: {cells} not reached", f"     {step.note}"]
-    if step.action is Action.IMPLEMENT:
-        return [f"{number:>3}. implement {step.what}: {cells} without a kernel ({some(step.overloads)})"]
-    lines = [f"{number:>3}. mend {step.what}: {cells} of {counted(len(step.overloads), 'overload')} fail"]
-    lines[0] += f" ({some(step.overloads)})"
-    return lines + ([f"     repeat: {command_lines.repeat(step.example, backend)}"] if "#" in step.example else [])
+    try:
+        found = backends.find(backend or backends.default())
+    except backends.BackendNotFound as e:
+        raise Mistake(str(e) if backend else f"there is no closed run, and: {e}") from e
+    note = "no run: cells and failing kernels are unknown" + ("" if backend else "; there is no closed run")
+    routes = {o.name: o.route.value for o in inventory(found.device)}
+    return _Known(found.asked, found.asked, routes, notes=(note,))

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from conformance.commands.edge import RESULTS, Mistake, backend_option, matching, mistakes
+from conformance.commands.recorded import model_option, recorded_option, recordings
+from conformance.models.model import Recording
 from conformance.perf import diff, ranking, session, store, text
 from conformance.perf.model import End, Size
 from conformance.results.store import StoreError
@@ -141,36 +143,31 @@ def diff_(old: str, new: str, least: float, results: Path) -> None:
 
 @perf_.command("show")
 @click.argument("run")
-@click.option(
-    "--recorded", type=click.Path(dir_okay=False, path_type=Path), multiple=True, help="Weight cases by the calls of "
-    "this file, written by `record`; may be repeated."
-)  # fmt: skip
+@model_option
+@recorded_option
 @click.option("--most", type=click.IntRange(1), default=20, show_default=True, metavar="N", help="Show at most N.")
 @_results_option
-def show_(run: str, recorded: tuple[Path, ...], most: int, results: Path) -> None:
-    """Rank the cases of RUN by the seconds that they lose against what the machine allows."""
+def show_(run: str, model: str | None, recorded: tuple[Path, ...], most: int, results: Path) -> None:
+    """Rank the cases of RUN by the seconds that they lose against what the machine allows.
+
+    With --model or --recorded, a case counts for the calls of these models or programs, else for one call.
+    """
     with mistakes(StoreError):
         found = store.find(results, run)
-    calls = _calls(recorded) if recorded else None
+    taken = recordings(model, recorded)
+    calls = None if taken is None else _calls(taken)
     ranks = ranking.rank(found.records, found.machine, calls)
     if not ranks:
-        raise Mistake(f"{found.name}: no case was measured" + (" that the recorded calls use" if recorded else ""))
+        raise Mistake(f"{found.name}: no case was measured" + (" that the recorded calls use" if taken else ""))
     click.echo("\n".join([found.name, *text.limits(found.machine), *text.ranking(ranks, most)]))
     for overload, count in list(ranking.unmeasured(found.records, calls or {}).items())[:most]:
         click.echo(f"not measured: {overload}, {count} recorded calls")
 
 
-def _calls(files: tuple[Path, ...]) -> ranking.Calls:
-    """Return the calls of recorded programs, by overload and number of elements.
-
-    Files of older versions have no numbers of calls: each call counts once there.
-    """
-    from conformance.calls import file as file_
-
+def _calls(taken: Iterable[Recording]) -> ranking.Calls:
+    """Return the calls of recorded models, by overload and number of elements."""
     found: Counter[tuple[str, int]] = Counter()
-    with mistakes(file_.CallsError):
-        for file in files:
-            calls, facts = file_.load_all(file)
-            for call, count in zip(calls, facts.get("counts") or [1] * len(calls)):
-                found[call.overload, max((s.numel for s in call.case.sample.tensors), default=0)] += count
+    for recording in taken:
+        for call in recording.calls:
+            found[call.overload, call.elements] += call.count
     return found

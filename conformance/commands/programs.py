@@ -112,7 +112,7 @@ def huge_(names: tuple[str, ...], backend: str, timeout: float, listed: bool) ->
     "a seed replaces a larger storage of floats."
 )  # fmt: skip
 def record_(command: tuple[str, ...], backend: str, output: Path, largest: int) -> None:
-    """Run a program and store its ATen calls on the device, for `replay`."""
+    """Run a program and store its ATen calls on the device, for `replay`, `next` and `perf show`."""
     from conformance import backends
     from conformance.triage import run
 

@@ -15,7 +15,7 @@ import pytest
 from conformance.layouts import LAYOUTS
 from conformance.plugin import markers
 from conformance.plugin.collection import COLLECT_S, SELECTED, CellItem
-from conformance.plugin.manifest import manifest_of, schemas, targets
+from conformance.plugin.manifest import manifest_of, model_routes, schemas, targets
 from conformance.plugin.request import (
     PLAN,
     asked_for,
@@ -83,9 +83,9 @@ def _open_ledger(config: pytest.Config, cells: list[CellId], items: int) -> None
             resume.check(directory, before, manifest)
         elif kept := resume.set_aside(directory):
             config.stash[_NOTES].append(f"the observations of an interrupted run were moved to {kept}")
-        config.stash[_LEDGER] = Ledger(
-            directory, manifest, cells, targets(plan), known_failures_of(config, plan), seen, schemas(plan)
-        )
+        ledger = Ledger(directory, manifest, cells, targets(plan), known_failures_of(config, plan), seen, schemas(plan))
+        ledger.routes = model_routes(plan)
+        config.stash[_LEDGER] = ledger
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance import ops
+from conformance.models import file as models
 from conformance.plugin import sharding
 from conformance.plugin.request import expected_of, lane_of, series_of
 from conformance.results import resume
@@ -60,6 +61,12 @@ def schemas(plan: Plan) -> dict[str, tuple[str, str]]:
     here = {name: overload.schema for name, overload in plan.inventory.items()}
     recorded = {name: plan.corpus.schemas[name] for name in plan.corpus.overloads}
     return {name: (told, here.get(name, "")) for name, told in recorded.items() if here.get(name) != told}
+
+
+def model_routes(plan: Plan) -> dict[str, str]:
+    """Return the routes of the overloads that say what the recorded models need of the backend."""
+    needed = models.overloads()
+    return {name: overload.route.value for name, overload in plan.inventory.items() if name in needed}
 
 
 def targets(plan: Plan) -> list[Target]:

@@ -11,7 +11,7 @@ from typing import Any
 from conformance.report import causes, cells, failures, perf
 from conformance.report.cells import Table, Words
 from conformance.report.gather import Found, LaneData
-from conformance.results import summary
+from conformance.results import summary, unimplemented
 from conformance.results.diff import Change, Difference
 from conformance.results.store import Closed
 from conformance.results.store.manifest import began
@@ -68,6 +68,7 @@ def lane_facts(lane: LaneData) -> dict[str, Any]:
         "failing": lane.run.failing, "known": known, "account": account(lane), "run": lane.run.name,
         "began": _date(lane.run), "before": lane.before.name if lane.before else "", "later": lane.later,
         "coverage": told.get("coverage"), "schemas": told.get("schemas", {}),
+        "unimplemented": [found.to_json() for found in unimplemented.of_summary(told)],
         **{name: told.get(name) for name in ("cases", "wall_s", "cpu_s", "collect_s", "raw_call_share")},
         "runs": [_run(run) for run in lane.runs],
         "changes": changes(lane.changes), "flaky": len(lane.flaky),

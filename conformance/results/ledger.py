@@ -46,6 +46,7 @@ class Ledger:
         self._twice = 0
         self._started = time.perf_counter()
         self.gate = Gate()
+        self.routes: Mapping[str, str] = {}  # of the overloads that say what recorded models need
         self._unrun: Counter[str] = Counter()  # cells that did not run, by the broken primitive that they need
         self.unwritten = ""  # the error that stopped the writing of results
 
@@ -91,6 +92,7 @@ class Ledger:
             {"primitive": name, "headline": broken.headline, "cells": self._unrun[name]}
             for name, broken in self.gate.limits.items()
         ]
+        result["routes"] = dict(self.routes)
         if split:
             result["shard"] = summary.of_shard(split, self._targets)
         self._finish(result)

@@ -70,6 +70,7 @@ def merged(parts: Sequence[Part]) -> tuple[Manifest, dict[str, Any], tuple[Obser
     targets = [Target(*target) for target in first["shard"]["targets"]]
     result = summary.summarize(facts, observations, targets)
     result["limits"] = _limits([part.summary for part in parts])
+    result["routes"] = first.get("routes", {})
     return manifest, result, observations
 
 

@@ -1,15 +1,23 @@
-"""What to mend or implement next: the steps that let most cells of a run agree with CPU. Pure."""
+"""What to mend or implement next: the steps that let a backend run more, and as CPU does. Pure."""
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from conformance.layouts import CONTEXTS
+from conformance.models import needs
+from conformance.models.model import Below, ModelCall, Recording
+from conformance.models.needs import Served, Use
 from conformance.records import Observation
 from conformance.results import causes
-from conformance.vocabulary import Route, Status, Word
+from conformance.vocabulary import CellId, Route, Status, Word
+
+# Layouts whose cells say nothing about a model's contiguous calls, or about any of its calls.
+_CONTIGUOUS = frozenset({"contiguous", "sizes", "values", "variants", "sequence"})
+_OF_NO_MODEL = frozenset({*CONTEXTS, "conj", "neg", "zero_size", "zero_dim"})
 
 
 class Action(Word):
@@ -18,6 +26,19 @@ class Action(Word):
     PRIMITIVE = "primitive", "mend a primitive that the bring-up gate found broken"
     MEND = "mend", "mend a kernel that fails or crashes"
     IMPLEMENT = "implement", "write a kernel for an operator that has none"
+    NATIVE = "native", "write a kernel for an operator that a fallback serves"
+
+
+class Order(Word):
+    """What comes first."""
+
+    MODELS = (
+        "models",
+        "most calls of recorded models first, then most cells, then fallbacks by the bytes that they copy",
+    )
+    CELLS = "cells", "most cells first"
+    CALLS = "calls", "most calls of recorded models first, fallbacks among them"
+    BYTES = "bytes", "most bytes that a fallback copies first"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,36 +51,126 @@ class Step:
     overloads: tuple[str, ...] = ()
     example: str = ""  # the id of a failing case
     note: str = ""  # what is wrong with a primitive
+    models: Mapping[str, int] = field(default_factory=dict)  # calls of recorded models that need it, by model
+    copied: int = 0  # bytes that the fallback copies in these calls
+
+    @property
+    def calls(self) -> int:
+        """The calls of all recorded models that need the step."""
+        return sum(self.models.values())
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the step as a record for JSON."""
+        return {
+            "action": self.action.value, "what": self.what, "cells": self.cells, "calls": self.calls,
+            "bytes": self.copied, "models": dict(self.models), "overloads": list(self.overloads),
+            "example": self.example, "note": self.note,
+        }  # fmt: skip
 
 
-def steps(observations: Iterable[Observation], limits: Sequence[Mapping[str, Any]] = ()) -> list[Step]:
-    """Return the steps, those with most cells first. ``limits``: those of the run's summary.
+@dataclass(frozen=True)
+class Models:
+    """The recorded models, and what is known of how the backend serves their calls."""
+
+    recordings: Sequence[Recording] = ()
+    routes: Mapping[str, str] = field(default_factory=dict)  # of overloads
+    below: Below = field(default_factory=dict)
+
+    @property
+    def served(self) -> Served:
+        """How the backend serves their calls."""
+        return Served(self.routes, self.below)
+
+
+def steps(
+    observations: Iterable[Observation], limits: Sequence[Mapping[str, Any]] = (), models: Models = Models(),
+    order: Order = Order.MODELS,
+) -> list[Step]:  # fmt: skip
+    """Return the steps in their order. ``limits``: those of the run's summary.
 
     Overloads of one operator are one step, since most backends derive its forms from one kernel.
     """
     ran = list(observations)
+    served = replace(models, routes={**_routes(ran), **models.routes}).served
     found = [Step(Action.PRIMITIVE, o["primitive"], o["cells"], note=o["headline"]) for o in limits]
-    found += [Step(Action.MEND, c.kernel, len(c.cells), c.overloads, c.example) for c in causes.of_run(ran)]
-    order = list(Action)
-    return sorted([*found, *_to_implement(ran)], key=lambda step: (-step.cells, order.index(step.action), step.what))
+    affected = _Affected(models.recordings, served, ran)
+    found += [
+        Step(Action.MEND, c.kernel, len(c.cells), c.overloads, c.example, models=affected.by(c.cells))
+        for c in causes.of_run(ran)
+    ]
+    found += _to_implement(ran, needs.lacking(models.recordings, served))
+    found += _to_make_native(needs.falling_back(models.recordings, served))
+    return sorted(found, key=lambda step: (*_place(step, order), step.what))
 
 
-def _to_implement(ran: Iterable[Observation]) -> list[Step]:
-    lacking: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+def _place(step: Step, order: Order) -> tuple[int, ...]:
+    """Return a key that is smaller for what comes first."""
+    last, action = step.action is Action.NATIVE, list(Action).index(step.action)
+    if order is Order.CELLS:
+        return -step.cells, -step.calls, action
+    if order is Order.CALLS:
+        return -step.calls, -step.cells, action
+    if order is Order.BYTES:
+        return -step.copied, -step.calls, -step.cells, action
+    return (
+        step.action is not Action.PRIMITIVE, last, -step.copied if last else -step.calls, -step.cells, action,
+    )  # fmt: skip
+
+
+def _routes(observations: Iterable[Observation]) -> dict[str, str]:
+    return {o.cell.overload: o.route for o in observations if o.route and not o.cell.is_scenario}
+
+
+class _Affected:
+    """The calls of recorded models that failing cells are about: of their overload and dtype, in such a layout.
+
+    Where a run has no cell of a call's overload in its dtype, those in other dtypes count.
+    """
+
+    def __init__(self, recordings: Iterable[Recording], served: Served, ran: Iterable[Observation]) -> None:
+        self._recordings = recordings
+        self._served = served
+        self._tried = {(o.cell.overload, o.cell.dtype) for o in ran}
+
+    def by(self, cells: Iterable[CellId]) -> dict[str, int]:
+        """Return the number of calls by model."""
+        failing: dict[str, list[CellId]] = defaultdict(list)
+        for cell in cells:
+            if not cell.is_scenario and cell.layout not in _OF_NO_MODEL:
+                failing[cell.overload].append(cell)
+        counts: Counter[str] = Counter()
+        for recording in self._recordings if failing else ():
+            for call in recording.calls:
+                reached = self._served.reached(call.overload) & failing.keys()
+                if any(self._is_about(cell, call) for overload in reached for cell in failing[overload]):
+                    counts[recording.name] += call.count
+        return dict(counts)
+
+    def _is_about(self, cell: CellId, call: ModelCall) -> bool:
+        if call.is_contiguous and cell.layout not in _CONTIGUOUS:
+            return False
+        tried = {dtype for dtype in call.dtypes if (cell.overload, dtype) in self._tried}
+        return cell.dtype in tried or not tried
+
+
+def _to_implement(ran: Iterable[Observation], needed: Mapping[str, Use]) -> list[Step]:
+    lacking: dict[str, Counter[str]] = {operator: Counter() for operator in needed}
     for o in ran:
         if o.status is Status.UNSUPPORTED and o.route == Route.UNSUPPORTED:
-            lacking[_form(o.cell.operator)][o.cell.overload] += 1
-    return [_implement(operator, cells) for operator, cells in lacking.items()]
+            lacking.setdefault(needs.operator_of(o.cell.overload), Counter())[o.cell.overload] += 1
+    return [_implement(operator, cells, needed.get(operator, Use())) for operator, cells in lacking.items()]
 
 
-def _implement(operator: str, cells: Mapping[str, int]) -> Step:
-    overloads = tuple(sorted(cells, key=lambda name: (-cells[name], name)))
-    return Step(Action.IMPLEMENT, operator, sum(cells.values()), overloads)
+def _implement(operator: str, cells: Mapping[str, int], use: Use) -> Step:
+    overloads = tuple(sorted({*cells, *use.overloads}, key=lambda name: (-cells.get(name, 0), name)))
+    return Step(Action.IMPLEMENT, operator, sum(cells.values()), overloads, models=dict(use.models))
 
 
-def _form(operator: str) -> str:
-    """Return the operator of an in-place form: ``masked_fill`` for ``masked_fill_``; ``__and__`` stays."""
-    return operator if operator.endswith("__") else operator.removesuffix("_")
+def _to_make_native(found: Mapping[str, Use]) -> list[Step]:
+    return [
+        Step(Action.NATIVE, operator, 0, tuple(sorted(use.overloads)), models=dict(use.models), copied=use.copied)
+        for operator, use in found.items()
+    ]
 
 
 def waiting(observations: Iterable[Observation]) -> int:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from conformance.records import LeftOut, Observation
-from conformance.results import causes, causes_text
+from conformance.results import causes, causes_text, unimplemented
 from conformance.results.shards import Split
 from conformance.results.store import Manifest
 from conformance.vocabulary import Status
@@ -127,7 +127,8 @@ def text(summary: dict[str, Any], observations: Iterable[Observation], results: 
     ran = list(observations)
     parts = [
         _limits(summary), causes_text.text(causes.of_run(ran), backend), _failures(ran), _unrepeated(ran),
-        _coverage(summary["coverage"], results), _schemas(summary), _figures(summary), _accounting(summary),
+        unimplemented.text(unimplemented.of_summary(summary)), _coverage(summary["coverage"], results),
+        _schemas(summary), _figures(summary), _accounting(summary),
     ]  # fmt: skip
     return "\n".join([*(part for part in parts if part), f"results: {results}/"])
 

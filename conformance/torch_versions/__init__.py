@@ -6,7 +6,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -115,6 +115,15 @@ def has_own_kernel(name: str, key: str) -> bool:
 def has_composite_kernel(name: str) -> bool:
     """Whether a kernel is registered under an alias key, which then serves every backend that has none of its own."""
     return any(has_own_kernel(name, key) for key in COMPOSITE_KEYS)
+
+
+def composite_kernel_of(call: Any) -> Any:
+    """Return torch's kernel of an overload for all devices as a callable, None if it has none."""
+    name = overload_of(schema_of(call))
+    for key in COMPOSITE_KEYS:
+        if has_own_kernel(name, key):
+            return partial(call._op_dk, _key(key))
+    return None
 
 
 def is_composed(name: str) -> bool:

@@ -35,6 +35,9 @@ def ran(results: Path, night: int, *cells: Observation, lane: str = LANE, **give
     summary = {
         "by_status": counts, "wall_s": 61.5, "cpu_s": 120.0, "collect_s": 2.0, "cases": 2 * len(cells),
         "raw_call_share": 0.5, "schemas": {},
+        "routes": {
+            "convolution": "composite", "_convolution": "composite", "convolution_overrideable": "unsupported",
+        },
         "coverage": {
             "compared": 1, "total": 3, "by_route": {"native": {"compared": 1, "total": 2}},
             "not_reached": [{"overload": "hash", "reason": "nothing to compare"}],

@@ -53,6 +53,13 @@ def test_a_site_has_its_page_its_assets_and_the_data_of_each_lane(tmp_path: Path
     assert sorted(data(tmp_path / "site", "pages-0-0"), key=int) == [str(n) for n in sorted(failing["cell"])]
 
 
+def test_a_lane_has_the_operators_that_models_need_and_nothing_implements(tmp_path: Path) -> None:
+    ran(tmp_path, 0, observed("mm"))
+    (lane,) = model.site(gather.gather(tmp_path, None, (), 1), datetime.now(timezone.utc)).main["lanes"]
+    (found,) = lane["unimplemented"]
+    assert (found["operator"], found["calls"], found["standing"]) == ("convolution_overrideable", 242, 2)
+
+
 def test_a_failing_cell_s_page_has_arguments_history_and_commands(tmp_path: Path) -> None:
     nights(tmp_path / "results")
     run(tmp_path / "site", "--results", tmp_path / "results")

@@ -46,6 +46,7 @@ def keep(results: Path, seen: tuple[Observation, ...], shard: str = "", whole: A
     told = manifest(**{**defaults, "arguments": ("--shard", shard, "-n", "2") if shard else ("-n", "2"), **given})
     told = as_shard(told, shard, "") if shard else told
     ledger = Ledger(results / LANE, told, [o.cell for o in seen], TARGETS, (), schemas={"hash": ("(Tensor)", "")})
+    ledger.routes = {"mm": "native", "cat": "unsupported"}
     for o in seen:
         ledger.enter(o)
     split = Split(shard, len(whole), resume.fingerprint(str(o.cell) for o in whole)) if shard else None

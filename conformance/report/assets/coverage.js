@@ -1,5 +1,5 @@
 "use strict";
-/* Coverage by route and lane, and the overloads that were not compared, each with its reason. */
+/* Coverage by route and lane, what is not implemented, and the overloads that were not compared, each with its reason. */
 (function () {
   const { h, draw } = report;
 
@@ -16,8 +16,18 @@
       h("tbody", {}, lanes.map((l) => h("tr", { class: l === chosen ? "chosen" : null },
         h("th", { scope: "row" }, h("a", { href: report.address("coverage", { lane: l.name }), "data-walk": true }, l.name)),
         [l.coverage, ...routes.map((r) => l.coverage.by_route[r])].map((c) => h("td", {}, c ? [draw.share(c.compared, c.total), h("span", {}, report.percent(c.compared, c.total)), h("span", { class: "quiet" }, ` ${report.number(c.compared)} / ${report.number(c.total)}`)] : "–"))))))));
+    unimplemented(root, chosen);
     notReached(root, chosen);
   };
+
+  function unimplemented(root, lane) {
+    const all = lane.unimplemented;
+    if (!all.length) return;
+    root.append(h("h2", {}, "Not implemented", h("span", { class: "quiet" }, ` ${report.count(all.length, "operator")} that calls of recorded models need, in ${lane.name}`)),
+      report.lists.more(all, (of) => h("details", { class: "item", "data-walk": true },
+        h("summary", {}, h("span", { class: "count" }, report.number(of.calls)), " ", h("code", {}, of.operator), h("span", { class: "quiet" }, ` ${report.count(of.standing, "other overload")} cannot run without it`)),
+        h("p", { class: "names" }, Object.entries(of.models).map(([name, calls]) => [h("code", {}, name), ` ${report.number(calls)} `])))));
+  }
 
   function notReached(root, lane) {
     const all = lane.coverage.not_reached;
