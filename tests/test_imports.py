@@ -39,6 +39,7 @@ _TABLE = {
     "lanes": "support vocabulary",
     "models": "corpus layouts vocabulary",
     "results": "layouts models records support vocabulary",
+    "device_tests": "corpus records support torch_versions vocabulary",
     "contexts": "backends inventory ops support torch_versions vocabulary",
     "scenarios": "support torch_versions",
     "plan": "backends contexts corpus inventory layouts ops records scenarios support vocabulary",
@@ -59,8 +60,8 @@ _TABLE = {
     "report": "bisect explain layouts perf records results support vocabulary",
     "plugin": "backends corpus explain lanes layouts models ops plan records results running support torch_versions"
     " vocabulary",
-    "commands": "aoti backends bisect calls corpus doctor explain hazards huge inventory lanes models nightly perf plan"
-    " records report results running scenarios support torch_versions triage vocabulary",
+    "commands": "aoti backends bisect calls corpus device_tests doctor explain hazards huge inventory lanes models"
+    " nightly perf plan records report results running scenarios support torch_versions triage vocabulary",
     "cli": "commands",
 }
 ROOMS = {room: frozenset(may_import.split()) for room, may_import in _TABLE.items()}
@@ -76,7 +77,7 @@ OTHER_MODULES_WITHOUT_TORCH = {
     "explain.inventory_text",
     "running.child", "running.crash_log", "running.deaths", "running.host_leaks", "running.isolation",
     "running.progress", "running.protocol", "running.runner", "running.sanitizer_report", "running.spawned",
-    "calls.program",
+    "calls.program", "device_tests.kinds", "device_tests.model", "device_tests.reading",
     "triage.ddmin", "triage.evidence", "triage.lanes", "triage.report", "triage.conclusions", "triage.warm", "plugin",
     "perf.model", "perf.store", "perf.interval", "perf.diff", "perf.ranking", "perf.session", "perf.text",
     "perf.spawned",
@@ -84,7 +85,8 @@ OTHER_MODULES_WITHOUT_TORCH = {
 }  # fmt: skip
 # torch documents fake tensors under the name torch._subclasses, and `contexts.fake` is copied into scripts.
 MAY_NAME_TORCH_PRIVATES = (
-    "inventory", "torch_versions", "torch_versions.compilers", "corpus.record", "explain.both_sides", "contexts.fake",
+    "inventory", "torch_versions", "torch_versions.compilers", "torch_versions.device_tests", "corpus.record",
+    "explain.both_sides", "contexts.fake",
 )  # fmt: skip
 
 

@@ -21,6 +21,7 @@ from conformance import cli, plugin
 from conformance.aoti import text as aoti
 from conformance.aoti.kernels import Conclusion
 from conformance.aoti.model import Axis, End
+from conformance.device_tests import kinds
 from conformance.lanes import matrix
 from conformance.layouts import LAYOUTS
 from conformance.perf import model as perf_model
@@ -96,6 +97,19 @@ def _exit_codes() -> str:
 
 def _layouts() -> str:
     return table(("layout", "placement of a tensor"), ((f"`{name}`", words) for name, words in LAYOUTS.items()))
+
+
+def _device_test_kinds() -> str:
+    """Return the kinds of PyTorch's device-type tests, with the layouts and forms of calls that they stand for."""
+    stand_for = {
+        kind: [name for name, of in kinds.KIND_OF_LAYOUT.items() if of == kind] for kind in kinds.TESTS_OF_KIND
+    }
+    rows = (
+        (f"`{kind}`", ", ".join(map("`{}`".format, stand_for[kind])) or kinds.FORMS[kind],
+         ", ".join(map("`{}`".format, tests)) or "all")
+        for kind, tests in kinds.TESTS_OF_KIND.items()
+    )  # fmt: skip
+    return table(("kind", "layouts and contexts", "tests"), rows)
 
 
 def _generated() -> str:
@@ -268,6 +282,7 @@ def _settings(part: Callable[[Sequence[Measured]], tables.Table]) -> str:
 TABLES: dict[str, Callable[[], str]] = {
     "exit-codes": _exit_codes,
     "layouts": _layouts,
+    "device-test-kinds": _device_test_kinds,
     "generated": _generated,
     "contract": _contract,
     "aoti-static": partial(_aoti, "static"),

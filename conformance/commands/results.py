@@ -17,7 +17,9 @@ from conformance.results.store import runs
 from conformance.support.toml_table import TomlError
 
 
-@click.group(cls=Commands)
+@click.group(
+    cls=Commands, where={"export": "device_test_lists:expect_export", "import": "device_test_lists:expect_import"}
+)
 def expect() -> None:
     """Known failures."""
 

@@ -156,13 +156,27 @@ def update(
     the suite itself never become known failures.
     """
     kept = [r for r in known if not r.in_lane(lane) or _still_holds(r, observations, complete)]
+    return (*kept, *(_worded(rule, known) for rule in _fresh(kept, observations, lane, complete, reason)))
+
+
+def add(
+    known: Sequence[KnownFailure], observations: Sequence[Observation], lane: str, complete: bool, reason: ReasonOf
+) -> tuple[KnownFailure, ...]:
+    """Return the rules, and new ones for the failing cells of a run that have a ``reason``; "" leaves a cell out."""
+    return (*known, *_fresh(known, observations, lane, complete, reason))
+
+
+def _fresh(
+    known: Sequence[KnownFailure], observations: Sequence[Observation], lane: str, complete: bool, reason: ReasonOf
+) -> list[KnownFailure]:
+    """Return new rules of this lane, each for alike failures that no rule expects and that have a ``reason``."""
     failing = [o for o in observations if o.status.is_failure and o.status is not Status.ERROR]
-    left = [o for o in failing if judge(o, kept, lane).verdict is not Verdict.EXPECTED_FAILURE]
+    left = [o for o in failing if judge(o, known, lane).verdict is not Verdict.EXPECTED_FAILURE and reason(o)]
     groups: dict[tuple[str, Status, tuple[str, ...]], list[Observation]] = defaultdict(list)
     for o in left:
         groups[o.cell.overload, o.status, tuple(sorted({f.check for f in o.failures if f.check}))].append(o)
     fresh = [rule for key in sorted(groups) for rule in _widest(groups[key], observations, complete, reason)]
-    return (*kept, *(_worded(replace(rule, lane=(lane,)), known) for rule in fresh))
+    return [replace(rule, lane=(lane,)) for rule in fresh]
 
 
 def dump(known: Iterable[KnownFailure], comment: str = "") -> str:

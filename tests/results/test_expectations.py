@@ -62,6 +62,16 @@ def test_a_rule_is_stale_when_it_covers_no_cell_of_its_lane() -> None:
     assert ex.stale([MASKED, KnownFailure(op=("mm",), reason="known"), elsewhere], cells, LANE) == [MASKED]
 
 
+def test_rules_are_added_for_the_failing_cells_that_have_a_reason_and_for_no_other() -> None:
+    cells = [observed("mm", status=Status.FAIL), observed("neg", status=Status.FAIL), observed("neg", "bool-step2")]
+    added = ex.add([MASKED], cells, LANE, True, lambda o: "listed" if o.cell.overload == "neg" else "")
+    assert added == (
+        MASKED,
+        KnownFailure(("neg",), ("float32",), ("contiguous",), lane=(LANE,), check=("value",), reason="listed"),
+    )
+    assert ex.add(added, cells, LANE, True, lambda o: "listed" if o.cell.overload == "neg" else "") == added
+
+
 def test_names_that_match_nothing_are_told_with_near_ones() -> None:
     rule = KnownFailure(
         ("masked_fil_.Scalar",), ("float23",), ("expandd",), ("nativ",), check=("valeu",), reason="known"
