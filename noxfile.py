@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ ROOT = Path(__file__).parent
 sys.path.insert(0, str(ROOT))
 
 from conformance.lanes import matrix, process, torch_wheel  # noqa: E402 - found only once the checkout is on the path
-from tools import browser, build_cache  # noqa: E402 - as above
+from tools import browser, build_cache, other_package  # noqa: E402 - as above
 from tools.kill_rate.session import measured  # noqa: E402 - as above
 
 nox.needs_version = ">=2024.10.9"
@@ -243,7 +245,10 @@ def package(session: nox.Session) -> None:
     session.run("twine", "check", "--strict", *files("dist/*"))
 
 
-@nox.session(name="package-tests", reuse_venv=True, default=False, requires=["package"])
+@nox.session(
+    name="package-tests", python=MATRICES[0].main_torch.python or None, reuse_venv=False, default=False,
+    requires=["package", MAIN_ENVIRONMENT],
+)  # fmt: skip
 def package_tests(session: nox.Session) -> None:
     """Install the wheel, then the sdist, beside torch and the backend alone, and use each as a new user would.
 
@@ -254,21 +259,49 @@ def package_tests(session: nox.Session) -> None:
     if session.posargs not in ([], [tag]):
         session.error(f"the tag of this version is {tag}; got {' '.join(session.posargs)}")
     install_torch(session, m.main_torch)
-    install_build_tools(session, ROOT / m.project)
-    install_backend(session, m, m.main_torch, m.builds[0])
-    built = [ROOT / name for name in [*files("dist/*.whl"), *files("dist/*.tar.gz")]]
+    session.install(str(backend_of(session, m, interpreter_of(MAIN_ENVIRONMENT))), env=index_variables(session))
     again = ["--reinstall-package", "op-conformance"] if session.venv_backend == "uv" else ["--force-reinstall"]
-    few = ["-k", "masked_fill and float32-contiguous", "--results", "results"]
-    for file in built:
-        session.install(*again, str(file), env=index_variables(session))
-        place = Path(session.create_tmp()) / file.name
-        shutil.rmtree(place, ignore_errors=True)
-        place.mkdir()
-        with session.chdir(place):  # where the checkout cannot be imported
-            session.run("python", "-m", "pytest", "--pyargs", "conformance", "--backend", m.backend, *few)
-            session.run("conformance", "summary")
-            session.run("conformance", "corpus", "show", "masked_fill_.Scalar", silent=True)
-            session.run("conformance", "inventory", "--backend", m.backend, silent=True)
+    for name in [*files("dist/*.whl"), *files("dist/*.tar.gz")]:
+        session.install(*again, str(ROOT / name), env=index_variables(session))
+        # Outside of the checkout, where neither Python nor pytest's configuration finds it.
+        with tempfile.TemporaryDirectory() as place, session.chdir(place):
+            use_as_a_new_user(session, m.backend)
+            use_beside_another(session, Path(place))
+
+
+def use_as_a_new_user(session: nox.Session, backend: str) -> None:
+    """Run the command and the suite. Ends the session if another suite is imported than the installed one."""
+    suite = ["pytest", "--pyargs", "conformance", "--backend", backend, "-k", "masked_fill and float32-contiguous"]
+    where = session.run(*suite, "--collect-only", "--trace-config", silent=True)
+    environment = Path(session.virtualenv.location).resolve()
+    found = re.findall(r"<module 'conformance\.plugin' from '(.+?)'>", str(where))
+    if not found or not Path(found[0]).resolve().is_relative_to(environment):
+        session.error(f"pytest loads the suite from {found or 'nowhere'}; expected a file in {environment}")
+    session.run("python", "-m", *suite, "--results", "results")
+    session.run("conformance", "summary")
+    session.run("conformance", "corpus", "show", "masked_fill_.Scalar", silent=True)
+    session.run("conformance", "inventory", "--backend", backend, silent=True)
+    session.run("conformance", "expect", "export", backend, "known_failures.py")
+    session.run("python", "-c", f"import {backend}, known_failures; known_failures.apply()")
+
+
+def use_beside_another(session: nox.Session, place: Path) -> None:
+    """Put another package of the same name before the suite, then install one over it; each is a clear error."""
+    hiding = other_package.write_source(place / "hiding")
+    refused(session, "but Python finds", 2, "conformance", "summary", env={"PYTHONPATH": str(hiding)})
+    suite = ["pytest", "--pyargs", "conformance", "--backend", "cpu"]
+    refused(session, "but Python finds", 4, *suite, env={"PYTHONPATH": str(hiding)})
+    session.install("--no-deps", str(other_package.write_wheel(place)))
+    refused(session, f"{other_package.NAME} has installed a package", 2, "conformance", "summary")
+    uninstall = ["uv", "pip", "uninstall"] if session.venv_backend == "uv" else ["pip", "uninstall", "-y"]
+    session.run_install(*uninstall, other_package.NAME, external=True)
+
+
+def refused(session: nox.Session, problem: str, code: int, *command: str, **given: Any) -> None:
+    """Run a command that must end with this code, and name the problem in place of a traceback."""
+    said = str(session.run(*command, success_codes=[code], silent=True, **given))
+    if problem not in said or "Traceback" in said:
+        session.error(f"{' '.join(command)}: expected an error with {problem!r}; got: {said}")
 
 
 @nox.session(reuse_venv=True)
@@ -338,7 +371,7 @@ def install_backend(session: nox.Session, m: matrix.Matrix, torch: matrix.Torch,
     project = ROOT / m.project
     if not any(map(shutil.which, [os.environ.get("CXX") or "c++", "g++", "clang++"])):
         session.error("no C++ compiler found (c++, g++, clang++); install one, or set CXX")
-    name = build_cache.key(project, build_facts(session, project, build), os.environ)
+    name = build_cache.key(project, build_facts(session, project, build, "python"), os.environ)
     wheel = build_cache.find(BUILDS, name) or build_wheel(session, m, torch, build, name)
     if wheel is None:
         return  # nothing is installed in this call
@@ -353,13 +386,23 @@ def install_backend(session: nox.Session, m: matrix.Matrix, torch: matrix.Torch,
     session.install(*alone, *(again if session.venv_backend == "uv" else pip), str(wheel), env=index_variables(session))
 
 
-def build_facts(session: nox.Session, project: Path, build: matrix.Build) -> dict[str, str]:
+def backend_of(session: nox.Session, m: matrix.Matrix, python: str) -> Path:
+    """Return the wheel of the backend that was made for the environment of an interpreter."""
+    project = ROOT / m.project
+    facts = build_facts(session, project, m.builds[0], python)
+    wheel = build_cache.find(BUILDS, build_cache.key(project, facts, os.environ))
+    if wheel is None:
+        session.error(f"no wheel of {m.backend} for {python}; run: nox -s {MAIN_ENVIRONMENT}")
+    return wheel
+
+
+def build_facts(session: nox.Session, project: Path, build: matrix.Build, python: str) -> dict[str, str]:
     """Return the facts that a wheel depends on besides the source and the compiler's variables."""
     compiler = shutil.which(os.environ.get("CXX") or "c++") or shutil.which("g++") or shutil.which("clang++") or ""
     said = session.run(compiler, "--version", silent=True, external=True)
     return {
         "compiler": f"{compiler} {said}", "settings": repr(build.settings), "build": build.name,
-        "environment": str(session.run("python", "-c", BUILT_WITH, silent=True)), "project": str(project),
+        "environment": str(session.run(python, "-c", BUILT_WITH, silent=True, external=True)), "project": str(project),
     }  # fmt: skip
 
 
