@@ -7,6 +7,7 @@ import re
 import shutil
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -211,6 +212,23 @@ def add_command(name: str, words: list[str], doc: str) -> None:
 add_command("bisect", ["bisect"], "Find the version or the commit that broke a CASE, which follows --, or a script.")
 add_command("triage", ["triage"], "Find the first op of a failing CASE or program, which follows --, that goes wrong.")
 add_command("nightly-search", ["nightly", "search"], "Bisect the new failures of the last night's results.")
+
+
+@nox.session(name="adapter-cpu", venv_backend="none", requires=[MAIN_ENVIRONMENT], default=False)
+@nox.parametrize("threads, onednn", [nox.param(1, 1, id="threads1"), nox.param(2, 0, id="threads2_no_onednn")])
+def adapter_cpu(session: nox.Session, threads: int, onednn: int) -> None:
+    """Compare CPU with itself in the smoke tier: a failure is a false alarm. What follows -- goes to pytest."""
+    variables = {"CONFORMANCE_CPU_THREADS": str(threads), "CONFORMANCE_CPU_ONEDNN": str(onednn)}
+    suite = ["-m", "pytest", "conformance", "--backend", "cpu", "--tier", "smoke", "-rN", *session.posargs]
+    session.run(interpreter_of(MAIN_ENVIRONMENT), *suite, env=variables, external=True)
+
+
+@nox.session(name="adapter-torch_xla", reuse_venv=True, default=False)
+def adapter_torch_xla(session: nox.Session) -> None:
+    """Run the hazards on torch_xla, on its runtime for CPU. What follows -- goes to `conformance hazard`."""
+    install_torch(session, replace(MATRICES[0].main_torch, version="2.9", requirement="torch==2.9.0", index=""))
+    session.install("torch_xla==2.9.0", "-e", ".", env=index_variables(session))
+    session.run("conformance", "hazard", "--backend", "torch_xla", *session.posargs, env={"PJRT_DEVICE": "CPU"})
 
 
 @nox.session(reuse_venv=True, default=False)
