@@ -174,9 +174,16 @@ def _commands() -> str:
     group, context = cli.commands, click.Context(cli.commands)
     for name in group.list_commands(context):
         command = group.get_command(context, name)
-        inside = command.commands.items() if isinstance(command, click.Group) else [("", command)]
+        inside = _inside(command) if isinstance(command, click.Group) else [("", command)]
         rows += [(f"`{f'{name} {sub}'.strip()}`", _first(str(c.help))) for sub, c in inside if c]
     return table(("command", "what it does"), rows)
+
+
+def _inside(group: click.Group) -> list[tuple[str, click.Command | None]]:
+    """Return the commands of a group in the order of their definition, then those that are imported on use."""
+    context = click.Context(group)
+    later = [name for name in group.list_commands(context) if name not in group.commands]
+    return [*group.commands.items(), *((name, group.get_command(context, name)) for name in later)]
 
 
 def _first(text: str) -> str:
