@@ -67,6 +67,12 @@ def test_fill_and_masked_fill_equal_cpu(dtype: torch.dtype) -> None:
         assert_same(lambda t, m: t.masked_fill(m, 2), x, mask.to(torch.uint8))
 
 
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int64, torch.uint64, torch.float32, torch.bool], ids=name_of)
+def test_fill_with_numbers_that_int64_cannot_hold_equals_cpu(dtype: torch.dtype) -> None:
+    for value in (2**64 - 1, 2**63, -(2**63)):
+        assert_same(lambda t, value=value: t.clone().fill_(value), values(dtype))
+
+
 def test_fill_and_masked_fill_leave_gaps_as_they_are() -> None:
     base = torch.zeros(4, 12, device="npu")
     base[:, ::2].fill_(1)

@@ -54,6 +54,15 @@ def test_every_reduction_of_scatter_equals_cpu(dtype: torch.dtype, layout: str) 
         check(torch.Tensor.scatter_, self, 0, index, 2, reduce=reduce)
 
 
+@pytest.mark.parametrize("dtype", [torch.int8, torch.int32, torch.int64], ids=str)
+def test_sums_and_products_of_scatter_wrap_around(dtype: torch.dtype) -> None:
+    limits = torch.iinfo(dtype)
+    self = torch.tensor([limits.max, limits.min, limits.min], dtype=dtype)
+    source = torch.tensor([5, -3, -1], dtype=dtype)
+    for reduce in ("sum", "prod"):
+        check(torch.scatter_reduce, self, 0, torch.arange(3), source, reduce)
+
+
 def test_reductions_of_scatter_propagate_nan() -> None:
     source = torch.tensor([1.0, float("nan"), 2.0, float("-inf")])
     for reduce in ("sum", "prod", "amax", "amin", "mean"):
