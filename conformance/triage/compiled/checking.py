@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import traceback
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -14,6 +13,7 @@ import torch
 
 from conformance.support.compiled_code import compiler_error
 from conformance.torch_versions import compiler_tools as tools
+from conformance.triage.compiled import dump
 from conformance.triage.compiled.comparing import Exact, first_difference
 from conformance.triage.compiled.model import OWN, Kind, Wrong
 from conformance.triage.compiled.twins import Outcome, RandomState, copies, in_float64, outcome
@@ -86,8 +86,7 @@ class Backend:
 
     def __call__(self, module: torch.fx.GraphModule, inputs: list[Any], **kwargs: Any) -> Callable[..., Any]:
         checks = self._checks
-        reference = torch.fx.GraphModule(module, copy.deepcopy(module.graph))
-        reference.train(module.training)
+        reference = dump.copied(module)
         graph = Graph(len(checks.graphs), module, reference, self._name, options_of(self._compiler, kwargs))
         checks.graphs.append(graph)
         checks.told("compile", graph.index, -1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,6 +30,15 @@ class Dump:
     def nodes(self) -> int:
         """The number of calls of the graph."""
         return sum(n.op not in ("placeholder", "output") for n in self.graph.graph.nodes)
+
+
+def copied(graph: torch.fx.GraphModule) -> torch.fx.GraphModule:
+    """Return a graph module of the same calls without annotations of types, which have no text in some graphs."""
+    made = torch.fx.GraphModule(graph, copy.deepcopy(graph.graph))
+    for node in made.graph.nodes:
+        node.type = None
+    made.recompile()
+    return made.train(graph.training)
 
 
 def save(path: Path, dump: Dump) -> str:

@@ -86,7 +86,7 @@ def _blame(b: Blame, is_own: bool, wrong: Wrong | None) -> Iterator[str]:
     if b.subsystem and b.applied == b.subsystem:
         yield f"subsystem: {b.subsystem}; with another value of this setting all is right"
     elif b.subsystem:
-        yield f"subsystem: {b.subsystem}, application {b.number}: {b.applied or 'not named'}"
+        yield f"subsystem: {b.subsystem}, application {b.number}, from 0: {b.applied or 'not named'}"
 
 
 def _script(s: Script) -> Iterator[str]:
