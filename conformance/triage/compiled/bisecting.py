@@ -8,7 +8,8 @@ from pathlib import Path
 from conformance.torch_versions.compiler_tools import Bisection
 from conformance.triage.compiled.model import OWN, PLAIN, Blame
 
-Right = Callable[[str, Path], bool]  # whether all is right with a backend, and with the state in a directory
+#: Whether all is right with a backend, and with the state of the bisection in a directory, None if there is none.
+Right = Callable[[str, Path | None], bool]
 
 
 class _Found(Exception):
@@ -28,8 +29,8 @@ class _Answers:
 
     @property
     def before(self) -> str:
-        """The last backend that is right."""
-        right = [name for name in self._bisection.systems if self._known.get((name,))]
+        """The last backend that is right; of two that run the same graph, the one without further checks."""
+        right = [name for name in self._bisection.systems if self._known.get((name,)) and "crossref" not in name]
         return right[-1] if right else PLAIN
 
     def __call__(self) -> bool:
@@ -39,9 +40,11 @@ class _Answers:
             own = backend == "inductor"
             if own and part and not self._has_parts:
                 raise _Found
-            self._known[question] = self._right(OWN if own else backend, self._bisection.directory)
+            # torch.compile takes the backend of a bisection in place of the program's.
+            state = self._bisection.directory if self._has_parts else None
+            self._known[question] = self._right(OWN if own else backend, state)
             answer = "right" if self._known[question] else "wrong"
-            self._tell(f"  {(self._name(backend))}{_without(part)}: {answer}")
+            self._tell(f"  {self._name(backend)}{_without(part)}: {answer}")
         return self._known[question]
 
     def _name(self, backend: str) -> str:

@@ -15,7 +15,8 @@ from conformance.triage.compiled.script import script
 
 SECONDS = 240.0  # time budget of the minifier, and of the shrinking
 RUNS = 2  # runs of the script, which all must fail
-_KERNEL = re.compile(r"^(\w+) = async_compile\.\w+\(", re.MULTILINE)
+#: A kernel in the code of a graph: Inductor gives all a name that ends with a number, and their source as text.
+_KERNEL = re.compile(r"^(\w+_\d+) = [\w.]+\(.*r?(?:\'\'\'|\"\"\")", re.MULTILINE)
 
 
 def reduced(job: Job, asker: Asker, graph: Dump, e: Evidence, wrong: Wrong) -> Iterator[Evidence]:
