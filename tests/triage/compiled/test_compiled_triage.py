@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -86,6 +87,23 @@ f(torch.arange(8.0, device="npu") / 1000)
     assert found["stage"] == "eager"
     assert "layer_norm" in found["evidence"]["eager"]
     assert f"conformance triage -- python {tmp_path / 'program.py'}" in said
+
+
+def test_an_interrupted_triage_writes_what_is_known(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(PROGRAM.format(how="pass"))
+    command = [sys.executable, "-m", "conformance.cli", "triage", "--compiled", "--backend", "torch:cpu"]
+    command += ["--out", str(tmp_path / "out"), "--", "python", str(tmp_path / "program.py"), "5"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
+        assert process.stderr
+        for line in process.stderr:
+            if line.startswith("backend 'eager'"):
+                process.send_signal(signal.SIGINT)
+                break
+        said, _ = process.communicate()
+    assert process.returncode == 2
+    assert said.startswith("interrupted: nothing has differed so far")
+    evidence = json.loads((tmp_path / "out" / "report.json").read_text())["evidence"]
+    assert [run["backend"] for run in evidence["runs"]] == [""]
 
 
 @pytest.mark.parametrize(
