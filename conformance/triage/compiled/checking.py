@@ -16,7 +16,7 @@ from conformance.torch_versions import compiler_tools as tools
 from conformance.triage.compiled import dump
 from conformance.triage.compiled.comparing import Exact, first_difference
 from conformance.triage.compiled.model import OWN, Kind, Wrong
-from conformance.triage.compiled.twins import Outcome, RandomState, copies, in_float64, outcome
+from conformance.triage.compiled.twins import Outcome, RandomState, copies, in_float64, outcome, spoil_free_memory
 from conformance.triage.watch import INTERNAL
 
 #: Backends, the earliest first, that the program may give itself; a later stage than the program's is not tried.
@@ -135,6 +135,7 @@ def compared(
     state.restore()
     if expected.raised:
         return f"the graph itself raises {type(expected.raised).__name__}"
+    spoil_free_memory(expected.values)
     actual = outcome(compiled, copies(args), told)
     told("")
     state.restore()

@@ -17,6 +17,7 @@ from typing import Any
 from conformance.support.signals import signal_name
 from conformance.triage.compiled import worker
 from conformance.triage.compiled.model import PLAIN, Kind, Run, Wrong
+from conformance.triage.worker import NOT_COMPILED
 
 #: A graph that is in one of torch's caches is not compiled, so no part of the compiler can be switched off for it.
 _VARIABLES = {
@@ -52,7 +53,7 @@ def run(
         (directory / name).unlink(missing_ok=True)
     request = {"backend": backend, "keep": keep, "bisection": str(bisection or "")}
     (directory / worker.REQUEST).write_text(json.dumps(request), encoding="utf-8")
-    environment = job.environment() | ({"TORCHDYNAMO_DISABLE": "1"} if backend == PLAIN else {})
+    environment = job.environment() | ({NOT_COMPILED: "1"} if backend == PLAIN else {})
     command = [job.python, "-m", worker.__name__, str(directory), "--", *job.program]
     started = time.monotonic()
     status = in_own_group(command, environment, directory / "output", job.timeout)

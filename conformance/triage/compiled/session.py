@@ -18,6 +18,7 @@ from conformance.triage.compiled.model import DYNAMO, OWN, PLAIN, Evidence, Kind
 from conformance.triage.compiled.recording import differs
 from conformance.triage.compiled.running import Job
 from conformance.triage.job import Job as WatchedJob
+from conformance.triage.worker import NOT_COMPILED
 
 #: After a run has hung, later ones may take so many times as long as the longest that ended, and at least the minimum.
 PATIENCE, LEAST = 5.0, 60.0
@@ -48,13 +49,13 @@ def versions() -> Versions:
 def _watched(job: Job, e: Evidence) -> Evidence:
     """Compare each op with CPU, without torch.compile."""
     job.tell("without torch.compile, each op compared with CPU")
-    lane = {lanes_.OWN: {"TORCHDYNAMO_DISABLE": "1"}}
+    lane = {lanes_.OWN: {NOT_COMPILED: "1"}}
     watched = WatchedJob(
         job.backend, job.backend_name, job.program, job.python, lane, (), job.directory, job.timeout, job.tell
     )
     (run,) = watching.watch(watched)
     if run.found is None:
-        return replace(e, watched=run.ops)
+        return replace(e, watched=run.ops).noted(*([f"compared op by op, {run.trouble}"] if run.trouble else []))
     found = run.found
     if found.died == "timeout":  # comparing is slower than the program
         return e.noted(f"without torch.compile, the comparison of each op did not end within {job.timeout:g} s")

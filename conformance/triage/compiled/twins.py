@@ -65,6 +65,20 @@ def outcome(call: Callable[..., Any], args: Sequence[Any], told: Callable[[str],
     return Outcome(tuple(name for name, _ in kept), tuple(value for _, value in kept))
 
 
+def spoil_free_memory(values: Sequence[Any]) -> None:
+    """Fill memory of the sizes of these values and free it: code that leaves out elements must not find right ones."""
+    kept = []
+    for value in values:
+        if isinstance(value, torch.Tensor) and value.layout == torch.strided and value.device.type != "meta":
+            kept += [torch.full_like(value, _unlikely(value.dtype)) for _ in range(2)]
+
+
+def _unlikely(dtype: torch.dtype) -> float | int:
+    if dtype.is_floating_point or dtype.is_complex:
+        return float("nan")
+    return 1 if dtype == torch.bool else torch.iinfo(dtype).max
+
+
 def gradients(results: Sequence[Any], args: Sequence[Any]) -> list[tuple[str, Any]]:
     """Return the gradients of arguments that require them, None for those that no result depends on."""
     tensors = [r for r in results if isinstance(r, torch.Tensor)]

@@ -45,7 +45,8 @@ def first(compiler: Compiler, function: Made, *args: Any) -> tuple[Wrong | None,
 
 
 def eager(graph: torch.fx.GraphModule, _: list[Any]) -> Made:
-    return graph.forward
+    forward: Made = graph.forward
+    return forward
 
 
 def changed(change: Callable[[Any], Any]) -> Compiler:
@@ -141,10 +142,10 @@ def test_an_error_of_the_compiler_is_found_with_its_type() -> None:
 
 
 def test_an_error_of_the_code_that_the_graph_raises_too_is_not_compared() -> None:
-    @torch.library.custom_op("conformance_test::refuses", mutates_args=())
-    def refuses(x: torch.Tensor) -> torch.Tensor:
+    def raises(x: torch.Tensor) -> torch.Tensor:
         raise ValueError("as the program does")
 
+    refuses: Any = torch.library.custom_op("conformance_test::refuses", raises, mutates_args=())
     refuses.register_fake(torch.empty_like)
     with pytest.raises(ValueError, match="as the program does"):
         first(eager, refuses, torch.randn(3))
@@ -165,3 +166,20 @@ def test_draws_are_compared_where_the_compiler_draws_as_eager_code_does() -> Non
     actual = torch.compile(noisy, backend=Backend(checks, eager, "mine"))(torch.zeros(5))
     assert torch.equal(actual, expected), "the comparison itself must draw nothing"
     assert first(changed(one_wrong), noisy, torch.zeros(5))[0] is not None
+
+
+def test_an_element_that_is_left_out_is_found_where_the_memory_held_the_right_value() -> None:
+    """The allocator of CPU gives out a block again that was freed just before."""
+
+    def leaves_out(graph: torch.fx.GraphModule, _: list[Any]) -> Made:
+        def call(*args: Any) -> Any:
+            (result,) = graph(*args)
+            made = torch.empty_like(result)
+            made[:-1] = result[:-1]
+            return (made,)
+
+        return call
+
+    wrong, _ = first(leaves_out, double, torch.randn(1000))
+    assert wrong is not None
+    assert wrong.message.startswith("1 of 1000 values differ")
