@@ -38,9 +38,8 @@ class Job:
     backend_name: str = ""
 
     def environment(self) -> dict[str, str]:
-        """Return the variables of every process: all share a directory for compiled code."""
-        cache = {"TORCHINDUCTOR_CACHE_DIR": str(self.directory / "compiled")}
-        return {**cache, **os.environ, **_VARIABLES}
+        """Return the variables of every process."""
+        return {**os.environ, **_VARIABLES}
 
 
 def run(
