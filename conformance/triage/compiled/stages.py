@@ -86,6 +86,9 @@ def _missing(usual: Wrong) -> Wrong:
 
 
 def own_backend(e: Evidence) -> str:
-    """Return the backend that the program gives to torch.compile; several are joined, "" if it compiles nothing."""
-    run = e.run(OWN)
-    return ", ".join(run.names) if run else ""
+    """Return the backend that the program gives to torch.compile; several are joined, "" if it compiles nothing.
+
+    A run that dies leaves no names, but the run under Dynamo alone saw the same ones.
+    """
+    names = [run.names for run in (e.run(OWN), e.run(DYNAMO)) if run and run.names]
+    return ", ".join(names[0]) if names else ""

@@ -74,6 +74,13 @@ def test_an_error_of_the_cxx_compiler_blames_the_generated_kernel() -> None:
     assert "a.cpp:3: error: no such type" in report.text(wrong(what=refused))
 
 
+def test_a_crash_under_inductor_is_inductors() -> None:
+    died = Wrong(Kind.DIED, "SIGSEGV", "SIGSEGV", "forward", graph=0, call=0)
+    runs = (Run(PLAIN), Run(DYNAMO, graphs=1, calls=1, names=("inductor",)), Run(OWN, died, died))
+    crashed = replace(CLEAN, runs=runs, blame=Blame("inductor", "aot_eager", "lowerings", 0, "sin"))
+    assert stage(crashed) is Stage.LOWERING
+
+
 def test_another_backend_than_inductor_is_to_blame_itself() -> None:
     assert stage(wrong(Blame(OWN, "aot_eager"), name="mine")) is Stage.BACKEND
 
