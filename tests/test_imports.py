@@ -79,13 +79,15 @@ OTHER_MODULES_WITHOUT_TORCH = {
     "running.progress", "running.protocol", "running.runner", "running.sanitizer_report", "running.spawned",
     "calls.program", "device_tests.kinds", "device_tests.model", "device_tests.reading",
     "triage.ddmin", "triage.evidence", "triage.lanes", "triage.report", "triage.conclusions", "triage.warm", "plugin",
+    "triage.compiled.model", "triage.compiled.stages", "triage.compiled.report",
     "perf.model", "perf.store", "perf.interval", "perf.diff", "perf.ranking", "perf.session", "perf.text",
     "perf.spawned",
     "aoti.model", "aoti.grid", "aoti.ends", "aoti.kernels", "aoti.progress", "aoti.text",
 }  # fmt: skip
 # torch documents fake tensors under the name torch._subclasses, and `contexts.fake` is copied into scripts.
 MAY_NAME_TORCH_PRIVATES = (
-    "inventory", "torch_versions", "torch_versions.compilers", "torch_versions.device_tests", "corpus.record",
+    "inventory", "torch_versions", "torch_versions.compilers", "torch_versions.compiler_tools",
+    "torch_versions.device_tests", "corpus.record",
     "explain.both_sides", "contexts.fake",
 )  # fmt: skip
 

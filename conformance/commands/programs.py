@@ -159,23 +159,27 @@ def replay_(file: Path, backend: str, timeout: float) -> None:
     "whose output differs from eager. INPUTS is a list of tensors, written by torch.save."
 )  # fmt: skip
 @click.option(
-    "--matrix", "file", type=click.Path(path_type=Path), help="Default: matrices/<backend>.toml, if it exists."
-)
+    "--compiled", is_flag=True, help="Find the first stage of torch.compile in which a program goes wrong: Dynamo, "
+    "AOTAutograd, a decomposition, Inductor's lowering or the generated kernel."
+)  # fmt: skip
+@click.option("--matrix", type=click.Path(path_type=Path), help="Default: matrices/<backend>.toml, if it exists.")
 @click.option("--lanes", default="", metavar="A,B", help="Only these lanes, besides the program's own environment.")
-@click.option(
-    "--python", "pythons", multiple=True, metavar="PATH", help="An interpreter with another torch; may be repeated."
-)
+@click.option("--python", multiple=True, metavar="PATH", help="An interpreter with another torch; may be repeated.")
 @click.option("--timeout", type=float, default=300.0, show_default=True, help="Seconds a run may take.")
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), default=Path("triage"), show_default=True)
-def triage_(
-    command: tuple[str, ...], backend: str, aoti: bool, file: Path | None, lanes: str, pythons: tuple[str, ...],
-    timeout: float, out: Path,
-) -> None:  # fmt: skip
+def triage_(command: tuple[str, ...], backend: str, timeout: float, out: Path, **given: Any) -> None:
     """Find the first op of a program or a failing CASE that goes wrong on the device, and why; write a script."""
-    if aoti:
+    if given["compiled"]:
+        from conformance.commands.compiled import triage_compiled
+
+        _refuse("--compiled", given, "aoti", "matrix", "lanes", "python")
+        sys.exit(triage_compiled(command, backend, timeout, out))
+    if given["aoti"]:
         from conformance.commands.aoti import triage_package
 
+        _refuse("--aoti", given, "matrix", "lanes", "python")
         sys.exit(triage_package(command, backend, timeout, out))
+    file, lanes, pythons = given["matrix"], given["lanes"], given["python"]
     from conformance import backends
     from conformance.corpus.reader import CorpusError
     from conformance.triage import lanes as lanes_
@@ -204,6 +208,13 @@ def triage_(
     click.echo(report.text(evidence, script))
     click.echo(f"\nwritten to {out}/: report.md, report.json" + (", script.py" if script else ""))
     sys.exit(Exit.CELLS_FAILED if evidence.first else Exit.OK)
+
+
+def _refuse(kind: str, given: dict[str, Any], *options_: str) -> None:
+    """Raise Mistake for an option that a kind of triage does not take."""
+    for option in options_:
+        if given[option]:
+            raise Mistake(f"triage {kind} takes no --{option}")
 
 
 def _case_script(case: str, backend: Any, out: Path) -> Path:

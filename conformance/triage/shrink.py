@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
+from typing import TypeVar
 
 import torch
 
@@ -16,13 +17,21 @@ from conformance.judging.views import poison, torch_dtype
 from conformance.layouts import Placement, contiguous_stride
 from conformance.plan.cases import Case
 
+T = TypeVar("T")
 Fails = Callable[[Call], bool]
 Resize = Callable[[tuple[int, ...]], tuple[int, ...]]
 
 
 def shrink(call: Call, fails: Fails, tries: int = 80) -> list[Call]:
     """Return ``call``, then each smaller call that fails, the smallest last. ``tries``: most calls of ``fails``."""
-    found = [call]
+    return smaller_that_fail(call, candidates, fails, tries)
+
+
+def smaller_that_fail(
+    whole: T, candidates: Callable[[T], Iterator[T]], fails: Callable[[T], bool], tries: int
+) -> list[T]:
+    """Return ``whole``, then smaller ones that fail, each a candidate of the one before it, the smallest last."""
+    found = [whole]
     left = tries
     progress = True
     while progress and left > 0:

@@ -89,12 +89,15 @@ class Forked:
 class Warm:
     """The warm process of an interpreter, as a context manager. Its forked processes die with it."""
 
-    def __init__(self, python: str, loaded: Sequence[str] = ()) -> None:
-        """``loaded``: the modules that it imports; none of them may start threads. By default those of triage."""
+    def __init__(self, python: str, loaded: Sequence[str] = (), variables: Mapping[str, str] | None = None) -> None:
+        """``loaded``: the modules that it imports; none of them may start threads. By default those of triage.
+
+        ``variables``: of its environment, in addition to those of this process.
+        """
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             command = [python, "-m", __name__, str(theirs.fileno()), *loaded]
-            environment = dict(os.environ) | {AUTOLOAD: "0"}
+            environment = {**os.environ, **(variables or {}), AUTOLOAD: "0"}
             fd = theirs.fileno()
             self._process = subprocess.Popen(command, pass_fds=[fd], env=environment, stdin=subprocess.DEVNULL)
 

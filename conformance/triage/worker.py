@@ -19,6 +19,7 @@ from conformance.support import shared_page
 from conformance.triage.evidence import Found
 
 PAGE, FOUND, CALL, SEQUENCE = "page", "found.json", "call.safetensors", "sequence.safetensors"
+NOT_COMPILED = "TORCHDYNAMO_DISABLE"  # set for programs that call torch.compile
 _LAYOUT, _LONGEST = "<i96s", 96
 
 
@@ -41,9 +42,12 @@ def main(arguments: list[str]) -> None:
     from conformance import backends
     from conformance.calls import file, sequence
     from conformance.calls.model import Call
+    from conformance.torch_versions import compilers
     from conformance.triage.history import History
     from conformance.triage.watch import Watch
 
+    if os.environ.get(NOT_COMPILED):  # torch 2.8 cannot import its compiler while calls are watched
+        compilers.load_decompositions()
     backend = backends.find(backend_name)
     page = shared_page.create(directory / PAGE, _LAYOUT, -1, b"")
     history = History(torch.device(backend.device)) if int(keep) >= 0 else None

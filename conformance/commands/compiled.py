@@ -1,0 +1,62 @@
+"""`triage --compiled`: the first stage of torch's compiler in which a program goes wrong."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from conformance.commands.edge import Mistake, mistakes
+from conformance.support.exit_codes import Exit
+
+
+def triage_compiled(command: Sequence[str], backend: str, timeout: float, out: Path) -> Exit:
+    """Find the stage, write and print what was found, also after Ctrl-C. Raises Mistake."""
+    from conformance import backends
+    from conformance.triage import run
+    from conformance.triage.compiled import report, session, stages
+    from conformance.triage.compiled.running import Job
+
+    with mistakes(backends.BackendNotFound, ValueError, OSError):
+        name, found = _backend(backend)
+        python, program = run.interpreter(command)
+        if program[0] != "-m" and not Path(program[0]).is_file():
+            raise Mistake(f"no script {program[0]}")
+        directory = out.resolve() / "runs"
+        shutil.rmtree(directory, ignore_errors=True)
+        directory.mkdir(parents=True, exist_ok=True)
+        tell = lambda line: click.echo(line, err=True)  # noqa: E731
+        job = Job(program, python, directory, timeout, tell, found, name)
+        steps, evidence = session.triage(job), None
+        try:
+            for evidence in steps:  # noqa: B007 - the last is what is known
+                pass
+        except KeyboardInterrupt:
+            click.echo("interrupted", err=True)
+        if evidence is None:
+            raise Mistake("interrupted before anything was known")
+        (out / "report.md").write_text(report.markdown(evidence), encoding="utf-8")
+        (out / "report.json").write_text(report.as_json(evidence), encoding="utf-8")
+    click.echo(report.text(evidence))
+    files = [n for n in ("script.py", "arguments.pt", "generated.py") if evidence.script and (out / n).is_file()]
+    click.echo(f"\nwritten to {out}/: {', '.join(['report.md', 'report.json', *files])}")
+    if not evidence.complete:
+        return Exit.INTERRUPTED
+    return Exit.CELLS_FAILED if stages.stage(evidence) else Exit.OK
+
+
+def _backend(name: str) -> tuple[str, Any]:
+    """Return the name and the backend whose ops are compared with CPU; none where none is given or installed."""
+    from conformance import backends
+
+    if name:
+        return name, backends.find(name)
+    known = backends.offered()
+    if len(known) != 1:
+        why = "several backends are installed and none is given" if known else "no backend is installed"
+        click.echo(f"{why}: the ops that run without torch.compile are not compared with CPU", err=True)
+        return "", None
+    return known[0], backends.find(known[0])

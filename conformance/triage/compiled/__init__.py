@@ -1,0 +1,1 @@
+"""Triage of a program that torch compiles wrongly: finds the first stage of the compiler that differs."""

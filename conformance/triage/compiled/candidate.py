@@ -1,0 +1,30 @@
+"""Compiles and calls one graph from a file, as a program that :mod:`conformance.triage.compiled.worker` runs.
+
+``FILE MODULE DEVICE``: the module that loads the device, and the device to move the arguments to, or "".
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import sys
+from pathlib import Path
+
+import torch
+
+from conformance.triage.compiled import dump
+
+
+def main(file: str, module: str, device: str) -> None:
+    """Call the compiled graph. Raises what it raises."""
+    importlib.import_module(module)
+    given = dump.load(Path(file), device or None)
+    with contextlib.ExitStack() as modes:
+        modes.enter_context(torch.set_grad_enabled(given.modes.get("grad", True)))
+        for kind, dtype in given.modes.get("autocast", {}).items():
+            modes.enter_context(torch.autocast(device or kind, dtype=dtype))
+        torch.compile(given.graph, backend=given.backend, **given.options)(*given.args)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

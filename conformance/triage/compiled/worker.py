@@ -1,0 +1,113 @@
+"""Runs a program in this process with one backend of ``torch.compile``, each graph compared, and writes the result.
+
+``python -m conformance.triage.compiled.worker DIRECTORY -- PROGRAM...``. The directory holds the request.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import faulthandler
+import json
+import os
+import random
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from conformance.calls.program import run_program
+from conformance.support import shared_page
+from conformance.triage.compiled.model import OWN, PLAIN, Kind, Wrong
+
+REQUEST, PAGE, FOUND, GRAPH, RESULTS, CODE = (
+    "request.json", "page", "found.json", "graph.pt", "results.pt", "generated.py",
+)  # fmt: skip
+_LAYOUT, _LONGEST = "<ii16s", 16
+
+
+def read_page(directory: Path) -> tuple[int, int, str]:
+    """Return graph, call and phase of the step that ran last, (-1, -1, "") outside of graphs."""
+    try:
+        graph, call, phase = shared_page.at(directory / PAGE, _LAYOUT).read()
+    except (OSError, ValueError):
+        return -1, -1, ""
+    return int(graph), int(call), phase.rstrip(b"\0").decode()
+
+
+def main(arguments: list[str]) -> None:
+    """Run the program. Does not return."""
+    where, _, *program = arguments
+    directory = Path(where)
+    request = json.loads((directory / REQUEST).read_text(encoding="utf-8"))
+    faulthandler.enable()
+    import torch
+
+    from conformance.torch_versions import compiler_tools as tools
+    from conformance.triage.compiled import dump
+    from conformance.triage.compiled.checking import Checks, Graph, wrong_of
+    from conformance.triage.compiled.recording import Recording
+
+    page = shared_page.create(directory / PAGE, _LAYOUT, -1, -1, b"")
+    leave_bisection = tools.join(Path(request["bisection"])) if request["bisection"] else lambda: None
+    recording, code = Recording(), list[str]()
+
+    def due(graph: Graph, args: Sequence[Any]) -> None:
+        if [graph.index, graph.calls - 1] == request["keep"]:
+            keep(graph, args)
+
+    def keep(graph: Graph, args: Sequence[Any]) -> str:
+        modes = dump.modes_now(args)
+        content = dump.Dump(graph.reference, dump.concrete(args), graph.backend, graph.options, modes)
+        return dump.save(directory / GRAPH, content)
+
+    def told(phase: str, graph: int, call: int) -> None:
+        page.write(graph, call, phase.encode()[:_LONGEST])
+
+    def stop(wrong: Wrong, graph: Graph | None, args: Sequence[Any]) -> None:
+        lost = keep(graph, args) if graph else ""
+        leave(wrong=dataclasses.asdict(wrong), lost=lost)
+
+    def leave(**facts: Any) -> None:
+        facts |= {"graphs": len(checks.graphs), "calls": checks.calls, "names": list(checks.names)}
+        facts["unjudged"] = list(checks.unjudged.items())
+        leave_bisection()
+        (directory / CODE).write_text("\n".join(code), encoding="utf-8")
+        recording.save(directory / RESULTS)
+        (directory / FOUND).write_text(json.dumps(facts), encoding="utf-8")
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)  # later failures of the program follow from the first
+
+    checks = Checks(request["backend"], stop, told, due)
+    _seed(torch)
+    recording.install()
+    if request["backend"] != PLAIN:
+        tools.change_backends(checks.backend)
+    if request["backend"] == OWN:
+        tools.keep_generated_code(code)
+    ended = None
+    try:
+        run_program(program)
+    except SystemExit as e:
+        ended = _exited(e.code)
+    except BaseException as e:  # noqa: BLE001  # whatever the program raises is told
+        ended = wrong_of(e)
+    leave(ended=dataclasses.asdict(ended) if ended else None)
+
+
+def _exited(code: Any) -> Wrong | None:
+    """Return how ``sys.exit(code)`` ends a program. Any object but a number and None is an error message."""
+    number = code if isinstance(code, int) or code is None else 1
+    return Wrong(Kind.EXITED, f"exit code {number}", str(number)) if number else None
+
+
+def _seed(torch: Any) -> None:
+    """Make the draws of a program that sets no seed equal in all its runs."""
+    random.seed(0)
+    torch.manual_seed(0)
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed(0)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,123 @@
+"""The triage of programs that are wrong only under ``torch.compile``, from end to end."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+#: A compiler that is wrong for the second of two functions, and a program that tests it and exits with 1.
+PROGRAM = """
+import os, signal, sys, time
+import torch
+from torch._dynamo import register_backend
+
+@register_backend
+def mine(graph, inputs):
+    if not any("cos" in str(node.target) for node in graph.graph.nodes):
+        return graph.forward
+    def call(*args):
+        {how}
+        return tuple(r + 1 for r in graph(*args))
+    return call
+
+first = torch.compile(lambda x: x.sin(), backend="mine")
+second = torch.compile(lambda x: x.cos() * 2, backend="mine")
+x = torch.ones(int(sys.argv[1]))
+first(x)
+sys.exit(0 if torch.allclose(second(x), x.cos() * 2) else 1)
+"""
+
+
+def triage(
+    where: Path, program: str, *arguments: str, options: tuple[str, ...] = ("--backend", "torch:cpu"), **variables: str
+) -> tuple[int, dict[str, Any], str]:
+    (where / "program.py").write_text(program)
+    command = [sys.executable, "-m", "conformance.cli", "triage", "--compiled", *options, "--out", str(where / "out")]
+    done = subprocess.run(
+        [*command, "--", "python", str(where / "program.py"), *arguments],
+        env=os.environ | variables, capture_output=True, text=True, check=False, cwd=ROOT,
+    )  # fmt: skip
+    report = where / "out" / "report.json"
+    return done.returncode, json.loads(report.read_text()) if report.is_file() else {}, done.stdout + done.stderr
+
+
+def test_a_program_that_compiles_rightly_ends_with_nothing_found(tmp_path: Path) -> None:
+    code, found, said = triage(tmp_path, PROGRAM.format(how="return graph(*args)"), "5")
+    assert code == 0, said
+    assert found["stage"] == ""
+    assert "nothing differs: 2 calls of 2 compiled graphs" in said
+
+
+def test_a_backend_that_is_wrong_for_one_function_is_named_with_the_graph(tmp_path: Path) -> None:
+    """The program takes an argument, compiles two functions, and ends with 1 because of the wrong one."""
+    code, found, said = triage(tmp_path, PROGRAM.format(how="pass"), "5")
+    assert code == 1, said
+    assert found["stage"] == "backend"
+    wrong = found["evidence"]["runs"][-1]["wrong"]
+    assert (wrong["kind"], wrong["graph"], wrong["subject"]) == ("values", 1, "result 0")
+    assert "values differ between aot_eager_decomp_partition and the program's backend" in said
+
+
+def test_a_crash_of_compiled_code_is_named_with_the_graph_and_the_phase(tmp_path: Path) -> None:
+    code, found, said = triage(tmp_path, PROGRAM.format(how="os.kill(os.getpid(), signal.SIGSEGV)"), "5")
+    assert code == 1, said
+    wrong = found["evidence"]["runs"][-1]["wrong"]
+    assert (wrong["kind"], wrong["message"], wrong["graph"], wrong["phase"]) == ("died", "SIGSEGV", 1, "forward")
+
+
+def test_a_program_that_is_wrong_without_the_compiler_is_left_to_the_other_triage(tmp_path: Path) -> None:
+    pytest.importorskip("refnpu")
+    program = """
+import torch, refnpu
+f = torch.compile(lambda x: torch.nn.functional.layer_norm(x, (8,)))
+f(torch.arange(8.0, device="npu") / 1000)
+"""
+    code, found, said = triage(
+        tmp_path, program, options=("--backend", "refnpu"), REFNPU_FAULT="layer_norm_eps_outside_sqrt"
+    )
+    assert code == 1, said
+    assert found["stage"] == "eager"
+    assert "layer_norm" in found["evidence"]["eager"]
+    assert f"conformance triage -- python {tmp_path / 'program.py'}" in said
+
+
+def test_an_interrupted_triage_writes_what_is_known(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(PROGRAM.format(how="pass"))
+    command = [sys.executable, "-m", "conformance.cli", "triage", "--compiled", "--backend", "torch:cpu"]
+    command += ["--out", str(tmp_path / "out"), "--", "python", str(tmp_path / "program.py"), "5"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
+        assert process.stderr
+        for line in process.stderr:
+            if line.startswith("backend 'eager'"):
+                process.send_signal(signal.SIGINT)
+                break
+        said, _ = process.communicate()
+    assert process.returncode == 2
+    assert said.startswith("interrupted: nothing has differed so far")
+    evidence = json.loads((tmp_path / "out" / "report.json").read_text())["evidence"]
+    assert [run["backend"] for run in evidence["runs"]] == [""]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (["--aoti", "--", "python", "script.py"], "triage --compiled takes no --aoti"),
+        (["--lanes", "malloc", "--", "python", "script.py"], "triage --compiled takes no --lanes"),
+        (["--backend", "torch:cpu", "--", "python", "no_such_script.py"], "no script no_such_script.py"),
+        (["--backend", "torch:cpu", "--", "make"], "expected a command like: python script.py"),
+    ],
+)
+def test_wrong_arguments_are_one_line(tmp_path: Path, arguments: list[str], error: str) -> None:
+    command = [sys.executable, "-m", "conformance.cli", "triage", "--compiled", "--out", str(tmp_path), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    assert done.returncode == 2
+    assert error in done.stderr
+    assert "Traceback" not in done.stderr
