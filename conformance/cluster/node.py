@@ -131,6 +131,7 @@ class _Shard:
     def _started(self, command: list[str], log: IO[bytes]) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
             command, cwd=self._order.root, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+            start_new_session=True,  # an interruption reaches the run alone, which ends its tasks
             env=_variables(os.environ, self._order.resources.cpus) | self._start.variables,
         )  # fmt: skip
 

@@ -19,7 +19,9 @@ def main() -> None:
     """Run pytest with the words after the process id of the parent."""
     parent = int(sys.argv.pop(1))
     sys.path[0] = str(Path.cwd())  # as `python -m pytest` does
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored by processes in the background of a shell
+    # Ray blocks this signal in what it starts, and a shell ignores it in the background.
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
