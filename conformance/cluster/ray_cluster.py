@@ -60,14 +60,15 @@ class RayCluster:
     def __init__(self, address: str) -> None:
         """Connect to ``ray://HOST:PORT`` or ``HOST:PORT``, or with ``local`` start Ray here. Raises ClusterError."""
         if address != LOCAL:
-            host_and_port(address)
+            host_and_port(address)  # an error of the user's comes before a lack of Ray
         self._ray = ray = ray_module()
+        if address != LOCAL:
+            check_answers(address)
         settings = {"log_to_driver": False, "logging_level": logging.ERROR}
         try:
             if address == LOCAL:
                 ray.init(include_dashboard=False, **settings)
             else:
-                check_answers(address)
                 ray.init(address=address, **settings)
         except (ConnectionError, RuntimeError, ValueError, TimeoutError) as e:
             raise ClusterError(f"--cluster: {address}: {refusal(str(e))}") from e

@@ -129,7 +129,10 @@ def _run(asked: _Request, listings: Sequence[Order], plans: Sequence[LanePlan]) 
         for order in listings:
             if lacking := cluster.lacking(order.lane, order.resources):
                 raise ClusterError(lacking)
-        rows = [Row(plan.lane, plan.shards, ended=len(plan.ended)) for plan in plans]
+        rows = [
+            Row(plan.lane, plan.shards, len(plan.ended), seen={c.name: c.manifest.collected for c in plan.ended})
+            for plan in plans
+        ]
         lanes = [LaneResults(plan, asked.results, asked.expected) for plan in plans]
         with View(Console(), rows) as view:
             return Session(cluster, lanes, view, rows).run(listings, _durations(asked.results, plans))
