@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
+from typing import TypeVar
 
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
+from typing_extensions import Self
 
 from conformance.cluster.model import Ended, News, Order, State
+
+V = TypeVar("V", bound="View")
 
 
 @dataclass
@@ -54,7 +58,7 @@ class View:
         self._console, self._rows = console, rows
         self._live = Live(console=console, auto_refresh=False, transient=True) if console.is_terminal else None
 
-    def __enter__(self) -> View:
+    def __enter__(self) -> Self:
         if self._live:
             self._live.start()
         return self

@@ -38,7 +38,7 @@ class Session:
         self._rows = {row.lane: row for row in rows}
         self._open: dict[str, Order] = {}  # orders without an end, by key
         self._codes: list[Exit] = []
-        self._waited: dict[str, int] = {}  # looks that found no node, by lane
+        self._waited: dict[Resources, int] = {}  # looks that found no node
 
     def run(self, listings: Sequence[Order], durations: Mapping[str, Mapping[str, bytes]]) -> Exit:
         """Run all orders. Return the exit code of the whole: that of the first lane that has another than 0.
@@ -103,12 +103,13 @@ class Session:
         self._codes.append(code)
 
     def _give_up_without_node(self) -> None:
-        """End the orders of a lane that no node can run any more, after a while."""
-        for lane, needed in {order.lane: order.resources for order in self._open.values()}.items():
-            lacking = self._cluster.lacking(lane, needed)
-            self._waited[lane] = self._waited.get(lane, 0) + 1 if lacking else 0
-            if self._waited[lane] > _PATIENCE:
-                self._end([order for order in self._open.values() if order.lane == lane], lacking)
+        """End the orders that no node can run any more, after a while."""
+        for needed in {order.resources for order in self._open.values()}:
+            orders = [order for order in self._open.values() if order.resources == needed]
+            lacking = self._cluster.lacking(orders[0].lane, needed)
+            self._waited[needed] = self._waited.get(needed, 0) + 1 if lacking else 0
+            if self._waited[needed] > _PATIENCE:
+                self._end(orders, lacking)
 
     def _stop(self) -> None:
         """End the run early: every cell that has no outcome yet is not reached."""
