@@ -80,7 +80,7 @@ class _Shard:
             while child.poll() is None:
                 time.sleep(_EVERY)
                 sent = News(self._order.key, attempt, self._where, tail.read())
-                if goes_on and not mail.add(sent):
+                if not mail.add(sent) and goes_on:
                     goes_on, until = False, time.monotonic() + _ENDING
                     child.send_signal(signal.SIGINT)
                 if until and time.monotonic() > until:
