@@ -218,3 +218,15 @@ def test_resources_of_a_lane_come_from_its_matrix(tmp_path: Path) -> None:
     (tmp_path / "demo.toml").write_text(text.replace("cpus = 2", "cpus = 0"))
     with pytest.raises(ValueError, match=r"resources\.cpus: expected a positive integer, got 0"):
         matrix.load(tmp_path / "demo.toml")
+
+
+def test_after_an_interruption_only_the_latest_attempt_counts(tmp_path: Path) -> None:
+    one = ended(tmp_path / "1", "1/2", CELLS[:2])
+    streamed = [
+        news("2/2", 1), news("2/2", 1, *lines("2/2", CELLS[2:], CELLS[2:])),
+        news("2/2", 2), news("2/2", 2, *lines("2/2", CELLS[3:], CELLS[2:])),
+    ]  # fmt: skip
+    run(Played((streamed, {"": LISTED, "1/2": one})), tmp_path)
+    closed, found = only(tmp_path)
+    assert closed.manifest.collected == sum(closed.by_status.values()) == 4
+    assert {name for name, o in found.items() if o.status is Status.NOT_REACHED} == {"neg"}
