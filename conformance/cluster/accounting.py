@@ -15,7 +15,7 @@ from conformance.results import expectations, expected_files, joined, resume
 from conformance.results.ledger import Ledger
 from conformance.results.run_end import RunEnd
 from conformance.results.store import Closed, Manifest, journal, runs
-from conformance.results.store.manifest import run_name
+from conformance.results.store.manifest import began, run_name, series_of
 from conformance.results.summary import Target
 from conformance.support.exit_codes import Exit
 from conformance.vocabulary import CellId, Status
@@ -129,3 +129,25 @@ def _account(results: Path, came: _Came, cells: Collection[str], reason: str, ex
         if str(cell) not in came.observations:
             ledger.enter(Observation(cell, "", Status.NOT_REACHED, 0, reason=reason))
     return ledger.close(0.0, 0.0)
+
+
+def unmerged(results: Path) -> list[Closed]:
+    """Return the shards in the store that began after the last run of their series that ended, the oldest first.
+
+    Those before it belong to that run or to one that was given up. Raises StoreError.
+    """
+    ended: dict[str, str] = {}
+    for name in runs.names(results):
+        if runs.opened(results / runs.RUNS / name).ended:
+            ended[series_of(name) or ""] = name
+    found = []
+    for name in runs.shards(results):
+        last = ended.get(series_of(name) or "")
+        if last is None or _after(name, last):
+            found.append(runs.opened(results / runs.RUNS / name))
+    return found
+
+
+def _after(one: str, other: str) -> bool:
+    at, before = began(one), began(other)
+    return at is not None and before is not None and at > before

@@ -13,7 +13,7 @@ from typing import Any
 import click
 from rich.console import Console
 
-from conformance.cluster import planning, ray_cluster
+from conformance.cluster import accounting, planning, ray_cluster
 from conformance.cluster.accounting import LaneResults
 from conformance.cluster.model import ClusterError, Order
 from conformance.cluster.planning import LanePlan
@@ -23,8 +23,7 @@ from conformance.commands.edge import RESULTS, Mistake, expected_option, mistake
 from conformance.lanes import jobs, matrix, process
 from conformance.lanes.jobs import Job, JobError
 from conformance.lanes.matrix import Lane
-from conformance.results import merge
-from conformance.results.store import Closed, StoreError, runs
+from conformance.results.store import StoreError, runs
 from conformance.support.signals import interrupt_once
 from conformance.support.toml_table import TomlError
 
@@ -105,22 +104,8 @@ def _jobs(asked: _Request, lanes: Sequence[tuple[Order, Lane, str]]) -> list[Job
 
 def _plan(asked: _Request, listing: Order, found: Sequence[Job]) -> LanePlan:
     by = runs.measured(asked.results, listing.lane)
-    ended = planning.left(_unmerged(asked.results), listing) if asked.resume else []
+    ended = planning.left(accounting.unmerged(asked.results), listing) if asked.resume else []
     return planning.plan(listing, found, by.name if by else "", ended)
-
-
-def _unmerged(results: Path) -> list[Closed]:
-    """Return the shards in the store, but for those of runs that are merged. Raises StoreError."""
-    groups: dict[object, list[Closed]] = {}
-    for name in runs.shards(results):
-        closed = runs.opened(results / runs.RUNS / name)
-        groups.setdefault(merge.facts(closed.manifest), []).append(closed)
-    merged = {c.name for group in groups.values() for c in group if _is_merged(results, group)}
-    return [c for group in groups.values() for c in group if c.name not in merged]
-
-
-def _is_merged(results: Path, group: Sequence[Closed]) -> bool:
-    return (results / runs.RUNS / merge.run_of([c.manifest for c in group])).is_dir()
 
 
 def _run(asked: _Request, listings: Sequence[Order], plans: Sequence[LanePlan]) -> int:

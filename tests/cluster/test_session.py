@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
-from conformance.cluster import planning
+from conformance.cluster import accounting, planning
 from conformance.cluster.accounting import LaneResults
 from conformance.cluster.model import ClusterError, Ended, News, Order, State
 from conformance.cluster.progress import Row, View
@@ -34,18 +35,16 @@ LISTING = planning.order_of(LANE, "torch-2.8", "/checkout", "token", (), reuse=F
 LISTED = Ended(State.ENDED, "a", cells=tuple(str(o.cell) for o in CELLS))
 
 
-def manifest_of(shard: str, seen: Sequence[Observation]) -> Manifest:
+def manifest_of(shard: str, seen: Sequence[Observation], at: datetime | None = None) -> Manifest:
     ids = [str(o.cell) for o in seen]
     words = ("--pyargs", "conformance", "--shard", shard, "-rN")
-    told = manifest(
-        run=run_name(LANE.name, token="abcdef"), collected=len(ids), cells=resume.fingerprint(ids), arguments=words
-    )
+    told = manifest(run=run_name(LANE.name, at), collected=len(ids), cells=resume.fingerprint(ids), arguments=words)
     return as_shard(told, shard, "")
 
 
-def ended(scratch: Path, shard: str, seen: Sequence[Observation]) -> Ended:
+def ended(scratch: Path, shard: str, seen: Sequence[Observation], at: datetime | None = None) -> Ended:
     """What a node returns of a shard with these cells."""
-    told = manifest_of(shard, seen)
+    told = manifest_of(shard, seen, at)
     ledger = Ledger(scratch / LANE.name, told, [o.cell for o in seen], [Target("mm", "native")], ())
     for o in seen:
         ledger.enter(o)
@@ -162,7 +161,7 @@ def test_an_interrupted_lane_can_be_resumed_by_pytest(tmp_path: Path) -> None:
 def test_shards_that_ended_do_not_run_again(tmp_path: Path) -> None:
     one, two = ended(tmp_path / "1", "1/2", CELLS[:2]), ended(tmp_path / "2", "2/2", CELLS[2:])
     run(Played(([], {"": LISTED, "1/2": one})), tmp_path)
-    left = planning.left([runs.opened(tmp_path / runs.RUNS / one.run)], LISTING)
+    left = planning.left(accounting.unmerged(tmp_path), LISTING)
     cluster = Played(([], {"": LISTED, "2/2": two}))
     code, _ = run(cluster, tmp_path, left)
     assert code == Exit.OK
@@ -230,3 +229,14 @@ def test_after_an_interruption_only_the_latest_attempt_counts(tmp_path: Path) ->
     closed, found = only(tmp_path)
     assert closed.manifest.collected == sum(closed.by_status.values()) == 4
     assert {name for name, o in found.items() if o.status is Status.NOT_REACHED} == {"neg"}
+
+
+def test_shards_of_an_earlier_run_that_ended_are_not_taken_for_the_interrupted_one(tmp_path: Path) -> None:
+    night, next_night = datetime(2026, 1, 1, tzinfo=timezone.utc), datetime(2026, 1, 2, tzinfo=timezone.utc)
+    one = ended(tmp_path / "1", "1/2", CELLS[:2], night)
+    two = ended(tmp_path / "2", "2/2", CELLS[2:], night + timedelta(seconds=1))
+    run(Played(([], {"": LISTED, "1/2": one, "2/2": two})), tmp_path)
+    assert accounting.unmerged(tmp_path) == []
+    again = ended(tmp_path / "3", "1/2", CELLS[:2], next_night)
+    run(Played(([], {"": LISTED, "1/2": again})), tmp_path)
+    assert [closed.name for closed in planning.left(accounting.unmerged(tmp_path), LISTING)] == [again.run]
