@@ -247,6 +247,13 @@ def report_tests(session: nox.Session) -> None:
     session.run("python", "-m", "pytest", "browser_tests", *session.posargs)
 
 
+@nox.session(name="cluster-tests", reuse_venv=True, default=False, requires=[MAIN_ENVIRONMENT])
+def cluster_tests(session: nox.Session) -> None:
+    """Test `conformance run` on a Ray cluster of two nodes, one of which is killed; arguments of pytest follow --."""
+    session.install("-e", ".[cluster,tests]", env=index_variables(session))
+    session.run("python", "-m", "pytest", "tests/cluster", *session.posargs)
+
+
 @nox.session(reuse_venv=True, default=False)
 def conformance(session: nox.Session) -> None:
     """Run a command of ``conformance`` that needs no torch, for example ``-- matrix`` or ``-- summary``."""

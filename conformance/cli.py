@@ -33,6 +33,7 @@ COMMANDS = {
     "replay": "programs:replay_",
     "report": "report:report_",
     "repro": "programs:repro_",
+    "run": "cluster:run_",
     "summary": "results:summary_",
     "triage": "programs:triage_",
 }

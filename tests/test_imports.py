@@ -40,6 +40,7 @@ _TABLE = {
     "models": "corpus layouts vocabulary",
     "results": "layouts models records support vocabulary",
     "device_tests": "corpus records support torch_versions vocabulary",
+    "cluster": "lanes records results support vocabulary",
     "contexts": "backends inventory ops support torch_versions vocabulary",
     "scenarios": "support torch_versions",
     "plan": "backends contexts corpus inventory layouts ops records scenarios support vocabulary",
@@ -60,15 +61,15 @@ _TABLE = {
     "report": "bisect explain layouts perf records results support vocabulary",
     "plugin": "backends corpus explain lanes layouts models ops plan records results running support torch_versions"
     " vocabulary",
-    "commands": "aoti backends bisect calls corpus device_tests doctor explain hazards huge inventory lanes models"
-    " nightly perf plan records report results running scenarios support torch_versions triage vocabulary",
+    "commands": "aoti backends bisect calls cluster corpus device_tests doctor explain hazards huge inventory lanes"
+    " models nightly perf plan records report results running scenarios support torch_versions triage vocabulary",
     "cli": "commands",
 }
 ROOMS = {room: frozenset(may_import.split()) for room, may_import in _TABLE.items()}
 EDGES = {"plugin", "commands", "cli"}
 # Read, judged and printed where torch is not installed; the edges load it only when asked to.
 ROOMS_WITHOUT_TORCH = {
-    "support", "vocabulary", "records", "layouts", "lanes", "models", "results", "bisect", "nightly",
+    "support", "vocabulary", "records", "layouts", "lanes", "models", "results", "cluster", "bisect", "nightly",
     "report", "cli",
 }  # fmt: skip
 OTHER_MODULES_WITHOUT_TORCH = {

@@ -35,7 +35,7 @@ def matrix_jobs(form: str, lanes: str, torch: str, minutes: float, workers: int,
         if not matrices:
             raise Mistake(f"no matrix in {MATRICES}/; expected <backend>.toml")
         chosen = jobs.choose(matrices, _split(lanes), _split(torch))
-        found = jobs.plan(chosen, _measured(results, [lane.name for lane, _ in chosen], workers), minutes)
+        found = jobs.plan(chosen, runs.seconds(results, {lane.name: workers for lane, _ in chosen}), minutes)
     entries = [job.to_json() for job in found]
     if form == "table":
         Console().print(_table(found))
@@ -48,12 +48,6 @@ def matrix_jobs(form: str, lanes: str, torch: str, minutes: float, workers: int,
 
 def _split(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
-
-
-def _measured(results: Path, lanes: Sequence[str], workers: int) -> dict[str, float]:
-    """Return each lane's duration in seconds with that many workers. Lanes without a complete run are left out."""
-    found = {name: run for name in lanes if (run := runs.measured(results, name)) and run.whole}
-    return {name: sum(ns for ns, _ in runs.durations(run).values()) / 1e9 / workers for name, run in found.items()}
 
 
 def _table(found: Sequence[Job]) -> Table:

@@ -10,8 +10,8 @@ from typing import Any
 import click
 
 from conformance.commands.edge import RESULTS, Mistake, expected_option, mistakes
-from conformance.results import expectations, expected_files, merge, run_end
-from conformance.results.merge import MergeError, Part
+from conformance.results import joined, merge
+from conformance.results.merge import MergeError
 from conformance.results.store import Closed, StoreError, runs
 from conformance.support.exit_codes import Exit
 from conformance.support.toml_table import TomlError
@@ -54,15 +54,10 @@ def _sets(results: Path, names: tuple[str, ...]) -> list[list[Closed]]:
 
 def _merge(results: Path, shards: list[Closed], expected: Path | None) -> Exit:
     """Store the merged run, unless it exists, and print its end."""
-    if (results / runs.RUNS / (run := merge.run_of([s.manifest for s in shards]))).is_dir():
+    run, end = joined.join(results, shards, expected)
+    if end is None:
         click.echo(f"{run}: already merged, {_of(shards)}")
         return Exit.OK
-    parts = [Part(s.manifest, runs.summary(s), runs.load(s)) for s in shards]
-    merge.check(parts)
-    manifest, summary, observations = merge.merged(parts)
-    directory = runs.join(results, manifest, shards, summary)
-    known = expectations.load(expected_files.of_results(expected, manifest))
-    end = run_end.of_run(manifest, summary, observations, known, str(directory))
     click.echo(f"{run}: {_of(shards)}\n{end.text}")
     return end.code
 

@@ -56,8 +56,10 @@ def choose(matrices: Sequence[Matrix], patterns: Sequence[str], torches: Sequenc
     return found
 
 
-def plan(lanes: Sequence[tuple[Lane, str]], measured: Mapping[str, float], minutes: float) -> list[Job]:
-    """Return the jobs of these lanes. Each takes about ``minutes``.
+def plan(
+    lanes: Sequence[tuple[Lane, str]], measured: Mapping[str, float], minutes: float, most: int | None = MOST
+) -> list[Job]:
+    """Return the jobs of these lanes. Each takes about ``minutes``. ``most``: the largest number of jobs.
 
     ``measured``: the duration of lanes in seconds, by name. For a lane that was not measured, the average of the lanes
     of its environment and build is taken, or of all lanes. If none was measured, it is not split. Raises JobError.
@@ -67,8 +69,8 @@ def plan(lanes: Sequence[tuple[Lane, str]], measured: Mapping[str, float], minut
     jobs = [
         job for lane, session in lanes for job in _of_lane(lane, session, _expected(lane, lanes, measured), minutes)
     ]
-    if len(jobs) > MOST:
-        raise JobError(f"{len(jobs)} jobs, but GitHub allows {MOST}; increase --minutes, or select fewer lanes")
+    if most is not None and len(jobs) > most:
+        raise JobError(f"{len(jobs)} jobs, but GitHub allows {most}; increase --minutes, or select fewer lanes")
     return jobs
 
 
@@ -89,9 +91,17 @@ def _alike(one: Lane, other: Lane) -> bool:
     return (one.environment.name, one.build.name) == (other.environment.name, other.build.name)
 
 
+def split(lanes: Sequence[tuple[Lane, str]], count: int) -> list[Job]:
+    """Return the jobs of these lanes, ``count`` of each. Their durations are unknown."""
+    return [job for lane, session in lanes for job in _shards(lane, session, count, None)]
+
+
 def _of_lane(lane: Lane, session: str, seconds: float | None, minutes: float) -> list[Job]:
     count = max(1, math.ceil(seconds / (60 * minutes))) if seconds else 1
-    each = None if seconds is None else round(seconds / 60 / count, 1)
+    return _shards(lane, session, count, None if seconds is None else round(seconds / 60 / count, 1))
+
+
+def _shards(lane: Lane, session: str, count: int, each: float | None) -> list[Job]:
     return [
         Job(lane.name, session, f"{i}/{count}", lane.torch.version, lane.environment.name, lane.build.name, each)
         for i in range(1, count + 1)

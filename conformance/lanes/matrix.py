@@ -36,6 +36,15 @@ class Environment:
 
 
 @dataclass(frozen=True, slots=True)
+class Resources:
+    """What one shard of a lane occupies on a machine, see ``conformance run``."""
+
+    cpus: int = 1
+    memory_mb: int = 2048
+    devices: tuple[tuple[str, int], ...] = ()  # by the name under which the machine offers them
+
+
+@dataclass(frozen=True, slots=True)
 class Build:
     """One build of the backend, e.g. with a sanitizer."""
 
@@ -44,6 +53,7 @@ class Build:
     settings: tuple[tuple[str, str], ...] = ()  # arguments ``-C KEY=VALUE`` of the backend's build
     sanitizers: tuple[str, ...] = ()  # the values of -fsanitize; their runtimes are preloaded
     suppressions: str = ""  # a file for LeakSanitizer, relative to the repository root
+    resources: Resources = Resources()
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,13 +136,14 @@ def load(file: Path) -> Matrix:
     """Read one file. Raises TomlError for a missing, unknown or invalid key."""
     top = Table.load(file)
     torches = tuple(_torch(t) for t in top.tables("torch"))
+    resources = _resources(top.table("resources"), Resources())
     matrix = Matrix(
         backend=_name(top, "backend"),
         project=top.take("project", str),
         module=top.take("module", str),
         torches=torches,
         environments=_environments(top.table("environments")),
-        builds=_builds(top.table("builds")) if "builds" in top.names() else (Build("release"),),
+        builds=_builds(top, resources),
         exclusions=tuple(_exclusion(t) for t in top.tables("exclude")),
         main=top.take("main", str, torches[-1].version if torches else ""),
     )
@@ -170,8 +181,29 @@ def _environments(table: Table) -> tuple[Environment, ...]:
     return tuple(found)
 
 
-def _builds(table: Table) -> tuple[Build, ...]:
-    found = []
+def _resources(table: Table, default: Resources) -> Resources:
+    """Return the resources of a table. A key that it lacks has the value of ``default``. Raises TomlError."""
+    cpus = table.take("cpus", int, default.cpus)
+    memory_mb = table.take("memory_mb", int, default.memory_mb)
+    devices = table.table("devices") if "devices" in table.names() else None
+    table.done()
+    counts = default.devices
+    if devices:
+        counts = tuple((name, _positive(devices, name, devices.take(name, int))) for name in devices.names())
+    return Resources(_positive(table, "cpus", cpus), _positive(table, "memory_mb", memory_mb), counts)
+
+
+def _positive(table: Table, key: str, value: int) -> int:
+    if value < 1:
+        raise table.error(key, f"expected a positive integer, got {value}")
+    return value
+
+
+def _builds(top: Table, resources: Resources) -> tuple[Build, ...]:
+    """Return the builds; ``resources`` are those of a build that names none. Raises TomlError."""
+    if "builds" not in top.names():
+        return (Build("release", resources=resources),)
+    table, found = top.table("builds"), []
     for name in table.names():
         keys = table.table(name)
         settings = keys.table("settings")
@@ -181,6 +213,7 @@ def _builds(table: Table) -> tuple[Build, ...]:
             settings=tuple((key, settings.take(key, str)) for key in settings.names()),
             sanitizers=keys.strings("sanitizers", ()),
             suppressions=keys.take("suppressions", str, ""),
+            resources=_resources(keys.table("resources"), resources),
         )
         for i, sanitizer in enumerate(build.sanitizers):
             keys.check(f"sanitizers[{i}]", sanitizer, sanitizers.NAMES)

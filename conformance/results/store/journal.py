@@ -11,7 +11,7 @@ import contextlib
 import json
 import os
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -119,9 +119,17 @@ def read(path: Path) -> Run:
         notes.append(f"{file}: the last line is incomplete; the run was killed while writing it")
     if not lines:
         raise StoreError(f"{file}: is empty; expected the manifest of a run in line 1")
-    manifest = _manifest(file, lines[0])
-    observations = tuple(_observation(file, n, line) for n, line in enumerate(lines[1:], start=2))
+    manifest, observations = parse(lines, str(file))
     return Run(manifest, observations, (*notes, *_lacking(file, manifest, len(observations))))
+
+
+def parse(lines: Sequence[str], where: str) -> tuple[Manifest, tuple[Observation, ...]]:
+    """Return the manifest and the observations of complete lines of a journal. Raises StoreError.
+
+    ``where`` begins the error.
+    """
+    file = Path(where)
+    return _manifest(file, lines[0]), tuple(_observation(file, n, line) for n, line in enumerate(lines[1:], start=2))
 
 
 def _lacking(file: Path, manifest: Manifest, observed: int) -> tuple[str, ...]:

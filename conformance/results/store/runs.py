@@ -206,6 +206,12 @@ def durations(run: Closed) -> dict[str, tuple[int, int]]:
     return parquet.durations(run.rows)
 
 
+def seconds(results: Path, workers: Mapping[str, int]) -> dict[str, float]:
+    """Return each lane's duration with its number of ``workers``. Lanes without a complete run are left out."""
+    found = {lane: run for lane in workers if (run := measured(results, lane)) and run.whole}
+    return {lane: sum(ns for ns, _ in durations(run).values()) / 1e9 / workers[lane] for lane, run in found.items()}
+
+
 def every_series(results: Path) -> list[str]:
     """Return the series that have closed runs."""
     return sorted({series for name in names(results) if (series := series_of(name))})
@@ -297,6 +303,32 @@ def _there(run: str, everything: Sequence[str]) -> str:
     if close_ones:
         return f"near: {', '.join(close_ones)}"
     return f"lanes with runs: {', '.join(sorted(known)) or 'none'}"
+
+
+def files(directory: Path) -> dict[str, bytes]:
+    """Return the content of a closed run's files, by name, for :func:`put` on another machine."""
+    return {file.name: file.read_bytes() for file in sorted(directory.iterdir())}
+
+
+def put(results: Path, name: str, content: Mapping[str, bytes]) -> Closed:
+    """Store a closed run that came from another machine. An existing run of this name is not changed.
+
+    Raises StoreError if it cannot be written, or if it was damaged on the way.
+    """
+    target = results / RUNS / name
+    scratch = target.with_name(f".{name}.{os.getpid()}")
+    try:
+        scratch.mkdir(parents=True)
+        for file, data in content.items():
+            (scratch / file).write_bytes(data)
+            (scratch / file).chmod(0o444)
+        opened(scratch).check()
+        _settle(scratch, target)
+    except OSError as e:
+        raise StoreError(f"{target}: cannot be written: {e.strerror or e}") from e
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    return opened(target)
 
 
 def _settle(scratch: Path, target: Path) -> None:
