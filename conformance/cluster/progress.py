@@ -10,7 +10,6 @@ from typing import TypeVar
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
-from typing_extensions import Self
 
 from conformance.cluster.model import Ended, News, Order, State
 
@@ -58,7 +57,7 @@ class View:
         self._console, self._rows = console, rows
         self._live = Live(console=console, auto_refresh=False, transient=True) if console.is_terminal else None
 
-    def __enter__(self) -> Self:
+    def __enter__(self: V) -> V:  # noqa: PYI019  # typing has Self from Python 3.11 on
         if self._live:
             self._live.start()
         return self
