@@ -14,6 +14,8 @@ from conformance.triage.compiled.model import OWN, Kind, Wrong
 Made = Callable[..., Any]
 Compiler = Callable[[torch.fx.GraphModule, list[Any]], Made]
 
+pytestmark = pytest.mark.forked
+
 
 class Stopped(Exception):
     """Raised in place of the end of a process."""

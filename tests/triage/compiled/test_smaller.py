@@ -14,6 +14,8 @@ from conformance.triage.compiled import dump, script, smaller
 from conformance.triage.compiled.dump import Dump
 from conformance.triage.compiled.twins import copies
 
+pytestmark = pytest.mark.forked
+
 
 class Model(torch.nn.Module):
     def forward(self, x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
