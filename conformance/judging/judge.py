@@ -16,7 +16,7 @@ from conformance.judging.oracle import Caller, CallOutcome
 from conformance.judging.outcomes import Comparison, OtherReferences, error_parity, first_line
 from conformance.judging.reference import NotJudged, Reference
 from conformance.judging.tolerances import Criteria
-from conformance.judging.twins import NoGenerator, Twins
+from conformance.judging.twins import DeviceLacks, Twins
 from conformance.judging.views import Unreadable
 from conformance.plan.cases import Case
 from conformance.records import Mismatch
@@ -81,7 +81,7 @@ class Judge:
         self._prepare(case)
         try:
             return bool(self._judge_call(case, self.reference.outcome(case)).mismatches)
-        except (NotJudged, NoGenerator):
+        except (NotJudged, DeviceLacks):
             return False
         except Unreadable:
             return True
@@ -114,8 +114,8 @@ class Judge:
                 self.reference.doubt(case, expected, result.mismatches, actual)
         except NotJudged as e:
             return CaseResult(skipped=e.why, tainted=e.tainted)
-        except NoGenerator as e:
-            return CaseResult(skipped=f"the device has no generators: {first_line(e.__cause__)}")
+        except DeviceLacks as e:
+            return CaseResult(skipped=f"the device has no {e.what}: {first_line(e.__cause__)}")
         except Unreadable as e:
             return CaseResult([_unreadable(e)])
         return result

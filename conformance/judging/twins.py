@@ -162,9 +162,18 @@ class Twins:
                 dtype = slot.dtype or own
                 template = self._template(slot, placement, dtype, dtypes(dtype) if dtypes else dtype)
                 is_host = slot.on_host or (on_host and slot.argument in on_host)
-                made = self._argument(template, CPU if is_host else device)
+                made = self._argument(template, CPU) if is_host else self._on_device(template, device)
             arguments.append(made)
         return _side(case, device, arguments, dtypes)
+
+    def _on_device(self, template: _Template, device: torch.device) -> Argument:
+        """An argument on a device. Raises DeviceLacks if the device holds bytes, but nothing of this dtype."""
+        try:
+            return self._argument(template, device)
+        except Exception as e:
+            if device != CPU and not _holds(template.dtype, device) and _holds(torch.uint8, device):
+                raise DeviceLacks(f"tensors of {str(template.dtype).removeprefix('torch.')}") from e
+            raise
 
     def _argument(self, template: _Template, device: torch.device) -> Argument:
         """An argument on a device.
@@ -319,15 +328,31 @@ class _Fitter:
         return _generator(self._device).manual_seed(arg.seed)
 
 
-class NoGenerator(Exception):
-    """The device has no generators; ``__cause__`` is what torch raised."""
+class DeviceLacks(Exception):
+    """The device has nothing of a kind that a case's arguments need, such as generators.
+
+    ``what`` names it in the plural; ``__cause__`` is what torch raised.
+    """
+
+    def __init__(self, what: str) -> None:
+        super().__init__(what)
+        self.what = what
 
 
 def _generator(device: torch.device) -> torch.Generator:
     try:
         return torch.Generator(device)
     except RuntimeError as e:
-        raise NoGenerator from e
+        raise DeviceLacks("generators") from e
+
+
+def _holds(dtype: torch.dtype, device: torch.device) -> bool:
+    """Whether an element of a dtype can be sent to the device and back."""
+    try:
+        torch.zeros(1, dtype=dtype).to(device).cpu()
+    except Exception:  # noqa: BLE001  # whatever a backend raises
+        return False
+    return True
 
 
 _PLAIN = frozenset({type(None), bool, int, float, str})

@@ -9,7 +9,7 @@ import torch
 
 from conformance.corpus.model import DeviceArg, GeneratorArg
 from conformance.judging import judge as module
-from conformance.judging import storages
+from conformance.judging import storages, views
 from conformance.judging.views import Unreadable
 from conformance.ops.family import OpFacts, Random
 from conformance.plan.cases import cases
@@ -90,3 +90,23 @@ def test_a_device_without_generators_is_not_asked_to_draw_with_one(monkeypatch: 
     (case,) = cases(CellId("misc", "hand", "float32", "contiguous"), [one])
     assert judge(torch.neg, case=case).skipped == "the device has no generators: RuntimeError: not an accelerator"
     assert judge(torch.neg).skipped == ""
+
+
+@pytest.mark.parametrize("holds_bytes", [True, False])
+def test_a_dtype_that_a_device_cannot_hold_is_unsupported_unless_it_holds_no_bytes_either(
+    holds_bytes: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, refused = torch.Tensor.to, {torch.float32} if holds_bytes else {torch.float32, torch.uint8}
+
+    def to(tensor: torch.Tensor, target: object, **more: bool) -> torch.Tensor:
+        if tensor.dtype in refused and target == torch.device("cpu:0"):
+            raise ValueError("refused")
+        return real(tensor, target, **more)
+
+    monkeypatch.setattr(torch.Tensor, "to", to)
+    monkeypatch.setattr(views, "_broken", frozenset({"view_as_dtype"}))  # so that arguments are sent in their dtype
+    if holds_bytes:
+        assert judge(torch.neg).skipped == "the device has no tensors of float32: ValueError: refused"
+    else:
+        with pytest.raises(ValueError, match="refused"):
+            judge(torch.neg)
