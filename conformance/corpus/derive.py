@@ -33,34 +33,34 @@ class Deriver:
     overloads: Mapping[str, Overload]
     pools: PoolBuilder
     most: Callable[[Overload], Mapping[str, int]]
-    _tried: dict[str, list[str]] = field(default_factory=dict)
+    _tried: dict[tuple[str, str], list[str]] = field(default_factory=dict)
 
     def derive(self, kept: Kept) -> list[Sample]:
-        """Return samples to validate, for every overload that lacks samples with values in a base of its siblings."""
+        """Return samples to validate, for every overload and each base in which it lacks samples with values."""
         families = _families(self.overloads)
         derived: list[Sample] = []
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             for name, overload in self.overloads.items():
-                wanted = overload.has_cpu_kernel and overload.has_tensors and not facts(name).cannot
-                if wanted and not _has_values(kept.get(name, ())):
-                    siblings = _siblings(overload, families, kept)
-                    if self._tried.get(name) != siblings:  # the same siblings would give the same samples
-                        derived += self._derive_one(overload, siblings, kept)
-                    self._tried[name] = siblings
+                if overload.has_cpu_kernel and overload.has_tensors and not facts(name).cannot:
+                    for base, most in self.most(overload).items():
+                        if not _with_values(kept, name, base):
+                            derived += self._derive_one(overload, base, most, families, kept)
         return derived
 
-    def _derive_one(self, target: Overload, siblings: Sequence[str], kept: Kept) -> list[Sample]:
+    def _derive_one(
+        self, target: Overload, base: str, most: int, families: Mapping[str, list[str]], kept: Kept
+    ) -> list[Sample]:
+        siblings = _siblings(target, base, families, kept)
+        if self._tried.get((target.name, base)) == siblings:  # the same siblings would give the same samples
+            return []
+        self._tried[target.name, base] = siblings
         schema = schema_of(call_of(target))
-        derived: list[Sample] = []
-        for base, most in self.most(target).items():
-            found: list[Sample] = []
-            for sibling in siblings:
-                for source in kept[sibling]:
-                    if source.base == base and not source.raises and len(found) < most:
-                        found += self._from(source, target.name, schema)
-            derived += found
-        return derived
+        found: list[Sample] = []
+        for source in (s for sibling in siblings for s in _with_values(kept, sibling, base)):
+            if len(found) < most:
+                found += self._from(source, target.name, schema)
+        return found
 
     def _from(self, source: Sample, target: str, schema: Any) -> list[Sample]:
         given = self._live(source, source.base if source.base in source.dtypes else source.dtypes[0])
@@ -139,8 +139,8 @@ class Deriver:
             return None
 
 
-def _has_values(samples: Sequence[Sample]) -> bool:
-    return any(not s.raises for s in samples)
+def _with_values(kept: Kept, name: str, base: str) -> list[Sample]:
+    return [s for s in kept.get(name, ()) if s.base == base and not s.raises]
 
 
 def stem(name: str) -> str:
@@ -156,8 +156,8 @@ def _families(overloads: Mapping[str, Overload]) -> dict[str, list[str]]:
     return found
 
 
-def _siblings(target: Overload, families: Mapping[str, list[str]], kept: Kept) -> list[str]:
-    """Return overloads with samples, the closest first: same operator, then most argument names in common."""
+def _siblings(target: Overload, base: str, families: Mapping[str, list[str]], kept: Kept) -> list[str]:
+    """Return overloads with samples of the base, the closest first: most argument names in common, same operator."""
     names = list(families[stem(target.name)])
     other = SIBLINGS.get(target.base) or SIBLINGS.get(target.base.rstrip("_"))
     if other:
@@ -168,7 +168,7 @@ def _siblings(target: Overload, families: Mapping[str, list[str]], kept: Kept) -
         own = {a.name for a in schema_of(call_of(name)).arguments}
         return -len(wanted & own), name.partition(".")[0] != target.base, name
 
-    return sorted((n for n in names if _has_values(kept.get(n, ()))), key=distance)[:MOST_SOURCES]
+    return sorted((n for n in names if _with_values(kept, n, base)), key=distance)[:MOST_SOURCES]
 
 
 def _functional(target: str, schema: Any, overloads: Mapping[str, Overload]) -> str | None:

@@ -103,6 +103,22 @@ def test_a_sibling_s_derived_sample_runs(overload: str, derived: tuple[Recording
     call_of(overload)(*args, **kwargs)
 
 
+def test_a_base_that_was_not_recorded_is_derived_beside_one_that_was() -> None:
+    recording = Recording()
+    with Recorder(recording, "float32", "opinfo.test"):
+        torch.rand(3).relu()
+        torch.rand(3).relu_()
+    with Recorder(recording, "int64", "opinfo.test"):
+        torch.arange(3).relu()
+    kept: dict[str, list[Sample]] = {name: [] for name, _ in recording.candidates}
+    for (name, _), rows in recording.candidates.items():
+        kept[name] += validate(rows, recording.pools)[0]
+    deriver = Deriver({n: OVERLOADS[n] for n in ("relu", "relu_")}, recording.pools, most)
+    derived = deriver.derive(kept)
+    assert [(s.overload, s.base, s.tensors[0].shape) for s in derived] == [("relu_", "int64", (3,))]
+    assert deriver.derive(kept) == []  # the same siblings have nothing new
+
+
 def test_an_output_has_the_dtype_the_call_gives(derived: tuple[Recording, dict[str, list[Sample]]]) -> None:
     _, kept = derived
     out = kept["gt.Scalar_out"][0].tensors[-1]
