@@ -31,6 +31,17 @@ def test_importing_refnpu_prints_nothing(python: Python) -> None:
     assert (done.stdout, done.stderr) == ("", "")
 
 
+def test_a_process_may_end_right_after_backward(python: Python) -> None:
+    program = """
+import refnpu, torch
+x = torch.ones(4, 4, device="npu", requires_grad=True)
+(x @ x).sum().backward()
+"""
+    for _ in range(6):  # about 4 of 10 aborted before threads were waited for, with torch 2.13
+        done = python(program)
+        assert done.returncode == 0, done.stderr
+
+
 def test_a_process_forked_before_the_first_use_can_use_the_device(python: Python) -> None:
     done = python("""
 import os, refnpu, torch

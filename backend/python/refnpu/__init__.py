@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import atexit
+
 from refnpu._loader import check_sanitizers, check_torch_version
 
 check_torch_version()  # before anything that imports the extension
 check_sanitizers()
 
 from refnpu import _C, npu  # noqa: E402  # see above
+from refnpu._ending import finish_gradients  # noqa: E402
 from refnpu._steps import donate, mark_step, save  # noqa: E402
 
 npu.install()
+atexit.register(finish_gradients)
 
 
 def counters() -> dict[str, dict[str, int]]:
