@@ -17,6 +17,7 @@ from conformance.judging.oracle import Caller, CallOutcome
 from conformance.judging.outcomes import Comparison, OtherReferences, first_line
 from conformance.judging.tolerances import Criteria, position_of
 from conformance.judging.twins import CPU, Twins
+from conformance.layouts import AS_STRIDED
 from conformance.plan.cases import Case
 from conformance.records import Mismatch
 from conformance.torch_versions import decomposition_of, overload_of, tags, without_onednn
@@ -32,6 +33,7 @@ ONEDNN = "oneDNN refuses the call on this machine, and the device does what CPU 
 REFUSED = "CPU refuses how an argument lies in memory, and the device gives what CPU gives for a contiguous one"
 LOST = "the CPU returns another tensor than the one that it was given to write"
 OVERRUN = "CPU takes an expanded argument for dense, and writes behind its storage before it raises"
+BEHIND = "CPU writes behind the storage of an argument"
 HELD = "CPU's values depend on what an out= argument held before, and the device has those of one that held zeros"
 RESIZED = "CPU gave the argument of an in-place op another size instead of an error"
 TWICE = "CPU silently wrote an overlapping argument, so the result is undefined"
@@ -64,6 +66,8 @@ class Reference:
         try:
             if twice:
                 self._try_in_peace(case)
+            elif case.cell.layout == AS_STRIDED and any(slot.written for slot in case.sample.tensors):
+                self._try_with_room(case)
             expected = self.again(case)
         except (LookupError, RuntimeError) as e:
             raise NotJudged(f"the arguments cannot be made on CPU: {first_line(e)}") from e
@@ -82,6 +86,11 @@ class Reference:
             raise NotJudged(TWICE)
         if any(a.overrun for a in trial.side.arguments):
             raise NotJudged(OVERRUN)
+
+    def _try_with_room(self, case: Case) -> None:
+        """Call where writing behind an argument can do no harm. Raises NotJudged if CPU does."""
+        if any(a.overrun for a in self._call(self._twins.roomy(case)).side.arguments):
+            raise NotJudged(BEHIND, tainted=True)
 
     def again(self, case: Case, seed: int | None = None) -> CallOutcome:
         """CPU's call, with fresh arguments."""

@@ -24,7 +24,7 @@ from conformance.corpus.model import (
     TensorSlot,
 )
 from conformance.judging.views import all_work, can_fetch, can_view_as_dtype, fill, over, poison, torch_dtype, view
-from conformance.layouts import Placement
+from conformance.layouts import AS_STRIDED, Placement
 from conformance.ops import facts
 from conformance.plan.cases import Case
 
@@ -40,6 +40,10 @@ TEMPLATE_COST = 1_000  # bytes of a template besides its storage, about
 # Bytes behind a storage that has room, more than its arguments would take if they were dense.
 MARGIN = 256
 ROOM = 0xA5  # each byte behind a storage, where writing there is to be seen
+
+#: Layouts whose written arguments have room in a trial: several indices for one element, and strides in any order.
+UNUSUAL = frozenset({"expanded", AS_STRIDED})
+MOST_ROOM = 1 << 20  # bytes
 
 Filler = Callable[[int, torch.dtype], torch.Tensor]  # so many bytes, for what lies behind a tensor of this dtype
 
@@ -192,12 +196,13 @@ class Twins:
         return Argument(template.slot, template.placement, base, tensor, template.before)
 
     def roomy(self, case: Case) -> Side:
-        """The arguments of ``case`` on CPU, with room behind each expanded one that the op writes.
+        """The arguments of ``case`` on CPU, with room behind each that the op writes and that lies in no usual way.
 
-        A kernel that takes it for dense writes there, and damages nothing. Such a storage cannot be resized.
+        A kernel that takes it for dense, or for evenly spaced, writes there, and damages nothing. Such a storage cannot
+        be resized.
         """
         side = self.side(case, CPU)
-        return _with_room(case, side, lambda a: a.slot.written and a.placement.layout == "expanded", _margin)
+        return _with_room(case, side, lambda a: a.slot.written and a.placement.layout in UNUSUAL, _margin)
 
     def surrounded(self, case: Case, value: int) -> Side:
         """The arguments of ``case`` on CPU, each that has values with ``value`` in its dtype behind its storage.
@@ -274,8 +279,12 @@ def _with_room(case: Case, side: Side, which: Callable[[Argument], bool], filler
 
 
 def _roomy(base: torch.Tensor, tensor: torch.Tensor, filler: Filler) -> tuple[torch.Tensor, torch.Tensor]:
-    """The same bytes, all that the storage knows of; and those behind it, enough if ``tensor`` is taken for dense."""
-    room = base.numel() + tensor.numel() * tensor.element_size() + MARGIN
+    """The same bytes, all that the storage knows of; and those behind it.
+
+    They are enough if ``tensor`` is taken for dense, or its matrices for evenly spaced.
+    """
+    matrices = tensor.shape[:-2].numel()
+    room = min(base.numel() * matrices, MOST_ROOM) + tensor.numel() * tensor.element_size() + MARGIN
     whole = torch.cat((base, filler(room, tensor.dtype)))
     return torch.frombuffer(whole.numpy(), dtype=torch.uint8, count=base.numel()), whole[base.numel() :]
 

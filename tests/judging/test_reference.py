@@ -12,6 +12,7 @@ import torch
 from conformance.corpus.model import DeviceArg
 from conformance.judging import reference
 from conformance.judging.reference import (
+    BEHIND,
     DECOMPOSED,
     HELD,
     LAYOUT,
@@ -65,6 +66,17 @@ def test_cpu_writing_past_an_expanded_argument_and_raising_damages_nothing() -> 
 
     found = judge(dense_and_refuse, case=case_of("expanded", written=True))
     assert (found.skipped, found.tainted, len(written)) == (OVERRUN, False, 1)
+
+
+def test_cpu_writing_behind_an_argument_of_any_strides_damages_nothing() -> None:
+    def past_the_end(x: torch.Tensor) -> torch.Tensor:
+        storage = x.untyped_storage()
+        ctypes.memset(storage.data_ptr() + storage.nbytes(), 0, 4)
+        return x.neg_()
+
+    found = judge(past_the_end, case=case_of("as_strided", written=True))
+    assert (found.skipped, found.tainted) == (BEHIND, True)
+    assert judge(torch.neg_, case=case_of("as_strided", written=True)).skipped == ""
 
 
 class TestOneDnn:
