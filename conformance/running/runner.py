@@ -40,7 +40,8 @@ from conformance.vocabulary import CellId, Route, Status
 # Deaths within one cell after which its remaining cases do not run. The observation's reason says so.
 DEATHS_PER_CELL = 3
 SEARCH_TIMEOUT = 120  # seconds that a search for leaks may take, in addition to the timeout of a cell
-# Fresh processes in which the CPU side must survive alone before a death on the CPU side is blamed on the device.
+# Fresh processes in which the CPU side must survive alone before a death is blamed on the device. A kernel of CPU that
+# damages the heap may die of that then, or later, on the device side, or not at all.
 REFERENCES = 5
 # Seconds for a crash whose stack is printed: the printing may hang where the heap is damaged.
 STACK_TIMEOUT = 20.0
@@ -262,7 +263,7 @@ class Runner:
             lived = [*lived, (Stretch(cell, first, index), wall / 1e9)]
         end = End(how, self._work.case_ids(cell)[index], phase, index - first + 1, wall)
         route = self._work.route(cell)
-        tries = REFERENCES if phase == "cpu" and isinstance(how, ChildDeath) else 1
+        tries = REFERENCES if isinstance(how, ChildDeath) else 1
         if phase and not end.broken and self._reference_dies(cell, index, tries):
             return reference_death(cell, route, end), index + 1
         observation = death(cell, route, end, self._work.arguments(cell, index))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import mmap
 import os
 import time
 from collections.abc import Sequence
@@ -222,6 +223,28 @@ def test_a_case_whose_cpu_side_dies_alone_is_unsupported(case: str) -> None:
     found = observe(case)
     assert found.status is Status.UNSUPPORTED
     assert "the CPU reference of" in found.reason
+
+
+class DyingNowAndThen(Work):
+    """CPU's side dies the fourth time that it runs, and in no process before."""
+
+    def __init__(self, *cases: str) -> None:
+        super().__init__(*cases)
+        self._calls = mmap.mmap(-1, 1)  # shared with the children
+
+    def reference(self, cell: CellId, index: int) -> None:
+        self._calls[0] += 1
+        if self._calls[0] == 4:
+            ctypes.string_at(0)
+
+
+@pytest.mark.parametrize("case", ["cpu dies of damage", "dies"])
+def test_a_case_whose_cpu_side_dies_alone_now_and_then_is_unsupported(case: str) -> None:
+    runner = Runner(DyingNowAndThen(case), 10)
+    try:
+        assert runner.observe(CELL).status is Status.UNSUPPORTED
+    finally:
+        runner.close()
 
 
 def test_a_death_on_the_cpu_side_that_does_not_repeat_alone_is_a_crash() -> None:
