@@ -8,10 +8,13 @@ from conformance.scenarios import (
     compiled_tensors,
     decoder,
     devices,
+    distributed,
+    exporting,
     generators,
     handles,
     loading,
     masks,
+    profiling,
     serialization,
     storages,
     threads,
@@ -23,8 +26,8 @@ from conformance.support.suggestions import unknown
 
 # Importing them fills the table.
 MODULES = (
-    block_masks, compiled_models, compiled_tensors, decoder, devices, generators, handles, loading, masks,
-    serialization, storages, threads, training, transfers,
+    block_masks, compiled_models, compiled_tensors, decoder, devices, distributed, exporting, generators, handles,
+    loading, masks, profiling, serialization, storages, threads, training, transfers,
 )  # fmt: skip
 
 

@@ -76,6 +76,7 @@ FOUND_BY = {
     "set_storage_empty_keeps_size": "serialization:pickled",
     "copy_ignores_strides": "serialization:saved_and_loaded",
     "layer_norm_saves_deviation": "training:layers",
+    "gemm_drops_depth_tail": "exporting:exported",
 }
 
 
@@ -93,6 +94,11 @@ def test_a_planted_fault_is_found_by_a_program(fault: str, refnpu: Any) -> None:
         ("training:scaled_gradients", "torch.amp.GradScaler.update"),
         ("serialization:state_of_a_module", "torch.nn.Module.load_state_dict"),
         ("loading:copies_that_do_not_block", "torch.Tensor.copy_"),
+        ("distributed:checkpoints", "torch.distributed.checkpoint.load"),
+        ("exporting:exported_through_a_file", "conformance.scenarios.exporting.load"),
+        ("exporting:exported_on_cpu_and_moved", "torch.export.passes.move_to_device_pass"),
+        ("profiling:calls_of_ops", "torch.profiler.profile.events"),
+        ("profiling:time_of_kernels", "torch.profiler.profile.events"),
     ],
 )
 def test_a_step_that_does_nothing_on_the_device_is_found(

@@ -1,0 +1,110 @@
+"""Distributed checkpoints, and collective calls in a group of one process."""
+
+from __future__ import annotations
+
+import tempfile
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from conformance.scenarios.model import NotOffered, Results, scenario
+
+
+def _state(device: str, *, zeros: bool = False) -> dict[str, Any]:
+    """Return tensors of several layouts in nested dicts."""
+    base = torch.arange(24.0)
+    values = (torch.zeros_like(base) if zeros else base).to(device)
+    return {
+        "dense": values.clone(),
+        "transposed": values.clone().view(4, 6).t(),
+        "part": values.clone()[3::4],
+        "nested": {"integers": values.to(torch.int64), "halves": values.bfloat16(), "number": values[7].clone()},
+        "step": 0 if zeros else 12,
+    }
+
+
+def _through_a_checkpoint(saved: dict[str, Any], loaded: dict[str, Any]) -> Results:
+    """Save one state and load it into another. Return its values, and its devices."""
+    from torch.distributed import checkpoint  # takes its time
+
+    place = loaded["dense"].device
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that there is one process alone
+        checkpoint.save(saved, checkpoint_id=folder)
+        checkpoint.load(loaded, checkpoint_id=folder)
+    tensors = {**{n: t for n, t in loaded.items() if n not in ("nested", "step")}, **loaded["nested"]}
+    results: Results = {name: tensor.cpu().contiguous() for name, tensor in tensors.items()}
+    places = torch.tensor([tensor.device == place for tensor in tensors.values()])
+    return {**results, "places": places, "step": torch.tensor(loaded["step"])}
+
+
+@scenario(exact=True, slow=True, area="distributed")
+def checkpoints(device: str) -> Results:
+    """``torch.distributed.checkpoint`` loads a state into tensors of the device, and keeps their strides."""
+    return _through_a_checkpoint(_state(device), _state(device, zeros=True))
+
+
+@scenario(exact=True, slow=True, area="distributed")
+def checkpoints_elsewhere(device: str) -> Results:
+    """A checkpoint of tensors of the device is loaded on CPU, and one of CPU tensors on the device."""
+    there = _through_a_checkpoint(_state(device), _state("cpu", zeros=True))
+    here = _through_a_checkpoint(_state("cpu"), _state(device, zeros=True))
+    return {**{f"on CPU: {n}": t for n, t in there.items()}, **{f"on the device: {n}": t for n, t in here.items()}}
+
+
+@scenario(exact=True, slow=True, area="distributed")
+def collectives_of_one_process(device: str) -> Results:
+    """In a process group of one, with the device's default backend, collective calls give what CPU gives."""
+    from torch import distributed as dist  # takes its time
+
+    if not dist.is_available():
+        raise NotOffered(f"torch {torch.__version__} is built without torch.distributed")
+    try:
+        backend = dist.get_default_backend_for_device(device)
+    except ValueError as e:
+        raise NotOffered(str(e)) from None
+    dist.init_process_group(backend, store=dist.HashStore(), rank=0, world_size=1)
+    try:
+        return {name: call(dist, torch.arange(6.0).to(device)).cpu() for name, call in COLLECTIVES.items()}
+    finally:
+        dist.destroy_process_group()
+
+
+def _reduced(dist: Any, x: torch.Tensor) -> torch.Tensor:
+    dist.all_reduce(x)
+    return x
+
+
+def _broadcast(dist: Any, x: torch.Tensor) -> torch.Tensor:
+    part = x[1::2]  # in place, through a view
+    dist.broadcast(x, src=0)
+    return part.clone()
+
+
+def _gathered(dist: Any, x: torch.Tensor) -> torch.Tensor:
+    outputs = [torch.zeros_like(x)]
+    dist.all_gather(outputs, x)
+    return outputs[0]
+
+
+def _gathered_into_one(dist: Any, x: torch.Tensor) -> torch.Tensor:
+    output = torch.zeros_like(x)
+    dist.all_gather_into_tensor(output, x)
+    return output
+
+
+def _reduced_later(dist: Any, x: torch.Tensor) -> torch.Tensor:
+    work = dist.all_reduce(x.mul_(2), async_op=True)
+    work.wait()
+    return x + 1
+
+
+COLLECTIVES: dict[str, Callable[[Any, torch.Tensor], torch.Tensor]] = {
+    "all_reduce": _reduced,
+    "broadcast": _broadcast,
+    "all_gather": _gathered,
+    "all_gather_into_tensor": _gathered_into_one,
+    "all_reduce, not waited for": _reduced_later,
+}

@@ -1,0 +1,50 @@
+"""What ``torch.profiler`` says of a program on the device."""
+
+from __future__ import annotations
+
+import torch
+from torch.autograd import DeviceType
+from torch.profiler import ProfilerActivity, profile, supported_activities
+
+from conformance.scenarios.model import NotOffered, Results, scenario
+
+CALLS = 3
+
+
+def _of_device(device: str) -> ProfilerActivity:
+    """Return the activity that a device's kernels are. Raises NotOffered if torch has none for the device."""
+    name = torch.device(device).type.upper()
+    wanted = getattr(ProfilerActivity, name, ProfilerActivity.PrivateUse1)
+    if wanted not in supported_activities():
+        raise NotOffered(f"torch.profiler.supported_activities() has nothing for {torch.device(device).type}")
+    return wanted
+
+
+def _profiled(device: str, *activities: ProfilerActivity) -> profile:
+    """Profile three products of matrices, the last of which is copied to CPU."""
+    with profile(activities=[ProfilerActivity.CPU, *activities], record_shapes=True) as profiled:
+        x = torch.ones(4, 8).to(device)
+        for _ in range(CALLS):
+            y = x.mm(x.t())
+        y.cpu()
+    return profiled
+
+
+@scenario(exact=True, area="profiler")
+def calls_of_ops(device: str) -> Results:
+    """``torch.profiler`` lists each op that is called, as often as it is called, with the sizes of its arguments."""
+    called = [e for e in _profiled(device).events() or () if e.device_type == DeviceType.CPU and e.cpu_parent is None]
+    events = [event for event in called if event.name == "aten::mm"]
+    sizes = [event.input_shapes == [[4, 8], [8, 4]] for event in events]
+    return {"calls": torch.tensor(len(events)), "sizes": torch.tensor(sizes)}
+
+
+@scenario(exact=True, area="profiler", accelerators=True)
+def time_of_kernels(device: str) -> Results:
+    """A profile of the device's activity has the time that its kernels took."""
+    if device == "cpu":
+        return {"took time": torch.tensor(True)}
+    events = _profiled(device, _of_device(device)).events() or ()
+    if not any(event.device_type != DeviceType.CPU or event.kernels for event in events):
+        raise NotOffered("a profile has no event of the device")
+    return {"took time": torch.tensor(sum(event.self_device_time_total for event in events) > 0)}
