@@ -63,7 +63,9 @@ def _on_device(scenario: Scenario, backend: Capabilities) -> tuple[Results, Mism
         raise NotOffered(first_line(e)) from e
     except NotOffered:
         raise
-    except Exception as e:  # noqa: BLE001  # whatever the device raises is the finding
+    except (SystemExit, KeyboardInterrupt):
+        raise
+    except BaseException as e:  # noqa: BLE001  # whatever the device raises is the finding; torch's CheckpointException
         found = {"kind": Fact.ERRORS.value, "device": facts.error(e), "cpu": None}
         return {}, Mismatch(Check.ERROR_PARITY, "", found)
     return actual, None

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from conformance.scenarios.model import NotOffered, Results, scenario
+from conformance.scenarios.model import NotOffered, Results, first_line, scenario
 
 
 def _state(device: str, *, zeros: bool = False) -> dict[str, Any]:
@@ -32,8 +32,13 @@ def _through_a_checkpoint(saved: dict[str, Any], loaded: dict[str, Any]) -> Resu
     place = loaded["dense"].device
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that there is one process alone
-        checkpoint.save(saved, checkpoint_id=folder)
-        checkpoint.load(loaded, checkpoint_id=folder)
+        try:
+            checkpoint.save(saved, checkpoint_id=folder)
+            checkpoint.load(loaded, checkpoint_id=folder)
+        except checkpoint.CheckpointException as e:  # no Exception, and it hides what was raised
+            (cause, _), *_ = e.failures.values()
+            lacks = isinstance(cause, (AttributeError, NotImplementedError))  # a function of the device's module
+            raise (NotOffered if lacks else RuntimeError)(first_line(cause)) from cause
     tensors = {**{n: t for n, t in loaded.items() if n not in ("nested", "step")}, **loaded["nested"]}
     results: Results = {name: tensor.cpu().contiguous() for name, tensor in tensors.items()}
     places = torch.tensor([tensor.device == place for tensor in tensors.values()])

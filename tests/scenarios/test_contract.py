@@ -98,7 +98,6 @@ def test_a_planted_fault_is_found_by_a_program(fault: str, refnpu: Any) -> None:
         ("exporting:exported_through_a_file", "conformance.scenarios.exporting.load"),
         ("exporting:exported_on_cpu_and_moved", "torch.export.passes.move_to_device_pass"),
         ("profiling:calls_of_ops", "torch.profiler.profile.events"),
-        ("profiling:time_of_kernels", "torch.profiler.profile.events"),
     ],
 )
 def test_a_step_that_does_nothing_on_the_device_is_found(
@@ -115,6 +114,37 @@ def test_a_step_that_does_nothing_on_the_device_is_found(
     assert observe("refnpu", name).status is Status.PASS
     monkeypatch.setitem(SCENARIOS, name, type(found)(name, run, found.exact, found.slow, found.area))
     assert observe("refnpu", name).status is Status.FAIL
+
+
+@pytest.mark.usefixtures("refnpu")
+def test_kernels_that_take_no_time_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert observe("refnpu", "profiling:time_of_kernels").status is Status.PASS
+    monkeypatch.setattr("torch.autograd.profiler_util.FunctionEvent.self_device_time_total", 0)
+    assert observe("refnpu", "profiling:time_of_kernels").status is Status.FAIL
+
+
+@pytest.mark.usefixtures("refnpu")
+def test_a_checkpoint_for_which_the_device_lacks_a_function_is_unsupported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr("torch.npu.current_stream")
+    found = observe("refnpu", "distributed:checkpoints")
+    assert (found.status, "current_stream" in found.reason) == (Status.UNSUPPORTED, True)
+
+
+@pytest.mark.usefixtures("refnpu")
+def test_an_exception_that_is_no_error_is_a_finding_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    class CheckpointException(BaseException):
+        """As torch.distributed.checkpoint has one."""
+
+    def run(device: str) -> Any:
+        if device != "cpu":
+            raise CheckpointException("a rank failed")
+        return {"x": torch.ones(1)}
+
+    name = "loading:loaders"
+    monkeypatch.setitem(SCENARIOS, name, type(catalogue.find(name))(name, run, area="loading"))
+    found = observe("refnpu", name)
+    assert found.status is Status.FAIL
+    assert "a rank failed" in str(found.failures[0].mismatches[0].facts)
 
 
 def test_a_layer_that_is_refused_is_left_out_and_the_others_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
