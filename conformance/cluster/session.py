@@ -30,7 +30,7 @@ class Cluster(Protocol):
 
 
 class Session:
-    """The run. Lanes end one by one; the text of each is told when it does."""
+    """A run of lanes on a cluster. Merges the shards of each lane when the last has ended, and prints the result."""
 
     def __init__(self, cluster: Cluster, lanes: Sequence[LaneResults], view: View, rows: Sequence[Row]) -> None:
         self._cluster, self._view = cluster, view

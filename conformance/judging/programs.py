@@ -65,7 +65,7 @@ def _on_device(scenario: Scenario, backend: Capabilities) -> tuple[Results, Mism
         raise
     except (SystemExit, KeyboardInterrupt):
         raise
-    except BaseException as e:  # noqa: BLE001  # whatever the device raises is the finding; torch's CheckpointException
+    except BaseException as e:  # noqa: BLE001  # torch's CheckpointException is no Exception
         found = {"kind": Fact.ERRORS.value, "device": facts.error(e), "cpu": None}
         return {}, Mismatch(Check.ERROR_PARITY, "", found)
     return actual, None

@@ -284,7 +284,8 @@ def _roomy(base: torch.Tensor, tensor: torch.Tensor, filler: Filler) -> tuple[to
     They are enough if ``tensor`` is taken for dense, or its matrices for evenly spaced.
     """
     matrices = tensor.shape[:-2].numel()
-    room = min(base.numel() * matrices, MOST_ROOM) + tensor.numel() * tensor.element_size() + MARGIN
+    reach = max(base.numel(), min(base.numel() * matrices, MOST_ROOM))
+    room = reach + tensor.numel() * tensor.element_size() + MARGIN
     whole = torch.cat((base, filler(room, tensor.dtype)))
     return torch.frombuffer(whole.numpy(), dtype=torch.uint8, count=base.numel()), whole[base.numel() :]
 

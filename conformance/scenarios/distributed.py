@@ -94,10 +94,10 @@ def _gathered(dist: Any, x: torch.Tensor) -> torch.Tensor:
     return outputs[0]
 
 
-def _gathered_into_one(dist: Any, x: torch.Tensor) -> torch.Tensor:
-    output = torch.zeros_like(x)
-    dist.all_gather_into_tensor(output, x)
-    return output
+def _gathered_by_one(dist: Any, x: torch.Tensor) -> torch.Tensor:
+    outputs = [torch.zeros_like(x)]
+    dist.gather(x, outputs, dst=0)
+    return outputs[0]
 
 
 def _reduced_later(dist: Any, x: torch.Tensor) -> torch.Tensor:
@@ -110,6 +110,6 @@ COLLECTIVES: dict[str, Callable[[Any, torch.Tensor], torch.Tensor]] = {
     "all_reduce": _reduced,
     "broadcast": _broadcast,
     "all_gather": _gathered,
-    "all_gather_into_tensor": _gathered_into_one,
+    "gather": _gathered_by_one,
     "all_reduce, not waited for": _reduced_later,
 }

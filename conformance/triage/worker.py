@@ -77,7 +77,7 @@ def main(arguments: list[str]) -> None:
             run_program(program)
     except SystemExit as e:
         trouble = f"the program ended with {e.code}" if e.code else ""
-    except BaseException as e:  # noqa: BLE001  # whatever the program raises is told
+    except BaseException as e:  # noqa: BLE001  # the report says what the program raised
         trouble = f"the program raised {type(e).__name__}: {e}"
     leave(trouble=trouble)
 

@@ -116,6 +116,23 @@ def test_a_step_that_does_nothing_on_the_device_is_found(
     assert observe("refnpu", name).status is Status.FAIL
 
 
+@pytest.mark.forked  # process groups start threads
+@pytest.mark.parametrize("call", ["all_gather", "gather"])
+def test_a_collective_call_that_does_nothing_changes_its_result_alone(
+    call: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = catalogue.find("distributed:collectives_of_one_process").run
+    right = run("cpu")
+    monkeypatch.setattr(f"torch.distributed.{call}", always(None))
+    wrong = run("cpu")
+    assert [name for name in right if not torch.equal(tensor(right[name]), tensor(wrong[name]))] == [call]
+
+
+def tensor(result: object) -> torch.Tensor:
+    assert isinstance(result, torch.Tensor)
+    return result
+
+
 @pytest.mark.usefixtures("refnpu")
 def test_kernels_that_take_no_time_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     assert observe("refnpu", "profiling:time_of_kernels").status is Status.PASS

@@ -90,7 +90,7 @@ def main(arguments: list[str]) -> None:
         run_program(program)
     except SystemExit as e:
         ended = _exited(e.code)
-    except BaseException as e:  # noqa: BLE001  # whatever the program raises is told
+    except BaseException as e:  # noqa: BLE001  # the report says what the program raised
         ended = wrong_of(e)
     leave(ended=dataclasses.asdict(ended) if ended else None)
 
