@@ -77,6 +77,7 @@ WRONG: dict[str, Op] = {
 def _own_op(monkeypatch: pytest.MonkeyPatch) -> None:
     """Answer for the op of these tests, which no dispatcher knows."""
     monkeypatch.setattr(torch_versions, "is_registered_by_backend", lambda name, key: False)
+    monkeypatch.setattr(torch_versions, "is_composed", lambda name: False)
 
 
 def judged(wrong: Op, context: str, variant: str | None = None) -> CaseResult:
@@ -142,6 +143,25 @@ def test_a_wrong_prediction_of_torch_itself_is_not_judged() -> None:
         Fake.call(wrong_on_both, torch.device("cpu:0"), How("", "", torch.no_grad), [torch.ones(2)], {})
     with pytest.raises(AssertionError, match=r"float32, and torch\.float64 is predicted"):
         Fake.call(wrong_on_both, torch.device("cpu:0"), How("", "own", torch.no_grad), [torch.ones(2)], {})
+
+
+def test_the_device_of_a_result_that_torch_composes_is_not_predicted() -> None:
+    def elsewhere(x: torch.Tensor) -> torch.Tensor:
+        return x * 2 if type(x) is not torch.Tensor else torch.empty_like(x, device="meta")
+
+    def tried(facts: str, op: Op) -> Any:
+        return Fake.call(op, torch.device("cpu:0"), How("", facts, torch.no_grad), [torch.ones(2)], {})
+
+    assert tried("placed by torch", elsewhere).device.type == "meta"
+    with pytest.raises(AssertionError, match="device of tensor 0 is meta, and cpu is predicted"):
+        tried("own", elsewhere)
+    with pytest.raises(NotImplementedError, match="dtype of tensor 0"):  # wrong on CPU too, which is asked
+        tried("placed by torch", predicted_in_double)
+
+
+def test_a_kernel_that_torch_composes_places_its_results() -> None:
+    assert Fake().facts_of("logspace.Scalar_Tensor") == "placed by torch"
+    assert Fake().facts_of("add.Tensor") == ""
 
 
 def test_a_prediction_of_aliasing_and_of_written_sizes_is_compared() -> None:
