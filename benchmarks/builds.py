@@ -1,8 +1,9 @@
 """The cost of each build of a backend: ``builds.py [CELLS]`` runs the same cells in a lane of each build.
 
 Each build of ``matrices/refnpu.toml`` for its main torch runs 1,000 smoke cells (or CELLS) in a process of its own,
-three times in turn; the best run counts. The result is the CPU seconds of the processes that ran cells, without their
-start, and the ratio to the first build. Create the environments first: ``nox -s torch-2.13-asan``.
+three times in turn; the best run counts. Builds with a sanitizer run also with Python's objects in its memory. The
+result is the CPU seconds of the processes that ran cells, without their start, and the ratio to the first build. A
+build without an environment is left out; create one first: ``nox -s torch-2.13-asan``.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 from conformance.lanes import matrix, process
@@ -48,11 +50,11 @@ print(len(cells), spent() - before)
 """
 
 
-def measure(lane: matrix.Lane, cells: int) -> tuple[int, float]:
-    """Return the number of cells and the CPU seconds of one lane."""
+def measure(lane: matrix.Lane, cells: int, **changed: str) -> tuple[int, float]:
+    """Return the number of cells and the CPU seconds of one lane. ``changed``: environment variables."""
     start = process.start(ROOT, lane.name)
     command = [start.python, "-W", "ignore", "-c", MEASURE, lane.backend, str(cells)]
-    variables = os.environ | start.variables
+    variables = os.environ | start.variables | changed
     done = subprocess.run(command, env=variables, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
     ran, seconds = done.stdout.split()
     return int(ran), float(seconds)
@@ -62,15 +64,25 @@ def main(cells: int) -> None:
     """Print a line for each build."""
     found = matrix.load(ROOT / "matrices" / "refnpu.toml")
     lanes = [x for x in found.lanes() if x.torch == found.main_torch and x.environment == found.environments[0]]
+    rows: dict[str, partial[tuple[int, float]]] = {}
+    for lane in lanes:
+        try:
+            process.start(ROOT, lane.name)
+        except LookupError as e:
+            print(f"left out: {e}", file=sys.stderr)
+            continue
+        rows[lane.name] = partial(measure, lane, cells)
+        if lane.build.sanitizers:
+            rows[f"{lane.name}, PYTHONMALLOC=malloc"] = partial(measure, lane, cells, PYTHONMALLOC="malloc")
     best: dict[str, tuple[int, float]] = {}
     for _ in range(ROUNDS):
-        for lane in lanes:
-            seen = measure(lane, cells)
-            best[lane.name] = min(best.get(lane.name, seen), seen, key=lambda pair: pair[1])
-    first = best[lanes[0].name][1]
-    print(f"{'lane':<36} {'cells':>6} {'cpu s':>7} {'ratio':>6}")
+        for name, row in rows.items():
+            seen = row()
+            best[name] = min(best.get(name, seen), seen, key=lambda pair: pair[1])
+    first = next(iter(best.values()))[1]
+    print(f"{'lane':<52} {'cells':>6} {'cpu s':>7} {'ratio':>6}")
     for name, (ran, seconds) in best.items():
-        print(f"{name:<36} {ran:>6} {seconds:>7.2f} {seconds / first:>6.2f}")
+        print(f"{name:<52} {ran:>6} {seconds:>7.2f} {seconds / first:>6.2f}")
 
 
 if __name__ == "__main__":

@@ -71,8 +71,7 @@ def variables(
         options["LSAN_OPTIONS"] = {**options["LSAN_OPTIONS"], "suppressions": suppressions}
     found = {name: _joined(values, environ.get(name, "")) for name, values in options.items()}
     preload = [*_runtimes(chosen, environ), *environ.get("LD_PRELOAD", "").split()]
-    # With Python's own allocator, the sanitizer would not see its objects, or an access past one of them.
-    return found | {"LD_PRELOAD": " ".join(preload), "PYTHONMALLOC": "malloc"}
+    return found | {"LD_PRELOAD": " ".join(preload)}
 
 
 def report_to(descriptor: int) -> None:

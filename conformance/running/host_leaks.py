@@ -3,16 +3,23 @@
 A search scans the whole process and takes about a second. So it runs after a batch of cells, not after each cell. To
 find the cell of a leak, halves of the batch run again in fresh children. Leaks of a child before its first cell do not
 count.
+
+Python keeps its small objects in memory of its own, which it does not get from malloc. A search looks for pointers
+there as well, as a tensor may be referred to from nowhere else.
 """
 
 from __future__ import annotations
 
+import bisect
 import ctypes
+import gc
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from conformance.lanes import sanitizers
@@ -23,6 +30,8 @@ from conformance.vocabulary import CellId
 SHARE = 0.05  # part of the run's time that searches may take
 
 _SEARCH = "__lsan_do_recoverable_leak_check"
+_REGISTER, _UNREGISTER = "__lsan_register_root_region", "__lsan_unregister_root_region"
+_IS_OWN = "__sanitizer_get_ownership"  # whether a block is one of malloc
 
 
 def searchable() -> bool:
@@ -56,7 +65,8 @@ class Searcher:
         with tempfile.TemporaryFile() as file:
             sanitizers.report_to(file.fileno())
             try:
-                ctypes.CDLL(None)[_SEARCH]()
+                with _python_memory_searched():
+                    ctypes.CDLL(None)[_SEARCH]()
             finally:
                 sanitizers.report_to(2)
             file.seek(0)
@@ -66,6 +76,44 @@ class Searcher:
     def _is_new(self, lost: Lost) -> bool:
         before, self._told[lost.stack] = self._told[lost.stack], lost.objects
         return lost.objects > before
+
+
+@contextmanager
+def _python_memory_searched() -> Iterator[None]:
+    """Within, a search finds the pointers in Python's own memory."""
+    process = ctypes.CDLL(None)
+    gc.collect()  # what is garbage now would else be kept by ``freeze``
+    gc.unfreeze()
+    objects = sorted(map(id, gc.get_objects()))
+    gc.freeze()  # as in every child
+    maps = Path("/proc/self/maps").read_text(encoding="utf-8")
+    regions = mappings_of(objects, maps, lambda address: bool(process[_IS_OWN](ctypes.c_void_p(address))))
+    arguments = [(ctypes.c_void_p(start), ctypes.c_size_t(end - start)) for start, end in regions]
+    for one in arguments:
+        process[_REGISTER](*one)
+    try:
+        yield
+    finally:
+        for one in arguments:
+            process[_UNREGISTER](*one)
+
+
+def mappings_of(
+    objects: Sequence[int], maps: str, is_from_malloc: Callable[[int], bool] = lambda _: False
+) -> list[tuple[int, int]]:
+    """Return start and end of each anonymous mapping that contains an object which is not from malloc.
+
+    ``objects``: addresses, sorted. ``maps``: the text of ``/proc/self/maps``.
+    """
+    found = []
+    for line in maps.splitlines():
+        where, mode, *_, path = [*line.split(maxsplit=5), ""][:6]
+        start, end = (int(address, 16) for address in where.split("-"))
+        inside = objects[bisect.bisect_left(objects, start) : bisect.bisect_left(objects, end)]
+        anonymous = not path or path.startswith("[anon:")
+        if anonymous and mode.startswith("rw") and not all(map(is_from_malloc, inside)):
+            found.append((start, end))
+    return found
 
 
 def _by_stack(leaks: Iterable[Leak]) -> list[Lost]:

@@ -16,7 +16,7 @@ import pytest
 from conformance.explain import describe
 from conformance.lanes import sanitizers
 from conformance.records import CaseFailure
-from conformance.running.host_leaks import Batch, culprit
+from conformance.running.host_leaks import Batch, culprit, mappings_of
 from conformance.vocabulary import CellId
 
 ROOT = Path(__file__).parents[2]
@@ -63,6 +63,7 @@ LIBRARY = """
 #include <cstring>
 extern "C" {
 void lose(int size) { volatile char* block = (char*)malloc(size); block[0] = 1; }
+void* make(int size) { return malloc(size); }
 void overrun(int size) { char* block = (char*)malloc(size); memset(block, 0, size + 1); free(block); }
 int overflow(int to) { return 2147483647 + to; }
 }
@@ -75,11 +76,15 @@ from conformance.records import Observation
 from conformance.vocabulary import CellId, Status
 
 library = ctypes.CDLL(sys.argv[1])
+library.make.restype = ctypes.c_void_p
+kept = []
 
 class Work:
     def run(self, cell, first, progress, stop=None):
         progress.note(first, "device")
-        if cell.overload != "nothing":
+        if cell.overload == "keep":
+            kept.append(ctypes.c_void_p(library.make(40)))  # in memory of Python's own
+        elif cell.overload != "nothing":
             getattr(library, cell.overload)(40)
         return Observation(cell, "native", Status.PASS, 1, compared=1), None
     def prepare(self):
@@ -143,10 +148,10 @@ def test_a_crash_has_a_short_sanitizer_report_and_the_next_cell_runs(library: Pa
     assert first.startswith("the process died: SIGABRT, on the device side; not repeated in fresh processes")
     assert report == [
         "AddressSanitizer: heap-buffer-overflow: WRITE of 41 bytes, 0 bytes past the end of a block of 40 bytes",
-        "  at: kernels/demo.cpp:6 overrun",
-        "  block allocated at: kernels/demo.cpp:6 overrun",
+        "  at: kernels/demo.cpp:7 overrun",
+        "  block allocated at: kernels/demo.cpp:7 overrun",
     ]
-    assert (failure.death.report.kind, failure.death.report.line) == ("heap-buffer-overflow", "kernels/demo.cpp:6")
+    assert (failure.death.report.kind, failure.death.report.line) == ("heap-buffer-overflow", "kernels/demo.cpp:7")
 
 
 def test_undefined_behaviour_ends_a_cell_with_a_sanitizer_report(library: Path) -> None:
@@ -154,7 +159,7 @@ def test_undefined_behaviour_ends_a_cell_with_a_sanitizer_report(library: Path) 
     report = failure["death"]["report"]
     assert report["kind"] == "signed-integer-overflow"
     assert "40 + 2147483647 cannot be represented" in report["detail"]
-    assert report["stack"][0] == "kernels/demo.cpp:7 overflow"
+    assert report["stack"][0] == "kernels/demo.cpp:8 overflow"
 
 
 def test_a_host_leak_fails_its_batch_and_names_the_leaking_cell(library: Path) -> None:
@@ -167,6 +172,36 @@ def test_a_host_leak_fails_its_batch_and_names_the_leaking_cell(library: Path) -
     # A search is due by the time it takes, so that a batch has three to five cells.
     assert re.match(r"host memory was lost in the batch of [3-5] cells that ends here, by ops/family.py::lose", said[0])
     assert "  40 bytes in 1 host blocks, allocated at: kernels/demo.cpp:5 lose" in "\n".join(said)
+
+
+def test_a_block_that_only_a_python_object_refers_to_is_not_lost(library: Path) -> None:
+    assert [o["status"] for o in observe(library, "nothing", "keep", "keep", "nothing")] == ["pass"] * 4
+
+
+MAPS = """\
+55d0c0000000-55d0c0004000 rw-p 00000000 00:00 0                          [heap]
+602000000000-602000010000 rw-p 00000000 00:00 0
+7f0000000000-7f0000100000 rw-p 00000000 00:00 0
+7f0000100000-7f0000101000 ---p 00000000 00:00 0
+7f0000200000-7f0000300000 rw-p 00000000 00:00 0                          [anon:cpython:pymalloc]
+7f0000400000-7f0000500000 rw-p 00000000 fe:00 42                         /usr/lib/python with a space.so
+7f0000600000-7f0000700000 r--p 00000000 00:00 0
+"""
+
+
+def test_the_memory_of_python_is_each_anonymous_mapping_with_an_object_that_is_not_from_malloc() -> None:
+    heap, malloc, first, second, file, constants = (
+        0x55D0C0000010, 0x602000000020, 0x7F0000000000, 0x7F00002FFFF0, 0x7F0000400010, 0x7F0000600010
+    )  # fmt: skip
+    objects = sorted([heap, malloc, first, second, file, constants])
+    assert mappings_of(objects, MAPS, lambda address: address == malloc) == [
+        (0x7F0000000000, 0x7F0000100000),
+        (0x7F0000200000, 0x7F0000300000),
+    ]
+    assert mappings_of([malloc, malloc + 16], MAPS, lambda address: address == malloc) == [
+        (0x602000000000, 0x602000010000)
+    ]
+    assert mappings_of([], MAPS) == []
 
 
 def test_cells_without_a_leak_pass_the_leak_search(library: Path) -> None:
