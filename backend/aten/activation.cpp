@@ -2,7 +2,7 @@
 #include <ATen/ops/clamp.h>
 #include <ATen/ops/clamp_min.h>
 #include <ATen/ops/elu_meta.h>
-#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/gelu_meta.h>
 #include <ATen/ops/hardshrink_meta.h>
 #include <ATen/ops/leaky_relu_meta.h>
@@ -107,7 +107,7 @@ at::Tensor& hardtanh_out(const at::Tensor& self, const at::Scalar& min, const at
   return at::clamp_out(out, self, low, high);
 }
 at::Tensor hardtanh(const at::Tensor& self, const at::Scalar& min, const at::Scalar& max) {
-  at::Tensor out = at::empty({0}, self.options());
+  at::Tensor out = at::empty_like(self);
   return activations::hardtanh_out(self, min, max, out);
 }
 at::Tensor& hardtanh_(at::Tensor& self, const at::Scalar& min, const at::Scalar& max) {

@@ -79,10 +79,19 @@ at::Tensor& arange_out(const at::Scalar& start, const at::Scalar& end, const at:
   return out;
 }
 
+// Integers are counted as integers: from 0.1 is from 0.
+int64_t range_count(const at::Scalar& start, const at::Scalar& end, const at::Scalar& step, at::ScalarType type) {
+  if (!c10::isIntegralType(type, /*includeBool=*/false)) {
+    return checked_count((end.to<double>() - start.to<double>()) / step.to<double>() + 1);
+  }
+  const int64_t by = step.to<int64_t>();
+  TORCH_CHECK(by != 0, "step must be nonzero");
+  return checked_count(double((end.to<int64_t>() - start.to<int64_t>()) / by + 1));
+}
+
 at::Tensor& range_out(const at::Scalar& start, const at::Scalar& end, const at::Scalar& step, at::Tensor& out) {
   check_range("range", start, end, step);
-  const int64_t count = checked_count((end.to<double>() - start.to<double>()) / step.to<double>() + 1);
-  resize_to_count("range", out, count, false);
+  resize_to_count("range", out, range_count(start, end, step, out.scalar_type()), false);
   launch_arange(out, start, step);
   return out;
 }

@@ -62,3 +62,9 @@ def test_factories_size_and_fill_an_out_as_cpu_does() -> None:
         check(torch.logspace, 0, 5, 6, out=out, rtol=1e-6)
         check(torch.eye, 2, 3, out=out)
     make(torch.arange, 2**53, 2**53 + 5)
+
+
+def test_a_range_of_integers_counts_from_an_integer() -> None:
+    for args in ((0.1, 300, 2), (0.9, 9, 1), (300.7, 0.2, -1.9)):
+        for dtype in (torch.int16, torch.int64, torch.float32):
+            check(torch.range, *args, out=torch.empty(0, dtype=dtype))

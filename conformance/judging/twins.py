@@ -281,10 +281,11 @@ def _with_room(case: Case, side: Side, which: Callable[[Argument], bool], filler
 def _roomy(base: torch.Tensor, tensor: torch.Tensor, filler: Filler) -> tuple[torch.Tensor, torch.Tensor]:
     """The same bytes, all that the storage knows of; and those behind it.
 
-    They are enough if ``tensor`` is taken for dense, or its matrices for evenly spaced.
+    They are enough if ``tensor`` is taken for dense, or its matrices for evenly spaced by any of its strides.
     """
     matrices = tensor.shape[:-2].numel()
-    reach = max(base.numel(), min(base.numel() * matrices, MOST_ROOM))
+    apart = max(base.numel(), max(tensor.stride(), default=0) * tensor.element_size())
+    reach = max(base.numel(), min(apart * matrices, MOST_ROOM))
     room = reach + tensor.numel() * tensor.element_size() + MARGIN
     whole = torch.cat((base, filler(room, tensor.dtype)))
     return torch.frombuffer(whole.numpy(), dtype=torch.uint8, count=base.numel()), whole[base.numel() :]

@@ -129,6 +129,15 @@ def test_a_write_behind_a_storage_is_an_overrun() -> None:
     assert made.overrun
 
 
+def test_matrices_that_are_spaced_by_the_stride_of_a_dimension_of_one_end_within_the_room() -> None:
+    one = sample("tril_", slot(0, "self", (3, 1, 2, 2), written=True))
+    (case, *_) = cases(CellId("f", one.overload, "float32", "as_strided"), [one])
+    far = replace(case.placements[0], size=(3, 1, 2, 2), stride=(4, 500, 2, 1), offset=0, storage=12)
+    (made,) = Twins(value_of).roomy(replace(case, placements=(far,))).arguments
+    assert made.room is not None
+    assert made.room.numel() >= (3 * 500 + 4) * made.tensor.element_size()
+
+
 def test_a_surrounded_side_keeps_shared_storages_shared() -> None:
     a, b = Twins(value_of).surrounded(two_arguments("aliased", "self=other"), 1).args
     assert a is b

@@ -31,8 +31,8 @@ from conformance.inventory import Overload
 
 AXIS = "sizes"
 
-# Past the usual vectors, tiles and blocks, past 65,535 blocks, and full blocks. Every group takes each of these.
-ALWAYS = (33, 1024, 1025, 4097, 65537)
+# One, past the usual vectors, tiles and blocks, past 65,535 blocks, and full blocks. Every group takes each of these.
+ALWAYS = (1, 33, 1024, 1025, 4097, 65537)
 # At the edges of tiles. A group takes one of these, by its name.
 EDGES = (
     15, 16, 17, 31, 32, 63, 64, 65, 127, 128, 129, 255, 257, 511, 512, 513, 1023, 2047, 2048, 2049, 4095, 4096, 8191,

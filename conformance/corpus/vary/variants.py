@@ -25,16 +25,19 @@ from conformance.torch_versions import is_composed, schema_of
 
 AXIS = "variants"
 
-MOST = 40  # of one source, with one argument replaced
+MOST = 48  # of one source, with one argument replaced
 PAIRS = 24  # of one source, with two replaced
 _OF_ONE = 3  # values of an argument in pairs
 
 # Other values of an argument, by its type in the schema.
-_NUMBERS: tuple[Arg, ...] = (0, 1, -1, 2, 3, True, 0.5, -1.5, 300, -70000)
+# Neither 0.1 nor 2**24 + 1 is a number of float32.
+_NUMBERS: tuple[Arg, ...] = (0, 1, -1, 2, 3, True, 0.5, -1.5, 300, -70000, 0.1, 2**24 + 1)
 _EXTREME: tuple[Arg, ...] = (1e10, float("inf"), float("nan"))
-_FLOATS: tuple[Arg, ...] = (0.0, 1.0, -1.0, 0.5, 2.5, 1e-30, 1e30)
+_FLOATS: tuple[Arg, ...] = (0.0, 1.0, -1.0, 0.5, 2.5, 1e-30, 1e30, 0.1)
 # What CPU makes of such a number in float16 depends on the number of elements that it fills.
 _BEYOND_HALF = 1e30
+# Odd, and even in float32, to which CPU rounds an exponent for vectors of elements, and not for the rest.
+_BEYOND_FLOAT = 2**24 + 1
 # Pinned memory belongs to a device, and no sample has a device of its own.
 _KEPT = ("generator", "pin_memory")
 # Numbers that are written as they are, if the op does not round.
@@ -71,6 +74,12 @@ class Other:
         return f"{self.formal.name}={_spelled(self.value)}"
 
     @property
+    def is_default(self) -> bool:
+        """Whether it is what the schema says of a call without the argument."""
+        default = self.formal.default_value if self.formal.has_default_value() else None
+        return type(default) is type(self.value) and bool(default == self.value)
+
+    @property
     def is_dim(self) -> bool:
         """Whether the argument names dimensions."""
         return self.formal.name in _DIMS
@@ -105,10 +114,14 @@ def _key(sample: Sample) -> object:
 
 
 def _pairs(ran: Sequence[Other]) -> list[tuple[Other, Other]]:
-    """Return pairs of values of two arguments: those of the first values of every two arguments come first."""
+    """Return pairs of values of two arguments: those of the first values of every two arguments come first.
+
+    None is a default, with which the pair is the other value alone.
+    """
     by_formal: dict[str, list[Other]] = {}
     for other in ran:
-        by_formal.setdefault(other.formal.name, []).append(other)
+        if not other.is_default:
+            by_formal.setdefault(other.formal.name, []).append(other)
     found = [
         (i + j, one, two)
         for first, second in combinations(map(_spread, by_formal.values()), 2)
@@ -118,8 +131,14 @@ def _pairs(ran: Sequence[Other]) -> list[tuple[Other, Other]]:
 
 
 def _spread(of: Sequence[Other]) -> Sequence[Other]:
-    """Return a few values of an argument: all, or the first, the last and one in the middle."""
-    return of if len(of) <= _OF_ONE else (of[0], of[-1], of[len(of) // 2])
+    """Return a few values of an argument: all, or the first, the number 1, the last, and one in the middle.
+
+    A count or a size of one is a case of its own in many kernels.
+    """
+    if len(of) <= _OF_ONE:
+        return of
+    ones = [o for o in of if type(o.value) is int and o.value == 1 and not o.is_dim]
+    return list(dict.fromkeys([of[0], *ones, of[-1], of[len(of) // 2]]))
 
 
 class _Maker:
@@ -165,7 +184,9 @@ class _Maker:
 
 def defined(dtypes: tuple[str, ...], name: str) -> tuple[str, ...]:
     """Return the dtypes in which CPU does one thing with the values that a sample's ``name`` has."""
-    return tuple(d for d in dtypes if d != "float16") if f"={_BEYOND_HALF}" in name else dtypes
+    if f"={_BEYOND_HALF}" in name:
+        return tuple(d for d in dtypes if d != "float16")
+    return tuple(d for d in dtypes if d in ("float64", "int64")) if f"exponent={_BEYOND_FLOAT}" in name else dtypes
 
 
 def others(source: Sample, schema: Any, pointwise: bool) -> Iterator[Other]:

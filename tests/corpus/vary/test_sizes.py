@@ -58,6 +58,15 @@ def test_samples_reach_past_tiles_and_stay_within_bounds(overload: str) -> None:
     assert max(len(s.dtypes) for s in found) == 2
 
 
+def test_each_dimension_takes_a_size_of_one() -> None:
+    shapes = {s.tensors[0].shape for s in made("cumsum") if s.name.endswith("=1")}
+    assert {tuple(n == 1 for n in shape) for shape in shapes} >= {
+        (True, False, False),
+        (False, True, False),
+        (False, False, True),
+    }
+
+
 def test_lists_of_tensors_grow() -> None:
     assert max(len(s.args[0]) for s in made("_foreach_add.List") if isinstance(s.args[0], tuple)) == 70
 

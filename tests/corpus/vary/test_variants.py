@@ -75,6 +75,18 @@ def test_two_arguments_change_together() -> None:
     assert any("dim=" in name and "keepdim=" in name for name in {s.name for s in made("sum.dim_IntList")})
 
 
+def test_a_count_of_one_meets_other_values_of_the_other_arguments() -> None:
+    names = {s.name.partition(".k=")[2] for s in made("topk")}
+    assert "1.largest=False" in names
+    assert any(name.startswith("1.dim=") for name in names)
+
+
+def test_an_exponent_that_float32_rounds_to_an_even_one_is_tried_where_nothing_rounds_it() -> None:
+    tried = [s for s in made("pow.Tensor_Scalar") if s.name.endswith(f"exponent={2**24 + 1}")]
+    assert {d for s in tried for d in s.dtypes} <= {"float64", "int64"}
+    assert any(s.name.endswith(f"value={2**24 + 1}") and s.base == "int64" for s in made("addcmul"))
+
+
 def test_pairs_are_few_and_take_turns_between_the_arguments() -> None:
     pairs = [s.name for s in made("topk") if s.name.count("=") == 2 and s.base == "float32"]
     sources = {name.partition("=")[0] for name in pairs}
