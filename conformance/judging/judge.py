@@ -16,7 +16,7 @@ from conformance.judging.oracle import Caller, CallOutcome
 from conformance.judging.outcomes import Comparison, OtherReferences, error_parity, first_line
 from conformance.judging.reference import NotJudged, Reference
 from conformance.judging.tolerances import Criteria
-from conformance.judging.twins import DeviceLacks, Twins
+from conformance.judging.twins import DeviceLacks, Twins, lacks_dtype
 from conformance.judging.views import Unreadable, can_copy
 from conformance.plan.cases import Case
 from conformance.records import Mismatch
@@ -138,6 +138,13 @@ class Judge:
         tensors = (*(a.tensor for a in expected.side.arguments), *leaves)
         return next((str(t.dtype).removeprefix("torch.") for t in tensors if not can_copy(t.dtype)), "")
 
+    def _need_dtypes(self, expected: CallOutcome, raised: BaseException) -> None:
+        """Raise DeviceLacks if the device has nothing of a result's dtype, so that no call can return it."""
+        dtypes = {leaf.dtype for _, leaf in expected.leaves if isinstance(leaf, torch.Tensor)}
+        for dtype in dtypes - {a.tensor.dtype for a in expected.side.arguments}:
+            if lacks_dtype(dtype, self._device):
+                raise DeviceLacks(f"tensors of {str(dtype).removeprefix('torch.')}") from raised
+
     def kernels(self, case: Case, *, on_cpu: bool = False) -> list[str]:
         """Call the op once more, on the device or on CPU; returns the operators that run there, in order.
 
@@ -191,6 +198,8 @@ class Judge:
         if refused and not found:
             return CaseResult(skipped=first_line(actual.error))
         returned = expected.error is None and actual.error is None
+        if expected.error is None and actual.error is not None:
+            self._need_dtypes(expected, actual.error)
         if returned:
             found += route_taken(self._route, before, after)
         found += self._differences(case, expected, actual, live=True)

@@ -175,8 +175,7 @@ class Twins:
         try:
             return self._argument(template, device)
         except Exception as e:
-            size = template.placement.size
-            if device != CPU and not _holds(template.dtype, device, size) and _holds(torch.uint8, device, size):
+            if device != CPU and lacks_dtype(template.dtype, device, template.placement.size):
                 raise DeviceLacks(f"tensors of {str(template.dtype).removeprefix('torch.')}") from e
             raise
 
@@ -358,6 +357,11 @@ def _generator(device: torch.device) -> torch.Generator:
         return torch.Generator(device)
     except RuntimeError as e:
         raise DeviceLacks("generators") from e
+
+
+def lacks_dtype(dtype: torch.dtype, device: torch.device, size: tuple[int, ...] = (2,)) -> bool:
+    """Whether the device holds tensors of bytes of a size, but none of this dtype."""
+    return not _holds(dtype, device, size) and _holds(torch.uint8, device, size)
 
 
 def _holds(dtype: torch.dtype, device: torch.device, size: tuple[int, ...]) -> bool:

@@ -138,3 +138,26 @@ def test_a_kernel_for_cpu_memory_alone_is_called_if_the_backend_registers_one() 
     facts = OpFacts("misc", cpu_alone=True)
     assert judge(torch.neg, crash, facts=facts, route=Route.COMPOSITE).skipped == module.CPU_ALONE
     assert judge(torch.neg, crash, facts=facts, route=Route.NATIVE).mismatches
+
+
+def test_a_call_that_would_return_a_dtype_that_the_device_has_not_got_is_unsupported(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def narrow(x: torch.Tensor) -> torch.Tensor:
+        return x.to(torch.float16)
+
+    def refuse(x: torch.Tensor) -> torch.Tensor:
+        raise RuntimeError("no float16")
+
+    real = torch.Tensor.to
+
+    def to(tensor: torch.Tensor, target: object, **more: bool) -> torch.Tensor:
+        if tensor.dtype is torch.float16 and target == torch.device("cpu:0"):
+            raise ValueError("refused")
+        return real(tensor, target, **more)
+
+    (mismatch,) = judge(narrow, refuse).mismatches
+    assert mismatch.check is Check.ERROR_PARITY
+    monkeypatch.setattr(torch.Tensor, "to", to)
+    assert judge(narrow, refuse).skipped == "the device has no tensors of float16: RuntimeError: no float16"
+    assert judge(torch.neg, refuse).mismatches
