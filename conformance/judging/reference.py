@@ -127,12 +127,21 @@ class Reference:
             if self._comparison.same_results(expected, actual()):
                 raise NotJudged(LOST, tainted=True)
             return
-        if all(m.check is Check.VALUE for m in mismatches):
-            reason = self._otherwise(case, expected, actual)
-            if reason:
-                raise NotJudged(reason, tainted=True)
-            if not oracle.agrees_with_itself(expected, lambda: self.again(case), ROUNDS):
-                raise NotJudged(UNSOUND, tainted=True)
+        self._doubt_results(case, expected, {m.check for m in mismatches}, actual)
+
+    def _doubt_results(
+        self, case: Case, expected: CallOutcome, checks: set[Check], actual: Callable[[], CallOutcome]
+    ) -> None:
+        """The same where both sides returned, and results differ by these ``checks``."""
+        if Check.SHAPE in checks and checks <= {Check.SHAPE, Check.VALUE} and self._has_sizes_of_dense(case, actual):
+            raise NotJudged(LAYOUT, tainted=True)
+        if checks != {Check.VALUE}:
+            return
+        reason = self._otherwise(case, expected, actual)
+        if reason:
+            raise NotJudged(reason, tainted=True)
+        if not oracle.agrees_with_itself(expected, lambda: self.again(case), ROUNDS):
+            raise NotJudged(UNSOUND, tainted=True)
 
     def _does_as_composed(self, case: Case, mismatches: Sequence[Mismatch], actual: Callable[[], CallOutcome]) -> bool:
         """Whether the device does what torch's own kernels for all devices do on CPU, where it has no others."""
@@ -145,6 +154,14 @@ class Reference:
         if composed.error is not None or device.error is not None:
             return first_line(composed.error) == first_line(device.error)
         return not self._comparison.differences(composed, device, self._others(case))
+
+    def _has_sizes_of_dense(self, case: Case, actual: Callable[[], CallOutcome]) -> bool:
+        """Whether the device gives the sizes and values that CPU gives for dense arguments, which these are not."""
+        if case.shared or all(p.layout == "contiguous" for p in case.placements):
+            return False
+        device = actual()
+        sides = (self._twins.dense(case, order) for order in (torch.contiguous_format, torch.preserve_format))
+        return any(self._comparison.same_values(self._call(side), device) for side in sides)
 
     def _others(self, case: Case) -> OtherReferences:
         return OtherReferences(case, self._twins, self._call.op)

@@ -427,3 +427,13 @@ def test_a_copy_with_the_order_of_the_strides_is_a_reference_too() -> None:
     assert judge(code, lambda x: torch.full((2, 3), 2.0), case=case).skipped == LAYOUT
     assert judge(code, lambda x: torch.full((2, 3), 3.0), case=case).skipped == LAYOUT
     assert judge(code, lambda x: torch.full((2, 3), 4.0), case=case).mismatches
+
+
+def test_sizes_that_depend_on_the_layout_on_cpu_may_be_those_of_dense_arguments() -> None:
+    def by_stride(x: torch.Tensor) -> torch.Tensor:
+        return torch.ones(2 if x.is_contiguous() else 3)
+
+    assert judge(by_stride, lambda x: torch.ones(2), case=case_of("transposed")).skipped == LAYOUT
+    assert judge(by_stride, lambda x: torch.ones(4), case=case_of("transposed")).mismatches
+    assert judge(by_stride, lambda x: torch.zeros(2), case=case_of("transposed")).mismatches
+    assert judge(by_stride, lambda x: torch.ones(3)).mismatches
