@@ -169,7 +169,7 @@ def outside(name: str, cpu: Any, device: Any, written: bool) -> Iterator[str]:
 
 def homes(result: Any, arguments: dict[str, Any]) -> list[Any]:
     """Return the argument in whose storage each result lies."""
-    names = {base.untyped_storage()._cdata: name for name, (base, *_) in arguments.items() if base.numel()}  # noqa: SLF001  # a storage may have no address
+    names = {base.untyped_storage()._cdata: name for name, (base, *_) in arguments.items() if base.numel()}  # noqa: SLF001
     tensors = [t for t in listed(result) if isinstance(t, torch.Tensor) and t.layout == torch.strided]
     return [names.get(t.untyped_storage()._cdata) for t in tensors]  # noqa: SLF001
 
