@@ -169,9 +169,9 @@ def outside(name: str, cpu: Any, device: Any, written: bool) -> Iterator[str]:
 
 def homes(result: Any, arguments: dict[str, Any]) -> list[Any]:
     """Return the argument in whose storage each result lies."""
-    names = {base.untyped_storage().data_ptr(): name for name, (base, *_) in arguments.items() if base.numel()}
+    names = {base.untyped_storage()._cdata: name for name, (base, *_) in arguments.items() if base.numel()}  # noqa: SLF001
     tensors = [t for t in listed(result) if isinstance(t, torch.Tensor) and t.layout == torch.strided]
-    return [names.get(t.untyped_storage().data_ptr()) for t in tensors]
+    return [names.get(t.untyped_storage()._cdata) for t in tensors]  # noqa: SLF001
 
 
 def listed(result: Any) -> list[Any]:

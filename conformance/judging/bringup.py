@@ -5,6 +5,7 @@ Without the first two no cell can be judged. If another one is broken, only the 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 import torch
 
 from conformance.backends import Capabilities
-from conformance.judging import views
+from conformance.judging import bits, views
 from conformance.torch_versions import neg_view, storage_id
 from conformance.vocabulary import CellId, Route
 
@@ -157,6 +158,36 @@ def _equal(got: torch.Tensor, expected: torch.Tensor) -> None:
     assert torch.equal(got, expected), f"the values are {got.tolist()}, expected {expected.tolist()}"
 
 
+def _copies_of(name: str) -> Callable[[Capabilities], None]:
+    """Return the primitive that copies elements of a dtype to the device and back."""
+
+    def copy(backend: Capabilities) -> None:
+        dtype = views.torch_dtype(name)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # torch warns of complex32
+            sent = _elements(dtype)
+        try:
+            back = sent.to(backend.device).cpu()
+        except Exception:  # noqa: BLE001  # a device without the dtype: its cells say so
+            return
+        assert back.dtype == dtype, f"elements of {name} came back as {back.dtype}"
+        same = bits.same_exactly(sent, back)
+        for at in (~same).nonzero().flatten().tolist()[:1]:
+            raise AssertionError(f"element {at} came back as {back[at].item()}, expected {sent[at].item()}")
+
+    copy.__name__ = views.copies_of(name)
+    copy.__doc__ = f"Elements of {name} sent to the device come back the same."
+    return copy
+
+
+def _elements(dtype: torch.dtype) -> torch.Tensor:
+    """Return elements of a dtype, which are all different unless it is bool. Complex ones have two different parts."""
+    if dtype is torch.bool:
+        return torch.tensor([True, False, False, True])
+    values = torch.tensor([1.0, 2.0, 4.0, 8.0])
+    return torch.complex(values, values * -0.5).to(dtype) if dtype.is_complex else values.to(dtype)
+
+
 # Whether a cell with a route needs a primitive, where these primitives are broken.
 Needs = Callable[[CellId, str, Collection[str]], bool]
 
@@ -184,9 +215,19 @@ _COPYING = frozenset({
 })  # fmt: skip
 
 
+def copies(cell: CellId) -> bool:
+    """Whether a cell's op copies or resolves."""
+    return cell.operator in _COPYING
+
+
 def _in_layout(layout: str) -> Needs:
     """Cells in this layout, except those of ops that copy."""
-    return lambda cell, *_: cell.layout == layout and cell.operator not in _COPYING
+    return lambda cell, *_: cell.layout == layout and not copies(cell)
+
+
+def _of_dtype(dtype: str) -> Needs:
+    """Cells of this dtype, except those of ops that copy."""
+    return lambda cell, *_: cell.dtype == dtype and not copies(cell)
 
 
 def _as_strided(cell: CellId, route: str, broken: Collection[str]) -> bool:  # noqa: ARG001
@@ -206,6 +247,7 @@ def _copy_expanded(cell: CellId, route: str, broken: Collection[str]) -> bool:
 GATE: tuple[Primitive, ...] = (
     Primitive(allocate),
     Primitive(copy_bytes),
+    *(Primitive(_copies_of(dtype), _of_dtype(dtype)) for dtype in views.known_dtypes()),
     Primitive(view_as_dtype, _no_cell),  # arguments are then sent to the device in their own dtype
     Primitive(as_strided, _as_strided),
     Primitive(permute, _instead_of_as_strided("transposed", "channels_last")),

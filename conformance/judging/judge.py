@@ -11,19 +11,21 @@ import torch
 
 from conformance.backends import Capabilities
 from conformance.contexts import PLAIN, Context
-from conformance.judging import device_memory, distribution, facts, kernels, oracle, repetition, storages
+from conformance.judging import bringup, device_memory, distribution, facts, kernels, oracle, repetition, storages
 from conformance.judging.oracle import Caller, CallOutcome
 from conformance.judging.outcomes import Comparison, OtherReferences, error_parity, first_line
 from conformance.judging.reference import NotJudged, Reference
 from conformance.judging.tolerances import Criteria
-from conformance.judging.twins import DeviceLacks, Twins
-from conformance.judging.views import Unreadable
+from conformance.judging.twins import DeviceLacks, Twins, lacks_dtype
+from conformance.judging.views import Unreadable, can_copy
 from conformance.plan.cases import Case
 from conformance.records import Mismatch
 from conformance.vocabulary import Check, Fact, Route
 
 #: Layouts of generated samples in which draws alone are made again: nothing else compares their values.
 DRAWN_ALONE = ("sizes", "variants")
+
+CPU_ALONE = "the backend has no kernel, and torch's own for all devices takes CPU memory alone"
 
 Counters = tuple[int, int] | None
 
@@ -105,9 +107,14 @@ class Judge:
         ``actual`` gives the device's outcome once more: those that were compared had to be let go, for the search for
         leaks.
         """
+        if self._criteria.facts.cpu_alone and self._route is Route.COMPOSITE:
+            return CaseResult(skipped=CPU_ALONE)
         try:
             tell("cpu")
             expected = self.reference.outcome(case)
+            unkept = self._not_copied(case, expected)
+            if unkept:
+                return CaseResult(skipped=f"copies of {unkept} do not come back from the device as they were")
             tell("device")
             result = compared(expected)
             if result.mismatches and not any(m.check is Check.REDZONE for m in result.mismatches):
@@ -119,6 +126,24 @@ class Judge:
         except Unreadable as e:
             return CaseResult([_unreadable(e)])
         return result
+
+    def _not_copied(self, case: Case, expected: CallOutcome) -> str:
+        """Return a dtype of the call's arguments or results that the bring-up gate found broken; "" if there is none.
+
+        Ops that copy are judged all the same, because they are the cause.
+        """
+        if bringup.copies(case.cell):
+            return ""
+        leaves = (leaf for _, leaf in expected.leaves if isinstance(leaf, torch.Tensor))
+        tensors = (*(a.tensor for a in expected.side.arguments), *leaves)
+        return next((str(t.dtype).removeprefix("torch.") for t in tensors if not can_copy(t.dtype)), "")
+
+    def _need_dtypes(self, expected: CallOutcome, raised: BaseException) -> None:
+        """Raise DeviceLacks if the device has nothing of a result's dtype, so that no call can return it."""
+        dtypes = {leaf.dtype for _, leaf in expected.leaves if isinstance(leaf, torch.Tensor)}
+        for dtype in dtypes - {a.tensor.dtype for a in expected.side.arguments}:
+            if lacks_dtype(dtype, self._device):
+                raise DeviceLacks(f"tensors of {str(dtype).removeprefix('torch.')}") from raised
 
     def kernels(self, case: Case, *, on_cpu: bool = False) -> list[str]:
         """Call the op once more, on the device or on CPU; returns the operators that run there, in order.
@@ -173,6 +198,8 @@ class Judge:
         if refused and not found:
             return CaseResult(skipped=first_line(actual.error))
         returned = expected.error is None and actual.error is None
+        if expected.error is None and actual.error is not None:
+            self._need_dtypes(expected, actual.error)
         if returned:
             found += route_taken(self._route, before, after)
         found += self._differences(case, expected, actual, live=True)

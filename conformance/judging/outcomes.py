@@ -74,6 +74,12 @@ class OtherReferences:
         leaf = outcome.leaves[i][1] if outcome and i < len(outcome.leaves) else None
         return leaf.stride() if isinstance(leaf, torch.Tensor) else None
 
+    @property
+    def shares_by_schema(self) -> bool:
+        """Whether the op's schema says that a result shares memory with an argument, or there is no schema."""
+        schema = getattr(self._of[2], "_schema", None)
+        return schema is None or any(r.alias_info for r in schema.returns)
+
     def leaf(self, i: int) -> OtherReference:
         """The references of result ``i``."""
         return OtherReference(self, partial(_leaf, i))
@@ -94,7 +100,17 @@ class Comparison:
     def __init__(self, criteria: Criteria, route: Route, device: torch.device) -> None:
         self._criteria = criteria
         self._route = route
-        self._device = device
+        self.device = device
+
+    @property
+    def is_composite(self) -> bool:
+        """Whether torch's own kernels for all devices serve the overload."""
+        return self._route is Route.COMPOSITE
+
+    def differences(self, expected: CallOutcome, actual: CallOutcome, others: OtherReferences) -> list[Mismatch]:
+        """Differences in results and in written arguments, of two calls that returned."""
+        fetched = storages.Fetched(expected.side, actual.side)
+        return self.results(expected, actual, others) + self.written(expected, actual, others, fetched)
 
     def results(self, expected: CallOutcome, actual: CallOutcome, others: OtherReferences) -> list[Mismatch]:
         """Differences of the device's results from CPU's, one a result."""
@@ -115,6 +131,8 @@ class Comparison:
                 continue
             name = want.slot.name
             differs = compare.metadata(want.tensor, got.tensor, name, strided=can_fetch())
+            if differs and _keeps_out(differs, got):
+                differs = None
             if not differs and not fetched.same(i):
                 at = position_of(expected, i)
                 differs = self._values(expected, at, want.tensor, got.tensor, name, others.argument(i), want)
@@ -170,18 +188,33 @@ class Comparison:
         got = actual.leaves[i][1]
         if not isinstance(want, torch.Tensor) or not isinstance(got, torch.Tensor):
             return self._plain(name, want, got, i)
-        if got.device != self._device and got.device.type != want.device.type:
-            found = {"kind": Fact.DEVICE.value, "device": str(got.device), "wanted": str(self._device)}
+        if got.device != self.device and got.device.type != want.device.type:
+            found = {"kind": Fact.DEVICE.value, "device": str(got.device), "wanted": str(self.device)}
             return Mismatch(Check.DEVICE, name, found)
         if want.layout != torch.strided or got.layout != torch.strided:
             return _sparse(name, want, got)
         relation = None if self._criteria.may_alias else storages.aliasing(*sharing, i)
+        is_new = relation is not None and self._may_be_new(relation, others)
+        relation = None if is_new else relation
         differs = relation or compare.metadata(want, got, name, strided=can_fetch())
-        if differs and differs.check is Check.STRIDE and others.promoted_strides(i, want.dtype) == got.stride():
-            differs = None
-        if differs or has_no_memory(want) or sharing[0].argument(i) is not None:
+        if differs and differs.check in (Check.STRIDE, Check.OFFSET):
+            promoted = differs.check is Check.STRIDE and others.promoted_strides(i, want.dtype) == got.stride()
+            argument = sharing[1].argument(i)
+            kept = argument is not None and _keeps_out(differs, actual.side.arguments[argument])
+            differs = None if is_new or promoted or kept else differs
+        if differs or has_no_memory(want) or (sharing[0].argument(i) is not None and not is_new):
             return differs  # a result that is an argument's storage is compared with that argument
         return self._values(expected, i, want, got, name, others.leaf(i))
+
+    def _may_be_new(self, relation: Mismatch, others: OtherReferences) -> bool:
+        """Whether a result with memory of its own is right though CPU's shares some: the schema promises no sharing.
+
+        Such a result may have other strides and another offset than CPU's, too.
+
+        A composite op is torch's own, so that the device's ops below it have to share memory as CPU's do.
+        """
+        is_new = relation.facts["kind"] != Fact.IDENTITY.value and relation.facts["device"] is None
+        return is_new and not self.is_composite and not others.shares_by_schema
 
     def _plain(self, name: str, want: Any, got: Any, i: int) -> Mismatch | None:
         if type(want) is not type(got):
@@ -322,6 +355,14 @@ def _source(expected: CallOutcome) -> torch.Tensor | None:
     """The op's first tensor argument."""
     arguments = expected.side.arguments
     return arguments[0].tensor if arguments else None
+
+
+def _keeps_out(differs: Mismatch, argument: Argument) -> bool:
+    """Whether a difference in place is that the device wrote an ``out=`` argument of the right size where it lay.
+
+    Some CPU kernels give it other strides. An ``out=`` of the right size keeps its own.
+    """
+    return differs.check in (Check.STRIDE, Check.OFFSET) and storages.stayed_out(argument)
 
 
 def _sparse(name: str, want: torch.Tensor, got: torch.Tensor) -> Mismatch | None:

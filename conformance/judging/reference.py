@@ -20,7 +20,7 @@ from conformance.judging.twins import CPU, Twins
 from conformance.layouts import AS_STRIDED
 from conformance.plan.cases import Case
 from conformance.records import Mismatch
-from conformance.torch_versions import decomposition_of, overload_of, tags, without_onednn
+from conformance.torch_versions import as_composed, decomposition_of, overload_of, tags, without_onednn
 from conformance.vocabulary import Check
 
 #: How often CPU is asked once more, in rounds of calls, before its values are held against a device: some of its
@@ -29,6 +29,7 @@ ROUNDS = 4
 UNSOUND = "the CPU reference does not agree with itself: for these arguments it reads memory that nobody wrote"
 LAYOUT = "the CPU's own values depend on how its arguments lie in memory, and the device has those of another layout"
 DECOMPOSED = "torch's own decomposition of the op gives other values than CPU's kernel, and the device has those"
+COMPOSED = "torch's own kernel for all devices gives another result than CPU's, and the device has that one"
 ONEDNN = "oneDNN refuses the call on this machine, and the device does what CPU does without it"
 REFUSED = "CPU refuses how an argument lies in memory, and the device gives what CPU gives for a contiguous one"
 LOST = "the CPU returns another tensor than the one that it was given to write"
@@ -37,6 +38,12 @@ BEHIND = "CPU writes behind the storage of an argument"
 HELD = "CPU's values depend on what an out= argument held before, and the device has those of one that held zeros"
 RESIZED = "CPU gave the argument of an in-place op another size instead of an error"
 TWICE = "CPU silently wrote an overlapping argument, so the result is undefined"
+
+
+#: What torch's kernels for all devices may do otherwise than CPU's own: they check, round and lay out in another way.
+_COMPOSED_OTHERWISE = frozenset({
+    Check.ALIASING, Check.DTYPE, Check.ERROR_PARITY, Check.OFFSET, Check.SHAPE, Check.STRIDE, Check.VALUE,
+})  # fmt: skip
 
 
 class NotJudged(Exception):
@@ -106,6 +113,8 @@ class Reference:
         """
         if self._is_unsound(case, expected):
             raise NotJudged(UNSOUND, tainted=True)
+        if self._does_as_composed(case, mismatches, actual):
+            raise NotJudged(COMPOSED)
         if expected.error is not None:
             if self._does_without_onednn(case, actual()):
                 raise NotJudged(ONEDNN)
@@ -118,12 +127,44 @@ class Reference:
             if self._comparison.same_results(expected, actual()):
                 raise NotJudged(LOST, tainted=True)
             return
-        if all(m.check is Check.VALUE for m in mismatches):
-            reason = self._otherwise(case, expected, actual)
-            if reason:
-                raise NotJudged(reason, tainted=True)
-            if not oracle.agrees_with_itself(expected, lambda: self.again(case), ROUNDS):
-                raise NotJudged(UNSOUND, tainted=True)
+        self._doubt_results(case, expected, {m.check for m in mismatches}, actual)
+
+    def _doubt_results(
+        self, case: Case, expected: CallOutcome, checks: set[Check], actual: Callable[[], CallOutcome]
+    ) -> None:
+        """The same where both sides returned, and results differ by these ``checks``."""
+        if Check.SHAPE in checks and checks <= {Check.SHAPE, Check.VALUE} and self._has_sizes_of_dense(case, actual):
+            raise NotJudged(LAYOUT, tainted=True)
+        if checks != {Check.VALUE}:
+            return
+        reason = self._otherwise(case, expected, actual)
+        if reason:
+            raise NotJudged(reason, tainted=True)
+        if not oracle.agrees_with_itself(expected, lambda: self.again(case), ROUNDS):
+            raise NotJudged(UNSOUND, tainted=True)
+
+    def _does_as_composed(self, case: Case, mismatches: Sequence[Mismatch], actual: Callable[[], CallOutcome]) -> bool:
+        """Whether the device does what torch's own kernels for all devices do on CPU, where it has no others."""
+        if not self._comparison.is_composite or self._criteria.random or self._context.name:
+            return False
+        if any(m.check not in _COMPOSED_OTHERWISE for m in mismatches):
+            return False
+        composed = oracle.call(as_composed(self._call.op, self._comparison.device), self._twins.side(case, CPU))
+        device = actual()
+        if composed.error is not None or device.error is not None:
+            return first_line(composed.error) == first_line(device.error)
+        return not self._comparison.differences(composed, device, self._others(case))
+
+    def _has_sizes_of_dense(self, case: Case, actual: Callable[[], CallOutcome]) -> bool:
+        """Whether the device gives the sizes and values that CPU gives for dense arguments, which these are not."""
+        if case.shared or all(p.layout == "contiguous" for p in case.placements):
+            return False
+        device = actual()
+        sides = (self._twins.dense(case, order) for order in (torch.contiguous_format, torch.preserve_format))
+        return any(self._comparison.same_values(self._call(side), device) for side in sides)
+
+    def _others(self, case: Case) -> OtherReferences:
+        return OtherReferences(case, self._twins, self._call.op)
 
     def is_sound(self, case: Case) -> bool:
         """Whether CPU gives the same bits whatever memory holds, tried with every call that judging may make."""
@@ -177,8 +218,7 @@ class Reference:
                 return reason
             if wrong is None:
                 device = actual()
-                others = OtherReferences(case, self._twins, self._call.op)
-                wrong = self._comparison.wrong_values(expected, device, others)
+                wrong = self._comparison.wrong_values(expected, device, self._others(case))
             by_other = self._comparison.wrong_values(other, device)
             if wrong is None or by_other is None:
                 continue
@@ -197,6 +237,8 @@ class Reference:
         """
         strided = bool(case.shared) or any(p.layout != "contiguous" for p in case.placements)
         yield LAYOUT, self._call(self._twins.dense(case) if strided else self._twins.spaced(case))
+        if strided:
+            yield LAYOUT, self._call(self._twins.dense(case, torch.preserve_format))
         if any(slot.written and not slot.pool for slot in case.sample.tensors) and not case.shared:
             yield HELD, self._call(self._twins.zeroed(case))
         decomposition = decomposition_of(self._call.op)

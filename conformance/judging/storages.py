@@ -137,6 +137,11 @@ class Fetched:
         return [one for one in found if one]
 
 
+def stayed_out(argument: Argument) -> bool:
+    """Whether an ``out=`` argument still is the view that the caller gave, so that its sizes were right."""
+    return argument.slot.written and not argument.slot.pool and _stayed(argument)
+
+
 def _stayed(argument: Argument) -> bool:
     """Whether an argument still is the view that it was, over the storage that it was given."""
     tensor, placement = argument.tensor, argument.placement

@@ -109,10 +109,10 @@ def _is_inexact(dtype: torch.dtype) -> bool:
 
 
 def _largest(expected: CallOutcome) -> float:
-    """The largest finite magnitude in the arguments that are read, as they were before the call."""
+    """The largest finite magnitude in the arguments that are read, as they were before the call. Integers count too."""
     sizes = [0.0]
     for a in expected.side.arguments:
-        if a.slot.pool and _is_inexact(a.tensor.dtype):
+        if a.slot.pool:
             values = view(a.before, a.tensor.dtype, a.placement)
             magnitudes = values.to(torch.complex128 if values.is_complex() else torch.float64).abs()
             sizes.append(float(magnitudes.nan_to_num(0.0, 0.0, 0.0).max()) if magnitudes.numel() else 0.0)

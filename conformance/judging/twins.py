@@ -175,7 +175,7 @@ class Twins:
         try:
             return self._argument(template, device)
         except Exception as e:
-            if device != CPU and not _holds(template.dtype, device) and _holds(torch.uint8, device):
+            if device != CPU and lacks_dtype(template.dtype, device, template.placement.size):
                 raise DeviceLacks(f"tensors of {str(template.dtype).removeprefix('torch.')}") from e
             raise
 
@@ -212,11 +212,14 @@ class Twins:
         """
         return _with_room(case, self.side(case, CPU), lambda a: bool(a.slot.pool), partial(_repeated, value))
 
-    def dense(self, case: Case) -> Side:
-        """The arguments of ``case`` on CPU with the same values, each in a contiguous tensor of its own."""
+    def dense(self, case: Case, memory_format: torch.memory_format = torch.contiguous_format) -> Side:
+        """The arguments of ``case`` on CPU with the same values, each in a dense tensor of its own.
+
+        With ``preserve_format`` the dimensions lie in the order of the argument's strides, as in a copy by ``to()``.
+        """
         side = self.side(case, CPU)
         for a in side.arguments:
-            a.tensor = a.tensor.resolve_conj().resolve_neg().clone(memory_format=torch.contiguous_format)
+            a.tensor = a.tensor.resolve_conj().resolve_neg().clone(memory_format=memory_format)
         return _side(case, CPU, side.arguments)
 
     def zeroed(self, case: Case) -> Side:
@@ -357,10 +360,15 @@ def _generator(device: torch.device) -> torch.Generator:
         raise DeviceLacks("generators") from e
 
 
-def _holds(dtype: torch.dtype, device: torch.device) -> bool:
-    """Whether an element of a dtype can be sent to the device and back."""
+def lacks_dtype(dtype: torch.dtype, device: torch.device, size: tuple[int, ...] = (2,)) -> bool:
+    """Whether the device holds tensors of bytes of a size, but none of this dtype."""
+    return not _holds(dtype, device, size) and _holds(torch.uint8, device, size)
+
+
+def _holds(dtype: torch.dtype, device: torch.device, size: tuple[int, ...]) -> bool:
+    """Whether a tensor of a dtype and size can be sent to the device and back."""
     try:
-        torch.zeros(1, dtype=dtype).to(device).cpu()
+        torch.full(size, 2.0).to(dtype).to(device).cpu()
     except Exception:  # noqa: BLE001  # whatever a backend raises
         return False
     return True

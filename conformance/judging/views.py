@@ -95,6 +95,21 @@ def all_work() -> bool:
     return not _broken
 
 
+def known_dtypes() -> tuple[str, ...]:
+    """The names of the dtypes that this torch has."""
+    return tuple(_DTYPES)
+
+
+def copies_of(dtype: str) -> str:
+    """The name of the primitive that copies elements of a dtype to the device and back."""
+    return f"copy_{dtype}"
+
+
+def can_copy(dtype: torch.dtype) -> bool:
+    """Whether elements of a dtype come back unchanged from the device."""
+    return not _broken or copies_of(str(dtype).removeprefix("torch.")) not in _broken
+
+
 def can_view_as_dtype() -> bool:
     """Whether the device can view bytes as another dtype."""
     return "view_as_dtype" not in _broken

@@ -26,7 +26,7 @@ FAMILY = Family(
         # Their slopes are differences of terms that cancel where they pass zero.
         **{
             name: {"tolerance": Tolerance(4.0, accumulation=Accumulation.FEW)}
-            for name in words("silu_backward mish_backward")
+            for name in words("silu_backward mish_backward hardswish_backward")
         },
         "*softmax*": {"tolerance": Tolerance(8.0, 4.0, Accumulation.REDUCED)},
         "rrelu": {"random": Random("uniform")},

@@ -20,7 +20,7 @@ FAMILY = Family(
     {"tolerance": Tolerance(4.0, accumulation=Accumulation.WINDOW)},
     but={
         "im2col": {"tolerance": EXACT},
-        "mkldnn_convolution": {"doubtful": ("expanded",)},
+        "mkldnn_convolution": {"doubtful": ("expanded",), "cpu_alone": True},
         "cudnn_*": _OTHER_DEVICE,
         "miopen_*": _OTHER_DEVICE,
         "mps_*": _OTHER_DEVICE,

@@ -22,6 +22,7 @@ FAMILY = Family(
             name: {"tolerance": Tolerance(2.0, accumulation=Accumulation.FEW)}
             for name in words("arange linspace range")
         },
+        "range.out_": {"tolerance": Tolerance(2.0, accumulation=Accumulation.FEW), "cpu_alone": True},
         # Powers of other bounds are beyond small integers: C++ leaves open what they are converted to.
         "logspace": {
             "tolerance": Tolerance(2.0, accumulation=Accumulation.FEW),

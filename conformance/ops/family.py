@@ -92,6 +92,7 @@ class OpFacts:
     last_wins: bool = False  # of two writes to one element the last one wins: generated indices are distinct
     computed_in: str = ""  # a dtype that the CPU's kernel rounds to on its way, whatever the arguments'; "" if none
     unstable: str = ""  # why not even the CPU gives the same bits twice
+    cpu_alone: bool = False  # torch registers a kernel for all devices that takes CPU memory alone
     cannot: str = ""  # why no sample reaches it; "" if one should
 
     def equivalence_of(self, result: int) -> Equivalence:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache, partial
 from pathlib import Path
@@ -124,6 +124,32 @@ def composite_kernel_of(call: Any) -> Any:
         if has_own_kernel(name, key):
             return partial(call._op_dk, _key(key))
     return None
+
+
+class _Composed(TorchDispatchMode):
+    """Calls torch's kernels for all devices where ``key`` has none of its own, whatever device the tensors are on."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__()
+        self._key = key
+
+    def __torch_dispatch__(self, call: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        composite = None if has_own_kernel(overload_of(call._schema), self._key) else composite_kernel_of(call)
+        if composite is None:
+            return call(*args, **(kwargs or {}))
+        with self:
+            return composite(*args, **(kwargs or {}))
+
+
+def as_composed(call: Any, device: torch.device) -> Callable[..., Any]:
+    """Return a call of the overload with the kernels that serve ``device``, where these are torch's own for all."""
+    key = dispatch_key_of(device.type)
+
+    def composed(*args: Any, **kwargs: Any) -> Any:
+        with _Composed(key):
+            return call(*args, **kwargs)
+
+    return composed
 
 
 def is_composed(name: str) -> bool:

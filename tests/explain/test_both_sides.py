@@ -37,3 +37,13 @@ def test_an_infinity_of_cpu_allows_no_number() -> None:
     bound = both_sides.Bound(False, multiple=4.0, ulps=4.0, eps=torch.finfo(torch.float32).eps)
     theirs, ours = torch.tensor([INF, 1.0]), torch.tensor([3.0, 1.0])
     assert both_sides.wrong(theirs, ours, theirs, bound).tolist() == [True, False]
+
+
+def test_a_device_whose_storages_have_no_address_is_compared_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none(storage: torch.UntypedStorage) -> int:
+        raise RuntimeError("Attempted to access the data pointer on an invalid python storage.")
+
+    monkeypatch.setattr(torch.UntypedStorage, "data_ptr", none)
+    base = torch.zeros(4, dtype=torch.uint8)
+    views = [base.view(torch.float32), torch.ones(1)]
+    assert both_sides.homes(views, {"self": (base, views[0])}) == ["self", None]

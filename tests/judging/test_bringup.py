@@ -10,6 +10,7 @@ import torch
 
 from conformance import backends
 from conformance.judging import bringup
+from conformance.vocabulary import CellId
 
 
 @pytest.fixture
@@ -91,3 +92,36 @@ def test_the_bringup_gate_names_a_wrong_answer_of_the_adapter(method: str, answe
     assert bringup.blocks(backend, len(bringup.GATE) - 1)
     assert broken.startswith("adapter (What the backend's adapter offers answers as the suite asks): ")
     assert said in broken
+
+
+class TestCopiesOfADtype:
+    """The device loses the imaginary part of complex128 on the way."""
+
+    @pytest.fixture
+    def broken(self, cpu: backends.Capabilities, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+        def real_part(self: torch.Tensor, *args: object, **kwargs: object) -> torch.Tensor:
+            return torch.complex(self.real, self.imag * 0) if self.dtype is torch.complex128 else self.clone()
+
+        monkeypatch.setattr(torch.Tensor, "cpu", real_part)
+        return [said for index in range(len(bringup.GATE)) if (said := bringup.failing(cpu, index))]
+
+    def test_the_gate_names_the_dtype_and_the_elements(self, broken: list[str]) -> None:
+        (said,) = broken
+        assert said.startswith("copy_complex128 (Elements of complex128 sent to the device come back the same): ")
+        assert said.endswith(": element 0 came back as (1-0j), expected (1-0.5j)")
+
+    def test_cells_of_the_dtype_need_it_except_those_of_ops_that_copy(self) -> None:
+        add, clone = CellId("misc", "add", "complex128", "conj"), CellId("copying", "clone", "complex128", "conj")
+        other = CellId("misc", "add", "complex64", "conj")
+        needed = [bringup.needed(cell, "native", ["copy_complex128"]) for cell in (add, clone, other)]
+        assert needed == ["copy_complex128", "", ""]
+
+    def test_a_device_without_the_dtype_passes(
+        self, cpu: backends.Capabilities, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def refuse(self: torch.Tensor) -> torch.Tensor:
+            raise RuntimeError("no complex128")
+
+        monkeypatch.setattr(torch.Tensor, "cpu", refuse)
+        index = next(i for i, primitive in enumerate(bringup.GATE) if primitive.name == "copy_complex128")
+        assert bringup.failing(cpu, index) == ""

@@ -110,3 +110,54 @@ def test_a_dtype_that_a_device_cannot_hold_is_unsupported_unless_it_holds_no_byt
     else:
         with pytest.raises(ValueError, match="refused"):
             judge(torch.neg)
+
+
+def test_a_call_with_a_dtype_that_does_not_come_back_is_unsupported_unless_it_copies(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def complex_of(x: torch.Tensor) -> torch.Tensor:
+        return x.to(torch.complex128)
+
+    def other(x: torch.Tensor) -> torch.Tensor:
+        return x.to(torch.complex128) + 1
+
+    assert judge(complex_of, other).mismatches
+    monkeypatch.setattr(views, "_broken", frozenset({"copy_complex128"}))
+    assert judge(complex_of, other).skipped == "copies of complex128 do not come back from the device as they were"
+    assert judge(torch.neg, torch.abs).mismatches, "no complex128 in sight"
+    (copying,) = cases(
+        CellId("copying", "clone", "float32", "contiguous"), [sample("hand", slot(0, "self", (2,)), DeviceArg())]
+    )
+    assert judge(complex_of, other, case=copying).mismatches
+
+
+def test_a_kernel_for_cpu_memory_alone_is_called_if_the_backend_registers_one() -> None:
+    def crash(x: torch.Tensor) -> torch.Tensor:
+        raise AssertionError("reads memory of the device")
+
+    facts = OpFacts("misc", cpu_alone=True)
+    assert judge(torch.neg, crash, facts=facts, route=Route.COMPOSITE).skipped == module.CPU_ALONE
+    assert judge(torch.neg, crash, facts=facts, route=Route.NATIVE).mismatches
+
+
+def test_a_call_that_would_return_a_dtype_that_the_device_has_not_got_is_unsupported(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def narrow(x: torch.Tensor) -> torch.Tensor:
+        return x.to(torch.float16)
+
+    def refuse(x: torch.Tensor) -> torch.Tensor:
+        raise RuntimeError("no float16")
+
+    real = torch.Tensor.to
+
+    def to(tensor: torch.Tensor, target: object, **more: bool) -> torch.Tensor:
+        if tensor.dtype is torch.float16 and target == torch.device("cpu:0"):
+            raise ValueError("refused")
+        return real(tensor, target, **more)
+
+    (mismatch,) = judge(narrow, refuse).mismatches
+    assert mismatch.check is Check.ERROR_PARITY
+    monkeypatch.setattr(torch.Tensor, "to", to)
+    assert judge(narrow, refuse).skipped == "the device has no tensors of float16: RuntimeError: no float16"
+    assert judge(torch.neg, refuse).mismatches

@@ -9,6 +9,7 @@ import torch
 
 from conformance.ops.family import EXACT, Equivalence, OpFacts
 from conformance.records import Mismatch
+from conformance.torch_versions import schema_of
 from conformance.vocabulary import Check, Route
 from tests.two_sides import case_of, judge
 
@@ -145,3 +146,63 @@ def test_a_resized_argument_has_no_stale_elements() -> None:
 
     (found,) = judge(grown(2), grown(1.5), case_of(written=True)).mismatches
     assert found.facts["pattern"]["values"] == {"kind": "constant", "value": "1.5"}
+
+
+class TestOutOfTheRightSize:
+    """CPU gives an ``out=`` of the right size other strides, and the device leaves it where it lies."""
+
+    case = case_of("outer_gap", written=True, defined=False)
+
+    @staticmethod
+    def restrided(x: torch.Tensor) -> torch.Tensor:
+        return x.resize_(x.shape, memory_format=torch.contiguous_format).fill_(3)
+
+    def test_a_device_that_keeps_it_where_it_lies_is_not_wrong(self) -> None:
+        assert not judge(self.restrided, lambda x: x.fill_(3), case=self.case).mismatches
+
+    def test_its_values_are_compared(self) -> None:
+        found = judge(self.restrided, lambda x: x.fill_(4), case=self.case)
+        assert {m.check for m in found.mismatches} == {Check.VALUE}
+
+    def test_a_device_that_alone_gives_it_other_strides_is_wrong(self) -> None:
+        found = judge(lambda x: x.fill_(3), self.restrided, case=self.case)
+        assert Check.STRIDE in {m.check for m in found.mismatches}
+
+    def test_an_argument_in_place_has_to_lie_as_on_cpu(self) -> None:
+        found = judge(self.restrided, lambda x: x.fill_(3), case=case_of("outer_gap", written=True))
+        assert Check.STRIDE in {m.check for m in found.mismatches}
+
+
+class TestResultsThatTheSchemaSharesNotAtAll:
+    """CPU returns memory that it shares, and the schema does not say so."""
+
+    @staticmethod
+    def found(op: Callable[[torch.Tensor], torch.Tensor], schema: object, route: Route = Route.NATIVE) -> list[Check]:
+        def itself(x: torch.Tensor) -> torch.Tensor:
+            return x
+
+        vars(itself)["_schema"] = schema
+        return [m.check for m in judge(itself, op, route=route).mismatches]
+
+    new = schema_of(torch.ops.aten.neg.default)
+    view = schema_of(torch.ops.aten.alias.default)
+
+    def test_a_device_that_returns_a_new_tensor_is_not_wrong(self) -> None:
+        assert self.found(torch.clone, self.new) == []
+        assert self.found(lambda x: x.t().clone().t(), self.new) == [], "it may have other strides"
+
+    def test_its_values_are_compared(self) -> None:
+        assert self.found(torch.neg, self.new) == [Check.VALUE]
+
+    def test_a_device_that_copies_what_the_schema_shares_is_wrong(self) -> None:
+        assert self.found(torch.clone, self.view) == [Check.ALIASING]
+
+    def test_the_ops_below_a_composite_one_have_to_share_memory_as_on_cpu(self) -> None:
+        assert self.found(torch.clone, self.new, Route.COMPOSITE) == [Check.ALIASING]
+
+    def test_a_device_that_alone_shares_memory_is_wrong(self) -> None:
+        def copied(x: torch.Tensor) -> torch.Tensor:
+            return x.clone()
+
+        vars(copied)["_schema"] = self.new
+        assert [m.check for m in judge(copied, lambda x: x).mismatches] == [Check.ALIASING]

@@ -13,6 +13,7 @@ from conformance.corpus.model import DeviceArg
 from conformance.judging import reference
 from conformance.judging.reference import (
     BEHIND,
+    COMPOSED,
     DECOMPOSED,
     HELD,
     LAYOUT,
@@ -24,10 +25,11 @@ from conformance.judging.reference import (
     TWICE,
     UNSOUND,
 )
+from conformance.judging.tolerances import Criteria
 from conformance.ops.family import OpFacts
 from conformance.plan.cases import Case, cases
 from conformance.torch_versions import schema_of
-from conformance.vocabulary import CellId, Check
+from conformance.vocabulary import CellId, Check, Route
 from tests.samples import sample, slot
 from tests.two_sides import behind, case_of, judge
 
@@ -210,7 +212,7 @@ def test_a_doubtful_layout_is_skipped_even_if_the_device_agrees() -> None:
     known = OpFacts("misc", doubtful=("expanded",))
     assert judge(beyond, case=case_of("expanded")).skipped == ""
     assert judge(beyond, case=case_of("expanded"), facts=known).skipped == UNSOUND
-    assert judge(beyond, case=case_of("transposed"), facts=known).skipped == ""
+    assert not Criteria(known).doubts("transposed")
 
 
 def test_a_doubtful_layout_is_judged_if_cpu_reads_its_arguments_alone() -> None:
@@ -381,3 +383,57 @@ class TestSeveralIndices:
     def test_a_device_that_writes_where_cpu_does_not_is_wrong(self) -> None:
         (mismatch,) = judge(lambda x: torch.zeros(1), self.written(2), case=case_of("expanded")).mismatches
         assert mismatch.check is Check.MUTATION
+
+
+class TestComposed:
+    """An overload that torch's own kernels for all devices serve on the device, and another kernel on CPU."""
+
+    @staticmethod
+    def found(monkeypatch: pytest.MonkeyPatch, composed: Callable[..., object], route: Route = Route.COMPOSITE) -> str:
+        monkeypatch.setattr(reference, "as_composed", lambda op, device: lambda x, device: composed(x))
+        return judge(lambda x: x + 1, lambda x: x.t() + 2, route=route).skipped
+
+    def test_a_device_that_does_what_they_do_is_not_wrong(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        assert self.found(monkeypatch, lambda x: x.t() + 2) == COMPOSED
+
+    def test_a_device_that_does_something_else_is_wrong(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        assert self.found(monkeypatch, lambda x: x.t() + 3) == ""
+        assert self.found(monkeypatch, lambda x: x + 2) == ""
+
+    def test_a_kernel_of_the_backend_has_to_do_what_cpu_does(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        assert self.found(monkeypatch, lambda x: x.t() + 2, Route.NATIVE) == ""
+
+    def test_a_device_that_raises_their_error_is_not_wrong(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def refuse(x: torch.Tensor) -> torch.Tensor:
+            raise RuntimeError("of another dtype")
+
+        def refuse_otherwise(x: torch.Tensor) -> torch.Tensor:
+            raise RuntimeError("of another size")
+
+        monkeypatch.setattr(reference, "as_composed", lambda op, device: lambda x, device: refuse(x))
+        assert judge(torch.neg, refuse, route=Route.COMPOSITE).skipped == COMPOSED
+        assert judge(torch.neg, refuse_otherwise, route=Route.COMPOSITE).mismatches
+
+    def test_a_mutation_is_wrong_whatever_they_do(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(reference, "as_composed", lambda op, device: lambda x, device: torch.neg_(x))
+        assert judge(torch.neg, torch.neg_, route=Route.COMPOSITE).mismatches
+
+
+def test_a_copy_with_the_order_of_the_strides_is_a_reference_too() -> None:
+    def code(x: torch.Tensor) -> torch.Tensor:
+        return torch.full((2, 3), {(1, 1): 1.0, (1, 2): 2.0, (3, 1): 3.0}[x.stride()])
+
+    case = case_of("overlapping")
+    assert judge(code, lambda x: torch.full((2, 3), 2.0), case=case).skipped == LAYOUT
+    assert judge(code, lambda x: torch.full((2, 3), 3.0), case=case).skipped == LAYOUT
+    assert judge(code, lambda x: torch.full((2, 3), 4.0), case=case).mismatches
+
+
+def test_sizes_that_depend_on_the_layout_on_cpu_may_be_those_of_dense_arguments() -> None:
+    def by_stride(x: torch.Tensor) -> torch.Tensor:
+        return torch.ones(2 if x.is_contiguous() else 3)
+
+    assert judge(by_stride, lambda x: torch.ones(2), case=case_of("transposed")).skipped == LAYOUT
+    assert judge(by_stride, lambda x: torch.ones(4), case=case_of("transposed")).mismatches
+    assert judge(by_stride, lambda x: torch.zeros(2), case=case_of("transposed")).mismatches
+    assert judge(by_stride, lambda x: torch.ones(3)).mismatches

@@ -28,7 +28,7 @@ def values_of(slot: TensorSlot, dtype: str) -> torch.Tensor:
 
 
 def outcome(op: object = torch.mm, dtype: str = "float32") -> CallOutcome:
-    one = sample("mm", slot(0, "self", (2, 5)), slot(1, "weight", (5, 4)), dtypes=("float32", "complex64"))
+    one = sample("mm", slot(0, "self", (2, 5)), slot(1, "weight", (5, 4)), dtypes=("float32", "complex64", "int8"))
     case = cases(CellId("f", "mm", dtype, "contiguous"), [one])[0]
     return call(op, Twins(values_of).side(case, CPU))  # type: ignore[arg-type]  # any callable
 
@@ -101,7 +101,7 @@ def test_a_complex_result_has_four_times_the_bound() -> None:
     assert closeness_of(facts, "complex64").ulps == 12
 
 
-@pytest.mark.parametrize(("dtype", "largest"), [("float32", 20.0), ("complex64", abs(complex(20, 20)))])
+@pytest.mark.parametrize(("dtype", "largest"), [("float32", 20.0), ("complex64", abs(complex(20, 20))), ("int8", 20.0)])
 def test_the_bound_of_a_cancelling_op_is_relative_to_its_largest_argument(dtype: str, largest: float) -> None:
     facts = OpFacts("f", tolerance=Tolerance(accumulation=Accumulation.CANCELS))
     assert closeness_of(facts, dtype).magnitude == pytest.approx(largest)
