@@ -109,13 +109,17 @@ def _is_inexact(dtype: torch.dtype) -> bool:
 
 
 def _largest(expected: CallOutcome) -> float:
-    """The largest finite magnitude in the arguments that are read, as they were before the call. Integers count too."""
+    """The largest finite magnitude in the arguments that are read, as they were before the call.
+
+    Beside arguments of floats, integers are indices and counts; alone, they are what is computed with.
+    """
+    read = [a for a in expected.side.arguments if a.slot.pool]
+    floats = [a for a in read if _is_inexact(a.tensor.dtype)]
     sizes = [0.0]
-    for a in expected.side.arguments:
-        if a.slot.pool:
-            values = view(a.before, a.tensor.dtype, a.placement)
-            magnitudes = values.to(torch.complex128 if values.is_complex() else torch.float64).abs()
-            sizes.append(float(magnitudes.nan_to_num(0.0, 0.0, 0.0).max()) if magnitudes.numel() else 0.0)
+    for a in floats or read:
+        values = view(a.before, a.tensor.dtype, a.placement)
+        magnitudes = values.to(torch.complex128 if values.is_complex() else torch.float64).abs()
+        sizes.append(float(magnitudes.nan_to_num(0.0, 0.0, 0.0).max()) if magnitudes.numel() else 0.0)
     return max(sizes)
 
 

@@ -101,6 +101,18 @@ def test_a_complex_result_has_four_times_the_bound() -> None:
     assert closeness_of(facts, "complex64").ulps == 12
 
 
+def test_an_index_beside_floats_does_not_widen_the_bound_of_a_cancelling_op() -> None:
+    one = sample("gather", slot(0, "self", (2, 5)), slot(1, "index", (2, 5), dtype="int64"))
+    case = cases(CellId("f", one.overload, "float32", "contiguous"), [one])[0]
+
+    def values(slot: TensorSlot, dtype: str) -> torch.Tensor:
+        return torch.full((10,), 9000) if slot.name == "index" else torch.linspace(0, 1, 10)
+
+    found = call(lambda x, index: x * 2, Twins(values).side(case, CPU))
+    facts = OpFacts("f", tolerance=Tolerance(accumulation=Accumulation.CANCELS))
+    assert Criteria(facts).closeness(found, found.leaves[0][1]).magnitude == 1.0
+
+
 @pytest.mark.parametrize(("dtype", "largest"), [("float32", 20.0), ("complex64", abs(complex(20, 20))), ("int8", 20.0)])
 def test_the_bound_of_a_cancelling_op_is_relative_to_its_largest_argument(dtype: str, largest: float) -> None:
     facts = OpFacts("f", tolerance=Tolerance(accumulation=Accumulation.CANCELS))
