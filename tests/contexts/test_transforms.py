@@ -21,7 +21,7 @@ from conformance.vocabulary import Check, Route
 from tests.two_sides import case_of, judge
 
 Op = Callable[..., Any]
-NEW = ("gradgrad", "forward_ad", "vmap", "functionalize", "fake", "no_grad", "copied")
+NEW = ("gradgrad", "jacrev", "forward_ad", "vmap", "functionalize", "fake", "no_grad", "copied")
 VARIANT = {"forward_ad": "all", "vmap": "-1", "copied": "deepcopy"}
 
 # torch scripts its formulas of tangents when the first one is asked for.
@@ -81,7 +81,9 @@ def _own_op(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def judged(wrong: Op, context: str, variant: str | None = None) -> CaseResult:
-    route = Route.COMPOSITE if context in ("gradgrad", "forward_ad", "vmap", "functionalize") else Route.NATIVE
+    route = (
+        Route.COMPOSITE if context in ("gradgrad", "jacrev", "forward_ad", "vmap", "functionalize") else Route.NATIVE
+    )
     case = replace(case_of(), variant=VARIANT.get(context, "") if variant is None else variant)
     return judge(doubled, wrong, case, route=route, context=contexts.of(context))
 
