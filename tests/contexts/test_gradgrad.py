@@ -67,7 +67,8 @@ def cubed_with(rule: type[Cut]) -> Op:
             found: torch.Tensor = rule.apply(ctx.saved_tensors[0], gradients[0])
             return found
 
-    return Cubed.apply
+    applied: Op = Cubed.apply
+    return applied
 
 
 def judged(wrong: Op, context: str, variant: str = "") -> CaseResult:
