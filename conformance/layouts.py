@@ -184,6 +184,8 @@ CONTEXTS: dict[str, str] = {
     "autocast": "contiguous, under torch.autocast, for each dtype that it casts to",
     "deterministic": "contiguous, under torch.use_deterministic_algorithms(True)",
     "backward": "contiguous: the gradients of the floating arguments, for gradients of the results in several layouts",
+    "gradgrad": "contiguous: the gradients of the first gradients, by the arguments and the results' gradients",
+    "jacrev": "contiguous: a batch of gradients under torch.vmap, against gradients on CPU one after the other",
     "forward_ad": "contiguous: the tangents of the results, for tangents of all floating arguments and of one",
     "vmap": "contiguous, in a batch under torch.vmap, against calls on CPU one after the other",
     "functionalize": "contiguous, under torch.func.functionalize, against a plain call on CPU",

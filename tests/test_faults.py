@@ -230,7 +230,7 @@ def test_a_planted_fault_is_found_in_a_cell_that_is_clean_without_it(work: CellR
 
 def test_the_smoke_tier_has_the_cells_that_find_the_faults_of_contexts() -> None:
     smoke = Plan(backends.find("refnpu"), Selection(tier=TIERS["smoke"]), seed=20)
-    slow_to_load = {"backward", "deterministic", "fake", "forward_ad", "compiled", "inductor"}
+    slow_to_load = {"backward", "gradgrad", "jacrev", "deterministic", "fake", "forward_ad", "compiled", "inductor"}
     wanted = [cell for cell in FOUND_IN.values() if cell[2] in CONTEXTS.keys() - slow_to_load]
     found = {(c.overload, c.dtype, c.layout) for overload, *_ in wanted for c in smoke.cells(overload)}
     assert len(wanted) > 15

@@ -11,7 +11,9 @@ from conformance.contexts.deterministic import Deterministic
 from conformance.contexts.fake import Fake
 from conformance.contexts.forward_ad import ForwardAd
 from conformance.contexts.functionalize import Functionalize
+from conformance.contexts.gradgrad import Gradgrad
 from conformance.contexts.inference_mode import InferenceMode
+from conformance.contexts.jacrev import Jacrev
 from conformance.contexts.model import Context
 from conformance.contexts.no_grad import NoGrad
 from conformance.contexts.second_device import SecondDevice
@@ -24,7 +26,7 @@ __all__ = ["CONTEXTS", "PLAIN", "Context", "of"]
 PLAIN = Context()
 _ALL = (
     SecondDevice(), Thread(), Stream(), AfterError(), InferenceMode(), Autocast(), Deterministic(), Backward(),
-    ForwardAd(), Vmap(), Functionalize(), Fake(), NoGrad(), Copied(), Compiled(),
+    Gradgrad(), Jacrev(), ForwardAd(), Vmap(), Functionalize(), Fake(), NoGrad(), Copied(), Compiled(),
     Inductor(),
 )  # fmt: skip
 CONTEXTS: dict[str, Context] = {context.name: context for context in _ALL}

@@ -26,7 +26,8 @@ class Vmap(Context):
     def call(op: Op, device: torch.device, how: How, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Return the results of a batch of two, and what its arguments hold then, with the batch in front.
 
-        The second member has half the floating values of the first. The variant is the dimension of the batch.
+        The second member has half the floating values of the first. The variant is the dimension of the batch, or
+        "nested": a batch of two such batches, the second of which has the members in the opposite order.
         Raises NotImplementedError if torch's own batching rule fails on CPU, or gives something else there.
         """
         import warnings
@@ -43,10 +44,14 @@ class Vmap(Context):
             return [*tensors_of(op(*positional, **dict(zip(kwargs, named)))), *tensors]
 
         def batched() -> list[torch.Tensor]:
-            batch = [torch.stack(pair, int(how.variant)) for pair in zip(*members)]
+            dim = 0 if how.variant == "nested" else int(how.variant)
+            batch = [torch.stack(pair, dim) for pair in zip(*members)]
+            mapped = torch.vmap(called, dim)
+            if how.variant == "nested":
+                batch, mapped = [torch.stack([t, t.flip(0)]) for t in batch], torch.vmap(torch.vmap(called))
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # of rules that make one call after the other
-                results = torch.vmap(called, int(how.variant))(*batch)
+                results = mapped(*batch)
             return [t.clone(memory_format=torch.contiguous_format) for t in results]
 
         if device.type != "cpu" or device.index is not None:
@@ -59,6 +64,8 @@ class Vmap(Context):
         expected = [
             torch.stack(pair).contiguous() for pair in zip(*(called(*[t.clone() for t in one]) for one in members))
         ]
+        if how.variant == "nested":
+            expected = [torch.stack([t, t.flip(0)]) for t in expected]
         if any(not alike(one, expected) for one in found):
             raise NotImplementedError("torch's batching rule gives something else on CPU than one call after the other")
         return expected

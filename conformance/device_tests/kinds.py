@@ -53,6 +53,7 @@ KIND_OF_LAYOUT: dict[str, str] = {
          "mixed", "as_strided"), "noncontiguous",
     ),
     **{name: name for name in ("conj", "neg", "values", "backward", "forward_ad", "vmap", "fake", "functionalize")},
+    **dict.fromkeys(("gradgrad", "jacrev"), "backward"),
     **dict.fromkeys(("compiled", "inductor"), "compiled"),
 }  # fmt: skip
 

@@ -221,7 +221,7 @@ CONTEXT_VARIANTS = {
     "autocast": ("bfloat16", "float16"),
     "backward": ("dense", "strided", "expanded", "accumulate"),
     "forward_ad": ("all", "one"),
-    "vmap": ("0", "-1"),
+    "vmap": ("0", "-1", "nested"),
     "no_grad": ("no_grad", "grad"),
     "copied": ("deepcopy", "pickle"),
     "compiled": ("eager", "aot_eager"),

@@ -21,7 +21,7 @@ from conformance.vocabulary import Check, Route
 from tests.two_sides import case_of, judge
 
 Op = Callable[..., Any]
-NEW = ("forward_ad", "vmap", "functionalize", "fake", "no_grad", "copied")
+NEW = ("gradgrad", "jacrev", "forward_ad", "vmap", "functionalize", "fake", "no_grad", "copied")
 VARIANT = {"forward_ad": "all", "vmap": "-1", "copied": "deepcopy"}
 
 # torch scripts its formulas of tangents when the first one is asked for.
@@ -81,7 +81,9 @@ def _own_op(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def judged(wrong: Op, context: str, variant: str | None = None) -> CaseResult:
-    route = Route.COMPOSITE if context in ("forward_ad", "vmap", "functionalize") else Route.NATIVE
+    route = (
+        Route.COMPOSITE if context in ("gradgrad", "jacrev", "forward_ad", "vmap", "functionalize") else Route.NATIVE
+    )
     case = replace(case_of(), variant=VARIANT.get(context, "") if variant is None else variant)
     return judge(doubled, wrong, case, route=route, context=contexts.of(context))
 
@@ -207,3 +209,15 @@ def test_an_out_argument_is_told_from_self_of_an_in_place_op() -> None:
     assert not any(
         torch_versions.has_out(str(schemas[name])) for name in ("add_.Tensor", "add.Tensor", "_foreach_abs_")
     )
+
+
+@pytest.mark.usefixtures("_own_op")
+def test_a_rule_that_is_wrong_in_a_batch_of_batches_alone_is_found() -> None:
+    def wrong(x: torch.Tensor) -> torch.Tensor:
+        inner = torch._C._functorch  # noqa: SLF001 - what a batching rule does
+        nested = inner.is_batchedtensor(x) and inner.is_batchedtensor(inner.get_unwrapped(x))
+        return x * (3 if nested else 2)
+
+    assert judged(wrong, "vmap", "0").mismatches == []
+    assert judged(doubled, "vmap", "nested").mismatches == []
+    assert {m.check for m in judged(wrong, "vmap", "nested").mismatches} == {Check.VALUE}
