@@ -82,7 +82,7 @@ class Judge:
         """Whether the device differs from CPU in one case. CPU is not doubted: a similar case has been judged."""
         self._prepare(case)
         try:
-            return bool(self._judge_call(case, self.reference.outcome(case)).mismatches)
+            return bool(self._judge_call(case, self.reference.outcome(case), self._others(case)).mismatches)
         except (NotJudged, DeviceLacks):
             return False
         except Unreadable:
@@ -95,12 +95,12 @@ class Judge:
         counters (a live tensor's have moved before). The process's random numbers are as they were afterwards.
         """
         with torch.random.fork_rng(devices=()):
-            recorded = partial(self._differences, case, actual=actual, live=False)
-            return self._judge(case, lambda expected: CaseResult(recorded(expected)), lambda: actual, _ignore)
+            recorded = partial(self._differences, actual=actual, live=False)
+            return self._judge(case, lambda *of: CaseResult(recorded(*of)), lambda: actual, _ignore)
 
     def _judge(
-        self, case: Case, compared: Callable[[CallOutcome], CaseResult], actual: Callable[[], CallOutcome],
-        tell: Callable[[str], None],
+        self, case: Case, compared: Callable[[CallOutcome, OtherReferences], CaseResult],
+        actual: Callable[[], CallOutcome], tell: Callable[[str], None],
     ) -> CaseResult:  # fmt: skip
         """CPU's outcome, ``compared`` with the device's; then, of a difference, whether CPU is to be believed.
 
@@ -116,9 +116,10 @@ class Judge:
             if unkept:
                 return CaseResult(skipped=f"copies of {unkept} do not come back from the device as they were")
             tell("device")
-            result = compared(expected)
+            others = self._others(case)
+            result = compared(expected, others)
             if result.mismatches and not any(m.check is Check.REDZONE for m in result.mismatches):
-                self.reference.doubt(case, expected, result.mismatches, actual)
+                self.reference.doubt(case, expected, result.mismatches, actual, others)
         except NotJudged as e:
             return CaseResult(skipped=e.why, tainted=e.tainted)
         except DeviceLacks as e:
@@ -126,6 +127,9 @@ class Judge:
         except Unreadable as e:
             return CaseResult([_unreadable(e)])
         return result
+
+    def _others(self, case: Case) -> OtherReferences:
+        return OtherReferences(case, self._twins, self._on_cpu.op)
 
     def _not_copied(self, case: Case, expected: CallOutcome) -> str:
         """Return a dtype of the call's arguments or results that the bring-up gate found broken; "" if there is none.
@@ -164,12 +168,12 @@ class Judge:
             side = self._twins.side(case, self._device)
             return self._call(side, seed=seed, synchronize=self._backend.synchronize)
 
-    def _judge_call(self, case: Case, expected: CallOutcome) -> CaseResult:
+    def _judge_call(self, case: Case, expected: CallOutcome, others: OtherReferences) -> CaseResult:
         """Make the call on the device: what differs, and what its calls left behind in device memory."""
         for earlier in case.before:
             self._on_device(earlier)
         before = self._backend.live_memory()
-        result = self._compare_call(case, expected)
+        result = self._compare_call(case, expected, others)
         leaked = device_memory.leak(before, self._backend.live_memory())
         if leaked and self._backend.bare and not self._leaks_again(case):
             leaked = None
@@ -189,7 +193,7 @@ class Judge:
                 return False
         return True
 
-    def _compare_call(self, case: Case, expected: CallOutcome) -> CaseResult:
+    def _compare_call(self, case: Case, expected: CallOutcome, others: OtherReferences) -> CaseResult:
         before = self._backend.route_counters()
         actual = self._on_device(case)
         after = self._backend.route_counters()
@@ -202,7 +206,7 @@ class Judge:
             self._need_dtypes(expected, actual.error)
         if returned:
             found += route_taken(self._route, before, after)
-        found += self._differences(case, expected, actual, live=True)
+        found += self._differences(expected, others, actual, live=True)
         if returned and not found and self._is_repeated(case):
             on_device, on_cpu = partial(self._on_device, case), partial(self.reference.again, case)
             seed = self._call.seed
@@ -215,7 +219,9 @@ class Judge:
         draws = self._criteria.random and case.cell.layout in DRAWN_ALONE
         return case.cell.layout == "contiguous" or draws or self._context.repeats
 
-    def _differences(self, case: Case, expected: CallOutcome, actual: CallOutcome, *, live: bool) -> list[Mismatch]:
+    def _differences(
+        self, expected: CallOutcome, others: OtherReferences, actual: CallOutcome, *, live: bool
+    ) -> list[Mismatch]:
         """Return the differences in what both sides returned or raised, and in storages.
 
         A ``live`` call's version counters are compared too. Its storages are not fetched where only one side raised: a
@@ -230,7 +236,6 @@ class Judge:
         found: list[Mismatch] = [parity] if parity else []
         fetched = storages.Fetched(expected.side, actual.side)
         if expected.error is None and not parity:
-            others = OtherReferences(case, self._twins, self._on_cpu.op)
             found += self._comparison.results(expected, actual, others)
             found += self._comparison.written(expected, actual, others, fetched)
             counted = live and Check.VERSION not in self._context.unchecked

@@ -105,15 +105,17 @@ class Reference:
             return self._call(self._twins.side(case, CPU), seed=seed)
 
     def doubt(
-        self, case: Case, expected: CallOutcome, mismatches: Sequence[Mismatch], actual: Callable[[], CallOutcome]
-    ) -> None:
+        self, case: Case, expected: CallOutcome, mismatches: Sequence[Mismatch], actual: Callable[[], CallOutcome],
+        others: OtherReferences,
+    ) -> None:  # fmt: skip
         """Raise NotJudged if CPU, and not the device, may be what is wrong about a difference.
 
         ``actual`` gives the device's outcome, asked for where the device may do as CPU does with other arguments.
+        ``others``: the references of the case besides ``expected``.
         """
         if self._is_unsound(case, expected):
             raise NotJudged(UNSOUND, tainted=True)
-        if self._does_as_composed(case, mismatches, actual):
+        if self._does_as_composed(case, mismatches, actual, others):
             raise NotJudged(COMPOSED)
         if expected.error is not None:
             if self._does_without_onednn(case, actual()):
@@ -127,23 +129,31 @@ class Reference:
             if self._comparison.same_results(expected, actual()):
                 raise NotJudged(LOST, tainted=True)
             return
-        self._doubt_results(case, expected, {m.check for m in mismatches}, actual)
+        self._doubt_results(case, expected, {m.check for m in mismatches}, actual, others)
 
     def _doubt_results(
-        self, case: Case, expected: CallOutcome, checks: set[Check], actual: Callable[[], CallOutcome]
-    ) -> None:
+        self, case: Case, expected: CallOutcome, checks: set[Check], actual: Callable[[], CallOutcome],
+        others: OtherReferences,
+    ) -> None:  # fmt: skip
         """The same where both sides returned, and results differ by these ``checks``."""
         if Check.SHAPE in checks and checks <= {Check.SHAPE, Check.VALUE} and self._has_sizes_of_dense(case, actual):
-            raise NotJudged(LAYOUT, tainted=True)
+            raise NotJudged(LAYOUT, tainted=self._may_write_behind(case))
         if checks != {Check.VALUE}:
             return
-        reason = self._otherwise(case, expected, actual)
+        reason = self._otherwise(case, expected, actual, others)
         if reason:
-            raise NotJudged(reason, tainted=True)
+            raise NotJudged(reason, tainted=self._may_write_behind(case))
         if not oracle.agrees_with_itself(expected, lambda: self.again(case), ROUNDS):
             raise NotJudged(UNSOUND, tainted=True)
 
-    def _does_as_composed(self, case: Case, mismatches: Sequence[Mismatch], actual: Callable[[], CallOutcome]) -> bool:
+    def _may_write_behind(self, case: Case) -> bool:
+        """Whether CPU writes behind the storage of an argument, tried where that does no harm, or the trial raises."""
+        trial = self._call(self._twins.roomy(case, usual=True))
+        return trial.error is not None or any(a.overrun for a in trial.side.arguments)
+
+    def _does_as_composed(
+        self, case: Case, mismatches: Sequence[Mismatch], actual: Callable[[], CallOutcome], others: OtherReferences
+    ) -> bool:
         """Whether the device does what torch's own kernels for all devices do on CPU, where it has no others."""
         if not self._comparison.is_composite or self._criteria.random or self._context.name:
             return False
@@ -153,7 +163,7 @@ class Reference:
         device = actual()
         if composed.error is not None or device.error is not None:
             return first_line(composed.error) == first_line(device.error)
-        return not self._comparison.differences(composed, device, self._others(case))
+        return not self._comparison.differences(composed, device, others)
 
     def _has_sizes_of_dense(self, case: Case, actual: Callable[[], CallOutcome]) -> bool:
         """Whether the device gives the sizes and values that CPU gives for dense arguments, which these are not."""
@@ -162,9 +172,6 @@ class Reference:
         device = actual()
         sides = (self._twins.dense(case, order) for order in (torch.contiguous_format, torch.preserve_format))
         return any(self._comparison.same_values(self._call(side), device) for side in sides)
-
-    def _others(self, case: Case) -> OtherReferences:
-        return OtherReferences(case, self._twins, self._call.op)
 
     def is_sound(self, case: Case) -> bool:
         """Whether CPU gives the same bits whatever memory holds, tried with every call that judging may make."""
@@ -202,7 +209,9 @@ class Reference:
         expected = self._call(self._twins.dense(case))
         return expected.error is None and self._comparison.same_values(expected, actual)
 
-    def _otherwise(self, case: Case, expected: CallOutcome, actual: Callable[[], CallOutcome]) -> str:
+    def _otherwise(
+        self, case: Case, expected: CallOutcome, actual: Callable[[], CallOutcome], others: OtherReferences
+    ) -> str:
         """Why the device's values are right though CPU's call gives others; "" if they are not.
 
         Each element has to be that of CPU's call, or of another reference that differs from it. Of arguments that share
@@ -218,7 +227,7 @@ class Reference:
                 return reason
             if wrong is None:
                 device = actual()
-                wrong = self._comparison.wrong_values(expected, device, self._others(case))
+                wrong = self._comparison.wrong_values(expected, device, others)
             by_other = self._comparison.wrong_values(other, device)
             if wrong is None or by_other is None:
                 continue

@@ -195,14 +195,14 @@ class Twins:
             tensor = template.over(base).data if is_own else template.over(base)
         return Argument(template.slot, template.placement, base, tensor, template.before)
 
-    def roomy(self, case: Case) -> Side:
+    def roomy(self, case: Case, *, usual: bool = False) -> Side:
         """The arguments of ``case`` on CPU, with room behind each that the op writes and that lies in no usual way.
 
         A kernel that takes it for dense, or for evenly spaced, writes there, and damages nothing. Such a storage cannot
-        be resized.
+        be resized. ``usual``: room also behind the written arguments that lie in usual ways.
         """
         side = self.side(case, CPU)
-        return _with_room(case, side, lambda a: a.slot.written and a.placement.layout in UNUSUAL, _margin)
+        return _with_room(case, side, lambda a: a.slot.written and (usual or a.placement.layout in UNUSUAL), _margin)
 
     def surrounded(self, case: Case, value: int) -> Side:
         """The arguments of ``case`` on CPU, each that has values with ``value`` in its dtype behind its storage.

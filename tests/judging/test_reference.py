@@ -26,6 +26,7 @@ from conformance.judging.reference import (
     UNSOUND,
 )
 from conformance.judging.tolerances import Criteria
+from conformance.judging.twins import ROOM
 from conformance.ops.family import OpFacts
 from conformance.plan.cases import Case, cases
 from conformance.torch_versions import schema_of
@@ -227,6 +228,29 @@ def test_a_case_is_skipped_if_the_cpu_result_depends_on_the_layout() -> None:
 
     found = judge(by_memory_order, lambda x: x + 1, case=case_of("transposed"))
     assert found.skipped == LAYOUT
+
+
+def test_a_process_in_which_cpu_ignored_strides_within_a_storage_goes_on() -> None:
+    def as_dense(x: torch.Tensor) -> torch.Tensor:
+        torch.arange(6.0, out=x.as_strided((6,), (1,), 0))
+        return x
+
+    case = case_of("step2", written=True, defined=False)
+    found = judge(as_dense, lambda x: x.copy_(torch.arange(6.0).view(2, 3)), case=case)
+    assert (found.skipped, found.tainted) == (LAYOUT, False)
+
+
+def test_a_process_in_which_cpu_ignored_strides_and_wrote_behind_a_storage_ends() -> None:
+    def as_dense_and_behind(x: torch.Tensor) -> torch.Tensor:
+        storage = x.untyped_storage()
+        end = ctypes.c_uint32.from_address(storage.data_ptr() + storage.nbytes())
+        end.value = 0 if end.value == int.from_bytes([ROOM] * 4, "little") else end.value  # the heap's own stays
+        torch.arange(6.0, out=x.as_strided((6,), (1,), 0))
+        return x
+
+    case = case_of("step2", written=True, defined=False)
+    found = judge(as_dense_and_behind, lambda x: x.copy_(torch.arange(6.0).view(2, 3)), case=case)
+    assert (found.skipped, found.tainted) == (LAYOUT, True)
 
 
 def test_the_device_must_give_one_of_the_values_of_a_layout_dependent_cpu() -> None:
