@@ -368,7 +368,6 @@ PRINTS(work_waits_for_its_delay) {
   EXPECT(npuSetDelay("20000") == npuSuccess);
   const auto start = std::chrono::steady_clock::now();
   for (int i = 0; i < 3; ++i) launch_on(nullptr, [] {});
-  EXPECT(std::chrono::steady_clock::now() - start < std::chrono::milliseconds(60));
   EXPECT(npuDeviceSynchronize() == npuSuccess);
   EXPECT(std::chrono::steady_clock::now() - start >= std::chrono::milliseconds(60));
 }

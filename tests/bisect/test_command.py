@@ -232,7 +232,7 @@ def test_a_build_that_is_interrupted_is_stopped_and_made_again(
         assert running.poll() is None
         time.sleep(0.02)
     running.send_signal(by)
-    _, said = running.communicate(timeout=30)
+    _, said = running.communicate(timeout=120)
     assert (running.returncode, "interrupted after 0 runs" in said) == (2, True)
     assert not any(map(alive, map(int, building.read_text().split())))
     assert git(repository, "worktree", "list").count("\n") == 0

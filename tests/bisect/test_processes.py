@@ -63,7 +63,7 @@ def test_the_errors_of_a_build_are_told_before_what_came_after_them() -> None:
 
 
 def test_a_command_that_takes_too_long_is_killed_with_what_it_began(parent: list[str], tmp_path: Path) -> None:
-    ended = Processes().run(parent, timeout=2)
+    ended = Processes().run(parent, timeout=10)
     assert ended.late
     assert ended.code < 0
     assert not alive(int((tmp_path / "child").read_text()))

@@ -138,7 +138,7 @@ def in_the_middle_of_a_cell(run: Run) -> tuple[int, int]:
 
 def gone(processes: list[int]) -> bool:
     """Whether all of them end within a while."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while any(Path(f"/proc/{p}/exe").exists() for p in processes):
         if time.monotonic() > deadline:
             return False

@@ -221,7 +221,7 @@ def test_a_check_in_a_child_is_a_finding_if_it_raises_dies_or_hangs() -> None:
         raise AssertionError("values differ")
 
     runs = {"passes": lambda: None, "fails": fails, "dies": lambda: os._exit(3), "hangs": lambda: time.sleep(60)}
-    hunter = ForkedHunter({f"{name} op": Check("kind", run) for name, run in runs.items()}, timeout=1)
+    hunter = ForkedHunter({f"{name} op": Check("kind", run) for name, run in runs.items()}, timeout=10)
     found = {item: hunter.attempt(item) for item in (*hunter.plan, "passes op")}
     hunter.rest()
     assert {item: finding.check if finding else "" for item, finding in found.items()} == {

@@ -79,7 +79,7 @@ def test_a_child_of_a_warm_process_can_be_killed(warm: Warm, tmp_path: Path) -> 
     with pytest.raises(subprocess.TimeoutExpired):
         sleeps.wait(0.05)
     sleeps.kill()
-    assert sleeps.wait(30) == -signal.SIGKILL
+    assert sleeps.wait(300) == -signal.SIGKILL
     sleeps.kill()  # it is gone, and whoever has its number now is left alone
 
 
@@ -98,9 +98,9 @@ def test_children_of_a_warm_process_die_with_it_and_no_other_is_forked(tmp_path:
     with Warm(sys.executable) as warm, (tmp_path / "said").open("wb") as output:
         sleeps = warm.run("conformance.triage.prober", ["no such backend"], {}, output)
         talks = warm.talk("conformance.triage.prober", ["torch:cpu"], dict(os.environ))
-    assert sleeps.wait(30) == 1
+    assert sleeps.wait(300) == 1
     assert "unknown backend" in (tmp_path / "said").read_text()
-    ends = time.monotonic() + 30
+    ends = time.monotonic() + 120
     while Path(f"/proc/{talks.pid}").exists() and time.monotonic() < ends:
         time.sleep(0.05)
     assert not Path(f"/proc/{talks.pid}").exists()
