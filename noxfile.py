@@ -35,6 +35,9 @@ BUILT_WITH = (
     "found = {d.name.lower(): [d.version, str(d.locate_file(''))] for d in distributions() if d.name.lower() in names};"
     "print(json.dumps([sys.version, sysconfig.get_platform(), sorted(found.items())]))"
 )
+IMPORTED = (
+    "import hypothesis, pytest, torch; from conformance.torch_versions import compilers; compilers.load_decompositions()"
+)
 LIST_TORCH = (
     "import sys; from importlib.metadata import distributions as found;"
     "print(*sys.version_info[:2], *(d.version for d in found(name='torch')))"
@@ -57,6 +60,7 @@ def add_environment(m: matrix.Matrix, torch: matrix.Torch) -> None:
         install_build_tools(session, ROOT / m.project)
         install_backend(session, m, torch, build)
         session.install("-e", ".[tests]", env=index_variables(session))
+        compile_imports(session)
         leave_interpreter(session, name)
 
     environment.__doc__ = f"Create the environment of conformance-{torch.version}: {torch.requirement}, backend."
@@ -122,6 +126,15 @@ def start_of(session: nox.Session, lane: matrix.Lane) -> process.Start:
         return process.start(ROOT, lane.name)
     except LookupError as e:
         session.error(str(e))
+
+
+def compile_imports(session: nox.Session) -> None:
+    """Write the bytecode of what most processes import, if PYTHONDONTWRITEBYTECODE keeps imports from writing it.
+
+    uv, unlike pip, does not write it. Without it each of some hundred processes compiles torch, which takes seconds.
+    """
+    if os.environ.get("PYTHONDONTWRITEBYTECODE"):
+        session.run_install("python", "-c", IMPORTED, env={"PYTHONDONTWRITEBYTECODE": ""})
 
 
 def leave_interpreter(session: nox.Session, environment: str) -> None:
