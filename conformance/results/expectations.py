@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from pathlib import Path
 
 import tomlkit
@@ -222,6 +223,7 @@ def _rule(table: Table) -> KnownFailure:
     return rule
 
 
+@lru_cache(maxsize=1 << 14)  # a run asks the same few rules about each of its cells
 def _matches(patterns: tuple[str, ...], value: str) -> bool:
     return any(p in ("*", value) or (not _WILD.isdisjoint(p) and fnmatchcase(value, p)) for p in patterns)
 
