@@ -26,8 +26,8 @@ def recorded(results: Path, cases: Sequence[str], backend: str, environment: str
     ``environment``: only its lanes; "": all lanes. A lane without a closed run gives its interrupted run.
     """
     found, left_out = [], []
-    series = store.every_series(results)
-    names = [name for one in series for name in runs.names(results, one)[-NIGHTS:]]
+    series = runs.by_series(results)
+    names = [name for of_series in series.values() for name in of_series[-NIGHTS:]]
     journals = [d for d in sorted(results.glob("*")) if (d / store.OBSERVATIONS).is_file() and d.name not in series]
     for directory in (*(results / store.RUNS / name for name in names), *journals):
         try:

@@ -31,10 +31,11 @@ def diff_(names: tuple[str, ...], across: str | None, results: Path, form: str) 
             _across(across, _latest(results, names), form)
         if len(names) != 2:
             raise Mistake(f"expected two runs, OLD and NEW, or --across {'|'.join(AXES)}; got {len(names)}")
-        old, new = (runs.find(results, name) for name in names)
+        among = runs.listed(results)
+        old, new = (runs.find(results, name, among) for name in names)
         for run in (old, new):
             run.check()
-        found = history.changes(old, new, history.of_series(results, new.manifest.series))
+        found = history.changes(old, new, history.of_series(results, new.manifest.series, among))
     click.echo({"text": diff.text, "json": diff.as_json}[form](found, old.name, new.name, history.settings(old, new)))
     sys.exit(diff.exit_code(found))
 
@@ -69,8 +70,8 @@ def _latest(results: Path, names: Iterable[str]) -> list[Closed]:
     if given := [runs.find(results, name) for name in names]:
         return given
     found = []
-    for series in runs.shown_series(results):
-        of_series = history.of_series(results, series)
+    for series, of_names in runs.shown_series(results).items():
+        of_series = history.of_series(results, series, of_names)
         found.append(next((run for run in reversed(of_series) if run.whole), of_series[-1]))
     return found
 

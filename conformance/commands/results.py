@@ -94,7 +94,7 @@ def _text(read: _Read) -> str:
 
 def _latest(results: Path) -> list[str]:
     """Return the latest closed run of each lane. The lane's own directory may hold a shard."""
-    return [runs.names(results, series)[-1] for series in store.shown_series(results)]
+    return [of_series[-1] for of_series in store.shown_series(results).values()]
 
 
 def _read(results: Path, name: str, expected: Path | None) -> _Read:

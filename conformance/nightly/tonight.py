@@ -36,14 +36,14 @@ def read(results: Path, expected: Path | None) -> list[Lane]:
 
     Raises StoreError, TomlError.
     """
-    latest = [
-        runs.opened(results / runs.RUNS / runs.names(results, series)[-1]) for series in runs.shown_series(results)
-    ]
+    names = runs.shown_series(results)
+    latest = [runs.opened(results / runs.RUNS / of_series[-1]) for of_series in names.values()]
     if not latest:
         raise StoreError(f"no closed run in {results / runs.RUNS}/; expected those of a night")
     starts = {run.name: at for run in latest if (at := began(run.name))}
     newest = max(starts.values())
-    return [_lane(results, run, expected) for run in latest if newest - starts[run.name] < NIGHT]
+    tonight = [run for run in latest if newest - starts[run.name] < NIGHT]
+    return [_lane(results, run, names[run.manifest.series], expected) for run in tonight]
 
 
 def night(lanes: list[Lane]) -> str:
@@ -51,9 +51,9 @@ def night(lanes: list[Lane]) -> str:
     return max(at for lane in lanes if (at := began(lane.run.name))).strftime("%Y-%m-%d")
 
 
-def _lane(results: Path, run: Closed, expected: Path | None) -> Lane:
+def _lane(results: Path, run: Closed, names: Sequence[str], expected: Path | None) -> Lane:
     manifest = run.manifest
-    of_lane = history.of_series(results, manifest.series)
+    of_lane = history.of_series(results, manifest.series, names)
     before = next((r for r in reversed(of_lane) if r.name < run.name and r.covers(run)), None) if run.whole else None
     changes = history.changes(before, run, of_lane) if before else []
     flaky = {str(d.pair.cell): d.note for d in changes if d.change is Change.FLAKY}

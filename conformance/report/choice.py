@@ -25,12 +25,14 @@ class Choice:
         return any(name > self.shown.name for name in self.damaged)
 
 
-def choose(results: Path, lane: str, most_runs: int) -> Choice:
+def choose(results: Path, names: Sequence[str], most_runs: int) -> Choice:
     """The latest run of every cell, be it cut off; without one, the latest. Raises StoreError where none is sound.
+
+    ``names``: the runs of one series, the oldest first.
 
     Rows are held against their hash for the runs that are chosen, ``most_runs`` at most: not for a year of them.
     """
-    opened, damaged = _opened(results, lane)
+    opened, damaged = _opened(results, names)
     sound: set[str] = set()
     while opened:
         shown = next(
@@ -52,10 +54,10 @@ def _before(history: Sequence[Closed], shown: Closed) -> Closed | None:
     return next((run for run in reversed(history[:-1]) if run.covers(shown) or not shown.manifest.every_cell), None)
 
 
-def _opened(results: Path, lane: str) -> tuple[list[Closed], dict[str, str]]:
+def _opened(results: Path, names: Sequence[str]) -> tuple[list[Closed], dict[str, str]]:
     """The runs whose manifests can be read, the oldest first; what is wrong with the others."""
     opened, damaged = [], {}
-    for name in runs.names(results, lane):
+    for name in names:
         try:
             opened.append(runs.opened(results / runs.RUNS / name))
         except StoreError as e:

@@ -74,9 +74,10 @@ def gather(results: Path, expected: Path | None, searches: Iterable[Path], most_
     _check(results)
     left_out: list[str] = []
     lanes, broken = [], False
-    for lane in sorted(runs.shown_series(results), key=_place):
+    names = runs.shown_series(results)
+    for lane in sorted(names, key=_place):
         try:
-            choice = choose(results, lane, most_runs)
+            choice = choose(results, names[lane], most_runs)
             lanes.append(_lane(choice, expected, left_out))
         except (StoreError, TomlError) as e:
             left_out.append(f"lane {lane}: {e}")

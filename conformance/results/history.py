@@ -11,9 +11,9 @@ from conformance.results.store.manifest import MACHINE
 from conformance.vocabulary import CellId, Status
 
 
-def of_series(results: Path, series: str) -> list[Closed]:
-    """Return the closed runs of a series, the oldest first. Raises StoreError."""
-    return [runs.opened(results / runs.RUNS / name) for name in runs.names(results, series)]
+def of_series(results: Path, series: str, among: Sequence[str] | None = None) -> list[Closed]:
+    """Return the closed runs of a series, the oldest first. ``among``: see :func:`runs.names`. Raises StoreError."""
+    return [runs.opened(results / runs.RUNS / name) for name in runs.names(results, series, among)]
 
 
 def changes(old: Closed, new: Closed, lane: Sequence[Closed]) -> list[diff.Difference]:

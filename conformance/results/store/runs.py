@@ -11,7 +11,7 @@ import json
 import os
 import re
 import shutil
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -176,19 +176,41 @@ def unreadable(version: object) -> str:
     )
 
 
-def names(results: Path, series: str = "") -> list[str]:
-    """Return the names of closed runs of one series or of all, the oldest first. Shards do not count until merged."""
-    return [name for name in _names(results) if not shard_of(name) and series in ("", series_of(name))]
+def listed(results: Path) -> list[str]:
+    """Return the names of all directories of closed runs, unsorted. A year of many lanes has a million of them."""
+    try:
+        with os.scandir(results / RUNS) as entries:
+            return [entry.name for entry in entries if entry.is_dir()]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def names(results: Path, series: str = "", among: Sequence[str] | None = None) -> list[str]:
+    """Return the names of closed runs of one series or of all, the oldest first. Shards do not count until merged.
+
+    ``among``: what :func:`listed` returned, for a caller that asks for several series.
+    """
+    some = _parts(listed(results) if among is None else among, series)
+    return sorted(name for name in some if not shard_of(name) and (found := series_of(name)) and series in ("", found))
+
+
+def by_series(results: Path) -> dict[str, list[str]]:
+    """Return the names of the closed runs of each series, the oldest first. The series are sorted."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for name in names(results):
+        found[series_of(name) or ""].append(name)
+    return dict(sorted(found.items()))
 
 
 def shards(results: Path) -> list[str]:
     """Return the names of the closed shards, the oldest first."""
-    return [name for name in _names(results) if shard_of(name)]
+    return sorted(name for name in listed(results) if shard_of(name))
 
 
-def _names(results: Path) -> list[str]:
-    found = (d.name for d in (results / RUNS).glob("*") if d.is_dir())
-    return sorted(name for name in found if series_of(name))
+def _parts(among: Sequence[str], series: str) -> Sequence[str]:
+    """Return the names that contain a series. Most names of a large store are of other series."""
+    middle = f"-{series}-"
+    return [name for name in among if middle in name] if series else among
 
 
 def measured(results: Path, series: str) -> Closed | None:
@@ -196,7 +218,8 @@ def measured(results: Path, series: str) -> Closed | None:
 
     A series without a run takes that of its lane.
     """
-    found = names(results, series) or names(results, lane_of(series))
+    among = listed(results)
+    found = names(results, series, among) or names(results, lane_of(series), among)
     latest = [opened(results / RUNS / name) for name in reversed(found)]
     return next((run for run in latest if run.whole), next(iter(latest), None))
 
@@ -214,34 +237,45 @@ def seconds(results: Path, workers: Mapping[str, int]) -> dict[str, float]:
 
 def every_series(results: Path) -> list[str]:
     """Return the series that have closed runs."""
-    return sorted({series for name in names(results) if (series := series_of(name))})
+    return list(by_series(results))
 
 
-def shown_series(results: Path) -> list[str]:
-    """Return the series that stand for their lanes: all but the runs of some cells, unless the lane has no others."""
-    found = every_series(results)
+def shown_series(results: Path) -> dict[str, list[str]]:
+    """Return the names of the runs of each series that stands for its lane, the oldest first.
+
+    These are all series but those of some cells, unless the lane has no others.
+    """
+    found = by_series(results)
     parts = {series for series in found if series == series_name(lane_of(series), complete=False)}
     others = {lane_of(series) for series in found if series not in parts}
-    return [series for series in found if series not in parts or lane_of(series) not in others]
+    return {
+        series: of_series
+        for series, of_series in found.items()
+        if series not in parts or lane_of(series) not in others
+    }
 
 
-def find(results: Path, run: str) -> Closed:
+def find(results: Path, run: str, among: Sequence[str] | None = None) -> Closed:
     """Find a closed run by its directory, its name, a part of its name, or its series.
 
-    A series means its latest run, ``LANE~2`` the second before it. Raises StoreError that lists the runs.
+    A series means its latest run, ``LANE~2`` the second before it. ``among``: what :func:`listed` returned. Raises
+    StoreError that lists the runs.
     """
     if (Path(run) / MANIFEST).is_file():
         return opened(Path(run))
-    everything = names(results)
+    if series_of(run) and (results / RUNS / run).is_dir():
+        return opened(results / RUNS / run)
+    among = listed(results) if among is None else among
     before = _BEFORE.fullmatch(run)
     series, count = (before["series"], int(before["count"])) if before else (run, 0)
-    of_series = names(results, series)
+    of_series = names(results, series, among) if series else []
     if of_series:
         if count >= len(of_series):
             oldest = len(of_series) - 1
             raise StoreError(f"{run}: {series} has {len(of_series)} closed runs; the oldest is ~{oldest}")
         return opened(results / RUNS / of_series[-1 - count])
-    found = [run] if run in _names(results) else [name for name in everything if run and run in name]
+    everything = names(results, among=among)
+    found = [name for name in everything if run and run in name]
     if len(found) == 1:
         return opened(results / RUNS / found[0])
     if found:
@@ -275,7 +309,10 @@ def forget(results: Path, keep: int) -> list[str]:
 
     The latest whole run of a series always stays, because new runs are compared with it. Raises StoreError.
     """
-    dropped = [name for series in every_series(results) for name in _old(results, series, keep)]
+    split = shards(results)
+    dropped = [
+        name for series, of_series in by_series(results).items() for name in _old(results, series, of_series, split, keep)
+    ]
     for name in dropped:
         try:
             shutil.rmtree(results / RUNS / name)
@@ -284,12 +321,11 @@ def forget(results: Path, keep: int) -> list[str]:
     return dropped
 
 
-def _old(results: Path, series: str, keep: int) -> list[str]:
-    of_series = names(results, series)
+def _old(results: Path, series: str, of_series: Sequence[str], split: Sequence[str], keep: int) -> list[str]:
     latest = of_series[-keep:]
     since = began(latest[0])  # its shards began at the same second or later
-    split = (name for name in shards(results) if series_of(name) == series)
-    parts = [name for name in split if since and (at := began(name)) and at < since]
+    own = (name for name in _parts(split, series) if series_of(name) == series)
+    parts = [name for name in own if since and (at := began(name)) and at < since]
     older = of_series[:-keep]
     if not any(opened(results / RUNS / name).whole for name in latest):
         spared = next((name for name in reversed(older) if opened(results / RUNS / name).whole), "")

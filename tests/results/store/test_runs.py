@@ -200,7 +200,7 @@ def test_a_run_of_some_cells_does_not_stand_for_its_lane(tmp_path: Path) -> None
     other = closed(tmp_path, 4, "demo-torch2.9-malloc-release+part")
     assert runs.find(tmp_path, LANE) == whole
     assert runs.find(tmp_path, f"{LANE}+part") == part
-    assert runs.shown_series(tmp_path) == [LANE, smoke.manifest.series, other.manifest.series]
+    assert list(runs.shown_series(tmp_path)) == [LANE, smoke.manifest.series, other.manifest.series]
     assert runs.measured(tmp_path, f"{LANE}+smoke") == smoke
     assert runs.measured(tmp_path, f"{LANE}+full") == whole
 
@@ -258,3 +258,20 @@ def test_the_shards_of_the_oldest_run_kept_are_kept_with_it(tmp_path: Path) -> N
     with store.Writer(tmp_path / LANE, whole) as writer:
         writer.finish({})
     assert runs.forget(tmp_path, keep=2) == []
+
+
+def test_the_runs_of_each_series_are_listed_once_and_in_order(tmp_path: Path) -> None:
+    for number, lane in enumerate(("demo-torch2.8-malloc-release", "demo-torch2.8-malloc-release+smoke") * 2):
+        (tmp_path / store.RUNS / run_name(lane, NIGHT + timedelta(days=4 - number))).mkdir(parents=True)
+    (tmp_path / store.RUNS / "notes").mkdir()
+    (tmp_path / store.RUNS / run_name("a-file", NIGHT)).touch()
+    listed = runs.by_series(tmp_path)
+    assert list(listed) == ["demo-torch2.8-malloc-release", "demo-torch2.8-malloc-release+smoke"]
+    assert listed == {series: runs.names(tmp_path, series) for series in listed}
+    assert [len(names) for names in listed.values()] == [2, 2]
+
+
+def test_a_run_found_by_its_whole_name_reads_no_list_of_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = closed(tmp_path)
+    monkeypatch.setattr(runs, "listed", lambda _: pytest.fail("the runs were listed"))
+    assert runs.find(tmp_path, kept.name) == kept

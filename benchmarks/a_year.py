@@ -1,0 +1,134 @@
+"""The store and the report with a year of nights of many backends: ``python -m benchmarks.a_year [DIR]``.
+
+The plan has 20 backends x 12 torch versions x 12 environments: 2,880 lanes, which run each night, so that a year has
+1,051,200 runs of 290,000 cells. At full size these would take terabytes. The benchmark makes what each measurement reads:
+
+- ``year``: 365 closed runs of one lane at full size, written by the store, and a directory with the name of each other
+  run of the year. A comparison lists all names, and opens the runs of its own lane alone.
+- ``night``: two nights of some of the lanes, whose rows are hard links to runs of the first lane. Each run has its own
+  manifest. A report reads all rows of each lane, so that its time grows with the number of lanes.
+
+All values are drawn from a seed. Half of the failing cells change from night to night, see :func:`outcomes`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import os
+import random
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime, timedelta, timezone
+from itertools import islice, product
+from pathlib import Path
+from typing import Any
+
+from conformance.layouts import LAYOUTS
+from conformance.records import CaseFailure, Mismatch, Observation
+from conformance.results import store
+from conformance.results.store import runs
+from conformance.results.store.manifest import Manifest, run_name
+from conformance.vocabulary import DTYPES, CellId, Check, Status
+
+BACKENDS, TORCHES, ENVIRONMENTS, NIGHTS = 20, 12, 12, 365
+CELLS = 290_000  # of a full lane of the reference backend
+WAVERING = 600  # cells that fail in some nights
+BROKEN = 10  # of these, how many change their outcome each night
+FIRST = datetime(2026, 1, 1, 4, tzinfo=timezone.utc)
+ROW = "{:<66} {:>10} {:>10} {:>12}"
+COVERED = 1072  # overloads that a full run has to compare
+
+
+def lanes(backends: int = BACKENDS) -> list[str]:
+    """Return the names of the lanes of a night, those of one backend after the other."""
+    each = product(range(backends), range(4, 4 + TORCHES), range(ENVIRONMENTS))
+    return [f"npu{b:02}-torch2.{t}-mode{e:02}-release" for b, t, e in each]
+
+
+def cells(count: int) -> Iterator[CellId]:
+    """Return ``count`` cells: families of 20 overloads, each in all dtypes and layouts."""
+    each = product(range(count), DTYPES, LAYOUTS)
+    return (CellId(f"family_{n // 20}", f"op_{n}.Tensor", *rest) for n, *rest in islice(each, count))
+
+
+def observed(cell: CellId, n: int, fails: bool, rng: random.Random) -> Observation:
+    """Return an observation with a random duration. 1 cell in 8 is unsupported, for one of some hundred reasons."""
+    ns = rng.randrange(10**6, 10**7)
+    times = {"wall_ns": ns, "cpu_ns": ns - ns // 9, "raw_ns": ns // 10}
+    if fails:
+        facts = {
+            "kind": "elements", "wrong": n % 24 + 1, "of": 24, "index": [0, 1], "device": 1.5, "cpu": rng.random(),
+            "dtype": cell.dtype, "absolute": 1.0, "ulp": rng.random(), "bound": {"exact": True, "signed_zeros": True},
+        }  # fmt: skip
+        failure = CaseFailure(f"{cell}#sample.{n % 9}@self", (Mismatch(Check.VALUE, "result", facts),))
+        return Observation(cell, "native", Status.FAIL, 9, (failure,), compared=9, **times)
+    if n % 8 == 0:
+        reason = f"CPU has no kernel of {cell.overload} for {cell.dtype}" if n % 3 else f"no {cell.layout} of op_{n % 90}"
+        return Observation(cell, "fallback", Status.UNSUPPORTED, 1, reason=reason, **times)
+    return Observation(cell, "native", Status.PASS, 9, compared=9, **times)
+
+
+def outcomes(count: int, nights: int, seed: int = 0) -> Iterator[dict[int, bool]]:
+    """Yield for each night which of the wavering cells fail: at first half of them; each night some change."""
+    rng = random.Random(seed)
+    failing = {n: rng.random() < 0.5 for n in rng.sample(range(count), min(WAVERING, count))}
+    for _ in range(nights):
+        for n in rng.sample(sorted(failing), BROKEN):
+            failing[n] = not failing[n]
+        yield dict(failing)
+
+
+def told(lane: str, night: int, count: int) -> Manifest:
+    """Return the manifest of a lane's run."""
+    backend, torch, environment, build = lane.split("-")
+    return Manifest(
+        lane=lane, backend=backend, collected=count, complete=True, torch=torch.removeprefix("torch"),
+        environment=environment, build=build, python="3.11.7", compiler="g++ 12.2", backend_commit=f"{night:040x}",
+        corpus="sha256:1", tier="full", seed=20, run=run_name(lane, FIRST + timedelta(days=night), f"{night:06x}"),
+        cpu="a processor", cells=f"sha256:{count}",
+    )  # fmt: skip
+
+
+def summary(counts: Counter[str], count: int) -> dict[str, Any]:
+    """Return a summary of the size that a run of a lane with 177 overloads out of reach has."""
+    missing = [{"overload": f"op_{n}.out", "reason": "no sample can be made for it on CPU"} for n in range(177)]
+    coverage = {"compared": COVERED - 177, "total": COVERED, "by_route": {}, "not_reached": missing}
+    return {
+        "by_status": dict(counts), "coverage": coverage, "cells": count, "cases": 9 * count, "wall_s": 700.0,
+        "cpu_s": 1200.0, "collect_s": 9.0, "raw_call_share": 0.1, "schemas": {}, "routes": {},
+    }  # fmt: skip
+
+
+def keep(results: Path, manifest: Manifest, seen: Sequence[Observation]) -> runs.Closed:
+    """Write a run as a session does: cell by cell to the journal, which becomes a closed run."""
+    counts = Counter(o.status.value for o in seen)
+    with store.Writer(results / manifest.lane, manifest) as writer:
+        for one in seen:
+            writer.append(one)
+        writer.finish(summary(counts, len(seen)))
+    return runs.opened(results / runs.RUNS / manifest.run)
+
+
+def make_year(directory: Path, nights: int, count: int) -> list[runs.Closed]:
+    """Write a year of the first lane. Cells that never waver are written once, and joined with the others."""
+    results, lane, rng = directory / "results", lanes()[0], random.Random(1)
+    scratch = directory / "scratch"
+    every = list(cells(count))
+    wavering = next(outcomes(count, 1))
+    steady = [observed(cell, n, False, rng) for n, cell in enumerate(every) if n not in wavering]
+    base = keep(scratch, told(lane, nights, len(steady)), steady)
+    made = []
+    for night, failing in enumerate(outcomes(count, nights)):
+        part = keep(scratch, told(lane, night, len(failing)), [observed(every[n], n, bad, rng) for n, bad in failing.items()])
+        counts = Counter(base.by_status) + Counter(part.by_status)
+        runs.join(results, told(lane, night, count), [base, part], summary(counts, count))
+        made.append(runs.opened(results / runs.RUNS / told(lane, night, count).run))
+    return made
