@@ -132,3 +132,42 @@ def make_year(directory: Path, nights: int, count: int) -> list[runs.Closed]:
         runs.join(results, told(lane, night, count), [base, part], summary(counts, count))
         made.append(runs.opened(results / runs.RUNS / told(lane, night, count).run))
     return made
+
+
+def list_others(results: Path, names: Sequence[str], nights: int) -> int:
+    """Make a directory with the name of each run of other lanes: a comparison lists them. Return their number."""
+    for lane, night in product(names, range(nights)):
+        (results / runs.RUNS / told(lane, night, 0).run).mkdir(exist_ok=True)
+    return len(names) * nights
+
+
+def link_night(results: Path, names: Sequence[str], year: Sequence[runs.Closed]) -> None:
+    """Make the last two nights of some lanes. The rows of each are those of a night of the first lane."""
+    for number, lane in enumerate(names):
+        for back in (1, 0):
+            rows = year[-1 - back - 2 * number % (len(year) - 1)]
+            manifest = told(lane, NIGHTS - back, rows.manifest.collected)
+            directory = results / runs.RUNS / manifest.run
+            directory.mkdir(parents=True)
+            record = json.loads((rows.directory / runs.MANIFEST).read_text()) | dataclasses.asdict(manifest)
+            (directory / runs.MANIFEST).write_text(json.dumps(record, indent=1) + "\n")
+            for name in (runs.PARQUET, runs.SUMMARY):
+                os.link(rows.directory / name, directory / name)
+
+
+def command(*arguments: str, cwd: Path) -> tuple[float, float, float]:
+    """Run a command of the suite. Return its wall and CPU seconds, and its largest memory in MB."""
+    variables = os.environ | {"PYTHONPATH": str(Path(__file__).resolve().parents[1])}
+    variables |= {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(cwd / "compiled")}
+    started = time.perf_counter()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "conformance.cli", *arguments], cwd=cwd, env=variables, stdout=subprocess.DEVNULL
+    )
+    _, _, used = os.wait4(process.pid, 0)
+    return time.perf_counter() - started, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
+
+
+def measured(what: str, measure: Callable[[], tuple[float, float, float]], rounds: int = 3) -> None:
+    """Print the median of several rounds."""
+    wall, cpu, memory = (statistics.median(column) for column in zip(*(measure() for _ in range(rounds)), strict=True))
+    print(ROW.format(what, f"{wall:.2f}", f"{cpu:.2f}", f"{memory:.0f}"), flush=True)

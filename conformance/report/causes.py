@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from conformance.report import failures
@@ -11,18 +11,22 @@ from conformance.report.cells import Table
 from conformance.report.gather import LaneData
 from conformance.results import causes, causes_text
 from conformance.results.causes import Cause, PassingCell
+from conformance.results.store.views import Row
 from conformance.vocabulary import CellId, Status
 
 
-def of_lane(lane: LaneData, table: Table) -> list[dict[str, Any]]:
-    """Return what is shown of each cause of the failures that no rule expects, those that explain most first."""
+def of_lane(lane: LaneData, rows: Iterable[Row], table: Table) -> list[dict[str, Any]]:
+    """Return what is shown of each cause of the failures that no rule expects, those that explain most first.
+
+    ``rows``: those of the lane.
+    """
     failing = [o for o in lane.failing if not failures.is_known(o, lane)]
-    found = causes.of_failures(failing, _passing(lane)) if failing else []
+    found = causes.of_failures(failing, _passing(rows)) if failing else []
     return [_shown(cause, table, lane.run.manifest.backend_for_commands) for cause in found]
 
 
-def _passing(lane: LaneData) -> Iterator[PassingCell]:
-    return (PassingCell(CellId(*row[:4]), row.route) for row in lane.rows if row.status == Status.PASS)
+def _passing(rows: Iterable[Row]) -> Iterator[PassingCell]:
+    return (PassingCell(CellId(*row[:4]), row.route) for row in rows if row.status == Status.PASS)
 
 
 def _shown(cause: Cause, table: Table, backend: str) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from conformance.results.store.views import Row
 from conformance.vocabulary import DTYPES, CellId, Route, Status
 
 STATUSES = tuple(s.value for s in Status)
+Key = tuple[str, str, str, str]  # family, overload, dtype, layout
 _FIRST = ord("0")
 _MOST = 0xA000  # codes above come near those that are no characters
 _OTHER = "(more reasons than a report keeps apart)"
@@ -40,17 +41,24 @@ class Table:
     """The cells of all lanes, in order of family, overload, dtype, layout."""
 
     columns: Mapping[str, Any]  # JSON-able
-    index: Mapping[tuple[str, str, str, str], int]
+    index: Mapping[Key, int]
 
     def of(self, cell: CellId) -> int | None:
         """The cell's number; None where no lane has it."""
         return self.index.get(cell.fields())
 
+    def reference(self, cell: CellId) -> int | str:
+        """Return the cell's number, or its id if no lane has it."""
+        number = self.of(cell)
+        return str(cell) if number is None else number
 
-def table(lanes: Iterable[Sequence[Row]]) -> Table:
+
+def table(lanes: Iterable[Iterable[Key]]) -> Table:
     """All cells that any of the lanes has."""
     dtypes, layouts = Words(DTYPES), Words(LAYOUTS)
-    everything = {row[:4] for rows in lanes for row in rows}
+    everything: set[Key] = set()
+    for of_lane in lanes:
+        everything.update(of_lane)
     ranked = sorted((*c[:2], dtypes.number(c[2]), layouts.number(c[3]), c) for c in sorted(everything))
     families, ops, counts = Words(), [], []
     last = None

@@ -33,7 +33,6 @@ class LaneData:
     """A lane: the run that is shown, and those before it."""
 
     run: Closed
-    rows: Sequence[Row]
     failing: Sequence[Observation]
     summary: Mapping[str, Any]  # empty for a run that was cut off
     known: Sequence[KnownFailure]  # of the known failures
@@ -43,6 +42,10 @@ class LaneData:
     changes: Sequence[Difference]
     flaky: Mapping[CellId, str]
     later: int = 0  # runs after it that took a part of the cells only
+
+    def rows(self) -> list[Row]:
+        """Read every cell of the run. Those of all lanes together may need more memory than there is."""
+        return views.rows(self.run)
 
     @property
     def name(self) -> str:
@@ -107,13 +110,14 @@ def _check(results: Path) -> None:
 def _lane(choice: Choice, expected: Path | None, left_out: list[str]) -> LaneData:
     """All that is shown of a lane. Raises StoreError, or TomlError for the known failures."""
     shown, history, before = choice.shown, choice.history, choice.before
+    views.check(shown)
     changes = history_.changes(before, shown, history) if before else []
     failing = views.failures(shown)
     changed = {d.pair.cell for d in changes if d.pair.before and d.pair.after}
     statuses = views.statuses(history, views.ever_failing(history) | changed)
     known = expectations.load(expected_files.of_results(expected, shown.manifest))
     return LaneData(
-        shown, views.rows(shown), failing, _summary(shown, left_out), known, history, statuses, before, changes,
+        shown, failing, _summary(shown, left_out), known, history, statuses, before, changes,
         _flaky(history, statuses, failing), choice.later,
     )  # fmt: skip
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from conformance.report import causes, cells, failures, perf
+from conformance.report import causes, cells, failures, overview, perf
 from conformance.report.cells import Table, Words
 from conformance.report.gather import Found, LaneData
 from conformance.results import summary, unimplemented
 from conformance.results.diff import Change, Difference
-from conformance.results.store import Closed
+from conformance.results.store import Closed, views
 from conformance.results.store.manifest import began
 from conformance.vocabulary import CellId, Check, Route, Status
 
@@ -29,12 +29,20 @@ class Site:
     """``main`` is loaded first; of each lane its cells, then pieces of what the pages of its failing cells show."""
 
     main: dict[str, Any]
-    lanes: list[dict[str, Any]]
-    pieces: list[list[failures.Piece]]
+    lanes: Sequence[LaneData]
+    table: Table
+
+    def parts(self) -> Iterator[tuple[str, Any]]:
+        """Yield the name and the content of each other part, those of one lane after the other. Raises StoreError."""
+        for n, lane in enumerate(self.lanes):
+            yield f"lane-{n}", _lane(lane, self.table)
+            for k, piece in enumerate(failures.pieces(lane, self.table)):
+                yield f"pages-{n}-{k}", piece
 
 
 def site(found: Found, made: datetime) -> Site:
-    table = cells.table(lane.rows for lane in found.lanes)
+    """Return the site of what was gathered. Raises StoreError."""
+    table = cells.table(_cells(found.lanes))
     main = {
         "made": made.strftime("%Y-%m-%d %H:%M UTC"),
         "backends": sorted({lane.backend for lane in found.lanes}),
@@ -47,13 +55,24 @@ def site(found: Found, made: datetime) -> Site:
         "piece": failures.PIECE,
         "table": table.columns,
         "lanes": [lane_facts(lane) for lane in found.lanes],
+        "newly": overview.newly(found.lanes, table),
+        "worst": overview.worst(found.lanes),
         "left_out": list(found.left_out),
         "kill_rate": dict(found.kill_rate),
         "perf": perf.runs(found.perf),
         "searches": [dict(facts) for facts in found.searches],
     }
-    lanes = [_lane(lane, table) for lane in found.lanes]
-    return Site(main, lanes, [failures.pieces(lane, table) for lane in found.lanes])
+    return Site(main, found.lanes, table)
+
+
+def _cells(lanes: Sequence[LaneData]) -> Iterator[Iterable[cells.Key]]:
+    """Yield the cells of the lanes. Of finished runs whose manifests say that they have the same, one is read."""
+    read: set[str] = set()
+    for lane in lanes:
+        known = lane.run.manifest.cells if lane.run.ended else ""
+        if not known or known not in read:
+            yield views.cells(lane.run)
+        read.add(known)
 
 
 def lane_facts(lane: LaneData) -> dict[str, Any]:
@@ -88,10 +107,11 @@ def changes(found: Sequence[Difference]) -> dict[str, int]:
 
 
 def _lane(lane: LaneData, table: Table) -> dict[str, Any]:
+    rows = lane.rows()
     return {
-        **cells.lane(lane.rows, table),
+        **cells.lane(rows, table),
         "failing": failures.columns(lane, table),
-        "causes": causes.of_lane(lane, table),
+        "causes": causes.of_lane(lane, rows, table),
         "changed": _changed(lane, table),
         "flaky": [[table.of(cell), str(cell), why] for cell, why in lane.flaky.items()],
         "history": {n: _strip(lane, cell) for cell in lane.statuses if (n := table.of(cell)) is not None},
@@ -103,18 +123,13 @@ def _changed(lane: LaneData, table: Table) -> dict[str, Any]:
     words, order = Words(), list(Change)
     rows = [d for d in lane.changes if d.change is not Change.NOT_COMPARED]
     return {
-        "cell": [_reference(table, d.pair.cell) for d in rows],
+        "cell": [table.reference(d.pair.cell) for d in rows],
         "change": cells.text(order.index(d.change) for d in rows),
         "before": cells.text(words.number(d.pair.before.kind if d.pair.before else "absent") for d in rows),
         "after": cells.text(words.number(d.pair.after.kind if d.pair.after else "absent") for d in rows),
         "note": cells.text(words.number(d.note) for d in rows),
         "words": words.texts,
     }
-
-
-def _reference(table: Table, cell: CellId) -> int | str:
-    number = table.of(cell)
-    return str(cell) if number is None else number
 
 
 def _strip(lane: LaneData, cell: CellId) -> str:

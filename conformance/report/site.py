@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from collections.abc import Iterator
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,7 @@ def write(site: Site, directory: Path) -> Path:
     scratch = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
         scratch.mkdir(parents=True)
-        names = [_put(scratch, name, data) for name, data in files(site).items()]
+        names = [_put(scratch, name, data) for name, data in files(site)]
         mark = {"format": _FORMAT, "files": [*names, MARK]}
         _put(scratch, MARK, json.dumps(mark, indent=1).encode() + b"\n")
         _swap(scratch, target)
@@ -56,15 +57,14 @@ def check(directory: Path) -> None:
         raise SiteError(f"{directory}: holds {foreign[0]}, which no report has written; nothing was changed")
 
 
-def files(site: Site) -> dict[str, bytes]:
-    """The content of every file, by its name."""
-    made = {"data/site.js": script("site", site.main)}
-    for n, lane in enumerate(site.lanes):
-        made[f"data/lane-{n}.js"] = script(f"lane-{n}", lane)
-    for n, pieces in enumerate(site.pieces):
-        made |= {f"data/pages-{n}-{k}.js": script(f"pages-{n}-{k}", piece) for k, piece in enumerate(pieces)}
+def files(site: Site) -> Iterator[tuple[str, bytes]]:
+    """Yield the name and the content of every file. The rows of one lane are in memory at a time."""
+    yield "data/site.js", script("site", site.main)
+    for name, part in site.parts():
+        yield f"data/{name}.js", script(name, part)
     assets = resources.files("conformance.report") / "assets"
-    return made | {name: (assets / name).read_bytes() for name in _ASSETS}
+    for name in _ASSETS:
+        yield name, (assets / name).read_bytes()
 
 
 def script(name: str, data: Any) -> bytes:

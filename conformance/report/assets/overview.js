@@ -13,9 +13,7 @@
       h("h2", {}, "Lanes"),
       h("div", { class: "lanes" }, site.lanes.map(lane)),
     );
-    const box = h("section", {});
-    root.append(box);
-    return report.whenLanes().then(() => box.append(...tonight(), ...worst()));
+    root.append(h("section", {}, tonight(site), worst(site)));
   };
 
   function headline(site) {
@@ -57,26 +55,19 @@
     return said.length ? h("span", { class: "news" }, said.join(", ")) : null;
   }
 
-  function tonight() {
-    const groups = report.changes().filter((g) => g.change === "newly failing");
+  function tonight(site) {
+    const groups = site.newly.map((g) => ({ ...g, cells: new Set(g.cells), lanes: new Set(g.lanes) }));
     if (!groups.length) return [];
-    return [h("h2", {}, "Newly failing"), h("div", { class: "listed" }, groups.slice(0, 10).map(report.changeRow)),
+    return [h("h2", {}, "Newly failing"), h("div", { class: "listed" }, groups.map(report.changeRow)),
       h("p", {}, h("a", { href: report.address("new") }, "Everything that changed"))];
   }
 
-  function worst() {
-    const counts = new Map();
-    report.lanes.forEach((l) => l.failing.cell.forEach((cell) => {
-      const op = report.table.op[cell];
-      counts.set(op, (counts.get(op) || 0) + 1);
-    }));
-    if (!counts.size) return [];
-    const top = [...counts].sort((a, b) => b[1] - a[1]).slice(0, 10);
-    return [h("h2", {}, "Most failing cells"), h("div", { class: "listed" }, top.map(([op, count]) => {
-      const [family, overload] = report.table.ops[op];
-      const query = { family: report.table.families[family], overload, status: "fail,error,crash,timeout" };
+  function worst(site) {
+    if (!site.worst.length) return [];
+    return [h("h2", {}, "Most failing cells"), h("div", { class: "listed" }, site.worst.map(({ family, overload, count }) => {
+      const query = { family, overload, status: "fail,error,crash,timeout" };
       return h("a", { class: "item", href: report.address("cells", query), "data-walk": true },
-        h("span", { class: "count" }, report.number(count)), h("code", {}, overload), h("span", { class: "quiet" }, report.table.families[family]));
+        h("span", { class: "count" }, report.number(count)), h("code", {}, overload), h("span", { class: "quiet" }, family));
     }))];
   }
 

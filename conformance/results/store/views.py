@@ -31,11 +31,22 @@ def rows(run: Closed) -> list[Row]:
     """Return every cell of a run, unsorted. Raises StoreError."""
     with parquet.database() as db:
         found = db.execute(f"SELECT {', '.join(Row._fields)} FROM {parquet.table([run.rows])}").fetchall()
-    made = [Row(*row) for row in found]
-    strange = {row.status for row in made} - {s.value for s in Status}
+    return list(map(Row._make, found))
+
+
+def check(run: Closed) -> None:
+    """Raise StoreError if a run has a status that this suite does not know."""
+    with parquet.database() as db:
+        found = db.execute(f"SELECT DISTINCT status FROM {parquet.table([run.rows])}").fetchall()
+    strange = {status for (status,) in found} - {s.value for s in Status}
     if strange:
         raise StoreError(f"{run.rows}: has a status {min(strange)!r}, which this suite does not know")
-    return made
+
+
+def cells(run: Closed) -> list[tuple[str, str, str, str]]:
+    """Return family, overload, dtype and layout of every cell of a run, unsorted. Raises StoreError."""
+    with parquet.database() as db:
+        return db.execute(f"SELECT {CELL} FROM {parquet.table([run.rows])}").fetchall()
 
 
 def failures(run: Closed) -> tuple[Observation, ...]:
