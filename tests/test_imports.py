@@ -56,7 +56,7 @@ _TABLE = {
     "triage": "backends calls corpus explain inventory judging lanes layouts plan records running support"
     " torch_versions vocabulary",
     "aoti": "backends layouts support torch_versions triage vocabulary",
-    "bisect": "explain lanes records results support vocabulary",
+    "bisect": "explain lanes perf records results support vocabulary",
     "nightly": "explain lanes records results support vocabulary",
     "report": "bisect explain layouts perf records results support vocabulary",
     "plugin": "backends corpus explain lanes layouts models ops plan records results running support torch_versions"

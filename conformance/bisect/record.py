@@ -43,6 +43,8 @@ class Question:
     corpus: str = ""
     skip: tuple[int, ...] = ()
     command: str = ""  # the user's command
+    perf: bool = False  # the cases are those of `conformance perf`, and a point fails if they are slower there
+    least: float = 0.0  # with ``perf``: the least change of the time, as a part of it
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,7 +67,8 @@ def markdown(record: Record) -> str:
     """Return one text about all cases."""
     results = found(record)
     q = record.question
-    parts = [f"# Bisect: {'fix' if q.fixed else 'first failure'} of {_title(record)}", ""]
+    what = ("end of a slow-down" if q.fixed else "first slow-down") if q.perf else "fix" if q.fixed else "first failure"
+    parts = [f"# Bisect: {what} of {_title(record)}", ""]
     for case in q.cases:
         parts += _about(record, case, results.get(case), heading=len(q.cases) > 1)
     parts += [f"{len(_steps(record))} points, {len(record.runs)} runs, {record.seconds:.0f} s.", ""]
@@ -84,7 +85,7 @@ def _about(record: Record, case: str, result: Result | None, heading: bool) -> l
     lines += [f"**{conclusion(record, result)}**", ""]
     signature = record.signature(case)
     if signature:
-        lines += [f"The failure: `{signature.text()}`", ""]
+        lines += [f"The failure: `{signature.text()}`", ""] if not record.question.perf else []
     if result and result.kind in (Kind.CULPRIT, Kind.RANGE):
         before, after = sides(record, result)
         for word, point in (("Before", before), ("After", after)):

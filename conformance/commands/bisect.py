@@ -8,13 +8,15 @@ import signal
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
-from conformance.bisect import ends, points, record, report
+from conformance.bisect import ends, points, record, report, slowness
 from conformance.bisect.environments import NoRoom
+from conformance.bisect.perf_probe import PerfProbe
 from conformance.bisect.places import Workshop
 from conformance.bisect.points import Point, PointError
 from conformance.bisect.probes import CaseProbe, Probe, ScriptProbe
@@ -24,11 +26,12 @@ from conformance.bisect.search import Kind
 from conformance.bisect.session import Session, found
 from conformance.commands.edge import RESULTS, Mistake, backend_option, mistakes
 from conformance.lanes import matrix as matrix_
+from conformance.perf.model import Size
 from conformance.results import store
 from conformance.support.exit_codes import Exit
-from conformance.support.options import OptionError, names
+from conformance.support.options import OptionError, names, one_of, seconds
 from conformance.support.toml_table import TomlError
-from conformance.vocabulary import CASE_ID, DEFAULT_SEED, CaseId
+from conformance.vocabulary import CASE_ID, DEFAULT_SEED, DTYPES, CaseId
 
 OUT = Path("bisect")
 T = TypeVar("T")
@@ -40,6 +43,9 @@ class Asked:
 
     cases: tuple[str, ...]
     script: str
+    perf: bool
+    least: float
+    seconds_per_case: float
     axis: str
     backend: str
     matrix: Path | None
@@ -70,6 +76,12 @@ class Asked:
 @click.command("bisect")
 @click.argument("cases", nargs=-1, metavar="[CASE]...")
 @click.option("--script", default="", metavar="CMD", help="Judge by a command's exit code: 0 passes, 125 skips.")
+@click.option("--perf", is_flag=True, help="CASE is a case of `perf`, and fails where it is slower than at --good.")
+@click.option(
+    "--least", type=click.FloatRange(0), default=slowness.LEAST, show_default=True, help="With --perf: the least change, "
+    "as a part of the time."
+)  # fmt: skip
+@click.option("--seconds-per-case", type=float, default=1.0, show_default=True, help="With --perf: of each process.")
 @click.option("--axis", type=click.Choice(["torch", "backend", "both"]), default="torch", show_default=True)
 @backend_option
 @click.option("--matrix", type=click.Path(path_type=Path), help="Default: matrices/<backend>.toml, or the only one.")
@@ -100,7 +112,11 @@ class Asked:
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), default=OUT, show_default=True)
 @click.option("--resume", is_flag=True, help="Continue the search in --out.")
 def bisect_(**options: Any) -> None:
-    """Find the first version in which each CASE, or a script, fails. The search starts from stored results."""
+    """Find the first version in which each CASE, or a script, fails. The search starts from stored results.
+
+    With --perf, find the first version in which each CASE is slower than at --good, beyond the noise of both. CASE is
+    then a case of `conformance perf`, e.g. 'mm[float32-medium]'.
+    """
     asked = Asked(**options)
     with mistakes(PointError, RecordError, TomlError, OptionError, store.StoreError, NoRoom, ValueError):
         _check(asked)
@@ -117,15 +133,42 @@ def bisect_(**options: Any) -> None:
 def _check(asked: Asked) -> None:
     if bool(asked.cases) == bool(asked.script):
         raise Mistake("expected either CASEs or --script CMD")
+    if asked.perf:
+        _check_perf(asked)
     for case in asked.cases:
-        if CaseId.parse(case) is None:
-            raise Mistake(f"{case!r} is not a case's id; one looks like {CASE_ID}")
+        if not asked.perf and CaseId.parse(case) is None:
+            hint = "; with --perf it is a case of `conformance perf`" if slowness.parse(case) else ""
+            raise Mistake(f"{case!r} is not a case's id; one looks like {CASE_ID}{hint}")
     if asked.axis == "backend" and asked.fixed and not asked.bad:
         raise Mistake("--axis backend --fixed: expected --bad, a commit or date that still fails")
     if asked.axis == "both" and not (asked.good and asked.bad):
         raise Mistake("--axis both: expected --good and --bad, each a torch and a commit, e.g. 2.8+v1.0")
     if not asked.timeout > 0:
         raise Mistake(f"--timeout: expected a positive number of seconds, got {asked.timeout:g}")
+
+
+def _check_perf(asked: Asked) -> None:
+    """Raise Mistake or OptionError for a search with --perf that cannot be made."""
+    if asked.script:
+        raise Mistake("--perf: expected CASEs of `conformance perf`, not --script")
+    if not asked.good:
+        raise Mistake("--perf: expected --good, the version whose times the others are compared with")
+    seconds("--seconds-per-case", asked.seconds_per_case)
+    known = _overloads()
+    for case in asked.cases:
+        parts = slowness.parse(case)
+        if parts is None:
+            raise Mistake(f"{case!r} is not a case of `conformance perf`; one looks like mm[float32-medium]")
+        one_of("--perf", "overload", parts[0], known)
+        one_of("--perf", "dtype", parts[1], DTYPES)
+        one_of("--perf", "size", parts[2], [s.value for s in Size])
+
+
+def _overloads() -> Sequence[str]:
+    """Return the overloads that have samples."""
+    from conformance.corpus import reader
+
+    return reader.load(generated=False).overloads
 
 
 # What is asked ------------------------------------------------------------------------------------------------------
@@ -144,7 +187,9 @@ def _question(asked: Asked, torch_first: bool = True) -> Question:
         raise Mistake(f"{line[older].name} is not older than {line[newer].name}" + _hint(asked))
     return Question(
         axis=asked.axis, cases=asked.cases or (asked.script,), script=bool(asked.script), points=tuple(line),
-        good=good, bad=bad, fixed=asked.fixed, any_failure=asked.any_failure, rate=asked.rate,
+        good=good, bad=bad, fixed=asked.fixed, any_failure=asked.any_failure,
+        rate=1.0 if asked.perf and asked.rate is None else asked.rate, perf=asked.perf,
+        least=asked.least if asked.perf else 0.0,
         threshold=asked.threshold, tries=asked.tries, most_runs=asked.most_runs, backend=_backend(asked, lanes),
         corpus="" if asked.script else _corpus(), skip=_skipped(asked, line),
         command=shlex.join(["conformance", *sys.argv[1:]]),
@@ -290,8 +335,9 @@ def _carry_out(asked: Asked, question: Question, out: Path | None = None) -> Rec
     out = out or asked.out
     kept = _kept(asked, question, out / record.STATE)
     processes = Processes()
+    workshop = _workshop(asked, question, processes)
     session = Session(
-        kept, _probe(asked, question, processes), _workshop(asked, question, processes), out / record.STATE,
+        kept, _probe(asked, question, processes, workshop), workshop, out / record.STATE,
         lambda line: click.echo(line, err=True), asked.ahead,
     )  # fmt: skip
     # CI stops a job with SIGTERM. Compilers and worktrees must not be left behind then.
@@ -328,8 +374,14 @@ def _resume(kept: Record) -> str:
     return command if "--resume" in shlex.split(command) else f"{command} --resume"
 
 
-def _probe(asked: Asked, question: Question, processes: Processes) -> Probe:
+def _probe(asked: Asked, question: Question, processes: Processes, workshop: Workshop) -> Probe:
     variables = _environment(asked, _matrix(asked))
+    if question.perf:
+        assert question.good is not None  # _check_perf
+        good_end = partial(workshop.make, question.points[question.good])
+        return PerfProbe(
+            processes, question.backend, good_end, asked.timeout, variables, asked.least, asked.seconds_per_case
+        )
     if question.script:
         return ScriptProbe(processes, asked.timeout, variables)
     return CaseProbe(processes, question.backend, asked.seed, asked.timeout, variables, question.corpus)
@@ -341,7 +393,7 @@ def _workshop(asked: Asked, question: Question, processes: Processes) -> Worksho
     return Workshop(
         cache=(asked.cache or _cache()).resolve(), processes=processes, repository=asked.repository.resolve(),
         project=lanes.project if lanes and own else "", suite=not question.script, build=asked.build,
-        extra=asked.extra, keep=max(asked.keep, asked.ahead + 2),
+        extra=asked.extra, keep=max(asked.keep, asked.ahead + 2 + asked.perf),  # the good end stays, too
     )  # fmt: skip
 
 
