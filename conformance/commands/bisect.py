@@ -78,8 +78,8 @@ class Asked:
 @click.option("--script", default="", metavar="CMD", help="Judge by a command's exit code: 0 passes, 125 skips.")
 @click.option("--perf", is_flag=True, help="CASE is a case of `perf`, and fails where it is slower than at --good.")
 @click.option(
-    "--least", type=click.FloatRange(0), default=slowness.LEAST, show_default=True, help="With --perf: the least change, "
-    "as a part of the time."
+    "--least", type=click.FloatRange(0), default=slowness.LEAST, show_default=True,
+    help="With --perf: the least change, as a part of the time.",
 )  # fmt: skip
 @click.option("--seconds-per-case", type=float, default=1.0, show_default=True, help="With --perf: of each process.")
 @click.option("--axis", type=click.Choice(["torch", "backend", "both"]), default="torch", show_default=True)

@@ -13,7 +13,6 @@ from conformance.commands.edge import RESULTS, Commands, Mistake, expected_optio
 from conformance.explain import describe
 from conformance.report import github, job_page, junit
 from conformance.results import expectations, expected_files, store, summary
-from conformance.results.store import runs
 from conformance.support.toml_table import TomlError
 
 

@@ -249,9 +249,7 @@ def shown_series(results: Path) -> dict[str, list[str]]:
     parts = {series for series in found if series == series_name(lane_of(series), complete=False)}
     others = {lane_of(series) for series in found if series not in parts}
     return {
-        series: of_series
-        for series, of_series in found.items()
-        if series not in parts or lane_of(series) not in others
+        series: of_series for series, of_series in found.items() if series not in parts or lane_of(series) not in others
     }
 
 
@@ -309,10 +307,8 @@ def forget(results: Path, keep: int) -> list[str]:
 
     The latest whole run of a series always stays, because new runs are compared with it. Raises StoreError.
     """
-    split = shards(results)
-    dropped = [
-        name for series, of_series in by_series(results).items() for name in _old(results, series, of_series, split, keep)
-    ]
+    split, series = shards(results), by_series(results)
+    dropped = [name for one, of_series in series.items() for name in _old(results, one, of_series, split, keep)]
     for name in dropped:
         try:
             shutil.rmtree(results / RUNS / name)
