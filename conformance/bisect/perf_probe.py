@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from conformance.bisect.processes import Ended, Processes
 from conformance.bisect.signature import ProbeOutcome, Signature
 from conformance.bisect.slowness import Judged, Pace
 from conformance.perf import store
-from conformance.perf.model import Record
+from conformance.perf.model import Record, Round
 from conformance.results.store import StoreError
 
 
@@ -86,8 +86,7 @@ class PerfProbe:
         if (one.sample, one.shapes) != (other.sample, other.shapes):
             raise _Unknown(f"its arguments differ: {one.sample} at the good end, {other.sample} here")
         same_torch = good[0].torch == here[0].torch
-        rounds = ([r for t in of for r in t.record.rounds] for of in (good, here))
-        return slowness.judge(*rounds, self.least, same_torch=same_torch)
+        return slowness.judge(_rounds(good), _rounds(here), self.least, same_torch=same_torch)
 
     def _timed(self, place: Place, case: str) -> _Timed:
         """Time the case in a process. Raises _Unknown if it was not measured."""
@@ -118,3 +117,7 @@ class PerfProbe:
             "perf", "run", "--backend", self.backend, "--overloads", key.overload, "--dtype", key.dtype,
             "--sizes", str(key.size), "--rounds", "1", "--seconds-per-case", f"{self.seconds:g}",
         ]  # fmt: skip
+
+
+def _rounds(of: Sequence[_Timed]) -> list[Round]:
+    return [one for timed in of for one in timed.record.rounds]

@@ -9,7 +9,7 @@ import pytest
 
 from conformance.report import gather, model, overview
 from conformance.report.model import Site
-from conformance.results.store import views
+from conformance.results.store import runs, views
 from tests.records import observed
 from tests.report.results import bad, nights, ran
 
@@ -44,7 +44,12 @@ def test_the_rows_of_a_lane_are_read_when_its_part_is_made(tmp_path: Path, monke
     nights(tmp_path)
     read: list[str] = []
     rows = views.rows
-    monkeypatch.setattr(views, "rows", lambda run: (read.append(run.manifest.lane), rows(run))[1])
+
+    def counted(run: runs.Closed) -> list[views.Row]:
+        read.append(run.manifest.lane)
+        return rows(run)
+
+    monkeypatch.setattr(views, "rows", counted)
     parts = site(tmp_path).parts()
     assert read == []
     assert next(parts)[0] == "lane-0"
@@ -57,7 +62,12 @@ def test_runs_with_the_same_cells_are_read_once_for_the_table(tmp_path: Path, mo
         ran(tmp_path, 0, observed("mm"), observed(f"op_{alike}"), lane=f"demo-torch2.{n}-malloc-release", cells=alike)
     read: list[str] = []
     cells = views.cells
-    monkeypatch.setattr(views, "cells", lambda run: (read.append(run.manifest.cells), cells(run))[1])
+
+    def counted(run: runs.Closed) -> list[tuple[str, str, str, str]]:
+        read.append(run.manifest.cells)
+        return cells(run)
+
+    monkeypatch.setattr(views, "cells", counted)
     assert [name for _, name in site(tmp_path).main["table"]["ops"]] == ["mm", "op_", "op_one", "op_two"]
     assert read == ["one", "two", "", ""]
 
