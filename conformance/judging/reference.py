@@ -120,7 +120,7 @@ class Reference:
         if expected.error is not None:
             if self._does_without_onednn(case, actual()):
                 raise NotJudged(ONEDNN)
-            if self._does_as_if_dense(case, actual()):
+            if self._does_as_if_dense(case, actual()) or self._raises_as_if_dense(case, expected, mismatches, actual):
                 raise NotJudged(REFUSED)
             return
         if _resizes_self(expected, self._call.op):
@@ -208,6 +208,21 @@ class Reference:
             return False
         expected = self._call(self._twins.dense(case))
         return expected.error is None and self._comparison.same_values(expected, actual)
+
+    def _raises_as_if_dense(
+        self, case: Case, expected: CallOutcome, mismatches: Sequence[Mismatch], actual: Callable[[], CallOutcome]
+    ) -> bool:
+        """Whether the device raises what CPU raises for contiguous arguments.
+
+        There are two reasons to refuse such a call, and no promise about which one is found first.
+        """
+        dense = all(placement.layout == "contiguous" for placement in case.placements)
+        if case.shared or dense or {m.check for m in mismatches} != {Check.ERROR_PARITY}:
+            return False
+        device = actual()
+        if device.error is None or type(device.error) is type(expected.error):
+            return False
+        return type(self._call(self._twins.dense(case)).error) is type(device.error)
 
     def _otherwise(
         self, case: Case, expected: CallOutcome, actual: Callable[[], CallOutcome], others: OtherReferences

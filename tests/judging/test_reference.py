@@ -123,6 +123,32 @@ class TestARefusedLayout:
         (mismatch,) = judge(self.refused, lambda x: x + 2, case=case_of("step2")).mismatches
         assert mismatch.check is Check.ERROR_PARITY
 
+    @staticmethod
+    def singular(x: torch.Tensor) -> torch.Tensor:
+        """Refuse the values; before that, as some CPU kernels do, how they lie in memory."""
+        if not x.is_contiguous():
+            raise RuntimeError("expected a contiguous tensor")
+        raise ValueError("singular")
+
+    def test_a_device_may_find_the_error_of_a_contiguous_argument_first(self) -> None:
+        def singular(x: torch.Tensor) -> torch.Tensor:
+            raise ValueError("singular")
+
+        found = judge(self.singular, singular, case=case_of("step2"))
+        assert (found.skipped, found.mismatches) == (REFUSED, [])
+
+    def test_an_error_that_cpu_raises_for_no_layout_is_wrong(self) -> None:
+        def other(x: torch.Tensor) -> torch.Tensor:
+            raise TypeError("no such dtype")
+
+        def singular(x: torch.Tensor) -> torch.Tensor:
+            raise ValueError("singular")
+
+        (mismatch,) = judge(self.singular, other, case=case_of("step2")).mismatches
+        assert mismatch.check is Check.ERROR_PARITY
+        (mismatch,) = judge(self.refused, singular, case=case_of("step2")).mismatches
+        assert mismatch.check is Check.ERROR_PARITY
+
     def test_a_device_that_copies_where_cpu_refuses_a_view_is_wrong(self) -> None:
         def refused(x: torch.Tensor) -> torch.Tensor:
             return self.refused(x)
