@@ -54,6 +54,11 @@ class Autocast(Context):
     def lacks(self, backend: Capabilities) -> str:
         return "" if torch.amp.is_autocast_available(backend.kind) else "autocast"
 
+    def leaves_out(self, overload: str, backend: Capabilities) -> str:
+        """The lists of torch are an offer: what a backend registers no kernel for is called as without autocast."""
+        key = f"Autocast{torch_versions.dispatch_key_of(backend.device)}"
+        return "" if torch_versions.has_own_kernel(overload, key) else "the backend's autocast leaves the op alone"
+
     def applies(self, overload: Overload) -> bool:
         return bool(self.facts_of(overload.name))
 

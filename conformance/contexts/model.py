@@ -56,6 +56,10 @@ class Context:
         """Return what the backend lacks, "" if it has all that the context needs. Touches no device."""
         return ""
 
+    def leaves_out(self, overload: str, backend: Capabilities) -> str:
+        """Return why the backend does not offer the overload in this context, "" if it does. Touches no device."""
+        return ""
+
     def applies(self, overload: Overload) -> bool:
         """Whether an overload has cells of this context."""
         return True

@@ -109,6 +109,9 @@ class Judge:
         """
         if self._criteria.facts.cpu_alone and self._route is Route.COMPOSITE:
             return CaseResult(skipped=CPU_ALONE)
+        left_out = self._context.leaves_out(case.cell.overload, self._backend)
+        if left_out:
+            return CaseResult(skipped=left_out)
         try:
             tell("cpu")
             expected = self.reference.outcome(case)

@@ -199,6 +199,22 @@ def test_autocast_casts_by_the_policy_of_the_overload() -> None:
     assert dtype_under("promote", torch.bfloat16, torch.bfloat16) == torch.bfloat16
 
 
+@pytest.mark.parametrize("registered", [False, True])
+def test_an_op_that_autocast_leaves_alone_fails_only_if_the_backend_lists_it(
+    registered: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch_versions, "has_own_kernel", lambda name, key: registered and key == "AutocastCPU")
+    found = judge(plus_one, case=case_of("autocast"), context=Autocast())
+    assert bool(found.skipped) is not registered
+    assert [m.check for m in found.mismatches] == ([Check.DTYPE] if registered else [])
+
+
+def test_a_backend_offers_the_autocast_of_the_ops_that_it_registers() -> None:
+    backend = Capabilities(Device(), "hand")
+    assert Autocast().leaves_out("mm", backend) == ""
+    assert Autocast().leaves_out("relu", backend)
+
+
 def test_the_policies_are_those_of_the_header() -> None:
     found = torch_versions.autocast_policies()
     some = {"mm": "lower_precision_fp", "exp": "fp32", "sum.dim_IntList": "fp32_set_opt_dtype", "addcmul": "promote"}
