@@ -144,6 +144,8 @@ FOUND_IN = {
 SLOW = {name for name, fault in faults.planted(ROOT / "backend").items() if fault.kind == faults.SPEED}
 # What only tensors show that are too large for cells.
 HUGE = {name for name, fault in faults.planted(ROOT / "backend").items() if fault.kind == faults.HUGE}
+# What only programs of several processes show.
+BETWEEN_PROCESSES = {f for f, fault in faults.planted(ROOT / "backend").items() if fault.kind == "processes"}
 
 # What no cell of a plain lane is sure to find, and what finds it.
 FOUND_ELSEWHERE = {
@@ -159,6 +161,7 @@ FOUND_ELSEWHERE = {
     "second_device_lands_on_first": "test_memory_on_the_wrong_device_is_found_before_any_cell_runs",
     "error_told_by_next_launch": "tests/running/test_late_errors.py",
     "any_counts_bool_two": "tests/scenarios/test_scenarios.py",
+    **dict.fromkeys(BETWEEN_PROCESSES, "tests/scenarios/test_scenarios.py"),
     **dict.fromkeys(SLOW, "benchmarks/perf_faults.py"),
     **dict.fromkeys(HUGE, "benchmarks/huge_faults.py"),
     **dict.fromkeys(FOUND_BY, "tests/hazards/test_hazards.py"),

@@ -144,6 +144,7 @@ void bind_faults(py::module_& module) {
     std::string wrong = set_fault(name);
     if (!wrong.empty()) throw py::value_error(wrong);
   });
+  module.def("fault", &fault_called);
   module.def("active_fault", &active_fault_name);
   module.def("start_fault_trace", &start_fault_trace);
   module.def("stop_fault_trace", &stop_fault_trace);

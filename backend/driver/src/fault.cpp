@@ -58,6 +58,14 @@ std::string set_fault(std::string_view name) {
   return unknown_name("fault", name, known);
 }
 
+bool fault_called(std::string_view name) {
+  const auto& all = fault_descriptions();
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (name == all[i].name) return fault(static_cast<Fault>(i + 1));  // 0 is none
+  }
+  return false;
+}
+
 std::string active_fault_name() {
   int index = static_cast<int>(detail::active_fault.load());
   return index <= 0 ? "" : fault_descriptions()[index - 1].name;
@@ -79,6 +87,8 @@ std::string set_fault(std::string_view name) {
   if (name.empty()) return {};
   return "fault '" + std::string(name) + "': this build has no faults; build with REFNPU_FAULTS=ON to wake one";
 }
+
+bool fault_called(std::string_view) { return false; }
 
 std::string active_fault_name() { return {}; }
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import torch
 
-from refnpu import _C
+from refnpu import _C, _sharing
 from refnpu._index import Device, device_index
 from refnpu._memory import (
     empty_cache,
@@ -44,6 +44,11 @@ def install() -> None:
     torch.utils.rename_privateuse1_backend("npu")
     torch._register_device_module("npu", sys.modules[__name__])
     torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
+    _sharing.install()
+    if torch.distributed.is_available():
+        from refnpu import _process_group  # needs a torch that is built with torch.distributed
+
+        _process_group.install()
 
 
 class DeviceProperties(NamedTuple):

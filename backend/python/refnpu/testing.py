@@ -23,8 +23,15 @@ def active_fault() -> str | None:
 
 
 def set_fault(name: str | None) -> None:
-    """Wake one fault, or none; a ValueError lists the names near an unknown one."""
+    """Wake one fault, or none, in this process and in those that it starts from now on.
+
+    Raises ValueError that lists the names near an unknown one.
+    """
     _C.set_fault(name or "")
+    if name:
+        os.environ[VARIABLE] = name
+    else:
+        os.environ.pop(VARIABLE, None)
 
 
 @contextmanager

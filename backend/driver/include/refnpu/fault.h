@@ -60,6 +60,9 @@ REFNPU_API const std::vector<FaultDescription>& fault_descriptions();
 REFNPU_API std::string set_fault(std::string_view name);
 REFNPU_API std::string active_fault_name();
 
+// As fault(), by the fault's name, for code that is not C++. False for an unknown name, and in a build without faults.
+REFNPU_API bool fault_called(std::string_view name);
+
 // Lets all faults sleep, and calls `note` with the name of each that code asks for, until set_fault is called. `note`
 // is called by the thread that asks. Does nothing in a build without faults.
 REFNPU_API void trace_faults(void (*note)(const char* name));

@@ -1,0 +1,37 @@
+"""The faults of process groups, in the results of their calls. A copy of the backend needs none of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from refnpu import _C
+
+#: A tensor of the caller, and its value on the host, which gloo writes later.
+Result = tuple[torch.Tensor, torch.Tensor]
+
+_GATHERS = ("allgather", "allgather_coalesced")
+_COALESCED_GATHERS = ("allgather_into_tensor_coalesced", "all_gather_single_coalesced")
+_SCATTERED_SUMS = ("_reduce_scatter_base", "reduce_scatter_single")
+
+
+def with_faults(call: str, results: list[Result], sent: list[Any], group: dist.ProcessGroup) -> list[Result]:
+    """Return the results of a call of a group, and wrong ones if a fault is awake that the call has."""
+    if call == "recv" and _C.fault("received_tensor_dropped"):
+        return []
+    if call in _GATHERS and _C.fault("gathered_in_reverse"):
+        tensors, values = zip(*results, strict=True)
+        return list(zip(tensors, reversed(values), strict=True))
+    if call in _COALESCED_GATHERS and _C.fault("coalesced_gather_of_first"):
+        return [_of_first(result, group.size()) for result in results]
+    if call in _SCATTERED_SUMS and _C.fault("scattered_sum_of_own"):
+        return [(results[0][0], sent[0].chunk(group.size())[group.rank()])]
+    return results
+
+
+def _of_first(result: Result, size: int) -> Result:
+    """Return a result of which each part is the first."""
+    tensor, value = (x.view(size, -1) for x in result)
+    return tensor, value[:1].expand_as(value)
