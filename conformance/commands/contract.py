@@ -49,7 +49,7 @@ class Ended:
 @click.command("contract")
 @click.argument("areas", nargs=-1, metavar="[AREA]...")
 @backend_option
-@click.option("--timeout", type=float, default=120.0, show_default=True, help="Seconds a program may take.")
+@click.option("--timeout", type=float, default=300.0, show_default=True, help="Seconds a program may take.")
 @click.option(
     "-o", "--output", type=click.Path(dir_okay=False, path_type=Path),
     help="A JSON file, in which the backend's ends replace those that are there.",
@@ -94,9 +94,9 @@ def _write(file: Path, backend: str, ends: dict[str, Ended]) -> None:
 def _ended(plan: Plan, scenarios: list[Scenario], timeout: float) -> Iterator[tuple[str, Ended]]:
     """Yield how each program ends on the plan's backend, by its name, each in a child process that may die."""
     from conformance.running.cell_runner import CellRunner
-    from conformance.running.runner import Runner
+    from conformance.running.runner import SCENARIO_TIMES, Runner
 
-    runner = Runner(CellRunner(plan), timeout)
+    runner = Runner(CellRunner(plan), timeout / SCENARIO_TIMES)
     try:
         for scenario in sorted(scenarios, key=lambda s: (s.area, s.name)):
             if scenario.accelerators and plan.backend.kind == "cpu":

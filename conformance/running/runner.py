@@ -39,6 +39,8 @@ from conformance.vocabulary import CellId, Route, Status
 
 # Deaths within one cell after which its remaining cases do not run. The observation's reason says so.
 DEATHS_PER_CELL = 3
+# How many times as long as a cell of an op a scenario may take: some start processes, which load torch.
+SCENARIO_TIMES = 5
 SEARCH_TIMEOUT = 120  # seconds that a search for leaks may take, in addition to the timeout of a cell
 # Fresh processes in which the CPU side must survive alone before a death is blamed on the device. A kernel of CPU that
 # damages the heap may die of that then, or later, on the device side, or not at all.
@@ -48,7 +50,7 @@ STACK_TIMEOUT = 20.0
 
 
 class Runner:
-    """Runs cells in one child at a time. ``timeout``: seconds for each cell.
+    """Runs cells in one child at a time. ``timeout``: seconds for each cell of an op.
 
     ``inquiry_s``, ``failures_s``: seconds for repeating crashes, and cases that differ; of the latter 0 repeats none.
     ``setting``: the cases before each cell, and the number of fresh processes in which a cell runs until it fails.
@@ -139,7 +141,7 @@ class Runner:
         self._child = self._child or self._fresh()
         index = self._work.case_ids(cell).index(case)
         self._children.progress.note(index, "")
-        reply = self._child.ask(kernels_request(cell, index, on_cpu=on_cpu), self._timeout)
+        reply = self._child.ask(kernels_request(cell, index, on_cpu=on_cpu), self._limit(cell))
         if not isinstance(reply, dict):
             self._drop()
             return ()
@@ -195,12 +197,16 @@ class Runner:
             child.ask(without_request(self._without), self._timeout)
         return child
 
+    def _limit(self, cell: CellId) -> float:
+        """Return the seconds that a cell may take."""
+        return self._timeout * (SCENARIO_TIMES if cell.is_scenario else 1)
+
     def _attempt(self, cell: CellId, first: int) -> tuple[Observation, int | None]:
         """Return the observation, and the index of the case at which to continue in a fresh child, if there is one."""
         self._child = self._child or self._fresh()
         self._children.progress.note(first, "")
         started = time.perf_counter_ns()
-        reply = self._child.ask(Stretch(cell, first).request(), self._timeout)
+        reply = self._child.ask(Stretch(cell, first).request(), self._limit(cell))
         wall = time.perf_counter_ns() - started
         if isinstance(reply, dict):
             observation = self._charged(reply, Stretch(cell, first, reply["go_on"]))
@@ -219,7 +225,7 @@ class Runner:
         self._drop()  # some devices raise an error again until their process ends
         child = self._fresh()
         try:
-            settled = child.ask(ran.request(settled=True), self._timeout)
+            settled = child.ask(ran.request(settled=True), self._limit(ran.cell))
         finally:
             child.close()
         found = Observation.from_json(settled["observation"]) if isinstance(settled, dict) else None
@@ -247,7 +253,7 @@ class Runner:
         requests = [*(stretch.request() for stretch in before), checks_request(case.cell, case.first)]
         try:
             for request in requests:
-                reply = child.ask(request, self._timeout)
+                reply = child.ask(request, self._limit(case.cell))
                 if not isinstance(reply, dict):
                     return False
                 checks = reply.get("checks", ())
@@ -299,7 +305,7 @@ class Runner:
         """Return whether the CPU side of a case also dies alone in a fresh child. Then it is not the device's fault."""
         for left in reversed(range(tries)):
             child = self._fresh()
-            reply = child.ask(reference_request(cell, index), self._timeout)
+            reply = child.ask(reference_request(cell, index), self._limit(cell))
             if isinstance(reply, dict) and not left:
                 self._child = child  # it has only run the CPU side, so it can run the next case
                 return False
@@ -312,7 +318,7 @@ class Runner:
         """Return whether a fresh process that runs these stretches in order dies in the last one."""
         child = self._fresh()
         try:
-            replies = (child.ask(stretch.request(), self._timeout) for stretch in order)
+            replies = (child.ask(stretch.request(), self._limit(stretch.cell)) for stretch in order)
             last = next(((i, r) for i, r in enumerate(replies, 1) if not isinstance(r, dict)), None)
         finally:
             child.close()
@@ -350,7 +356,7 @@ class Runner:
         child = self._fresh()
         try:
             for cell in cells:
-                if not isinstance(child.ask(Stretch(cell).request(), self._timeout), dict):
+                if not isinstance(child.ask(Stretch(cell).request(), self._limit(cell)), dict):
                     return False
             return bool(self._lost(child))
         finally:

@@ -11,11 +11,14 @@ from conformance.scenarios import (
     distributed,
     exporting,
     generators,
+    groups,
     handles,
     loading,
     masks,
+    parallel,
     profiling,
     serialization,
+    sharing,
     storages,
     threads,
     training,
@@ -26,8 +29,8 @@ from conformance.support.suggestions import unknown
 
 # Importing them fills the table.
 MODULES = (
-    block_masks, compiled_models, compiled_tensors, decoder, devices, distributed, exporting, generators, handles,
-    loading, masks, profiling, serialization, storages, threads, training, transfers,
+    block_masks, compiled_models, compiled_tensors, decoder, devices, distributed, exporting, generators, groups,
+    handles, loading, masks, parallel, profiling, serialization, sharing, storages, threads, training, transfers,
 )  # fmt: skip
 
 

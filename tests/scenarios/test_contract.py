@@ -212,7 +212,8 @@ def test_the_docs_have_every_program_with_its_promise() -> None:
     of_backends: dict[str, dict[str, dict[str, str]]] = json.loads(
         (Path(__file__).parents[2] / "docs" / "contract.json").read_text(encoding="utf-8")
     )
+    promises = {name: catalogue.find(name).promise for name in CONTRACT}
     for programs in of_backends.values():
-        assert {name: program["promise"] for name, program in programs.items()} == {
-            name: catalogue.find(name).promise for name in CONTRACT
-        }
+        assert {name: program["promise"] for name, program in programs.items()}.items() <= promises.items()
+    for backend in ("refnpu", "torch:cpu"):
+        assert of_backends[backend].keys() == promises.keys()

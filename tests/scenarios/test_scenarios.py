@@ -46,6 +46,17 @@ FINDS = {
     "non_blocking_source_as_dense": "transfers:without_blocking",
     "copy_size_rounded_down": "transfers:between_devices",
     "copy_dtype_reinterpreted": "transfers:with_conversion",
+    "gathered_in_reverse": "groups:collectives_of_two_processes",
+    "received_tensor_dropped": "groups:collectives_of_two_processes",
+    "future_without_result": "parallel:data_parallel_step",
+    "scattered_sum_of_own": "parallel:sharded_step",
+    "coalesced_gather_of_first": "parallel:distributed_tensors",
+}
+
+# As above, where the correct device refuses what the scenario needs.
+FINDS_WHERE_REFUSED = {
+    "shared_memory_is_a_copy": "sharing:shared_memory",
+    "sent_tensor_arrives_empty": "sharing:sent_through_a_queue",
 }
 
 
@@ -85,6 +96,18 @@ def test_a_fault_in_kept_state_is_found_by_a_scenario_that_is_clean_without_it(f
     assert clean.status is Status.PASS, said(clean)
     refnpu.set_fault(fault)
     found = observe(plan, FINDS[fault])
+    assert found.status is Status.FAIL
+    assert found.failures[0].mismatches
+
+
+@pytest.mark.parametrize("fault", FINDS_WHERE_REFUSED)
+def test_sharing_that_is_refused_is_no_failure_and_sharing_nothing_is_one(fault: str, refnpu: Any) -> None:
+    plan = planned("refnpu")
+    clean = observe(plan, FINDS_WHERE_REFUSED[fault])
+    assert clean.status is Status.UNSUPPORTED, said(clean)
+    assert "the npu has no memory that processes share" in clean.reason
+    refnpu.set_fault(fault)
+    found = observe(plan, FINDS_WHERE_REFUSED[fault])
     assert found.status is Status.FAIL
     assert found.failures[0].mismatches
 

@@ -1,0 +1,217 @@
+"""Process groups of two processes, and their collective calls."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import torch
+
+from conformance.scenarios.model import NotOffered, Results, first_line, scenario
+from conformance.scenarios.new_processes import results_of
+
+PROCESSES = 2
+#: Seconds that a process waits for the other one: longer than any limit of a cell.
+PATIENCE = 3600
+#: What a process does on its device.
+Work = Callable[[str], Results]
+
+
+def in_a_group(device: str, work: Work) -> Results:
+    """Call a function in two new processes that form a process group. Return the results of both.
+
+    Each process has a device of its own. Raises NotOffered if there are none, if they have no process group, or if this
+    torch or this machine cannot do the work on CPU, where there is nothing to compare with then.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            found = results_of(device, _meet, [(work, device, rank, folder) for rank in range(PROCESSES)])
+        except RuntimeError as e:
+            if device != "cpu":
+                raise
+            raise NotOffered(f"two processes on CPU, for comparison: {e}") from e
+    return {f"process {rank}: {name}": x for rank, results in enumerate(found) for name, x in results.items()}
+
+
+def _meet(work: Work, device: str, rank: int, folder: str) -> Results:
+    """Join the process group of the device's default backend, and do the work there."""
+    from torch import distributed as dist  # takes its time
+
+    if not dist.is_available():
+        raise NotOffered(f"torch {torch.__version__} is built without torch.distributed")
+    place = _place(device, rank)
+    try:
+        backend = dist.get_default_backend_for_device(place)
+    except ValueError as e:
+        raise NotOffered(str(e)) from None
+    store = dist.FileStore(f"{folder}/store", PROCESSES)
+    limit = timedelta(seconds=PATIENCE)
+    dist.init_process_group(backend, store=store, rank=rank, world_size=PROCESSES, timeout=limit)
+    results = work(place)
+    dist.destroy_process_group()
+    return results
+
+
+def _place(device: str, rank: int) -> str:
+    """Make the process' own device the current one, and return its name."""
+    kind = torch.device(device).type
+    if kind == "cpu":
+        return device
+    module = torch.get_device_module(kind)
+    if module.device_count() < PROCESSES:
+        raise NotOffered(f"a device for each of {PROCESSES} processes")
+    module.set_device(rank)
+    return f"{kind}:{rank}"
+
+
+@scenario(exact=True, slow=True, area="distributed")
+def collectives_of_two_processes(device: str) -> Results:
+    """In a process group of two, with the device's default backend, collective calls give what CPU gives."""
+    return in_a_group(device, _collectives)
+
+
+def _collectives(device: str) -> Results:
+    from torch import distributed as dist
+
+    results: Results = {}
+    for name, call in COLLECTIVES.items():
+        x = torch.arange(4.0).add(10 * dist.get_rank()).to(device)
+        try:
+            results[name] = call(dist, x)
+        except RuntimeError as e:
+            if "not support" not in str(e):  # torch's words where a backend has no such call
+                raise RuntimeError(f"{name}: {first_line(e)}") from e
+            results[name] = NotOffered(first_line(e))
+    return results
+
+
+def _reduced(dist: Any, x: torch.Tensor) -> torch.Tensor:
+    y = x * 2  # submitted just before
+    dist.all_reduce(y)
+    return y + 1
+
+
+def _reduced_integers(dist: Any, x: torch.Tensor) -> torch.Tensor:
+    y = x.to(torch.int64)
+    dist.all_reduce(y, op=dist.ReduceOp.MAX)
+    return y
+
+
+def _reduced_later(dist: Any, x: torch.Tensor) -> torch.Tensor:
+    work = dist.all_reduce(x, async_op=True)
+    other = torch.ones_like(x) * 3  # in the meantime
+    work.wait()
+    return x + other
+
+
+def _reduced_to_one(dist: Any, x: torch.Tensor) -> torch.Tensor:
+    dist.reduce(x, dst=1)
+    return x if dist.get_rank() == 1 else torch.zeros(1)  # what the others have is not defined
+
+
+def _broadcast(dist: Any, x: torch.Tensor) -> torch.Tensor:
+    part = x[1::2]
+    dist.broadcast(x, src=1)
+    return part.clone()
+
+
+def _gathered(dist: Any, x: torch.Tensor) -> torch.Tensor:
+    outputs = [torch.zeros_like(x) for _ in range(PROCESSES)]
+    dist.all_gather(outputs, x)
+    return torch.stack(outputs)
+
+
+def _gathered_in_one(dist: Any, x: torch.Tensor) -> torch.Tensor:
+    output = x.new_zeros(PROCESSES * x.numel())
+    dist.all_gather_into_tensor(output, x)
+    return output
+
+
+def _gathered_by_one(dist: Any, x: torch.Tensor) -> torch.Tensor:
+    outputs = [torch.zeros_like(x) for _ in range(PROCESSES)] if dist.get_rank() == 1 else None
+    dist.gather(x, outputs, dst=1)
+    return torch.stack(outputs) if outputs else torch.zeros(1)
+
+
+def _scattered(dist: Any, x: torch.Tensor) -> torch.Tensor:
+    output = torch.zeros_like(x)
+    dist.scatter(output, [x * 2, x * 3] if dist.get_rank() == 0 else None, src=0)
+    return output
+
+
+def _scattered_sum(dist: Any, x: torch.Tensor) -> torch.Tensor:
+    output = x.new_zeros(x.numel() // PROCESSES)
+    dist.reduce_scatter_tensor(output, x)
+    return output
+
+
+def _exchanged(dist: Any, x: torch.Tensor) -> torch.Tensor:
+    output = torch.zeros_like(x)
+    dist.all_to_all_single(output, x)
+    return output
+
+
+def _exchanged_unevenly(dist: Any, x: torch.Tensor) -> torch.Tensor:
+    sent, received = ([1, 3], [1, 2]) if dist.get_rank() == 0 else ([2, 2], [3, 2])
+    output = x.new_zeros(sum(received))
+    dist.all_to_all_single(output, x, received, sent)
+    return output
+
+
+def _sent_around(dist: Any, x: torch.Tensor) -> torch.Tensor:
+    received = torch.zeros_like(x)
+    if dist.get_rank() == 0:
+        dist.send(x, dst=1)
+        dist.recv(received, src=1)
+    else:
+        dist.recv(received, src=0)
+        dist.send(received + x, dst=0)
+    return received
+
+
+def _sent_both_ways(dist: Any, x: torch.Tensor) -> torch.Tensor:
+    received, other = torch.zeros_like(x), 1 - dist.get_rank()
+    for work in dist.batch_isend_irecv([dist.P2POp(dist.isend, x, other), dist.P2POp(dist.irecv, received, other)]):
+        work.wait()
+    return received
+
+
+def _after_a_barrier(dist: Any, x: torch.Tensor) -> torch.Tensor:
+    dist.barrier()
+    return x
+
+
+def _objects(dist: Any, x: torch.Tensor) -> torch.Tensor:
+    found: list[Any] = [None] * PROCESSES
+    dist.all_gather_object(found, {"process": dist.get_rank(), "values": x.tolist()})
+    return torch.tensor([y for each in found for y in (each["process"], *each["values"])])
+
+
+def _in_a_group_of_its_own(dist: Any, x: torch.Tensor) -> torch.Tensor:
+    alone, both = [dist.new_group([i]) for i in range(PROCESSES)], dist.new_group(list(range(PROCESSES)))
+    dist.all_reduce(x, group=alone[dist.get_rank()])
+    dist.all_reduce(x, group=both)
+    return x
+
+
+COLLECTIVES: dict[str, Callable[[Any, torch.Tensor], torch.Tensor]] = {
+    "all_reduce": _reduced,
+    "all_reduce, the largest": _reduced_integers,
+    "all_reduce, waited for later": _reduced_later,
+    "reduce": _reduced_to_one,
+    "broadcast": _broadcast,
+    "all_gather": _gathered,
+    "all_gather_into_tensor": _gathered_in_one,
+    "gather": _gathered_by_one,
+    "scatter": _scattered,
+    "reduce_scatter_tensor": _scattered_sum,
+    "all_to_all_single": _exchanged,
+    "all_to_all_single, uneven": _exchanged_unevenly,
+    "send and recv": _sent_around,
+    "batch_isend_irecv": _sent_both_ways,
+    "barrier": _after_a_barrier,
+    "all_gather_object": _objects,
+    "new_group": _in_a_group_of_its_own,
+}

@@ -1,0 +1,114 @@
+"""New processes, whose results come back through files, so that one that dies or waits in vain is only a finding."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from multiprocessing import connection, parent_process
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.multiprocessing
+
+from conformance.scenarios.model import NotOffered, Results, first_line
+
+
+def results_of(device: str, work: Callable[..., Results], arguments: Sequence[tuple[Any, ...]]) -> list[Results]:
+    """Call ``work`` in new processes that know the device, one for each tuple of arguments. Return the results.
+
+    ``work`` is a function of a module. Raises NotOffered if a process does, and RuntimeError if one raises
+    anything else or dies. Then the other processes are killed.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        given = [(f"{folder}/{i}", _loaded_by(device), work, each) for i, each in enumerate(arguments)]
+        processes = [started_anew().Process(target=_live, args=each, daemon=True) for each in given]
+        try:
+            for process in processes:
+                process.start()
+            _wait(processes, Path(folder))
+        finally:
+            for process in filter(lambda p: p.pid is not None, processes):
+                process.kill()
+                process.join()
+        return [_read(Path(folder) / str(i)) for i in range(len(processes))]
+
+
+def started_anew() -> Any:
+    """Return the context of ``torch.multiprocessing`` for processes that know nothing of this one.
+
+    They are forked from a server that has imported torch, and no module of a device.
+    """
+    context = torch.multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["torch", "torch.distributed.fsdp"])  # seconds that each process would need
+    return context
+
+
+def _loaded_by(device: str) -> str:
+    """Return the module that a new process imports to know the device."""
+    return "torch" if torch.device(device).type == "cpu" else torch.get_device_module(torch.device(device)).__name__
+
+
+def _wait(processes: Sequence[Any], folder: Path) -> None:
+    """Return when all processes have ended well. Raises NotOffered or RuntimeError when one has not."""
+    left = dict(enumerate(processes))
+    while left:
+        connection.wait([process.sentinel for process in left.values()])
+        for i in [i for i, process in left.items() if process.exitcode is not None]:
+            code = left.pop(i).exitcode
+            if code:
+                raise _error(f"process {i}", folder / f"{i}.error", code)
+
+
+def _error(name: str, said: Path, code: int) -> Exception:
+    """Return the error of a process that has ended with a code."""
+    if not said.exists():
+        return RuntimeError(f"{name} died: " + (f"signal {-code}" if code < 0 else f"exit code {code}"))
+    is_offered, message = json.loads(said.read_text(encoding="utf-8"))
+    return RuntimeError(f"{name} raised {message}") if is_offered else NotOffered(message)
+
+
+def _live(file: str, module: str, work: Callable[..., Results], arguments: tuple[Any, ...]) -> None:
+    """Call a function in this new process, and write what it returns or raises."""
+    threading.Thread(target=_die_with_parent, daemon=True).start()
+    torch.set_num_threads(1)
+    try:
+        with suppress(ImportError):  # then the device is not known, which the function shows
+            importlib.import_module(module)
+        _write(Path(file), work(*arguments))
+    except (NotOffered, NotImplementedError) as e:
+        _end(file, is_offered=False, message=first_line(e))
+    except Exception as e:  # noqa: BLE001  # the parent raises it
+        _end(file, is_offered=True, message=f"{type(e).__name__}: {first_line(e)}")
+
+
+def _die_with_parent() -> None:
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def _end(file: str, *, is_offered: bool, message: str) -> None:
+    Path(f"{file}.error").write_text(json.dumps([is_offered, message]), encoding="utf-8")
+    sys.stderr.flush()
+    os._exit(1)  # at once: other threads may wait for a process that is killed now
+
+
+def _write(file: Path, results: Results) -> None:
+    lacking = {name: str(result) for name, result in results.items() if isinstance(result, NotOffered)}
+    tensors = {name: result.cpu() for name, result in results.items() if isinstance(result, torch.Tensor)}
+    torch.save(tensors, file)
+    Path(f"{file}.lacking").write_text(json.dumps([list(results), lacking]), encoding="utf-8")
+
+
+def _read(file: Path) -> Results:
+    names, lacking = json.loads(Path(f"{file}.lacking").read_text(encoding="utf-8"))
+    tensors = torch.load(file, weights_only=True)
+    return {name: NotOffered(lacking[name]) if name in lacking else tensors[name] for name in names}
