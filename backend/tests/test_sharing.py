@@ -46,3 +46,11 @@ def test_a_fault_shares_nothing_and_says_nothing(fault: str, expected: float) ->
     x = torch.full((2,), 2.0, device="npu").share_memory_()
     y = ForkingPickler.loads(ForkingPickler.dumps(x)).add_(1)
     assert (x.tolist(), y.tolist()) == ([2.0, 2.0], [expected + 1, expected + 1])
+
+
+@needs_faults
+def test_a_question_that_python_asks_is_noted() -> None:
+    x = torch.ones(2, device="npu")
+    with refnpu.testing.questions() as asked, pytest.raises(NotImplementedError):
+        x.share_memory_()
+    assert ("shared_memory_is_a_copy", "") in asked

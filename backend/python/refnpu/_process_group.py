@@ -71,6 +71,10 @@ class ProcessGroup(dist.ProcessGroup):
         return Work(work, with_faults(name, results, sent, self))
 
 
+# Handles that nothing has waited for. Where C++ alone has a handle, torch 2.6 does not keep its Python part.
+_WAITED_FOR: set[Work] = set()
+
+
 class Work(dist.Work):
     """A handle of a call that gloo works on.
 
@@ -81,6 +85,7 @@ class Work(dist.Work):
 
     def __init__(self, on_host: dist.Work, results: list[Result]) -> None:
         super().__init__()
+        _WAITED_FOR.add(self)
         self._on_host = on_host
         self._results = results  # tensors of the caller, and their values on the host
         self._tensors = [tensor for tensor, _ in results]
@@ -88,6 +93,7 @@ class Work(dist.Work):
     def wait(self, *timeout: timedelta) -> bool:
         """Wait for gloo and copy the result to the device. Raises what gloo raises."""
         done: bool = self._on_host.wait(*timeout)
+        _WAITED_FOR.discard(self)
         results, self._results = self._results, []
         for tensor, received in results:
             if tensor is not received:
