@@ -80,8 +80,9 @@ def _add_selection(group: pytest.OptionGroup) -> None:
 def _add_processes(group: pytest.OptionGroup) -> None:
     """Add the options of the processes in which cells run."""
     group.addoption(
-        "--cell-timeout", type=float, default=60.0, metavar="S", help="seconds a cell may take (default: 60)"
-    )
+        "--cell-timeout", type=float, default=60.0, metavar="S",
+        help="seconds a cell may take (default: 60); a scenario may take five times as long",
+    )  # fmt: skip
     group.addoption(
         "--jobs", type=int, metavar="N",
         help="processes that run cells side by side (default: the cores, with -n 0 one); not used with pytest-xdist",

@@ -112,7 +112,9 @@ def test_sharing_that_is_refused_is_no_failure_and_sharing_nothing_is_one(fault:
     assert found.failures[0].mismatches
 
 
-@pytest.mark.parametrize("fault", ["get_state_aliases", "resize_forgets_offset", "copy_ignores_strides"])
+@pytest.mark.parametrize(
+    "fault", ["get_state_aliases", "resize_forgets_offset", "copy_ignores_strides", "gathered_in_reverse"]
+)
 def test_the_script_of_a_scenario_needs_no_suite(fault: str, refnpu: Any, tmp_path: Path) -> None:
     plan = planned("refnpu")
     case = str(CaseId(CellId.of_scenario(FINDS[fault]), RUN))
