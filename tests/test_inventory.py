@@ -46,6 +46,22 @@ def test_a_boxed_fallback_serves_what_nothing_else_does() -> None:
     assert by_name["add.Tensor"].route is Route.COMPOSITE
 
 
+def test_a_kernel_for_autograd_is_called_before_the_boxed_fallback() -> None:
+    library = torch.library.Library("_", "IMPL", "PrivateUse1")
+    library.fallback(lambda op, *args, **kwargs: op(*args, **kwargs))
+    own = torch.library.Library("aten", "IMPL", "AutogradPrivateUse1")
+    own.impl("nonzero", lambda x: x)
+    by_name = {o.name: o for o in inventory("PrivateUse1")}
+    library._destroy()
+    own._destroy()
+    assert by_name["nonzero"].route is Route.NATIVE
+    assert by_name["nonzero_static"].route is Route.FALLBACK
+
+
+def test_a_key_without_an_autograd_key_has_routes_too() -> None:
+    assert {o.route for o in inventory("Vulkan")} == {Route.COMPOSITE, Route.UNSUPPORTED}
+
+
 def test_an_unknown_device_is_an_error_that_says_what_to_do() -> None:
     with pytest.raises(ValueError, match="import the backend first"):
         inventory("nosuchdevice:0")

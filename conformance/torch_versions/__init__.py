@@ -112,6 +112,14 @@ def has_own_kernel(name: str, key: str) -> bool:
     return bool(torch._C._dispatch_has_kernel_for_dispatch_key(NAMESPACE + name, key))
 
 
+def has_autograd_kernel(name: str, key: str) -> bool:
+    """Whether a backend registers a kernel of its own for the autograd key above its dispatch key."""
+    try:
+        return has_own_kernel(name, f"Autograd{key}")
+    except RuntimeError:  # some dispatch keys have no autograd key
+        return False
+
+
 def has_composite_kernel(name: str) -> bool:
     """Whether a kernel is registered under an alias key, which then serves every backend that has none of its own."""
     return any(has_own_kernel(name, key) for key in COMPOSITE_KEYS)
