@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from conformance import backends
+from conformance.bare_device import BareDevice
 from conformance.judging import bringup
 from conformance.vocabulary import CellId
 
@@ -92,6 +93,21 @@ def test_the_bringup_gate_names_a_wrong_answer_of_the_adapter(method: str, answe
     assert bringup.blocks(backend, len(bringup.GATE) - 1)
     assert broken.startswith("adapter (What the backend's adapter offers answers as the suite asks): ")
     assert said in broken
+
+
+def test_memory_that_torch_cannot_count_is_not_the_fault_of_an_adapter() -> None:
+    def uncounted() -> dict[str, int]:
+        raise RuntimeError("not a DeviceAllocator")
+
+    device = BareDevice("hand", "cpu")
+    vars(device)["memory_stats"] = uncounted
+    backend = backends.Capabilities(device, "hand")
+    broken = {i: said for i in range(len(bringup.GATE)) if (said := bringup.failing(backend, i))}
+    ((index, said),) = broken.items()
+    assert re.fullmatch(r"count_memory \(.*\): RuntimeError: not a DeviceAllocator", said)
+    assert not bringup.blocks(backend, index)
+    bringup.without(backend, ["count_memory"])
+    assert backend.live_memory() == (0, 0)
 
 
 class TestCopiesOfADtype:
