@@ -145,10 +145,16 @@ class Judge:
         tensors = (*(a.tensor for a in expected.side.arguments), *leaves)
         return next((str(t.dtype).removeprefix("torch.") for t in tensors if not can_copy(t.dtype)), "")
 
-    def _need_dtypes(self, expected: CallOutcome, raised: BaseException) -> None:
-        """Raise DeviceLacks if the device has nothing of a result's dtype, so that no call can return it."""
-        dtypes = {leaf.dtype for _, leaf in expected.leaves if isinstance(leaf, torch.Tensor)}
-        for dtype in dtypes - {a.tensor.dtype for a in expected.side.arguments}:
+    def _need_dtypes(self, case: Case, expected: CallOutcome, raised: BaseException) -> None:
+        """Raise DeviceLacks if the device has nothing of a dtype that the call needs, so that none can succeed.
+
+        An argument of such a dtype may exist, because arguments are views of bytes.
+        """
+        leaves = (leaf for _, leaf in expected.leaves if isinstance(leaf, torch.Tensor))
+        dtypes = {t.dtype for t in (*leaves, *(a.tensor for a in expected.side.arguments))}
+        if self._route is Route.COMPOSITE:
+            dtypes |= kernels.dtypes(lambda: self.reference.again(case))
+        for dtype in sorted(dtypes, key=str):
             if lacks_dtype(dtype, self._device):
                 raise DeviceLacks(f"tensors of {str(dtype).removeprefix('torch.')}") from raised
 
@@ -206,7 +212,7 @@ class Judge:
             return CaseResult(skipped=first_line(actual.error))
         returned = expected.error is None and actual.error is None
         if expected.error is None and actual.error is not None:
-            self._need_dtypes(expected, actual.error)
+            self._need_dtypes(case, expected, actual.error)
         if returned:
             found += route_taken(self._route, before, after)
         found += self._differences(expected, others, actual, live=True)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import torch
+
+from conformance.torch_versions import WatchingMode
 
 MOST = 64  # operators kept of one call
 
@@ -26,6 +29,27 @@ def ran(call: Callable[[], object]) -> list[tuple[str, str]]:
 def names(call: Callable[[], object]) -> list[str]:
     """Make ``call``; returns the operators that ran, each at its first place, :data:`MOST` at most."""
     return list(dict.fromkeys(name for name, _ in ran(call)))[:MOST]
+
+
+class _Dtypes(WatchingMode):
+    """The dtypes of the results of the calls that are dispatched."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: set[torch.dtype] = set()
+
+    def called(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        result = func(*args, **kwargs)
+        leaves = result if isinstance(result, (list, tuple)) else [result]
+        self.seen.update(leaf.dtype for leaf in leaves if isinstance(leaf, torch.Tensor))
+        return result
+
+
+def dtypes(call: Callable[[], object]) -> set[torch.dtype]:
+    """Make ``call``; returns the dtypes of what the overloads return that an overload of torch is composed from."""
+    with _Dtypes() as mode:
+        call()
+    return mode.seen
 
 
 def _short(name: str) -> str:

@@ -15,7 +15,7 @@ from conformance.ops.family import OpFacts, Random
 from conformance.plan.cases import cases
 from conformance.vocabulary import CellId, Check, Fact, Route
 from tests.samples import sample, slot
-from tests.two_sides import judge
+from tests.two_sides import case_of, judge
 
 
 def third(x: torch.Tensor) -> torch.Tensor:
@@ -161,3 +161,43 @@ def test_a_call_that_would_return_a_dtype_that_the_device_has_not_got_is_unsuppo
     monkeypatch.setattr(torch.Tensor, "to", to)
     assert judge(narrow, refuse).skipped == "the device has no tensors of float16: RuntimeError: no float16"
     assert judge(torch.neg, refuse).mismatches
+
+
+class TestADtypeThatADeviceLacks:
+    """The device takes no complex64 from CPU, and raises in each call."""
+
+    @pytest.fixture(autouse=True)
+    def no_complex(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        real = torch.Tensor.to
+
+        def to(tensor: torch.Tensor, target: object, **more: bool) -> torch.Tensor:
+            if tensor.dtype is torch.complex64 and target == torch.device("cpu:0"):
+                raise ValueError("refused")
+            return real(tensor, target, **more)
+
+        monkeypatch.setattr(torch.Tensor, "to", to)
+
+    @staticmethod
+    def refuse(x: torch.Tensor) -> torch.Tensor:
+        raise RuntimeError("not here")
+
+    @staticmethod
+    def through_complex(x: torch.Tensor) -> torch.Tensor:
+        return torch.complex(x, x).abs()
+
+    def test_an_argument_that_is_a_view_of_bytes_may_have_it(self) -> None:
+        found = judge(torch.neg, self.refuse, case=case_of(dtype="complex64"))
+        assert found.skipped == "the device has no tensors of complex64: RuntimeError: not here"
+
+    def test_an_op_that_torch_composes_may_need_it(self) -> None:
+        found = judge(self.through_complex, self.refuse, route=Route.COMPOSITE)
+        assert found.skipped == "the device has no tensors of complex64: RuntimeError: not here"
+
+    def test_a_kernel_of_the_backend_does_not_need_what_torch_uses(self) -> None:
+        assert judge(self.through_complex, self.refuse).mismatches
+
+    def test_a_composed_op_that_needs_another_dtype_fails(self) -> None:
+        assert judge(torch.neg, self.refuse, route=Route.COMPOSITE).mismatches
+
+    def test_values_are_judged_if_the_device_returns(self) -> None:
+        assert judge(self.through_complex, torch.neg, route=Route.COMPOSITE).mismatches
