@@ -28,6 +28,7 @@ from conformance.vocabulary import Check
 ROUNDS = 4
 UNSOUND = "the CPU reference does not agree with itself: for these arguments it reads memory that nobody wrote"
 LAYOUT = "the CPU's own values depend on how its arguments lie in memory, and the device has those of another layout"
+DECOMPOSED_STRIDES = "torch's own decomposition of the op gives other strides than CPU's kernel, as the device does"
 DECOMPOSED = "torch's own decomposition of the op gives other values than CPU's kernel, and the device has those"
 COMPOSED = "torch's own kernel for all devices gives another result than CPU's, and the device has that one"
 ONEDNN = "oneDNN refuses the call on this machine, and the device does what CPU does without it"
@@ -138,6 +139,8 @@ class Reference:
         """The same where both sides returned, and results differ by these ``checks``."""
         if Check.SHAPE in checks and checks <= {Check.SHAPE, Check.VALUE} and self._has_sizes_of_dense(case, actual):
             raise NotJudged(LAYOUT, tainted=self._may_write_behind(case))
+        if checks == {Check.STRIDE} and self._has_strides_of_decomposition(case, expected, actual()):
+            raise NotJudged(DECOMPOSED_STRIDES)
         if checks != {Check.VALUE}:
             return
         reason = self._otherwise(case, expected, actual, others)
@@ -172,6 +175,17 @@ class Reference:
         device = actual()
         sides = (self._twins.dense(case, order) for order in (torch.contiguous_format, torch.preserve_format))
         return any(self._comparison.same_values(self._call(side), device) for side in sides)
+
+    def _has_strides_of_decomposition(self, case: Case, expected: CallOutcome, actual: CallOutcome) -> bool:
+        """Whether the device gives CPU's values, and each result the strides of torch's decomposition or of CPU."""
+        decomposition = decomposition_of(self._call.op)
+        if decomposition is None or case.shared or not self._comparison.same_values(expected, actual):
+            return False
+        decomposed = oracle.call(decomposition, self._twins.side(case, CPU))
+        if decomposed.error is not None or len(decomposed.leaves) != len(expected.leaves):
+            return False
+        sides = zip(expected.leaves, decomposed.leaves, actual.leaves, strict=True)
+        return all(_strides(got) in (_strides(want), _strides(other)) for (_, want), (_, other), (_, got) in sides)
 
     def is_sound(self, case: Case) -> bool:
         """Whether CPU gives the same bits whatever memory holds, tried with every call that judging may make."""
@@ -268,6 +282,10 @@ class Reference:
         decomposition = decomposition_of(self._call.op)
         if decomposition is not None and not self._criteria.random and not case.shared:
             yield DECOMPOSED, oracle.call(decomposition, self._twins.dense(case))
+
+
+def _strides(leaf: Any) -> tuple[int, ...]:
+    return leaf.stride() if isinstance(leaf, torch.Tensor) and leaf.layout == torch.strided else ()
 
 
 def _gives_a_view(op: Callable[..., Any]) -> bool:

@@ -15,6 +15,7 @@ from conformance.judging.reference import (
     BEHIND,
     COMPOSED,
     DECOMPOSED,
+    DECOMPOSED_STRIDES,
     HELD,
     LAYOUT,
     LOST,
@@ -344,6 +345,21 @@ def test_a_case_is_skipped_if_the_device_equals_the_decomposition_of_torch(monke
     assert judge(lambda x: x + 1, lambda x: x + 2).skipped == DECOMPOSED
     found = judge(lambda x: x + 1, lambda x: x + 3)
     assert (found.skipped, [m.check for m in found.mismatches]) == ("", [Check.VALUE])
+
+
+@pytest.mark.parametrize("decomposed", [torch.Tensor.t, torch.clone])
+def test_a_result_may_have_the_strides_of_the_decomposition_of_torch(
+    decomposed: Callable[..., torch.Tensor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def placed(x: torch.Tensor) -> torch.Tensor:
+        return torch.empty_strided(x.shape, (1, 2)).copy_(x)
+
+    other = placed if decomposed is torch.Tensor.t else torch.clone
+    monkeypatch.setattr(reference, "decomposition_of", lambda op: lambda x, device: other(x))
+    found = judge(torch.clone, placed)
+    assert found.skipped == (DECOMPOSED_STRIDES if other is placed else "")
+    wrong = judge(torch.clone, lambda x: placed(x + 1))
+    assert [m.check for m in wrong.mismatches] == [Check.STRIDE]
 
 
 def test_a_decomposition_that_raises_excuses_no_mismatch(monkeypatch: pytest.MonkeyPatch) -> None:
