@@ -51,8 +51,13 @@ def started_anew() -> Any:
 
 
 def _loaded_by(device: str) -> str:
-    """Return the module that a new process imports to know the device."""
-    return "torch" if torch.device(device).type == "cpu" else torch.get_device_module(torch.device(device)).__name__
+    """Return the module that a new process imports to know the device. Raises NotOffered if torch has none of it."""
+    if torch.device(device).type == "cpu":
+        return "torch"
+    try:
+        return str(torch.get_device_module(torch.device(device)).__name__)
+    except RuntimeError as e:
+        raise NotOffered(f"a module of the device: {first_line(e)}") from e
 
 
 def _wait(processes: Sequence[Any], folder: Path) -> None:

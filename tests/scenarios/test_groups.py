@@ -1,0 +1,57 @@
+"""Process groups of two processes: what a device or a machine lacks is not offered, and no failure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from conformance.scenarios import groups
+from conformance.scenarios.model import NotOffered, Results
+from conformance.vocabulary import Status
+from tests.scenarios.test_scenarios import observe, planned
+
+# A process that has started the server of new processes, or has used the device, cannot fork others that do.
+pytestmark = pytest.mark.forked
+
+
+@pytest.fixture
+def refnpu() -> Iterator[Any]:
+    testing = pytest.importorskip("refnpu.testing")
+    yield testing
+    testing.set_fault(None)
+
+
+def nothing(device: str) -> Results:
+    return {}
+
+
+def fails(device: str) -> Results:
+    raise ValueError(f"no sum on {device}")
+
+
+@pytest.mark.usefixtures("refnpu")
+def test_a_device_without_a_process_group_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delitem(torch.distributed.Backend.default_device_backend_map, "npu")
+    with pytest.raises(NotOffered, match="Default backend not registered for device : npu:0"):
+        groups._meet(nothing, "npu:0", 0, str(tmp_path))  # noqa: SLF001
+
+
+@pytest.mark.usefixtures("refnpu")
+def test_one_device_alone_is_too_few_for_two_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REFNPU_DEVICES", "1")  # the new processes read it
+    found = observe(planned("refnpu"), "groups:collectives_of_two_processes")
+    assert (found.status, found.reason) == (Status.UNSUPPORTED, "not offered: a device for each of 2 processes")
+
+
+def test_a_device_without_a_module_is_not_known_to_new_processes() -> None:
+    with pytest.raises(NotOffered, match=r"a module of the device: .*meta"):
+        groups.in_a_group("meta", nothing)
+
+
+def test_an_error_on_cpu_leaves_nothing_to_compare_with() -> None:
+    with pytest.raises(NotOffered, match=r"two processes on CPU, for comparison: process \d raised ValueError: no sum"):
+        groups.in_a_group("cpu", fails)
