@@ -45,7 +45,6 @@ if TYPE_CHECKING:
 BACKENDS, TORCHES, ENVIRONMENTS, NIGHTS = 20, 12, 12, 365
 CELLS = 290_000  # of a full lane of the reference backend
 WAVERING = 600  # cells that fail in some nights
-KEPT = 120  # nights that `conformance nightly forget` keeps
 BROKEN = 10  # of these, how many change their outcome each night
 FIRST = datetime(2026, 1, 1, 4, tzinfo=timezone.utc)
 ROW = "{:<66} {:>10} {:>10} {:>12}"
@@ -191,13 +190,12 @@ def store_figures(directory: Path, year: Sequence[runs.Closed], others: int) -> 
     diff = ("diff", f"{lane}~1", lane, "--format", "json")
     print(ROW.format("", "wall s", "CPU s", "MB of memory"))
     measured("to start: conformance diff --help", lambda: command("diff", "--help", cwd=directory))
-    kept = directory / "kept"
-    if not kept.exists():
-        for run in year[-KEPT:]:
-            (kept / "results" / runs.RUNS).mkdir(parents=True, exist_ok=True)
-            (kept / "results" / runs.RUNS / run.name).symlink_to(run.directory.resolve())
-    measured(f"conformance diff, history of {min(KEPT, len(year))} nights", lambda: command(*diff, cwd=kept))
-    measured(f"conformance diff, history of {len(year)} nights", lambda: command(*diff, cwd=directory))
+    alone = directory / "alone"
+    if not alone.exists():
+        (alone / "results" / runs.RUNS).mkdir(parents=True)
+        for run in year:
+            (alone / "results" / runs.RUNS / run.name).symlink_to(run.directory.resolve())
+    measured(f"conformance diff in {len(year)} nights", lambda: command(*diff, cwd=alone))
     made = list_others(directory / "results", lanes()[1 : 1 + others], NIGHTS)
     measured(f"the same, with the names of {made} other runs", lambda: command(*diff, cwd=directory))
 

@@ -20,6 +20,7 @@ from conformance.nightly.searches import Search
 from conformance.nightly.tonight import Lane
 from conformance.nightly.verdict import Culprit
 from conformance.results import diff
+from conformance.results.history import NIGHTS
 from conformance.results.store import StoreError, runs
 from conformance.support.exit_codes import Exit
 from conformance.support.toml_table import TomlError
@@ -139,7 +140,7 @@ def relay_(results: Path, expected: Path | None, found: Path, commit: str, artif
 
 @nightly.command("forget")
 @_results
-@click.option("--keep", type=click.IntRange(min=2), default=120, show_default=True, help="Runs of each lane.")
+@click.option("--keep", type=click.IntRange(min=2), default=NIGHTS, show_default=True, help="Runs of each lane.")
 def forget_(results: Path, keep: int) -> None:
     """Delete the closed runs of each lane except the latest ones and the latest complete run."""
     with mistakes(StoreError):

@@ -10,6 +10,10 @@ from conformance.results.store import Closed, cell_outcomes, runs
 from conformance.results.store.manifest import MACHINE
 from conformance.vocabulary import CellId, Status
 
+# The runs of a series among which a cell can be flaky, and which a nightly workflow keeps. To read the head of a run
+# takes 2 ms, so that a comparison in a year of nights would take longer than a second.
+NIGHTS = 120
+
 
 def of_series(results: Path, series: str, among: Sequence[str] | None = None) -> list[Closed]:
     """Return the closed runs of a series, the oldest first. ``among``: see :func:`runs.names`. Raises StoreError."""
@@ -19,7 +23,8 @@ def of_series(results: Path, series: str, among: Sequence[str] | None = None) ->
 def changes(old: Closed, new: Closed, lane: Sequence[Closed]) -> list[diff.Difference]:
     """Return the cells whose kind differs. ``lane``: all runs of the new run's series. Raises StoreError."""
     pairs = cell_outcomes.differing(old, new)
-    history = _history([run for run in lane if run.covers(new) and run.name <= new.name], [p.cell for p in pairs])
+    covering = [run for run in lane if run.covers(new) and run.name <= new.name]
+    history = _history(covering[-NIGHTS:], [p.cell for p in pairs])
     return diff.classify(pairs, diff.Sides(old.covers(new), new.covers(old)), history, notes((old, new)))
 
 

@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 from conformance.cli import commands
 from conformance.records import Observation
-from conformance.results import store
+from conformance.results import history, store
 from conformance.results.store import cell_outcomes, runs
 from conformance.results.store.manifest import run_name
 from conformance.support.exit_codes import Exit
@@ -110,6 +110,16 @@ def test_a_cell_that_often_changes_is_flaky_and_a_repaired_one_is_not(tmp_path: 
         ran(tmp_path, night, bad("mm") if end == "f" else observed("mm"), backend_commit=str(night))
     older = f"{LANE}~{2 if ends == 'ppff' else 1}"
     assert told(run(tmp_path, older, LANE, "--format", "json")) == {"mm": change}
+
+
+def test_what_a_cell_did_before_the_latest_nights_does_not_make_it_flaky(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for night, end in enumerate("pfpfppppf"):
+        ran(tmp_path, night, bad("mm") if end == "f" else observed("mm"), backend_commit=str(night))
+    assert told(run(tmp_path, f"{LANE}~1", LANE, "--format", "json")) == {"mm": "flaky"}
+    monkeypatch.setattr(history, "NIGHTS", 5)
+    assert told(run(tmp_path, f"{LANE}~1", LANE, "--format", "json")) == {"mm": "newly failing"}
 
 
 def test_a_dirty_tree_is_no_build_to_be_flaky_under(tmp_path: Path) -> None:
