@@ -105,7 +105,8 @@ def _row(record: Record, case: str, number: int, point: int) -> str:
     """Return a row of the table of points."""
     tally, place = _tally(record, case, point), record.places.get(point)
     why = place.why if place and place.unusable else ""
-    said = ": ".join(filter(None, (_answer(record, point, tally), why, _another(record, case, point))))
+    seen = _output(record, case, point) if record.question.perf and not why else _another(record, case, point)
+    said = ": ".join(filter(None, (_answer(record, point, tally), why, seen)))
     ran = f"{tally.failed} / {tally.failed + tally.passed}"
     seconds = seconds_by_point(record).get(point, 0)
     return f"| {number} | {_cell(_named(record, point))} | {ran} | {_cell(said)} | {seconds:.1f} |"

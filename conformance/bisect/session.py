@@ -119,6 +119,8 @@ class Session:
         first_failure = self.record.signature(case) is None
         self.record.runs.append(kept)
         self._tell(point, case, outcome, step)
+        if self.record.question.perf:
+            self.tell(f"  {kept.output}")
         if first_failure and self.record.signature(case) is not None:
             self.tell(f"  signature of the failure: {self.record.signature(case).text()}")  # type: ignore[union-attr]
             self.tell("\n".join(f"    {line}" for line in kept.output.splitlines()[:20]))

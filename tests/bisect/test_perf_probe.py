@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -19,7 +20,9 @@ from conformance.bisect.search import Kind
 from conformance.bisect.session import Session, found
 from conformance.bisect.signature import Signature
 from conformance.cli import commands
+from conformance.commands import bisect
 from conformance.perf.model import End
+from tests.bisect.test_points import history
 from tests.bisect.timings import CASE, Timings, Workshop, place
 from tests.bisect.worlds import question
 
@@ -86,6 +89,7 @@ def test_the_first_slow_point_is_found_among_noisy_times(tmp_path: Path, culprit
     assert (result.kind, result.first) == (Kind.CULPRIT, culprit)
     assert f"first bad v{culprit}" in markdown(kept)
     assert "# Bisect: first slow-down of" in markdown(kept)
+    assert all(f"{run.output} |" in markdown(kept) for run in kept.runs)
 
 
 def test_the_build_with_a_planted_slowdown_is_named(tmp_path: Path) -> None:
@@ -137,3 +141,30 @@ def test_a_case_of_perf_without_the_option_names_the_option() -> None:
     shown = CliRunner().invoke(commands, ["bisect", "mm[float32-medium]"])
     assert shown.exit_code == 2
     assert "with --perf it is a case of `conformance perf`" in shown.output
+
+
+def test_the_command_compares_with_the_good_end_and_prepares_nothing_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repository = history(tmp_path / "repository", ({"value": str(n)} for n in range(3)))
+    kept: dict[str, Any] = {}
+
+    class Asked:
+        """Stands in for a session: keeps what it is given, and is interrupted."""
+
+        def __init__(self, record: Record, timing: PerfProbe, *others: object) -> None:
+            kept.update(question=record.question, probe=timing, ahead=others[-1])
+
+        def run(self) -> None:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(bisect, "Session", Asked)
+    given = ["--perf", CASE, "--axis", "backend", "--backend", "demo", "--repository", str(repository)]
+    given += ["--good", "main~2", "--bad", "main", "--least", "0.5", "--out", str(tmp_path / "out")]
+    monkeypatch.chdir(tmp_path)
+    shown = CliRunner().invoke(commands, ["bisect", *given])
+    assert shown.exit_code == 2, shown.output
+    asked = kept["question"]
+    assert (asked.perf, asked.least, asked.rate, asked.cases, asked.good) == (True, 0.5, 1.0, (CASE,), 0)
+    assert (kept["probe"].least, kept["ahead"]) == (0.5, 0)
+    assert kept["probe"].good_end.args == (asked.points[0],)
