@@ -47,11 +47,11 @@ def test_a_boxed_fallback_serves_what_nothing_else_does() -> None:
 
 
 def test_a_kernel_for_autograd_is_called_before_the_boxed_fallback() -> None:
-    library = torch.library.Library("_", "IMPL", "PrivateUse1")
+    library = torch.library.Library("_", "IMPL", "PrivateUse2")
     library.fallback(lambda op, *args, **kwargs: op(*args, **kwargs))
-    own = torch.library.Library("aten", "IMPL", "AutogradPrivateUse1")
+    own = torch.library.Library("aten", "IMPL", "AutogradPrivateUse2")
     own.impl("nonzero", lambda x: x)
-    by_name = {o.name: o for o in inventory("PrivateUse1")}
+    by_name = {o.name: o for o in inventory("PrivateUse2")}
     library._destroy()
     own._destroy()
     assert by_name["nonzero"].route is Route.NATIVE
