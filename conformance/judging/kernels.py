@@ -47,7 +47,8 @@ class _Dtypes(WatchingMode):
 
 def dtypes(call: Callable[[], object]) -> set[torch.dtype]:
     """Make ``call``; returns the dtypes of what the overloads return that an overload of torch is composed from."""
-    with _Dtypes() as mode:
+    mode = _Dtypes()
+    with mode:
         call()
     return mode.seen
 
