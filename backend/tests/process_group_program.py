@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import tempfile
 from collections.abc import Callable
 from datetime import timedelta
@@ -122,10 +121,11 @@ def process(rank: int, folder: str) -> None:
 
 
 def main() -> None:
-    """Print what both processes found."""
+    """Print what both processes found in one line, the last: gloo of old versions prints others."""
     with tempfile.TemporaryDirectory() as folder:
         torch.multiprocessing.spawn(process, args=(folder,), nprocs=2)
-        json.dump([json.loads(Path(folder, str(rank)).read_text(encoding="utf-8")) for rank in range(2)], sys.stdout)
+        found = [json.loads(Path(folder, str(rank)).read_text(encoding="utf-8")) for rank in range(2)]
+    print(json.dumps(found))
 
 
 if __name__ == "__main__":

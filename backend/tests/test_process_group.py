@@ -24,7 +24,7 @@ def found() -> list[dict[str, Any]]:
     program = [sys.executable, "-W", "ignore", str(PROGRAM)]
     done = subprocess.run(program, capture_output=True, text=True, timeout=900, check=False)
     assert done.returncode == 0, done.stderr
-    return list(json.loads(done.stdout))
+    return list(json.loads(done.stdout.splitlines()[-1]))
 
 
 def test_the_default_backend_of_the_device_is_the_group_of_refnpu() -> None:
