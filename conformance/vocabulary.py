@@ -118,6 +118,8 @@ class Fact(Word):
     SAME_DRAWS = "same_draws", "seeds: number of seeds that gave the same draws"
     NAN_DRAWS = "nan_draws", "none: some draws are NaN"
     DRAWS = "draws", "distance, allowed: Kolmogorov-Smirnov distances; draws: their number"
+    DRAWS_AT = "draws_at", "position: the flat index of the draws that are compared; the others as those of draws"
+    REPEATED_DRAWS = "repeated_draws", "rows: number of rows in which a number is drawn twice; of: number of rows"
     CONTEXT = "context", "context; broken: what the call did, as the context says it"
     ROUTE = "route", "registered: the route in the dispatcher; native, fallback: calls that the backend counted"
 

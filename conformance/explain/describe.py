@@ -379,6 +379,10 @@ _RENDERERS: dict[str, Callable[[Mismatch], str]] = {
     Fact.SAME_DRAWS: lambda m: f"{m.facts['seeds']} seeds gave the same draws",
     Fact.NAN_DRAWS: lambda _: "some draws are NaN",
     Fact.DRAWS: _draws,
+    Fact.DRAWS_AT: lambda m: f"at flat index {m.facts['position']}: {_draws(m)}",
+    Fact.REPEATED_DRAWS: lambda m: (
+        f"a number is drawn twice in {m.facts['rows']} of {m.facts['of']} rows, never on CPU"
+    ),
     Fact.CONTEXT: lambda m: str(m.facts["broken"]),
     Fact.ROUTE: _route,
 }

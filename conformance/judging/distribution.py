@@ -37,10 +37,62 @@ def compare(expected: list[torch.Tensor], actual: list[torch.Tensor], subject: s
     if not ours.numel() or not theirs.numel():
         return None
     distance = statistic(ours, theirs)
-    limit = math.sqrt(-math.log(ALPHA / 2) / 2) * math.sqrt(1 / ours.numel() + 1 / theirs.numel())
-    if distance <= limit:
+    limit = allowed(ours.numel(), theirs.numel())
+    if distance > limit:
+        return _differs(subject, Fact.DRAWS, distance=distance, allowed=limit, draws=ours.numel())
+    if _constant(actual) or _constant(expected):
         return None
-    return _differs(subject, Fact.DRAWS, distance=distance, allowed=limit, draws=ours.numel())
+    return _repeating(expected, actual, subject) or _at_positions(expected, actual, subject)
+
+
+def allowed(ours: int, theirs: int, tests: int = 1) -> float:
+    """Return the distance of so many draws that honest samplers exceed by chance in ALPHA of all cases."""
+    return math.sqrt(-math.log(ALPHA / 2 / tests) / 2) * math.sqrt(1 / ours + 1 / theirs)
+
+
+def _repeating(expected: list[torch.Tensor], actual: list[torch.Tensor], subject: str) -> Mismatch | None:
+    """Return a mismatch if integers repeat in a row, where CPU draws without replacement.
+
+    That CPU's rows have no repeated number is no chance if draws with replacement would seldom be like that: of n
+    numbers out of m, the chance is at most exp(-n (n - 1) / 2m) in each row.
+    """
+    if not all(_is_whole(t) and t.dim() and t.shape[-1] > 1 for t in (*expected, *actual)):
+        return None
+    theirs, ours = ([row for t in draws for row in t.long().view(-1, t.shape[-1])] for draws in (expected, actual))
+    span = max(int(row.max()) for row in theirs) - min(int(row.min()) for row in theirs) + 1
+    chance = -sum(len(row) * (len(row) - 1) for row in theirs) / 2 / span
+    if chance > math.log(ALPHA) or any(map(_repeats, theirs)):
+        return None
+    rows = sum(map(_repeats, ours))
+    return _differs(subject, Fact.REPEATED_DRAWS, rows=rows, of=len(ours)) if rows else None
+
+
+def _is_whole(tensor: torch.Tensor) -> bool:
+    return not (tensor.is_floating_point() or tensor.is_complex() or tensor.dtype is torch.bool) and tensor.numel() > 0
+
+
+def _repeats(row: torch.Tensor) -> bool:
+    return row.unique().numel() < row.numel()
+
+
+def _at_positions(expected: list[torch.Tensor], actual: list[torch.Tensor], subject: str) -> Mismatch | None:
+    """Return a mismatch if the draws of one position have another distribution, though those of all have not.
+
+    Each position may have parameters of its own, or be left out of a permutation.
+    """
+    count = expected[0].numel()
+    if len({t.shape for t in (*expected, *actual)}) > 1:
+        return None
+    limit = allowed(len(actual), len(expected), count)
+    if limit >= 1:  # too few calls
+        return None
+    ours, theirs = (torch.stack([flat(t) for t in draws], dim=1) for draws in (actual, expected))
+    distances = statistics(ours, theirs)
+    at = int(distances.argmax())
+    if float(distances[at]) <= limit:
+        return None
+    facts = {"distance": float(distances[at]), "allowed": limit, "draws": len(actual), "position": at}
+    return _differs(subject, Fact.DRAWS_AT, **facts)
 
 
 def _differs(subject: str, kind: Fact, **facts: float) -> Mismatch:
@@ -58,8 +110,13 @@ def _constant(draws: list[torch.Tensor]) -> bool:
 
 def statistic(a: torch.Tensor, b: torch.Tensor) -> float:
     """The largest difference between the two empirical distribution functions."""
+    return float(statistics(a, b))
+
+
+def statistics(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """The same of each row of two matrices."""
     a, b = a.sort().values, b.sort().values
-    at = torch.cat([a, b])
-    below_a = torch.searchsorted(a, at, right=True) / a.numel()
-    below_b = torch.searchsorted(b, at, right=True) / b.numel()
-    return float((below_a - below_b).abs().max())
+    at = torch.cat([a, b], dim=-1)
+    below_a = torch.searchsorted(a, at, right=True) / a.shape[-1]
+    below_b = torch.searchsorted(b, at, right=True) / b.shape[-1]
+    return (below_a - below_b).abs().amax(-1)

@@ -69,7 +69,7 @@ def _draws(
     i = next((i for i in range(len(first.leaves)) if criteria.drawn(i)), None)
     if i is None or not isinstance(first.leaves[i][1], torch.Tensor) or first.leaves[i][1].numel() == 0:
         return []
-    calls = min(most, 1 + distribution.WANTED // first.leaves[i][1].numel())
+    calls = most if criteria.permutes else min(most, 1 + distribution.WANTED // first.leaves[i][1].numel())
     ours: list[torch.Tensor] = []
     theirs: list[torch.Tensor] = []
     for other in range(seed + 1, seed + 1 + calls):

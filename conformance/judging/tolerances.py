@@ -29,6 +29,11 @@ class Criteria:
         return self.facts.random is not None
 
     @property
+    def permutes(self) -> bool:
+        """Whether each call draws the same numbers in another order, so that their order alone tells of them."""
+        return self.facts.random is not None and self.facts.random.distribution == "permutation"
+
+    @property
     def stable(self) -> bool:
         """Whether the CPU's kernel gives the same bits each time, so that bits can be asked of its fallback."""
         return not self.facts.unstable

@@ -71,6 +71,48 @@ def test_nan_among_the_draws_is_reported() -> None:
     assert distribution.compare(draws(uniform, 1), spoilt, "self") is not None
 
 
+def without_replacement(g: torch.Generator) -> torch.Tensor:
+    return torch.ones(2, 20).multinomial(10, generator=g)
+
+
+def permutation(g: torch.Generator) -> torch.Tensor:
+    return torch.randperm(40, generator=g)
+
+
+def chances(g: torch.Generator) -> torch.Tensor:
+    return torch.rand(12, generator=g) < torch.linspace(0, 1, 12)
+
+
+@pytest.mark.parametrize("draw", [without_replacement, permutation, chances])
+def test_two_correct_samplers_agree_in_rows_and_positions(draw: Draw) -> None:
+    assert distribution.compare(draws(draw, 1, 40), draws(draw, 1000, 40), "result") is None
+
+
+def test_a_number_that_is_drawn_twice_is_reported() -> None:
+    wrong = draws(lambda g: torch.ones(2, 20).multinomial(10, True, generator=g), 1000)
+    mismatch = distribution.compare(draws(without_replacement, 1), wrong, "result")
+    assert mismatch is not None
+    assert (mismatch.facts["kind"], mismatch.facts["of"]) == ("repeated_draws", 40)
+
+
+def test_that_few_numbers_do_not_repeat_may_be_chance() -> None:
+    few = [torch.tensor([0, 1]), torch.tensor([1, 0])]
+    assert distribution.compare(few, [torch.tensor([0, 1]), torch.tensor([1, 1])], "result") is None
+
+
+@pytest.mark.parametrize(
+    ("honest", "wrong", "position"),
+    [
+        (permutation, lambda g: torch.cat([torch.randperm(39, generator=g), torch.tensor([39])]), 39),
+        (chances, lambda g: chances(g).flip(0), 0),
+    ],
+)
+def test_a_position_with_another_distribution_is_reported(honest: Draw, wrong: Draw, position: int) -> None:
+    mismatch = distribution.compare(draws(honest, 1, 40), draws(wrong, 1000, 40), "result")
+    assert mismatch is not None
+    assert (mismatch.facts["kind"], mismatch.facts["position"]) == ("draws_at", position)
+
+
 def test_the_statistic_is_the_largest_gap_between_the_two_distributions() -> None:
     a, b = torch.tensor([0.0, 0.0, 1.0, 1.0]), torch.tensor([0.0, 1.0, 1.0, 1.0])
     assert distribution.statistic(a, b) == pytest.approx(0.25)
