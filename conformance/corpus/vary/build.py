@@ -15,11 +15,11 @@ from conformance.corpus import reader
 from conformance.corpus.codec import encode
 from conformance.corpus.model import Sample
 from conformance.corpus.reader import GENERATED, Corpus
-from conformance.corpus.vary import hard_values, sizes, variants
+from conformance.corpus.vary import counts, hard_values, sizes, variants
 from conformance.corpus.vary.trial import Generate, Trials, generate
 from conformance.inventory import Overload, inventory
 
-AXES = (sizes.generate, hard_values.generate, variants.generate)
+AXES = (sizes.generate, counts.generate, hard_values.generate, variants.generate)
 
 
 Progress = Callable[[str], None]

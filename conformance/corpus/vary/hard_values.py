@@ -32,6 +32,8 @@ _PAIRS = 4800  # elements, more than their pairs
 _SPARSE = 7 * _ONE
 # Values that all elements of an argument have, by the base of the sample.
 _ALIKE = {"float32": ("0", "inf", "-inf", "nan"), "int64": ("0", "min", "max")}
+# Values that an op may refuse, by the kind of an argument: below every index and count, below 0, and unordered.
+_REFUSED = {"int": ("min",), "float": ("-inf", "nan")}
 _ARGUMENTS = 10  # other values of arguments that are tried with hard values
 
 
@@ -79,10 +81,32 @@ class _Varied:
             if not (hard and self._pointwise):
                 yield from self._sparse(slot)
                 yield from self._alike(slot)
-            if hard and slot is slots[0]:
-                yield from self._with_arguments(slot)
+            if slot is slots[0]:
+                yield from self._with_arguments(slot, "hard/0" if hard else "hard/sparse")
         if self._dtypes and self._pointwise and len(slots) > 1:
             yield from self._hard(slots[:2], _PAIRS)
+        if not self._pointwise:
+            yield from self._refused()
+
+    def _refused(self) -> Iterator[Sample]:
+        """Yield samples that CPU refuses for the values of one argument, such as an index out of bounds.
+
+        An optional argument may be checked against them first, so it is also left out.
+        """
+        others = variants.others(self._source, self._schema, pointwise=False)
+        absent = [other for other in others if other.value is None and other.formal.name not in self._fixed]
+        yield from self._refused_of(self._source, "")
+        for other in absent[:1]:
+            yield from self._refused_of(variants.replaced(self._source, self._schema, other), f".{other.name}")
+
+    def _refused_of(self, source: Sample, more: str) -> Iterator[Sample]:
+        for slot in [s for s in source.tensors if s.pool and not s.same_as and s.numel]:
+            for value in _REFUSED.get(kind_of(slot.dtype or source.base), ()):
+                sample = _with_fills(source, {slot.index: f"hard/all/{value}"}, "")
+                dtypes = tuple(d for d in self._dtypes if self._trials.raises(sample, d))
+                if dtypes and self._trials.run(source, dtypes[0]):
+                    name = f"{source.name}.hard={slot.name}.{value}{more}.refused"
+                    yield replace(sample, name=name, dtypes=dtypes[:1], axis=AXIS, raises=True)
 
     def converted(self, name: str) -> Iterator[Sample]:
         """Yield samples with hard values in the argument of this name, whatever its dtype."""
@@ -98,14 +122,15 @@ class _Varied:
             return []
         return self._made(large, {s.index: f"hard/{i}" for i, s in enumerate(slots)})
 
-    def _with_arguments(self, slot: TensorSlot) -> Iterator[Sample]:
-        """Yield samples in which every element is hard and an argument that is no tensor has another value."""
-        large = self._enlarged([slot], _ONE)
+    def _with_arguments(self, slot: TensorSlot, kind: str) -> Iterator[Sample]:
+        """Yield samples with hard values in which an argument that is no tensor has another value."""
+        sparse = kind == "hard/sparse"
+        large = self._enlarged([slot], _SPARSE if sparse else _ONE)
         for other in _few(variants.others(self._source, self._schema, pointwise=True)) if large else ():
             if large and other.formal.name not in self._fixed:
                 changed = variants.replaced(large, self._schema, other)
                 (index,) = (s.index for s in changed.tensors if s.name == slot.name)
-                yield from self._made(changed, {index: "hard/0"}, f".{other.name}")
+                yield from self._made(changed, {index: kind}, (".sparse." if sparse else ".") + other.name)
 
     def _sparse(self, slot: TensorSlot) -> list[Sample]:
         large = self._enlarged([slot], _SPARSE)
@@ -161,13 +186,20 @@ class _Varied:
 
 
 def _few(others: Iterable[Other]) -> list[Other]:
-    """Return a few values of arguments: the first of each, then the second of each. None is a dimension or a dtype."""
+    """Return a few values of arguments: the first of each, then the second of each, and infinite numbers.
+
+    None is a dimension or a dtype.
+    """
     by_formal: dict[str, list[Other]] = {}
-    for other in {other.name: other for other in others}.values():
+    every = {other.name: other for other in others}
+    for other in every.values():
         if other.value is None or isinstance(other.value, (bool, int, float, str)) and not other.is_dim:
             by_formal.setdefault(other.formal.name, []).append(other)
     rounds = zip_longest(*by_formal.values())
-    return [other for one in rounds for other in one if other is not None][:_ARGUMENTS]
+    few = [other for one in rounds for other in one if other is not None][:_ARGUMENTS]
+    names = {other.name for other in few}
+    infinite = [o for o in every.values() if isinstance(o.value, float) and math.isinf(o.value)]
+    return [*few, *(other for other in infinite if other.name not in names)]
 
 
 def _slots(group: Group) -> set[int]:

@@ -31,8 +31,8 @@ from conformance.inventory import Overload
 
 AXIS = "sizes"
 
-# One, past the usual vectors, tiles and blocks, past 65,535 blocks, and full blocks. Every group takes each of these.
-ALWAYS = (1, 33, 1024, 1025, 4097, 65537)
+# None, one, past the usual vectors, tiles and blocks, past 65,535 blocks, and full blocks. Every group takes them all.
+ALWAYS = (0, 1, 33, 1024, 1025, 4097, 65537)
 # At the edges of tiles. A group takes one of these, by its name.
 EDGES = (
     15, 16, 17, 31, 32, 63, 64, 65, 127, 128, 129, 255, 257, 511, 512, 513, 1023, 2047, 2048, 2049, 4095, 4096, 8191,
@@ -119,14 +119,14 @@ class Maker:
                 change = dict.fromkeys(group.places, n)
                 if n > LARGE:
                     change |= {p: min(g.size, 2) for g in groups if g != group for p in g.places}
-                found = list(self._made(source, change, f"{name}={n}", dtypes))
+                found = list(self.made(source, change, f"{name}={n}", dtypes))
                 yield from found
                 if found and n == max(ALWAYS) and not self._pointwise:
                     yield from self._ordered(found[0], dtypes)
         if groups:
             for sizes in TOGETHER:
                 change = {p: n for g, n in zip(groups, sizes, strict=False) for p in g.places}
-                yield from self._made(source, change, "all=" + "x".join(map(str, sizes[: len(groups)])), dtypes)
+                yield from self.made(source, change, "all=" + "x".join(map(str, sizes[: len(groups)])), dtypes)
         for sample, name in (*_longer(source), *_deeper(source), *_longer_and_deeper(source)):
             yield from self._tried(filled(source, sample, {}, self._values), name, dtypes)
 
@@ -148,7 +148,8 @@ class Maker:
         factor, more = _PROBE
         return self._ran(source, dict.fromkeys(together, factor * n + more), dtype) is not None
 
-    def _made(self, source: Sample, change: dict[Place, int], name: str, dtypes: tuple[str, ...]) -> Iterator[Sample]:
+    def made(self, source: Sample, change: dict[Place, int], name: str, dtypes: tuple[str, ...]) -> Iterator[Sample]:
+        """Yield the sample with other sizes, if it runs on CPU."""
         yield from self._tried(filled(source, resized(source, change), change, self._values), name, dtypes)
 
     def _ordered(self, sample: Sample, dtypes: tuple[str, ...]) -> Iterator[Sample]:

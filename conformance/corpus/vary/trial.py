@@ -79,6 +79,22 @@ class Trials:
         """Return whether CPU refuses the call by an error."""
         return isinstance(self._run(sample, dtype), Exception)
 
+    def refuses(self, sample: Sample, dtype: str) -> bool:
+        """Return whether CPU refuses the call by an error that does not speak of a missing kernel."""
+        outcome = self._run(sample, dtype)
+        return isinstance(outcome, Exception) and "not implemented for" not in str(outcome)
+
+    def raises_without_memory(self, sample: Sample, dtype: str) -> bool:
+        """Return whether torch refuses the call for tensors on ``meta`` by an error that is no missing kernel's."""
+        try:
+            tensors = [t.to("meta") for t in tensors_of(sample, dtype, self._values)]
+            _made(sample, dtype, tensors)
+        except NotImplementedError:
+            return False
+        except Exception:  # noqa: BLE001 - that it raised is the answer
+            return True
+        return False
+
     def _run(self, sample: Sample, dtype: str) -> Ran | Exception | None:
         if sum(s.numel for s in sample.tensors if s.pool) > MOST_ELEMENTS:  # the results are counted after the call
             return None

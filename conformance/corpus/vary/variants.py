@@ -1,7 +1,9 @@
 """Samples with other arguments, derived from the schema: one argument of a sample is replaced, or two.
 
 A dimension that CPU refuses is kept as a sample that raises, and so is a number that the op would write to integers
-which cannot hold it. No other refusal is kept: a device may do more than CPU.
+which cannot hold it. An op documents which dtypes its index and its mask have, so that a refusal of others is kept.
+That of another operand's dtype is kept if torch refuses it for tensors without memory too. No other refusal is kept: a
+device may do more than CPU.
 What pointwise ops alone define alike on every device (infinite scalars; of two operands one on the host) is tried on
 those alone. A composite kernel may make its result where the first operand is, which then is not on the host.
 """
@@ -55,6 +57,10 @@ _WORDS = {
 # Dtypes that an operand may have beside the cell's, one of each class.
 _OPERANDS = ("bool", "uint8", "int32", "float64", "float16", "complex64")
 _RESULTS = ("bool", "int32", "float64", "bfloat16", "complex64")
+# Dtypes that an index or a mask may have, or is refused in.
+_INDICES = {"int64": ("int32", "float32"), "bool": ("uint8", "float32")}
+# An integer that 32 bits do not hold.
+_LARGE = 2**40
 # Dtypes that every dtype is converted to.
 _CONVERTED = (
     "bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64", "complex64",
@@ -82,7 +88,12 @@ class Other:
     @property
     def is_dim(self) -> bool:
         """Whether the argument names dimensions."""
-        return self.formal.name in _DIMS
+        return names_dimensions(self.formal)
+
+
+def names_dimensions(formal: Any) -> bool:
+    """Return whether an argument in a schema names dimensions."""
+    return formal.name in _DIMS
 
 
 def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, values: HasValues) -> Iterator[Sample]:  # noqa: ARG001
@@ -100,10 +111,14 @@ def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, valu
             known = _key(variant) in given
             found = list(maker.made(other.name, variant, other))
             yield from found
-            if known or not all(sample.raises for sample in found):
+            if (known or not all(sample.raises for sample in found)) and other.value != _LARGE:
                 ran.append(other)
         for name, sample in operands(source, schema, pointwise):
             yield from maker.made(name, sample)
+            yield from maker.refused(name, sample, trials.raises_without_memory)
+        for name, sample in _indices(source):
+            yield from maker.made(name, sample)
+            yield from maker.refused(name, sample, trials.refuses)
         for one, two in _pairs(ran):
             yield from maker.made(f"{one.name}.{two.name}", replaced(replaced(source, schema, one), schema, two))
 
@@ -164,6 +179,13 @@ class _Maker:
         if refused:
             yield replace(sample, name=sample.name + (".refused" if ran else ""), dtypes=refused, raises=True)
 
+    def refused(self, name: str, variant: Sample, refuses: Callable[[Sample, str], bool]) -> Iterator[Sample]:
+        """Yield the variant as one that raises, if it raises on CPU and the op itself ``refuses`` it."""
+        sample = replace(variant, name=f"{self._source.name}.{name}", axis=AXIS)
+        first = two_dtypes(self._source)[0]
+        if self._trials.raises(sample, first) and refuses(sample, first):
+            yield replace(sample, dtypes=(first,), raises=True)
+
     def _dtypes(self, name: str, other: Other | None) -> tuple[str, ...]:
         dtypes = two_dtypes(self._source)
         dtypes = defined(dtypes, name)
@@ -220,6 +242,13 @@ def converting(source: Sample, schema: Any) -> Iterator[tuple[str, str, Sample]]
             yield f"{read[0].name}={dtype}", read[0].name, _slot(source, replace(read[0], dtype=dtype))
 
 
+def _indices(source: Sample) -> Iterator[tuple[str, Sample]]:
+    """Yield named samples, each with an index or a mask of another dtype."""
+    for slot in source.tensors:
+        for dtype in _INDICES.get(slot.dtype or "", ()) if slot.pool and not slot.same_as else ():
+            yield f"{slot.name}={dtype}", _slot(source, replace(slot, dtype=dtype))
+
+
 def _by_name(source: Sample, schema: Any) -> dict[str, Arg]:
     names = [a.name for a in schema.arguments if not a.kwarg_only]
     return {**dict(zip(names, source.args, strict=False)), **dict(source.kwargs)}
@@ -258,6 +287,8 @@ def _ints(formal: Any, current: Arg, source: Sample) -> Iterator[Arg]:
     else:
         n = current if isinstance(current, int) else 1
         yield from (0, 1, -1, n + 1, n - 1, 2 * n)
+        if formal.name != "reduction":  # an enumeration
+            yield _LARGE
 
 
 def _lists(formal: Any, current: Arg, source: Sample) -> Iterator[Arg]:

@@ -91,3 +91,14 @@ def test_a_number_that_half_cannot_hold_is_tried_in_other_dtypes() -> None:
     found = [s for s in made("logit") if s.name.endswith("=1e+30")]
     assert found
     assert not any("float16" in s.dtypes for s in found)
+
+
+def test_a_refused_value_must_be_refused_without_an_optional_argument_too() -> None:
+    found = [s for s in made("repeat_interleave.Tensor") if s.raises and s.base == "int64"]
+    assert {dict(s.kwargs).get("output_size") is None for s in found} == {True, False}
+    assert all((values(s, "repeats", "int64") < 0).all() for s in found)
+    assert not any(s.raises for s in made("sum.dim_IntList"))
+
+
+def test_a_reduction_meets_nan_with_other_arguments_too() -> None:
+    assert any(s.name.endswith("hard=self.sparse.ord=inf") for s in made("linalg_vector_norm"))

@@ -141,3 +141,20 @@ for weights in (10, 0):
 def test_a_call_in_which_cpu_writes_behind_a_block_of_its_own_is_no_sample() -> None:
     done = subprocess.run([sys.executable, "-c", COUNTS_BEHIND], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "True\nFalse\n"), done.stderr
+
+
+def test_a_missing_kernel_is_no_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
+    def raising(error: Exception) -> None:
+        def call(*_: object) -> None:
+            raise error
+
+        monkeypatch.setattr(trial, "call_of", lambda _: call)
+
+    trials = Trials(CORPUS, timed=False)
+    raising(RuntimeError("\"neg\" not implemented for 'Half'"))
+    assert not trials.refuses(sample(), "float32")
+    raising(NotImplementedError("no kernel for Meta"))
+    assert not trials.raises_without_memory(sample(), "float32")
+    raising(RuntimeError("expected a vector"))
+    assert trials.refuses(sample(), "float32")
+    assert trials.raises_without_memory(sample(), "float32")

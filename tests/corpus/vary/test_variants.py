@@ -103,3 +103,20 @@ def test_a_number_on_the_host_is_tried_at_its_largest() -> None:
     (sample, *_) = (s for s in made("mul.Tensor") if s.name.endswith("other=host_scalar_largest"))
     (slot,) = (t for t in sample.tensors if t.on_host)
     assert int(corpus().value(slot, "float32")) == 2**63 - 1
+
+
+@pytest.mark.parametrize(
+    ("overload", "label", "raises"),
+    [
+        ("index_select", "index=int32", False),
+        ("take", "index=int32", True),
+        ("masked_fill_.Scalar", "mask=uint8", True),
+    ],
+)
+def test_an_index_or_a_mask_of_another_dtype_runs_or_must_be_refused(overload: str, label: str, raises: bool) -> None:
+    assert {s.raises for s in made(overload) if s.name.endswith(label)} == {raises}
+
+
+def test_an_integer_is_tried_that_32_bits_do_not_hold_unless_it_is_an_enumeration() -> None:
+    assert any(2**40 in s.args for s in made("random_.to"))
+    assert not any("reduction=1099511627776" in s.name for s in made("nll_loss_forward"))

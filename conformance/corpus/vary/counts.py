@@ -1,0 +1,47 @@
+"""Samples in which an integer argument counts many elements of a long row, such as the ``k`` of ``topk``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from conformance.corpus.calls import HasValues
+from conformance.corpus.model import Sample
+from conformance.corpus.places import Integer, Place, integers, label
+from conformance.corpus.vary.sizes import Maker, sources, two_dtypes
+from conformance.corpus.vary.trial import Trials
+from conformance.corpus.vary.variants import names_dimensions
+from conformance.inventory import Overload, call_of
+from conformance.torch_versions import schema_of
+
+LENGTH = 1025  # of the rows
+COUNT = 500  # more than the usual tiles, heaps and warps hold
+_MOST = 3  # sizes, and integers, of a sample
+
+
+def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, values: HasValues) -> Iterator[Sample]:
+    """Yield samples of an overload with one size of ``LENGTH`` and one integer of ``COUNT``, each pair of the two."""
+    if overload.is_composite_implicit:
+        return
+    schema = schema_of(call_of(overload.name))
+    maker = Maker(trials, values)
+    for source in sources(samples):
+        dtypes = two_dtypes(source)
+        groups = maker.groups(source, dtypes[0]) if any(counts(source, schema)) else []
+        tied = {place for group in groups for place in group.places}
+        for number in [n for n in counts(source, schema) if n not in tied][:_MOST]:
+            for group in groups[:_MOST]:
+                change: dict[Place, int] = {**dict.fromkeys(group.places, LENGTH), number: COUNT}
+                name = f"{label(source, group.places)}={LENGTH}.{label(source, [number])}={COUNT}"
+                yield from maker.made(source, change, name, dtypes)
+
+
+def counts(source: Sample, schema: Any) -> Iterator[Integer]:
+    """Yield the integers among the arguments of a sample that are neither dimensions nor members of an enumeration."""
+    positional = [a for a in schema.arguments if not a.kwarg_only]
+    by_name = {a.name: a for a in schema.arguments}
+    for place, _ in integers(source):
+        at = place.path[0]
+        formal = by_name[at] if isinstance(at, str) else positional[at]
+        if str(formal.real_type) == "int" and not names_dimensions(formal):
+            yield place
