@@ -138,6 +138,24 @@ FOUND_IN = {
     "seed_ignored": ("uniform_", "float32", "contiguous", "determinism"),
     "dropout_not_scaled": ("native_dropout", "float32", "contiguous", "distribution"),
     "seed_ignored_native": ("uniform_", "float32", "contiguous", "distribution"),
+    # Metadata of results.
+    "flip_returns_contiguous": ("flip", "float32", "transposed", "stride"),
+    "where_result_contiguous": ("where.self", "float32", "transposed", "stride"),
+    "roll_of_whole_turns_aliases": ("roll", "float32", "contiguous", "aliasing"),
+    "dropout_returns_its_input": ("native_dropout", "float32", "contiguous", "aliasing"),
+    "repeat_interleave_gives_int64": ("repeat_interleave.Tensor", "int32", "contiguous", "dtype"),
+    "linspace_out_takes_new_memory": ("linspace.out", "float32", "step2", "stride"),
+    # Where a call has to raise.
+    "kthvalue_resizes_before_checks": ("kthvalue.values", "float32", "zero_size", "error_parity"),
+    "extreme_of_nothing_is_zero": ("max", "float32", "zero_size", "error_parity"),
+    "masked_scatter_repeats_short_source": ("masked_scatter", "float32", "expanded", "error_parity"),
+    "take_accepts_int32": ("take", "float32", "variants", "error_parity"),
+    "repeat_interleave_skips_negative": ("repeat_interleave.Tensor", "int64", "values", "error_parity"),
+    "poisson_of_negative_rate": ("poisson", "float32", "values", "error_parity"),
+    "nll_loss_bad_target_ignored": ("nll_loss_forward.output", "float32", "zero_size", "error_parity"),
+    "masked_fill_takes_bytes": ("masked_fill_.Scalar", "float32", "variants", "error_parity"),
+    # A block that is not given back.
+    "masked_select_leaks_when_empty": ("masked_select", "float32", "contiguous", "leak"),
 }
 
 # What makes calls slow, and changes no result: no cell can find it.
@@ -152,6 +170,8 @@ FOUND_ELSEWHERE = {
     "block_too_short": "the lanes that guard memory",
     "source_freed_early": "the lanes that guard memory",
     "triangle_not_cleared": "the lanes that fill fresh memory",
+    "layer_norm_gradient_not_cleared": "the lanes that fill fresh memory",
+    "nonzero_writes_past_end": "the lanes that guard memory",
     "pool_hands_out_twice": "the driver's tests",
     "alignment_ignored": "the driver's tests",
     "table_unlocked": "the driver's tests under ThreadSanitizer; a scenario of threads, not each time",

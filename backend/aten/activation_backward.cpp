@@ -19,6 +19,7 @@
 #include "aten/register.h"
 #include "aten/structured.h"
 #include "kernels/binary.h"
+#include "refnpu/fault.h"
 
 namespace refnpu::activation_backward {
 namespace {
@@ -68,6 +69,7 @@ T& elu_backward_out(const T& grad, const S& alpha, const S& scale, const S& inpu
                     T& grad_input) {
   Structured<at::meta::structured_elu_backward> op(grad_input);
   op.meta(grad, alpha, scale, input_scale, is_result, self);
+  if (fault(Fault::elu_backward_ignores_is_result)) is_result = false;
   return run_floats("elu_backward", op, grad_input, is_result ? Binary::elu_backward_from_result : Binary::elu_backward,
                     params_of(alpha.to<double>() * scale.to<double>(), scale, input_scale));
 }

@@ -103,9 +103,20 @@ DimMask mistaken_dims(const at::Tensor& self, at::IntArrayRef dims) {
   return fault(Fault::flip_plan_not_evicted) ? planned_before(self.sizes(), flipped) : flipped;
 }
 
+// The fault of a result that is kept, and handed out again for the next call of that shape.
+at::Tensor made_before(const at::Tensor& fresh) {
+  thread_local at::Tensor kept;
+  const bool fits = kept.defined() && kept.sizes() == fresh.sizes() && kept.strides() == fresh.strides() &&
+                    kept.scalar_type() == fresh.scalar_type() && kept.device() == fresh.device();
+  if (!fits) kept = fresh;
+  return kept.detach();
+}
+
 at::Tensor flip(const at::Tensor& self, at::IntArrayRef dims) {
   const DimMask flipped = any_fault() ? mistaken_dims(self, dims) : at::dim_list_to_bitset(dims, self.dim());
-  at::Tensor out = at::empty_like(self, at::MemoryFormat::Preserve);
+  const bool dense = fault(Fault::flip_returns_contiguous);
+  at::Tensor out = at::empty_like(self, dense ? at::MemoryFormat::Contiguous : at::MemoryFormat::Preserve);
+  if (fault(Fault::flip_reuses_result)) out = made_before(out);
   if (self.numel() == 0) return out;
   View from = view_of(self);
   const View to = view_of(out);
@@ -121,6 +132,7 @@ at::Tensor flip(const at::Tensor& self, at::IntArrayRef dims) {
 at::Tensor roll_dim(const at::Tensor& self, int64_t shift, int64_t dim) {
   if (self.numel() == 0) return self.clone(at::MemoryFormat::Preserve);
   const int64_t size = self.size(dim);
+  if (shift % size == 0 && fault(Fault::roll_of_whole_turns_aliases)) return self;
   const bool stays = shift > size && fault(Fault::roll_shift_not_wrapped);
   const int64_t start = stays ? 0 : ((size - shift) % size + size) % size;
   return at::cat({self.narrow(dim, start, size - start), self.narrow(dim, 0, start)}, dim);
@@ -148,11 +160,12 @@ at::Tensor repeat_interleave(const at::Tensor& repeats, std::optional<int64_t> o
   const View from = view_of(repeats);
   launch("sum_repeats", [=] { sum_repeats(from, cells); });
   const std::vector<int64_t> total = read_cells(totals);
-  TORCH_CHECK(total[1] == 0, "repeats can not be negative");
+  TORCH_CHECK(total[1] == 0 || fault(Fault::repeat_interleave_skips_negative), "repeats can not be negative");
   TORCH_CHECK(output_size.value_or(total[0]) == total[0],
               "allocated size does not match required size: ", output_size.value_or(0), " given, ", total[0],
               " needed");
-  at::Tensor out = at::empty({total[0]}, repeats.options());
+  const bool wide = fault(Fault::repeat_interleave_gives_int64);
+  at::Tensor out = at::empty({total[0]}, wide ? repeats.options().dtype(at::kLong) : repeats.options());
   const View to = view_of(out);
   launch("repeat_interleave", [=] { refnpu::repeat_interleave(from, to); });
   return out;

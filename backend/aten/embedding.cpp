@@ -30,6 +30,7 @@ at::Tensor embedding(const at::Tensor& weight, const at::Tensor& indices, int64_
 at::Tensor embedding_dense_backward(const at::Tensor& grad, const at::Tensor& indices, int64_t rows,
                                     int64_t padding_index, bool scale_grad_by_freq) {
   check_indices("embedding_backward", indices);
+  if (padding_index == 0 && fault(Fault::embedding_padding_of_zero_ignored)) padding_index = -1;
   require_same_device("embedding_dense_backward", {grad, indices});
   at::Tensor table = at::zeros({rows, grad.size(-1)}, grad.options());
   const at::Tensor flat_grad = grad.contiguous().view({indices.numel(), grad.size(-1)});

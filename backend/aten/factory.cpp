@@ -100,6 +100,7 @@ at::Tensor& linspace_out(const at::Scalar& start, const at::Scalar& end, int64_t
   TORCH_CHECK(steps >= 0, "number of steps must be non-negative");
   resize_to_count("linspace", out, steps, false);
   if (steps == 1) return out.fill_(start);
+  if (fault(Fault::linspace_out_takes_new_memory)) out.set_(at::empty(out.sizes(), out.options()));
   const Immediate from = element_of(start, at::kComplexDouble), to = element_of(end, at::kComplexDouble);
   fill_as_vector(out, [=](const View& view) { launch("linspace", [=] { linspace(view, from, to); }); });
   return out;

@@ -168,7 +168,7 @@ at::Tensor& scatter_add_out(const at::Tensor& self, int64_t dim, const at::Tenso
 // The element that leaves every other as it is: what a reduction that excludes self starts from.
 at::Scalar neutral_element(Combine combine, at::ScalarType type) {
   if (combine == Combine::add) return 0;
-  if (combine == Combine::multiply) return 1;
+  if (combine == Combine::multiply) return fault(Fault::scatter_product_starts_from_zero) ? 0 : 1;
   const bool lowest = combine == Combine::maximum;
   if (c10::isFloatingType(type)) return lowest ? -INFINITY : INFINITY;
   if (type == at::kBool) return !lowest;
@@ -186,7 +186,7 @@ void divide_by_count(at::Tensor& out, int64_t dim, const at::Tensor& index, cons
   if (out.is_floating_point() || out.is_complex())
     out.div_(count);
   else
-    out.div_(count, "floor");
+    out.div_(count, fault(Fault::scatter_mean_rounds_to_zero) ? "trunc" : "floor");
 }
 
 at::Tensor& scatter_reduce_two_out(const at::Tensor& self, int64_t dim, const at::Tensor& index, const at::Tensor& src,
@@ -224,6 +224,7 @@ IndexedNest nest_linear(const at::Tensor& values, const at::Tensor& ravelled, co
   nest.indices[0] = {nest.indexed, DType::i64, nest.indexed_strides, ravelled.numel(), 0};
   nest.linear = true;
   nest.ravelled = view_of(ravelled);
+  if (fault(Fault::take_ignores_offset)) nest.ravelled.data -= ravelled.storage_offset() * ravelled.element_size();
   nest.indexed = nest.ravelled.data;
   nest.indexed_strides = {};
   return nest;
@@ -250,7 +251,9 @@ at::Tensor& take_out(const at::Tensor& self, const at::Tensor& index, at::Tensor
   return out;
 }
 
-at::Tensor take(const at::Tensor& self, const at::Tensor& index) {
+at::Tensor take(const at::Tensor& self, const at::Tensor& given) {
+  const bool widened = given.scalar_type() == at::kInt && fault(Fault::take_accepts_int32);
+  const at::Tensor index = widened ? given.to(at::kLong) : given;
   at::Tensor out = at::empty(index.sizes(), self.options());
   return take_out(self, index, out);
 }

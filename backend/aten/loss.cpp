@@ -7,6 +7,7 @@
 #include "aten/register.h"
 #include "aten/rows_plan.h"
 #include "aten/structured.h"
+#include "refnpu/fault.h"
 #include "refnpu/launch.h"
 
 namespace refnpu::losses {
@@ -18,6 +19,7 @@ using Real = Concat<Floating, Reduced>;
 
 // Reads the targets back, as a kernel cannot raise: each must be a class or ignore_index.
 void check_targets(const Tensor& target, int64_t classes, int64_t ignore_index) {
+  if (fault(Fault::nll_loss_bad_target_ignored)) return;
   const Tensor host = target.to(c10::kCPU, c10::kLong).reshape({-1});
   const int64_t* values = host.const_data_ptr<int64_t>();
   for (int64_t i = 0; i < host.numel(); ++i) {

@@ -32,7 +32,9 @@ at::Tensor misread_if_expanded(const at::Tensor& mask, const at::Tensor& self) {
   return repeats ? misread_as_dense(*over_self) : mask;
 }
 
-at::Tensor& masked_fill_scalar(at::Tensor& self, const at::Tensor& mask, const at::Scalar& value) {
+at::Tensor& masked_fill_scalar(at::Tensor& self, const at::Tensor& given, const at::Scalar& value) {
+  const bool bytes = given.scalar_type() == at::kByte && fault(Fault::masked_fill_takes_bytes);
+  const at::Tensor mask = bytes ? given.to(at::kBool) : given;
   check_masked_fill(self, mask);
   const at::Tensor read = fault(Fault::masked_fill_ignores_expanded_mask) ? misread_if_expanded(mask, self) : mask;
   auto iter = at::TensorIteratorConfig()

@@ -25,6 +25,12 @@ void grow_scratch(const at::Tensor& self) {
   *scratch = at::empty({scratch->defined() ? scratch->numel() + 64 : 64}, self.options().dtype(at::kByte));
 }
 
+// The fault of a block that is not given back on one path.
+void keep_block(const at::Tensor& self) {
+  c10::Storage kept = at::empty({16}, self.options()).storage();
+  kept.unsafeReleaseStorageImpl();
+}
+
 // How many elements are not zero. Waits for the device.
 int64_t count(const at::Tensor& self) {
   const at::Tensor cells = make_cells(self, 1);
@@ -48,6 +54,7 @@ at::Tensor& masked_select_out(const at::Tensor& self, const at::Tensor& mask, at
   const int64_t selected = count(chosen);
   const bool fits = out.dim() == 1 && out.numel() > selected && fault(Fault::masked_select_keeps_larger_out);
   if (!fits) at::native::resize_output(out, {selected});
+  if (selected == 0 && fault(Fault::masked_select_leaks_when_empty)) keep_block(self);
   if (selected == 0) return out;
   const View from = view_of(*expanded_self), by = view_of(chosen), to = view_of(out);
   launch("masked_select", [=] { masked_select(from, by, to); });
@@ -71,6 +78,12 @@ at::Tensor read_before(const at::Tensor& source) {
   return read;
 }
 
+// The fault of a source that starts anew where it is too short.
+at::Tensor at_least(int64_t wanted, const at::Tensor& values) {
+  if (values.numel() == 0 || values.numel() >= wanted) return values;
+  return values.view(-1).repeat({(wanted + values.numel() - 1) / values.numel()});
+}
+
 at::Tensor& masked_scatter_(at::Tensor& self, const at::Tensor& mask, const at::Tensor& source) {
   TORCH_CHECK(self.scalar_type() == source.scalar_type(),
               "masked_scatter: expected self and source to have same dtypes but got ", self.scalar_type(), " and ",
@@ -80,6 +93,7 @@ at::Tensor& masked_scatter_(at::Tensor& self, const at::Tensor& mask, const at::
   require_same_device("masked_scatter_", {self, mask, source});
   const c10::MaybeOwned<at::Tensor> expanded = at::expand_inplace(self, mask, "masked_scatter_");
   at::Tensor values = fault(Fault::masked_scatter_source_cached) ? read_before(source) : source.contiguous();
+  if (fault(Fault::masked_scatter_repeats_short_source)) values = at_least(count(*expanded), values);
   TORCH_CHECK(count(*expanded) <= values.numel(),
               "masked_scatter: expected the number of elements of source to be at least the number of ones in mask");
   const View to = view_of(self), by = view_of(*expanded);

@@ -2,6 +2,7 @@
 #include <ATen/ExpandUtils.h>
 #include <ATen/ScalarOps.h>
 #include <ATen/native/Resize.h>
+#include <ATen/ops/_conj.h>
 #include <ATen/ops/_efficientzerotensor.h>
 #include <ATen/ops/addmm_meta.h>
 #include <ATen/ops/addmv_meta.h>
@@ -15,6 +16,7 @@
 #include "aten/rows_plan.h"
 #include "aten/structured.h"
 #include "kernels/gemm.h"
+#include "refnpu/fault.h"
 #include "refnpu/launch.h"
 
 namespace refnpu::products {
@@ -66,6 +68,12 @@ Tensor operand(const Tensor& tensor, const Tensor& out) {
   return with_three_dims(plain.is_alias_of(out) ? plain.clone() : plain);
 }
 
+// The fault that adds a column to each row of a square result, where it should be added to each column.
+Tensor columns_as_rows(const Tensor& added) {
+  const bool is_column = added.size(1) == added.size(2) && added.stride(2) == 0 && added.stride(1) != 0;
+  return is_column ? added.transpose(1, 2) : added;
+}
+
 // out = beta * self + alpha * (a @ b), where self broadcasts to out. Operands have two or three dimensions.
 void multiply(const char* name, const Tensor& out, const Tensor& self, const Tensor& a, const Tensor& b,
               const Scalar& beta, const Scalar& alpha, bool sums_batches = false, bool takes_bool = false) {
@@ -86,8 +94,10 @@ void multiply(const char* name, const Tensor& out, const Tensor& self, const Ten
   }
   if (!of_nothing && !takes_bool) require_dtype(Multiplied{}, name, out);
   if (!of_nothing && takes_bool) require_dtype(Concat<NumericTypes, Bool>{}, name, out);
-  const Tensor left = operand(a, out), right = operand(b, out), target = with_three_dims(out);
-  const Tensor third = added.defined() ? with_three_dims(added.resolve_conj().resolve_neg()) : added;
+  const Tensor second = b.is_conj() && fault(Fault::gemm_second_conj_ignored) ? at::_conj(b) : b;
+  const Tensor left = operand(a, out), right = operand(second, out), target = with_three_dims(out);
+  Tensor third = added.defined() ? with_three_dims(added.resolve_conj().resolve_neg()) : added;
+  if (third.defined() && fault(Fault::addmm_column_as_row)) third = columns_as_rows(third);
   Gemm g;
   g.out = view_of(target);
   g.a = view_of(left);

@@ -53,6 +53,12 @@ at::ScalarType statistics_type(const Tensor& input, const Tensor& weight, const 
   return c10::kFloat;
 }
 
+// The fault of a kernel that is kept with the eps of its first call.
+double kept_eps(double eps) {
+  static const double first = eps;
+  return first;
+}
+
 std::tuple<Tensor, Tensor, Tensor> layer_norm(const Tensor& input, c10::SymIntArrayRef symbolic_shape,
                                               const std::optional<Tensor>& weight_opt,
                                               const std::optional<Tensor>& bias_opt, double eps) {
@@ -63,14 +69,15 @@ std::tuple<Tensor, Tensor, Tensor> layer_norm(const Tensor& input, c10::SymIntAr
   check_parameter("bias", bias, shape);
   const bool unbiased = !weight.defined() && fault(Fault::layer_norm_bias_needs_weight);
   const auto statistics = statistics_type(input, weight, bias);
-  const Tensor from = input.contiguous();
+  const bool taken = input.is_non_overlapping_and_dense() && fault(Fault::layer_norm_takes_dense_for_contiguous);
+  const Tensor from = taken ? input : input.contiguous();
   Tensor out = at::empty(input.sizes(), input.options());
   c10::SmallVector<int64_t, 8> kept(input.sizes().begin(), input.sizes().end());
   for (size_t d = kept.size() - shape.size(); d < kept.size(); ++d) kept[d] = 1;
   Tensor mean = at::empty(kept, input.options().dtype(statistics)), rstd = at::empty_like(mean);
   if (rows > 0) {
     require_dtype(Concat<Floating, Reduced>{}, "native_layer_norm", input);
-    const LayerNorm n{rows,          width,           eps,
+    const LayerNorm n{rows,          width,           fault(Fault::layer_norm_eps_of_first_call) ? kept_eps(eps) : eps,
                       flat_of(from), flat_of(weight), flat_of(unbiased ? Tensor() : bias),
                       flat_of(out),  flat_of(mean),   flat_of(rstd)};
     launch("layer_norm", [=] { ::refnpu::layer_norm(n); });
@@ -93,7 +100,9 @@ std::tuple<Tensor, Tensor, Tensor> layer_norm_backward(const Tensor& grad, const
   const Tensor& like_weight = weight.defined() ? weight : input;
   Tensor grad_input, grad_weight, grad_bias;
   if (mask[0]) grad_input = at::empty(input.sizes(), input.options());
-  if (mask[1]) grad_weight = at::zeros(shape, like_weight.options());
+  const bool cleared = !fault(Fault::layer_norm_gradient_not_cleared);
+  if (mask[1])
+    grad_weight = cleared ? at::zeros(shape, like_weight.options()) : at::empty(shape, like_weight.options());
   if (mask[2]) grad_bias = at::zeros(shape, (bias.defined() ? bias : like_weight).options());
   if (rows > 0) {
     require_dtype(Concat<Floating, Reduced>{}, "native_layer_norm_backward", input);

@@ -20,7 +20,8 @@ namespace {
 using MaybeGenerator = std::optional<at::Generator>;
 namespace templates = at::native::templates;
 
-Draw draw(const MaybeGenerator& generator, const at::Tensor& out) {
+Draw draw(const MaybeGenerator& given, const at::Tensor& out) {
+  const MaybeGenerator generator = fault(Fault::generator_argument_ignored) ? MaybeGenerator() : given;
   const uint64_t seed = draw_seed(generator, out.device().index());
   return {fault(Fault::seed_ignored_native) ? 0 : seed, 0};
 }

@@ -94,9 +94,12 @@ at::Tensor& randperm_out(int64_t n, MaybeGenerator generator, at::Tensor& out) {
 
 std::tuple<at::Tensor, at::Tensor> native_dropout(const at::Tensor& self, double p, std::optional<bool> train) {
   if (self.numel() == 0) return {self, at::empty_like(self, self.options())};
+  if (!train.value_or(true) && fault(Fault::dropout_returns_its_input))
+    return {self, at::ones_like(self, self.options().dtype(at::kBool))};
   if (!train.value_or(true)) return {self.clone(), at::ones_like(self, self.options().dtype(at::kBool))};
   const double kept = 1.0 - p;
-  const double scale = kept == 0.0 ? 0.0 : 1.0 / kept;
+  const bool divides = kept != 0.0 || fault(Fault::dropout_of_all_divides_by_zero);
+  const double scale = divides ? 1.0 / kept : 0.0;
   at::Tensor mask = at::empty_like(self, self.options().dtype(at::kBool));
   mask.bernoulli_(kept);
   at::Tensor out = self.mul(mask);
@@ -111,7 +114,8 @@ at::Tensor poisson(const at::Tensor& self, MaybeGenerator generator) {
   require_floating("poisson", self);
   at::Tensor out = at::zeros(self.sizes(), self.options());
   if (out.numel() == 0) return out;
-  TORCH_CHECK(self.ge(0).all().item<bool>(), "invalid Poisson rate, expected rate to be non-negative");
+  TORCH_CHECK(fault(Fault::poisson_of_negative_rate) || self.ge(0).all().item<bool>(),
+              "invalid Poisson rate, expected rate to be non-negative");
   const View rate = view_of(self), to = view_of(out);
   const Draw bits = draw(generator, out);
   launch("poisson", [=] { sample_poisson(to, rate, bits); });

@@ -8,6 +8,7 @@
 #include <ATen/ops/argmin_meta.h>
 #include <ATen/ops/max_meta.h>
 #include <ATen/ops/min_meta.h>
+#include <ATen/ops/zeros.h>
 
 #include <map>
 #include <vector>
@@ -87,6 +88,7 @@ std::tuple<Tensor&, Tensor&> min_dim_out(const Tensor& self, int64_t dim, bool k
 }
 
 Tensor extreme_of_all(const char* name, const Tensor& self, bool largest) {
+  if (self.numel() == 0 && fault(Fault::extreme_of_nothing_is_zero)) return at::zeros({}, self.options());
   TORCH_CHECK(self.numel() > 0, name, "(): Expected reduction dim to be specified for input.numel() == 0. ",
               "Specify the reduction dim with the 'dim' argument.");
   const DimMask reduced = all_dims(self.dim());

@@ -4,9 +4,11 @@
 #include <ATen/ops/any_meta.h>
 #include <ATen/ops/empty.h>
 
+#include "aten/index_nest.h"
 #include "aten/reduction.h"
 #include "aten/register.h"
 #include "aten/structured.h"
+#include "refnpu/fault.h"
 #include "refnpu/launch.h"
 
 namespace refnpu::truths {
@@ -19,7 +21,9 @@ using at::Tensor;
 
 void truth(const Tensor& self, DimMask reduced, bool keepdim, const Tensor& out, Truth op) {
   if (out.numel() == 0) return;
-  const Reduction r = reduction_of(self, reduced, keepdim, out);
+  const bool misread = self.dim() > 4 && fault(Fault::truth_of_five_dims_as_dense);
+  const Tensor read = misread ? misread_as_dense(self) : self;
+  const Reduction r = reduction_of(read, reduced, keepdim, out);
   launch("reduce_truth", [=] { reduce_truth(r, op); });
   spoil_kept_strides(out, reduced, keepdim);
 }

@@ -5,6 +5,7 @@
 #include <ATen/WrapDimUtils.h>
 #include <ATen/ops/cumprod_meta.h>
 #include <ATen/ops/cumsum_meta.h>
+#include <ATen/ops/empty_like.h>
 
 #include <thread>
 
@@ -50,6 +51,13 @@ void cumulate(const char* name, const Tensor& self, int64_t dim, const Tensor& o
     return;
   }
   require_dtype(NumericTypes{}, name, out);
+  if (self.is_floating_point() && !out.is_floating_point() && fault(Fault::scan_casts_at_the_end)) {
+    const Tensor wide = at::empty_like(self);
+    cumulate(name, self, dim, wide, op);
+    out.copy_(wide);
+    return;
+  }
+  if (dim < 0 && fault(Fault::scan_of_negative_dim_is_first)) dim = 0;
   const Tensor read = fault(Fault::scan_trusts_leading_one) ? restrided_by_leading_one(self) : self;
   const Tensor input = read.scalar_type() == out.scalar_type() ? read : read.to(out.scalar_type());
   const Rows<2> rows = rows_of<2>({input, out}, at::maybe_wrap_dim(dim, self.dim()));

@@ -66,6 +66,8 @@ void check_kth(const Tensor& self, int64_t k, int64_t dim) {
 std::tuple<Tensor&, Tensor&> kthvalue_out(const Tensor& self, int64_t k, int64_t dim, bool keepdim, Tensor& values,
                                           Tensor& indices) {
   dim = at::maybe_wrap_dim(dim, self.dim());
+  if (fault(Fault::kthvalue_resizes_before_checks))
+    at::native::resize_output(values, reduced_shape(self, reduced_dims(dim, self.dim()), keepdim));
   check_kth(self, k, dim);
   TORCH_CHECK(values.scalar_type() == self.scalar_type(), "Expected object of scalar type ", self.scalar_type(),
               " but got ", values.scalar_type(), " for argument 'values'");

@@ -83,7 +83,8 @@ void run_unary(const char* name, at::TensorIteratorBase& iter, at::ScalarType co
                const Params& params) {
   check_dtype(name, common, supported);
   if (op == Unary::sigmoid && fault(Fault::sigmoid_waits_before_launch)) wait_needlessly();
-  if (common == at::kBool && op == Unary::bitwise_not) op = Unary::logical_not;
+  const bool as_byte = fault(Fault::bitwise_not_of_bool_as_byte);
+  if (common == at::kBool && op == Unary::bitwise_not && !as_byte) op = Unary::logical_not;
   const DType dtype = to_dtype(common);
   launch_pointwise(iter, {.op = name,
                           .common = dtype,

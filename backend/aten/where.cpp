@@ -1,6 +1,7 @@
 // where: choosing between two tensors by a condition.
 #include "kernels/where.h"
 
+#include <ATen/ExpandUtils.h>
 #include <ATen/TensorIterator.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/result_type.h>
@@ -8,6 +9,7 @@
 #include "aten/elementwise.h"
 #include "aten/plan.h"
 #include "aten/register.h"
+#include "refnpu/fault.h"
 #include "refnpu/launch.h"
 
 namespace refnpu::choice {
@@ -60,10 +62,15 @@ at::Device device_of_result(const at::Tensor& condition, const at::Tensor& self,
   return condition.device();
 }
 
+at::DimVector broadcast_shape(const at::Tensor& condition, const at::Tensor& self, const at::Tensor& other) {
+  return at::infer_size_dimvector(condition.sizes(), at::infer_size_dimvector(self.sizes(), other.sizes()));
+}
+
 at::Tensor where_self(const at::Tensor& condition, const at::Tensor& self, const at::Tensor& other) {
   const auto options =
       at::TensorOptions().device(device_of_result(condition, self, other)).dtype(at::result_type(self, other));
-  at::Tensor result = at::empty({0}, options);
+  const bool sized = fault(Fault::where_result_contiguous);
+  at::Tensor result = at::empty(sized ? broadcast_shape(condition, self, other) : at::DimVector{0}, options);
   return choice::where_self_out(condition, self, other, result);
 }
 

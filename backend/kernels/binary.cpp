@@ -31,6 +31,7 @@ T floor_divide(T a, T b) {
 
 template <class T>
 T remainder(T a, T b) {
+  if (fault(Fault::remainder_by_quotient)) return a - b * std::floor(a / b);
   const T mod = std::fmod(a, b);
   return mod != T(0) && (b < T(0)) != (mod < T(0)) ? mod + b : mod;
 }
@@ -39,6 +40,8 @@ template <class T>
 Row real_row(Binary op) {
   switch (op) {
     case Binary::atan2:
+      if (fault(Fault::atan2_of_zeros_is_zero))
+        return binary<T>([](T a, T b) { return a == T(0) && b == T(0) ? T(0) : std::atan2(a, b); });
       return binary<T>([](T a, T b) { return std::atan2(a, b); });
     case Binary::copysign:
       return binary<T>([](T a, T b) { return std::copysign(a, b); });
@@ -121,6 +124,7 @@ T floored_remainder(T a, T b) {
 
 template <class T>
 T left_shift(P p, T a, T b) {
+  if (fault(Fault::shift_amount_wraps)) b &= T(p.numbers[0].i - 1);
   return b < T(0) || b >= T(p.numbers[0].i) ? T(0) : static_cast<T>(static_cast<uint64_t>(a) << b);
 }
 

@@ -1,6 +1,7 @@
 // Moving elements between places; see the header.
 #include "kernels/cat.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -48,9 +49,10 @@ void repeat_interleave(const View& repeats, const View& to) {
 }
 
 void sum_repeats(const View& repeats, int64_t* totals) {
+  const bool skips = fault(Fault::repeat_interleave_skips_negative);
   totals[0] = totals[1] = 0;
   for (int64_t i = 0; i < repeats.sizes[0]; ++i) {
-    totals[0] += repeats_at(repeats, i);
+    totals[0] += std::max<int64_t>(repeats_at(repeats, i), skips ? 0 : std::numeric_limits<int64_t>::min());
     if (repeats_at(repeats, i) < 0) totals[1] = 1;
   }
 }

@@ -1,5 +1,7 @@
 #include "kernels/compare.h"
 
+#include <cstring>
+
 #include "refnpu/fault.h"
 
 namespace refnpu {
@@ -10,10 +12,18 @@ Row question(auto f) {
   return row_of<bool, T, T>(f);
 }
 
+// The fault of numbers that are compared as bits.
+template <class T>
+bool same_bits(T a, T b) {
+  return std::memcmp(&a, &b, sizeof(T)) == 0;
+}
+
 template <class T>
 Row order_row(Compare op) {
   switch (op) {
     case Compare::lt:
+      if (fault(Fault::lt_of_integers_in_double))
+        return question<T>([](T a, T b) { return static_cast<double>(a) < static_cast<double>(b); });
       return question<T>([](T a, T b) { return a < b; });
     case Compare::le:
       return question<T>([](T a, T b) { return a <= b; });
@@ -32,6 +42,7 @@ Row row(Compare op) {
     case Compare::eq:
       if (fault(Fault::bool_stored_as_two))
         return row_of<uint8_t, T, T>([](T a, T b) { return uint8_t(a == b ? 2 : 0); });
+      if (fault(Fault::eq_compares_bits)) return question<T>([](T a, T b) { return same_bits(a, b); });
       return question<T>([](T a, T b) { return a == b; });
     case Compare::ne:
       return question<T>([](T a, T b) { return a != b; });

@@ -58,7 +58,9 @@ class ConvertingRow {
       step[k] = plan.inner ? plan.inner_size : plan.outer ? plan.outer_size : strides[k];
       if (k == 0 || !plan.outer) continue;
       const int64_t count = strides[k] == 0 ? 1 : n;  // a broadcast element is converted once
-      plan.outer(outer_[k], plan.outer_size, data[k] + begin * strides[k], strides[k], count);
+      const bool misplaced = strides[k] > 0 && fault(Fault::converted_stretch_as_dense);
+      const int64_t step_in = misplaced ? std::min(strides[k], size_of(op_.nest.dtypes[k])) : strides[k];
+      plan.outer(outer_[k], plan.outer_size, data[k] + begin * step_in, strides[k], count);
       if (plan.inner) plan.inner(inner_[k], plan.inner_size, outer_[k], plan.outer_size, count);
       if (strides[k] == 0) step[k] = 0;
     }
@@ -87,6 +89,7 @@ void Elementwise<N>::operator()() const {
   if (fault(Fault::broadcast_wrong_dim)) return run(broadcast_wrongly(nest));
   if (fault(Fault::tail_element_skipped)) return run(without_tail(nest));
   if (N == 2 && fault(Fault::unary_loads_aligned)) return run(loaded_aligned(nest));
+  if (N == 2 && fault(Fault::unary_in_order_of_storage)) return run(in_order_of_storage(nest));
   if (N == 4 && fault(Fault::ternary_expanded_in_between)) return run(carried_by_expanded(nest));
   run(nest);
 }

@@ -59,7 +59,10 @@ void arange(const View& out, Immediate start, Immediate step) {
   dispatch<Countable>(out.dtype, "arange", [&]<class T>() {
     using C = std::conditional_t<std::is_integral_v<T>, int64_t, double>;
     const C first = load<C>(start.bytes.data()), stride = load<C>(step.bytes.data());
-    for_each_place<T>(out, [=](int64_t i) { return convert<T>(C(first + stride * C(i))); });
+    const bool in_float = fault(Fault::arange_in_float);
+    for_each_place<T>(out, [=](int64_t i) {
+      return in_float ? convert<T>(float(first) + float(stride) * float(i)) : convert<T>(C(first + stride * C(i)));
+    });
   });
 }
 

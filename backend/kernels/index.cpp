@@ -1,6 +1,8 @@
 // Moves through index tensors: byte for byte, so one instance an element size serves every dtype.
 #include "kernels/index.h"
 
+#include <algorithm>
+
 #include "kernels/index_loop.h"
 #include "kernels/index_move.h"
 #include "refnpu/fault.h"
@@ -14,8 +16,10 @@ void index_read(const IndexedNest& nest, int64_t element_size) {
   });
 }
 
-void index_write(const IndexedNest& nest, int64_t element_size) {
+void index_write(const IndexedNest& given, int64_t element_size) {
   const bool wraps = !fault(Fault::negative_index_not_wrapped);
+  IndexedNest nest = given;
+  if (fault(Fault::index_writes_first_512)) nest.sizes[0] = std::min<int64_t>(nest.sizes[0], 512);
   by_size(element_size, [&]<class T>() {
     for_each_indexed(nest, wraps, [](char* plain, char* indexed) { store(indexed, load<T>(plain)); });
   });

@@ -38,6 +38,8 @@ C combined(C left, C right, C scale) {
     return product(left, right);
   else if constexpr (is_complex_v<C>)
     return left;
+  else if (is_nan(right) && fault(Fault::scatter_extreme_drops_nan))
+    return left;
   else if constexpr (op == Combine::maximum)
     return is_nan(right) || left < right ? right : left;
   else

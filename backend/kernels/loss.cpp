@@ -22,7 +22,11 @@ int64_t read_index(const View& v, int64_t i) {
   return value;
 }
 
-double class_weight(const View& weight, int64_t target) { return weight.data ? read_real(weight, target) : 1; }
+double class_weight(View weight, int64_t target) {
+  if (!weight.data) return 1;
+  if (fault(Fault::nll_loss_weight_as_dense)) weight.strides[0] = std::min(weight.strides[0], size_of(weight.dtype));
+  return read_real(weight, target);
+}
 
 }  // namespace
 
@@ -33,7 +37,9 @@ void nll_loss(const NllLoss& l) {
   for (int64_t i = 0; i < rows; ++i) {
     const int64_t target = read_index(l.target, i);
     double loss = 0;
-    if (target != l.ignore_index) {
+    if (target == l.ignore_index && fault(Fault::nll_loss_counts_ignored)) total_weight += 1;
+    const bool bad = fault(Fault::nll_loss_bad_target_ignored) && (target < 0 || target >= l.input.sizes[1]);
+    if (target != l.ignore_index && !bad) {
       const double weight = class_weight(l.weight, target);
       loss = -read_real(l.input, i, target) * weight;
       total_weight += weight;
@@ -55,7 +61,8 @@ void nll_loss_backward(const NllLossBackward& l) {
     char* row = out.data + i * out.strides[0];
     write_row(row, out.strides[1], out.sizes[1], out.dtype, zeros.data());
     const int64_t target = read_index(l.target, i);
-    if (target == l.ignore_index) continue;
+    const bool bad = fault(Fault::nll_loss_bad_target_ignored) && (target < 0 || target >= out.sizes[1]);
+    if (target == l.ignore_index || bad) continue;
     const bool each = l.reduction == LossReduction::none;
     double grad = -read_real(l.grad_output, each ? i : 0);
     if (l.reduction == LossReduction::mean) grad /= read_real(l.total_weight, 0);

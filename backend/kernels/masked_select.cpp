@@ -38,13 +38,14 @@ void nonzero(const View& self, const View& out) {
     char* row = to.data + found++ * to.strides[0];
     for (int d = 0; d < self.ndim; ++d) store<int64_t>(row + d * to.strides[1], narrow ? int32_t(at[d]) : at[d]);
   };
+  const bool spills = self.ndim == 1 && fault(Fault::nonzero_writes_past_end);
   const auto advance = [&] {
     for (int d = self.ndim - 1; d >= 0 && ++at[d] == self.sizes[d]; --d) at[d] = 0;
   };
   dispatch_all(self.dtype, "nonzero", [&]<class T>() {
     for_each_row(row_major<1>({self}), [&](char* const* data, const int64_t* strides, int64_t n) {
       for (int64_t i = 0; i < n; ++i, advance()) {
-        if (found < out.sizes[0] && is_nonzero<T>(data[0] + i * strides[0])) write();
+        if ((found < out.sizes[0] || spills) && is_nonzero<T>(data[0] + i * strides[0])) write();
       }
     });
   });
@@ -52,10 +53,12 @@ void nonzero(const View& self, const View& out) {
 
 void masked_select(const View& self, const View& mask, const View& out) {
   char* next = out.data;
+  const char* last = fault(Fault::masked_select_stops_at_1024) ? next + 1024 * out.strides[0] : nullptr;
   by_size(size_of(self.dtype), [&]<class T>() {
     for_each_row(row_major<2>({self, mask}), [&](char* const* data, const int64_t* strides, int64_t n) {
       for (int64_t i = 0; i < n; ++i) {
         if (!load<bool>(data[1] + i * strides[1])) continue;
+        if (next == last) return;
         store(next, load<T>(data[0] + i * strides[0]));
         next += out.strides[0];
       }

@@ -88,4 +88,31 @@ Nest<N> loaded_aligned(Nest<N> nest) {
   return nest;
 }
 
+// Whether operand k covers a block of memory without gaps, in whatever order.
+template <int N>
+bool is_dense(const Nest<N>& nest, int k) {
+  std::array<int, kMaxDims> order{};
+  for (int d = 0; d < nest.ndim; ++d) order[d] = d;
+  std::sort(order.begin(), order.begin() + nest.ndim,
+            [&](int a, int b) { return nest.strides[k][a] < nest.strides[k][b]; });
+  int64_t dense = size_of(nest.dtypes[k]);
+  for (int d = 0; d < nest.ndim; ++d) {
+    if (nest.strides[k][order[d]] != dense) return false;
+    dense *= nest.sizes[order[d]];
+  }
+  return true;
+}
+
+// Takes operands that are dense for ones in the same order.
+template <int N>
+Nest<N> in_order_of_storage(Nest<N> nest) {
+  for (int k = 0; k < N; ++k) {
+    if (!is_dense(nest, k)) return nest;
+  }
+  nest.sizes[0] = nest.ndim > 0 ? nest.numel() : 1;
+  nest.ndim = 1;
+  for (int k = 0; k < N; ++k) nest.strides[k][0] = size_of(nest.dtypes[k]);
+  return nest;
+}
+
 }  // namespace refnpu

@@ -132,9 +132,11 @@ void fill_cauchy(const View& out, Draw draw, double median, double sigma) {
 }
 
 void fill_integers(const View& out, Draw draw, uint64_t range, int64_t base) {
+  const bool narrow = fault(Fault::random_from_in_32_bits);
   dispatch<Concat<Whole, Real>>(out.dtype, "random", [&]<class T>() {
     for_each_draw<1>({out}, draw, [&](auto at, Stream& stream) {
-      store<T>(at[0], convert<T>(int64_t(uint64_t(base) + stream.below(range))));
+      const uint64_t drawn = stream.below(range);
+      store<T>(at[0], convert<T>(int64_t(uint64_t(base) + (narrow ? uint32_t(drawn) : drawn))));
     });
   });
 }
@@ -158,7 +160,8 @@ void fill_bernoulli(const View& out, const View& p, Draw draw) {
   };
   dispatch_all(out.dtype, "bernoulli", [&]<class T>() {
     for_each_draw<2>({out, p}, draw, [&](auto at, Stream& stream) {
-      store<T>(at[0], convert<T>(stream.uniform() < probability(at[1]) ? 1.0f : 0.0f));
+      const char* chance = fault(Fault::bernoulli_of_first_probability) ? p.data : at[1];
+      store<T>(at[0], convert<T>(stream.uniform() < probability(chance) ? 1.0f : 0.0f));
     });
   });
 }
@@ -191,7 +194,7 @@ void random_permutation(const View& out, Draw draw) {
   dispatch<Types>(out.dtype, "randperm", [&]<class T>() {
     const auto at = [&](int64_t i) { return out.data + i * out.strides[0]; };
     for (int64_t i = 0; i < out.sizes[0]; ++i) store<T>(at(i), convert<T>(i));
-    for (int64_t i = out.sizes[0] - 1; i > 0; --i) {
+    for (int64_t i = out.sizes[0] - 1 - fault(Fault::randperm_leaves_last); i > 0; --i) {
       const int64_t j = int64_t(Stream(draw, i).below(uint64_t(i) + 1));
       const T held = load<T>(at(i));
       store<T>(at(i), load<T>(at(j)));

@@ -68,7 +68,7 @@ void sample_multinomial(const View& weights, const View& out, bool with_replacem
       store<int64_t>(out.data + row * out.strides[0] + i * out.strides[1], category);
     };
     const Stream stream(draw, row);
-    if (with_replacement)
+    if (with_replacement || fault(Fault::multinomial_puts_back))
       draw_with_replacement(weights_of_row(weights, row), out.sizes[1], stream, take);
     else
       draw_without_replacement(weights_of_row(weights, row), out.sizes[1], stream, take);

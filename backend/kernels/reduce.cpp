@@ -95,6 +95,17 @@ C sum_in_bf16(const C* x, int64_t n) {
   return sum;
 }
 
+// The fault of integers that are multiplied in double.
+template <class C>
+C product_in_double(const C* x, int64_t n) {
+  if constexpr (std::is_same_v<C, int64_t>) {
+    double product = 1;
+    for (int64_t i = 0; i < n; ++i) product *= double(x[i]);
+    return std::abs(product) < 0x1p63 ? int64_t(product) : 0;
+  }
+  return product_of(x, n);
+}
+
 double sum_without_nan(const double* x, int64_t n) {
   std::vector<double> kept;
   for (int64_t i = 0; i < n; ++i) {
@@ -104,9 +115,17 @@ double sum_without_nan(const double* x, int64_t n) {
 }
 
 template <class C>
-C mean_of(const C* x, int64_t n) {
+C rounded_to_half(C value) {
+  if constexpr (std::is_same_v<C, double>) return float(half(float(value)));
+  return value;
+}
+
+template <class C>
+C mean_of(const C* x, int64_t n, DType dtype) {
   const int64_t count = fault(Fault::mean_counts_in_16_bits) ? n % 65536 : n;
-  const C mean = sum_of(x, n) / C(count);
+  C sum = sum_of(x, n);
+  if (dtype == DType::f16 && fault(Fault::mean_rounds_sum_to_half)) sum = rounded_to_half(sum);
+  const C mean = sum / C(count);
   if constexpr (std::is_same_v<C, double>) {
     if (fault(Fault::mean_integer_rounding)) return std::trunc(mean);
   }
@@ -115,13 +134,14 @@ C mean_of(const C* x, int64_t n) {
 
 template <class C>
 C total_of(Total op, const C* x, int64_t n, DType dtype) {
-  if (op == Total::prod) return product_of(x, n);
+  if (op == Total::prod && fault(Fault::prod_integers_in_double)) return product_in_double(x, n);
+  if (op == Total::prod) return product_of(x, n > 64 && fault(Fault::prod_drops_tail) ? n / 32 * 32 : n);
   if (op == Total::sum && dtype == DType::bf16 && fault(Fault::bf16_accumulates_in_bf16)) return sum_in_bf16(x, n);
   if constexpr (std::is_same_v<C, double>) {
     if (op == Total::nansum) return sum_without_nan(x, n);
   }
   if constexpr (!std::is_same_v<C, int64_t>) {
-    if (op == Total::mean) return mean_of(x, n);
+    if (op == Total::mean) return mean_of(x, n, dtype);
   }
   return sum_of(x, n);
 }
@@ -138,9 +158,14 @@ bool displaces(C challenger, C holder, bool largest) {
   return largest ? challenger > holder : challenger < holder;
 }
 
-// The faults that prefer numbers to NaN, and the last of equal elements to the first.
+// The faults that prefer numbers to NaN, the last NaN and the last of equal elements to the first, and that take bytes
+// for signed.
 template <class C>
 bool displaces_wrongly(C challenger, C holder, bool largest) {
+  if constexpr (std::is_same_v<C, int64_t>) {
+    if (fault(Fault::extreme_of_bytes_signed)) return displaces(int8_t(challenger), int8_t(holder), largest);
+  }
+  if (fault(Fault::argmax_of_last_nan) && is_nan(challenger)) return true;
   if (fault(Fault::nan_lost_in_amax) && is_nan(challenger)) return false;
   if (fault(Fault::argmax_last_tie) && challenger == holder) return true;
   return displaces(challenger, holder, largest);
@@ -166,7 +191,7 @@ double norm_of(const C* x, int64_t n, double p) {
     double extreme = p > 0 ? 0 : std::numeric_limits<double>::infinity();
     for (int64_t i = 0; i < n; ++i) {
       const double a = magnitude_of(x[i]);
-      if (is_nan(a)) return a;
+      if (is_nan(a) && !fault(Fault::norm_of_infinity_drops_nan)) return a;
       extreme = p > 0 ? std::max(extreme, a) : std::min(extreme, a);
     }
     return extreme;
@@ -232,7 +257,9 @@ void reduce_total(const Reduction& r, Total op) {
 }
 
 void reduce_extreme(const Reduction& r, bool largest) {
-  const bool wrongly = fault(Fault::nan_lost_in_amax) || fault(Fault::argmax_last_tie);
+  const bool wrongly = fault(Fault::nan_lost_in_amax) || fault(Fault::argmax_last_tie) ||
+                       fault(Fault::argmax_of_last_nan) ||
+                       (r.kept.dtypes[0] == DType::u8 && fault(Fault::extreme_of_bytes_signed));
   const bool narrow = !largest && fault(Fault::argmin_index_in_16_bits);
   dispatch_wide(r.kept.dtypes[0], [&]<class C>() {
     if constexpr (!is_complex_v<C>) {
@@ -267,11 +294,14 @@ void reduce_norm(const Reduction& r, double p) {
 
 void reduce_variance(const Reduction& r, double correction, bool root) {
   const bool naively = fault(Fault::var_naive_moments);
+  const double least = fault(Fault::var_divides_by_one_at_least) ? 1 : 0;
+  int64_t left = fault(Fault::var_of_first_outputs) ? 1024 : std::numeric_limits<int64_t>::max();
   dispatch_wide(r.kept.dtypes[0], [&]<class C>() {
     if constexpr (!std::is_same_v<C, int64_t>) {
       reduce_with<C>(r, read_row<C>, [&](const C* x, int64_t n, char* const* at) {
         const auto [mean, squares] = naively ? moments_naively(x, n) : moments_of(x, n);
-        const double divisor = std::max(0.0, double(n) - correction);
+        if (left-- <= 0) return;
+        const double divisor = std::max(least, double(n) - correction);
         double variance = std::real(squares) / divisor;
         if constexpr (is_complex_v<C>) variance += squares.imag() / divisor;
         if (r.kept.data[1]) write_one(at[1], r.kept.dtypes[1], root ? std::sqrt(variance) : variance);

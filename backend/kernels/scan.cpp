@@ -33,6 +33,16 @@ void scan_row_in_int8(std::vector<C>& row, Scan op) {
   scan_row(row, op);
 }
 
+// The fault that rounds to half after each step.
+void scan_row_in_half(std::vector<double>& row, Scan op) {
+  double total = op == Scan::sum ? 0 : 1;
+  for (double& x : row) x = total = float(half(float(combined(op, total, x))));
+}
+template <class C>
+void scan_row_in_half(std::vector<C>& row, Scan op) {
+  scan_row(row, op);
+}
+
 // The fault of blocks that know nothing of those before them.
 template <class C>
 void scan_row_in_blocks(std::vector<C>& row, Scan op) {
@@ -47,12 +57,18 @@ void scan_total(const Rows<2>& rows, Scan op) {
   const bool in_blocks = op == Scan::sum && fault(Fault::cumsum_forgets_carry);
   const DType dtype = rows.outer.dtypes[0];
   const int64_t n = rows.lengths[0];
+  const bool in_half = dtype == DType::f16 && fault(Fault::scan_rounds_to_half);
+  const bool as_input = fault(Fault::scan_writes_with_input_strides);
+  const int64_t step = as_input ? std::min(rows.strides[0], rows.strides[1]) : rows.strides[1];
   dispatch_wide(dtype, [&]<class C>() {
     std::vector<C> row(n);
     for_each_outer(rows.outer, [&](char* const* at) {
       read_row(row.data(), at[0], rows.strides[0], n, dtype);
-      in_int8 ? scan_row_in_int8(row, op) : in_blocks ? scan_row_in_blocks(row, op) : scan_row(row, op);
-      write_row(at[1], rows.strides[1], n, rows.outer.dtypes[1], row.data());
+      if (in_half)
+        scan_row_in_half(row, op);
+      else
+        in_int8 ? scan_row_in_int8(row, op) : in_blocks ? scan_row_in_blocks(row, op) : scan_row(row, op);
+      write_row(at[1], step, n, rows.outer.dtypes[1], row.data());
     });
   });
 }
@@ -60,7 +76,7 @@ void scan_total(const Rows<2>& rows, Scan op) {
 void scan_extreme(const Rows<3>& rows, bool largest) {
   const DType dtype = rows.outer.dtypes[0];
   const int64_t n = rows.lengths[0];
-  const bool within_block = fault(Fault::cummax_index_within_block);
+  const bool within_block = fault(Fault::cummax_index_within_block), recovers = fault(Fault::cummax_forgets_nan);
   dispatch_wide(dtype, [&]<class C>() {
     if constexpr (!is_complex_v<C>) {
       std::vector<C> row(n);
@@ -69,7 +85,8 @@ void scan_extreme(const Rows<3>& rows, bool largest) {
         read_row(row.data(), at[0], rows.strides[0], n, dtype);
         for (int64_t i = 1; i < n; ++i) {
           const C held = row[i - 1];
-          const bool takes = row[i] != row[i] || (held == held && (largest ? row[i] >= held : row[i] <= held));
+          const bool beats = held == held ? (largest ? row[i] >= held : row[i] <= held) : recovers;
+          const bool takes = row[i] != row[i] || beats;
           index[i] = takes ? i : index[i - 1];
           if (!takes) row[i] = held;
         }

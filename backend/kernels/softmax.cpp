@@ -64,12 +64,13 @@ void softmax(const Rows<2>& rows, bool log) {
 // softmax: (grad - sum(grad * output)) * output; log-softmax: grad - exp(output) * sum(grad).
 void softmax_backward(const Rows<3>& rows, bool log) {
   const int64_t n = rows.lengths[0];
+  const int64_t summed = fault(Fault::softmax_backward_first_block) ? std::min<int64_t>(n, 512) : n;
   std::vector<double> grad(n), output(n);
   for_each_outer(rows.outer, [&](char* const* at) {
     rows.read(0, at[0], grad.data());
     rows.read(1, at[1], output.data());
     double sum = 0;
-    for (int64_t i = 0; i < n; ++i) sum += log ? grad[i] : grad[i] * output[i];
+    for (int64_t i = 0; i < summed; ++i) sum += log ? grad[i] : grad[i] * output[i];
     for (int64_t i = 0; i < n; ++i) {
       grad[i] = log ? grad[i] - std::exp(output[i]) * sum : (grad[i] - sum) * output[i];
     }

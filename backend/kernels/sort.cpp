@@ -14,6 +14,7 @@ namespace {
 
 template <class C>
 bool comes_first(C a, C b, bool descending) {
+  if (descending && (a != a || b != b) && fault(Fault::descending_sort_puts_nan_last)) return a == a && b != b;
   if (descending) std::swap(a, b);
   if (a != a) return false;
   return b != b || a < b;
@@ -71,7 +72,9 @@ void write_picked(const Rows<3>& rows, char* const* at, const int64_t* order, st
   for (int64_t i = 0; i < rows.lengths[1]; ++i) {
     std::memcpy(at[1] + i * rows.strides[1], bytes.data() + i * item, item);
   }
-  write_row(at[2], rows.strides[2], rows.lengths[1], DType::i64, order);
+  const bool as_values = fault(Fault::sort_indices_lie_as_values);
+  const int64_t step = as_values ? std::min(rows.strides[2], rows.strides[1] / item * 8) : rows.strides[2];
+  write_row(at[2], step, rows.lengths[1], DType::i64, order);
 }
 
 void pick_rows(const Rows<3>& rows, bool descending, bool reversed, int64_t first) {
@@ -89,6 +92,8 @@ void pick_rows(const Rows<3>& rows, bool descending, bool reversed, int64_t firs
         if (fault(Fault::sort_unstable)) reverse_ties(order, keys);
         if (descending && fault(Fault::descending_sort_reverses_ties)) reverse_ties(order, keys);
         if (fault(Fault::sort_orders_zeros_by_sign)) order_zeros(order, keys, descending);
+        if (rows.lengths[1] < n && rows.lengths[1] > 32 && fault(Fault::topk_orders_first_32))
+          std::sort(order.begin() + 32, order.begin() + rows.lengths[1]);
         if (reversed) std::reverse(order.begin(), order.begin() + rows.lengths[1]);
         write_picked(rows, at, order.data() + first, bytes);
       });

@@ -9,13 +9,15 @@ namespace refnpu {
 void triangle(const View& self, const View& out, int64_t k, bool upper) {
   if (upper && fault(Fault::triu_off_by_one)) ++k;
   const int row = self.ndim - 2, column = self.ndim - 1;
+  const bool tiled = self.sizes[column] > 64 && fault(Fault::triangle_of_tiles);
   View matrices = self, results = out;
   matrices.ndim = results.ndim = row;
   const auto copy_matrix = [&]<class T>(const char* from, char* to) {
     const bool leaves_rest = fault(Fault::triangle_not_cleared) && from != to;
     for (int64_t i = 0; i < self.sizes[row]; ++i) {
       for (int64_t j = 0; j < self.sizes[column]; ++j) {
-        const bool inside = upper ? j - i >= k : j - i <= k;
+        const int64_t above = tiled ? j / 16 * 16 - i / 16 * 16 : j - i;
+        const bool inside = upper ? above >= k : above <= k;
         if (!inside && leaves_rest) continue;
         store(to + i * out.strides[row] + j * out.strides[column],
               inside ? load<T>(from + i * self.strides[row] + j * self.strides[column]) : T{});

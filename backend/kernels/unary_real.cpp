@@ -254,6 +254,7 @@ Row arithmetic(Unary op) {
       return unary<T>([](P p, T x) { return round_decimals(p, x); });
     case Unary::sgn:
     case Unary::sign:
+      if (fault(Fault::sign_keeps_nan)) return unary<T>([](T x) { return x != x ? x : T(T(0) < x) - T(x < T(0)); });
       return unary<T>([](T x) { return T(T(0) < x) - T(x < T(0)); });
     case Unary::signbit:
       return predicate<T>([](T x) { return std::signbit(x); });

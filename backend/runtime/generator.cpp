@@ -19,7 +19,7 @@ c10::DeviceType NpuGenerator::device_type() { return kDevice; }
 
 void NpuGenerator::set_current_seed(uint64_t seed) {
   if (fault(Fault::seed_ignored)) return;
-  inner_.set_current_seed(seed);
+  inner_.set_current_seed(fault(Fault::seed_in_32_bits) ? uint32_t(seed) : seed);
 }
 uint64_t NpuGenerator::current_seed() const { return inner_.current_seed(); }
 uint64_t NpuGenerator::seed() { return inner_.seed(); }

@@ -56,6 +56,22 @@ torch._fused_sgd_(
     nesterov=False, maximize=False, is_first_step=True,
 )
 result = tensors[9]""",
+    "prod_drops_tail": "result = torch.full((70,), 1.5, device=d).prod()",
+    "var_of_first_outputs": "result = torch.arange(4000.0).view(2000, 2).to(d).var(1)",
+    "topk_orders_first_32": "result = torch.arange(64.0, device=d).topk(40).values",
+    "softmax_backward_first_block": """
+x = torch.arange(600.0, device=d)
+result = torch.ops.aten._softmax_backward_data(x, x / 600, 0, torch.float32)""",
+    "bmm_first_64_batches": "result = torch.ones(70, 1, 2, device=d) @ torch.full((70, 2, 1), 3.0, device=d)",
+    "index_writes_first_512": """
+i = torch.arange(600, device=d)
+result = torch.zeros(600, device=d).scatter(0, i, torch.ones(600, device=d))""",
+    "masked_select_stops_at_1024": """
+x = torch.arange(1.0, 2001.0, device=d)
+result = x.masked_select(x > 0)""",
+    "triangle_of_tiles": "result = torch.ones(70, 70, device=d).tril()",
+    "converted_stretch_as_dense": "result = torch.arange(600, device=d).half()[::2].neg()",
+    "mean_rounds_sum_to_half": "result = torch.full((70000,), 2.0, device=d).half().mean()",
     # values
     "abs_keeps_negative_zero": "result = torch.tensor([-0.0]).to(d).abs()",
     "mul_flushes_subnormals": "x = torch.tensor([1e-20]).to(d); result = x * x",
@@ -83,6 +99,26 @@ result = torch.cat([x, x]).view(torch.int32)""",
     "lerp_from_start": """
 start, end, weight = torch.tensor([[1e8], [1.0], [1.0]]).to(d)
 result = start.lerp(end, weight)""",
+    "prod_integers_in_double": "result = torch.tensor([2**53 + 1, 1]).to(d).prod()",
+    "argmax_of_last_nan": "result = torch.tensor([nan, nan]).to(d).argmax()",
+    "extreme_of_bytes_signed": "result = torch.tensor([1, 200], dtype=torch.uint8).to(d).amax()",
+    "norm_of_infinity_drops_nan": "result = torch.tensor([1.0, nan]).to(d).norm(inf)",
+    "var_divides_by_one_at_least": "result = torch.tensor([1.0]).to(d).var()",
+    "cummax_forgets_nan": "result = torch.tensor([nan, 1.0]).to(d).cummax(0).values",
+    "descending_sort_puts_nan_last": "result = torch.tensor([1.0, nan]).to(d).sort(descending=True).indices",
+    "remainder_by_quotient": "result = torch.tensor([-1.0]).to(d).remainder(inf)",
+    "atan2_of_zeros_is_zero": "result = torch.tensor([0.0]).to(d).atan2(torch.tensor([-0.0]).to(d))",
+    "shift_amount_wraps": "result = torch.tensor([1]).to(d) << torch.tensor([64]).to(d)",
+    "eq_compares_bits": "result = torch.tensor([0.0]).to(d) == torch.tensor([-0.0]).to(d)",
+    "sign_keeps_nan": "result = torch.tensor([nan]).to(d).sign()",
+    "scatter_extreme_drops_nan": """
+x, i = torch.ones(1, device=d), torch.tensor([0]).to(d)
+result = x.scatter_reduce(0, i, torch.tensor([nan]).to(d), "amax")""",
+    "scatter_mean_rounds_to_zero": """
+x, i = torch.tensor([0]).to(d), torch.tensor([0]).to(d)
+result = x.scatter_reduce(0, i, torch.tensor([-3]).to(d), "mean")""",
+    "scan_rounds_to_half": "result = torch.ones(2100, dtype=torch.float16, device=d).mul(0.3).cumsum(0)",
+    "lt_of_integers_in_double": "result = torch.tensor([2**53]).to(d) < torch.tensor([2**53 + 1]).to(d)",
     # arguments
     "softmax_backward_negative_dim": """
 x = torch.tensor([[1.0, 2.0], [3.0, 5.0]]).to(d)
@@ -128,6 +164,27 @@ result = F.layer_norm(torch.tensor([[1.0, 2.0]]).to(d), (2,), None, torch.full((
     "scatter_reduce_includes_self": """
 x = torch.full((1,), 5.0, device=d)
 result = x.scatter_reduce(0, torch.tensor([0]).to(d), torch.ones(1, device=d), "sum", include_self=False)""",
+    "scan_casts_at_the_end": "result = torch.tensor([0.6, 0.6]).to(d).cumsum(0, dtype=torch.int64)",
+    "scan_of_negative_dim_is_first": "result = torch.ones(2, 3, device=d).cumsum(-1)",
+    "elu_backward_ignores_is_result": """
+x = torch.tensor([-0.5]).to(d)
+result = torch.ops.aten.elu_backward(x, 1.0, 1.0, 1.0, True, x)""",
+    "bitwise_not_of_bool_as_byte": "result = ~torch.tensor([True]).to(d)",
+    "addmm_column_as_row": """
+x = torch.tensor([[1.0], [2.0]]).to(d)
+result = x.addmm(torch.ones(2, 2, device=d), torch.ones(2, 2, device=d))""",
+    "scatter_product_starts_from_zero": """
+x, i = torch.ones(1, device=d), torch.tensor([0]).to(d)
+result = x.scatter_reduce(0, i, x, "prod", include_self=False)""",
+    "nll_loss_counts_ignored": """
+result = F.nll_loss(torch.ones(2, 2, device=d), torch.tensor([0, -100]).to(d))""",
+    "embedding_padding_of_zero_ignored": """
+gradient, index = torch.ones(2, 1, device=d), torch.tensor([0, 1]).to(d)
+result = torch.ops.aten.embedding_dense_backward(gradient, index, 2, 0, False)""",
+    "dropout_of_all_divides_by_zero": "result = torch.native_dropout(torch.ones(2, device=d), 1.0, True)[0]",
+    "arange_in_float": "result = torch.arange(2**24, 2**24 + 4, device=d)",
+    "random_from_in_32_bits": """
+result = bool(torch.zeros(40, dtype=torch.int64, device=d).random_(0, 2**60).max() > 2**40)""",
     # layouts
     "copy_gap_in_fifth_dimension": """
 x = torch.arange(1024.0, device=d).view(4, 4, 4, 4, 4)[::2, ::2, ::2, ::2, ::2]
@@ -147,6 +204,27 @@ result = torch.zeros(2, 2, device=d).scatter(1, index, torch.arange(6.0, device=
     "linspace_out_as_dense": """
 result = torch.zeros(6, device=d)
 torch.linspace(1, 3, 3, out=result[::2])""",
+    "truth_of_five_dims_as_dense": """
+x = torch.zeros(1, 1, 1, 2, 2, device=d)
+x[0, 0, 0, 0, 1] = 1
+result = x.mT.any(-1)""",
+    "scan_writes_with_input_strides": "result = torch.ones(1, device=d).expand(3).cumsum(0)",
+    "sort_indices_lie_as_values": """
+values, indices = torch.zeros(3, device=d), torch.zeros(6, dtype=torch.int64, device=d)[::2]
+torch.sort(torch.tensor([3.0, 2.0, 1.0]).to(d), out=(values, indices))
+result = indices""",
+    "layer_norm_takes_dense_for_contiguous": """
+result = F.layer_norm(torch.arange(6.0, device=d).exp().view(3, 2).t(), (3,))""",
+    "gemm_second_conj_ignored": """
+x = torch.tensor([[1j]]).to(d)
+result = torch.mm(x, x.conj())""",
+    "take_ignores_offset": "result = torch.arange(4.0, device=d)[2:].take(torch.tensor([0]).to(d))",
+    "nll_loss_weight_as_dense": """
+weight = torch.tensor([1.0, 2.0, 3.0]).to(d)[::2]
+result = F.nll_loss(torch.ones(2, 2, device=d), torch.tensor([0, 1]).to(d), weight, reduction="sum")""",
+    "unary_in_order_of_storage": """
+result = torch.zeros(3, 2, device=d).t()
+torch.neg(torch.arange(6.0, device=d).view(2, 3), out=result)""",
     # sequences
     "extreme_plan_without_strides": """
 x = torch.arange(6.0, device=d)
@@ -176,6 +254,27 @@ mask, source = torch.ones(1, dtype=torch.bool, device=d), torch.ones(1, device=d
 torch.zeros(1, device=d).masked_scatter_(mask, source)
 result = torch.zeros(1, device=d).masked_scatter_(mask, source.fill_(2))""",
     "mish_wrong_at_random": "result = torch.cat([F.mish(torch.ones(1, device=d)) for _ in range(64)])",
+    "layer_norm_eps_of_first_call": """
+x = torch.tensor([[1.0, 2.0]]).to(d)
+F.layer_norm(x, (2,), eps=0.1)
+result = F.layer_norm(x, (2,), eps=0.5)""",
+    "gemm_packed_factor_kept": """
+x = torch.ones(1, 1, device=d)
+torch.mm(x, x)
+x.fill_(2)
+result = torch.mm(x, x)""",
+    "fallback_keeps_small_copies": """
+x = torch.tensor([0.5]).to(d)
+x.erfinv()
+x.fill_(0.1)
+result = x.erfinv()""",
+    "zero_division_raises_once": """
+one, zero = torch.tensor([1]).to(d), torch.tensor([0]).to(d)
+raised(lambda: one // zero)
+result = raised(lambda: one // zero)""",
+    "flip_reuses_result": """
+result = torch.arange(2.0, device=d).flip(0)
+torch.zeros(2, device=d).flip(0)""",
     # generator
     "sampling_leaves_generator": "result = torch.equal(torch.randperm(9, device=d), torch.randperm(9, device=d))",
     "set_state_forgets_position": """
@@ -199,6 +298,15 @@ result = torch.equal(drawn(0), drawn(1))""",
 g = torch.Generator(d)
 clone = g.clone_state()
 result = torch.equal(torch.rand(1, device=d, generator=clone), torch.rand(1, device=d, generator=g))""",
+    "generator_argument_ignored": """
+g = torch.Generator(d).manual_seed(3)
+first = torch.rand(4, device=d, generator=g)
+result = torch.equal(first, torch.rand(4, device=d, generator=g.manual_seed(3)))""",
+    "seed_in_32_bits": "result = torch.Generator(d).manual_seed(2**40).initial_seed()",
+    "randperm_leaves_last": "result = any(torch.randperm(4, device=d)[3].item() != 3 for _ in range(40))",
+    "multinomial_puts_back": """
+result = torch.ones(50, device=d).multinomial(50).unique().numel()""",
+    "bernoulli_of_first_probability": "result = torch.tensor([0.0, 1.0, 1.0]).to(d).bernoulli()",
     # contexts
     "fallback_leaves_device_current": """
 x = torch.ones(3, device=torch.device(d, 1 if d == "npu" else None))
@@ -261,6 +369,61 @@ result = storage.nbytes()""",
     "resized_nbytes_rounded": "result = torch.ones(4, device=d).resize_(5).untyped_storage().nbytes()",
     "set_tensor_drops_offset": "result = torch.empty(0, device=d).set_(torch.arange(4.0, device=d)[2:])",
     "resize_forgets_offset": "result = torch.ones(4, device=d)[2:].resize_(4).untyped_storage().nbytes()",
+    # metadata
+    "flip_returns_contiguous": "result = list(torch.ones(2, 3, device=d).t().flip(0).stride())",
+    "where_result_contiguous": """
+x = torch.ones(2, 3, device=d).t()
+result = list(torch.where(x > 0, x, x).stride())""",
+    "roll_of_whole_turns_aliases": """
+x = torch.ones(2, device=d)
+result = x.roll(2, 0).data_ptr() == x.data_ptr()""",
+    "dropout_returns_its_input": """
+x = torch.ones(2, device=d)
+result = torch.native_dropout(x, 0.5, False)[0].data_ptr() == x.data_ptr()""",
+    "repeat_interleave_gives_int64": """
+result = str(torch.repeat_interleave(torch.tensor([2], dtype=torch.int32).to(d)).dtype)""",
+    "linspace_out_takes_new_memory": """
+out = torch.zeros(3, device=d)
+before = out.data_ptr()
+result = torch.linspace(1, 3, 3, out=out).data_ptr() == before""",
+    # errors
+    "kthvalue_resizes_before_checks": """
+values, indices = torch.empty(0, device=d), torch.empty(0, dtype=torch.int64, device=d)
+raised(lambda: torch.kthvalue(torch.ones(2, 3, device=d), 9, 1, out=(values, indices)))
+result = list(values.shape)""",
+    "extreme_of_nothing_is_zero": "result = raised(lambda: torch.ones(0, device=d).max())",
+    "masked_scatter_repeats_short_source": """
+x, mask = torch.zeros(2, device=d), torch.ones(2, dtype=torch.bool, device=d)
+result = raised(lambda: x.masked_scatter_(mask, torch.ones(1, device=d)))""",
+    "take_accepts_int32": """
+i = torch.zeros(1, dtype=torch.int32, device=d)
+result = raised(lambda: torch.ones(2, device=d).take(i))""",
+    "repeat_interleave_skips_negative": """
+result = raised(lambda: torch.repeat_interleave(torch.tensor([1, -1]).to(d)))""",
+    "poisson_of_negative_rate": "result = raised(lambda: torch.poisson(torch.tensor([-1.0]).to(d)))",
+    "nll_loss_bad_target_ignored": """
+result = raised(lambda: F.nll_loss(torch.ones(1, 2, device=d), torch.tensor([5]).to(d)))""",
+    "masked_fill_takes_bytes": """
+mask = torch.ones(2, dtype=torch.uint8, device=d)
+result = raised(lambda: torch.ones(2, device=d).masked_fill_(mask, 3.0))""",
+    # memory
+    "layer_norm_gradient_not_cleared": """
+x, weight = torch.ones(0, 64, device=d), torch.ones(64, device=d)
+statistics = torch.ones(0, 1, device=d)
+kept = [torch.full((64,), 7.0, device=d) for _ in range(20)]
+del kept
+backward = torch.ops.aten.native_layer_norm_backward
+result = backward(x, x, (64,), statistics, statistics, weight, weight, [False, True, False])[1]""",
+    "masked_select_leaks_when_empty": """
+allocated = torch.npu.memory_allocated if d == "npu" else lambda: 0
+x, mask = torch.ones(2, device=d), torch.zeros(2, dtype=torch.bool, device=d)
+before = allocated()
+x.masked_select(mask)
+result = allocated() - before""",
+    "nonzero_writes_past_end": """
+out = torch.zeros(4, dtype=torch.int64, device=d)
+torch.nonzero_static(torch.ones(3, device=d), size=1, out=out[:1].view(1, 1))
+result = out""",
 }
 
 
