@@ -68,7 +68,8 @@ def _repeating(expected: list[torch.Tensor], actual: list[torch.Tensor], subject
 
 
 def _is_whole(tensor: torch.Tensor) -> bool:
-    return not (tensor.is_floating_point() or tensor.is_complex() or tensor.dtype is torch.bool) and tensor.numel() > 0
+    exact = not (tensor.is_floating_point() or tensor.is_complex() or tensor.dtype is torch.bool)
+    return exact and bool(tensor.numel())
 
 
 def _repeats(row: torch.Tensor) -> bool:
