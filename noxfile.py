@@ -36,7 +36,9 @@ BUILT_WITH = (
     "print(json.dumps([sys.version, sysconfig.get_platform(), sorted(found.items())]))"
 )
 IMPORTED = (
-    "import hypothesis, pytest, torch; from conformance.torch_versions import compilers; compilers.load_decompositions()"
+    "import hypothesis, pytest, torch\n"
+    "from conformance.torch_versions import compilers\n"
+    "compilers.load_decompositions()\n"
 )
 LIST_TORCH = (
     "import sys; from importlib.metadata import distributions as found;"

@@ -73,7 +73,7 @@ def _is_whole(tensor: torch.Tensor) -> bool:
 
 
 def _repeats(row: torch.Tensor) -> bool:
-    return row.unique().numel() < row.numel()
+    return bool(row.unique().numel() < row.numel())
 
 
 def _at_positions(expected: list[torch.Tensor], actual: list[torch.Tensor], subject: str) -> Mismatch | None:
