@@ -24,6 +24,9 @@ _WIDEST = (torch.float64, torch.complex128)
 # Returns how far rounding of the arguments alone moves each element of a reference, see conditioning.py.
 SpreadOf = Callable[[torch.Tensor], torch.Tensor]
 
+# Returns the reference for arguments with zeros in place of NaN, None if there is none.
+WithoutNan = Callable[[], "torch.Tensor | None"]
+
 
 @dataclass(frozen=True, slots=True)
 class Closeness:
@@ -124,16 +127,18 @@ def close(
     subject: str,
     spread_of: SpreadOf | None = None,
     stale: torch.Tensor | None = None,
+    without_nan: WithoutNan | None = None,
 ) -> Mismatch | None:
     """Whether ``actual`` is about as near to the float64 result ``wide`` as ``expected`` (the CPU's own) is.
 
     Without a float64 result the CPU's own stands in for it. Integers and bools are compared exactly. ``spread_of`` is
-    called with the widened reference if an element is beyond its bound. ``stale``: see :func:`exact`.
+    called with the widened reference if an element is beyond its bound. ``stale``: see :func:`exact`. ``without_nan`` is
+    called if an element is infinite where CPU has NaN.
     """
     if not (expected.dtype.is_floating_point or expected.dtype.is_complex):
         return exact(expected, actual, subject, stale=stale)
     reference = expected if wide is None or wide.shape != expected.shape else wide
-    wrong = beyond(expected, actual, wide, closeness, spread_of)
+    wrong = beyond(expected, actual, wide, closeness, spread_of, without_nan)
     if not bool(wrong.any()):
         return None
     allowed = bound(closeness.dtype or expected.dtype, closeness, spread=spread_of is not None)
@@ -146,6 +151,7 @@ def beyond(
     wide: torch.Tensor | None,
     closeness: Closeness,
     spread_of: SpreadOf | None = None,
+    without_nan: WithoutNan | None = None,
 ) -> torch.Tensor:
     """Elementwise: what :func:`close` finds wrong."""
     if not (expected.dtype.is_floating_point or expected.dtype.is_complex):
@@ -154,7 +160,21 @@ def beyond(
     wrong = _too_far(expected, actual, reference, closeness) & ~same_exactly(expected, actual)
     if spread_of is not None and bool(wrong.any()):
         wrong &= _too_far(expected, actual, reference, closeness, spread_of(widen(reference)))
+    if without_nan is not None:
+        wrong |= _loses_nan(expected, actual, without_nan)
     return wrong | _other_zero(expected, actual, reference) if closeness.signed_zeros else wrong
+
+
+def _loses_nan(expected: torch.Tensor, actual: torch.Tensor, without_nan: WithoutNan) -> torch.Tensor:
+    """Elementwise: infinite where CPU has NaN, because an argument has NaN and not because infinities cancel.
+
+    Complex numbers of a NaN and an infinity count as infinite, so they are left out.
+    """
+    lost = widen(expected).isnan() & widen(actual).isinf()
+    if expected.dtype.is_complex or not bool(lost.any()):
+        return torch.zeros_like(lost)
+    again = without_nan()
+    return lost & ~again.isnan() if again is not None and again.shape == lost.shape else torch.zeros_like(lost)
 
 
 def _other_zero(expected: torch.Tensor, actual: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:

@@ -38,6 +38,11 @@ class OtherReference:
         near, far = ([self._drawn(outcome, reference.shape) for outcome in draws] for draws in self.outcomes.draws)
         return conditioning.spread(reference, near, far)
 
+    def without_nan(self) -> torch.Tensor | None:
+        """The result for arguments with zeros in place of NaN; None where CPU raises."""
+        outcome = self.outcomes.without_nan
+        return self.pick(outcome) if outcome else None
+
     def _drawn(self, outcome: CallOutcome | None, shape: torch.Size) -> torch.Tensor:
         """The result in one draw; NaN where that raised or has another shape."""
         found = self.pick(outcome) if outcome else None
@@ -67,6 +72,11 @@ class OtherReferences:
             for size in (conditioning.NEAR, conditioning.FAR)
         )
         return near, far
+
+    @cached_property
+    def without_nan(self) -> CallOutcome | None:
+        """The case with zeros in place of the NaN of its arguments; None where CPU raises."""
+        return oracle.without_nan(*self._of)
 
     def promoted_strides(self, i: int, dtype: torch.dtype) -> tuple[int, ...] | None:
         """The strides of result ``i`` where no argument has to be promoted to its ``dtype``; None where none has to."""
@@ -262,7 +272,8 @@ class Comparison:
         if compare.near(want, here, closeness):
             return None
         spread_of = reference.spread if self._criteria.sums else None
-        return compare.close(want, here, reference.float64(), closeness, name, spread_of, stale)
+        wide, without_nan = reference.float64(), reference.without_nan
+        return compare.close(want, here, wide, closeness, name, spread_of, stale, without_nan)
 
     def _moved_from(self, expected: CallOutcome) -> list[torch.Tensor]:
         """What the arguments that are read held before the call, if results are elements of them."""
@@ -290,7 +301,8 @@ class Comparison:
             return compare.differing(a, b, _has_signed_zeros(self._criteria, one), self._moved_from(one))
         spread_of = further.spread if further and self._criteria.sums else None
         wide = further.float64() if further else None
-        return compare.beyond(a, b, wide, self._criteria.closeness(one, a), spread_of)
+        without_nan = further.without_nan if further else None
+        return compare.beyond(a, b, wide, self._criteria.closeness(one, a), spread_of, without_nan)
 
 
 _NOWHERE = torch.zeros((), dtype=torch.bool)

@@ -337,6 +337,16 @@ class TestNumbersBeyondTheDtype:
         assert fails(NAN, INF, NAN, sums=False)
         assert fails(NAN, 1.0, NAN, sums=True)
 
+    def test_a_sum_that_is_nan_by_an_argument_may_not_be_infinite(self) -> None:
+        def compared(without_nan: torch.Tensor | None) -> object:
+            nan, inf = torch.tensor([1.0, NAN]), torch.tensor([1.0, INF])
+            sums = Closeness(accumulates=True)
+            return compare.close(nan, inf, nan.double(), sums, "r", without_nan=lambda: without_nan)
+
+        assert compared(torch.tensor([1.0, INF])) is not None
+        assert compared(torch.tensor([1.0, NAN])) is None, "infinities cancel"
+        assert compared(None) is None, "CPU raises without NaN"
+
     def test_a_float64_sum_that_overflows_may_be_infinite_or_nan(self) -> None:
         assert not fails(INF, NAN, None, sums=True, dtype=torch.float64)
         assert fails(INF, NAN, None, sums=False, dtype=torch.float64)

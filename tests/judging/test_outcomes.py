@@ -7,11 +7,11 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from conformance.ops.family import EXACT, Equivalence, OpFacts
+from conformance.ops.family import EXACT, Accumulation, Equivalence, OpFacts, Tolerance
 from conformance.records import Mismatch
 from conformance.torch_versions import schema_of
 from conformance.vocabulary import Check, Route
-from tests.two_sides import case_of, judge
+from tests.two_sides import Op, case_of, judge
 
 ULP = torch.finfo(torch.float32).eps
 
@@ -206,3 +206,22 @@ class TestResultsThatTheSchemaSharesNotAtAll:
 
         vars(copied)["_schema"] = self.new
         assert [m.check for m in judge(copied, lambda x: x).mismatches] == [Check.ALIASING]
+
+
+INF, NAN = float("inf"), float("nan")
+
+
+class TestANumberThatIsNotOne:
+    """Sums of rows: of NaN, infinity and 1, and of infinity, 1 and 2."""
+
+    @staticmethod
+    def checks(right: Op, wrong: Op) -> list[Check]:
+        rows = torch.tensor([[NAN, INF, 1.0], [INF, 1.0, 2.0]])
+        sums = OpFacts("misc", Tolerance(2.0, accumulation=Accumulation.REDUCED))
+        return [m.check for m in judge(right, wrong, facts=sums, values=lambda slot, _: rows).mismatches]
+
+    def test_a_device_that_leaves_nan_out_of_a_sum_is_wrong(self) -> None:
+        assert self.checks(lambda x: x.sum(1), lambda x: x.nan_to_num(0.0, INF).sum(1)) == [Check.VALUE]
+
+    def test_infinities_that_cancel_on_cpu_may_stay_infinite(self) -> None:
+        assert self.checks(lambda x: x.sum(1) + (x.sum(1) - x.sum(1)), lambda x: x.sum(1)) == []
