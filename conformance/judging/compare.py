@@ -132,8 +132,8 @@ def close(
     """Whether ``actual`` is about as near to the float64 result ``wide`` as ``expected`` (the CPU's own) is.
 
     Without a float64 result the CPU's own stands in for it. Integers and bools are compared exactly. ``spread_of`` is
-    called with the widened reference if an element is beyond its bound. ``stale``: see :func:`exact`. ``without_nan`` is
-    called if an element is infinite where CPU has NaN.
+    called with the widened reference if an element is beyond its bound. ``stale``: see :func:`exact`.
+    ``without_nan`` is called if an element is infinite where CPU has NaN.
     """
     if not (expected.dtype.is_floating_point or expected.dtype.is_complex):
         return exact(expected, actual, subject, stale=stale)
