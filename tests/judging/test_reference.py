@@ -19,9 +19,7 @@ from conformance.judging.reference import (
     HELD,
     LAYOUT,
     LOST,
-    ONEDNN,
     OVERRUN,
-    REFUSED,
     RESIZED,
     TWICE,
     UNSOUND,
@@ -81,91 +79,6 @@ def test_cpu_writing_behind_an_argument_of_any_strides_damages_nothing() -> None
     found = judge(past_the_end, case=case_of("as_strided", written=True))
     assert (found.skipped, found.tainted) == (BEHIND, True)
     assert judge(torch.neg_, case=case_of("as_strided", written=True)).skipped == ""
-
-
-class TestOneDnn:
-    """CPU refuses a call where its kernel uses oneDNN, and takes it where it does not."""
-
-    @staticmethod
-    def refused(x: torch.Tensor) -> torch.Tensor:
-        if torch.backends.mkldnn.enabled:
-            raise RuntimeError("not this dtype")
-        return x + 1
-
-    def test_a_device_that_does_what_cpu_does_without_it_is_not_wrong(self) -> None:
-        assert judge(self.refused, lambda x: x + 1).skipped == ONEDNN
-
-    def test_a_device_that_does_something_else_is_wrong(self) -> None:
-        (mismatch,) = judge(self.refused, lambda x: x + 2).mismatches
-        assert mismatch.check is Check.ERROR_PARITY
-
-    def test_a_refusal_of_cpu_alone_stays_one(self) -> None:
-        def refuse(x: torch.Tensor) -> torch.Tensor:
-            raise RuntimeError("not this dtype")
-
-        (mismatch,) = judge(refuse, lambda x: x).mismatches
-        assert mismatch.check is Check.ERROR_PARITY
-
-
-class TestARefusedLayout:
-    """CPU refuses an argument with gaps, and takes a contiguous one."""
-
-    @staticmethod
-    def refused(x: torch.Tensor) -> torch.Tensor:
-        if not x.is_contiguous():
-            raise RuntimeError("expected a contiguous tensor")
-        return x + 1
-
-    def test_a_device_that_takes_it_and_gives_the_values_of_a_contiguous_one_is_not_wrong(self) -> None:
-        found = judge(self.refused, lambda x: x + 1, case=case_of("step2"))
-        assert (found.skipped, found.mismatches) == (REFUSED, [])
-
-    def test_a_device_that_takes_it_and_gives_other_values_is_wrong(self) -> None:
-        (mismatch,) = judge(self.refused, lambda x: x + 2, case=case_of("step2")).mismatches
-        assert mismatch.check is Check.ERROR_PARITY
-
-    @staticmethod
-    def singular(x: torch.Tensor) -> torch.Tensor:
-        """Refuse the values; before that, as some CPU kernels do, how they lie in memory."""
-        if not x.is_contiguous():
-            raise RuntimeError("expected a contiguous tensor")
-        raise ValueError("singular")
-
-    def test_a_device_may_find_the_error_of_a_contiguous_argument_first(self) -> None:
-        def singular(x: torch.Tensor) -> torch.Tensor:
-            raise ValueError("singular")
-
-        found = judge(self.singular, singular, case=case_of("step2"))
-        assert (found.skipped, found.mismatches) == (REFUSED, [])
-
-    def test_an_error_that_cpu_raises_for_no_layout_is_wrong(self) -> None:
-        def other(x: torch.Tensor) -> torch.Tensor:
-            raise TypeError("no such dtype")
-
-        def singular(x: torch.Tensor) -> torch.Tensor:
-            raise ValueError("singular")
-
-        (mismatch,) = judge(self.singular, other, case=case_of("step2")).mismatches
-        assert mismatch.check is Check.ERROR_PARITY
-        (mismatch,) = judge(self.refused, singular, case=case_of("step2")).mismatches
-        assert mismatch.check is Check.ERROR_PARITY
-
-    def test_a_device_that_copies_where_cpu_refuses_a_view_is_wrong(self) -> None:
-        def refused(x: torch.Tensor) -> torch.Tensor:
-            return self.refused(x)
-
-        vars(refused)["_schema"] = schema_of(torch.ops.aten.view.default)
-        (mismatch,) = judge(refused, lambda x: x + 1, case=case_of("step2")).mismatches
-        assert mismatch.check is Check.ERROR_PARITY
-
-
-def test_the_device_must_raise_where_cpu_refuses_an_expanded_argument() -> None:
-    def refuse(x: torch.Tensor) -> torch.Tensor:
-        raise RuntimeError("several indices, one place")
-
-    case = case_of("expanded", written=True)
-    assert judge(refuse, case=case).mismatches == []
-    assert [m.check for m in judge(refuse, torch.neg, case=case).mismatches] == [Check.ERROR_PARITY]
 
 
 def ones(x: torch.Tensor) -> torch.Tensor:
