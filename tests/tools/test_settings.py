@@ -70,19 +70,24 @@ def test_a_setting_says_what_is_typed_otherwise() -> None:
     assert len({s.name for s in SETTINGS}) == len(SETTINGS)
 
 
+AVX512 = {"cpu": "A", "cpu_capability": "AVX512"}
+
+
 def test_the_tables_have_a_line_a_setting_and_a_line_a_difference() -> None:
     differs = Difference("pass", "unsupported", "CPU: no kernel", 2, "ops/matmul.py::mm[float16-contiguous]")
     measured = [
-        Measured("as it is", "", "2.8", 0, 1000, 0, machine={"cpu": "A"}),
+        Measured("as it is", "", "2.8", 0, 1000, 0, machine=AVX512),
+        Measured("as it is", "", "2.8", 0, 1000, 2, machine={**AVX512, "cpu_capability": "AVX2"}),
         Measured("as it is", "", "2.8", 0, 1000, 1, machine={"cpu": "B"}),
-        Measured("AVX2 kernels", "ATEN_CPU_CAPABILITY=avx2", "2.8", 0, 1000, 0, 0, {"cpu": "A"}, (differs,)),
+        Measured("AVX2 kernels", "ATEN_CPU_CAPABILITY=avx2", "2.8", 0, 1000, 0, 0, AVX512, (differs,)),
     ]
     head, rows = tables.ends(measured)
-    assert head == ["processor", "setting", "typed", "lane 2.8"]
+    assert head == ["processor", "kernels", "setting", "typed", "lane 2.8"]
     assert rows == [
-        ["A", "as it is", "", "0 of 1,000 fail"],
-        ["A", "AVX2 kernels", "`ATEN_CPU_CAPABILITY=avx2`", "0 of 1,000 fail"],
-        ["B", "as it is", "", "1 of 1,000 fail"],
+        ["A", "AVX2", "as it is", "", "2 of 1,000 fail"],
+        ["A", "AVX512", "as it is", "", "0 of 1,000 fail"],
+        ["A", "AVX512", "AVX2 kernels", "`ATEN_CPU_CAPABILITY=avx2`", "0 of 1,000 fail"],
+        ["B", "", "as it is", "", "1 of 1,000 fail"],
     ]
     assert tables.differences(measured)[1] == [
         ["A", "AVX2 kernels", "2.8", "pass → unsupported", "2", "CPU: no kernel", f"`{differs.example}`"]

@@ -48,14 +48,13 @@ def main(arguments: list[str]) -> int:
 
 
 def publish(found: Sequence[Measured]) -> None:
-    """Write the results to the file of the docs. Older results, and those of other processors, stay."""
+    """Write the results to the file of the docs. Older results, and those of other processors and kernels, stay."""
     kept = json.loads(PUBLISHED.read_text(encoding="utf-8")) if PUBLISHED.is_file() else []
-    every = (*kept, *map(asdict, found))
-    by_name = {(one["machine"]["cpu"], one["setting"], one["command"]): one for one in every}
+    by_name = {(one.kernels, one.setting, one.command): one for one in (*map(Measured.from_json, kept), *found)}
     order = [s.name for s in SETTINGS]
-    tried = (one for one in by_name.values() if one["setting"] in order)
-    rows = sorted(tried, key=lambda one: (one["command"], one["machine"]["cpu"], order.index(one["setting"])))
-    PUBLISHED.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+    tried = (one for one in by_name.values() if one.setting in order)
+    rows = sorted(tried, key=lambda one: (one.command, one.kernels, order.index(one.setting)))
+    PUBLISHED.write_text(json.dumps([asdict(one) for one in rows], indent=1) + "\n", encoding="utf-8")
 
 
 def measured(nox: str, setting: Setting, command: str, tier: str) -> Measured:

@@ -73,6 +73,11 @@ class Measured:
         """The processor that it was measured on."""
         return self.machine["cpu"]
 
+    @property
+    def kernels(self) -> tuple[str, str]:
+        """The processor, and the instruction set of the kernels that torch ran on it."""
+        return self.cpu, self.machine.get("cpu_capability", "")
+
     @staticmethod
     def from_json(record: dict[str, Any]) -> Measured:
         """Inverse of ``dataclasses.asdict``."""

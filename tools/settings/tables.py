@@ -11,16 +11,16 @@ NOT_RUN = ""
 
 
 def ends(measured: Sequence[Measured]) -> Table:
-    """Return a row for each processor and setting: the outcome of each command."""
+    """Return a row for each processor, its kernels, and setting: the outcome of each command."""
     commands = sorted({one.command for one in measured})
-    by = {(one.cpu, one.setting, one.command): one for one in measured}
+    by = {(one.kernels, one.setting, one.command): one for one in measured}
     rows = [
-        [cpu, s.name, f"`{s.words}`" if s.words else "", *(_end(by.get((cpu, s.name, c))) for c in commands)]
-        for cpu in sorted({one.cpu for one in measured})
+        [*kernels, s.name, f"`{s.words}`" if s.words else "", *(_end(by.get((kernels, s.name, c))) for c in commands)]
+        for kernels in sorted({one.kernels for one in measured})
         for s in SETTINGS
-        if any((cpu, s.name, c) in by for c in commands)
+        if any((kernels, s.name, c) in by for c in commands)
     ]
-    return ["processor", "setting", "typed", *(c if c == "tests" else f"lane {c}" for c in commands)], rows
+    return ["processor", "kernels", "setting", "typed", *(c if c == "tests" else f"lane {c}" for c in commands)], rows
 
 
 def _end(one: Measured | None) -> str:
