@@ -155,11 +155,11 @@ class Child:
             left = deadline - time.monotonic()
             if left <= 0:
                 return None
-            ready = select.select(watched, [], [], min(left, _TICK))[0]
+            ready = _ready(watched, min(left, _TICK))
             self._cut(to=self._asked_at + _LOG_READ)
             if not ready:
                 continue
-            if self._replies not in ready and not select.select([self._replies], [], [], 0)[0]:
+            if self._replies not in ready and not _ready([self._replies], 0):
                 return b""
             more = os.read(self._replies, count - len(data))
             if not more:
@@ -219,6 +219,14 @@ class Spawned(Child):
 
     def _reap(self) -> None:
         self._status = self._process.wait()
+
+
+def _ready(descriptors: list[int], seconds: float) -> list[int]:
+    """Wait until there is something to read, or an end. Return these descriptors, which may be any number."""
+    polled = select.poll()  # select.select() takes none beyond 1023
+    for descriptor in descriptors:
+        polled.register(descriptor, select.POLLIN)
+    return [descriptor for descriptor, _ in polled.poll(1000 * seconds)]
 
 
 def live(serve: Callable[[Any], dict[str, Any]], requests: int, replies: int, log: int) -> NoReturn:

@@ -27,7 +27,7 @@ class Children(Protocol):
         """Return a child that has run no case."""
 
     def close(self) -> None:
-        """End the spare children."""
+        """End the spare children, and give back the memory of ``progress``."""
 
 
 class Forking:
@@ -48,6 +48,7 @@ class Forking:
 
     def close(self) -> None:
         """There are no spare children."""
+        self.progress.close()
 
 
 class Spawning:
@@ -68,6 +69,7 @@ class Spawning:
         if self._spare:
             self._spare.kill()
             self._spare = None
+        self.progress.close()
 
     def _spawn(self) -> Child:
         return Spawned(_MODULE, self._recipe, self.progress.descriptor)

@@ -16,6 +16,10 @@ class Progress:
         self._page = SharedPage(_LAYOUT, descriptor)
         self.descriptor = self._page.descriptor
 
+    def close(self) -> None:
+        """Give back the memory. The note cannot be read after that."""
+        self._page.close()
+
     def note(self, index: int, phase: str) -> None:
         """Note what runs next. The child calls this before each call of an op."""
         self._page.write(index, _NUMBERS[phase])

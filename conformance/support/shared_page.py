@@ -6,6 +6,7 @@ import mmap
 import struct
 import tempfile
 import weakref
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +21,22 @@ class SharedPage:
     def __init__(self, layout: str, descriptor: int = -1) -> None:
         """Raises ValueError if the file is shorter than a page."""
         self._record = struct.Struct(layout)
+        self._close_file: Callable[[], object] = _nothing
         if descriptor < 0:
             file = tempfile.TemporaryFile()  # noqa: SIM115  # lives as long as the page
             file.truncate(mmap.PAGESIZE)
-            weakref.finalize(self, file.close)
+            self._close_file = weakref.finalize(self, file.close)
             descriptor = file.fileno()
         self._page = mmap.mmap(descriptor, mmap.PAGESIZE)
         self.descriptor = descriptor
+
+    def close(self) -> None:
+        """Give back the page, and the temporary file if the page has one. It cannot be used after that.
+
+        Garbage collection is too late where objects are frozen before a fork, because it never frees those in cycles.
+        """
+        self._page.close()
+        self._close_file()
 
     def write(self, *values: Any) -> None:
         """Store the record: one copy into memory, without a system call."""
@@ -35,6 +45,10 @@ class SharedPage:
     def read(self) -> tuple[Any, ...]:
         """Return the values of the last :meth:`write`, by any process."""
         return self._record.unpack_from(self._page, 0)
+
+
+def _nothing() -> None:
+    """No-op callback."""
 
 
 def create(path: Path, layout: str, *values: Any) -> SharedPage:

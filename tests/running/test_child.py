@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import os
+import resource
 import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +75,26 @@ def test_one_child_process_answers_many_requests(child: Child) -> None:
     assert isinstance(second, dict)
     assert first["echo"] == [1, "a"]
     assert first["pid"] == second["pid"] == child.pid != os.getpid()
+
+
+@pytest.fixture
+def a_thousand_files() -> Iterator[None]:
+    """So many open files that the next descriptors are beyond 1023, which ``select.select()`` does not take."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 2048), hard))
+    opened = [os.open(os.devnull, os.O_RDONLY) for _ in range(1024)]
+    yield
+    for descriptor in opened:
+        os.close(descriptor)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.mark.usefixtures("a_thousand_files")
+def test_a_child_answers_and_dies_in_a_process_with_a_thousand_open_files() -> None:
+    child = Child(serve)
+    assert isinstance(child.ask([1], 60), dict)
+    assert isinstance(child.ask("segv", 60), Death)
+    child.close()
 
 
 @pytest.mark.parametrize(("how", "number"), [("segv", signal.SIGSEGV), ("abort", signal.SIGABRT)])

@@ -149,6 +149,14 @@ def test_a_cell_with_passing_cases_passes() -> None:
     assert (found.status, found.cases, found.compared) == (Status.PASS, 2, 2)
 
 
+def test_a_runner_that_is_closed_leaves_no_descriptor_open() -> None:
+    observe("ok")  # the first one imports
+    before = len([*Path("/proc/self/fd").iterdir()])
+    for _ in range(3):
+        observe("ok", "dies", "ok")
+    assert len([*Path("/proc/self/fd").iterdir()]) == before
+
+
 def test_a_crash_names_its_case_and_the_later_cases_still_run() -> None:
     found = observe("ok", "dies", "ok", "ok")
     assert found.status is Status.CRASH
