@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import faulthandler
 import os
-import select
 import signal
 import warnings
 from collections.abc import Sequence
@@ -17,6 +16,7 @@ from conformance.corpus.calls import HasValues, plain_call
 from conformance.corpus.drafts import SEED
 from conformance.corpus.model import Arg, DtypeArg, Sample
 from conformance.inventory import call_of
+from conformance.support.descriptors import ready
 from conformance.support.signals import signal_name
 from conformance.torch_versions import has_no_memory
 
@@ -112,7 +112,7 @@ def _run_child(
 
 def _receive(read: int) -> tuple[bytes, bool]:
     received = b""
-    while select.select([read], [], [], PATIENCE_S)[0]:
+    while ready([read], PATIENCE_S):
         chunk = os.read(read, 65536)
         if not chunk:
             return received, True

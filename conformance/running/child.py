@@ -10,7 +10,6 @@ import gc
 import json
 import os
 import resource
-import select
 import signal
 import struct
 import subprocess
@@ -25,6 +24,7 @@ from typing import IO, Any, NoReturn
 from conformance.lanes import sanitizers
 from conformance.records import SanitizerReport
 from conformance.running import sanitizer_report
+from conformance.support.descriptors import ready
 from conformance.support.signals import ignore_interruptions
 
 # The exit code of a child in which the suite itself failed (sysexits' EX_SOFTWARE). An op may exit with any code, so
@@ -155,11 +155,11 @@ class Child:
             left = deadline - time.monotonic()
             if left <= 0:
                 return None
-            ready = _ready(watched, min(left, _TICK))
+            found = ready(watched, min(left, _TICK))
             self._cut(to=self._asked_at + _LOG_READ)
-            if not ready:
+            if not found:
                 continue
-            if self._replies not in ready and not _ready([self._replies], 0):
+            if self._replies not in found and not ready([self._replies], 0):
                 return b""
             more = os.read(self._replies, count - len(data))
             if not more:
@@ -219,14 +219,6 @@ class Spawned(Child):
 
     def _reap(self) -> None:
         self._status = self._process.wait()
-
-
-def _ready(descriptors: list[int], seconds: float) -> list[int]:
-    """Wait until there is something to read, or an end. Return these descriptors, which may be any number."""
-    polled = select.poll()  # select.select() takes none beyond 1023
-    for descriptor in descriptors:
-        polled.register(descriptor, select.POLLIN)
-    return [descriptor for descriptor, _ in polled.poll(1000 * seconds)]
 
 
 def live(serve: Callable[[Any], dict[str, Any]], requests: int, replies: int, log: int) -> NoReturn:

@@ -17,7 +17,6 @@ import importlib
 import json
 import os
 import random
-import select
 import signal
 import socket
 import subprocess
@@ -29,6 +28,7 @@ from pathlib import Path
 from typing import IO, Any, NoReturn
 
 from conformance.running.child import tie_to
+from conformance.support.descriptors import ready
 
 # Variables that the loader, libc, Python or torch read before a backend is imported.
 READ_AT_START = (
@@ -68,7 +68,7 @@ class Forked:
     def wait(self, timeout: float | None = None) -> int:
         """Wait for the end and return as :meth:`poll`. Raises subprocess.TimeoutExpired after ``timeout`` seconds."""
         if self.returncode is None:
-            if not select.select([self._status], [], [], timeout)[0]:
+            if not ready([self._status], timeout):
                 raise subprocess.TimeoutExpired(f"forked process {self.pid}", timeout or 0)
             self.returncode = int(self._line() or -signal.SIGKILL)  # the warm process is gone, and its children with it
             os.close(self._status)
