@@ -84,7 +84,7 @@ at::Tensor& hardshrink_out(const at::Tensor& self, const at::Scalar& lambda, at:
 
 // -- not structured
 void check_relu(const at::Tensor& self) {
-  TORCH_CHECK(self.scalar_type() != at::kBool, "Boolean inputs not supported for relu");
+  REFNPU_CHECK_NOT_BOOL(self.scalar_type() != at::kBool, "Boolean inputs not supported for relu");
 }
 at::Tensor relu(const at::Tensor& self) {
   check_relu(self);
@@ -96,13 +96,15 @@ at::Tensor& relu_(at::Tensor& self) {
 }
 
 at::Tensor& hardtanh_out(const at::Tensor& self, const at::Scalar& min, const at::Scalar& max, at::Tensor& out) {
-  TORCH_CHECK(self.scalar_type() != at::kBool, "Bool inputs not supported for hardtanh");
+  REFNPU_CHECK_NOT_BOOL(self.scalar_type() != at::kBool, "Bool inputs not supported for hardtanh");
   at::Scalar low = min, high = max;
   if (at::isIntegralType(self.scalar_type(), /*includeBool=*/false)) {
     low = min.toLong();
     high = max.toLong();
+#if !REFNPU_CLAMP_LEAVES_BOUNDS_OUT
     TORCH_CHECK(self.scalar_type() != at::kByte || (low.toLong() >= 0 && high.toLong() >= 0),
                 "cannot do hardtanh on an unsigned type with negative limits");
+#endif
   }
   return at::clamp_out(out, self, low, high);
 }

@@ -1,17 +1,23 @@
 // Comparisons and logical ops.
 #include "kernels/compare.h"
 
+#include <ATen/ScalarOps.h>
+#include <ATen/ops/eq.h>
 #include <ATen/ops/eq_meta.h>
 #include <ATen/ops/ge_meta.h>
 #include <ATen/ops/gt_meta.h>
+#include <ATen/ops/imag.h>
 #include <ATen/ops/le_meta.h>
 #include <ATen/ops/lt_meta.h>
 #include <ATen/ops/ne_meta.h>
+#include <ATen/ops/real.h>
+#include <ATen/ops/zeros.h>
 
 #include "aten/elementwise.h"
 #include "aten/register.h"
 #include "aten/structured.h"
 #include "refnpu/fault.h"
+#include "runtime/version.h"
 
 namespace refnpu::compare {
 namespace {
@@ -28,6 +34,29 @@ void run(const char* name, at::TensorIteratorBase& iter, Compare op, unsigned su
                    {.op = name, .common = common, .row = compare_row(op, compute_dtype(common)), .predicate = true});
 }
 
+// The real or the imaginary parts, in bfloat16.
+at::Tensor parts(const at::Tensor& tensor, bool imaginary) {
+  if (tensor.is_complex()) return (imaginary ? at::imag(tensor) : at::real(tensor)).to(at::kBFloat16);
+  return imaginary ? at::zeros({}, tensor.options().dtype(at::kBFloat16)) : tensor.to(at::kBFloat16);
+}
+
+// Whether numbers are equal as pairs of bfloat16, found by comparing their parts.
+at::Tensor equal_in_parts(const at::Tensor& self, const at::Tensor& other) {
+  return at::eq(parts(self, false), parts(other, false)).logical_and_(at::eq(parts(self, true), parts(other, true)));
+}
+
+template <Compare Op, class Meta>
+void run(const char* name, Meta& op, const at::Tensor& self, const at::Tensor& other, unsigned supported) {
+  constexpr bool in_parts = Op == Compare::eq || Op == Compare::ne;
+  if (!in_parts || !is_pair_of_bfloat16(op.common_dtype())) {
+    run(name, op, Op, supported);
+  } else {
+    const at::Tensor equal = equal_in_parts(self, other);
+    op.maybe_get_output(0).copy_(Op == Compare::eq ? equal : equal.logical_not());
+  }
+  op.finish();
+}
+
 #define REFNPU_COMPARISONS(X) \
   X(eq, kAnyDtype) X(ne, kAnyDtype) X(lt, kOrdered) X(le, kOrdered) X(gt, kOrdered) X(ge, kOrdered)
 
@@ -35,15 +64,13 @@ void run(const char* name, at::TensorIteratorBase& iter, Compare op, unsigned su
   at::Tensor& name##_tensor_out(const at::Tensor& self, const at::Tensor& other, at::Tensor& out) { \
     Structured<at::meta::structured_##name##_Tensor> op(out);                                       \
     op.meta(self, other);                                                                           \
-    run(#name, op, Compare::name, supported);                                                       \
-    op.finish();                                                                                    \
+    run<Compare::name>(#name, op, self, other, supported);                                          \
     return out;                                                                                     \
   }                                                                                                 \
   at::Tensor& name##_scalar_out(const at::Tensor& self, const at::Scalar& other, at::Tensor& out) { \
     Structured<at::meta::structured_##name##_Scalar> op(out);                                       \
     op.meta(self, other);                                                                           \
-    run(#name, op, Compare::name, supported);                                                       \
-    op.finish();                                                                                    \
+    run<Compare::name>(#name, op, self, c10::scalar_to_tensor(other), supported);                   \
     return out;                                                                                     \
   }
 REFNPU_COMPARISONS(REFNPU_DEFINE)

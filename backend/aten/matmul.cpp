@@ -150,11 +150,16 @@ Tensor& addmv_out(const Tensor& self, const Tensor& mat, const Tensor& vec, cons
   Structured<at::meta::structured_addmv> op(out);
   op.meta(self, mat, vec, beta, alpha);
   const Tensor& column = op.maybe_get_output(0);
-  const Tensor added = self.expand(column.sizes()).unsqueeze(1);
-  // Over nothing, addmv converts beta to the dtype first, where the other products refuse a float beta for integers.
-  const Scalar factor = vec.numel() > 0 ? beta : in_dtype(beta, self.scalar_type());
-  if (mat.numel() > 0) require_dtype(NumericTypes{}, "addmv", self);
-  multiply("addmv", column.unsqueeze(1), added, mat, vec.unsqueeze(1), factor, alpha);
+  if (mat.numel() == 0) {
+    // As torch has it: the result is beta times self in the size of self, and beta is converted to its dtype first. The
+    // other products refuse a float beta for integers.
+    scale_into(column, self, in_dtype(beta, self.scalar_type()));
+  } else {
+    require_dtype(NumericTypes{}, "addmv", self);
+    // Before torch 2.9, self may have another dtype than the products.
+    const Tensor added = self.to(column.scalar_type()).expand(column.sizes()).unsqueeze(1);
+    multiply("addmv", column.unsqueeze(1), added, mat, vec.unsqueeze(1), beta, alpha);
+  }
   op.finish();
   return out;
 }

@@ -61,6 +61,7 @@
 #include "refnpu/check.h"
 #include "refnpu/driver.h"
 #include "refnpu/fault.h"
+#include "runtime/version.h"
 
 namespace refnpu {
 namespace {
@@ -178,10 +179,29 @@ bool is_nan(const std::optional<at::Scalar>& bound) {
   return bound && !bound->isComplex() && std::isnan(bound->to<double>());
 }
 
-// A bound as an integer of the elements' dtype: -1 is 255 in uint8. Raises where the dtype cannot hold it.
-at::Scalar bound_in(at::ScalarType dtype, const at::Scalar& bound) {
-  if (!at::isIntegralType(dtype, /*includeBool=*/false)) return bound;
-  return AT_DISPATCH_V2(dtype, "clamp", AT_WRAP([&] { return at::Scalar(int64_t(bound.to<scalar_t>())); }),
+enum class Side { min, max };
+
+// A bound as an integer of the elements' dtype. Throws where torch refuses it.
+template <class Integer>
+Integer bound_as([[maybe_unused]] Side side, const at::Scalar& bound) {
+#if REFNPU_CLAMP_LEAVES_BOUNDS_OUT
+  using Limits = std::numeric_limits<Integer>;
+  const bool negative = !bound.isUnsigned() && bound.toLong() < 0;
+  const bool below = negative && (std::is_unsigned_v<Integer> || bound.toLong() < int64_t(Limits::lowest()));
+  const bool above = !negative && bound.toUInt64() > uint64_t(Limits::max());
+  const bool is_min = side == Side::min;
+  TORCH_CHECK(!(is_min ? above : below), "Clamp ", is_min ? "min" : "max", " value ", bound.toDouble(),
+              " is outside the representable range of ", c10::CppTypeToScalarType<Integer>::value);
+  if (below) return Limits::lowest();
+  if (above) return Limits::max();
+#endif
+  return bound.to<Integer>();
+}
+
+at::Scalar bound_in(at::ScalarType dtype, Side side, const std::optional<at::Scalar>& bound) {
+  if (!bound) return 0;
+  if (!at::isIntegralType(dtype, /*includeBool=*/false)) return *bound;
+  return AT_DISPATCH_V2(dtype, "clamp", AT_WRAP([&] { return at::Scalar(int64_t(bound_as<scalar_t>(side, *bound))); }),
                         AT_EXPAND(AT_INTEGRAL_TYPES_V2));
 }
 
@@ -194,7 +214,7 @@ at::Tensor& clamp_out(const at::Tensor& self, const std::optional<at::Scalar>& m
   if (min && max && (is_nan(min) || is_nan(max))) return out.fill_(std::numeric_limits<double>::quiet_NaN());
   const Unary which = min && max ? Unary::clamp : min ? Unary::clamp_min : Unary::clamp_max;
   run_unary("clamp", op, op.common_dtype(), which, kReals | kWideUnsignedOfExtrema,
-            params_of(bound_in(op.common_dtype(), min.value_or(0)), bound_in(op.common_dtype(), max.value_or(0))));
+            params_of(bound_in(op.common_dtype(), Side::min, min), bound_in(op.common_dtype(), Side::max, max)));
   op.finish();
   return out;
 }
@@ -203,7 +223,7 @@ at::Tensor& clamp_min_out(const at::Tensor& self, const at::Scalar& min, at::Ten
   Structured<at::meta::structured_clamp_min> op(out);
   op.meta(self, min);
   run_unary("clamp_min", op, op.common_dtype(), Unary::clamp_min, kReals | kWideUnsignedOfExtrema,
-            params_of(bound_in(op.common_dtype(), min)));
+            params_of(bound_in(op.common_dtype(), Side::min, min)));
   op.finish();
   return out;
 }
@@ -212,7 +232,7 @@ at::Tensor& clamp_max_out(const at::Tensor& self, const at::Scalar& max, at::Ten
   Structured<at::meta::structured_clamp_max> op(out);
   op.meta(self, max);
   run_unary("clamp_max", op, op.common_dtype(), Unary::clamp_max, kReals | kWideUnsignedOfExtrema,
-            params_of(0, bound_in(op.common_dtype(), max)));
+            params_of(0, bound_in(op.common_dtype(), Side::max, max)));
   op.finish();
   return out;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <c10/core/Allocator.h>
+#include <c10/core/ScalarType.h>
 
 #include <string>
 
@@ -34,6 +35,9 @@
 #define REFNPU_ARANGE_COUNTS_FRACTIONS (REFNPU_TORCH >= 214)
 // 2.8: elu and selu take expm1 of a small number; before, exp minus 1, which cancels.
 #define REFNPU_ELU_TAKES_EXPM1 (REFNPU_TORCH >= 208)
+// 2.15: a bound that clamp cannot represent is left out, or refused if no element could be within it. Before, the bound
+// is converted to the dtype: -1 is 255 in uint8, and more than 255 raises.
+#define REFNPU_CLAMP_LEAVES_BOUNDS_OUT (REFNPU_TORCH >= 215)
 // 2.8: where takes the 8-bit floats.
 #define REFNPU_WHERE_TAKES_FLOAT8 (REFNPU_TORCH >= 208)
 
@@ -44,6 +48,13 @@
 #define REFNPU_CHECK_DTYPE TORCH_CHECK
 #endif
 
+// 2.14: relu and hardtanh refuse booleans with NotImplementedError. Before, they raise RuntimeError.
+#if REFNPU_TORCH >= 214
+#define REFNPU_CHECK_NOT_BOOL TORCH_CHECK_NOT_IMPLEMENTED
+#else
+#define REFNPU_CHECK_NOT_BOOL TORCH_CHECK
+#endif
+
 #if REFNPU_HAS_DEVICE_ALLOCATOR
 #include <c10/core/CachingDeviceAllocator.h>
 #endif
@@ -52,6 +63,15 @@
 #endif
 
 namespace refnpu {
+
+// 2.14: bfloat16 and a complex number are promoted to pairs of bfloat16, which the device has no kernels for.
+constexpr bool is_pair_of_bfloat16([[maybe_unused]] c10::ScalarType dtype) {
+#if REFNPU_TORCH >= 214
+  return dtype == c10::ScalarType::BComplex32;
+#else
+  return false;
+#endif
+}
 
 #if REFNPU_HAS_DEVICE_ALLOCATOR
 using DeviceAllocatorBase = c10::DeviceAllocator;

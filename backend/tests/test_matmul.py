@@ -54,6 +54,20 @@ def test_products_of_wrong_shapes_and_dtypes_raise_as_on_cpu() -> None:
     check(torch.addbmm, values(2, 2), values(2, 2, 3), values(3, 3, 2))
     check(torch.baddbmm, values(2, 2, 2, dtype=torch.int32), values(2, 2, 3), values(2, 3, 2))
     check(torch.addmv, values(2), values(2, 3), values(2))
+
+
+@pytest.mark.parametrize("self", [torch.tensor(2.5), torch.tensor([1, 2])], ids=["number", "vector"])
+def test_addmv_takes_a_self_of_another_dtype_where_cpu_does(self: torch.Tensor) -> None:
+    check(torch.addmv, self, values(2, 3, dtype=torch.int64), values(3, dtype=torch.int64))
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(0, 4), (5, 0)])
+@pytest.mark.parametrize("beta", [0, 2, 2.5])
+def test_addmv_over_nothing_has_the_size_of_self(rows: int, columns: int, beta: float) -> None:
+    for self in (torch.tensor(3), torch.tensor(3.0)):
+        matrix, vector = torch.ones(rows, columns, dtype=self.dtype), torch.ones(columns, dtype=self.dtype)
+        for out in (torch.empty(0, dtype=self.dtype), self.clone()):
+            check(torch.addmv, self, matrix, vector, beta=beta, out=out)
     check(torch.mm, values(2, 3), values(3, 2), out=torch.empty(2, 2, dtype=torch.float64))
 
 

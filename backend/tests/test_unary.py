@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 import refnpu  # noqa: F401  # brings up the device
 import torch
+from against_cpu import check
 from pointwise import EVERY, LAYOUTS, Op, assert_same, name_of, values
 
 aten = torch.ops.aten
@@ -59,10 +62,13 @@ def test_a_strided_out_of_another_dtype_equals_cpu() -> None:
     torch.testing.assert_close(device_out.cpu(), out, equal_nan=True, rtol=1e-6, atol=0)
 
 
-def test_bounds_of_clamp_wrap_in_unsigned_integers_as_on_cpu() -> None:
-    x = torch.tensor([0, 8, 200, 255], dtype=torch.uint8)
-    for low, high in ((-1, None), (None, -1), (-1, -1), (3, -1)):
-        assert torch.equal(x.to("npu").clamp(low, high).cpu(), x.clamp(low, high)), (low, high)
-    assert torch.equal(x.to("npu").clamp_min(-1).cpu(), x.clamp_min(-1))
-    with pytest.raises(RuntimeError, match="without overflow"):
-        x.to("npu").clamp(max=300)
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int32, torch.int64], ids=str)
+def test_clamp_takes_and_refuses_bounds_past_the_dtype_as_cpu_does(dtype: torch.dtype) -> None:
+    x = torch.tensor([0, 8, 100, 127]).to(dtype)
+    bounds = (None, -1000, -5, -1, 3, 300, 2**40, 2**63 - 1, 2**63)
+    for low, high in itertools.product(bounds, bounds):
+        if low is not None or high is not None:
+            check(torch.clamp, x, low, high)
+    for bound in bounds[1:]:
+        check(torch.clamp_min, x, bound)
+        check(torch.clamp_max, x, bound)
