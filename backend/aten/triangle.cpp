@@ -5,6 +5,8 @@
 #include <ATen/ops/tril_meta.h>
 #include <ATen/ops/triu_meta.h>
 
+#include <algorithm>
+
 #include "aten/plan.h"
 #include "aten/register.h"
 #include "aten/structured.h"
@@ -26,11 +28,14 @@ at::Tensor& triangle_out(const at::Tensor& self, int64_t diagonal, at::Tensor& o
 constexpr auto tril_out = triangle_out<at::meta::structured_tril, false>;
 constexpr auto triu_out = triangle_out<at::meta::structured_triu, true>;
 
-// How many elements of a matrix lie on or below diagonal k.
+// How many elements of a matrix lie on or below diagonal k. Rows grow by one element, from the first that has one, up
+// to the first that is full.
 int64_t elements_below(int64_t rows, int64_t columns, int64_t k) {
-  int64_t count = 0;
-  for (int64_t i = 0; i < rows; ++i) count += std::clamp<int64_t>(i + k + 1, 0, columns);
-  return count;
+  k = std::clamp(k, -rows, columns);
+  const int64_t first = std::clamp<int64_t>(-k, 0, rows);
+  const int64_t full = std::clamp<int64_t>(columns - k - 1, first, rows);
+  const int64_t shortest = std::clamp<int64_t>(first + k + 1, 0, columns);
+  return (full - first) * shortest + (full - first) * (full - first - 1) / 2 + (rows - full) * columns;
 }
 
 template <bool upper>
@@ -40,8 +45,8 @@ at::Tensor triangle_indices(int64_t rows, int64_t columns, int64_t k, std::optio
   TORCH_CHECK(rows >= 0, "row must be non-negative, got ", rows);
   TORCH_CHECK(columns >= 0, "col must be non-negative, got ", columns);
   TORCH_CHECK(layout.value_or(at::kStrided) == at::kStrided, "only support layout=torch.strided, got ", *layout);
-  const int64_t count =
-      upper ? rows * columns - elements_below(rows, columns, k - 1) : elements_below(rows, columns, k);
+  const int64_t below = elements_below(rows, columns, upper ? std::max(k, -rows) - 1 : k);
+  const int64_t count = upper ? rows * columns - below : below;
   at::Tensor out = at::empty({2, count}, dtype.value_or(at::kLong), layout, device, pin_memory, std::nullopt);
   const View to = view_of(out);
   launch("triangle_indices", [=] { refnpu::triangle_indices(to, rows, columns, k, upper); });

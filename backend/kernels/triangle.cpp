@@ -1,6 +1,8 @@
 // Triangles and the trace; see the header.
 #include "kernels/triangle.h"
 
+#include <algorithm>
+
 #include "kernels/index_move.h"
 #include "refnpu/fault.h"
 
@@ -35,10 +37,14 @@ void triangle(const View& self, const View& out, int64_t k, bool upper) {
 
 void triangle_indices(const View& out, int64_t rows, int64_t columns, int64_t k, bool upper) {
   dispatch<Concat<Integral, Unsigned>>(out.dtype, "triangle_indices", [&]<class T>() {
+    const int64_t diagonal = std::clamp(k, -rows, columns);
+    const int64_t first = upper ? 0 : std::max<int64_t>(0, -diagonal);
+    const int64_t last = upper ? std::clamp<int64_t>(columns - diagonal, 0, rows) : rows;
     char* at = out.data;
-    for (int64_t i = 0; i < rows; ++i) {
-      for (int64_t j = 0; j < columns; ++j) {
-        if (upper ? j - i < k : j - i > k) continue;
+    for (int64_t i = first; i < last; ++i) {
+      const int64_t begin = upper ? std::max<int64_t>(0, i + diagonal) : 0;
+      const int64_t end = upper ? columns : std::min(columns, i + diagonal + 1);
+      for (int64_t j = begin; j < end; ++j) {
         store<T>(at, T(i));
         store<T>(at + out.strides[0], T(j));
         at += out.strides[1];

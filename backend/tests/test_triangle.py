@@ -29,6 +29,12 @@ def test_triangles_of_unusual_shapes_and_outs_equal_cpu() -> None:
         check(torch.triu, values(2, 3), out=out)
 
 
+def test_coordinates_in_a_triangle_of_many_rows_take_as_long_as_there_are_coordinates() -> None:
+    check(lambda anchor: torch.triu_indices(2**40, 3, device=anchor.device), values(1))
+    check(lambda anchor: torch.tril_indices(2**40, 3, 2 - 2**40, device=anchor.device), values(1))
+    check(lambda anchor: torch.tril_indices(3, 2**40, -1, device=anchor.device), values(1))
+
+
 @pytest.mark.parametrize(("rows", "columns"), [(3, 4), (4, 2), (0, 3), (3, 0), (-1, 2)])
 @pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.uint8])
 def test_tril_indices_and_triu_indices_equal_cpu(rows: int, columns: int, dtype: torch.dtype) -> None:
