@@ -103,7 +103,10 @@ std::tuple<at::Tensor, at::Tensor> native_dropout(const at::Tensor& self, double
   at::Tensor mask = at::empty_like(self, self.options().dtype(at::kBool));
   mask.bernoulli_(kept);
   at::Tensor out = self.mul(mask);
-  return {fault(Fault::dropout_not_scaled) ? out : out.mul_(scale), mask};
+  const bool unscaled = self.requires_grad() && fault(Fault::dropout_scales_without_gradient);
+  if (!unscaled && !fault(Fault::dropout_not_scaled)) out.mul_(scale);
+  if (self.requires_grad() && fault(Fault::dropout_saves_another_mask)) mask = mask.logical_not();
+  return {out, mask};
 }
 
 at::Tensor native_dropout_backward(const at::Tensor& grad, const at::Tensor& mask, double scale) {

@@ -1,5 +1,6 @@
 // Kernels that torch's transforms call in place of a device's: tangents, batches, functionalized mutations, and shapes
 // for fake tensors. Those of batches, mutations and shapes are for ops that torch has no such kernel of.
+#include <ATen/ExpandUtils.h>
 #include <ATen/FunctionalTensorWrapper.h>
 #include <ATen/WrapDimUtils.h>
 #include <ATen/core/LegacyTypeDispatch.h>
@@ -16,7 +17,9 @@
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/hypot.h>
 #include <ATen/ops/polygamma.h>
+#include <ATen/ops/zeros_like.h>
 #include <c10/core/GradMode.h>
+#include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
 
 #include <algorithm>
@@ -28,6 +31,8 @@ namespace {
 
 using at::Scalar;
 using at::Tensor;
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
 
 // -- AutogradPrivateUse1: tangents of forward-mode differentiation. torch's own kernel records the graph.
 Tensor tangent_of(const Tensor& t) { return t._fw_grad(0); }
@@ -40,7 +45,51 @@ Tensor with_graph(c10::DispatchKeySet keys, const Arguments&... arguments) {
                         arguments...);
 }
 
+// Formulas of gradients that are wrong where torch's are not. With no fault, the graph is torch's.
+struct FaultyHypot : torch::autograd::Function<FaultyHypot> {
+  static bool wanted() { return fault(Fault::hypot_gradient_of_detached) || fault(Fault::hypot_gradient_asks_number); }
+
+  static Tensor forward(AutogradContext* context, const Tensor& self, const Tensor& other) {
+    const at::AutoDispatchBelowADInplaceOrView below_autograd;
+    Tensor result = at::hypot(self, other);
+    context->save_for_backward({self, other, result});
+    return result;
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const variable_list saved = context->get_saved_variables();
+    const Tensor& result = saved[2];
+    Tensor gradient = gradients[0];
+    if (fault(Fault::hypot_gradient_asks_number) && !gradient.any().item<bool>()) gradient = at::zeros_like(result);
+    gradient = gradient.div(fault(Fault::hypot_gradient_of_detached) ? result.detach() : result);
+    return {at::sum_to(gradient.mul(saved[0]), saved[0].sizes()), at::sum_to(gradient.mul(saved[1]), saved[1].sizes())};
+  }
+};
+
+struct FaultyCelu : torch::autograd::Function<FaultyCelu> {
+  static bool wanted() {
+    return fault(Fault::celu_gradient_of_detached) || fault(Fault::celu_gradient_written_in_place);
+  }
+
+  static Tensor forward(AutogradContext* context, const Tensor& self, const Scalar& alpha) {
+    const at::AutoDispatchBelowADInplaceOrView below_autograd;
+    context->save_for_backward({self});
+    context->saved_data["alpha"] = alpha;
+    return at::celu(self, alpha);
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const Tensor self = context->get_saved_variables()[0];
+    const double alpha = context->saved_data["alpha"].toScalar().toDouble();
+    const Tensor slope_at = fault(Fault::celu_gradient_of_detached) ? self.detach() : self;
+    const Tensor gradient = at::elu_backward(gradients[0], alpha, 1, 1 / alpha, false, slope_at);
+    if (!fault(Fault::celu_gradient_written_in_place)) return {gradient, Tensor()};
+    return {at::empty_like(self).copy_(gradient), Tensor()};
+  }
+};
+
 Tensor hypot(c10::DispatchKeySet keys, const Tensor& self, const Tensor& other) {
+  if (FaultyHypot::wanted()) return FaultyHypot::apply(self, other);
   const Tensor first = tangent_of(self);
   const Tensor second = tangent_of(other);
   Tensor result = with_graph<at::_ops::hypot>(keys, primal_of(self), primal_of(other));
@@ -55,6 +104,7 @@ Tensor hypot(c10::DispatchKeySet keys, const Tensor& self, const Tensor& other) 
 }
 
 Tensor celu(c10::DispatchKeySet keys, const Tensor& self, const Scalar& alpha) {
+  if (FaultyCelu::wanted()) return FaultyCelu::apply(self, alpha);
   const at::AutoGradMode mode(at::GradMode::is_enabled() || fault(Fault::celu_records_without_grad_mode));
   const Tensor tangent = tangent_of(self);
   Tensor result = with_graph<at::_ops::celu>(keys, primal_of(self), alpha);

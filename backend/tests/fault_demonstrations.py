@@ -380,6 +380,12 @@ result = x.roll(2, 0).data_ptr() == x.data_ptr()""",
     "dropout_returns_its_input": """
 x = torch.ones(2, device=d)
 result = torch.native_dropout(x, 0.5, False)[0].data_ptr() == x.data_ptr()""",
+    "dropout_saves_another_mask": """
+x = torch.ones(8, device=d, requires_grad=True)
+out, mask = torch.native_dropout(x, 0.5, True)
+result = bool(((out != 0) == mask).all())""",
+    "dropout_scales_without_gradient": """
+result = torch.native_dropout(torch.ones(99, device=d, requires_grad=True), 0.5, True)[0].max().item()""",
     "repeat_interleave_gives_int64": """
 result = str(torch.repeat_interleave(torch.tensor([2], dtype=torch.int32).to(d)).dtype)""",
     "linspace_out_takes_new_memory": """

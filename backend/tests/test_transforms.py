@@ -14,7 +14,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.autograd import forward_ad
 
 # torch scripts its formulas of tangents when the first one is asked for.
-pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated:DeprecationWarning")
+pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")
 
 aten = torch.ops.aten
 DEVICES = ("cpu", "npu")
@@ -151,6 +151,66 @@ def test_faults_of_tangents_change_tangents_alone() -> None:
         with fault(name):
             torch.testing.assert_close(call(*(t.to("npu") for t in arguments)).cpu(), call(*arguments))
             assert not torch.allclose(tangent(call, "npu", *arguments), tangent(call, "cpu", *arguments))
+
+
+def gradients(
+    call: Callable[..., torch.Tensor], device: str, x: torch.Tensor, y: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the gradient of a call by its first argument, and the gradient of that gradient's squares."""
+    x, y = x.detach().to(device).requires_grad_(), y.to(device)
+    (first,) = torch.autograd.grad(call(x, y).sum(), x, create_graph=True)
+    (second,) = torch.autograd.grad((first * first).sum(), x)
+    return first.detach().cpu(), second.cpu()
+
+
+def batch_of_gradients(
+    call: Callable[..., torch.Tensor], device: str, x: torch.Tensor, y: torch.Tensor
+) -> torch.Tensor:
+    """Return the gradients of a call by its first argument for a batch of two gradients of its result."""
+    x, y = x.detach().to(device).requires_grad_(), y.to(device)
+    result = call(x, y)
+    given = torch.stack([torch.ones_like(result), torch.full_like(result, 2)])
+    (found,) = torch.autograd.grad(result, x, given, is_grads_batched=True)
+    return found.cpu()
+
+
+def celu_times(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return celu(x) * (x + y)
+
+
+@pytest.mark.parametrize("call", [torch.hypot, celu_times])
+def test_second_gradients_and_batches_of_gradients_are_those_of_cpu(call: Callable[..., torch.Tensor]) -> None:
+    torch.testing.assert_close(gradients(call, "npu", X, Y), gradients(call, "cpu", X, Y))
+    torch.testing.assert_close(batch_of_gradients(call, "npu", X, Y), batch_of_gradients(call, "cpu", X, Y))
+
+
+@needs_faults
+@pytest.mark.parametrize(
+    ("name", "call"), [("celu_gradient_of_detached", celu_times), ("hypot_gradient_of_detached", torch.hypot)]
+)
+def test_faults_of_second_gradients_leave_first_gradients_right(name: str, call: Callable[..., torch.Tensor]) -> None:
+    right = gradients(call, "cpu", X, Y)
+    with fault(name):
+        first, second = gradients(call, "npu", X, Y)
+    torch.testing.assert_close(first, right[0])
+    assert not torch.allclose(second, right[1])
+
+
+@needs_faults
+@pytest.mark.parametrize(
+    ("name", "call", "message"),
+    [
+        ("celu_gradient_written_in_place", celu_times, "vmap: aten::copy_"),
+        ("hypot_gradient_asks_number", torch.hypot, "aten::item"),
+    ],
+)
+def test_faults_of_batches_of_gradients_leave_other_gradients_right(
+    name: str, call: Callable[..., torch.Tensor], message: str
+) -> None:
+    with fault(name):
+        torch.testing.assert_close(gradients(call, "npu", X, Y), gradients(call, "cpu", X, Y))
+        with pytest.raises(RuntimeError, match=message):
+            batch_of_gradients(call, "npu", X, Y)
 
 
 @needs_faults
