@@ -42,9 +42,10 @@ class ProcessGroup(dist.ProcessGroup):
         gloo = dist.ProcessGroupGloo(store, rank, size, timeout=timeout)
         gloo._set_sequence_number_for_group()
         self._on_host = dist.ProcessGroup(store, rank, size)
-        for group in (self, self._on_host):  # this group needs a backend for its name alone
+        for group, devices in ((self, ("cpu", "npu")), (self._on_host, ("cpu",))):
             group._set_default_backend(dist.ProcessGroup.BackendType.GLOO)
-            group._register_backend(torch.device("cpu"), dist.ProcessGroup.BackendType.GLOO, gloo)
+            for device in devices:  # this group's own are asked for their name, and for what they offer
+                group._register_backend(torch.device(device), dist.ProcessGroup.BackendType.GLOO, gloo)
 
     def getBackendName(self) -> str:  # noqa: N802  # torch's name
         """Return the name of the device's backend."""
