@@ -70,6 +70,10 @@ def end(call: Callable[..., Any], device: str) -> str:
 
 
 def differences(call: Callable[..., Any], device: str, written: list[str], bound: "Bound | None") -> Iterator[str]:
+    """Make the call on CPU and on the device, and yield each difference. ``written``: the arguments that it may write.
+
+    With a bound that is not exact, CPU is also called in double precision, and both are held against that.
+    """
     (theirs, before), (ours, after) = call("cpu"), call(device)
     show("cpu", theirs)
     show(device, ours)
@@ -100,6 +104,7 @@ def show(side: str, result: Any) -> None:
 
 
 def compare(name: str, cpu: Any, device: Any, true: Any, bound: "Bound | None") -> Iterator[str]:
+    """Yield how a result, or what an argument holds after the call, differs. ``true``: CPU's in double precision."""
     if what(cpu) != what(device):
         yield f"{name} is {what(device)} on the device, {what(cpu)} on CPU"
     elif bound and isinstance(cpu, torch.Tensor) and cpu.layout == torch.strided:
@@ -179,6 +184,7 @@ def listed(result: Any) -> list[Any]:
 
 
 def what(t: Any) -> str:
+    """Return the dtype, size, stride and offset of a tensor, or the ``repr`` of any other result."""
     if not isinstance(t, torch.Tensor):
         return repr(t)
     if t.layout != torch.strided:

@@ -205,9 +205,9 @@ def promoted(case: Case, twins: Twins, op: Callable[..., Any], dtype: str) -> Ca
 def agrees_with_itself(first: CallOutcome, call_again: Callable[[], CallOutcome], rounds: int = 1) -> bool:
     """Whether the CPU gives the same bits again when fresh memory holds other leftovers.
 
-    Some CPU kernels trust their arguments and read, for shapes that a layout makes, memory that nobody wrote. There is
-    nothing to compare with then. Asked only when a difference was found, so it costs nothing otherwise. Each of the
-    ``rounds`` is three calls: what a kernel reads behind memory of its own is different leftovers in each.
+    Some CPU kernels do not check their arguments, and read uninitialized memory for shapes that a layout makes. Then
+    there is nothing to compare with. The question is asked only after a difference was found, so a case without one
+    costs nothing more. Each of the ``rounds`` is three calls, with other contents behind a kernel's own memory in each.
     """
     for byte in (0xBF, 0xFF, 0x3F) * rounds:  # malloc fills with the complement: 3.0 in a float32, zeros, -6.0
         host_heap.shake()

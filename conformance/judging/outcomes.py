@@ -151,11 +151,11 @@ class Comparison:
 
     def same_values(self, one: CallOutcome, other: CallOutcome) -> bool:
         """Whether a device that did as ``other`` did has the values of CPU's ``one``, however they lie in memory."""
-        return _nowhere(self.wrong_values(one, other))
+        return nowhere(self.wrong_values(one, other))
 
     def same_results(self, one: CallOutcome, other: CallOutcome) -> bool:
         """The same of what was returned, whatever the written arguments hold."""
-        return _nowhere(self._wrong_results(one, other, None))
+        return nowhere(self._wrong_results(one, other, None))
 
     def wrong_values(
         self, one: CallOutcome, other: CallOutcome, others: OtherReferences | None = None
@@ -314,7 +314,8 @@ def _complete(masks: Sequence[torch.Tensor | None]) -> list[torch.Tensor] | None
     return found if len(found) == len(masks) else None
 
 
-def _nowhere(masks: list[torch.Tensor] | None) -> bool:
+def nowhere(masks: list[torch.Tensor] | None) -> bool:
+    """Whether there are masks of wrong elements, and none of them marks one."""
     return masks is not None and not any(bool(mask.any()) for mask in masks)
 
 

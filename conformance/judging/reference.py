@@ -7,14 +7,16 @@ CPU does: where CPU's result is defined in another way, the device has to give t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
 
 from conformance.contexts import PLAIN, Context
+from conformance.contexts.trees import with_tensors
 from conformance.judging import oracle
 from conformance.judging.oracle import Caller, CallOutcome
-from conformance.judging.outcomes import Comparison, OtherReferences, first_line
+from conformance.judging.outcomes import Comparison, OtherReferences, first_line, nowhere
 from conformance.judging.tolerances import Criteria, position_of
 from conformance.judging.twins import CPU, Twins
 from conformance.layouts import AS_STRIDED
@@ -29,6 +31,7 @@ ROUNDS = 4
 UNSOUND = "the CPU reference does not agree with itself: for these arguments it reads memory that nobody wrote"
 LAYOUT = "the CPU's own values depend on how its arguments lie in memory, and the device has those of another layout"
 DECOMPOSED_STRIDES = "torch's own decomposition of the op gives other strides than CPU's kernel, as the device does"
+PREDICTED = "torch's own kernel for Meta predicts other sizes than CPU's kernel gives, and the device has those"
 DECOMPOSED = "torch's own decomposition of the op gives other values than CPU's kernel, and the device has those"
 COMPOSED = "torch's own kernel for all devices gives another result than CPU's, and the device has that one"
 ONEDNN = "oneDNN refuses the call on this machine, and the device does what CPU does without it"
@@ -45,6 +48,8 @@ TWICE = "CPU silently wrote an overlapping argument, so the result is undefined"
 _COMPOSED_OTHERWISE = frozenset({
     Check.ALIASING, Check.DTYPE, Check.ERROR_PARITY, Check.OFFSET, Check.SHAPE, Check.STRIDE, Check.VALUE,
 })  # fmt: skip
+#: The checks that fail with the sizes of a result.
+_OF_OTHER_SIZES = frozenset({Check.SHAPE, Check.STRIDE, Check.VALUE})
 
 
 class NotJudged(Exception):
@@ -111,12 +116,13 @@ class Reference:
     ) -> None:  # fmt: skip
         """Raise NotJudged if CPU, and not the device, may be what is wrong about a difference.
 
-        ``actual`` gives the device's outcome, asked for where the device may do as CPU does with other arguments.
+        ``actual`` gives the device's outcome of another call, asked for where the device may do as CPU does with other
+        arguments. A device that agrees with CPU this time is not excused for what it did before.
         ``others``: the references of the case besides ``expected``.
         """
         if self._is_unsound(case, expected):
             raise NotJudged(UNSOUND, tainted=True)
-        if self._does_as_composed(case, mismatches, actual, others):
+        if self._does_as_composed(case, expected, mismatches, actual, others):
             raise NotJudged(COMPOSED)
         if expected.error is not None:
             if self._does_without_onednn(case, actual()):
@@ -137,8 +143,11 @@ class Reference:
         others: OtherReferences,
     ) -> None:  # fmt: skip
         """The same where both sides returned, and results differ by these ``checks``."""
-        if Check.SHAPE in checks and checks <= {Check.SHAPE, Check.VALUE} and self._has_sizes_of_dense(case, actual):
+        of_sizes = Check.SHAPE in checks and checks <= {Check.SHAPE, Check.VALUE}
+        if of_sizes and self._has_sizes_of_dense(case, expected, actual):
             raise NotJudged(LAYOUT, tainted=self._may_write_behind(case))
+        if Check.SHAPE in checks and checks <= _OF_OTHER_SIZES and self._has_sizes_of_meta(case, expected, actual()):
+            raise NotJudged(PREDICTED)
         if checks == {Check.STRIDE} and self._has_strides_of_decomposition(case, expected, actual()):
             raise NotJudged(DECOMPOSED_STRIDES)
         if checks != {Check.VALUE}:
@@ -155,8 +164,9 @@ class Reference:
         return trial.error is not None or any(a.overrun for a in trial.side.arguments)
 
     def _does_as_composed(
-        self, case: Case, mismatches: Sequence[Mismatch], actual: Callable[[], CallOutcome], others: OtherReferences
-    ) -> bool:
+        self, case: Case, expected: CallOutcome, mismatches: Sequence[Mismatch], actual: Callable[[], CallOutcome],
+        others: OtherReferences,
+    ) -> bool:  # fmt: skip
         """Whether the device does what torch's own kernels for all devices do on CPU, where it has no others."""
         if not self._comparison.is_composite or self._criteria.random or self._context.name:
             return False
@@ -166,15 +176,38 @@ class Reference:
         device = actual()
         if composed.error is not None or device.error is not None:
             return first_line(composed.error) == first_line(device.error)
+        if expected.error is None and not self._comparison.differences(expected, device, others):
+            return False
         return not self._comparison.differences(composed, device, others)
 
-    def _has_sizes_of_dense(self, case: Case, actual: Callable[[], CallOutcome]) -> bool:
+    def _has_sizes_of_dense(self, case: Case, expected: CallOutcome, actual: Callable[[], CallOutcome]) -> bool:
         """Whether the device gives the sizes and values that CPU gives for dense arguments, which these are not."""
         if case.shared or all(p.layout == "contiguous" for p in case.placements):
             return False
         device = actual()
+        if self._comparison.same_values(expected, device):
+            return False
         sides = (self._twins.dense(case, order) for order in (torch.contiguous_format, torch.preserve_format))
         return any(self._comparison.same_values(self._call(side), device) for side in sides)
+
+    def _has_sizes_of_meta(self, case: Case, expected: CallOutcome, actual: CallOutcome) -> bool:
+        """Whether each result of the device has the sizes that torch predicts without memory, and one of CPU's has not.
+
+        Some kernels of CPU return early for tensors without elements, and leave the result in the size of an argument.
+        """
+        if self._context.name or case.shared or actual.error is not None:
+            return False
+        given = self._twins.side(case, CPU)
+        moved = replace(
+            given,
+            args=with_tensors(given.args, _on_meta),
+            kwargs={name: with_tensors(arg, _on_meta) for name, arg in given.kwargs.items()},
+        )
+        predicted = oracle.call(self._call.op, moved)
+        if predicted.error is not None:
+            return False
+        sizes = [[_size(leaf) for _, leaf in outcome.leaves] for outcome in (expected, predicted, actual)]
+        return sizes[1] == sizes[2] != sizes[0]
 
     def _has_strides_of_decomposition(self, case: Case, expected: CallOutcome, actual: CallOutcome) -> bool:
         """Whether the device gives CPU's values, and each result the strides of torch's decomposition or of CPU."""
@@ -185,7 +218,9 @@ class Reference:
         if decomposed.error is not None or len(decomposed.leaves) != len(expected.leaves):
             return False
         sides = zip(expected.leaves, decomposed.leaves, actual.leaves, strict=True)
-        return all(_strides(got) in (_strides(want), _strides(other)) for (_, want), (_, other), (_, got) in sides)
+        strides = [(_strides(got), _strides(want), _strides(other)) for (_, want), (_, other), (_, got) in sides]
+        differs = any(got != want for got, want, _ in strides)
+        return differs and all(got in (want, other) for got, want, other in strides)
 
     def is_sound(self, case: Case) -> bool:
         """Whether CPU gives the same bits whatever memory holds, tried with every call that judging may make."""
@@ -243,8 +278,8 @@ class Reference:
     ) -> str:
         """Why the device's values are right though CPU's call gives others; "" if they are not.
 
-        Each element has to be that of CPU's call, or of another reference that differs from it. Of arguments that share
-        memory nobody says what is right: there CPU's disagreement is enough.
+        Each element has to be that of CPU's call, or of another reference that differs from it. For arguments that
+        share memory the right values are not defined: there CPU's disagreement is enough.
         """
         wrong: list[torch.Tensor] | None = None
         for reason, other in self._other_references(case):
@@ -257,6 +292,8 @@ class Reference:
             if wrong is None:
                 device = actual()
                 wrong = self._comparison.wrong_values(expected, device, others)
+                if nowhere(wrong):
+                    return ""
             by_other = self._comparison.wrong_values(other, device)
             if wrong is None or by_other is None:
                 continue
@@ -282,6 +319,14 @@ class Reference:
         decomposition = decomposition_of(self._call.op)
         if decomposition is not None and not self._criteria.random and not case.shared:
             yield DECOMPOSED, oracle.call(decomposition, self._twins.dense(case))
+
+
+def _on_meta(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.detach().to("meta")
+
+
+def _size(leaf: Any) -> torch.Size | None:
+    return leaf.shape if isinstance(leaf, torch.Tensor) else None
 
 
 def _strides(leaf: Any) -> tuple[int, ...]:

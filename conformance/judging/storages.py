@@ -19,12 +19,6 @@ def same_storage(a: torch.Tensor, b: torch.Tensor) -> bool:
     return storage_id(a) == storage_id(b)
 
 
-def argument_of(side: Side, tensor: torch.Tensor) -> int | None:
-    """The index of the first argument whose storage ``tensor`` lies in."""
-    wanted = storage_id(tensor)
-    return next((i for i, a in enumerate(side.arguments) if storage_id(a.tensor) == wanted), None)
-
-
 class Sharing:
     """Which of an outcome's results lie in the storages of arguments and of earlier results."""
 

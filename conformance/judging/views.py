@@ -11,7 +11,8 @@ from conformance.layouts import Placement
 from conformance.torch_versions import has_no_memory, neg_view
 from conformance.vocabulary import DTYPES
 
-# All bits set is NaN in every floating dtype and -1 in every integer: a value read from where nobody may read shows.
+# All bits set is NaN in every floating dtype and -1 in every integer, so a value that was read outside of an argument
+# is visible in the result.
 POISON = 0xFF
 # In a bool storage only 0 and 1 are legal; an irregular run of both, so that neither a constant nor a shift matches it.
 POISON_BOOL = (1, 0, 1, 1, 0, 0, 1, 0, 1, 1, 1, 0, 0)

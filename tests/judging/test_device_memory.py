@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import chain, repeat
 from types import SimpleNamespace
 
 import torch
@@ -12,6 +14,7 @@ from conformance.judging.oracle import CallOutcome
 from conformance.judging.twins import CPU, Side
 from conformance.records import Mismatch
 from conformance.vocabulary import Check
+from tests.two_sides import Device, judge
 
 
 def capabilities(**offered: object) -> Capabilities:
@@ -60,3 +63,28 @@ def test_fresh_memory_is_filled_only_inside_the_with_block() -> None:
     assert fills == [255, None]
     with capabilities().fresh_memory(0xFF):
         pass
+
+
+def judged(change: Iterator[int]) -> list[Mismatch]:
+    """Judge an op on a device whose live blocks change so with each call."""
+    device = Device(blocks=9)
+
+    def op(x: torch.Tensor) -> torch.Tensor:
+        device.blocks += next(change)
+        return x + 1
+
+    return judge(lambda x: x + 1, op, device=device).mismatches
+
+
+def test_a_call_that_frees_what_an_earlier_one_left_is_no_leak() -> None:
+    assert judged(chain([-2], repeat(0))) == []
+
+
+def test_a_call_that_always_frees_what_is_not_its_own_is_reported() -> None:
+    (found,) = judged(repeat(-2))
+    assert (found.check, found.facts["blocks"]) == (Check.LEAK, -2)
+
+
+def test_a_leak_behind_memory_that_an_earlier_call_left_is_reported_as_large_as_it_is() -> None:
+    (found,) = judged(chain([-2], repeat(1)))
+    assert (found.check, found.facts["blocks"]) == (Check.LEAK, 1)

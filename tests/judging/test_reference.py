@@ -6,16 +6,11 @@ import ctypes
 from collections.abc import Callable
 from itertools import count
 
-import pytest
 import torch
 
 from conformance.corpus.model import DeviceArg
-from conformance.judging import reference
 from conformance.judging.reference import (
     BEHIND,
-    COMPOSED,
-    DECOMPOSED,
-    DECOMPOSED_STRIDES,
     HELD,
     LAYOUT,
     LOST,
@@ -29,7 +24,7 @@ from conformance.judging.twins import ROOM
 from conformance.ops.family import OpFacts
 from conformance.plan.cases import Case, cases
 from conformance.torch_versions import schema_of
-from conformance.vocabulary import CellId, Check, Route
+from conformance.vocabulary import CellId, Check
 from tests.samples import sample, slot
 from tests.two_sides import behind, case_of, judge
 
@@ -253,36 +248,6 @@ def test_an_element_that_equals_neither_loop_of_cpu_fails() -> None:
     assert found.skipped == ""
 
 
-def test_a_case_is_skipped_if_the_device_equals_the_decomposition_of_torch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reference, "decomposition_of", lambda op: lambda x, device: x + 2)
-    assert judge(lambda x: x + 1, lambda x: x + 2).skipped == DECOMPOSED
-    found = judge(lambda x: x + 1, lambda x: x + 3)
-    assert (found.skipped, [m.check for m in found.mismatches]) == ("", [Check.VALUE])
-
-
-@pytest.mark.parametrize("decomposed", [torch.Tensor.t, torch.clone])
-def test_a_result_may_have_the_strides_of_the_decomposition_of_torch(
-    decomposed: Callable[..., torch.Tensor], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def placed(x: torch.Tensor) -> torch.Tensor:
-        return torch.empty_strided(x.shape, (1, 2)).copy_(x)
-
-    other = placed if decomposed is torch.Tensor.t else torch.clone
-    monkeypatch.setattr(reference, "decomposition_of", lambda op: lambda x, device: other(x))
-    found = judge(torch.clone, placed)
-    assert found.skipped == (DECOMPOSED_STRIDES if other is placed else "")
-    wrong = judge(torch.clone, lambda x: placed(x + 1))
-    assert [m.check for m in wrong.mismatches] == [Check.STRIDE]
-
-
-def test_a_decomposition_that_raises_excuses_no_mismatch(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(x: torch.Tensor, device: torch.device) -> torch.Tensor:
-        raise RuntimeError(x.shape, device)
-
-    monkeypatch.setattr(reference, "decomposition_of", lambda op: refuse)
-    assert [m.check for m in judge(lambda x: x + 1, lambda x: x + 2).mismatches] == [Check.VALUE]
-
-
 def test_a_case_is_skipped_if_cpu_does_not_return_its_written_argument() -> None:
     def negated(x: torch.Tensor) -> torch.Tensor:
         return x.neg()
@@ -362,40 +327,6 @@ class TestSeveralIndices:
     def test_a_device_that_writes_where_cpu_does_not_is_wrong(self) -> None:
         (mismatch,) = judge(lambda x: torch.zeros(1), self.written(2), case=case_of("expanded")).mismatches
         assert mismatch.check is Check.MUTATION
-
-
-class TestComposed:
-    """An overload that torch's own kernels for all devices serve on the device, and another kernel on CPU."""
-
-    @staticmethod
-    def found(monkeypatch: pytest.MonkeyPatch, composed: Callable[..., object], route: Route = Route.COMPOSITE) -> str:
-        monkeypatch.setattr(reference, "as_composed", lambda op, device: lambda x, device: composed(x))
-        return judge(lambda x: x + 1, lambda x: x.t() + 2, route=route).skipped
-
-    def test_a_device_that_does_what_they_do_is_not_wrong(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        assert self.found(monkeypatch, lambda x: x.t() + 2) == COMPOSED
-
-    def test_a_device_that_does_something_else_is_wrong(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        assert self.found(monkeypatch, lambda x: x.t() + 3) == ""
-        assert self.found(monkeypatch, lambda x: x + 2) == ""
-
-    def test_a_kernel_of_the_backend_has_to_do_what_cpu_does(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        assert self.found(monkeypatch, lambda x: x.t() + 2, Route.NATIVE) == ""
-
-    def test_a_device_that_raises_their_error_is_not_wrong(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        def refuse(x: torch.Tensor) -> torch.Tensor:
-            raise RuntimeError("of another dtype")
-
-        def refuse_otherwise(x: torch.Tensor) -> torch.Tensor:
-            raise RuntimeError("of another size")
-
-        monkeypatch.setattr(reference, "as_composed", lambda op, device: lambda x, device: refuse(x))
-        assert judge(torch.neg, refuse, route=Route.COMPOSITE).skipped == COMPOSED
-        assert judge(torch.neg, refuse_otherwise, route=Route.COMPOSITE).mismatches
-
-    def test_a_mutation_is_wrong_whatever_they_do(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(reference, "as_composed", lambda op, device: lambda x, device: torch.neg_(x))
-        assert judge(torch.neg, torch.neg_, route=Route.COMPOSITE).mismatches
 
 
 def test_a_copy_with_the_order_of_the_strides_is_a_reference_too() -> None:

@@ -107,12 +107,6 @@ class TestStorages:
         assert storages.Fetched(cpu.side, device.side).differences() == []
 
 
-def test_a_result_belongs_to_the_first_argument_with_its_storage() -> None:
-    found = of_one(lambda x: x[1:])
-    assert storages.argument_of(found.side, found.leaves[0][1]) == 0
-    assert storages.argument_of(found.side, torch.zeros(1)) is None
-
-
 class TestSame:
     """Whether the storages alone settle that a written argument holds the same on both sides."""
 

@@ -1,0 +1,56 @@
+"""CPU's kernels that give a result the wrong sizes: torch's own prediction decides, and excuses no other sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from conformance.corpus.model import DeviceArg
+from conformance.judging.judge import CaseResult
+from conformance.judging.reference import PREDICTED
+from conformance.plan.cases import Case, cases
+from conformance.vocabulary import CellId, Check
+from tests.samples import sample, slot
+from tests.two_sides import judge
+
+addmv = torch.ops.aten.addmv.default
+
+
+def case_of(rows: int, columns: int) -> Case:
+    """The product of a matrix and a vector, added to a tensor of no dimensions: CPU returns that if there is none."""
+    slots = slot(0, "self", ()), slot(1, "mat", (rows, columns)), slot(2, "vec", (columns,))
+    given = sample("addmv", *slots, DeviceArg())
+    return cases(CellId("matmul", "addmv", "float32", "contiguous"), [given])[0]
+
+
+def expanded(self: torch.Tensor, mat: torch.Tensor, vec: torch.Tensor) -> torch.Tensor:
+    """What addmv is: a row of the result for each row of the matrix."""
+    return self.expand(mat.shape[0]) + mat.mv(vec)
+
+
+def judged(device: Callable[..., torch.Tensor], rows: int, columns: int) -> CaseResult:
+    return judge(addmv, device, case_of(rows, columns))
+
+
+def test_a_device_that_gives_the_predicted_sizes_is_not_wrong() -> None:
+    found = judged(expanded, 5, 0)
+    assert (found.mismatches, found.skipped) == ([], PREDICTED)
+
+
+def test_other_sizes_are_a_failure_where_torch_predicts_what_cpu_gives() -> None:
+    (mismatch,) = judged(expanded, 0, 4).mismatches
+    assert mismatch.check is Check.SHAPE
+
+
+@pytest.mark.parametrize("sizes", [(0, 4), (5, 0)])
+def test_other_sizes_than_the_predicted_ones_are_a_failure(sizes: tuple[int, int]) -> None:
+    found = judged(lambda *given: expanded(*given)[None], *sizes)
+    assert Check.SHAPE in {m.check for m in found.mismatches}
+
+
+def test_wrong_sizes_where_cpu_gives_the_predicted_ones_are_a_failure() -> None:
+    found = judged(lambda *given: expanded(*given)[:2], 5, 3)
+    assert Check.SHAPE in {m.check for m in found.mismatches}
+    assert judged(expanded, 5, 3).mismatches == []
