@@ -185,10 +185,12 @@ CONTEXTS: dict[str, str] = {
     "deterministic": "contiguous, under torch.use_deterministic_algorithms(True)",
     "backward": "contiguous: the gradients of the floating arguments, for gradients of the results in several layouts",
     "gradgrad": "contiguous: the gradients of the first gradients, by the arguments and the results' gradients",
+    "gradcheck": "contiguous: the gradients on the device, against differences of the device's own results",
     "jacrev": "contiguous: a batch of gradients under torch.vmap, against gradients on CPU one after the other",
     "forward_ad": "contiguous: the tangents of the results, for tangents of all floating arguments and of one",
     "vmap": "contiguous, in a batch under torch.vmap, against calls on CPU one after the other",
     "functionalize": "contiguous, under torch.func.functionalize, against a plain call on CPU",
+    "decomposed": "contiguous, as a graph of the ops that torch decomposes the op into",
     "fake": "contiguous: the sizes, strides, dtypes, devices and aliasing that fake tensors predict",
     "no_grad": "contiguous, with arguments that need gradients, under torch.no_grad() and in grad mode",
     "copied": "contiguous, with arguments that were copied by deepcopy or pickled",
@@ -235,8 +237,8 @@ NEG_DTYPES = frozenset({"float16", "bfloat16", "float32", "float64", "complex64"
 def place(layout: str, shape: Shape, written: bool = False) -> Placement | None:
     """Where ``layout`` puts a tensor of ``shape``; None where the layout means nothing for it.
 
-    A written argument is never an overlapping window: which of two writes to one element wins is nobody's promise. It
-    may be expanded, for which the CPU raises, and so must the device.
+    A written argument is never an overlapping window: which of two writes to one element wins is not defined. It may be
+    expanded: CPU raises for it, and so must the device.
     """
     if written and layout == "overlapping":
         return None

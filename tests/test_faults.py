@@ -26,7 +26,7 @@ from conformance.plan.tiers import TIERS
 from conformance.records import CaseFailure, Death, DeathFinding, Observation, Repeats, Repetition, Setting
 from conformance.running.cell_runner import CellRunner
 from conformance.running.runner import Runner
-from conformance.vocabulary import CellId, Status
+from conformance.vocabulary import CellId, Check, Status
 from tests.hazards.planted import FOUND_BY, FOUND_BY_THE_DRIVER_S_TESTS, FOUND_WHEN_RECORDED
 from tools import faults
 
@@ -119,6 +119,12 @@ FOUND_IN = {
     "autocast_promotes_to_lower": ("addcmul", "float32", "autocast", "dtype"),
     "log_softmax_saves_softmax": ("_log_softmax", "float32", "backward", "value"),
     "layer_norm_saves_deviation": ("native_layer_norm", "float32", "backward", "value"),
+    "dropout_saves_another_mask": ("native_dropout", "float64", "gradcheck", "context"),
+    "dropout_scales_without_gradient": ("native_dropout", "float64", "gradcheck", "context"),
+    "celu_gradient_of_detached": ("celu", "float32", "gradgrad", "dtype"),
+    "hypot_gradient_of_detached": ("hypot", "float32", "gradgrad", "value"),
+    "celu_gradient_written_in_place": ("celu", "float32", "jacrev", "error_parity"),
+    "hypot_gradient_asks_number": ("hypot", "float32", "jacrev", "error_parity"),
     "hypot_jvp_of_first_argument": ("hypot", "float32", "forward_ad", "value"),
     "celu_jvp_of_negative_side": ("celu", "float32", "forward_ad", "value"),
     "logcumsumexp_batch_dim_counted": ("_logcumsumexp", "float32", "vmap", "value"),
@@ -251,9 +257,26 @@ def test_a_planted_fault_is_found_in_a_cell_that_is_clean_without_it(work: CellR
     assert check in {f.check for f in found.failures}, [describe.findings(f) for f in found.failures]
 
 
+@pytest.mark.parametrize(
+    ("fault", "overload"), [("reduction_skips_tail", "mse_loss"), ("tail_element_skipped", "smooth_l1_loss")]
+)
+@pytest.mark.usefixtures("awake")
+def test_a_fault_of_an_op_is_found_in_the_decomposition_of_one_whose_own_kernel_is_right(
+    work: CellRunner, fault: str, overload: str
+) -> None:
+    assert observe(work, overload, "float32", "decomposed").status is Status.PASS
+    testing.set_fault(fault)
+    assert observe(work, overload, "float32", "contiguous").status is Status.PASS
+    found = observe(work, overload, "float32", "decomposed")
+    assert {m.check for f in found.failures for m in f.mismatches} == {Check.VALUE}
+
+
 def test_the_smoke_tier_has_the_cells_that_find_the_faults_of_contexts() -> None:
     smoke = Plan(backends.find("refnpu"), Selection(tier=TIERS["smoke"]), seed=20)
-    slow_to_load = {"backward", "gradgrad", "jacrev", "deterministic", "fake", "forward_ad", "compiled", "inductor"}
+    slow_to_load = {
+        "backward", "gradgrad", "gradcheck", "jacrev", "deterministic", "fake", "forward_ad", "compiled", "decomposed",
+        "inductor",
+    }  # fmt: skip
     wanted = [cell for cell in FOUND_IN.values() if cell[2] in CONTEXTS.keys() - slow_to_load]
     found = {(c.overload, c.dtype, c.layout) for overload, *_ in wanted for c in smoke.cells(overload)}
     assert len(wanted) > 15

@@ -7,10 +7,12 @@ from conformance.contexts.autocast import Autocast
 from conformance.contexts.backward import Backward
 from conformance.contexts.compiled import Compiled, Inductor
 from conformance.contexts.copied import Copied
+from conformance.contexts.decomposed import Decomposed
 from conformance.contexts.deterministic import Deterministic
 from conformance.contexts.fake import Fake
 from conformance.contexts.forward_ad import ForwardAd
 from conformance.contexts.functionalize import Functionalize
+from conformance.contexts.gradcheck import Gradcheck
 from conformance.contexts.gradgrad import Gradgrad
 from conformance.contexts.inference_mode import InferenceMode
 from conformance.contexts.jacrev import Jacrev
@@ -26,8 +28,8 @@ __all__ = ["CONTEXTS", "PLAIN", "Context", "of"]
 PLAIN = Context()
 _ALL = (
     SecondDevice(), Thread(), Stream(), AfterError(), InferenceMode(), Autocast(), Deterministic(), Backward(),
-    Gradgrad(), Jacrev(), ForwardAd(), Vmap(), Functionalize(), Fake(), NoGrad(), Copied(), Compiled(),
-    Inductor(),
+    Gradgrad(), Gradcheck(), Jacrev(), ForwardAd(), Vmap(), Functionalize(), Decomposed(), Fake(), NoGrad(), Copied(),
+    Compiled(), Inductor(),
 )  # fmt: skip
 CONTEXTS: dict[str, Context] = {context.name: context for context in _ALL}
 

@@ -39,6 +39,7 @@ TESTS_OF_KIND: dict[str, tuple[str, ...]] = {
         "test_fake", "test_fake_autocast", "test_fake_crossref_backward_amp", "test_fake_crossref_backward_no_amp",
     ),
     "functionalize": ("test_aot_autograd_exhaustive", "test_aot_autograd_symbolic_exhaustive"),
+    "decomposed": ("test_comprehensive", "test_quick"),
     "compiled": ("test_comprehensive",),
 }  # fmt: skip
 
@@ -53,7 +54,8 @@ KIND_OF_LAYOUT: dict[str, str] = {
          "mixed", "as_strided"), "noncontiguous",
     ),
     **{name: name for name in ("conj", "neg", "values", "backward", "forward_ad", "vmap", "fake", "functionalize")},
-    **dict.fromkeys(("gradgrad", "jacrev"), "backward"),
+    "decomposed": "decomposed",
+    **dict.fromkeys(("gradgrad", "gradcheck", "jacrev"), "backward"),
     **dict.fromkeys(("compiled", "inductor"), "compiled"),
 }  # fmt: skip
 

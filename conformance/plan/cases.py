@@ -214,6 +214,8 @@ def _plainly(cell: CellId, dtype: str, sample: Sample) -> Case:
 CONTEXT_SAMPLES = 6
 # The dtype of an overload's cells of a context: the first of these that its samples have, else their first.
 CONTEXT_DTYPES = ("float32", "int64", "bool")
+# Contexts with cells of other dtypes.
+OTHER_CONTEXT_DTYPES = {"gradcheck": ("float64",)}
 # Contexts with cells of more dtypes.
 MORE_CONTEXT_DTYPES = {"autocast": ("bfloat16",)}
 # Contexts of which a sample has several cases.
@@ -228,7 +230,7 @@ CONTEXT_VARIANTS = {
     "inductor": ("inductor", "inductor+offset1"),
 }
 # Contexts of which a case takes seconds, with fewer samples.
-FEWER_CONTEXT_SAMPLES = {"compiled": 2, "inductor": 2}
+FEWER_CONTEXT_SAMPLES = {"decomposed": 3, "compiled": 2, "inductor": 2}
 
 
 def in_context(cell: CellId, samples: Sequence[Sample]) -> Iterator[Case]:
@@ -254,7 +256,8 @@ def _of_contexts(overload: str, samples: Sequence[Sample], tier: Tier) -> dict[s
     found: dict[str, set[str]] = {}
     for name in wanted if known else ():
         first = next((d for d in CONTEXT_DTYPES if d in known), min(known))
-        for dtype in {first, *MORE_CONTEXT_DTYPES.get(name, ())} & known:
+        others = OTHER_CONTEXT_DTYPES.get(name, (first, *MORE_CONTEXT_DTYPES.get(name, ())))
+        for dtype in {*others} & known:
             if tier.dtypes is None or dtype in tier.dtypes:
                 found.setdefault(dtype, set()).add(name)
     return found

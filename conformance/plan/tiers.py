@@ -96,8 +96,8 @@ _SMOKE = dict.fromkeys(Route, Share(True, layouts=1, dtypes=1, samples={"": 1, "
     Route.NATIVE: Share(True, samples={"": 2, "sizes": 6, "sizes_gap": 3, "values": 12, "variants": 24}),
 }
 # The cells of contexts in the smoke tier: those that find the planted faults of contexts in the fewest milliseconds. In
-# the contexts that are left out (backward, deterministic, fake, forward_ad, gradgrad, jacrev) torch first loads
-# modules for seconds.
+# the contexts that are left out (backward, decomposed, deterministic, fake, forward_ad, gradcheck, gradgrad,
+# jacrev) torch first loads modules for seconds.
 _CHOSEN = {
     "second_device": ("_softmax", "erfinv.out"), "thread": ("neg.out", "cumsum.out"), "stream": ("cat.out", "erfinv"),
     "after_error": ("neg.out",), "inference_mode": ("unfold", "embedding"), "autocast": ("group_norm", "addcmul"),

@@ -138,7 +138,7 @@ class CellRunner:
             return
         case = self.plan.cases(cell)[index]
         for _ in range(3):
-            self._judge_of(cell).reference.is_sound(case)
+            self._judge_of(cell).reference_is_sound(case)
             host_heap.shake()
 
     def checks(self, cell: CellId, index: int) -> list[str]:

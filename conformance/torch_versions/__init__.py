@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch._decomp import decomposition_table
+from torch._decomp import decomposition_table, global_decomposition_table
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
@@ -174,8 +174,20 @@ def is_registered_by_backend(name: str, key: str) -> bool:
     """Whether the kernel for a dispatch key comes neither from torch's C++ sources nor from its Python package."""
     lines = torch._C._dispatch_dump(NAMESPACE + name).splitlines() if has_own_kernel(name, key) else []
     found = re.search(r"registered at (.*):\d+", next((line for line in lines if line.startswith(f"{key}: ")), ""))
+    if found is None:
+        return False
+    if found[1] == "/dev/null":  # before torch 2.9, whatever Python registered, in torch's package or not
+        return not (key == "Meta" and name in _decomposed())
     own = (str(Path(torch.__file__).parent), "aten/src/ATen/", "/torch/csrc/")
-    return found is not None and not any(place in found[1] for place in own)
+    return not any(place in found[1] for place in own)
+
+
+@cache
+def _decomposed() -> frozenset[str]:
+    """The overloads that torch has a decomposition of, which it registers as their kernel for Meta."""
+    calls = (call for table in global_decomposition_table.values() for call in table)
+    schemas = (schema_of(call) for call in calls if isinstance(call, torch._ops.OpOverload))
+    return frozenset(overload_of(schema) for schema in schemas)
 
 
 def cannot_functionalize(message: str) -> bool:

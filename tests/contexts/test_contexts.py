@@ -14,11 +14,16 @@ from conformance import contexts, torch_versions
 from conformance.backends import Capabilities
 from conformance.contexts.autocast import Autocast
 from conformance.contexts.model import How
-from conformance.judging.judge import CaseResult
+from conformance.judging.judge import CaseResult, Judge
+from conformance.judging.tolerances import Criteria
+from conformance.judging.twins import Twins
 from conformance.layouts import CONTEXTS
+from conformance.ops.family import OpFacts
 from conformance.records import Mismatch
 from conformance.vocabulary import Check, Route
-from tests.two_sides import Device, case_of, judge
+from tests.two_sides import Device, case_of, judge, value_of
+
+pytestmark = pytest.mark.forked  # autograd starts threads
 
 CPU = torch.device("cpu")
 
@@ -110,6 +115,21 @@ def test_an_op_without_a_deterministic_algorithm_is_not_judged() -> None:
 
     assert judge(plus_one, refuses, context=contexts.of("deterministic")).skipped.startswith("RuntimeError: hand")
     assert judge(plus_one, refuses).mismatches
+
+
+def test_cpu_alone_is_called_as_the_context_calls_it() -> None:
+    seen: list[bool] = []
+
+    def noting(x: torch.Tensor, *_: object) -> torch.Tensor:
+        seen.append(torch.are_deterministic_algorithms_enabled())
+        return x + 1
+
+    device = Capabilities(Device(), "hand")
+    context = contexts.of("deterministic")
+    alone = Judge(Twins(value_of), device, noting, Route.NATIVE, Criteria(OpFacts("misc")), 20, context)
+    assert alone.reference_is_sound(case_of())
+    assert seen
+    assert all(seen)
 
 
 def test_a_call_that_is_not_deterministic_is_found_under_the_context() -> None:

@@ -16,6 +16,9 @@ from conformance.judging.judge import CaseResult
 from conformance.vocabulary import Check, Route
 from tests.two_sides import case_of, judge
 
+pytestmark = pytest.mark.forked  # autograd starts threads
+
+
 Op = Callable[[torch.Tensor], torch.Tensor]
 
 

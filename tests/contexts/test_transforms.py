@@ -25,7 +25,10 @@ NEW = ("gradgrad", "jacrev", "forward_ad", "vmap", "functionalize", "fake", "no_
 VARIANT = {"forward_ad": "all", "vmap": "-1", "copied": "deepcopy"}
 
 # torch scripts its formulas of tangents when the first one is asked for.
-pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated:DeprecationWarning")
+pytestmark = [
+    pytest.mark.forked,  # autograd starts threads
+    pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated"),
+]
 
 
 def doubled(x: torch.Tensor) -> torch.Tensor:
@@ -105,6 +108,23 @@ def test_a_context_finds_what_is_wrong_under_it(context: str) -> None:
 @pytest.mark.parametrize("context", WRONG)
 def test_a_plain_call_does_not_find_it(context: str) -> None:
     assert judge(doubled, WRONG[context]).mismatches == []
+
+
+@pytest.mark.usefixtures("_own_op")
+def test_a_number_that_torch_reads_from_a_fake_tensor_is_not_predicted() -> None:
+    def reads(x: torch.Tensor) -> torch.Tensor:
+        if type(x) is not torch.Tensor:
+            raise TypeError("ones(): argument 'size' must be tuple of ints, but found type 'FakeTensor' at pos 1")
+        return x * 2
+
+    def refuses(x: torch.Tensor) -> torch.Tensor:
+        if type(x) is not torch.Tensor:
+            raise TypeError("no such size")
+        return x * 2
+
+    assert "reads no number" in judge(doubled, reads, case_of(), context=contexts.of("fake")).skipped
+    (mismatch,) = judged(refuses, "fake").mismatches
+    assert "torch predicts TypeError" in str(mismatch.facts)
 
 
 def test_each_of_the_contexts_is_listed() -> None:
@@ -200,6 +220,22 @@ def test_a_rule_of_torch_that_is_wrong_on_cpu_is_no_reference(context: Any, wron
 def test_kernels_of_torch_are_not_registered_by_a_backend() -> None:
     for key in ("Meta", "FuncTorchBatched", "Functionalize", "CPU"):
         assert not torch_versions.is_registered_by_backend("add_.Tensor", key)
+
+
+def test_a_decomposition_of_torch_is_not_registered_by_a_backend() -> None:
+    assert torch_versions.has_own_kernel("col2im", "Meta")
+    assert not torch_versions.is_registered_by_backend("col2im", "Meta")
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "own"), [("col2im", "Meta", False), ("masked_select", "Meta", True), ("col2im", "CPU", True)]
+)
+def test_a_kernel_from_no_known_place_is_torchs_if_torch_decomposes_the_op(
+    monkeypatch: pytest.MonkeyPatch, name: str, key: str, own: bool
+) -> None:
+    monkeypatch.setattr("torch._C._dispatch_dump", lambda name: f"{key}: registered at /dev/null:241 :: () -> ()")
+    monkeypatch.setattr(torch_versions, "has_own_kernel", lambda name, key: True)
+    assert torch_versions.is_registered_by_backend(name, key) is own
 
 
 def test_an_out_argument_is_told_from_self_of_an_in_place_op() -> None:
