@@ -7,10 +7,8 @@ from typing import Any
 
 import torch
 
-from conformance.scenarios.model import NotOffered, Results, first_line, scenario
-from conformance.support.compiled_code import compiler_error
-from conformance.support.machine import cxx_compiler
-from conformance.torch_versions.compilers import inductor_knows
+from conformance.scenarios.compiling import by_inductor
+from conformance.scenarios.model import NotOffered, Results, scenario
 
 Mask = Callable[..., torch.Tensor]
 #: Queries and keys, batches, and elements in a side of a block. The last blocks are not full.
@@ -71,18 +69,9 @@ def _compared(make: Callable[..., Mask], device: str) -> Results:
 
 
 def _compiled(make: Callable[..., Mask], device: str) -> Results:
-    """Return the blocks by code that Inductor compiled. Raises RuntimeError with the environment if that fails."""
-    kind = torch.device(device).type
-    if not inductor_knows(kind):
-        return dict.fromkeys(_PARTS, NotOffered(f"Inductor has no backend registered for {kind}"))
-    torch.compiler.reset()
-    try:
-        return _blocks(make, device, compiles=True)
-    except Exception as e:
-        line = compiler_error(e) or f"{type(e).__name__}: {first_line(e)}"
-        raise RuntimeError(f"create_block_mask compiled for {kind}: {line} ({cxx_compiler()})") from e
-    finally:
-        torch.compiler.reset()
+    """Return the blocks by code that Inductor compiled."""
+    found = by_inductor("create_block_mask", device, lambda: _blocks(make, device, compiles=True))
+    return dict.fromkeys(_PARTS, found) if isinstance(found, NotOffered) else found
 
 
 @scenario(exact=True, slow=True, compiles=True)

@@ -10,6 +10,7 @@ from conformance.scenarios import (
     devices,
     distributed,
     exporting,
+    flex_attention,
     generators,
     groups,
     handles,
@@ -29,8 +30,9 @@ from conformance.support.suggestions import unknown
 
 # Importing them fills the table.
 MODULES = (
-    block_masks, compiled_models, compiled_tensors, decoder, devices, distributed, exporting, generators, groups,
-    handles, loading, masks, parallel, profiling, serialization, sharing, storages, threads, training, transfers,
+    block_masks, compiled_models, compiled_tensors, decoder, devices, distributed, exporting, flex_attention,
+    generators, groups, handles, loading, masks, parallel, profiling, serialization, sharing, storages, threads,
+    training, transfers,
 )  # fmt: skip
 
 

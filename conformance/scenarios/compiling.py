@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import nn
 
 from conformance.scenarios.model import NotOffered, Results, first_line, scenario
 from conformance.support.compiled_code import compiler_error
+from conformance.support.machine import cxx_compiler
 from conformance.torch_versions.compilers import inductor_knows
 
+T = TypeVar("T")
 Inputs = tuple[torch.Tensor, ...]
 #: A function of tensors or a module, and its arguments by a size. It may write them and return nested tuples.
 Made = tuple[Callable[..., Any], Callable[[int], Inputs]]
@@ -42,6 +44,24 @@ def program(make: Callable[[], Made]) -> Callable[[str], Results]:
     return scenario(slow=True, compiles=True)(run)
 
 
+def by_inductor(what: str, device: str, run: Callable[[], T]) -> T | NotOffered:
+    """Return what ``run`` gives, which calls ``torch.compile`` for a device; NotOffered if Inductor does not know it.
+
+    Raises RuntimeError that names ``what`` was compiled, the compiler and its first error if that fails.
+    """
+    kind = torch.device(device).type
+    if not inductor_knows(kind):
+        return NotOffered(f"Inductor has no backend registered for {kind}")
+    torch.compiler.reset()
+    try:
+        return run()
+    except Exception as e:
+        line = compiler_error(e) or f"{type(e).__name__}: {first_line(e)}"
+        raise RuntimeError(f"{what} compiled for {kind}: {line} ({cxx_compiler()})") from e
+    finally:
+        torch.compiler.reset()
+
+
 def _tried(make: Callable[[], Made], device: str, mode: str, backend: str, dynamic: bool) -> Results:
     """Return the outputs in one mode. Raises RuntimeError that names the mode if the program does."""
     kind = torch.device(device).type
@@ -60,20 +80,21 @@ def _tried(make: Callable[[], Made], device: str, mode: str, backend: str, dynam
 
 
 def _excused(make: Callable[[], Made], found: Results, backend: str, dynamic: bool) -> Results:
-    """Return the outputs without those that torch compiles to the same wrong values for CPU."""
+    """Return the outputs without those that torch compiles to the same wrong values, or strides, for CPU."""
     eager = _outputs(make, "cpu", "", dynamic=False)
-    if all(_close(found[name], eager[name]) for name in found):
+    if all(_alike(found[name], eager[name]) for name in found):
         return found
     on_cpu = _outputs(make, "cpu", backend, dynamic)
-    wrong = {name for name in found if not _close(on_cpu[name], eager[name]) and _close(found[name], on_cpu[name])}
-    reason = NotOffered(f"{backend} compiles the program to the same wrong values for CPU")
+    wrong = {name for name in found if not _alike(on_cpu[name], eager[name]) and _alike(found[name], on_cpu[name])}
+    reason = NotOffered(f"{backend} compiles the program to the same wrong result for CPU")
     return {name: reason if name in wrong else output for name, output in found.items()}
 
 
-def _close(one: torch.Tensor | NotOffered, other: torch.Tensor | NotOffered) -> bool:
+def _alike(one: torch.Tensor | NotOffered, other: torch.Tensor | NotOffered) -> bool:
     assert isinstance(one, torch.Tensor)
     assert isinstance(other, torch.Tensor)
-    return bool(one.shape == other.shape and torch.allclose(one.cpu(), other, 1e-4, 1e-5, equal_nan=True))
+    same_place = one.shape == other.shape and one.stride() == other.stride()
+    return bool(same_place and torch.allclose(one.cpu(), other, 1e-4, 1e-5, equal_nan=True))
 
 
 def _outputs(make: Callable[[], Made], device: str, backend: str, dynamic: bool) -> Results:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import time
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -52,8 +53,20 @@ def _meet(work: Work, device: str, rank: int, folder: str) -> Results:
     limit = timedelta(seconds=PATIENCE)
     dist.init_process_group(backend, store=store, rank=rank, world_size=PROCESSES, timeout=limit)
     results = work(place)
-    dist.destroy_process_group()
+    leave_group()
     return results
+
+
+def leave_group() -> None:
+    """Destroy the process group, once the threads of gloo have let go of its calls.
+
+    In torch 2.6 gloo's thread frees the tensors of a call just after the call has returned, and needs the GIL for it.
+    Destroying the group waits for that thread with the GIL held, and then never returns. In 2.8 it returns.
+    """
+    from torch import distributed as dist
+
+    time.sleep(0.1)
+    dist.destroy_process_group()
 
 
 def _place(device: str, rank: int) -> str:

@@ -58,3 +58,13 @@ def test_what_torch_compiles_to_the_same_wrong_values_for_cpu_is_not_judged(monk
     worse = {"result 0": torch.full((2,), 7.0), "result 1": torch.ones(2)}
     judged = compiling._excused(nothing, dict(worse), "inductor", False)  # noqa: SLF001
     assert judged["result 0"] is worse["result 0"]
+
+
+def test_strides_that_torch_compiles_wrongly_for_cpu_too_are_not_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    eager, wrong, worse = torch.ones(4, 2), torch.ones(2, 4).t(), torch.ones(4, 4)[:, ::2]
+    monkeypatch.setattr(
+        compiling, "_outputs", lambda make, device, backend, dynamic: {"result 0": wrong if backend else eager}
+    )
+    for found, excused in ((wrong, True), (worse, False), (eager, False)):
+        judged = compiling._excused(nothing, {"result 0": found}, "inductor", False)  # noqa: SLF001
+        assert isinstance(judged["result 0"], NotOffered) is excused
