@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from conformance.ops.family import EXACT, INF, NAN, Family, Own, T, own, words
 
-# Every pair that an order has to have an answer for. Zeros of both signs are equal: which of them is the larger is
-# nobody's promise, so only what compares them gets them.
+# Every pair that an order must decide. Zeros of both signs are equal, and the larger of them is not defined, so only
+# comparisons get them.
 _LEFT = T((3, 4), (NAN, 1.0, NAN, INF, -INF, INF, 2.0, -1.0, NAN, -INF, 3.0, 3.0))
 _RIGHT = T((3, 4), (1.0, NAN, NAN, -INF, INF, INF, NAN, 2.0, INF, NAN, -3.0, 3.0))
 _ZEROS = T((3, 4), (0.0, -0.0, 0.0, -0.0) * 3), T((3, 4), (-0.0, 0.0, 0.0, -0.0) * 3)

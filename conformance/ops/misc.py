@@ -5,7 +5,6 @@ from __future__ import annotations
 from conformance.ops.family import EXACT, Device, Dtype, Family, T, own
 
 _ITSELF = {"cannot": "torch's test of itself"}
-_TWO_DEVICES = {"cannot": "asks for a vendor's library or device"}
 
 FAMILY = Family(
     "misc",

@@ -18,7 +18,7 @@ FAMILY = Family(
     but={
         # torch's own kernel for all devices computes (1 + erf(x)) / 2, which cancels left of zero.
         "special_ndtr": {"tolerance": Tolerance(16.0, 4.0, Accumulation.CANCELS)},
-        # Of x = NaN, CPU's kernels return a number that nobody wrote.
+        # For x = NaN, CPU's kernels return an uninitialized number.
         # CPU of torch below 2.13 takes minutes for the polynomial of degree 2**31.
         "special_*polynomial*": {"undefined_in": ("uint32", "uint64"), "fixed": ("x", "n")},
     },

@@ -153,6 +153,8 @@ def test_a_missing_kernel_is_no_refusal(monkeypatch: pytest.MonkeyPatch) -> None
     trials = Trials(CORPUS, timed=False)
     raising(RuntimeError("\"neg\" not implemented for 'Half'"))
     assert not trials.refuses(sample(), "float32")
+    raising(RuntimeError("expected scalar type Long but found Int"))
+    assert not trials.refuses(sample(), "float32")
     raising(NotImplementedError("no kernel for Meta"))
     assert not trials.raises_without_memory(sample(), "float32")
     raising(RuntimeError("expected a vector"))
