@@ -68,11 +68,10 @@ def taken(config: pytest.Config, cells: list[CellId]) -> set[CellId] | None:
     shard = shard_of(config)
     if shard is None:
         return None
-    plan, by = plan_of(config), split_by(config)
+    by = split_by(config)
     try:
         measured = runs.durations(runs.opened(Path(by))) if by else {}
     except StoreError as e:
         raise pytest.UsageError(f"--shard-by: {e}") from e
     config.stash[SPLIT] = Split(str(shard), len(cells), resume.fingerprint(map(str, cells)))
-    weights = shards.weigh(cells, measured, lambda cell: len(plan.case_ids(cell)))
-    return shards.part(cells, weights, shard)
+    return shards.part(cells, shards.weigh(cells, measured), shard)

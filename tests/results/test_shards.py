@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.results.shards import Shard, ShardError, part, weigh
+from conformance.layouts import LAYOUTS
+from conformance.results.shards import TYPICAL, Shard, ShardError, part, weigh
 from conformance.vocabulary import CellId
 
 CELLS = st.lists(
@@ -50,11 +51,28 @@ def test_the_order_in_which_cells_are_collected_does_not_matter() -> None:
         assert part(shuffled, [weights[c] for c in shuffled], Shard(i, 3)) == straight
 
 
-def test_a_cell_that_was_not_measured_weighs_by_its_cases() -> None:
-    known, new = (CellId("a", name, "bool", "contiguous") for name in ("mm", "cat"))
-    assert weigh([known, new], {str(known): (900, 3)}, lambda _: 5) == [900, 1500]
-    assert weigh([known, new], {}, lambda cell: len(cell.overload)) == [2, 3]
-    assert weigh([known, new], {str(known): (0, 0)}, lambda _: 0) == [1, 1]
+def cell(overload: str, layout: str) -> CellId:
+    return CellId("a", overload, "bool", layout)
+
+
+def test_a_cell_that_was_not_measured_takes_what_cells_of_its_layout_take() -> None:
+    mm, cat, new = cell("mm", "contiguous"), cell("cat", "contiguous"), cell("new", "contiguous")
+    assert weigh([mm, cat, new], {str(mm): 900, str(cat): 300}) == [900, 300, 600]
+
+
+def test_a_layout_that_was_not_measured_takes_its_typical_time_at_the_measured_speed() -> None:
+    mm, large = cell("mm", "contiguous"), cell("mm", "sizes")
+    at_half_speed = weigh([mm], {})[0] * 2
+    assert weigh([mm, large], {str(mm): at_half_speed}) == [at_half_speed, weigh([large], {})[0] * 2]
+
+
+def test_without_measurements_a_program_weighs_more_than_a_call() -> None:
+    program, compiled, call = weigh([cell("model", ""), cell("mm", "inductor"), cell("mm", "contiguous")], {})
+    assert program > compiled > call > 0
+
+
+def test_a_layout_with_a_typical_time_is_one_of_the_suite() -> None:
+    assert TYPICAL.keys() <= {"", *LAYOUTS}
 
 
 def test_a_shard_is_read_as_it_is_written() -> None:
