@@ -14,6 +14,7 @@ from typing import Any
 
 from conformance.perf.model import End, Machine, Record
 from conformance.results.store import RUNS, StoreError
+from conformance.results.store.json_file import read_object
 from conformance.results.store.manifest import Manifest
 from conformance.support.suggestions import near
 
@@ -100,7 +101,7 @@ def _instead(results: Path, run: str, known: Sequence[str]) -> str:
 def load(directory: Path) -> PerfRun:
     """Read a run. Raises StoreError for a run of another kind, and for damaged or changed files."""
     file = directory / MANIFEST
-    told = _json(file)
+    told = read_object(file)
     if told.pop("format", None) != FORMAT:
         raise StoreError(f"{file}: is not the manifest of a perf run; expected a directory below {PERF}/")
     version = told.pop("version", None)
@@ -127,15 +128,3 @@ def _records(directory: Path, hashed: str) -> tuple[Record, ...]:
         return tuple(Record.from_json(json.loads(line)) for line in data.splitlines())
     except (ValueError, KeyError, TypeError) as e:
         raise StoreError(f"{file}: not the records of a perf run: {e!r}") from e
-
-
-def _json(file: Path) -> dict[str, Any]:
-    try:
-        told = json.loads(file.read_text(encoding="utf-8"))
-    except OSError as e:
-        raise StoreError(f"{file}: {e.strerror}") from e
-    except ValueError as e:
-        raise StoreError(f"{file}: not JSON: {e}") from e
-    if not isinstance(told, dict):
-        raise StoreError(f"{file}: expected a JSON object, got {type(told).__name__}")
-    return told

@@ -111,6 +111,7 @@ def text(differences: Sequence[Difference], old: str, new: str, settings: Sequen
 
 
 def as_json(differences: Sequence[Difference], old: str, new: str, settings: Sequence[str] = ()) -> str:
+    """Return the differences of two runs as JSON, with the number of cells of each change."""
     counts = Counter(d.change for d in differences)
     record = {"old": old, "new": new, "settings": list(settings), "counts": {str(c): counts[c] for c in Change}}
     return json.dumps({**record, "cells": [d.to_json() for d in differences]}, indent=1)
@@ -143,6 +144,7 @@ def across_text(
 def across_json(
     steps: Sequence[Step], cells: Sequence[tuple[CellId, tuple[CellOutcome | None, ...]]], notes: Mapping[str, str]
 ) -> str:
+    """Return the cells that differ between lanes as JSON. A kind is null where a lane does not have the cell."""
     rows = [
         {"cell": str(cell), "kinds": [o.kind if o else None for o in outcomes], "note": notes.get(cell.overload, "")}
         for cell, outcomes in cells

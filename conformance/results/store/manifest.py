@@ -51,7 +51,7 @@ class Manifest:
     torch_commit: str = ""  # the commit of torch
     shard: str = ""  # "2/4" for the second of four, "" for a run that is not split
     expected: str = ""  # the named file of known failures, absolute or relative to the current directory
-    split_by: str = ""  # of a shard: the run whose durations split the cells; "": the numbers of cases did
+    split_by: str = ""  # of a shard: the run whose durations split the cells; "": typical durations did
     backend_option: str = ""  # the backend as --backend takes it, e.g. "my_backend:mydev"; "" in older runs
 
     @property

@@ -82,11 +82,11 @@ def read(file: Path, where: str = "true") -> tuple[Observation, ...]:
     return tuple(_observation(dict(zip(COLUMNS, row))) for row in rows)
 
 
-def durations(file: Path) -> dict[str, tuple[int, int]]:
-    """Return nanoseconds and number of cases of each cell that ran, by id."""
+def durations(file: Path) -> dict[str, int]:
+    """Return the nanoseconds of each cell that ran, by id."""
     with database() as db:
-        query = f"SELECT {CELL}, wall_ns, cases FROM {table([file])} WHERE wall_ns > 0"
-        return {str(CellId(*cell)): (wall_ns, cases) for *cell, wall_ns, cases in db.execute(query).fetchall()}
+        query = f"SELECT {CELL}, wall_ns FROM {table([file])} WHERE wall_ns > 0"
+        return {str(CellId(*cell)): wall_ns for *cell, wall_ns in db.execute(query).fetchall()}
 
 
 def join(files: Iterable[Path], target: Path) -> None:

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import re
 import shutil
@@ -19,6 +18,7 @@ from typing import Any
 
 from conformance.records import Observation
 from conformance.results.store import parquet
+from conformance.results.store.json_file import read_object, write_object
 from conformance.results.store.manifest import Manifest, StoreError, began, lane_of, series_name, series_of, shard_of
 from conformance.support.suggestions import near
 from conformance.vocabulary import TIERS, Status
@@ -129,9 +129,9 @@ def _keep(
             "by_status": {s.value: by_status.get(s, 0) for s in Status},
             "bytes": len(data), "sha256": hashlib.sha256(data).hexdigest(),
         }  # fmt: skip
-        _write(scratch / MANIFEST, record)
+        write_object(scratch / MANIFEST, record)
         if summary is not None:
-            _write(scratch / SUMMARY, summary)
+            write_object(scratch / SUMMARY, summary)
         for file in scratch.iterdir():
             file.chmod(0o444)
         _settle(scratch, target)
@@ -155,7 +155,7 @@ def _reached(by_status: Mapping[str, int], summary: Mapping[str, Any] | None) ->
 def opened(directory: Path) -> Closed:
     """Open a closed run by its directory. Raises StoreError for a damaged run and for an unknown format."""
     file = directory / MANIFEST
-    record = _read(file)
+    record = read_object(file)
     if record.pop("format", None) != FORMAT:
         raise StoreError(f"{file}: is not the manifest of a closed run; was this file written by another tool?")
     version = record.pop("version", None)
@@ -224,15 +224,15 @@ def measured(results: Path, series: str) -> Closed | None:
     return next((run for run in latest if run.whole), next(iter(latest), None))
 
 
-def durations(run: Closed) -> dict[str, tuple[int, int]]:
-    """Return nanoseconds and number of cases of each cell that ran, by id. Raises StoreError."""
+def durations(run: Closed) -> dict[str, int]:
+    """Return the nanoseconds of each cell that ran, by id. Raises StoreError."""
     return parquet.durations(run.rows)
 
 
 def seconds(results: Path, workers: Mapping[str, int]) -> dict[str, float]:
     """Return each lane's duration with its number of ``workers``. Lanes without a complete run are left out."""
     found = {lane: run for lane in workers if (run := measured(results, lane)) and run.whole}
-    return {lane: sum(ns for ns, _ in durations(run).values()) / 1e9 / workers[lane] for lane, run in found.items()}
+    return {lane: sum(durations(run).values()) / 1e9 / workers[lane] for lane, run in found.items()}
 
 
 def every_series(results: Path) -> list[str]:
@@ -292,13 +292,13 @@ def summary(run: Closed) -> dict[str, Any]:
     file = run.directory / SUMMARY
     if not file.is_file():
         raise StoreError(f"{run.directory}: has no {SUMMARY}: the run was killed before its end")
-    return _read(file)
+    return read_object(file)
 
 
 def schemas(run: Closed) -> dict[str, tuple[str, str]]:
     """Return the overloads whose schema in this run's torch differs from the corpus: both schemas, "" for none."""
     file = run.directory / SUMMARY
-    found = _read(file).get("schemas", {}) if file.is_file() else {}
+    found = read_object(file).get("schemas", {}) if file.is_file() else {}
     return {overload: (recorded, here) for overload, (recorded, here) in found.items()}
 
 
@@ -370,19 +370,3 @@ def _settle(scratch: Path, target: Path) -> None:
     except OSError:
         if not (target / MANIFEST).is_file():
             raise
-
-
-def _write(file: Path, record: dict[str, Any]) -> None:
-    file.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-
-
-def _read(file: Path) -> dict[str, Any]:
-    try:
-        record = json.loads(file.read_text(encoding="utf-8"))
-    except OSError as e:
-        raise StoreError(f"{file}: {e.strerror}") from e
-    except ValueError as e:
-        raise StoreError(f"{file}: not JSON: {e}") from e
-    if not isinstance(record, dict):
-        raise StoreError(f"{file}: expected a JSON object, got {type(record).__name__}")
-    return record
