@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 import torch
 
+from conformance.triage.compiled.elements import far, largest, told, unlike, widened
+
 
 def first_difference(expected: Sequence[object], actual: Sequence[object], what: str = "output") -> str:
     """Return the first difference, "" if there is none. Tensors are compared on CPU; strides are not."""
@@ -21,16 +23,11 @@ def difference(expected: object, actual: object) -> str:
     """Return how a value differs from eager's."""
     if not isinstance(expected, torch.Tensor) or not isinstance(actual, torch.Tensor):
         return "" if type(expected) is type(actual) and expected == actual else f"{actual!r}, eager has {expected!r}"
-    for name, one, other in zip(("shape", "dtype", "device"), _facts(expected), _facts(actual)):
-        if one != other:
-            return f"{name} {other}, eager has {one}"
+    if found := unlike(expected, actual, "eager has"):
+        return found
     if expected.device.type == "meta":
         return ""
     return _values(expected.detach().cpu(), actual.detach().cpu())
-
-
-def _facts(tensor: torch.Tensor) -> tuple[object, ...]:
-    return list(tensor.shape), str(tensor.dtype), tensor.device.type
 
 
 def tolerance(dtype: torch.dtype) -> float:
@@ -42,23 +39,12 @@ def tolerance(dtype: torch.dtype) -> float:
 
 
 def _values(expected: torch.Tensor, actual: torch.Tensor) -> str:
+    """Return how values on CPU differ by more than rounding explains, "" if they do not."""
     if expected.numel() == 0:
         return ""
-    wide = torch.complex128 if expected.is_complex() else torch.float64
-    exact = not (expected.is_floating_point() or expected.is_complex())
-    wrong = expected != actual if exact else _far(expected.to(wide), actual.to(wide), tolerance(expected.dtype))
-    count = int(wrong.sum())
-    if not count:
-        return ""
-    place = tuple(int(i) for i in wrong.nonzero()[0])
-    values = f"{actual[place].item()} at {list(place)}, eager has {expected[place].item()}"
-    return f"{count} of {expected.numel()} values differ: {values}"
-
-
-def _far(expected: torch.Tensor, actual: torch.Tensor, bound: float) -> torch.Tensor:
-    """Return which elements are too far from eager's: in an infinity or NaN, or by more than the bound."""
-    finite = torch.isfinite(expected)
-    scale = expected[finite].abs().max() if bool(finite.any()) else torch.zeros((), dtype=torch.float64)
-    same = (expected == actual) | (torch.isnan(expected) & torch.isnan(actual))
-    near = finite & torch.isfinite(actual) & ((expected - actual).abs() <= bound * scale)
-    return ~(same | near)
+    if expected.is_floating_point() or expected.is_complex():
+        wide = widened(expected)
+        wrong = far(wide, actual.to(wide.dtype), tolerance(expected.dtype) * largest(wide))
+    else:
+        wrong = expected != actual
+    return told(expected, actual, wrong, "eager has")

@@ -54,3 +54,11 @@ def interpreter(command: Sequence[str]) -> tuple[str, tuple[str, ...]]:
     if Path(first).name.startswith("python") and rest and (rest[0] == "-m" or not rest[0].startswith("-")):
         return (sys.executable if first in ("python", "python3") else first), tuple(rest)
     raise ValueError(f"expected a command like: python script.py ARGUMENTS, got: {' '.join(command) or 'nothing'}")
+
+
+def program_of(command: Sequence[str]) -> tuple[str, tuple[str, ...]]:
+    """Return what :func:`interpreter` does. Raises ValueError also if the script does not exist."""
+    python, program = interpreter(command)
+    if program[0] != "-m" and not Path(program[0]).is_file():
+        raise ValueError(f"no script {program[0]}")
+    return python, program

@@ -86,7 +86,7 @@ def test_an_import_keeps_the_rules_adds_those_of_the_list_and_prints_the_rest() 
         (("export", LANE, "known-failures.py"), "expected the name of a Python module"),
         (("export", LANE, "listed.txt"), "expected the name of a Python module"),
         (("export", LANE, "listed.py", "--allowlist"), "some cells were not selected"),
-        (("export", LANE, "absent/listed.py"), "No such file or directory"),
+        (("export", LANE, "absent/listed.py"), "there is no directory absent;"),
         (("export", "no-such-lane", "listed.py"), "no-such-lane"),
         (("import", "rules.toml", LANE), "rules.toml: no list found"),
     ],

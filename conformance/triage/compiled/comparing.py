@@ -7,6 +7,8 @@ from functools import partial
 
 import torch
 
+from conformance.triage.compiled.elements import far, largest, told, unlike, widened
+
 #: Units of the last place, relative to a tensor's largest value, by which fused code may differ in every case.
 ROUNDING = 64
 #: How much further from float64 than eager code compiled code may be.
@@ -27,25 +29,22 @@ def first_difference(
 
 
 def _at(exact: Exact, index: int) -> torch.Tensor | None:
+    """Return a value in float64, None if it cannot be computed."""
     values = exact()
     found = values[index] if values is not None and index < len(values) else None
     return found if isinstance(found, torch.Tensor) else None
 
 
 def _difference(expected: object, actual: object, exact: Callable[[], torch.Tensor | None]) -> str:
+    """Return how a value differs, "" if it does not."""
     if not isinstance(expected, torch.Tensor) or not isinstance(actual, torch.Tensor):
         same = expected == actual or (expected != expected and actual != actual)
         return "" if type(expected) is type(actual) and same else f"{actual!r}, expected {expected!r}"
-    for what, one, other in zip(("shape", "dtype", "device"), _facts(expected), _facts(actual)):
-        if one != other:
-            return f"{what} {other}, expected {one}"
+    if found := unlike(expected, actual):
+        return found
     if expected.device.type == "meta" or expected.numel() == 0:
         return ""
     return _values(_plain(expected), _plain(actual), exact)
-
-
-def _facts(t: torch.Tensor) -> tuple[str, ...]:
-    return str(list(t.shape)), str(t.dtype), t.device.type
 
 
 def _plain(t: torch.Tensor) -> torch.Tensor:
@@ -55,38 +54,17 @@ def _plain(t: torch.Tensor) -> torch.Tensor:
 
 
 def _values(expected: torch.Tensor, actual: torch.Tensor, exact: Callable[[], torch.Tensor | None]) -> str:
+    """Return how values on CPU differ by more than rounding explains, "" if they do not."""
     if not (expected.is_floating_point() or expected.is_complex()):
-        return _told(expected, actual, expected != actual)
+        return told(expected, actual, expected != actual)
     epsilon = torch.finfo(expected.dtype).eps
-    wide = torch.complex128 if expected.is_complex() else torch.float64
-    one, other = expected.to(wide), actual.to(wide)
-    wrong = _far(one, other, ROUNDING * epsilon * _largest(one))
+    one, other = widened(expected), widened(actual)
+    wrong = far(one, other, ROUNDING * epsilon * largest(one))
     if not bool(wrong.any()):
         return ""
     truth = exact()
     if truth is None or truth.shape != expected.shape:
-        return _told(expected, actual, wrong & _far(one, other, epsilon**0.5 * _largest(one)))
-    right = _plain(truth).to(wide)
+        return told(expected, actual, wrong & far(one, other, epsilon**0.5 * largest(one)))
+    right = _plain(truth).to(one.dtype)
     error = torch.where(torch.isfinite(one) & torch.isfinite(right), (one - right).abs(), 0.0).max()
-    return _told(expected, actual, wrong & _far(right, other, FURTHER * float(error) + epsilon * _largest(right)))
-
-
-def _largest(t: torch.Tensor) -> float:
-    finite = t[torch.isfinite(t)].abs()
-    return float(finite.max()) if finite.numel() else 0.0
-
-
-def _far(expected: torch.Tensor, actual: torch.Tensor, bound: float) -> torch.Tensor:
-    """Return which elements differ by more than a bound, or in an infinity or NaN."""
-    same = (expected == actual) | (torch.isnan(expected) & torch.isnan(actual))
-    near = torch.isfinite(expected) & torch.isfinite(actual) & ((expected - actual).abs() <= bound)
-    return ~(same | near)
-
-
-def _told(expected: torch.Tensor, actual: torch.Tensor, wrong: torch.Tensor) -> str:
-    count = int(wrong.sum())
-    if not count:
-        return ""
-    place = tuple(int(i) for i in wrong.nonzero()[0])
-    values = f"{actual[place].item()} at {list(place)}, expected {expected[place].item()}"
-    return f"{count} of {expected.numel()} values differ: {values}"
+    return told(expected, actual, wrong & far(right, other, FURTHER * float(error) + epsilon * largest(right)))

@@ -11,13 +11,16 @@ import json
 import os
 import random
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from conformance.calls.program import run_program
 from conformance.support import shared_page
 from conformance.triage.compiled.model import OWN, PLAIN, Kind, Wrong
+
+if TYPE_CHECKING:
+    from conformance.triage.compiled.checking import Checks, Graph
 
 REQUEST, PAGE, FOUND, GRAPH, RESULTS, CODE = (
     "request.json", "page", "found.json", "graph.pt", "results.pt", "generated.py",
@@ -34,6 +37,38 @@ def read_page(directory: Path) -> tuple[int, int, str]:
     return int(graph), int(call), phase.rstrip(b"\0").decode()
 
 
+class _Ends:
+    """The files that a program leaves for the process that started it."""
+
+    def __init__(self, directory: Path, leave_bisection: Callable[[], None]) -> None:
+        from conformance.triage.compiled.recording import Recording
+
+        self._directory = directory
+        self._leave_bisection = leave_bisection
+        self.recording = Recording()
+        self.code: list[str] = []  # that Inductor generated
+
+    def keep(self, graph: Graph, args: Sequence[Any]) -> str:
+        """Store a graph with the arguments of a call. Return what of it is lost, "" for nothing."""
+        from conformance.triage.compiled import dump
+
+        modes = dump.modes_now(args)
+        content = dump.Dump(graph.reference, dump.concrete(args), graph.backend, graph.options, modes)
+        return dump.save(self._directory / GRAPH, content)
+
+    def leave(self, checks: Checks, **facts: Any) -> NoReturn:
+        """Store what was found, and end the process."""
+        facts |= {"graphs": len(checks.graphs), "calls": checks.calls, "names": list(checks.names)}
+        facts["unjudged"] = list(checks.unjudged.items())
+        self._leave_bisection()
+        (self._directory / CODE).write_text("\n".join(self.code), encoding="utf-8")
+        self.recording.save(self._directory / RESULTS)
+        (self._directory / FOUND).write_text(json.dumps(facts), encoding="utf-8")
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)  # later failures of the program follow from the first
+
+
 def main(arguments: list[str]) -> None:
     """Run the program. Does not return."""
     where, _, *program = arguments
@@ -43,48 +78,29 @@ def main(arguments: list[str]) -> None:
     import torch
 
     from conformance.torch_versions import compiler_tools as tools
-    from conformance.triage.compiled import dump
-    from conformance.triage.compiled.checking import Checks, Graph, wrong_of
-    from conformance.triage.compiled.recording import Recording
+    from conformance.triage.compiled.checking import Checks, wrong_of
 
     page = shared_page.create(directory / PAGE, _LAYOUT, -1, -1, b"")
-    leave_bisection = tools.join(Path(request["bisection"])) if request["bisection"] else lambda: None
-    recording, code = Recording(), list[str]()
+    ends = _Ends(directory, tools.join(Path(request["bisection"])) if request["bisection"] else lambda: None)
 
     def due(graph: Graph, args: Sequence[Any]) -> None:
         if [graph.index, graph.calls - 1] == request["keep"]:
-            keep(graph, args)
-
-    def keep(graph: Graph, args: Sequence[Any]) -> str:
-        modes = dump.modes_now(args)
-        content = dump.Dump(graph.reference, dump.concrete(args), graph.backend, graph.options, modes)
-        return dump.save(directory / GRAPH, content)
+            ends.keep(graph, args)
 
     def told(phase: str, graph: int, call: int) -> None:
         page.write(graph, call, phase.encode()[:_LONGEST])
 
     def stop(wrong: Wrong, graph: Graph | None, args: Sequence[Any]) -> None:
-        lost = keep(graph, args) if graph else ""
-        leave(wrong=dataclasses.asdict(wrong), lost=lost)
-
-    def leave(**facts: Any) -> None:
-        facts |= {"graphs": len(checks.graphs), "calls": checks.calls, "names": list(checks.names)}
-        facts["unjudged"] = list(checks.unjudged.items())
-        leave_bisection()
-        (directory / CODE).write_text("\n".join(code), encoding="utf-8")
-        recording.save(directory / RESULTS)
-        (directory / FOUND).write_text(json.dumps(facts), encoding="utf-8")
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(0)  # later failures of the program follow from the first
+        lost = ends.keep(graph, args) if graph else ""
+        ends.leave(checks, wrong=dataclasses.asdict(wrong), lost=lost)
 
     checks = Checks(request["backend"], stop, told, due)
     _seed(torch)
-    recording.install()
+    ends.recording.install()
     if request["backend"] != PLAIN:
         tools.change_backends(checks.backend)
     if request["backend"] == OWN:
-        tools.keep_generated_code(code)
+        tools.keep_generated_code(ends.code)
     ended = None
     try:
         run_program(program)
@@ -92,7 +108,7 @@ def main(arguments: list[str]) -> None:
         ended = _exited(e.code)
     except BaseException as e:  # noqa: BLE001  # the report says what the program raised
         ended = wrong_of(e)
-    leave(ended=dataclasses.asdict(ended) if ended else None)
+    ends.leave(checks, ended=dataclasses.asdict(ended) if ended else None)
 
 
 def _exited(code: Any) -> Wrong | None:
