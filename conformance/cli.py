@@ -35,7 +35,7 @@ COMMANDS = {
     "repro": "programs:repro_",
     "run": "cluster:run_",
     "summary": "results:summary_",
-    "triage": "programs:triage_",
+    "triage": "triage:triage_",
 }
 
 

@@ -19,8 +19,9 @@ CELLS = (observed("mm"), observed("masked_fill_.Scalar", "bool-expanded", Status
 
 @pytest.fixture
 def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A working directory with the results of one finished run."""
+    """A working directory with the results of one finished run, and a program."""
     monkeypatch.chdir(tmp_path)
+    tmp_path.joinpath("a.py").write_text("import torch\n")
     with store.Writer(tmp_path / "results" / LANE, manifest()) as writer:
         for cell in CELLS:
             writer.append(cell)
@@ -75,6 +76,7 @@ def test_inventory_lists_a_device_without_an_adapter() -> None:
     ("arguments", "message"),
     [
         (["inventroy"], "unknown command 'inventroy'; near: inventory"),
+        (["show"], "unknown command 'show'; none of the 23 known names is near; `commands --help` lists them"),
         (["expect", "updat", "x"], "unknown command 'updat'; near: update"),
         (
             ["summary", "nowhere"],
@@ -85,6 +87,17 @@ def test_inventory_lists_a_device_without_an_adapter() -> None:
         (["inventory", "--backend", "no_such_module:cpu"], "no_such_module"),
         (["inventory", "--route", "nativ"], "'nativ' is not one of"),
         (["repro", "nonsense", "--backend", "torch:cpu"], "nonsense"),
+        (["diff", "--across", "torch", "--results", "nowhere"], "no two lanes differ only in it; runs: none"),
+        (["record", "--backend", "torch:cpu", "--", "python", "no.py"], "no script no.py"),
+        (["record", "--backend", "torch:cpu", "-o", "no/calls", "--", "python", "a.py"], "there is no directory no;"),
+        (["record", "--backend", "torch:cpu", "--largest", "-1", "--", "python", "a.py"], "-1 is not in the range"),
+        (["repro", "nonsense", "--backend", "torch:cpu", "-o", "no/case.py"], "there is no directory no;"),
+        (["contract", "--backend", "torch:cpu", "-o", "no/ends.json"], "there is no directory no;"),
+        (["contract", "--backend", "torch:cpu", "-o", "a.py"], "a.py: not JSON"),
+        (["triage", "--backend", "torch:cpu", "masked_fill"], "expected a CASE such as ops/"),
+        (["triage", "--backend", "torch:cpu", "--", "python", "no.py"], "no script no.py"),
+        (["triage", "--backend", "torch:cpu", "--matrix", "no.toml", "--", "a.py"], "'no.toml' does not exist"),
+        (["triage", "--backend", "torch:cpu", "--python", "no/python", "--", "a.py"], "no/python: no such program"),
     ],
 )
 @pytest.mark.usefixtures("results")
@@ -94,6 +107,13 @@ def test_a_mistake_is_one_line_and_exit_code_2(arguments: list[str], message: st
     assert message in shown.output
     assert "Traceback" not in shown.output
     assert isinstance(shown.exception, SystemExit)
+
+
+@pytest.mark.parametrize("command", ["aoti", "bisect", "contract", "hazard", "huge", "perf run", "replay", "triage"])
+def test_a_limit_of_no_time_is_a_mistake_before_anything_runs(command: str) -> None:
+    shown = run(*command.split(), "--timeout", "-1", "x")
+    assert shown.exit_code == 2
+    assert shown.output == "Error: --timeout: expected a positive number of seconds, got -1\n"
 
 
 def test_next_ranks_what_to_mend_in_the_latest_run(results: Path) -> None:

@@ -67,6 +67,8 @@ def commit(repository: Path, name: str) -> str:
         found = _git(repository, "rev-list", "-1", "--first-parent", f"--before={name}T23:59:59", "HEAD")
     else:
         found = _git(repository, "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
+    if not found and _git(repository, "rev-parse", "--git-dir") is None:
+        raise PointError(f"{repository}: not a git repository; expected --repository DIRECTORY")
     if not found:
         raise PointError(f"{name!r} is neither a commit of {repository}, nor a date with an earlier commit")
     return found
@@ -101,22 +103,12 @@ def index_of(points: Sequence[Point], name: str) -> int:
 def torch_of(date: str) -> str:
     """Return the newest torch version on a date, e.g. ``2.8``, found by uv. Raises PointError."""
     day_after = (dt.date.fromisoformat(date) + dt.timedelta(days=1)).isoformat()
-    command = [
-        "uv",
-        "pip",
-        "compile",
-        "-q",
-        "--no-deps",
-        "--no-header",
-        "--no-annotate",
-        "--exclude-newer",
-        day_after,
-        "-",
-    ]
+    options = ["-q", "--no-deps", "--no-header", "--no-annotate", "--exclude-newer", day_after]
+    command = ["uv", "pip", "compile", *options, "-"]
     ended = subprocess.run(command, input="torch", capture_output=True, text=True, check=False)
     found = _MINOR.search(ended.stdout)
     if ended.returncode or not found:
-        raise PointError(f"no torch version found on {date}: {ended.stderr.strip().splitlines()[-1:]}")
+        raise PointError(f"no torch version found on {date}: {ended.stderr.strip().rpartition(chr(10))[2]}")
     return found[0]
 
 

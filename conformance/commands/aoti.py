@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from conformance.commands.edge import Mistake, mistakes
+from conformance.commands.edge import Mistake, mistakes, timeout_option
 from conformance.support.exit_codes import Exit
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ _SWITCHES = {"unset": (False,), "set": (True,), "both": (False, True)}
     "--api", type=click.Choice(["current", "deprecated", "both"]), default="both", show_default=True,
     help="aoti_compile_and_package, torch._export.aot_compile, or both where this torch has it.",
 )  # fmt: skip
-@click.option("--timeout", type=float, default=60.0, show_default=True, help="Seconds a call may take.")
+@timeout_option(60.0, "a call")
 @click.option("--json", "as_json", is_flag=True, help="Print records in place of tables.")
 @click.option(
     "--keep", type=click.Path(file_okay=False, path_type=Path),

@@ -19,7 +19,7 @@ from conformance.cluster.model import ClusterError, Order
 from conformance.cluster.planning import LanePlan
 from conformance.cluster.progress import Row, View
 from conformance.cluster.session import Session
-from conformance.commands.edge import RESULTS, Mistake, expected_option, mistakes
+from conformance.commands.edge import Mistake, expected_option, mistakes, results_option
 from conformance.lanes import jobs, matrix, process
 from conformance.lanes.jobs import Job, JobError
 from conformance.lanes.matrix import Lane
@@ -40,7 +40,7 @@ MATRICES = Path("matrices")
 @click.option("--shards", type=click.IntRange(min=1), metavar="N", help="Shards of each lane, in place of --minutes.")
 @click.option("--resume", is_flag=True, help="Continue the last cluster run: shards that ended do not run again.")
 @click.option("--reuse", is_flag=True, help="Take the environments that exist on a node as they are.")
-@click.option("--results", type=click.Path(file_okay=False, path_type=Path), default=RESULTS, show_default=True)
+@results_option
 @expected_option
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- PYTEST ARGUMENTS]")
 def run_(**options: Any) -> None:

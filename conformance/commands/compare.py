@@ -11,7 +11,7 @@ from typing import Any
 import click
 from packaging.version import InvalidVersion, Version
 
-from conformance.commands.edge import RESULTS, Mistake, mistakes
+from conformance.commands.edge import Mistake, mistakes, results_option
 from conformance.results import diff, history
 from conformance.results.store import Closed, StoreError, cell_outcomes, runs
 
@@ -22,7 +22,7 @@ AXES = {"torch": "torch", "allocator": "environment", "build": "build"}
 @click.command("diff")
 @click.argument("names", nargs=-1, metavar="[OLD NEW]")
 @click.option("--across", type=click.Choice(list(AXES)), help="Compare the latest runs of the lanes along this axis.")
-@click.option("--results", type=click.Path(file_okay=False, path_type=Path), default=RESULTS, show_default=True)
+@results_option
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def diff_(names: tuple[str, ...], across: str | None, results: Path, form: str) -> None:
     """Compare two runs: newly failing, fixed, changed kind, new, gone, flaky; with --across, compare lanes."""
@@ -51,7 +51,8 @@ def _across(axis: str, latest: list[Closed], form: str) -> None:
         groups[key].append(run)
     compared = [sorted(group, key=lambda run: _place(run, axis)) for group in groups.values() if len(group) > 1]
     if not compared:
-        raise Mistake(f"--across {axis}: no two lanes differ only in it; runs: {', '.join(r.name for r in latest)}")
+        known = ", ".join(run.name for run in latest) or "none"
+        raise Mistake(f"--across {axis}: no two lanes differ only in it; runs: {known}")
     codes = []
     for group in compared:
         cells = cell_outcomes.unlike(group)

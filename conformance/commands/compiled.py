@@ -22,9 +22,7 @@ def triage_compiled(command: Sequence[str], backend: str, timeout: float, out: P
 
     with mistakes(backends.BackendNotFound, ValueError, OSError):
         name, found = _backend(backend)
-        python, program = run.interpreter(command)
-        if program[0] != "-m" and not Path(program[0]).is_file():
-            raise Mistake(f"no script {program[0]}")
+        python, program = run.program_of(command)
         directory = out.resolve() / "runs"
         shutil.rmtree(directory, ignore_errors=True)
         directory.mkdir(parents=True, exist_ok=True)

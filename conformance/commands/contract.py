@@ -7,11 +7,11 @@ import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from conformance.commands.edge import Mistake, backend_option, mistakes
+from conformance.commands.edge import Mistake, backend_option, mistakes, need_directory, timeout_option
 from conformance.support.exit_codes import Exit
 from conformance.support.suggestions import unknown
 from conformance.vocabulary import DEFAULT_SEED, CellId, Status, Word
@@ -49,10 +49,10 @@ class Ended:
 @click.command("contract")
 @click.argument("areas", nargs=-1, metavar="[AREA]...")
 @backend_option
-@click.option("--timeout", type=float, default=300.0, show_default=True, help="Seconds a program may take.")
+@timeout_option(300.0, "a program")
 @click.option(
     "-o", "--output", type=click.Path(dir_okay=False, path_type=Path),
-    help="A JSON file, in which the backend's ends replace those that are there.",
+    help="A JSON file of results by backend. Those of this backend are replaced, or added.",
 )  # fmt: skip
 def contract_(areas: tuple[str, ...], backend: str, timeout: float, output: Path | None) -> None:
     """Run the programs about what PyTorch promises of devices, by area; without AREA, all. Print a Markdown table.
@@ -71,6 +71,7 @@ def contract_(areas: tuple[str, ...], backend: str, timeout: float, output: Path
     for area in areas:
         if area not in known:
             raise Mistake(unknown("area", area, known))
+    ends_of = {} if output is None else _stored(output)
     with mistakes(backends.BackendNotFound):
         plan = Plan(backends.find(backend or backends.default()), Selection(tier=TIERS["full"]), DEFAULT_SEED)
     click.echo("| area | program | end |\n| --- | --- | --- |")
@@ -79,16 +80,26 @@ def contract_(areas: tuple[str, ...], backend: str, timeout: float, output: Path
         ends[name] = ended
         click.echo(f"| {ended.area} | `{name}` | {ended.text.replace('|', chr(92) + '|')} |")
     if output is not None:
-        with mistakes(OSError, json.JSONDecodeError):
-            _write(output, plan.backend.asked, ends)
+        ends_of[plan.backend.asked] = {name: asdict(ended) for name, ended in ends.items()}
+        with mistakes(OSError):
+            output.write_text(f"{json.dumps(ends_of, indent=1)}\n", encoding="utf-8")
     sys.exit(Exit.CELLS_FAILED if any(ended.end is End.FAILING for ended in ends.values()) else Exit.OK)
 
 
-def _write(file: Path, backend: str, ends: dict[str, Ended]) -> None:
-    """Put a backend's ends in a file, next to those of other backends. Raises OSError and JSONDecodeError."""
-    ends_of = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
-    ends_of[backend] = {name: asdict(ended) for name, ended in ends.items()}
-    file.write_text(f"{json.dumps(ends_of, indent=1)}\n", encoding="utf-8")
+def _stored(file: Path) -> dict[str, Any]:
+    """Return the ends in a file by backend, {} if there is no file. Raises Mistake if it cannot be renewed."""
+    need_directory("--output", file)
+    if not file.exists():
+        return {}
+    with mistakes(OSError):
+        text = file.read_text(encoding="utf-8")
+    try:
+        stored = json.loads(text)
+    except ValueError as e:
+        raise Mistake(f"--output {file}: not JSON: {e}; expected a file that `conformance contract` wrote") from e
+    if not isinstance(stored, dict):
+        raise Mistake(f"--output {file}: expected an object with the ends of each backend")
+    return stored
 
 
 def _ended(plan: Plan, scenarios: list[Scenario], timeout: float) -> Iterator[tuple[str, Ended]]:

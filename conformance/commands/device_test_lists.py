@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from conformance.commands.edge import RESULTS, Mistake, expected_option, mistakes
+from conformance.commands.edge import Mistake, expected_option, mistakes, need_directory, results_option
 from conformance.results import expectations, expected_files, store
 from conformance.results.causes_text import counted
 from conformance.results.expectations import Verdict
@@ -16,10 +16,6 @@ from conformance.support.toml_table import TomlError
 
 if TYPE_CHECKING:
     from conformance.device_tests.mapping import OpInfoMap
-
-results_option = click.option(
-    "--results", type=click.Path(file_okay=False, path_type=Path), default=RESULTS, show_default=True
-)
 
 
 @click.command("export")
@@ -42,6 +38,7 @@ def expect_export(
 
     if out.suffix not in (".py", ".json") or (out.suffix == ".py" and not out.stem.isidentifier()):
         raise Mistake(f"{out}: expected the name of a Python module, such as known_failures.py, or of a .json file")
+    need_directory("OUT", out)
     with mistakes(store.StoreError, TomlError, OSError):
         read = store.read(store.find(results, run))
         told = read.manifest

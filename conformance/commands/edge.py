@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
+from conformance.support import options
 from conformance.support.exit_codes import Exit
 from conformance.support.suggestions import unknown
 
 RESULTS = Path("results")
+F = TypeVar("F", bound=Callable[..., Any])
 
 expected_option = click.option(
     "--expected", type=click.Path(path_type=Path), metavar="PATH",
     help="Known failures: a file, or a directory with <backend>.toml; default: those of the run.",
+)  # fmt: skip
+results_option = click.option(
+    "--results", type=click.Path(file_okay=False, path_type=Path), default=RESULTS, show_default=True,
+    help="The directory of stored results.",
 )  # fmt: skip
 backend_option = click.option(
     "--backend", default="", metavar="NAME", help="An installed backend, a shipped adapter, or module:device."
@@ -29,6 +35,23 @@ class Mistake(click.ClickException):
     """An error of the user: one line, exit code 2, no traceback."""
 
     exit_code = Exit.INTERRUPTED
+
+
+def seconds_option(name: str, default: float, text: str) -> Callable[[F], F]:
+    """Return the decorator for an option that takes a positive number of seconds. ``text``: its help."""
+    return click.option(
+        name, type=float, metavar="SECONDS", callback=_seconds, default=default, show_default=True, help=text
+    )
+
+
+def timeout_option(default: float, what: str) -> Callable[[F], F]:
+    """Return the decorator for the option ``--timeout``. ``what``: the work that the limit is for."""
+    return seconds_option("--timeout", default, f"Seconds {what} may take.")
+
+
+def _seconds(ctx: click.Context, option: click.Parameter, given: float) -> float:  # noqa: ARG001 - click passes both
+    with mistakes(options.OptionError):
+        return options.seconds(option.opts[0], given)
 
 
 class Commands(click.Group):
@@ -52,7 +75,8 @@ class Commands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
-            raise Mistake(unknown("command", args[0], self.list_commands(ctx)))
+            known = unknown("command", args[0], self.list_commands(ctx))
+            raise Mistake(f"{known}; `{ctx.command_path} --help` lists them")
         return super().resolve_command(ctx, args)
 
 
@@ -63,6 +87,20 @@ def mistakes(*kinds: type[Exception]) -> Iterator[None]:
         yield
     except kinds as e:
         raise Mistake(str(e.args[0]) if isinstance(e, LookupError) and e.args else str(e)) from e
+
+
+def need_directory(option: str, file: Path) -> None:
+    """Raise Mistake if a file cannot be written because its directory does not exist."""
+    if not file.absolute().parent.is_dir():
+        raise Mistake(f"{option} {file}: there is no directory {file.parent}; expected one that exists")
+
+
+def make_directory(option: str, directory: Path) -> None:
+    """Create a directory if it does not exist. Raises Mistake if that is impossible."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as e:
+        raise Mistake(f"{option} {directory}: cannot be created: {e.strerror}; expected another directory") from e
 
 
 def matching(pattern: str, names: Sequence[str]) -> set[str]:

@@ -10,7 +10,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from conformance.commands.edge import RESULTS, Mistake, mistakes
+from conformance.commands.edge import Mistake, mistakes, results_option
 from conformance.lanes import jobs
 from conformance.lanes import matrix as matrix_
 from conformance.lanes.jobs import Job, JobError
@@ -27,7 +27,7 @@ MATRICES = Path("matrices")
 @click.option("--minutes", type=float, default=30.0, show_default=True, help="The longest duration of a job.")
 @click.option("--workers", type=click.IntRange(min=1), default=4, show_default=True, help="Processes of a job.")
 @click.option("--output", default="", metavar="NAME", help="With github: the name of the step's output.")
-@click.option("--results", type=click.Path(file_okay=False, path_type=Path), default=RESULTS, show_default=True)
+@results_option
 def matrix_jobs(form: str, lanes: str, torch: str, minutes: float, workers: int, output: str, results: Path) -> None:
     """Print the jobs of the lanes: session, shard and minutes. Lanes are split by the durations in the results."""
     with mistakes(TomlError, JobError, StoreError):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from conformance.commands.edge import mistakes
+from conformance.commands.edge import Mistake, mistakes
 from conformance.lanes import process
 from conformance.support.toml_table import TomlError
 
@@ -28,6 +28,9 @@ def lane_(name: str, command: tuple[str, ...]) -> None:
         variables = process.variables(root, lane, os.environ)
         made = process.interpreter_file(root, environment)
         python = made.read_text(encoding="utf-8") if made.is_file() else sys.executable
-        program = [python if word == "python" else word for word in command[:1]]
-        ended = subprocess.run([*program, *command[1:]], env=os.environ | variables, check=False)
+    program = python if command[0] == "python" else command[0]
+    try:
+        ended = subprocess.run([program, *command[1:]], env=os.environ | variables, check=False)
+    except OSError as e:
+        raise Mistake(f"{program}: cannot be run: {e.strerror}; expected a program and its arguments after --") from e
     sys.exit(ended.returncode if ended.returncode >= 0 else 128 - ended.returncode)

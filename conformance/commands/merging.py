@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from conformance.commands.edge import RESULTS, Mistake, expected_option, mistakes
+from conformance.commands.edge import Mistake, expected_option, mistakes, results_option
 from conformance.results import joined, merge
 from conformance.results.merge import MergeError
 from conformance.results.store import Closed, StoreError, runs
@@ -19,7 +19,7 @@ from conformance.support.toml_table import TomlError
 
 @click.command("merge")
 @click.argument("names", nargs=-1, metavar="[RUN]...")
-@click.option("--results", type=click.Path(file_okay=False, path_type=Path), default=RESULTS, show_default=True)
+@results_option
 @expected_option
 def merge_(names: tuple[str, ...], results: Path, expected: Path | None) -> None:
     """Join the shards of a lane to one run; without RUN, all shards that are not merged yet.

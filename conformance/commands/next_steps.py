@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from conformance.commands.edge import RESULTS, Mistake, backend_option, mistakes
+from conformance.commands.edge import RESULTS, Mistake, backend_option, mistakes, results_option
 from conformance.commands.recorded import model_option, recorded_option, recordings
 from conformance.models import file
 from conformance.models.model import Recording
@@ -40,12 +40,12 @@ class _Known:
 @model_option
 @recorded_option
 @click.option(
-    "--by", default=Order.MODELS.value, show_default=True, metavar="ORDER", help="First: " + "; ".join(
+    "--by", default=Order.MODELS.value, show_default=True, metavar="ORDER", help="The order of the steps. " + "; ".join(
         f"{order.value}: {order.meaning}" for order in Order
     ),
 )  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print records instead of a table.")
-@click.option("--results", type=click.Path(file_okay=False, path_type=Path), default=RESULTS, show_default=True)
+@results_option
 @click.option(
     "--most", type=click.IntRange(1), default=20, show_default=True, metavar="N", help="List at most N steps."
 )

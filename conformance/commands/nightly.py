@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import click
 
-from conformance.commands.edge import RESULTS, Commands, Mistake, expected_option, mistakes
+from conformance.commands.edge import Commands, Mistake, expected_option, mistakes, results_option
 from conformance.nightly import plan, relay, searches, tonight, verdict
 from conformance.nightly.plan import Action, Issue
 from conformance.nightly.searches import Search
 from conformance.nightly.tonight import Lane
 from conformance.nightly.verdict import Culprit
 from conformance.results import diff
+from conformance.results.causes_text import counted
 from conformance.results.history import NIGHTS
 from conformance.results.store import StoreError, runs
 from conformance.support.exit_codes import Exit
@@ -31,7 +33,6 @@ SEARCHES = "searches.json"
 LABEL = "op-conformance"
 OF_NIGHTLY = "*-torchnightly-*"  # the lanes whose results go to PyTorch's CI
 
-_results = click.option("--results", type=click.Path(path_type=Path), default=RESULTS, show_default=True)
 _gh = click.option("--gh", default="gh", show_default=True, help="The command line of GitHub.")
 _bisect = click.option("--bisect", "found", type=click.Path(path_type=Path), default=BISECT, show_default=True)
 
@@ -42,7 +43,7 @@ def nightly() -> None:
 
 
 @nightly.command("search")
-@_results
+@results_option
 @expected_option
 @click.option("--out", type=click.Path(path_type=Path), default=BISECT, show_default=True)
 @click.option("--most", type=click.IntRange(min=1), default=5, show_default=True, help="Families of each lane.")
@@ -61,7 +62,7 @@ def search_(results: Path, expected: Path | None, out: Path, most: int, dry_run:
 
 
 @nightly.command("diff")
-@_results
+@results_option
 @expected_option
 def diff_(results: Path, expected: Path | None) -> None:
     """Print how each lane of tonight differs from its previous complete run. The exit code is the worst of `diff`."""
@@ -77,21 +78,21 @@ def diff_(results: Path, expected: Path | None) -> None:
 
 
 @nightly.command("plan")
-@_results
+@results_option
 @expected_option
 @_bisect
 @click.option(
     "--issues", type=click.File(encoding="utf-8"), help="The output of gh issue list --json; default: run gh."
 )
 @_gh
-def plan_(results: Path, expected: Path | None, found: Path, issues: Any, gh: str) -> None:
+def plan_(results: Path, expected: Path | None, found: Path, issues: TextIO | None, gh: str) -> None:
     """Print, as JSON, which issues to open, update, reopen and close."""
     with mistakes(StoreError, TomlError, OSError, ValueError):
         lanes = tonight.read(results, expected)
         failing = [f for lane in lanes for f in lane.failing]
         whole = {lane.run.manifest.lane for lane in lanes if lane.run.whole and lane.run.manifest.complete}
         culprits = {case: culprit.text for case, culprit in _culprits(found).items()}
-        known = _issues(json.load(issues) if issues else _asked(gh))
+        known = _issues(_json(issues) if issues else _asked(gh))
         actions = plan.plan(failing, whole, culprits, known, tonight.night(lanes))
     click.echo(json.dumps([action.to_json() for action in actions], indent=1))
 
@@ -99,24 +100,25 @@ def plan_(results: Path, expected: Path | None, found: Path, issues: Any, gh: st
 @nightly.command("apply")
 @click.argument("file", type=click.File(encoding="utf-8"), metavar="PLAN")
 @_gh
-def apply_(file: Any, gh: str) -> None:
+def apply_(file: TextIO, gh: str) -> None:
     """Carry out a PLAN with gh in the current repository. Continues if an action fails; then exits with 1."""
-    with mistakes(ValueError, TypeError, KeyError):
-        actions = [Action(**record) for record in json.load(file)]
+    with mistakes(ValueError):
+        actions = _actions(file)
     failed = 0
-    if any(action.kind == "open" for action in actions):
-        subprocess.run([gh, "label", "create", LABEL, "--force"], check=False)
-    for action in actions:
-        for command, body in _commands(action):
-            with mistakes(OSError):
+    gh = _program(gh) if actions else gh
+    with mistakes(OSError):
+        if any(action.kind == "open" for action in actions):
+            subprocess.run([gh, "label", "create", LABEL, "--force"], check=False)
+        for action in actions:
+            for command, body in _commands(action):
                 done = subprocess.run([gh, *command], input=body, text=True, check=False)
-            failed += done.returncode != 0
+                failed += done.returncode != 0
     click.echo(f"{len(actions)} actions, {failed} commands failed", err=True)
     sys.exit(Exit.CELLS_FAILED if failed else Exit.OK)
 
 
 @nightly.command("relay")
-@_results
+@results_option
 @expected_option
 @_bisect
 @click.option("--commit", default="", help="The full commit of torch; default: that of the runs.")
@@ -139,13 +141,15 @@ def relay_(results: Path, expected: Path | None, found: Path, commit: str, artif
 
 
 @nightly.command("forget")
-@_results
+@results_option
 @click.option("--keep", type=click.IntRange(min=2), default=NIGHTS, show_default=True, help="Runs of each lane.")
 def forget_(results: Path, keep: int) -> None:
     """Delete the closed runs of each lane except the latest ones and the latest complete run."""
+    if not results.is_dir():
+        raise Mistake(f"--results {results}: no such directory")
     with mistakes(StoreError):
         dropped = runs.forget(results, keep)
-    click.echo(f"{len(dropped)} runs deleted" + (f", the oldest {dropped[0]}" if dropped else ""), err=True)
+    click.echo(f"{counted(len(dropped), 'run')} deleted" + (f", the oldest {dropped[0]}" if dropped else ""), err=True)
 
 
 def _search(lane: Lane, most: int) -> Search | None:
@@ -181,12 +185,36 @@ def _culprits(found: Path) -> dict[str, Culprit]:
 
 
 def _asked(gh: str) -> Any:
-    """Return the suite's issues, open and closed. Raises ValueError if gh fails."""
-    command = [gh, "issue", "list", f"--label={LABEL}", "--state=all", "--limit=1000", "--json=number,title,body,state"]
+    """Return the suite's issues, open and closed. Raises Mistake if there is no gh, ValueError if it fails."""
+    wanted = [f"--label={LABEL}", "--state=all", "--limit=1000", "--json=number,title,body,state"]
+    command = [_program(gh), "issue", "list", *wanted]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode:
         raise ValueError(f"{gh} could not list the issues (exit code {done.returncode}); expected --issues FILE")
     return json.loads(done.stdout)
+
+
+def _program(gh: str) -> str:
+    if shutil.which(gh) is None:
+        raise Mistake(f"--gh {gh}: no such program; expected GitHub's command line, or for a plan --issues FILE")
+    return gh
+
+
+def _json(file: TextIO) -> Any:
+    """Return what an open file holds. Raises ValueError if that is not JSON."""
+    try:
+        return json.load(file)
+    except ValueError as e:
+        raise ValueError(f"{file.name}: not JSON: {e}") from e
+
+
+def _actions(file: TextIO) -> list[Action]:
+    """Return the actions of a plan. Raises ValueError for a file of another kind."""
+    records = _json(file)
+    try:
+        return [Action(**record) for record in records]
+    except TypeError as e:
+        raise ValueError(f"{file.name}: expected what `conformance nightly plan` prints: {e}") from e
 
 
 def _issues(records: Iterable[dict[str, Any]]) -> list[Issue]:

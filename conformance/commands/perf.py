@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from conformance.commands.edge import RESULTS, Mistake, backend_option, matching, mistakes
+from conformance.commands.edge import (
+    Mistake,
+    backend_option,
+    matching,
+    mistakes,
+    results_option,
+    seconds_option,
+    timeout_option,
+)
 from conformance.commands.recorded import model_option, recorded_option, recordings
 from conformance.models.model import Recording
 from conformance.perf import diff, ranking, session, store, text
@@ -26,10 +34,6 @@ if TYPE_CHECKING:
     from conformance.backends import Capabilities
     from conformance.perf.meter import Meter
 
-_results_option = click.option(
-    "--results", type=click.Path(file_okay=False, path_type=Path), default=RESULTS, show_default=True
-)
-
 
 @click.group("perf")
 def perf_() -> None:
@@ -41,11 +45,13 @@ def perf_() -> None:
 @click.option("-k", "pattern", default="", metavar="PATTERN", help="Overloads that contain or match a shell pattern.")
 @click.option("--overloads", default=None, metavar="A,B", help="Only these overloads.")
 @click.option("--sizes", default=None, metavar="A,B", help=f"Of {', '.join(Size)}; default: all.")
-@click.option("--dtype", default="float32", show_default=True)
-@click.option("--seconds-per-case", type=float, default=1.0, show_default=True, help="Both sides together.")
-@click.option("--rounds", type=click.IntRange(1), default=session.ROUNDS, show_default=True, help="Processes a case.")
-@click.option("--timeout", type=float, default=60.0, show_default=True, help="Seconds a round of a case may take.")
-@_results_option
+@click.option("--dtype", default="float32", show_default=True, help="The dtype of the arguments.")
+@seconds_option("--seconds-per-case", 1.0, "The time to measure each case, on the device and on CPU together.")
+@click.option(
+    "--rounds", type=click.IntRange(1), default=session.ROUNDS, show_default=True, help="Processes that measure a case."
+)
+@timeout_option(60.0, "a round of a case")
+@results_option
 def run_(
     backend: str, pattern: str, overloads: str | None, sizes: str | None, dtype: str, results: Path, **times: Any
 ) -> None:
@@ -57,8 +63,6 @@ def run_(
     with mistakes(backends.BackendNotFound, CorpusError, OptionError, StoreError):
         options.one_of("--dtype", "dtype", dtype, DTYPES)
         chosen = options.names("--sizes", "size", sizes, [s.value for s in Size])
-        options.seconds("--seconds-per-case", times["seconds_per_case"])
-        options.seconds("--timeout", times["timeout"])
         found = backends.find(backend or backends.default())
         meter = Meter(found, dtype, times["seconds_per_case"] / times["rounds"])
         every = _overloads(found, meter.corpus.overloads)
@@ -124,10 +128,10 @@ def _chosen(every: dict[str, str], pattern: str, given: str | None) -> dict[str,
 @click.argument("old")
 @click.argument("new")
 @click.option(
-    "--least", type=click.FloatRange(0), default=diff.LEAST, show_default=True, help="The least change, as a part of "
-    "the time."
+    "--least", type=click.FloatRange(0), default=diff.LEAST, show_default=True, help="The least change that "
+    "counts, as a fraction of the time."
 )  # fmt: skip
-@_results_option
+@results_option
 def diff_(old: str, new: str, least: float, results: Path) -> None:
     """Compare two runs: cases that got slower or faster beyond the noise of both. Exit code 1 if one got slower."""
     with mistakes(StoreError):
@@ -146,7 +150,7 @@ def diff_(old: str, new: str, least: float, results: Path) -> None:
 @model_option
 @recorded_option
 @click.option("--most", type=click.IntRange(1), default=20, show_default=True, metavar="N", help="Show at most N.")
-@_results_option
+@results_option
 def show_(run: str, model: str | None, recorded: tuple[Path, ...], most: int, results: Path) -> None:
     """Rank the cases of RUN by the seconds that they lose against what the machine allows.
 

@@ -1,18 +1,15 @@
-"""Commands on programs: `repro` writes one; `hazard`, `huge`, `record`, `replay` and `triage` run them."""
+"""Commands on programs: `repro` writes one; `hazard`, `huge`, `record` and `replay` run them."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import click
 
-from conformance.commands.edge import Mistake, backend_option, mistakes
-from conformance.support import options
+from conformance.commands.edge import Mistake, backend_option, mistakes, need_directory, timeout_option
 from conformance.support.exit_codes import Exit
-from conformance.support.toml_table import TomlError
 from conformance.vocabulary import DEFAULT_SEED
 
 
@@ -36,6 +33,8 @@ def repro_(case: str, backend: str, seed: int, after: tuple[str, ...], runs: int
     from conformance.plan.selection import Selection
     from conformance.records import Setting
 
+    if output is not None:
+        need_directory("--output", output)
     with mistakes(backends.BackendNotFound, CorpusError, LookupError, OSError):
         plan = Plan(backends.find(backend or backends.default()), Selection(), seed)
         text = repro.script_of_case(plan, case, setting=Setting(after, runs))
@@ -53,7 +52,7 @@ def repro_(case: str, backend: str, seed: int, after: tuple[str, ...], runs: int
     "then delays drawn from seeds. If the backend does not delay work: repetitions."
 )  # fmt: skip
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="The first of the seeds.")
-@click.option("--timeout", type=float, default=300.0, show_default=True, help="Seconds a hazard may take.")
+@timeout_option(300.0, "a hazard")
 def hazard_(names: tuple[str, ...], backend: str, rounds: int, seed: int, timeout: float) -> None:
     """Run programs that need one dependency between two calls while work is queued; without NAME, all of them."""
     from conformance import backends
@@ -78,7 +77,7 @@ def hazard_(names: tuple[str, ...], backend: str, rounds: int, seed: int, timeou
 @click.command("huge")
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @backend_option
-@click.option("--timeout", type=float, default=1800.0, show_default=True, help="Seconds a program may take.")
+@timeout_option(1800.0, "a program")
 @click.option("--list", "listed", is_flag=True, help="List the programs and the memory that each needs.")
 def huge_(names: tuple[str, ...], backend: str, timeout: float, listed: bool) -> None:
     """Run ops on tensors of more than 2^31 elements or 2^32 bytes, one at a time; without NAME, all that fit."""
@@ -108,8 +107,8 @@ def huge_(names: tuple[str, ...], backend: str, timeout: float, listed: bool) ->
 @backend_option
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), default=Path("calls.safetensors"))
 @click.option(
-    "--largest", type=int, default=1 << 20, show_default=True, help="Largest storage in bytes whose values are stored; "
-    "a seed replaces a larger storage of floats."
+    "--largest", type=click.IntRange(0), default=1 << 20, show_default=True,
+    help="Largest storage in bytes whose values are stored; a seed replaces a larger storage of floats.",
 )  # fmt: skip
 def record_(command: tuple[str, ...], backend: str, output: Path, largest: int) -> None:
     """Run a program and store its ATen calls on the device, for `replay`, `next` and `perf show`."""
@@ -119,7 +118,8 @@ def record_(command: tuple[str, ...], backend: str, output: Path, largest: int) 
     with mistakes(backends.BackendNotFound, ValueError):
         name = backend or backends.default()
         backends.find(name)
-        python, program = run.interpreter(command)
+        python, program = run.program_of(command)
+    need_directory("--output", output)
     arguments = [name, str(output), str(largest), "--", *program]
     ended = subprocess.run([python, "-m", "conformance.calls.recording", *arguments], check=False)
     click.echo(f"written to {output}" if output.is_file() else f"nothing was written to {output}", err=True)
@@ -129,7 +129,7 @@ def record_(command: tuple[str, ...], backend: str, output: Path, largest: int) 
 @click.command("replay")
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 @backend_option
-@click.option("--timeout", type=float, default=60.0, show_default=True, help="Seconds a call may take.")
+@timeout_option(60.0, "a call")
 def replay_(file: Path, backend: str, timeout: float) -> None:
     """Repeat the calls of FILE, written by `record`, on CPU and on the device, and compare each."""
     from conformance import backends
@@ -149,82 +149,3 @@ def replay_(file: Path, backend: str, timeout: float) -> None:
     for reason in sorted({f"{r.call.overload}: {r.skipped}" for r in results if r.skipped}):
         click.echo(f"  not comparable: {reason}")
     sys.exit(Exit.CELLS_FAILED if failed else Exit.OK)
-
-
-@click.command("triage", context_settings={"ignore_unknown_options": True})
-@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="CASE | -- python SCRIPT.py ...")
-@backend_option
-@click.option(
-    "--aoti", is_flag=True, help="Of `[PACKAGE.pt2] MODEL [INPUTS.pt]`, with MODEL as of `aoti`: find the first kernel "
-    "whose output differs from eager. INPUTS is a list of tensors, written by torch.save."
-)  # fmt: skip
-@click.option(
-    "--compiled", is_flag=True, help="Find the first stage of torch.compile in which a program goes wrong: Dynamo, "
-    "AOTAutograd, a decomposition, Inductor's lowering or the generated kernel."
-)  # fmt: skip
-@click.option("--matrix", type=click.Path(path_type=Path), help="Default: matrices/<backend>.toml, if it exists.")
-@click.option("--lanes", default="", metavar="A,B", help="Only these lanes, besides the program's own environment.")
-@click.option("--python", multiple=True, metavar="PATH", help="An interpreter with another torch; may be repeated.")
-@click.option("--timeout", type=float, default=300.0, show_default=True, help="Seconds a run may take.")
-@click.option("--out", type=click.Path(file_okay=False, path_type=Path), default=Path("triage"), show_default=True)
-def triage_(command: tuple[str, ...], backend: str, timeout: float, out: Path, **given: Any) -> None:
-    """Find the first op of a program or a failing CASE that goes wrong on the device, and why; write a script."""
-    if given["compiled"]:
-        from conformance.commands.compiled import triage_compiled
-
-        _refuse("--compiled", given, "aoti", "matrix", "lanes", "python")
-        sys.exit(triage_compiled(command, backend, timeout, out))
-    if given["aoti"]:
-        from conformance.commands.aoti import triage_package
-
-        _refuse("--aoti", given, "matrix", "lanes", "python")
-        sys.exit(triage_package(command, backend, timeout, out))
-    file, lanes, pythons = given["matrix"], given["lanes"], given["python"]
-    from conformance import backends
-    from conformance.corpus.reader import CorpusError
-    from conformance.triage import lanes as lanes_
-    from conformance.triage import report, run
-    from conformance.triage.job import Job
-
-    with mistakes(backends.BackendNotFound, CorpusError, LookupError, TomlError, ValueError, OSError):
-        name = backend or backends.default()
-        found = backends.find(name)
-        if len(command) == 1 and "::" in command[0]:
-            command = (str(_case_script(command[0], found, out)),)
-        python, program = run.interpreter(command)
-        if program[0] != "-m" and not Path(program[0]).is_file():
-            raise Mistake(f"no script {program[0]}")
-        everything = lanes_.environments(found.name, file or Path(f"matrices/{found.name}.toml"), found.environments())
-        chosen = options.names("--lanes", "lane", lanes or None, everything)
-        kept = {k: v for k, v in everything.items() if chosen is None or k in chosen or k in lanes_.ALWAYS}
-        out.mkdir(parents=True, exist_ok=True)
-        tell = lambda line: click.echo(line, err=True)  # noqa: E731
-        job = Job(found, name, program, python, kept, pythons, out.resolve() / "runs", timeout, tell)
-        evidence, script = run.triage(job)
-        (out / "report.md").write_text(report.markdown(evidence, script), encoding="utf-8")
-        (out / "report.json").write_text(report.as_json(evidence, script), encoding="utf-8")
-        if script:
-            (out / "script.py").write_text(script, encoding="utf-8")
-    click.echo(report.text(evidence, script))
-    click.echo(f"\nwritten to {out}/: report.md, report.json" + (", script.py" if script else ""))
-    sys.exit(Exit.CELLS_FAILED if evidence.first else Exit.OK)
-
-
-def _refuse(kind: str, given: dict[str, Any], *options_: str) -> None:
-    """Raise Mistake for an option that a kind of triage does not take."""
-    for option in options_:
-        if given[option]:
-            raise Mistake(f"triage {kind} takes no --{option}")
-
-
-def _case_script(case: str, backend: Any, out: Path) -> Path:
-    """Write a program that does what the case does. Return its path."""
-    from conformance.explain import repro
-    from conformance.plan.plan import Plan
-    from conformance.plan.selection import Selection
-
-    plan = Plan(backend, Selection(), DEFAULT_SEED)
-    out.mkdir(parents=True, exist_ok=True)
-    path = out / "case.py"
-    path.write_text(repro.script_of_case(plan, case, contained=False), encoding="utf-8")
-    return path

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from conformance.commands.edge import RESULTS, Mistake, expected_option, mistakes
+from conformance.commands.edge import Mistake, expected_option, mistakes, results_option
 from conformance.report import gather, model, site, text
 from conformance.results.store import StoreError
 
@@ -19,7 +19,7 @@ UNBROKEN = 200  # columns of output that does not go to a terminal
 
 @click.command("report")
 @click.argument("directory", required=False, metavar="[DIR]", type=click.Path(path_type=Path))
-@click.option("--results", type=click.Path(path_type=Path), default=RESULTS, show_default=True, help="The store.")
+@results_option
 @click.option("--text", "as_text", is_flag=True, help="Print the results in the terminal; takes no DIR.")
 @click.option(
     "--runs",

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from conformance.commands.edge import RESULTS, Commands, Mistake, expected_option, mistakes
+from conformance.commands.edge import RESULTS, Commands, Mistake, expected_option, mistakes, results_option
 from conformance.explain import describe
 from conformance.report import github, job_page, junit
 from conformance.results import expectations, expected_files, store, summary
@@ -65,7 +65,7 @@ class _Read:
     help="junit has one test for each overload and dtype, and one for each cell that is not as expected; annotations "
     "are those of a GitHub workflow, one for each cause.",
 )  # fmt: skip
-@click.option("--results", type=click.Path(file_okay=False, path_type=Path), default=RESULTS, show_default=True)
+@results_option
 @expected_option
 def summary_(names: tuple[str, ...], form: str, results: Path, expected: Path | None) -> None:
     """Print the end of RUN, a lane's name or a directory of results; without RUN, of the latest run of each lane."""

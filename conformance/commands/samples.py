@@ -40,9 +40,9 @@ def corpus_build(out: Path | None) -> None:
 def corpus_generate(out: Path | None, check: bool, overloads: tuple[str, ...]) -> None:
     """Generate samples of other sizes, values and arguments from those that are there, and try them on CPU.
 
-    OVERLOADS are names or patterns; the generated samples of others stay. Default: all overloads. Calls in which CPU
-    reads or writes past a block of memory are left out. Their memory is guarded for that, which takes a C compiler;
-    without one, the C library's checking allocator, where there is one, finds writes.
+    OVERLOADS are names, or parts or patterns of names; the generated samples of others stay. Default: all overloads.
+    Calls in which CPU reads or writes past a block of memory are left out. Their memory is guarded for that, which
+    takes a C compiler; without one, the C library's checking allocator, where there is one, finds writes.
     """
     if not guarded_heap.restart():
         checked_heap.restart()
@@ -57,7 +57,8 @@ def _generate(out: Path | None, patterns: tuple[str, ...] = (), *, check: bool =
     with mistakes(reader.CorpusError, OSError):
         where = out or reader.DATA
         known = reader.load(where, generated=False).overloads
-        wanted = sorted({o for pattern in patterns for o in matching(pattern, known)}) if patterns else known
+        named = [{pattern} if pattern in known else matching(pattern, known) for pattern in patterns]
+        wanted = sorted(set().union(*named)) if patterns else known
         make = build.check if check else build.build
         click.echo(make(where, wanted, of_generated, lambda step: click.echo(step, err=True)))
 

@@ -78,6 +78,8 @@ def _open_ledger(config: pytest.Config, cells: list[CellId], items: int) -> None
         return
     directory = directory_of(config, plan)
     manifest = manifest_of(config, plan, [*seen, *map(str, cells)])
+    if config.option.resume and before is None:
+        config.stash[_NOTES].append(f"--resume: no earlier run in {directory}; this is a new run")
     with _usage_errors(directory):
         if before is not None:
             resume.check(directory, before, manifest)

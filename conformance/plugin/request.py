@@ -73,7 +73,7 @@ def _add_selection(group: pytest.OptionGroup) -> None:
     group.addoption(
         "--shard-by", metavar="RUN", default="",
         help="the run whose durations are used to split the cells (default: the lane's latest run; if there is none, "
-        "the numbers of cases)",
+        "what cells of a layout typically take)",
     )  # fmt: skip
 
 
@@ -182,6 +182,9 @@ def _selection(config: pytest.Config) -> Selection:
 
     option = config.option
     options.seconds("--cell-timeout", option.cell_timeout)
+    options.budget("--death-budget", option.death_budget)
+    options.budget("--failure-budget", option.failure_budget)
+    options.file_name("--lane-name", option.lane_name or "")
     options.one_of("--isolation", "mode", option.isolation, MODES)
     options.keyword(option.keyword)
     markers.expression_of(config)

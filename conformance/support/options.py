@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 import re
 import shlex
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -40,9 +41,23 @@ def one_of(option: str, what: str, given: str, known: Collection[str]) -> str:
 
 
 def seconds(option: str, given: float) -> float:
-    """Return ``given`` if it is a positive number of seconds. Raises OptionError otherwise."""
-    if not given > 0:
+    """Return ``given`` if it is a positive, finite number of seconds. Raises OptionError otherwise."""
+    if not 0 < given < math.inf:
         raise OptionError(f"{option}: expected a positive number of seconds, got {given:g}")
+    return given
+
+
+def budget(option: str, given: float) -> float:
+    """Return ``given`` if it is 0 or a positive number of seconds. Raises OptionError otherwise."""
+    if not given >= 0:
+        raise OptionError(f"{option}: expected 0 or more seconds, got {given:g}")
+    return given
+
+
+def file_name(option: str, given: str) -> str:
+    """Return ``given`` if a directory can have it as its own name. Raises OptionError otherwise."""
+    if given.startswith(".") or "/" in given:
+        raise OptionError(f"{option}: expected the name of a directory, without / and no dot in front, got {given!r}")
     return given
 
 

@@ -7,9 +7,15 @@ from difflib import get_close_matches
 
 
 def near(name: str, known: Iterable[str], limit: int = 3) -> list[str]:
-    """Return at most ``limit`` names of ``known`` that are similar to ``name``, the nearest first. Ignores case."""
+    """Return at most ``limit`` names of ``known`` that are similar to ``name``, the nearest first. Ignores case.
+
+    A name that ``name`` is the beginning of is nearer than all others, the shortest first.
+    """
     by_folded = {k.casefold(): k for k in sorted(set(known), reverse=True)}
-    return [by_folded[m] for m in get_close_matches(name.casefold(), by_folded, n=limit, cutoff=0.6)]
+    given = name.casefold()
+    longer = [k for k in sorted(by_folded, key=lambda k: (len(k), k)) if len(given) > 3 and k.startswith(given)]
+    similar = get_close_matches(given, by_folded, n=limit, cutoff=0.6)
+    return [by_folded[k] for k in dict.fromkeys([*longer, *similar])][:limit]
 
 
 def unknown(what: str, name: str, known: Iterable[str]) -> str:

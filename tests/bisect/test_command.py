@@ -252,13 +252,21 @@ def test_a_build_that_is_interrupted_is_stopped_and_made_again(
         (["bisect", "--script", "true", "--rate", "2"], "more than 0 and at most 1"),
         (["bisect", "--script", "true", "--threshold", "0.2"], "between 0.5 and 1"),
         (["bisect", "--script", "true", "--good", "2.15", "--bad", "2.8"], "give --fixed"),
-        (["bisect", "--script", "true", "--timeout", "0"], "expected a positive number of seconds"),
+        (["bisect", "--script", "true", "--timeout", "0"], "--timeout: expected a positive number of seconds, got 0"),
+        (["bisect", "--script", "true", "--tries", "0"], "'--tries': 0 is not in the range"),
+        (["bisect", "--script", "true", "--most-runs", "0"], "'--most-runs': 0 is not in the range"),
+        (["bisect", "--script", "true", "--ahead", "-1"], "'--ahead': -1 is not in the range"),
+        (
+            ["bisect", "--script", "true", "--good", "2.8", "--cache", f"{__file__}/x"],
+            "x: cannot be created: Not a dir",
+        ),
+        (["bisect", "--script", "true", "--good", "2.8", "--out", f"{__file__}/x"], "x: cannot be created: Not a dir"),
         (["bisect", "--script", "true", "--resume"], "there is no search to resume"),
         (["bisect", "--axis", "both", "--script", "true", "--good", "2.8", "--bad", "2.9"], "e.g. 2.8+v1.0"),
     ],
 )
 def test_a_mistake_is_one_line(given: list[str], said: str, tmp_path: Path) -> None:
-    result = invoke(*given, "--out", str(tmp_path / "out"), "--cache", str(tmp_path / "cache"))
+    result = invoke("bisect", "--out", str(tmp_path / "out"), "--cache", str(tmp_path / "cache"), *given[1:])
     assert result.exit_code == 2
     assert said in result.output
     assert "Traceback" not in result.output

@@ -73,6 +73,12 @@ def test_an_unknown_commit_is_refused(repository: Path) -> None:
         points.of_commits(repository, "nowhere", "main")
 
 
+@pytest.mark.parametrize("name", ["", "nowhere"])
+def test_a_directory_without_a_repository_is_named(name: str, tmp_path: Path) -> None:
+    with pytest.raises(PointError, match=r"not a git repository; expected --repository DIRECTORY"):
+        points.of_commits(tmp_path / name, "", "HEAD")
+
+
 @pytest.mark.parametrize("name", ["2.9", "2.9.0", "torch==2.9.0"])
 def test_a_version_is_found_as_people_write_it(name: str) -> None:
     assert points.index_of(TORCHES, name) == 1

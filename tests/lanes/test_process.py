@@ -65,7 +65,13 @@ def test_a_command_runs_with_the_lane_s_variables_and_interpreter(root: Path) ->
 def test_the_command_refuses_an_unknown_lane(root: Path) -> None:
     result = CliRunner().invoke(cli.commands, ["lane", "demo", "--", "python"])
     assert result.exit_code == 2
-    assert "'demo' is not a lane" in result.output or "unknown lane" in result.output
+    assert "unknown lane 'demo'; near: " in result.output
+
+
+def test_the_command_names_a_program_that_cannot_be_run(root: Path) -> None:
+    result = CliRunner().invoke(cli.commands, ["lane", PLAIN, "--", str(root / "no_such_program")])
+    assert result.exit_code == 2
+    assert "no_such_program: cannot be run: No such file or directory; expected a program" in result.output
 
 
 def test_the_lanes_of_another_build_run_on_demand() -> None:

@@ -216,7 +216,12 @@ def test_a_night_without_the_nightly_torch_has_nothing_to_tell_the_relay() -> No
         (("plan", "--gh", "false"), "false could not list the issues"),
         (("relay", "--commit", "0" * 40, "--lanes", "x*"), "no lane of tonight is called x*"),
         (("plan", "--issues", "bad.json"), "expected a list with number, title, body and state"),
-        (("apply", "bad.json"), "Action"),
+        (("plan", "--issues", "broken.json"), "broken.json: not JSON"),
+        (("apply", "bad.json"), "bad.json: expected what `conformance nightly plan` prints"),
+        (("apply", "broken.json"), "broken.json: not JSON"),
+        (("apply", "plan.json", "--gh", "no_such_gh"), "--gh no_such_gh: no such program"),
+        (("plan", "--gh", "no_such_gh"), "--gh no_such_gh: no such program"),
+        (("forget", "--results", "nowhere"), "--results nowhere: no such directory"),
         (("paln",), "near: plan"),
         (("plan", "--issues", "bad.json", "--results", "nowhere"), "no closed run in nowhere/runs/"),
     ],
@@ -224,6 +229,8 @@ def test_a_night_without_the_nightly_torch_has_nothing_to_tell_the_relay() -> No
 def test_a_mistake_is_one_line(arguments: tuple[str, ...], said: str) -> None:
     two_nights()
     Path("bad.json").write_text('[{"x": 1}]')
+    Path("broken.json").write_text("{")
+    Path("plan.json").write_text('[{"kind": "open", "number": null, "title": "t", "body": "", "comment": ""}]')
     shown = run(*arguments)
     assert shown.exit_code == 2
     assert said in shown.output
@@ -234,5 +241,5 @@ def test_old_nights_are_forgotten() -> None:
     for night in range(4):
         ran(night, observed("mm"))
     done = run("forget", "--keep", "3")
-    assert (done.exit_code, done.output.startswith("1 runs deleted, the oldest 20261120T")) == (0, True)
+    assert (done.exit_code, done.output.startswith("1 run deleted, the oldest 20261120T")) == (0, True)
     assert len(runs.names(Path("results"))) == 3

@@ -146,6 +146,12 @@ def gone(processes: list[int]) -> bool:
     return True
 
 
+def test_resume_of_nothing_says_that_it_begins_a_new_run(tmp_path: Path) -> None:
+    code, said = Run(tmp_path, "--resume").end()
+    assert code == Exit.OK, said
+    assert "--resume: no earlier run in results/" in said
+
+
 def test_resume_of_a_complete_run_keeps_its_results(tmp_path: Path) -> None:
     assert Run(tmp_path, "--tier", "smoke").end()[0] == Exit.OK
     before = summary(tmp_path)

@@ -34,8 +34,8 @@ def test_an_unknown_name_in_an_option_is_an_error_that_lists_near_names(given: s
     assert str(raised.value) == said
 
 
-@pytest.mark.parametrize("given", [0.0, -1.0, float("nan")])
-def test_no_time_is_refused(given: float) -> None:
+@pytest.mark.parametrize("given", [0.0, -1.0, float("nan"), float("inf")])
+def test_seconds_are_positive_and_finite(given: float) -> None:
     with pytest.raises(OptionError, match=r"--cell-timeout: expected a positive number of seconds, got"):
         options.seconds("--cell-timeout", given)
     assert options.seconds("--cell-timeout", 0.5) == 0.5

@@ -9,6 +9,11 @@ def test_the_nearest_name_comes_first() -> None:
     assert near("masked_fil", ["masked_fill_", "masked_fill", "mm"]) == ["masked_fill", "masked_fill_"]
 
 
+def test_a_name_that_is_cut_short_is_near_to_all_that_it_begins() -> None:
+    lanes = [f"npu-torch{torch}-malloc-{build}" for torch in ("2.8", "2.9") for build in ("asan", "tsan", "release")]
+    assert near("npu-torch2.8-malloc", lanes) == [f"npu-torch2.8-malloc-{b}" for b in ("asan", "tsan", "release")]
+
+
 def test_letter_case_does_not_count() -> None:
     assert near("Float32", ["float32", "int8"]) == ["float32"]
 
