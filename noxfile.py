@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import re
 import shutil
 import sys
 import tempfile
@@ -16,34 +14,30 @@ import nox
 ROOT = Path(__file__).parent
 sys.path.insert(0, str(ROOT))
 
-from conformance.lanes import matrix, process, torch_wheel  # noqa: E402 - found only once the checkout is on the path
-from tools import browser, build_cache, other_package  # noqa: E402 - as above
+from conformance.lanes import matrix, process  # noqa: E402 - found only once the checkout is on the path
+from tools import browser  # noqa: E402 - as above
+from tools.installing import (  # noqa: E402 - as above
+    CPUS,
+    backend_of,
+    compile_imports,
+    index_variables,
+    install_backend,
+    install_build_tools,
+    install_torch,
+    interpreter_of,
+    lay_over,
+    leave_interpreter,
+)
 from tools.kill_rate.session import measured  # noqa: E402 - as above
+from tools.new_user import use_as_a_new_user, use_beside_another  # noqa: E402 - as above
 
 nox.needs_version = ">=2024.10.9"
 nox.options.default_venv_backend = "uv|virtualenv"
 nox.options.sessions = ["lint", "docs-check", "tests"]
 
 MATRICES = matrix.load_all(ROOT / "matrices")
-CPUS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 # With more workers, the imports of torch take longer than the tests.
 WORKERS = min(CPUS, 8)
-BUILDS = ROOT / ".nox" / "cache"
-BUILT_WITH = (
-    "import json, sys, sysconfig; from importlib.metadata import distributions;"
-    "names = ('torch', 'pybind11', 'scikit-build-core', 'cmake', 'ninja');"
-    "found = {d.name.lower(): [d.version, str(d.locate_file(''))] for d in distributions() if d.name.lower() in names};"
-    "print(json.dumps([sys.version, sysconfig.get_platform(), sorted(found.items())]))"
-)
-IMPORTED = (
-    "import hypothesis, pytest, torch\n"
-    "from conformance.torch_versions import compilers\n"
-    "compilers.load_decompositions()\n"
-)
-LIST_TORCH = (
-    "import sys; from importlib.metadata import distributions as found;"
-    "print(*sys.version_info[:2], *(d.version for d in found(name='torch')))"
-)
 
 
 def environment_name(m: matrix.Matrix, torch: matrix.Torch, build: matrix.Build) -> str:
@@ -128,34 +122,6 @@ def start_of(session: nox.Session, lane: matrix.Lane) -> process.Start:
         return process.start(ROOT, lane.name)
     except LookupError as e:
         session.error(str(e))
-
-
-def compile_imports(session: nox.Session) -> None:
-    """Write the bytecode of what most processes import, if PYTHONDONTWRITEBYTECODE keeps imports from writing it.
-
-    uv, unlike pip, does not write it. Without it each of some hundred processes compiles torch, which takes seconds.
-    """
-    if os.environ.get("PYTHONDONTWRITEBYTECODE"):
-        session.run_install("python", "-c", IMPORTED, env={"PYTHONDONTWRITEBYTECODE": ""})
-
-
-def leave_interpreter(session: nox.Session, environment: str) -> None:
-    """Write the path of this session's interpreter to a file, for the sessions that use its environment."""
-    python = session.run("python", "-c", "import sys; print(sys.executable)", silent=True)
-    process.interpreter_file(ROOT, environment).write_text(str(python).strip().splitlines()[-1])
-
-
-def interpreter_of(environment: str) -> str:
-    """Return the interpreter of an environment's session."""
-    return process.interpreter_file(ROOT, environment).read_text()
-
-
-def lay_over(session: nox.Session, below: str) -> None:
-    """Let the session's environment also find the packages of another environment."""
-    where = "import sysconfig; print(sysconfig.get_path('purelib'))"
-    packages = str(session.run(below, "-c", where, silent=True, external=True)).strip()
-    own = Path(str(session.run("python", "-c", where, silent=True)).strip())
-    (own / "_below.pth").write_text(f"import site; site.addsitedir({packages!r})\n", encoding="utf-8")
 
 
 for found in MATRICES:
@@ -299,7 +265,7 @@ def package_tests(session: nox.Session) -> None:
     if session.posargs not in ([], [tag]):
         session.error(f"the tag of this version is {tag}; got {' '.join(session.posargs)}")
     install_torch(session, m.main_torch)
-    session.install(str(backend_of(session, m, interpreter_of(MAIN_ENVIRONMENT))), env=index_variables(session))
+    session.install(str(backend_of(session, m, MAIN_ENVIRONMENT)), env=index_variables(session))
     again = ["--reinstall-package", "op-conformance"] if session.venv_backend == "uv" else ["--force-reinstall"]
     for name in [*files("dist/*.whl"), *files("dist/*.tar.gz")]:
         session.install(*again, str(ROOT / name), env=index_variables(session))
@@ -307,41 +273,6 @@ def package_tests(session: nox.Session) -> None:
         with tempfile.TemporaryDirectory() as place, session.chdir(place):
             use_as_a_new_user(session, m.backend)
             use_beside_another(session, Path(place))
-
-
-def use_as_a_new_user(session: nox.Session, backend: str) -> None:
-    """Run the command and the suite. Ends the session if another suite is imported than the installed one."""
-    suite = ["pytest", "--pyargs", "conformance", "--backend", backend, "-k", "masked_fill and float32-contiguous"]
-    where = session.run(*suite, "--collect-only", "--trace-config", silent=True)
-    environment = Path(session.virtualenv.location).resolve()
-    found = re.findall(r"<module 'conformance\.plugin' from '(.+?)'>", str(where))
-    if not found or not Path(found[0]).resolve().is_relative_to(environment):
-        session.error(f"pytest loads the suite from {found or 'nowhere'}; expected a file in {environment}")
-    session.run("python", "-m", *suite, "--results", "results")
-    session.run("conformance", "summary")
-    session.run("conformance", "corpus", "show", "masked_fill_.Scalar", silent=True)
-    session.run("conformance", "inventory", "--backend", backend, silent=True)
-    session.run("conformance", "expect", "export", backend, "known_failures.py")
-    session.run("python", "-c", f"import {backend}, known_failures; known_failures.apply()")
-
-
-def use_beside_another(session: nox.Session, place: Path) -> None:
-    """Put another package of the same name before the suite, then install one over it; each is a clear error."""
-    hiding = other_package.write_source(place / "hiding")
-    refused(session, "but Python finds", 2, "conformance", "summary", env={"PYTHONPATH": str(hiding)})
-    suite = ["pytest", "--pyargs", "conformance", "--backend", "cpu"]
-    refused(session, "but Python finds", 4, *suite, env={"PYTHONPATH": str(hiding)})
-    session.install("--no-deps", str(other_package.write_wheel(place)))
-    refused(session, f"{other_package.NAME} has installed a package", 2, "conformance", "summary")
-    uninstall = ["uv", "pip", "uninstall"] if session.venv_backend == "uv" else ["pip", "uninstall", "-y"]
-    session.run_install(*uninstall, other_package.NAME, external=True)
-
-
-def refused(session: nox.Session, problem: str, code: int, *command: str, **given: Any) -> None:
-    """Run a command that must end with this code, and name the problem in place of a traceback."""
-    said = str(session.run(*command, success_codes=[code], silent=True, **given))
-    if problem not in said or "Traceback" in said:
-        session.error(f"{' '.join(command)}: expected an error with {problem!r}; got: {said}")
 
 
 @nox.session(reuse_venv=True)
@@ -366,106 +297,3 @@ def docs_check(session: nox.Session) -> None:
 
 def files(pattern: str) -> list[str]:
     return [str(path.relative_to(ROOT)) for path in sorted(ROOT.glob(pattern))]
-
-
-def index_variables(session: nox.Session) -> dict[str, str]:
-    return torch_wheel.uv_environment(os.environ) if session.venv_backend == "uv" else {}
-
-
-def install_torch(session: nox.Session, torch: matrix.Torch) -> None:
-    """Install torch from the smallest source, unless the environment has it already."""
-    requirement = torch.requirement
-    major, minor, *installed = str(session.run("python", "-c", LIST_TORCH, silent=True)).split()
-    if torch_wheel.satisfied(requirement, installed):
-        session.log(f"torch {installed[0]} is installed already")
-        return
-    try:
-        source = torch_source(torch, (int(major), int(minor)))
-    except LookupError as e:
-        session.error(str(e))
-    session.log(f"installing {requirement} from {source.name}")
-    lacking = torch_wheel.lacking_room(source, ROOT, shutil.disk_usage(ROOT).free)
-    if lacking:
-        session.error(lacking)
-    if source.first:
-        session.install(*source.first, requirement)
-    extra = source.uv if session.venv_backend == "uv" else source.pip
-    session.install(*extra, requirement, env=index_variables(session))
-
-
-def torch_source(torch: matrix.Torch, python: tuple[int, int]) -> torch_wheel.Source:
-    """Return the source of this version. Raises LookupError if there is none."""
-    if torch.index:
-        return torch_wheel.of_index(torch.index, torch_wheel.index_answers)
-    return torch_wheel.choose(torch.requirement, python, os.environ, torch_wheel.cpu_index_answers)
-
-
-def install_build_tools(session: nox.Session, project: Path) -> None:
-    """Install the backend's build requirements, and CMake."""
-    requires = nox.project.load_toml(project / "pyproject.toml")["build-system"]["requires"]
-    session.install(*requires, "cmake>=3.26", "ninja", env=index_variables(session))
-
-
-def install_backend(session: nox.Session, m: matrix.Matrix, torch: matrix.Torch, build: matrix.Build) -> None:
-    """Install the backend for the environment's torch: a wheel from .nox/cache, or a new build."""
-    project = ROOT / m.project
-    if not any(map(shutil.which, [os.environ.get("CXX") or "c++", "g++", "clang++"])):
-        session.error("no C++ compiler found (c++, g++, clang++); install one, or set CXX")
-    name = build_cache.key(project, build_facts(session, project, build, "python"), os.environ)
-    wheel = build_cache.find(BUILDS, name) or build_wheel(session, m, torch, build, name)
-    if wheel is None:
-        return  # nothing is installed in this call
-    # A changed source has the same version as before, so the wheel is always installed again.
-    again = ["--reinstall-package", nox.project.load_toml(project / "pyproject.toml")["project"]["name"]]
-    pip = ["--force-reinstall", "--no-deps"]
-    alone = (
-        [] if build == m.builds[0] else ["--no-deps"]
-    )  # the environments of other builds find them in that of the first
-    if session.venv_backend != "uv":
-        session.install(*alone, str(wheel))
-    session.install(*alone, *(again if session.venv_backend == "uv" else pip), str(wheel), env=index_variables(session))
-
-
-def backend_of(session: nox.Session, m: matrix.Matrix, python: str) -> Path:
-    """Return the wheel of the backend that was made for the environment of an interpreter."""
-    project = ROOT / m.project
-    facts = build_facts(session, project, m.builds[0], python)
-    wheel = build_cache.find(BUILDS, build_cache.key(project, facts, os.environ))
-    if wheel is None:
-        session.error(f"no wheel of {m.backend} for {python}; run: nox -s {MAIN_ENVIRONMENT}")
-    return wheel
-
-
-def build_facts(session: nox.Session, project: Path, build: matrix.Build, python: str) -> dict[str, str]:
-    """Return the facts that a wheel depends on besides the source and the compiler's variables."""
-    compiler = shutil.which(os.environ.get("CXX") or "c++") or shutil.which("g++") or shutil.which("clang++") or ""
-    said = session.run(compiler, "--version", silent=True, external=True)
-    return {
-        "compiler": f"{compiler} {said}", "settings": repr(build.settings), "build": build.name,
-        "environment": str(session.run(python, "-c", BUILT_WITH, silent=True, external=True)), "project": str(project),
-    }  # fmt: skip
-
-
-def build_wheel(
-    session: nox.Session, m: matrix.Matrix, torch: matrix.Torch, build: matrix.Build, name: str
-) -> Path | None:
-    """Build a wheel and store it in the cache. Reuses objects of earlier builds. Return None with -R."""
-    project, uv = ROOT / m.project, session.venv_backend == "uv"
-    parts = [f"torch{torch.version}", sys.implementation.cache_tag, "uv" if uv else "pip"]
-    tag = "-".join([*parts, *([] if build == m.builds[0] else [build.name])])
-    variables = {"CMAKE_BUILD_PARALLEL_LEVEL": str(CPUS), **index_variables(session)}
-    if shutil.which("ccache") and "CMAKE_CXX_COMPILER_LAUNCHER" not in os.environ:
-        variables["CMAKE_CXX_COMPILER_LAUNCHER"] = "ccache"
-    settings = [f"build-dir={project / 'build' / tag}", *(f"{key}={value}" for key, value in build.settings)]
-    given = ["--no-build-isolation", *(word for setting in settings for word in ("-C", setting)), str(project)]
-    out = Path(session.create_tmp()) / "wheel"
-    shutil.rmtree(out, ignore_errors=True)
-    if uv:
-        python = str(Path(session.bin) / "python")
-        session.run_install(
-            "uv", "build", "-q", "--wheel", "-p", python, "-o", str(out), *given, env=variables, external=True
-        )
-    else:
-        session.run_install("python", "-m", "pip", "wheel", "-q", "--no-deps", "-w", str(out), *given, env=variables)
-    built = list(out.glob("*.whl"))
-    return build_cache.keep(BUILDS, name, built[0]) if built else None
