@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import os
 import signal
 import sys
 import traceback
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -49,3 +52,24 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     if status:
         pytest.fail(text or f"the test's process ended with {status}", pytrace=False)
     return True
+
+
+@pytest.fixture(autouse=True)
+def _without_threads_of_autograd() -> Iterator[None]:
+    """Fail after a test that starts autograd's threads here: children of this process cannot run ``backward`` then."""
+    yield
+    if not _blamed and any(name.startswith("pt_autograd") for name in _threads()):
+        _blamed.append(True)  # they stay, and the next tests did not start them
+        pytest.fail("it ran `backward` in the process of the tests; mark it as forked", pytrace=False)
+
+
+_blamed: list[bool] = []
+
+
+def _threads() -> list[str]:
+    """Return the names of this process' threads, as far as the system tells them."""
+    names = []
+    for file in Path("/proc/self/task").glob("*/comm"):
+        with contextlib.suppress(OSError):  # the thread has ended
+            names.append(file.read_text(encoding="utf-8"))
+    return names
