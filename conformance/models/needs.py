@@ -88,11 +88,6 @@ def falling_back(recordings: Iterable[Recording], served: Served) -> dict[str, U
     return _uses(recordings, served.falling_back)
 
 
-def standing_on(overload: str, served: Served, known: Iterable[str]) -> frozenset[str]:
-    """Return those of the ``known`` overloads that cannot run without the overload, other than itself."""
-    return frozenset(name for name in known if name != overload and overload in served.lacking(name))
-
-
 def form(operator: str) -> str:
     """Return the operator of an in-place form: ``masked_fill`` for ``masked_fill_``; ``__and__`` stays."""
     return operator if operator.endswith("__") else operator.removesuffix("_")
