@@ -102,14 +102,14 @@ def _route(name: str, key: str, has_fallback: bool) -> Route:
     """The dispatcher's own order: the backend's kernel, then an alias key's, then the backend's boxed fallback.
 
     A fallback may also be registered for an overload by name, where an alias key's kernel would refuse the device.
-    A kernel of the backend's for autograd is called before its fallback, which then serves nothing.
+    A kernel of the backend's for autograd is called before an alias key's and before the fallback.
     """
     if tv.has_own_kernel(name, key):
         return Route.FALLBACK if has_fallback and tv.is_boxed_only(name, key) else Route.NATIVE
-    if tv.has_composite_kernel(name):
-        return Route.COMPOSITE
     if tv.has_autograd_kernel(name, key):
         return Route.NATIVE
+    if tv.has_composite_kernel(name):
+        return Route.COMPOSITE
     return Route.FALLBACK if has_fallback else Route.UNSUPPORTED
 
 

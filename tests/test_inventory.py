@@ -58,6 +58,16 @@ def test_a_kernel_for_autograd_is_called_before_the_boxed_fallback() -> None:
     assert by_name["nonzero_static"].route is Route.FALLBACK
 
 
+def test_a_kernel_for_autograd_is_called_before_one_for_all_devices() -> None:
+    own = torch.library.Library("aten", "IMPL", "AutogradPrivateUse2")
+    own.impl("celu", lambda x, alpha=1.0: x)
+    own.impl("layer_norm", lambda x, *_: x)
+    by_name = {o.name: o for o in inventory("PrivateUse2")}
+    own._destroy()
+    assert (by_name["celu"].route, by_name["celu_"].route) == (Route.NATIVE, Route.COMPOSITE)
+    assert by_name["layer_norm"].route is Route.NATIVE
+
+
 def test_a_key_without_an_autograd_key_has_routes_too() -> None:
     assert {o.route for o in inventory("Vulkan")} == {Route.COMPOSITE, Route.UNSUPPORTED}
 
