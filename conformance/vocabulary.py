@@ -120,6 +120,8 @@ class Fact(Word):
     DRAWS = "draws", "distance, allowed: Kolmogorov-Smirnov distances; draws: their number"
     DRAWS_AT = "draws_at", "position: the flat index of the draws that are compared; the others as those of draws"
     REPEATED_DRAWS = "repeated_draws", "rows: number of rows in which a number is drawn twice; of: number of rows"
+    STUCK_DRAWS = "stuck_draws", "position, value: a flat index and what it always holds; draws; positions: so many do so"
+    REPEATED_BLOCK = "repeated_block", "length: draws from flat index first that recur at second, calls_apart calls later"
     CONTEXT = "context", "context; broken: what the call did, as the context says it"
     ROUTE = "route", "registered: the route in the dispatcher; native, fallback: calls that the backend counted"
 

@@ -349,6 +349,21 @@ def _draws(m: Mismatch) -> str:
     )
 
 
+def _stuck_draws(m: Mismatch) -> str:
+    f = m.facts
+    more = f" (and at {f['positions'] - 1} more)" if f["positions"] > 1 else ""
+    drew = f"each of {f['draws']} calls drew {f['value']:g} at flat index {f['position']}{more}"
+    return f"{drew}, CPU never drew a value twice there"
+
+
+def _repeated_block(m: Mismatch) -> str:
+    f = m.facts
+    apart = f["calls_apart"]
+    call = {0: "the same call", 1: "the seed before"}.get(apart, f"the seed {apart} before")
+    draws = f"the {f['length']} draws from flat index {f['second']} on repeat those from {f['first']} on of {call}"
+    return f"{draws}, CPU repeats no block of this length"
+
+
 def _route(m: Mismatch) -> str:
     if m.facts["registered"] == "native":
         return "registered natively, but no native kernel ran"
@@ -383,6 +398,8 @@ _RENDERERS: dict[str, Callable[[Mismatch], str]] = {
     Fact.REPEATED_DRAWS: lambda m: (
         f"a number is drawn twice in {m.facts['rows']} of {m.facts['of']} rows, never on CPU"
     ),
+    Fact.STUCK_DRAWS: _stuck_draws,
+    Fact.REPEATED_BLOCK: _repeated_block,
     Fact.CONTEXT: lambda m: str(m.facts["broken"]),
     Fact.ROUTE: _route,
 }

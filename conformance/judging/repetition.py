@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 
 from conformance.backends import Capabilities
-from conformance.judging import bits, distribution, facts
+from conformance.judging import bits, dependence, distribution, facts
 from conformance.judging.oracle import CallOutcome
 from conformance.judging.outcomes import error_parity
 from conformance.judging.tolerances import Criteria
@@ -69,7 +69,7 @@ def _draws(
     i = next((i for i in range(len(first.leaves)) if criteria.drawn(i)), None)
     if i is None or not isinstance(first.leaves[i][1], torch.Tensor) or first.leaves[i][1].numel() == 0:
         return []
-    calls = most if criteria.permutes else min(most, 1 + distribution.WANTED // first.leaves[i][1].numel())
+    calls = most if criteria.permutes else distribution.calls_for(first.leaves[i][1].numel(), most)
     ours: list[torch.Tensor] = []
     theirs: list[torch.Tensor] = []
     for other in range(seed + 1, seed + 1 + calls):
@@ -79,7 +79,8 @@ def _draws(
             return [parity] if parity else []
         theirs.append(cpu.leaves[i][1])
         ours.append(host_copy(device.leaves[i][1]))
-    differs = distribution.compare(theirs, ours, first.leaves[i][0])
+    name = first.leaves[i][0]
+    differs = distribution.compare(theirs, ours, name) or dependence.compare(theirs, ours, name)
     return [differs] if differs else []
 
 

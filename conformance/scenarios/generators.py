@@ -199,7 +199,7 @@ def generators_are_apart(device: str) -> Results:
 
 @scenario(exact=True)
 def seed_is_kept(device: str) -> Results:
-    """Return whether a generator has the seed that it was given, also after draws, and the one that it chose."""
+    """Return whether a generator has the seed that it was given, also after draws, and those that it chose."""
     generator = generator_of(device)
     kept = []
     for seed in SEEDS:
@@ -207,7 +207,9 @@ def seed_is_kept(device: str) -> Results:
         torch.rand(3, device=device, generator=generator)
         kept.append(generator.initial_seed() == torch.Generator().manual_seed(seed).initial_seed())
     chosen = generator.seed()
-    return {"given": torch.tensor(kept), "chosen": torch.tensor(generator.initial_seed() == chosen)}
+    results = {"given": torch.tensor(kept), "chosen": torch.tensor(generator.initial_seed() == chosen)}
+    # Of 64 random bits: two equal seeds are no chance.
+    return {**results, "chosen_again": torch.tensor(len({chosen, generator.seed(), generator.seed()}))}
 
 
 @scenario(exact=True)

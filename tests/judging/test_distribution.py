@@ -88,18 +88,6 @@ def test_two_correct_samplers_agree_in_rows_and_positions(draw: Draw) -> None:
     assert distribution.compare(draws(draw, 1, 40), draws(draw, 1000, 40), "result") is None
 
 
-def test_a_number_that_is_drawn_twice_is_reported() -> None:
-    wrong = draws(lambda g: torch.ones(2, 20).multinomial(10, True, generator=g), 1000)
-    mismatch = distribution.compare(draws(without_replacement, 1), wrong, "result")
-    assert mismatch is not None
-    assert (mismatch.facts["kind"], mismatch.facts["of"]) == ("repeated_draws", 40)
-
-
-def test_that_few_numbers_do_not_repeat_may_be_chance() -> None:
-    few = [torch.tensor([0, 1]), torch.tensor([1, 0])]
-    assert distribution.compare(few, [torch.tensor([0, 1]), torch.tensor([1, 1])], "result") is None
-
-
 @pytest.mark.parametrize(
     ("honest", "wrong", "position"),
     [

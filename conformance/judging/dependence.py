@@ -1,0 +1,134 @@
+"""Whether random draws depend on each other or on their position, where CPU's do not. Pure."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from conformance.judging.distribution import ALPHA, constant, differs, flat
+from conformance.records import Mismatch
+from conformance.vocabulary import Fact
+
+#: The fewest draws in which blocks are compared, and how many draws are.
+FOR_BLOCKS = 700
+IN_BLOCKS = 16_384
+
+
+def compare(expected: list[torch.Tensor], actual: list[torch.Tensor], subject: str) -> Mismatch | None:
+    """Return how the device's draws, one tensor a seed, depend on each other; None if they do as CPU's do."""
+    # With a generator among the arguments, every call repeats the draws of the first.
+    expected, actual = (draws[:1] if constant(draws) else draws for draws in (expected, actual))
+    rules = (_repeated_in_row, _stuck, _repeated_block)
+    return next((found for rule in rules if (found := rule(expected, actual, subject))), None)
+
+
+def _repeated_in_row(expected: list[torch.Tensor], actual: list[torch.Tensor], subject: str) -> Mismatch | None:
+    """Return a mismatch if integers repeat in a row, where CPU draws without replacement.
+
+    That CPU's rows have no repeated number is no chance if draws with replacement would seldom be like that: of n
+    numbers out of m, the chance is at most exp(-n (n - 1) / 2m) in each row.
+    """
+    if not all(_is_whole(t) and t.dim() and t.shape[-1] > 1 for t in (*expected, *actual)):
+        return None
+    theirs, ours = ([row for t in draws for row in t.long().view(-1, t.shape[-1])] for draws in (expected, actual))
+    span = max(int(row.max()) for row in theirs) - min(int(row.min()) for row in theirs) + 1
+    chance = -sum(len(row) * (len(row) - 1) for row in theirs) / 2 / span
+    if chance > math.log(ALPHA) or any(map(_repeats, theirs)):
+        return None
+    rows = sum(map(_repeats, ours))
+    return differs(subject, Fact.REPEATED_DRAWS, rows=rows, of=len(ours)) if rows else None
+
+
+def _is_whole(tensor: torch.Tensor) -> bool:
+    exact = not (tensor.is_floating_point() or tensor.is_complex() or tensor.dtype is torch.bool)
+    return exact and bool(tensor.numel())
+
+
+def _repeats(row: torch.Tensor) -> bool:
+    return bool(row.unique().numel() < row.numel())
+
+
+def _stuck(expected: list[torch.Tensor], actual: list[torch.Tensor], subject: str) -> Mismatch | None:
+    """Return a mismatch if a position has one value in all calls, where CPU never draws a value twice."""
+    if len({t.shape for t in (*expected, *actual)}) > 1:
+        return None
+    if expected[0].numel() * _chance_of_stuck(len(actual), len(expected)) > ALPHA:
+        return None
+    ours, theirs = (torch.stack([flat(t) for t in draws]).sort(dim=0).values for draws in (actual, expected))
+    stuck = (ours[0] == ours[-1]) & (theirs[1:] != theirs[:-1]).all(0)
+    if not bool(stuck.any()):
+        return None
+    at = int(stuck.nonzero()[0])
+    facts = {"position": at, "value": float(ours[0, at]), "draws": len(actual), "positions": int(stuck.sum())}
+    return differs(subject, Fact.STUCK_DRAWS, **facts)
+
+
+def _chance_of_stuck(ours: int, theirs: int) -> float:
+    """Return the chance that one sampler draws the same value each time, and another one no value twice.
+
+    Both draw from the distribution whose most frequent value has the least favourable probability p: the first has at
+    most p ** (ours - 1), and the second draws this value never or once.
+    """
+    p = torch.linspace(0, 1, 201, dtype=torch.float64)
+    never_or_once = (1 - p) ** theirs + theirs * p * (1 - p) ** (theirs - 1)
+    return float((p ** (ours - 1) * never_or_once).max())
+
+
+def _repeated_block(expected: list[torch.Tensor], actual: list[torch.Tensor], subject: str) -> Mismatch | None:
+    """Return a mismatch if a block of draws occurs again, in the same call or in one with another seed.
+
+    Threads or blocks that share a state do this, and seeds whose sequences overlap. ``length`` is a power of two at which
+    CPU repeats no block, and the device may repeat none of eight times that length. Let two sequences of honest draws
+    begin to match at A places, and let x be the chance that a match lasts for ``length`` draws. CPU then repeats no block
+    with a chance of exp(-A x), and the device repeats one of eight times the length with a chance of A x ** 8. Their
+    product is at most (8 / e) ** 8 / A ** 7, which is below ALPHA if A > 35. Draws of positions with parameters of their
+    own are matched with those of the same positions in other calls; there are 35 such places if the number of draws is
+    32 times the length, since fewer would leave CPU with longer matches.
+    """
+    ours, theirs = (torch.cat([flat(t) for t in draws])[:IN_BLOCKS] for draws in (actual, expected))
+    if min(ours.numel(), theirs.numel()) < FOR_BLOCKS:
+        return None
+    length, numbers = 1, _numbered(theirs)
+    while _first_repeated(numbers):
+        length, numbers = 2 * length, _joined(numbers, length)
+        if 32 * length > theirs.numel():
+            return None
+    numbers = _numbered(ours)
+    for half in (2**i for i in range((8 * length).bit_length() - 1)):
+        numbers = _joined(numbers, half)
+    found = _first_repeated(numbers)
+    if not found:
+        return None
+    (call, first), (other, second) = (_place(actual, at) for at in found)
+    facts = {"first": first, "second": second, "calls_apart": other - call, "length": 8 * length}
+    return differs(subject, Fact.REPEATED_BLOCK, **facts)
+
+
+def _numbered(draws: torch.Tensor) -> torch.Tensor:
+    """Return a number for each draw, the same for equal draws."""
+    return draws.unique(return_inverse=True)[1]
+
+
+def _joined(numbers: torch.Tensor, length: int) -> torch.Tensor:
+    """Return a number for each block of twice the length. ``numbers``: those of the blocks at each position."""
+    return _numbered(numbers[:-length] * (int(numbers.max()) + 1) + numbers[length:])
+
+
+def _first_repeated(numbers: torch.Tensor) -> tuple[int, int] | None:
+    """Return the positions of an equal pair, of which the second one comes first of all; None if there is no pair."""
+    ordered, order = numbers.sort(stable=True)
+    (again,) = (ordered[1:] == ordered[:-1]).nonzero(as_tuple=True)
+    if not again.numel():
+        return None
+    at = int(again[order[again + 1].argmin()])
+    return int(order[at]), int(order[at + 1])
+
+
+def _place(draws: list[torch.Tensor], position: int) -> tuple[int, int]:
+    """Return the call and the flat index in it of a position among the draws of all calls."""
+    for call, tensor in enumerate(draws):
+        if position < flat(tensor).numel():
+            return call, position
+        position -= flat(tensor).numel()
+    raise IndexError(position)
