@@ -52,8 +52,16 @@ def below() -> Below:
 @cache
 def overloads() -> frozenset[str]:
     """Return all overloads whose routes say what the models that ship with the suite need. Raises ModelsError."""
-    called = {call.overload for recording in load_all() for call in recording.calls}
+    called = {overload for name in names() for overload in _called(DATA / (name + _ENDING))}
     return frozenset(called | below().keys() | {inner for each in below().values() for inner in each})
+
+
+def _called(path: Path) -> set[str]:
+    """Return the overloads that a model calls. To read the calls whole would take every run a quarter of a second."""
+    try:
+        return {str(row[0]) for row in _json(path)["calls"]}
+    except (TypeError, KeyError, IndexError) as e:
+        raise ModelsError(f"{path}: not a recorded model ({type(e).__name__}: {e})") from e
 
 
 def read(path: Path) -> Recording:

@@ -106,3 +106,22 @@ def test_a_collision_of_options_is_one_line_with_the_way_out(foreign: pytest.Pyt
     result.stderr.fnmatch_lines([f"*already an option of a conftest.py*{foreign.path / 'conftest.py'}*--noconftest*"])
     assert "Traceback" not in result.stderr.str()
     foreign.runpytest_subprocess(*named, "--noconftest").assert_outcomes(passed=2)
+
+
+@pytest.mark.parametrize("workers", WORKERS)
+def test_the_suite_s_modules_are_imported_as_they_are_written(
+    pytester: pytest.Pytester, workers: tuple[str, ...]
+) -> None:
+    pytester.makepyfile(
+        probe="""
+        import sys
+
+        def pytest_sessionfinish():
+            loaders = {type(m.__spec__.loader) for n, m in sys.modules.items() if n.startswith("conformance.")}
+            with open("loaders.txt", "a") as file:
+                print(*sorted(loader.__name__ for loader in loaders), file=file)
+        """
+    )
+    done = pytester.runpytest_subprocess("--pyargs", "conformance.ops.masking", *ONE_CELL, "-p", "probe", *workers)
+    assert done.ret == Exit.OK
+    assert set((pytester.path / "loaders.txt").read_text().splitlines()) == {"SourceFileLoader"}
