@@ -149,12 +149,17 @@ def from_hard(fill: str, stored: torch.Tensor, count: int, dtype: str, seed: int
     together have every pair. ``hard/sparse`` has one for every seven values made from ``stored``; they are summed, so
     that the largest of float64 are left out. A third part limits them: ``nonzero``, ``positive``, or what an integer
     dtype holds (``hard/0/int8``), since the conversion of others to it is undefined in C. ``hard/all/X`` has the same
-    value everywhere: ``0``, and ``inf``, ``-inf`` or ``nan`` of floats, or ``min`` or ``max`` of integers.
+    value everywhere: ``0``, and ``inf``, ``-inf`` or ``nan`` of floats, or ``min``, ``max`` or a number of integers.
+    ``hard/last/X`` has it in the last element alone, behind values made from ``stored``.
     Raises ValueError for a value that the dtype does not have.
     """
     _, how, limit = (*fill.split("/"), "")[:3]
     if how == "all":
         return torch.full((count,), _number(limit, dtype), dtype=getattr(torch, dtype))
+    if how == "last":
+        made = from_stored("choose", stored, count, seed)
+        made[-1:] = _number(limit, dtype)
+        return made
     values = hard(dtype)
     if limit:
         values = _within(values, limit)
@@ -174,6 +179,10 @@ def _number(word: str, dtype: str) -> float:
         return int(getattr(torch.iinfo(target), word))
     if word == "0" or (word in ("inf", "-inf", "nan") and inexact):
         return float(word) if inexact else 0
+    if not inexact and dtype != "bool" and word.removeprefix("-").isdigit():
+        info = torch.iinfo(target)
+        if info.min <= int(word) <= info.max:
+            return int(word)
     raise ValueError(f"no value {word!r} of {dtype}")
 
 

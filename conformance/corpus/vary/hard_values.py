@@ -33,7 +33,11 @@ _SPARSE = 7 * _ONE
 # Values that all elements of an argument have, by the base of the sample.
 _ALIKE = {"float32": ("0", "inf", "-inf", "nan"), "int64": ("0", "min", "max")}
 # Values that an op may refuse, by the kind of an argument: below every index and count, below 0, and unordered.
-_REFUSED = {"int": ("min",), "float": ("-inf", "nan")}
+_REFUSED = {"int": ("all/min",), "float": ("all/-inf", "all/nan")}
+# Arguments that are indices or counts by their names, and more values of those: the first one below 0, which a kernel may
+# count from the end, also alone behind good ones, and one beyond all sizes.
+_INDICES = ("index", "indices", "target", "repeats")
+_REFUSED_INDICES = ("all/-1", "all/70001", "last/-1")
 _ARGUMENTS = 10  # other values of arguments that are tried with hard values
 
 
@@ -91,22 +95,31 @@ class _Varied:
     def _refused(self) -> Iterator[Sample]:
         """Yield samples that CPU refuses for the values of one argument, such as an index out of bounds.
 
-        An optional argument may be checked against them first, so it is also left out.
+        An optional argument may be checked against the values first. So they must be refused without it, too.
         """
         others = variants.others(self._source, self._schema, pointwise=False)
         absent = [other for other in others if other.value is None and other.formal.name not in self._fixed]
-        yield from self._refused_of(self._source, "")
-        for other in absent[:1]:
-            yield from self._refused_of(variants.replaced(self._source, self._schema, other), f".{other.name}")
+        forms = {"": self._source}
+        forms |= {f".{o.name}": variants.replaced(self._source, self._schema, o) for o in absent[:1]}
+        for slot in [s for s in self._source.tensors if s.pool and not s.same_as and s.numel]:
+            more = _REFUSED_INDICES if slot.argument in _INDICES else ()
+            for value in (*_REFUSED.get(kind_of(slot.dtype or self._source.base), ()), *more):
+                yield from self._refused_in(forms, slot, value)
 
-    def _refused_of(self, source: Sample, more: str) -> Iterator[Sample]:
-        for slot in [s for s in source.tensors if s.pool and not s.same_as and s.numel]:
-            for value in _REFUSED.get(kind_of(slot.dtype or source.base), ()):
-                sample = _with_fills(source, {slot.index: f"hard/all/{value}"}, "")
-                dtypes = tuple(d for d in self._dtypes if self._trials.raises(sample, d))
-                if dtypes and self._trials.run(source, dtypes[0]):
-                    name = f"{source.name}.hard={slot.name}.{value}{more}.refused"
-                    yield replace(sample, name=name, dtypes=dtypes[:1], axis=AXIS, raises=True)
+    def _refused_in(self, forms: dict[str, Sample], slot: TensorSlot, value: str) -> list[Sample]:
+        """Return a sample of each form of the call with a value in an argument; none if CPU takes it in one form."""
+        found = []
+        for more, source in forms.items():
+            index = next((s.index for s in source.tensors if s.name == slot.name), None)
+            if index is None:
+                continue
+            sample = _with_fills(source, {index: f"hard/{value}"}, "")
+            dtypes = tuple(d for d in self._dtypes if self._trials.raises(sample, d))
+            if not (dtypes and self._trials.run(source, dtypes[0])):
+                return []
+            name = f"{self._source.name}.hard={slot.name}.{value.removeprefix('all/').replace('/', '.')}{more}.refused"
+            found.append(replace(sample, name=name, dtypes=dtypes[:1], axis=AXIS, raises=True))
+        return found
 
     def converted(self, name: str) -> Iterator[Sample]:
         """Yield samples with hard values in the argument of this name, whatever its dtype."""
@@ -214,5 +227,6 @@ def _integer_of(held: set[str], ran: Ran) -> str:
 
 def _with_fills(sample: Sample, kinds: dict[int, str], limit: str) -> Sample:
     slots = [replace(s, fill=kinds[s.index] + limit) if s.index in kinds else s for s in sample.tensors]
-    slots = [replace(s, source=s.source or s.numel) if s.fill == "hard/sparse" + limit else s for s in slots]
+    mixed = ("hard/sparse" + limit, "hard/last")  # with values made from those that are stored
+    slots = [replace(s, source=s.source or s.numel) if s.fill.startswith(mixed) else s for s in slots]
     return with_tensors(sample, slots)
