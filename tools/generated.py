@@ -12,6 +12,7 @@ from pathlib import Path
 from conformance.corpus.codec import decode
 from conformance.corpus.model import Sample
 from conformance.corpus.places import places
+from conformance.plan.kinds import DIMENSIONS, LIST
 
 # The largest extent of each class of sizes.
 SIZES = (16, 64, 256, 1024, 4096, 65536)
@@ -42,9 +43,9 @@ def _samples(file: Path) -> Iterator[Sample]:
 def _classes(sample: Sample) -> Iterator[str]:
     if sample.axis == "sizes":
         yield _size_class(max((n for _, n in places(sample)), default=0))
-        if max((len(t.shape) for t in sample.tensors), default=0) > 5:
+        if max((len(t.shape) for t in sample.tensors), default=0) > DIMENSIONS:
             yield _RANK
-        if any(isinstance(a, tuple) and len(a) > 8 for a in sample.args):
+        if any(isinstance(a, tuple) and len(a) > LIST for a in sample.args):
             yield _LISTS
     elif sample.axis == "values":
         yield from _value_classes(sample)
@@ -81,6 +82,6 @@ def _size_classes() -> Iterable[str]:
 
 
 _SIZE_CLASSES = tuple(_size_classes())
-_RANK, _LISTS = "more than 5 dimensions", "lists of more than 8"
+_RANK, _LISTS = f"more than {DIMENSIONS} dimensions", f"lists of more than {LIST}"
 _SPREAD = {False: "in every element of one argument", True: "in every seventh element of one argument"}
 _ORDER = (*_SIZE_CLASSES, _RANK, _LISTS)

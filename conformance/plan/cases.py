@@ -11,6 +11,7 @@ from random import Random
 from conformance import layouts
 from conformance.corpus.model import Sample, TensorSlot
 from conformance.layouts import ALIASED, AS_STRIDED, CONTEXTS, GENERATED, MIXED, SEQUENCE, Placement
+from conformance.plan import kinds
 from conformance.plan.tiers import TIERS, Tier
 from conformance.vocabulary import CaseId, CellId
 
@@ -303,15 +304,10 @@ def cases(cell: CellId, samples: Iterable[Sample], most: int | None = None, poin
     if cell.layout in CONTEXTS:
         return list(in_context(cell, list(samples)))
     fit: Iterable[Sample] = (s for s in samples if cell.dtype in s.dtypes and _takes(cell.layout, s))
-    if most is not None and cell.layout in GENERATED:
-        fit = _spread(fit)
+    if most is not None and (cell.layout in GENERATED or cell.layout == AS_STRIDED):
+        fit = kinds.spread(fit)
     each = (found for sample in fit if (found := list(cases_of_sample(cell, sample, pointwise))))
     return list(chain.from_iterable(islice(each, most)))
-
-
-def _spread(samples: Iterable[Sample]) -> list[Sample]:
-    """Return generated samples in an order that depends on their names alone: the first few vary different things."""
-    return sorted(samples, key=lambda s: zlib.crc32(s.name.encode()))
 
 
 def cells(

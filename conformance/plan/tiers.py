@@ -93,7 +93,7 @@ class Tier:
 _GENERATED = {"sizes": 6, "sizes_gap": 6, "variants": 6}
 _FULL = {Route.FALLBACK: Share(samples=_GENERATED | {"values": 6}), Route.COMPOSITE: Share(samples=_GENERATED)}
 _SMOKE = dict.fromkeys(Route, Share(True, layouts=1, dtypes=1, samples={"": 1, "variants": 2})) | {
-    Route.NATIVE: Share(True, samples={"": 2, "sizes": 6, "sizes_gap": 3, "values": 12, "variants": 24}),
+    Route.NATIVE: Share(True, samples={"": 2, "as_strided": 4, "sizes": 6, "sizes_gap": 3, "values": 12, "variants": 24}),
 }
 # The cells of contexts in the smoke tier: those that find the planted faults of contexts in the fewest milliseconds. In
 # the contexts that are left out (backward, decomposed, deterministic, fake, forward_ad, gradcheck, gradgrad,
