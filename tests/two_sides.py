@@ -60,9 +60,12 @@ def behind(x: torch.Tensor) -> float:
     return ctypes.c_float.from_address(storage.data_ptr() + storage.nbytes()).value
 
 
-def case_of(layout: str = "contiguous", written: bool = False, dtype: str = "float32", defined: bool = True) -> Case:
+def case_of(
+    layout: str = "contiguous", written: bool = False, dtype: str = "float32", defined: bool = True,
+    shape: tuple[int, ...] = SHAPE,
+) -> Case:  # fmt: skip
     """A case of ``op(self, device)``. An argument that is not ``defined`` is an output to be filled."""
-    self = slot(0, "self", SHAPE, written=written)
+    self = slot(0, "self", shape, written=written)
     one = sample("hand", self if defined else replace(self, pool=""), DeviceArg(), dtypes=(dtype,))
     return cases(CellId("misc", "hand", dtype, layout), [one])[0]
 

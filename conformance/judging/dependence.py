@@ -31,7 +31,7 @@ def _repeated_in_row(expected: list[torch.Tensor], actual: list[torch.Tensor], s
     """
     if not all(_is_whole(t) and t.dim() and t.shape[-1] > 1 for t in (*expected, *actual)):
         return None
-    theirs, ours = ([row for t in draws for row in t.long().view(-1, t.shape[-1])] for draws in (expected, actual))
+    theirs, ours = ([row for t in draws for row in t.long().reshape(-1, t.shape[-1])] for draws in (expected, actual))
     span = max(int(row.max()) for row in theirs) - min(int(row.min()) for row in theirs) + 1
     chance = -sum(len(row) * (len(row) - 1) for row in theirs) / 2 / span
     if chance > math.log(ALPHA) or any(map(_repeats, theirs)):

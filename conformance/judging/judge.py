@@ -23,8 +23,8 @@ from conformance.plan.cases import Case
 from conformance.records import Mismatch
 from conformance.vocabulary import Check, Fact, Route
 
-#: Layouts of generated samples in which draws alone are made again: nothing else compares their values.
-DRAWN_ALONE = ("sizes", "variants")
+#: Layouts in which draws alone are made again: nothing else compares their values.
+DRAWN_ALONE = ("as_strided", "expanded", "sizes", "variants", "variants_strided")
 
 CPU_ALONE = "the backend has no kernel, and torch's own for all devices takes CPU memory alone"
 

@@ -13,7 +13,7 @@ import torch
 from conformance import torch_versions
 from conformance.corpus.model import DtypeArg
 from conformance.judging import bits, conditioning
-from conformance.judging.twins import CPU, Side, Twins
+from conformance.judging.twins import CPU, Side, Sides
 from conformance.judging.views import torch_dtype
 from conformance.plan.cases import Case, slot_dtype
 from conformance.support import host_heap
@@ -113,7 +113,7 @@ def _flatten(name: str, value: Any, into: list[tuple[str, Any]]) -> None:
         into.append((name, value))
 
 
-def float64(case: Case, twins: Twins, op: Callable[..., Any]) -> CallOutcome | None:
+def float64(case: Case, twins: Sides, op: Callable[..., Any]) -> CallOutcome | None:
     """The case computed on CPU in double precision from the very same numbers; None where that adds nothing or raises.
 
     Called only when the bits of the two sides differ, which is rare, so it is worth the third call.
@@ -137,7 +137,7 @@ def _dtypes(case: Case) -> Iterator[str]:
 
 
 def perturbed(
-    case: Case, twins: Twins, op: Callable[..., Any], wide: bool, size: float, draw: int
+    case: Case, twins: Sides, op: Callable[..., Any], wide: bool, size: float, draw: int
 ) -> CallOutcome | None:
     """The case on CPU with every floating argument moved by up to ``size`` x half a unit in the last place.
 
@@ -159,7 +159,7 @@ def perturbed(
     return None if outcome.error else outcome
 
 
-def without_nan(case: Case, twins: Twins, op: Callable[..., Any]) -> CallOutcome | None:
+def without_nan(case: Case, twins: Sides, op: Callable[..., Any]) -> CallOutcome | None:
     """The case on CPU with zeros in place of the NaN of its tensor arguments. None where CPU raises."""
     side = twins.side(case, CPU)
     for a in side.arguments:
@@ -187,7 +187,7 @@ def _can_be_moved(dtype: torch.dtype) -> bool:
     return bool(dtype.is_floating_point or dtype.is_complex) and dtype.itemsize > 1
 
 
-def promoted(case: Case, twins: Twins, op: Callable[..., Any], dtype: str) -> CallOutcome | None:
+def promoted(case: Case, twins: Sides, op: Callable[..., Any], dtype: str) -> CallOutcome | None:
     """The case on CPU with every argument in ``dtype`` to begin with; None where that adds nothing or raises.
 
     On the CPU, TensorIterator first brings arguments that are promoted into dense temporaries, and lays the result out

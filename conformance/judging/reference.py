@@ -18,8 +18,8 @@ from conformance.judging import oracle
 from conformance.judging.oracle import Caller, CallOutcome
 from conformance.judging.outcomes import Comparison, OtherReferences, first_line, nowhere
 from conformance.judging.tolerances import Criteria, position_of
-from conformance.judging.twins import CPU, Twins
-from conformance.layouts import AS_STRIDED
+from conformance.judging.twins import CPU, DenseTwins, Twins
+from conformance.layouts import DRAWN
 from conformance.plan.cases import Case
 from conformance.records import Mismatch
 from conformance.torch_versions import as_composed, decomposition_of, overload_of, tags, without_onednn
@@ -79,7 +79,7 @@ class Reference:
         try:
             if twice:
                 self._try_in_peace(case)
-            elif case.cell.layout == AS_STRIDED and any(slot.written for slot in case.sample.tensors):
+            elif case.cell.layout in DRAWN and any(slot.written for slot in case.sample.tensors):
                 self._try_with_room(case)
             expected = self.again(case)
         except (LookupError, RuntimeError) as e:
@@ -282,7 +282,7 @@ class Reference:
         share memory the right values are not defined: there CPU's disagreement is enough.
         """
         wrong: list[torch.Tensor] | None = None
-        for reason, other in self._other_references(case):
+        for reason, other, further in self._other_references(case):
             if other.error is not None or len(other.leaves) != len(expected.leaves):
                 continue
             if self._comparison.same_values(other, expected):
@@ -294,7 +294,7 @@ class Reference:
                 wrong = self._comparison.wrong_values(expected, device, others)
                 if nowhere(wrong):
                     return ""
-            by_other = self._comparison.wrong_values(other, device)
+            by_other = self._comparison.wrong_values(other, device, further)
             if wrong is None or by_other is None:
                 continue
             wrong = [a & b for a, b in zip(wrong, by_other, strict=True)]
@@ -302,8 +302,10 @@ class Reference:
                 return reason
         return ""
 
-    def _other_references(self, case: Case) -> Iterator[tuple[str, CallOutcome]]:
+    def _other_references(self, case: Case) -> Iterator[tuple[str, CallOutcome, OtherReferences | None]]:
         """What else may be right, with the reason: CPU's kernel over another layout, and torch's decomposition.
+
+        With dense arguments in place of strided ones, the wider and the perturbed calls are those of dense arguments too.
 
         CPU's kernel over results that held zeros is right too: an out= argument has no value before the call.
 
@@ -311,14 +313,16 @@ class Reference:
         loops over single elements do.
         """
         strided = bool(case.shared) or any(p.layout != "contiguous" for p in case.placements)
-        yield LAYOUT, self._call(self._twins.dense(case) if strided else self._twins.spaced(case))
         if strided:
-            yield LAYOUT, self._call(self._twins.dense(case, torch.preserve_format))
+            further = None if case.shared else OtherReferences(case, DenseTwins(self._twins), self._call.op)
+            yield LAYOUT, self._call(self._twins.dense(case)), further
+            yield LAYOUT, self._call(self._twins.dense(case, torch.preserve_format)), None
+        yield LAYOUT, self._call(self._twins.spaced(case)), None
         if any(slot.written and not slot.pool for slot in case.sample.tensors) and not case.shared:
-            yield HELD, self._call(self._twins.zeroed(case))
+            yield HELD, self._call(self._twins.zeroed(case)), None
         decomposition = decomposition_of(self._call.op)
         if decomposition is not None and not self._criteria.random and not case.shared:
-            yield DECOMPOSED, oracle.call(decomposition, self._twins.dense(case))
+            yield DECOMPOSED, oracle.call(decomposition, self._twins.dense(case)), None
 
 
 def _on_meta(tensor: torch.Tensor) -> torch.Tensor:

@@ -124,16 +124,31 @@ class Fetched:
     def differences(self) -> list[Mismatch]:
         """Every storage, byte for byte, outside the views that may be written.
 
-        A byte is right as it was before the call, and as CPU left it (which for some ops is not the same). What CPU
-        left where it wrote an element through several indices is undefined.
+        A byte is right as it was before the call. Where CPU changes an element that no view reaches, as ops do that give
+        an ``out=`` argument another size for a while, its value is undefined. So is what CPU left where it wrote an
+        element through several indices.
         """
         found = (_changed(self._expected, want, after) for want, after in self._differing.values())
         return [one for one in found if one]
 
 
-def stayed_out(argument: Argument) -> bool:
-    """Whether an ``out=`` argument still is the view that the caller gave, so that its sizes were right."""
-    return argument.slot.written and not argument.slot.pool and _stayed(argument)
+def lies_as_documented(want: Argument, got: Argument) -> bool:
+    """Whether a device's ``out=`` argument lies as torch documents it. ``want``: CPU's, which may lie otherwise.
+
+    An ``out=`` of the right size keeps its strides, which some CPU kernels change. One of another size is resized, and
+    contiguous then. Some CPU kernels only remove its dimensions of size 1.
+    """
+    if not got.slot.written or got.slot.pool:
+        return False
+    return _stayed(got) or (_is_squeezed(want) and got.tensor.is_contiguous())
+
+
+def _is_squeezed(out: Argument) -> bool:
+    """Whether an argument lies as it did, with fewer dimensions of size 1."""
+    tensor, placement = out.tensor, out.placement
+    before, after = zip(placement.size, placement.stride, strict=True), zip(tensor.shape, tensor.stride(), strict=True)
+    fewer = tensor.dim() < len(placement.size)
+    return fewer and [pair for pair in before if pair[0] != 1] == [pair for pair in after if pair[0] != 1]
 
 
 def _stayed(argument: Argument) -> bool:
@@ -155,7 +170,17 @@ def _changed(side: Side, argument: Argument, after: torch.Tensor) -> Mismatch | 
     if any(a.placement.several_indices for a in sharing):
         # CPU's threads compete for an element that they write through several indices.
         after = torch.where(reached & (argument.base != argument.before), argument.base, after)
+    after = torch.where(~reached & _elements_changed(argument), argument.base, after)
     return compare.untouched(argument.before, argument.base, after, reached, written, argument.slot.name)
+
+
+def _elements_changed(argument: Argument) -> torch.Tensor:
+    """Mark the bytes of the elements of a storage that a call changed."""
+    changed = argument.base != argument.before
+    width = argument.tensor.element_size()
+    whole = changed.numel() // width * width
+    of_elements = changed[:whole].view(-1, width).any(1, keepdim=True).expand(-1, width).reshape(-1)
+    return torch.cat([of_elements, changed[whole:]])
 
 
 def _mark(reached: torch.Tensor, argument: Argument) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 
@@ -98,6 +98,13 @@ class _Template:
     def over(self, base: torch.Tensor) -> torch.Tensor:
         """The argument, over the bytes ``base``."""
         return base.view(self.dtype) if self.is_flat and all_work() else view(base, self.dtype, self.placement)
+
+
+class Sides(Protocol):
+    """Makes the sides of cases."""
+
+    def side(self, case: Case, device: torch.device, dtypes: Callable[[str], str] | None = None) -> Side:
+        """Return the arguments of a case on a device. ``dtypes`` gives the dtype to use in place of each."""
 
 
 class Twins:
@@ -212,14 +219,18 @@ class Twins:
         """
         return _with_room(case, self.side(case, CPU), lambda a: bool(a.slot.pool), partial(_repeated, value))
 
-    def dense(self, case: Case, memory_format: torch.memory_format = torch.contiguous_format) -> Side:
+    def dense(
+        self, case: Case, memory_format: torch.memory_format = torch.contiguous_format,
+        dtypes: Callable[[str], str] | None = None,
+    ) -> Side:  # fmt: skip
         """The arguments of ``case`` on CPU with the same values, each in a dense tensor of its own.
 
         With ``preserve_format`` the dimensions lie in the order of the argument's strides, as in a copy by ``to()``.
         """
-        side = self.side(case, CPU)
+        side = self.side(case, CPU, dtypes)
         for a in side.arguments:
             a.tensor = a.tensor.resolve_conj().resolve_neg().clone(memory_format=memory_format)
+            a.base = torch.empty(0, dtype=torch.uint8).set_(a.tensor.untyped_storage())
         return _side(case, CPU, side.arguments)
 
     def zeroed(self, case: Case) -> Side:
@@ -307,6 +318,18 @@ def _repeated(value: int, count: int, dtype: torch.dtype) -> torch.Tensor:
 
 def _index_of(sample: Sample, name: str) -> int:
     return next(s.index for s in sample.tensors if s.name == name)
+
+
+class DenseTwins:
+    """Makes dense arguments on CPU, for the references of a case in which CPU ignores strides."""
+
+    def __init__(self, twins: Twins) -> None:
+        self._twins = twins
+
+    def side(self, case: Case, device: torch.device, dtypes: Callable[[str], str] | None = None) -> Side:
+        """Return the arguments of a case. ``device``: CPU."""
+        assert device == CPU
+        return self._twins.dense(case, dtypes=dtypes)
 
 
 class _Fitter:

@@ -28,8 +28,8 @@ FAMILY = Family(
         ),
     {"tolerance": Tolerance(4.0, accumulation=Accumulation.INNER)},
     but={
-        # Adds up a batch of products as well.
-        "addbmm": {"tolerance": Tolerance(4.0, accumulation=Accumulation.ALL)},
+        # Adds up a batch of products as well, or over any dimensions.
+        **{op: {"tolerance": Tolerance(4.0, accumulation=Accumulation.ALL)} for op in ("addbmm", "_trilinear")},
         "_int_mm": {"doubtful": ("expanded", "overlapping", "mixed")},
     },
     samples=(

@@ -58,6 +58,7 @@ HONEST: list[Draw] = [
     dropout,
     half_constant,
     without_replacement,
+    lambda g: torch.randint(3, (10, 6), generator=g).t(),
     lambda g: torch.randint(3, (50,), generator=g),
     lambda g: torch.poisson(torch.tensor([0.01, 1.0, 300.0]).repeat(20), generator=g),
     lambda g: torch.randperm(4, generator=g),

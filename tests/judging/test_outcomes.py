@@ -173,6 +173,31 @@ class TestOutOfTheRightSize:
         assert Check.STRIDE in {m.check for m in found.mismatches}
 
 
+class TestOutOfAnotherSize:
+    """CPU only removes a dimension of size 1 of an ``out=``, and the device resizes it."""
+
+    case = case_of("outer_gap", written=True, defined=False, shape=(2, 3, 1))
+
+    @staticmethod
+    def squeezed(x: torch.Tensor) -> torch.Tensor:
+        return x.squeeze_(2).fill_(3)
+
+    @staticmethod
+    def resized(x: torch.Tensor) -> torch.Tensor:
+        return x.resize_(2, 3).fill_(3)
+
+    def test_a_device_that_makes_it_contiguous_is_not_wrong(self) -> None:
+        assert not judge(self.squeezed, self.resized, case=self.case).mismatches
+
+    def test_a_device_that_gives_it_other_strides_is_wrong(self) -> None:
+        found = judge(self.squeezed, lambda x: x.resize_(3, 2).t_().fill_(3), case=self.case)
+        assert Check.STRIDE in {m.check for m in found.mismatches}
+
+    def test_where_cpu_resizes_it_the_device_has_to_resize_it_alike(self) -> None:
+        found = judge(lambda x: x.resize_(3, 2).t_().fill_(3), self.resized, case=self.case)
+        assert Check.STRIDE in {m.check for m in found.mismatches}
+
+
 class TestResultsThatTheSchemaSharesNotAtAll:
     """CPU returns memory that it shares, and the schema does not say so."""
 

@@ -8,7 +8,7 @@ from itertools import count
 
 import torch
 
-from conformance.corpus.model import DeviceArg
+from conformance.corpus.model import DeviceArg, TensorSlot
 from conformance.judging.reference import (
     BEHIND,
     HELD,
@@ -21,7 +21,7 @@ from conformance.judging.reference import (
 )
 from conformance.judging.tolerances import Criteria
 from conformance.judging.twins import ROOM
-from conformance.ops.family import OpFacts
+from conformance.ops.family import Accumulation, OpFacts, Tolerance
 from conformance.plan.cases import Case, cases
 from conformance.torch_versions import schema_of
 from conformance.vocabulary import CellId, Check
@@ -163,6 +163,33 @@ def test_a_case_is_skipped_if_the_cpu_result_depends_on_the_layout() -> None:
 
     found = judge(by_memory_order, lambda x: x + 1, case=case_of("transposed"))
     assert found.skipped == LAYOUT
+
+
+def test_cpu_is_asked_for_its_loop_over_single_elements_where_it_has_strided_arguments_too() -> None:
+    def vector_loop(x: torch.Tensor) -> torch.Tensor:
+        return x + (1 if x.stride(-1) == 1 else 2)
+
+    case = case_of("outer_gap")
+    assert judge(vector_loop, lambda x: x + 2, case=case).skipped == LAYOUT
+    assert [m.check for m in judge(vector_loop, lambda x: x + 3, case=case).mismatches] == [Check.VALUE]
+
+
+def test_rounding_explains_a_difference_from_cpu_s_result_for_dense_arguments() -> None:
+    sums = OpFacts("misc", tolerance=Tolerance(4.0, accumulation=Accumulation.REDUCED))
+
+    def of_dense(x: torch.Tensor) -> torch.Tensor:
+        return x.sum() if x.is_contiguous() else x.sum() - 7e15
+
+    def values(slot: TensorSlot, dtype: str) -> torch.Tensor:
+        return torch.tensor([1e16, 1.0, -1e16, 3.0, 1e8, -1e8]).view(slot.shape).to(getattr(torch, dtype))
+
+    def in_another_order(x: torch.Tensor) -> torch.Tensor:
+        return x.flatten().flip(0).cumsum(0)[-1].clone()
+
+    case = case_of("transposed")
+    assert judge(of_dense, in_another_order, case=case, facts=sums, values=values).skipped == LAYOUT
+    wrong = judge(of_dense, lambda x: x.sum() + 1e12, case=case, facts=sums, values=values)
+    assert [m.check for m in wrong.mismatches] == [Check.VALUE]
 
 
 def test_a_process_in_which_cpu_ignored_strides_within_a_storage_goes_on() -> None:

@@ -38,6 +38,21 @@ def changed(op: Op, layout: str, written: bool = False, reference: Op = torch.ab
     return [m.check for m in found]
 
 
+def writing(number: float, at: int) -> Op:
+    """Return an op that writes an element of its argument's storage."""
+
+    def op(x: torch.Tensor) -> torch.Tensor:
+        x.as_strided((1,), (1,), at).fill_(number)
+        return x
+
+    return op
+
+
+def test_an_element_between_rows_that_cpu_writes_has_no_defined_value() -> None:
+    assert changed(writing(1.5, 4), "outer_gap", written=True, reference=writing(2.5, 4)) == []
+    assert changed(writing(1.5, 5), "outer_gap", written=True, reference=writing(2.5, 4)) == [Check.UNTOUCHED]
+
+
 class TestAliasing:
     def test_two_different_views_of_one_argument_alias_alike(self) -> None:
         assert aliasing(lambda x: x.view(-1), lambda x: x.view(3, 2)) is None
