@@ -78,24 +78,25 @@ def _dense(tensor: torch.Tensor) -> torch.Tensor:
 
 @scenario(exact=True)
 def into_tensors_of_the_host(device: str) -> Results:
-    """Return whole host tensors, of which a view in some layout was overwritten from the device."""
+    """Return whole host tensors, of which a view in some layout was overwritten from the device, and dense ones."""
 
     def made(values: torch.Tensor, layout: Layout) -> torch.Tensor:
-        target = torch.zeros_like(values)
-        layout(target).copy_(layout(on(device, values)))
-        return target
+        target, source = torch.zeros_like(values), layout(on(device, values))
+        layout(target).copy_(source)
+        return torch.cat((target, torch.zeros(source.shape, dtype=source.dtype).copy_(source).flatten()))
 
     return _of_each(LAYOUTS, made)
 
 
 @scenario(exact=True)
 def into_tensors_of_the_device(device: str) -> Results:
-    """Return whole device tensors, of which a view in some layout was overwritten from the host."""
+    """Return whole device tensors, of which a view in some layout was overwritten from the host, and dense ones."""
 
     def made(values: torch.Tensor, layout: Layout) -> torch.Tensor:
-        target = on(device, torch.zeros_like(values))
-        layout(target).copy_(layout(values))
-        return target
+        target, source = on(device, torch.zeros_like(values)), layout(values)
+        layout(target).copy_(source)
+        dense = on(device, torch.zeros(source.shape, dtype=source.dtype)).copy_(source)
+        return torch.cat((target, dense.flatten()))
 
     return _of_each(LAYOUTS, made)
 
@@ -145,7 +146,17 @@ def between_devices(device: str) -> Results:
         layout(target).copy_(layout(source))
         return torch.stack((target, source.to(second)))
 
-    return _of_each(LAYOUTS, made)
+    results = _of_each(LAYOUTS, made)
+    for source, target in CONVERSIONS:
+        for name in ("dense", "strided", "transposed"):
+            values = on(device, _values(EDGES[1], torch.int64).to(source))
+            label = f"{source}_{target}_{name}".replace("torch.", "")
+            results[label] = offered(partial(_moved, values, LAYOUTS[name], second, target))
+    return results
+
+
+def _moved(values: torch.Tensor, layout: Layout, to: str, dtype: torch.dtype) -> torch.Tensor:
+    return _dense(layout(values).to(to, dtype))
 
 
 def _second(device: str) -> str:
