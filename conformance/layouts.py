@@ -170,8 +170,11 @@ SEQUENCE = "sequence"
 GENERATED: dict[str, tuple[str, str]] = {
     "sizes": ("sizes", "contiguous"),
     "sizes_gap": ("sizes", "offset_gap"),
+    "sizes_strided": ("sizes", AS_STRIDED),
     "values": ("values", "contiguous"),
+    "values_strided": ("values", AS_STRIDED),
     "variants": ("variants", "contiguous"),
+    "variants_strided": ("variants", AS_STRIDED),
 }
 
 # Contexts: contiguous calls that are made in another way. conformance/contexts/ has a class for each.
@@ -220,11 +223,17 @@ LAYOUTS: dict[str, str] = {
     AS_STRIDED: "drawn: dimensions in any order, gaps, one expanded, any stride where the size is 1, any offset",
     "sizes": "contiguous, of generated sizes at the edges of tiles and past 65,535 rows",
     "sizes_gap": "generated sizes, with an offset, gaps, and a tail behind the view",
+    "sizes_strided": "generated sizes, with drawn strides and offsets",
     "values": "contiguous, with generated values: signed zeros, infinities, NaN, limits of the dtype",
+    "values_strided": "generated values, with drawn strides and offsets",
     "variants": "contiguous, with generated arguments: flags, optionals, scalars of other types",
+    "variants_strided": "generated arguments, with drawn strides and offsets",
     SEQUENCE: "contiguous, after calls of the overload that differ in one thing: layout, dtype, size, another argument",
     **CONTEXTS,
 }
+
+# Layouts with drawn strides.
+DRAWN = frozenset({AS_STRIDED, *(name for name, (_, layout) in GENERATED.items() if layout == AS_STRIDED)})
 
 # The rotation that `mixed` deals from.
 MIXABLE = ("transposed", "offset_gap", "step2", "expanded", "offset1", "outer_gap", "channels_last", "contiguous")
@@ -276,7 +285,7 @@ def drawn(shape: Shape, draw: Random, written: bool = False) -> Placement | None
 
 def is_among(layout: str, names: Collection[str]) -> bool:
     """Whether a layout, or one that it combines with others, is among these."""
-    return layout in names or (layout == AS_STRIDED and not _COMBINED.isdisjoint(names))
+    return layout in names or (layout in DRAWN and not _COMBINED.isdisjoint(names))
 
 
 def carries(layout: str, dtype: str) -> bool:

@@ -99,7 +99,7 @@ def test_the_catalogue_lists_every_placer_and_deals_only_from_it() -> None:
         *layouts.CONTEXTS,
     }
     assert set(PLACERS) | others == set(LAYOUTS)
-    assert {layout for _, layout in layouts.GENERATED.values()} <= set(PLACERS)
+    assert {layout for _, layout in layouts.GENERATED.values()} <= {*PLACERS, layouts.AS_STRIDED}
     assert set(MIXABLE) <= set(PLACERS)
 
 

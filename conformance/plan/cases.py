@@ -153,6 +153,9 @@ def _as_strided(cell: CellId, sample: Sample) -> Iterator[Case]:
 def _generated(cell: CellId, sample: Sample) -> Iterator[Case]:
     """A generated sample, with every argument that can have it in the one layout."""
     layout = GENERATED[cell.layout][1]
+    if layout == AS_STRIDED:
+        yield from _as_strided(cell, sample)
+        return
     moved = {s.index: p for s in _free(sample) if (p := _placed(s, layout, cell.dtype))}
     if moved or layout == "contiguous":
         yield Case(cell, sample, "", _put(sample, moved))
@@ -358,7 +361,7 @@ def _fitting(sample: Sample, tier: Tier) -> dict[str, set[str]]:
             names.add(ALIASED)
         if next(_mixed(probe, sample), None):
             names.add(MIXED)
-        if any(s.numel for s in _free(sample)):
+        if _has_elements(sample):
             names.add(AS_STRIDED)
         if dtype in SEQUENCE_DTYPES and sample.tensors and not sample.raises:
             names.add(SEQUENCE)
@@ -372,7 +375,13 @@ def of_generated(sample: Sample) -> set[str]:
     return {name for name, layout in of_axis if layout == "contiguous" or _fits(sample, layout)}
 
 
+def _has_elements(sample: Sample) -> bool:
+    return any(s.numel for s in _free(sample))
+
+
 def _fits(sample: Sample, layout: str) -> bool:
+    if layout == AS_STRIDED:
+        return _has_elements(sample)
     return any(layouts.place(layout, s.shape, s.written) for s in _free(sample))
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from conformance import layouts
-from conformance.layouts import CONTEXTS, GENERATED
+from conformance.layouts import CONTEXTS, DRAWN, GENERATED
 from conformance.vocabulary import CellId, Route
 
 # The dtype whose cells have every layout: the first of these that an overload has, else the first by name.
@@ -35,10 +35,11 @@ class Share:
         if not (self.one_at_a_time and plain):
             return list(cells)
         first, *others = sorted({c.dtype for c in plain}, key=_rank)
-        own = [c.layout for c in plain if c.dtype == first and c.layout != "contiguous" and c.layout not in GENERATED]
+        always = {"contiguous", *GENERATED} - (DRAWN if self.layouts is not None else set())
+        own = [c.layout for c in plain if c.dtype == first and c.layout not in always]
         named = cells[0].overload
         kept_dtypes = {first, *_some(others, self.dtypes, named)}
-        kept_layouts = {"contiguous", *GENERATED, *_some(own, self.layouts, named)}
+        kept_layouts = {*always, *_some(own, self.layouts, named)}
         return [
             c
             for c in cells
@@ -90,10 +91,18 @@ class Tier:
 
 # What a fallback calls is tried on CPU anyway, and what a composite calls has samples of its own. But kernels that have
 # no overload of their own, such as those of conversions, are reached by composites alone: all values are tried there.
-_GENERATED = {"sizes": 6, "sizes_gap": 6, "variants": 6}
-_FULL = {Route.FALLBACK: Share(samples=_GENERATED | {"values": 6}), Route.COMPOSITE: Share(samples=_GENERATED)}
+_GENERATED = {
+    "sizes": 6, "sizes_gap": 6, "sizes_strided": 2, "values_strided": 6, "variants": 6, "variants_strided": 6,
+}  # fmt: skip
+_FULL = {
+    Route.FALLBACK: Share(samples=_GENERATED | {"values": 6, "variants": 24}),
+    Route.COMPOSITE: Share(samples=_GENERATED),
+}
 _SMOKE = dict.fromkeys(Route, Share(True, layouts=1, dtypes=1, samples={"": 1, "variants": 2})) | {
-    Route.NATIVE: Share(True, samples={"": 2, "as_strided": 4, "sizes": 6, "sizes_gap": 3, "values": 12, "variants": 24}),
+    Route.NATIVE: Share(True, samples={
+        "": 2, "sizes": 6, "sizes_gap": 3, "sizes_strided": 3, "values": 12, "values_strided": 4, "variants": 24,
+        "variants_strided": 8,
+    }),
 }
 # The cells of contexts in the smoke tier: those that find the planted faults of contexts in the fewest milliseconds. In
 # the contexts that are left out (backward, decomposed, deterministic, fake, forward_ad, gradcheck, gradgrad,

@@ -33,6 +33,7 @@ def test_generated_samples_have_their_own_cells() -> None:
     assert [c.sample for c in of("sizes")] == [LARGE]
     assert [p.layout for c in of("sizes_gap") for p in c.placements] == ["offset_gap"]
     assert [c.sample for c in of("variants")] == [VARIANT]
+    assert [(c.sample, p.layout) for c in of("variants_strided") for p in c.placements] == [(VARIANT, AS_STRIDED)]
 
 
 def test_a_generated_sample_without_tensors_has_cells_of_contiguous_layouts() -> None:
@@ -43,7 +44,8 @@ def test_a_generated_sample_without_tensors_has_cells_of_contiguous_layouts() ->
 
 
 def test_cells_of_samples_that_are_not_read_are_those_of_the_samples() -> None:
-    known = {"sizes": ["float32", "float64"], "sizes_gap": ["float32", "float64"], "variants": ["float32", "float64"]}
+    names = ("sizes", "sizes_gap", "sizes_strided", "variants", "variants_strided")
+    known = dict.fromkeys(names, ["float32", "float64"])
     for tier in (TIERS["full"], TIERS["smoke"]):
         given = cells("pointwise_unary", "neg", SAMPLES, tier)
         assert cells("pointwise_unary", "neg", [PLAIN], tier, known) == given
