@@ -122,6 +122,7 @@ class Fact(Word):
     REPEATED_DRAWS = "repeated_draws", "rows: number of rows in which a number is drawn twice; of: number of rows"
     STUCK_DRAWS = "stuck_draws", "position, value: a flat index and what it always holds; draws; positions: so many do so"
     REPEATED_BLOCK = "repeated_block", "length: draws from flat index first that recur at second, calls_apart calls later"
+    SAME_STREAM = "same_stream", "calls: number of calls that gave the same draws, with no seed between them"
     CONTEXT = "context", "context; broken: what the call did, as the context says it"
     ROUTE = "route", "registered: the route in the dispatcher; native, fallback: calls that the backend counted"
 

@@ -400,6 +400,7 @@ _RENDERERS: dict[str, Callable[[Mismatch], str]] = {
     ),
     Fact.STUCK_DRAWS: _stuck_draws,
     Fact.REPEATED_BLOCK: _repeated_block,
+    Fact.SAME_STREAM: lambda m: f"{m.facts['calls']} calls gave the same draws, with no seed between them",
     Fact.CONTEXT: lambda m: str(m.facts["broken"]),
     Fact.ROUTE: _route,
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -17,7 +17,7 @@ from conformance.judging.oracle import Caller, CallOutcome
 from conformance.judging.outcomes import Comparison, OtherReferences, error_parity, first_line
 from conformance.judging.reference import NotJudged, Reference
 from conformance.judging.tolerances import Criteria
-from conformance.judging.twins import DeviceLacks, Twins, lacks_dtype
+from conformance.judging.twins import CPU, DeviceLacks, Twins, lacks_dtype
 from conformance.judging.views import Unreadable, can_copy
 from conformance.plan.cases import Case
 from conformance.records import Mismatch
@@ -183,6 +183,12 @@ class Judge:
             side = self._twins.side(case, self._device)
             return self._call(side, seed=seed, synchronize=self._backend.synchronize)
 
+    def _in_turn(self, case: Case, device: torch.device) -> Iterator[CallOutcome]:
+        """Make the call again and again, with the same arguments and no seed in between."""
+        side = self._twins.side(case, device)
+        while True:
+            yield oracle.call(self._call.op, side, None, None if device == CPU else self._backend.synchronize)
+
     def _judge_call(self, case: Case, expected: CallOutcome, others: OtherReferences) -> CaseResult:
         """Make the call on the device: what differs, and what its calls left behind in device memory."""
         for earlier in case.before:
@@ -232,6 +238,9 @@ class Judge:
             seed = self._call.seed
             calls = distribution.FEW_CALLS if case.cell.layout in DRAWN_ALONE else distribution.CALLS
             found = repetition.differences(actual, self._criteria, self._backend, seed, on_device, on_cpu, calls)
+            if not found and seed is not None and not self._context.name:
+                in_turn = (partial(self._in_turn, case, device) for device in (self._device, CPU))
+                found = repetition.same_stream(actual, self._criteria, *in_turn)
         return CaseResult(found)
 
     def _is_repeated(self, case: Case) -> bool:

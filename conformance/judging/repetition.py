@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Iterator
 
 import torch
 
@@ -20,6 +21,7 @@ from conformance.vocabulary import Check, Fact
 REFILL = 0xFF
 
 Again = Callable[[int | None], CallOutcome]  # makes the call of a case again, with another seed than the first
+Turns = Callable[[], Iterator[CallOutcome]]  # makes it again and again, with the same arguments and no seed between
 
 
 def differences(
@@ -82,6 +84,40 @@ def _draws(
     name = first.leaves[i][0]
     differs = distribution.compare(theirs, ours, name) or dependence.compare(theirs, ours, name)
     return [differs] if differs else []
+
+
+def same_stream(first: CallOutcome, criteria: Criteria, on_device: Turns, on_cpu: Turns) -> list[Mismatch]:
+    """Return a mismatch if calls on the device draw the same where none seeds the generator, and CPU never does.
+
+    ``first``: the device's outcome of the call. A kernel that draws from a copy of its generator does this.
+    """
+    i = next((i for i in range(len(first.leaves)) if criteria.drawn(i)), None)
+    if i is None or not isinstance(first.leaves[i][1], torch.Tensor):
+        return []
+    ours = list(_until_another(_turns(on_device, i)))
+    if len(ours) < distribution.FEW_CALLS:
+        return []
+    theirs = list(_turns(on_cpu, i))
+    pairs = itertools.combinations(theirs, 2)
+    if len(theirs) < distribution.FEW_CALLS or any(torch.equal(a, b) for a, b in pairs):
+        return []
+    return [Mismatch(Check.DISTRIBUTION, first.leaves[i][0], {"kind": Fact.SAME_STREAM.value, "calls": len(ours)})]
+
+
+def _turns(calls: Turns, i: int) -> Iterator[torch.Tensor]:
+    """Yield the draws in result ``i`` of as many calls as tell chance from a fault, fewer if one raises."""
+    for outcome in itertools.islice(calls(), distribution.FEW_CALLS):
+        if outcome.error is not None:
+            return
+        yield distribution.flat(host_copy(outcome.leaves[i][1])).clone()
+
+
+def _until_another(draws: Iterator[torch.Tensor]) -> Iterator[torch.Tensor]:
+    """Yield draws as long as they equal the first."""
+    first = next(draws, None)
+    if first is not None:
+        yield first
+        yield from itertools.takewhile(lambda draw: torch.equal(draw, first), draws)
 
 
 def _same(a: torch.Tensor, b: torch.Tensor) -> bool:

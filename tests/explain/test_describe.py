@@ -230,6 +230,7 @@ _TEXTS: list[tuple[Fact, dict[str, object], str]] = [
     (Fact.REPEATED_BLOCK, {"first": 1, "second": 0, "calls_apart": 1, "length": 4},
      ("the 4 draws from flat index 0 on repeat those from 1 on of the seed before, CPU repeats no block of this "
       "length")),
+    (Fact.SAME_STREAM, {"calls": 24}, "24 calls gave the same draws, with no seed between them"),
     (Fact.CONTEXT, {"context": "second_device", "broken": "the call made device 1 the current one; it was 0"},
      "the call made device 1 the current one; it was 0"),
     (Fact.ROUTE, {"registered": "native", "native": 0, "fallback": 1}, "registered natively, but no native kernel ran"),

@@ -1,0 +1,54 @@
+"""Calls of random ops that are made again and again, with no seed between them."""
+
+from __future__ import annotations
+
+import torch
+
+from conformance.ops.family import OpFacts, Random
+from conformance.vocabulary import Check
+from tests.two_sides import case_of, judge
+
+UNIFORM = OpFacts("misc", random=Random("uniform"))
+
+
+def uniform(x: torch.Tensor) -> torch.Tensor:
+    return torch.rand(x.shape)
+
+
+def from_a_copy_of_the_generator(x: torch.Tensor) -> torch.Tensor:
+    before = torch.get_rng_state()
+    drawn = torch.rand(x.shape)
+    torch.set_rng_state(before)
+    return drawn
+
+
+def in_place(x: torch.Tensor) -> torch.Tensor:
+    return x.copy_(uniform(x))
+
+
+def in_place_from_a_copy(x: torch.Tensor) -> torch.Tensor:
+    return x.copy_(from_a_copy_of_the_generator(x))
+
+
+def rare(x: torch.Tensor) -> torch.Tensor:
+    return torch.rand(x.shape) < 0.001
+
+
+def test_a_device_whose_generator_moves_on_is_right() -> None:
+    assert not judge(uniform, uniform, facts=UNIFORM).mismatches
+    assert not judge(in_place, in_place, case=case_of(written=True), facts=UNIFORM).mismatches
+
+
+def test_a_device_that_draws_from_a_copy_of_its_generator_is_wrong() -> None:
+    (found,) = judge(uniform, from_a_copy_of_the_generator, facts=UNIFORM).mismatches
+    assert (found.check, found.facts) == (Check.DISTRIBUTION, {"kind": "same_stream", "calls": 24})
+    (found,) = judge(in_place, in_place_from_a_copy, case=case_of(written=True), facts=UNIFORM).mismatches
+    assert found.kind == "same_stream"
+
+
+def test_draws_that_are_equal_by_chance_are_no_finding() -> None:
+    def rare_from_a_copy(x: torch.Tensor) -> torch.Tensor:
+        return from_a_copy_of_the_generator(x) < 0.001
+
+    assert not judge(rare, rare_from_a_copy, facts=UNIFORM).mismatches
+    assert not judge(from_a_copy_of_the_generator, from_a_copy_of_the_generator, facts=UNIFORM).mismatches
