@@ -139,8 +139,8 @@ def build_wheel(
 def compile_imports(session: nox.Session) -> None:
     """Write the bytecode of what most processes import, if PYTHONDONTWRITEBYTECODE keeps imports from writing it.
 
-    uv, unlike pip, does not write it. Without it each of some hundred processes compiles torch, which takes seconds, and
-    the suite.
+    uv, unlike pip, does not write it. Without it each of some hundred processes compiles torch, which takes seconds,
+    and the suite.
     """
     if os.environ.get("PYTHONDONTWRITEBYTECODE"):
         session.run_install("python", "-c", IMPORTED, env={"PYTHONDONTWRITEBYTECODE": ""})

@@ -78,13 +78,13 @@ def _chance_of_stuck(ours: int, theirs: int) -> float:
 def _repeated_block(expected: list[torch.Tensor], actual: list[torch.Tensor], subject: str) -> Mismatch | None:
     """Return a mismatch if a block of draws occurs again, in the same call or in one with another seed.
 
-    Threads or blocks that share a state do this, and seeds whose sequences overlap. ``length`` is a power of two at which
-    CPU repeats no block, and the device may repeat none of eight times that length. Let two sequences of honest draws
-    begin to match at A places, and let x be the chance that a match lasts for ``length`` draws. CPU then repeats no block
-    with a chance of exp(-A x), and the device repeats one of eight times the length with a chance of A x ** 8. Their
-    product is at most (8 / e) ** 8 / A ** 7, which is below ALPHA if A > 35. Draws of positions with parameters of their
-    own are matched with those of the same positions in other calls; there are 35 such places if the number of draws is
-    32 times the length, since fewer would leave CPU with longer matches.
+    Threads or blocks that share a state do this, and seeds whose sequences overlap. ``length`` is a power of two at
+    which CPU repeats no block, and the device may repeat none of eight times that length. Let two sequences of honest
+    draws begin to match at A places, and let x be the chance that a match lasts for ``length`` draws. CPU then repeats
+    no block with a chance of exp(-A x), and the device repeats one of eight times the length with a chance of
+    A x ** 8. Their product is at most (8 / e) ** 8 / A ** 7, which is below ALPHA if A > 35. Draws of positions with
+    parameters of their own match those of the same positions in other calls; there are 35 such places if the number of
+    draws is 32 times the length, since fewer would leave CPU with longer matches.
     """
     ours, theirs = (torch.cat([flat(t) for t in draws])[:IN_BLOCKS] for draws in (actual, expected))
     if min(ours.numel(), theirs.numel()) < FOR_BLOCKS:

@@ -305,7 +305,7 @@ class Reference:
     def _other_references(self, case: Case) -> Iterator[tuple[str, CallOutcome, OtherReferences | None]]:
         """What else may be right, with the reason: CPU's kernel over another layout, and torch's decomposition.
 
-        With dense arguments in place of strided ones, the wider and the perturbed calls are those of dense arguments too.
+        With dense arguments in place of strided ones, the wider and the perturbed calls have dense arguments too.
 
         CPU's kernel over results that held zeros is right too: an out= argument has no value before the call.
 

@@ -124,9 +124,9 @@ class Fetched:
     def differences(self) -> list[Mismatch]:
         """Every storage, byte for byte, outside the views that may be written.
 
-        A byte is right as it was before the call. Where CPU changes an element that no view reaches, as ops do that give
-        an ``out=`` argument another size for a while, its value is undefined. So is what CPU left where it wrote an
-        element through several indices.
+        A byte is right as it was before the call. Where CPU changes an element that no view reaches, as ops do that
+        give an ``out=`` argument another size for a while, its value is undefined. So is what CPU left where it wrote
+        an element through several indices.
         """
         found = (_changed(self._expected, want, after) for want, after in self._differing.values())
         return [one for one in found if one]

@@ -99,10 +99,19 @@ _FULL = {
     Route.COMPOSITE: Share(samples=_GENERATED),
 }
 _SMOKE = dict.fromkeys(Route, Share(True, layouts=1, dtypes=1, samples={"": 1, "variants": 2})) | {
-    Route.NATIVE: Share(True, samples={
-        "": 2, "sizes": 6, "sizes_gap": 3, "sizes_strided": 3, "values": 12, "values_strided": 4, "variants": 24,
-        "variants_strided": 8,
-    }),
+    Route.NATIVE: Share(
+        True,
+        samples={
+            "": 2,
+            "sizes": 6,
+            "sizes_gap": 3,
+            "sizes_strided": 3,
+            "values": 12,
+            "values_strided": 4,
+            "variants": 24,
+            "variants_strided": 8,
+        },
+    ),
 }
 # The cells of contexts in the smoke tier: those that find the planted faults of contexts in the fewest milliseconds. In
 # the contexts that are left out (backward, decomposed, deterministic, fake, forward_ad, gradcheck, gradgrad,

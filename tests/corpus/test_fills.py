@@ -104,13 +104,22 @@ def test_a_limit_keeps_the_values_that_a_call_allows(limit: str, least: float | 
 
 @pytest.mark.parametrize(
     ("dtype", "word", "number"),
-    [("float16", "-inf", float("-inf")), ("int8", "min", -128), ("uint8", "max", 255), ("bool", "0", 0), ("int64", "-1", -1)],
+    [
+        ("float16", "-inf", float("-inf")),
+        ("int8", "min", -128),
+        ("uint8", "max", 255),
+        ("bool", "0", 0),
+        ("int64", "-1", -1),
+    ],
 )
 def test_all_elements_may_have_one_value(dtype: str, word: str, number: float) -> None:
     assert fills.from_hard(f"hard/all/{word}", STORED, 3, dtype, 0).tolist() == [number] * 3
 
 
-@pytest.mark.parametrize(("dtype", "word"), [("int8", "nan"), ("float32", "max"), ("bool", "min"), ("float32", "1"), ("uint8", "-1")])
+@pytest.mark.parametrize(
+    ("dtype", "word"),
+    [("int8", "nan"), ("float32", "max"), ("bool", "min"), ("float32", "1"), ("uint8", "-1")],
+)
 def test_a_value_that_the_dtype_does_not_have_is_an_error(dtype: str, word: str) -> None:
     with pytest.raises(ValueError, match=f"no value '{word}' of {dtype}"):
         fills.from_hard(f"hard/all/{word}", STORED, 3, dtype, 0)

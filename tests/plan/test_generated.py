@@ -45,7 +45,7 @@ def test_a_generated_sample_without_tensors_has_cells_of_contiguous_layouts() ->
 
 def test_cells_of_samples_that_are_not_read_are_those_of_the_samples() -> None:
     names = ("sizes", "sizes_gap", "sizes_strided", "variants", "variants_strided")
-    known = dict.fromkeys(names, ["float32", "float64"])
+    known = {name: ["float32", "float64"] for name in names}
     for tier in (TIERS["full"], TIERS["smoke"]):
         given = cells("pointwise_unary", "neg", SAMPLES, tier)
         assert cells("pointwise_unary", "neg", [PLAIN], tier, known) == given

@@ -6,7 +6,9 @@ from conformance.corpus.model import Sample, TensorSlot
 from conformance.plan.kinds import kind_of, spread
 
 
-def sample(name: str, axis: str, *shapes: tuple[int, ...], fill: str = "", raises: bool = False, **kwargs: object) -> Sample:
+def sample(
+    name: str, axis: str, *shapes: tuple[int, ...], fill: str = "", raises: bool = False, **kwargs: object
+) -> Sample:
     slots = tuple(TensorSlot(i, f"t{i}", shape, None, False, "pool", fill=fill) for i, shape in enumerate(shapes))
     return Sample(name, "op", "float32", ("float32",), slots, tuple(kwargs.items()), slots, raises, axis)  # type: ignore[arg-type]
 

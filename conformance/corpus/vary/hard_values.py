@@ -34,8 +34,8 @@ _SPARSE = 7 * _ONE
 _ALIKE = {"float32": ("0", "inf", "-inf", "nan"), "int64": ("0", "min", "max")}
 # Values that an op may refuse, by the kind of an argument: below every index and count, below 0, and unordered.
 _REFUSED = {"int": ("all/min",), "float": ("all/-inf", "all/nan")}
-# Arguments that are indices or counts by their names, and more values of those: the first one below 0, which a kernel may
-# count from the end, also alone behind good ones, and one beyond all sizes.
+# Arguments that are indices or counts by their names, and more values of those: the first one below 0, which a kernel
+# may count from the end, also alone behind good ones, and one beyond all sizes.
 _INDICES = ("index", "indices", "target", "repeats")
 _REFUSED_INDICES = ("all/-1", "all/70001", "last/-1")
 _ARGUMENTS = 10  # other values of arguments that are tried with hard values
