@@ -144,6 +144,11 @@ FOUND_IN = {
     "seed_ignored": ("uniform_", "float32", "contiguous", "determinism"),
     "dropout_not_scaled": ("native_dropout", "float32", "contiguous", "distribution"),
     "seed_ignored_native": ("uniform_", "float32", "contiguous", "distribution"),
+    "normal_drawn_in_pairs": ("normal_", "float32", "contiguous", "distribution"),
+    "strided_rows_drawn_alike": ("random_", "float32", "as_strided", "distribution"),
+    "double_fills_copy_generator": ("uniform_", "float64", "contiguous", "distribution"),
+    # Unusual arguments in strided tensors.
+    "var_of_strided_counts_one_less": ("var.correction_out", "float32", "variants_strided", "value"),
     # Metadata of results.
     "flip_returns_contiguous": ("flip", "float32", "transposed", "stride"),
     "where_result_contiguous": ("where.self", "float32", "transposed", "stride"),
@@ -158,6 +163,7 @@ FOUND_IN = {
     "take_accepts_int32": ("take", "float32", "variants", "error_parity"),
     "repeat_interleave_skips_negative": ("repeat_interleave.Tensor", "int64", "values", "error_parity"),
     "poisson_of_negative_rate": ("poisson", "float32", "values", "error_parity"),
+    "gather_counts_back": ("gather", "float32", "values", "error_parity"),
     "nll_loss_bad_target_ignored": ("nll_loss_forward.output", "float32", "zero_size", "error_parity"),
     "masked_fill_takes_bytes": ("masked_fill_.Scalar", "float32", "variants", "error_parity"),
     # A block that is not given back.

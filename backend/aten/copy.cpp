@@ -68,8 +68,10 @@ void copy_on_device(const at::Tensor& target, const at::Tensor& source) {
 
 // Nothing but bytes: same dtype, same bits, and the same elements at the same places of two blocks without gaps.
 bool is_one_block(const at::Tensor& target, const at::Tensor& source) {
+  const bool any_order = target.device().type() != source.device().type() && source.is_non_overlapping_and_dense() &&
+                         fault(Fault::dense_transfer_ignores_order);
   return target.scalar_type() == source.scalar_type() && !pending_function(target, source) &&
-         target.sizes() == source.sizes() && target.strides() == source.strides() &&
+         target.sizes() == source.sizes() && (target.strides() == source.strides() || any_order) &&
          target.is_non_overlapping_and_dense();
 }
 
@@ -151,6 +153,9 @@ void copy_block_across(const at::Tensor& target, const at::Tensor& source) {
 void copy_across_devices(const at::Tensor& target, const at::Tensor& source) {
   at::assert_no_internal_overlap(target);
   if (is_one_block(target, source)) return copy_block_across(target, source);
+  const bool alike = target.element_size() == source.element_size() && target.sizes() == source.sizes() &&
+                     target.is_contiguous() && source.is_contiguous();
+  if (alike && fault(Fault::peer_copy_keeps_bytes)) return copy_block_across(target, source);
   const at::Tensor staged = empty_on(source, target.scalar_type(), source.device());
   copy_on_device(staged, source);
   const at::Tensor arrived = empty_on(source, target.scalar_type(), target.device());

@@ -24,7 +24,8 @@ namespace refnpu::gathering {
 namespace {
 
 void check_index(const char* op, const at::Tensor& index, const at::Tensor& indexed, int64_t dim) {
-  check_bounds(op, index, at_least_1d(indexed).size(dim), false, Bounds::runtime_error);
+  const bool wraps = fault(Fault::gather_counts_back);
+  check_bounds(op, index, at_least_1d(indexed).size(dim), wraps, Bounds::runtime_error);
 }
 
 at::Tensor& gather_out(const at::Tensor& self, int64_t given_dim, const at::Tensor& index, bool sparse_grad,

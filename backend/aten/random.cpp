@@ -22,7 +22,11 @@ namespace templates = at::native::templates;
 
 Draw draw(const MaybeGenerator& given, const at::Tensor& out) {
   const MaybeGenerator generator = fault(Fault::generator_argument_ignored) ? MaybeGenerator() : given;
+  at::Generator inner = inner_generator(generator, out.device().index());
+  const bool stays = out.scalar_type() == at::kDouble && fault(Fault::double_fills_copy_generator);
+  const at::Tensor before = stays ? inner.get_state() : at::Tensor();
   const uint64_t seed = draw_seed(generator, out.device().index());
+  if (stays) inner.set_state(before);
   return {fault(Fault::seed_ignored_native) ? 0 : seed, 0};
 }
 

@@ -29,7 +29,8 @@ void warn_of_few_elements(const char* name, const Tensor& self, const Tensor& ou
 void variance(const char* name, const Tensor& self, DimMask reduced, bool keepdim,
               const std::optional<Scalar>& correction, const Tensor& out, const Tensor& mean, bool root) {
   const double given = correction.value_or(1).toDouble();
-  const double minus = fault(Fault::var_correction_cut) ? std::trunc(given) : given;
+  const bool of_one_less = keepdim && !self.is_contiguous() && fault(Fault::var_of_strided_counts_one_less);
+  const double minus = (fault(Fault::var_correction_cut) ? std::trunc(given) : given) + (of_one_less ? 1 : 0);
   warn_of_few_elements(name, self, out, minus);
   if (self.numel() == 0) {
     out.fill_(std::numeric_limits<double>::quiet_NaN());

@@ -38,6 +38,7 @@ template <int N, class F>
 void for_each_draw(const std::array<View, N>& views, Draw draw, F&& f) {
   int64_t element = 0;
   for_each_row(row_major<N>(views), [&](char* const* data, const int64_t* strides, int64_t n) {
+    if (strides[0] != size_of(views[0].dtype) && fault(Fault::strided_rows_drawn_alike)) element = 0;
     for (int64_t i = 0; i < n; ++i) {
       std::array<char*, N> at;
       for (int k = 0; k < N; ++k) at[k] = data[k] + i * strides[k];
@@ -103,6 +104,11 @@ void fill_uniform(const View& out, Draw draw, double from, double to) {
 
 void fill_normal(const View& out, Draw draw, double mean, double std) {
   fill<Real>(out, "normal", draw, [=](Stream& stream) { return mean + std * standard_normal(stream); });
+  if (out.numel() % 2 == 1 && fault(Fault::normal_drawn_in_pairs)) {
+    char* last = out.data;
+    for (int d = 0; d < out.ndim; ++d) last += (out.sizes[d] - 1) * out.strides[d];
+    dispatch<Real>(out.dtype, "normal", [&]<class T>() { store<T>(last, convert<T>(mean)); });
+  }
 }
 
 void fill_log_normal(const View& out, Draw draw, double mean, double std) {

@@ -22,7 +22,11 @@ void NpuGenerator::set_current_seed(uint64_t seed) {
   inner_.set_current_seed(fault(Fault::seed_in_32_bits) ? uint32_t(seed) : seed);
 }
 uint64_t NpuGenerator::current_seed() const { return inner_.current_seed(); }
-uint64_t NpuGenerator::seed() { return inner_.seed(); }
+uint64_t NpuGenerator::seed() {
+  if (!fault(Fault::chosen_seed_is_default)) return inner_.seed();
+  inner_.set_current_seed(c10::default_rng_seed_val);
+  return inner_.current_seed();
+}
 // A Mersenne twister has no offset: all is in the state. torch asks for one when it pickles a generator of a device.
 void NpuGenerator::set_offset(uint64_t offset) {
   TORCH_CHECK_NOT_IMPLEMENTED(offset == 0, "npu generator: a Mersenne twister has no offset; use set_state");

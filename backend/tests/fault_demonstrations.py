@@ -183,6 +183,9 @@ gradient, index = torch.ones(2, 1, device=d), torch.tensor([0, 1]).to(d)
 result = torch.ops.aten.embedding_dense_backward(gradient, index, 2, 0, False)""",
     "dropout_of_all_divides_by_zero": "result = torch.native_dropout(torch.ones(2, device=d), 1.0, True)[0]",
     "arange_in_float": "result = torch.arange(2**24, 2**24 + 4, device=d)",
+    "peer_copy_keeps_bytes": """
+second = torch.device(d, 1 if d == "npu" else None)
+result = torch.tensor([1, 2], dtype=torch.int32).to(d).to(second, torch.float32)""",
     "random_from_in_32_bits": """
 result = bool(torch.zeros(40, dtype=torch.int64, device=d).random_(0, 2**60).max() > 2**40)""",
     # layouts
@@ -222,6 +225,8 @@ result = torch.mm(x, x.conj())""",
     "nll_loss_weight_as_dense": """
 weight = torch.tensor([1.0, 2.0, 3.0]).to(d)[::2]
 result = F.nll_loss(torch.ones(2, 2, device=d), torch.tensor([0, 1]).to(d), weight, reduction="sum")""",
+    "var_of_strided_counts_one_less": "result = torch.arange(6.0).view(2, 3).to(d).t().var(0, keepdim=True)",
+    "dense_transfer_ignores_order": "result = torch.zeros(2, 3).copy_(torch.arange(6.0).view(3, 2).to(d).t())",
     "unary_in_order_of_storage": """
 result = torch.zeros(3, 2, device=d).t()
 torch.neg(torch.arange(6.0, device=d).view(2, 3), out=result)""",
@@ -306,6 +311,15 @@ result = torch.equal(first, torch.rand(4, device=d, generator=g.manual_seed(3)))
     "randperm_leaves_last": "result = any(torch.randperm(4, device=d)[3].item() != 3 for _ in range(40))",
     "multinomial_puts_back": """
 result = torch.ones(50, device=d).multinomial(50).unique().numel()""",
+    "normal_drawn_in_pairs": "result = torch.full((5,), 9.0, device=d).normal_(3.0, 1.0)[-1].item() == 3.0",
+    "strided_rows_drawn_alike": """
+x = torch.zeros(2, 80, device=d)[:, ::2].uniform_()
+result = torch.equal(x[0], x[1])""",
+    "double_fills_copy_generator": """
+g = torch.Generator(d).manual_seed(3)
+drawn = [torch.empty(4, dtype=torch.float64, device=d).uniform_(generator=g) for _ in range(2)]
+result = torch.equal(*drawn)""",
+    "chosen_seed_is_default": "result = len({torch.Generator(d).seed() for _ in range(3)})",
     "bernoulli_of_first_probability": "result = torch.tensor([0.0, 1.0, 1.0]).to(d).bernoulli()",
     # contexts
     "fallback_leaves_device_current": """
@@ -407,6 +421,9 @@ result = raised(lambda: torch.ones(2, device=d).take(i))""",
     "repeat_interleave_skips_negative": """
 result = raised(lambda: torch.repeat_interleave(torch.tensor([1, -1]).to(d)))""",
     "poisson_of_negative_rate": "result = raised(lambda: torch.poisson(torch.tensor([-1.0]).to(d)))",
+    "gather_counts_back": """
+i = torch.tensor([-1]).to(d)
+result = raised(lambda: torch.ones(2, device=d).gather(0, i))""",
     "nll_loss_bad_target_ignored": """
 result = raised(lambda: F.nll_loss(torch.ones(1, 2, device=d), torch.tensor([5]).to(d)))""",
     "masked_fill_takes_bytes": """
