@@ -112,7 +112,8 @@ def run_lane(session: nox.Session, lane: matrix.Lane) -> None:
     """Run the cells of one lane in the environment of another session."""
     start = start_of(session, lane)
     arguments = ["--backend", lane.backend, "--lane-name", lane.name, "--lane-tier", lane.torch.tier]
-    arguments += ["-rN", *session.posargs]
+    # The plugin of Hypothesis, which the tests use and the cells do not, loads all of it at the end of a session.
+    arguments += ["-rN", "-p", "no:hypothesispytest", *session.posargs]
     session.run(start.python, "-m", "pytest", "conformance", *arguments, env=start.variables, external=True)
 
 
