@@ -124,9 +124,9 @@ class Fetched:
     def differences(self) -> list[Mismatch]:
         """Every storage, byte for byte, outside the views that may be written.
 
-        A byte is right as it was before the call. Where CPU changes an element that no view reaches, as ops do that
-        give an ``out=`` argument another size for a while, its value is undefined. So is what CPU left where it wrote
-        an element through several indices.
+        A byte is right as it was before the call, and as CPU left it (which for some ops is not the same). Where CPU
+        changes an element of an ``out=`` argument's storage that no view reaches, as ops do that give it another size
+        for a while, its value is undefined. So is what CPU left where it wrote an element through several indices.
         """
         found = (_changed(self._expected, want, after) for want, after in self._differing.values())
         return [one for one in found if one]
@@ -138,9 +138,14 @@ def lies_as_documented(want: Argument, got: Argument) -> bool:
     An ``out=`` of the right size keeps its strides, which some CPU kernels change. One of another size is resized, and
     contiguous then. Some CPU kernels only remove its dimensions of size 1.
     """
-    if not got.slot.written or got.slot.pool:
+    if not _is_out(got):
         return False
     return _stayed(got) or (_is_squeezed(want) and got.tensor.is_contiguous())
+
+
+def _is_out(argument: Argument) -> bool:
+    """Whether the op writes an argument that has no value before the call."""
+    return argument.slot.written and not argument.slot.pool
 
 
 def _is_squeezed(out: Argument) -> bool:
@@ -170,7 +175,8 @@ def _changed(side: Side, argument: Argument, after: torch.Tensor) -> Mismatch | 
     if any(a.placement.several_indices for a in sharing):
         # CPU's threads compete for an element that they write through several indices.
         after = torch.where(reached & (argument.base != argument.before), argument.base, after)
-    after = torch.where(~reached & _elements_changed(argument), argument.base, after)
+    if _is_out(argument):
+        after = torch.where(~reached & _elements_changed(argument), argument.base, after)
     return compare.untouched(argument.before, argument.base, after, reached, written, argument.slot.name)
 
 

@@ -48,9 +48,15 @@ def writing(number: float, at: int) -> Op:
     return op
 
 
-def test_an_element_between_rows_that_cpu_writes_has_no_defined_value() -> None:
-    assert changed(writing(1.5, 4), "outer_gap", written=True, reference=writing(2.5, 4)) == []
-    assert changed(writing(1.5, 5), "outer_gap", written=True, reference=writing(2.5, 4)) == [Check.UNTOUCHED]
+def test_an_element_between_the_rows_of_an_out_that_cpu_writes_has_no_defined_value() -> None:
+    def found(op: Op, reference: Op, *, defined: bool) -> list[Check]:
+        case = case_of("outer_gap", written=True, defined=defined)
+        expected, actual = outcome(lambda x, _: reference(x), case), outcome(lambda x, _: op(x), case)
+        return [m.check for m in storages.Fetched(expected.side, actual.side).differences()]
+
+    assert found(writing(1.5, 4), writing(2.5, 4), defined=False) == []
+    assert found(writing(1.5, 5), writing(2.5, 4), defined=False) == [Check.UNTOUCHED]
+    assert found(writing(1.5, 4), writing(2.5, 4), defined=True) == [Check.UNTOUCHED]
 
 
 class TestAliasing:
