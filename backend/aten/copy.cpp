@@ -25,7 +25,9 @@ namespace {
 
 // What has to be done to the values besides moving them, since a bit is set on one side only.
 std::optional<Unary> pending_function(const at::Tensor& target, const at::Tensor& source) {
-  const bool conj = target.is_conj() != source.is_conj() && !fault(Fault::conj_bit_ignored);
+  const bool lost = fault(Fault::conj_bit_ignored) ||
+                    (target.scalar_type() != source.scalar_type() && fault(Fault::conversion_drops_conj));
+  const bool conj = target.is_conj() != source.is_conj() && !lost;
   const bool neg = target.is_neg() != source.is_neg() && !fault(Fault::neg_bit_ignored);
   if (conj && neg) return Unary::neg_conj;
   if (conj) return Unary::conj;
@@ -153,6 +155,10 @@ void copy_block_across(const at::Tensor& target, const at::Tensor& source) {
 void copy_across_devices(const at::Tensor& target, const at::Tensor& source) {
   at::assert_no_internal_overlap(target);
   if (is_one_block(target, source)) return copy_block_across(target, source);
+  const bool bytes_only = source.is_conj() && target.scalar_type() == source.scalar_type() &&
+                          target.sizes() == source.sizes() && target.strides() == source.strides() &&
+                          target.is_non_overlapping_and_dense();
+  if (bytes_only && fault(Fault::peer_copy_drops_conj)) return copy_block_across(target, source);
   const bool alike = target.element_size() == source.element_size() && target.sizes() == source.sizes() &&
                      target.is_contiguous() && source.is_contiguous();
   if (alike && fault(Fault::peer_copy_keeps_bytes)) return copy_block_across(target, source);

@@ -39,6 +39,10 @@ bool is_generator(const c10::Argument& argument) {
   return (optional ? optional->getElementType() : argument.type())->kind() == c10::TypeKind::GeneratorType;
 }
 
+bool takes_number(const c10::Argument& argument) {
+  return argument.real_type()->kind() == c10::TypeKind::NumberType;
+}
+
 bool names_npu(const c10::IValue& value) { return value.isDevice() && value.toDevice().type() == kDevice; }
 
 // Lends the device generator's state to torch's default CPU generator, for random ops that take no generator.
@@ -129,6 +133,8 @@ class Call {
     for (size_t i = 0; i < arguments_.size(); ++i) {
       c10::IValue& value = (*stack_)[first + i];
       if (names_npu(value)) value = c10::Device(c10::kCPU);
+      if (fault(Fault::fallback_number_in_float) && takes_number(schema_.arguments()[i]) && value.isInt())
+        value = int64_t(float(value.toInt()));
       if (!is_generator(schema_.arguments()[i])) continue;
       takes_generator_ = true;
       auto given = value.isNone() ? std::nullopt : std::optional(value.toGenerator());

@@ -251,7 +251,8 @@ at::Tensor& index_fill_scalar_(at::Tensor& self, int64_t given_dim, const at::Te
   const at::Tensor target = at_least_1d(self);
   const int64_t dim = at::maybe_wrap_dim(given_dim, target.dim());
   TORCH_CHECK(index.dim() <= 1, "Index has to be a vector/scalar");
-  const at::Tensor expanded = expand_along(index, target, dim);
+  const bool from_zero = !target.is_contiguous() && fault(Fault::index_fill_strided_from_zero);
+  const at::Tensor expanded = expand_along(from_zero ? index.clamp_min(0) : index, target, dim);
   if (expanded.numel() == 0) return self;
   check_bounds("index_fill_", index, target.size(dim), true, Bounds::index_error);
   IndexedNest nest = nest_along(at::Tensor(), target, expanded, dim);

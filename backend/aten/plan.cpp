@@ -80,6 +80,10 @@ bool operand_is_host(const at::TensorIteratorBase& iter, int operand) { return i
 Immediate read_host_operand(const at::TensorIteratorBase& iter, int operand) {
   Immediate result;
   std::memcpy(result.bytes.data(), iter.data_ptr(operand), iter.element_size(operand));
+  if (iter.dtype(operand) == c10::kDouble && fault(Fault::host_scalar_in_float)) {
+    const double cut = static_cast<float>(*static_cast<const double*>(iter.data_ptr(operand)));
+    std::memcpy(result.bytes.data(), &cut, sizeof(cut));
+  }
   if (iter.dtype(operand) == c10::kLong && fault(Fault::host_scalar_in_32_bits)) {
     const int64_t cut = *static_cast<const int32_t*>(iter.data_ptr(operand));
     std::memcpy(result.bytes.data(), &cut, sizeof(cut));

@@ -31,7 +31,8 @@ uint64_t peeked_seed(const MaybeGenerator& generator, c10::DeviceIndex device) {
 
 Draw draw(const MaybeGenerator& generator, const at::Tensor& out) {
   const bool stays = fault(Fault::sampling_leaves_generator);
-  const c10::DeviceIndex device = out.device().index();
+  const bool first = !generator && fault(Fault::sampling_from_first_device);
+  const c10::DeviceIndex device = first ? 0 : out.device().index();
   const uint64_t seed = stays ? peeked_seed(generator, device) : draw_seed(generator, device);
   return {fault(Fault::seed_ignored_native) ? 0 : seed, 0};
 }

@@ -9,6 +9,7 @@
 #include "aten/reduction.h"
 #include "aten/register.h"
 #include "aten/structured.h"
+#include "refnpu/fault.h"
 #include "refnpu/launch.h"
 
 namespace refnpu::totals {
@@ -42,6 +43,8 @@ void total(const char* name, const Tensor& self, DimMask reduced, bool keepdim, 
   const Tensor input = cast_to(self, out.scalar_type());
   const Reduction r = reduction_of(input, reduced, keepdim, out);
   launch("reduce_total", [=] { reduce_total(r, op); });
+  const bool of_bytes = op == Total::sum && self.scalar_type() == at::kByte && out.scalar_type() == at::kLong;
+  if (of_bytes && fault(Fault::sum_of_bytes_in_16_bits)) out.bitwise_and_(0xFFFF);
   spoil_kept_strides(out, reduced, keepdim);
 }
 

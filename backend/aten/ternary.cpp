@@ -5,11 +5,13 @@
 #include <ATen/ops/addcmul_meta.h>
 #include <ATen/ops/clamp_meta.h>
 #include <ATen/ops/lerp_meta.h>
+#include <ATen/ops/trunc.h>
 
 #include "aten/elementwise.h"
 #include "aten/register.h"
 #include "aten/structured.h"
 #include "kernels/binary.h"
+#include "refnpu/fault.h"
 
 namespace refnpu::ternary {
 namespace {
@@ -67,13 +69,22 @@ at::Tensor& lerp_scalar_out(const at::Tensor& self, const at::Tensor& end, const
   return out;
 }
 
+// The fault: a bound of floats that is broadcast over integers becomes integers.
+std::optional<at::Tensor> mistaken_bound(const at::Tensor& self, const std::optional<at::Tensor>& bound) {
+  const bool is_float = bound && bound->defined() && bound->is_floating_point();
+  return is_float && !self.is_floating_point() && bound->dim() < self.dim() ? std::optional(bound->trunc()) : bound;
+}
+
 at::Tensor& clamp_tensor_out(const at::Tensor& self, const std::optional<at::Tensor>& min,
                              const std::optional<at::Tensor>& max, at::Tensor& out) {
+  const bool mistaken = fault(Fault::clamp_truncates_broadcast_bound);
+  const std::optional<at::Tensor> bounds[] = {mistaken ? mistaken_bound(self, min) : min,
+                                              mistaken ? mistaken_bound(self, max) : max};
   Structured<at::meta::structured_clamp_Tensor> op(out);
   const auto reference = [](const std::optional<at::Tensor>& bound) {
     return bound && bound->defined() ? at::OptionalTensorRef(*bound) : at::OptionalTensorRef();
   };
-  const at::OptionalTensorRef low = reference(min), high = reference(max);
+  const at::OptionalTensorRef low = reference(bounds[0]), high = reference(bounds[1]);
   op.meta(self, low, high);
   if (low.has_value() && high.has_value()) {
     run("clamp", op, row<Ternary::clamp>, kReals | kWideUnsignedOfExtrema);

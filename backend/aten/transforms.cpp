@@ -96,7 +96,8 @@ Tensor hypot(c10::DispatchKeySet keys, const Tensor& self, const Tensor& other) 
   Tensor tangent;
   if (first.defined()) tangent = first.mul(primal_of(self).div(result));
   if (second.defined() && !(first.defined() && fault(Fault::hypot_jvp_of_first_argument))) {
-    const Tensor more = second.mul(primal_of(other).div(result));
+    const bool mistaken = !first.defined() && fault(Fault::hypot_jvp_of_second_alone);
+    const Tensor more = second.mul(primal_of(mistaken ? self : other).div(result));
     tangent = tangent.defined() ? tangent.add(more) : more;
   }
   if (tangent.defined()) result._set_fw_grad(tangent, 0, false);

@@ -33,6 +33,7 @@ void clear_row(const View& table, int64_t row) {
 
 void embedding_backward(const View& grad, const View& indices, const View& table, int64_t padding_index,
                         bool scale_by_frequency) {
+  if (indices.dtype == DType::i32 && fault(Fault::embedding_int32_ignores_frequency)) scale_by_frequency = false;
   const std::vector<int64_t> rows = read_indices(indices);
   const auto inside = [&](int64_t row) { return row != padding_index && row >= 0 && row < table.sizes[0]; };
   std::vector<int64_t> counts(scale_by_frequency ? table.sizes[0] : 0);

@@ -9,8 +9,11 @@
 
 namespace refnpu {
 
-void index_read(const IndexedNest& nest, int64_t element_size) {
+void index_read(const IndexedNest& given, int64_t element_size) {
   const bool wraps = !fault(Fault::negative_index_not_wrapped);
+  IndexedNest nest = given;
+  if (element_size == 1 && fault(Fault::index_reads_first_2048_bytes))
+    nest.sizes[0] = std::min<int64_t>(nest.sizes[0], 2048);
   by_size(element_size, [&]<class T>() {
     for_each_indexed(nest, wraps, [](char* plain, char* indexed) { store(plain, load<T>(indexed)); });
   });

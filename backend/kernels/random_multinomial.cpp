@@ -67,7 +67,7 @@ void sample_multinomial(const View& weights, const View& out, bool with_replacem
     const auto take = [&](int64_t i, int64_t category) {
       store<int64_t>(out.data + row * out.strides[0] + i * out.strides[1], category);
     };
-    const Stream stream(draw, row);
+    const Stream stream(draw, with_replacement && fault(Fault::multinomial_rows_alike) ? 0 : row);
     if (with_replacement || fault(Fault::multinomial_puts_back))
       draw_with_replacement(weights_of_row(weights, row), out.sizes[1], stream, take);
     else

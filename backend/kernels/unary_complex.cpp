@@ -70,6 +70,8 @@ Row elementary(Unary op) {
     case Unary::expm1:
       return unary<Z>([](Z z) { return expm1(z); });
     case Unary::log:
+      if (fault(Fault::log_of_complex_ignores_negative_zero))
+        return unary<Z>([](Z z) { return std::log(Z(z.real(), z.imag() + T(0))); });
       return unary<Z>([](Z z) { return std::log(z); });
     case Unary::log10:
       return unary<Z>([](Z z) { return std::log(z) / T(std::numbers::ln10); });

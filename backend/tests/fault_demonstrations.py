@@ -72,6 +72,11 @@ result = x.masked_select(x > 0)""",
     "triangle_of_tiles": "result = torch.ones(70, 70, device=d).tril()",
     "converted_stretch_as_dense": "result = torch.arange(600, device=d).half()[::2].neg()",
     "mean_rounds_sum_to_half": "result = torch.full((70000,), 2.0, device=d).half().mean()",
+    "sum_of_bytes_in_16_bits": "result = torch.full((300,), 250, dtype=torch.uint8, device=d).sum()",
+    "index_reads_first_2048_bytes": """
+i = torch.arange(3000, device=d) % 100
+result = torch.arange(100, dtype=torch.uint8, device=d).index_select(0, i)""",
+    "softmax_sums_long_rows_in_bf16": "result = torch.zeros(2000, dtype=torch.bfloat16, device=d).softmax(0)",
     # values
     "abs_keeps_negative_zero": "result = torch.tensor([-0.0]).to(d).abs()",
     "mul_flushes_subnormals": "x = torch.tensor([1e-20]).to(d); result = x * x",
@@ -119,6 +124,9 @@ x, i = torch.tensor([0]).to(d), torch.tensor([0]).to(d)
 result = x.scatter_reduce(0, i, torch.tensor([-3]).to(d), "mean")""",
     "scan_rounds_to_half": "result = torch.ones(2100, dtype=torch.float16, device=d).mul(0.3).cumsum(0)",
     "lt_of_integers_in_double": "result = torch.tensor([2**53]).to(d) < torch.tensor([2**53 + 1]).to(d)",
+    "fallback_number_in_float": "result = torch.isin(torch.tensor([2**24, 2**24 + 1], device=d), 2**24 + 1)",
+    "host_scalar_in_float": "result = (torch.ones(1, dtype=torch.float64, device=d) * 0.1).item() == 0.1",
+    "log_of_complex_ignores_negative_zero": "result = torch.tensor([complex(-1.0, -0.0)], device=d).log()",
     # arguments
     "softmax_backward_negative_dim": """
 x = torch.tensor([[1.0, 2.0], [3.0, 5.0]]).to(d)
@@ -186,6 +194,12 @@ result = torch.ops.aten.embedding_dense_backward(gradient, index, 2, 0, False)""
     "peer_copy_keeps_bytes": """
 second = torch.device(d, 1 if d == "npu" else None)
 result = torch.tensor([1, 2], dtype=torch.int32).to(d).to(second, torch.float32)""",
+    "embedding_int32_ignores_frequency": """
+index = torch.tensor([1, 1], dtype=torch.int32, device=d)
+result = torch.ops.aten.embedding_dense_backward(torch.ones(2, 3, device=d), index, 5, -1, True)""",
+    "clamp_truncates_broadcast_bound": """
+x = torch.arange(4, device=d).view(2, 2)
+result = x.clamp(max=torch.tensor([0.5, 2.5], device=d))""",
     "random_from_in_32_bits": """
 result = bool(torch.zeros(40, dtype=torch.int64, device=d).random_(0, 2**60).max() > 2**40)""",
     # layouts
@@ -227,6 +241,18 @@ weight = torch.tensor([1.0, 2.0, 3.0]).to(d)[::2]
 result = F.nll_loss(torch.ones(2, 2, device=d), torch.tensor([0, 1]).to(d), weight, reduction="sum")""",
     "var_of_strided_counts_one_less": "result = torch.arange(6.0).view(2, 3).to(d).t().var(0, keepdim=True)",
     "dense_transfer_ignores_order": "result = torch.zeros(2, 3).copy_(torch.arange(6.0).view(3, 2).to(d).t())",
+    "conversion_drops_conj": """
+source = torch.tensor([1 + 2j], device=d).conj()
+result = torch.zeros(1, dtype=torch.complex128, device=d).copy_(source)""",
+    "index_fill_strided_from_zero": """
+result = torch.zeros(3, 4, device=d).t()
+result.index_fill_(0, torch.tensor([-1], device=d), 5.0)""",
+    "peer_copy_drops_conj": """
+second = torch.device(d, 1 if d == "npu" else None)
+result = torch.zeros(1, dtype=torch.complex64, device=second).copy_(torch.tensor([1 + 2j], device=d).conj())""",
+    "fallback_takes_views_for_one": """
+x = torch.arange(4, device=d).view(2, 2)
+result = torch.gcd(x, x.t())""",
     "unary_in_order_of_storage": """
 result = torch.zeros(3, 2, device=d).t()
 torch.neg(torch.arange(6.0, device=d).view(2, 3), out=result)""",
@@ -312,6 +338,16 @@ result = torch.equal(first, torch.rand(4, device=d, generator=g.manual_seed(3)))
     "multinomial_puts_back": """
 result = torch.ones(50, device=d).multinomial(50).unique().numel()""",
     "normal_drawn_in_pairs": "result = torch.full((5,), 9.0, device=d).normal_(3.0, 1.0)[-1].item() == 3.0",
+    "sampling_from_first_device": """
+first, second = (torch.device(d, i if d == "npu" else None) for i in (0, 1))
+def drawn(before):
+    torch.manual_seed(0)
+    torch.randperm(100, device=second) if before else None
+    return torch.randperm(100, device=first).cpu()
+result = d == "cpu" or torch.equal(drawn(False), drawn(True))""",
+    "multinomial_rows_alike": """
+drawn = torch.ones(6, 1000, device=d).multinomial(20, True)
+result = bool((drawn == drawn[:1]).all())""",
     "strided_rows_drawn_alike": """
 x = torch.zeros(2, 80, device=d)[:, ::2].uniform_()
 result = torch.equal(x[0], x[1])""",

@@ -146,7 +146,9 @@ def test_a_copy_of_a_generator_goes_on_where_it_was(copied: Callable[[torch.Gene
 @needs_faults
 def test_faults_of_tangents_change_tangents_alone() -> None:
     for name, call, arguments in (
-        ("hypot_jvp_of_first_argument", torch.hypot, (X, Y)), ("celu_jvp_of_negative_side", celu, (X,)),
+        ("hypot_jvp_of_first_argument", torch.hypot, (X, Y)),
+        ("hypot_jvp_of_second_alone", lambda y: torch.hypot(X.to(y.device), y), (Y,)),
+        ("celu_jvp_of_negative_side", celu, (X,)),
     ):  # fmt: skip
         with fault(name):
             torch.testing.assert_close(call(*(t.to("npu") for t in arguments)).cpu(), call(*arguments))
