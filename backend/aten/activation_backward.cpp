@@ -106,9 +106,11 @@ T& logit_backward_out(const T& grad, const T& self, std::optional<double> eps, T
 
 constexpr unsigned kReals = kIntegers | kFloats;
 
-// As a number of that dtype: a negative one is a large one in an unsigned dtype, as on CPU.
+// As a number of that dtype: a negative one is a large one in an unsigned dtype, as on CPU. Floats of 16 bits are
+// compared with a float.
 S in_dtype(const S& number, at::ScalarType dtype) {
-  return at::scalar_tensor(number, at::device(at::kCPU).dtype(dtype)).item();
+  const auto held = at::isReducedFloatingType(dtype) ? at::kFloat : dtype;
+  return at::scalar_tensor(number, at::device(at::kCPU).dtype(held)).item();
 }
 
 T& threshold_out(const T& self, const S& threshold, const S& value, T& out) {

@@ -39,9 +39,7 @@ bool is_generator(const c10::Argument& argument) {
   return (optional ? optional->getElementType() : argument.type())->kind() == c10::TypeKind::GeneratorType;
 }
 
-bool takes_number(const c10::Argument& argument) {
-  return argument.real_type()->kind() == c10::TypeKind::NumberType;
-}
+bool takes_number(const c10::Argument& argument) { return argument.real_type()->kind() == c10::TypeKind::NumberType; }
 
 bool names_npu(const c10::IValue& value) { return value.isDevice() && value.toDevice().type() == kDevice; }
 
