@@ -177,6 +177,9 @@ GENERATED: dict[str, tuple[str, str]] = {
     "variants_strided": ("variants", AS_STRIDED),
 }
 
+# Layouts whose cells have the first dtype of a generated sample alone.
+OF_FIRST_DTYPE = frozenset({"sizes_gap"})
+
 # Contexts: contiguous calls that are made in another way. conformance/contexts/ has a class for each.
 CONTEXTS: dict[str, str] = {
     "second_device": "contiguous, on the second device while the first one is current",
@@ -190,7 +193,7 @@ CONTEXTS: dict[str, str] = {
     "gradgrad": "contiguous: the gradients of the first gradients, by the arguments and the results' gradients",
     "gradcheck": "contiguous: the gradients on the device, against differences of the device's own results",
     "jacrev": "contiguous: a batch of gradients under torch.vmap, against gradients on CPU one after the other",
-    "forward_ad": "contiguous: the tangents of the results, for tangents of all floating arguments and of one",
+    "forward_ad": "contiguous: tangents of the results, for those of all floating arguments, the first, the last",
     "vmap": "contiguous, in a batch under torch.vmap, against calls on CPU one after the other",
     "functionalize": "contiguous, under torch.func.functionalize, against a plain call on CPU",
     "decomposed": "contiguous, as a graph of the ops that torch decomposes the op into",
@@ -218,11 +221,11 @@ LAYOUTS: dict[str, str] = {
     "neg": "the negative bit set (floating and complex dtypes)",
     "zero_size": "dimension 0 emptied",
     "zero_dim": "one element, no dimension",
-    ALIASED: "two arguments are the same tensor, or overlapping views of one storage",
+    ALIASED: "two arguments are one tensor, or views of one storage that overlap or have other strides",
     MIXED: "each argument in another layout",
-    AS_STRIDED: "drawn: dimensions in any order, gaps, one expanded, any stride where the size is 1, any offset",
+    AS_STRIDED: "drawn: dimensions in any order, gaps, one expanded, any stride of size 1, any offset, conjugated",
     "sizes": "contiguous, of generated sizes at the edges of tiles and past 65,535 rows",
-    "sizes_gap": "generated sizes, with an offset, gaps, and a tail behind the view",
+    "sizes_gap": "generated sizes in the first dtype, with an offset, gaps, and a tail behind the view",
     "sizes_strided": "generated sizes, with drawn strides and offsets",
     "values": "contiguous, with generated values: signed zeros, infinities, NaN, limits of the dtype",
     "values_strided": "generated values, with drawn strides and offsets",

@@ -27,16 +27,24 @@ class ForwardAd(Context):
     def call(op: Op, device: torch.device, how: How, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Return each result and its tangent. Raises NotImplementedError if no result has one.
 
-        Variants: "all" floating arguments have tangents, or "one" of them has.
+        Variants: "all" floating arguments have tangents, or "one" of them has: the first, or the "last" of several.
         """
         import torch.autograd.forward_ad
 
+        def inexact(t: torch.Tensor) -> bool:
+            return bool(t.is_floating_point() or t.is_complex())
+
+        count = sum(map(inexact, tensors_of([*args, *kwargs.values()])))
+        if how.variant == "last" and count < 2:
+            raise NotImplementedError("the last argument is the first one")
         seen: list[torch.Tensor] = []
 
         def dual(t: torch.Tensor) -> torch.Tensor:
-            if not (t.is_floating_point() or t.is_complex()) or (seen and how.variant == "one"):
+            if not inexact(t):
                 return t
             seen.append(t)
+            if len(seen) > 1 and how.variant == "one" or len(seen) < count and how.variant == "last":
+                return t
             tangent = torch.linspace(-0.75, 1.5, t.numel()).reshape(t.shape).to(t.dtype).to(t.device)
             return torch.autograd.forward_ad.make_dual(t, tangent)
 

@@ -101,8 +101,8 @@ _FLOATS = (
 )  # fmt: skip
 _INTEGERS = (
     0, 1, -1, 2, -2, 3, -3, 5, 7, -8, 10, 15, 31, 32, 33, 63, 64, 65, -64, 100, 126, 127, 128, -127, -128, -129, 254,
-    255, 256, 257, 1000, 32767, 32768, -32768, 65535, 65536, 16777217, -16777217, 2**31 - 1, 2**31, -(2**31), 2**32 + 1,
-    2**53 + 1, -(2**53) - 1,
+    255, 256, 257, 1000, 32767, 32768, -32768, 65535, 65536, 2**24, 2**24 + 1, -(2**24) - 1, 2**31 - 1, 2**31,
+    -(2**31), 2**32 + 1, 2**53, 2**53 + 1, -(2**53) - 1,
 )  # fmt: skip
 # No infinity, NaN, or number whose square overflows: C leaves open what products of those are.
 _COMPLEX = tuple(
@@ -111,6 +111,13 @@ _COMPLEX = tuple(
                   (3.0, 4.0), (-0.5, 2.5), (1e-15, 1.0), (1.0, 1e-15), (1e-15, 0.0), (0.0, 1e-15), (1e15, 1.0),
                   (1 / 3, -1e15), (2.0, 2.0), (88.0, 0.1))
 )  # fmt: skip
+
+# Infinities and NaN in either part, for ops that compute nothing.
+_INFINITE = tuple(
+    complex(real, imaginary)
+    for real in (float("inf"), float("-inf"), float("nan"), 1.0)
+    for imaginary in (float("inf"), float("-inf"), float("nan"), 1.0)
+)
 
 
 @cache
@@ -149,8 +156,10 @@ def from_hard(fill: str, stored: torch.Tensor, count: int, dtype: str, seed: int
     together have every pair. ``hard/sparse`` has one for every seven values made from ``stored``; they are summed, so
     that the largest of float64 are left out. A third part limits them: ``nonzero``, ``positive``, or what an integer
     dtype holds (``hard/0/int8``), since the conversion of others to it is undefined in C. ``hard/all/X`` has the same
-    value everywhere: ``0``, and ``inf``, ``-inf`` or ``nan`` of floats, or ``min``, ``max`` or a number of integers.
-    ``hard/last/X`` has it in the last element alone, behind values made from ``stored``.
+    value everywhere: ``0``, and ``0.1``, ``inf``, ``-inf`` or ``nan`` of floats, or ``min``, ``max`` or a number of
+    integers.
+    ``hard/last/X`` has it in the last element alone, behind values made from ``stored``. ``hard/infinite`` has complex
+    numbers with infinities and NaN, which ``hard/0`` leaves out.
     Raises ValueError for a value that the dtype does not have.
     """
     _, how, limit = (*fill.split("/"), "")[:3]
@@ -160,6 +169,9 @@ def from_hard(fill: str, stored: torch.Tensor, count: int, dtype: str, seed: int
         made = from_stored("choose", stored, count, seed)
         made[-1:] = _number(limit, dtype)
         return made
+    if how == "infinite":
+        values = torch.tensor(_INFINITE, dtype=getattr(torch, dtype))
+        return values[torch.arange(count) % len(_INFINITE)]
     values = hard(dtype)
     if limit:
         values = _within(values, limit)
@@ -177,7 +189,7 @@ def _number(word: str, dtype: str) -> float:
     inexact = target.is_floating_point or target.is_complex
     if word in ("min", "max") and not inexact and dtype != "bool":
         return int(getattr(torch.iinfo(target), word))
-    if word == "0" or (word in ("inf", "-inf", "nan") and inexact):
+    if word == "0" or (word in ("0.1", "inf", "-inf", "nan") and inexact):
         return float(word) if inexact else 0
     if not inexact and dtype != "bool" and word.removeprefix("-").isdigit():
         info = torch.iinfo(target)

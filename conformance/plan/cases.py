@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from random import Random
 
@@ -107,6 +107,10 @@ def _aliased(cell: CellId, sample: Sample) -> Iterator[Case]:
         yield Case(cell, sample, f"{a.name}={b.name}", _put(sample, {}), ((b.index, a.index, 0),))
         if not a.written:
             yield Case(cell, sample, f"{a.name}~{b.name}", _overlap(sample, a), ((b.index, a.index, 1),))
+            if moved := layouts.place("transposed", b.shape) or layouts.place("step2", b.shape):
+                whole = replace(_contiguous(a), storage=moved.storage)
+                placements = _put(sample, {a.index: whole, b.index: moved})
+                yield Case(cell, sample, f"{a.name}^{b.name}", placements, ((b.index, a.index, 0),))
 
 
 def _overlap(sample: Sample, a: TensorSlot) -> tuple[Placement, ...]:
@@ -146,6 +150,10 @@ def _as_strided(cell: CellId, sample: Sample) -> Iterator[Case]:
     """A draw for every argument. It depends on the sample's name and the dtype alone, so that it stays as it is."""
     draw = Random(f"{sample.name} {cell.dtype}")
     moved = {s.index: p for s in _free(sample) if (p := layouts.drawn(s.shape, draw, s.written))}
+    for slot in _free(sample):
+        is_read = slot.index in moved and not slot.written
+        if is_read and layouts.carries("conj", slot_dtype(slot, cell.dtype)) and draw.random() < CONJUGATED:
+            moved[slot.index] = replace(moved[slot.index], bit="conj")
     if moved:
         yield Case(cell, sample, "draw", _put(sample, moved))
 
@@ -161,6 +169,8 @@ def _generated(cell: CellId, sample: Sample) -> Iterator[Case]:
         yield Case(cell, sample, "", _put(sample, moved))
 
 
+# How often a complex argument with drawn strides, which is not written, is a conjugated view.
+CONJUGATED = 0.5
 # Elements of the largest tensor of a generated sample with drawn strides.
 SMALL = 4096
 
@@ -226,7 +236,7 @@ MORE_CONTEXT_DTYPES = {"autocast": ("bfloat16",)}
 CONTEXT_VARIANTS = {
     "autocast": ("bfloat16", "float16"),
     "backward": ("dense", "strided", "expanded", "accumulate"),
-    "forward_ad": ("all", "one"),
+    "forward_ad": ("all", "one", "last"),
     "vmap": ("0", "-1", "nested"),
     "no_grad": ("no_grad", "grad"),
     "copied": ("deepcopy", "pickle"),
@@ -306,7 +316,7 @@ def cases(cell: CellId, samples: Iterable[Sample], most: int | None = None, poin
         return list(sequences(cell, list(samples)))
     if cell.layout in CONTEXTS:
         return list(in_context(cell, list(samples)))
-    fit: Iterable[Sample] = (s for s in samples if cell.dtype in s.dtypes and _takes(cell.layout, s))
+    fit: Iterable[Sample] = (s for s in samples if cell.dtype in _dtypes_in(cell.layout, s) and _takes(cell.layout, s))
     if most is not None and (cell.layout in GENERATED or cell.layout == AS_STRIDED):
         fit = kinds.spread(fit)
     each = (found for sample in fit if (found := list(cases_of_sample(cell, sample, pointwise))))
@@ -348,8 +358,8 @@ def _fitting(sample: Sample, tier: Tier) -> dict[str, set[str]]:
     if not dtypes:
         return {}
     if sample.axis:
-        names = of_generated(sample)
-        return dict.fromkeys(dtypes, names if tier.layouts is None else names & tier.layouts)
+        of = of_generated(sample)
+        return {d: {n for n, own in of.items() if d in own and n in (tier.layouts or of)} for d in dtypes}
     shaped = {name for name in layouts.PLACERS if name not in ("conj", "neg") and _fits(sample, name)}
     shaped.add("contiguous")
     result = {}
@@ -369,10 +379,16 @@ def _fitting(sample: Sample, tier: Tier) -> dict[str, set[str]]:
     return result
 
 
-def of_generated(sample: Sample) -> set[str]:
-    """The layouts of ``GENERATED`` that fit a generated sample, whatever the dtype."""
+def of_generated(sample: Sample) -> dict[str, tuple[str, ...]]:
+    """The layouts of ``GENERATED`` that fit a generated sample, with the dtypes in which they have it."""
     of_axis = ((name, layout) for name, (axis, layout) in GENERATED.items() if axis == sample.axis)
-    return {name for name, layout in of_axis if layout == "contiguous" or _fits(sample, layout)}
+    fitting = [name for name, layout in of_axis if layout == "contiguous" or _fits(sample, layout)]
+    return {name: _dtypes_in(name, sample) for name in fitting}
+
+
+def _dtypes_in(layout: str, sample: Sample) -> tuple[str, ...]:
+    """The dtypes of the cells of a layout that have cases of a sample."""
+    return sample.dtypes[:1] if layout in layouts.OF_FIRST_DTYPE else sample.dtypes
 
 
 def _has_elements(sample: Sample) -> bool:

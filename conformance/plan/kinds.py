@@ -15,6 +15,8 @@ from conformance.corpus.places import places
 SIZES = (16, 1024, 65536)
 #: The most dimensions, and the longest list, that kernels commonly have a fixed place for.
 DIMENSIONS, LIST = 5, 8
+#: Up to this number, float32 holds all integers.
+EXACT = 2**24
 
 
 def spread(samples: Iterable[Sample]) -> list[Sample]:
@@ -57,7 +59,9 @@ def _form(arg: Arg) -> Hashable:
         return tuple(_form(one) for one in arg)
     if arg is None or isinstance(arg, bool | str):
         return arg
-    return type(arg).__name__, isinstance(arg, int | float) and arg < 0
+    if isinstance(arg, int | float):
+        return type(arg).__name__, arg < 0, abs(arg) > EXACT
+    return type(arg).__name__
 
 
 def _checksum(sample: Sample) -> int:

@@ -131,6 +131,12 @@ def test_the_last_element_alone_may_have_a_value_of_its_own() -> None:
     assert set(found[:-1]) <= {3, 4}
 
 
+def test_infinite_complex_numbers_have_every_pair_of_parts() -> None:
+    made = fills.from_hard("hard/infinite", torch.ones(1), 40, "complex64", 0)
+    parts = {tuple(map(str, pair)) for pair in torch.view_as_real(made).tolist()}
+    assert parts == {(a, b) for a in ("inf", "-inf", "nan", "1.0") for b in ("inf", "-inf", "nan", "1.0")}
+
+
 def test_hard_complex_numbers_have_finite_squares() -> None:
     values = fills.hard("complex64")
     assert bool((values * values).isfinite().all())

@@ -78,6 +78,13 @@ def test_overlapping_arguments_are_one_element_apart_in_one_storage() -> None:
     assert (a.storage_offset(), b.storage_offset()) == (0, 1)
 
 
+def test_arguments_in_other_strides_are_views_of_one_storage() -> None:
+    a, b = Twins(value_of).side(two_arguments("aliased", "self^other"), CPU).args
+    assert a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr()
+    assert a.shape == b.shape
+    assert a.stride() != b.stride()
+
+
 def test_a_widened_side_has_the_same_numbers_in_the_wider_dtype() -> None:
     case = one_argument("transposed")
     (narrow,) = Twins(value_of).side(case, CPU).arguments

@@ -35,8 +35,18 @@ def test_only_pointwise_ops_get_a_size_changing_layout_on_one_argument() -> None
     assert ids("zero_dim", pointwise=True) == ["hand.made@all", "hand.made@self", "hand.made@other"]
 
 
-def test_aliased_arguments_are_one_tensor_or_overlapping_views() -> None:
-    assert ids("aliased") == ["hand.made@self=other", "hand.made@self~other"]
+def test_aliased_arguments_are_one_tensor_or_overlapping_views_or_lie_in_other_strides() -> None:
+    assert ids("aliased") == ["hand.made@self=other", "hand.made@self~other", "hand.made@self^other"]
+
+
+def test_views_of_one_storage_in_other_strides_reach_all_of_it() -> None:
+    for shape, stride, storage in (((2, 3), (1, 2), 6), ((4,), (2,), 8)):
+        two = sample("add.Tensor", slot(0, "self", shape), slot(1, "other", shape))
+        case = cases(CellId("f", "add.Tensor", "float32", "aliased"), [two])[-1]
+        one, other = case.placements
+        assert case.shared == ((1, 0, 0),)
+        assert one.stride != other.stride == stride
+        assert one.storage == other.storage == storage
 
 
 def test_a_written_argument_never_overlaps_another_in_part() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from conformance.corpus.model import Sample, TensorSlot
 from conformance.layouts import AS_STRIDED, SEQUENCE
 from conformance.plan import scaled
@@ -44,12 +46,29 @@ def test_a_generated_sample_without_tensors_has_cells_of_contiguous_layouts() ->
 
 
 def test_cells_of_samples_that_are_not_read_are_those_of_the_samples() -> None:
-    names = ("sizes", "sizes_gap", "sizes_strided", "variants", "variants_strided")
-    known = {name: ["float32", "float64"] for name in names}
+    names = ("sizes", "sizes_strided", "variants", "variants_strided")
+    known = {name: ["float32", "float64"] for name in names} | {"sizes_gap": ["float32"]}
     for tier in (TIERS["full"], TIERS["smoke"]):
         given = cells("pointwise_unary", "neg", SAMPLES, tier)
         assert cells("pointwise_unary", "neg", [PLAIN], tier, known) == given
-    assert known == {name: ["float32", "float64"] for s in (LARGE, VARIANT) for name in sorted(of_generated(s))}
+    assert known == {name: list(own) for s in (LARGE, VARIANT) for name, own in of_generated(s).items()}
+
+
+def test_sizes_with_gaps_are_tried_in_the_first_dtype_alone() -> None:
+    assert [c.sample for c in of("sizes_gap")] == [LARGE]
+    assert of("sizes_gap", "float64") == []
+    assert [c.sample for c in of("sizes", "float64")] == [LARGE]
+
+
+def test_half_of_the_complex_arguments_with_drawn_strides_are_conjugated() -> None:
+    slots = tuple(TensorSlot(i, f"t{i}", (3, 4), None, i == 0, "complex64", 0) for i in range(3))
+    many = [Sample(f"own.addcmul.{i}", "addcmul", "complex64", ("complex64",), slots, (), slots) for i in range(100)]
+    found = [c.placements for c in cases(CellId("f", "addcmul", "complex64", AS_STRIDED), many)]
+    assert {written.bit for written, *_ in found} == {""}
+    conjugated = sum(p.bit == "conj" for _, *read in found for p in read)
+    assert 0.35 * 200 < conjugated < 0.65 * 200
+    real = cases(CellId("f", "addcmul", "float32", AS_STRIDED), [replace(s, dtypes=("float32",)) for s in many])
+    assert {p.bit for c in real for p in c.placements} == {""}
 
 
 def test_a_drawn_placement_depends_on_the_sample_and_the_dtype_alone() -> None:

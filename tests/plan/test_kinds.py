@@ -49,3 +49,7 @@ def test_arguments_are_told_apart_by_flag_and_type_and_sign_and_not_by_the_numbe
     kinds = [kind_of(sample("a", "variants", (3,), x=x)) for x in (True, False, None, 1, -1, 1.0, (1, -1), "sum")]
     assert len(set(kinds)) == len(kinds)
     assert kind_of(sample("a", "variants", (3,), x=3)) == kind_of(sample("b", "variants", (3,), x=300))
+
+
+def test_numbers_that_float32_does_not_hold_are_of_a_kind_of_their_own() -> None:
+    assert kind_of(sample("a", "variants", (3,), x=3)) != kind_of(sample("b", "variants", (3,), x=2**24 + 1))

@@ -23,14 +23,14 @@ AXES = (sizes.generate, counts.generate, hard_values.generate, variants.generate
 
 
 Progress = Callable[[str], None]
-LayoutsOf = Callable[[Sample], Iterable[str]]
+LayoutsOf = Callable[[Sample], Mapping[str, Iterable[str]]]  # the layouts of a sample's cells, with their dtypes
 
 
 def build(where: Path, overloads: Collection[str], layouts_of: LayoutsOf, progress: Progress = lambda _: None) -> str:
     """Generate the samples of some overloads of the corpus in ``where``, and write them. Returns a summary.
 
     The generated samples of other overloads stay as they are; if ``overloads`` are all of the corpus, none is read.
-    ``layouts_of`` names the layouts whose cells have a generated sample.
+    ``layouts_of`` names the layouts whose cells have a generated sample, and the dtypes of these cells.
     """
     corpus = reader.load(where, generated=False)
     known = {o.name: o for o in inventory("CPU")}
@@ -99,8 +99,8 @@ def _cells(samples: Sequence[Sample], layouts_of: LayoutsOf) -> dict[str, str]:
     """Return the dtypes of the samples of each layout, as words."""
     found: dict[str, set[str]] = {}
     for sample in samples:
-        for name in layouts_of(sample):
-            found.setdefault(name, set()).update(sample.dtypes)
+        for name, dtypes in layouts_of(sample).items():
+            found.setdefault(name, set()).update(dtypes)
     return {name: " ".join(sorted(found[name])) for name in sorted(found)}
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from conformance.corpus.calls import HasValues
 from conformance.corpus.model import Sample
 from conformance.corpus.places import Integer, Place, integers, label
-from conformance.corpus.vary.sizes import Maker, sources, two_dtypes
+from conformance.corpus.vary.sizes import Maker, Turns, sources
 from conformance.corpus.vary.trial import Trials
 from conformance.corpus.vary.variants import names_dimensions
 from conformance.inventory import Overload, call_of
@@ -26,14 +26,14 @@ def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, valu
     schema = schema_of(call_of(overload.name))
     maker = Maker(trials, values)
     for source in sources(samples):
-        dtypes = two_dtypes(source)
-        groups = maker.groups(source, dtypes[0]) if any(counts(source, schema)) else []
+        turns = Turns(source)
+        groups = maker.groups(source, turns.first) if any(counts(source, schema)) else []
         tied = {place for group in groups for place in group.places}
         for number in [n for n in counts(source, schema) if n not in tied][:_MOST]:
             for group in groups[:_MOST]:
                 change: dict[Place, int] = {**dict.fromkeys(group.places, LENGTH), number: COUNT}
                 name = f"{label(source, group.places)}={LENGTH}.{label(source, [number])}={COUNT}"
-                yield from maker.made(source, change, name, dtypes)
+                yield from maker.made(source, change, name, turns.of(name))
 
 
 def counts(source: Sample, schema: Any) -> Iterator[Integer]:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import zip_longest
 
 from conformance.corpus.calls import HasValues
-from conformance.corpus.model import Sample, TensorSlot
+from conformance.corpus.model import Arg, Sample, TensorSlot
 from conformance.corpus.places import Extent, resized, with_tensors
 from conformance.corpus.values import kind_of
 from conformance.corpus.vary import variants
@@ -31,13 +31,14 @@ _ONE = 80  # elements, more than the hard values of any dtype
 _PAIRS = 4800  # elements, more than their pairs
 _SPARSE = 7 * _ONE
 # Values that all elements of an argument have, by the base of the sample.
-_ALIKE = {"float32": ("0", "inf", "-inf", "nan"), "int64": ("0", "min", "max")}
+_ALIKE = {"float32": ("0", "inf", "-inf", "nan"), "int64": ("0", "min", "max"), "complex64": ("0",)}
 # Values that an op may refuse, by the kind of an argument: below every index and count, below 0, and unordered.
 _REFUSED = {"int": ("all/min",), "float": ("all/-inf", "all/nan")}
 # Arguments that are indices or counts by their names, and more values of those: the first one below 0, which a kernel
 # may count from the end, also alone behind good ones, and one beyond all sizes.
 _INDICES = ("index", "indices", "target", "repeats")
 _REFUSED_INDICES = ("all/-1", "all/70001", "last/-1")
+_COUNTED_FROM_END = ("all/-1", "last/-1")  # taken by ops that count such an index from the end
 _ARGUMENTS = 10  # other values of arguments that are tried with hard values
 
 
@@ -49,7 +50,7 @@ def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, valu
     for base in ("float32", "int64", "bool", "complex64"):
         candidates = [s for s in samples if s.base == base and usable(s)]
         source = max(candidates, key=_tensors, default=None)
-        if source and base in ("float32", "int64"):
+        if source and base != "bool":
             yield from _Varied(source, overload, trials, values).samples()
         if source and facts(overload.name).tolerance.exact:
             for label, name, sample in variants.converting(source, schema):
@@ -70,6 +71,7 @@ class _Varied:
         self._pointwise = "pointwise" in overload.tags
         self._schema = schema_of(call_of(overload.name))
         self._fixed = facts(overload.name).fixed
+        self._exact = facts(overload.name).tolerance.exact
         self._trials = trials
         self._values = values
         self._dtypes = tuple(d for d in source.dtypes if not d.startswith("float8"))
@@ -82,6 +84,8 @@ class _Varied:
         for slot in slots[:ARGUMENTS] if self._dtypes else ():
             hard = self._hard([slot], _ONE)
             yield from hard
+            if hard and self._source.base == "complex64" and self._exact:
+                yield from self._infinite(slot)
             if not (hard and self._pointwise):
                 yield from self._sparse(slot)
                 yield from self._alike(slot)
@@ -104,7 +108,10 @@ class _Varied:
         for slot in [s for s in self._source.tensors if s.pool and not s.same_as and s.numel]:
             more = _REFUSED_INDICES if slot.argument in _INDICES else ()
             for value in (*_REFUSED.get(kind_of(slot.dtype or self._source.base), ()), *more):
-                yield from self._refused_in(forms, slot, value)
+                found = self._refused_in(forms, slot, value)
+                yield from found
+                if not found and value in _COUNTED_FROM_END:
+                    yield from self._made(self._source, {slot.index: f"hard/{value}"}, "." + value.replace("/", "."))
 
     def _refused_in(self, forms: dict[str, Sample], slot: TensorSlot, value: str) -> list[Sample]:
         """Return a sample of each form of the call with a value in an argument; none if CPU takes it in one form."""
@@ -148,6 +155,10 @@ class _Varied:
     def _sparse(self, slot: TensorSlot) -> list[Sample]:
         large = self._enlarged([slot], _SPARSE)
         return self._made(large, {slot.index: "hard/sparse"}, ".sparse") if large else []
+
+    def _infinite(self, slot: TensorSlot) -> list[Sample]:
+        large = self._enlarged([slot], _ONE)
+        return self._made(large, {slot.index: "hard/infinite"}, ".infinite") if large else []
 
     def _alike(self, slot: TensorSlot) -> Iterator[Sample]:
         """Yield samples in which all elements of an argument are equal."""
@@ -199,7 +210,7 @@ class _Varied:
 
 
 def _few(others: Iterable[Other]) -> list[Other]:
-    """Return a few values of arguments: the first of each, then the second of each, and infinite numbers.
+    """Return a few values of arguments: the first of each, then the second of each, and extreme numbers.
 
     None is a dimension or a dtype.
     """
@@ -211,8 +222,13 @@ def _few(others: Iterable[Other]) -> list[Other]:
     rounds = zip_longest(*by_formal.values())
     few = [other for one in rounds for other in one if other is not None][:_ARGUMENTS]
     names = {other.name for other in few}
-    infinite = [o for o in every.values() if isinstance(o.value, float) and math.isinf(o.value)]
-    return [*few, *(other for other in infinite if other.name not in names)]
+    extreme = [o for o in every.values() if _is_extreme(o.value)]
+    return [*few, *(other for other in extreme if other.name not in names)]
+
+
+def _is_extreme(value: Arg) -> bool:
+    """Whether a number is infinite, or an integer that float32 does not hold."""
+    return (isinstance(value, float) and math.isinf(value)) or value == variants.BEYOND_FLOAT
 
 
 def _slots(group: Group) -> set[int]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import islice, product
 
 import torch
 
@@ -33,6 +33,8 @@ AXIS = "sizes"
 
 # None, one, past the usual vectors, tiles and blocks, past 65,535 blocks, and full blocks. Every group takes them all.
 ALWAYS = (0, 1, 33, 1024, 1025, 4097, 65537)
+# Those of complex samples, which mostly share their loops with the others.
+OF_COMPLEX = (33, 1025, 65537)
 # At the edges of tiles. A group takes one of these, by its name.
 EDGES = (
     15, 16, 17, 31, 32, 63, 64, 65, 127, 128, 129, 255, 257, 511, 512, 513, 1023, 2047, 2048, 2049, 4095, 4096, 8191,
@@ -48,8 +50,11 @@ _INDEXED = 6, 5  # a rank, and the length of lists that have an element for each
 _MOST_CANDIDATES = 16
 _PROBE = 2, 5  # a trial resizes n to 2 * n + 5, which is odd and larger
 
-SAMPLES = {"float32": 2, "int64": 1, "bool": 1}  # sources of an overload, by base
-GROUPS = {"float32": 5, "int64": 2, "bool": 2}  # of sizes of one source
+SAMPLES = {"float32": 2, "int64": 1, "complex64": 1, "bool": 1}  # sources of an overload, by base
+GROUPS = {"float32": 5, "int64": 2, "complex64": 2, "bool": 2}  # of sizes of one source
+# A sample of another size runs in the first dtype, and in so many others. The sizes of a group take the others in
+# turns, the largest first, so that each dtype has large sizes.
+OTHER_DTYPES = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,24 +116,28 @@ class Maker:
 
     def of(self, source: Sample) -> Iterator[Sample]:
         """Yield samples of other sizes than those of ``source``."""
-        dtypes = two_dtypes(source)
-        groups = self.groups(source, dtypes[0])
-        for group in groups[: GROUPS[source.base]]:
+        turns = Turns(source)
+        groups = self.groups(source, turns.first)
+        for at, group in enumerate(groups[: GROUPS[source.base]]):
             name = label(source, group.places)
-            for n in _sizes(f"{source.overload} {name}", group.size):
+            always = OF_COMPLEX if source.base == "complex64" else ALWAYS
+            sizes = _sizes(f"{source.overload} {name}", group.size, always)
+            for turn, n in enumerate(reversed(sizes), at * len(sizes)):
                 change = dict.fromkeys(group.places, n)
                 if n > LARGE:
                     change |= {p: min(g.size, 2) for g in groups if g != group for p in g.places}
+                dtypes = turns.dtypes(turn)
                 found = list(self.made(source, change, f"{name}={n}", dtypes))
                 yield from found
                 if found and n == max(ALWAYS) and not self._pointwise:
                     yield from self._ordered(found[0], dtypes)
         if groups:
-            for sizes in TOGETHER:
-                change = {p: n for g, n in zip(groups, sizes, strict=False) for p in g.places}
-                yield from self.made(source, change, "all=" + "x".join(map(str, sizes[: len(groups)])), dtypes)
-        for sample, name in (*_longer(source), *_deeper(source), *_longer_and_deeper(source)):
-            yield from self._tried(filled(source, sample, {}, self._values), name, dtypes)
+            for turn, together in enumerate(TOGETHER):
+                change = {p: n for g, n in zip(groups, together, strict=False) for p in g.places}
+                name = "all=" + "x".join(map(str, together[: len(groups)]))
+                yield from self.made(source, change, name, turns.dtypes(turn))
+        for turn, (sample, name) in enumerate((*_longer(source), *_deeper(source), *_longer_and_deeper(source))):
+            yield from self._tried(filled(source, sample, {}, self._values), name, turns.dtypes(turn))
 
     def groups(self, source: Sample, dtype: str) -> list[Group]:
         """Return the sizes of a sample that can change, each with those that change with it."""
@@ -162,10 +171,11 @@ class Maker:
                 yield from self._tried([ordered], fill, dtypes)
 
     def _tried(self, candidates: Iterable[Sample], name: str, dtypes: tuple[str, ...]) -> Iterator[Sample]:
-        """Yield the first candidate that runs in the first dtype, with the dtypes in which it runs."""
+        """Yield the first candidate that runs in the first dtype, with that and the first others in which it runs."""
         for sample in candidates:
             if ran := self._trials.run(sample, dtypes[0]):
-                kept = (dtypes[0], *(d for d in dtypes[1:] if self._trials.run(ran.sample, d)))
+                others = (d for d in dtypes[1:] if self._trials.run(ran.sample, d))
+                kept = (dtypes[0], *islice(others, OTHER_DTYPES))
                 yield replace(ran.sample, name=f"{sample.name}.{name}", dtypes=kept, axis=AXIS)
                 return
 
@@ -203,19 +213,29 @@ def _candidates(place: Place, others: Sequence[Place]) -> Iterator[tuple[Place, 
     yield (place, *others)
 
 
-def _sizes(name: str, size: int) -> list[int]:
+def _sizes(name: str, size: int, always: Iterable[int]) -> list[int]:
     """Return the sizes that a group takes."""
     at = zlib.crc32(name.encode())
-    return [n for n in sorted({*ALWAYS, EDGES[at % len(EDGES)]}) if n != size]
+    return [n for n in sorted({*always, EDGES[at % len(EDGES)]}) if n != size]
 
 
-def two_dtypes(sample: Sample) -> tuple[str, ...]:
-    """Return the base of a sample and one other of its dtypes, chosen by the overload's name."""
-    base = sample.base if sample.base in sample.dtypes else sample.dtypes[0]
-    others = [d for d in sample.dtypes if d != base and not d.startswith("float8") and d != "complex32"]
-    if not others:
-        return (base,)
-    return base, others[zlib.crc32(sample.overload.encode()) % len(others)]
+class Turns:
+    """The dtypes of the samples that are made from one: always the first, and the others in turns."""
+
+    def __init__(self, source: Sample) -> None:
+        self.first = source.base if source.base in source.dtypes else source.dtypes[0]
+        self._others = [d for d in source.dtypes if d != self.first and not d.startswith("float8") and d != "complex32"]
+        self._start = zlib.crc32(source.name.encode())
+
+    def dtypes(self, turn: int) -> tuple[str, ...]:
+        """Return the first dtype, and the others beginning with those whose turn it is."""
+        at = (self._start + turn * OTHER_DTYPES) % max(len(self._others), 1)
+        return (self.first, *self._others[at:], *self._others[:at])
+
+    def of(self, name: str) -> tuple[str, ...]:
+        """Return the first dtype, and another one: that with which the varied part's name ends, or one chosen by it."""
+        named = tuple(d for d in self._others if name.endswith(f"_{d}"))
+        return (self.first, *(named or self.dtypes(zlib.crc32(name.encode()))[1:])[:1])
 
 
 def filled(source: Sample, sample: Sample, change: dict[Place, int], values: HasValues) -> Iterator[Sample]:

@@ -19,7 +19,7 @@ from conformance.corpus.calls import HasValues
 from conformance.corpus.model import Arg, ComplexArg, DtypeArg, EnumArg, Sample, TensorSlot
 from conformance.corpus.places import with_arguments, with_tensors
 from conformance.corpus.values import holds
-from conformance.corpus.vary.sizes import sources, two_dtypes
+from conformance.corpus.vary.sizes import Turns, sources
 from conformance.corpus.vary.trial import Trials
 from conformance.inventory import Overload, call_of
 from conformance.ops import facts
@@ -28,7 +28,8 @@ from conformance.torch_versions import is_composed, schema_of
 AXIS = "variants"
 
 MOST = 48  # of one source, with one argument replaced
-PAIRS = 24  # of one source, with two replaced
+PAIRS = 24  # of one source, with two replaced; none of complex ones
+CROSSED = 8  # arguments of one source that are replaced together with a tensor of another dtype or shape
 _OF_ONE = 3  # values of an argument in pairs
 
 # Other values of an argument, by its type in the schema.
@@ -38,8 +39,10 @@ _EXTREME: tuple[Arg, ...] = (1e10, float("inf"), float("nan"))
 _FLOATS: tuple[Arg, ...] = (0.0, 1.0, -1.0, 0.5, 2.5, 1e-30, 1e30, 0.1)
 # What CPU makes of such a number in float16 depends on the number of elements that it fills.
 _BEYOND_HALF = 1e30
+# CPU writes infinity in place of these numbers into complex32, where torch's conversion of numbers raises.
+_BEYOND_COMPLEX_HALF = (-70000, 2**24 + 1, 1e10, 1e30)
 # Odd, and even in float32, to which CPU rounds an exponent for vectors of elements, and not for the rest.
-_BEYOND_FLOAT = 2**24 + 1
+BEYOND_FLOAT = 2**24 + 1
 # Pinned memory belongs to a device, and no sample has a device of its own.
 _KEPT = ("generator", "pin_memory")
 # Numbers that are written as they are, if the op does not round.
@@ -56,6 +59,8 @@ _WORDS = {
 }  # fmt: skip
 # Dtypes that an operand may have beside the cell's, one of each class.
 _OPERANDS = ("bool", "uint8", "int32", "float64", "float16", "complex64")
+_ROW = "=row_"
+_OF_ROWS = ("int64", "float64")  # of an operand without the first dimensions
 _RESULTS = ("bool", "int32", "float64", "bfloat16", "complex64")
 # Dtypes that an index or a mask may have, or is refused in.
 _INDICES = {"int64": ("int32", "float32"), "bool": ("uint8", "float32")}
@@ -65,6 +70,9 @@ _LARGE = 2**40
 _CONVERTED = (
     "bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64", "complex64",
 )  # fmt: skip
+
+
+Form = tuple[str, Sample]  # what a tensor of the sample is, and the sample
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,14 +121,20 @@ def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, valu
             yield from found
             if (known or not all(sample.raises for sample in found)) and other.value != _LARGE:
                 ran.append(other)
-        for name, sample in operands(source, schema, pointwise):
-            yield from maker.made(name, sample)
-            yield from maker.refused(name, sample, trials.raises_without_memory)
-        for name, sample in _indices(source):
-            yield from maker.made(name, sample)
-            yield from maker.refused(name, sample, trials.refuses)
-        for one, two in _pairs(ran):
-            yield from maker.made(f"{one.name}.{two.name}", replaced(replaced(source, schema, one), schema, two))
+        operand, index = list(operands(source, schema, pointwise)), list(_indices(source))
+        taken: set[str] = set()
+        for forms, refuses in ((operand, trials.raises_without_memory), (index, trials.refuses)):
+            for name, sample in forms:
+                found = list(maker.made(name, sample))
+                yield from found
+                taken |= {name for one in found if not one.raises}
+                if _ROW not in name:  # refused for its size, which not every kernel checks
+                    yield from maker.refused(name, sample, refuses)
+        if source.base != "complex64":
+            for one, two in _pairs(ran):
+                yield from maker.made(f"{one.name}.{two.name}", replaced(replaced(source, schema, one), schema, two))
+            for other, (name, sample) in _crossed(ran, *([f for f in of if f[0] in taken] for of in (operand, index))):
+                yield from maker.made(f"{other.name}.{name}", replaced(sample, schema, other))
 
 
 def _key(sample: Sample) -> object:
@@ -145,6 +159,14 @@ def _pairs(ran: Sequence[Other]) -> list[tuple[Other, Other]]:
     return [(one, two) for _, one, two in sorted(found, key=lambda pair: pair[0])][:PAIRS]
 
 
+def _crossed(ran: Sequence[Other], operand: Sequence[Form], index: Sequence[Form]) -> Iterator[tuple[Other, Form]]:
+    """Yield one other value of each argument with each form of an index, and with one of an operand, in turns."""
+    first = {other.formal.name: other for other in reversed(ran) if not other.is_default}
+    for turn, other in enumerate(list(first.values())[:CROSSED]):
+        for form in (*index, *operand[turn % max(len(operand), 1) :][:1]):
+            yield other, form
+
+
 def _spread(of: Sequence[Other]) -> Sequence[Other]:
     """Return a few values of an argument: all, or the first, the number 1, the last, and one in the middle.
 
@@ -163,6 +185,7 @@ class _Maker:
         self._source = source
         self._trials = trials
         self._given = given  # the calls that there are; those that were tried are added
+        self._turns = Turns(source)
         self._facts = facts(source.overload)
 
     def made(self, name: str, variant: Sample, other: Other | None = None) -> Iterator[Sample]:
@@ -182,13 +205,12 @@ class _Maker:
     def refused(self, name: str, variant: Sample, refuses: Callable[[Sample, str], bool]) -> Iterator[Sample]:
         """Yield the variant as one that raises, if it raises on CPU and the op itself ``refuses`` it."""
         sample = replace(variant, name=f"{self._source.name}.{name}", axis=AXIS)
-        first = two_dtypes(self._source)[0]
+        first = self._turns.first
         if self._trials.raises(sample, first) and refuses(sample, first):
             yield replace(sample, dtypes=(first,), raises=True)
 
     def _dtypes(self, name: str, other: Other | None) -> tuple[str, ...]:
-        dtypes = two_dtypes(self._source)
-        dtypes = defined(dtypes, name)
+        dtypes = defined(self._turns.of(name), name)
         small = [d for d in ("int8", "uint8") if d in self._source.dtypes and d not in dtypes]
         return (*dtypes, *small[:1]) if other and self._writes(other) else dtypes
 
@@ -206,9 +228,11 @@ class _Maker:
 
 def defined(dtypes: tuple[str, ...], name: str) -> tuple[str, ...]:
     """Return the dtypes in which CPU does one thing with the values that a sample's ``name`` has."""
+    if any(f"={number}" in name for number in _BEYOND_COMPLEX_HALF):
+        dtypes = tuple(d for d in dtypes if d != "complex32")
     if f"={_BEYOND_HALF}" in name:
         return tuple(d for d in dtypes if d != "float16")
-    return tuple(d for d in dtypes if d in ("float64", "int64")) if f"exponent={_BEYOND_FLOAT}" in name else dtypes
+    return tuple(d for d in dtypes if d in ("float64", "int64")) if f"exponent={BEYOND_FLOAT}" in name else dtypes
 
 
 def others(source: Sample, schema: Any, pointwise: bool) -> Iterator[Other]:
@@ -358,7 +382,7 @@ def _reslotted(sample: Sample) -> Sample:
 
 
 def _operands(source: Sample, on_host: range) -> Iterator[tuple[str, Sample]]:
-    """Yield the sample with an operand of another dtype, and with one of no dimensions: some also ``on_host``."""
+    """Yield the sample with an operand of another dtype, and of no dimensions or of one: some also ``on_host``."""
     slots = [s for s in source.tensors if s.pool and not s.same_as and s.dtype is None]
     for slot in slots[1:3] if len(slots) > 1 else ():
         for dtype in _OPERANDS:
@@ -370,12 +394,17 @@ def _operands(source: Sample, on_host: range) -> Iterator[tuple[str, Sample]]:
         one = replace(slot, shape=())
         yield f"{slot.name}=scalar", _slot(source, one)
         yield f"{slot.name}=scalar_float64", _slot(source, replace(one, dtype="float64"))
+        for dtype in _OF_ROWS if len(slot.shape) > 1 and slot.shape[-1] > 1 else ():
+            if dtype != source.base:
+                yield f"{slot.name}{_ROW}{dtype}", _slot(source, replace(slot, shape=slot.shape[-1:], dtype=dtype))
         for dtype in ("", "float64", "int64") if i in on_host else ():
             there = replace(one, on_host=True, dtype=dtype or one.dtype)
             yield f"{slot.name}=host_scalar" + (f"_{dtype}" if dtype else ""), _slot(source, there)
         if i in on_host:
             large = replace(one, on_host=True, dtype="int64", fill="hard/all/max", source=1)
             yield f"{slot.name}=host_scalar_largest", _slot(source, large)
+            tenth = replace(one, on_host=True, dtype="float64", fill="hard/all/0.1", source=1)
+            yield f"{slot.name}=host_tenth_float64", _slot(source, tenth)
 
 
 def _slot(source: Sample, changed: TensorSlot) -> Sample:

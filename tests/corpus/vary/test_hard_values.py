@@ -40,6 +40,20 @@ def test_a_reduction_keeps_most_rows_free_of_nan() -> None:
     assert 0 < float(values(sample, "self", "float32").isnan().float().mean()) < 0.01
 
 
+def test_whole_numbers_that_float32_does_not_hold_meet_their_neighbours() -> None:
+    numbers = [s for s in made("isin.Tensor_Scalar") if s.name.endswith("hard=elements.test_element=16777217")]
+    assert {s.base for s in numbers} >= {"int64"}
+    (elements,) = (values(s, "elements", "int64") for s in numbers if s.base == "int64")
+    assert {2**24, 2**24 + 1} <= set(elements.view(-1).tolist())
+
+
+def test_complex_samples_have_hard_values_and_infinities_where_nothing_is_computed() -> None:
+    overloads = ("mul.Tensor", "neg", "eq.Tensor")
+    kinds = {o: {s.tensors[0].fill for s in made(o) if s.base == "complex64"} for o in overloads}
+    assert all("hard/0" in of for of in kinds.values())
+    assert {o for o, of in kinds.items() if "hard/infinite" in of} == {"neg", "eq.Tensor"}
+
+
 def test_a_divisor_of_integers_is_never_zero() -> None:
     (known,) = (o for o in inventory("CPU") if o.name == "div.Tensor_mode")
 

@@ -7,7 +7,7 @@ import torch
 
 from conformance.corpus.model import Sample
 from conformance.corpus.places import label
-from conformance.corpus.vary.sizes import Maker, generate, sources, two_dtypes
+from conformance.corpus.vary.sizes import OTHER_DTYPES, Maker, Turns, generate, sources
 from conformance.corpus.vary.trial import MOST_ELEMENTS, Trials
 from tests.generated import corpus, made_by
 
@@ -55,7 +55,7 @@ def test_samples_reach_past_tiles_and_stay_within_bounds(overload: str) -> None:
     assert max(sum(t.numel for t in s.tensors) for s in found) <= MOST_ELEMENTS
     assert len({s.name for s in found}) == len(found)
     assert {s.axis for s in found} == {"sizes"}
-    assert max(len(s.dtypes) for s in found) == 2
+    assert max(len(s.dtypes) for s in found) == 1 + OTHER_DTYPES
 
 
 def test_each_dimension_takes_a_size_of_one() -> None:
@@ -101,10 +101,23 @@ def test_the_same_samples_are_generated_every_time() -> None:
     assert made_by.__wrapped__(generate, "cat") == made("cat")  # past the cache
 
 
-def test_a_second_dtype_is_taken_where_there_is_one() -> None:
-    base, other = two_dtypes(sample("addmm", ((2, 3), (2, 2), (2, 3))))
-    assert base in ("float32", "complex64")
-    assert other != base
+def test_dtypes_take_turns_after_the_first() -> None:
+    turns = Turns(sample("addmm", ((2, 3), (2, 2), (2, 3))))
+    given = [turns.dtypes(turn) for turn in range(9)]
+    assert {dtypes[0] for dtypes in given} == {turns.first}
+    assert len({frozenset(dtypes) for dtypes in given}) == 1
+    assert {d for dtypes in given for d in dtypes[1 : 1 + OTHER_DTYPES]} == set(given[0][1:])
+    assert {turns.of(str(i)) for i in range(20)} == {(turns.first, other) for other in given[0][1:]}
+
+
+def test_every_dtype_of_a_source_has_a_size_past_the_usual_tiles() -> None:
+    found = [s for s in made("sum.IntList_out") if max(t.numel for t in s.tensors if t.pool) > 1024]
+    assert {"float16", "bfloat16", "float64", "uint8", "int8", "complex64"} <= {d for s in found for d in s.dtypes}
+
+
+def test_complex_samples_have_other_sizes_too() -> None:
+    found = [s for s in made("mul.out") if s.base == "complex64"]
+    assert max(t.numel for s in found for t in s.tensors) > 65536
 
 
 def test_a_list_of_indices_grows_with_the_dimensions_that_they_index() -> None:

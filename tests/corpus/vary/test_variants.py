@@ -44,6 +44,19 @@ def test_an_operand_may_have_another_dtype_or_lie_on_the_host(label: str) -> Non
     assert any(s.name.endswith(label) for s in made("add.Tensor"))
 
 
+def test_an_operand_may_have_another_dtype_and_be_broadcast() -> None:
+    rows = [s for s in made("add.Tensor") if s.name.endswith("other=row_int64")]
+    assert rows
+    assert all(len(s.tensors[0].shape) > len(s.tensors[1].shape) == 1 for s in rows)
+    assert {s.tensors[1].dtype for s in rows} == {"int64"}
+
+
+def test_complex_samples_have_other_arguments_too_and_no_pairs() -> None:
+    found = [s.name for s in made("add.Tensor") if s.base == "complex64"]
+    assert any(name.endswith(".alpha=2") for name in found)
+    assert {name.count("=") for name in found} == {1}
+
+
 def test_the_first_operand_of_a_composed_op_stays_on_the_device() -> None:
     hosts = {t.name for s in made("logical_and") for t in s.tensors if t.on_host}
     assert hosts == {"other"}
