@@ -356,6 +356,14 @@ def _stuck_draws(m: Mismatch) -> str:
     return f"{drew}, CPU never drew a value twice there"
 
 
+def _tied_draws(m: Mismatch) -> str:
+    f = m.facts
+    places = f"{f['first']} and {f['second']}"
+    what = "one value" if f["length"] == 1 else f"the same {f['length']} values"
+    where = f"at flat indices {places}" if f["length"] == 1 else f"from flat indices {places} on"
+    return f"each of {f['calls']} calls drew {what} {where}, where CPU's draws differ in {f['unequal']} calls"
+
+
 def _repeated_block(m: Mismatch) -> str:
     f = m.facts
     apart = f["calls_apart"]
@@ -399,6 +407,7 @@ _RENDERERS: dict[str, Callable[[Mismatch], str]] = {
         f"a number is drawn twice in {m.facts['rows']} of {m.facts['of']} rows, never on CPU"
     ),
     Fact.STUCK_DRAWS: _stuck_draws,
+    Fact.TIED_DRAWS: _tied_draws,
     Fact.REPEATED_BLOCK: _repeated_block,
     Fact.SAME_STREAM: lambda m: f"{m.facts['calls']} calls gave the same draws, with no seed between them",
     Fact.CONTEXT: lambda m: str(m.facts["broken"]),

@@ -19,7 +19,7 @@ def compare(expected: list[torch.Tensor], actual: list[torch.Tensor], subject: s
     """Return how the device's draws, one tensor a seed, depend on each other; None if they do as CPU's do."""
     # With a generator among the arguments, every call repeats the draws of the first.
     expected, actual = (draws[:1] if constant(draws) else draws for draws in (expected, actual))
-    rules = (_repeated_in_row, _stuck, _repeated_block)
+    rules = (_repeated_in_row, _stuck, _tied, _tied_rows, _repeated_block)
     return next((found for rule in rules if (found := rule(expected, actual, subject))), None)
 
 
@@ -73,6 +73,55 @@ def _chance_of_stuck(ours: int, theirs: int) -> float:
     p = torch.linspace(0, 1, 201, dtype=torch.float64)
     never_or_once = (1 - p) ** theirs + theirs * p * (1 - p) ** (theirs - 1)
     return float((p ** (ours - 1) * never_or_once).max())
+
+
+def _tied(expected: list[torch.Tensor], actual: list[torch.Tensor], subject: str) -> Mismatch | None:
+    """Return a mismatch if two positions have equal draws in all calls, where CPU's draws differ in most."""
+    if len({t.shape for t in (*expected, *actual)}) > 1:
+        return None
+    ours, theirs = (torch.stack([flat(t) for t in draws]) for draws in (actual, expected))
+    return _tied_columns(ours, theirs, 1, subject)
+
+
+def _tied_rows(expected: list[torch.Tensor], actual: list[torch.Tensor], subject: str) -> Mismatch | None:
+    """Return a mismatch if two rows have equal draws in all calls: single draws of few values are often equal."""
+    shape = actual[0].shape
+    if len({t.shape for t in (*expected, *actual)}) > 1 or len(shape) < 2 or not actual[0].numel():
+        return None
+    ours, theirs = (torch.stack([flat(t) for t in draws]) for draws in (actual, expected))
+    length = ours.shape[1] // shape[:-1].numel()
+    both = torch.cat((ours, theirs)).view(-1, length)
+    numbers = both.unique(dim=0, return_inverse=True)[1].view(-1, shape[:-1].numel())
+    return _tied_columns(numbers[: len(ours)], numbers[len(ours) :], length, subject)
+
+
+def _tied_columns(ours: torch.Tensor, theirs: torch.Tensor, length: int, subject: str) -> Mismatch | None:
+    """Return a mismatch if two columns are equal in all rows of ``ours``, one a call, and not in most of ``theirs``."""
+    (calls, count), pairs = ours.shape, ours.shape[1] * (ours.shape[1] - 1) / 2
+    if count < 2 or pairs * _chance_of_tie(calls, len(theirs), len(theirs)) > ALPHA:
+        return None
+    groups = ours.unique(dim=1, return_inverse=True)[1]
+    ordered, order = groups.sort(stable=True)
+    (at,) = (ordered[1:] == ordered[:-1]).nonzero(as_tuple=True)
+    if not at.numel():
+        return None
+    unequal = (theirs[:, order[at]] != theirs[:, order[at + 1]]).sum(0)
+    best = int(unequal.argmax())
+    if pairs * _chance_of_tie(calls, len(theirs), int(unequal[best])) > ALPHA:
+        return None
+    first, second = int(order[at[best]]), int(order[at[best] + 1])
+    facts = {"first": first * length, "second": second * length, "length": length}
+    return differs(subject, Fact.TIED_DRAWS, **facts, calls=calls, unequal=int(unequal[best]))
+
+
+def _chance_of_tie(ours: int, theirs: int, unequal: int) -> float:
+    """Return the chance that two draws are equal in all calls of one sampler, and differ in so many of another's.
+
+    Both draw equal ones with the least favourable probability p: p ** ours, and a binomial distribution.
+    """
+    p = torch.linspace(0, 1, 201, dtype=torch.float64)
+    differ = sum(math.comb(theirs, n) * (1 - p) ** n * p ** (theirs - n) for n in range(unequal, theirs + 1))
+    return float((p**ours * differ).max())
 
 
 def _repeated_block(expected: list[torch.Tensor], actual: list[torch.Tensor], subject: str) -> Mismatch | None:

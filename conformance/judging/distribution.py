@@ -17,6 +17,8 @@ CALLS = 40
 FEW_CALLS = 24
 #: Results with at most so many draws are asked for as often, though fewer calls would give enough draws.
 EACH_POSITION = 1100
+#: Relative distance of two roundings of one draw, in units of the dtype's epsilon: a factor and the result are rounded.
+ROUNDING = 2.0
 # The chance that two honest samplers are called different. A full run asks some hundred times, with fixed seeds.
 ALPHA = 1e-7
 
@@ -43,7 +45,7 @@ def compare(expected: list[torch.Tensor], actual: list[torch.Tensor], subject: s
         return differs(subject, Fact.NAN_DRAWS)
     if not ours.numel() or not theirs.numel():
         return None
-    distance = statistic(ours, theirs)
+    distance = statistic(_snapped(ours, theirs, expected[0].dtype), theirs)
     limit = allowed(ours.numel(), theirs.numel())
     if distance > limit:
         return differs(subject, Fact.DRAWS, distance=distance, allowed=limit, draws=ours.numel())
@@ -69,12 +71,27 @@ def _at_positions(expected: list[torch.Tensor], actual: list[torch.Tensor], subj
     if limit >= 1:  # too few calls
         return None
     ours, theirs = (torch.stack([flat(t) for t in draws], dim=1) for draws in (actual, expected))
-    distances = statistics(ours, theirs)
+    distances = statistics(_snapped(ours, theirs, expected[0].dtype), theirs)
     at = int(distances.argmax())
     if float(distances[at]) <= limit:
         return None
     facts = {"distance": float(distances[at]), "allowed": limit, "draws": len(actual), "position": at}
     return differs(subject, Fact.DRAWS_AT, **facts)
+
+
+def _snapped(ours: torch.Tensor, theirs: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """Return our draws, each one that rounding could make of one of CPU's, of the last dimension, replaced by that.
+
+    A draw may be computed from an argument, as dropout's are: two devices round it differently, and then all draws of
+    one value would differ.
+    """
+    if not (dtype.is_floating_point or dtype.is_complex):
+        return ours
+    ordered = theirs.sort(-1).values
+    above = torch.searchsorted(ordered, ours.contiguous()).clamp_max(ordered.shape[-1] - 1)
+    ends = ordered.gather(-1, above), ordered.gather(-1, (above - 1).clamp_min(0))
+    nearest = torch.where((ends[0] - ours).abs() <= (ends[1] - ours).abs(), *ends)
+    return torch.where((nearest - ours).abs() <= ROUNDING * torch.finfo(dtype).eps * ours.abs(), nearest, ours)
 
 
 def differs(subject: str, kind: Fact, **facts: float) -> Mismatch:

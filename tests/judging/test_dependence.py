@@ -107,6 +107,37 @@ def test_a_stuck_position_needs_more_calls_than_chance_could_explain() -> None:
     assert dependence.compare(draws(coin, 1), draws(lambda g: coin(g) | (torch.arange(300) == 7), 9), "self") is None
 
 
+def last_is_fifth(g: torch.Generator) -> torch.Tensor:
+    return uniform(g)[[*range(64), 5]]
+
+
+def test_two_positions_that_always_hold_equal_draws_are_reported() -> None:
+    found = dependence.compare(draws(uniform, 1), draws(last_is_fifth, 1000), "self")
+    assert found is not None
+    facts = {"first": 5, "second": 64, "length": 1, "calls": 24, "unequal": 24}
+    assert found.facts == {"kind": "tied_draws", **facts}
+
+
+def test_rows_that_share_their_draws_are_reported() -> None:
+    expected = draws(lambda g: torch.ones(3, 2).multinomial(6, True, generator=g), 1)
+    shared = draws(lambda g: torch.ones(1, 2).multinomial(6, True, generator=g).expand(3, 6), 1000)
+    found = dependence.compare(expected, shared, "result")
+    assert found is not None
+    assert (found.facts["kind"], found.facts["length"]) == ("tied_draws", 6)
+    assert found.facts["second"] - found.facts["first"] == 6
+
+
+def two_coins(g: torch.Generator) -> torch.Tensor:
+    return torch.bernoulli(torch.full((2,), 0.9), generator=g)
+
+
+def test_equal_draws_may_be_chance_if_cpu_has_them_too_or_calls_are_few() -> None:
+    assert dependence.compare(draws(last_is_fifth, 1), draws(last_is_fifth, 1000), "self") is None
+    assert dependence.compare(draws(uniform, 1, 10), draws(last_is_fifth, 9, 10), "self") is None
+    for seed in range(200):
+        assert dependence.compare(draws(two_coins, seed), draws(two_coins, 5000 + seed), "self") is None
+
+
 def blocks_of_64(g: torch.Generator) -> torch.Tensor:
     return torch.rand(64, generator=g).repeat(40)
 

@@ -101,6 +101,19 @@ def test_a_position_with_another_distribution_is_reported(honest: Draw, wrong: D
     assert (mismatch.facts["kind"], mismatch.facts["position"]) == ("draws_at", position)
 
 
+def dropped(g: torch.Generator, scale: float) -> torch.Tensor:
+    return (torch.linspace(-2, 2, 40) * (torch.rand(40, generator=g) < 0.9) * scale).bfloat16()
+
+
+def test_draws_of_an_argument_may_be_rounded_otherwise_and_not_scaled_otherwise() -> None:
+    rounded = float(torch.tensor(1 / 0.9).bfloat16())
+    expected = draws(lambda g: dropped(g, rounded), 1, 40)
+    assert distribution.compare(expected, draws(lambda g: dropped(g, 1 / 0.9), 1000, 40), "result") is None
+    mismatch = distribution.compare(expected, draws(lambda g: dropped(g, 1 / 0.8), 1000, 40), "result")
+    assert mismatch is not None
+    assert mismatch.facts["kind"] == "draws_at"
+
+
 def test_the_statistic_is_the_largest_gap_between_the_two_distributions() -> None:
     a, b = torch.tensor([0.0, 0.0, 1.0, 1.0]), torch.tensor([0.0, 1.0, 1.0, 1.0])
     assert distribution.statistic(a, b) == pytest.approx(0.25)
