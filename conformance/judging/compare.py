@@ -254,6 +254,8 @@ def _too_far(
         ok |= _lost_in_sum(ours, theirs, true, known)
     else:
         ok |= _overflowed(ours, theirs, true, torch.finfo(expected.dtype).max)
+    if expected.dtype.is_complex:
+        ok |= _parts_agree(ours, true, widen(reference.to(expected.dtype)), allowed, closeness.ulps * eps)
     return ~(ok | (ours.isnan() & (true.isnan() | theirs.isnan())))
 
 
@@ -269,6 +271,19 @@ def _at_the_edge(ours: torch.Tensor, theirs: torch.Tensor, largest: float) -> to
 def _overflowed(ours: torch.Tensor, theirs: torch.Tensor, true: torch.Tensor, largest: float) -> torch.Tensor:
     """Elementwise: whether both sides left the dtype's range, up to ``largest``, on the way to a number within it."""
     return (true.abs() <= largest) & ~theirs.isfinite() & ~ours.isfinite()
+
+
+def _parts_agree(
+    ours: torch.Tensor, true: torch.Tensor, rounded: torch.Tensor, allowed: torch.Tensor, unit: float
+) -> torch.Tensor:
+    """Elementwise: whether a complex number is infinite in a part that is so in its dtype, and near in the other.
+
+    ``allowed`` belongs to the magnitude of ``true``; if that is infinite, a part may be off by ``unit`` of itself.
+    """
+    parts, wanted, exact = map(torch.view_as_real, (ours, true, rounded))
+    most = torch.where(true.isfinite().unsqueeze(-1), allowed.unsqueeze(-1), unit * wanted.abs())
+    near = ((parts - wanted).abs() <= most) | (parts == exact)
+    return near.all(-1) & ours.isinf()
 
 
 def _lost_in_sum(ours: torch.Tensor, theirs: torch.Tensor, true: torch.Tensor, known: bool) -> torch.Tensor:

@@ -273,7 +273,7 @@ class Comparison:
         closeness = self._criteria.closeness(expected, want)
         if compare.near(want, here, closeness):
             return None
-        spread_of = reference.spread if self._criteria.sums else None
+        spread_of = reference.spread if self._criteria.sums(want.dtype) else None
         wide, without_nan = reference.float64(), reference.without_nan
         return compare.close(want, here, wide, closeness, name, spread_of, stale, without_nan)
 
@@ -301,7 +301,7 @@ class Comparison:
             return _NOWHERE
         if self._by_cpu or self._criteria.exact:
             return compare.differing(a, b, _has_signed_zeros(self._criteria, one), self._moved_from(one))
-        spread_of = further.spread if further and self._criteria.sums else None
+        spread_of = further.spread if further and self._criteria.sums(a.dtype) else None
         wide = further.float64() if further else None
         without_nan = further.without_nan if further else None
         return compare.beyond(a, b, wide, self._criteria.closeness(one, a), spread_of, without_nan)

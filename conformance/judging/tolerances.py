@@ -62,10 +62,12 @@ class Criteria:
         """Whether even a native kernel has to give the CPU's bits: it moves values and rounds nothing."""
         return self.facts.tolerance.exact
 
-    @property
-    def sums(self) -> bool:
-        """Whether rounded numbers are added up on the way, so that what cancels leaves their errors."""
-        return self.facts.tolerance.accumulation is not Accumulation.NONE
+    def sums(self, dtype: torch.dtype) -> bool:
+        """Whether rounded numbers are added up on the way to results of a dtype, so that what cancels leaves errors.
+
+        Functions of complex numbers add up products. In complex128 nothing wider tells what they should be.
+        """
+        return dtype is torch.complex128 or self.facts.tolerance.accumulation is not Accumulation.NONE
 
     def closeness(self, expected: CallOutcome, result: torch.Tensor) -> Closeness:
         """How far a native kernel's ``result`` may be off, with the number of terms that went into one element."""
@@ -83,6 +85,10 @@ class Criteria:
             tolerance.cpu_multiple, ulps, accumulates, terms, dtype=dtype, subnormals=self.subnormals,
             signed_zeros=self.facts.signed_zeros,
         )  # fmt: skip
+
+
+# The first factor of a product that is added to another argument, which comes first.
+_FIRST_FACTORS = ("mat1", "mat", "batch1")
 
 
 @cache
@@ -138,7 +144,8 @@ def _terms(accumulation: Accumulation, expected: CallOutcome, result: torch.Tens
             return max((n for t in tensors for n in t.shape), default=1)
         return int(max(1, largest // max(1, result.numel())))
     if accumulation is Accumulation.INNER:
-        return int(max(1, tensors[0].shape[-1] if tensors[0].dim() else 1))
+        factor = next((a.tensor for a in expected.side.arguments if a.slot.argument in _FIRST_FACTORS), tensors[0])
+        return int(max(1, factor.shape[-1] if factor.dim() else 1))
     if accumulation is Accumulation.WINDOW:
         weight = next((a.tensor for a in expected.side.arguments if "weight" in a.slot.name), None)
         if weight is None or not weight.dim():

@@ -27,7 +27,7 @@ class Accumulation(str, Enum):
 
     NONE = "none"
     REDUCED = "reduced"  # elements of the largest argument over elements of the result; if not fewer, a longest row
-    INNER = "inner"  # the last dimension of the first tensor argument (matrix products)
+    INNER = "inner"  # the last dimension of the first factor (matrix products)
     WINDOW = "window"  # elements of the weight, or kernel, over its first dimension
     ALL = "all"  # elements of the largest argument
     FEW = "few"  # a few terms, which may cancel: 1 - y * y

@@ -327,6 +327,21 @@ class TestNumbersBeyondTheDtype:
             assert fails(theirs, ours, None, sums=False, dtype=torch.float64)
         assert fails(INF, HUGE, INF, sums=False), "double precision says that it is infinite"
 
+    def test_a_complex_number_that_overflows_in_a_part_is_near_in_the_other_by_its_magnitude(self) -> None:
+        def is_wrong(ours: complex, true: complex = complex(1e45, 3e29)) -> bool:
+            theirs = torch.tensor([true], dtype=torch.complex128).to(torch.complex64)
+            given = torch.tensor([ours], dtype=torch.complex64)
+            wide = torch.tensor([true], dtype=torch.complex128)
+            return compare.close(theirs, given, wide, Closeness(), "r") is not None
+
+        assert not is_wrong(complex(INF, 3.000001e29))
+        assert is_wrong(complex(-INF, 3e29))
+        assert is_wrong(complex(INF, NAN))
+        assert is_wrong(complex(INF, 3e29), complex(1e30, 3e29))
+        assert is_wrong(complex(3e38, 3e29))
+        assert not is_wrong(complex(INF, 1.0000001), complex(INF, 1))
+        assert is_wrong(complex(INF, 1.01), complex(INF, 1))
+
     def test_a_product_that_rounds_to_infinity_must_be_infinite(self) -> None:
         assert fails(INF, NAN, 1e39, sums=False)
         assert fails(INF, -INF, 1e39, sums=False)
