@@ -126,6 +126,7 @@ FOUND_IN = {
     "celu_gradient_written_in_place": ("celu", "float32", "jacrev", "error_parity"),
     "hypot_gradient_asks_number": ("hypot", "float32", "jacrev", "error_parity"),
     "hypot_jvp_of_first_argument": ("hypot", "float32", "forward_ad", "value"),
+    "hypot_jvp_of_second_alone": ("hypot", "float32", "forward_ad", "value"),
     "celu_jvp_of_negative_side": ("celu", "float32", "forward_ad", "value"),
     "logcumsumexp_batch_dim_counted": ("_logcumsumexp", "float32", "vmap", "value"),
     "gamma_grad_batch_in_front": ("_standard_gamma_grad", "float32", "vmap", "error_parity"),
@@ -147,6 +148,19 @@ FOUND_IN = {
     "normal_drawn_in_pairs": ("normal_", "float32", "contiguous", "distribution"),
     "strided_rows_drawn_alike": ("random_", "float32", "as_strided", "distribution"),
     "double_fills_copy_generator": ("uniform_", "float64", "contiguous", "distribution"),
+    "multinomial_rows_alike": ("multinomial", "float32", "expanded", "distribution"),
+    # Two circumstances at a time: a dtype and a size, a value, another argument or a layout.
+    "sum_of_bytes_in_16_bits": ("sum.IntList_out", "uint8", "sizes", "value"),
+    "index_reads_first_2048_bytes": ("index_select.out", "uint8", "sizes", "value"),
+    "softmax_sums_long_rows_in_bf16": ("_softmax.out", "bfloat16", "sizes", "value"),
+    "fallback_number_in_float": ("isin.Tensor_Scalar", "int64", "values", "value"),
+    "host_scalar_in_float": ("mul.out", "float64", "variants", "value"),
+    "log_of_complex_ignores_negative_zero": ("log.out", "complex64", "values", "value"),
+    "clamp_truncates_broadcast_bound": ("clamp.Tensor_out", "int64", "variants", "value"),
+    "embedding_int32_ignores_frequency": ("embedding_dense_backward", "float32", "variants", "value"),
+    "conversion_drops_conj": ("copy_", "complex128", "variants_strided", "value"),
+    "fallback_takes_views_for_one": ("gcd.out", "int64", "aliased", "value"),
+    "index_fill_strided_from_zero": ("index_fill_.int_Scalar", "float32", "values_strided", "value"),
     # Unusual arguments in strided tensors.
     "var_of_strided_counts_one_less": ("var.correction_out", "float32", "variants_strided", "value"),
     # Metadata of results.

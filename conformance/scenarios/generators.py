@@ -62,6 +62,12 @@ DEFAULT_SAMPLERS: dict[str, Callable[[str, int], torch.Tensor]] = {
     "rand": lambda d, n: torch.rand(n, device=d),
     "rand_like": lambda d, n: torch.rand_like(torch.zeros(n, device=d)),
     "randperm": lambda d, n: torch.randperm(n, device=d),
+    "randint": lambda d, n: torch.randint(0, 1 << 30, (n,), device=d),
+    "normal": lambda d, n: torch.normal(torch.zeros(n, device=d), 1.0),
+    "bernoulli": lambda d, n: torch.full((n,), 0.5, device=d).bernoulli(),
+    "multinomial": lambda d, n: torch.ones(1000, device=d).multinomial(n, True),
+    "poisson": lambda d, n: torch.poisson(torch.full((n,), 50.0, device=d)),
+    "exponential_": lambda d, n: torch.zeros(n, device=d).exponential_(),
     "dropout": lambda d, n: torch.nn.functional.dropout(torch.ones(n, device=d)),
     "rrelu": lambda d, n: torch.nn.functional.rrelu(-torch.ones(n, device=d), training=True),
 }
@@ -304,19 +310,25 @@ def _raising(error: bool) -> Iterator[None]:
 
 @scenario(exact=True)
 def devices_have_their_own(device: str) -> Results:
-    """Return whether each device has a stream of its own that ``torch.manual_seed`` starts."""
+    """Return for ops without a generator whether each device has a stream of its own that ``torch.manual_seed`` starts.
+
+    So draws on one device change nothing on another one, and are repeated by the seed.
+    """
     _must_be_seedable(device)
     devices = _devices(device)
 
-    def drawn(which: list[str]) -> list[torch.Tensor]:
-        torch.manual_seed(7)
-        return [torch.rand(n, device=d).cpu() for n in AFTER for d in which]
+    def holds(draw: Callable[[str, int], torch.Tensor]) -> torch.Tensor:
+        def drawn(which: list[str]) -> list[torch.Tensor]:
+            torch.manual_seed(7)
+            return [draw(d, n).cpu() for n in AFTER for d in which]
 
-    alone = [drawn([d]) for d in devices]
-    together = drawn(devices)
-    between = [all(map(_same, one, together[i :: len(devices)])) for i, one in enumerate(alone)]
-    again = [all(map(_same, one, drawn([d]))) for one, d in zip(alone, devices, strict=True)]
-    return {"unmoved_by_others": torch.tensor(all(between)), "seeded": torch.tensor(all(again))}
+        alone = [drawn([d]) for d in devices]
+        together = drawn(devices)
+        unmoved = [all(map(_same, one, together[i :: len(devices)])) for i, one in enumerate(alone)]
+        seeded = [all(map(_same, one, drawn([d]))) for one, d in zip(alone, devices, strict=True)]
+        return torch.tensor([all(unmoved), all(seeded)])
+
+    return {name: offered(partial(holds, draw)) for name, draw in DEFAULT_SAMPLERS.items()}
 
 
 def _place(device: str) -> tuple[str, int]:

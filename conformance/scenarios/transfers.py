@@ -36,6 +36,10 @@ LAYOUTS: dict[str, Layout] = {
 SOURCES = LAYOUTS | {"expanded": lambda flat: flat[: flat.numel() // 8].unsqueeze(1).expand(-1, 8)}
 
 
+def _conjugated(flat: torch.Tensor) -> torch.Tensor:
+    return flat.conj()
+
+
 def _matrix(flat: torch.Tensor) -> torch.Tensor:
     columns = flat.numel() // _ROWS
     return flat[: _ROWS * columns].view(_ROWS, columns)
@@ -43,7 +47,8 @@ def _matrix(flat: torch.Tensor) -> torch.Tensor:
 
 def _values(size: int, dtype: torch.dtype) -> torch.Tensor:
     """Return values of about ``size`` bytes on the host. Their period is 251, so no block of a power of two repeats."""
-    return (torch.arange(size // dtype.itemsize + 3) % 251).to(dtype)
+    values = (torch.arange(size // dtype.itemsize + 3) % 251).to(dtype)
+    return values * (1 - 2j) if dtype.is_complex else values
 
 
 def _of_each(layouts: dict[str, Layout], made: Callable[[torch.Tensor, Layout], torch.Tensor]) -> Results:
@@ -56,6 +61,7 @@ def _of_each(layouts: dict[str, Layout], made: Callable[[torch.Tensor, Layout], 
         for name in ("dense", "strided", "gap"):
             values = _values(EDGES[1], dtype)
             results[f"{dtype}_{name}".removeprefix("torch.")] = offered(partial(made, values, layouts[name]))
+    results["complex64_conjugated"] = offered(partial(made, _values(EDGES[1], torch.complex64), _conjugated))
     return results
 
 
@@ -144,7 +150,8 @@ def between_devices(device: str) -> Results:
         target = on(second, torch.zeros_like(values))
         source = on(device, values)
         layout(target).copy_(layout(source))
-        return torch.stack((target, source.to(second)))
+        dense = on(second, torch.zeros(layout(values).shape, dtype=values.dtype)).copy_(layout(source))
+        return torch.cat((target, source.to(second), dense.flatten()))
 
     results = _of_each(LAYOUTS, made)
     for source, target in CONVERSIONS:
