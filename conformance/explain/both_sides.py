@@ -138,8 +138,20 @@ def wrong(cpu: torch.Tensor, device: torch.Tensor, true: torch.Tensor, bound: Bo
     size, own = finite(true.abs()), finite((cpu - true).abs())
     largest = float(size.max()) if size.numel() else 0.0
     scale = size.clamp_min(max(bound.magnitude, bound.growth * largest))
-    near = (device - true).abs() <= bound.multiple * own + bound.ulps * bound.eps * scale
+    allowed = bound.multiple * own + bound.ulps * bound.eps * scale
+    near = (device - true).abs() <= allowed
+    if device.is_complex():
+        near |= parts_agree(device, true, widen(rounded), allowed, bound.ulps * bound.eps)
     return other_zero | ~same & ~near & ~overflowed(cpu, device, true, most, widest, sums=bound.growth > 0)
+
+
+def parts_agree(
+    device: torch.Tensor, true: torch.Tensor, rounded: torch.Tensor, allowed: torch.Tensor, unit: float
+) -> torch.Tensor:
+    """Return where a complex number is infinite in a part that is so in its dtype, and near in the other."""
+    parts, wanted, exact = map(torch.view_as_real, (device, true, rounded))
+    most = torch.where(true.isfinite().unsqueeze(-1), allowed.unsqueeze(-1), unit * wanted.abs())
+    return (((parts - wanted).abs() <= most) | (parts == exact)).all(-1) & device.isinf()
 
 
 def overflowed(

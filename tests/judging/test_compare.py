@@ -127,6 +127,14 @@ class TestClose:
         lost = torch.tensor([1.0, NAN, 3.0])
         assert compare.close(lost, self.CPU, lost.double(), Closeness(), "result") is not None
 
+    @pytest.mark.parametrize(("terms", "ok"), [(1000, False), (200_000, True)])
+    def test_a_float64_sum_of_many_terms_may_be_off_by_their_number(self, terms: int, ok: bool) -> None:
+        total = torch.tensor([3.25 * terms], dtype=torch.float64)
+        rounded = total * (1 + terms * torch.finfo(torch.float64).eps)
+        bound = Closeness(accumulates=True, terms=terms)
+        assert (compare.close(total, rounded, None, bound, "r") is None) == ok
+        assert compare.close(total, total - 3.25, None, bound, "r") is not None
+
     def test_the_bound_of_a_sum_is_relative_to_its_largest_element(self) -> None:
         true = torch.tensor([1e6, 1e-3], dtype=torch.float64)
         device = torch.tensor([1e6, 2e-3])
