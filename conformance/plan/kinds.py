@@ -35,7 +35,7 @@ def kind_of(sample: Sample) -> Hashable:
     if sample.axis == "values":
         hard = tuple((slot.name, slot.fill) for slot in sample.tensors if slot.fill.startswith("hard"))
         return sample.raises, hard, tuple(_forms(sample))
-    tensors = tuple((slot.dtype, slot.on_host, bool(slot.shape)) for slot in sample.tensors)
+    tensors = tuple((slot.dtype, slot.on_host, len(slot.shape)) for slot in sample.tensors)
     return sample.raises, tensors, tuple(_forms(sample))
 
 

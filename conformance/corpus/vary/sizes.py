@@ -118,26 +118,30 @@ class Maker:
         """Yield samples of other sizes than those of ``source``."""
         turns = Turns(source)
         groups = self.groups(source, turns.first)
-        for at, group in enumerate(groups[: GROUPS[source.base]]):
+        for group in groups[: GROUPS[source.base]]:
             name = label(source, group.places)
             always = OF_COMPLEX if source.base == "complex64" else ALWAYS
-            sizes = _sizes(f"{source.overload} {name}", group.size, always)
-            for turn, n in enumerate(reversed(sizes), at * len(sizes)):
+            for n in reversed(_sizes(f"{source.overload} {name}", group.size, always)):
                 change = dict.fromkeys(group.places, n)
                 if n > LARGE:
                     change |= {p: min(g.size, 2) for g in groups if g != group for p in g.places}
-                dtypes = turns.dtypes(turn)
+                dtypes = turns.dtypes()
                 found = list(self.made(source, change, f"{name}={n}", dtypes))
+                turns.taken += bool(found)
                 yield from found
                 if found and n == max(ALWAYS) and not self._pointwise:
                     yield from self._ordered(found[0], dtypes)
         if groups:
-            for turn, together in enumerate(TOGETHER):
+            for together in TOGETHER:
                 change = {p: n for g, n in zip(groups, together, strict=False) for p in g.places}
                 name = "all=" + "x".join(map(str, together[: len(groups)]))
-                yield from self.made(source, change, name, turns.dtypes(turn))
-        for turn, (sample, name) in enumerate((*_longer(source), *_deeper(source), *_longer_and_deeper(source))):
-            yield from self._tried(filled(source, sample, {}, self._values), name, turns.dtypes(turn))
+                for sample in self.made(source, change, name, turns.dtypes()):
+                    turns.taken += 1
+                    yield sample
+        for candidate, name in (*_longer(source), *_deeper(source), *_longer_and_deeper(source)):
+            for sample in self._tried(filled(source, candidate, {}, self._values), name, turns.dtypes()):
+                turns.taken += 1
+                yield sample
 
     def groups(self, source: Sample, dtype: str) -> list[Group]:
         """Return the sizes of a sample that can change, each with those that change with it."""
@@ -226,10 +230,11 @@ class Turns:
         self.first = source.base if source.base in source.dtypes else source.dtypes[0]
         self._others = [d for d in source.dtypes if d != self.first and not d.startswith("float8") and d != "complex32"]
         self._start = zlib.crc32(source.name.encode())
+        self.taken = 0  # turns
 
-    def dtypes(self, turn: int) -> tuple[str, ...]:
-        """Return the first dtype, and the others beginning with those whose turn it is."""
-        at = (self._start + turn * OTHER_DTYPES) % max(len(self._others), 1)
+    def dtypes(self, more: int = 0) -> tuple[str, ...]:
+        """Return the first dtype, and the others beginning with those whose turn it is, or will be ``more`` later."""
+        at = (self._start + (self.taken + more) * OTHER_DTYPES) % max(len(self._others), 1)
         return (self.first, *self._others[at:], *self._others[:at])
 
     def of(self, name: str) -> tuple[str, ...]:
