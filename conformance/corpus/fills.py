@@ -63,6 +63,7 @@ _STORED: dict[str, Fill] = {
     "jitter": _jitter,
     "sorted": _sorted,
     "ascending": _ascending,
+    "halves": lambda stored, count, seed: _choose(stored, count, seed).to(torch.float32) + 0.5,
     "descending": lambda stored, count, seed: _ascending(stored, count, seed).flip(0),
 }
 
@@ -70,7 +71,8 @@ _STORED: dict[str, Fill] = {
 def from_stored(fill: str, stored: torch.Tensor, count: int, seed: int) -> torch.Tensor:
     """Return ``count`` values for a fill that does not begin with ``hard``.
 
-    ``choose``, ``jitter``, ``sorted``, ``ascending`` and ``descending`` make them from stored values, in their dtype.
+    ``choose``, ``jitter``, ``sorted``, ``ascending`` and ``descending`` make them from stored values, in their dtype;
+    ``halves`` makes floats between two whole numbers.
     ``below/N`` draws integers from 0 to N - 1, and ``distinct/N`` different ones (``count`` is at most N). ``rows/C/N``
     fills a matrix of C columns with integers below N, none twice in a row or a column that is no longer than N.
     Raises ValueError for an unknown fill.

@@ -96,7 +96,7 @@ _GENERATED = {
 }  # fmt: skip
 _FULL = {
     Route.FALLBACK: Share(samples=_GENERATED | {"values": 6, "variants": 24}),
-    Route.COMPOSITE: Share(samples=_GENERATED | {"variants": 24}),
+    Route.COMPOSITE: Share(samples=_GENERATED | {"variants": 24, "values_strided": 24}),
 }
 _SMOKE = dict.fromkeys(Route, Share(True, layouts=1, dtypes=1, samples={"": 1, "variants": 2})) | {
     Route.NATIVE: Share(

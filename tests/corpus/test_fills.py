@@ -46,6 +46,11 @@ def test_sorted_values_ascend_from_the_first_to_the_last_stored_one(count: int) 
     assert count < 2 or (found[0], found[-1]) == (0, 9)
 
 
+def test_halves_lie_between_whole_numbers() -> None:
+    made = fills.from_stored("halves", torch.tensor([-3, 0, 4]), 50, 1)
+    assert set(made.tolist()) == {-2.5, 0.5, 4.5}
+
+
 def test_distinct_values_are_a_permutation() -> None:
     found = fills.from_stored("distinct/50", STORED, 50, 3)
     assert sorted(found.tolist()) == list(range(50))

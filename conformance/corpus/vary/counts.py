@@ -25,7 +25,7 @@ def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, valu
         return
     schema = schema_of(call_of(overload.name))
     maker = Maker(trials, values)
-    for source in sources(samples):
+    for source in sources(samples, values):
         turns = Turns(source)
         groups = maker.groups(source, turns.first) if any(counts(source, schema)) else []
         tied = {place for group in groups for place in group.places}

@@ -51,7 +51,7 @@ _MOST_CANDIDATES = 16
 _PROBE = 2, 5  # a trial resizes n to 2 * n + 5, which is odd and larger
 
 SAMPLES = {"float32": 2, "int64": 1, "complex64": 1, "bool": 1}  # sources of an overload, by base
-GROUPS = {"float32": 5, "int64": 2, "complex64": 2, "bool": 2}  # of sizes of one source
+GROUPS = {"float32": 5, "int64": 3, "complex64": 2, "bool": 2}  # of sizes of one source
 # A sample of another size runs in the first dtype, and in so many others. The sizes of a group take the others in
 # turns, the largest first, so that each dtype has large sizes.
 OTHER_DTYPES = 2
@@ -70,18 +70,19 @@ def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, valu
     if overload.is_composite_implicit:
         return
     maker = Maker(trials, values, pointwise="pointwise" in overload.tags)
-    for source in sources(samples):
+    for source in sources(samples, values):
         yield from maker.of(source)
 
 
-def sources(samples: Sequence[Sample]) -> list[Sample]:
+def sources(samples: Sequence[Sample], values: HasValues) -> list[Sample]:
     """Return the samples to vary: of each base, those that differ most in the ranks of their arguments."""
+    plainness = {s.name: (_is_alike(s, values), *_plainest(s)) for s in samples if usable(s)}
     found: list[Sample] = []
     for base, most in SAMPLES.items():
         if base == "bool" and found:
             break  # its kernels move or compare bytes, as those of the other dtypes do
         seen: set[object] = set()
-        for sample in sorted((s for s in samples if s.base == base and usable(s)), key=_plainest):
+        for sample in sorted((s for s in samples if s.base == base and usable(s)), key=lambda s: plainness[s.name]):
             signature = _signature(sample)
             if signature not in seen and len(seen) < most:
                 seen.add(signature)
@@ -92,6 +93,13 @@ def sources(samples: Sequence[Sample]) -> list[Sample]:
 def usable(sample: Sample) -> bool:
     """Whether a sample is one to generate others from."""
     return not sample.raises and not sample.axis
+
+
+def _is_alike(sample: Sample, values: HasValues) -> bool:
+    """Whether each argument of more than one element has equal ones, such as the counts of a mask."""
+    slots = [s for s in sample.tensors if s.pool and s.numel > 1 and s.dtype is None and not s.same_as]
+    flat = (values.value(s, sample.base).view(-1) for s in slots)
+    return bool(slots) and all(bool((v == v[0]).all()) for v in flat)
 
 
 def _plainest(sample: Sample) -> tuple[bool, bool, int, str]:
@@ -122,11 +130,11 @@ class Maker:
             name = label(source, group.places)
             always = OF_COMPLEX if source.base == "complex64" else ALWAYS
             for n in reversed(_sizes(f"{source.overload} {name}", group.size, always)):
-                change = dict.fromkeys(group.places, n)
-                if n > LARGE:
-                    change |= {p: min(g.size, 2) for g in groups if g != group for p in g.places}
+                beside = {p: min(g.size, 2) for g in groups if g != group for p in g.places} if n > LARGE else {}
                 dtypes = turns.dtypes()
-                found = list(self.made(source, change, f"{name}={n}", dtypes))
+                found = list(self.made(source, beside | dict.fromkeys(group.places, n), f"{name}={n}", dtypes))
+                if not found and n > group.size:
+                    found = list(self._alone(source, group, beside, n, dtypes))
                 turns.taken += bool(found)
                 yield from found
                 if found and n == max(ALWAYS) and not self._pointwise:
@@ -142,6 +150,18 @@ class Maker:
             for sample in self._tried(filled(source, candidate, {}, self._values), name, turns.dtypes()):
                 turns.taken += 1
                 yield sample
+
+    def _alone(
+        self, source: Sample, group: Group, beside: dict[Place, int], n: int, dtypes: tuple[str, ...]
+    ) -> Iterator[Sample]:
+        """Yield samples in which one size of a group has changed, such as the length of an index.
+
+        Sizes that are equal by chance change together, and may be too large together.
+        """
+        for place in group.places if len(group.places) > 1 else ():
+            changes = (beside | {place: n}, {place: n})  # an index may be too large for the sizes beside it
+            every = (list(self.made(source, c, f"{label(source, [place])}={n}", dtypes)) for c in changes)
+            yield from next(filter(None, every), [])
 
     def groups(self, source: Sample, dtype: str) -> list[Group]:
         """Return the sizes of a sample that can change, each with those that change with it."""

@@ -18,7 +18,7 @@ from typing import Any
 from conformance.corpus.calls import HasValues
 from conformance.corpus.model import Arg, ComplexArg, DtypeArg, EnumArg, Sample, TensorSlot
 from conformance.corpus.places import with_arguments, with_tensors
-from conformance.corpus.values import holds
+from conformance.corpus.values import holds, kind_of
 from conformance.corpus.vary.sizes import Turns, sources
 from conformance.corpus.vary.trial import Trials
 from conformance.inventory import Overload, call_of
@@ -104,14 +104,14 @@ def names_dimensions(formal: Any) -> bool:
     return formal.name in _DIMS
 
 
-def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, values: HasValues) -> Iterator[Sample]:  # noqa: ARG001
+def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, values: HasValues) -> Iterator[Sample]:
     """Yield samples of an overload with other arguments."""
     if overload.is_composite_implicit:
         return
     schema = schema_of(call_of(overload.name))
     pointwise = "pointwise" in overload.tags
     given = {_key(s) for s in samples}
-    for source in sources(samples):
+    for source in sources(samples, values):
         maker = _Maker(source, trials, given)
         ran: list[Other] = []
         for other in list(others(source, schema, pointwise))[:MOST]:
@@ -387,16 +387,19 @@ def _operands(source: Sample, on_host: range) -> Iterator[tuple[str, Sample]]:
     for slot in slots[1:3] if len(slots) > 1 else ():
         for dtype in _OPERANDS:
             if dtype != source.base:
-                yield f"{slot.name}={dtype}", _slot(source, replace(slot, dtype=dtype))
+                yield f"{slot.name}={dtype}", _slot(source, _in_dtype(slot, dtype, source.base))
     for i, slot in enumerate(slots[:3] if len(slots) > 1 else ()):
         if slot.written:
             continue
         one = replace(slot, shape=())
         yield f"{slot.name}=scalar", _slot(source, one)
-        yield f"{slot.name}=scalar_float64", _slot(source, replace(one, dtype="float64"))
+        yield f"{slot.name}=scalar_float64", _slot(source, _in_dtype(one, "float64", source.base))
         for dtype in _OF_ROWS if len(slot.shape) > 1 and slot.shape[-1] > 1 else ():
             if dtype != source.base:
-                yield f"{slot.name}{_ROW}{dtype}", _slot(source, replace(slot, shape=slot.shape[-1:], dtype=dtype))
+                yield (
+                    f"{slot.name}{_ROW}{dtype}",
+                    _slot(source, _in_dtype(replace(slot, shape=slot.shape[-1:]), dtype, source.base)),
+                )
         for dtype in ("", "float64", "int64") if i in on_host else ():
             there = replace(one, on_host=True, dtype=dtype or one.dtype)
             yield f"{slot.name}=host_scalar" + (f"_{dtype}" if dtype else ""), _slot(source, there)
@@ -405,6 +408,13 @@ def _operands(source: Sample, on_host: range) -> Iterator[tuple[str, Sample]]:
             yield f"{slot.name}=host_scalar_largest", _slot(source, large)
             tenth = replace(one, on_host=True, dtype="float64", fill="hard/all/0.1", source=1)
             yield f"{slot.name}=host_tenth_float64", _slot(source, tenth)
+
+
+def _in_dtype(slot: TensorSlot, dtype: str, base: str) -> TensorSlot:
+    """Return an operand in another dtype; floats beside integers are no whole numbers."""
+    if base == "int64" and kind_of(dtype) == "float":
+        return replace(slot, dtype=dtype, fill="halves", source=slot.numel)
+    return replace(slot, dtype=dtype)
 
 
 def _slot(source: Sample, changed: TensorSlot) -> Sample:

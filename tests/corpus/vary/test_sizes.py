@@ -37,7 +37,7 @@ def test_extents_that_must_agree_change_together() -> None:
 
 
 def test_an_integer_argument_follows_its_dimension() -> None:
-    found = [group for s in sources(corpus().samples("native_layer_norm")) for group in groups(s)]
+    found = [group for s in sources(corpus().samples("native_layer_norm"), corpus()) for group in groups(s)]
     assert any({"input.1", "arg1.0", "weight.0"} <= group for group in found)
 
 
@@ -116,6 +116,16 @@ def test_dtypes_take_turns_after_the_first() -> None:
 def test_every_dtype_of_a_source_has_a_size_past_the_usual_tiles() -> None:
     found = [s for s in made("sum.IntList_out") if max(t.numel for t in s.tensors if t.pool) > 1024]
     assert {"float16", "bfloat16", "float64", "uint8", "int8", "complex64"} <= {d for s in found for d in s.dtypes}
+
+
+def test_sizes_that_are_equal_by_chance_change_alone_where_they_are_too_large_together() -> None:
+    shapes = {(s.tensors[0].shape, s.tensors[1].shape) for s in made("index_select.out") if s.base == "int64"}
+    assert {((5, 5), (n,)) for n in (1024, 4097)} <= shapes
+
+
+def test_samples_whose_values_are_alike_are_the_last_to_be_varied() -> None:
+    (source,) = (s for s in sources(corpus().samples("sum.dim_IntList"), corpus()) if s.base == "int64")
+    assert corpus().value(source.tensors[0], "int64").unique().numel() > 1
 
 
 def test_complex_samples_have_other_sizes_too() -> None:

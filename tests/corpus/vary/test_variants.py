@@ -51,6 +51,13 @@ def test_an_operand_may_have_another_dtype_and_be_broadcast() -> None:
     assert {s.tensors[1].dtype for s in rows} == {"int64"}
 
 
+def test_floats_beside_integers_are_no_whole_numbers() -> None:
+    found = [t for s in made("clamp.Tensor") for t in s.tensors if s.base == "int64" and t.dtype == "float64"]
+    assert found
+    drawn = [corpus().value(t, "int64").view(-1) for t in found if t.shape]
+    assert all((v != v.trunc()).all() for v in drawn)
+
+
 def test_complex_samples_have_other_arguments_too_and_no_pairs() -> None:
     found = [s.name for s in made("add.Tensor") if s.base == "complex64"]
     assert any(name.endswith(".alpha=2") for name in found)
