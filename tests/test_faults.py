@@ -150,7 +150,7 @@ FOUND_IN = {
     "double_fills_copy_generator": ("uniform_", "float64", "contiguous", "distribution"),
     "multinomial_rows_alike": ("multinomial", "float32", "expanded", "distribution"),
     # Two circumstances at a time: a dtype and a size, a value, another argument or a layout.
-    "sum_of_bytes_in_16_bits": ("sum.dim_IntList", "uint8", "sizes", "value"),
+    "sum_of_bytes_in_16_bits": ("sum", "uint8", "sizes", "value"),
     "index_reads_first_2048_bytes": ("index_select.out", "uint8", "sizes", "value"),
     "softmax_sums_long_rows_in_bf16": ("_softmax.out", "bfloat16", "sizes", "value"),
     "fallback_number_in_float": ("isin.Tensor_Scalar", "int64", "values", "value"),
@@ -158,7 +158,7 @@ FOUND_IN = {
     "log_of_complex_ignores_negative_zero": ("log.out", "complex64", "values", "value"),
     "clamp_truncates_broadcast_bound": ("clamp.Tensor", "int64", "variants", "value"),
     "embedding_int32_ignores_frequency": ("embedding_dense_backward", "float32", "variants", "value"),
-    "conversion_drops_conj": ("copy_", "complex128", "values_strided", "value"),
+    "conversion_drops_conj": ("copy_", "complex64", "values_strided", "value"),
     "fallback_takes_views_for_one": ("gcd.out", "int64", "aliased", "value"),
     "index_fill_strided_from_zero": ("index_fill_.int_Scalar", "float32", "values_strided", "value"),
     # Unusual arguments in strided tensors.

@@ -154,12 +154,15 @@ class Maker:
     def _alone(
         self, source: Sample, group: Group, beside: dict[Place, int], n: int, dtypes: tuple[str, ...]
     ) -> Iterator[Sample]:
-        """Yield samples in which one size of a group has changed, such as the length of an index.
+        """Yield samples in which the length of an index has changed alone.
 
-        Sizes that are equal by chance change together, and may be too large together.
+        Sizes that are equal by chance change together, and may be too large together. Not every CPU kernel checks that
+        the sizes of other arguments agree.
         """
-        for place in group.places if len(group.places) > 1 else ():
-            changes = (beside | {place: n}, {place: n})  # an index may be too large for the sizes beside it
+        indices = [p for p in group.places if isinstance(p, Extent) and _indexes(source.tensors[p.slot])]
+        for place in indices if len(group.places) > 1 else ():
+            one: dict[Place, int] = {place: n}
+            changes = (beside | one, one)  # an index may be too large for the sizes beside it
             every = (list(self.made(source, c, f"{label(source, [place])}={n}", dtypes)) for c in changes)
             yield from next(filter(None, every), [])
 
