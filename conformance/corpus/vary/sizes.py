@@ -76,7 +76,7 @@ def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, valu
 
 def sources(samples: Sequence[Sample], values: HasValues) -> list[Sample]:
     """Return the samples to vary: of each base, those that differ most in the ranks of their arguments."""
-    plainness = {s.name: (_is_alike(s, values), *_plainest(s)) for s in samples if usable(s)}
+    plainness = {s.name: _plainness(s, values) for s in samples if usable(s)}
     found: list[Sample] = []
     for base, most in SAMPLES.items():
         if base == "bool" and found:
@@ -102,11 +102,11 @@ def _is_alike(sample: Sample, values: HasValues) -> bool:
     return bool(slots) and all(bool((v == v[0]).all()) for v in flat)
 
 
-def _plainest(sample: Sample) -> tuple[bool, bool, int, str]:
-    """A key that puts samples with empty or one-element tensors last, and those with several dtypes before them."""
+def _plainness(sample: Sample, values: HasValues) -> tuple[bool, bool, bool, int, str]:
+    """A key that puts samples with empty or one-element tensors last, before them those with equal values or dtypes."""
     sizes = [s.numel for s in sample.tensors if s.pool]
     other = sum(bool(s.pool) and (s.dtype is not None or bool(s.same_as)) for s in sample.tensors)
-    return (0 in sizes, bool(sizes) and max(sizes) < 2, other, sample.name)
+    return (0 in sizes, bool(sizes) and max(sizes) < 2, _is_alike(sample, values), other, sample.name)
 
 
 def _signature(sample: Sample) -> object:
@@ -159,7 +159,8 @@ class Maker:
         Sizes that are equal by chance change together, and may be too large together. Not every CPU kernel checks that
         the sizes of other arguments agree.
         """
-        indices = [p for p in group.places if isinstance(p, Extent) and _indexes(source.tensors[p.slot])]
+        read = {s.index for s in source.tensors if _indexes(s) and not s.written}
+        indices = [p for p in group.places if isinstance(p, Extent) and p.slot in read]
         for place in indices if len(group.places) > 1 else ():
             one: dict[Place, int] = {place: n}
             changes = (beside | one, one)  # an index may be too large for the sizes beside it

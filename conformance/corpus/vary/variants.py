@@ -61,7 +61,7 @@ _WORDS = {
 }  # fmt: skip
 # Dtypes that an operand may have beside the cell's, one of each class.
 _OPERANDS = ("bool", "uint8", "int32", "float64", "float16", "complex64")
-_ROW = "=row_"
+_ROW, _SCALAR = "=row_", "=scalar"
 _OF_ROWS = ("int64", "float64")  # of an operand without the first dimensions
 _RESULTS = ("bool", "int32", "float64", "bfloat16", "complex64")
 # Dtypes that an index or a mask may have, or is refused in.
@@ -131,7 +131,7 @@ def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, valu
                 found = list(maker.made(name, sample))
                 yield from found
                 taken |= {name for one in found if not one.raises}
-                if _ROW not in name:  # refused for its size, which not every kernel checks
+                if _ROW not in name and _SCALAR not in name:  # refused for its size, which not every kernel checks
                     yield from maker.refused(name, sample, refuses)
         if source.base != "complex64":
             for one, two in _pairs(ran):
@@ -320,6 +320,13 @@ def _ints(formal: Any, current: Arg, source: Sample) -> Iterator[Arg]:
             yield _LARGE
 
 
+def _numbers(formal: Any, current: Arg, source: Sample) -> Iterator[Arg]:  # noqa: ARG001
+    """Numbers of each kind. A factor of real tensors is real: CPU does not check it where nothing is multiplied."""
+    yield from _NUMBERS
+    if source.base == "complex64" or formal.name not in ("alpha", "beta"):
+        yield ComplexArg(1.5, -0.5)
+
+
 def _lists(formal: Any, current: Arg, source: Sample) -> Iterator[Arg]:
     """Lists of integers: of dimensions each alone, all, none, and from the end; of others, a few that differ."""
     rank = max((len(s.shape) for s in source.tensors), default=0)
@@ -336,7 +343,7 @@ def _lists(formal: Any, current: Arg, source: Sample) -> Iterator[Arg]:
 
 _OTHERS: dict[str, Callable[[Any, Arg, Sample], Iterator[Arg]]] = {
     "bool": lambda formal, current, source: iter((True, False)),  # noqa: ARG005
-    "number": lambda formal, current, source: iter((*_NUMBERS, ComplexArg(1.5, -0.5))),  # noqa: ARG005
+    "number": _numbers,
     "float": lambda formal, current, source: iter(_FLOATS),  # noqa: ARG005
     "int": _ints,
     "List[int]": _lists,
