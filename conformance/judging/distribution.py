@@ -91,7 +91,8 @@ def _snapped(ours: torch.Tensor, theirs: torch.Tensor, dtype: torch.dtype) -> to
     above = torch.searchsorted(ordered, ours.contiguous()).clamp_max(ordered.shape[-1] - 1)
     ends = ordered.gather(-1, above), ordered.gather(-1, (above - 1).clamp_min(0))
     nearest = torch.where((ends[0] - ours).abs() <= (ends[1] - ours).abs(), *ends)
-    return torch.where((nearest - ours).abs() <= ROUNDING * torch.finfo(dtype).eps * ours.abs(), nearest, ours)
+    near = (nearest - ours).abs() <= ROUNDING * torch.finfo(dtype).eps * ours.abs()
+    return torch.where(near & ours.isfinite(), nearest, ours)
 
 
 def differs(subject: str, kind: Fact, **facts: float) -> Mismatch:

@@ -114,6 +114,14 @@ def test_draws_of_an_argument_may_be_rounded_otherwise_and_not_scaled_otherwise(
     assert mismatch.facts["kind"] == "draws_at"
 
 
+def test_infinite_draws_are_those_of_no_other_number() -> None:
+    def overflowing(g: torch.Generator) -> torch.Tensor:
+        return (1e30 * torch.randn(50, generator=g)).exp()
+
+    assert distribution.compare(draws(overflowing, 1), draws(overflowing, 1000), "self") is None
+    assert distribution.compare(draws(overflowing, 1), draws(lambda g: overflowing(g).clamp(max=0), 1000), "self")
+
+
 def test_the_statistic_is_the_largest_gap_between_the_two_distributions() -> None:
     a, b = torch.tensor([0.0, 0.0, 1.0, 1.0]), torch.tensor([0.0, 1.0, 1.0, 1.0])
     assert distribution.statistic(a, b) == pytest.approx(0.25)
