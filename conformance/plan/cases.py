@@ -359,7 +359,8 @@ def _fitting(sample: Sample, tier: Tier) -> dict[str, set[str]]:
         return {}
     if sample.axis:
         of = of_generated(sample)
-        return {d: {n for n, own in of.items() if d in own and n in (tier.layouts or of)} for d in dtypes}
+        wanted = of if tier.layouts is None else of.keys() & tier.layouts
+        return {d: {n for n in wanted if d in of[n]} for d in dtypes}
     shaped = {name for name in layouts.PLACERS if name not in ("conj", "neg") and _fits(sample, name)}
     shaped.add("contiguous")
     result = {}
