@@ -121,7 +121,10 @@ class Fact(Word):
     DRAWS_AT = "draws_at", "position: the flat index of the draws that are compared; the others as those of draws"
     REPEATED_DRAWS = "repeated_draws", "rows: number of rows in which a number is drawn twice; of: number of rows"
     STUCK_DRAWS = "stuck_draws", "position, value: flat index and what it always holds; draws; positions: so many do so"
-    TIED_DRAWS = "tied_draws", "first, second: flat indices of length equal draws in all calls; unequal: CPU's calls"
+    TIED_DRAWS = (
+        "tied_draws",
+        "first, second: flat indices where length draws are equal; unequal: CPU's calls, of calls",
+    )
     REPEATED_BLOCK = "repeated_block", "length: draws from flat index first on recur at second, calls_apart calls later"
     SAME_STREAM = "same_stream", "calls: number of calls that gave the same draws, with no seed between them"
     CONTEXT = "context", "context; broken: what the call did, as the context says it"

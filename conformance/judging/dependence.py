@@ -19,7 +19,7 @@ def compare(expected: list[torch.Tensor], actual: list[torch.Tensor], subject: s
     """Return how the device's draws, one tensor a seed, depend on each other; None if they do as CPU's do."""
     # With a generator among the arguments, every call repeats the draws of the first.
     expected, actual = (draws[:1] if constant(draws) else draws for draws in (expected, actual))
-    rules = (_repeated_in_row, _stuck, _tied, _tied_rows, _repeated_block)
+    rules = (_repeated_in_row, _stuck, _tied, _repeated_block)
     return next((found for rule in rules if (found := rule(expected, actual, subject))), None)
 
 
@@ -76,19 +76,17 @@ def _chance_of_stuck(ours: int, theirs: int) -> float:
 
 
 def _tied(expected: list[torch.Tensor], actual: list[torch.Tensor], subject: str) -> Mismatch | None:
-    """Return a mismatch if two positions have equal draws in all calls, where CPU's draws differ in most."""
-    if len({t.shape for t in (*expected, *actual)}) > 1:
-        return None
-    ours, theirs = (torch.stack([flat(t) for t in draws]) for draws in (actual, expected))
-    return _tied_columns(ours, theirs, 1, subject)
+    """Return a mismatch if two positions, or two rows, have equal draws in all calls, where CPU's draws differ in most.
 
-
-def _tied_rows(expected: list[torch.Tensor], actual: list[torch.Tensor], subject: str) -> Mismatch | None:
-    """Return a mismatch if two rows have equal draws in all calls: single draws of few values are often equal."""
+    Single draws of few values are often equal, rows of them are not.
+    """
     shape = actual[0].shape
-    if len({t.shape for t in (*expected, *actual)}) > 1 or len(shape) < 2 or not actual[0].numel():
+    if len({t.shape for t in (*expected, *actual)}) > 1 or not actual[0].numel():
         return None
     ours, theirs = (torch.stack([flat(t) for t in draws]) for draws in (actual, expected))
+    found = _tied_columns(ours, theirs, 1, subject)
+    if found or len(shape) < 2:
+        return found
     length = ours.shape[1] // shape[:-1].numel()
     both = torch.cat((ours, theirs)).view(-1, length)
     numbers = both.unique(dim=0, return_inverse=True)[1].view(-1, shape[:-1].numel())

@@ -33,6 +33,13 @@ def outcome(op: object = torch.mm, dtype: str = "float32") -> CallOutcome:
     return call(op, Twins(values_of).side(case, CPU))  # type: ignore[arg-type]  # any callable
 
 
+def test_functions_of_complex128_may_cancel_and_no_wider_dtype_tells() -> None:
+    moving = Criteria(OpFacts("f", Tolerance(4.0)))
+    assert moving.sums(torch.complex128)
+    assert not moving.sums(torch.complex64)
+    assert Criteria(OpFacts("f", Tolerance(4.0, accumulation=Accumulation.INNER))).sums(torch.complex64)
+
+
 def test_a_product_that_is_added_to_an_argument_has_the_terms_of_its_first_factor() -> None:
     three = sample("addmm", slot(0, "self", (2, 4)), slot(1, "mat1", (2, 5)), slot(2, "mat2", (5, 4)))
     case = cases(CellId("f", "addmm", "float32", "contiguous"), [three])[0]

@@ -88,7 +88,7 @@ class _Varied:
             hard = self._hard([slot], _ONE)
             yield from hard
             if hard and self._source.base == "complex64" and self._exact:
-                yield from self._infinite(slot)
+                yield from self._made(hard[0], {slot.index: "hard/infinite"}, ".infinite")
             if not (hard and self._pointwise):
                 yield from self._sparse(slot)
                 yield from self._alike(slot)
@@ -158,10 +158,6 @@ class _Varied:
     def _sparse(self, slot: TensorSlot) -> list[Sample]:
         large = self._enlarged([slot], _SPARSE)
         return self._made(large, {slot.index: "hard/sparse"}, ".sparse") if large else []
-
-    def _infinite(self, slot: TensorSlot) -> list[Sample]:
-        large = self._enlarged([slot], _ONE)
-        return self._made(large, {slot.index: "hard/infinite"}, ".infinite") if large else []
 
     def _alike(self, slot: TensorSlot) -> Iterator[Sample]:
         """Yield samples in which all elements of an argument are equal."""

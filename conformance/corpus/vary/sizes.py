@@ -143,13 +143,10 @@ class Maker:
             for together in TOGETHER:
                 change = {p: n for g, n in zip(groups, together, strict=False) for p in g.places}
                 name = "all=" + "x".join(map(str, together[: len(groups)]))
-                for sample in self.made(source, change, name, turns.dtypes()):
-                    turns.taken += 1
-                    yield sample
+                yield from turns.counted(self.made(source, change, name, turns.dtypes()))
         for candidate, name in (*_longer(source), *_deeper(source), *_longer_and_deeper(source)):
-            for sample in self._tried(filled(source, candidate, {}, self._values), name, turns.dtypes()):
-                turns.taken += 1
-                yield sample
+            candidates = filled(source, candidate, {}, self._values)
+            yield from turns.counted(self._tried(candidates, name, turns.dtypes()))
 
     def _alone(
         self, source: Sample, group: Group, beside: dict[Place, int], n: int, dtypes: tuple[str, ...]
@@ -256,15 +253,24 @@ class Turns:
         self._start = zlib.crc32(source.name.encode())
         self.taken = 0  # turns
 
-    def dtypes(self, more: int = 0) -> tuple[str, ...]:
-        """Return the first dtype, and the others beginning with those whose turn it is, or will be ``more`` later."""
-        at = (self._start + (self.taken + more) * OTHER_DTYPES) % max(len(self._others), 1)
-        return (self.first, *self._others[at:], *self._others[:at])
+    def dtypes(self) -> tuple[str, ...]:
+        """Return the first dtype, and the others beginning with those whose turn it is."""
+        return (self.first, *self._from(self.taken))
+
+    def counted(self, samples: Iterable[Sample]) -> Iterator[Sample]:
+        """Yield the samples. Each takes a turn."""
+        for sample in samples:
+            self.taken += 1
+            yield sample
 
     def of(self, name: str) -> tuple[str, ...]:
         """Return the first dtype, and another one: that with which the varied part's name ends, or one chosen by it."""
         named = tuple(d for d in self._others if name.endswith(f"_{d}"))
-        return (self.first, *(named or self.dtypes(zlib.crc32(name.encode()))[1:])[:1])
+        return (self.first, *(named or self._from(zlib.crc32(name.encode())))[:1])
+
+    def _from(self, turn: int) -> tuple[str, ...]:
+        at = (self._start + turn * OTHER_DTYPES) % max(len(self._others), 1)
+        return (*self._others[at:], *self._others[:at])
 
 
 def filled(source: Sample, sample: Sample, change: dict[Place, int], values: HasValues) -> Iterator[Sample]:

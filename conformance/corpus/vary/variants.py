@@ -136,7 +136,8 @@ def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, valu
         if source.base != "complex64":
             for one, two in _pairs(ran):
                 yield from maker.made(f"{one.name}.{two.name}", replaced(replaced(source, schema, one), schema, two))
-            for other, (name, sample) in _crossed(ran, *([f for f in of if f[0] in taken] for of in (operand, index))):
+            operand, index = ([form for form in of if form[0] in taken] for of in (operand, index))
+            for other, (name, sample) in _crossed(ran, operand, index):
                 yield from maker.made(f"{other.name}.{name}", replaced(sample, schema, other))
 
 
