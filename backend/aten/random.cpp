@@ -20,19 +20,10 @@ namespace {
 using MaybeGenerator = std::optional<at::Generator>;
 namespace templates = at::native::templates;
 
-// The fault of a kernel that draws from a copy of its generator.
-uint64_t draw_seed_of_copy(const MaybeGenerator& generator, c10::DeviceIndex device) {
-  at::Generator inner = inner_generator(generator, device);
-  const at::Tensor before = inner.get_state();
-  const uint64_t seed = draw_seed(generator, device);
-  inner.set_state(before);
-  return seed;
-}
-
 Draw draw(const MaybeGenerator& given, const at::Tensor& out) {
   const MaybeGenerator generator = fault(Fault::generator_argument_ignored) ? MaybeGenerator() : given;
   const bool copies = out.scalar_type() == at::kDouble && fault(Fault::double_fills_copy_generator);
-  const uint64_t seed = (copies ? draw_seed_of_copy : draw_seed)(generator, out.device().index());
+  const uint64_t seed = (copies ? peek_seed : draw_seed)(generator, out.device().index());
   return {fault(Fault::seed_ignored_native) ? 0 : seed, 0};
 }
 

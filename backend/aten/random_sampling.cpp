@@ -20,20 +20,11 @@ namespace {
 
 using MaybeGenerator = std::optional<at::Generator>;
 
-// The fault of a draw that leaves the generator where it was.
-uint64_t peeked_seed(const MaybeGenerator& generator, c10::DeviceIndex device) {
-  at::Generator inner = inner_generator(generator, device);
-  const at::Tensor before = inner.get_state();
-  const uint64_t seed = draw_seed(generator, device);
-  inner.set_state(before);
-  return seed;
-}
-
 Draw draw(const MaybeGenerator& generator, const at::Tensor& out) {
   const bool stays = fault(Fault::sampling_leaves_generator);
   const bool first = !generator && fault(Fault::sampling_from_first_device);
   const c10::DeviceIndex device = first ? 0 : out.device().index();
-  const uint64_t seed = stays ? peeked_seed(generator, device) : draw_seed(generator, device);
+  const uint64_t seed = (stays ? peek_seed : draw_seed)(generator, device);
   return {fault(Fault::seed_ignored_native) ? 0 : seed, 0};
 }
 

@@ -83,4 +83,12 @@ uint64_t draw_seed(const std::optional<at::Generator>& generator, c10::DeviceInd
   return engine->random64();
 }
 
+uint64_t peek_seed(const std::optional<at::Generator>& generator, c10::DeviceIndex device) {
+  at::Generator inner = inner_generator(generator, device);
+  const at::Tensor before = inner.get_state();
+  const uint64_t seed = draw_seed(generator, device);
+  inner.set_state(before);
+  return seed;
+}
+
 }  // namespace refnpu

@@ -47,4 +47,7 @@ at::Generator inner_generator(const std::optional<at::Generator>& generator, c10
 // A seed for one kernel launch: 64 bits drawn, under the lock, from that generator.
 uint64_t draw_seed(const std::optional<at::Generator>& generator, c10::DeviceIndex device);
 
+// The same, and leaves the generator where it was: the fault of a kernel that draws from a copy.
+uint64_t peek_seed(const std::optional<at::Generator>& generator, c10::DeviceIndex device);
+
 }  // namespace refnpu
