@@ -26,6 +26,7 @@ from conformance.corpus.drafts import SEED
 from conformance.corpus.model import Sample
 from conformance.corpus.places import with_tensors
 from conformance.corpus.validate import readable
+from conformance.corpus.vary.answering import Answering
 from conformance.inventory import call_of
 from conformance.ops import facts
 from conformance.support import guarded_heap, host_heap
@@ -60,7 +61,7 @@ class Ran:
 
 
 class Trials:
-    """Tries samples in this process; with ``isolated``, each in a child of its own.
+    """Tries samples in this process; with ``isolated``, in a child, and in another one after each death.
 
     Without ``timed`` a call may take any time: the same samples are found on every machine, however busy it is.
     """
@@ -69,6 +70,7 @@ class Trials:
         self._values = values
         self.isolated = isolated
         self._timed = timed
+        self._child: Answering | None = None
 
     def untimed(self) -> Trials:
         """Return trials in which a call may take any time."""
@@ -105,25 +107,25 @@ class Trials:
         return self._alone(sample, dtype) if self.isolated else self._call(sample, dtype)
 
     def _alone(self, sample: Sample, dtype: str) -> Ran | Exception | None:
-        """Make the call in a child, several times; None if the child dies of it, or as it ends."""
-        read, write = os.pipe()
-        pid = os.fork()
-        if pid == 0:
-            code = 1
-            faulthandler.disable()  # the parent sees deaths
-            signal.alarm(_HANGS if self._timed else _HANGS_UNTIMED)  # a damaged heap may make it wait for ever
-            try:
-                outcomes = [self._call(sample, dtype) for _ in range(_TIMES)]
-                with contextlib.suppress(MemoryError):
-                    host_heap.shake()
-                os.write(write, _packed(outcomes[0]))
-                code = 0
-            finally:
-                os._exit(code)
-        os.close(write)
-        with os.fdopen(read, "rb") as pipe:
-            data = pipe.read()
-        return _unpacked(data, sample) if os.waitpid(pid, 0)[1] == 0 else None
+        """Make the call in the child, several times; None if a child dies of it that made no other call before."""
+        question = [sample.overload, encode(sample, 0), sample.dtypes, dtype]
+        for fresh in (False, True):  # what kills a child may be what an earlier call did to its heap
+            if self._child is None or fresh:
+                self._child = Answering(self._answer)
+            with contextlib.suppress(EOFError):
+                return _unpacked(self._child.ask(question), sample)
+        self._child = None
+        return None
+
+    def _answer(self, question: Any) -> Any:
+        overload, row, dtypes, dtype = question
+        sample = decode(overload, row, [tuple(dtypes)])
+        signal.alarm(_HANGS if self._timed else _HANGS_UNTIMED)  # a damaged heap may make it wait for ever
+        outcomes = [self._call(sample, dtype) for _ in range(_TIMES)]
+        with contextlib.suppress(MemoryError):
+            host_heap.shake()
+        signal.alarm(0)
+        return _packed(outcomes[0])
 
     def _call(self, sample: Sample, dtype: str) -> Ran | Exception | None:
         try:
@@ -212,14 +214,13 @@ def _same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:
     return bool(torch.equal(a, b))
 
 
-def _packed(outcome: Ran | Exception | None) -> bytes:
+def _packed(outcome: Ran | Exception | None) -> Any:
     if isinstance(outcome, Ran):
-        return json.dumps([[s.shape for s in outcome.sample.tensors], outcome.dtypes, outcome.shapes]).encode()
-    return json.dumps(str(outcome) if outcome else None).encode()
+        return [[s.shape for s in outcome.sample.tensors], outcome.dtypes, outcome.shapes]
+    return str(outcome) if outcome else None
 
 
-def _unpacked(data: bytes, sample: Sample) -> Ran | Exception | None:
-    found = json.loads(data)
+def _unpacked(found: Any, sample: Sample) -> Ran | Exception | None:
     if isinstance(found, list):
         shapes, dtypes, of_results = found
         slots = [replace(s, shape=tuple(shape)) for s, shape in zip(sample.tensors, shapes, strict=True)]

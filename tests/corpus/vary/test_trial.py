@@ -21,6 +21,7 @@ from conformance.corpus.vary.trial import Trials, generate
 
 CORPUS = reader.load(generated=False)
 guarded = sys.platform.startswith("linux") and any(map(shutil.which, ("cc", "gcc", "clang")))
+MADE = 6  # calls of a trial in a child: three, each a second time over other leftovers
 
 
 def sample() -> Sample:
@@ -41,11 +42,26 @@ def test_an_overload_whose_child_dies_is_tried_again_call_by_call() -> None:
 
 
 def test_a_call_that_kills_its_own_child_is_no_sample(monkeypatch: pytest.MonkeyPatch) -> None:
-    trials = Trials(CORPUS, isolated=True, timed=False)
-    assert trials.run(sample(), "float32")
+    assert Trials(CORPUS, isolated=True, timed=False).run(sample(), "float32")
     monkeypatch.setattr(trial, "call_of", lambda _: die)
+    trials = Trials(CORPUS, isolated=True, timed=False)
     assert trials.run(sample(), "float32") is None
     assert not trials.raises(sample(), "float32")
+
+
+def test_a_call_that_dies_of_an_earlier_one_is_tried_in_a_fresh_child(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = count()
+
+    def second_dies(x: torch.Tensor) -> torch.Tensor:
+        if next(calls) >= MADE:
+            die()
+        return x + 1
+
+    monkeypatch.setattr(trial, "call_of", lambda _: second_dies)
+    trials = Trials(CORPUS, isolated=True, timed=False)
+    first, second = (trials.run(sample(), "float32") for _ in range(2))
+    assert first
+    assert second == first
 
 
 def test_a_call_that_takes_too_long_is_no_sample(monkeypatch: pytest.MonkeyPatch) -> None:
