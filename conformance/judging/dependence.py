@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 
 import torch
 
@@ -64,6 +65,7 @@ def _stuck(expected: list[torch.Tensor], actual: list[torch.Tensor], subject: st
     return differs(subject, Fact.STUCK_DRAWS, **facts)
 
 
+@cache
 def _chance_of_stuck(ours: int, theirs: int) -> float:
     """Return the chance that one sampler draws the same value each time, and another one no value twice.
 
@@ -84,20 +86,17 @@ def _tied(expected: list[torch.Tensor], actual: list[torch.Tensor], subject: str
     if len({t.shape for t in (*expected, *actual)}) > 1 or not actual[0].numel():
         return None
     ours, theirs = (torch.stack([flat(t) for t in draws]) for draws in (actual, expected))
-    found = _tied_columns(ours, theirs, 1, subject)
-    if found or len(shape) < 2:
+    (calls, count), rows = ours.shape, shape[:-1].numel()
+    if _would_tell(count, calls, len(theirs), len(theirs)) and (found := _tied_columns(ours, theirs, 1, subject)):
         return found
-    length = ours.shape[1] // shape[:-1].numel()
-    both = torch.cat((ours, theirs)).view(-1, length)
-    numbers = both.unique(dim=0, return_inverse=True)[1].view(-1, shape[:-1].numel())
-    return _tied_columns(numbers[: len(ours)], numbers[len(ours) :], length, subject)
+    if not shape or not _would_tell(rows, calls, len(theirs), len(theirs)):
+        return None
+    numbers = torch.cat((ours, theirs)).view(-1, count // rows).unique(dim=0, return_inverse=True)[1].view(-1, rows)
+    return _tied_columns(numbers[:calls], numbers[calls:], count // rows, subject)
 
 
 def _tied_columns(ours: torch.Tensor, theirs: torch.Tensor, length: int, subject: str) -> Mismatch | None:
     """Return a mismatch if two columns are equal in all rows of ``ours``, one a call, and not in most of ``theirs``."""
-    (calls, count), pairs = ours.shape, ours.shape[1] * (ours.shape[1] - 1) / 2
-    if count < 2 or pairs * _chance_of_tie(calls, len(theirs), len(theirs)) > ALPHA:
-        return None
     groups = ours.unique(dim=1, return_inverse=True)[1]
     ordered, order = groups.sort(stable=True)
     (at,) = (ordered[1:] == ordered[:-1]).nonzero(as_tuple=True)
@@ -105,13 +104,20 @@ def _tied_columns(ours: torch.Tensor, theirs: torch.Tensor, length: int, subject
         return None
     unequal = (theirs[:, order[at]] != theirs[:, order[at + 1]]).sum(0)
     best = int(unequal.argmax())
-    if pairs * _chance_of_tie(calls, len(theirs), int(unequal[best])) > ALPHA:
+    if not _would_tell(ours.shape[1], len(ours), len(theirs), int(unequal[best])):
         return None
     first, second = int(order[at[best]]), int(order[at[best] + 1])
     facts = {"first": first * length, "second": second * length, "length": length}
-    return differs(subject, Fact.TIED_DRAWS, **facts, calls=calls, unequal=int(unequal[best]))
+    return differs(subject, Fact.TIED_DRAWS, **facts, calls=len(ours), unequal=int(unequal[best]))
 
 
+def _would_tell(count: int, ours: int, theirs: int, unequal: int) -> bool:
+    """Whether a pair of so many draws, equal in all our calls and unequal in so many of theirs, is no chance."""
+    pairs = count * (count - 1) / 2
+    return pairs > 0 and pairs * _chance_of_tie(ours, theirs, unequal) <= ALPHA
+
+
+@cache
 def _chance_of_tie(ours: int, theirs: int, unequal: int) -> float:
     """Return the chance that two draws are equal in all calls of one sampler, and differ in so many of another's.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from conformance import torch_versions
-from conformance.judging import compare
+from conformance.judging import bits, compare
 from conformance.judging.oracle import CallOutcome
 from conformance.judging.twins import Argument, Side
 from conformance.judging.views import device_bytes
@@ -109,7 +109,7 @@ class Fetched:
             if id(want.base) not in seen:
                 seen.add(id(want.base))
                 after = device_bytes(got.base, got.before)
-                if not torch.equal(after, want.base):
+                if not bits.same_bytes(after, want.base):
                     self._differing[id(want.base)] = (want, after)
 
     def same(self, i: int) -> bool:

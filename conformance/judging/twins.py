@@ -23,6 +23,7 @@ from conformance.corpus.model import (
     Sample,
     TensorSlot,
 )
+from conformance.judging.bits import same_bytes
 from conformance.judging.views import all_work, can_fetch, can_view_as_dtype, fill, over, poison, torch_dtype, view
 from conformance.layouts import AS_STRIDED, Placement
 from conformance.ops import facts
@@ -63,7 +64,7 @@ class Argument:
     @property
     def overrun(self) -> bool:
         """Whether a call wrote into the room behind the storage."""
-        return self.room is not None and self.room_before is not None and not torch.equal(self.room, self.room_before)
+        return self.room is not None and self.room_before is not None and not same_bytes(self.room, self.room_before)
 
 
 @dataclass(slots=True, eq=False)

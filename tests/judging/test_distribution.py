@@ -65,6 +65,22 @@ def test_draws_that_every_call_repeats_count_once() -> None:
     assert mismatch.facts["draws"] == 50
 
 
+@pytest.mark.parametrize("count", [distribution.MOST + 1, 400_000])
+def test_of_many_draws_some_are_compared_and_all_of_the_last(count: int) -> None:
+    g = torch.Generator().manual_seed(count)
+    expected, actual = torch.rand(count, generator=g), torch.rand(count, generator=g)
+    assert distribution.compare([expected], [actual], "self") is None
+    actual[-2000:] = 0.5
+    mismatch = distribution.compare([expected], [actual], "self")
+    assert mismatch is not None
+    assert distribution.MOST / 2 < mismatch.facts["draws"] <= distribution.MOST
+    actual[-2000:] = torch.rand(2000, generator=g)
+    actual[count // 3] = float("nan")
+    mismatch = distribution.compare([expected], [actual], "self")
+    assert mismatch is not None
+    assert mismatch.facts == {"kind": "nan_draws"}
+
+
 def test_nan_among_the_draws_is_reported() -> None:
     spoilt = draws(uniform, 1000)
     spoilt[3][7] = float("nan")

@@ -191,7 +191,7 @@ def _followed_by_ones(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _ones(count: int, dtype: torch.dtype) -> torch.Tensor:
-    return torch.tensor([1]).to(dtype).view(torch.uint8).repeat(count)
+    return torch.tensor([1]).to(dtype).expand(count).contiguous().view(torch.uint8)
 
 
 def _made(sample: Sample, dtype: str, tensors: list[torch.Tensor]) -> Any:

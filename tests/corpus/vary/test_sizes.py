@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from conformance.corpus.model import Sample
-from conformance.corpus.places import label
-from conformance.corpus.vary.sizes import OTHER_DTYPES, Maker, Turns, generate, sources
+from conformance.corpus.places import Extent, Place, label, resized
+from conformance.corpus.vary.sizes import OTHER_DTYPES, Maker, Turns, filled, generate, sources
 from conformance.corpus.vary.trial import MOST_ELEMENTS, Trials
 from tests.generated import corpus, made_by
 
@@ -39,6 +39,13 @@ def test_extents_that_must_agree_change_together() -> None:
 def test_an_integer_argument_follows_its_dimension() -> None:
     found = [group for s in sources(corpus().samples("native_layer_norm"), corpus()) for group in groups(s)]
     assert any({"input.1", "arg1.0", "weight.0"} <= group for group in found)
+
+
+def test_an_argument_of_a_dtype_that_cpu_cannot_truncate_is_filled() -> None:
+    source = next(s for s in corpus().samples("_scaled_mm") if (s.tensors[0].dtype or "").startswith("float8"))
+    change: dict[Place, int] = {Extent(0, 0): 40}
+    (found,) = filled(source, resized(source, change), change, corpus())
+    assert (found.tensors[0].shape, found.tensors[0].fill) == ((40, 16), "jitter")
 
 
 def test_a_factory_has_sizes_among_its_arguments_alone() -> None:
