@@ -8,9 +8,9 @@ from typing import Any
 from conformance.corpus.calls import HasValues
 from conformance.corpus.model import Sample
 from conformance.corpus.places import Integer, Place, integers, label
+from conformance.corpus.vary.arguments import names_dimensions
 from conformance.corpus.vary.sizes import Maker, Turns, sources
 from conformance.corpus.vary.trial import Trials
-from conformance.corpus.vary.variants import names_dimensions
 from conformance.inventory import Overload, call_of
 from conformance.torch_versions import schema_of
 

@@ -14,10 +14,10 @@ from conformance.corpus.calls import HasValues
 from conformance.corpus.model import Arg, Sample, TensorSlot
 from conformance.corpus.places import Extent, resized, with_tensors
 from conformance.corpus.values import kind_of
-from conformance.corpus.vary import variants
+from conformance.corpus.vary import arguments, operands
+from conformance.corpus.vary.arguments import Other
 from conformance.corpus.vary.sizes import Group, Maker, filled, usable
 from conformance.corpus.vary.trial import Ran, Trials
-from conformance.corpus.vary.variants import Other
 from conformance.inventory import Overload, call_of
 from conformance.ops import facts
 from conformance.torch_versions import schema_of
@@ -56,7 +56,7 @@ def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, valu
         if source and base != "bool" and not uneven:
             yield from _Varied(source, overload, trials, values).samples()
         if source and facts(overload.name).tolerance.exact:
-            for label, name, sample in variants.converting(source, schema):
+            for label, name, sample in operands.converting(source, schema):
                 named = replace(sample, name=f"{source.name}.{label}")
                 yield from _Varied(named, overload, trials, values).converted(name)
 
@@ -104,10 +104,10 @@ class _Varied:
 
         An optional argument may be checked against the values first. So they must be refused without it, too.
         """
-        others = variants.others(self._source, self._schema, pointwise=False)
+        others = arguments.others(self._source, self._schema, pointwise=False)
         absent = [other for other in others if other.value is None and other.formal.name not in self._fixed]
         forms = {"": self._source}
-        forms |= {f".{o.name}": variants.replaced(self._source, self._schema, o) for o in absent[:1]}
+        forms |= {f".{o.name}": arguments.replaced(self._source, self._schema, o) for o in absent[:1]}
         for slot in [s for s in self._source.tensors if s.pool and not s.same_as and s.numel]:
             more = _REFUSED_INDICES if slot.argument in _INDICES else ()
             for value in (*_REFUSED.get(kind_of(slot.dtype or self._source.base), ()), *more):
@@ -149,9 +149,9 @@ class _Varied:
         """Yield samples with hard values in which an argument that is no tensor has another value."""
         sparse = kind == "hard/sparse"
         large = self._enlarged([slot], _SPARSE if sparse else _ONE)
-        for other in _few(variants.others(self._source, self._schema, pointwise=True)) if large else ():
+        for other in _few(arguments.others(self._source, self._schema, pointwise=True)) if large else ():
             if large and other.formal.name not in self._fixed:
-                changed = variants.replaced(large, self._schema, other)
+                changed = arguments.replaced(large, self._schema, other)
                 (index,) = (s.index for s in changed.tensors if s.name == slot.name)
                 yield from self._made(changed, {index: kind}, (".sparse." if sparse else ".") + other.name)
 
@@ -167,7 +167,7 @@ class _Varied:
     def _made(self, large: Sample, kinds: dict[int, str], more: str = "") -> list[Sample]:
         """Return a sample for each limit that some dtypes need. ``more`` is a part of its name."""
         by_limit: dict[str, list[str]] = {}
-        for dtype in variants.defined(self._dtypes, more):
+        for dtype in arguments.defined(self._dtypes, more):
             limit = self._limit(large, kinds, dtype)
             if limit is not None:
                 by_limit.setdefault(limit, []).append(dtype)
@@ -227,7 +227,7 @@ def _few(others: Iterable[Other]) -> list[Other]:
 
 def _is_extreme(value: Arg) -> bool:
     """Whether a number is infinite, or an integer that float32 does not hold."""
-    return (isinstance(value, float) and math.isinf(value)) or value == variants.BEYOND_FLOAT
+    return (isinstance(value, float) and math.isinf(value)) or value == arguments.BEYOND_FLOAT
 
 
 def _slots(group: Group) -> set[int]:

@@ -1,0 +1,205 @@
+"""Other values of the arguments of a sample that are no tensors, by their types in the schema. None is tried here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from conformance.corpus.model import Arg, ComplexArg, DtypeArg, EnumArg, Sample, TensorSlot
+from conformance.corpus.places import with_arguments
+
+# Other values of an argument, by its type in the schema.
+# Neither 0.1 nor 2**24 + 1 is a number of float32.
+_NUMBERS: tuple[Arg, ...] = (0, 1, -1, 2, 3, True, 0.5, -1.5, 300, -70000, 0.1, 2**24 + 1)
+_EXTREME: tuple[Arg, ...] = (1e10, float("inf"), float("nan"))
+_FLOATS: tuple[Arg, ...] = (0.0, 1.0, -1.0, 0.5, 2.5, 1e-30, 1e30, 0.1)
+# What CPU makes of such a number in float16 depends on the number of elements that it fills.
+_BEYOND_HALF = 1e30
+# A norm of such an order is infinite, but of a single element, of which CPU takes the absolute value.
+_BEYOND_POWERS = -70000
+# CPU writes infinity in place of these numbers into complex32, where torch's conversion of numbers raises.
+_BEYOND_COMPLEX_HALF = (-70000, 2**24 + 1, 1e10, 1e30)
+# Odd, and even in float32, to which CPU rounds an exponent for vectors of elements, and not for the rest.
+BEYOND_FLOAT = 2**24 + 1
+# Pinned memory belongs to a device, and no sample has a device of its own.
+_KEPT = ("generator", "pin_memory")
+# Arguments that name dimensions.
+_DIMS = ("dim", "dims", "dim0", "dim1", "dim2", "axis", "axes", "start_dim", "end_dim", "axis0", "axis1")
+_MEMORY_FORMATS = ("contiguous_format", "preserve_format", "channels_last")
+# Words that a string argument may be, by its name.
+_WORDS = {
+    "rounding_mode": ("trunc", "floor"), "approximate": ("none", "tanh"),
+    "reduce": ("sum", "prod", "mean", "amax", "amin"),
+    "ord": ("fro", "nuc"), "side": ("left", "right"), "mode": ("reduced", "complete", "r"), "UPLO": ("L", "U"),
+    "padding": ("same", "valid"), "driver": ("gelsy", "gels"), "indexing": ("ij", "xy"),
+}  # fmt: skip
+_RESULTS = ("bool", "int32", "float64", "bfloat16", "complex64")
+# An integer that 32 bits do not hold.
+LARGE = 2**40
+
+
+@dataclass(frozen=True, slots=True)
+class Other:
+    """Another value of an argument that is no tensor."""
+
+    formal: Any  # the argument in the schema
+    value: Arg
+
+    @property
+    def name(self) -> str:
+        """The argument and the value, e.g. ``keepdim=True``."""
+        return f"{self.formal.name}={_spelled(self.value)}"
+
+    @property
+    def is_default(self) -> bool:
+        """Whether it is what the schema says of a call without the argument."""
+        default = self.formal.default_value if self.formal.has_default_value() else None
+        return type(default) is type(self.value) and bool(default == self.value)
+
+    @property
+    def is_dim(self) -> bool:
+        """Whether the argument names dimensions."""
+        return names_dimensions(self.formal)
+
+
+def names_dimensions(formal: Any) -> bool:
+    """Return whether an argument in a schema names dimensions."""
+    return formal.name in _DIMS
+
+
+def defined(dtypes: tuple[str, ...], name: str) -> tuple[str, ...]:
+    """Return the dtypes in which CPU does one thing with the values that a sample's ``name`` has."""
+    if any(f"={number}" in name for number in _BEYOND_COMPLEX_HALF):
+        dtypes = tuple(d for d in dtypes if d != "complex32")
+    if f"ord={_BEYOND_POWERS}" in name:
+        return ()
+    if f"={_BEYOND_HALF}" in name:
+        return tuple(d for d in dtypes if d != "float16")
+    return tuple(d for d in dtypes if d in ("float64", "int64")) if f"exponent={BEYOND_FLOAT}" in name else dtypes
+
+
+def others(source: Sample, schema: Any, pointwise: bool) -> Iterator[Other]:
+    """Yield other values of each argument that is no tensor. None of them has been tried."""
+    given = _by_name(source, schema)
+    for formal in schema.arguments:
+        if formal.is_out or formal.name in _KEPT:
+            continue
+        more = _EXTREME if pointwise and str(formal.type).endswith("number") else ()
+        for value in (*_other(formal, given.get(formal.name), source), *more):
+            yield Other(formal, value)
+
+
+def _by_name(source: Sample, schema: Any) -> dict[str, Arg]:
+    names = [a.name for a in schema.arguments if not a.kwarg_only]
+    return {**dict(zip(names, source.args, strict=False)), **dict(source.kwargs)}
+
+
+def _other(formal: Any, current: Arg, source: Sample) -> Iterator[Arg]:
+    """Yield other values of an argument."""
+    kind = str(formal.type)
+    optional = kind.startswith("Optional[")
+    kind = kind.removeprefix("Optional[").removesuffix("]") if optional else kind
+    if optional and current is not None and not _is_enum(formal):
+        yield None
+    make = _OTHERS.get(kind)
+    if make is not None:
+        for value in make(formal, current, source):
+            if value != current or type(value) is not type(current):
+                yield value
+
+
+def _is_enum(formal: Any) -> bool:
+    return str(formal.real_type).removeprefix("Optional[").removesuffix("]") in ("ScalarType", "Layout", "Device")
+
+
+def _ints(formal: Any, current: Arg, source: Sample) -> Iterator[Arg]:
+    """Integers: of a dimension every one, from both ends, and one too far; of an enumeration of torch its members."""
+    real = str(formal.real_type)
+    if "ScalarType" in real:
+        yield from (DtypeArg(d) for d in _RESULTS)
+    elif "MemoryFormat" in real:
+        yield from (EnumArg("memory_format", name) for name in _MEMORY_FORMATS)
+    elif "Layout" in real:
+        return
+    elif formal.name in _DIMS:
+        rank = max((len(s.shape) for s in source.tensors), default=0)
+        yield from (*range(-rank, rank), rank, -rank - 1)
+    else:
+        n = current if isinstance(current, int) else 1
+        yield from (0, 1, -1, n + 1, n - 1, 2 * n)
+        if formal.name != "reduction":  # an enumeration
+            yield LARGE
+
+
+def _numbers(formal: Any, current: Arg, source: Sample) -> Iterator[Arg]:  # noqa: ARG001
+    """Numbers of each kind. A factor of real tensors is real: CPU does not check it where nothing is multiplied."""
+    yield from _NUMBERS
+    if source.base == "complex64" or formal.name not in ("alpha", "beta"):
+        yield ComplexArg(1.5, -0.5)
+
+
+def _lists(formal: Any, current: Arg, source: Sample) -> Iterator[Arg]:
+    """Lists of integers: of dimensions each alone, all, none, and from the end; of others, a few that differ."""
+    rank = max((len(s.shape) for s in source.tensors), default=0)
+    if formal.name in _DIMS:
+        yield from ((d,) for d in range(rank))
+        yield from ((), tuple(range(rank)), tuple(range(-1, -rank - 1, -1)), (rank,), (0, 0))
+    elif isinstance(current, tuple) and current and all(isinstance(n, int) for n in current):
+        first = current[0]
+        yield from ((first,), tuple(2 for _ in current), tuple(1 for _ in current), tuple(0 for _ in current))
+        if isinstance(first, int):
+            yield (first + 1, *current[1:])
+        yield current[::-1]
+
+
+_OTHERS: dict[str, Callable[[Any, Arg, Sample], Iterator[Arg]]] = {
+    "bool": lambda formal, current, source: iter((True, False)),  # noqa: ARG005
+    "number": _numbers,
+    "float": lambda formal, current, source: iter(_FLOATS),  # noqa: ARG005
+    "int": _ints,
+    "List[int]": _lists,
+    "str": lambda formal, current, source: iter(_WORDS.get(formal.name, ())),  # noqa: ARG005
+}
+
+
+def _spelled(value: Arg) -> str:
+    if isinstance(value, tuple):
+        return "x".join(_spelled(v) for v in value) or "empty"
+    if isinstance(value, (DtypeArg, EnumArg)):
+        return str(value.name)
+    return f"{value.real}+{value.imag}j" if isinstance(value, ComplexArg) else str(value)
+
+
+def replaced(source: Sample, schema: Any, other: Other) -> Sample:
+    """Return the sample with one argument that is no tensor replaced, or added."""
+    formal, value = other.formal, other.value
+    names = [a.name for a in schema.arguments if not a.kwarg_only]
+    if formal.kwarg_only:
+        kwargs = {**dict(source.kwargs), formal.name: value}
+        return _reslotted(replace(source, kwargs=tuple(kwargs.items())))
+    at = names.index(formal.name)
+    args = list(source.args)
+    if at < len(args):
+        args[at] = value
+        return _reslotted(replace(source, args=tuple(args)))
+    kwargs = {**dict(source.kwargs), formal.name: value}
+    return _reslotted(replace(source, kwargs=tuple(kwargs.items())))
+
+
+def _reslotted(sample: Sample) -> Sample:
+    """Return the sample with the slots that its arguments still name, numbered again."""
+    kept: list[TensorSlot] = []
+
+    def visit(_: tuple[int | str, ...], arg: Arg) -> Arg:
+        if isinstance(arg, TensorSlot):
+            kept.append(arg)
+        return arg
+
+    with_arguments(sample, visit)
+    names = {s.name for s in kept}
+    if len(kept) == len(sample.tensors) or any(s.same_as and s.same_as not in names for s in kept):
+        return sample
+    index = {s.index: replace(s, index=i) for i, s in enumerate(kept)}
+    renumbered = with_arguments(sample, lambda _, arg: index[arg.index] if isinstance(arg, TensorSlot) else arg)
+    return replace(renumbered, tensors=tuple(index.values()))

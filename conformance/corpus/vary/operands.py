@@ -1,0 +1,97 @@
+"""Tensors of a sample in other dtypes, of fewer dimensions, or on the host. None is tried here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from conformance.corpus.model import DtypeArg, Sample, TensorSlot
+from conformance.corpus.places import with_tensors
+from conformance.corpus.values import kind_of
+from conformance.corpus.vary.arguments import Other, replaced
+from conformance.torch_versions import is_composed
+
+# Dtypes that an operand may have beside the cell's, one of each class.
+_OPERANDS = ("bool", "uint8", "int32", "float64", "float16", "complex64")
+ROW, SCALAR = "=row_", "=scalar"  # in the names of operands without the first dimensions, and without any
+_OF_ROWS = ("int64", "float64")  # of an operand without the first dimensions
+# Dtypes that an index or a mask may have, or is refused in.
+_INDICES = {"int64": ("int32", "float32"), "bool": ("uint8", "float32")}
+# Dtypes that every dtype is converted to.
+_CONVERTED = (
+    "bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64", "complex64",
+    "complex128",
+)  # fmt: skip
+
+
+Form = tuple[str, Sample]  # what a tensor of the sample is, and the sample
+
+
+def operands(source: Sample, schema: Any, pointwise: bool) -> Iterator[tuple[str, Sample]]:
+    """Yield named samples, each with a tensor of another dtype, of no dimensions, or on the host."""
+    two_tensors = sum(str(a.type) in ("Tensor", "Optional[Tensor]") and not a.is_out for a in schema.arguments) == 2
+    first = 0 if two_tensors and not is_composed(source.overload) else 1
+    yield from _operands(source, range(first, 3 if pointwise and two_tensors else 0))
+
+
+def converting(source: Sample, schema: Any) -> Iterator[tuple[str, str, Sample]]:
+    """Yield samples in which a tensor is converted to another dtype: a name, the tensor's name, and the sample."""
+    slots = [s for s in source.tensors if s.pool]
+    read = [s for s in slots if not s.written]
+    into = [a for a in schema.arguments if "ScalarType" in str(a.real_type)]
+    for dtype in _CONVERTED:
+        if len(slots) == 1 and len(into) == 1:
+            sample = replaced(source, schema, Other(into[0], DtypeArg(dtype)))
+            yield f"dtype={dtype}", slots[0].name, sample
+        elif len(slots) == 2 and len(read) == 1:
+            yield f"{read[0].name}={dtype}", read[0].name, _slot(source, replace(read[0], dtype=dtype))
+
+
+def indices(source: Sample) -> Iterator[tuple[str, Sample]]:
+    """Yield named samples, each with an index or a mask of another dtype."""
+    for slot in source.tensors:
+        for dtype in _INDICES.get(slot.dtype or "", ()) if slot.pool and not slot.same_as else ():
+            yield f"{slot.name}={dtype}", _slot(source, replace(slot, dtype=dtype))
+
+
+def _operands(source: Sample, on_host: range) -> Iterator[tuple[str, Sample]]:
+    """Yield the sample with an operand of another dtype, and of no dimensions or of one: some also ``on_host``."""
+    slots = [s for s in source.tensors if s.pool and not s.same_as and s.dtype is None]
+    for slot in slots[1:3] if len(slots) > 1 else ():
+        for dtype in _OPERANDS:
+            if dtype != source.base:
+                yield f"{slot.name}={dtype}", _slot(source, _in_dtype(slot, dtype, source.base))
+    for i, slot in enumerate(slots[:3] if len(slots) > 1 else ()):
+        if slot.written:
+            continue
+        one = replace(slot, shape=())
+        yield f"{slot.name}=scalar", _slot(source, one)
+        yield f"{slot.name}=scalar_float64", _slot(source, _in_dtype(one, "float64", source.base))
+        for dtype in _OF_ROWS if len(slot.shape) > 1 and slot.shape[-1] > 1 else ():
+            if dtype != source.base:
+                yield (
+                    f"{slot.name}{ROW}{dtype}",
+                    _slot(source, _in_dtype(replace(slot, shape=slot.shape[-1:]), dtype, source.base)),
+                )
+        for dtype in ("", "float64", "int64") if i in on_host else ():
+            there = replace(one, on_host=True, dtype=dtype or one.dtype)
+            yield f"{slot.name}=host_scalar" + (f"_{dtype}" if dtype else ""), _slot(source, there)
+        if i in on_host:
+            large = replace(one, on_host=True, dtype="int64", fill="hard/all/max", source=1)
+            yield f"{slot.name}=host_scalar_largest", _slot(source, large)
+            tenth = replace(one, on_host=True, dtype="float64", fill="hard/all/0.1", source=1)
+            yield f"{slot.name}=host_tenth_float64", _slot(source, tenth)
+
+
+def _in_dtype(slot: TensorSlot, dtype: str, base: str) -> TensorSlot:
+    """Return an operand in another dtype; floats beside integers are no whole numbers."""
+    if base == "int64" and kind_of(dtype) == "float":
+        return replace(slot, dtype=dtype, fill="halves", source=slot.numel)
+    return replace(slot, dtype=dtype)
+
+
+def _slot(source: Sample, changed: TensorSlot) -> Sample:
+    """Return the sample with one slot changed; outputs are empty, for the call to resize."""
+    slots = [changed if s.index == changed.index else s for s in source.tensors]
+    return with_tensors(source, [s if s.pool else replace(s, shape=(0,)) for s in slots])
