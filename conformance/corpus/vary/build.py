@@ -15,7 +15,9 @@ from conformance.corpus import reader
 from conformance.corpus.codec import encode
 from conformance.corpus.model import Sample
 from conformance.corpus.reader import GENERATED, Corpus
-from conformance.corpus.vary import counts, hard_values, sizes, variants
+from conformance.corpus.values import kind_of
+from conformance.corpus.vary import counts, dtypes, hard_values, sizes, variants
+from conformance.corpus.vary.sizes import usable
 from conformance.corpus.vary.trial import Generate, Trials, generate
 from conformance.inventory import Overload, inventory
 
@@ -76,8 +78,12 @@ def _still_running(corpus: Corpus, overload: str, trials: Trials) -> Iterator[Sa
 
 
 def _generated(corpus: Corpus, known: Mapping[str, Overload], overload: str, trials: Trials) -> list[Sample]:
-    samples = corpus.samples(overload)
-    return [s for axis in AXES for s in axis(known[overload], samples, trials, corpus)]
+    samples = list(corpus.samples(overload))
+    others = list(dtypes.generate(known[overload], samples, trials, corpus))
+    kinds = {kind_of(s.base) for s in samples if usable(s)}
+    samples += [s for s in others if kind_of(s.base) not in kinds]  # to be varied as well
+    varied = [s for axis in AXES for s in axis(known[overload], samples, trials, corpus)]
+    return [*(replace(s, axis=dtypes.AXIS) for s in others), *varied]
 
 
 def write(where: Path, found: Mapping[str, Sequence[Sample]], layouts_of: LayoutsOf) -> None:
@@ -99,8 +105,8 @@ def _cells(samples: Sequence[Sample], layouts_of: LayoutsOf) -> dict[str, str]:
     """Return the dtypes of the samples of each layout, as words."""
     found: dict[str, set[str]] = {}
     for sample in samples:
-        for name, dtypes in layouts_of(sample).items():
-            found.setdefault(name, set()).update(dtypes)
+        for name, in_dtypes in layouts_of(sample).items():
+            found.setdefault(name, set()).update(in_dtypes)
     return {name: " ".join(sorted(found[name])) for name in sorted(found)}
 
 

@@ -1,0 +1,58 @@
+"""Samples in dtypes that CPU takes and no recorded sample has. OpInfo does not list all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from conformance.corpus.calls import HasValues
+from conformance.corpus.drafts import BASES
+from conformance.corpus.model import Sample
+from conformance.corpus.places import with_tensors
+from conformance.corpus.values import kind_of
+from conformance.corpus.vary.sizes import usable
+from conformance.corpus.vary.trial import Trials
+from conformance.inventory import Overload
+
+AXIS = "variants"
+
+_DTYPES = (
+    "float32", "float64", "float16", "bfloat16", "complex64", "complex128", "int64", "int32", "int16", "int8", "uint8",
+    "uint16", "uint32", "uint64", "bool",
+)  # fmt: skip
+_SOURCES = 4  # samples that are tried in other dtypes
+
+
+def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, values: HasValues) -> Iterator[Sample]:
+    """Yield samples of an overload in dtypes that none of ``samples`` has. They have no axis."""
+    del values
+    if overload.is_composite_implicit:
+        return
+    there = {dtype for s in samples if not s.raises for dtype in s.dtypes}
+    filled = [s for s in samples if usable(s) and _is_filled(s)]
+    for base in BASES:
+        missing = [d for d in _DTYPES if kind_of(d) == kind_of(base) and d not in there]
+        for source in sorted(filled, key=lambda s: s.base != base)[:_SOURCES]:
+            sample = _in_base(source, base)
+            ran = tuple(d for d in missing if trials.run(sample, d))
+            if ran:
+                yield replace(sample, name=f"{source.name}.{base}", dtypes=ran)
+                missing = [d for d in missing if d not in ran]
+
+
+def _is_filled(sample: Sample) -> bool:
+    """Whether a sample has values in the dtype of the call, and each of its arguments has elements."""
+    slots = [s for s in sample.tensors if s.pool]
+    return any(s.dtype is None for s in slots) and all(s.numel for s in slots)
+
+
+def _in_base(source: Sample, base: str) -> Sample:
+    """Return a sample of another base; floats that are made of integers are no whole numbers."""
+    if source.base == base:
+        return source
+    halved = kind_of(base) in ("float", "complex") and kind_of(source.base) in ("int", "bool")
+    slots = [
+        replace(s, fill="halves", source=s.numel) if halved and s.pool and s.dtype is None and not s.same_as else s
+        for s in source.tensors
+    ]
+    return with_tensors(replace(source, base=base), [s if s.pool else replace(s, shape=(0,)) for s in slots])
