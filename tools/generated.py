@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from conformance.corpus.codec import decode
-from conformance.corpus.model import Sample
+from conformance.corpus.model import BASES, Sample
 from conformance.corpus.places import places
 from conformance.plan.kinds import DIMENSIONS, LIST
 
@@ -65,6 +65,8 @@ def _value_classes(sample: Sample) -> Iterator[str]:
 def _variant_classes(sample: Sample) -> Iterator[str]:
     if sample.raises:
         yield "a dimension that CPU refuses"
+    elif sample.name.rpartition(".")[2] in BASES:
+        yield "dtypes that no recorded sample has"
     elif any(t.on_host for t in sample.tensors):
         yield "an operand on the host"
     elif len({t.dtype for t in sample.tensors if t.pool}) > 1:

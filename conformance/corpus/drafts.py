@@ -22,7 +22,6 @@ from conformance.corpus.model import (
 )
 from conformance.corpus.pools import PoolBuilder
 
-BASES = ("float32", "int64", "bool", "complex64")
 SEED = 2026
 
 

@@ -8,6 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Union
 
+#: The dtypes in which samples are recorded, one of each kind: ``Sample.base`` is one of them.
+BASES = ("float32", "int64", "bool", "complex64")
+
 
 @dataclass(frozen=True, slots=True)
 class TensorSlot:

@@ -15,8 +15,8 @@ import numpy as np
 import torch
 from torch.overrides import TorchFunctionMode
 
-from conformance.corpus.drafts import BASES, SEED, Drafter, dtype_name
-from conformance.corpus.model import NotStorable, Sample
+from conformance.corpus.drafts import SEED, Drafter, dtype_name
+from conformance.corpus.model import BASES, NotStorable, Sample
 from conformance.corpus.pools import PoolBuilder
 from conformance.inventory import call_of, overload_of
 from conformance.torch_versions import TorchDispatchMode, schema_of, without_modes

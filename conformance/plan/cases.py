@@ -11,6 +11,7 @@ from random import Random
 from conformance import layouts
 from conformance.corpus.model import Sample, TensorSlot
 from conformance.layouts import ALIASED, AS_STRIDED, CONTEXTS, GENERATED, MIXED, SEQUENCE, Placement
+from conformance.ops import facts
 from conformance.plan import kinds
 from conformance.plan.tiers import TIERS, Tier
 from conformance.vocabulary import CaseId, CellId
@@ -111,6 +112,21 @@ def _aliased(cell: CellId, sample: Sample) -> Iterator[Case]:
                 whole = replace(_contiguous(a), storage=moved.storage)
                 placements = _put(sample, {a.index: whole, b.index: moved})
                 yield Case(cell, sample, f"{a.name}^{b.name}", placements, ((b.index, a.index, 0),))
+    yield from _elements(cell, sample)
+
+
+def _elements(cell: CellId, sample: Sample) -> Iterator[Case]:
+    """An argument without dimensions that is the last element of another one; of a written one, if it is its value.
+
+    An op reads a value before it writes. What another operand that it overwrites gives is not defined.
+    """
+    free = [s for s in _free(sample) if s.numel > 0 and s.pool]
+    host = facts(sample.overload).host
+    for b in [s for s in free if not (s.shape or s.written or s.on_host or s.argument in host)]:
+        earlier = [s for s in free if s.index < b.index and s.numel > 1 and (not s.written or b.argument == "value")]
+        for a in earlier[:1]:
+            if slot_dtype(a, cell.dtype) == slot_dtype(b, cell.dtype):
+                yield Case(cell, sample, f"{a.name}:{b.name}", _put(sample, {}), ((b.index, a.index, a.numel - 1),))
 
 
 def _overlap(sample: Sample, a: TensorSlot) -> tuple[Placement, ...]:
@@ -368,7 +384,7 @@ def _fitting(sample: Sample, tier: Tier) -> dict[str, set[str]]:
         names = set(shaped)
         names.update(bit for bit in ("conj", "neg") if _bit_fits(sample, bit, dtype))
         probe = CellId("", sample.overload, dtype, ALIASED)
-        if _alias_pairs(probe, sample):
+        if next(_aliased(probe, sample), None):
             names.add(ALIASED)
         if next(_mixed(probe, sample), None):
             names.add(MIXED)

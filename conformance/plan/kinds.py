@@ -36,7 +36,7 @@ def kind_of(sample: Sample) -> Hashable:
         hard = tuple((slot.name, slot.fill) for slot in sample.tensors if slot.fill.startswith("hard"))
         return sample.raises, hard, tuple(_forms(sample))
     tensors = tuple((slot.dtype, slot.on_host, len(slot.shape)) for slot in sample.tensors)
-    return sample.raises, tensors, tuple(_forms(sample))
+    return sample.raises, sample.base, tensors, tuple(_forms(sample))
 
 
 def _sizes(sample: Sample) -> Hashable:

@@ -36,6 +36,14 @@ LAYOUTS: dict[str, Layout] = {
 SOURCES = LAYOUTS | {"expanded": lambda flat: flat[: flat.numel() // 8].unsqueeze(1).expand(-1, 8)}
 
 
+#: Parts that broadcast over the view that they are taken from.
+PARTS: dict[str, Layout] = {
+    "number": lambda view: view.flatten()[3],
+    "row": lambda view: view[:1] if view.dim() > 1 else view[1:2],
+    "column": lambda view: view[..., 1:2],
+}
+
+
 def _conjugated(flat: torch.Tensor) -> torch.Tensor:
     return flat.conj()
 
@@ -139,6 +147,35 @@ def with_conversion(device: str) -> Results:
 def _converted(values: torch.Tensor, device: str, layout: Layout, to: str, dtype: torch.dtype) -> torch.Tensor:
     source = on(device, values) if to == "cpu" else values
     return _dense(layout(source).to(to, dtype))
+
+
+@scenario(exact=True)
+def broadcast(device: str) -> Results:
+    """Return whole tensors, of which a view was overwritten from the host or from the device by less than its size."""
+    return _broadcast("up", "cpu", device) | _broadcast("down", device, "cpu")
+
+
+@scenario(exact=True)
+def broadcast_between_devices(device: str) -> Results:
+    """Return whole tensors, of which a view was overwritten from another device by less than its size."""
+    return _broadcast("across", device, _second(device))
+
+
+def _broadcast(way: str, source: str, target: str) -> Results:
+    results: Results = {}
+    for dtype in (torch.float32, torch.int64):
+        for name, layout in LAYOUTS.items():
+            for form, part in PARTS.items():
+                made = partial(_spread, layout, part, dtype, source, target)
+                results[f"{way}_{dtype}_{name}_{form}".replace("torch.", "")] = offered(made)
+    return results
+
+
+def _spread(layout: Layout, part: Layout, dtype: torch.dtype, source: str, target: str) -> torch.Tensor:
+    values = _values(EDGES[0], torch.float32)
+    whole = on(target, torch.zeros(values.shape, dtype=dtype))
+    layout(whole).copy_(on(source, part(layout(values)).clone()))
+    return whole
 
 
 @scenario(exact=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 from conformance.corpus.model import Arg, ComplexArg, DtypeArg, EnumArg, Sample, TensorSlot
@@ -34,6 +35,7 @@ _WORDS = {
     "ord": ("fro", "nuc"), "side": ("left", "right"), "mode": ("reduced", "complete", "r"), "UPLO": ("L", "U"),
     "padding": ("same", "valid"), "driver": ("gelsy", "gels"), "indexing": ("ij", "xy"),
 }  # fmt: skip
+_MOST_FLAGS = 4  # of a list
 _RESULTS = ("bool", "int32", "float64", "bfloat16", "complex64")
 # An integer that 32 bits do not hold.
 LARGE = 2**40
@@ -56,6 +58,16 @@ class Other:
         """Whether it is what the schema says of a call without the argument."""
         default = self.formal.default_value if self.formal.has_default_value() else None
         return type(default) is type(self.value) and bool(default == self.value)
+
+    @property
+    def is_number(self) -> bool:
+        """Whether the argument is a number of any type."""
+        return str(self.formal.type).removeprefix("Optional[").startswith("number")
+
+    @property
+    def kind(self) -> tuple[str, type]:
+        """The argument and the type of the value."""
+        return self.formal.name, type(self.value)
 
     @property
     def is_dim(self) -> bool:
@@ -153,12 +165,19 @@ def _lists(formal: Any, current: Arg, source: Sample) -> Iterator[Arg]:
         yield current[::-1]
 
 
+def _masks(formal: Any, current: Arg, source: Sample) -> Iterator[Arg]:  # noqa: ARG001
+    """Every list of as many flags, such as the results that are asked for."""
+    if isinstance(current, tuple) and len(current) <= _MOST_FLAGS:
+        yield from product((True, False), repeat=len(current))
+
+
 _OTHERS: dict[str, Callable[[Any, Arg, Sample], Iterator[Arg]]] = {
     "bool": lambda formal, current, source: iter((True, False)),  # noqa: ARG005
     "number": _numbers,
     "float": lambda formal, current, source: iter(_FLOATS),  # noqa: ARG005
     "int": _ints,
     "List[int]": _lists,
+    "List[bool]": _masks,
     "str": lambda formal, current, source: iter(_WORDS.get(formal.name, ())),  # noqa: ARG005
 }
 

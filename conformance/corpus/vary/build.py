@@ -16,12 +16,12 @@ from conformance.corpus.codec import encode
 from conformance.corpus.model import Sample
 from conformance.corpus.reader import GENERATED, Corpus
 from conformance.corpus.values import kind_of
-from conformance.corpus.vary import counts, dtypes, hard_values, sizes, variants
+from conformance.corpus.vary import counts, dims, dtypes, hard_values, sizes, variants
 from conformance.corpus.vary.sizes import usable
 from conformance.corpus.vary.trial import Generate, Trials, generate
 from conformance.inventory import Overload, inventory
 
-AXES = (sizes.generate, counts.generate, hard_values.generate, variants.generate)
+AXES = (sizes.generate, counts.generate, hard_values.generate, variants.generate, dims.generate)
 
 
 Progress = Callable[[str], None]

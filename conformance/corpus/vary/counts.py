@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import product
 from typing import Any
 
 from conformance.corpus.calls import HasValues
@@ -14,13 +15,13 @@ from conformance.corpus.vary.trial import Trials
 from conformance.inventory import Overload, call_of
 from conformance.torch_versions import schema_of
 
-LENGTH = 1025  # of the rows
-COUNT = 500  # more than the usual tiles, heaps and warps hold
+# The lengths of rows, with the counts: more than the usual tiles, heaps and warps hold, and all of a row.
+LENGTHS = ((1025, 500), (67, 67))
 _MOST = 3  # sizes, and integers, of a sample
 
 
 def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, values: HasValues) -> Iterator[Sample]:
-    """Yield samples of an overload with one size of ``LENGTH`` and one integer of ``COUNT``, each pair of the two."""
+    """Yield samples of an overload with each pair of a size and an integer in ``LENGTHS``."""
     if overload.is_composite_implicit:
         return
     schema = schema_of(call_of(overload.name))
@@ -30,9 +31,9 @@ def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, valu
         groups = maker.groups(source, turns.first) if any(counts(source, schema)) else []
         tied = {place for group in groups for place in group.places}
         for number in [n for n in counts(source, schema) if n not in tied][:_MOST]:
-            for group in groups[:_MOST]:
-                change: dict[Place, int] = {**dict.fromkeys(group.places, LENGTH), number: COUNT}
-                name = f"{label(source, group.places)}={LENGTH}.{label(source, [number])}={COUNT}"
+            for group, (length, count) in product(groups[:_MOST], LENGTHS):
+                change: dict[Place, int] = {**dict.fromkeys(group.places, length), number: count}
+                name = f"{label(source, group.places)}={length}.{label(source, [number])}={count}"
                 yield from maker.made(source, change, name, turns.of(name))
 
 

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from conformance.corpus.calls import HasValues
-from conformance.corpus.drafts import BASES
-from conformance.corpus.model import Sample
+from conformance.corpus.model import BASES, Sample
 from conformance.corpus.places import with_tensors
 from conformance.corpus.values import kind_of
 from conformance.corpus.vary.sizes import usable

@@ -12,7 +12,7 @@ from itertools import zip_longest
 
 from conformance.corpus.calls import HasValues
 from conformance.corpus.model import Arg, Sample, TensorSlot
-from conformance.corpus.places import Extent, resized, with_tensors
+from conformance.corpus.places import Extent, label, resized, with_tensors
 from conformance.corpus.values import kind_of
 from conformance.corpus.vary import arguments, operands
 from conformance.corpus.vary.arguments import Other
@@ -30,6 +30,7 @@ LIMITS = ("", "/nonzero", "/positive")
 _ONE = 80  # elements, more than the hard values of any dtype
 _PAIRS = 4800  # elements, more than their pairs
 _SPARSE = 7 * _ONE
+_LONG = 2 * _ONE + 3  # elements of a row
 # Values that all elements of an argument have, by the base of the sample.
 _ALIKE = {"float32": ("0", "inf", "-inf", "nan"), "int64": ("0", "min", "max"), "complex64": ("0",)}
 # Values that an op may refuse, by the kind of an argument: below every index and count, below 0, and unordered.
@@ -56,8 +57,8 @@ def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, valu
         if source and base != "bool" and not uneven:
             yield from _Varied(source, overload, trials, values).samples()
         if source and facts(overload.name).tolerance.exact:
-            for label, name, sample in operands.converting(source, schema):
-                named = replace(sample, name=f"{source.name}.{label}")
+            for word, name, sample in operands.converting(source, schema):
+                named = replace(sample, name=f"{source.name}.{word}")
                 yield from _Varied(named, overload, trials, values).converted(name)
 
 
@@ -92,6 +93,8 @@ class _Varied:
             if not (hard and self._pointwise):
                 yield from self._sparse(slot)
                 yield from self._alike(slot)
+            if slot is slots[0] and not self._pointwise:
+                yield from self._along(slot, "hard/0" if hard else "hard/sparse")
             if slot is slots[0]:
                 yield from self._with_arguments(slot, "hard/0" if hard else "hard/sparse")
         if self._dtypes and self._pointwise and len(slots) > 1:
@@ -158,6 +161,16 @@ class _Varied:
     def _sparse(self, slot: TensorSlot) -> list[Sample]:
         large = self._enlarged([slot], _SPARSE)
         return self._made(large, {slot.index: "hard/sparse"}, ".sparse") if large else []
+
+    def _along(self, slot: TensorSlot, kind: str) -> Iterator[Sample]:
+        """Yield samples that are long in one dimension after the other: an op may take elements of that for a row."""
+        for group in self._groups:
+            if slot.index in _slots(group):
+                change = dict.fromkeys(group.places, _LONG)
+                for sample in filled(self._source, resized(self._source, change), change, self._values):
+                    if ran := self._trials.run(sample, self._dtypes[0]):
+                        yield from self._made(ran.sample, {slot.index: kind}, f".{label(self._source, group.places)}")
+                        break
 
     def _alike(self, slot: TensorSlot) -> Iterator[Sample]:
         """Yield samples in which all elements of an argument are equal."""

@@ -18,6 +18,7 @@ ROW, SCALAR = "=row_", "=scalar"  # in the names of operands without the first d
 _OF_ROWS = ("int64", "float64")  # of an operand without the first dimensions
 # Dtypes that an index or a mask may have, or is refused in.
 _INDICES = {"int64": ("int32", "float32"), "bool": ("uint8", "float32")}
+_HALVES = ("bfloat16", "float16")
 # Dtypes that every dtype is converted to.
 _CONVERTED = (
     "bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64", "complex64",
@@ -53,6 +54,28 @@ def indices(source: Sample) -> Iterator[tuple[str, Sample]]:
     for slot in source.tensors:
         for dtype in _INDICES.get(slot.dtype or "", ()) if slot.pool and not slot.same_as else ():
             yield f"{slot.name}={dtype}", _slot(source, replace(slot, dtype=dtype))
+
+
+def misshapen(source: Sample) -> Iterator[Form]:
+    """Yield named samples, each with a tensor of another shape: one element more in each row, or turned."""
+    slots = [s for s in source.tensors if s.pool and not s.same_as and s.numel > 1]
+    for slot in slots if len(slots) > 1 else ():
+        more = replace(slot, shape=(*slot.shape[:-1], slot.shape[-1] + 1), fill="choose", source=slot.numel)
+        yield f"{slot.name}=longer", _slot(source, more)
+        if slot.shape != slot.shape[::-1]:
+            yield f"{slot.name}=turned", _slot(source, replace(slot, shape=slot.shape[::-1]))
+        elif len(slot.shape) == 1:
+            yield f"{slot.name}=column", _slot(source, replace(slot, shape=(*slot.shape, 1)))
+
+
+def beside_half(source: Sample) -> Iterator[Form]:
+    """Yield half-precision dtypes, each with the sample in which all tensors but the first have float32."""
+    slots = [s for s in source.tensors if s.pool and s.dtype is None and not s.same_as]
+    others = {s.index for s in slots[1:]}
+    wide = [replace(s, dtype="float32") if s.index in others else s for s in source.tensors]
+    for dtype in _HALVES if others else ():
+        if dtype in source.dtypes:
+            yield dtype, with_tensors(source, [s if s.pool else replace(s, shape=(0,)) for s in wide])
 
 
 def _operands(source: Sample, on_host: range) -> Iterator[tuple[str, Sample]]:

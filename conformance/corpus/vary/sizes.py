@@ -39,8 +39,8 @@ OF_COMPLEX = (33, 1025, 65537)
 EDGES = (
     15, 16, 17, 31, 32, 63, 64, 65, 127, 128, 129, 255, 257, 511, 512, 513, 1023, 2047, 2048, 2049, 4095, 4096, 8191,
 )  # fmt: skip
-# Several dimensions at once.
-TOGETHER = ((67, 35, 19, 9, 5), (129, 257, 3, 2, 2), (5, 9, 131, 17, 3), (521, 523, 1, 1, 1))
+# Several dimensions at once, last of equal sizes: what belongs to one of them cannot be told by its size.
+TOGETHER = ((67, 35, 19, 9, 5), (129, 257, 3, 2, 2), (5, 9, 131, 17, 3), (521, 523, 1, 1, 1), (7, 7, 7, 7, 7))
 # Orders of the values of the largest sample, by which what is searched for lies at its end.
 ORDERS = ("ascending", "descending")
 LARGE = 4000  # beside a size above, the other free sizes are 2
@@ -139,6 +139,7 @@ class Maker:
                 yield from found
                 if found and n == max(ALWAYS) and not self._pointwise:
                     yield from self._ordered(found[0], dtypes)
+                    yield from self._of_narrow_indices(found[0], dtypes)
         if groups:
             for together in TOGETHER:
                 change = {p: n for g, n in zip(groups, together, strict=False) for p in g.places}
@@ -186,6 +187,11 @@ class Maker:
         """Yield the sample with other sizes, if it runs on CPU."""
         yield from self._tried(filled(source, resized(source, change), change, self._values), name, dtypes)
 
+    def called(self, sample: Sample, name: str, dtypes: tuple[str, ...], axis: str) -> Iterator[Sample]:
+        """Yield the sample with values for its sizes, if it runs on CPU."""
+        for made in self._tried(filled(sample, sample, {}, self._values), name, dtypes):
+            yield replace(made, axis=axis)
+
     def _ordered(self, sample: Sample, dtypes: tuple[str, ...]) -> Iterator[Sample]:
         """Yield the sample with the values of its first argument in order. That moves floats: not whole ones."""
         for slot in sample.tensors[:1]:
@@ -194,6 +200,12 @@ class Maker:
             for fill in ORDERS if movable and not _indexes(slot) else ():
                 ordered = with_tensors(sample, [replace(slot, fill=fill), *sample.tensors[1:]])
                 yield from self._tried([ordered], fill, dtypes)
+
+    def _of_narrow_indices(self, sample: Sample, dtypes: tuple[str, ...]) -> Iterator[Sample]:
+        """Yield the sample with indices of int32, if it has indices of int64."""
+        slots = [replace(s, dtype="int32") if s.pool and s.dtype == "int64" else s for s in sample.tensors]
+        if tuple(slots) != sample.tensors:
+            yield from self._tried([with_tensors(sample, slots)], "int32", dtypes)
 
     def _tried(self, candidates: Iterable[Sample], name: str, dtypes: tuple[str, ...]) -> Iterator[Sample]:
         """Yield the first candidate that runs in the first dtype, with that and the first others in which it runs."""
@@ -375,12 +387,15 @@ def _renamed(arg: Arg, i: int) -> Arg:
 
 def _deeper(source: Sample) -> Iterator[tuple[Sample, str]]:
     """Yield the sample with more dimensions in front of those of its tensors of the highest rank."""
-    rank = max((len(s.shape) for s in source.tensors if s.pool), default=0)
-    if rank == 0:
-        return
     for wanted in RANKS:
-        if wanted > rank:
-            yield _with_front(source, rank, (2, 1, 3, 1, 2, 1, 1, 2, 1)[: wanted - rank]), f"rank={wanted}"
+        yield from ((sample, f"rank={wanted}") for sample in deeper(source, wanted, (2, 1, 3, 1, 2, 1, 1, 2, 1)))
+
+
+def deeper(source: Sample, wanted: int, front: tuple[int, ...]) -> Iterator[Sample]:
+    """Yield the sample with ``wanted`` dimensions, the first of ``front`` in front; none if it has as many or none."""
+    rank = max((len(s.shape) for s in source.tensors if s.pool), default=0)
+    if 0 < rank < wanted:
+        yield _with_front(source, rank, front[: wanted - rank])
 
 
 def _with_front(source: Sample, rank: int, front: tuple[int, ...]) -> Sample:

@@ -2,8 +2,8 @@
 
 A dimension that CPU refuses is kept as a sample that raises, and so is a number that the op would write to integers
 which cannot hold it. An op documents which dtypes its index and its mask have, so that a refusal of others is kept.
-That of another operand's dtype is kept if torch refuses it for tensors without memory too. No other refusal is kept: a
-device may do more than CPU.
+That of another operand's dtype, or of a number, is kept if torch refuses it for tensors without memory too. No other
+refusal is kept: a device may do more than CPU.
 What pointwise ops alone define alike on every device (infinite scalars; of two operands one on the host) is tried on
 those alone. A composite kernel may make its result where the first operand is, which then is not on the host.
 """
@@ -13,12 +13,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations, product
+from typing import Any
 
 from conformance.corpus.calls import HasValues
 from conformance.corpus.model import Sample
 from conformance.corpus.values import holds
 from conformance.corpus.vary.arguments import LARGE, Other, defined, others, replaced
-from conformance.corpus.vary.operands import ROW, SCALAR, Form, indices, operands
+from conformance.corpus.vary.operands import ROW, SCALAR, Form, beside_half, indices, misshapen, operands
 from conformance.corpus.vary.sizes import Turns, sources
 from conformance.corpus.vary.trial import Trials
 from conformance.inventory import Overload, call_of
@@ -45,28 +46,48 @@ def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, valu
     for source in sources(samples, values):
         maker = _Maker(source, trials, given)
         ran: list[Other] = []
-        for other in list(others(source, schema, pointwise))[:MOST]:
-            variant = replaced(source, schema, other)
-            known = _key(variant) in given
-            found = list(maker.made(other.name, variant, other))
-            yield from found
-            if (known or not all(sample.raises for sample in found)) and other.value != LARGE:
-                ran.append(other)
+        yield from _arguments(maker, list(others(source, schema, pointwise))[:MOST], schema, ran)
         operand, index = list(operands(source, schema, pointwise)), list(indices(source))
         taken: set[str] = set()
-        for forms, refuses in ((operand, trials.raises_without_memory), (index, trials.refuses)):
-            for name, sample in forms:
-                found = list(maker.made(name, sample))
-                yield from found
-                taken |= {name for one in found if not one.raises}
-                if ROW not in name and SCALAR not in name:  # refused for its size, which not every kernel checks
-                    yield from maker.refused(name, sample, refuses)
+        yield from _tensors(maker, operand, trials.raises_without_memory, taken)
+        yield from _tensors(maker, index, trials.refuses, taken)
+        for name, sample in misshapen(source):
+            yield from maker.refused(name, sample, trials.raises_without_memory)
+        for dtype, sample in beside_half(source):
+            yield from maker.made(f"others=float32_{dtype}", sample, dtypes=(dtype,))
         if source.base != "complex64":
             for one, two in _pairs(ran):
                 yield from maker.made(f"{one.name}.{two.name}", replaced(replaced(source, schema, one), schema, two))
             operand, index = ([form for form in of if form[0] in taken] for of in (operand, index))
             for other, (name, sample) in _crossed(ran, operand, index):
                 yield from maker.made(f"{other.name}.{name}", replaced(sample, schema, other))
+
+
+def _arguments(maker: _Maker, of: Sequence[Other], schema: Any, ran: list[Other]) -> Iterator[Sample]:
+    """Yield the samples with one other value of an argument that is no tensor; add to ``ran`` those that run on CPU."""
+    refused: set[object] = set()
+    for other in of:
+        variant = replaced(maker.source, schema, other)
+        known = _key(variant) in maker.given
+        found = list(maker.made(other.name, variant, other))
+        if not found and not known and other.is_number and other.kind not in refused:
+            found = list(maker.refused(other.name, variant, maker.trials.raises_without_memory))
+            refused |= {other.kind for _ in found}
+        yield from found
+        if (known or not all(sample.raises for sample in found)) and other.value != LARGE:
+            ran.append(other)
+
+
+def _tensors(
+    maker: _Maker, forms: Sequence[Form], refuses: Callable[[Sample, str], bool], taken: set[str]
+) -> Iterator[Sample]:
+    """Yield the samples with a tensor in another form; add the names of forms that run on CPU to ``taken``."""
+    for name, sample in forms:
+        found = list(maker.made(name, sample))
+        yield from found
+        taken |= {name for one in found if not one.raises}
+        if ROW not in name and SCALAR not in name:  # refused for its size, which not every kernel checks
+            yield from maker.refused(name, sample, refuses)
 
 
 def _key(sample: Sample) -> object:
@@ -114,36 +135,41 @@ class _Maker:
     """Tries the variants of one source, each call once."""
 
     def __init__(self, source: Sample, trials: Trials, given: set[object]) -> None:
-        self._source = source
-        self._trials = trials
-        self._given = given  # the calls that there are; those that were tried are added
+        self.source = source
+        self.trials = trials
+        self.given = given  # the calls that there are; those that were tried are added
         self._turns = Turns(source)
         self._facts = facts(source.overload)
 
-    def made(self, name: str, variant: Sample, other: Other | None = None) -> Iterator[Sample]:
-        """Yield the variant if it runs on CPU, and one that raises where a refusal of the ``other`` value counts."""
-        if _key(variant) in self._given or any(word.partition("=")[0] in self._facts.fixed for word in name.split(".")):
+    def made(
+        self, name: str, variant: Sample, other: Other | None = None, dtypes: tuple[str, ...] = ()
+    ) -> Iterator[Sample]:
+        """Yield the variant if it runs on CPU, and one that raises where a refusal of the ``other`` value counts.
+
+        ``dtypes``: in which to try it; if empty, the first dtype and one other.
+        """
+        if _key(variant) in self.given or any(word.partition("=")[0] in self._facts.fixed for word in name.split(".")):
             return
-        self._given.add(_key(variant))
-        sample = replace(variant, name=f"{self._source.name}.{name}", axis=AXIS)
-        dtypes = self._dtypes(name, other)
-        ran = {d: ran.sample for d in dtypes if (ran := self._trials.run(sample, d))}
+        self.given.add(_key(variant))
+        sample = replace(variant, name=f"{self.source.name}.{name}", axis=AXIS)
+        dtypes = dtypes or self._dtypes(name, other)
+        ran = {d: ran.sample for d in dtypes if (ran := self.trials.run(sample, d))}
         if ran:
             yield replace(next(iter(ran.values())), dtypes=tuple(ran))
-        refused = tuple(d for d in self._to_refuse(dtypes, ran, other) if self._trials.raises(sample, d))
+        refused = tuple(d for d in self._to_refuse(dtypes, ran, other) if self.trials.raises(sample, d))
         if refused:
             yield replace(sample, name=sample.name + (".refused" if ran else ""), dtypes=refused, raises=True)
 
     def refused(self, name: str, variant: Sample, refuses: Callable[[Sample, str], bool]) -> Iterator[Sample]:
         """Yield the variant as one that raises, if it raises on CPU and the op itself ``refuses`` it."""
-        sample = replace(variant, name=f"{self._source.name}.{name}", axis=AXIS)
+        sample = replace(variant, name=f"{self.source.name}.{name}", axis=AXIS)
         first = self._turns.first
-        if self._trials.raises(sample, first) and refuses(sample, first):
+        if self.trials.raises(sample, first) and refuses(sample, first):
             yield replace(sample, dtypes=(first,), raises=True)
 
     def _dtypes(self, name: str, other: Other | None) -> tuple[str, ...]:
         dtypes = defined(self._turns.of(name), name)
-        small = [d for d in ("int8", "uint8") if d in self._source.dtypes and d not in dtypes]
+        small = [d for d in ("int8", "uint8") if d in self.source.dtypes and d not in dtypes]
         return (*dtypes, *small[:1]) if other and self._writes(other) else dtypes
 
     def _to_refuse(self, dtypes: Sequence[str], ran: Collection[str], other: Other | None) -> Sequence[str]:
