@@ -11,6 +11,7 @@ from conformance.scenarios import (
     distributed,
     exporting,
     flex_attention,
+    forms,
     generators,
     groups,
     handles,
@@ -30,7 +31,7 @@ from conformance.support.suggestions import unknown
 
 # Importing them fills the table.
 MODULES = (
-    block_masks, compiled_models, compiled_tensors, decoder, devices, distributed, exporting, flex_attention,
+    block_masks, compiled_models, compiled_tensors, decoder, devices, distributed, exporting, flex_attention, forms,
     generators, groups, handles, loading, masks, parallel, profiling, serialization, sharing, storages, threads,
     training, transfers,
 )  # fmt: skip

@@ -1,0 +1,50 @@
+"""The forms of one op after each other: what a backend keeps by an op's name must not decide about another form."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from conformance.scenarios.model import NotOffered, Results, first_line, on, scenario
+
+#: Ops of ``torch`` with a form that has ``out=``, and their arguments behind the first, a matrix.
+OPS: Mapping[str, tuple[Any, ...]] = {
+    "abs": (), "cummax": (0,), "cumprod": (0,), "cumsum": (0,), "diag": (), "digamma": (), "erf": (), "erfinv": (),
+    "exp": (), "expm1": (), "floor": (), "frexp": (), "histc": (5,), "i0": (), "kthvalue": (2,), "lgamma": (),
+    "log1p": (), "logcumsumexp": (0,), "logit": (0.1,), "mode": (), "mvlgamma": (2,), "nan_to_num": (), "neg": (),
+    "nonzero": (), "pow": (2.0,), "prod": (0,), "renorm": (2.0, 0, 1.0), "round": (), "sgn": (), "sigmoid": (),
+    "sinc": (), "sort": (), "sqrt": (), "sum": (0,), "tan": (), "topk": (2,), "tril": (), "triu": (), "trunc": (),
+    "var": (0,),
+}  # fmt: skip
+
+
+def _values() -> torch.Tensor:
+    return torch.arange(12, dtype=torch.float32).view(3, 4) * 0.37 + 0.6
+
+
+@scenario()
+def results_after_results(device: str) -> Results:
+    """Return the results of ops that are called for a new tensor and then with ``out=``, or the other way round."""
+    results: Results = {}
+    for turn, (name, args) in enumerate(OPS.items()):
+        call = getattr(torch, name)
+        outs = [r.clone().zero_() for r in _tuple(call(_values(), *args))]
+        try:
+            for form in ("out", "new") if turn % 2 else ("new", "out"):
+                there = [on(device, out) for out in outs]
+                given = on(device, _values())
+                if form == "new":
+                    made = _tuple(call(given, *args))
+                else:
+                    call(given, *args, out=there[0] if len(there) == 1 else tuple(there))
+                    made = there
+                results |= {f"{name}_{form}_{i}": result.clone() for i, result in enumerate(made)}
+        except NotImplementedError as e:
+            results[name] = NotOffered(first_line(e))
+    return results
+
+
+def _tuple(result: Any) -> list[torch.Tensor]:
+    return [result] if isinstance(result, torch.Tensor) else list(result)
