@@ -161,6 +161,13 @@ FOUND_IN = {
     "conversion_drops_conj": ("copy_", "complex64", "values_strided", "value"),
     "fallback_takes_views_for_one": ("gcd.out", "int64", "aliased", "value"),
     "index_fill_strided_from_zero": ("index_fill_.int_Scalar", "float32", "values_strided", "value"),
+    "embedding_int32_index_in_16_bits": ("embedding", "float32", "sizes", "value"),
+    "sort_of_long_rows_by_48_bits": ("sort.values_stable", "int64", "values", "value"),
+    "topk_whole_dim_not_sorted": ("topk.values", "float32", "sizes", "value"),
+    "roll_equal_dims_share_shift": ("roll", "float32", "sizes", "value"),
+    "layer_norm_bias_gradient_needs_weights": ("native_layer_norm_backward", "float32", "variants", "value"),
+    "layer_norm_mixed_statistics_dtype": ("native_layer_norm", "bfloat16", "variants", "dtype"),
+    "sum_out_strided_after_two_dims": ("sum.IntList_out", "float32", "variants_strided", "value"),
     # Unusual arguments in strided tensors.
     "var_of_strided_counts_one_less": ("var.correction_out", "float32", "variants_strided", "value"),
     # Metadata of results.
@@ -180,6 +187,9 @@ FOUND_IN = {
     "gather_counts_back": ("gather", "float32", "values", "error_parity"),
     "nll_loss_bad_target_ignored": ("nll_loss_forward.output", "float32", "zero_size", "error_parity"),
     "masked_fill_takes_bytes": ("masked_fill_.Scalar", "float32", "variants", "error_parity"),
+    "addr_float_alpha_of_integers_accepted": ("addr", "int64", "variants", "error_parity"),
+    "layer_norm_bias_shape_by_numel": ("native_layer_norm", "float32", "variants", "error_parity"),
+    "fill_from_own_element_refused": ("fill_.Tensor", "float32", "aliased", "error_parity"),
     # A block that is not given back.
     "masked_select_leaks_when_empty": ("masked_select", "float32", "contiguous", "leak"),
 }

@@ -113,9 +113,17 @@ at::Tensor with_bits_of(const at::Tensor& tensor, const at::Tensor& pattern) {
   return pattern.is_neg() ? at::_neg_view(conjugated) : conjugated;
 }
 
+// The fault of a number that is written to all elements from the first of a view to its last.
+void fill_stretch(const at::Tensor& view, const at::Scalar& value) {
+  int64_t length = view.numel() > 0;
+  for (int64_t d = 0; d < view.dim() && length > 0; ++d) length += (view.size(d) - 1) * view.stride(d);
+  view.as_strided({length}, {1}).fill_(value);
+}
+
 void copy_host_to_device(const at::Tensor& target, const at::Tensor& source, Waits waits) {
   at::assert_no_internal_overlap(target);
   if (is_one_block(target, source)) return copy_block(target, source, npuMemcpyHostToDevice, waits);
+  if (source.dim() == 0 && fault(Fault::number_upload_fills_gaps)) return fill_stretch(target, source.item());
   // Pending bits are left out of the staged values and put on the staged tensor: the device resolves them.
   const at::Tensor dense = with_bits_of(source, source).contiguous();
   const at::Tensor staged = empty_on(source, source.scalar_type(), target.device());
@@ -166,7 +174,9 @@ void copy_across_devices(const at::Tensor& target, const at::Tensor& source) {
   copy_on_device(staged, source);
   const at::Tensor arrived = empty_on(source, target.scalar_type(), target.device());
   copy_block_across(arrived, staged);
-  copy_on_device(target, arrived);
+  const bool is_column = source.dim() > 1 && source.size(-1) == 1 && target.size(-1) > 1;
+  const bool first = is_column && fault(Fault::peer_copy_broadcast_of_first_row);
+  copy_on_device(target, first ? arrived.narrow(0, 0, 1) : arrived);
 }
 
 // Registered under the names of torch's schema: `self` is the source. non_blocking matters for pinned memory.

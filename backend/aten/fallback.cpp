@@ -5,10 +5,12 @@
 
 #include <exception>
 #include <limits>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <unordered_set>
+#include <vector>
 
 #include "aten/boxed.h"
 #include "aten/counters.h"
@@ -153,7 +155,19 @@ class Call {
     }
   }
 
+  // The fault of answers that are kept under a name that overloads share.
+  bool written_before(size_t i) const {
+    thread_local std::map<std::string, std::vector<bool>> kept;
+    const auto [found, fresh] = kept.try_emplace(op_.operator_name().name);
+    for (size_t k = 0; fresh && k < arguments_.size(); ++k) found->second.push_back(is_written(k));
+    return i < found->second.size() && found->second[i];
+  }
+
   bool written(size_t i) const {
+    return fault(Fault::fallback_written_kept_by_name) ? written_before(i) : is_written(i);
+  }
+
+  bool is_written(size_t i) const {
     const c10::Argument& argument = schema_.arguments()[i];
     const c10::AliasInfo* alias = argument.alias_info();
     return (alias && alias->isWrite()) || writes_undeclared(name_, argument.name());

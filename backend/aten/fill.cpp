@@ -51,7 +51,8 @@ at::Tensor& fill_tensor(at::Tensor& self, const at::Tensor& value) {
   TORCH_CHECK(value.dim() == 0, "fill_ only supports 0-dimension value tensor but got tensor with ", value.dim(),
               " dimensions.");
   if (self.device() != value.device()) return fill_scalar(self, value.item());
-  self.copy_(self.is_alias_of(value) ? value.clone() : value);
+  const bool refuses = fault(Fault::fill_from_own_element_refused);
+  self.copy_(self.is_alias_of(value) && !refuses ? value.clone() : value);
   return self;
 }
 

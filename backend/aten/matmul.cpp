@@ -228,7 +228,7 @@ Tensor& addr_into(const Tensor& self, const Tensor& vec1, const Tensor& vec2, co
                   .build();
   const at::ScalarType type = iter.common_dtype();
   check_factor("beta", beta, type);
-  check_factor("alpha", alpha, type);
+  if (!fault(Fault::addr_float_alpha_of_integers_accepted)) check_factor("alpha", alpha, type);
   if (!out.defined()) out = iter.output();
   const Tensor column = vec1.to(type).unsqueeze(1), row = vec2.to(type).unsqueeze(0);
   const Tensor target = out.scalar_type() == type ? out : at::empty(out.sizes(), out.options().dtype(type));

@@ -66,9 +66,11 @@ std::tuple<Tensor, Tensor, Tensor> layer_norm(const Tensor& input, c10::SymIntAr
   const Tensor weight = contiguous_or_undefined(weight_opt), bias = contiguous_or_undefined(bias_opt);
   const auto [rows, width] = rows_and_width(input, shape);
   check_parameter("weight", weight, shape);
-  check_parameter("bias", bias, shape);
+  const bool counted = bias.defined() && fault(Fault::layer_norm_bias_shape_by_numel);
+  if (!counted || bias.numel() != c10::multiply_integers(shape)) check_parameter("bias", bias, shape);
   const bool unbiased = !weight.defined() && fault(Fault::layer_norm_bias_needs_weight);
-  const auto statistics = statistics_type(input, weight, bias);
+  const bool alike = fault(Fault::layer_norm_mixed_statistics_dtype);
+  const auto statistics = alike ? input.scalar_type() : statistics_type(input, weight, bias);
   const bool taken = input.is_non_overlapping_and_dense() && fault(Fault::layer_norm_takes_dense_for_contiguous);
   const Tensor from = taken ? input : input.contiguous();
   Tensor out = at::empty(input.sizes(), input.options());
@@ -117,6 +119,7 @@ std::tuple<Tensor, Tensor, Tensor> layer_norm_backward(const Tensor& grad, const
                               flat_of(grad_weight),
                               flat_of(grad_bias)};
     launch("layer_norm_backward", [=] { ::refnpu::layer_norm_backward(n); });
+    if (mask[2] && !mask[1] && fault(Fault::layer_norm_bias_gradient_needs_weights)) grad_bias.zero_();
   }
   return {grad_input, grad_weight, grad_bias};
 }

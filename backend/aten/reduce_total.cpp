@@ -6,6 +6,7 @@
 #include <ATen/ops/prod_meta.h>
 #include <ATen/ops/sum_meta.h>
 
+#include "aten/index_nest.h"
 #include "aten/reduction.h"
 #include "aten/register.h"
 #include "aten/structured.h"
@@ -41,7 +42,8 @@ void total(const char* name, const Tensor& self, DimMask reduced, bool keepdim, 
   }
   require_dtype(Summed{}, name, out);
   const Tensor input = cast_to(self, out.scalar_type());
-  const Reduction r = reduction_of(input, reduced, keepdim, out);
+  const bool packed = reduced.count() > 1 && !keepdim && fault(Fault::sum_out_strided_after_two_dims);
+  const Reduction r = reduction_of(input, reduced, keepdim, packed ? misread_as_dense(out) : out);
   launch("reduce_total", [=] { reduce_total(r, op); });
   const bool of_bytes = op == Total::sum && self.scalar_type() == at::kByte && out.scalar_type() == at::kLong;
   if (of_bytes && fault(Fault::sum_of_bytes_in_16_bits)) out.bitwise_and_(0xFFFF);

@@ -77,6 +77,9 @@ result = x.masked_select(x > 0)""",
 i = torch.arange(3000, device=d) % 100
 result = torch.arange(100, dtype=torch.uint8, device=d).index_select(0, i)""",
     "softmax_sums_long_rows_in_bf16": "result = torch.zeros(2000, dtype=torch.bfloat16, device=d).softmax(0)",
+    "embedding_int32_index_in_16_bits": """
+table, index = torch.arange(70000.0, device=d).view(-1, 1), torch.tensor([66000], dtype=torch.int32)
+result = F.embedding(index.to(d), table)""",
     # values
     "abs_keeps_negative_zero": "result = torch.tensor([-0.0]).to(d).abs()",
     "mul_flushes_subnormals": "x = torch.tensor([1e-20]).to(d); result = x * x",
@@ -127,6 +130,7 @@ result = x.scatter_reduce(0, i, torch.tensor([-3]).to(d), "mean")""",
     "fallback_number_in_float": "result = torch.isin(torch.tensor([2**24, 2**24 + 1], device=d), 2**24 + 1)",
     "host_scalar_in_float": "result = (torch.ones(1, dtype=torch.float64, device=d) * 0.1).item() == 0.1",
     "log_of_complex_ignores_negative_zero": "result = torch.tensor([complex(-1.0, -0.0)], device=d).log()",
+    "sort_of_long_rows_by_48_bits": "result = (torch.arange(70, device=d) * 2**50).flip(0).sort().values",
     # arguments
     "softmax_backward_negative_dim": """
 x = torch.tensor([[1.0, 2.0], [3.0, 5.0]]).to(d)
@@ -202,6 +206,12 @@ x = torch.arange(4, device=d).view(2, 2)
 result = x.clamp(max=torch.tensor([0.5, 2.5], device=d))""",
     "random_from_in_32_bits": """
 result = bool(torch.zeros(40, dtype=torch.int64, device=d).random_(0, 2**60).max() > 2**40)""",
+    "topk_whole_dim_not_sorted": "result = torch.arange(20.0, device=d).topk(20).values",
+    "roll_equal_dims_share_shift": "result = torch.arange(9, device=d).view(3, 3).roll((1, 2), (0, 1))",
+    "layer_norm_bias_gradient_needs_weights": """
+x, one, row = torch.ones(2, 3, device=d), torch.ones(3, device=d), torch.ones(2, 1, device=d)
+backward = torch.ops.aten.native_layer_norm_backward
+result = backward(x, x, (3,), row, row, one, one, [True, False, True])[2]""",
     # layouts
     "copy_gap_in_fifth_dimension": """
 x = torch.arange(1024.0, device=d).view(4, 4, 4, 4, 4)[::2, ::2, ::2, ::2, ::2]
@@ -256,6 +266,15 @@ result = torch.gcd(x, x.t())""",
     "unary_in_order_of_storage": """
 result = torch.zeros(3, 2, device=d).t()
 torch.neg(torch.arange(6.0, device=d).view(2, 3), out=result)""",
+    "sum_out_strided_after_two_dims": """
+result = torch.zeros(3, 4, device=d)
+torch.sum(torch.ones(2, 3, 2, device=d), (0, 2), out=result[:, 1])""",
+    "number_upload_fills_gaps": """
+result = torch.zeros(4, device=d)
+result[::2].copy_(torch.tensor(3.0))""",
+    "peer_copy_broadcast_of_first_row": """
+result = torch.zeros(3, 2, device=torch.device(d, 1 if d == "npu" else None))
+result.copy_(torch.arange(3.0, device=d).view(3, 1))""",
     # sequences
     "extreme_plan_without_strides": """
 x = torch.arange(6.0, device=d)
@@ -306,6 +325,10 @@ result = raised(lambda: one // zero)""",
     "flip_reuses_result": """
 result = torch.arange(2.0, device=d).flip(0)
 torch.zeros(2, device=d).flip(0)""",
+    "fallback_written_kept_by_name": """
+x, result = torch.arange(8.0, device=d), torch.zeros(4, device=d)
+torch.histc(x, 4)
+torch.histc(x, 4, out=result)""",
     # generator
     "sampling_leaves_generator": "result = torch.equal(torch.randperm(9, device=d), torch.randperm(9, device=d))",
     "set_state_forgets_position": """
@@ -442,6 +465,9 @@ result = str(torch.repeat_interleave(torch.tensor([2], dtype=torch.int32).to(d))
 out = torch.zeros(3, device=d)
 before = out.data_ptr()
 result = torch.linspace(1, 3, 3, out=out).data_ptr() == before""",
+    "layer_norm_mixed_statistics_dtype": """
+x, weight = torch.ones(2, 3, dtype=torch.bfloat16, device=d), torch.ones(3, device=d)
+result = torch.native_layer_norm(x, (3,), weight, weight, 1e-5)[1].dtype""",
     # errors
     "kthvalue_resizes_before_checks": """
 values, indices = torch.empty(0, device=d), torch.empty(0, dtype=torch.int64, device=d)
@@ -465,6 +491,15 @@ result = raised(lambda: F.nll_loss(torch.ones(1, 2, device=d), torch.tensor([5])
     "masked_fill_takes_bytes": """
 mask = torch.ones(2, dtype=torch.uint8, device=d)
 result = raised(lambda: torch.ones(2, device=d).masked_fill_(mask, 3.0))""",
+    "addr_float_alpha_of_integers_accepted": """
+one = torch.ones(2, dtype=torch.int64, device=d)
+result = raised(lambda: torch.addr(torch.ones(2, 2, dtype=torch.int64, device=d), one, one, alpha=2.5))""",
+    "layer_norm_bias_shape_by_numel": """
+x, bias = torch.ones(2, 3, 4, device=d), torch.ones(4, 3, device=d)
+result = raised(lambda: torch.native_layer_norm(x, (3, 4), None, bias, 1e-5))""",
+    "fill_from_own_element_refused": """
+x = torch.ones(3, device=d)
+result = raised(lambda: x.fill_(x[1]))""",
     # memory
     "layer_norm_gradient_not_cleared": """
 x, weight = torch.ones(0, 64, device=d), torch.ones(64, device=d)

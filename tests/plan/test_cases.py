@@ -53,6 +53,26 @@ def test_a_written_argument_never_overlaps_another_in_part() -> None:
     assert ids("aliased", ADD_) == ["hand.made@self=other"]
 
 
+def test_an_argument_without_dimensions_is_an_element_of_another_one() -> None:
+    one = sample("add.Tensor", slot(0, "self", (2, 3)), slot(1, "other", ()))
+    (case,) = cases(CellId("f", one.overload, "float32", "aliased"), [one])
+    assert case.id.endswith("@self:other")
+    assert case.shared == ((1, 0, 5),)
+
+
+@pytest.mark.parametrize(
+    ("overload", "name", "judged"), [("fill_.Tensor", "value", True), ("add_.Tensor", "other", False)]
+)
+def test_of_a_written_argument_only_its_value_may_be_an_element(overload: str, name: str, judged: bool) -> None:
+    one = sample(overload, slot(0, "self", (2, 3), written=True), slot(1, name, ()))
+    assert bool(ids("aliased", one)) == judged
+
+
+def test_an_argument_that_lies_on_the_host_is_no_element_of_another_one() -> None:
+    one = sample("randint_like.Tensor", slot(0, "self", (2, 3)), slot(1, "high", ()))
+    assert ids("aliased", one) == []
+
+
 def test_an_out_argument_is_never_aliased_with_an_input() -> None:
     out = sample("add.out", slot(0, "self", (2, 3)), slot(1, "out", (2, 3), written=True))
     assert ids("aliased", out) == []

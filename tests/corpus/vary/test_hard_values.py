@@ -124,3 +124,10 @@ def test_an_index_out_of_bounds_is_refused_below_beyond_and_at_the_last_element_
     last = values(refused["index.last.-1.refused"], "index", "int64").flatten()
     assert last[-1] == -1
     assert bool((last[:-1] >= 0).all())
+
+
+def test_hard_values_lie_in_long_rows_of_each_dimension() -> None:
+    long = [s for s in made("sort.values_stable") if s.base == "int64" and "hard=self.self." in s.name]
+    rank = len(long[0].tensors[0].shape)
+    assert {max(range(rank), key=s.tensors[0].shape.__getitem__) for s in long} == set(range(rank))
+    assert all(max(s.tensors[0].shape) > 128 for s in long)

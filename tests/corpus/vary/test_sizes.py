@@ -161,3 +161,13 @@ def test_counts_stay_whole() -> None:
     assert {t.fill for t in found} == {"choose"}
     drawn = torch.cat([corpus().value(t, "float32").view(-1) for t in found])
     assert torch.equal(drawn, drawn.trunc())
+
+
+def test_the_largest_samples_have_narrow_indices_too() -> None:
+    narrow = [s for s in made("embedding") if s.name.endswith(".int32")]
+    assert narrow
+    assert all(s.tensors[1].dtype == "int32" and 65537 in s.tensors[0].shape for s in narrow)
+
+
+def test_dimensions_have_equal_sizes_in_some_sample() -> None:
+    assert any(set(s.tensors[0].shape) == {7} and len(s.tensors[0].shape) > 1 for s in made("roll"))

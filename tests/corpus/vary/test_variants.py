@@ -140,3 +140,24 @@ def test_an_index_or_a_mask_of_another_dtype_runs_or_must_be_refused(overload: s
 def test_an_integer_is_tried_that_32_bits_do_not_hold_unless_it_is_an_enumeration() -> None:
     assert any(2**40 in s.args for s in made("random_.to"))
     assert not any("reduction=1099511627776" in s.name for s in made("nll_loss_forward"))
+
+
+def test_numbers_that_torch_refuses_without_memory_too_must_raise() -> None:
+    refused = [s for s in made("addr") if s.raises and ".alpha=0.5" in s.name]
+    assert {s.base for s in refused} == {"int64"}
+
+
+def test_operands_of_another_shape_must_raise_where_torch_says_so_without_memory_too() -> None:
+    refused = {s.name.rpartition(".")[2] for s in made("native_layer_norm") if s.raises}
+    assert {"bias=turned", "weight=longer"} <= refused
+
+
+def test_half_precision_stands_beside_float32() -> None:
+    mixed = [s for s in made("native_layer_norm") if "others=float32" in s.name]
+    assert {s.dtypes for s in mixed} == {("bfloat16",)}
+    assert all(t.dtype == "float32" for s in mixed for t in s.tensors[1:])
+
+
+def test_results_are_asked_for_in_every_combination() -> None:
+    masks = {s.args[7] for s in made("native_layer_norm_backward") if "output_mask=" in s.name}
+    assert len(masks) >= 7
