@@ -60,9 +60,10 @@ class Other:
         return type(default) is type(self.value) and bool(default == self.value)
 
     @property
-    def is_number(self) -> bool:
-        """Whether the argument is a number of any type."""
-        return str(self.formal.type).removeprefix("Optional[").startswith("number")
+    def is_real(self) -> bool:
+        """Whether the argument may be a number of any type, and is one that is not complex."""
+        of_any = str(self.formal.type).removeprefix("Optional[").startswith("number")
+        return of_any and not isinstance(self.value, ComplexArg)
 
     @property
     def kind(self) -> tuple[str, type]:

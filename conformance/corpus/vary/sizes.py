@@ -317,7 +317,9 @@ def _indexes(slot: TensorSlot) -> bool:
 
 def _refilled(source: Sample, slot: TensorSlot, values: HasValues, bound: int) -> TensorSlot:
     """Return the slot with the fill that suits its stored values; an index is drawn below ``bound``, if not 0."""
-    old = next((s for s in source.tensors if s.name == slot.name), slot)
+    named = (s for s in source.tensors if s.name == slot.name)
+    stored_there = (s for s in source.tensors if (s.pool, s.start) == (slot.pool, slot.start))  # in a longer list
+    old = next(named, None) or next(stored_there, slot)
     if not slot.pool or slot.same_as or not old.numel:
         return slot
     stored = values.value(replace(old, fill="", source=0), slot.dtype or source.base).view(-1)

@@ -70,7 +70,7 @@ def _arguments(maker: _Maker, of: Sequence[Other], schema: Any, ran: list[Other]
         variant = replaced(maker.source, schema, other)
         known = _key(variant) in maker.given
         found = list(maker.made(other.name, variant, other))
-        if not found and not known and other.is_number and other.kind not in refused:
+        if not found and not known and other.is_real and other.kind not in refused:
             found = list(maker.refused(other.name, variant, maker.trials.raises_without_memory))
             refused |= {other.kind for _ in found}
         yield from found

@@ -171,3 +171,9 @@ def test_the_largest_samples_have_narrow_indices_too() -> None:
 
 def test_dimensions_have_equal_sizes_in_some_sample() -> None:
     assert any(set(s.tensors[0].shape) == {7} and len(s.tensors[0].shape) > 1 for s in made("roll"))
+
+
+def test_a_longer_list_takes_its_values_from_those_that_are_stored() -> None:
+    found = [s for s in made("block_diag.out") if "list=" in s.name]
+    assert found
+    assert all(t.source <= 15 for s in found for t in s.tensors if t.pool)
