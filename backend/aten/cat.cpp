@@ -146,10 +146,7 @@ at::Tensor roll(const at::Tensor& self, at::IntArrayRef shifts, at::IntArrayRef 
   TORCH_CHECK(shifts.size() == dims.size(), "shifts and dimensions must align. shifts: ", shifts.size(),
               ", dims:", dims.size());
   at::Tensor rolled = self;
-  for (size_t k = 0; k < dims.size(); ++k) {
-    const bool shares = self.size(dims[k]) == self.size(dims[0]) && fault(Fault::roll_equal_dims_share_shift);
-    rolled = roll_dim(rolled, shifts[shares ? 0 : k], dims[k]);
-  }
+  for (size_t k = 0; k < dims.size(); ++k) rolled = roll_dim(rolled, shifts[k], dims[k]);
   return rolled;
 }
 

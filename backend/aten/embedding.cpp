@@ -24,9 +24,7 @@ at::Tensor embedding(const at::Tensor& weight, const at::Tensor& indices, int64_
   const at::Tensor table = fault(Fault::embedding_ignores_weight_stride) ? misread_as_dense(weight) : weight;
   at::DimVector sizes(indices.sizes());
   sizes.push_back(weight.size(1));
-  const bool narrow = indices.scalar_type() == at::kInt && fault(Fault::embedding_int32_index_in_16_bits);
-  const at::Tensor rows = narrow ? indices.bitwise_and(0xFFFF) : indices;
-  return table.index_select(0, rows.reshape(-1)).view(sizes);
+  return table.index_select(0, indices.reshape(-1)).view(sizes);
 }
 
 at::Tensor embedding_dense_backward(const at::Tensor& grad, const at::Tensor& indices, int64_t rows,

@@ -6,7 +6,6 @@
 #include <ATen/ops/prod_meta.h>
 #include <ATen/ops/sum_meta.h>
 
-#include "aten/index_nest.h"
 #include "aten/reduction.h"
 #include "aten/register.h"
 #include "aten/structured.h"
@@ -34,6 +33,17 @@ Scalar of_nothing(Total op) {
   return op == Total::prod ? 1 : 0;
 }
 
+// The fault of a result that is taken for contiguous: the memory of a view from its first element on.
+Tensor packed_over(const Tensor& out) {
+  at::DimVector strides(out.dim());
+  int64_t stride = 1;
+  for (int64_t d = out.dim() - 1; d >= 0; --d) {
+    strides[d] = stride;
+    stride *= out.size(d);
+  }
+  return out.as_strided(out.sizes(), strides);
+}
+
 void total(const char* name, const Tensor& self, DimMask reduced, bool keepdim, const Tensor& out, Total op) {
   if (out.numel() == 0) return;
   if (self.numel() == 0) {
@@ -43,7 +53,7 @@ void total(const char* name, const Tensor& self, DimMask reduced, bool keepdim, 
   require_dtype(Summed{}, name, out);
   const Tensor input = cast_to(self, out.scalar_type());
   const bool packed = reduced.count() > 1 && !keepdim && fault(Fault::sum_out_strided_after_two_dims);
-  const Reduction r = reduction_of(input, reduced, keepdim, packed ? misread_as_dense(out) : out);
+  const Reduction r = reduction_of(input, reduced, keepdim, packed ? packed_over(out) : out);
   launch("reduce_total", [=] { reduce_total(r, op); });
   const bool of_bytes = op == Total::sum && self.scalar_type() == at::kByte && out.scalar_type() == at::kLong;
   if (of_bytes && fault(Fault::sum_of_bytes_in_16_bits)) out.bitwise_and_(0xFFFF);
