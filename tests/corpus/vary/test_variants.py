@@ -161,3 +161,9 @@ def test_half_precision_stands_beside_float32() -> None:
 def test_results_are_asked_for_in_every_combination() -> None:
     masks = {s.args[7] for s in made("native_layer_norm_backward") if "output_mask=" in s.name}
     assert len(masks) >= 7
+
+
+def test_bfloat16_stands_beside_no_complex_number() -> None:
+    beside = [s for s in made("where.self") if s.name.endswith("=complex64")]
+    assert beside
+    assert not any("bfloat16" in s.dtypes for s in beside)
