@@ -2,8 +2,8 @@
 
 A dimension that CPU refuses is kept as a sample that raises, and so is a number that the op would write to integers
 which cannot hold it. An op documents which dtypes its index and its mask have, so that a refusal of others is kept.
-That of another operand's dtype, or of a number, is kept if torch refuses it for tensors without memory too. No other
-refusal is kept: a device may do more than CPU.
+That of another operand's dtype or shape, or of a number, is kept if torch refuses it for tensors without memory too. No
+other refusal is kept: a device may do more than CPU.
 What pointwise ops alone define alike on every device (infinite scalars; of two operands one on the host) is tried on
 those alone. A composite kernel may make its result where the first operand is, which then is not on the host.
 """
