@@ -21,7 +21,7 @@ constexpr c10::DispatchKey kKey = c10::DispatchKey::AutocastPrivateUse1;
 // As on torch's other devices: floating point, but not double.
 bool eligible(const at::Tensor& tensor) {
   return tensor.defined() && tensor.device().type() == kDevice && tensor.is_floating_point() &&
-         tensor.scalar_type() != at::kDouble;
+         (tensor.scalar_type() != at::kDouble || fault(Fault::autocast_lowers_double));
 }
 
 c10::IValue* arguments(const c10::OperatorHandle& op, Stack* stack) {

@@ -36,6 +36,12 @@ bool writes_undeclared(const std::string& op, const std::string& argument) {
   return (argument == "running_mean" || argument == "running_var" || argument == "noise") && ops.count(op) > 0;
 }
 
+bool is_part_of_storage(const c10::IValue& value) {
+  if (!value.isTensor() || !value.toTensor().defined()) return false;
+  const at::Tensor& tensor = value.toTensor();
+  return tensor.nbytes() < tensor.storage().nbytes();
+}
+
 bool is_generator(const c10::Argument& argument) {
   auto optional = argument.type()->cast<c10::OptionalType>();
   return (optional ? optional->getElementType() : argument.type())->kind() == c10::TypeKind::GeneratorType;
@@ -170,7 +176,9 @@ class Call {
   bool is_written(size_t i) const {
     const c10::Argument& argument = schema_.arguments()[i];
     const c10::AliasInfo* alias = argument.alias_info();
-    return (alias && alias->isWrite()) || writes_undeclared(name_, argument.name());
+    if (alias && alias->isWrite()) return true;
+    if (!writes_undeclared(name_, argument.name())) return false;
+    return !(fault(Fault::undeclared_writes_to_views_lost) && is_part_of_storage(arguments_[i]));
   }
 
   void write_back() {

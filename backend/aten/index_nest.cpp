@@ -128,10 +128,11 @@ Immediate element_of(const c10::Scalar& value, c10::ScalarType type) {
 }
 
 void require_same_device(const char* op, std::initializer_list<at::Tensor> tensors) {
+  const c10::Device device = tensors.begin()->device();
+  const bool by_type = fault(Fault::devices_compared_by_type);
   for (const at::Tensor& tensor : tensors) {
-    TORCH_CHECK(tensor.device() == tensors.begin()->device(), op,
-                ": Expected all tensors to be on the same device, got ", tensors.begin()->device(), " and ",
-                tensor.device());
+    const bool same = by_type ? tensor.device().type() == device.type() : tensor.device() == device;
+    TORCH_CHECK(same, op, ": Expected all tensors to be on the same device, got ", device, " and ", tensor.device());
   }
 }
 

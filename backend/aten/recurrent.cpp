@@ -6,6 +6,7 @@
 #include <ATen/ops/zeros_like.h>
 
 #include "aten/register.h"
+#include "refnpu/fault.h"
 
 namespace refnpu::recurrent {
 namespace {
@@ -29,7 +30,8 @@ std::tuple<Tensor, Tensor, Tensor> lstm_cell(const Tensor& input_gates, const Te
   const Tensor forget = gates[1].sigmoid();
   const Tensor cell = gates[2].tanh();
   const Tensor out = gates[3].sigmoid();
-  const Tensor cy = forget.mul(cx).add(in.mul(cell));
+  Tensor cy = forget.mul(cx).add(in.mul(cell));
+  if (fault(Fault::lstm_cell_state_clipped)) cy = cy.clamp(-50, 50);
   return {out.mul(cy.tanh()), cy, at::cat({in, forget, cell, out}, 1)};
 }
 
@@ -37,6 +39,7 @@ std::tuple<Tensor, Tensor, Tensor> lstm_cell(const Tensor& input_gates, const Te
 std::tuple<Tensor, Tensor, Tensor> lstm_cell_backward(const OptionalTensor& grad_hy, const OptionalTensor& grad_cy,
                                                       const Tensor& cx, const Tensor& cy, const Tensor& workspace,
                                                       bool has_bias) {
+  if (!is_given(grad_hy) && fault(Fault::lstm_gradient_needs_hidden)) return {};
   if (!is_given(grad_hy) && !is_given(grad_cy)) return {};
   const auto gates = workspace.chunk(4, 1);
   const Tensor &in = gates[0], &forget = gates[1], &cell = gates[2], &out = gates[3];

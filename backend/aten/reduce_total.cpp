@@ -5,6 +5,7 @@
 #include <ATen/ops/nansum.h>
 #include <ATen/ops/prod_meta.h>
 #include <ATen/ops/sum_meta.h>
+#include <c10/util/strides.h>
 
 #include "aten/reduction.h"
 #include "aten/register.h"
@@ -34,15 +35,7 @@ Scalar of_nothing(Total op) {
 }
 
 // The fault of a result that is taken for contiguous: the memory of a view from its first element on.
-Tensor packed_over(const Tensor& out) {
-  at::DimVector strides(out.dim());
-  int64_t stride = 1;
-  for (int64_t d = out.dim() - 1; d >= 0; --d) {
-    strides[d] = stride;
-    stride *= out.size(d);
-  }
-  return out.as_strided(out.sizes(), strides);
-}
+Tensor packed_over(const Tensor& out) { return out.as_strided(out.sizes(), c10::contiguous_strides(out.sizes())); }
 
 void total(const char* name, const Tensor& self, DimMask reduced, bool keepdim, const Tensor& out, Total op) {
   if (out.numel() == 0) return;
@@ -74,7 +67,14 @@ Tensor& mean_out(const Tensor& self, OptionalIntArrayRef dim, bool keepdim, std:
   op.meta(self, dim, keepdim, dtype);
   TORCH_CHECK(!c10::isIntegralType(out.scalar_type(), /*includeBool=*/true),
               "mean: expected an output of a floating point or complex dtype, but got ", out.scalar_type());
-  total("mean", self, reduced_dims(dim, self.dim()), keepdim, out, Total::mean);
+  const DimMask reduced = reduced_dims(dim, self.dim());
+  const bool converts = self.is_floating_point() && self.scalar_type() != out.scalar_type();
+  if (converts && fault(Fault::mean_with_dtype_computed_in_own)) {
+    const Tensor own = empty_like_reduced(self, reduced, keepdim, self.scalar_type());
+    total("mean", self, reduced, keepdim, own, Total::mean);
+    return out.copy_(own);
+  }
+  total("mean", self, reduced, keepdim, out, Total::mean);
   return out;
 }
 

@@ -38,6 +38,7 @@ at::Tensor filled_if_deterministic(at::Tensor fresh) {
 
 at::Tensor empty(at::IntArrayRef size, std::optional<at::ScalarType> dtype, std::optional<at::Layout>,
                  std::optional<at::Device>, std::optional<bool>, std::optional<at::MemoryFormat> format) {
+  if (format == at::MemoryFormat::ChannelsLast3d && fault(Fault::channels_last_3d_made_contiguous)) format.reset();
   return filled_if_deterministic(
       at::detail::empty_generic(size, getNPUAllocator(), kKeys, c10::dtype_or_default(dtype), format));
 }
@@ -111,7 +112,9 @@ void restride(const at::Tensor& self, at::IntArrayRef size, at::OptionalIntArray
   }
   if (impl->numel() == 0) return;
   c10::StorageImpl* storage = self.storage().unsafeGetStorageImpl();
-  if (nbytes > storage->nbytes()) resize_storage(storage, nbytes);
+  const bool shrinks =
+      !stride && nbytes < storage->nbytes() && self.storage().use_count() == 1 && fault(Fault::resize_shrinks_storage);
+  if (nbytes > storage->nbytes() || shrinks) resize_storage(storage, nbytes);
 }
 
 const at::Tensor& resize_(const at::Tensor& self, at::IntArrayRef size, std::optional<at::MemoryFormat> format) {

@@ -40,8 +40,9 @@ void move_elements(const View& from, const View& to) {
 void repeat_interleave(const View& repeats, const View& to) {
   dispatch<Types<int32_t, int64_t>>(to.dtype, "repeat_interleave", [&]<class T>() {
     int64_t written = 0;
+    const int64_t most = fault(Fault::repeat_interleave_1024_copies) ? 1024 : to.sizes[0];
     for (int64_t i = 0; i < repeats.sizes[0]; ++i) {
-      for (int64_t left = repeats_at(repeats, i); left > 0 && written < to.sizes[0]; --left) {
+      for (int64_t left = std::min(most, repeats_at(repeats, i)); left > 0 && written < to.sizes[0]; --left) {
         store<T>(to.data + written++ * to.strides[0], T(i));
       }
     }
@@ -50,11 +51,14 @@ void repeat_interleave(const View& repeats, const View& to) {
 
 void sum_repeats(const View& repeats, int64_t* totals) {
   const bool skips = fault(Fault::repeat_interleave_skips_negative);
-  totals[0] = totals[1] = 0;
+  uint64_t total = 0;  // wraps around where it overflows
+  totals[1] = 0;
   for (int64_t i = 0; i < repeats.sizes[0]; ++i) {
-    totals[0] += std::max<int64_t>(repeats_at(repeats, i), skips ? 0 : std::numeric_limits<int64_t>::min());
-    if (repeats_at(repeats, i) < 0) totals[1] = 1;
+    const int64_t n = repeats_at(repeats, i);
+    if (n < 0) totals[1] = 1;
+    if (n >= 0 || !skips) total += uint64_t(n);
   }
+  totals[0] = int64_t(total);
 }
 
 }  // namespace refnpu

@@ -1,7 +1,9 @@
 // The gradient of an embedding table; see the header.
 #include "kernels/embedding.h"
 
+#include <algorithm>
 #include <cstring>
+#include <limits>
 #include <vector>
 
 #include "refnpu/fault.h"
@@ -23,6 +25,14 @@ std::vector<int64_t>& counts_left() {
   thread_local std::vector<int64_t> left;
   return left;
 }
+
+// The fault of counts in T, which end where T does not hold the next whole number.
+template <class T>
+inline constexpr int64_t kLargestCount = std::numeric_limits<int64_t>::max();
+template <>
+inline constexpr int64_t kLargestCount<half> = 2048;
+template <>
+inline constexpr int64_t kLargestCount<bfloat16> = 256;
 
 void clear_row(const View& table, int64_t row) {
   for (int64_t j = 0; j < table.sizes[1]; ++j)
@@ -48,6 +58,9 @@ void embedding_backward(const View& grad, const View& indices, const View& table
   if (left) counts_left() = counts;
   dispatch<Concat<NumericTypes, Bool>>(table.dtype, "embedding_dense_backward", [&]<class T>() {
     using C = compute_t<T>;
+    if (fault(Fault::embedding_frequency_counted_in_dtype)) {
+      for (int64_t& count : counts) count = std::min(count, kLargestCount<T>);
+    }
     for (size_t i = 0; i < rows.size(); ++i) {
       if (!inside(rows[i])) continue;
       if (i >= 256 && fault(Fault::embedding_backward_overwrites)) clear_row(table, rows[i]);

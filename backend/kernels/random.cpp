@@ -157,7 +157,11 @@ void fill_natural(const View& out, Draw draw) {
 }
 
 void fill_bernoulli(const View& out, Draw draw, double p) {
-  fill<AllTypes>(out, "bernoulli", draw, [=](Stream& stream) { return stream.uniform() < p ? 1.0f : 0.0f; });
+  const bool repeats = fault(Fault::bernoulli_repeats_after_65536);
+  fill<AllTypes>(out, "bernoulli", draw, [=, element = int64_t(0)](Stream& stream) mutable {
+    if (repeats) stream = Stream(draw, element++ % 65536);
+    return stream.uniform() < p ? 1.0f : 0.0f;
+  });
 }
 
 void fill_bernoulli(const View& out, const View& p, Draw draw) {

@@ -260,6 +260,7 @@ void reduce_extreme(const Reduction& r, bool largest) {
   const bool wrongly = fault(Fault::nan_lost_in_amax) || fault(Fault::argmax_last_tie) ||
                        fault(Fault::argmax_of_last_nan) ||
                        (r.kept.dtypes[0] == DType::u8 && fault(Fault::extreme_of_bytes_signed));
+  const bool in_word = r.kept.dtypes[0] == DType::b8 && fault(Fault::max_of_bools_index_in_word);
   const bool narrow = !largest && fault(Fault::argmin_index_in_16_bits);
   dispatch_wide(r.kept.dtypes[0], [&]<class C>() {
     if constexpr (!is_complex_v<C>) {
@@ -267,7 +268,7 @@ void reduce_extreme(const Reduction& r, bool largest) {
         const int64_t best = wrongly ? position_of_extreme(x, n, largest, displaces_wrongly<C>)
                                      : position_of_extreme(x, n, largest, displaces<C>);
         if (r.kept.data[1]) write_one(at[1], r.kept.dtypes[1], x[best]);
-        if (r.kept.data[2]) store<int64_t>(at[2], narrow ? int16_t(best) : best);
+        if (r.kept.data[2]) store<int64_t>(at[2], in_word ? best % 64 : narrow ? int16_t(best) : best);
       });
     }
   });

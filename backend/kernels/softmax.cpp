@@ -48,9 +48,21 @@ void softmax_row_in_bf16(std::vector<double>& row, bool log) {
   for (double& x : row) x = log ? (x - shift) - std::log(sum) : std::exp(x - shift) / sum;
 }
 
+// The fault: the maximum of the first block is taken off that block's elements, which minus infinity turns into NaN.
+void softmax_row_in_blocks(std::vector<double>& row, bool log) {
+  constexpr ptrdiff_t kBlock = 128;
+  const auto is_masked = [](double x) { return x == -std::numeric_limits<double>::infinity(); };
+  if (row.size() > kBlock && std::all_of(row.begin(), row.begin() + kBlock, is_masked)) {
+    std::fill(row.begin(), row.end(), std::numeric_limits<double>::quiet_NaN());
+  } else {
+    softmax_row(row, log);
+  }
+}
+
 auto row_function(DType dtype, int64_t n) {
   if (dtype == DType::bf16 && n > 512 && fault(Fault::softmax_sums_long_rows_in_bf16)) return softmax_row_in_bf16;
   if (fault(Fault::softmax_no_max_subtraction)) return softmax_row_unshifted;
+  if (fault(Fault::softmax_first_block_masked_gives_nan)) return softmax_row_in_blocks;
   return fault(Fault::softmax_of_minus_infinity_is_zero) ? softmax_row_guarded : softmax_row;
 }
 

@@ -95,7 +95,8 @@ void pick_rows(const Rows<3>& rows, bool descending, bool reversed, int64_t firs
         rows.read(0, at[0], keys.data());
         if (rows.outer.dtypes[0] == DType::u64) order_unsigned(keys);
         if (n > 64 && fault(Fault::sort_of_long_rows_by_48_bits)) cut_to_48_bits(keys);
-        const auto sort = fault(Fault::sort_blocks_not_merged) ? sort_blocks<C> : sort_positions<C>;
+        const bool in_blocks = descending && fault(Fault::descending_sort_in_blocks);
+        const auto sort = in_blocks || fault(Fault::sort_blocks_not_merged) ? sort_blocks<C> : sort_positions<C>;
         sort(order, keys, descending);
         if (fault(Fault::sort_unstable)) reverse_ties(order, keys);
         if (descending && fault(Fault::descending_sort_reverses_ties)) reverse_ties(order, keys);
@@ -124,7 +125,10 @@ void sort_rows(const Rows<3>& rows, bool descending) { pick_rows(rows, descendin
 void topk_rows(const Rows<3>& rows, bool largest) {
   const bool whole = rows.lengths[0] > 16 && rows.lengths[1] == rows.lengths[0];
   if (whole && fault(Fault::topk_whole_dim_not_sorted)) return pick_all_in_order(rows);
-  pick_rows(rows, largest, fault(Fault::topk_wrong_order), 0);
+  Rows<3> searched = rows;
+  if (!largest && rows.lengths[1] <= 1024 && fault(Fault::topk_smallest_of_first_1024))
+    searched.lengths[0] = std::min<int64_t>(rows.lengths[0], 1024);
+  pick_rows(searched, largest, fault(Fault::topk_wrong_order), 0);
 }
 
 void kth_rows(const Rows<3>& rows, int64_t k) {

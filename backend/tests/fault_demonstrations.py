@@ -23,6 +23,13 @@ DEMONSTRATIONS: dict[str, str] = {
     "cumsum_forgets_carry": "result = torch.ones(1030, device=d).cumsum(0)",
     "cummax_index_within_block": "result = torch.arange(600.0, device=d).cummax(0).indices",
     "sort_blocks_not_merged": "result = torch.arange(2050, 0, -1, device=d).sort().values",
+    "repeat_interleave_1024_copies": (
+        "filled = torch.full((1100,), -1, device=d)\ndel filled\n"
+        "result = torch.repeat_interleave(torch.tensor([1100], device=d))"
+    ),
+    "roll_two_dims_at_most": "result = torch.arange(24, device=d).view(2, 3, 4).roll((1, 1, 1), (0, 1, 2))",
+    "descending_sort_in_blocks": "result = torch.arange(2050, device=d).sort(descending=True).values",
+    "topk_smallest_of_first_1024": "result = torch.arange(1030, 0, -1, device=d).topk(1, largest=False).values",
     "kthvalue_first_block_only": "result = torch.arange(1030, 0, -1, device=d).kthvalue(1).values",
     "gemm_drops_depth_tail": "result = torch.ones(1, 130, device=d) @ torch.ones(130, 1, device=d)",
     "mean_counts_in_16_bits": "result = torch.ones(65537, device=d).mean()",
@@ -77,6 +84,11 @@ result = x.masked_select(x > 0)""",
 i = torch.arange(3000, device=d) % 100
 result = torch.arange(100, dtype=torch.uint8, device=d).index_select(0, i)""",
     "softmax_sums_long_rows_in_bf16": "result = torch.zeros(2000, dtype=torch.bfloat16, device=d).softmax(0)",
+    "max_of_bools_index_in_word": "result = (torch.arange(100, device=d) == 70).max(0).indices",
+    "embedding_frequency_counted_in_dtype": """
+gradient, index = torch.ones(512, 1, device=d).bfloat16(), torch.zeros(512, dtype=torch.int64, device=d)
+gradient[1:] = 0
+result = torch.ops.aten.embedding_dense_backward(gradient, index, 1, -1, True)""",
     # values
     "abs_keeps_negative_zero": "result = torch.tensor([-0.0]).to(d).abs()",
     "mul_flushes_subnormals": "x = torch.tensor([1e-20]).to(d); result = x * x",
@@ -128,6 +140,13 @@ result = x.scatter_reduce(0, i, torch.tensor([-3]).to(d), "mean")""",
     "host_scalar_in_float": "result = (torch.ones(1, dtype=torch.float64, device=d) * 0.1).item() == 0.1",
     "log_of_complex_ignores_negative_zero": "result = torch.tensor([complex(-1.0, -0.0)], device=d).log()",
     "sort_of_long_rows_by_48_bits": "result = (torch.arange(70, device=d) * 2**50).flip(0).sort().values",
+    "softmax_first_block_masked_gives_nan": """
+x = torch.zeros(130, device=d)
+x[:128] = -inf
+result = x.softmax(0)""",
+    "lstm_cell_state_clipped": """
+x, cell, weight = torch.zeros(1, 1, device=d), torch.full((1, 1), 500.0, device=d), torch.zeros(4, 1, device=d)
+result = torch.lstm_cell(x, (x, cell), weight, weight)[1]""",
     # arguments
     "softmax_backward_negative_dim": """
 x = torch.tensor([[1.0, 2.0], [3.0, 5.0]]).to(d)
@@ -208,6 +227,7 @@ result = bool(torch.zeros(40, dtype=torch.int64, device=d).random_(0, 2**60).max
 x, one, row = torch.ones(2, 3, device=d), torch.ones(3, device=d), torch.ones(2, 1, device=d)
 backward = torch.ops.aten.native_layer_norm_backward
 result = backward(x, x, (3,), row, row, one, one, [True, False, True])[2]""",
+    "mean_with_dtype_computed_in_own": "result = torch.tensor([1.0, 1.001]).half().to(d).mean(0, dtype=torch.float32)",
     # layouts
     "copy_gap_in_fifth_dimension": """
 x = torch.arange(1024.0, device=d).view(4, 4, 4, 4, 4)[::2, ::2, ::2, ::2, ::2]
@@ -271,6 +291,10 @@ result[::2].copy_(torch.tensor(3.0))""",
     "peer_copy_broadcast_of_first_row": """
 result = torch.zeros(3, 2, device=torch.device(d, 1 if d == "npu" else None))
 result.copy_(torch.arange(3.0, device=d).view(3, 1))""",
+    "undeclared_writes_to_views_lost": """
+statistics = torch.zeros(2, 1, device=d)
+F.batch_norm(torch.tensor([[1.0], [3.0]]).to(d), statistics[0], statistics[1], training=True)
+result = statistics""",
     # sequences
     "extreme_plan_without_strides": """
 x = torch.arange(6.0, device=d)
@@ -376,6 +400,9 @@ drawn = [torch.empty(4, dtype=torch.float64, device=d).uniform_(generator=g) for
 result = torch.equal(*drawn)""",
     "chosen_seed_is_default": "result = len({torch.Generator(d).seed() for _ in range(3)})",
     "bernoulli_of_first_probability": "result = torch.tensor([0.0, 1.0, 1.0]).to(d).bernoulli()",
+    "bernoulli_repeats_after_65536": """
+x = torch.empty(2 * 65536, device=d).bernoulli_(0.5)
+result = torch.equal(*x.split(65536))""",
     # contexts
     "fallback_leaves_device_current": """
 x = torch.ones(3, device=torch.device(d, 1 if d == "npu" else None))
@@ -429,6 +456,10 @@ with torch.autocast(d, torch.bfloat16, enabled=d == "npu"):
 x = torch.ones(2, device=d)
 with torch.autocast(d, torch.bfloat16, enabled=d == "npu"):
     result = str(torch.addcmul(x, x, x).dtype)""",
+    "autocast_lowers_double": """
+x = torch.ones(2, 2, dtype=torch.float64, device=d)
+with torch.autocast(d, torch.bfloat16):
+    result = str((x @ x).dtype)""",
     # resizing
     "resize_keeps_first_bytes": "result = torch.arange(1.0, 33.0, device=d).resize_(40)[:32]",
     "resize_to_zero_ignored": """
@@ -438,6 +469,7 @@ result = storage.nbytes()""",
     "resized_nbytes_rounded": "result = torch.ones(4, device=d).resize_(5).untyped_storage().nbytes()",
     "set_tensor_drops_offset": "result = torch.empty(0, device=d).set_(torch.arange(4.0, device=d)[2:])",
     "resize_forgets_offset": "result = torch.ones(4, device=d)[2:].resize_(4).untyped_storage().nbytes()",
+    "resize_shrinks_storage": "result = torch.ones(4, device=d).resize_(2).untyped_storage().nbytes()",
     # metadata
     "flip_returns_contiguous": "result = list(torch.ones(2, 3, device=d).t().flip(0).stride())",
     "where_result_contiguous": """
@@ -464,6 +496,9 @@ result = torch.linspace(1, 3, 3, out=out).data_ptr() == before""",
     "layer_norm_mixed_statistics_dtype": """
 x, weight = torch.ones(2, 3, dtype=torch.bfloat16, device=d), torch.ones(3, device=d)
 result = torch.native_layer_norm(x, (3,), weight, weight, 1e-5)[1].dtype""",
+    "channels_last_3d_made_contiguous": """
+x = torch.empty(1, 2, 3, 4, 5, device=d, memory_format=torch.channels_last_3d)
+result = list(x.stride())""",
     # errors
     "kthvalue_resizes_before_checks": """
 values, indices = torch.empty(0, device=d), torch.empty(0, dtype=torch.int64, device=d)
@@ -496,6 +531,12 @@ result = raised(lambda: torch.native_layer_norm(x, (3, 4), None, bias, 1e-5))"""
     "fill_from_own_element_refused": """
 x = torch.ones(3, device=d)
 result = raised(lambda: x.fill_(x[1]))""",
+    "out_of_memory_as_plain_error": """
+error = raised(lambda: torch.empty(1 << 60, dtype=torch.uint8, device=d))
+result = d == "cpu" or error == torch.OutOfMemoryError.__name__""",
+    "devices_compared_by_type": """
+i = torch.zeros(1, dtype=torch.int64, device=torch.device(d, 1 if d == "npu" else None))
+result = d == "cpu" or bool(raised(lambda: torch.ones(3, device=d).index_select(0, i)))""",
     # memory
     "layer_norm_gradient_not_cleared": """
 x, weight = torch.ones(0, 64, device=d), torch.ones(64, device=d)

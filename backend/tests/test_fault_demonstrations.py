@@ -22,7 +22,10 @@ HERE = Path(__file__).parent
 # Those of the class `huge` need more memory than a test has.
 SHOWN_BY_THE_SUITE = {
     "crash_in_some_processes", "crash_after_sort", "peer_copy_overtakes_target", "peer_copy_not_awaited",
-    "softmax_on_first_device", "cat_on_default_stream", "fallback_reads_default_stream",
+    "lstm_gradient_needs_hidden", "rng_state_of_current_device", "storage_resized_on_current_device",
+    "stream_block_keeps_other_device",
+    "softmax_on_first_device", "second_device_sums_on_default_stream", "cat_on_default_stream",
+    "fallback_reads_default_stream",
     "donated_memory_stays_readable", "error_told_by_next_launch", "fill_count_in_32_bits", "copy_bytes_in_32_bits",
     "index_offset_in_32_bits", "gemm_row_in_32_bits", "nonzero_position_in_32_bits", "gathered_in_reverse",
     "received_tensor_dropped", "future_without_result", "scattered_sum_of_own", "coalesced_gather_of_first",

@@ -108,6 +108,9 @@ npuStream_t misdirected(npuStream_t stream, const char* name) {
   if (!first && std::strcmp(name, "softmax") == 0 && fault(Fault::softmax_on_first_device)) {
     return streams().defaults[0].get();
   }
+  if (!first && std::strcmp(name, "reduce_total") == 0 && fault(Fault::second_device_sums_on_default_stream)) {
+    return streams().defaults[stream->device].get();
+  }
   if (std::strcmp(name, "cat") == 0 && fault(Fault::cat_on_default_stream)) {
     return streams().defaults[stream->device].get();
   }

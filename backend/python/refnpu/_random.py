@@ -41,6 +41,8 @@ def initial_seed() -> int:
 
 def get_rng_state(device: Device = "npu") -> torch.Tensor:
     """The state of a device's generator."""
+    if _C.fault("rng_state_of_current_device"):
+        device = "npu"
     return default_generators[device_index(device)].get_state()
 
 

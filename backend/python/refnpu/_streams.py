@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from refnpu import _C
 from refnpu._index import Device, device_index
 
 
@@ -56,5 +57,6 @@ def stream(stream: torch.Stream | None) -> Iterator[None]:
     try:
         yield
     finally:
-        set_stream(before_there)
+        if not _C.fault("stream_block_keeps_other_device"):
+            set_stream(before_there)
         set_stream(before_here)
