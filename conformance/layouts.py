@@ -185,6 +185,7 @@ CONTEXTS: dict[str, str] = {
     "second_device": "contiguous, on the second device while the first one is current",
     "thread": "contiguous, called in a new thread",
     "stream": "contiguous, on a stream of its own, where earlier work makes the arguments",
+    "second_stream": "contiguous, on a stream of the second device's own, while the first one is current",
     "after_error": "contiguous, after an allocation that does not fit, or after a call of the overload that raises",
     "inference_mode": "contiguous, under torch.inference_mode()",
     "autocast": "contiguous, under torch.autocast, for each dtype that it casts to",

@@ -54,7 +54,7 @@ def _generate(out: Path | None, patterns: tuple[str, ...] = (), *, check: bool =
     from conformance.corpus.vary import build
     from conformance.plan.cases import of_generated
 
-    with mistakes(reader.CorpusError, OSError):
+    with mistakes(reader.CorpusError, build.GenerationError, OSError):
         where = out or reader.DATA
         known = reader.load(where, generated=False).overloads
         named = [{pattern} if pattern in known else matching(pattern, known) for pattern in patterns]

@@ -16,6 +16,10 @@ _MIX = 0x45D9F3B
 _MASK = 0xFFFFFFFF
 # A jittered value is at most this fraction closer to zero than the stored value that it is made from.
 _SHRINK = 1 / 32
+# Of so many elements of padding, one is another value.
+_PADDED = 200
+# Far from zero, as seen from values whose largest is 1: float16 still tells these from each other, bfloat16 barely.
+_OFFSET = 100
 
 Fill = Callable[[torch.Tensor, int, int], torch.Tensor]  # stored values, number of elements, seed -> values
 
@@ -160,8 +164,9 @@ def from_hard(fill: str, stored: torch.Tensor, count: int, dtype: str, seed: int
     dtype holds (``hard/0/int8``), since the conversion of others to it is undefined in C. ``hard/all/X`` has the same
     value everywhere: ``0``, and ``0.1``, ``inf``, ``-inf`` or ``nan`` of floats, or ``min``, ``max`` or a number of
     integers.
-    ``hard/last/X`` has it in the last element alone, behind values made from ``stored``. ``hard/infinite`` has complex
-    numbers with infinities and NaN, which ``hard/0`` leaves out.
+    ``hard/last/X`` has it in the last element alone, behind values made from ``stored``, and ``hard/rare/X`` in all
+    elements but a few. ``hard/offset`` has numbers around 100, none of which is further off than 1. ``hard/infinite``
+    has complex numbers with infinities and NaN, which ``hard/0`` leaves out.
     Raises ValueError for a value that the dtype does not have.
     """
     _, how, limit = (*fill.split("/"), "")[:3]
@@ -171,6 +176,11 @@ def from_hard(fill: str, stored: torch.Tensor, count: int, dtype: str, seed: int
         made = from_stored("choose", stored, count, seed)
         made[-1:] = _number(limit, dtype)
         return made
+    if how == "rare":
+        return _padded(stored, count, _number(limit, dtype), seed)
+    if how == "offset":
+        made = _jitter(stored, count, seed).to(torch.float64)
+        return (made / made.abs().max().clamp_min(1e-300) + _OFFSET).to(getattr(torch, dtype))
     if how == "infinite":
         values = torch.tensor(_INFINITE, dtype=getattr(torch, dtype))
         return values[torch.arange(count) % len(_INFINITE)]
@@ -185,12 +195,35 @@ def from_hard(fill: str, stored: torch.Tensor, count: int, dtype: str, seed: int
     return torch.where(at % 7 == 3, values[(at // 7) % values.numel()], made)
 
 
+def _padded(stored: torch.Tensor, count: int, padding: float, seed: int) -> torch.Tensor:
+    """Padding with a few elements between that are made from stored values, or are the other bool; so is the last."""
+    made = _jitter(stored, count, seed) if stored.is_floating_point() else _choose(stored, count, seed)
+    other = torch.full_like(made, not padding) if made.dtype == torch.bool else made
+    rare = mixed(count, seed + 2) % _PADDED == 0
+    rare[-1:] = True
+    return torch.where(rare, other, torch.full_like(made, padding))
+
+
+def has(fill: str, dtype: str) -> bool:
+    """Whether a dtype has the number that a fill puts in all elements, or in the last; True for other fills."""
+    how, _, word = fill.removeprefix("hard/").partition("/")
+    if how not in ("all", "last", "rare"):
+        return True
+    try:
+        _number(word, dtype)
+    except ValueError:
+        return False
+    return True
+
+
 def _number(word: str, dtype: str) -> float:
     """Return the value of a dtype that a word names."""
     target = getattr(torch, dtype)
     inexact = target.is_floating_point or target.is_complex
     if word in ("min", "max") and not inexact and dtype != "bool":
         return int(getattr(torch.iinfo(target), word))
+    if word == "1" and dtype == "bool":
+        return 1
     if word == "0" or (word in ("0.1", "inf", "-inf", "nan") and inexact):
         return float(word) if inexact else 0
     if not inexact and dtype != "bool" and word.removeprefix("-").isdigit():

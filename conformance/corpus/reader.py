@@ -2,8 +2,9 @@
 
 ``index.jsonl.gz`` has a header line and a line of samples for each overload, in the header's order.
 ``values.safetensors`` has one flat pool for each stored dtype. ``generated.jsonl.gz`` has the samples generated from
-those of the index, in the same form. The corpus' hash is that of the text of the index, which contains the hash of the
-values, and of the text of the generated samples.
+those of the index, in the same form; ``later.safetensors`` what CPU gives under a later torch (see ``later.py``). The
+corpus' hash is that of the text of the index, which contains the hash of the values, of the text of the generated
+samples, and of the later results.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ FORMAT = 1
 INDEX = "index.jsonl.gz"
 VALUES = "values.safetensors"
 GENERATED = "generated.jsonl.gz"
+LATER = "later.safetensors"
 DATA = Path(__file__).parent / "data"
 
 
@@ -159,6 +161,8 @@ def _load(where: Path, generated: bool) -> Corpus:
         more_text = _unpacked(where / GENERATED)
         more = _read_generated(where / GENERATED, more_text, hash_.hexdigest())
         hash_.update(more_text.encode())
+        if (where / LATER).exists():
+            hash_.update(_read(where / LATER))
     return Corpus(where, hash_.hexdigest(), header, by_overload, more)
 
 

@@ -247,11 +247,11 @@ CONTEXT_DTYPES = ("float32", "int64", "bool")
 # Contexts with cells of other dtypes.
 OTHER_CONTEXT_DTYPES = {"gradcheck": ("float64",)}
 # Contexts with cells of more dtypes.
-MORE_CONTEXT_DTYPES = {"autocast": ("bfloat16",)}
+MORE_CONTEXT_DTYPES = {"autocast": ("bfloat16", "float64")}
 # Contexts of which a sample has several cases.
 CONTEXT_VARIANTS = {
     "autocast": ("bfloat16", "float16"),
-    "backward": ("dense", "strided", "expanded", "accumulate"),
+    "backward": ("dense", "strided", "expanded", "accumulate", "first", "last"),
     "forward_ad": ("all", "one", "last"),
     "vmap": ("0", "-1", "nested"),
     "no_grad": ("no_grad", "grad"),

@@ -130,6 +130,15 @@ def test_a_value_that_the_dtype_does_not_have_is_an_error(dtype: str, word: str)
         fills.from_hard(f"hard/all/{word}", STORED, 3, dtype, 0)
 
 
+@pytest.mark.parametrize(
+    ("fill", "dtype", "known"),
+    [("hard/last/1031", "int16", True), ("hard/last/1031", "int8", False), ("hard/all/nan", "int64", False),
+     ("hard/0", "int8", True), ("choose", "int8", True)],
+)  # fmt: skip
+def test_a_dtype_has_the_number_of_a_fill_or_has_it_not(fill: str, dtype: str, known: bool) -> None:
+    assert fills.has(fill, dtype) is known
+
+
 def test_the_last_element_alone_may_have_a_value_of_its_own() -> None:
     found = fills.from_hard("hard/last/-1", torch.tensor([3, 4]), 5, "int64", 0).tolist()
     assert found[-1] == -1
@@ -169,3 +178,17 @@ def test_a_slot_is_filled_in_the_dtype_of_the_cell() -> None:
     assert torch.equal(values.value(slot, "bfloat16"), values.value(slot, "float32").bfloat16())
     other = TensorSlot(1, "other", (40,), None, False, "float32", 0, fill="jitter", source=4)
     assert not torch.equal(values.value(slot, "float32"), values.value(other, "float32"))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int64", "bool", "complex64"])
+def test_padding_leaves_a_few_other_elements_among_them_the_last(dtype: str) -> None:
+    stored = torch.tensor([3, 5]).to(getattr(torch, dtype))
+    found = fills.from_hard("hard/rare/0", stored, 2000, dtype, 0)
+    assert 1 <= int((found != 0).sum()) < 40
+    assert bool(found[-1] != 0)
+
+
+def test_rows_far_from_zero_have_small_deviations() -> None:
+    found = fills.from_hard("hard/offset", STORED, 500, "float32", 0)
+    assert bool(((found - 100).abs() <= 1).all())
+    assert found.unique().numel() > 50

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from conformance.corpus.reader import DATA, GENERATED, INDEX, VALUES, CorpusError, load
+from conformance.corpus.reader import DATA, GENERATED, INDEX, LATER, VALUES, CorpusError, load
 
 
 @pytest.fixture
 def copied(tmp_path: Path) -> Path:
-    for name in (INDEX, VALUES, GENERATED):
+    for name in (INDEX, VALUES, GENERATED, LATER):
         shutil.copy(DATA / name, tmp_path / name)
     return tmp_path
 

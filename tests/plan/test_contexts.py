@@ -35,9 +35,14 @@ def dtypes_of(context: str, *samples: Sample, dtypes: frozenset[str] | None = No
 
 def test_an_overload_has_a_cell_of_one_dtype_in_each_context() -> None:
     found = [c.layout for c in cells("pointwise_unary", "neg", [PLAIN]) if c.layout in CONTEXTS]
-    assert sorted(found) == sorted(CONTEXTS)
+    assert set(found) == set(CONTEXTS)
     assert dtypes_of("thread", PLAIN) == ["float32"]
     assert dtypes_of("thread", sample("a", ("uint8", "int8"))) == ["int8"]
+
+
+def test_autocast_has_cells_of_what_it_lowers_to_and_of_what_it_must_not_lower() -> None:
+    several = sample("a", ("float32", "bfloat16", "float64", "int64"))
+    assert sorted(dtypes_of("autocast", several)) == ["bfloat16", "float32", "float64"]
 
 
 def test_the_dtype_of_a_context_does_not_depend_on_the_selection() -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import cycle, islice, product
 from typing import Any
 
 from conformance.corpus.model import Arg, ComplexArg, DtypeArg, EnumArg, Sample, TensorSlot
@@ -36,6 +36,7 @@ _WORDS = {
     "padding": ("same", "valid"), "driver": ("gelsy", "gels"), "indexing": ("ij", "xy"),
 }  # fmt: skip
 _MOST_FLAGS = 4  # of a list
+_FEW = 3  # values of an argument
 _RESULTS = ("bool", "int32", "float64", "bfloat16", "complex64")
 # An integer that 32 bits do not hold.
 LARGE = 2**40
@@ -92,6 +93,17 @@ def defined(dtypes: tuple[str, ...], name: str) -> tuple[str, ...]:
     if f"={_BEYOND_HALF}" in name:
         return tuple(d for d in dtypes if d != "float16")
     return tuple(d for d in dtypes if d in ("float64", "int64")) if f"exponent={BEYOND_FLOAT}" in name else dtypes
+
+
+def spread(of: Sequence[Other]) -> Sequence[Other]:
+    """Return a few values of an argument: all, or the first, the number 1, the last, and one in the middle.
+
+    A count or a size of one is a case of its own in many kernels.
+    """
+    if len(of) <= _FEW:
+        return of
+    ones = [o for o in of if type(o.value) is int and o.value == 1 and not o.is_dim]
+    return list(dict.fromkeys([of[0], *ones, of[-1], of[len(of) // 2]]))
 
 
 def others(source: Sample, schema: Any, pointwise: bool) -> Iterator[Other]:
@@ -194,7 +206,23 @@ def _spelled(value: Arg) -> str:
 
 
 def replaced(source: Sample, schema: Any, other: Other) -> Sample:
-    """Return the sample with one argument that is no tensor replaced, or added."""
+    """Return the sample with one argument that is no tensor replaced, or added.
+
+    A list of integers as long as a list of dimensions, such as the ``shifts`` of ``roll``, becomes as long as new ones.
+    """
+    sample = _with(source, schema, other)
+    given = _by_name(source, schema)
+    old, new = given.get(other.formal.name), other.value
+    if other.is_dim and isinstance(old, tuple) and isinstance(new, tuple) and old:
+        for formal in schema.arguments:
+            beside = given.get(formal.name)
+            if isinstance(beside, tuple) and len(beside) == len(old) and not names_dimensions(formal):
+                values = tuple(n + i for i, n in enumerate(islice(cycle(beside), len(new))) if isinstance(n, int))
+                sample = _with(sample, schema, Other(formal, values)) if len(values) == len(new) else sample
+    return sample
+
+
+def _with(source: Sample, schema: Any, other: Other) -> Sample:
     formal, value = other.formal, other.value
     names = [a.name for a in schema.arguments if not a.kwarg_only]
     if formal.kwarg_only:

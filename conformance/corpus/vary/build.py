@@ -16,27 +16,38 @@ from conformance.corpus.codec import encode
 from conformance.corpus.model import Sample
 from conformance.corpus.reader import GENERATED, Corpus
 from conformance.corpus.values import kind_of
-from conformance.corpus.vary import counts, dims, dtypes, hard_values, sizes, variants
+from conformance.corpus.vary import counts, dims, dtypes, hard_values, large, rows, sizes, variants
 from conformance.corpus.vary.sizes import usable
 from conformance.corpus.vary.trial import Generate, Trials, generate
 from conformance.inventory import Overload, inventory
 
-AXES = (sizes.generate, counts.generate, hard_values.generate, variants.generate, dims.generate)
-
+AXES = (
+    sizes.generate, counts.generate, large.generate, hard_values.generate, rows.generate, variants.generate,
+    dims.generate,
+)  # fmt: skip
 
 Progress = Callable[[str], None]
 LayoutsOf = Callable[[Sample], Mapping[str, Iterable[str]]]  # the layouts of a sample's cells, with their dtypes
 
 
+class GenerationError(RuntimeError):
+    """No samples of some overloads could be generated. Their old ones were kept, and those of the others written."""
+
+
 def build(where: Path, overloads: Collection[str], layouts_of: LayoutsOf, progress: Progress = lambda _: None) -> str:
     """Generate the samples of some overloads of the corpus in ``where``, and write them. Returns a summary.
 
-    The generated samples of other overloads stay as they are; if ``overloads`` are all of the corpus, none is read.
-    ``layouts_of`` names the layouts whose cells have a generated sample, and the dtypes of these cells.
+    The generated samples of other overloads stay as they are. ``layouts_of`` names the layouts whose cells have a
+    generated sample, and the dtypes of these cells. Raises GenerationError in the end if an overload has an error.
     """
     corpus = reader.load(where, generated=False)
     known = {o.name: o for o in inventory("CPU")}
-    kept = corpus if set(overloads) >= set(corpus.overloads) else reader.load(where)
+    try:
+        kept = reader.load(where)
+    except reader.CorpusError:  # what is there was generated from other samples
+        if not set(overloads) >= set(corpus.overloads):
+            raise
+        kept = corpus
     return _replaced(
         where, kept, [o for o in overloads if o in known], partial(_generated, corpus, known), layouts_of, progress
     )
@@ -56,13 +67,20 @@ def _replaced(
 ) -> str:
     """Write what ``make`` gives for the wanted overloads, and what the corpus has of the others. Returns a summary."""
     corpus.load_values()
-    found = {o: [s for s in corpus.samples(o) if s.axis] for o in corpus.overloads if o not in set(wanted)}
+    found = {o: [s for s in corpus.samples(o) if s.axis] for o in corpus.overloads}
+    failed: list[str] = []
     made = generate(wanted, corpus, make, len(os.sched_getaffinity(0)))
     for done, (overload, samples) in enumerate(made, 1):
-        found[overload] = sorted(samples, key=lambda s: s.name)
+        if samples is None:
+            failed.append(overload)
+        else:
+            found[overload] = sorted(samples, key=lambda s: s.name)
         if done % 100 == 0:
             progress(f"{done} of {len(wanted)} overloads")
     write(where, {o: found[o] for o in sorted(found) if found[o]}, layouts_of)
+    if failed:
+        names = ", ".join(sorted(failed))
+        raise GenerationError(f"no samples could be generated of {names} (see above); those that there were are kept")
     return _summary(found)
 
 

@@ -1,7 +1,7 @@
-"""Samples of four dimensions, called with several of them, or with one in the middle.
+"""Samples of four dimensions, called with several of them, or with one in the middle; and of those of memory formats.
 
 A recorded sample often has two dimensions. All of them are then reduced, or one, and what lies between those that are
-reduced is never tried.
+reduced is never tried. A memory format is one of four or of five dimensions, and refused for others.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from conformance.corpus.calls import HasValues
-from conformance.corpus.model import Arg, Sample
+from conformance.corpus.model import Arg, EnumArg, Sample
 from conformance.corpus.vary.arguments import Other, names_dimensions, replaced
 from conformance.corpus.vary.sizes import Maker, Turns, deeper, sources
 from conformance.corpus.vary.trial import Trials
@@ -24,19 +24,40 @@ _FRONT = (5, 2, 3)  # the sizes of the dimensions in front
 _OF_LISTS: tuple[Arg, ...] = ((0, 2), (-1, 1), (0, 1, 3), (1, 2))
 _OF_INTEGERS: tuple[Arg, ...] = (1, -2)
 _KEEP = "keepdim"
+# The memory formats with their number of dimensions, and sizes for so many.
+_FORMATS = {"channels_last": 4, "channels_last_3d": 5}
+_SIZES = (2, 3, 4, 5, 6)
 
 
 def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, values: HasValues) -> Iterator[Sample]:
-    """Yield samples of an overload with other dimensions among its arguments."""
+    """Yield samples of an overload with other dimensions, or memory formats, among its arguments."""
     if overload.is_composite_implicit:
         return
     schema = schema_of(call_of(overload.name))
     formals = [a for a in schema.arguments if names_dimensions(a)]
-    for source in sources(samples, values) if len(formals) == 1 else ():
+    for source in sources(samples, values):
         maker, turns = Maker(trials, values), Turns(source)
-        for deep in deeper(source, RANK, _FRONT):
+        for deep in deeper(source, RANK, _FRONT) if len(formals) == 1 else ():
             for name, sample in _forms(deep, schema, formals[0]):
                 yield from turns.counted(maker.called(sample, f"rank={RANK}.{name}", turns.of(name), AXIS))
+        for name, sample in _in_formats(source, schema):
+            yield from turns.counted(maker.called(sample, name, turns.of(name), AXIS))
+
+
+def _in_formats(source: Sample, schema: Any) -> Iterator[tuple[str, Sample]]:
+    """Yield the calls with each memory format, and as many dimensions as it needs."""
+    formal = next((a for a in schema.arguments if "MemoryFormat" in str(a.real_type)), None)
+    size = next((a for a in schema.arguments if a.name == "size"), None)
+    for name, rank in _FORMATS.items() if formal is not None else ():
+        if size is not None:
+            deep = [replaced(source, schema, Other(size, _SIZES[:rank]))]
+        elif max((len(s.shape) for s in source.tensors), default=0) == rank:
+            deep = [source]
+        else:
+            deep = list(deeper(source, rank, _SIZES))
+        for sample in deep:
+            in_format = replaced(sample, schema, Other(formal, EnumArg("memory_format", name)))
+            yield f"rank={rank}.memory_format={name}", in_format
 
 
 def _forms(deep: Sample, schema: Any, formal: Any) -> Iterator[tuple[str, Sample]]:

@@ -8,8 +8,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 from itertools import zip_longest
 
+from conformance.corpus import fills
 from conformance.corpus.calls import HasValues
 from conformance.corpus.model import Arg, Sample, TensorSlot
 from conformance.corpus.places import Extent, label, resized, with_tensors
@@ -40,6 +42,10 @@ _REFUSED = {"int": ("all/min",), "float": ("all/-inf", "all/nan")}
 _INDICES = ("index", "indices", "target", "repeats")
 _REFUSED_INDICES = ("all/-1", "all/70001", "last/-1")
 _COUNTED_FROM_END = ("all/-1", "last/-1")  # taken by ops that count such an index from the end
+_OF_ONE_NUMBER = ("hard/all", "hard/last")
+# A count that is larger than the usual tile.
+_COUNT = 1031
+_CANDIDATES = 4  # samples in which a count is tried: the size of a result may be another argument
 # Of a complex zero, CPU's loops over single elements and over vectors give another imaginary part.
 _UNEVEN = ("log2",)
 _ARGUMENTS = 10  # other values of arguments that are tried with hard values
@@ -56,6 +62,9 @@ def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, valu
         uneven = base == "complex64" and overload.base.rstrip("_") in _UNEVEN
         if source and base != "bool" and not uneven:
             yield from _Varied(source, overload, trials, values).samples()
+        if base != "bool" and "pointwise" not in overload.tags:
+            counted = (list(_Varied(s, overload, trials, values).counted()) for s in candidates[:_CANDIDATES])
+            yield from next(filter(None, counted), [])
         if source and facts(overload.name).tolerance.exact:
             for word, name, sample in operands.converting(source, schema):
                 named = replace(sample, name=f"{source.name}.{word}")
@@ -79,7 +88,10 @@ class _Varied:
         self._trials = trials
         self._values = values
         self._dtypes = tuple(d for d in source.dtypes if not d.startswith("float8"))
-        self._groups = Maker(trials, values).groups(source, self._dtypes[0]) if self._dtypes else []
+
+    @cached_property
+    def _groups(self) -> list[Group]:
+        return Maker(self._trials, self._values).groups(self._source, self._dtypes[0]) if self._dtypes else []
 
     def samples(self) -> Iterator[Sample]:
         """Yield the samples that run on CPU in some dtype."""
@@ -101,6 +113,15 @@ class _Varied:
             yield from self._hard(slots[:2], _PAIRS)
         if not self._pointwise:
             yield from self._refused()
+
+    def counted(self) -> Iterator[Sample]:
+        """Yield samples with one large number in an argument of integers on which the size of a result depends."""
+        for slot in [s for s in self._source.tensors if s.pool and not s.same_as and s.numel]:
+            if kind_of(slot.dtype or self._source.base) == "int" and slot.argument not in self._fixed:
+                for made in self._made(self._source, {slot.index: f"hard/last/{_COUNT}"}, f".last.{_COUNT}"):
+                    few, many = (self._trials.run(sample, made.dtypes[0]) for sample in (self._source, made))
+                    if few and many and few.shapes != many.shapes:
+                        yield made
 
     def _refused(self) -> Iterator[Sample]:
         """Yield samples that CPU refuses for the values of one argument, such as an index out of bounds.
@@ -194,7 +215,9 @@ class _Varied:
 
     def _limit(self, large: Sample, kinds: dict[int, str], dtype: str) -> str | None:
         """Return the first limit under which CPU takes the values; None if it takes them under none."""
-        for limit in LIMITS if not any(kind.startswith("hard/all") for kind in kinds.values()) else LIMITS[:1]:
+        if not all(fills.has(kind, large.tensors[i].dtype or dtype) for i, kind in kinds.items()):
+            return None
+        for limit in LIMITS if not any(kind.startswith(_OF_ONE_NUMBER) for kind in kinds.values()) else LIMITS[:1]:
             if ran := self._trials.run(_with_fills(large, kinds, limit), dtype):
                 held = {large.tensors[i].dtype or dtype for i in kinds}
                 target = "" if limit else _integer_of(held, ran)

@@ -7,7 +7,7 @@ Integers among the arguments take part (``normalized_shape``, ``split_sizes``).
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, product
 
@@ -48,7 +48,9 @@ LENGTHS = (5, 9, 33, 70)  # of lists of tensors
 RANKS = (6, 9)
 _INDEXED = 6, 5  # a rank, and the length of lists that have an element for each of its dimensions but one
 _MOST_CANDIDATES = 16
-_PROBE = 2, 5  # a trial resizes n to 2 * n + 5, which is odd and larger
+# A trial resizes n to 2 * n + 5, which is odd and larger; or to n + 1, where another size is a limit, as that of a
+# tensor of whose elements an index may name none twice.
+_PROBES = (2, 5), (1, 1)
 
 SAMPLES = {"float32": 2, "int64": 1, "complex64": 1, "bool": 1}  # sources of an overload, by base
 GROUPS = {"float32": 5, "int64": 3, "complex64": 2, "bool": 2}  # of sizes of one source
@@ -179,13 +181,27 @@ class Maker:
                     taken |= set(chosen)
         return found
 
-    def _grows(self, source: Sample, together: Iterable[Place], n: int, dtype: str) -> bool:
-        factor, more = _PROBE
-        return self._ran(source, dict.fromkeys(together, factor * n + more), dtype) is not None
+    def _grows(self, source: Sample, together: Collection[Place], n: int, dtype: str) -> bool:
+        sizes = (factor * n + more for factor, more in _PROBES)
+        return any(self._ran(source, dict.fromkeys(together, size), dtype) is not None for size in sizes)
 
     def made(self, source: Sample, change: dict[Place, int], name: str, dtypes: tuple[str, ...]) -> Iterator[Sample]:
         """Yield the sample with other sizes, if it runs on CPU."""
         yield from self._tried(filled(source, resized(source, change), change, self._values), name, dtypes)
+
+    def made_of(
+        self, source: Sample, change: dict[Place, int], fill: tuple[int, str], dtypes: tuple[str, ...]
+    ) -> Iterator[Sample]:
+        """Yield the sample with other sizes and with a fill in the slot of an index, if it runs on CPU."""
+        index, how = fill
+        for sample in filled(source, resized(source, change), change, self._values):
+            slots = [
+                replace(s, fill=how, source=s.source or s.numel) if s.index == index else s for s in sample.tensors
+            ]
+            found = list(self._tried([with_tensors(sample, slots)], how, dtypes))
+            if found:
+                yield from found
+                return
 
     def called(self, sample: Sample, name: str, dtypes: tuple[str, ...], axis: str) -> Iterator[Sample]:
         """Yield the sample with values for its sizes, if it runs on CPU."""

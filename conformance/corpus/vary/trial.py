@@ -237,8 +237,13 @@ def _leaves(result: Any) -> list[torch.Tensor]:
 Generate = Callable[[str, Trials], Iterable[Sample]]  # overload -> samples that ran
 
 
-def generate(overloads: Iterable[str], values: HasValues, make: Generate, jobs: int) -> Iterator[tuple[str, Found]]:
-    """Yield the generated samples of each overload, in any order. ``make`` runs in children, ``jobs`` at a time."""
+def generate(
+    overloads: Iterable[str], values: HasValues, make: Generate, jobs: int
+) -> Iterator[tuple[str, Found | None]]:
+    """Yield the generated samples of each overload, in any order. ``make`` runs in children, ``jobs`` at a time.
+
+    An overload has None if ``make`` raised an error, which its child has printed, or if its last child died.
+    """
     waiting = list(overloads)[::-1]
     running: dict[int, _Child] = {}
     while waiting or running:
@@ -251,8 +256,6 @@ def generate(overloads: Iterable[str], values: HasValues, make: Generate, jobs: 
         if os.WIFSIGNALED(status) and not child.isolated:
             again = _Child(child.overload, values, make, isolated=True)
             running[again.pid] = again
-        elif found is None:
-            raise RuntimeError(f"the process that generates samples of {child.overload} ended with status {status}")
         else:
             yield child.overload, found
 

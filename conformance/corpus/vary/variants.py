@@ -18,7 +18,7 @@ from typing import Any
 from conformance.corpus.calls import HasValues
 from conformance.corpus.model import Sample
 from conformance.corpus.values import holds
-from conformance.corpus.vary.arguments import LARGE, Other, defined, others, replaced
+from conformance.corpus.vary.arguments import LARGE, Other, defined, others, replaced, spread
 from conformance.corpus.vary.operands import ROW, SCALAR, Form, beside_half, indices, misshapen, operands
 from conformance.corpus.vary.sizes import Turns, sources
 from conformance.corpus.vary.trial import Trials
@@ -31,7 +31,6 @@ AXIS = "variants"
 MOST = 48  # of one source, with one argument replaced
 PAIRS = 24  # of one source, with two replaced; none of complex ones
 CROSSED = 8  # arguments of one source that are replaced together with a tensor of another dtype or shape
-_OF_ONE = 3  # values of an argument in pairs
 # Numbers that are written as they are, if the op does not round.
 _WRITTEN = ("value", "fill_value")
 
@@ -106,7 +105,7 @@ def _pairs(ran: Sequence[Other]) -> list[tuple[Other, Other]]:
             by_formal.setdefault(other.formal.name, []).append(other)
     found = [
         (i + j, one, two)
-        for first, second in combinations(map(_spread, by_formal.values()), 2)
+        for first, second in combinations(map(spread, by_formal.values()), 2)
         for (i, one), (j, two) in product(enumerate(first), enumerate(second))
     ]
     return [(one, two) for _, one, two in sorted(found, key=lambda pair: pair[0])][:PAIRS]
@@ -118,17 +117,6 @@ def _crossed(ran: Sequence[Other], operand: Sequence[Form], index: Sequence[Form
     for turn, other in enumerate(list(first.values())[:CROSSED]):
         for form in (*index, *operand[turn % max(len(operand), 1) :][:1]):
             yield other, form
-
-
-def _spread(of: Sequence[Other]) -> Sequence[Other]:
-    """Return a few values of an argument: all, or the first, the number 1, the last, and one in the middle.
-
-    A count or a size of one is a case of its own in many kernels.
-    """
-    if len(of) <= _OF_ONE:
-        return of
-    ones = [o for o in of if type(o.value) is int and o.value == 1 and not o.is_dim]
-    return list(dict.fromkeys([of[0], *ones, of[-1], of[len(of) // 2]]))
 
 
 class _Maker:

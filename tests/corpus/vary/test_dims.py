@@ -23,5 +23,16 @@ def test_a_dimension_in_the_middle_is_named() -> None:
     assert {s.args[1] for s in found} == {1, -2}
 
 
+def test_a_list_that_goes_along_with_the_dimensions_is_as_long_as_theirs() -> None:
+    lists = [[arg for arg in s.args if isinstance(arg, tuple)] for s in made("roll")]
+    assert {tuple(map(len, one)) for one in lists} == {(2, 2), (3, 3)}
+
+
 def test_an_op_without_dimensions_among_its_arguments_has_none() -> None:
     assert not made("neg")
+
+
+def test_a_memory_format_has_as_many_dimensions_as_it_needs() -> None:
+    for overload in ("clone", "empty_like", "empty.memory_format"):
+        named = {s.name.partition("rank=")[2] for s in made(overload)}
+        assert {"4.memory_format=channels_last", "5.memory_format=channels_last_3d"} <= named, overload

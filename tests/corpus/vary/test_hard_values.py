@@ -61,7 +61,7 @@ def test_a_divisor_of_integers_is_never_zero() -> None:
         yield from generate(known, corpus().samples(overload), trials.untimed(), corpus())
 
     ((_, samples),) = trial.generate([known.name], corpus(), make, 1)
-    found = [s for s in samples if s.base == "int64" and s.tensors[1].fill]
+    found = [s for s in samples or () if s.base == "int64" and s.tensors[1].fill]
     assert found
     assert all((values(s, "other", d) != 0).all() for s in found for d in s.dtypes)
 
@@ -124,6 +124,13 @@ def test_an_index_out_of_bounds_is_refused_below_beyond_and_at_the_last_element_
     last = values(refused["index.last.-1.refused"], "index", "int64").flatten()
     assert last[-1] == -1
     assert bool((last[:-1] >= 0).all())
+
+
+def test_an_argument_of_integers_has_one_large_count() -> None:
+    found = [s for s in made("repeat_interleave.Tensor") if s.name.endswith(".last.1031")]
+    assert any("int64" in s.dtypes for s in found)
+    assert not any("int8" in s.dtypes or "uint8" in s.dtypes for s in found)
+    assert not any(s.name.endswith(".last.1031") for s in made("gather"))
 
 
 def test_hard_values_lie_in_long_rows_of_each_dimension() -> None:

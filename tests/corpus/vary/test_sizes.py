@@ -177,3 +177,8 @@ def test_a_longer_list_takes_its_values_from_those_that_are_stored() -> None:
     found = [s for s in made("block_diag.out") if "list=" in s.name]
     assert found
     assert all(t.source <= 15 for s in found for t in s.tensors if t.pool)
+
+
+def test_indices_that_name_no_element_twice_are_resized_with_all_other_sizes() -> None:
+    (equal,) = (s for s in made("index_put") if s.name.endswith("247586ef.all=7x7x7"))
+    assert [t.shape for t in equal.tensors] == [(7, 7, 7, 7), (7,), (7,), (7, 7, 7)]

@@ -1,0 +1,65 @@
+"""Samples of long rows in which nearly all elements are equal, or which lie far from zero.
+
+What a kernel looks for in a row of drawn values is near its front. In a row of padding, such as that of a mask, it is
+behind the first block, which holds nothing but padding. The deviations in a row that lies far from zero are lost where
+its mean, or the sum of its squares, is rounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from conformance.corpus.calls import HasValues
+from conformance.corpus.model import Sample
+from conformance.corpus.places import Extent, label
+from conformance.corpus.vary.sizes import Maker, Turns, sources
+from conformance.corpus.vary.trial import Trials
+from conformance.inventory import Overload
+from conformance.ops import facts
+
+AXIS = "values"
+
+# More elements than a block or a tile has.
+LENGTH = 1031
+# The padding, by the base of a sample.
+PADDING = {"float32": ("0", "-inf"), "int64": ("0",), "complex64": ("0",), "bool": ("0", "1")}
+_GROUPS = 3  # of sizes of one source
+_HALVES = ("bfloat16", "float16")
+# Nothing wider tells how far CPU's own sum of many equal terms is off.
+_WIDEST = ("float64", "complex128")
+
+
+def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, values: HasValues) -> Iterator[Sample]:
+    """Yield samples of an overload with long rows of such values in the first argument."""
+    if overload.is_composite_implicit or "pointwise" in overload.tags:
+        return
+    known = facts(overload.name)
+    maker = Maker(trials, values)
+    for source in _sources(samples, values):
+        dtypes = tuple(d for d in source.dtypes if known.tolerance.exact or d not in _WIDEST)
+        if not dtypes:
+            continue
+        slots = [s for s in source.tensors if s.pool and not s.same_as and s.dtype is None and s.numel]
+        slot = next((s for s in slots if s.argument not in known.fixed), None)
+        turns = Turns(replace(source, dtypes=dtypes))
+        for group in maker.groups(source, turns.first)[:_GROUPS] if slot else ():
+            if slot and slot.index in {p.slot for p in group.places if isinstance(p, Extent)}:
+                change = dict.fromkeys(group.places, LENGTH)
+                name = f"{slot.name}.{label(source, group.places)}={LENGTH}"
+                for word in PADDING[source.base]:
+                    made = maker.made_of(source, change, (slot.index, f"hard/rare/{word}"), turns.dtypes())
+                    yield from turns.counted(
+                        replace(s, name=f"{source.name}.rare={name}.{word}", axis=AXIS) for s in made
+                    )
+                if source.base == "float32" and not known.tolerance.exact:
+                    halves = tuple(d for d in _HALVES if d in dtypes)
+                    made = maker.made_of(source, change, (slot.index, "hard/offset"), (turns.first, *halves))
+                    yield from (replace(s, name=f"{source.name}.offset={name}", axis=AXIS) for s in made)
+
+
+def _sources(samples: Sequence[Sample], values: HasValues) -> list[Sample]:
+    """Return the samples to vary, also one of bools: a kernel may look for the first true value in words."""
+    found = sources(samples, values)
+    bools = sources([s for s in samples if s.base == "bool"], values)
+    return list({s.name: s for s in (*found, *bools)}.values())
