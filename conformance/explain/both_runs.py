@@ -12,8 +12,8 @@ import torch
 from conformance.scenarios.model import NotOffered, Program
 
 
-def main(run: Program, device: str, exact: bool, bound: float, runs: int) -> None:
-    """Exit with 1 if a result on the device differs from CPU.
+def main(run: Program, devices: list[str], exact: bool, bound: float, runs: int) -> None:
+    """Exit with 1 if a result on one of the devices, which are tried in turn, differs from CPU.
 
     ``bound``: how far a float may be off, as a part of the largest magnitude of its result; not used if ``exact``.
     ``runs``: run in so many processes, until one differs.
@@ -26,17 +26,21 @@ def main(run: Program, device: str, exact: bool, bound: float, runs: int) -> Non
             leave(1)
     torch.set_num_threads(1)
     theirs = run("cpu")
-    try:
-        ours = run(device)
-    except (NotOffered, NotImplementedError) as e:
-        print(f"not offered: {e}")
-        leave(0)
-    pairs = {name: (theirs[name], ours[name]) for name in theirs if name in ours}
-    found = [f"{name}: {said}" for name, pair in pairs.items() if (said := difference(*pair, exact, bound))]
-    if theirs.keys() != ours.keys() and not any(isinstance(result, NotOffered) for result in ours.values()):
-        found.append(f"{len(ours)} results on the device, {len(theirs)} on CPU")
-    print("\n".join(f"DIFFERS: {line}" for line in found) or "the device does as CPU does")
-    leave(1 if found else 0)
+    for device in devices:
+        try:
+            ours = run(device)
+        except (NotOffered, NotImplementedError) as e:
+            print(f"not offered: {e}")
+            leave(0)
+        pairs = {name: (theirs[name], ours[name]) for name in theirs if name in ours}
+        found = [f"{name}: {said}" for name, pair in pairs.items() if (said := difference(*pair, exact, bound))]
+        if theirs.keys() != ours.keys() and not any(isinstance(result, NotOffered) for result in ours.values()):
+            found.append(f"{len(ours)} results on the device, {len(theirs)} on CPU")
+        if found:
+            print("\n".join(f"DIFFERS: on {device}: {line}" for line in found))
+            leave(1)
+    print("the device does as CPU does")
+    leave(0)
 
 
 def leave(code: int) -> NoReturn:

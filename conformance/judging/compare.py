@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -214,8 +215,20 @@ def near(expected: torch.Tensor, actual: torch.Tensor, closeness: Closeness) -> 
     ours, theirs = widen(actual), widen(expected)
     if closeness.signed_zeros and bool(_other_zero(expected, actual, expected).any()):
         return False
-    within = (ours - theirs).abs() < _SAFE * (theirs.abs() * unit + closeness.least(expected.dtype))
+    within = (ours - theirs).abs() < _SAFE * (_magnitude(theirs) * unit + closeness.least(expected.dtype))
     return bool(within.all()) or bool((within | same_exactly(expected, actual)).all())
+
+
+# The part of the larger of two numbers by which they differ if one is no rounding of the other in any dtype.
+_GROSS = 1 / 8
+
+
+def far_apart(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether an element of two floating or complex tensors differs by more than an eighth of the larger of the two."""
+    if one.shape != other.shape or not (one.dtype.is_floating_point or one.dtype.is_complex):
+        return False
+    a, b = widen(one), widen(other)
+    return bool(((a - b).abs() > _GROSS * torch.maximum(a.abs(), b.abs())).any())
 
 
 def _too_far(
@@ -235,11 +248,11 @@ def _too_far(
     own = (theirs - true).abs()
     own = torch.where(own.isfinite(), own, torch.zeros_like(own))
     eps = torch.finfo(closeness.dtype or expected.dtype).eps
-    magnitude = torch.where(true.isfinite(), true.abs(), torch.zeros_like(own))
+    magnitude = torch.where(true.isfinite(), _magnitude(true), torch.zeros_like(own))
     scale = magnitude
     if closeness.accumulates and true.numel():
         scale = torch.maximum(magnitude, magnitude.max()) * growth(eps, closeness.terms)
-    scale = scale.clamp_min(closeness.magnitude)
+    scale = scale.clamp_max(torch.finfo(torch.float64).max).clamp_min(closeness.magnitude)
     if spread is not None:
         excess = (2 * spread / eps - WELL_CONDITIONED * magnitude).clamp_min(0)
         scale = torch.maximum(scale, (magnitude + excess) * growth(eps, closeness.terms))
@@ -311,6 +324,11 @@ def growth(eps: float, terms: int) -> float:
     return float(max(1.0, max(terms, 1) ** 0.5 * min(1.0, torch.finfo(torch.float32).eps / eps)))
 
 
+def _magnitude(wide: torch.Tensor) -> torch.Tensor:
+    """Elementwise: the absolute value, finite for a complex number of finite parts too."""
+    return wide.abs().clamp_max(torch.finfo(torch.float64).max)
+
+
 def widen(t: torch.Tensor) -> torch.Tensor:
     """The same numbers in float64 or complex128, without conj and neg bits."""
     if t.is_conj() or t.is_neg():
@@ -368,12 +386,17 @@ def _distance(cpu: Any, device: Any, dtype: torch.dtype) -> dict[str, Any]:
     """The distance of two values, absolute and, for floating dtypes, in ULP of the CPU's value."""
     if isinstance(cpu, bool):
         return {"absolute": 1}
-    absolute = abs(complex(device) - complex(cpu)) if isinstance(cpu, complex) else abs(device - cpu)
+    absolute = _size(device - cpu)
     if not (dtype.is_floating_point or dtype.is_complex):
         return {"absolute": facts.value(absolute)}
-    unit = torch.finfo(dtype).eps * max(abs(cpu), torch.finfo(dtype).tiny) if cpu == cpu else float("nan")
+    unit = torch.finfo(dtype).eps * max(_size(cpu), torch.finfo(dtype).tiny) if cpu == cpu else float("nan")
     ulps = absolute / unit if unit else float("inf")
     return {"absolute": facts.value(absolute), "ulp": facts.value(ulps)}
+
+
+def _size(number: Any) -> Any:
+    """The absolute value of a number, infinite for a complex one whose size is beyond every double."""
+    return math.hypot(number.real, number.imag) if isinstance(number, complex) else abs(number)
 
 
 def untouched(

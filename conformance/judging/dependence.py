@@ -11,9 +11,14 @@ from conformance.judging.distribution import ALPHA, constant, differs, flat
 from conformance.records import Mismatch
 from conformance.vocabulary import Fact
 
-#: The fewest draws in which blocks are compared, and how many draws are.
+#: The fewest draws in which blocks are compared, and how many draws are: so many behind each of a few large powers of
+#: two, where a counter may start again, and the first ones.
 FOR_BLOCKS = 700
 IN_BLOCKS = 16_384
+BEHIND = 1024
+POWERS = 8
+# An odd multiplier of a hash: the golden ratio in 64 bits, as a signed integer.
+_MIX = 0x9E3779B97F4A7C15 - 2**64
 
 
 def compare(expected: list[torch.Tensor], actual: list[torch.Tensor], subject: str) -> Mismatch | None:
@@ -32,13 +37,13 @@ def _repeated_in_row(expected: list[torch.Tensor], actual: list[torch.Tensor], s
     """
     if not all(_is_whole(t) and t.dim() and t.shape[-1] > 1 for t in (*expected, *actual)):
         return None
-    theirs, ours = ([row for t in draws for row in t.long().reshape(-1, t.shape[-1])] for draws in (expected, actual))
-    span = max(int(row.max()) for row in theirs) - min(int(row.min()) for row in theirs) + 1
-    chance = -sum(len(row) * (len(row) - 1) for row in theirs) / 2 / span
-    if chance > math.log(ALPHA) or any(map(_repeats, theirs)):
+    ours, theirs = ([t.long().reshape(-1, t.shape[-1]) for t in draws] for draws in (actual, expected))
+    span = max(int(rows.max()) for rows in theirs) - min(int(rows.min()) for rows in theirs) + 1
+    chance = -sum(rows.numel() * (rows.shape[1] - 1) for rows in theirs) / 2 / span
+    if chance > math.log(ALPHA) or any(map(_repeating, theirs)):
         return None
-    rows = sum(map(_repeats, ours))
-    return differs(subject, Fact.REPEATED_DRAWS, rows=rows, of=len(ours)) if rows else None
+    repeating = sum(map(_repeating, ours))
+    return differs(subject, Fact.REPEATED_DRAWS, rows=repeating, of=sum(map(len, ours))) if repeating else None
 
 
 def _is_whole(tensor: torch.Tensor) -> bool:
@@ -46,8 +51,10 @@ def _is_whole(tensor: torch.Tensor) -> bool:
     return exact and bool(tensor.numel())
 
 
-def _repeats(row: torch.Tensor) -> bool:
-    return bool(row.unique().numel() < row.numel())
+def _repeating(rows: torch.Tensor) -> int:
+    """Return how many rows of a matrix have a number twice."""
+    ordered = rows.sort().values
+    return int((ordered[:, 1:] == ordered[:, :-1]).any(1).sum())
 
 
 def _stuck(expected: list[torch.Tensor], actual: list[torch.Tensor], subject: str) -> Mismatch | None:
@@ -139,7 +146,9 @@ def _repeated_block(expected: list[torch.Tensor], actual: list[torch.Tensor], su
     parameters of their own match those of the same positions in other calls; there are 35 such places if the number of
     draws is 32 times the length, since fewer would leave CPU with longer matches.
     """
-    ours, theirs = (torch.cat([flat(t) for t in draws])[:IN_BLOCKS] for draws in (actual, expected))
+    ours, theirs = (torch.cat([flat(t) for t in draws]) for draws in (actual, expected))
+    at = _compared(ours.numel())
+    ours, theirs = ours[at], theirs[:IN_BLOCKS]
     if min(ours.numel(), theirs.numel()) < FOR_BLOCKS:
         return None
     length, numbers = 1, _numbered(theirs)
@@ -153,9 +162,17 @@ def _repeated_block(expected: list[torch.Tensor], actual: list[torch.Tensor], su
     found = _first_repeated(numbers)
     if not found:
         return None
-    (call, first), (other, second) = (_place(actual, at) for at in found)
+    (call, first), (other, second) = (_place(actual, int(at[one])) for one in found)
     facts = {"first": first, "second": second, "calls_apart": other - call, "length": 8 * length}
     return differs(subject, Fact.REPEATED_BLOCK, **facts)
+
+
+def _compared(count: int) -> torch.Tensor:
+    """Return the positions, of so many draws, that are searched for blocks that occur again."""
+    starts = [1 << i for i in range(IN_BLOCKS.bit_length() - 1, count.bit_length()) if 1 << i < count]
+    behind = [(start, min(count, start + BEHIND)) for start in starts[:POWERS]]
+    ranges = [(0, min(count, IN_BLOCKS - BEHIND * len(behind))), *behind]
+    return torch.cat([torch.arange(*one) for one in ranges])
 
 
 def _numbered(draws: torch.Tensor) -> torch.Tensor:
@@ -164,8 +181,12 @@ def _numbered(draws: torch.Tensor) -> torch.Tensor:
 
 
 def _joined(numbers: torch.Tensor, length: int) -> torch.Tensor:
-    """Return a number for each block of twice the length. ``numbers``: those of the blocks at each position."""
-    return _numbered(numbers[:-length] * (int(numbers.max()) + 1) + numbers[length:])
+    """Return a number for each block of twice the length. ``numbers``: those of the blocks at each position.
+
+    They are hashes of 64 bits. Two different ones of `IN_BLOCKS` blocks are equal with a chance of 1e-11.
+    """
+    mixed = (numbers ^ (numbers >> 29)) * _MIX
+    return mixed[:-length] * _MIX + (mixed ^ (mixed >> 32))[length:]
 
 
 def _first_repeated(numbers: torch.Tensor) -> tuple[int, int] | None:

@@ -88,7 +88,8 @@ class Judge:
         """Whether the device differs from CPU in one case. CPU is not doubted: a similar case has been judged."""
         self._prepare(case)
         try:
-            return bool(self._judge_call(case, self.reference.outcome(case), self._others(case)).mismatches)
+            expected = self.reference.outcome(case)
+            return bool(self._judge_call(case, expected, self._others(case, expected)).mismatches)
         except (NotJudged, DeviceLacks):
             return False
         except Unreadable:
@@ -125,7 +126,7 @@ class Judge:
             if unkept:
                 return CaseResult(skipped=f"copies of {unkept} do not come back from the device as they were")
             tell("device")
-            others = self._others(case)
+            others = self._others(case, expected)
             result = compared(expected, others)
             if result.mismatches and not any(m.check is Check.REDZONE for m in result.mismatches):
                 self.reference.doubt(case, expected, result.mismatches, actual, others)
@@ -137,8 +138,9 @@ class Judge:
             return CaseResult([_unreadable(e)])
         return result
 
-    def _others(self, case: Case) -> OtherReferences:
-        return OtherReferences(case, self._twins, self._on_cpu.op)
+    def _others(self, case: Case, expected: CallOutcome) -> OtherReferences:
+        may_round, half_unit = partial(self.reference.may_round, case, expected), oracle.half_unit_of_results(expected)
+        return OtherReferences(case, self._twins, self._on_cpu.op, may_round, half_unit)
 
     def _not_copied(self, case: Case, expected: CallOutcome) -> str:
         """Return a dtype of the call's arguments or results that the bring-up gate found broken; "" if there is none.

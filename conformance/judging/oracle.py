@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -137,11 +138,12 @@ def _dtypes(case: Case) -> Iterator[str]:
 
 
 def perturbed(
-    case: Case, twins: Sides, op: Callable[..., Any], wide: bool, size: float, draw: int
+    case: Case, twins: Sides, op: Callable[..., Any], wide: bool, size: float, draw: int, most: float = math.inf
 ) -> CallOutcome | None:
     """The case on CPU with every floating argument moved by up to ``size`` x half a unit in the last place.
 
-    With ``wide`` in double precision, as :func:`float64`. None where CPU raises.
+    ``most`` limits half a unit, see :func:`half_unit_of_results`. With ``wide`` in double precision, as
+    :func:`float64`. None where CPU raises.
     """
     try:
         side = twins.side(case, CPU, widened if wide else str)
@@ -150,13 +152,24 @@ def perturbed(
     bases = {id(a.base): a for a in side.arguments if a.slot.pool and _can_be_moved(a.tensor.dtype)}
     draws = itertools.count(draw * _DRAWN_AT_MOST)
     for a in bases.values():
-        half_unit = _half_unit(torch_dtype(slot_dtype(a.slot, case.cell.dtype)))
+        half_unit = min(_half_unit(torch_dtype(slot_dtype(a.slot, case.cell.dtype))), most)
         conditioning.perturb(a.base.view(a.tensor.dtype), half_unit, size, next(draws))
-    half_unit = _half_unit(torch_dtype(case.cell.dtype))
+    half_unit = min(_half_unit(torch_dtype(case.cell.dtype)), most)
     side.args = tuple(_moved(arg, half_unit, size, draws) for arg in side.args)
     side.kwargs = {name: _moved(arg, half_unit, size, draws) for name, arg in side.kwargs.items()}
     outcome = call(op, side)
     return None if outcome.error else outcome
+
+
+def half_unit_of_results(outcome: CallOutcome) -> float:
+    """Half a unit in the last place of 1 in the coarsest dtype of a call's results.
+
+    An op whose results are finer than its arguments has to compute in the finer dtype, as a mean with ``dtype=`` has.
+    """
+    written = (a.tensor for a in outcome.side.arguments if a.slot.written)
+    tensors = [*(leaf for _, leaf in outcome.leaves if isinstance(leaf, torch.Tensor)), *written]
+    floating = (t.dtype for t in tensors if t.dtype.is_floating_point or t.dtype.is_complex)
+    return max(map(_half_unit, floating), default=math.inf)
 
 
 def without_nan(case: Case, twins: Sides, op: Callable[..., Any]) -> CallOutcome | None:
@@ -202,8 +215,12 @@ def promoted(case: Case, twins: Sides, op: Callable[..., Any], dtype: str) -> Ca
     return None if outcome.error else outcome
 
 
-def agrees_with_itself(first: CallOutcome, call_again: Callable[[], CallOutcome], rounds: int = 1) -> bool:
+def agrees_with_itself(
+    first: CallOutcome, call_again: Callable[[], CallOutcome], rounds: int = 1, undefined: Collection[int] = ()
+) -> bool:
     """Whether the CPU gives the same bits again when fresh memory holds other leftovers.
+
+    Of the ``undefined`` results, by position, no value is compared: nobody promises one.
 
     Some CPU kernels do not check their arguments, and read uninitialized memory for shapes that a layout makes. Then
     there is nothing to compare with. The question is asked only after a difference was found, so a case without one
@@ -213,13 +230,13 @@ def agrees_with_itself(first: CallOutcome, call_again: Callable[[], CallOutcome]
         host_heap.shake()
         with host_heap.leftovers(byte):
             again = call_again()
-        if not _alike(first, again):
+        if not _alike(first, again, undefined):
             return False
     return True
 
 
-def reads_behind_its_arguments(call_with: Callable[[int], CallOutcome]) -> bool:
-    """Whether the CPU's results depend on what lies behind the storages of its arguments.
+def reads_behind_its_arguments(call_with: Callable[[int], CallOutcome], undefined: Collection[int] = ()) -> bool:
+    """Whether the CPU's results, but for the values of ``undefined`` ones, depend on what lies behind its arguments.
 
     ``call_with`` makes the call with a value there. That memory is the heap's own as a rule, and does not change from
     call to call, so that the CPU agrees with itself. 0 and 1 are harmless where they are taken for an index.
@@ -227,24 +244,26 @@ def reads_behind_its_arguments(call_with: Callable[[int], CallOutcome]) -> bool:
     zeros, ones = call_with(0), call_with(1)
     if zeros.error is not None and ones.error is not None:  # it may not be resized; what it left is not to be looked at
         return str(zeros.error) != str(ones.error)
-    return not _alike(zeros, ones)
+    return not _alike(zeros, ones, undefined)
 
 
-def _alike(a: CallOutcome, b: CallOutcome) -> bool:
+def _alike(a: CallOutcome, b: CallOutcome, undefined: Collection[int]) -> bool:
     if type(a.error) is not type(b.error) or len(a.leaves) != len(b.leaves):
         return False
     if str(a.error) != str(b.error):  # it names a number that it read where nobody wrote
         return False
-    pairs = [(x, y) for (_, x), (_, y) in zip(a.leaves, b.leaves, strict=True)]
-    pairs += [(x.tensor, y.tensor) for x, y in zip(a.side.arguments, b.side.arguments, strict=True)]
-    return all(_same_leaf(x, y) for x, y in pairs)
+    leaves = [(x, y) for (_, x), (_, y) in zip(a.leaves, b.leaves, strict=True)]
+    arguments = [(x.tensor, y.tensor) for x, y in zip(a.side.arguments, b.side.arguments, strict=True)]
+    same = all(_same_leaf(*pair, valued=i not in undefined) for i, pair in enumerate(leaves))
+    return same and all(_same_leaf(*pair) for pair in arguments)
 
 
-def _same_leaf(a: Any, b: Any) -> bool:
+def _same_leaf(a: Any, b: Any, *, valued: bool = True) -> bool:
     if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor):
         if a.layout != torch.strided or b.layout != torch.strided:
             return bool(a.layout == b.layout)
-        return a.dtype == b.dtype and a.shape == b.shape and bool(bits.same_exactly(a, b).all())
+        same = a.dtype == b.dtype and a.shape == b.shape
+        return same and (not valued or bool(bits.same_exactly(a, b).all()))
     return bool(a == b) or bool(a != a and b != b)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -35,6 +36,8 @@ class OtherReference:
 
     def spread(self, reference: torch.Tensor) -> torch.Tensor:
         """How far rounding of the arguments moves each element of ``reference``, see :mod:`conditioning`."""
+        if not self.outcomes.may_round:
+            return torch.zeros_like(reference.abs())
         near, far = ([self._drawn(outcome, reference.shape) for outcome in draws] for draws in self.outcomes.draws)
         return conditioning.spread(reference, near, far)
 
@@ -52,10 +55,24 @@ class OtherReference:
 
 
 class OtherReferences:
-    """The other references of a case, each computed when it is first asked for."""
+    """The other references of a case, each computed when it is first asked for.
 
-    def __init__(self, case: Case, twins: Sides, op: Callable[..., Any]) -> None:
+    ``may_round`` is asked before the arguments are perturbed, which takes many calls: whether rounding may explain that
+    CPU's result is another one. They are perturbed by ``half_unit`` at most.
+    """
+
+    def __init__(
+        self, case: Case, twins: Sides, op: Callable[..., Any], may_round: Callable[[], bool] = lambda: True,
+        half_unit: float = math.inf,
+    ) -> None:  # fmt: skip
         self._of = (case, twins, op)
+        self._half_unit = half_unit
+        self._may_round = may_round
+
+    @cached_property
+    def may_round(self) -> bool:
+        """Whether rounding may explain a difference."""
+        return self._may_round()
 
     @cached_property
     def wide(self) -> CallOutcome | None:
@@ -68,7 +85,7 @@ class OtherReferences:
         wide = self.wide is not None
         draws = range(conditioning.DRAWS)
         near, far = (
-            [oracle.perturbed(*self._of, wide, size, i) for i in draws]
+            [oracle.perturbed(*self._of, wide, size, i, self._half_unit) for i in draws]
             for size in (conditioning.NEAR, conditioning.FAR)
         )
         return near, far
@@ -134,10 +151,14 @@ class Comparison:
     def written(
         self, expected: CallOutcome, actual: CallOutcome, others: OtherReferences, fetched: storages.Fetched
     ) -> list[Mismatch]:
-        """Differences in what written arguments hold, which are results too."""
+        """Differences in what written arguments hold, which are results too.
+
+        So are those that CPU writes although the schema does not say so, such as running statistics.
+        """
         found: list[Mismatch] = []
         for i, (want, got) in enumerate(zip(expected.side.arguments, actual.side.arguments, strict=True)):
-            if not want.slot.written:
+            unmarked = storages.is_written_unmarked
+            if not want.slot.written and (fetched.same(i) or not unmarked(want, expected.side.arguments)):
                 continue
             name = want.slot.name
             differs = compare.metadata(want.tensor, got.tensor, name, strided=can_fetch())
@@ -156,6 +177,10 @@ class Comparison:
     def same_results(self, one: CallOutcome, other: CallOutcome) -> bool:
         """The same of what was returned, whatever the written arguments hold."""
         return nowhere(self._wrong_results(one, other, None))
+
+    def differ_grossly(self, one: CallOutcome, other: CallOutcome) -> bool:
+        """Whether CPU's two calls gave an element each that no rounding explains."""
+        return any(compare.far_apart(a, b) for a, b in zip(_tensors(one), _tensors(other), strict=True))
 
     def wrong_values(
         self, one: CallOutcome, other: CallOutcome, others: OtherReferences | None = None
@@ -308,6 +333,12 @@ class Comparison:
 
 
 _NOWHERE = torch.zeros((), dtype=torch.bool)
+
+
+def _tensors(outcome: CallOutcome) -> list[torch.Tensor]:
+    """Return the strided results, and the written arguments after the call."""
+    leaves = [leaf for _, leaf in outcome.leaves if isinstance(leaf, torch.Tensor) and leaf.layout == torch.strided]
+    return leaves + [a.tensor for a in outcome.side.arguments if a.slot.written]
 
 
 def _complete(masks: Sequence[torch.Tensor | None]) -> list[torch.Tensor] | None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 import torch
 
+from conformance import contexts
 from conformance.backends import Capabilities
 from conformance.judging import compare, facts, kernels
 from conformance.judging.judge import CaseResult
@@ -18,14 +20,16 @@ from conformance.vocabulary import Check, Fact
 
 #: How far a result may be from CPU's: a program rounds many times, in another order.
 CLOSENESS_ULPS = 16.0
+_SECOND = contexts.of("second_device")
 _LEFT_OUT = 3  # results that are not offered, as far as a reason lists them
 
 
 def judge(scenario: Scenario, backend: Capabilities, on_phase: Callable[[str], None]) -> CaseResult:
     """Run a scenario on CPU and on the device, and compare the results.
 
-    Calls ``on_phase`` with "cpu" before the program runs on CPU, and with "device" before it runs on the device. The
-    result names what one of them does not offer, which is not compared. Raises what the program raises on CPU.
+    If they agree, a scenario that is not slow runs on the second device as well, if there is one, while the first is
+    current. Calls ``on_phase`` with "cpu" before the program runs on CPU, and with "device" before it runs on a device.
+    The result names what one of them does not offer, which is not compared. Raises what the program raises on CPU.
     """
     torch.set_num_threads(1)  # the threads of the process that forked this one do not exist here
     started = time.perf_counter_ns()
@@ -33,11 +37,28 @@ def judge(scenario: Scenario, backend: Capabilities, on_phase: Callable[[str], N
         on_phase("cpu")
         expected = scenario.run("cpu")
         on_phase("device")
-        actual, raised = _on_device(scenario, backend)
+        result = _compared(scenario, backend, expected, backend.device)
+        for second in devices(scenario, backend)[1:] if not result.mismatches and not result.skipped else ():
+            with contextlib.suppress(NotOffered):
+                found = _compared(scenario, backend, expected, second).mismatches
+                result.mismatches += [replace(m, subject=f"{m.subject} on {second}".strip()) for m in found]
     except NotOffered as e:
         return CaseResult(skipped=f"not offered: {e}")
-    result = CaseResult(raw_ns=time.perf_counter_ns() - started)
-    result.mismatches += [_damage(line) for line in backend.verify_memory()]
+    result.raw_ns = time.perf_counter_ns() - started
+    return result
+
+
+def devices(scenario: Scenario, backend: Capabilities) -> list[str]:
+    """Return the devices on which a scenario runs: the one that is tried, and the second one unless it is slow."""
+    if scenario.slow or scenario.compiles or _SECOND.lacks(backend):
+        return [backend.device]
+    return [backend.device, str(_SECOND.device(torch.device(backend.device)))]
+
+
+def _compared(scenario: Scenario, backend: Capabilities, expected: Results, device: str) -> CaseResult:
+    """Run a scenario on a device, and compare the results with the expected ones. Raises NotOffered."""
+    actual, raised = _on_device(scenario, backend, device)
+    result = CaseResult([_damage(line) for line in backend.verify_memory()])
     if raised:
         result.mismatches.append(raised)
         return result
@@ -54,10 +75,10 @@ def judge(scenario: Scenario, backend: Capabilities, on_phase: Callable[[str], N
     return result
 
 
-def _on_device(scenario: Scenario, backend: Capabilities) -> tuple[Results, Mismatch | None]:
-    """Return the results on the device, or the finding that it raised. Raises NotOffered."""
+def _on_device(scenario: Scenario, backend: Capabilities, device: str) -> tuple[Results, Mismatch | None]:
+    """Return the results on a device, or the finding that it raised. Raises NotOffered."""
     try:
-        actual = scenario.run(backend.device)
+        actual = scenario.run(device)
         backend.synchronize()
     except NotImplementedError as e:
         raise NotOffered(first_line(e)) from e

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 
 from conformance import torch_versions
 from conformance.judging import bits, compare
 from conformance.judging.oracle import CallOutcome
 from conformance.judging.twins import Argument, Side
-from conformance.judging.views import device_bytes
+from conformance.judging.views import device_bytes, view
 from conformance.records import Mismatch
 from conformance.torch_versions import storage_id
 from conformance.vocabulary import Check, Fact
@@ -171,13 +173,25 @@ def _changed(side: Side, argument: Argument, after: torch.Tensor) -> Mismatch | 
     reached = torch.zeros(after.numel(), dtype=torch.bool)
     for a in sharing:
         _mark(reached, a)
-    written = any(a.slot.written for a in sharing)
+    written = any(a.slot.written or is_written_unmarked(a, sharing) for a in sharing)
     if any(a.placement.several_indices for a in sharing):
         # CPU's threads compete for an element that they write through several indices.
         after = torch.where(reached & (argument.base != argument.before), argument.base, after)
     if _is_out(argument):
         after = torch.where(~reached & _elements_changed(argument), argument.base, after)
     return compare.untouched(argument.before, argument.base, after, reached, written, argument.slot.name)
+
+
+def is_written_unmarked(argument: Argument, among: Sequence[Argument]) -> bool:
+    """Whether CPU wrote an argument that the schema does not mark, and each element through one index.
+
+    Not if an argument in the same storage is marked: then that was written.
+    """
+    if argument.placement.several_indices or any(a.slot.written for a in among if a.base is argument.base):
+        return False
+    return _stayed(argument) and not bits.same_bits(
+        view(argument.before, argument.tensor.dtype, argument.placement), argument.tensor
+    )
 
 
 def _elements_changed(argument: Argument) -> torch.Tensor:

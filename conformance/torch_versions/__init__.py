@@ -54,6 +54,28 @@ def decomposition_of(call: Any) -> Any:
     return decomposition_table.get(call)
 
 
+def later_kernel(name: str) -> Any:
+    """The function that computes an overload as CPU does since a later torch; None if none is known to differ.
+
+    Where this torch's CPU does as the later one, so does the function.
+    """
+    return _LATER_KERNELS.get(name)
+
+
+def _hardswish_backward(grad_output: torch.Tensor, self: torch.Tensor) -> torch.Tensor:
+    """The gradient has the limits from outside at -3 and 3; up to torch 2.6 it had those from inside."""
+    x = self.to(torch.result_type(grad_output, self))
+    inside = grad_output * (x / 3 + 0.5)
+    return torch.where(x <= -3, torch.zeros_like(inside), torch.where(x >= 3, grad_output, inside))
+
+
+def _hardswish_backward_out(grad_output: torch.Tensor, self: torch.Tensor, *, out: torch.Tensor) -> torch.Tensor:
+    return out.resize_(self.shape).copy_(_hardswish_backward(grad_output, self))
+
+
+_LATER_KERNELS = {"hardswish_backward": _hardswish_backward, "hardswish_backward.out": _hardswish_backward_out}
+
+
 def without_modes() -> AbstractContextManager[Any]:
     """A context in which no dispatch mode sees what is called."""
     manager: AbstractContextManager[Any] = _disable_current_modes()

@@ -123,6 +123,14 @@ class TestClose:
         assert compare.close(self.CPU, bad, self.TRUE, Closeness(), "result") is not None
         assert compare.close(bad, bad, bad.double(), Closeness(), "result") is None
 
+    def test_a_complex_number_whose_size_is_beyond_doubles_may_be_wrong_too(self) -> None:
+        largest = torch.tensor([complex(1.7e308, 1.7e308)], dtype=torch.complex128)
+        mismatch = compare.close(largest, -largest, largest, Closeness(), "result")
+        assert mismatch is not None
+        assert mismatch.facts["absolute"] == "inf"
+        assert not compare.near(largest, -largest, Closeness())
+        assert compare.close(largest, largest * (1 - 1e-16), largest, Closeness(), "result") is None
+
     def test_a_finite_value_in_place_of_nan_fails(self) -> None:
         lost = torch.tensor([1.0, NAN, 3.0])
         assert compare.close(lost, self.CPU, lost.double(), Closeness(), "result") is not None

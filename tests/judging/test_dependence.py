@@ -50,6 +50,15 @@ def without_replacement(g: torch.Generator) -> torch.Tensor:
     return torch.ones(2, 20).multinomial(10, generator=g)
 
 
+def coins(g: torch.Generator) -> torch.Tensor:
+    return torch.rand(131_074, generator=g) < 0.5
+
+
+def coins_again(g: torch.Generator) -> torch.Tensor:
+    first = torch.rand(65_536, generator=g) < 0.5
+    return torch.cat((first, first, first[:2]))
+
+
 HONEST: list[Draw] = [
     uniform,
     half,
@@ -74,6 +83,19 @@ def test_two_correct_samplers_agree(draw: Draw, calls: int) -> None:
     for seed in range(5):
         expected, actual = draws(draw, 1000 * seed, calls), draws(draw, 7_000_000 + 1000 * seed, calls)
         assert dependence.compare(expected, actual, "self") is None
+
+
+@pytest.mark.parametrize("calls", [1, 2])
+def test_many_draws_that_begin_again_at_a_power_of_two_are_reported(calls: int) -> None:
+    for seed in range(8):
+        expected = draws(coins, 10 * seed, calls)
+        assert dependence.compare(expected, draws(coins, 5_000 + 10 * seed, calls), "self") is None
+        mismatch = dependence.compare(expected, draws(coins_again, 5_000 + 10 * seed, calls), "self")
+        assert mismatch is not None
+        assert (mismatch.facts["kind"], mismatch.facts["second"] - mismatch.facts["first"]) == (
+            "repeated_block",
+            65_536,
+        )
 
 
 def test_a_number_that_is_drawn_twice_is_reported() -> None:

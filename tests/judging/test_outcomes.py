@@ -233,6 +233,59 @@ class TestResultsThatTheSchemaSharesNotAtAll:
         assert [m.check for m in judge(copied, lambda x: x).mismatches] == [Check.ALIASING]
 
 
+class TestResultsFinerThanArguments:
+    """Means of float16 rows."""
+
+    @staticmethod
+    def checks(right: Op, wrong: Op) -> list[Check]:
+        rows = torch.tensor([[1.0, 1.001, 1.0], [3.0, 3.002, 3.0]], dtype=torch.float16)
+        sums = OpFacts("misc", Tolerance(4.0, accumulation=Accumulation.REDUCED))
+        case = case_of(dtype="float16")
+        return [
+            m.check
+            for m in judge(
+                right, wrong, case, sums, values=lambda slot, dtype: rows.to(getattr(torch, dtype))
+            ).mismatches
+        ]
+
+    def test_a_device_that_rounds_to_the_dtype_of_the_arguments_is_wrong(self) -> None:
+        assert self.checks(lambda x: x.float().mean(1), lambda x: x.mean(1).float()) == [Check.VALUE]
+        assert self.checks(lambda x: x.float().mean(1), lambda x: x.float().sum(1) / 3) == []
+
+    def test_a_device_may_round_a_result_in_that_dtype(self) -> None:
+        assert self.checks(lambda x: x.mean(1), lambda x: (x.float().sum(1) * (1 / 3)).half()) == []
+
+
+class TestAnArgumentThatCpuWritesAlthoughNothingSaysSo:
+    """Such as the running statistics of a batch norm."""
+
+    @staticmethod
+    def counting(by: float) -> Op:
+        def op(x: torch.Tensor) -> torch.Tensor:
+            result = x.neg()
+            x.add_(by)
+            return result
+
+        return op
+
+    def test_a_device_that_writes_the_same_is_right(self) -> None:
+        assert judge(self.counting(1), self.counting(1)).mismatches == []
+
+    def test_a_device_that_writes_nothing_or_something_else_is_wrong(self) -> None:
+        for layout in ("contiguous", "offset1"):
+            found = judge(self.counting(1), torch.neg, case_of(layout)).mismatches
+            assert (found[0].check, found[0].subject) == (Check.VALUE, "self")
+        assert [m.check for m in judge(self.counting(1), self.counting(2)).mismatches] == [Check.VALUE]
+
+    def test_a_device_may_round_what_it_writes(self) -> None:
+        sums = OpFacts("misc", Tolerance(4.0, accumulation=Accumulation.REDUCED))
+        eps = torch.finfo(torch.float32).eps
+        assert judge(self.counting(1), self.counting(1 + 2 * eps), facts=sums).mismatches == []
+
+    def test_what_it_left_in_an_element_of_several_indices_is_not_compared(self) -> None:
+        assert judge(self.counting(1), torch.neg, case_of("expanded")).mismatches == []
+
+
 INF, NAN = float("inf"), float("nan")
 
 

@@ -9,6 +9,7 @@ from itertools import count
 import torch
 
 from conformance.corpus.model import DeviceArg, TensorSlot
+from conformance.judging import conditioning
 from conformance.judging.reference import (
     BEHIND,
     HELD,
@@ -27,6 +28,8 @@ from conformance.torch_versions import schema_of
 from conformance.vocabulary import CellId, Check
 from tests.samples import sample, slot
 from tests.two_sides import behind, case_of, judge
+
+SUMS = OpFacts("misc", tolerance=Tolerance(4.0, accumulation=Accumulation.REDUCED))
 
 
 def one_as_two() -> Case:
@@ -127,6 +130,14 @@ def test_a_case_is_skipped_if_cpu_gives_other_bits_each_time() -> None:
     assert (found.skipped, found.tainted) == (UNSOUND, True)
 
 
+def test_a_result_without_defined_values_still_has_a_size_and_strides() -> None:
+    calls = count()
+    undefined = OpFacts("misc", undefined=(0,))
+    found = judge(lambda x: x + next(calls), lambda x: torch.ones(3, 2).t(), facts=undefined)
+    assert (found.skipped, [m.check for m in found.mismatches]) == ("", [Check.STRIDE])
+    assert judge(lambda x: x + next(calls), torch.neg, facts=undefined).mismatches == []
+
+
 def test_a_case_is_skipped_if_cpu_gives_other_bits_once_in_many_calls() -> None:
     calls = count(1)
     found = judge(lambda x: x + (next(calls) % 8 == 0), torch.neg)
@@ -175,8 +186,6 @@ def test_cpu_is_asked_for_its_loop_over_single_elements_where_it_has_strided_arg
 
 
 def test_rounding_explains_a_difference_from_cpu_s_result_for_dense_arguments() -> None:
-    sums = OpFacts("misc", tolerance=Tolerance(4.0, accumulation=Accumulation.REDUCED))
-
     def of_dense(x: torch.Tensor) -> torch.Tensor:
         return x.sum() if x.is_contiguous() else x.sum() - 7e15
 
@@ -187,9 +196,37 @@ def test_rounding_explains_a_difference_from_cpu_s_result_for_dense_arguments() 
         return x.flatten().flip(0).cumsum(0)[-1].clone()
 
     case = case_of("transposed")
-    assert judge(of_dense, in_another_order, case=case, facts=sums, values=values).skipped == LAYOUT
-    wrong = judge(of_dense, lambda x: x.sum() + 1e12, case=case, facts=sums, values=values)
+    assert judge(of_dense, in_another_order, case=case, facts=SUMS, values=values).skipped == LAYOUT
+    wrong = judge(of_dense, lambda x: x.sum() + 1e12, case=case, facts=SUMS, values=values)
     assert [m.check for m in wrong.mismatches] == [Check.VALUE]
+
+
+def test_how_rounding_moves_results_is_not_asked_of_a_cpu_that_ignores_strides() -> None:
+    calls = []
+
+    def of_dense(x: torch.Tensor) -> torch.Tensor:
+        calls.append(x)
+        return x.sum() if x.is_contiguous() else x.sum() + 100
+
+    assert judge(of_dense, torch.sum, case=case_of("transposed"), facts=SUMS).skipped == LAYOUT
+    assert len(calls) < 2 * conditioning.DRAWS
+    wrong = judge(of_dense, lambda x: x.sum() + 1, case=case_of("transposed"), facts=SUMS)
+    assert [m.check for m in wrong.mismatches] == [Check.VALUE]
+
+
+def test_a_cpu_that_ignores_strides_excuses_no_write_into_a_gap() -> None:
+    def of_dense(x: torch.Tensor) -> torch.Tensor:
+        return x.add_(1 if x.is_contiguous() else 100)
+
+    def into_the_gap(x: torch.Tensor) -> torch.Tensor:
+        x.as_strided((1,), (1,), x.size(1)).fill_(7)
+        return x.add_(1)
+
+    case = case_of("outer_gap", written=True)
+    assert judge(of_dense, lambda x: x.add_(1), case=case, facts=SUMS).skipped == LAYOUT
+    found = judge(of_dense, into_the_gap, case=case, facts=SUMS)
+    assert found.skipped == ""
+    assert len({m.check for m in found.mismatches}) > 1
 
 
 def test_a_process_in_which_cpu_ignored_strides_within_a_storage_goes_on() -> None:
@@ -349,7 +386,7 @@ class TestSeveralIndices:
 
     def test_what_it_leaves_in_other_arguments_is_compared(self) -> None:
         (mismatch,) = judge(self.written(1), self.written(2), case=case_of()).mismatches
-        assert mismatch.check is Check.MUTATION
+        assert mismatch.check is Check.VALUE
 
     def test_a_device_that_writes_where_cpu_does_not_is_wrong(self) -> None:
         (mismatch,) = judge(lambda x: torch.zeros(1), self.written(2), case=case_of("expanded")).mismatches

@@ -1,0 +1,41 @@
+"""The outcome of a case under a later torch, as one more reference where this torch's CPU gives something else."""
+
+from __future__ import annotations
+
+from conformance.contexts import Context
+from conformance.corpus import later
+from conformance.judging import oracle
+from conformance.judging.oracle import CallOutcome
+from conformance.judging.twins import Twins
+from conformance.plan.cases import Case
+from conformance.torch_versions import later_kernel
+
+
+def outcome(case: Case, twins: Twins, context: Context) -> CallOutcome | None:
+    """The results of CPU's call under a later torch; None if they are not known to differ, or it raises."""
+    kernel = None if context.name or case.shared else later_kernel(case.cell.overload)
+    if kernel is not None:
+        return oracle.call(kernel, twins.dense(case))
+    found = _found(case, context)
+    if found is None or found.error:
+        return None
+    side = twins.dense(case)
+    written = [a for a in side.arguments if a.slot.written]
+    returned = len(found.results) - len(written)
+    for argument, tensor in zip(written, found.results[returned:], strict=True):
+        argument.tensor = tensor if tensor is not None else argument.tensor
+    return CallOutcome(side, [(str(i), leaf) for i, leaf in enumerate(found.results[:returned])])
+
+
+def raises(case: Case, context: Context) -> frozenset[str]:
+    """The names of the types that a device may raise because CPU does under a later torch; empty if it does not.
+
+    An op without a kernel for a dtype raises RuntimeError before torch 2.8, and NotImplementedError since.
+    """
+    found = _found(case, context)
+    error = found.error if found else ""
+    return frozenset({error, "RuntimeError"} if error == "NotImplementedError" else {error} - {""})
+
+
+def _found(case: Case, context: Context) -> later.Later | None:
+    return None if context.name or case.shared else later.of(case.id)
