@@ -55,15 +55,28 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 
 
 @pytest.fixture(autouse=True)
-def _without_threads_of_autograd() -> Iterator[None]:
-    """Fail after a test that starts autograd's threads here: children of this process cannot run ``backward`` then."""
+def _children_can_work() -> Iterator[None]:
+    """Fail after a test that uses autograd's threads, the device or Inductor here: children cannot, then."""
     yield
-    if not _blamed and any(name.startswith("pt_autograd") for name in _threads()):
-        _blamed.append(True)  # they stay, and the next tests did not start them
-        pytest.fail("it ran `backward` in the process of the tests; mark it as forked", pytrace=False)
+    if not _blamed and (did := _spoiled()):
+        _blamed.append(True)  # it stays so, and the next tests did not do it
+        pytest.fail(f"it {did} in the process of the tests; mark it as forked", pytrace=False)
 
 
 _blamed: list[bool] = []
+
+
+def _spoiled() -> str:
+    """Return what was done in this process that its children cannot do any more, if anything."""
+    if any(name.startswith("pt_autograd") for name in _threads()):
+        return "ran `backward`"
+    npu = sys.modules.get("refnpu.npu")
+    if npu is not None and npu.is_initialized():
+        return "used the device"
+    inductor = sys.modules.get("torch._inductor.codegen.common")
+    if inductor is None or "npu" in inductor.device_codegens:
+        return ""
+    return "had Inductor list its devices for good" if inductor.init_backend_registration.cache_info().currsize else ""
 
 
 def _threads() -> list[str]:

@@ -18,7 +18,7 @@ from conformance.contexts.inference_mode import InferenceMode
 from conformance.contexts.jacrev import Jacrev
 from conformance.contexts.model import Context
 from conformance.contexts.no_grad import NoGrad
-from conformance.contexts.second_device import SecondDevice
+from conformance.contexts.second_device import SecondDevice, SecondStream
 from conformance.contexts.stream import Stream
 from conformance.contexts.thread import Thread
 from conformance.contexts.vmap import Vmap
@@ -27,9 +27,9 @@ __all__ = ["CONTEXTS", "PLAIN", "Context", "of"]
 
 PLAIN = Context()
 _ALL = (
-    SecondDevice(), Thread(), Stream(), AfterError(), InferenceMode(), Autocast(), Deterministic(), Backward(),
-    Gradgrad(), Gradcheck(), Jacrev(), ForwardAd(), Vmap(), Functionalize(), Decomposed(), Fake(), NoGrad(), Copied(),
-    Compiled(), Inductor(),
+    SecondDevice(), Thread(), Stream(), SecondStream(), AfterError(), InferenceMode(), Autocast(), Deterministic(),
+    Backward(), Gradgrad(), Gradcheck(), Jacrev(), ForwardAd(), Vmap(), Functionalize(), Decomposed(), Fake(), NoGrad(),
+    Copied(), Compiled(), Inductor(),
 )  # fmt: skip
 CONTEXTS: dict[str, Context] = {context.name: context for context in _ALL}
 

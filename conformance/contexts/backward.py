@@ -32,7 +32,8 @@ class Backward(Context):
     def call(op: Op, device: torch.device, how: How, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Return the gradients. Raises NotImplementedError if no result needs one.
 
-        Variants: a gradient that is "strided" or "expanded", and gradients that "accumulate" in an existing ``.grad``.
+        Variants: a gradient that is "strided" or "expanded", gradients that "accumulate" in an existing ``.grad``, and
+        those by the "first" or the "last" of several results alone.
         """
 
         def leaf(value: Any, leaves: list[torch.Tensor]) -> Any:  # no closure over tensors: it refers to itself
@@ -54,13 +55,15 @@ class Backward(Context):
                 return values.repeat_interleave(2, -1).to(result.device)[..., ::2]
             return values.to(result.device)
 
+        least, by = {"first": (2, slice(1)), "last": (2, slice(-1, None))}.get(how.variant, (1, slice(None)))
         with torch.enable_grad(), torch.autograd.set_multithreading_enabled(False):
             leaves: list[torch.Tensor] = []
             positional, named = [leaf(a, leaves) for a in args], {name: leaf(a, leaves) for name, a in kwargs.items()}
             found = flat(op(*positional, **named))
             results = [t for t in found if isinstance(t, torch.Tensor) and t.grad_fn is not None]
-            if not results or any(t is one for t in found for one in leaves):
-                raise NotImplementedError("no result needs a gradient, or one is an argument itself")
+            if len(results) < least or any(t is one for t in found for one in leaves):
+                raise NotImplementedError("no result needs a gradient, or no other one, or one is an argument itself")
+            results = results[by]
             if how.variant != "accumulate":
                 return torch.autograd.grad(results, leaves, [gradient(t) for t in results], allow_unused=True)
             kept = [torch.full_like(t, 0.5) for t in leaves]

@@ -1,4 +1,4 @@
-"""Calls on the second device, while the first one is current."""
+"""Calls on the second device, while the first one is current: on its default stream, and on a stream of its own."""
 
 from __future__ import annotations
 
@@ -9,11 +9,26 @@ import torch
 
 from conformance.backends import Capabilities
 from conformance.contexts.model import Context, How, Op, devices_of
+from conformance.contexts.stream import Stream
 from conformance.inventory import Overload
 
 
-class SecondDevice(Context):
-    """All arguments are on the second device. What the call submits late must be that device's work."""
+class _OnSecond(Context):
+    """All arguments are on the second device."""
+
+    def lacks(self, backend: Capabilities) -> str:
+        if not backend.is_accelerator:
+            return "a device that is torch's accelerator"
+        if not backend.device.endswith(":0"):
+            return "the first device as the one that is tried"
+        return "" if devices_of(backend) > 1 else "a second device"
+
+    def device(self, device: torch.device) -> torch.device:
+        return torch.device(device.type, (device.index or 0) + 1)
+
+
+class SecondDevice(_OnSecond):
+    """What the call submits late must be work of the second device."""
 
     name = "second_device"
     delays = True
@@ -50,15 +65,11 @@ class SecondDevice(Context):
             raise AssertionError(f"work of the call ran on device {before} and not on {device}")
         return result
 
-    def lacks(self, backend: Capabilities) -> str:
-        if not backend.is_accelerator:
-            return "a device that is torch's accelerator"
-        if not backend.device.endswith(":0"):
-            return "the first device as the one that is tried"
-        return "" if devices_of(backend) > 1 else "a second device"
-
     def applies(self, overload: Overload) -> bool:
         return overload.base != "_efficientzerotensor"  # its result has no memory to look at
 
-    def device(self, device: torch.device) -> torch.device:
-        return torch.device(device.type, (device.index or 0) + 1)
+
+class SecondStream(_OnSecond, Stream):
+    """What the call submits must be work of a new stream of the second device."""
+
+    name = "second_stream"

@@ -33,6 +33,7 @@ class Stream(Context):
         whole = [torch.empty(0, dtype=torch.uint8, device=device).set_(s) for s in storages.values() if s.nbytes()]
         kept = [t.clone() for t in whole]
         here, stream, done = torch.accelerator.current_stream(device), torch.Stream(device), torch.Event(device)
+        current = torch.accelerator.current_device_index()
         for t in whole:
             t.zero_()
             t.record_stream(stream)  # the op may free it, e.g. where it resizes an argument
@@ -46,6 +47,7 @@ class Stream(Context):
             done.record(stream)
         finally:
             torch.accelerator.set_stream(here)
+            torch.accelerator.set_device_index(current)
             here.wait_stream(stream)
         done.synchronize()
         return result

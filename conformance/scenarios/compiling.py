@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
+from functools import cache
 from typing import Any, TypeVar
 
 import torch
@@ -45,8 +47,9 @@ def program(make: Callable[[], Made]) -> Callable[[str], Results]:
 
 
 def by_inductor(what: str, device: str, run: Callable[[], T]) -> T | NotOffered:
-    """Return what ``run`` gives, which calls ``torch.compile`` for a device; NotOffered if Inductor does not know it.
+    """Return what ``run`` gives, which calls ``torch.compile`` for a device.
 
+    NotOffered if Inductor does not know the device, or compiles nothing here.
     Raises RuntimeError that names ``what`` was compiled, the compiler and its first error if that fails.
     """
     kind = torch.device(device).type
@@ -56,10 +59,27 @@ def by_inductor(what: str, device: str, run: Callable[[], T]) -> T | NotOffered:
     try:
         return run()
     except Exception as e:
+        if lacking := inductor_lacks():
+            return NotOffered(lacking)
         line = compiler_error(e) or f"{type(e).__name__}: {first_line(e)}"
         raise RuntimeError(f"{what} compiled for {kind}: {line} ({cxx_compiler()})") from e
     finally:
         torch.compiler.reset()
+
+
+@cache
+def inductor_lacks() -> str:
+    """Return why Inductor compiles not even a small program for CPU, such as a module that is missing; "" if it does.
+
+    It is asked where something was not compiled: an answer takes seconds.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of torch's own modules, imported here first: no lack, even where errors
+            torch.compile(lambda x: x.sin() + 1, backend="inductor")(torch.ones(40))
+    except Exception as e:  # noqa: BLE001  # of the compiler, of any kind
+        return f"Inductor compiles nothing for CPU here: {' '.join(str(e).split(chr(10))[:2])}"
+    return ""
 
 
 def _tried(make: Callable[[], Made], device: str, mode: str, backend: str, dynamic: bool) -> Results:
@@ -71,6 +91,8 @@ def _tried(make: Callable[[], Made], device: str, mode: str, backend: str, dynam
     try:
         found = _outputs(make, device, backend, dynamic)
     except Exception as e:
+        if backend == "inductor" and (lacking := inductor_lacks()):
+            return dict.fromkeys(_outputs(make, "cpu", "", dynamic=False), NotOffered(lacking))
         line = compiler_error(e)
         said = (
             f"the C++ compiler refuses the generated code: {line}" if line else f"{type(e).__name__}: {first_line(e)}"

@@ -6,11 +6,13 @@ CPU has none of it. Its results are what is promised: that each property holds.
 from __future__ import annotations
 
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 
 import torch
 
-from conformance.scenarios.model import NotOffered, Results, offered, scenario
+from conformance.scenarios.model import NotOffered, Results, offered, scenario, unless_first
 
 Property = Callable[[], bool]
 SIZE = 1 << 20  # bytes of a tensor that statistics have to show
@@ -81,6 +83,18 @@ def counts_and_current_device(device: str) -> Results:
     })  # fmt: skip
 
 
+@contextmanager
+def _current(stream: torch.Stream) -> Iterator[None]:
+    """Make a stream the current one of its device. Setting it may make its device current, too."""
+    before, index = torch.accelerator.current_stream(stream.device), torch.accelerator.current_device_index()
+    torch.accelerator.set_stream(stream)
+    try:
+        yield
+    finally:
+        torch.accelerator.set_stream(before)
+        torch.accelerator.set_device_index(index)
+
+
 @scenario(exact=True, area="devices", accelerators=True)
 def streams_and_events(device: str) -> Results:
     """A new stream is another one, work on it is seen behind an event, and events tell a time that is not negative."""
@@ -89,24 +103,26 @@ def streams_and_events(device: str) -> Results:
         accelerator(device)
         before = torch.accelerator.current_stream(device)
         stream = torch.Stream(device)
-        torch.accelerator.set_stream(stream)
-        try:
+        with _current(stream):
             return bool(torch.accelerator.current_stream(device) == stream) and bool(stream != before)
-        finally:
-            torch.accelerator.set_stream(before)
+
+    def block() -> bool:
+        accelerator(device)
+        stream, before = torch.Stream(device), torch.accelerator.current_stream(device)
+        index = torch.accelerator.current_device_index()
+        with named(module_of(device), "stream")(stream):  # type: ignore[attr-defined]
+            within = torch.accelerator.current_stream(device) == stream
+        restored = torch.accelerator.current_stream(device) == before
+        return bool(within and restored and torch.accelerator.current_device_index() == index)
 
     def waited() -> bool:
         accelerator(device)
         stream, done, x = torch.Stream(device), torch.Event(device), torch.zeros(1000, device=device)
         stream.wait_stream(torch.accelerator.current_stream(device))
-        before = torch.accelerator.current_stream(device)
-        torch.accelerator.set_stream(stream)
-        try:
+        with _current(stream):
             x.add_(1)
             done.record(stream)
-        finally:
-            torch.accelerator.set_stream(before)
-        done.wait(before)
+        done.wait(torch.accelerator.current_stream(device))
         return bool(x.sum().item() == 1000 and done.query())
 
     def timed() -> bool:
@@ -125,16 +141,18 @@ def streams_and_events(device: str) -> Results:
         return bool(stream.query())
 
     return held(device, {
-        "new_stream": new_stream, "work_behind_an_event": waited, "timed": timed, "synchronized": synchronized,
+        "new_stream": new_stream, "block": block, "work_behind_an_event": waited, "timed": timed,
+        "synchronized": synchronized,
     })  # fmt: skip
 
 
 @scenario(exact=True, area="memory", accelerators=True)
 def statistics_add_up(device: str) -> Results:
     """``memory_allocated`` counts a tensor while it lives, and the peak stays until it is reset."""
+    of = unless_first(device)
 
     def allocated() -> int:
-        found = named(module_of(device), "memory_allocated")()
+        found = named(module_of(device), "memory_allocated")(*of)
         assert isinstance(found, int)
         return found
 
@@ -152,19 +170,59 @@ def statistics_add_up(device: str) -> Results:
 
     def peak() -> bool:
         highest, reset = (named(module_of(device), f) for f in ("max_memory_allocated", "reset_peak_memory_stats"))
-        reset()
+        reset(*of)
         before = allocated()
         torch.empty(SIZE, dtype=torch.uint8, device=device)
-        stays = highest()
-        reset()
-        return isinstance(stays, int) and stays >= before + SIZE and highest() == allocated() == before
+        stays = highest(*of)
+        reset(*of)
+        return isinstance(stays, int) and stays >= before + SIZE and highest(*of) == allocated() == before
 
-    return held(device, {"counted": counted, "views_are_free": views_are_free, "peak": peak})
+    def resized() -> bool:
+        tensor = torch.empty(SIZE, dtype=torch.uint8, device=device)
+        before = allocated()
+        tensor.untyped_storage().resize_(3 * SIZE)
+        return 2 * SIZE <= allocated() - before < 3 * SIZE
+
+    return held(device, {"counted": counted, "views_are_free": views_are_free, "peak": peak, "resized": resized})
+
+
+#: Second operands, and calls with one of them and a row of as many floats.
+_OPERANDS = {"floats": torch.ones(3), "indices": torch.tensor([0, 2, 1]), "mask": torch.tensor([True, False, True])}
+_OF_TWO: dict[str, tuple[str, Callable[[torch.Tensor, torch.Tensor], object]]] = {
+    "add": ("floats", torch.add),
+    "dot": ("floats", torch.dot),
+    "cat": ("floats", lambda a, b: torch.cat((a, b))),
+    "where": ("floats", lambda a, b: torch.where(a > 0, a, b)),
+    "gather": ("indices", lambda a, b: a.gather(0, b)),
+    "scatter": ("indices", lambda a, b: a.scatter(0, b, 1.0)),
+    "index_select": ("indices", lambda a, b: a.index_select(0, b)),
+    "index_add": ("indices", lambda a, b: a.index_add(0, b, a)),
+    "take": ("indices", torch.take),
+    "masked_select": ("mask", torch.masked_select),
+}
+
+
+@scenario(exact=True, area="devices", accelerators=True)
+def operands_of_two_devices(device: str) -> Results:
+    """A call with operands on two devices of a kind raises an error: no op but a copy reads another device's memory."""
+
+    def raises(operand: str, call: Callable[[torch.Tensor, torch.Tensor], object]) -> bool:
+        kind = torch.device(device).type
+        if named(module_of(device), "device_count")() == 1:
+            raise NotOffered(f"a second device of {kind}")
+        here, there = torch.ones(3, device=f"{kind}:0"), _OPERANDS[operand].to(f"{kind}:1")
+        try:
+            call(here, there)
+        except RuntimeError:
+            return True
+        return False
+
+    return held(device, {name: partial(raises, *of) for name, of in _OF_TWO.items()})
 
 
 @scenario(exact=True, area="memory", accelerators=True)
 def out_of_memory(device: str) -> Results:
-    """An allocation that cannot fit raises an error of torch, leaves nothing behind, and the device goes on."""
+    """An allocation that cannot fit raises ``OutOfMemoryError``, leaves nothing behind, and the device goes on."""
 
     def refused() -> bool:
         try:
@@ -175,7 +233,17 @@ def out_of_memory(device: str) -> Results:
 
     def nothing_left() -> bool:
         allocated = named(module_of(device), "memory_allocated")
-        before = allocated()
-        return refused() and allocated() == before
+        of = unless_first(device)
+        before = allocated(*of)
+        return refused() and allocated(*of) == before
 
-    return held(device, {"refused": refused, "nothing_left": nothing_left})
+    def of_its_type() -> bool:
+        try:
+            torch.empty(1 << 60, dtype=torch.uint8, device=device)
+        except torch.OutOfMemoryError:
+            return True
+        except RuntimeError:
+            return False
+        return False
+
+    return held(device, {"refused": refused, "nothing_left": nothing_left, "of_its_type": of_its_type})

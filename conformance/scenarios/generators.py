@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from conformance.scenarios.model import NotOffered, Results, first_line, offered, scenario
+from conformance.scenarios.model import NotOffered, Results, first_line, offered, scenario, unless_first
 from conformance.torch_versions import seeds
 
 # Draws some numbers from a generator, and from the default one of the device if it gets None.
@@ -238,8 +238,7 @@ def manual_seed_reaches_the_device(device: str) -> Results:
 def default_state_continues_the_stream(device: str) -> Results:
     """Return whether the device module's saved state repeats the draws of the default generator."""
     get, set_ = (_function(device, name) for name in ("get_rng_state", "set_rng_state"))
-    _, index = _place(device)
-    of = (index,) if index else ()  # not every module takes a device
+    of = unless_first(device)
 
     def held(draw: Callable[[str, int], torch.Tensor], before: int) -> bool:
         if before:

@@ -58,6 +58,12 @@ def scenario(
     return register
 
 
+def unless_first(device: str) -> tuple[int, ...]:
+    """Return the index of a device as an argument, none of the first: not every module's functions take a device."""
+    index = torch.device(device).index
+    return (index,) if index else ()
+
+
 def offered(result: Callable[[], torch.Tensor]) -> torch.Tensor | NotOffered:
     """Return a result, or that it is not offered: a call raised NotImplementedError or NotOffered."""
     try:

@@ -99,6 +99,21 @@ def grown_tensor_keeps_elements(device: str) -> Results:
 
 
 @scenario(exact=True)
+def shrunk_tensor_keeps_storage(device: str) -> Results:
+    """Return the elements of a tensor that ``resize_`` makes smaller and as large as it was, and the size in bytes."""
+
+    def made(name: str, dtype: torch.dtype) -> Results:
+        results: Results = {}
+        for few, many in GROWTHS:
+            tensor = _values(many, dtype, device)
+            results[f"{name}_{many}_to_{few}_bytes"] = _bytes_of(tensor.resize_(few))
+            results[f"{name}_{many}_to_{few}"] = tensor.resize_(many)
+        return results
+
+    return _for_each_dtype(made)
+
+
+@scenario(exact=True)
 def resized_views(device: str) -> Results:
     """Return what ``resize_`` makes of views: those with an offset, transposed and strided ones, and of other ranks."""
 

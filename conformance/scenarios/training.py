@@ -16,14 +16,17 @@ from conformance.scenarios.model import NotOffered, Results, offered, scenario
 Made = tuple[nn.Module, tuple[torch.Tensor, ...]]
 
 
-def _step(device: str, make: Callable[[], Made], **optimizer: Any) -> torch.Tensor:
-    """Return the loss, the gradients and the parameters after a step, in one row. All is made on CPU from one seed."""
+def _step(device: str, make: Callable[[], Made], outputs: slice = slice(None), **optimizer: Any) -> torch.Tensor:
+    """Return the loss, the gradients and the parameters after a step, in one row. All is made on CPU from one seed.
+
+    ``outputs``: those of the module that the loss is made of.
+    """
     torch.manual_seed(0)
     module, inputs = make()
     module = copy.deepcopy(module).to(device)
     given = [x.to(device).requires_grad_(x.is_floating_point()) for x in inputs]
     found = module(*given)
-    tensors = [t for t in _flat(found) if t.is_floating_point()]
+    tensors = [t for t in _flat(found) if t.is_floating_point()][outputs]
     loss = sum((t.square().mean() for t in tensors), torch.zeros((), device=device))
     loss.backward()
     chosen = optimizer.pop("kind", torch.optim.SGD)
@@ -79,6 +82,10 @@ RECURRENT: dict[str, Callable[[], Made]] = {
 }
 
 
+#: The numbers of outputs of recurrent layers and cells that have several.
+OUTPUTS = {"rnn": 2, "gru": 2, "lstm": 3, "lstm_cell": 2}
+
+
 class _SelfAttention(nn.Module):
     """Attention of a sequence to itself, with one argument."""
 
@@ -115,6 +122,32 @@ def recurrent_layers(device: str) -> Results:
     return _steps(device, RECURRENT)
 
 
+@scenario(area="training")
+def recurrent_states(device: str) -> Results:
+    """Recurrent layers and cells that begin with a small or a large state give CPU's outputs and states."""
+
+    def begun(name: str, scale: float) -> torch.Tensor:
+        torch.manual_seed(0)
+        module, (x,) = RECURRENT[name]()
+        batch = (2,) if name.endswith("_cell") else (2 if name != "lstm" else 1, 2)
+        states = [scale * torch.randn(*batch, 4) for _ in range(1 + name.startswith("lstm"))]
+        moved = [state.to(device) for state in states]
+        found = module.to(device)(x.to(device), tuple(moved) if len(moved) > 1 else moved[0])
+        return torch.cat([t.detach().cpu().reshape(-1) for t in _flat(found)])
+
+    return {f"{name}_{scale}": offered(partial(begun, name, scale)) for name in RECURRENT for scale in (1, 300)}
+
+
+@scenario(slow=True, area="training")
+def one_output_of_several(device: str) -> Results:
+    """A step of SGD by one output of a recurrent layer or cell alone gives CPU's loss, gradients and parameters."""
+    return {
+        f"{name}_{i}": offered(partial(_step, device, RECURRENT[name], slice(i, i + 1)))
+        for name, count in OUTPUTS.items()
+        for i in range(count)
+    }
+
+
 @scenario(slow=True, area="training")
 def attention_layers(device: str) -> Results:
     """A step of SGD through attention and transformer layers gives CPU's loss, gradients and parameters."""
@@ -129,8 +162,10 @@ FUSED = ("sgd", "adam", "adamw", "adagrad")
 
 
 def _optimized(device: str, how: str, names: tuple[str, ...]) -> Results:
+    settings: dict[str, Any] = {} if how == "plain" else {how: True}
+
     def run(name: str) -> torch.Tensor:
-        return _step(device, LAYERS["linear"], kind=OPTIMIZERS[name], **({} if how == "plain" else {how: True}))
+        return _step(device, LAYERS["linear"], kind=OPTIMIZERS[name], **settings)
 
     return {f"{name}_{how}": offered(partial(run, name)) for name in names}
 

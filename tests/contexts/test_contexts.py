@@ -183,12 +183,41 @@ def test_a_gradient_that_is_wrong_for_some_layouts_is_found() -> None:
     }  # fmt: skip
 
 
+class Doubled(torch.autograd.Function):
+    """2 * x and 3 * x, with a gradient that is lost where the first result has none."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        ctx.set_materialize_grads(False)
+        return 2 * x, 3 * x
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor | None) -> torch.Tensor | None:
+        first, last = gradients
+        if first is None:
+            return None
+        return 2 * first if last is None else 2 * first + 3 * last
+
+
+@pytest.mark.parametrize(("variant", "wrong"), [("dense", False), ("first", False), ("last", True)])
+def test_a_gradient_that_needs_all_results_is_found_by_one_of_them(variant: str, wrong: bool) -> None:
+    case = replace(case_of(), variant=variant)
+    context = contexts.of("backward")
+    found = judge(lambda x: (2 * x, 3 * x), Doubled.apply, case, route=Route.COMPOSITE, context=context)
+    assert bool(found.mismatches) is wrong
+
+
+@pytest.mark.parametrize("variant", ["first", "last"])
+def test_of_one_result_none_is_first_or_last(variant: str) -> None:
+    assert "no other one" in gradients_of(squared, variant).skipped
+
+
 def test_an_op_without_a_gradient_is_not_judged() -> None:
     result = judge(torch.sign, case=case_of(dtype="int64"), context=contexts.of("backward"))
     assert "no result needs a gradient" in result.skipped
 
 
-@pytest.mark.parametrize("context", ["second_device", "stream"])
+@pytest.mark.parametrize("context", ["second_device", "stream", "second_stream"])
 def test_a_backend_without_an_accelerator_lacks_streams_and_devices(context: str) -> None:
     if torch.accelerator.current_accelerator() is None:
         assert contexts.of(context).lacks(Capabilities(Device(), "hand"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -39,12 +40,45 @@ def test_a_finding_names_the_mode_and_the_output(refnpu: Any) -> None:
     assert "aot_eager" not in found
 
 
+def fail() -> torch.Tensor:
+    raise RuntimeError("no module")
+
+
+@pytest.mark.parametrize("lacking", ["Inductor compiles nothing for CPU here", ""])
+def test_what_is_not_compiled_is_not_offered_where_inductor_compiles_nothing(
+    monkeypatch: pytest.MonkeyPatch, lacking: str
+) -> None:
+    monkeypatch.setattr(compiling, "inductor_lacks", lambda: lacking)
+    monkeypatch.setattr(compiling, "inductor_knows", lambda _: True)
+    monkeypatch.setattr(
+        compiling, "_outputs", lambda make, device, backend, dynamic: fail() if backend else eager_outputs()
+    )
+    if not lacking:
+        with pytest.raises(RuntimeError, match="attention compiled for cpu"):
+            compiling.by_inductor("attention", "cpu", fail)
+        with pytest.raises(RuntimeError, match="inductor: RuntimeError: no module"):
+            compiling._tried(nothing, "cpu", "inductor", "inductor", False)  # noqa: SLF001
+        return
+    assert str(compiling.by_inductor("attention", "cpu", fail)) == lacking
+    found = compiling._tried(nothing, "cpu", "inductor", "inductor", False)  # noqa: SLF001
+    assert {str(one) for one in found.values()} == {lacking}
+    with pytest.raises(RuntimeError, match="eager"):
+        compiling._tried(nothing, "cpu", "eager", "eager", False)  # noqa: SLF001
+
+
 def nothing() -> compiling.Made:
     raise AssertionError("the outputs are given")
 
 
 def eager_outputs() -> dict[str, torch.Tensor | NotOffered]:
     return {"result 0": torch.ones(2), "result 1": torch.ones(2)}
+
+
+@pytest.mark.forked  # where Inductor was not imported before
+def test_a_warning_of_torchs_own_modules_is_not_what_inductor_lacks() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert compiling.inductor_lacks.__wrapped__() == ""
 
 
 def test_what_torch_compiles_to_the_same_wrong_values_for_cpu_is_not_judged(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,7 @@ import torch
 from conformance import backends
 from conformance.bare_device import BareDevice
 from conformance.explain import describe, repro
+from conformance.judging import programs
 from conformance.plan.plan import Plan
 from conformance.plan.selection import Selection
 from conformance.plan.tiers import TIERS
@@ -35,12 +36,20 @@ FINDS = {
     "second_device_shares_generator": "generators:devices_have_their_own",
     "sampling_from_first_device": "generators:devices_have_their_own",
     "generator_clone_shares_state": "generators:clones_go_on_alone",
+    "rng_state_of_current_device": "generators:default_state_continues_the_stream",
+    "storage_resized_on_current_device": "devices:statistics_add_up",
+    "stream_block_keeps_other_device": "devices:streams_and_events",
+    "lstm_gradient_needs_hidden": "training:one_output_of_several",
+    "lstm_cell_state_clipped": "training:recurrent_states",
     "chosen_seed_is_default": "generators:seed_is_kept",
     "resize_keeps_first_bytes": "storages:grown_tensor_keeps_elements",
     "resize_to_zero_ignored": "storages:emptied_and_filled_again",
     "resized_nbytes_rounded": "storages:grown_storage_keeps_bytes",
     "set_tensor_drops_offset": "storages:set_to_another_storage",
     "resize_forgets_offset": "storages:resized_views",
+    "resize_shrinks_storage": "storages:shrunk_tensor_keeps_storage",
+    "out_of_memory_as_plain_error": "devices:out_of_memory",
+    "devices_compared_by_type": "devices:operands_of_two_devices",
     "copy_ignores_strides": "decoder:generation",
     "any_counts_bool_two": "masks:odd_bools",
     "upload_drops_last_page": "transfers:to_the_device",
@@ -121,7 +130,14 @@ def test_sharing_that_is_refused_is_no_failure_and_sharing_nothing_is_one(fault:
 
 
 @pytest.mark.parametrize(
-    "fault", ["get_state_aliases", "resize_forgets_offset", "copy_ignores_strides", "gathered_in_reverse"]
+    "fault",
+    [
+        "get_state_aliases",
+        "rng_state_of_current_device",
+        "resize_forgets_offset",
+        "copy_ignores_strides",
+        "gathered_in_reverse",
+    ],
 )
 def test_the_script_of_a_scenario_needs_no_suite(fault: str, refnpu: Any, tmp_path: Path) -> None:
     plan = planned("refnpu")
@@ -133,6 +149,23 @@ def test_the_script_of_a_scenario_needs_no_suite(fault: str, refnpu: Any, tmp_pa
     assert (asleep.returncode, asleep.stdout) == (0, "the device does as CPU does\n"), asleep.stderr
     assert awake.returncode == 1
     assert awake.stdout.startswith("DIFFERS: ")
+
+
+@pytest.mark.usefixtures("refnpu")
+def test_a_scenario_that_is_not_slow_runs_on_the_second_device_too() -> None:
+    backend = planned("refnpu").backend
+    assert programs.devices(catalogue.find("masks:masked_fill"), backend) == ["npu:0", "npu:1"]
+    assert programs.devices(catalogue.find("training:layers"), backend) == ["npu:0"]
+
+
+@pytest.mark.forked  # it sets the number of torch's threads
+def test_a_difference_on_the_second_device_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(device: str) -> Results:
+        return {"value": torch.tensor(float(device == "cpu:1"))}
+
+    monkeypatch.setattr(programs, "devices", lambda *_: ["cpu", "cpu:1"])
+    (found,) = programs.judge(Scenario("m:f", run), planned("torch:cpu").backend, lambda _: None).mismatches
+    assert found.subject == "value on cpu:1"
 
 
 def run_script(script: Path, fault: str) -> subprocess.CompletedProcess[str]:
