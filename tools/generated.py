@@ -59,7 +59,7 @@ def _size_class(size: int) -> str:
 
 def _value_classes(sample: Sample) -> Iterator[str]:
     fills = [t.fill.split("/") for t in sample.tensors if t.fill.startswith("hard")]
-    yield "every pair of hard values" if len(fills) > 1 else f"hard values, {_SPREAD[fills[0][1] == 'sparse']}"
+    yield "every pair of hard values" if len(fills) > 1 else _VALUES.get(fills[0][1], _IN_EVERY)
 
 
 def _variant_classes(sample: Sample) -> Iterator[str]:
@@ -85,5 +85,9 @@ def _size_classes() -> Iterable[str]:
 
 _SIZE_CLASSES = tuple(_size_classes())
 _RANK, _LISTS = f"more than {DIMENSIONS} dimensions", f"lists of more than {LIST}"
-_SPREAD = {False: "in every element of one argument", True: "in every seventh element of one argument"}
+_IN_EVERY = "hard values, in every element of one argument"
+_VALUES = {
+    "sparse": "hard values, in every seventh element of one argument",
+    "rare": "long rows of padding", "offset": "long rows far from zero",
+}  # fmt: skip
 _ORDER = (*_SIZE_CLASSES, _RANK, _LISTS)

@@ -16,7 +16,7 @@ from tools.kill_rate import order, tables
 from tools.kill_rate.forked import Check, ForkedHunter
 from tools.kill_rate.hazard_hunter import HazardHunter
 from tools.kill_rate.reach import Reach
-from tools.kill_rate.suite_hunter import found_in
+from tools.kill_rate.suite_hunter import GATE, SuiteHunter, found_in
 from tools.kill_rate.summary import Facts, Hunt, lacking, summary, unmeasured
 from tools.kill_rate.trial import CLEAN, Finding, Kills, Part, Trial, TrialFile, fill, hunt, read
 
@@ -36,6 +36,7 @@ class Fake:
         self.tried: list[str] = []
         self.stop_at = ""
         self.traces = traces
+        self.untraced: set[str] = set()
 
     def wake(self, fault: str) -> None:
         self.awake = fault
@@ -119,6 +120,13 @@ def test_a_fault_is_tried_on_the_items_that_ask_for_it_alone(tmp_path: Path) -> 
     assert (filled.killed, filled.tried) == (Finding("value", "fill"), 1)
     assert (asleep.killed, asleep.tried) == (None, 0)
     assert fake.tried == [*Fake.plan, "fill"]
+
+
+def test_an_item_that_starts_processes_is_tried_with_each_fault(tmp_path: Path) -> None:
+    fake = Fake(traces=True)
+    fake.untraced = {"fill"}
+    run(fake, tmp_path / "lane.jsonl", ["copy", "asleep"])
+    assert fake.tried == [*Fake.plan, "copy", "fill"]
 
 
 def test_what_items_ask_for_is_kept_for_an_interrupted_run(tmp_path: Path) -> None:
@@ -228,6 +236,21 @@ def test_a_check_in_a_child_is_a_finding_if_it_raises_dies_or_hangs() -> None:
         "passes op": "", "fails op": "kind", "dies op": "crash", "hangs op": "timeout",
     }  # fmt: skip
     assert found["fails op"] == Finding("kind", "fails op", "AssertionError: values differ")
+
+
+def test_a_hunter_that_has_rested_attempts_the_next_fault() -> None:
+    testing = pytest.importorskip("refnpu.testing", reason="the reference NPU is not installed")
+    hunter = SuiteHunter(backends.find("refnpu"), "quick", timeout=60)
+    assert hunter.attempt(GATE) is None
+    hunter.rest()
+    testing.set_fault("output_alias_lost")
+    try:
+        found = hunter.attempt(GATE)
+    finally:
+        testing.set_fault(None)
+        hunter.rest()
+    assert found is not None
+    assert (found.check, found.where) == ("gate", GATE)
 
 
 def test_a_hazard_that_fails_is_a_finding_and_one_that_holds_is_none() -> None:

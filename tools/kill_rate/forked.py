@@ -21,6 +21,8 @@ class Check(NamedTuple):
 class ForkedHunter:
     """``checks``: the items by name. ``timeout``: seconds for each item."""
 
+    untraced = ()
+
     def __init__(self, checks: Mapping[str, Check], timeout: float) -> None:
         self.plan = list(checks)
         self._checks = checks

@@ -12,6 +12,8 @@ ROUNDS = 6
 class HazardHunter:
     """All hazards, and the random programs. ``timeout``: seconds for each."""
 
+    untraced = ()
+
     def __init__(self, backend: Capabilities, timeout: float) -> None:
         self._backend = backend
         self._schedules = runner.rounds_of(backend, ROUNDS, first_seed=1)

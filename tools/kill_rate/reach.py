@@ -1,5 +1,7 @@
 """Which items of a plan ask for which faults while all are asleep. No other item can show a fault.
 
+Other processes are not traced, so the items that start some are tried with each fault.
+
 An item that only meets what an earlier one left, for example an entry of a cache, does not ask. So a measurement may
 miss a kill, and never invents one.
 """
@@ -7,7 +9,7 @@ miss a kill, and never invents one.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from pathlib import Path
 
@@ -18,11 +20,11 @@ class Reach:
     def __init__(self, asked: Mapping[str, AbstractSet[str]] | None = None) -> None:
         self._asked = asked
 
-    def items(self, plan: Sequence[str], fault: str) -> list[str]:
-        """Return the items that may show the fault, in the order of the plan."""
+    def items(self, plan: Sequence[str], fault: str, untraced: Container[str] = ()) -> list[str]:
+        """Return the items that may show the fault, in the order of the plan. Of ``untraced`` ones nothing is known."""
         if self._asked is None:
             return list(plan)
-        return [item for item in plan if fault in self._asked.get(item, ())]
+        return [item for item in plan if item in untraced or fault in self._asked.get(item, ())]
 
     def save(self, file: Path) -> None:
         """Write the file. Many items ask for the same faults: each set is written once."""

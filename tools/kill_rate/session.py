@@ -19,9 +19,7 @@ from tools.kill_rate import trial
 from tools.kill_rate.own_tests import OwnTests
 from tools.kill_rate.summary import Facts, Hunt, summary
 
-# The stage of every lane, and the stages for faults that survived it in all of them. The longest comes last, for the
-# fewest faults.
-FIRST = "quick"
+# The stages for faults that survived the first one in all lanes. The longest comes last, for the fewest faults.
 LATER = ("smoke", "contexts", trial.HAZARDS, "full")
 # Environments in which work runs later than it is submitted. The hazards run in them as well.
 LATE = ("late", "lazy")
@@ -44,7 +42,7 @@ class Session:
     def run(self) -> dict[str, Any]:
         """Run the missing trials, and write the summary. Raises KeyboardInterrupt; finished trials are kept."""
         started = time.monotonic()
-        self._side_by_side([partial(self._work, lane, FIRST, self.faults) for lane in self.lanes])
+        self._side_by_side([partial(self._work, lane, trial.FIRST, self.faults) for lane in self.lanes])
         self._second_look()
         for name in self.peers:
             self._together(self.lanes[0], name, self.faults)
@@ -61,7 +59,7 @@ class Session:
     def hunts(self) -> Iterator[Hunt]:
         """Return the stored trials of each lane and of each peer."""
         for lane in self.lanes:
-            first = trial.read(self._file(lane, FIRST))
+            first = trial.read(self._file(lane, trial.FIRST))
             later = [t for stage in LATER for t in self._shared(lane, stage)]
             yield Hunt(short(lane, self.matrix), (*first, *later))
         for name in self.peers:

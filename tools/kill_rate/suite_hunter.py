@@ -12,6 +12,7 @@ from conformance.plan.tiers import TIERS
 from conformance.records import Observation
 from conformance.running.cell_runner import CellRunner
 from conformance.running.runner import Runner
+from conformance.scenarios import catalogue
 from conformance.vocabulary import DEFAULT_SEED, CellId, Status
 from tools.kill_rate import order
 from tools.kill_rate.trial import Finding
@@ -84,19 +85,29 @@ class SuiteHunter:
     def __init__(self, backend: Capabilities, stage: str, timeout: float) -> None:
         plan, cells = STAGES[stage](backend)
         self._cells = {str(cell): cell for cell in cells}
-        self._runner = Runner(CellRunner(plan), timeout, inquiry_s=0)  # a death is a kill, even a flaky one
+        self._work, self._timeout = CellRunner(plan), timeout
+        self._runner: Runner | None = None
         self.plan = [GATE, *self._cells]
+        self.untraced = {item for item, cell in self._cells.items() if cell.is_scenario and _starts_processes(cell)}
 
     def attempt(self, item: str) -> Finding | None:
         """Run the gate or a cell in a forked child."""
+        if self._runner is None:
+            self._runner = Runner(self._work, self._timeout, inquiry_s=0)  # a death is a kill, even a flaky one
         if item == GATE:
             broken = self._runner.gate()
             return Finding("gate", item, str(broken)) if broken else None
         return found_in(self._runner.observe(self._cells[item]))
 
     def rest(self) -> None:
-        """End the child."""
-        self._runner.close()
+        """End the child. The next attempt has another."""
+        if self._runner is not None:
+            self._runner.close()
+            self._runner = None
+
+
+def _starts_processes(cell: CellId) -> bool:
+    return catalogue.find(cell.overload).area in ("distributed", "multiprocessing")
 
 
 def found_in(observation: Observation) -> Finding | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from operator import contains
@@ -15,6 +15,7 @@ from tools.kill_rate.reach import Reach
 
 # The trial without any fault: every finding is a false alarm.
 CLEAN = ""
+FIRST = "quick"  # the first stage of every lane
 # The stage that runs hazards in place of cells.
 HAZARDS = "hazards"
 
@@ -86,6 +87,10 @@ class Hunter(Protocol):
     @property
     def plan(self) -> Sequence[str]:
         """Return the items to try, in order."""
+
+    @property
+    def untraced(self) -> Collection[str]:
+        """Return the items that start processes, of which it is not known what they ask for."""
 
     def attempt(self, item: str) -> Finding | None:
         """Try one item. Return its finding, if any."""
@@ -183,7 +188,7 @@ def fill(
     part: Part = WHOLE,
     elsewhere: Container[str] = (),
 ) -> None:
-    """Run the trials that the file lacks: first without a fault, then each fault on the items that ask for it.
+    """Run the trials that the file lacks: first without a fault, then each fault on the items that ask for it, or may.
 
     Items that fail without a fault are false alarms, and no fault is tried on them. ``elsewhere``: the faults that
     the other parts found, which need no trial here.
@@ -199,7 +204,7 @@ def fill(
             continue
         faults.wake(fault)
         try:
-            items = reach.items(quiet, fault)
+            items = reach.items(quiet, fault, hunter.untraced)
             trial = hunt(hunter, fault, items, cpu_s, found_elsewhere=partial(contains, elsewhere, fault))
         finally:
             faults.wake(CLEAN)
