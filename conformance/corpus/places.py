@@ -79,6 +79,11 @@ def with_tensors(sample: Sample, slots: Iterable[TensorSlot]) -> Sample:
     )
 
 
+def with_empty_outputs(sample: Sample, slots: Iterable[TensorSlot]) -> Sample:
+    """As ``with_tensors``; the tensors without values, which are outputs, are empty, for the call to resize."""
+    return with_tensors(sample, (s if s.pool else replace(s, shape=(0,)) for s in slots))
+
+
 Change = Callable[[tuple[int | str, ...], Arg], Arg]
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from conformance.corpus.calls import HasValues
 from conformance.corpus.model import BASES, Sample
-from conformance.corpus.places import with_tensors
+from conformance.corpus.places import with_empty_outputs
 from conformance.corpus.values import kind_of
 from conformance.corpus.vary.sizes import usable
 from conformance.corpus.vary.trial import Trials
@@ -54,4 +54,4 @@ def _in_base(source: Sample, base: str) -> Sample:
         replace(s, fill="halves", source=s.numel) if halved and s.pool and s.dtype is None and not s.same_as else s
         for s in source.tensors
     ]
-    return with_tensors(replace(source, base=base), [s if s.pool else replace(s, shape=(0,)) for s in slots])
+    return with_empty_outputs(replace(source, base=base), slots)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from conformance.corpus.model import DtypeArg, Sample, TensorSlot
-from conformance.corpus.places import with_tensors
+from conformance.corpus.places import with_empty_outputs
 from conformance.corpus.values import kind_of
 from conformance.corpus.vary.arguments import Other, replaced
 from conformance.torch_versions import is_composed
@@ -75,7 +75,7 @@ def beside_half(source: Sample) -> Iterator[Form]:
     wide = [replace(s, dtype="float32") if s.index in others else s for s in source.tensors]
     for dtype in _HALVES if others else ():
         if dtype in source.dtypes:
-            yield dtype, with_tensors(source, [s if s.pool else replace(s, shape=(0,)) for s in wide])
+            yield dtype, with_empty_outputs(source, wide)
 
 
 def _operands(source: Sample, on_host: range) -> Iterator[tuple[str, Sample]]:
@@ -115,6 +115,5 @@ def _in_dtype(slot: TensorSlot, dtype: str, base: str) -> TensorSlot:
 
 
 def _slot(source: Sample, changed: TensorSlot) -> Sample:
-    """Return the sample with one slot changed; outputs are empty, for the call to resize."""
-    slots = [changed if s.index == changed.index else s for s in source.tensors]
-    return with_tensors(source, [s if s.pool else replace(s, shape=(0,)) for s in slots])
+    """Return the sample with one slot changed, and empty outputs."""
+    return with_empty_outputs(source, (changed if s.index == changed.index else s for s in source.tensors))
