@@ -336,6 +336,22 @@ def test_a_failing_case_lists_the_operators_that_ran_on_the_device(work: CellRun
 
 
 @pytest.mark.usefixtures("awake")
+@pytest.mark.parametrize(
+    ("fault", "calls"),
+    [
+        ("cat_on_default_stream", {"cat", "narrow", "slice", "as_strided"}),
+        ("second_device_sums_on_default_stream", {"mean"}),
+        ("thread_drops_first_launch", {"neg"}),
+        ("failed_allocation_counted", {"neg"}),
+    ],
+)
+def test_what_a_context_calls_besides_the_op_is_not_among_them(work: CellRunner, fault: str, calls: set[str]) -> None:
+    testing.set_fault(fault)
+    found = observe(work, *FOUND_IN[fault][:3])
+    assert set(found.failures[0].calls) == calls
+
+
+@pytest.mark.usefixtures("awake")
 def test_a_kernel_that_never_ends_is_a_timeout(work: CellRunner) -> None:
     testing.set_fault("hang_in_kernel")
     runner = Runner(work, timeout=1)

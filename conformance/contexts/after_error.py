@@ -14,6 +14,7 @@ class AfterError(Context):
     """Before a call an allocation does not fit, or the overload raises. Neither may leave a trace."""
 
     name = "after_error"
+    op_alone = True
 
     @staticmethod
     def call(op: Op, device: torch.device, how: How, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:

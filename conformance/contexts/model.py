@@ -40,6 +40,7 @@ class Context:
     unchecked: ClassVar[frozenset[Check]] = frozenset()  # checks that do not hold
     repeats: ClassVar[bool] = False  # a call that agrees with CPU is made again, for the same bits
     delays: ClassVar[bool] = False  # ``call`` lets work start late
+    op_alone: ClassVar[bool] = False  # what the device runs besides the op is no part of what is tried
     helpers: ClassVar[tuple[Callable[..., Any], ...]] = ()  # functions and classes of ``call``, copied into scripts
     per_family: ClassVar[int] = 0  # at most so many overloads of a family have cells; 0: all
     decorator: ClassVar[str] = ""  # in a script, of the function that makes the arguments and calls the op

@@ -31,6 +31,7 @@ class SecondDevice(_OnSecond):
     """What the call submits late must be work of the second device."""
 
     name = "second_device"
+    op_alone = True
     delays = True
 
     @staticmethod

@@ -16,6 +16,7 @@ class Stream(Context):
     """The arguments hold zeros until late work of the new stream writes them. An event says when the call is done."""
 
     name = "stream"
+    op_alone = True
     delays = True
     unchecked = frozenset({Check.VERSION})  # the version counters of arguments that are written twice
 

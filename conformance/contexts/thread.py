@@ -14,6 +14,7 @@ class Thread(Context):
     """The call is the first use of the device in its thread, which then ends."""
 
     name = "thread"
+    op_alone = True
 
     @staticmethod
     def call(op: Op, device: torch.device, how: How, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:

@@ -76,8 +76,11 @@ class Judge:
     def _prepare(self, case: Case) -> None:
         """Take the op of both sides from the context, and set their times to 0."""
         self._call.raw_ns = self._on_cpu.raw_ns = 0
-        self._call.op = self._context.on_device(self._op, case.cell.overload, case.variant, self._backend)
+        self._call.op = self._as_on_device(self._op, case)
         self._on_cpu.op = self._context.on_cpu(self._op, case.cell.overload, case.variant)
+
+    def _as_on_device(self, op: Callable[..., Any], case: Case) -> Callable[..., Any]:
+        return self._context.on_device(op, case.cell.overload, case.variant, self._backend)
 
     def reference_is_sound(self, case: Case) -> bool:
         """Whether CPU alone, called as the context calls it, gives the same bits whatever memory holds."""
@@ -169,6 +172,7 @@ class Judge:
     def kernels(self, case: Case, *, on_cpu: bool = False) -> list[str]:
         """Call the op once more, on the device or on CPU; returns the operators that run there, in order.
 
+        What a context calls besides the op is not among them, where that is no part of what it tries.
         Damage that this call does to memory has been reported by the call before, and is not reported again.
         """
         self._prepare(case)
@@ -176,7 +180,15 @@ class Judge:
             return kernels.names(lambda: self.reference.again(case))
         with self._context.around():
             side = self._twins.side(case, self._device)
-            found = kernels.names(lambda: self._call(side, synchronize=self._backend.synchronize))
+            synchronize = self._backend.synchronize
+
+            def call(op: Callable[..., Any]) -> CallOutcome:
+                return oracle.call(self._as_on_device(op, case), side, self._call.seed, synchronize)
+
+            if self._context.op_alone:
+                found = kernels.names_inside(self._op, call)
+            else:
+                found = kernels.names(lambda: call(self._op))
         self._backend.verify_memory()
         return found
 

@@ -31,6 +31,29 @@ def names(call: Callable[[], object]) -> list[str]:
     return list(dict.fromkeys(name for name, _ in ran(call)))[:MOST]
 
 
+def names_inside(op: Callable[..., Any], call: Callable[[Callable[..., Any]], object]) -> list[str]:
+    """As :func:`names`, of the calls of ``op`` alone that ``call`` makes, in any thread. It gets the op to call."""
+    found: list[str] = []
+
+    def recorded(*args: Any, **kwargs: Any) -> Any:
+        results: list[Any] = []
+        errors: list[Exception] = []
+
+        def run() -> None:
+            try:
+                results.append(op(*args, **kwargs))
+            except Exception as e:  # noqa: BLE001 - raised again, once the profiler has stopped
+                errors.append(e.with_traceback(None))
+
+        found.extend(names(run))
+        if errors:
+            raise errors.pop()
+        return results.pop()
+
+    call(recorded)
+    return list(dict.fromkeys(found))[:MOST]
+
+
 class _Dtypes(WatchingMode):
     """The dtypes of the results of the calls that are dispatched."""
 
