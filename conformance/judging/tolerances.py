@@ -100,13 +100,15 @@ def criteria_of(overload: str, subnormals: bool = False) -> Criteria:
 def _computed_in(facts: OpFacts, expected: CallOutcome, result: torch.Tensor) -> torch.dtype | None:
     """A coarser dtype than the result's that it was rounded to on its way; None where there was none.
 
-    An op that is given an ``out`` of a wider dtype computes in that of the arguments that it reads.
+    An op that is given an ``out`` of a wider dtype computes in that of the arguments that it reads. Those without
+    dimensions do not count beside others: float32 over a complex128 number is complex64.
     """
     arguments = expected.side.arguments
     on_the_way = [torch_dtype(facts.computed_in)] if facts.computed_in else []
     if any(a.tensor is result and not a.slot.pool for a in arguments):
-        read = [a.tensor.dtype for a in arguments if not a.slot.written and _is_inexact(a.tensor.dtype)]
-        on_the_way += [min(read, key=_eps)] if read else []
+        read = [a.tensor for a in arguments if not a.slot.written and _is_inexact(a.tensor.dtype)]
+        counted = [t for t in read if t.dim()] or read
+        on_the_way += [min((t.dtype for t in counted), key=_eps)] if counted else []
     coarsest = max(on_the_way, key=_eps, default=None)
     return coarsest if coarsest and _is_inexact(result.dtype) and _eps(coarsest) > _eps(result.dtype) else None
 

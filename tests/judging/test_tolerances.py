@@ -150,3 +150,15 @@ def test_a_wider_out_has_the_bound_of_the_dtype_of_its_arguments() -> None:
     criteria = Criteria(OpFacts("f"))
     assert criteria.closeness(found, side.arguments[1].tensor).dtype is torch.float32
     assert criteria.closeness(found, found.leaves[0][1].clone()).dtype is None, "a result of its own"
+
+
+@pytest.mark.parametrize(("size", "computed_in"), [((2, 5), torch.float32), ((), None)])
+def test_a_number_of_a_finer_dtype_counts_only_beside_other_numbers(
+    size: tuple[int, ...], computed_in: torch.dtype | None
+) -> None:
+    out = replace(slot(2, "out", size, "complex128", written=True), pool="")
+    one = sample("div.out", slot(0, "self", (), "complex128"), slot(1, "other", size), out)
+    side = Twins(value_of).side(cases(CellId("f", "div.out", "float32", "contiguous"), [one])[0], CPU)
+    found = call(lambda x, other, out: torch.div(x, other, out=out), side)
+    assert found.error is None, found.error
+    assert Criteria(OpFacts("f")).closeness(found, side.arguments[2].tensor).dtype is computed_in
