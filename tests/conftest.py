@@ -40,6 +40,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     if child == 0:
         code = 0
         try:
+            _settle()
             pyfuncitem.obj(**given)
         except BaseException:  # noqa: BLE001  # the parent fails with it
             code = 1
@@ -52,6 +53,14 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     if status:
         pytest.fail(text or f"the test's process ended with {status}", pytrace=False)
     return True
+
+
+def _settle() -> None:
+    """Do what the suite's own children do first, if there is a torch in this process."""
+    if "torch" in sys.modules:
+        from conformance.torch_versions import settle_threads
+
+        settle_threads()
 
 
 @pytest.fixture(autouse=True)
