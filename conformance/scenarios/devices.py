@@ -224,12 +224,15 @@ def operands_of_two_devices(device: str) -> Results:
 def out_of_memory(device: str) -> Results:
     """An allocation that cannot fit raises ``OutOfMemoryError``, leaves nothing behind, and the device goes on."""
 
-    def refused() -> bool:
+    def raised() -> RuntimeError | None:
         try:
             torch.empty(1 << 60, dtype=torch.uint8, device=device)
-        except RuntimeError:
-            return bool(torch.ones(3, device=device).sum().item() == 3)
-        return False
+        except RuntimeError as e:
+            return e.with_traceback(None)
+        return None
+
+    def refused() -> bool:
+        return raised() is not None and bool(torch.ones(3, device=device).sum().item() == 3)
 
     def nothing_left() -> bool:
         allocated = named(module_of(device), "memory_allocated")
@@ -238,12 +241,6 @@ def out_of_memory(device: str) -> Results:
         return refused() and allocated(*of) == before
 
     def of_its_type() -> bool:
-        try:
-            torch.empty(1 << 60, dtype=torch.uint8, device=device)
-        except torch.OutOfMemoryError:
-            return True
-        except RuntimeError:
-            return False
-        return False
+        return isinstance(raised(), torch.OutOfMemoryError)
 
     return held(device, {"refused": refused, "nothing_left": nothing_left, "of_its_type": of_its_type})
