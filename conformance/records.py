@@ -359,6 +359,7 @@ class Observation:
     raw_ns: int = 0  # the part of wall_ns inside the op calls of both sides
     compared: int = 0  # cases whose results, or whose errors on both sides, were compared
     script: str = ""  # a Python script that shows the first failing case without the suite, if it is short enough
+    partial: bool = False  # whether the cell passed with some of its cases alone, as the tier or ``--case`` has it
 
     @property
     def kind(self) -> str:
@@ -371,7 +372,7 @@ class Observation:
             "family": self.cell.family, "overload": self.cell.overload, "dtype": self.cell.dtype,
             "layout": self.cell.layout, "route": self.route, "status": self.status.value, "cases": self.cases,
             "compared": self.compared, "reason": self.reason, "signal": self.signal, "wall_ns": self.wall_ns,
-            "cpu_ns": self.cpu_ns, "raw_ns": self.raw_ns, "script": self.script,
+            "cpu_ns": self.cpu_ns, "raw_ns": self.raw_ns, "script": self.script, "partial": self.partial,
             "failures": [failure.to_json() for failure in self.failures],
         }  # fmt: skip
 
@@ -391,4 +392,5 @@ class Observation:
             cpu_ns=d["cpu_ns"],
             raw_ns=d["raw_ns"],
             script=d["script"],
+            partial=bool(d.get("partial")),  # runs of older versions do not say
         )

@@ -17,7 +17,7 @@ from conformance.layouts import AS_STRIDED, CONTEXTS, OF_GENERATED, SEQUENCE, is
 from conformance.plan import cases as cases_
 from conformance.plan.cases import Case
 from conformance.plan.selection import Selection
-from conformance.plan.tiers import Share
+from conformance.plan.tiers import WIDEST, Share
 from conformance.scenarios import catalogue
 from conformance.support.suggestions import unknown
 from conformance.vocabulary import CASE_ID, RUN, CaseId, CellId, Route
@@ -165,7 +165,15 @@ class Plan:
 
     def all_cases(self, cell: CellId) -> list[Case]:
         """The cases of one cell, also if one case alone was asked for."""
-        return _cases(self, cell)
+        return _cases(self, cell, self.share(cell.overload).most(cell.layout))
+
+    def takes_all(self, cell: CellId) -> bool:
+        """Whether :meth:`cases` are all cases that the widest tier has in this cell."""
+        most, widest = (t.share(self.inventory[cell.overload].route).most(cell.layout) for t in (self.tier, WIDEST))
+        found = self.all_cases(cell)
+        if most != widest and most is not None and len(_cases(self, cell, most + 1)) > len(found):
+            return False
+        return len(self.cases(cell)) == len(found)
 
     def case_ids(self, cell: CellId) -> list[str]:
         """The ids of a cell's cases, in the order they run."""
@@ -179,9 +187,9 @@ class Plan:
 
 
 @lru_cache(maxsize=8)
-def _cases(plan: Plan, cell: CellId) -> list[Case]:
+def _cases(plan: Plan, cell: CellId, most: int | None) -> list[Case]:
     overload = plan.inventory[cell.overload]
     samples = plan.corpus.samples(cell.overload)
     if overload.route is not Route.NATIVE and cell.layout == AS_STRIDED:
         samples = plan.corpus.recorded(cell.overload)
-    return cases_.cases(cell, samples, plan.share(cell.overload).most(cell.layout), "pointwise" in overload.tags)
+    return cases_.cases(cell, samples, most, "pointwise" in overload.tags)

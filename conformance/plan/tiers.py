@@ -137,3 +137,4 @@ TIERS = {
         shares=_SMOKE,
     ),
 }
+WIDEST = TIERS["wide"]

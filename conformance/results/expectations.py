@@ -130,14 +130,18 @@ def mistakes(known: Iterable[KnownFailure], names: Names, lane: str) -> list[str
 
 
 def judge(observation: Observation, known: Iterable[KnownFailure], lane: str) -> CellVerdict:
-    """Return the verdict on one cell. A covered cell that passes is an unexpected pass, even if other cells fail."""
+    """Return the verdict on one cell.
+
+    A covered cell that passes is an unexpected pass, even if other cells fail. It is none if the run left out cases of
+    the cell: the known failure may be in these.
+    """
     covering = [r for r in known if r.in_lane(lane) and r.covers(observation.cell, observation.route)]
     if observation.status.is_failure:
         for rule in covering:
             if rule.holds(observation):
                 return CellVerdict(Verdict.EXPECTED_FAILURE, rule)
         return CellVerdict(Verdict.UNEXPECTED_FAILURE, covering[0] if covering else None)
-    if covering and observation.status is Status.PASS:
+    if covering and _passes_whole(observation):
         return CellVerdict(Verdict.UNEXPECTED_PASS, covering[0])
     return CellVerdict(Verdict.AS_EXPECTED)
 
@@ -230,9 +234,14 @@ def _matches(patterns: tuple[str, ...], value: str) -> bool:
 
 def _still_holds(rule: KnownFailure, observations: Iterable[Observation], complete: bool) -> bool:
     covered = [o for o in observations if rule.covers(o.cell, o.route)]
-    if not covered:
-        return not complete
-    return all(o.status is not Status.PASS for o in covered) and any(rule.holds(o) for o in covered)
+    telling = [o for o in covered if not o.partial]
+    if not telling:
+        return bool(covered) or not complete
+    return not any(map(_passes_whole, telling)) and any(rule.holds(o) for o in telling)
+
+
+def _passes_whole(observation: Observation) -> bool:
+    return observation.status is Status.PASS and not observation.partial
 
 
 def _widest(

@@ -123,7 +123,10 @@ class CellRunner:
             self._run_case(judge, case, index, progress, tally)
             if tally.tainted:
                 return tally.observation(), index + 1
-        return tally.observation(), None
+        observation = tally.observation()
+        if observation.status is Status.PASS and not self.plan.takes_all(cell):
+            observation = replace(observation, partial=True)
+        return observation, None
 
     def _run_scenario(self, cell: CellId, progress: Progress, tally: _Tally) -> Observation:
         scenario = catalogue.find(cell.overload)

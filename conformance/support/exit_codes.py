@@ -16,7 +16,7 @@ class Exit(IntEnum):
     NONE_SELECTED = 5, "the options select no cell"
     ACCOUNTING = 10, "the numbers of the statuses do not add up to the collected cells; do not trust this run's counts"
     BRING_UP = 11, "the bring-up gate found a broken primitive that every comparison needs; no cell was judged"
-    EXPECTATIONS = 12, "a known failure matches no cell, or a cell that it covers passed"
+    EXPECTATIONS = 12, "a known failure matches no cell, or a cell that it covers passed with all its cases"
     SUITE_ERROR = 13, "the suite could not judge a cell, or lost the process that ran it; not a defect of the backend"
     RESULTS = 14, "results could not be written (for example, the disk is full); run again with `--resume`"
     UNKNOWN_CASE = 15, "`--case` names no case of this torch version and corpus"

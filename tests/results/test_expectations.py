@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,16 @@ def test_a_failure_that_a_rule_describes_is_expected() -> None:
 
 def test_a_pass_under_a_rule_is_unexpected() -> None:
     assert verdict(observed("masked_fill_.Scalar", "bool-expanded"), MASKED) is Verdict.UNEXPECTED_PASS
+
+
+def test_a_pass_of_some_of_a_cell_s_cases_does_not_contradict_a_rule() -> None:
+    assert verdict(observed("masked_fill_.Scalar", "bool-expanded", partial=True), MASKED) is Verdict.AS_EXPECTED
+
+
+def test_a_failure_among_some_of_a_cell_s_cases_is_judged_like_any_other() -> None:
+    failing = observed("mm", status=Status.FAIL, partial=True)
+    assert verdict(failing) is Verdict.UNEXPECTED_FAILURE
+    assert verdict(failing, KnownFailure(op=("mm",), reason="known")) is Verdict.EXPECTED_FAILURE
 
 
 def test_a_crash_is_not_the_failure_that_a_rule_describes() -> None:
@@ -161,6 +172,13 @@ def test_an_update_keeps_rules_that_hold_and_reasons_written_by_hand() -> None:
 def test_an_update_from_a_part_of_the_cells_keeps_rules_about_the_others() -> None:
     assert MASKED in ex.update((MASKED,), RUN, LANE, complete=False, reason=describe.ended)
     assert MASKED not in ex.update((MASKED,), RUN, LANE, complete=True, reason=describe.ended)
+
+
+def test_an_update_keeps_a_rule_whose_cell_passes_some_of_its_cases_alone() -> None:
+    passing = observed("masked_fill_.Scalar", "bool-expanded")
+    for complete in (True, False):
+        assert ex.update([MASKED], [replace(passing, partial=True)], LANE, complete, str) == (MASKED,)
+        assert ex.update([MASKED], [passing], LANE, complete, str) == ()
 
 
 def test_an_update_keeps_the_rules_of_other_lanes() -> None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 COLUMNS = {
     "family": "VARCHAR", "overload": "VARCHAR", "dtype": "VARCHAR", "layout": "VARCHAR", "route": "VARCHAR",
     "status": "VARCHAR", "cases": "BIGINT", "compared": "BIGINT", "reason": "VARCHAR", "signal": "VARCHAR",
-    "wall_ns": "BIGINT", "cpu_ns": "BIGINT", "raw_ns": "BIGINT", "script": "VARCHAR",
+    "wall_ns": "BIGINT", "cpu_ns": "BIGINT", "raw_ns": "BIGINT", "script": "VARCHAR", "partial": "BOOLEAN",
     "failures": (
         'STRUCT("case" VARCHAR, "check" VARCHAR, mismatches VARCHAR, arguments VARCHAR, death VARCHAR, '
         "calls VARCHAR[], trouble VARCHAR, older VARCHAR, boundary VARCHAR, repetition VARCHAR)[]"
@@ -77,9 +77,11 @@ def write(journal: Path, target: Path) -> None:
 def read(file: Path, where: str = "true") -> tuple[Observation, ...]:
     """Return the observations of a file, sorted by cell. ``where``: a SQL condition."""
     with database() as db:
-        select = f"SELECT {', '.join(COLUMNS)} FROM {table([file])} WHERE {where} ORDER BY {CELL}"
-        rows = db.execute(select).fetchall()
-    return tuple(_observation(dict(zip(COLUMNS, row))) for row in rows)
+        select = f"SELECT * EXCLUDE (failing, filename) FROM {table([file])} WHERE {where} ORDER BY {CELL}"
+        found = db.execute(select)
+        names = [column[0] for column in found.description]  # files of older versions lack some
+        rows = found.fetchall()
+    return tuple(_observation(dict(zip(names, row))) for row in rows)
 
 
 def durations(file: Path) -> dict[str, int]:
@@ -92,7 +94,7 @@ def durations(file: Path) -> dict[str, int]:
 def join(files: Iterable[Path], target: Path) -> None:
     """Join several files to one."""
     with database() as db:
-        _copy(db, f"SELECT failing, {', '.join(COLUMNS)} FROM {table(files)}", target)
+        _copy(db, f"SELECT * EXCLUDE (filename) FROM {table(files)}", target)
 
 
 def _copy(db: DuckDBPyConnection, select: str, target: Path) -> None:

@@ -85,7 +85,7 @@ def as_version_2(run: runs.Closed) -> runs.Closed:
     file = run.directory / runs.PARQUET
     file.chmod(0o644)
     with parquet.database() as db:
-        rows = f"SELECT * REPLACE ({texts} AS failures) FROM read_parquet({parquet.quoted(file)})"
+        rows = f"SELECT * EXCLUDE (partial) REPLACE ({texts} AS failures) FROM read_parquet({parquet.quoted(file)})"
         db.execute(f"CREATE TABLE old AS {rows}")
         db.execute(f"COPY old TO {parquet.quoted(file)} (FORMAT parquet)")
     data = file.read_bytes()

@@ -1,0 +1,32 @@
+"""The plan of a run: which of a cell's cases its tier and its selection take."""
+
+from __future__ import annotations
+
+from conformance import backends
+from conformance.plan.plan import Plan
+from conformance.plan.selection import Selection
+from conformance.plan.tiers import TIERS
+from conformance.vocabulary import CellId
+
+MANY = CellId("masking", "masked_fill_.Scalar", "float32", "contiguous")  # more samples than the smoke tier takes
+
+
+def plan(**selected: object) -> Plan:
+    return Plan(backends.find("torch:cpu"), Selection(**selected), seed=20)  # type: ignore[arg-type]
+
+
+def test_the_full_tier_takes_all_cases_of_a_cell() -> None:
+    assert plan(tier=TIERS["full"]).takes_all(MANY)
+
+
+def test_the_smoke_tier_leaves_out_cases_of_a_cell_with_many_samples_alone() -> None:
+    smoke, full = plan(tier=TIERS["smoke"]), plan(tier=TIERS["full"])
+    cells = [c for o in ("masked_fill_.Scalar", "erfinv.out", "sum.dim_IntList", "celu") for c in smoke.cells(o)]
+    whole = [len(smoke.cases(cell)) == len(full.cases(cell)) for cell in cells]
+    assert {True, False} == set(whole)
+    assert [smoke.takes_all(cell) for cell in cells] == whole
+
+
+def test_a_case_asked_for_alone_leaves_out_the_others() -> None:
+    case = plan().case_ids(MANY)[1]
+    assert not plan(case=case).takes_all(MANY)
