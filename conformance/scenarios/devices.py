@@ -5,6 +5,7 @@ CPU has none of it. Its results are what is promised: that each property holds.
 
 from __future__ import annotations
 
+import time
 import types
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ from conformance.scenarios.model import NotOffered, Results, offered, scenario, 
 
 Property = Callable[[], bool]
 SIZE = 1 << 20  # bytes of a tensor that statistics have to show
+WAIT = 0.02  # seconds between two events
 
 
 def module_of(device: str) -> types.ModuleType:
@@ -97,7 +99,7 @@ def _current(stream: torch.Stream) -> Iterator[None]:
 
 @scenario(exact=True, area="devices", accelerators=True)
 def streams_and_events(device: str) -> Results:
-    """A new stream is another one, work on it is seen behind an event, and events tell a time that is not negative."""
+    """A new stream is another one, work on it is seen behind an event, and events tell the milliseconds between them."""
 
     def new_stream() -> bool:
         accelerator(device)
@@ -134,6 +136,18 @@ def streams_and_events(device: str) -> Results:
         last.synchronize()
         return bool(first.elapsed_time(last) >= 0)
 
+    def milliseconds() -> bool:
+        accelerator(device)
+        first, last = (torch.Event(device, enable_timing=True) for _ in range(2))
+        begin = time.perf_counter()
+        first.record()
+        first.synchronize()
+        time.sleep(WAIT)
+        last.record()
+        last.synchronize()
+        passed = time.perf_counter() - begin
+        return bool(0.9 * WAIT <= first.elapsed_time(last) / 1000 <= 1.1 * passed)
+
     def synchronized() -> bool:
         accelerator(device)
         stream = torch.Stream(device)
@@ -142,7 +156,7 @@ def streams_and_events(device: str) -> Results:
 
     return held(device, {
         "new_stream": new_stream, "block": block, "work_behind_an_event": waited, "timed": timed,
-        "synchronized": synchronized,
+        "milliseconds": milliseconds, "synchronized": synchronized,
     })  # fmt: skip
 
 
@@ -170,12 +184,13 @@ def statistics_add_up(device: str) -> Results:
 
     def peak() -> bool:
         highest, reset = (named(module_of(device), f) for f in ("max_memory_allocated", "reset_peak_memory_stats"))
+        kept = torch.empty(SIZE, dtype=torch.uint8, device=device)
         reset(*of)
         before = allocated()
-        torch.empty(SIZE, dtype=torch.uint8, device=device)
+        torch.empty(2 * kept.nbytes, dtype=torch.uint8, device=device)
         stays = highest(*of)
         reset(*of)
-        return isinstance(stays, int) and stays >= before + SIZE and highest(*of) == allocated() == before
+        return isinstance(stays, int) and stays >= before + 2 * SIZE and highest(*of) == allocated() == before
 
     def resized() -> bool:
         tensor = torch.empty(SIZE, dtype=torch.uint8, device=device)
