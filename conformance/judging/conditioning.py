@@ -14,6 +14,7 @@ results jump however small the perturbation is, and a jump must excuse nothing. 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import torch
 
@@ -31,9 +32,13 @@ def perturb(storage: torch.Tensor, eps: float, size: float, draw: int) -> None:
     The direction of each element depends on ``draw`` and its index alone, so that draws of two sizes are parallel.
     """
     parts = torch.view_as_real(storage) if storage.dtype.is_complex else storage
-    generator = torch.Generator().manual_seed(draw)
-    direction = torch.rand(parts.shape, dtype=torch.float64, generator=generator) * 2 - 1
-    parts.mul_(1 + direction * (eps * size))
+    parts.mul_(1 + _directions(parts.shape, draw) * (eps * size))
+
+
+@lru_cache(maxsize=DRAWS)  # the far draws of a case have the directions of its near ones
+def _directions(shape: torch.Size, draw: int) -> torch.Tensor:
+    """Float64 numbers from -1 to 1. Do not write to them."""
+    return torch.rand(shape, dtype=torch.float64, generator=torch.Generator().manual_seed(draw)) * 2 - 1
 
 
 def perturbed(number: float | complex, eps: float, size: float, draw: int) -> float | complex:

@@ -263,7 +263,7 @@ def _same_leaf(a: Any, b: Any, *, valued: bool = True) -> bool:
         if a.layout != torch.strided or b.layout != torch.strided:
             return bool(a.layout == b.layout)
         same = a.dtype == b.dtype and a.shape == b.shape
-        return same and (not valued or bool(bits.same_exactly(a, b).all()))
+        return same and (not valued or bits.same_bits(a, b) or bool(bits.same_exactly(a, b).all()))
     return bool(a == b) or bool(a != a and b != b)
 
 

@@ -193,13 +193,22 @@ class Comparison:
         of_results = self._wrong_results(one, other, others)
         if of_results is None:
             return None
-        pairs = enumerate(zip(one.side.arguments, other.side.arguments, strict=True))
         of_arguments = [
-            self._wrong(one, position_of(one, i), a.tensor, b.tensor, others.argument(i) if others else None)
-            for i, (a, b) in pairs
-            if a.slot.written
+            self._wrong_argument(one, other, i, of_results, others)
+            for i, argument in enumerate(one.side.arguments)
+            if argument.slot.written
         ]
         return _complete([*of_results, *of_arguments])
+
+    def _wrong_argument(
+        self, one: CallOutcome, other: CallOutcome, i: int, of_results: list[torch.Tensor],
+        others: OtherReferences | None,
+    ) -> torch.Tensor | None:  # fmt: skip
+        """The mask of written argument ``i``: that of a result, if both calls returned the argument itself."""
+        a, b, position = one.side.arguments[i].tensor, other.side.arguments[i].tensor, position_of(one, i)
+        if position is not None and one.leaves[position][1] is a and other.leaves[position][1] is b:
+            return of_results[position]
+        return self._wrong(one, position, a, b, others.argument(i) if others else None)
 
     def _wrong_results(
         self, one: CallOutcome, other: CallOutcome, others: OtherReferences | None
@@ -322,14 +331,17 @@ class Comparison:
             return _NOWHERE if _sparse("", a, b) is None else None
         a, b = a.to(b.dtype), host_copy(b)  # an out= may have another dtype than what is computed
         kind = self._criteria.equivalence(position)
-        if kind is Equivalence.METADATA or equivalence.holds(kind, _source(one), a, b):
+        if kind is Equivalence.METADATA or bits.same_bits(a, b) or equivalence.holds(kind, _source(one), a, b):
             return _NOWHERE
         if self._by_cpu or self._criteria.exact:
             return compare.differing(a, b, _has_signed_zeros(self._criteria, one), self._moved_from(one))
+        closeness = self._criteria.closeness(one, a)
+        if compare.near(a, b, closeness):
+            return _NOWHERE
         spread_of = further.spread if further and self._criteria.sums(a.dtype) else None
         wide = further.float64() if further else None
         without_nan = further.without_nan if further else None
-        return compare.beyond(a, b, wide, self._criteria.closeness(one, a), spread_of, without_nan)
+        return compare.beyond(a, b, wide, closeness, spread_of, without_nan)
 
 
 _NOWHERE = torch.zeros((), dtype=torch.bool)
