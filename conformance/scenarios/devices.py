@@ -99,7 +99,7 @@ def _current(stream: torch.Stream) -> Iterator[None]:
 
 @scenario(exact=True, area="devices", accelerators=True)
 def streams_and_events(device: str) -> Results:
-    """A new stream is another one, work on it is seen behind an event, and events tell the milliseconds between them."""
+    """A new stream is another one, work on it is seen behind an event, and events tell milliseconds between them."""
 
     def new_stream() -> bool:
         accelerator(device)
