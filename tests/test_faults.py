@@ -219,6 +219,8 @@ FOUND_ELSEWHERE = {
     "triangle_not_cleared": "the lanes that fill fresh memory",
     "layer_norm_gradient_not_cleared": "the lanes that fill fresh memory",
     "nonzero_writes_past_end": "the lanes that guard memory",
+    "events_in_seconds": "the scenario devices:streams_and_events",
+    "peak_reset_to_zero": "the scenario devices:statistics_add_up",
     "stream_block_keeps_other_device": "the scenario devices:streams_and_events",
     "out_of_memory_as_plain_error": "the scenario devices:out_of_memory",
     "devices_compared_by_type": "the scenario devices:operands_of_two_devices",

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <vector>
 
+#include "refnpu/fault.h"
 #include "refnpu/stream.h"
 #include "runtime/version.h"
 
@@ -87,7 +88,7 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
     TORCH_CHECK(start && end, "npu: both events must be recorded before the time between them is asked");
     float milliseconds = 0;
     REFNPU_CHECK(npuEventElapsedTime(&milliseconds, static_cast<npuEvent_t>(start), static_cast<npuEvent_t>(end)));
-    return milliseconds;
+    return fault(Fault::events_in_seconds) ? milliseconds / 1000 : milliseconds;
   }
 
  private:

@@ -404,6 +404,17 @@ result = torch.equal(*drawn)""",
 x = torch.empty(2 * 65536, device=d).bernoulli_(0.5)
 result = torch.equal(*x.split(65536))""",
     # contexts
+    "events_in_seconds": """
+import time
+def milliseconds():
+    first, last = (torch.Event(d, enable_timing=True) for _ in range(2))
+    first.record()
+    first.synchronize()
+    time.sleep(0.01)
+    last.record()
+    last.synchronize()
+    return first.elapsed_time(last)
+result = d == "cpu" or milliseconds() >= 10""",
     "fallback_leaves_device_current": """
 x = torch.ones(3, device=torch.device(d, 1 if d == "npu" else None))
 torch.erfinv(x, out=torch.empty_like(x))
@@ -538,6 +549,10 @@ result = d == "cpu" or error == torch.OutOfMemoryError.__name__""",
 i = torch.zeros(1, dtype=torch.int64, device=torch.device(d, 1 if d == "npu" else None))
 result = d == "cpu" or bool(raised(lambda: torch.ones(3, device=d).index_select(0, i)))""",
     # memory
+    "peak_reset_to_zero": """
+x = torch.ones(1000, device=d)
+d == "cpu" or torch.npu.reset_peak_memory_stats()
+result = d == "cpu" or torch.npu.max_memory_allocated() >= x.nbytes""",
     "layer_norm_gradient_not_cleared": """
 x, weight = torch.ones(0, 64, device=d), torch.ones(64, device=d)
 statistics = torch.ones(0, 1, device=d)

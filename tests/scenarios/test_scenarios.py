@@ -38,6 +38,8 @@ FINDS = {
     "generator_clone_shares_state": "generators:clones_go_on_alone",
     "rng_state_of_current_device": "generators:default_state_continues_the_stream",
     "storage_resized_on_current_device": "devices:statistics_add_up",
+    "events_in_seconds": "devices:streams_and_events",
+    "peak_reset_to_zero": "devices:statistics_add_up",
     "stream_block_keeps_other_device": "devices:streams_and_events",
     "lstm_gradient_needs_hidden": "training:one_output_of_several",
     "lstm_cell_state_clipped": "training:recurrent_states",

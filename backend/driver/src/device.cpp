@@ -209,7 +209,7 @@ npuError_t npuResetPeakMemory(int device) {
   if (allocator()) allocator()->reset_peak(device);
   std::lock_guard lock(devices().mutex);
   npuMemoryStats& stats = devices().all[device].stats;
-  stats.peak_bytes = stats.live_bytes;
+  stats.peak_bytes = refnpu::fault(refnpu::Fault::peak_reset_to_zero) ? 0 : stats.live_bytes;
   return npuSuccess;
 }
 
