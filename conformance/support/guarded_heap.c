@@ -1,5 +1,6 @@
 /* Preloaded: memory that is allocated while it is on ends at a page that nobody may touch, and freed memory is not to
- * be touched either. A kernel that reads or writes past a block, its own or one it was given, ends by SIGSEGV.
+ * be touched either. A kernel that reads or writes past a block, its own or one it was given, ends by SIGSEGV. One that
+ * writes before a block ends by SIGABRT when that is freed.
  *
  * A region of addresses is reserved and given out from one end to the other, each block once. Blocks that were
  * allocated while it was off are the C library's. Linux with glibc, 64 bits. */
@@ -9,6 +10,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -101,6 +103,13 @@ int posix_memalign(void** block, size_t alignment, size_t size) {
   return 0;
 }
 
+/* The rest of the block's first page holds one byte throughout. */
+static void check_before(const char* first, const char* block) {
+  for (const char* at = first; at < block; ++at) {
+    if (*at != *first) abort();
+  }
+}
+
 void free(void* block) {
   if (!ours(block)) {
     __libc_free(block);
@@ -108,6 +117,7 @@ void free(void* block) {
   }
   const int kept = errno;
   char* first = region + ((char*)block - region) / PAGE * PAGE;
+  check_before(first, block);
   const size_t size = *size_of(block);
   const size_t mapped = rounded((size_t)((char*)block - first) + (size ? size : 1), PAGE);
   madvise(first, mapped, MADV_DONTNEED);

@@ -48,6 +48,18 @@ def test_it_ends_the_process(what: str) -> None:
     assert (found.stdout, found.returncode) == ("", 128 + signal.SIGSEGV), found.stderr
 
 
+def test_a_write_before_a_block_ends_the_process_when_the_block_is_freed() -> None:
+    found = run("""
+with guarded_heap.watched(0):
+    block = c.malloc(64)
+    ctypes.memset(block - 8, 7, 8)
+    print('written', flush=True)
+    c.free(block)
+print('alive')
+""")
+    assert (found.stdout, found.returncode) == ("written\n", 128 + signal.SIGABRT), found.stderr
+
+
 @pytest.mark.parametrize("elements", [1, 3, 16])
 def test_a_read_behind_a_tensor_of_any_size_ends_the_process(elements: int) -> None:
     found = run(f"""

@@ -6,7 +6,7 @@ import gzip
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -84,15 +84,26 @@ def _replaced(
     return _summary(found)
 
 
-def _still_running(corpus: Corpus, overload: str, trials: Trials) -> Iterator[Sample]:
-    """Yield the generated samples of an overload with the dtypes in which they run as they did."""
+def _still_running(corpus: Corpus, overload: str, trials: Trials) -> list[Sample]:
+    """Return the generated samples of an overload with the dtypes in which they run as they did."""
     trials = trials.untimed()  # they were fast enough
+    found = []
     for sample in corpus.samples(overload):
         if sample.axis:
             runs = trials.raises if sample.raises else trials.run
             dtypes = tuple(d for d in sample.dtypes if runs(sample, d))
-            if dtypes:
-                yield replace(sample, dtypes=dtypes)
+            found += [replace(sample, dtypes=dtypes)] if dtypes else []
+    return _within(found, corpus.recorded(overload), trials)
+
+
+def _within(found: Sequence[Sample], recorded: Sequence[Sample], trials: Trials) -> list[Sample]:
+    """Return the samples without those whose indices leave a dimension, as far as CPU heeds strides.
+
+    CPU does not check the indices of every op.
+    """
+    if any(trials.reads_gaps(s, s.dtypes[0]) for s in recorded if not s.raises):
+        return list(found)
+    return [s for s in found if s.raises or not trials.reads_gaps(s, s.dtypes[0])]
 
 
 def _generated(corpus: Corpus, known: Mapping[str, Overload], overload: str, trials: Trials) -> list[Sample]:
@@ -101,7 +112,7 @@ def _generated(corpus: Corpus, known: Mapping[str, Overload], overload: str, tri
     kinds = {kind_of(s.base) for s in samples if usable(s)}
     samples += [s for s in others if kind_of(s.base) not in kinds]  # to be varied as well
     varied = [s for axis in AXES for s in axis(known[overload], samples, trials, corpus)]
-    return [*(replace(s, axis=dtypes.AXIS) for s in others), *varied]
+    return _within([*(replace(s, axis=dtypes.AXIS) for s in others), *varied], corpus.recorded(overload), trials)
 
 
 def write(where: Path, found: Mapping[str, Sequence[Sample]], layouts_of: LayoutsOf) -> None:

@@ -12,7 +12,7 @@ import sys
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -40,6 +40,8 @@ _HANGS = 5  # seconds after which a trial is killed
 _HANGS_UNTIMED = 60
 _BUSY = 0.15  # CPU seconds after which a trial is killed
 _LEFTOVERS = 0xBF  # what fresh memory is filled with in a second call, by its complement: 3.0 in a float32
+_IN_GAPS = (1, 0)  # what lies between the elements of an argument in two calls
+_BEFORE = 64  # elements before an argument
 _BEHIND = 64  # elements behind an argument, more than it has itself
 _TIMES = 3  # calls of a trial on its own
 _MEMORY = 4 << 30  # bytes that a child may have beyond those of its parent
@@ -47,6 +49,9 @@ _MEMORY = 4 << 30  # bytes that a child may have beyond those of its parent
 # What CPU says of a dtype that it has no loop for, and of one that it finds when it reads the tensor. Neither is a
 # promise: another device may take it.
 _NOT_WRITTEN = ("not implemented for", "expected scalar type")
+
+# The dtypes of arguments that may hold indices.
+_INDICES = ("int32", "int64")
 
 Found = list[Sample]
 
@@ -101,6 +106,17 @@ class Trials:
             return True
         return False
 
+    def reads_gaps(self, sample: Sample, dtype: str) -> bool:
+        """Return whether results depend on what lies in the gaps of strided arguments, or the call is deadly then.
+
+        A dense argument hides an index that is too large for a dimension: it reads another element of the argument.
+        """
+        if not any(s.pool and s.dtype in _INDICES for s in sample.tensors):
+            return False
+        if not self.isolated:
+            return self._reads_gaps(sample, dtype)
+        return self._asked("gaps", sample, dtype) is not False
+
     def _run(self, sample: Sample, dtype: str) -> Ran | Exception | None:
         if sum(s.numel for s in sample.tensors if s.pool) > MOST_ELEMENTS:  # the results are counted after the call
             return None
@@ -108,19 +124,27 @@ class Trials:
 
     def _alone(self, sample: Sample, dtype: str) -> Ran | Exception | None:
         """Make the call in the child, several times; None if a child dies of it that made no other call before."""
-        question = [sample.overload, encode(sample, 0), sample.dtypes, dtype]
+        return _unpacked(self._asked("run", sample, dtype), sample)
+
+    def _asked(self, what: str, sample: Sample, dtype: str) -> Any:
+        """Return the child's answer, None if a child dies that answered no other question before."""
+        question = [what, sample.overload, encode(sample, 0), sample.dtypes, dtype]
         for fresh in (False, True):  # what kills a child may be what an earlier call did to its heap
             if self._child is None or fresh:
                 self._child = Answering(self._answer)
             with contextlib.suppress(EOFError):
-                return _unpacked(self._child.ask(question), sample)
+                return self._child.ask(question)
         self._child = None
         return None
 
     def _answer(self, question: Any) -> Any:
-        overload, row, dtypes, dtype = question
+        what, overload, row, dtypes, dtype = question
         sample = decode(overload, row, [tuple(dtypes)])
         signal.alarm(_HANGS if self._timed else _HANGS_UNTIMED)  # a damaged heap may make it wait for ever
+        if what == "gaps":
+            found = self._reads_gaps(sample, dtype)
+            signal.alarm(0)
+            return found
         outcomes = [self._call(sample, dtype) for _ in range(_TIMES)]
         with contextlib.suppress(MemoryError):
             host_heap.shake()
@@ -170,28 +194,65 @@ class Trials:
             return True
         with host_heap.leftovers(_LEFTOVERS), guarded_heap.watched(_LEFTOVERS ^ 0xFF):
             try:
-                again = _leaves(_made(sample, dtype, _followed(tensors_of(sample, dtype, self._values))))
+                tensors = tensors_of(sample, dtype, self._values)
+                moved = {id(t): _Surrounded(t) for t in tensors}
+                around = list(moved.values())
+                again = _leaves(_made(sample, dtype, [moved[id(t)].tensor for t in tensors]))
             except Exception:  # noqa: BLE001 - what it did not write is not what it needs
                 return False
-        pairs = zip(leaves, again, strict=True)
-        return all(i in known.undefined or _same_bits(a, b) for i, (a, b) in enumerate(pairs))
+        return _alike(leaves, again, known.undefined) and not any(t.is_overrun for t in around)
+
+    def _reads_gaps(self, sample: Sample, dtype: str) -> bool:
+        known = facts(sample.overload)
+        if known.unstable:
+            return False
+        found = []
+        for content in _IN_GAPS:
+            tensors = tensors_of(sample, dtype, self._values)
+            moved = {id(t): _with_gaps(t, content) for t in tensors}
+            try:
+                found.append(_leaves(_made(sample, dtype, [moved[id(t)] for t in tensors])))
+            except Exception:  # noqa: BLE001 - CPU takes no such strides
+                return False
+        return not _alike(found[0], found[1], known.undefined)
 
 
-def _followed(tensors: list[torch.Tensor]) -> list[torch.Tensor]:
-    """Return the tensors in larger storages, with ones behind them. Those that are one tensor stay one."""
-    moved = {id(t): _followed_by_ones(t) for t in tensors}
-    return [moved[id(t)] for t in tensors]
-
-
-def _followed_by_ones(tensor: torch.Tensor) -> torch.Tensor:
+def _with_gaps(tensor: torch.Tensor, content: int) -> torch.Tensor:
+    """Return the tensor with as many elements of ``content`` between its own, in each dimension, and behind them."""
     if not tensor.numel() or not tensor.is_contiguous():
         return tensor
-    wide = torch.cat([tensor.view(-1).view(torch.uint8), _ones(tensor.numel() + _BEHIND, tensor.dtype)])
-    return wide.view(tensor.dtype)[: tensor.numel()].view(tensor.shape)
+    wide = torch.tensor(content).to(tensor.dtype).expand([2 * n for n in tensor.shape]).contiguous()
+    return wide[tuple(slice(None, None, 2) for _ in tensor.shape)].copy_(tensor)
+
+
+def _alike(one: Sequence[torch.Tensor], other: Sequence[torch.Tensor], undefined: Collection[int]) -> bool:
+    """Whether results, but for ``undefined`` ones, have the same bits."""
+    pairs = enumerate(zip(one, other, strict=True))
+    return all(i in undefined or (a.shape == b.shape and _same_bits(a, b)) for i, (a, b) in pairs)
+
+
+class _Surrounded:
+    """A tensor with ones before and behind it, in the same storage. One that is not contiguous stays as it is."""
+
+    def __init__(self, tensor: torch.Tensor) -> None:
+        self.tensor = tensor
+        self._before = tensor.new_empty(0)
+        if tensor.numel() and tensor.is_contiguous():
+            n = tensor.numel()
+            parts = _ones(_BEFORE, tensor.dtype), tensor.view(-1).view(torch.uint8), _ones(n + _BEHIND, tensor.dtype)
+            wide = torch.cat(parts).view(tensor.dtype)
+            self.tensor = wide[_BEFORE : _BEFORE + n].view(tensor.shape)
+            self._before = wide[:_BEFORE]
+
+    @property
+    def is_overrun(self) -> bool:
+        """Whether a call wrote before the tensor. An ``out=`` that grows may write behind it."""
+        before = self._before.view(torch.uint8)
+        return not torch.equal(before, _ones(self._before.numel(), self._before.dtype))
 
 
 def _ones(count: int, dtype: torch.dtype) -> torch.Tensor:
-    return torch.tensor([1]).to(dtype).expand(count).contiguous().view(torch.uint8)
+    return torch.tensor(1).to(dtype).expand(count).clone(memory_format=torch.contiguous_format).view(torch.uint8)
 
 
 def _made(sample: Sample, dtype: str, tensors: list[torch.Tensor]) -> Any:

@@ -9,12 +9,13 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import count
 
 import pytest
 import torch
 
-from conformance.corpus import reader
+from conformance.corpus import places, reader
 from conformance.corpus.model import Sample
 from conformance.corpus.vary import trial
 from conformance.corpus.vary.trial import Trials, generate
@@ -134,6 +135,30 @@ def test_a_call_that_reads_behind_its_argument_is_no_sample(monkeypatch: pytest.
 
     monkeypatch.setattr(trial, "call_of", lambda _: beyond)
     assert Trials(CORPUS, timed=False).run(full, "float32") is None
+
+
+def test_a_call_that_writes_before_its_argument_is_no_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    full = next(s for s in CORPUS.samples("neg") if s.base == "float32" and s.tensors[0].numel)
+
+    def before(x: torch.Tensor) -> torch.Tensor:
+        if x.storage_offset():  # elsewhere it would damage this process
+            torch.as_strided(x, (1,), (1,), x.storage_offset() - 1).fill_(5.0)
+        return x + 1
+
+    monkeypatch.setattr(trial, "call_of", lambda _: before)
+    assert Trials(CORPUS, timed=False).run(full, "float32") is None
+
+
+@pytest.mark.forked
+@pytest.mark.parametrize("isolated", [False, True])
+def test_an_index_that_leaves_a_dimension_reads_the_gaps_of_strided_arguments(isolated: bool) -> None:
+    trials = Trials(CORPUS, isolated=isolated, timed=False)
+    sound = next(s for s in CORPUS.samples("_ctc_loss") if s.name == "own.loss.one_shorter.213aa6a8")
+    log_probs, targets = sound.tensors
+    beyond = replace(targets, fill="below/9", source=targets.numel)
+    many = replace(log_probs, shape=(9, *log_probs.shape[1:]), fill="jitter", source=log_probs.numel)
+    assert not trials.reads_gaps(sound, "float32")
+    assert trials.reads_gaps(places.with_tensors(sound, [many, beyond]), "float32")
 
 
 # CPU counts how often each index comes, in an array of its own with as many elements as there are weights.
