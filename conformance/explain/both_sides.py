@@ -92,9 +92,16 @@ def differences(call: Callable[..., Any], device: str, written: list[str], bound
     if homes(theirs, before) != homes(ours, after):
         yield f"the results share the storages of {homes(ours, after)} on the device, {homes(theirs, before)} on CPU"
     for name in before:
-        if name in written:
+        if name in written or is_written(name, before, written):
             yield from compare(name, before[name][1], after[name][1], truth[name][1], bound)
         yield from outside(name, before[name], after[name], name in written)
+
+
+def is_written(name: str, arguments: dict[str, Any], written: list[str]) -> bool:
+    """Return whether CPU wrote an argument that is not ``written``, and lies in no storage of one that is."""
+    base, _, before = arguments[name]
+    marked = any(arguments[other][0] is base for other in written if other in arguments)
+    return not marked and base.shape == before.shape and not torch.equal(base, before)
 
 
 def show(side: str, result: Any) -> None:
@@ -177,6 +184,9 @@ def outside(name: str, cpu: Any, device: Any, written: bool) -> Iterator[str]:
     reached = torch.zeros_like(before)
     if written and tensor.numel():
         item = tensor.element_size()
+        last = tensor.storage_offset() + sum((n - 1) * s for n, s in zip(tensor.shape, tensor.stride()))
+        if (last + 1) * item > reached.numel():
+            return  # the call gave the argument another storage
         stride = (*(s * item for s in tensor.stride()), 1)
         reached.as_strided((*tensor.shape, item), stride, tensor.storage_offset() * item).fill_(1)
     changed = ((after != before) & (after != base) & (reached == 0)).nonzero().flatten().tolist()
@@ -202,7 +212,8 @@ def what(t: Any) -> str:
     if t.layout != torch.strided:
         return f"{t.dtype} {t.layout} size {tuple(t.shape)}"
     where = f" stride {t.stride()} offset {t.storage_offset()}" if t.numel() else ""
-    return f"{t.dtype} size {tuple(t.shape)}{where}"
+    zero = " that stands for zeros, without memory" if t._is_zerotensor() else ""  # noqa: SLF001
+    return f"{t.dtype} size {tuple(t.shape)}{where}{zero}"
 
 
 def on_cpu(t: torch.Tensor) -> torch.Tensor:

@@ -31,7 +31,8 @@ def script(scenario: Scenario, backend: Capabilities, case: str, runs: int = 1) 
     parts = [
         f'"""{case}\n\nExits with 1 and prints the difference if the device differs from CPU, else exits with 0.\n"""',
         "from __future__ import annotations",
-        "" if backend.module == "torch" else f"import {backend.module}  # loads the device",
+        # torch first: a backend that torch loads by itself cannot be imported before it
+        "" if backend.module == "torch" else f"import torch\n\nimport {backend.module}  # loads the device",
         _code(model), _helpers(module), _code(module), _code(both_runs),
         f'if __name__ == "__main__":\n    main({arguments})',
     ]  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from itertools import product
 
 import pytest
@@ -47,3 +48,32 @@ def test_a_device_whose_storages_have_no_address_is_compared_too(monkeypatch: py
     base = torch.zeros(4, dtype=torch.uint8)
     views = [base.view(torch.float32), torch.ones(1)]
     assert both_sides.homes(views, {"self": (base, views[0])}) == ["self", None]
+
+
+def arguments(tensor: torch.Tensor, base: torch.Tensor, before: torch.Tensor) -> dict[str, object]:
+    return {"self": (base, tensor, before)}
+
+
+def called(cpu: float, device: float, before: float = 1.0) -> Callable[..., object]:
+    """A call that leaves a number in its argument, and returns nothing."""
+
+    def call(where: str, widened: object = None) -> object:
+        base = torch.tensor([cpu if where == "cpu" else device]).view(torch.uint8)
+        return None, arguments(base.view(torch.float32), base, torch.tensor([before]).view(torch.uint8))
+
+    return call
+
+
+@pytest.mark.parametrize(("cpu", "device", "differ"), [(2.0, 2.0, False), (2.0, 1.0, True), (1.0, 1.0, False)])
+def test_what_cpu_writes_unmarked_is_compared(cpu: float, device: float, differ: bool) -> None:
+    assert bool(list(both_sides.differences(called(cpu, device), "there", [], both_sides.Bound(True)))) is differ
+
+
+def test_an_out_that_left_its_storage_is_not_held_against_it() -> None:
+    empty = torch.empty(0, dtype=torch.uint8)
+    moved = torch.ones(3)
+    assert not list(both_sides.outside("out", (empty, moved, empty), (empty, moved, empty), written=True))
+
+
+def test_a_tensor_that_stands_for_zeros_is_no_tensor_of_zeros() -> None:
+    assert both_sides.what(torch._efficientzerotensor(2)) != both_sides.what(torch.zeros(2))  # noqa: SLF001

@@ -11,11 +11,12 @@ import pytest
 import torch
 
 from conformance import backends
-from conformance.explain import repro
+from conformance.explain import program_script, repro
 from conformance.judging.twins import CPU, Twins
 from conformance.plan.plan import Plan
 from conformance.plan.selection import Selection
 from conformance.records import Observation
+from conformance.scenarios import catalogue
 from conformance.vocabulary import CellId, Status
 from tests.records import failure
 
@@ -129,3 +130,11 @@ def test_a_leak_of_a_whole_batch_has_no_case_and_so_no_script(plan: Plan) -> Non
 def test_a_script_that_is_too_long_is_left_to_the_command(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(repro, "LONGEST_KEPT", 100)
     assert repro.with_script(plan, observed(plan, Status.FAIL)).script == ""
+
+
+def test_the_script_of_a_program_loads_torch_before_the_device() -> None:
+    """A backend that torch loads by itself cannot be imported first."""
+    backend = backends.find("torch:cpu")
+    backend.module = "mine"
+    lines = program_script.script(catalogue.find("masks:odd_bools"), backend, "the case").splitlines()
+    assert lines.index("import torch") < lines.index("import mine  # loads the device")
