@@ -6,15 +6,16 @@ import itertools
 import math
 import time
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
 
 from conformance import torch_versions
+from conformance.contexts.trees import with_tensors
 from conformance.corpus.model import DtypeArg
 from conformance.judging import bits, conditioning
-from conformance.judging.twins import CPU, Side, Sides
+from conformance.judging.twins import CPU, Side, Sides, is_on_host
 from conformance.judging.views import torch_dtype
 from conformance.plan.cases import Case, slot_dtype
 from conformance.support import host_heap
@@ -180,6 +181,22 @@ def without_nan(case: Case, twins: Sides, op: Callable[..., Any]) -> CallOutcome
             numbers = a.base.view(a.tensor.dtype)
             numbers.masked_fill_(numbers.isnan(), 0)
     outcome = call(op, side)
+    return None if outcome.error else outcome
+
+
+def on_meta(case: Case, twins: Sides, op: Callable[..., Any]) -> CallOutcome | None:
+    """The case with tensors that have no memory, but for those that are on the host whatever the device.
+
+    None where torch's kernels for Meta raise.
+    """
+    given = twins.side(case, CPU)
+    kept = {id(a.tensor) for a in given.arguments if is_on_host(a.slot, case)}
+
+    def moved(tensor: torch.Tensor) -> torch.Tensor:
+        return tensor if id(tensor) in kept else tensor.detach().to("meta")
+
+    kwargs = {name: with_tensors(arg, moved) for name, arg in given.kwargs.items()}
+    outcome = call(op, replace(given, args=with_tensors(given.args, moved), kwargs=kwargs))
     return None if outcome.error else outcome
 
 

@@ -101,6 +101,12 @@ class OtherReferences:
         leaf = outcome.leaves[i][1] if outcome and i < len(outcome.leaves) else None
         return leaf.stride() if isinstance(leaf, torch.Tensor) else None
 
+    def follows_arguments(self, i: int) -> bool:
+        """Whether result ``i`` is where the arguments are: on Meta for such arguments. False where Meta raises."""
+        outcome = oracle.on_meta(*self._of)
+        leaf = outcome.leaves[i][1] if outcome and i < len(outcome.leaves) else None
+        return isinstance(leaf, torch.Tensor) and leaf.is_meta
+
     @property
     def shares_by_schema(self) -> bool:
         """Whether the op's schema says that a result shares memory with an argument, or there is no schema."""
@@ -187,16 +193,15 @@ class Comparison:
     ) -> list[torch.Tensor] | None:
         """Where a device that did as ``other`` did has other values than CPU's ``one``.
 
-        Returns a mask a result, then one a written argument; None where they are not of the same number and shapes.
+        Returns a mask a result, then one an argument; None where they are not of the same number and shapes.
         ``others``: the further references of ``one``, if there are any.
         """
         of_results = self._wrong_results(one, other, others)
         if of_results is None:
             return None
         of_arguments = [
-            self._wrong_argument(one, other, i, of_results, others)
+            self._wrong_argument(one, other, i, of_results, others) if _is_written(argument, one) else _NOWHERE
             for i, argument in enumerate(one.side.arguments)
-            if argument.slot.written
         ]
         return _complete([*of_results, *of_arguments])
 
@@ -232,7 +237,8 @@ class Comparison:
         got = actual.leaves[i][1]
         if not isinstance(want, torch.Tensor) or not isinstance(got, torch.Tensor):
             return self._plain(name, want, got, i)
-        if got.device != self.device and got.device.type != want.device.type:
+        elsewhere = got.device != self.device and got.device.type != want.device.type
+        if elsewhere or (got.is_cpu and self.device.type != "cpu" and self._left_on_host(i, others)):
             found = {"kind": Fact.DEVICE.value, "device": str(got.device), "wanted": str(self.device)}
             return Mismatch(Check.DEVICE, name, found)
         if want.layout != torch.strided or got.layout != torch.strided:
@@ -247,10 +253,22 @@ class Comparison:
             kept = argument is not None and _keeps_out(
                 differs, expected.side.arguments[argument], actual.side.arguments[argument]
             )
-            differs = None if is_new or promoted or kept else differs
+            as_new = argument is None and differs.check is Check.STRIDE and storages.lies_as_new(want, got)
+            differs = None if is_new or promoted or kept or as_new else differs
         if differs or has_no_memory(want) or (sharing[0].argument(i) is not None and not is_new):
             return differs  # a result that is an argument's storage is compared with that argument
         return self._values(expected, i, want, got, name, others.leaf(i))
+
+    def _left_on_host(self, i: int, others: OtherReferences) -> bool:
+        """Whether a result on the host belongs on the device, as far as torch's kernel for Meta tells.
+
+        A composite op is torch's own, and some of these make their results on the host.
+        """
+        return (
+            not self.is_composite
+            and self._criteria.equivalence(i) is not Equivalence.METADATA
+            and others.follows_arguments(i)
+        )
 
     def _may_be_new(self, relation: Mismatch, others: OtherReferences) -> bool:
         """Whether a result with memory of its own is right though CPU's shares some: the schema promises no sharing.
@@ -347,6 +365,11 @@ class Comparison:
 _NOWHERE = torch.zeros((), dtype=torch.bool)
 
 
+def _is_written(argument: Argument, outcome: CallOutcome) -> bool:
+    """Whether CPU wrote an argument, or should have: the schema says so, or it was seen."""
+    return argument.slot.written or storages.is_written_unmarked(argument, outcome.side.arguments)
+
+
 def _tensors(outcome: CallOutcome) -> list[torch.Tensor]:
     """Return the strided results, and the written arguments after the call."""
     leaves = [leaf for _, leaf in outcome.leaves if isinstance(leaf, torch.Tensor) and leaf.layout == torch.strided]
@@ -417,7 +440,10 @@ def _source(expected: CallOutcome) -> torch.Tensor | None:
 
 def _keeps_out(differs: Mismatch, want: Argument, got: Argument) -> bool:
     """Whether strides differ in place only because the device does what torch documents of an ``out=`` argument."""
-    return differs.check in (Check.STRIDE, Check.OFFSET) and storages.lies_as_documented(want, got)
+    if differs.check not in (Check.STRIDE, Check.OFFSET):
+        return False
+    resized = differs.check is Check.STRIDE and got.tensor.shape != got.placement.size
+    return storages.lies_as_documented(want, got) or (resized and storages.lies_as_new(want.tensor, got.tensor))
 
 
 def _sparse(name: str, want: torch.Tensor, got: torch.Tensor) -> Mismatch | None:

@@ -7,13 +7,11 @@ CPU does: where CPU's result is defined in another way, the device has to give t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 import torch
 
 from conformance.contexts import PLAIN, Context
-from conformance.contexts.trees import with_tensors
 from conformance.judging import later_torch, oracle
 from conformance.judging.oracle import Caller, CallOutcome
 from conformance.judging.outcomes import Comparison, OtherReferences, first_line, nowhere
@@ -31,6 +29,7 @@ from conformance.vocabulary import Check
 ROUNDS = 4
 UNSOUND = "the CPU reference does not agree with itself: for these arguments it reads memory that nobody wrote"
 LAYOUT = "the CPU's own values depend on how its arguments lie in memory, and the device has those of another layout"
+DENSE_STRIDES = "the strides of CPU's results depend on gaps in its arguments, and the device has those of dense ones"
 DECOMPOSED_STRIDES = "torch's own decomposition of the op gives other strides than CPU's kernel, as the device does"
 PREDICTED = "torch's own kernel for Meta predicts other sizes than CPU's kernel gives, and the device has those"
 DECOMPOSED = "torch's own decomposition of the op gives other values than CPU's kernel, and the device has those"
@@ -171,6 +170,8 @@ class Reference:
             raise NotJudged(PREDICTED)
         if checks == {Check.STRIDE} and self._has_strides_of_decomposition(case, expected, actual()):
             raise NotJudged(DECOMPOSED_STRIDES)
+        if checks == {Check.STRIDE} and self._has_strides_of_dense(case, expected, actual()):
+            raise NotJudged(DENSE_STRIDES)
         if checks != {Check.VALUE}:
             return
         reason = self._otherwise(case, expected, actual, others)
@@ -226,17 +227,24 @@ class Reference:
         """
         if self._context.name or case.shared or actual.error is not None:
             return False
-        given = self._twins.side(case, CPU)
-        moved = replace(
-            given,
-            args=with_tensors(given.args, _on_meta),
-            kwargs={name: with_tensors(arg, _on_meta) for name, arg in given.kwargs.items()},
-        )
-        predicted = oracle.call(self._call.op, moved)
-        if predicted.error is not None:
+        predicted = oracle.on_meta(case, self._twins, self._call.op)
+        if predicted is None:
             return False
         sizes = [[_size(leaf) for _, leaf in outcome.leaves] for outcome in (expected, predicted, actual)]
         return sizes[1] == sizes[2] != sizes[0]
+
+    def _has_strides_of_dense(self, case: Case, expected: CallOutcome, actual: CallOutcome) -> bool:
+        """Whether the device gives CPU's values, and the strides that CPU gives for the same arguments without gaps.
+
+        Not if torch's kernel for Meta gives the strides that CPU gives for the arguments as they are.
+        """
+        if case.shared or not self._comparison.same_values(expected, actual):
+            return False
+        dense = self._call(self._twins.dense(case, torch.preserve_format))
+        if dense.error is not None or not _same_strides(dense, actual):
+            return False
+        predicted = oracle.on_meta(case, self._twins, self._call.op)
+        return predicted is None or not _same_strides(predicted, expected)
 
     def _has_strides_of_decomposition(self, case: Case, expected: CallOutcome, actual: CallOutcome) -> bool:
         """Whether the device gives CPU's values, and each result the strides of torch's decomposition or of CPU."""
@@ -313,7 +321,6 @@ class Reference:
         share memory the right values are not defined: there CPU's disagreement is enough.
         """
         wrong: list[torch.Tensor] | None = None
-        device: CallOutcome | None = None
         for reason, other, further in self._other_references(case):
             if other.error is not None or len(other.leaves) != len(expected.leaves):
                 continue
@@ -321,12 +328,8 @@ class Reference:
                 continue
             if case.shared:
                 return reason
-            device = device or actual()
             if wrong is None:
-                if self._comparison.same_values(expected, device):
-                    return ""
-                if self._comparison.same_values(other, device):
-                    return reason
+                device = actual()
                 wrong = self._comparison.wrong_values(expected, device, others)
                 if nowhere(wrong):
                     return ""
@@ -364,16 +367,17 @@ class Reference:
             yield DECOMPOSED, oracle.call(decomposition, self._twins.dense(case)), None
 
 
-def _on_meta(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.detach().to("meta")
-
-
 def _size(leaf: Any) -> torch.Size | None:
     return leaf.shape if isinstance(leaf, torch.Tensor) else None
 
 
 def _strides(leaf: Any) -> tuple[int, ...]:
     return leaf.stride() if isinstance(leaf, torch.Tensor) and leaf.layout == torch.strided else ()
+
+
+def _same_strides(one: CallOutcome, other: CallOutcome) -> bool:
+    """Whether the results of two calls have the same strides."""
+    return [_strides(leaf) for _, leaf in one.leaves] == [_strides(leaf) for _, leaf in other.leaves]
 
 
 def _gives_a_view(op: Callable[..., Any]) -> bool:

@@ -145,6 +145,16 @@ def lies_as_documented(want: Argument, got: Argument) -> bool:
     return _stayed(got) or (_is_squeezed(want) and got.tensor.is_contiguous())
 
 
+def lies_as_new(want: torch.Tensor, got: torch.Tensor) -> bool:
+    """Whether a tensor is row-major, as a new one is, and has CPU's strides in each dimension of more than one element.
+
+    The stride of a dimension of size 1 leads nowhere, and torch promises none.
+    """
+    pairs = zip(got.shape, want.stride(), got.stride(), strict=True)
+    alike = want.shape == got.shape and all(n == 1 or a == b for n, a, b in pairs)
+    return alike and got.stride() == torch.empty(got.shape, device="meta").stride()
+
+
 def _is_out(argument: Argument) -> bool:
     """Whether the op writes an argument that has no value before the call."""
     return argument.slot.written and not argument.slot.pool

@@ -101,6 +101,11 @@ class _Template:
         return base.view(self.dtype) if self.is_flat and all_work() else view(base, self.dtype, self.placement)
 
 
+def is_on_host(slot: TensorSlot, case: Case) -> bool:
+    """Whether a tensor argument is on the host, whatever the device."""
+    return slot.on_host or slot.argument in facts(case.sample.overload).host
+
+
 class Sides(Protocol):
     """Makes the sides of cases."""
 
@@ -162,7 +167,6 @@ class Twins:
         """
         own = case.cell.dtype
         shared = {index: (earlier, distance) for index, earlier, distance in case.shared}
-        on_host = facts(case.sample.overload).host
         arguments: list[Argument] = []
         for slot, placement in zip(case.sample.tensors, case.placements, strict=True):
             if slot.same_as:
@@ -173,8 +177,7 @@ class Twins:
             else:
                 dtype = slot.dtype or own
                 template = self._template(slot, placement, dtype, dtypes(dtype) if dtypes else dtype)
-                is_host = slot.on_host or (on_host and slot.argument in on_host)
-                made = self._argument(template, CPU) if is_host else self._on_device(template, device)
+                made = self._argument(template, CPU) if is_on_host(slot, case) else self._on_device(template, device)
             arguments.append(made)
         return _side(case, device, arguments, dtypes)
 

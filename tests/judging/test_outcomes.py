@@ -7,11 +7,15 @@ from collections.abc import Callable
 import pytest
 import torch
 
+from conformance.judging import oracle
+from conformance.judging.outcomes import Comparison, OtherReferences
+from conformance.judging.tolerances import Criteria
+from conformance.judging.twins import CPU, Twins
 from conformance.ops.family import EXACT, Accumulation, Equivalence, OpFacts, Tolerance
 from conformance.records import Mismatch
 from conformance.torch_versions import schema_of
 from conformance.vocabulary import Check, Route
-from tests.two_sides import Op, case_of, judge
+from tests.two_sides import Op, case_of, judge, value_of
 
 ULP = torch.finfo(torch.float32).eps
 
@@ -303,3 +307,45 @@ class TestANumberThatIsNotOne:
 
     def test_infinities_that_cancel_on_cpu_may_stay_infinite(self) -> None:
         assert self.checks(lambda x: x.sum(1) + (x.sum(1) - x.sum(1)), lambda x: x.sum(1)) == []
+
+
+def column(x: torch.Tensor) -> torch.Tensor:
+    """A new column, whose stride along its only element is 6."""
+    return torch.empty_strided((6, 1), (1, 6)).copy_(x.reshape(6, 1))
+
+
+@pytest.mark.parametrize(("step", "checks"), [(1, []), (0, [Check.STRIDE]), (5, [Check.STRIDE])])
+def test_a_new_result_may_have_the_row_major_stride_along_a_single_element(step: int, checks: list[Check]) -> None:
+    found = judge(column, lambda x: torch.empty_strided((6, 1), (1, step)).copy_(x.reshape(6, 1)))
+    assert [m.check for m in found.mismatches] == checks
+
+
+def test_a_new_result_has_the_strides_of_cpu_along_several_elements() -> None:
+    found = judge(lambda x: torch.empty_strided(x.shape, (1, 2)).copy_(x), torch.clone)
+    assert [m.check for m in found.mismatches] == [Check.STRIDE]
+
+
+def test_a_view_has_the_strides_of_cpu_along_a_single_element_too() -> None:
+    found = judge(lambda x: x.as_strided((6, 1), (1, 6)), lambda x: x.as_strided((6, 1), (1, 1)))
+    assert [m.check for m in found.mismatches] == [Check.STRIDE]
+
+
+@pytest.mark.parametrize(
+    ("route", "op", "checks"),
+    [
+        (Route.NATIVE, torch.neg, [Check.DEVICE]),
+        (Route.COMPOSITE, torch.neg, []),  # torch itself decides where its kernels for all devices put results
+        (Route.NATIVE, lambda x: torch.ones(2), []),
+        (Route.NATIVE, lambda x: torch.tensor(x.tolist()), []),  # Meta has no numbers, and does not know
+    ],
+)
+def test_a_result_stays_on_the_host_only_where_meta_does_not_follow_the_arguments(
+    route: Route, op: Callable[[torch.Tensor], torch.Tensor], checks: list[Check]
+) -> None:
+    def called(x: torch.Tensor, where: torch.device) -> torch.Tensor:
+        return op(x)
+
+    twins, case = Twins(value_of), case_of()
+    on_host = oracle.call(called, twins.side(case, CPU))
+    comparison = Comparison(Criteria(OpFacts("misc")), route, torch.device("meta"))
+    assert [m.check for m in comparison.results(on_host, on_host, OtherReferences(case, twins, called))] == checks

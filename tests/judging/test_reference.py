@@ -12,6 +12,7 @@ from conformance.corpus.model import DeviceArg, TensorSlot
 from conformance.judging import conditioning
 from conformance.judging.reference import (
     BEHIND,
+    DENSE_STRIDES,
     HELD,
     LAYOUT,
     LOST,
@@ -411,3 +412,45 @@ def test_sizes_that_depend_on_the_layout_on_cpu_may_be_those_of_dense_arguments(
     assert judge(by_stride, lambda x: torch.ones(4), case=case_of("transposed")).mismatches
     assert judge(by_stride, lambda x: torch.zeros(2), case=case_of("transposed")).mismatches
     assert judge(by_stride, lambda x: torch.ones(3)).mismatches
+
+
+def permuted_unless_dense(x: torch.Tensor) -> torch.Tensor:
+    """A new tensor, column-major if the argument has gaps."""
+    dense = x.untyped_storage().nbytes() == x.numel() * x.element_size()
+    return x.clone(memory_format=torch.contiguous_format) if dense else torch.empty_strided((2, 3), (1, 2)).copy_(x)
+
+
+def row_major(x: torch.Tensor) -> torch.Tensor:
+    return torch.empty(x.shape).copy_(x)
+
+
+def test_a_result_may_have_the_strides_that_cpu_gives_without_gaps() -> None:
+    gaps = case_of("offset_gap")
+    assert judge(permuted_unless_dense, row_major, gaps).skipped == DENSE_STRIDES
+    wrong = judge(permuted_unless_dense, lambda x: row_major(x) + 1, gaps)
+    assert (wrong.skipped, bool(wrong.mismatches)) == ("", True)
+
+
+def test_a_result_has_the_strides_that_cpu_gives_if_meta_predicts_them() -> None:
+    def permuted(x: torch.Tensor) -> torch.Tensor:
+        is_dense = not x.is_meta and x.untyped_storage().nbytes() == x.numel() * x.element_size()
+        return torch.empty_strided((2, 3), (3, 1) if is_dense else (1, 2), device=x.device).copy_(x)
+
+    found = judge(permuted, row_major, case_of("offset_gap"))
+    assert (found.skipped, [m.check for m in found.mismatches]) == ("", [Check.STRIDE])
+
+
+def test_an_excuse_by_layout_holds_for_what_cpu_writes_unmarked_too() -> None:
+    def by_layout(x: torch.Tensor) -> torch.Tensor:
+        total = x.sum() + (0 if x.is_contiguous() else 1)
+        x.add_(1)  # no schema says so
+        return total
+
+    def dense(x: torch.Tensor) -> torch.Tensor:
+        total = x.sum()
+        x.add_(1)
+        return total
+
+    gaps = case_of("offset_gap")
+    assert judge(by_layout, dense, gaps).skipped == LAYOUT
+    assert judge(by_layout, torch.sum, gaps).mismatches
