@@ -189,18 +189,20 @@ class Comparison:
         return any(compare.far_apart(a, b) for a, b in zip(_tensors(one), _tensors(other), strict=True))
 
     def wrong_values(
-        self, one: CallOutcome, other: CallOutcome, others: OtherReferences | None = None
+        self, one: CallOutcome, other: CallOutcome, others: OtherReferences | None = None, *, left: bool = False
     ) -> list[torch.Tensor] | None:
         """Where a device that did as ``other`` did has other values than CPU's ``one``.
 
         Returns a mask a result, then one an argument; None where they are not of the same number and shapes.
-        ``others``: the further references of ``one``, if there are any.
+        ``others``: the further references of ``one``, if there are any. ``left``: what an argument that ``one`` left
+        as it was counts as.
         """
+        of_left = torch.tensor(left)
         of_results = self._wrong_results(one, other, others)
         if of_results is None:
             return None
         of_arguments = [
-            self._wrong_argument(one, other, i, of_results, others) if _is_written(argument, one) else _NOWHERE
+            self._wrong_argument(one, other, i, of_results, others) if _is_written(argument, one) else of_left
             for i, argument in enumerate(one.side.arguments)
         ]
         return _complete([*of_results, *of_arguments])
