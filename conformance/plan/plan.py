@@ -72,7 +72,7 @@ class Plan:
         known = self.cells(cell.overload)
         if cell not in known:
             return unknown("cell", str(cell), map(str, known))
-        return unknown("case", case_id, [case.id for case in _cases(self, cell)])
+        return unknown("case", case_id, [case.id for case in self.all_cases(cell)])
 
     def precedes(self, id_: str) -> bool:
         """Whether an id names a case or a cell that can run before another case."""
