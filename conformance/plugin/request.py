@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import argparse
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -62,7 +63,9 @@ def _add_selection(group: pytest.OptionGroup) -> None:
         "--contexts", metavar="A,B", help="only cells of these contexts, which are layouts too; plain: of all others"
     )
     group.addoption("--route", metavar="A,B", help="only overloads with these routes")
-    group.addoption("--case", metavar="ID", default="", help="only this case; failure messages contain the ID")
+    group.addoption(
+        "--case", metavar="ID", default="", action=_Once, help="only this case; failure messages contain the ID"
+    )
     group.addoption(
         "--seed", type=int, default=DEFAULT_SEED, metavar="N",
         help=f"seed of the random overloads (default: {DEFAULT_SEED})",
@@ -152,6 +155,21 @@ def _named(config: pytest.Config) -> Iterator[Path]:
         if config.option.pyargs and path.partition(".")[0] == PACKAGE.name:
             yield PACKAGE.joinpath(*path.split(".")[1:])
         yield (config.invocation_params.dir / path).resolve()
+
+
+class _Once(argparse.Action):
+    """Keeps the value of an option, and refuses a second one, which would replace the first without a word."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: str | Sequence[Any] | None,
+        option_string: str | None = None,
+    ) -> None:
+        if getattr(namespace, self.dest, None) not in ("", None, values):
+            parser.error(f"{option_string}: given twice; expected one {self.metavar}, run the others after it")
+        setattr(namespace, self.dest, values)
 
 
 class UnknownCaseError(LookupError):

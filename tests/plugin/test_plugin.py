@@ -151,6 +151,12 @@ def test_a_wrong_option_is_one_line_that_lists_near_names(
     assert "Traceback" not in result.stderr.str() + result.stdout.str()
 
 
+def test_a_second_case_does_not_replace_the_first_without_a_word(pytester: pytest.Pytester) -> None:
+    result = pytester.runpytest_inprocess("--pyargs", "conformance", *CPU, "--case", "a", "--case", "b")
+    assert result.ret == Exit.USAGE
+    result.stderr.fnmatch_lines(["*--case: given twice; expected one ID, run the others after it"])
+
+
 def test_an_unknown_backend_is_one_line(pytester: pytest.Pytester) -> None:
     result = pytester.runpytest_subprocess("--pyargs", "conformance", "--backend", "nobody")
     assert result.ret == Exit.USAGE
