@@ -141,9 +141,10 @@ def tests(session: nox.Session) -> None:
     """Run the tests of the suite and of the backend, on the matrix's main torch; what follows -- goes to pytest.
 
     The backend's tests have processes of their own, because a process that has used the device cannot fork children
-    that use it, as tests of the suite do.
+    that use it, as tests of the suite do. A test that hangs ends its worker, which names it.
     """
-    command = ["-m", "pytest", "-n", str(WORKERS), "--dist", "worksteal", *session.posargs]
+    hangs = ["-o", "faulthandler_timeout=900", "-o", "faulthandler_exit_on_timeout=true"]
+    command = ["-m", "pytest", "-n", str(WORKERS), "--dist", "worksteal", *hangs, *session.posargs]
     named = any((ROOT / word.partition("::")[0]).exists() for word in session.posargs)
     for paths in [[]] if named else [[path] for path in TEST_PATHS]:
         session.run(interpreter_of(MAIN_ENVIRONMENT), *command, *paths, external=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import os
+import select
 import signal
 import sys
 import traceback
@@ -20,6 +21,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background of a 
 # The same examples each time, however busy the machine is.
 settings.register_profile("repeatable", deadline=None, derandomize=True)
 settings.load_profile("repeatable")
+
+HANGS = 600  # seconds until a test that runs in a child is taken to hang
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -48,6 +51,8 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
         os._exit(code)
     os.close(writing)
     with os.fdopen(reading, "rb") as pipe:
+        if not select.select([pipe], [], [], HANGS)[0]:
+            os.kill(child, signal.SIGABRT)  # pytest has it print where it is
         text = pipe.read().decode(errors="replace")
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     if status:
@@ -65,7 +70,12 @@ def _settle() -> None:
 
 @pytest.fixture(autouse=True)
 def _children_can_work() -> Iterator[None]:
-    """Fail after a test that uses autograd's threads, the device or Inductor here: children cannot, then."""
+    """Fail after a test that uses autograd's threads, the device or Inductor here: children cannot, then.
+
+    Torch has one thread here, since a child waits for ever for OpenMP's threads of its parent.
+    """
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(1)
     yield
     if not _blamed and (did := _spoiled()):
         _blamed.append(True)  # it stays so, and the next tests did not do it
