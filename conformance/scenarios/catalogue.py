@@ -22,6 +22,7 @@ from conformance.scenarios import (
     serialization,
     sharing,
     storages,
+    streams,
     threads,
     training,
     transfers,
@@ -32,8 +33,8 @@ from conformance.support.suggestions import unknown
 # Importing them fills the table.
 MODULES = (
     block_masks, compiled_models, compiled_tensors, decoder, devices, distributed, exporting, flex_attention, forms,
-    generators, groups, handles, loading, masks, parallel, profiling, serialization, sharing, storages, threads,
-    training, transfers,
+    generators, groups, handles, loading, masks, parallel, profiling, serialization, sharing, storages, streams,
+    threads, training, transfers,
 )  # fmt: skip
 
 

@@ -56,7 +56,7 @@ def named(module: types.ModuleType, name: str) -> Callable[..., object]:
 def counts_and_current_device(device: str) -> Results:
     """``torch.<device>`` and ``torch.accelerator`` agree on the number of devices and on the current one."""
 
-    def current() -> tuple[int, int]:
+    def both() -> tuple[int, int]:
         accelerator(device)
         own = named(module_of(device), "current_device")()
         assert isinstance(own, int)
@@ -72,21 +72,21 @@ def counts_and_current_device(device: str) -> Results:
         before, kind = torch.accelerator.current_device_index(), torch.device(device).type
         torch.accelerator.set_device_index(1)
         try:
-            return current() == (1, 1) and torch.ones(1, device=kind).device.index == 1
+            return both() == (1, 1) and torch.ones(1, device=kind).device.index == 1
         finally:
             torch.accelerator.set_device_index(before)
 
     return held(device, {
         "available": lambda: bool(named(module_of(device), "is_available")()),
         "count": count,
-        "current": lambda: len(set(current())) == 1,
+        "current": lambda: len(set(both())) == 1,
         "another_one": moved,
-        "index_of_tensors": lambda: torch.ones(1, device=torch.device(device).type).device.index == current()[0],
+        "index_of_tensors": lambda: torch.ones(1, device=torch.device(device).type).device.index == both()[0],
     })  # fmt: skip
 
 
 @contextmanager
-def _current(stream: torch.Stream) -> Iterator[None]:
+def current(stream: torch.Stream) -> Iterator[None]:
     """Make a stream the current one of its device. Setting it may make its device current, too."""
     before, index = torch.accelerator.current_stream(stream.device), torch.accelerator.current_device_index()
     torch.accelerator.set_stream(stream)
@@ -105,7 +105,7 @@ def streams_and_events(device: str) -> Results:
         accelerator(device)
         before = torch.accelerator.current_stream(device)
         stream = torch.Stream(device)
-        with _current(stream):
+        with current(stream):
             return bool(torch.accelerator.current_stream(device) == stream) and bool(stream != before)
 
     def block() -> bool:
@@ -121,7 +121,7 @@ def streams_and_events(device: str) -> Results:
         accelerator(device)
         stream, done, x = torch.Stream(device), torch.Event(device), torch.zeros(1000, device=device)
         stream.wait_stream(torch.accelerator.current_stream(device))
-        with _current(stream):
+        with current(stream):
             x.add_(1)
             done.record(stream)
         done.wait(torch.accelerator.current_stream(device))
