@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from conformance.scenarios import (
     block_masks,
+    compiled_calls,
     compiled_models,
     compiled_tensors,
     decoder,
@@ -32,9 +33,9 @@ from conformance.support.suggestions import unknown
 
 # Importing them fills the table.
 MODULES = (
-    block_masks, compiled_models, compiled_tensors, decoder, devices, distributed, exporting, flex_attention, forms,
-    generators, groups, handles, loading, masks, parallel, profiling, serialization, sharing, storages, streams,
-    threads, training, transfers,
+    block_masks, compiled_calls, compiled_models, compiled_tensors, decoder, devices, distributed, exporting,
+    flex_attention, forms, generators, groups, handles, loading, masks, parallel, profiling, serialization, sharing,
+    storages, streams, threads, training, transfers,
 )  # fmt: skip
 
 

@@ -5,10 +5,13 @@ CPU has none of it. Its results are what is promised: that each property holds.
 
 from __future__ import annotations
 
+import os
+import signal
+import threading
 import time
 import types
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 
 import torch
@@ -18,6 +21,8 @@ from conformance.scenarios.model import NotOffered, Results, offered, scenario, 
 Property = Callable[[], bool]
 SIZE = 1 << 20  # bytes of a tensor that statistics have to show
 WAIT = 0.02  # seconds between two events
+RESOLUTION = 0.001  # seconds by which the times of events may be off
+PATIENCE = 20.0  # seconds until a few calls have to be done
 
 
 def module_of(device: str) -> types.ModuleType:
@@ -99,7 +104,7 @@ def current(stream: torch.Stream) -> Iterator[None]:
 
 @scenario(exact=True, area="devices", accelerators=True)
 def streams_and_events(device: str) -> Results:
-    """A new stream is another one, work on it is seen behind an event, and events tell milliseconds between them."""
+    """A new stream is another one, and work on it is seen behind an event."""
 
     def new_stream() -> bool:
         accelerator(device)
@@ -107,15 +112,6 @@ def streams_and_events(device: str) -> Results:
         stream = torch.Stream(device)
         with current(stream):
             return bool(torch.accelerator.current_stream(device) == stream) and bool(stream != before)
-
-    def block() -> bool:
-        accelerator(device)
-        stream, before = torch.Stream(device), torch.accelerator.current_stream(device)
-        index = torch.accelerator.current_device_index()
-        with named(module_of(device), "stream")(stream):  # type: ignore[attr-defined]
-            within = torch.accelerator.current_stream(device) == stream
-        restored = torch.accelerator.current_stream(device) == before
-        return bool(within and restored and torch.accelerator.current_device_index() == index)
 
     def waited() -> bool:
         accelerator(device)
@@ -126,6 +122,64 @@ def streams_and_events(device: str) -> Results:
             done.record(stream)
         done.wait(torch.accelerator.current_stream(device))
         return bool(x.sum().item() == 1000 and done.query())
+
+    def synchronized() -> bool:
+        accelerator(device)
+        stream = torch.Stream(device)
+        torch.accelerator.synchronize(device)
+        return bool(stream.query())
+
+    return held(device, {"new_stream": new_stream, "work_behind_an_event": waited, "synchronized": synchronized})
+
+
+@scenario(exact=True, area="devices", accelerators=True)
+def current_streams(device: str) -> Results:
+    """A block with a stream makes it current in its thread alone, and leaves the one before current."""
+
+    def block() -> bool:
+        accelerator(device)
+        stream, before = torch.Stream(device), torch.accelerator.current_stream(device)
+        index = torch.accelerator.current_device_index()
+        with named(module_of(device), "stream")(stream):  # type: ignore[attr-defined]
+            within = torch.accelerator.current_stream(device) == stream
+        restored = torch.accelerator.current_stream(device) == before
+        return bool(within and restored and torch.accelerator.current_device_index() == index)
+
+    def with_stream() -> bool:
+        accelerator(device)
+        if not hasattr(torch.Stream, "__enter__"):
+            raise NotOffered(f"a block with a torch.Stream in torch {torch.__version__}")
+        stream, before = torch.Stream(device), torch.accelerator.current_stream(device)
+        with stream:
+            within = torch.accelerator.current_stream(device) == stream
+        return bool(within and torch.accelerator.current_stream(device) == before)
+
+    def left_by_an_error() -> bool:
+        accelerator(device)
+        before = torch.accelerator.current_stream(device)
+        with suppress(ZeroDivisionError), named(module_of(device), "stream")(torch.Stream(device)):  # type: ignore[attr-defined]
+            raise ZeroDivisionError
+        return bool(torch.accelerator.current_stream(device) == before)
+
+    def of_a_thread() -> bool:
+        accelerator(device)
+        found: list[bool] = []
+        stream = torch.Stream(device)
+        with current(stream):
+            ask = threading.Thread(target=lambda: found.append(torch.accelerator.current_stream(device) == stream))
+            ask.start()
+            ask.join()
+        return found == [False]
+
+    return held(
+        device,
+        {"block": block, "with_stream": with_stream, "left_by_an_error": left_by_an_error, "of_a_thread": of_a_thread},
+    )
+
+
+@scenario(exact=True, area="devices", accelerators=True)
+def times_of_events(device: str) -> Results:
+    """Events tell milliseconds between them, of a wait and of work."""
 
     def timed() -> bool:
         accelerator(device)
@@ -148,16 +202,23 @@ def streams_and_events(device: str) -> Results:
         passed = time.perf_counter() - begin
         return bool(0.9 * WAIT <= first.elapsed_time(last) / 1000 <= 1.1 * passed)
 
-    def synchronized() -> bool:
+    def time_of_work() -> bool:
         accelerator(device)
-        stream = torch.Stream(device)
-        torch.accelerator.synchronize(device)
-        return bool(stream.query())
+        first, last = (torch.Event(device, enable_timing=True) for _ in range(2))
+        x = torch.ones(1000, device=device)
+        first.record()
+        first.synchronize()
+        begin = time.perf_counter()
+        for _ in range(50):
+            x.mul_(2).div_(2)
+        not_done = time.perf_counter()
+        last.record()
+        while (now := time.perf_counter()) < begin + PATIENCE and not last.query():
+            not_done = now
+        last.synchronize()
+        return bool(first.elapsed_time(last) / 1000 >= 0.9 * (not_done - begin) - RESOLUTION)
 
-    return held(device, {
-        "new_stream": new_stream, "block": block, "work_behind_an_event": waited, "timed": timed,
-        "milliseconds": milliseconds, "synchronized": synchronized,
-    })  # fmt: skip
+    return held(device, {"timed": timed, "milliseconds": milliseconds, "time_of_work": time_of_work})
 
 
 @scenario(exact=True, area="memory", accelerators=True)
@@ -192,13 +253,54 @@ def statistics_add_up(device: str) -> Results:
         reset(*of)
         return isinstance(stays, int) and stays >= before + 2 * SIZE and highest(*of) == allocated() == before
 
+    def given_back() -> bool:
+        reserved, empty, wait = (named(module_of(device), f) for f in ("memory_reserved", "empty_cache", "synchronize"))
+        empty()
+        before = reserved(*of)
+        assert isinstance(before, int)
+        torch.empty(64 * SIZE, dtype=torch.uint8, device=device)
+        wait(*of)
+        empty()
+        after = reserved(*of)
+        return isinstance(after, int) and after <= before
+
     def resized() -> bool:
         tensor = torch.empty(SIZE, dtype=torch.uint8, device=device)
         before = allocated()
         tensor.untyped_storage().resize_(3 * SIZE)
         return 2 * SIZE <= allocated() - before < 3 * SIZE
 
-    return held(device, {"counted": counted, "views_are_free": views_are_free, "peak": peak, "resized": resized})
+    return held(device, {
+        "counted": counted, "views_are_free": views_are_free, "peak": peak, "given_back": given_back,
+        "resized": resized,
+    })  # fmt: skip
+
+
+@scenario(exact=True, slow=True, area="devices", accelerators=True)
+def forked_process(device: str) -> Results:
+    """A process that is forked after the device was used raises an error, or computes what its parent does."""
+
+    def ends() -> bool:
+        if not hasattr(os, "fork"):
+            raise NotOffered("os.fork")
+        torch.ones(4, device=device).sum().item()
+        child = os.fork()
+        if child == 0:
+            right = True
+            with suppress(Exception):  # it may be refused
+                right = torch.ones(4, device=device).sum().item() == 4
+            os._exit(0 if right else 1)
+        end = time.monotonic() + PATIENCE
+        while time.monotonic() < end:
+            done, status = os.waitpid(child, os.WNOHANG)
+            if done:
+                return status == 0
+            time.sleep(0.01)
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        return False
+
+    return held(device, {"ends": ends})
 
 
 #: Second operands, and calls with one of them and a row of as many floats.

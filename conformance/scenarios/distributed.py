@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import tempfile
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import torch
 
 from conformance.scenarios.groups import leave_group
-from conformance.scenarios.model import NotOffered, Results, first_line, scenario
+from conformance.scenarios.model import NotOffered, Results, first_line, offered, scenario
+from conformance.scenarios.streams import busy_stream, synchronize
 
 
 def _state(device: str, *, zeros: bool = False) -> dict[str, Any]:
@@ -60,9 +63,9 @@ def checkpoints_elsewhere(device: str) -> Results:
     return {**{f"on CPU: {n}": t for n, t in there.items()}, **{f"on the device: {n}": t for n, t in here.items()}}
 
 
-@scenario(exact=True, slow=True, area="distributed")
-def collectives_of_one_process(device: str) -> Results:
-    """In a process group of one, with the device's default backend, collective calls give what CPU gives."""
+@contextmanager
+def _group_of_one(device: str) -> Iterator[Any]:
+    """Form a process group of this process with the device's default backend. Gives ``torch.distributed``."""
     from torch import distributed as dist  # takes its time
 
     if not dist.is_available():
@@ -73,9 +76,30 @@ def collectives_of_one_process(device: str) -> Results:
         raise NotOffered(str(e)) from None
     dist.init_process_group(backend, store=dist.HashStore(), rank=0, world_size=1)
     try:
-        return {name: call(dist, torch.arange(6.0).to(device)).cpu() for name, call in COLLECTIVES.items()}
+        yield dist
     finally:
         leave_group()
+
+
+@scenario(exact=True, slow=True, area="distributed")
+def collectives_of_one_process(device: str) -> Results:
+    """In a process group of one, with the device's default backend, collective calls give what CPU gives."""
+    with _group_of_one(device) as dist:
+        return {name: call(dist, torch.arange(6.0).to(device)).cpu() for name, call in COLLECTIVES.items()}
+
+
+@scenario(exact=True, slow=True, area="distributed")
+def collectives_on_a_stream(device: str) -> Results:
+    """Collective calls read what the current stream writes, and their results are there behind it."""
+
+    def called(dist: Any, call: Callable[[Any, torch.Tensor], torch.Tensor]) -> torch.Tensor:
+        with busy_stream(device):
+            found = call(dist, torch.arange(6.0).to(device) + 1)
+        synchronize(device)
+        return found.cpu()
+
+    with _group_of_one(device) as dist:
+        return {name: offered(partial(called, dist, call)) for name, call in COLLECTIVES.items()}
 
 
 def _reduced(dist: Any, x: torch.Tensor) -> torch.Tensor:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch.autograd import DeviceType
 from torch.profiler import ProfilerActivity, profile, supported_activities
@@ -21,12 +23,11 @@ def _of_device(device: str) -> ProfilerActivity:
 
 
 def _profiled(device: str, *activities: ProfilerActivity) -> profile:
-    """Profile three products of matrices, the last of which is copied to CPU."""
+    """Profile three products of matrices, each of which is copied to CPU, so that it is done."""
     with profile(activities=[ProfilerActivity.CPU, *activities], record_shapes=True) as profiled:
         x = torch.ones(4, 8).to(device)
         for _ in range(CALLS):
-            y = x.mm(x.t())
-        y.cpu()
+            x.mm(x.t()).cpu()
     return profiled
 
 
@@ -48,3 +49,20 @@ def time_of_kernels(device: str) -> Results:
     if not any(event.device_type != DeviceType.CPU or event.kernels for event in events):
         raise NotOffered("a profile has no event of the device")
     return {"took time": torch.tensor(sum(event.self_device_time_total for event in events) > 0)}
+
+
+@scenario(exact=True, area="profiler", accelerators=True)
+def kernels_of_ops(device: str) -> Results:
+    """A profile of the device's activity says of each op which kernels it ran."""
+    if device == "cpu":
+        return {"have kernels": torch.ones(CALLS, dtype=torch.bool)}
+    events = [e for e in _profiled(device, _of_device(device)).events() or () if e.device_type == DeviceType.CPU]
+    if not any(event.kernels for event in events):
+        raise NotOffered("a profile links no kernel to an op")
+    products = [event for event in events if event.name == "aten::mm" and event.cpu_parent is None]
+    return {"have kernels": torch.tensor([_has_kernels(event) for event in products])}
+
+
+def _has_kernels(event: Any) -> bool:
+    """Whether an event of an op, or of one that it calls, has kernels."""
+    return bool(event.kernels) or any(map(_has_kernels, event.cpu_children))

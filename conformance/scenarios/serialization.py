@@ -11,7 +11,8 @@ from typing import Any
 
 import torch
 
-from conformance.scenarios.model import Results, scenario
+from conformance.scenarios.model import Results, offered, scenario
+from conformance.scenarios.transfers import another
 
 
 def _saved(value: Any, **how: Any) -> Any:
@@ -93,10 +94,17 @@ def loaded_elsewhere(device: str) -> Results:
     }
     results: Results = {}
     for name, (tensor, location, wanted) in locations.items():
-        loaded = _saved(tensor, map_location=location)
+        loaded, place = _saved(tensor, map_location=location), torch.device(wanted)
         results[name] = loaded.cpu()
-        results[f"{name}_place"] = torch.tensor(loaded.device.type == torch.device(wanted).type)
-    return results
+        is_there = loaded.device.type == place.type and place.index in (None, loaded.device.index)
+        results[f"{name}_place"] = torch.tensor(is_there)
+    return results | {"to_another": offered(lambda: _loaded_on(another(device)))}
+
+
+def _loaded_on(device: str) -> torch.Tensor:
+    """Return a tensor that is loaded on a device, which is not the current one, and whether it is there."""
+    loaded = _saved(torch.arange(6.0), map_location=device)
+    return torch.cat([loaded.cpu(), torch.tensor([loaded.device == torch.device(device)])])
 
 
 @scenario(exact=True, area="serialization")

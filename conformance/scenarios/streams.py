@@ -61,7 +61,17 @@ def _on(stream: torch.Stream | None) -> Iterator[None]:
         yield
 
 
-def _synchronize(device: str) -> None:
+@contextmanager
+def busy_stream(device: str, calls: int = CALLS) -> Iterator[torch.Stream | None]:
+    """Make a new stream the current one, and give it some work before what is called. Raises NotOffered."""
+    stream = _stream(device)
+    with _on(stream):
+        _keep_busy(device, calls)
+        yield stream
+
+
+def synchronize(device: str) -> None:
+    """Wait for all work of the device."""
     if device != "cpu":
         torch.accelerator.synchronize(device)
 
@@ -102,9 +112,7 @@ def _used_by_two(calls: tuple[int, int], device: str, value: float) -> torch.Ten
     x = _filled(device, value)
     made = []
     for count in calls:
-        stream = _stream(device)
-        with _on(stream):
-            _keep_busy(device, count)
+        with busy_stream(device, count) as stream:
             made.append(x + 1)
         if stream is not None:
             x.record_stream(stream)
@@ -113,7 +121,7 @@ def _used_by_two(calls: tuple[int, int], device: str, value: float) -> torch.Ten
     if device != "cpu":
         time.sleep(0.002)  # the first stream is done, the other one is not
         taken.append(_take(device))
-    _synchronize(device)
+    synchronize(device)
     return torch.cat([x.cpu() for x in made])
 
 
@@ -127,13 +135,12 @@ def _late_and_soon(device: str) -> torch.Tensor:
 
 def _freed_under_another(device: str) -> torch.Tensor:
     def part(device: str, value: float) -> torch.Tensor:
-        with _on(_stream(device)):
+        with busy_stream(device):
             x = _filled(device, value)
-            _keep_busy(device)
             made = x + 1
         del x
         taken = _take(device)
-        _synchronize(device)
+        synchronize(device)
         del taken
         return made
 
@@ -143,12 +150,11 @@ def _freed_under_another(device: str) -> torch.Tensor:
 def _sent_from_pinned(device: str) -> torch.Tensor:
     def part(device: str, value: float) -> torch.Tensor:
         whole = _pinned(device, torch.full((SIZE + 64,), value))
-        with _on(_stream(device)):
-            _keep_busy(device)
+        with busy_stream(device):
             there = whole[64:].to(device, non_blocking=True)
         del whole
         taken = [_pinned(device, torch.full((SIZE + 64,), -1.0)) for _ in range(TAKEN)]
-        _synchronize(device)
+        synchronize(device)
         del taken
         return there
 
@@ -158,13 +164,12 @@ def _sent_from_pinned(device: str) -> torch.Tensor:
 def _fetched_to_pinned(device: str) -> torch.Tensor:
     def part(device: str, value: float) -> torch.Tensor:
         whole = _pinned(device, torch.zeros(SIZE + 64))
-        with _on(_stream(device)):
+        with busy_stream(device):
             x = _filled(device, value)
-            _keep_busy(device)
             whole[64:].copy_(x, non_blocking=True)
         del x
         taken = _take(device)
-        _synchronize(device)
+        synchronize(device)
         del taken
         return whole
 
@@ -183,11 +188,10 @@ def copies_that_arrive(device: str) -> Results:
     }
 
     def copied(way: str, device: str, value: float) -> torch.Tensor:
-        with _on(_stream(device)):
+        with busy_stream(device):
             x = torch.arange(float(SIZE), device=device).view(64, -1)
-            _keep_busy(device)
             found = ways[way](x.add_(value))
-        _synchronize(device)
+        synchronize(device)
         return found.contiguous()
 
     return {way: offered(partial(_rounds, partial(copied, way), device)) for way in ways}
@@ -220,7 +224,7 @@ def _behind(wait: Wait, device: str, value: float, *, keeps_event: bool = True) 
         event = None
     with current(second):
         made = x + 1
-    _synchronize(device)
+    synchronize(device)
     return made
 
 
@@ -280,18 +284,16 @@ def gradients_of_streams(device: str) -> Results:
 
 
 def _forward(device: str, weight: torch.Tensor, value: float) -> torch.Tensor:
-    x = _filled(device, -1.0)
-    _keep_busy(device)
-    x.fill_(value)
+    x = _filled(device, value)
     return (x * weight).mul(x).sum()
 
 
 def _called_there(device: str) -> torch.Tensor:
     def part(device: str, value: float) -> torch.Tensor:
         weight = _filled(device, 0.5).requires_grad_()
-        with _on(_stream(device)):
+        with busy_stream(device):
             _forward(device, weight, value).backward()
-        _synchronize(device)
+        synchronize(device)
         assert weight.grad is not None
         return weight.grad
 
@@ -301,15 +303,14 @@ def _called_there(device: str) -> torch.Tensor:
 def _called_elsewhere(device: str) -> torch.Tensor:
     def part(device: str, value: float) -> torch.Tensor:
         weight = _filled(device, 0.5).requires_grad_()
-        stream = _stream(device)
-        with _on(stream):
+        with busy_stream(device) as stream:
             loss = _forward(device, weight, value)
         if stream is not None:
             torch.accelerator.current_stream(stream.device).wait_stream(stream)
         loss.backward()
         assert weight.grad is not None
         seen = weight.grad + 0
-        _synchronize(device)  # before the gradient's memory is given back
+        synchronize(device)  # before the gradient's memory is given back
         return seen
 
     return _rounds(part, device)
@@ -352,7 +353,7 @@ def _scalars_of_the_host(device: str) -> torch.Tensor:
         first = torch.arange(5, device=device)
         made = [x * scalar, torch.where(x > 7, x, scalar), x.clone().fill_(scalar), x.index_fill(0, first, scalar)]
         scalar.fill_(-1)
-        _synchronize(device)
+        synchronize(device)
         return torch.stack(made)
 
     return _rounds(part, device)

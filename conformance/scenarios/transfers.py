@@ -158,7 +158,7 @@ def broadcast(device: str) -> Results:
 @scenario(exact=True)
 def broadcast_between_devices(device: str) -> Results:
     """Return whole tensors, of which a view was overwritten from another device by less than its size."""
-    return _broadcast("across", device, _second(device))
+    return _broadcast("across", device, another(device))
 
 
 def _broadcast(way: str, source: str, target: str) -> Results:
@@ -181,7 +181,7 @@ def _spread(layout: Layout, part: Layout, dtype: torch.dtype, source: str, targe
 @scenario(exact=True)
 def between_devices(device: str) -> Results:
     """Return copies on a second device of tensors on the first one, and of parts of them."""
-    second = _second(device)
+    second = another(device)
 
     def made(values: torch.Tensor, layout: Layout) -> torch.Tensor:
         target = on(second, torch.zeros_like(values))
@@ -203,7 +203,7 @@ def _moved(values: torch.Tensor, layout: Layout, to: str, dtype: torch.dtype) ->
     return _dense(layout(values).to(to, dtype))
 
 
-def _second(device: str) -> str:
+def another(device: str) -> str:
     """Return the name of a second device, or CPU itself. Raises NotOffered if there is one device only."""
     kind, _, index = device.partition(":")
     if kind == "cpu":

@@ -1,0 +1,76 @@
+"""Calls of compiled functions: in which stream they run, what they read of the host, and which function they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+
+from conformance.scenarios.compiling import by_inductor
+from conformance.scenarios.model import NotOffered, Results, scenario
+from conformance.scenarios.streams import busy_stream, synchronize
+
+ROUNDS = 4
+SIZE = 4096  # elements
+#: A function, and what is compiled of it; on CPU the function itself, as what it has to give.
+Compiler = Callable[[Callable[..., torch.Tensor]], Callable[..., torch.Tensor]]
+
+
+def _calls(what: str, device: str, made: Callable[[Compiler], torch.Tensor]) -> Results:
+    """Return what calls of compiled functions give; on CPU those of functions that are not compiled."""
+    if torch.device(device).type == "cpu":
+        return {"compiled": made(lambda function: function)}
+    found: torch.Tensor | NotOffered = by_inductor(what, device, lambda: made(torch.compile))
+    return {"compiled": found}
+
+
+@scenario(exact=True, slow=True, compiles=True)
+def on_a_stream(device: str) -> Results:
+    """A compiled function runs in the current stream, behind what that has to do."""
+
+    def made(compiled: Compiler) -> torch.Tensor:
+        function = compiled(lambda x: x * 3 + 1)
+        function(torch.ones(SIZE, device=device))
+        found = []
+        for value in range(ROUNDS):
+            with busy_stream(device):
+                x = torch.full((SIZE,), float(value), device=device)
+                one = function(x)
+            synchronize(device)
+            found.append(one.cpu())
+        return torch.stack(found)
+
+    return _calls("a function of a tensor", device, made)
+
+
+@scenario(exact=True, slow=True, compiles=True)
+def scalars_of_the_host(device: str) -> Results:
+    """A compiled function reads a scalar of the host when it is called, whatever the host writes afterwards."""
+
+    def made(compiled: Compiler) -> torch.Tensor:
+        function = compiled(lambda x, scalar: x * scalar + 1)
+        x, found = torch.arange(float(SIZE), device=device), []
+        function(x, torch.tensor(2.0))
+        for value in range(ROUNDS):
+            scalar = torch.tensor(float(value))
+            with busy_stream(device):
+                one = function(x, scalar)
+                scalar.fill_(-1)
+            synchronize(device)
+            found.append(one.cpu())
+        return torch.stack(found)
+
+    return _calls("a function of a tensor and a scalar of the host", device, made)
+
+
+@scenario(exact=True, slow=True, compiles=True)
+def functions_alike(device: str) -> Results:
+    """Functions of the same ops with other constants are compiled each for itself, though their kernels share names."""
+
+    def made(compiled: Compiler) -> torch.Tensor:
+        x = torch.arange(float(SIZE), device=device)
+        functions = [compiled(lambda x: x * 2 + 1), compiled(lambda x: x * 4 + 3), compiled(lambda x: x * 8 + 5)]
+        found = [function(x) for _ in range(2) for function in functions]
+        return torch.stack([one.cpu() for one in found])
+
+    return _calls("functions of the same ops", device, made)
