@@ -132,16 +132,17 @@ def close(
 ) -> Mismatch | None:
     """Whether ``actual`` is about as near to the float64 result ``wide`` as ``expected`` (the CPU's own) is.
 
-    Without a float64 result the CPU's own stands in for it. Integers and bools are compared exactly. ``spread_of`` is
-    called with the widened reference if an element is beyond its bound. ``stale``: see :func:`exact`.
+    Without a float64 result the CPU's own stands in for it. Bools are compared exactly, and integers too, but for those
+    that rounding of the arguments moves in float64. ``spread_of`` is called with the widened reference if an element is
+    beyond its bound. ``stale``: see :func:`exact`.
     ``without_nan`` is called if an element is infinite where CPU has NaN.
     """
-    if not (expected.dtype.is_floating_point or expected.dtype.is_complex):
-        return exact(expected, actual, subject, stale=stale)
     reference = expected if wide is None or wide.shape != expected.shape else wide
     wrong = beyond(expected, actual, wide, closeness, spread_of, without_nan)
     if not bool(wrong.any()):
         return None
+    if not (expected.dtype.is_floating_point or expected.dtype.is_complex):
+        return _first(wrong, expected, actual, None, subject, {"exact": True, "signed_zeros": True}, stale)
     allowed = bound(closeness.dtype or expected.dtype, closeness, spread=spread_of is not None)
     return _first(wrong, expected, actual, reference, subject, allowed, stale)
 
@@ -156,7 +157,10 @@ def beyond(
 ) -> torch.Tensor:
     """Elementwise: what :func:`close` finds wrong."""
     if not (expected.dtype.is_floating_point or expected.dtype.is_complex):
-        return ~same_exactly(expected, actual)
+        wrong = ~same_exactly(expected, actual)
+        if spread_of is not None and expected.dtype is not torch.bool and bool(wrong.any()):
+            wrong &= ~_is_rounded(expected, actual, closeness, spread_of)
+        return wrong
     reference = expected if wide is None or wide.shape != expected.shape else wide
     wrong = _too_far(expected, actual, reference, closeness) & ~same_exactly(expected, actual)
     if spread_of is not None and bool(wrong.any()):
@@ -164,6 +168,15 @@ def beyond(
     if without_nan is not None:
         wrong |= _loses_nan(expected, actual, without_nan)
     return wrong | _other_zero(expected, actual, reference) if closeness.signed_zeros else wrong
+
+
+def _is_rounded(
+    expected: torch.Tensor, actual: torch.Tensor, closeness: Closeness, spread_of: SpreadOf
+) -> torch.Tensor:
+    """Elementwise: whether rounding in float64 explains two integers, as it does beyond 2^50 in powers."""
+    ours, theirs = widen(actual), widen(expected)
+    spread = spread_of(theirs)
+    return (spread > 0) & ((ours - theirs).abs() <= closeness.ulps * 2 * spread)
 
 
 def _loses_nan(expected: torch.Tensor, actual: torch.Tensor, without_nan: WithoutNan) -> torch.Tensor:
@@ -262,7 +275,8 @@ def _too_far(
     ok |= same_exactly(actual, reference.to(expected.dtype))  # beyond the dtype's largest number, that is not finite
     known = reference is not expected or expected.dtype not in _WIDEST
     if not known:
-        ok |= _at_the_edge(ours, theirs, torch.finfo(expected.dtype).max)
+        info = torch.finfo(expected.dtype)
+        ok |= _at_the_edge(ours, theirs, info.max * (info.eps if closeness.accumulates else 0.5))
     if closeness.accumulates:
         ok |= _lost_in_sum(ours, theirs, true, known)
     else:
@@ -272,12 +286,14 @@ def _too_far(
     return ~(ok | (ours.isnan() & (true.isnan() | theirs.isnan())))
 
 
-def _at_the_edge(ours: torch.Tensor, theirs: torch.Tensor, largest: float) -> torch.Tensor:
-    """Elementwise: whether one side is infinite and the other one within a factor of two of the largest number.
+def _at_the_edge(ours: torch.Tensor, theirs: torch.Tensor, least: float) -> torch.Tensor:
+    """Elementwise: whether one side is infinite and the other one at ``least`` so large, of the same sign.
 
-    Some of CPU's functions overflow a little early. Nothing wider than float64 says which side is right.
+    Some of CPU's functions overflow a little early, at half the largest number. A product that overflows may come back
+    into range with what is added to it if it was not rounded before, as in a fused multiply-add: what is left of two
+    such terms is at least eps times the largest number. Nothing wider than float64 says which side is right.
     """
-    both = torch.minimum(ours.abs(), theirs.abs()) >= largest / 2
+    both = torch.minimum(ours.abs(), theirs.abs()) >= least
     return both & (torch.sgn(ours) == torch.sgn(theirs)) & (ours.isinf() ^ theirs.isinf())
 
 

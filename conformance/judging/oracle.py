@@ -143,6 +143,9 @@ def perturbed(
 ) -> CallOutcome | None:
     """The case on CPU with every floating argument moved by up to ``size`` x half a unit in the last place.
 
+    In a cell of floating numbers, where no tensor of them is read, whole numbers in place of a Scalar are what is
+    computed with, as the ends of ``linspace`` are, and are moved too.
+
     ``most`` limits half a unit, see :func:`half_unit_of_results`. With ``wide`` in double precision, as
     :func:`float64`. None where CPU raises.
     """
@@ -155,22 +158,25 @@ def perturbed(
     for a in bases.values():
         half_unit = min(_half_unit(torch_dtype(slot_dtype(a.slot, case.cell.dtype))), most)
         conditioning.perturb(a.base.view(a.tensor.dtype), half_unit, size, next(draws))
-    half_unit = min(_half_unit(torch_dtype(case.cell.dtype)), most)
-    side.args = tuple(_moved(arg, half_unit, size, draws) for arg in side.args)
-    side.kwargs = {name: _moved(arg, half_unit, size, draws) for name, arg in side.kwargs.items()}
+    dtype = torch_dtype(case.cell.dtype)
+    half_unit = min(_half_unit(dtype), most)
+    whole = _scalars_of(op) if _can_be_moved(dtype) and not bases else set()
+    named = [(_name_of(op, i), arg) for i, arg in enumerate(side.args)]
+    side.args = tuple(_moved(arg, half_unit, size, draws, whole=name in whole) for name, arg in named)
+    side.kwargs = {k: _moved(arg, half_unit, size, draws, whole=k in whole) for k, arg in side.kwargs.items()}
     outcome = call(op, side)
     return None if outcome.error else outcome
 
 
 def half_unit_of_results(outcome: CallOutcome) -> float:
-    """Half a unit in the last place of 1 in the coarsest dtype of a call's results.
+    """Half a unit in the last place of 1 in the coarsest dtype of a call's results; in float64 of whole numbers.
 
     An op whose results are finer than its arguments has to compute in the finer dtype, as a mean with ``dtype=`` has.
     """
     written = (a.tensor for a in outcome.side.arguments if a.slot.written)
     tensors = [*(leaf for _, leaf in outcome.leaves if isinstance(leaf, torch.Tensor)), *written]
     floating = (t.dtype for t in tensors if t.dtype.is_floating_point or t.dtype.is_complex)
-    return max(map(_half_unit, floating), default=math.inf)
+    return max(map(_half_unit, floating), default=_half_unit(torch.float64))
 
 
 def without_nan(case: Case, twins: Sides, op: Callable[..., Any]) -> CallOutcome | None:
@@ -206,11 +212,24 @@ def _half_unit(dtype: torch.dtype) -> float:
     return float(torch.finfo(dtype if floating else torch.get_default_dtype()).eps) / 2
 
 
-def _moved(arg: Any, half_unit: float, size: float, draws: Iterator[int]) -> Any:
-    """An argument that is no tensor, with its floating numbers moved."""
+def _moved(arg: Any, half_unit: float, size: float, draws: Iterator[int], *, whole: bool = False) -> Any:
+    """An argument that is no tensor, with its floating numbers moved, and with ``whole`` its other numbers."""
     if isinstance(arg, list):
-        return [_moved(a, half_unit, size, draws) for a in arg]
-    return conditioning.perturbed(arg, half_unit, size, next(draws)) if isinstance(arg, (float, complex)) else arg
+        return [_moved(a, half_unit, size, draws, whole=whole) for a in arg]
+    moves = isinstance(arg, (float, complex)) or (whole and isinstance(arg, int))
+    return conditioning.perturbed(arg, half_unit, size, next(draws)) if moves else arg
+
+
+def _scalars_of(op: Callable[..., Any]) -> set[str]:
+    """The arguments that may be numbers of any type by the op's schema; empty without one."""
+    schema = getattr(op, "_schema", None)
+    return {a.name for a in schema.arguments if isinstance(a.type, torch.NumberType)} if schema else set()
+
+
+def _name_of(op: Callable[..., Any], position: int) -> str:
+    """The name of a positional argument in the op's schema; "" without one."""
+    schema = getattr(op, "_schema", None)
+    return schema.arguments[position].name if schema and position < len(schema.arguments) else ""
 
 
 def _can_be_moved(dtype: torch.dtype) -> bool:
