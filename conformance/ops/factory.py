@@ -26,7 +26,7 @@ FAMILY = Family(
         # Powers of other bounds are beyond small integers: C++ leaves open what they are converted to.
         "logspace": {
             "tolerance": Tolerance(2.0, accumulation=Accumulation.FEW),
-            "fixed": ("start", "end", "base", "steps"),
+            "fixed": ("start", "end", "base"),
         },
         # Negative bounds wrap, and their powers are beyond uint8: C++ leaves open what they are converted to.
         **{

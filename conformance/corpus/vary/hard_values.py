@@ -132,7 +132,8 @@ class _Varied:
         absent = [other for other in others if other.value is None and other.formal.name not in self._fixed]
         forms = {"": self._source}
         forms |= {f".{o.name}": arguments.replaced(self._source, self._schema, o) for o in absent[:1]}
-        for slot in [s for s in self._source.tensors if s.pool and not s.same_as and s.numel]:
+        slots = (s for s in self._source.tensors if s.pool and not s.same_as and s.numel)
+        for slot in (s for s in slots if s.argument not in self._fixed):
             more = _REFUSED_INDICES if slot.argument in _INDICES else ()
             for value in (*_REFUSED.get(kind_of(slot.dtype or self._source.base), ()), *more):
                 found = self._refused_in(forms, slot, value)

@@ -27,7 +27,8 @@ from conformance.corpus.places import (
 )
 from conformance.corpus.values import kind_of
 from conformance.corpus.vary.trial import MOST_ELEMENTS, Ran, Trials
-from conformance.inventory import Overload
+from conformance.inventory import Overload, call_of
+from conformance.torch_versions import schema_of
 
 AXIS = "sizes"
 
@@ -171,7 +172,7 @@ class Maker:
         """Return the sizes of a sample that can change, each with those that change with it."""
         found: list[Group] = []
         taken: set[Place] = set()
-        sizes = list(places(source))
+        sizes = [(place, n) for place, n in places(source) if not _is_fixed(source, place)]
         for place, n in list(extents(source)) or sizes:
             if place not in taken and n > 1:
                 others = [p for p, m in sizes if m == n and p != place and p not in taken]
@@ -340,10 +341,20 @@ def _refilled(source: Sample, slot: TensorSlot, values: HasValues, bound: int) -
         return slot
     stored = values.value(replace(old, fill="", source=0), slot.dtype or source.base).view(-1)
     kept = "choose" if _is_whole(stored) else "jitter"
-    fill = _index_fill(stored, slot.numel, bound) if _indexes(slot) else kept
-    if slot.numel == old.numel and not (bound and _indexes(slot)):
+    index = _indexes(slot) and slot.argument not in ops.facts(source.overload).fixed
+    fill = _index_fill(stored, slot.numel, bound) if index else kept
+    if slot.numel == old.numel and not (bound and index):
         return replace(slot, fill="", source=0)
     return replace(slot, fill=fill, source=old.numel)
+
+
+def _is_fixed(source: Sample, place: Place) -> bool:
+    """Whether a place is an integer that is to keep its value: an end of a range is no size."""
+    if isinstance(place, Extent):
+        return False
+    first = place.path[0]
+    name = first if isinstance(first, str) else schema_of(call_of(source.overload)).arguments[first].name
+    return name in ops.facts(source.overload).fixed
 
 
 def _is_whole(stored: torch.Tensor) -> bool:
