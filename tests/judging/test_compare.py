@@ -384,6 +384,37 @@ class TestNumbersBeyondTheDtype:
         assert fails(INF, 1.0, None, sums=True, dtype=torch.float64)
         assert fails(1.0, INF, None, sums=True, dtype=torch.float64)
 
+    def test_a_float64_sum_may_come_back_from_beyond_the_largest_number_or_not(self) -> None:
+        for theirs, ours in ((-INF, -7.4e307), (-7.4e307, -INF), (INF, 5e292)):
+            assert not fails(theirs, ours, None, sums=True, dtype=torch.float64)
+        assert fails(-INF, -7.4e307, None, sums=False, dtype=torch.float64), "nothing is added"
+        assert fails(-INF, 7.4e307, None, sums=True, dtype=torch.float64), "another sign"
+        assert fails(INF, 1e291, None, sums=True, dtype=torch.float64), "less than is left of two such terms"
+        assert fails(INF, 3e38, INF, sums=True), "double precision says that it is infinite"
+
+
+class TestWholeNumbersOfPowers:
+    """Powers beyond 2^50 that were computed in float64, and truncated."""
+
+    CPU = torch.tensor([3, 1_149_307_199_541_191])
+
+    def passes(self, device: tuple[int, int], spread: tuple[float, float]) -> bool:
+        of = torch.tensor(spread, dtype=torch.float64)
+        closeness = Closeness(ulps=2.0)
+        return compare.close(self.CPU, torch.tensor(device), None, closeness, "r", spread_of=lambda _: of) is None
+
+    def test_a_whole_number_may_be_off_by_what_rounding_of_the_arguments_explains(self) -> None:
+        assert self.passes((3, 1_149_307_199_541_196), (0.0, 2.0))
+        assert not self.passes((3, 1_149_307_199_541_200), (0.0, 2.0))
+
+    def test_a_whole_number_that_rounding_does_not_move_is_exact(self) -> None:
+        assert not self.passes((2, 1_149_307_199_541_191), (0.0, 2.0))
+        assert not self.passes((3, 1_149_307_199_541_192), (0.0, 0.0))
+
+    def test_truth_values_are_exact(self) -> None:
+        one = torch.tensor([True])
+        assert compare.close(one, ~one, None, Closeness(), "r", spread_of=lambda t: torch.full_like(t, 9.0)) is not None
+
 
 def test_the_mask_of_wrong_elements_follows_the_comparison() -> None:
     a, b = torch.tensor([1.0, -0.0, NAN, 3.0]), torch.tensor([1.0, 0.0, NAN, 4.0])

@@ -8,10 +8,12 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from conformance.corpus.model import TensorSlot
+from conformance.corpus.model import DeviceArg, TensorSlot
 from conformance.judging import conditioning
 from conformance.ops.family import SUMMED, TRANSCENDENTAL, Accumulation, OpFacts, Tolerance
-from conformance.vocabulary import Check
+from conformance.plan.cases import cases
+from conformance.vocabulary import CellId, Check
+from tests.samples import sample
 from tests.two_sides import case_of, judge, with_number
 
 Op = Callable[[torch.Tensor], torch.Tensor]
@@ -79,6 +81,29 @@ def test_a_pointwise_function_is_not_excused_by_rounding_of_its_input() -> None:
         return torch.sin(x * (1 + torch.finfo(x.dtype).eps))
 
     assert checks(torch.sin, sloppy, "float32", TRANSCENDENTAL) == [Check.VALUE]
+
+
+class TestARangeBetweenWholeNumbers:
+    """Fifty numbers from -1 to 4, of which the eleventh is near zero: no argument is a floating number."""
+
+    def checks(self, device: float, at: int) -> list[Check]:
+        one = sample("hand", -1, 4, 50, DeviceArg(), dtypes=("float32",))
+        (case,) = cases(CellId("factory", "hand", "float32", "contiguous"), [one])
+
+        def off(*arguments: int) -> torch.Tensor:
+            made = torch.linspace(*arguments)
+            made[at] = device
+            return made
+
+        few = OpFacts("factory", Tolerance(2.0, accumulation=Accumulation.FEW))
+        return [m.check for m in judge(torch.ops.aten.linspace.default, off, case, few).mismatches]
+
+    def test_rounding_of_the_ends_is_allowed_where_they_cancel(self) -> None:
+        assert self.checks(0.02040819823741913, 10) == []
+
+    def test_more_than_rounding_of_the_ends_is_a_difference(self) -> None:
+        assert self.checks(0.0204092, 10) == [Check.VALUE]
+        assert self.checks(3.0816366, 40) == [Check.VALUE]
 
 
 class TestSpread:

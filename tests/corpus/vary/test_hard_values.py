@@ -138,3 +138,7 @@ def test_hard_values_lie_in_long_rows_of_each_dimension() -> None:
     rank = len(long[0].tensors[0].shape)
     assert {max(range(rank), key=s.tensors[0].shape.__getitem__) for s in long} == set(range(rank))
     assert all(max(s.tensors[0].shape) > 128 for s in long)
+
+
+def test_an_argument_that_is_to_keep_its_values_is_not_refused_for_others() -> None:
+    assert not any(s.raises for s in made("logspace.Tensor_Tensor"))

@@ -182,3 +182,11 @@ def test_a_longer_list_takes_its_values_from_those_that_are_stored() -> None:
 def test_indices_that_name_no_element_twice_are_resized_with_all_other_sizes() -> None:
     (equal,) = (s for s in made("index_put") if s.name.endswith("247586ef.all=7x7x7"))
     assert [t.shape for t in equal.tensors] == [(7, 7, 7, 7), (7,), (7,), (7, 7, 7)]
+
+
+def test_a_number_that_is_to_keep_its_value_is_no_size() -> None:
+    source = next(s for s in corpus().samples("logspace.out") if s.base == "int64" and not s.raises)
+    assert groups(source) == {frozenset({"arg2"})}
+    ends = [t for s in made("logspace.Tensor_Tensor") for t in s.tensors if t.argument in ("start", "end")]
+    assert ends
+    assert not any(t.fill.startswith("below") for t in ends)
