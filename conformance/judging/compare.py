@@ -132,9 +132,8 @@ def close(
 ) -> Mismatch | None:
     """Whether ``actual`` is about as near to the float64 result ``wide`` as ``expected`` (the CPU's own) is.
 
-    Without a float64 result the CPU's own stands in for it. Bools are compared exactly, and integers too, but for those
-    that rounding of the arguments moves in float64. ``spread_of`` is called with the widened reference if an element is
-    beyond its bound. ``stale``: see :func:`exact`.
+    Without a float64 result the CPU's own stands in for it. Bools are equal, and so are integers that have no spread.
+    ``spread_of`` is called with the widened reference if an element is beyond its bound. ``stale``: see :func:`exact`.
     ``without_nan`` is called if an element is infinite where CPU has NaN.
     """
     reference = expected if wide is None or wide.shape != expected.shape else wide
@@ -173,7 +172,7 @@ def beyond(
 def _is_rounded(
     expected: torch.Tensor, actual: torch.Tensor, closeness: Closeness, spread_of: SpreadOf
 ) -> torch.Tensor:
-    """Elementwise: whether rounding in float64 explains two integers, as it does beyond 2^50 in powers."""
+    """Elementwise: whether the spread explains two integers that differ, such as large powers cut from float64."""
     ours, theirs = widen(actual), widen(expected)
     spread = spread_of(theirs)
     return (spread > 0) & ((ours - theirs).abs() <= closeness.ulps * 2 * spread)
@@ -287,11 +286,11 @@ def _too_far(
 
 
 def _at_the_edge(ours: torch.Tensor, theirs: torch.Tensor, least: float) -> torch.Tensor:
-    """Elementwise: whether one side is infinite and the other one at ``least`` so large, of the same sign.
+    """Elementwise: whether one side is infinite, and the other one has its sign and a magnitude of at least ``least``.
 
-    Some of CPU's functions overflow a little early, at half the largest number. A product that overflows may come back
-    into range with what is added to it if it was not rounded before, as in a fused multiply-add: what is left of two
-    such terms is at least eps times the largest number. Nothing wider than float64 says which side is right.
+    Some of CPU's functions overflow a little early. And a product that is too large is infinite if it is rounded, but a
+    fused multiply-add does not round it, and may return a finite sum. Such a sum is seldom below eps times the dtype's
+    largest number. Nothing wider than float64 says which side is right.
     """
     both = torch.minimum(ours.abs(), theirs.abs()) >= least
     return both & (torch.sgn(ours) == torch.sgn(theirs)) & (ours.isinf() ^ theirs.isinf())

@@ -143,8 +143,8 @@ def perturbed(
 ) -> CallOutcome | None:
     """The case on CPU with every floating argument moved by up to ``size`` x half a unit in the last place.
 
-    In a cell of floating numbers, where no tensor of them is read, whole numbers in place of a Scalar are what is
-    computed with, as the ends of ``linspace`` are, and are moved too.
+    An op that reads no floating tensor, such as ``linspace``, computes with its Scalars. In a cell of a floating dtype
+    those that are integers are moved too.
 
     ``most`` limits half a unit, see :func:`half_unit_of_results`. With ``wide`` in double precision, as
     :func:`float64`. None where CPU raises.
@@ -161,15 +161,14 @@ def perturbed(
     dtype = torch_dtype(case.cell.dtype)
     half_unit = min(_half_unit(dtype), most)
     whole = _scalars_of(op) if _can_be_moved(dtype) and not bases else set()
-    named = [(_name_of(op, i), arg) for i, arg in enumerate(side.args)]
-    side.args = tuple(_moved(arg, half_unit, size, draws, whole=name in whole) for name, arg in named)
+    side.args = tuple(_moved(arg, half_unit, size, draws, whole=i in whole) for i, arg in enumerate(side.args))
     side.kwargs = {k: _moved(arg, half_unit, size, draws, whole=k in whole) for k, arg in side.kwargs.items()}
     outcome = call(op, side)
     return None if outcome.error else outcome
 
 
 def half_unit_of_results(outcome: CallOutcome) -> float:
-    """Half a unit in the last place of 1 in the coarsest dtype of a call's results; in float64 of whole numbers.
+    """Half a unit in the last place of 1 in the coarsest floating dtype of a call's results; in float64 without one.
 
     An op whose results are finer than its arguments has to compute in the finer dtype, as a mean with ``dtype=`` has.
     """
@@ -213,23 +212,18 @@ def _half_unit(dtype: torch.dtype) -> float:
 
 
 def _moved(arg: Any, half_unit: float, size: float, draws: Iterator[int], *, whole: bool = False) -> Any:
-    """An argument that is no tensor, with its floating numbers moved, and with ``whole`` its other numbers."""
+    """An argument that is no tensor, with its floating numbers moved, and with ``whole`` its integers too."""
     if isinstance(arg, list):
         return [_moved(a, half_unit, size, draws, whole=whole) for a in arg]
     moves = isinstance(arg, (float, complex)) or (whole and isinstance(arg, int))
     return conditioning.perturbed(arg, half_unit, size, next(draws)) if moves else arg
 
 
-def _scalars_of(op: Callable[..., Any]) -> set[str]:
-    """The arguments that may be numbers of any type by the op's schema; empty without one."""
+def _scalars_of(op: Callable[..., Any]) -> set[int | str]:
+    """The positions and the names of the arguments that are Scalars by the op's schema; none without a schema."""
     schema = getattr(op, "_schema", None)
-    return {a.name for a in schema.arguments if isinstance(a.type, torch.NumberType)} if schema else set()
-
-
-def _name_of(op: Callable[..., Any], position: int) -> str:
-    """The name of a positional argument in the op's schema; "" without one."""
-    schema = getattr(op, "_schema", None)
-    return schema.arguments[position].name if schema and position < len(schema.arguments) else ""
+    scalars = [(i, a) for i, a in enumerate(schema.arguments) if isinstance(a.type, torch.NumberType)] if schema else []
+    return {key for i, a in scalars for key in (i, a.name)}
 
 
 def _can_be_moved(dtype: torch.dtype) -> bool:

@@ -43,7 +43,7 @@ class Tolerance:
 
     Allowed is the greatest of ``cpu_multiple`` times the CPU's own distance, and ``ulps`` units in the last place of
     the result's dtype, times the square root of the accumulation length where there is one (small floats are to be
-    summed in float32, and round once). Integers are exact, but for what rounding in float64 explains.
+    summed in float32, and round once). Integers are exact unless they have a spread.
     """
 
     ulps: float = 2.0

@@ -389,12 +389,12 @@ class TestNumbersBeyondTheDtype:
             assert not fails(theirs, ours, None, sums=True, dtype=torch.float64)
         assert fails(-INF, -7.4e307, None, sums=False, dtype=torch.float64), "nothing is added"
         assert fails(-INF, 7.4e307, None, sums=True, dtype=torch.float64), "another sign"
-        assert fails(INF, 1e291, None, sums=True, dtype=torch.float64), "less than is left of two such terms"
+        assert fails(INF, 1e291, None, sums=True, dtype=torch.float64), "too small to be what is left of such a product"
         assert fails(INF, 3e38, INF, sums=True), "double precision says that it is infinite"
 
 
-class TestWholeNumbersOfPowers:
-    """Powers beyond 2^50 that were computed in float64, and truncated."""
+class TestIntegersWithASpread:
+    """A large power that was computed in float64 and truncated, behind a small number."""
 
     CPU = torch.tensor([3, 1_149_307_199_541_191])
 
@@ -403,13 +403,16 @@ class TestWholeNumbersOfPowers:
         closeness = Closeness(ulps=2.0)
         return compare.close(self.CPU, torch.tensor(device), None, closeness, "r", spread_of=lambda _: of) is None
 
-    def test_a_whole_number_may_be_off_by_what_rounding_of_the_arguments_explains(self) -> None:
+    def test_an_integer_may_be_off_by_its_spread_times_twice_the_bound(self) -> None:
         assert self.passes((3, 1_149_307_199_541_196), (0.0, 2.0))
         assert not self.passes((3, 1_149_307_199_541_200), (0.0, 2.0))
 
-    def test_a_whole_number_that_rounding_does_not_move_is_exact(self) -> None:
+    def test_an_integer_without_a_spread_is_exact(self) -> None:
         assert not self.passes((2, 1_149_307_199_541_191), (0.0, 2.0))
         assert not self.passes((3, 1_149_307_199_541_192), (0.0, 0.0))
+        beyond_float64 = torch.tensor([2**60])
+        without = compare.close(beyond_float64, beyond_float64 + 1, None, Closeness(), "r", spread_of=torch.zeros_like)
+        assert without is not None, "float64 does not tell them apart"
 
     def test_truth_values_are_exact(self) -> None:
         one = torch.tensor([True])

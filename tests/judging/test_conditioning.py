@@ -83,27 +83,37 @@ def test_a_pointwise_function_is_not_excused_by_rounding_of_its_input() -> None:
     assert checks(torch.sin, sloppy, "float32", TRANSCENDENTAL) == [Check.VALUE]
 
 
-class TestARangeBetweenWholeNumbers:
-    """Fifty numbers from -1 to 4, of which the eleventh is near zero: no argument is a floating number."""
+class TestRangesBetweenIntegers:
+    """Ranges that no floating tensor goes into, with a device whose result differs in one element."""
 
-    def checks(self, device: float, at: int) -> list[Check]:
-        one = sample("hand", -1, 4, 50, DeviceArg(), dtypes=("float32",))
-        (case,) = cases(CellId("factory", "hand", "float32", "contiguous"), [one])
+    FEW = OpFacts("factory", Tolerance(2.0, accumulation=Accumulation.FEW))
 
-        def off(*arguments: int) -> torch.Tensor:
-            made = torch.linspace(*arguments)
-            made[at] = device
+    def checks(self, op: Callable[..., torch.Tensor], arguments: tuple[float, ...], at: int, by: float) -> list[Check]:
+        """What is found of a device that differs from ``op`` in the element ``at``, ``by`` so much."""
+        dtype = str(op(*arguments).dtype).removeprefix("torch.")
+        one = sample("hand", *arguments, DeviceArg(), dtypes=(dtype,))
+        (case,) = cases(CellId("factory", "hand", dtype, "contiguous"), [one])
+
+        def off(*given: float) -> torch.Tensor:
+            made = op(*given)
+            made[at] += int(by) if dtype == "int64" else by
             return made
 
-        few = OpFacts("factory", Tolerance(2.0, accumulation=Accumulation.FEW))
-        return [m.check for m in judge(torch.ops.aten.linspace.default, off, case, few).mismatches]
+        return [m.check for m in judge(op, off, case, self.FEW).mismatches]
 
-    def test_rounding_of_the_ends_is_allowed_where_they_cancel(self) -> None:
-        assert self.checks(0.02040819823741913, 10) == []
+    def test_the_ends_of_a_range_may_round_where_they_cancel(self) -> None:
+        between_minus_one_and_four = torch.ops.aten.linspace.default, (-1, 4, 50)
+        assert self.checks(*between_minus_one_and_four, at=10, by=4.5e-8) == []
+        assert self.checks(*between_minus_one_and_four, at=10, by=1e-6) == [Check.VALUE]
+        assert self.checks(*between_minus_one_and_four, at=40, by=4e-6) == [Check.VALUE]
 
-    def test_more_than_rounding_of_the_ends_is_a_difference(self) -> None:
-        assert self.checks(0.0204092, 10) == [Check.VALUE]
-        assert self.checks(3.0816366, 40) == [Check.VALUE]
+    def test_a_large_integer_that_is_cut_from_float64_may_round(self) -> None:
+        def powers(start: float, end: float, steps: int, base: float) -> torch.Tensor:
+            return torch.logspace(start, end, steps, base, dtype=torch.int64)
+
+        assert self.checks(powers, (0, 33, 100, 3.0), at=96, by=5) == []
+        assert self.checks(powers, (0, 33, 100, 3.0), at=96, by=5_000) == [Check.VALUE]
+        assert self.checks(powers, (0, 33, 100, 3.0), at=6, by=1) == [Check.VALUE]
 
 
 class TestSpread:

@@ -349,12 +349,12 @@ def _refilled(source: Sample, slot: TensorSlot, values: HasValues, bound: int) -
 
 
 def _is_fixed(source: Sample, place: Place) -> bool:
-    """Whether a place is an integer that is to keep its value: an end of a range is no size."""
-    if isinstance(place, Extent):
+    """Whether a place is an integer of an argument that keeps its values, such as an end of ``logspace``."""
+    fixed = ops.facts(source.overload).fixed
+    if not fixed or isinstance(place, Extent):
         return False
     first = place.path[0]
-    name = first if isinstance(first, str) else schema_of(call_of(source.overload)).arguments[first].name
-    return name in ops.facts(source.overload).fixed
+    return (first if isinstance(first, str) else schema_of(call_of(source.overload)).arguments[first].name) in fixed
 
 
 def _is_whole(stored: torch.Tensor) -> bool:
