@@ -107,7 +107,7 @@ def merge(parts: list[Observation], left: int) -> Observation:
     if len(parts) == 1 and not left:
         return parts[0]
     status = min((p.status for p in parts), key=_WORST.index)
-    reasons = [p.reason for p in parts if p.reason]
+    reasons = list(dict.fromkeys(p.reason for p in parts if p.reason))
     if left:
         reasons.append(f"{left} more cases not run after {len(parts)} deaths")
     sums = {name: sum(getattr(p, name) for p in parts) for name in _COUNTED}

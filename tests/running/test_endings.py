@@ -17,3 +17,9 @@ def test_a_merged_observation_has_the_worst_status_of_its_parts() -> None:
 def test_a_merged_observation_keeps_the_first_script() -> None:
     parts = [Observation(CELL, "native", Status.FAIL, 1, script=script) for script in ("", "first", "second")]
     assert merge(parts, 0).script == "first"
+
+
+def test_a_merged_observation_gives_each_reason_once() -> None:
+    reasons = ("not served", "", "refused", "not served")
+    parts = [Observation(CELL, "native", Status.UNSUPPORTED, 1, reason=reason) for reason in reasons]
+    assert merge(parts, 0).reason == "not served; refused"
