@@ -167,8 +167,9 @@ def overflowed(
     """Return where both sides may be right though not finite: the dtype holds numbers up to ``most``."""
     lost = (cpu.isnan() & device.isinf()) | true.isfinite() | widest if sums else true.abs() <= most
     lost &= ~cpu.isfinite() & ~device.isfinite()
-    early = (torch.minimum(cpu.abs(), device.abs()) >= most / 2) & (torch.sgn(cpu) == torch.sgn(device))
-    return lost | (early & (cpu.isinf() ^ device.isinf()) & widest)
+    least = most * (torch.finfo(torch.float64).eps if sums else 0.5)
+    edge = (torch.minimum(cpu.abs(), device.abs()) >= least) & (torch.sgn(cpu) == torch.sgn(device))
+    return lost | (edge & (cpu.isinf() ^ device.isinf()) & widest)
 
 
 def finite(t: torch.Tensor) -> torch.Tensor:

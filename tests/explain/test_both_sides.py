@@ -20,11 +20,25 @@ NAN, INF = math.nan, math.inf
 def test_a_script_finds_the_elements_wrong_that_the_suite_does(
     dtype: torch.dtype, sums: bool, signed_zeros: bool
 ) -> None:
-    most = torch.finfo(dtype).max
-    numbers = [1.0, -1.0, 2.0, 0.0, -0.0, NAN, INF, -INF, most, -most, 0.6 * most, 0.01 * most]
+    most, eps = torch.finfo(dtype).max, torch.finfo(dtype).eps
+    numbers = [
+        1.0,
+        -1.0,
+        2.0,
+        0.0,
+        -0.0,
+        NAN,
+        INF,
+        -INF,
+        most,
+        -most,
+        0.6 * most,
+        0.4 * most,
+        0.01 * most,
+        0.1 * eps * most,
+    ]
     wide = compare.widen(torch.empty(0, dtype=dtype)).dtype
     closeness = compare.Closeness(accumulates=sums, signed_zeros=signed_zeros)
-    eps = torch.finfo(dtype).eps
     growth = compare.growth(eps, closeness.terms) if sums else 0.0
     bound = both_sides.Bound(False, closeness.multiple, closeness.ulps, eps, 0.0, growth, signed_zeros)
     for cpu, device, true in product(numbers, numbers, [*numbers, 3.0 * most]):
