@@ -50,6 +50,20 @@ def test_a_measured_setting_is_not_measured_again(tmp_path: Path, monkeypatch: p
     assert settings.measured("no such program", SETTINGS[0], "tests", "full") == one
 
 
+def test_a_setting_is_chosen_by_its_whole_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(settings, "RESULTS", tmp_path)
+    monkeypatch.setattr(settings, "_tests", lambda _, setting, __: Measured(setting.name, "", "tests", 0, 12, 0))
+    chosen = ["four threads, four jobs, shuffled", "clang++, no oneDNN"]
+    assert settings.main(["--commands", "tests", *(f"--only={name}" for name in chosen)]) == 0
+    printed = capsys.readouterr().out.splitlines()
+    assert [name in line for name, line in zip(chosen, printed, strict=True)] == [True, True]
+    with pytest.raises(SystemExit):
+        settings.main(["--commands", "tests", "--only", "four threads"])
+    assert "'four threads, four jobs, shuffled'" in capsys.readouterr().err
+
+
 def test_tests_are_counted_from_what_pytest_reports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A stand-in for nox that writes a report with one failure of three tests."""
     report = '<testsuites><testsuite tests="3" failures="1" errors="0"/></testsuites>'

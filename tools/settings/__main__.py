@@ -30,12 +30,15 @@ def main(arguments: list[str]) -> int:
     """Return 1 if a cell or a test failed, else 0."""
     parser = argparse.ArgumentParser(prog="settings", description=__doc__)
     parser.add_argument("--nox", default="nox", help="the program that runs sessions")
-    parser.add_argument("--only", default="", help="settings, with commas between; the first is always compared with")
+    names = [s.name for s in SETTINGS]
+    parser.add_argument(
+        "--only", action="append", choices=names, help="a setting, several times for several; compared with the first"
+    )
     parser.add_argument("--commands", default="2.13,2.8,tests", help="torch versions, and tests")
     parser.add_argument("--tier", default="full")
     parser.add_argument("--publish", action="store_true", help="write docs/settings.json")
     given = parser.parse_args(arguments)
-    chosen = [s for s in SETTINGS if not given.only or s.name in given.only.split(",")]
+    chosen = [s for s in SETTINGS if s.name in (given.only or names)]
     found = [
         measured(given.nox, setting, command, given.tier) for command in given.commands.split(",") for setting in chosen
     ]
