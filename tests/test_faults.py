@@ -28,6 +28,7 @@ from conformance.running.cell_runner import CellRunner
 from conformance.running.runner import Runner
 from conformance.vocabulary import CellId, Check, Status
 from tests.hazards.planted import FOUND_BY, FOUND_BY_THE_DRIVER_S_TESTS, FOUND_WHEN_RECORDED
+from tests.scenarios import planted as by_programs
 from tools import faults
 
 ROOT = Path(__file__).parents[1]
@@ -222,6 +223,12 @@ FOUND_ELSEWHERE = {
     "events_in_seconds": "the scenario devices:times_of_events",
     "peak_reset_to_zero": "the scenario devices:statistics_add_up",
     "stream_block_keeps_other_device": "the scenario devices:current_streams",
+    "stream_block_left_by_error": "the scenario devices:current_streams",
+    "current_stream_of_all_threads": "the scenario devices:current_streams",
+    "load_on_current_device": "the scenario serialization:loaded_elsewhere",
+    "compiled_kernel_by_name": "the scenario compiled_calls:functions_alike",
+    "pool_rounds_down": "the lanes of the pool",
+    "reserved_not_lowered": "the lanes of the pool",
     "out_of_memory_as_plain_error": "the scenario devices:out_of_memory",
     "devices_compared_by_type": "the scenario devices:operands_of_two_devices",
     "pool_hands_out_twice": "the driver's tests",
@@ -234,6 +241,9 @@ FOUND_ELSEWHERE = {
     "error_told_by_next_launch": "tests/running/test_late_errors.py",
     "any_counts_bool_two": "tests/scenarios/test_scenarios.py",
     **dict.fromkeys(BETWEEN_PROCESSES, "tests/scenarios/test_scenarios.py"),
+    **dict.fromkeys(by_programs.FOUND_WHEN_LATE, "tests/scenarios/test_streams.py"),
+    **dict.fromkeys(by_programs.FOUND_WHEN_RECORDED, "tests/scenarios/test_streams.py"),
+    **dict.fromkeys(by_programs.FOUND_AFTER_MINUTES, "a scenario, in the kill-rate"),
     **dict.fromkeys(SLOW, "benchmarks/perf_faults.py"),
     **dict.fromkeys(HUGE, "benchmarks/huge_faults.py"),
     **dict.fromkeys(FOUND_BY, "tests/hazards/test_hazards.py"),

@@ -33,6 +33,9 @@ COUNT = ("nonzero", "float32", "contiguous")
 
 Cell = tuple[str, ...]
 NO_CELL: Cell = ()
+# Programs.
+STATISTICS = ("devices:statistics_add_up",)
+GROWN = ("storages:grown_tensor_keeps_elements",)
 
 # Fault ("" for none) → cells to try, by lane. One process a lane: the allocator mode is chosen when a process starts.
 TRIED: dict[str, tuple[dict[str, str], dict[str, list[Cell]]]] = {
@@ -47,7 +50,16 @@ TRIED: dict[str, tuple[dict[str, str], dict[str, list[Cell]]]] = {
         },
     ),
     "guard_left": (GUARD_LEFT, {"": [FILL], "writes_before_start": [FILL]}),
-    "pool": (POOL, {"": [COUNT], "scratch_grows": [COUNT], "pool_hands_out_twice": [NO_CELL]}),
+    "pool": (
+        POOL,
+        {
+            "": [COUNT, STATISTICS, GROWN],
+            "scratch_grows": [COUNT],
+            "pool_hands_out_twice": [NO_CELL],
+            "reserved_not_lowered": [STATISTICS],
+            "pool_rounds_down": [GROWN],
+        },
+    ),
     "zero": (ZERO, {"": [TRIANGLE], "triangle_not_cleared": [TRIANGLE]}),
     "plain": (PLAIN, {"fill_one_past_end": [FILL], "block_too_short": [NO_CELL]}),
 }
@@ -71,7 +83,8 @@ for fault, cells in json.loads(sys.argv[1]).items():
         runner = Runner(work, 60)
         broken = str(runner.gate())
         overload, *rest = cell or ("",)
-        seen = runner.observe(CellId(ops.facts(overload).family, overload, *rest)).to_json() if cell else {}
+        named = CellId(ops.facts(overload).family, overload, *rest) if rest else CellId.of_scenario(overload)
+        seen = runner.observe(named).to_json() if cell else {}
         found.append(seen | {"broken": broken})
         runner.close()
 print(json.dumps(found))
@@ -152,6 +165,12 @@ def test_a_scratch_block_that_grows_is_a_leak() -> None:
     check, message = first_failure(observe("pool", "scratch_grows", COUNT))
     assert check == "leak"
     assert "bytes are live after the call" in message
+
+
+@pytest.mark.parametrize(("fault", "program"), [("reserved_not_lowered", STATISTICS), ("pool_rounds_down", GROWN)])
+def test_a_program_finds_what_a_pool_counts_or_rounds_wrong(fault: str, program: Cell) -> None:
+    check, _ = first_failure(observe("pool", fault, program))
+    assert check == "value"
 
 
 @pytest.mark.parametrize(("lane", "fault"), [("plain", "block_too_short"), ("pool", "pool_hands_out_twice")])

@@ -136,6 +136,13 @@ void copy_device_to_host(const at::Tensor& target, const at::Tensor& source, Wai
   if (is_one_block(target, source)) return copy_block(target, source, npuMemcpyDeviceToHost, waits);
   const at::Tensor staged = empty_on(source, target.scalar_type(), source.device());
   copy_on_device(staged, source);
+  if (waits == Waits::no && fault(Fault::staged_download_not_awaited)) {
+    const auto pinned = at::TensorOptions().dtype(target.scalar_type()).device(at::kCPU).pinned_memory(true);
+    const at::Tensor early = at::empty(source.sizes(), pinned);
+    copy_block(early, staged, npuMemcpyDeviceToHost, Waits::no);
+    target.copy_(early);
+    return;
+  }
   const at::Tensor dense = empty_on(source, target.scalar_type(), target.device());
   copy_block(dense, staged, npuMemcpyDeviceToHost, Waits::yes);
   if (fault(Fault::staged_download_repeats_chunk)) repeat_first_bytes(dense);

@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "refnpu/driver.h"
+#include "refnpu/fault.h"
 #include "refnpu/stream.h"
 
 namespace refnpu {
@@ -30,7 +31,8 @@ class CallReads {
     const auto is_written = [&](const void* pointer) {
       return std::find(written_.begin(), written_.end(), pointer) != written_.end();
     };
-    read_.erase(std::remove_if(read_.begin(), read_.end(), is_written), read_.end());
+    if (!fault(Fault::written_argument_counts_as_read))
+      read_.erase(std::remove_if(read_.begin(), read_.end(), is_written), read_.end());
     reads_ = {read_.data(), read_.size()};
     npuExchangeReads(&reads_);
   }

@@ -74,9 +74,10 @@ void launch_compiled(const std::string& name, uintptr_t entry, const std::vector
   npuStream_t stream = nullptr;
   int device = 0;
   REFNPU_CHECK(npuGetDevice(&device));
-  REFNPU_CHECK(npuGetCurrentStream(&stream, device));
+  REFNPU_CHECK((fault(Fault::compiled_on_default_stream) ? npuGetDefaultStream : npuGetCurrentStream)(&stream, device));
   const auto kernel = reinterpret_cast<npuKernel_t>(entry);
   REFNPU_CHECK(npuLaunch(stream, kept(name), kernel, slots.data(), slots.size() * sizeof(uint64_t)));
+  if (fault(Fault::compiled_host_tensors_not_kept)) return;
   if (std::any_of(arguments.begin(), arguments.end(), is_on_host)) REFNPU_CHECK(npuStreamSynchronize(stream));
 }
 

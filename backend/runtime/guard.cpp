@@ -2,7 +2,9 @@
 #include "refnpu/guard.h"
 
 #include <c10/core/impl/DeviceGuardImplInterface.h>
+#include <pthread.h>
 
+#include <cstring>
 #include <mutex>
 #include <vector>
 
@@ -12,6 +14,12 @@
 
 namespace refnpu {
 namespace {
+
+// Whether the calling thread is one of torch's for gradients.
+bool computes_gradients() {
+  char name[16] = "";
+  return pthread_getname_np(pthread_self(), name, sizeof name) == 0 && std::strncmp(name, "pt_autograd", 11) == 0;
+}
 
 constexpr size_t kStreams = 32;  // of each device: torch never says that a stream is no longer needed
 
@@ -56,13 +64,14 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
   c10::Stream getNewStream(c10::Device device, int) const override { return getNewNPUStream(device.index()); }
   c10::Stream exchangeStream(c10::Stream stream) const noexcept override {
     c10::Stream previous = getCurrentNPUStream(stream.device_index());
+    if (fault(Fault::gradients_on_default_stream) && computes_gradients()) return previous;
     npuSetCurrentStream(handle_of(stream));
     return previous;
   }
   bool queryStream(const c10::Stream& stream) const override { return NPUStream(stream).query(); }
   void synchronizeStream(const c10::Stream& stream) const override { NPUStream(stream).synchronize(); }
   void synchronizeDevice(const c10::DeviceIndex device) const override {
-    NPUGuard guard(device);
+    NPUGuard guard(fault(Fault::current_device_synchronized) ? c10::DeviceIndex(-1) : device);
     REFNPU_CHECK(npuDeviceSynchronize());
   }
 
@@ -75,7 +84,10 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
     REFNPU_CHECK(npuEventRecord(static_cast<npuEvent_t>(*event), handle_of(stream)));
   }
   void block(void* event, const c10::Stream& stream) const override {
-    if (event) REFNPU_CHECK(npuStreamWaitEvent(handle_of(stream), static_cast<npuEvent_t>(event)));
+    if (!event) return;
+    npuStream_t waiting = handle_of(stream);
+    if (fault(Fault::event_blocks_current_stream)) waiting = getCurrentNPUStream().stream();
+    REFNPU_CHECK(npuStreamWaitEvent(waiting, static_cast<npuEvent_t>(event)));
   }
   bool queryEvent(void* event) const override { return !event || done(npuEventQuery(static_cast<npuEvent_t>(event))); }
   void synchronizeEvent(void* event) const override {

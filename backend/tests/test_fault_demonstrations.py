@@ -17,13 +17,20 @@ pytestmark = needs_faults
 HERE = Path(__file__).parent
 
 # Tried by the suite's tests: they show in the deaths of several processes, or of a process that ran another op, in
-# hazards of two devices and of donated memory, in calls on a stream or a device with late work, in the call behind, and
-# in a process group.
+# hazards of two devices and of donated memory, in calls on a stream or a device with late work, in programs, in the
+# call behind, and in a process group.
 # Those of the class `huge` need more memory than a test has.
 SHOWN_BY_THE_SUITE = {
     "crash_in_some_processes", "crash_after_sort", "peer_copy_overtakes_target", "peer_copy_not_awaited",
     "lstm_gradient_needs_hidden", "rng_state_of_current_device", "storage_resized_on_current_device",
     "stream_block_keeps_other_device",
+    "stream_block_left_by_error", "current_stream_of_all_threads", "load_on_current_device",
+    "checkpoint_state_not_kept", "fork_not_noticed", "compiled_kernel_by_name", "compiled_on_default_stream",
+    "compiled_host_tensors_not_kept", "pool_rounds_down", "reserved_not_lowered", "staged_download_not_awaited",
+    "event_blocks_current_stream", "event_time_of_recording", "current_device_synchronized",
+    "gradients_on_default_stream", "group_reads_default_stream", "freed_after_first_stream",
+    "freed_after_current_stream", "pinned_view_use_forgotten", "partial_run_passes_barriers",
+    "written_argument_counts_as_read", "query_starts_no_recorded_work",
     "softmax_on_first_device", "second_device_sums_on_default_stream", "cat_on_default_stream",
     "fallback_reads_default_stream",
     "donated_memory_stays_readable", "error_told_by_next_launch", "fill_count_in_32_bits", "copy_bytes_in_32_bits",

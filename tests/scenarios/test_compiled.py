@@ -11,6 +11,7 @@ import torch
 
 from conformance.scenarios import compiling
 from conformance.scenarios.model import SCENARIOS, NotOffered
+from conformance.vocabulary import Status
 from tests.scenarios.test_scenarios import observe, planned, said
 
 OFFSETS = "compiled_tensors:arguments_at_an_offset"
@@ -38,6 +39,13 @@ def test_a_finding_names_the_mode_and_the_output(refnpu: Any) -> None:
     found = said(observe(plan, OFFSETS, timeout=300))
     assert "inductor: result 0, size 35" in found
     assert "aot_eager" not in found
+
+
+def test_a_kernel_that_is_found_by_its_name_alone_is_found(refnpu: Any) -> None:
+    plan, name = planned("refnpu", "wide"), "compiled_calls:functions_alike"
+    assert observe(plan, name, timeout=300).status is Status.PASS
+    refnpu.set_fault("compiled_kernel_by_name")
+    assert observe(plan, name, timeout=300).status is Status.FAIL
 
 
 def fail() -> torch.Tensor:

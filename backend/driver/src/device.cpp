@@ -56,7 +56,7 @@ Devices* make_devices() {
   const auto before = [] {
     if (used && !forked) finish_before_fork();
   };
-  pthread_atfork(before, nullptr, [] { forked = used.load(); });
+  pthread_atfork(before, nullptr, [] { forked = used.load() && !fault(Fault::fork_not_noticed); });
   return devices;
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "driver/src/error.h"
+#include "driver/src/schedule.h"
 #include "driver/src/stream.h"
 #include "refnpu/fault.h"
 
@@ -68,7 +69,11 @@ npuError_t npuEventRecord(npuEvent_t event, npuStream_t stream) {
   if (fault(Fault::event_recorded_on_default_stream)) NPU_TRY(default_stream_beside(stream, &stream));
   auto mark = std::make_shared<Mark>();
   mark->device = device_of(stream);
-  auto reach = [mark] { mark->when = Clock::now().time_since_epoch(); };
+  const bool early = fault(Fault::event_time_of_recording);
+  if (early) mark->when = Clock::now().time_since_epoch();
+  auto reach = [mark, early] {
+    if (!early) mark->when = Clock::now().time_since_epoch();
+  };
   NPU_TRY(submit_own(stream, work_of(std::move(reach)), &mark->reached));
   if (fault(Fault::event_reached_early)) mark->reached.number /= 2;
   std::lock_guard lock(event->mutex);
@@ -80,7 +85,8 @@ npuError_t npuEventRecord(npuEvent_t event, npuStream_t stream) {
 npuError_t npuEventQuery(npuEvent_t event) {
   if (!event) return fail(npuErrorInvalidValue, "npuEventQuery: null event");
   const auto mark = event->get();
-  if (mark && mark->reached.queue) mark->reached.queue->request(mark->reached.number);
+  const bool starts = !is_lazy() || !fault(Fault::query_starts_no_recorded_work);
+  if (mark && mark->reached.queue && starts) mark->reached.queue->request(mark->reached.number);
   return !mark || mark->passed() || fault(Fault::event_query_says_done) ? npuSuccess : npuErrorNotReady;
 }
 

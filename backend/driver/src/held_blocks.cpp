@@ -46,7 +46,11 @@ std::vector<Moment> take_uses(const Block& block) {
   std::vector<npuStream_t> streams = take_recorded(block);
   if (fault(block.device < 0 ? Fault::pinned_freed_at_once : Fault::freed_at_once)) return uses;
   if (block.device >= 0 && fault(Fault::recorded_streams_forgotten)) streams.clear();
-  if (block.stream) streams.push_back(block.stream);
+  if (block.stream && fault(Fault::freed_after_current_stream)) {
+    streams.push_back(current_stream(block.device));
+  } else if (block.stream) {
+    streams.push_back(block.stream);
+  }
   for (npuStream_t stream : streams) {
     Moment tail = tail_of(stream);
     if (!tail.passed()) uses.push_back(std::move(tail));
@@ -56,8 +60,9 @@ std::vector<Moment> take_uses(const Block& block) {
 
 void release_after(const std::vector<Moment>& uses, std::function<void()> release) {
   const auto left = std::make_shared<std::atomic<size_t>>(uses.size());
-  const auto count = [left, release = std::move(release)] {
-    if (left->fetch_sub(1) == 1) release();
+  const size_t last = fault(Fault::freed_after_first_stream) ? uses.size() : 1;
+  const auto count = [left, last, release = std::move(release)] {
+    if (left->fetch_sub(1) == last) release();
   };
   // Work of the queue itself, so that a synchronization waits for it, too. The thread exists: the queue was not idle.
   for (const Moment& use : uses) use.queue->push(work_without_uses(count), Starts::at_once);

@@ -171,6 +171,9 @@ npuError_t copy(const char* call, const Copy& what, npuStream_t stream, Returns 
   work.keep(std::move(stage));
   if (pageable || kind == npuMemcpyDeviceToDevice) work.set_uses(uses_of(to, from));
   for (const Block& end : {to, from}) {
+    const void* at = end.start == to.start ? destination : source;
+    const bool inside = end.device < 0 && end.start != at;
+    if (inside && fault(Fault::pinned_view_use_forgotten)) continue;
     if (end.start && end.device != device) record_use(end, stream);  // pinned, or of another device
   }
   Moment done;

@@ -205,8 +205,14 @@ void Submission::share_arguments(std::vector<std::byte>& place) {
   shared_ = place.data();
 }
 
+std::vector<npuStream_t>& streams_that_are_current() {
+  static std::vector<npuStream_t> of_all_threads(64);
+  return fault(Fault::current_stream_of_all_threads) ? of_all_threads : current_streams;
+}
+
 npuStream_t current_stream(int device) {
-  if (static_cast<size_t>(device) < current_streams.size() && current_streams[device]) return current_streams[device];
+  const auto& current = streams_that_are_current();
+  if (static_cast<size_t>(device) < current.size() && current[device]) return current[device];
   return streams().defaults[device].get();
 }
 
@@ -350,7 +356,8 @@ npuError_t npuStreamSynchronize(npuStream_t stream) {
 npuError_t npuStreamQuery(npuStream_t stream) {
   NPU_TRY(resolve(stream, &stream, "npuStreamQuery"));
   if (refnpu::fault(refnpu::Fault::stream_query_says_done)) return npuSuccess;
-  stream->queue->request(stream->queue->submitted());  // who asks again and again must see progress
+  const bool starts = !is_lazy() || !refnpu::fault(refnpu::Fault::query_starts_no_recorded_work);
+  if (starts) stream->queue->request(stream->queue->submitted());  // who asks again and again must see progress
   return stream->queue->idle() ? npuSuccess : npuErrorNotReady;
 }
 
@@ -377,8 +384,9 @@ npuError_t npuGetCurrentStream(npuStream_t* stream, int device) {
 
 npuError_t npuSetCurrentStream(npuStream_t stream) {
   NPU_TRY(resolve(stream, &stream, "npuSetCurrentStream"));
-  if (current_streams.size() < streams().defaults.size()) current_streams.resize(streams().defaults.size());
-  current_streams[stream->device] = stream;
+  auto& current = streams_that_are_current();
+  if (current.size() < streams().defaults.size()) current.resize(streams().defaults.size());
+  current[stream->device] = stream;
   return npuSuccess;
 }
 

@@ -84,7 +84,7 @@ std::vector<bool> needed_by_last(const std::vector<Uses*>& recorded) {
   merge(&blocks, *recorded.back());
   needed.back() = true;
   for (size_t k = recorded.size() - 1; k-- > 0;) {
-    if (!writes_any(*recorded[k], blocks)) continue;
+    if (!recorded[k] || !writes_any(*recorded[k], blocks)) continue;
     needed[k] = true;
     if (!fault(Fault::partial_run_forgets_inputs)) merge(&blocks, *recorded[k]);
   }

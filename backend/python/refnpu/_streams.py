@@ -54,9 +54,13 @@ def stream(stream: torch.Stream | None) -> Iterator[None]:
     before_here = current_stream(device)
     before_there = current_stream(stream.device)
     set_stream(stream)
+    failed = True
     try:
         yield
+        failed = False
     finally:
+        if failed and _C.fault("stream_block_left_by_error"):
+            before_there = before_here = current_stream()
         if not _C.fault("stream_block_keeps_other_device"):
             set_stream(before_there)
         set_stream(before_here)

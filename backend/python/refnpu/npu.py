@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import torch
@@ -92,6 +93,10 @@ def __getattr__(name: str) -> object:
 
     With ``_initialized``, ``torch.utils.checkpoint`` keeps the states of generators.
     """
+    if name == "_initialized" and _C.fault("checkpoint_state_not_kept"):
+        return False
+    if name == "_utils" and _C.fault("load_on_current_device"):
+        return SimpleNamespace(_get_device_index=lambda *_: current_device())
     if name == "_initialized":
         return is_initialized()
     if name in ("Scheduling", "PythonWrapperCodegen", "CppWrapperCodegen", "WrapperFxCodegen"):

@@ -56,6 +56,8 @@ class PoolAllocator final : public Allocator {
  public:
   void* allocate(const Request& wanted) override {
     size_t size = round_up(wanted.size, kGranule);
+    const bool medium = wanted.size >= 1 << 10 && wanted.size <= 64 << 10;
+    if (medium && fault(Fault::pool_rounds_down)) size = wanted.size / kGranule * kGranule;
     size_t room = size + std::max(wanted.alignment, kGranule) - kGranule;
     if (size == 0 || room < size) return nullptr;
     std::lock_guard lock(mutex_);
@@ -157,7 +159,7 @@ class PoolAllocator final : public Allocator {
         delete chunk;
       }
     }
-    kept.reserved -= given;
+    if (!fault(Fault::reserved_not_lowered)) kept.reserved -= given;
     kept.returned += given;
   }
 
