@@ -77,10 +77,16 @@ def install_backend(session: nox.Session, m: matrix.Matrix, torch: matrix.Torch,
     project = ROOT / m.project
     if not any(map(shutil.which, [os.environ.get("CXX") or "c++", "g++", "clang++"])):
         session.error("no C++ compiler found (c++, g++, clang++); install one, or set CXX")
-    name = build_cache.key(project, build_facts(session, project, build, "python"), os.environ)
-    wheel = build_cache.find(BUILDS, name) or build_wheel(session, m, torch, build, name)
+    facts = build_facts(session, project, build, "python")
+    name = build_cache.key(project, facts, os.environ)
+    wheel = build_cache.find(BUILDS, name)
     if wheel is None:
-        return  # nothing is installed in this call
+        built = build_wheel(session, m, torch, build)
+        if built is None:
+            return  # nothing is installed in this call
+        if build_cache.key(project, facts, os.environ) != name:
+            session.error(f"{m.project} changed while it was built; run the session again")
+        wheel = build_cache.keep(BUILDS, name, built)
     # A changed source has the same version as before, so the wheel is always installed again.
     again = ["--reinstall-package", nox.project.load_toml(project / "pyproject.toml")["project"]["name"]]
     pip = ["--force-reinstall", "--no-deps"]
@@ -111,10 +117,8 @@ def build_facts(session: nox.Session, project: Path, build: matrix.Build, python
     }  # fmt: skip
 
 
-def build_wheel(
-    session: nox.Session, m: matrix.Matrix, torch: matrix.Torch, build: matrix.Build, name: str
-) -> Path | None:
-    """Build a wheel and store it in the cache. Reuses objects of earlier builds. Return None with -R."""
+def build_wheel(session: nox.Session, m: matrix.Matrix, torch: matrix.Torch, build: matrix.Build) -> Path | None:
+    """Build a wheel. Reuses objects of earlier builds. Return None with -R."""
     project, uv = ROOT / m.project, session.venv_backend == "uv"
     parts = [f"torch{torch.version}", sys.implementation.cache_tag, "uv" if uv else "pip"]
     tag = "-".join([*parts, *([] if build == m.builds[0] else [build.name])])
@@ -132,8 +136,7 @@ def build_wheel(
         command = ["python", "-m", "pip", "wheel", "--no-deps", "-w", str(out)]
     # What the compiler says is shown if the build fails.
     session.run_install(*command, *given, env=variables, external=uv, silent=True)
-    built = list(out.glob("*.whl"))
-    return build_cache.keep(BUILDS, name, built[0]) if built else None
+    return next(out.glob("*.whl"), None)
 
 
 def compile_imports(session: nox.Session) -> None:
