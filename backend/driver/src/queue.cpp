@@ -158,7 +158,7 @@ std::deque<Queue::Item> Queue::run_needed(std::deque<Item> recorded) {
       recorded[k].work->run();
       continue;
     }
-    if (uses[k]) waiting.push_back(uses[k]);
+    if (uses[k]) waiting.push_back(uses[k]);  // null of a barrier, with fault partial_run_passes_barriers alone
     if (!fault(Fault::partial_run_drops_rest)) rest.push_back(std::move(recorded[k]));
   }
   return rest;
