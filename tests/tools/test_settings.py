@@ -64,6 +64,27 @@ def test_a_setting_is_chosen_by_its_whole_name(
     assert "'four threads, four jobs, shuffled'" in capsys.readouterr().err
 
 
+def test_a_lane_that_did_not_run_is_told_and_the_other_settings_are_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(settings, "RESULTS", tmp_path)
+    monkeypatch.setattr(settings, "_tests", lambda _, setting, __: Measured(setting.name, "", "tests", 0, 12, 0))
+    name = SETTINGS[0].name
+    assert settings.main(["--nox", sys.executable, "--commands", "2.13,tests", "--only", name]) == 1
+    told = capsys.readouterr()
+    assert f"{name}: the lane of 2.13 ended with 2 before its last cell: {tmp_path}" in told.err
+    assert "0 of 12 fail" in told.out
+
+
+def test_a_setting_without_a_first_run_to_compare_with_does_not_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(settings, "RESULTS", tmp_path)
+    monkeypatch.setattr(settings, "_run", lambda *_: pytest.fail("ran"))
+    assert settings.main(["--commands", "2.13", "--only", SETTINGS[1].name]) == 1
+    assert f'run it first: --only "{SETTINGS[0].name}" --commands 2.13' in capsys.readouterr().err
+
+
 def test_tests_are_counted_from_what_pytest_reports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A stand-in for nox that writes a report with one failure of three tests."""
     report = '<testsuites><testsuite tests="3" failures="1" errors="0"/></testsuites>'

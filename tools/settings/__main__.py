@@ -15,7 +15,7 @@ from xml.etree import ElementTree as ET
 
 from conformance.lanes import matrix
 from conformance.results.store import Closed, cell_outcomes, runs, views
-from conformance.results.store.manifest import MACHINE, series_name
+from conformance.results.store.manifest import MACHINE, StoreError, series_name
 from conformance.support import machine
 from conformance.vocabulary import CellId
 from tools.settings.model import SETTINGS, Difference, Measured, Setting
@@ -39,15 +39,26 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--publish", action="store_true", help="write docs/settings.json")
     given = parser.parse_args(arguments)
     chosen = [s for s in SETTINGS if s.name in (given.only or names)]
-    found = [
-        measured(given.nox, setting, command, given.tier) for command in given.commands.split(",") for setting in chosen
-    ]
+    found: list[Measured] = []
+    broken: list[NotMeasured] = []
+    for command in given.commands.split(","):
+        for setting in chosen:
+            try:
+                found.append(measured(given.nox, setting, command, given.tier))
+            except NotMeasured as e:
+                broken.append(e)
+    for why in broken:
+        print(f"settings: {why}", file=sys.stderr)
     for one in found:
         differ = sum(d.cells for d in one.differences)
         print(f"{one.command:6} {one.setting:24} {one.failing} of {one.total} fail, {differ} end otherwise")
     if given.publish:
         publish(found)
-    return 1 if any(one.failing or one.exit for one in found) else 0
+    return 1 if broken or any(one.failing or one.exit for one in found) else 0
+
+
+class NotMeasured(Exception):
+    """A command that ended before it had run a lane or the tests."""
 
 
 def publish(found: Sequence[Measured]) -> None:
@@ -76,12 +87,16 @@ def _lane(nox: str, setting: Setting, version: str, tier: str, directory: Path) 
     (m,) = matrix.load_all(ROOT / "matrices")
     lane = next(lane for lane in m.lanes() if lane.torch.version == version)
     arguments = ["--results", str(directory), "--tier", tier, *setting.pytest]
-    code = _run(
-        nox, setting, f"conformance-{version}({lane.environment.name})", arguments, directory / f"{version}.log"
-    )
     series = series_name(lane.name, complete=tier == lane.torch.tier, tier=tier)
-    run = runs.find(directory, series)
-    first = runs.find(RESULTS / SETTINGS[0].name.replace(" ", "-"), series)
+    first = None if setting == SETTINGS[0] else _first(series, version)  # before hours of running, if there is none
+    log = directory / f"{version}.log"
+    code = _run(nox, setting, f"conformance-{version}({lane.environment.name})", arguments, log)
+    try:
+        run = runs.find(directory, series)
+    except StoreError:
+        raise NotMeasured(
+            f"{setting.name}: the lane of {version} ended with {code} before its last cell: {log}"
+        ) from None
     return Measured(
         setting=setting.name,
         typed=setting.words,
@@ -91,8 +106,20 @@ def _lane(nox: str, setting: Setting, version: str, tier: str, directory: Path) 
         failing=run.failing,
         unsupported=run.by_status["unsupported"],
         machine={name: str(getattr(run.manifest, name)) for name in (*MACHINE, "python", "compiler")},
-        differences=() if setting == SETTINGS[0] else differences(first, run),
+        differences=differences(first, run) if first else (),
     )
+
+
+def _first(series: str, version: str) -> Closed:
+    """Return the run of the first setting, with which the others are compared."""
+    name = SETTINGS[0].name
+    try:
+        return runs.find(RESULTS / name.replace(" ", "-"), series)
+    except StoreError:
+        wanted = f'--only "{name}" --commands {version}'
+        raise NotMeasured(
+            f"{version}: others are compared with a run that is not there; run it first: {wanted}"
+        ) from None
 
 
 def differences(first: Closed, run: Closed) -> tuple[Difference, ...]:

@@ -17,12 +17,13 @@ namespace {
 
 enum class Kind : uint8_t { none, byte, random };
 
-struct Fill {
+// Aligned as its atomic is, without which Clang asks libatomic.
+struct alignas(8) Fill {
   Kind kind = Kind::none;
   uint8_t byte = 0;
   uint32_t seed = 0;
 };
-static_assert(sizeof(Fill) == 8, "read and written by threads in one piece");
+static_assert(std::atomic<Fill>::is_always_lock_free, "read and written by threads in one piece");
 
 struct Fills {
   std::atomic<Fill> fresh{}, freed{};

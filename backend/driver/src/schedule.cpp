@@ -15,11 +15,12 @@ namespace {
 constexpr uint64_t kLongest = 10'000'000;  // microseconds
 constexpr std::string_view kRandom = "random:";
 
-struct Delay {
+// Aligned as its atomic is, without which Clang asks libatomic.
+struct alignas(8) Delay {
   uint32_t number = 0;  // microseconds, or the seed
   bool random = false;
 };
-static_assert(sizeof(Delay) == 8, "read and written by threads in one piece");
+static_assert(std::atomic<Delay>::is_always_lock_free, "read and written by threads in one piece");
 
 struct Schedule {
   std::atomic<bool> late{false}, lazy{false}, been_late{false}, blocking{false};
