@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import sys
@@ -81,7 +82,7 @@ def install_backend(session: nox.Session, m: matrix.Matrix, torch: matrix.Torch,
     name = build_cache.key(project, facts, os.environ)
     wheel = build_cache.find(BUILDS, name)
     if wheel is None:
-        built = build_wheel(session, m, torch, build)
+        built = build_wheel(session, m, torch, build, facts["compiler"])
         if built is None:
             return  # nothing is installed in this call
         if build_cache.key(project, facts, os.environ) != name:
@@ -117,10 +118,14 @@ def build_facts(session: nox.Session, project: Path, build: matrix.Build, python
     }  # fmt: skip
 
 
-def build_wheel(session: nox.Session, m: matrix.Matrix, torch: matrix.Torch, build: matrix.Build) -> Path | None:
-    """Build a wheel. Reuses objects of earlier builds. Return None with -R."""
+def build_wheel(
+    session: nox.Session, m: matrix.Matrix, torch: matrix.Torch, build: matrix.Build, compiler: str
+) -> Path | None:
+    """Build a wheel. Reuses objects of earlier builds with the same compiler. Return None with -R."""
     project, uv = ROOT / m.project, session.venv_backend == "uv"
-    parts = [f"torch{torch.version}", sys.implementation.cache_tag, "uv" if uv else "pip"]
+    # CMake keeps the compiler with which a build directory was made, whatever CXX says later.
+    by = hashlib.sha256(compiler.encode()).hexdigest()[:8]
+    parts = [f"torch{torch.version}", sys.implementation.cache_tag, "uv" if uv else "pip", by]
     tag = "-".join([*parts, *([] if build == m.builds[0] else [build.name])])
     variables = {"CMAKE_BUILD_PARALLEL_LEVEL": str(CPUS), **index_variables(session)}
     if shutil.which("ccache") and "CMAKE_CXX_COMPILER_LAUNCHER" not in os.environ:

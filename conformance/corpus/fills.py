@@ -77,8 +77,9 @@ def from_stored(fill: str, stored: torch.Tensor, count: int, seed: int) -> torch
 
     ``choose``, ``jitter``, ``sorted``, ``ascending`` and ``descending`` make them from stored values, in their dtype;
     ``halves`` makes floats between two whole numbers.
-    ``below/N`` draws integers from 0 to N - 1, and ``distinct/N`` different ones (``count`` is at most N). ``rows/C/N``
-    fills a matrix of C columns with integers below N, none twice in a row or a column that is no longer than N.
+    ``below/N`` draws integers from 0 to N - 1, the last of which is N - 1, and ``distinct/N`` different ones (``count``
+    is at most N). ``rows/C/N`` fills a matrix of C columns with integers below N, none twice in a row or a column that
+    is no longer than N.
     Raises ValueError for an unknown fill.
     """
     make = _STORED.get(fill)
@@ -86,7 +87,9 @@ def from_stored(fill: str, stored: torch.Tensor, count: int, seed: int) -> torch
         return make(stored, count, seed)
     kind, _, bound = fill.partition("/")
     if kind == "below" and bound.isdigit():
-        return mixed(count, seed) % int(bound)
+        drawn = mixed(count, seed) % int(bound)
+        drawn[-1:] = int(bound) - 1  # few draws would leave out the end, where an index that was cut goes wrong
+        return drawn
     if kind == "distinct" and bound.isdigit() and count <= int(bound):
         return mixed(int(bound), seed).sort(stable=True).indices[:count]
     if kind == "rows":

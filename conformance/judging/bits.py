@@ -54,6 +54,19 @@ def same_exactly(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     return equal
 
 
+def make_quiet(buffer: torch.Tensor, dtype: torch.dtype) -> bool:
+    """Make the signalling NaN of ``dtype`` quiet in a buffer of bytes. Return whether it had any.
+
+    Buffers of complex numbers and of bytes have none.
+    """
+    if dtype not in _QUIET:
+        return False
+    numbers = buffer.view(dtype)
+    signalling = numbers.isnan() & (bits(numbers) & _QUIET[dtype] == 0)
+    bits(numbers)[signalling] |= _QUIET[dtype]
+    return bool(signalling.any())
+
+
 def altered(expected: torch.Tensor, actual: torch.Tensor, sources: Sequence[torch.Tensor]) -> torch.Tensor:
     """Elementwise: CPU copied a signalling NaN from one of ``sources``, and the device has another NaN.
 

@@ -41,6 +41,7 @@ OVERRUN = "CPU takes an expanded argument for dense, and writes behind its stora
 BEHIND = "CPU writes behind the storage of an argument"
 LATER = "the CPU of a later torch gives another result than this one's, and the device has that one"
 HELD = "CPU's values depend on what an out= argument held before, and the device has those of one that held zeros"
+QUIETED = "C leaves open what a signalling NaN does, and the device gives what CPU gives for quiet ones"
 RESIZED = "CPU gave the argument of an in-place op another size instead of an error"
 TWICE = "CPU silently wrote an overlapping argument, so the result is undefined"
 
@@ -354,6 +355,9 @@ class Reference:
 
         CPU's vector loops run over contiguous tensors alone, and do not always do with NaN and infinities what its
         loops over single elements do.
+
+        The larger one of a number and a signalling NaN is the number in some math libraries and NaN in others. An op
+        that moves numbers has to leave such a NaN as it is.
         """
         strided = bool(case.shared) or any(p.layout != "contiguous" for p in case.placements)
         if strided:
@@ -363,6 +367,9 @@ class Reference:
         yield LAYOUT, self._call(self._twins.spaced(case)), None
         if any(slot.written and not slot.pool for slot in case.sample.tensors) and not case.shared:
             yield HELD, self._call(self._twins.zeroed(case)), None
+        quieted = None if self._criteria.facts.moves else self._twins.quieted(case)
+        if quieted is not None:
+            yield QUIETED, self._call(quieted), None
         of_later = later_torch.outcome(case, self._twins, self._context)
         if of_later is not None:
             yield LATER, of_later, None

@@ -51,6 +51,14 @@ def test_halves_lie_between_whole_numbers() -> None:
     assert set(made.tolist()) == {-2.5, 0.5, 4.5}
 
 
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_few_values_below_a_bound_end_with_the_largest(count: int) -> None:
+    found = fills.from_stored("below/65537", STORED, count, 0).tolist()
+    assert len(found) == count
+    assert found[-1:] == [65536][:count]
+    assert all(0 <= i < 65537 for i in found)
+
+
 def test_distinct_values_are_a_permutation() -> None:
     found = fills.from_stored("distinct/50", STORED, 50, 3)
     assert sorted(found.tolist()) == list(range(50))

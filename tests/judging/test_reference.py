@@ -8,6 +8,7 @@ from itertools import count
 
 import torch
 
+from conformance.corpus import fills
 from conformance.corpus.model import DeviceArg, TensorSlot
 from conformance.judging import conditioning
 from conformance.judging.reference import (
@@ -17,19 +18,21 @@ from conformance.judging.reference import (
     LAYOUT,
     LOST,
     OVERRUN,
+    QUIETED,
     RESIZED,
     TWICE,
     UNSOUND,
 )
 from conformance.judging.tolerances import Criteria
 from conformance.judging.twins import ROOM
-from conformance.ops.family import Accumulation, OpFacts, Tolerance
+from conformance.ops.family import EXACT, Accumulation, OpFacts, Tolerance
 from conformance.plan.cases import Case, cases
 from conformance.torch_versions import schema_of
 from conformance.vocabulary import CellId, Check
 from tests.samples import sample, slot
 from tests.two_sides import behind, case_of, judge
 
+NAN = float("nan")
 SUMS = OpFacts("misc", tolerance=Tolerance(4.0, accumulation=Accumulation.REDUCED))
 
 
@@ -323,6 +326,49 @@ def test_a_case_is_skipped_if_cpu_does_not_return_its_written_argument() -> None
     assert judge(negated, torch.neg_, case=case).skipped == LOST
     found = judge(torch.neg_, torch.neg, case=case)
     assert (found.skipped, bool(found.mismatches)) == ("", True)
+
+
+def as_bits(x: torch.Tensor) -> torch.Tensor:
+    return x.view(torch.int32)
+
+
+class TestSignallingNan:
+    """An argument with a signalling NaN as its last element, of which C says little."""
+
+    @staticmethod
+    def values(slot: TensorSlot, dtype: str) -> torch.Tensor:
+        return fills.hard(dtype)[-slot.numel :].reshape(slot.shape).clone()
+
+    @staticmethod
+    def of_nan(signalling: float, quiet: float) -> Callable[[torch.Tensor], torch.Tensor]:
+        """An op that gives one number for signalling NaN and another one for quiet NaN."""
+
+        def op(x: torch.Tensor) -> torch.Tensor:
+            as_quiet = (as_bits(x) & 0x00400000) != 0
+            return torch.where(x.isnan(), torch.where(as_quiet, quiet, signalling), 3.0)
+
+        return op
+
+    def test_a_device_that_takes_it_for_a_quiet_one_is_not_wrong(self) -> None:
+        found = judge(self.of_nan(NAN, 1.0), self.of_nan(1.0, 1.0), values=self.values)
+        assert found.skipped == QUIETED
+
+    def test_a_device_that_gives_a_third_number_is_wrong(self) -> None:
+        assert judge(self.of_nan(NAN, 1.0), self.of_nan(2.0, 1.0), values=self.values).mismatches
+
+    def test_a_device_that_is_wrong_at_another_number_is_wrong(self) -> None:
+        def op(x: torch.Tensor) -> torch.Tensor:
+            return torch.where(x.isnan(), 1.0, 4.0)
+
+        assert judge(self.of_nan(NAN, 1.0), op, values=self.values).mismatches
+
+    def test_an_op_that_moves_numbers_has_to_leave_it_as_it_is(self) -> None:
+        def quieted(x: torch.Tensor) -> torch.Tensor:
+            return (as_bits(x) | torch.where(x.isnan(), 0x00400000, 0).int()).view(torch.float32)
+
+        facts = OpFacts("misc", tolerance=EXACT, moves=True)
+        assert judge(torch.clone, values=self.values, facts=facts).mismatches == []
+        assert judge(torch.clone, quieted, values=self.values, facts=facts).mismatches
 
 
 class TestFormerValue:
