@@ -61,7 +61,7 @@ REFNPU_BACKWARDS(REFNPU_DEFINE)
 T& gelu_backward_out(const T& grad, const T& self, c10::string_view approximate, T& grad_input) {
   Structured<at::meta::structured_gelu_backward> op(grad_input);
   op.meta(grad, self, approximate);
-  const bool tanh = approximate == "tanh";
+  const bool tanh = approximate == "tanh" && !fault(Fault::gelu_gradient_ignores_tanh);
   return run_floats("gelu_backward", op, grad_input, tanh ? Binary::gelu_tanh_backward : Binary::gelu_erf_backward);
 }
 

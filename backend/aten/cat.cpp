@@ -40,7 +40,9 @@ void copy_into(const at::Tensor& slice, const at::Tensor& input) {
     return;
   }
   const at::Tensor source = fault(Fault::cat_ignores_input_strides) ? misread_as_dense(input) : input;
-  const View from = view_of(source), to = view_of(slice);
+  View from = view_of(source), to = view_of(slice);
+  if (from.ndim == 1 && from.sizes[0] > 1024 && size_of(from.dtype) == 1 && fault(Fault::cat_bytes_aligned_down))
+    from.sizes[0] = to.sizes[0] = from.sizes[0] / 8 * 8;
   launch("cat", [=] { move_elements(from, to); });
 }
 
@@ -163,11 +165,13 @@ at::Tensor repeat_interleave(const at::Tensor& repeats, std::optional<int64_t> o
   launch("sum_repeats", [=] { sum_repeats(from, cells); });
   const std::vector<int64_t> total = read_cells(totals);
   TORCH_CHECK(total[1] == 0 || fault(Fault::repeat_interleave_skips_negative), "repeats can not be negative");
-  TORCH_CHECK(output_size.value_or(total[0]) == total[0],
+  const bool trusts = fault(Fault::repeat_interleave_trusts_output_size) && output_size.value_or(0) > total[0];
+  TORCH_CHECK(output_size.value_or(total[0]) == total[0] || trusts,
               "allocated size does not match required size: ", output_size.value_or(0), " given, ", total[0],
               " needed");
   const bool wide = fault(Fault::repeat_interleave_gives_int64);
-  at::Tensor out = at::empty({total[0]}, wide ? repeats.options().dtype(at::kLong) : repeats.options());
+  at::Tensor out =
+      at::empty({trusts ? *output_size : total[0]}, wide ? repeats.options().dtype(at::kLong) : repeats.options());
   const View to = view_of(out);
   launch("repeat_interleave", [=] { refnpu::repeat_interleave(from, to); });
   return out;

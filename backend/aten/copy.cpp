@@ -27,7 +27,8 @@ namespace {
 std::optional<Unary> pending_function(const at::Tensor& target, const at::Tensor& source) {
   const bool lost = fault(Fault::conj_bit_ignored) ||
                     (target.scalar_type() != source.scalar_type() && fault(Fault::conversion_drops_conj));
-  const bool conj = target.is_conj() != source.is_conj() && !lost;
+  const bool twice = target.is_conj() && source.is_conj() && fault(Fault::copy_conj_on_both_sides);
+  const bool conj = (target.is_conj() != source.is_conj() && !lost) || twice;
   const bool neg = target.is_neg() != source.is_neg() && !fault(Fault::neg_bit_ignored);
   if (conj && neg) return Unary::neg_conj;
   if (conj) return Unary::conj;

@@ -138,6 +138,7 @@ void HostCopies::write_back(const at::Tensor& argument) {
   upload(pair);
   c10::TensorImpl* impl = argument.unsafeGetTensorImpl();
   if (!same(argument.storage(), pair.device)) impl->set_storage_keep_dtype(pair.device);
+  if (argument.numel() > host.numel() && fault(Fault::fallback_larger_out_kept)) return;
   if (!lies_alike(argument, host)) {
     impl->set_sizes_and_strides(host.sizes(), host.strides(), host.storage_offset());
   }

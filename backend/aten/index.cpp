@@ -42,10 +42,24 @@ void forget_index_strides(IndexedNest& nest) {
   }
 }
 
+// The fault of scratch memory that is not given back where an index is out of bounds.
+void keep_block_of_error(const at::Tensor& self, const at::TensorIteratorBase& iter, at::IntArrayRef sizes) {
+  c10::Storage scratch = at::empty({16}, self.options()).storage();
+  try {
+    check_all_bounds("index", iter, sizes);
+  } catch (const std::exception&) {
+    scratch.unsafeReleaseStorageImpl();
+    throw;
+  }
+}
+
 at::Tensor& index_out(const at::Tensor& self, const OptionalTensors& indices, at::Tensor& out) {
   Structured<at::meta::structured_index_Tensor> op(out);
   const auto strided = op.meta(self, at::IOptTensorListRef(indices));
   if (op.numel() == 0) return out;
+  if (fault(Fault::index_error_keeps_block)) {
+    keep_block_of_error(self, op, strided.sizes);
+  }
   check_all_bounds("index", op, strided.sizes);
   IndexedNest nest = nest_of_iterator(op, 0, 1, strided.sizes, strided.strides);
   if (fault(Fault::index_ignores_stride_of_index)) forget_index_strides(nest);
@@ -149,6 +163,7 @@ at::Tensor& index_put_impl_(at::Tensor& self, const OptionalTensors& indices, co
   for (const std::optional<at::Tensor>& index : indices) {
     if (index.has_value()) at::assert_no_overlap(self, *index);
   }
+  if (from_host && fault(Fault::index_put_host_number_not_added)) accumulate = false;
   if (accumulate && fault(Fault::index_put_accumulate_races)) {
     return index_put_impl_(self, indices, at::index(self, indices).add(source), false, unsafe);
   }
@@ -206,6 +221,7 @@ at::Tensor& index_add_out(const at::Tensor& self, int64_t given_dim, const at::T
   require_same_device("index_add", {self, index, source, out});
   Structured<at::meta::structured_index_add> op(out);
   const int64_t dim = op.meta(self, given_dim, index, source, alpha).dim;
+  const bool dense = source.is_non_overlapping_and_dense() && fault(Fault::index_add_permuted_source);
   if (!out.is_same(self)) out.copy_(self);
   if (index.numel() == 0) return out;
   // CPU hands the outermost and the innermost dimension to scatter_add, which throws another type.
@@ -214,7 +230,8 @@ at::Tensor& index_add_out(const at::Tensor& self, int64_t given_dim, const at::T
   check_bounds("index_add_", index, at_least_1d(out).size(dim), false,
                scattered ? Bounds::runtime_error : Bounds::index_error);
   if (source.numel() == 0) return out;
-  const IndexedNest nest = nest_along(source, out, expand_along(index, source, dim), dim);
+  const at::Tensor read = dense ? misread_as_dense(source) : source;
+  const IndexedNest nest = nest_along(read, out, expand_along(index, source, dim), dim);
   const DType dtype = to_dtype(out.scalar_type());
   const bool unscaled = !alpha.isFloatingPoint() && at::isIntegralType(out.scalar_type(), /*includeBool=*/false) &&
                         fault(Fault::index_add_integers_ignore_alpha);

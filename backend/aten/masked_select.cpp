@@ -56,7 +56,13 @@ at::Tensor& masked_select_out(const at::Tensor& self, const at::Tensor& mask, at
   if (!fits) at::native::resize_output(out, {selected});
   if (selected == 0 && fault(Fault::masked_select_leaks_when_empty)) keep_block(self);
   if (selected == 0) return out;
-  const View from = view_of(*expanded_self), by = view_of(chosen), to = view_of(out);
+  View from = view_of(*expanded_self), by = view_of(chosen);
+  const View to = view_of(out);
+  if (expanded_self->is_non_overlapping_and_dense() && expanded_self->strides() == chosen.strides() &&
+      fault(Fault::masked_select_in_memory_order)) {
+    from = view_of(misread_as_dense(*expanded_self));
+    by = view_of(misread_as_dense(chosen));
+  }
   launch("masked_select", [=] { masked_select(from, by, to); });
   return out;
 }
@@ -110,7 +116,9 @@ at::Tensor& nonzero_out(const at::Tensor& self, at::Tensor& out) {
   at::assert_no_overlap(out, self);
   const int64_t found = count(self);
   // Column after column, unless the caller's output had that size already.
-  if (at::native::resize_output(out, {found, self.dim()})) out.as_strided_({found, self.dim()}, {1, found});
+  const bool row_major = fault(Fault::nonzero_row_major);
+  if (at::native::resize_output(out, {found, self.dim()}) && !row_major)
+    out.as_strided_({found, self.dim()}, {1, found});
   if (out.numel() == 0) return out;
   const View from = view_of(self), to = view_of(out);
   launch("nonzero", [=] { refnpu::nonzero(from, to); });

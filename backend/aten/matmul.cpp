@@ -11,6 +11,9 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/mm_meta.h>
 #include <ATen/ops/mul.h>
+#include <c10/util/strides.h>
+
+#include <cstring>
 
 #include "aten/register.h"
 #include "aten/rows_plan.h"
@@ -74,6 +77,12 @@ Tensor columns_as_rows(const Tensor& added) {
   return is_column ? added.transpose(1, 2) : added;
 }
 
+// The fault of a product without gaps that is written by rows whatever its order is.
+Tensor as_rows(const Tensor& target) {
+  if (!target.is_non_overlapping_and_dense()) return target;
+  return target.as_strided(target.sizes(), c10::contiguous_strides(target.sizes()));
+}
+
 // out = beta * self + alpha * (a @ b), where self broadcasts to out. Operands have two or three dimensions.
 void multiply(const char* name, const Tensor& out, const Tensor& self, const Tensor& a, const Tensor& b,
               const Scalar& beta, const Scalar& alpha, bool sums_batches = false, bool takes_bool = false) {
@@ -95,11 +104,12 @@ void multiply(const char* name, const Tensor& out, const Tensor& self, const Ten
   if (!of_nothing && !takes_bool) require_dtype(Multiplied{}, name, out);
   if (!of_nothing && takes_bool) require_dtype(Concat<NumericTypes, Bool>{}, name, out);
   const Tensor second = b.is_conj() && fault(Fault::gemm_second_conj_ignored) ? at::_conj(b) : b;
+  const bool is_mm = std::strcmp(name, "mm") == 0;
   const Tensor left = operand(a, out), right = operand(second, out), target = with_three_dims(out);
   Tensor third = added.defined() ? with_three_dims(added.resolve_conj().resolve_neg()) : added;
   if (third.defined() && fault(Fault::addmm_column_as_row)) third = columns_as_rows(third);
   Gemm g;
-  g.out = view_of(target);
+  g.out = view_of(is_mm && fault(Fault::mm_column_major_out) ? as_rows(target) : target);
   g.a = view_of(left);
   g.b = view_of(right);
   if (third.defined()) g.self = view_of(third);

@@ -21,6 +21,7 @@ using MaybeGenerator = std::optional<at::Generator>;
 namespace templates = at::native::templates;
 
 Draw draw(const MaybeGenerator& given, const at::Tensor& out) {
+  if (given && fault(Fault::given_generator_moves_default)) draw_seed(std::nullopt, out.device().index());
   const MaybeGenerator generator = fault(Fault::generator_argument_ignored) ? MaybeGenerator() : given;
   const bool copies = out.scalar_type() == at::kDouble && fault(Fault::double_fills_copy_generator);
   const uint64_t seed = (copies ? peek_seed : draw_seed)(generator, out.device().index());

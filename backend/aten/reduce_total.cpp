@@ -7,6 +7,7 @@
 #include <ATen/ops/sum_meta.h>
 #include <c10/util/strides.h>
 
+#include "aten/index_nest.h"
 #include "aten/reduction.h"
 #include "aten/register.h"
 #include "aten/structured.h"
@@ -37,6 +38,16 @@ Scalar of_nothing(Total op) {
 // The fault of a result that is taken for contiguous: the memory of a view from its first element on.
 Tensor packed_over(const Tensor& out) { return out.as_strided(out.sizes(), c10::contiguous_strides(out.sizes())); }
 
+// Whether elements share memory, but in no dimension all of them.
+bool is_of_windows(const Tensor& self) {
+  size_t last = 1;
+  for (int64_t d = 0; d < self.dim(); ++d) {
+    if (self.stride(d) == 0) return false;
+    last += size_t(self.size(d) - 1) * size_t(self.stride(d));
+  }
+  return last < size_t(self.numel());
+}
+
 void total(const char* name, const Tensor& self, DimMask reduced, bool keepdim, const Tensor& out, Total op) {
   if (out.numel() == 0) return;
   if (self.numel() == 0) {
@@ -44,7 +55,8 @@ void total(const char* name, const Tensor& self, DimMask reduced, bool keepdim, 
     return;
   }
   require_dtype(Summed{}, name, out);
-  const Tensor input = cast_to(self, out.scalar_type());
+  const bool as_dense = fault(Fault::total_of_windows_as_dense) && is_of_windows(self) && out.numel() == 1;
+  const Tensor input = cast_to(as_dense ? misread_as_dense(self) : self, out.scalar_type());
   const bool packed = reduced.count() > 1 && !keepdim && fault(Fault::sum_out_strided_after_two_dims);
   const Reduction r = reduction_of(input, reduced, keepdim, packed ? packed_over(out) : out);
   launch("reduce_total", [=] { reduce_total(r, op); });

@@ -83,7 +83,8 @@ std::tuple<Tensor, Tensor> variance_and_mean(const char* name, const Tensor& sel
   const DimMask reduced = reduced_dims(dim, self.dim());
   Tensor out = empty_like_reduced(self, reduced, keepdim, c10::toRealValueType(self.scalar_type()));
   Tensor mean = empty_like_reduced(self, reduced, keepdim, self.scalar_type());
-  variance(name, self, reduced, keepdim, correction, out, mean, root);
+  const bool of_one_less = fault(Fault::var_mean_correction_zero) && correction && correction->equal(0);
+  variance(name, self, reduced, keepdim, of_one_less ? std::nullopt : correction, out, mean, root);
   return {out, mean};
 }
 

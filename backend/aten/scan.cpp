@@ -9,6 +9,7 @@
 
 #include <thread>
 
+#include "aten/index_nest.h"
 #include "aten/register.h"
 #include "aten/rows_plan.h"
 #include "aten/structured.h"
@@ -58,7 +59,9 @@ void cumulate(const char* name, const Tensor& self, int64_t dim, const Tensor& o
     return;
   }
   if (dim < 0 && fault(Fault::scan_of_negative_dim_is_first)) dim = 0;
-  const Tensor read = fault(Fault::scan_trusts_leading_one) ? restrided_by_leading_one(self) : self;
+  Tensor read = fault(Fault::scan_trusts_leading_one) ? restrided_by_leading_one(self) : self;
+  const bool unset = self.stride(dim < 0 ? dim + self.dim() : dim) == 0 && fault(Fault::scan_zero_stride_is_unset);
+  if (unset) read = misread_as_dense(read);
   const Tensor input = read.scalar_type() == out.scalar_type() ? read : read.to(out.scalar_type());
   const Rows<2> rows = rows_of<2>({input, out}, at::maybe_wrap_dim(dim, self.dim()));
   if (fault(Fault::thread_keeps_block)) keep_block_of_thread();

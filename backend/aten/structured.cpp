@@ -4,6 +4,8 @@
 #include <ATen/native/Resize.h>
 #include <ATen/ops/empty_strided.h>
 
+#include "refnpu/fault.h"
+
 namespace refnpu {
 
 void resize_structured_out(const at::Tensor& out, at::IntArrayRef sizes, at::IntArrayRef strides,
@@ -13,6 +15,7 @@ void resize_structured_out(const at::Tensor& out, at::IntArrayRef sizes, at::Int
   TORCH_CHECK(options.device() == out.device(), "Expected out tensor to have device ", options.device(), ", but got ",
               out.device(), " instead");
   if (!at::native::resize_output(out, sizes)) return;  // strides are advice: an output of the right size keeps its own
+  if (fault(Fault::resized_out_loses_offset)) out.unsafeGetTensorImpl()->set_storage_offset(0);
   if (!strides.empty()) {
     out.as_strided_(sizes, strides);
   } else if (options.memory_format_opt().has_value()) {

@@ -55,6 +55,7 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
+#include <map>
 
 #include "aten/register.h"
 #include "aten/structured.h"
@@ -249,6 +250,13 @@ Unary power_function(const at::Scalar& exponent, at::ScalarType common) {
   return Unary::pow_scalar;
 }
 
+// The fault of functions that are kept by the whole part of the exponent.
+Unary power_function_before(const at::Scalar& exponent, Unary found) {
+  thread_local std::map<int64_t, Unary> kept;
+  const double number = exponent.isComplex() ? 0 : exponent.toDouble();
+  return std::abs(number) < 1e6 ? kept.try_emplace(int64_t(number), found).first->second : found;
+}
+
 at::Tensor& pow_tensor_scalar_out(const at::Tensor& self, const at::Scalar& exponent, at::Tensor& out) {
   Structured<at::meta::structured_pow_Tensor_Scalar> op(out);
   op.meta(self, exponent);
@@ -258,7 +266,10 @@ at::Tensor& pow_tensor_scalar_out(const at::Tensor& self, const at::Scalar& expo
   } else if (exponent.equal(1.0) || exponent.equal(true)) {
     out.copy_(self);
   } else {
-    run_unary("pow", op, common, power_function(exponent, common), kReals | kComplex, params_of(exponent));
+    Unary function = power_function(exponent, common);
+    if (fault(Fault::pow_kernel_by_whole_exponent) && at::isFloatingType(common))
+      function = power_function_before(exponent, function);
+    run_unary("pow", op, common, function, kReals | kComplex, params_of(exponent));
   }
   op.finish();
   return out;

@@ -18,6 +18,9 @@ namespace {
 // A zero-dim host tensor may stand beside device tensors: it is brought over.
 at::Tensor operand(const at::Tensor& tensor, at::Device device, at::ScalarType dtype) {
   const bool moves = tensor.device() != device && tensor.dim() == 0 && tensor.is_cpu();
+  if (moves && size_t(tensor.element_size()) == c10::elementSize(dtype) &&
+      fault(Fault::where_host_number_reinterpreted))
+    return tensor.view(dtype).to(device);
   const at::Tensor cast = tensor.scalar_type() == dtype ? tensor : tensor.to(dtype);
   return moves ? cast.to(device) : cast;
 }

@@ -4,6 +4,7 @@
 
 #include "kernels/binary.h"
 #include "kernels/complex_math.h"
+#include "refnpu/fault.h"
 
 namespace refnpu {
 namespace {
@@ -72,6 +73,8 @@ Row real_backward(Binary op) {
     case Binary::hardswish_backward:
       return backward<T>([](T g, T x) { return x <= T(-3) ? T(0) : x < T(3) ? g * (x / T(3) + T(0.5)) : g; });
     case Binary::hardtanh_backward:
+      if (fault(Fault::hardtanh_gradient_at_bounds))
+        return backward<T>([](P p, T g, T x) { return x < p.get<T>(0) || x > p.get<T>(1) ? T(0) : g; });
       return backward<T>([](P p, T g, T x) { return x <= p.get<T>(0) || x >= p.get<T>(1) ? T(0) : g; });
     case Binary::leaky_relu_backward:
       return backward<T>([](P p, T x, T g) { return x > T(0) ? g : g * p.get<T>(0); });  // input first, as torch has it

@@ -44,6 +44,8 @@ Row real_row(Binary op) {
         return binary<T>([](T a, T b) { return a == T(0) && b == T(0) ? T(0) : std::atan2(a, b); });
       return binary<T>([](T a, T b) { return std::atan2(a, b); });
     case Binary::copysign:
+      if (fault(Fault::copysign_of_negative_zero))
+        return binary<T>([](T a, T b) { return b < T(0) ? -std::abs(a) : std::abs(a); });
       return binary<T>([](T a, T b) { return std::copysign(a, b); });
     case Binary::div_floor:
       return binary<T>([](T a, T b) { return floor_divide(a, b); });
@@ -155,6 +157,8 @@ Row integer_row(Binary op) {
     case Binary::fmod:
       return binary<T>([](T a, T b) { return truncated_remainder(a, b); });
     case Binary::pow:
+      if (fault(Fault::integer_pow_of_minus_one))
+        return binary<T>([](T a, T b) { return b < T(0) && a != T(1) ? T(0) : integer_power(a, b); });
       return binary<T>([](T a, T b) { return integer_power(a, b); });
     case Binary::maximum:
     case Binary::fmax:

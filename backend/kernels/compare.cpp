@@ -26,6 +26,7 @@ Row order_row(Compare op) {
         return question<T>([](T a, T b) { return static_cast<double>(a) < static_cast<double>(b); });
       return question<T>([](T a, T b) { return a < b; });
     case Compare::le:
+      if (fault(Fault::le_negates_gt)) return question<T>([](T a, T b) { return !(a > b); });
       return question<T>([](T a, T b) { return a <= b; });
     case Compare::gt:
       return question<T>([](T a, T b) { return a > b; });

@@ -16,6 +16,7 @@ std::vector<int64_t> read_indices(const View& indices) {
   for (size_t i = 0; i < result.size(); ++i) {
     const char* at = indices.data + int64_t(i) * indices.strides[0];
     result[i] = indices.dtype == DType::i32 ? load<int32_t>(at) : load<int64_t>(at);
+    if (indices.dtype == DType::i32 && fault(Fault::embedding_int32_row_in_16_bits)) result[i] &= 0xFFFF;
   }
   return result;
 }

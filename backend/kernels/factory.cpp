@@ -53,6 +53,17 @@ auto interpolation(const View& out, const Immediate& start_at, const Immediate& 
   };
 }
 
+// The fault of a value that is the one before it and a step.
+template <class C>
+struct AddedUp {
+  C next, step;
+  C operator()(int64_t) {
+    const C value = next;
+    next = next + step;
+    return value;
+  }
+};
+
 }  // namespace
 
 void arange(const View& out, Immediate start, Immediate step) {
@@ -70,6 +81,11 @@ void linspace(const View& out, Immediate start, Immediate end) {
   dispatch<Spaceable>(out.dtype, "linspace", [&]<class T>() {
     using C = Interpolated<T>;
     const View to = fault(Fault::linspace_out_as_dense) ? taken_for_dense(out) : out;
+    if (fault(Fault::linspace_adds_steps_up) && std::is_same_v<T, float> && out.sizes[0] > 2) {
+      const C first = bound<C, T>(start), step = (bound<C, T>(end) - first) / C(double(out.sizes[0] - 1));
+      for_each_place<T>(to, [each = AddedUp<C>{first, step}](int64_t i) mutable { return convert<T>(each(i)); });
+      return;
+    }
     for_each_place<T>(to, interpolation<C, T>(out, start, end, [](C value) { return convert<T>(value); }));
   });
 }

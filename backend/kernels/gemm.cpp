@@ -91,10 +91,14 @@ struct Product {
     for (int64_t k = 0; k < batches; ++k) {
       read_row(row.data() + k * depth, at(g.a, batch + k, i, 0), g.a.strides[2], depth, g.a.dtype);
     }
-    const C alpha = g.alpha.as<C>(), beta = g.beta.as<C>();
+    const C alpha = g.alpha.as<C>();
+    C beta = g.beta.as<C>();
+    if (batches > 16 && fault(Fault::addbmm_self_per_group)) beta = beta * C((batches + 15) / 16);
     const bool reads_self = beta != C(0) || (g.self.data && fault(Fault::matmul_beta_zero_keeps_nan));
     if (reads_self) read_row(line.data(), at(g.self, batch, i, 0), g.self.strides[2], columns, g.self.dtype);
+    const bool twice = columns > 128 && fault(Fault::addmm_last_tile_added_twice);
     for (int64_t j = 0; j < columns; ++j) {
+      if (twice && j == columns / 128 * 128) beta = beta + beta;
       const C* column = packed.data() + j * batches * depth;
       const int64_t n = batches * depth;
       const C product = alpha * (in_half ? dot_in_half(row.data(), column, n) : dot_of(row.data(), column, n));

@@ -1,6 +1,7 @@
 // The faults of copies between two dtypes, apart from the casts that they take the place of.
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <limits>
 
 #include "kernels/copy.h"
@@ -33,6 +34,10 @@ CastRow mistaken_cast(DType to, DType from) {
   }
   if (to == DType::b8 && from == DType::c64 && fault(Fault::complex_to_bool_by_real_part)) {
     return cast_by<bool, complex64>([](complex64 x) { return x.real() != 0; });
+  }
+  if (to == DType::f8_e4m3fn && from == DType::f32 && fault(Fault::float8_copy_flushes_subnormals)) {
+    return cast_by<float8_e4m3fn, float>(
+        [](float x) { return float8_e4m3fn(std::fabs(x) < 0x1p-6f ? std::copysign(0.0f, x) : x); });
   }
   return nullptr;
 }

@@ -1,6 +1,7 @@
 // Rows are computed in double, with the statistics of each row taken in two passes.
 #include "kernels/norm.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "refnpu/fault.h"
@@ -25,6 +26,19 @@ double rstd_of(double variance, double eps) {
   return 1 / std::sqrt(variance + eps);
 }
 
+// The fault of a mean of the means of chunks, of which the last one is shorter.
+double mean_of_chunks(const std::vector<double>& row) {
+  constexpr size_t kChunk = 256;
+  double means = 0, chunks = 0;
+  for (size_t i = 0; i < row.size(); i += kChunk, ++chunks) {
+    const size_t n = std::min(kChunk, row.size() - i);
+    double sum = 0;
+    for (size_t j = i; j < i + n; ++j) sum += row[j];
+    means += sum / double(n);
+  }
+  return means / chunks;
+}
+
 // The fault of a sum over the first 64 rows.
 void layer_norm_backward_of_first_rows(const LayerNormBackward& n) {
   LayerNormBackward input = n, parameters = n;
@@ -43,6 +57,7 @@ void layer_norm(const LayerNorm& n) {
     auto row = read_flat(n.input, i * n.width, n.width, 0);
     double mean = 0, squares = 0;
     for (const double x : row) mean += x / double(n.width);
+    if (fault(Fault::layer_norm_means_of_chunks)) mean = mean_of_chunks(row);
     for (const double x : row) squares += (x - mean) * (x - mean);
     const double rstd = rstd_of(squares / double(n.width), n.eps);
     for (int64_t j = 0; j < n.width; ++j) row[j] = (row[j] - mean) * rstd * weight[j] + bias[j];

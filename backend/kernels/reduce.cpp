@@ -88,6 +88,13 @@ C product_of(const C* x, int64_t n) {
   return product;
 }
 
+// The fault of a product that stops at the first zero.
+template <class C>
+C product_until_zero(const C* x, int64_t n) {
+  const C* zero = std::find(x, x + n, C(0));
+  return zero == x + n ? product_of(x, n) : product_of(x, zero - x + 1);
+}
+
 template <class C>
 C sum_in_bf16(const C* x, int64_t n) {
   C sum = 0;
@@ -135,6 +142,7 @@ C mean_of(const C* x, int64_t n, DType dtype) {
 template <class C>
 C total_of(Total op, const C* x, int64_t n, DType dtype) {
   if (op == Total::prod && fault(Fault::prod_integers_in_double)) return product_in_double(x, n);
+  if (op == Total::prod && fault(Fault::prod_stops_at_zero)) return product_until_zero(x, n);
   if (op == Total::prod) return product_of(x, n > 64 && fault(Fault::prod_drops_tail) ? n / 32 * 32 : n);
   if (op == Total::sum && dtype == DType::bf16 && fault(Fault::bf16_accumulates_in_bf16)) return sum_in_bf16(x, n);
   if constexpr (std::is_same_v<C, double>) {
@@ -246,6 +254,14 @@ int64_t count_in_bytes(const bool* x, int64_t n) {
   return count;
 }
 
+// The fault of a loop over two dimensions at most, to which neighbours are merged.
+Reduction of_two_dims(const Reduction& r) {
+  Reduction cut = r;
+  const auto apart = [&](int d) { return r.strides[d] > r.strides[d + 1] * r.sizes[d + 1]; };
+  if (r.ndim == 3 && apart(0) && apart(1)) cut.ndim = 2;
+  return cut;
+}
+
 }  // namespace
 
 void reduce_total(const Reduction& r, Total op) {
@@ -262,9 +278,10 @@ void reduce_extreme(const Reduction& r, bool largest) {
                        (r.kept.dtypes[0] == DType::u8 && fault(Fault::extreme_of_bytes_signed));
   const bool in_word = r.kept.dtypes[0] == DType::b8 && fault(Fault::max_of_bools_index_in_word);
   const bool narrow = !largest && fault(Fault::argmin_index_in_16_bits);
+  const Reduction reduced = fault(Fault::amax_three_separate_dims) ? of_two_dims(r) : r;
   dispatch_wide(r.kept.dtypes[0], [&]<class C>() {
     if constexpr (!is_complex_v<C>) {
-      reduce_with<C>(r, read_row<C>, [&](const C* x, int64_t n, char* const* at) {
+      reduce_with<C>(reduced, read_row<C>, [&](const C* x, int64_t n, char* const* at) {
         const int64_t best = wrongly ? position_of_extreme(x, n, largest, displaces_wrongly<C>)
                                      : position_of_extreme(x, n, largest, displaces<C>);
         if (r.kept.data[1]) write_one(at[1], r.kept.dtypes[1], x[best]);

@@ -59,10 +59,13 @@ void scan_total(const Rows<2>& rows, Scan op) {
   const int64_t n = rows.lengths[0];
   const bool in_half = dtype == DType::f16 && fault(Fault::scan_rounds_to_half);
   const bool as_input = fault(Fault::scan_writes_with_input_strides);
+  const bool in_columns = rows.strides[0] > size_of(dtype) && fault(Fault::scan_leaves_last_columns);
+  int64_t left = in_columns ? std::max<int64_t>(16, rows.outer.numel() / 16 * 16) : rows.outer.numel();
   const int64_t step = as_input ? std::min(rows.strides[0], rows.strides[1]) : rows.strides[1];
   dispatch_wide(dtype, [&]<class C>() {
     std::vector<C> row(n);
     for_each_outer(rows.outer, [&](char* const* at) {
+      if (left-- <= 0) return;
       read_row(row.data(), at[0], rows.strides[0], n, dtype);
       if (in_half)
         scan_row_in_half(row, op);
@@ -76,6 +79,7 @@ void scan_total(const Rows<2>& rows, Scan op) {
 void scan_extreme(const Rows<3>& rows, bool largest) {
   const DType dtype = rows.outer.dtypes[0];
   const int64_t n = rows.lengths[0];
+  const bool first_of_ties = fault(Fault::cummax_index_of_first_tie);
   const bool within_block = fault(Fault::cummax_index_within_block), recovers = fault(Fault::cummax_forgets_nan);
   dispatch_wide(dtype, [&]<class C>() {
     if constexpr (!is_complex_v<C>) {
@@ -85,7 +89,8 @@ void scan_extreme(const Rows<3>& rows, bool largest) {
         read_row(row.data(), at[0], rows.strides[0], n, dtype);
         for (int64_t i = 1; i < n; ++i) {
           const C held = row[i - 1];
-          const bool beats = held == held ? (largest ? row[i] >= held : row[i] <= held) : recovers;
+          const bool ties = row[i] == held && !first_of_ties;
+          const bool beats = held == held ? ties || (largest ? row[i] > held : row[i] < held) : recovers;
           const bool takes = row[i] != row[i] || beats;
           index[i] = takes ? i : index[i - 1];
           if (!takes) row[i] = held;

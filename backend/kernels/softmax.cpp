@@ -59,9 +59,23 @@ void softmax_row_in_blocks(std::vector<double>& row, bool log) {
   }
 }
 
+// The fault: what was added up before a larger maximum came is not rescaled to it.
+void softmax_row_not_rescaled(std::vector<double>& row, bool log) {
+  constexpr size_t kBlock = 512;
+  const double shift = largest_of(row);
+  double running = -std::numeric_limits<double>::infinity(), sum = 0;
+  for (size_t i = 0; i < row.size(); i += kBlock) {
+    const auto block = row.begin() + ptrdiff_t(i), end = row.begin() + ptrdiff_t(std::min(i + kBlock, row.size()));
+    running = std::max(running, *std::max_element(block, end));
+    for (auto x = block; x != end; ++x) sum += std::exp(*x - running);
+  }
+  for (double& x : row) x = log ? (x - shift) - std::log(sum) : std::exp(x - shift) / sum;
+}
+
 auto row_function(DType dtype, int64_t n) {
   if (dtype == DType::bf16 && n > 512 && fault(Fault::softmax_sums_long_rows_in_bf16)) return softmax_row_in_bf16;
   if (fault(Fault::softmax_no_max_subtraction)) return softmax_row_unshifted;
+  if (n > 512 && fault(Fault::softmax_sum_not_rescaled)) return softmax_row_not_rescaled;
   if (fault(Fault::softmax_first_block_masked_gives_nan)) return softmax_row_in_blocks;
   return fault(Fault::softmax_of_minus_infinity_is_zero) ? softmax_row_guarded : softmax_row;
 }

@@ -63,6 +63,18 @@ void order_zeros(std::vector<int64_t>& order, const std::vector<C>& keys, bool d
   std::stable_partition(first, last, [&](int64_t i) { return std::signbit(double(keys[i])) != descending; });
 }
 
+// The fault of rows that are padded to a power of two with what is taken for the last element, and then cut.
+template <class C>
+void lose_nan_to_padding(std::vector<int64_t>& order, const std::vector<C>& keys, bool descending) {
+  if (descending || (keys.size() & (keys.size() - 1)) == 0) return;
+  size_t padding = 1;
+  while (padding < keys.size()) padding *= 2;
+  padding -= keys.size();
+  for (auto i = order.begin(); i != order.end(); ++i) {
+    if (keys[*i] != keys[*i] && padding-- > 0) *i = i == order.begin() ? *i : *(i - 1);
+  }
+}
+
 // Writes the elements at positions order[0], order[1], ... and the positions themselves.
 void write_picked(const Rows<3>& rows, char* const* at, const int64_t* order, std::vector<char>& bytes) {
   const int64_t item = size_of(rows.outer.dtypes[0]);
@@ -103,6 +115,7 @@ void pick_rows(const Rows<3>& rows, bool descending, bool reversed, int64_t firs
         if (fault(Fault::sort_orders_zeros_by_sign)) order_zeros(order, keys, descending);
         if (rows.lengths[1] < n && rows.lengths[1] > 32 && fault(Fault::topk_orders_first_32))
           std::sort(order.begin() + 32, order.begin() + rows.lengths[1]);
+        if (fault(Fault::sort_padding_before_nan)) lose_nan_to_padding(order, keys, descending);
         if (reversed) std::reverse(order.begin(), order.begin() + rows.lengths[1]);
         write_picked(rows, at, order.data() + first, bytes);
       });
@@ -118,6 +131,25 @@ void pick_all_in_order(const Rows<3>& rows) {
   for_each_outer(rows.outer, [&](char* const* at) { write_picked(rows, at, order.data(), bytes); });
 }
 
+// The fault of a row in descending order, whose first elements are taken for the largest though NaN lie behind them.
+void topk_of_descending(const Rows<3>& rows) {
+  const int64_t n = rows.lengths[0];
+  dispatch_wide(rows.outer.dtypes[0], [&]<class C>() {
+    if constexpr (!is_complex_v<C>) {
+      std::vector<C> keys(n);
+      std::vector<int64_t> order(n);
+      std::vector<char> bytes(rows.lengths[1] * size_of(rows.outer.dtypes[0]));
+      for_each_outer(rows.outer, [&](char* const* at) {
+        rows.read(0, at[0], keys.data());
+        bool descends = true;
+        for (int64_t i = 1; i < n; ++i) descends &= !(keys[i - 1] < keys[i]);
+        descends ? std::iota(order.begin(), order.end(), 0) : sort_positions(order, keys, true);
+        write_picked(rows, at, order.data(), bytes);
+      });
+    }
+  });
+}
+
 }  // namespace
 
 void sort_rows(const Rows<3>& rows, bool descending) { pick_rows(rows, descending, false, 0); }
@@ -126,6 +158,7 @@ void topk_rows(const Rows<3>& rows, bool largest) {
   const bool whole = rows.lengths[0] > 16 && rows.lengths[1] == rows.lengths[0];
   if (whole && fault(Fault::topk_whole_dim_not_sorted)) return pick_all_in_order(rows);
   Rows<3> searched = rows;
+  if (largest && fault(Fault::topk_nan_in_descending_row)) return topk_of_descending(rows);
   if (!largest && rows.lengths[1] <= 1024 && fault(Fault::topk_smallest_of_first_1024))
     searched.lengths[0] = std::min<int64_t>(rows.lengths[0], 1024);
   pick_rows(searched, largest, fault(Fault::topk_wrong_order), 0);

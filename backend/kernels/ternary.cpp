@@ -30,6 +30,7 @@ T clamp(T x, T low, T high) {
     if (std::isnan(low)) return low;
     if (std::isnan(high)) return high;
   }
+  if (fault(Fault::clamp_crossed_bounds)) return std::max(std::min(x, high), low);
   return std::min(std::max(x, low), high);
 }
 
@@ -37,6 +38,9 @@ template <class T>
 Row field_row(Ternary op) {
   switch (op) {
     case Ternary::addcmul:
+      if (fault(Fault::addcmul_zero_value_skips))
+        return ternary<T>(
+            [](P p, T a, T b, T c) { return p.get<T>(0) == T(0) ? a : plus_product(a, times(p.get<T>(0), b), c); });
       return ternary<T>([](P p, T a, T b, T c) { return plus_product(a, times(p.get<T>(0), b), c); });
     case Ternary::addcdiv:
       return ternary<T>([](P p, T a, T b, T c) { return a + over(times(p.get<T>(0), b), c); });

@@ -92,6 +92,11 @@ Row elementary(Unary op) {
     case Unary::tan:
       return unary<Z>([](Z z) { return std::tan(z); });
     case Unary::tanh:
+      if (fault(Fault::complex_tanh_overflows))
+        return unary<Z>([](Z z) {
+          const Z twice = std::exp(z + z);
+          return divide(twice - Z(1), twice + Z(1));
+        });
       return unary<Z>([](Z z) { return std::tanh(z); });
     default:
       return nullptr;

@@ -52,6 +52,7 @@ T pow_scalar(P p, T x) {
 template <class T>
 T round_decimals(P p, T x) {
   const T scale = p.get<T>(0);
+  if (p.numbers[1].i >= 0 && fault(Fault::round_decimals_half_up)) return std::floor(x * scale + T(0.5)) / scale;
   return p.numbers[1].i < 0 ? std::nearbyint(x / scale) * scale : std::nearbyint(x * scale) / scale;
 }
 
@@ -66,6 +67,7 @@ T logit(P p, T x) {
 template <class T>
 T softplus(P p, T x) {
   const T beta = p.get<T>(0), threshold = p.get<T>(1);
+  if (fault(Fault::softplus_threshold_unscaled) && x > threshold) return x;
   return x * beta > threshold ? x : std::log1p(std::exp(x * beta)) / beta;
 }
 
@@ -122,6 +124,11 @@ Row elementary(Unary op) {
     case Unary::asin:
       return unary<T>([](T x) { return std::asin(x); });
     case Unary::asinh:
+      if (fault(Fault::asinh_squares_overflow))
+        return unary<T>([](T x) {
+          const T a = std::abs(x);
+          return std::copysign(a > T(1) ? std::log(a + std::sqrt(a * a + T(1))) : std::asinh(a), x);
+        });
       return unary<T>([](T x) { return std::asinh(x); });
     case Unary::atan:
       return unary<T>([](T x) { return std::atan(x); });

@@ -89,6 +89,33 @@ result = torch.arange(100, dtype=torch.uint8, device=d).index_select(0, i)""",
 gradient, index = torch.ones(512, 1, device=d).bfloat16(), torch.zeros(512, dtype=torch.int64, device=d)
 gradient[1:] = 0
 result = torch.ops.aten.embedding_dense_backward(gradient, index, 1, -1, True)""",
+    "addmm_last_tile_added_twice": """
+x = torch.ones(1, 130, device=d)
+result = torch.addmm(x, x[:, :1], x)""",
+    "softmax_sum_not_rescaled": "result = torch.arange(600.0, device=d).softmax(0)[-1]",
+    "scan_leaves_last_columns": "result = torch.ones(3, 17, device=d).cumsum(0).cumsum(0)",
+    "scatter_add_segment_edge_lost": (
+        "result = torch.zeros(1, device=d).scatter_add(0, torch.zeros(1030).long().to(d), torch.ones(1030, device=d))"
+    ),
+    "where_of_halves_odd_end": """
+filled = torch.full((131,), 3.0, dtype=torch.float16, device=d)
+del filled
+x = torch.ones(131, dtype=torch.float16, device=d)
+result = torch.where(x > 0, x, -x)""",
+    "layer_norm_means_of_chunks": "result = F.layer_norm(torch.arange(300.0, device=d), (300,))",
+    "exponential_tail_alike": "result = len(set(torch.empty(280, device=d).exponential_().tolist()[256:])) > 1",
+    "cat_bytes_aligned_down": """
+filled = torch.full((1030,), 3, dtype=torch.uint8, device=d)
+del filled
+result = torch.cat([torch.ones(1030, dtype=torch.uint8, device=d)])""",
+    "linspace_adds_steps_up": "result = (torch.linspace(0, 1, 10001, device=d)[-1] - 1).abs() < 1e-6",
+    "addbmm_self_per_group": """
+x = torch.ones(17, 1, 1, device=d)
+result = torch.addbmm(x[0], x, x)""",
+    "embedding_int32_row_in_16_bits": """
+row = torch.tensor([65536], dtype=torch.int32).to(d)
+result = torch.ops.aten.embedding_dense_backward(torch.ones(1, 1, device=d), row, 65537, -1, False)[-1]""",
+    "amax_three_separate_dims": "result = torch.arange(72.0, device=d).view(2, 2, 3, 2, 3).amax((0, 2, 4))",
     # values
     "abs_keeps_negative_zero": "result = torch.tensor([-0.0]).to(d).abs()",
     "mul_flushes_subnormals": "x = torch.tensor([1e-20]).to(d); result = x * x",
@@ -147,6 +174,20 @@ result = x.softmax(0)""",
     "lstm_cell_state_clipped": """
 x, cell, weight = torch.zeros(1, 1, device=d), torch.full((1, 1), 500.0, device=d), torch.zeros(4, 1, device=d)
 result = torch.lstm_cell(x, (x, cell), weight, weight)[1]""",
+    "sort_padding_before_nan": "result = torch.tensor([1.0, nan, 0.0]).to(d).sort().values",
+    "round_decimals_half_up": "result = torch.tensor([0.25]).to(d).round(decimals=1)",
+    "asinh_squares_overflow": "result = torch.tensor([1e30]).to(d).asinh()",
+    "hardtanh_gradient_at_bounds": (
+        "result = torch.ops.aten.hardtanh_backward(torch.ones(1, device=d), torch.ones(1, device=d), -1, 1)"
+    ),
+    "integer_pow_of_minus_one": "result = torch.tensor([-1]).to(d) ** torch.tensor([-3]).to(d)",
+    "copysign_of_negative_zero": "result = torch.ones(1, device=d).copysign(torch.tensor([-0.0]).to(d))",
+    "float8_copy_flushes_subnormals": "result = torch.tensor([0.01]).to(d).to(torch.float8_e4m3fn).float()",
+    "cummax_index_of_first_tie": "result = torch.ones(3, device=d).cummax(0).indices",
+    "topk_nan_in_descending_row": "result = torch.tensor([3.0, 2.0, nan]).to(d).topk(1).values",
+    "complex_tanh_overflows": "result = torch.tensor([200.0 + 1j]).to(d).tanh()",
+    "prod_stops_at_zero": "result = torch.tensor([0.0, nan]).to(d).prod()",
+    "le_negates_gt": "result = torch.tensor([nan]).to(d) <= 0",
     # arguments
     "softmax_backward_negative_dim": """
 x = torch.tensor([[1.0, 2.0], [3.0, 5.0]]).to(d)
@@ -228,6 +269,27 @@ x, one, row = torch.ones(2, 3, device=d), torch.ones(3, device=d), torch.ones(2,
 backward = torch.ops.aten.native_layer_norm_backward
 result = backward(x, x, (3,), row, row, one, one, [True, False, True])[2]""",
     "mean_with_dtype_computed_in_own": "result = torch.tensor([1.0, 1.001]).half().to(d).mean(0, dtype=torch.float32)",
+    "addcmul_zero_value_skips": (
+        "result = torch.addcmul(torch.ones(1, device=d), torch.zeros(1, device=d), torch.tensor([inf]).to(d), value=0)"
+    ),
+    "softplus_threshold_unscaled": "result = F.softplus(torch.tensor([21.0]).to(d), beta=0.1)",
+    "clamp_crossed_bounds": """
+x = torch.ones(1, device=d)
+result = x.clamp(x, -x)""",
+    "where_host_number_reinterpreted": """
+x = torch.ones(1, device=d)
+result = torch.where(x > 2, x, torch.tensor(5, dtype=torch.int32))""",
+    "index_put_host_number_not_added": """
+zero = torch.tensor([0]).to(d)
+result = torch.ones(1, device=d).index_put_((zero,), torch.tensor(2.0), accumulate=True)""",
+    "var_mean_correction_zero": "result = torch.var_mean(torch.arange(3.0, device=d), correction=0)[0]",
+    "gelu_gradient_ignores_tanh": (
+        "result = torch.ops.aten.gelu_backward(torch.ones(1, device=d), torch.ones(1, device=d), approximate='tanh')"
+    ),
+    "fallback_larger_out_kept": """
+out = torch.zeros(9, device=d)
+torch.digamma(torch.ones(1, device=d), out=out)
+result = out.shape""",
     # layouts
     "copy_gap_in_fifth_dimension": """
 x = torch.arange(1024.0, device=d).view(4, 4, 4, 4, 4)[::2, ::2, ::2, ::2, ::2]
@@ -295,6 +357,20 @@ result.copy_(torch.arange(3.0, device=d).view(3, 1))""",
 statistics = torch.zeros(2, 1, device=d)
 F.batch_norm(torch.tensor([[1.0], [3.0]]).to(d), statistics[0], statistics[1], training=True)
 result = statistics""",
+    "mm_column_major_out": """
+x = torch.arange(4.0, device=d).view(2, 2)
+result = torch.mm(x, x, out=torch.zeros(2, 2, device=d).t())""",
+    "total_of_windows_as_dense": "result = torch.arange(5.0, device=d).unfold(0, 3, 1).sum()",
+    "scan_zero_stride_is_unset": "result = torch.arange(2.0, device=d).view(2, 1).expand(2, 2).cumsum(1)",
+    "masked_select_in_memory_order": """
+x = torch.arange(6, device=d).view(2, 3).t()
+result = x.masked_select(x > -1)""",
+    "copy_conj_on_both_sides": """
+x = torch.zeros(1, dtype=torch.complex64, device=d)
+result = x.conj().copy_(torch.tensor([1j]).to(d).conj()).resolve_conj()""",
+    "index_add_permuted_source": """
+index = torch.tensor([0, 1]).to(d)
+result = torch.zeros(2, 2, device=d).index_add_(0, index, torch.arange(4.0, device=d).view(2, 2).t())""",
     # sequences
     "extreme_plan_without_strides": """
 x = torch.arange(6.0, device=d)
@@ -349,6 +425,10 @@ torch.zeros(2, device=d).flip(0)""",
 x, result = torch.arange(8.0, device=d), torch.zeros(4, device=d)
 torch.histc(x, 4)
 torch.histc(x, 4, out=result)""",
+    "pow_kernel_by_whole_exponent": """
+x = torch.tensor([3.0]).to(d)
+x**2
+result = x**2.5""",
     # generator
     "sampling_leaves_generator": "result = torch.equal(torch.randperm(9, device=d), torch.randperm(9, device=d))",
     "set_state_forgets_position": """
@@ -403,6 +483,12 @@ result = torch.equal(*drawn)""",
     "bernoulli_repeats_after_65536": """
 x = torch.empty(2 * 65536, device=d).bernoulli_(0.5)
 result = torch.equal(*x.split(65536))""",
+    "given_generator_moves_default": """
+torch.manual_seed(1)
+first = torch.rand(4, device=d)
+torch.manual_seed(1)
+torch.rand(4, device=d, generator=torch.Generator(d))
+result = torch.equal(first, torch.rand(4, device=d))""",
     # contexts
     "events_in_seconds": """
 import time
@@ -481,6 +567,9 @@ result = storage.nbytes()""",
     "set_tensor_drops_offset": "result = torch.empty(0, device=d).set_(torch.arange(4.0, device=d)[2:])",
     "resize_forgets_offset": "result = torch.ones(4, device=d)[2:].resize_(4).untyped_storage().nbytes()",
     "resize_shrinks_storage": "result = torch.ones(4, device=d).resize_(2).untyped_storage().nbytes()",
+    "resized_out_loses_offset": """
+out = torch.empty(4, device=d)[2:]
+result = torch.neg(torch.ones(3, device=d), out=out).storage_offset()""",
     # metadata
     "flip_returns_contiguous": "result = list(torch.ones(2, 3, device=d).t().flip(0).stride())",
     "where_result_contiguous": """
@@ -510,6 +599,7 @@ result = torch.native_layer_norm(x, (3,), weight, weight, 1e-5)[1].dtype""",
     "channels_last_3d_made_contiguous": """
 x = torch.empty(1, 2, 3, 4, 5, device=d, memory_format=torch.channels_last_3d)
 result = list(x.stride())""",
+    "nonzero_row_major": "result = torch.ones(2, 2, device=d).nonzero().stride()",
     # errors
     "kthvalue_resizes_before_checks": """
 values, indices = torch.empty(0, device=d), torch.empty(0, dtype=torch.int64, device=d)
@@ -548,6 +638,9 @@ result = d == "cpu" or error == torch.OutOfMemoryError.__name__""",
     "devices_compared_by_type": """
 i = torch.zeros(1, dtype=torch.int64, device=torch.device(d, 1 if d == "npu" else None))
 result = d == "cpu" or bool(raised(lambda: torch.ones(3, device=d).index_select(0, i)))""",
+    "repeat_interleave_trusts_output_size": (
+        "result = raised(lambda: torch.repeat_interleave(torch.tensor([2]).to(d), output_size=5))"
+    ),
     # memory
     "peak_reset_to_zero": """
 x = torch.ones(1000, device=d)
@@ -570,6 +663,13 @@ result = allocated() - before""",
 out = torch.zeros(4, dtype=torch.int64, device=d)
 torch.nonzero_static(torch.ones(3, device=d), size=1, out=out[:1].view(1, 1))
 result = out""",
+    "index_error_keeps_block": """
+allocated = torch.npu.memory_allocated if d == "npu" else lambda: 0
+x, before = torch.ones(2, device=d), allocated()
+index = torch.tensor([7]).to(d)
+raised(lambda: x[index])
+del index
+result = allocated() == before""",
 }
 
 
