@@ -209,6 +209,14 @@ class Maker:
         for made in self._tried(filled(sample, sample, {}, self._values), name, dtypes):
             yield replace(made, axis=axis)
 
+    def called_with(
+        self, source: Sample, sample: Sample, name: str, dtypes: tuple[str, ...], axis: str
+    ) -> Iterator[Sample]:
+        """Yield the sample, if it runs on CPU, with values as in ``source`` for the tensors that have no fill."""
+        slots = [s if s.fill else _refilled(source, s, self._values, 0) for s in sample.tensors]
+        for made in self._tried([with_tensors(sample, slots)], name, dtypes):
+            yield replace(made, axis=axis)
+
     def _ordered(self, sample: Sample, dtypes: tuple[str, ...]) -> Iterator[Sample]:
         """Yield the sample with the values of its first argument in order. That moves floats: not whole ones."""
         for slot in sample.tensors[:1]:

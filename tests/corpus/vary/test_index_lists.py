@@ -1,0 +1,69 @@
+"""Lists of indices: which dimensions have one, and of what shape."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from conformance.corpus.model import Sample, TensorSlot
+from conformance.corpus.vary.index_lists import LISTS, SHAPE, generate
+from tests.generated import made_by
+
+
+def made(overload: str) -> tuple[Sample, ...]:
+    return made_by(generate, overload)
+
+
+def test_indices_stand_apart_and_side_by_side_and_behind() -> None:
+    lists = [s.args[1] for s in made("index.Tensor_out") if s.base == "float32"]
+    given = {tuple(a is not None for a in one) for one in lists if isinstance(one, tuple)}
+    assert {(True, False, True), (False, True, True), (False, False, False, True), (True,) * 4} <= given
+
+
+def test_indices_of_several_shapes_are_broadcast() -> None:
+    shapes = {tuple(t.shape for t in s.tensors if t.dtype == "int64") for s in made("index.Tensor_out")}
+    assert {((3, 1), (2,)), ((2,), (3, 1)), ((), (3,)), ((2, 3),)} <= shapes
+
+
+def test_masks_take_one_dimension_or_several() -> None:
+    masks = {t.shape for s in made("index.Tensor_out") for t in s.tensors if t.dtype == "bool" and t.name != "self"}
+    assert {SHAPE[:1], SHAPE[1:2], SHAPE[:2], SHAPE[2:], SHAPE} <= masks
+
+
+@pytest.mark.parametrize("overload", ["index_put", "_index_put_impl_"])
+def test_what_is_read_is_written_and_added_and_what_is_less_is_broadcast(overload: str) -> None:
+    found = [s for s in made(overload) if ".indices=apart" in s.name and s.base == "float32"]
+    assert {s.args[3] for s in found} == {False, True}
+    values = {s.tensors[-1].shape for s in found if ".indices=apart." in s.name}
+    assert (3, SHAPE[1], SHAPE[3]) in values
+    assert len(values) == 2
+
+
+def test_no_element_is_named_twice() -> None:
+    for sample in made("index_put"):
+        indices = [t for t in sample.tensors if t.argument == "indices" and t.dtype == "int64"]
+        assert all(t.fill.startswith("distinct/") for t in indices), sample.name
+        assert all(t.numel <= int(t.fill.partition("/")[2]) for t in indices), sample.name
+
+
+def test_every_list_runs_on_cpu() -> None:
+    found = {s.name.partition("indices=")[2] for s in made("index.Tensor_out") if s.base == "float32"}
+    assert found == set(LISTS)
+
+
+def test_slots_are_numbered_in_the_order_of_the_arguments() -> None:
+    for sample in made("index_put"):
+        assert [t.index for t in sample.tensors] == list(range(len(sample.tensors)))
+        assert isinstance(sample.args[0], TensorSlot)
+        assert sample.args[0] is sample.tensors[0]
+
+
+def test_an_op_without_a_list_of_indices_has_none() -> None:
+    assert not made("gather.out")
+    assert not made("neg")
+
+
+def test_a_list_reads_as_many_elements_as_torch_says() -> None:
+    apart = next(s for s in made("index_put") if ".indices=apart.accumulate=False" in s.name)
+    index = torch.zeros(3, dtype=torch.int64)
+    assert apart.tensors[-1].shape == torch.empty(SHAPE)[index, :, index].shape
