@@ -69,6 +69,8 @@ def _variant_classes(sample: Sample) -> Iterator[str]:
         yield "dtypes that no recorded sample has"
     elif any(t.on_host for t in sample.tensors):
         yield "an operand on the host"
+    elif ".indices=" in sample.name and any(t.name.startswith("indices[") for t in sample.tensors):
+        yield "lists of indices that are apart, broadcast, or masks"
     elif len({t.dtype for t in sample.tensors if t.pool}) > 1:
         yield "operands of two dtypes"
     else:
