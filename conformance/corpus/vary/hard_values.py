@@ -109,6 +109,8 @@ class _Varied:
                 yield from self._along(slot, "hard/0" if hard else "hard/sparse")
             if slot is slots[0]:
                 yield from self._with_arguments(slot, "hard/0" if hard else "hard/sparse")
+            elif hard and self._pointwise:
+                yield from self._times_zero(slot)
         if self._dtypes and self._pointwise and len(slots) > 1:
             yield from self._hard(slots[:2], _PAIRS)
         if not self._pointwise:
@@ -179,6 +181,16 @@ class _Varied:
                 changed = arguments.replaced(large, self._schema, other)
                 (index,) = (s.index for s in changed.tensors if s.name == slot.name)
                 yield from self._made(changed, {index: kind}, (".sparse." if sparse else ".") + other.name)
+
+    def _times_zero(self, slot: TensorSlot) -> Iterator[Sample]:
+        """Yield samples with hard values in which a number is zero: zero times infinity is NaN, not nothing."""
+        large = self._enlarged([slot], _ONE)
+        for other in arguments.others(self._source, self._schema, pointwise=True) if large else ():
+            zero = not isinstance(other.value, bool) and other.value == 0
+            if large and zero and other.is_real and other.formal.name not in self._fixed:
+                changed = arguments.replaced(large, self._schema, other)
+                (index,) = (s.index for s in changed.tensors if s.name == slot.name)
+                yield from self._made(changed, {index: "hard/0"}, "." + other.name)
 
     def _sparse(self, slot: TensorSlot) -> list[Sample]:
         large = self._enlarged([slot], _SPARSE)

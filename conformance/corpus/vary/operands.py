@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +14,8 @@ from conformance.torch_versions import is_composed
 
 # Dtypes that an operand may have beside the cell's, one of each class.
 _OPERANDS = ("bool", "uint8", "int32", "float64", "float16", "complex64")
-ROW, SCALAR = "=row_", "=scalar"  # in the names of operands without the first dimensions, and without any
+# In the names of operands without the first dimensions, without any, and without any on the host.
+ROW, SCALAR, HOST = "=row_", "=scalar", "=host_scalar"
 _OF_ROWS = ("int64", "float64")  # of an operand without the first dimensions
 # Dtypes that an index or a mask may have, or is refused in.
 _INDICES = {"int64": ("int32", "float32"), "bool": ("uint8", "float32")}
@@ -22,8 +23,14 @@ _HALVES = ("bfloat16", "float16")
 # Dtypes that every dtype is converted to.
 _CONVERTED = (
     "bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64", "complex64",
-    "complex128",
+    "complex128", "float8_e4m3fn", "float8_e5m2",
 )  # fmt: skip
+# Arguments of ops that are not pointwise, or have three operands, which torch's kernels bring to the device if they are
+# a number on the host.
+_BROUGHT = {
+    "index_put": ("values",), "_index_put_impl": ("values",), "_unsafe_index_put": ("values",),
+    "index_fill": ("value",), "masked_fill": ("value",), "fill": ("value",), "where": ("self", "other"),
+}  # fmt: skip
 
 
 Form = tuple[str, Sample]  # what a tensor of the sample is, and the sample
@@ -33,7 +40,8 @@ def operands(source: Sample, schema: Any, pointwise: bool) -> Iterator[tuple[str
     """Yield named samples, each with a tensor of another dtype, of no dimensions, or on the host."""
     two_tensors = sum(str(a.type) in ("Tensor", "Optional[Tensor]") and not a.is_out for a in schema.arguments) == 2
     first = 0 if two_tensors and not is_composed(source.overload) else 1
-    yield from _operands(source, range(first, 3 if pointwise and two_tensors else 0))
+    on_host = range(first, 3 if pointwise and two_tensors else 0)
+    yield from _operands(source, on_host, _BROUGHT.get(schema.name.removeprefix("aten::").rstrip("_"), ()))
 
 
 def converting(source: Sample, schema: Any) -> Iterator[tuple[str, str, Sample]]:
@@ -78,8 +86,11 @@ def beside_half(source: Sample) -> Iterator[Form]:
             yield dtype, with_empty_outputs(source, wide)
 
 
-def _operands(source: Sample, on_host: range) -> Iterator[tuple[str, Sample]]:
-    """Yield the sample with an operand of another dtype, and of no dimensions or of one: some also ``on_host``."""
+def _operands(source: Sample, on_host: range, brought: Collection[str]) -> Iterator[tuple[str, Sample]]:
+    """Yield the sample with an operand of another dtype, and of no dimensions or of one.
+
+    The operands ``on_host``, by their places, and the arguments ``brought``, by their names, are on the host as well.
+    """
     slots = [s for s in source.tensors if s.pool and not s.same_as and s.dtype is None]
     for slot in slots[1:3] if len(slots) > 1 else ():
         for dtype in _OPERANDS:
@@ -97,9 +108,9 @@ def _operands(source: Sample, on_host: range) -> Iterator[tuple[str, Sample]]:
                     f"{slot.name}{ROW}{dtype}",
                     _slot(source, _in_dtype(replace(slot, shape=slot.shape[-1:]), dtype, source.base)),
                 )
-        for dtype in ("", "float64", "int64") if i in on_host else ():
+        for dtype in ("", "float64", "int64", "int32") if i in on_host or slot.argument in brought else ():
             there = replace(one, on_host=True, dtype=dtype or one.dtype)
-            yield f"{slot.name}=host_scalar" + (f"_{dtype}" if dtype else ""), _slot(source, there)
+            yield f"{slot.name}{HOST}" + (f"_{dtype}" if dtype else ""), _slot(source, there)
         if i in on_host:
             large = replace(one, on_host=True, dtype="int64", fill="hard/all/max", source=1)
             yield f"{slot.name}=host_scalar_largest", _slot(source, large)

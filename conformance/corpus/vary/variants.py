@@ -19,7 +19,7 @@ from conformance.corpus.calls import HasValues
 from conformance.corpus.model import Sample
 from conformance.corpus.values import holds
 from conformance.corpus.vary.arguments import LARGE, Other, defined, others, replaced, spread
-from conformance.corpus.vary.operands import ROW, SCALAR, Form, beside_half, indices, misshapen, operands
+from conformance.corpus.vary.operands import HOST, ROW, SCALAR, Form, beside_half, indices, misshapen, operands
 from conformance.corpus.vary.sizes import Turns, sources
 from conformance.corpus.vary.trial import Trials
 from conformance.inventory import Overload, call_of
@@ -112,11 +112,20 @@ def _pairs(ran: Sequence[Other]) -> list[tuple[Other, Other]]:
 
 
 def _crossed(ran: Sequence[Other], operand: Sequence[Form], index: Sequence[Form]) -> Iterator[tuple[Other, Form]]:
-    """Yield one other value of each argument with each form of an index, and with one of an operand, in turns."""
+    """Yield one other value of each argument with each form of an index, and with one of an operand, in turns.
+
+    A flag goes with a number on the host as well: that is brought to the device on a way of its own.
+    """
     first = {other.formal.name: other for other in reversed(ran) if not other.is_default}
+    host = [form for form in operand if form[0].endswith(HOST)][:1]
     for turn, other in enumerate(list(first.values())[:CROSSED]):
-        for form in (*index, *operand[turn % max(len(operand), 1) :][:1]):
+        crossed = (*index, *operand[turn % max(len(operand), 1) :][:1], *(host if _is_flag(other) else ()))
+        for form in dict.fromkeys(crossed):
             yield other, form
+
+
+def _is_flag(other: Other) -> bool:
+    return isinstance(other.value, bool) and str(other.formal.real_type) == "bool"
 
 
 class _Maker:

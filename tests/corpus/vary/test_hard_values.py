@@ -86,6 +86,18 @@ def test_an_argument_of_a_pointwise_op_changes_while_every_element_is_hard() -> 
     assert {"self.posinf=0.0", "self.neginf=0.0"} <= names
 
 
+def test_infinities_are_multiplied_by_a_number_that_is_zero() -> None:
+    found = [s for s in made("addcmul") if s.name.endswith("hard=tensor1.value=0") and s.base == "float32"]
+    assert found
+    assert bool(values(found[0], "tensor1", "float32").isinf().any())
+
+
+def test_numbers_are_converted_to_narrow_floats_below_their_normal_numbers() -> None:
+    (sample,) = (s for s in made("_to_copy") if "dtype=float8_e4m3fn" in s.name and s.base == "float32")
+    narrow = values(sample, "self", "float32").to(torch.float8_e4m3fn).float().abs()
+    assert bool(((narrow > 0) & (narrow < 2**-6)).any())
+
+
 def test_rows_of_one_value_alone_are_tried_where_an_op_is_not_pointwise() -> None:
     found = {s.name.rpartition("hard=")[2] for s in made("_softmax")}
     assert {"self", "self.-inf", "self.inf", "self.nan", "self.0"} <= found

@@ -119,6 +119,24 @@ def test_a_number_that_the_dtype_cannot_hold_is_refused_where_it_is_written() ->
     assert not any(s.raises for s in made("eq.Scalar"))
 
 
+@pytest.mark.parametrize(
+    ("overload", "argument"), [("where.self", "other"), ("index_put", "values"), ("index_fill.int_Tensor", "value")]
+)
+def test_an_argument_that_torch_brings_to_the_device_may_be_a_number_on_the_host(overload: str, argument: str) -> None:
+    assert argument in {t.name for s in made(overload) for t in s.tensors if t.on_host}
+
+
+def test_a_number_on_the_host_has_another_dtype_of_the_width_of_the_cells() -> None:
+    hosts = {(t.dtype, d) for s in made("mul.Tensor") for t in s.tensors if t.on_host for d in s.dtypes}
+    assert {("int32", "float32"), ("float64", "int64")} <= hosts
+
+
+def test_a_flag_goes_with_a_number_on_the_host() -> None:
+    crossed = [s for s in made("index_put_") if s.name.endswith("accumulate=True.values=host_scalar")]
+    assert crossed
+    assert all((*s.args[3:], *dict(s.kwargs).values()) == (True,) for s in crossed)
+
+
 def test_a_number_on_the_host_is_tried_at_its_largest() -> None:
     (sample, *_) = (s for s in made("mul.Tensor") if s.name.endswith("other=host_scalar_largest"))
     (slot,) = (t for t in sample.tensors if t.on_host)
