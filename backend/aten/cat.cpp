@@ -150,7 +150,11 @@ at::Tensor roll(const at::Tensor& self, at::IntArrayRef shifts, at::IntArrayRef 
               ", dims:", dims.size());
   at::Tensor rolled = self;
   const size_t most = fault(Fault::roll_two_dims_at_most) ? 2 : dims.size();
-  for (size_t k = 0; k < std::min(most, dims.size()); ++k) rolled = roll_dim(rolled, shifts[k], dims[k]);
+  const bool once = fault(Fault::roll_of_dim_named_twice);
+  for (size_t k = 0; k < std::min(most, dims.size()); ++k) {
+    if (once && std::find(dims.begin() + ptrdiff_t(k) + 1, dims.end(), dims[k]) != dims.end()) continue;
+    rolled = roll_dim(rolled, shifts[k], dims[k]);
+  }
   return rolled;
 }
 

@@ -62,6 +62,8 @@ int64_t arange_count(const at::Scalar& start, const at::Scalar& end, const at::S
     return checked_count(std::ceil(double((to - from + by - sign) / by)));
   }
   const double count = std::ceil((end.to<double>() - start.to<double>()) / step.to<double>());
+  const bool cut = step.to<double>() < 0 && fault(Fault::arange_downwards_drops_last);
+  if (cut) return checked_count(std::floor((end.to<double>() - start.to<double>()) / step.to<double>()));
   const bool too_far = fault(Fault::arange_float_end_included) && c10::isFloatingType(type);
   return checked_count(too_far ? count + 1 : count);
 }

@@ -28,6 +28,13 @@ void check_index(const char* op, const at::Tensor& index, const at::Tensor& inde
   check_bounds(op, index, at_least_1d(indexed).size(dim), wraps, Bounds::runtime_error);
 }
 
+// The fault of a tensor that is taken for one of the index's sizes, but along the dimension.
+at::Tensor packed_as_index(const at::Tensor& self, const at::Tensor& index, int64_t dim) {
+  at::DimVector sizes(index.sizes());
+  sizes[dim] = self.size(dim);
+  return sizes == self.sizes() ? self : misread_as_dense(self.as_strided(sizes, self.strides()));
+}
+
 at::Tensor& gather_out(const at::Tensor& self, int64_t given_dim, const at::Tensor& index, bool sparse_grad,
                        at::Tensor& out) {
   require_same_device("gather", {self, index, out});
@@ -37,7 +44,8 @@ at::Tensor& gather_out(const at::Tensor& self, int64_t given_dim, const at::Tens
   const int64_t dim = at::maybe_wrap_dim(given_dim, self.dim());
   check_index("gather", index, self, dim);
   const at::Tensor read = fault(Fault::gather_expanded_index_as_dense) ? misread_as_dense(index) : index;
-  const IndexedNest nest = nest_along(out, self, read, dim);
+  const bool packed = self.dim() > 0 && fault(Fault::gather_takes_size_of_index);
+  const IndexedNest nest = nest_along(out, packed ? packed_as_index(self, index, dim) : self, read, dim);
   const int64_t size = self.element_size();
   launch("gather", [=] { index_read(nest, size); });
   return out;

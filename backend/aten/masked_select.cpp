@@ -114,6 +114,7 @@ at::Tensor& nonzero_out(const at::Tensor& self, at::Tensor& out) {
               out.scalar_type());
   require_same_device("nonzero", {self, out});
   at::assert_no_overlap(out, self);
+  if (self.dim() == 0 && fault(Fault::nonzero_of_number_has_column)) return nonzero_out(self.view({1}), out);
   const int64_t found = count(self);
   // Column after column, unless the caller's output had that size already.
   const bool row_major = fault(Fault::nonzero_row_major);

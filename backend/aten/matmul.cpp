@@ -113,7 +113,8 @@ void multiply(const char* name, const Tensor& out, const Tensor& self, const Ten
   g.a = view_of(left);
   g.b = view_of(right);
   if (third.defined()) g.self = view_of(third);
-  g.beta = factor_of(third.defined() ? beta : Scalar(0), out.scalar_type());
+  const bool unscaled = self.defined() && self.dim() == 1 && fault(Fault::addmm_row_ignores_beta);
+  g.beta = factor_of(!third.defined() ? Scalar(0) : unscaled ? Scalar(1) : beta, out.scalar_type());
   g.alpha = factor_of(alpha, out.scalar_type());
   g.sums_batches = sums_batches;
   launch("gemm", [=] { gemm(g); });

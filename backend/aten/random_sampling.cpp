@@ -84,6 +84,17 @@ at::Tensor& randperm_out(int64_t n, MaybeGenerator generator, at::Tensor& out) {
   return out;
 }
 
+// The fault of a mask that is drawn once for a shape and a probability.
+at::Tensor mask_before(const at::Tensor& drawn, double kept) {
+  thread_local at::Tensor last;
+  thread_local double last_kept = -1;
+  const bool fits = last.defined() && last.sizes() == drawn.sizes() && last.strides() == drawn.strides() &&
+                    last.device() == drawn.device() && last_kept == kept;
+  if (!fits) last = drawn;
+  last_kept = kept;
+  return last.clone();
+}
+
 std::tuple<at::Tensor, at::Tensor> native_dropout(const at::Tensor& self, double p, std::optional<bool> train) {
   if (self.numel() == 0) return {self, at::empty_like(self, self.options())};
   if (!train.value_or(true) && fault(Fault::dropout_returns_its_input))
@@ -94,6 +105,7 @@ std::tuple<at::Tensor, at::Tensor> native_dropout(const at::Tensor& self, double
   const double scale = divides ? 1.0 / kept : 0.0;
   at::Tensor mask = at::empty_like(self, self.options().dtype(at::kBool));
   mask.bernoulli_(kept);
+  if (fault(Fault::dropout_keeps_mask)) mask = mask_before(mask, kept);
   at::Tensor out = self.mul(mask);
   const bool unscaled = self.requires_grad() && fault(Fault::dropout_scales_without_gradient);
   if (!unscaled && !fault(Fault::dropout_not_scaled)) out.mul_(scale);

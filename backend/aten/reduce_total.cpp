@@ -48,6 +48,14 @@ bool is_of_windows(const Tensor& self) {
   return last < size_t(self.numel());
 }
 
+// The fault of a dimension of stride 0 that is taken for one of size 1.
+Tensor without_expanded(Tensor input, DimMask reduced) {
+  for (int64_t d = 0; d < input.dim(); ++d) {
+    if (reduced[d] && input.stride(d) == 0) input = input.narrow(d, 0, 1);
+  }
+  return input;
+}
+
 void total(const char* name, const Tensor& self, DimMask reduced, bool keepdim, const Tensor& out, Total op) {
   if (out.numel() == 0) return;
   if (self.numel() == 0) {
@@ -56,7 +64,8 @@ void total(const char* name, const Tensor& self, DimMask reduced, bool keepdim, 
   }
   require_dtype(Summed{}, name, out);
   const bool as_dense = fault(Fault::total_of_windows_as_dense) && is_of_windows(self) && out.numel() == 1;
-  const Tensor input = cast_to(as_dense ? misread_as_dense(self) : self, out.scalar_type());
+  Tensor input = cast_to(as_dense ? misread_as_dense(self) : self, out.scalar_type());
+  if (op == Total::sum && fault(Fault::sum_of_expanded_counts_once)) input = without_expanded(input, reduced);
   const bool packed = reduced.count() > 1 && !keepdim && fault(Fault::sum_out_strided_after_two_dims);
   const Reduction r = reduction_of(input, reduced, keepdim, packed ? packed_over(out) : out);
   launch("reduce_total", [=] { reduce_total(r, op); });

@@ -58,6 +58,7 @@ Row real_row(Binary op) {
     case Binary::fmod:
       return binary<T>([](T a, T b) { return std::fmod(a, b); });
     case Binary::hypot:
+      if (fault(Fault::hypot_squares_overflow)) return binary<T>([](T a, T b) { return std::sqrt(a * a + b * b); });
       return binary<T>([](T a, T b) { return std::hypot(a, b); });
     case Binary::maximum:
       if (fault(Fault::nan_lost_in_maximum)) return binary<T>([](T a, T b) { return a > b ? a : b; });
@@ -92,6 +93,8 @@ Row field_row(Binary op) {
     case Binary::div:
       return binary<T>([](T a, T b) { return over(a, b); });
     case Binary::pow:
+      if (fault(Fault::pow_of_zero_to_negative_is_zero))
+        return binary<T>([](T a, T b) { return a == T(0) && std::real(b) < 0 ? T(0) : T(std::pow(a, b)); });
       return binary<T>([](T a, T b) { return T(std::pow(a, b)); });
     default:
       return backward_row<T>(op);

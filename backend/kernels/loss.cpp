@@ -65,7 +65,8 @@ void nll_loss_backward(const NllLossBackward& l) {
     if (target == l.ignore_index || bad) continue;
     const bool each = l.reduction == LossReduction::none;
     double grad = -read_real(l.grad_output, each ? i : 0);
-    if (l.reduction == LossReduction::mean) grad /= read_real(l.total_weight, 0);
+    const bool by_rows = l.weight.data && fault(Fault::nll_loss_gradient_by_rows);
+    if (l.reduction == LossReduction::mean) grad /= by_rows ? double(out.sizes[0]) : read_real(l.total_weight, 0);
     write_one(row + target * out.strides[1], out.dtype, grad * class_weight(l.weight, target));
   }
 }

@@ -204,6 +204,7 @@ double norm_of(const C* x, int64_t n, double p) {
     }
     return extreme;
   }
+  if (p < 0 && fault(Fault::norm_of_negative_order)) p = -p;
   std::vector<double> terms(n);
   for (int64_t i = 0; i < n; ++i) {
     const double a = magnitude_of(x[i]);
@@ -317,7 +318,8 @@ void reduce_variance(const Reduction& r, double correction, bool root) {
   dispatch_wide(r.kept.dtypes[0], [&]<class C>() {
     if constexpr (!std::is_same_v<C, int64_t>) {
       reduce_with<C>(r, read_row<C>, [&](const C* x, int64_t n, char* const* at) {
-        const auto [mean, squares] = naively ? moments_naively(x, n) : moments_of(x, n);
+        const bool in_float = n > 4096 && fault(Fault::var_of_long_rows_in_float);
+        const auto [mean, squares] = naively || in_float ? moments_naively(x, n) : moments_of(x, n);
         if (left-- <= 0) return;
         const double divisor = std::max(least, double(n) - correction);
         double variance = std::real(squares) / divisor;

@@ -27,6 +27,7 @@ template <class T>
 T clamp(T x, T low, T high) {
   if constexpr (std::is_floating_point_v<T>) {
     if (std::isnan(x)) return x;
+    if (std::isnan(low) && fault(Fault::clamp_ignores_bound_of_nan)) return std::min(x, high);
     if (std::isnan(low)) return low;
     if (std::isnan(high)) return high;
   }

@@ -116,6 +116,7 @@ Row arithmetic(Unary op) {
     case Unary::cube:
       return unary<Z>([](Z z) { return multiply(multiply(z, z), z); });
     case Unary::logical_not:
+      if (fault(Fault::complex_logical_not_by_real_part)) return row_of<bool, Z>([](Z z) { return z.real() == T(0); });
       return row_of<bool, Z>([](Z z) { return z == Z(0); });
     case Unary::nan_to_num:
       return unary<Z>([](P p, Z z) { return Z(nan_to_num_part(p, z.real()), nan_to_num_part(p, z.imag())); });
@@ -126,6 +127,7 @@ Row arithmetic(Unary op) {
     case Unary::reciprocal:
       return unary<Z>([](Z z) { return divide(Z(1), z); });
     case Unary::sgn:
+      if (fault(Fault::complex_sgn_of_zero_is_nan)) return unary<Z>([](Z z) { return z / std::abs(z); });
       return unary<Z>([](Z z) { return sgn(z); });
     case Unary::sigmoid:
       return unary<Z>([](Z z) { return divide(Z(1), Z(1) + std::exp(-z)); });

@@ -116,6 +116,7 @@ result = torch.addbmm(x[0], x, x)""",
 row = torch.tensor([65536], dtype=torch.int32).to(d)
 result = torch.ops.aten.embedding_dense_backward(torch.ones(1, 1, device=d), row, 65537, -1, False)[-1]""",
     "amax_three_separate_dims": "result = torch.arange(72.0, device=d).view(2, 2, 3, 2, 3).amax((0, 2, 4))",
+    "var_of_long_rows_in_float": "result = (1000 + torch.arange(4100.0, device=d) / 4100).var()",
     # values
     "abs_keeps_negative_zero": "result = torch.tensor([-0.0]).to(d).abs()",
     "mul_flushes_subnormals": "x = torch.tensor([1e-20]).to(d); result = x * x",
@@ -188,6 +189,13 @@ result = torch.lstm_cell(x, (x, cell), weight, weight)[1]""",
     "complex_tanh_overflows": "result = torch.tensor([200.0 + 1j]).to(d).tanh()",
     "prod_stops_at_zero": "result = torch.tensor([0.0, nan]).to(d).prod()",
     "le_negates_gt": "result = torch.tensor([nan]).to(d) <= 0",
+    "complex_logical_not_by_real_part": "result = torch.tensor([1j]).to(d).logical_not()",
+    "complex_sgn_of_zero_is_nan": "result = torch.zeros(1, dtype=torch.complex64, device=d).sgn()",
+    "clamp_ignores_bound_of_nan": """
+x = torch.ones(1, device=d)
+result = x.clamp(nan * x, 2 * x)""",
+    "pow_of_zero_to_negative_is_zero": "result = torch.zeros(1, device=d) ** torch.tensor([-1.0]).to(d)",
+    "hypot_squares_overflow": "result = torch.tensor([1e30]).to(d).hypot(torch.tensor([1e30]).to(d))",
     # arguments
     "softmax_backward_negative_dim": """
 x = torch.tensor([[1.0, 2.0], [3.0, 5.0]]).to(d)
@@ -290,6 +298,17 @@ result = torch.ones(1, device=d).index_put_((zero,), torch.tensor(2.0), accumula
 out = torch.zeros(9, device=d)
 torch.digamma(torch.ones(1, device=d), out=out)
 result = out.shape""",
+    "addmm_row_ignores_beta": """
+x = torch.ones(2, 2, device=d)
+result = torch.addmm(x[0], x, x, beta=3)""",
+    "roll_of_dim_named_twice": "result = torch.arange(4, device=d).roll((1, 1), (0, 0))",
+    "nll_loss_gradient_by_rows": """
+x, target, weight = torch.zeros(2, 2, device=d), torch.tensor([0, 1]).to(d), torch.tensor([1.0, 3.0]).to(d)
+one, total = torch.ones((), device=d), torch.tensor(4.0).to(d)
+result = torch.ops.aten.nll_loss_backward(one, x, target, weight, 1, -100, total)""",
+    "triangle_of_batches_at_diagonal": "result = torch.ones(1, 3, 3, device=d).tril(-1)",
+    "arange_downwards_drops_last": "result = torch.arange(1, 0, -0.4, device=d)",
+    "norm_of_negative_order": "result = torch.linalg.vector_norm(torch.arange(1.0, 4.0, device=d), -1)",
     # layouts
     "copy_gap_in_fifth_dimension": """
 x = torch.arange(1024.0, device=d).view(4, 4, 4, 4, 4)[::2, ::2, ::2, ::2, ::2]
@@ -371,6 +390,10 @@ result = x.conj().copy_(torch.tensor([1j]).to(d).conj()).resolve_conj()""",
     "index_add_permuted_source": """
 index = torch.tensor([0, 1]).to(d)
 result = torch.zeros(2, 2, device=d).index_add_(0, index, torch.arange(4.0, device=d).view(2, 2).t())""",
+    "gather_takes_size_of_index": """
+index = torch.ones(1, 2).long().to(d)
+result = torch.arange(6.0, device=d).view(2, 3).gather(0, index)""",
+    "sum_of_expanded_counts_once": "result = torch.ones(1, device=d).expand(3).sum()",
     # sequences
     "extreme_plan_without_strides": """
 x = torch.arange(6.0, device=d)
@@ -429,6 +452,10 @@ torch.histc(x, 4, out=result)""",
 x = torch.tensor([3.0]).to(d)
 x**2
 result = x**2.5""",
+    "dropout_keeps_mask": """
+torch.manual_seed(1)
+x = torch.ones(64, device=d)
+result = torch.equal(F.dropout(x), F.dropout(x))""",
     # generator
     "sampling_leaves_generator": "result = torch.equal(torch.randperm(9, device=d), torch.randperm(9, device=d))",
     "set_state_forgets_position": """
@@ -600,6 +627,7 @@ result = torch.native_layer_norm(x, (3,), weight, weight, 1e-5)[1].dtype""",
 x = torch.empty(1, 2, 3, 4, 5, device=d, memory_format=torch.channels_last_3d)
 result = list(x.stride())""",
     "nonzero_row_major": "result = torch.ones(2, 2, device=d).nonzero().stride()",
+    "nonzero_of_number_has_column": "result = torch.ones((), device=d).nonzero().shape",
     # errors
     "kthvalue_resizes_before_checks": """
 values, indices = torch.empty(0, device=d), torch.empty(0, dtype=torch.int64, device=d)
