@@ -16,6 +16,7 @@ from pathlib import Path
 import torch
 
 from conformance import backends
+from conformance.running.child import tie_to
 from tools.kill_rate.forked import ForkedHunter
 from tools.kill_rate.hazard_hunter import HazardHunter
 from tools.kill_rate.suite_hunter import STAGES, SuiteHunter
@@ -90,4 +91,5 @@ def tell(name: str, trial: Trial) -> None:
 
 
 if __name__ == "__main__":
+    tie_to(os.getppid())  # a session that is killed leaves none behind
     sys.exit(main(*sys.argv[1:]))
