@@ -23,6 +23,7 @@ from conformance.torch_versions import schema_of
 
 AXIS = "variants"
 
+_OTHERS = 3  # one list in so many is tried with the samples of other bases than the first
 # The indexed tensor. No size is that of another dimension, and each has room for the elements of an index.
 SHAPE = (7, 9, 6, 8)
 
@@ -32,9 +33,6 @@ class Mask:
     """An index of bools. Every second element is true."""
 
     shape: tuple[int, ...]
-
-
-_OTHERS = 3  # one list in so many is tried with the samples of other bases than the first
 
 
 Index = tuple[int, ...] | Mask | None  # the shape of integers, a mask, or nothing for the dimension
@@ -101,7 +99,8 @@ def _flagged(
 
 
 def _shape_of_read(indices: Sequence[Index]) -> tuple[int, ...]:
-    return tuple(torch.empty(SHAPE)[tuple(_stand_in(index) for index in indices)].shape)
+    # Brackets would take an index without dimensions for a number.
+    return tuple(torch.ops.aten.index.Tensor(torch.empty(SHAPE), [_stand_in(index) for index in indices]).shape)
 
 
 def _shapes_of_values(shape: tuple[int, ...], turn: int) -> list[tuple[list[str], tuple[int, ...]]]:
@@ -110,11 +109,11 @@ def _shapes_of_values(shape: tuple[int, ...], turn: int) -> list[tuple[list[str]
     return [([], shape), *([(["broadcast"], broadcast)] if broadcast != shape else [])]
 
 
-def _stand_in(index: Index) -> Any:
-    """Return an index of this shape."""
+def _stand_in(index: Index) -> torch.Tensor | None:
+    """Return an index of this shape, and None for a dimension without one."""
     if isinstance(index, Mask):
         return torch.arange(torch.Size(index.shape).numel()).reshape(index.shape) % 2 == 1
-    return slice(None) if index is None else torch.zeros(index, dtype=torch.int64)
+    return None if index is None else torch.zeros(index, dtype=torch.int64)
 
 
 def _indexed(

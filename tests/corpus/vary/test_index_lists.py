@@ -67,3 +67,5 @@ def test_a_list_reads_as_many_elements_as_torch_says() -> None:
     apart = next(s for s in made("index_put") if ".indices=apart.accumulate=False" in s.name)
     index = torch.zeros(3, dtype=torch.int64)
     assert apart.tensors[-1].shape == torch.empty(SHAPE)[index, :, index].shape
+    one = next(s for s in made("index_put") if s.name.endswith("indices=one_apart.accumulate=True"))
+    assert one.tensors[-1].shape == (3, SHAPE[1], SHAPE[3])
