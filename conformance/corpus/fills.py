@@ -33,9 +33,24 @@ def mixed(count: int, seed: int) -> torch.Tensor:
     return h ^ (h >> 16)
 
 
+# Not every torch indexes each unsigned dtype, or chooses between two of one. So their bytes are moved.
+def _taken(values: torch.Tensor, at: torch.Tensor) -> torch.Tensor:
+    """Return the values at these places."""
+    return _as_bytes(values)[at].view(values.dtype).view(-1)
+
+
+def _either(chosen: torch.Tensor, values: torch.Tensor, others: torch.Tensor) -> torch.Tensor:
+    """Return the values where they are chosen, and the others, of the same dtype, elsewhere."""
+    return torch.where(chosen.unsqueeze(1), _as_bytes(values), _as_bytes(others)).view(values.dtype).view(-1)
+
+
+def _as_bytes(values: torch.Tensor) -> torch.Tensor:
+    return values.contiguous().view(torch.uint8).view(-1, values.element_size())
+
+
 def _choose(stored: torch.Tensor, count: int, seed: int) -> torch.Tensor:
     """Elements of the stored values, each drawn on its own."""
-    return stored[mixed(count, seed) % stored.numel()]
+    return _taken(stored, mixed(count, seed) % stored.numel())
 
 
 def _jitter(stored: torch.Tensor, count: int, seed: int) -> torch.Tensor:
@@ -192,10 +207,10 @@ def from_hard(fill: str, stored: torch.Tensor, count: int, dtype: str, seed: int
         values = _within(values, limit)
     at = torch.arange(count)
     if how != "sparse":
-        return values[(at // values.numel() ** int(how)) % values.numel()]
+        return _taken(values, (at // values.numel() ** int(how)) % values.numel())
     values = values[~(values.isfinite() & (values.abs() > _SUMMED))] if dtype == "float64" else values
     made = _jitter(stored, count, seed) if stored.is_floating_point() else _choose(stored, count, seed)
-    return torch.where(at % 7 == 3, values[(at // 7) % values.numel()], made)
+    return _either(at % 7 == 3, _taken(values, (at // 7) % values.numel()), made)
 
 
 def _padded(stored: torch.Tensor, count: int, padding: float, seed: int) -> torch.Tensor:
@@ -204,7 +219,7 @@ def _padded(stored: torch.Tensor, count: int, padding: float, seed: int) -> torc
     other = torch.full_like(made, not padding) if made.dtype == torch.bool else made
     rare = mixed(count, seed + 2) % _PADDED == 0
     rare[-1:] = True
-    return torch.where(rare, other, torch.full_like(made, padding))
+    return _either(rare, other, torch.full_like(made, padding))
 
 
 def has(fill: str, dtype: str) -> bool:

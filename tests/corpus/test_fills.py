@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+from typing import Any
 
 import pytest
 import torch
+from torch.overrides import TorchFunctionMode
 
 from conformance.corpus import fills
 from conformance.corpus.model import TensorSlot
@@ -57,6 +59,24 @@ def test_few_values_below_a_bound_end_with_the_largest(count: int) -> None:
     assert len(found) == count
     assert found[-1:] == [65536][:count]
     assert all(0 <= i < 65537 for i in found)
+
+
+@pytest.mark.parametrize("dtype", ["uint16", "uint32", "uint64"])
+@pytest.mark.parametrize("fill", ["choose", "hard/0", "hard/1", "hard/sparse", "hard/rare/0"])
+def test_unsigned_values_are_moved_as_bytes(dtype: str, fill: str) -> None:
+    class Mode(TorchFunctionMode):  # torch 2.6 has no index and no where for them
+        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            unsigned = [a for a in args if isinstance(a, torch.Tensor) and a.dtype is getattr(torch, dtype)]
+            assert not (unsigned and func in (torch.Tensor.__getitem__, torch.where)), func
+            return func(*args, **(kwargs or {}))
+
+    stored = torch.tensor([3, 0, 7]).to(getattr(torch, dtype))
+    with Mode():
+        of_hard = fill.startswith("hard")
+        found = fills.from_hard(fill, stored, 50, dtype, 1) if of_hard else fills.from_stored(fill, stored, 50, 1)
+    known = {*stored.tolist(), *fills.hard(dtype).tolist()}
+    assert len(found) == 50
+    assert set(found.tolist()) <= known
 
 
 def test_distinct_values_are_a_permutation() -> None:
