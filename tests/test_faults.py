@@ -189,6 +189,8 @@ FOUND_IN = {
     "repeat_interleave_gives_int64": ("repeat_interleave.Tensor", "int32", "contiguous", "dtype"),
     "channels_last_3d_made_contiguous": ("empty.memory_format", "float32", "variants", "stride"),
     "linspace_out_takes_new_memory": ("linspace.out", "float32", "step2", "stride"),
+    "nonzero_row_major": ("nonzero", "float32", "values", "stride"),
+    "nonzero_of_number_has_column": ("nonzero", "float32", "zero_dim", "shape"),
     # Where a call has to raise.
     "kthvalue_resizes_before_checks": ("kthvalue.values", "float32", "zero_size", "error_parity"),
     "extreme_of_nothing_is_zero": ("max", "float32", "zero_size", "error_parity"),
@@ -202,8 +204,10 @@ FOUND_IN = {
     "addr_float_alpha_of_integers_accepted": ("addr", "int64", "variants", "error_parity"),
     "layer_norm_bias_shape_by_numel": ("native_layer_norm", "float32", "variants", "error_parity"),
     "fill_from_own_element_refused": ("fill_.Tensor", "float32", "aliased", "error_parity"),
+    "repeat_interleave_trusts_output_size": ("repeat_interleave.Tensor", "float32", "expanded", "error_parity"),
     # A block that is not given back.
     "masked_select_leaks_when_empty": ("masked_select", "float32", "contiguous", "leak"),
+    "index_error_keeps_block": ("index.Tensor", "int64", "values", "leak"),
 }
 
 # What makes calls slow, and changes no result: no cell can find it.
