@@ -262,6 +262,8 @@ def _distance(f: Facts) -> str:
 
 def _bound(bound: Facts) -> str:
     if bound["exact"]:
+        if bound.get("spread"):
+            return "must be equal, but for what rounding of the arguments moves"
         return "must be equal bit for bit" + ("" if bound["signed_zeros"] else " but for the sign of a zero")
     text = (
         f"allowed: {bound['multiple']:g} x CPU's own distance from float64 + {bound['ulps']:g} ULP of {bound['dtype']}"

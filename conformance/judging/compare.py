@@ -141,7 +141,10 @@ def close(
     if not bool(wrong.any()):
         return None
     if not (expected.dtype.is_floating_point or expected.dtype.is_complex):
-        return _first(wrong, expected, actual, None, subject, {"exact": True, "signed_zeros": True}, stale)
+        allowed = {"exact": True, "signed_zeros": True}
+        if spread_of is not None and expected.dtype is not torch.bool:
+            allowed["spread"] = True
+        return _first(wrong, expected, actual, None, subject, allowed, stale)
     allowed = bound(closeness.dtype or expected.dtype, closeness, spread=spread_of is not None)
     return _first(wrong, expected, actual, reference, subject, allowed, stale)
 

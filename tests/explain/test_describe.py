@@ -245,6 +245,9 @@ _TEXTS: list[tuple[Fact, dict[str, object], str]] = [
     (Fact.ELEMENTS, {**elements().facts, "bound": {**_BOUND, "magnitude": 32.0}, "float64": 2.25},
      ("2 of 6 elements differ, first at [0, 1]: device 1.5, CPU 2.5, float64 2.25; distance 1 (3.36e+06 ULP); "
      "allowed: 4 x CPU's own distance from float64 + 8 ULP of float16 of 32, the largest of the arguments")),
+    (Fact.ELEMENTS, {**elements().facts, "bound": {"exact": True, "signed_zeros": True, "spread": True}},
+     ("2 of 6 elements differ, first at [0, 1]: device 1.5, CPU 2.5; distance 1 (3.36e+06 ULP); "
+     "must be equal, but for what rounding of the arguments moves")),
     (Fact.ELEMENTS, {**elements().facts, "pattern": PATTERN},
      ("2 of 6 elements differ, first at [0, 1]: device 1.5, CPU 2.5; wrong: all with flat index >= 4; all zero; "
      "distance 1 (3.36e+06 ULP); must be equal bit for bit")),

@@ -414,9 +414,16 @@ class TestIntegersWithASpread:
         without = compare.close(beyond_float64, beyond_float64 + 1, None, Closeness(), "r", spread_of=torch.zeros_like)
         assert without is not None, "float64 does not tell them apart"
 
+    def test_the_bound_of_an_integer_tells_of_the_spread(self) -> None:
+        found = compare.close(self.CPU, self.CPU + 9, None, Closeness(), "r", spread_of=torch.zeros_like)
+        assert found
+        assert found.facts["bound"] == {"exact": True, "signed_zeros": True, "spread": True}
+
     def test_truth_values_are_exact(self) -> None:
         one = torch.tensor([True])
-        assert compare.close(one, ~one, None, Closeness(), "r", spread_of=lambda t: torch.full_like(t, 9.0)) is not None
+        found = compare.close(one, ~one, None, Closeness(), "r", spread_of=lambda t: torch.full_like(t, 9.0))
+        assert found
+        assert "spread" not in found.facts["bound"]
 
 
 def test_the_mask_of_wrong_elements_follows_the_comparison() -> None:
