@@ -88,27 +88,30 @@ def _one_layout(cell: CellId, sample: Sample, pointwise: bool) -> Iterator[Case]
         yield Case(cell, sample, sample.tensors[index].name, _put(sample, {index: moved[index]}))
 
 
-def _alias_pairs(cell: CellId, sample: Sample) -> list[tuple[TensorSlot, TensorSlot]]:
-    """Pairs of like arguments of which at most ``self`` of an in-place op is written.
+def _alias_pairs(cell: CellId, sample: Sample, pointwise: bool) -> list[tuple[TensorSlot, TensorSlot]]:
+    """Pairs of like arguments: both are read, or the first is ``self`` of an in-place op, or the second an ``out=``.
 
-    An ``out=`` that is also an input has no promised result outside pointwise ops, so it is not judged.
+    An ``out=`` that is also an input has no promised result outside pointwise ops, so it is not judged there.
     """
-    free = [s for s in _free(sample) if s.numel > 0 and s.pool]
-    pairs = []
+    free = [s for s in _free(sample) if s.numel > 0]
+    read, to_out = [], []
     for i, a in enumerate(free):
         for b in free[i + 1 :]:
             same = a.shape == b.shape and slot_dtype(a, cell.dtype) == slot_dtype(b, cell.dtype)
-            if same and not b.written and (not a.written or a.name == "self"):
-                pairs.append((a, b))
-    return pairs[:SINGLES]
+            if same and a.pool and b.pool and not b.written and (not a.written or a.name == "self"):
+                read.append((a, b))
+            if same and a.pool and pointwise and b.written and not a.written:
+                to_out.append((a, b))
+    return read[:SINGLES] + to_out[:SINGLES]
 
 
-def _aliased(cell: CellId, sample: Sample) -> Iterator[Case]:
-    for a, b in _alias_pairs(cell, sample):
+def _aliased(cell: CellId, sample: Sample, pointwise: bool) -> Iterator[Case]:
+    for a, b in _alias_pairs(cell, sample, pointwise):
         yield Case(cell, sample, f"{a.name}={b.name}", _put(sample, {}), ((b.index, a.index, 0),))
         if not a.written:
             yield Case(cell, sample, f"{a.name}~{b.name}", _overlap(sample, a), ((b.index, a.index, 1),))
-            if moved := layouts.place("transposed", b.shape) or layouts.place("step2", b.shape):
+            moved = layouts.place("transposed", b.shape) or layouts.place("step2", b.shape)
+            if moved and not b.written:  # an op need not see that it overwrites what it reads in another order
                 whole = replace(_contiguous(a), storage=moved.storage)
                 placements = _put(sample, {a.index: whole, b.index: moved})
                 yield Case(cell, sample, f"{a.name}^{b.name}", placements, ((b.index, a.index, 0),))
@@ -315,7 +318,7 @@ def cases_of_sample(cell: CellId, sample: Sample, pointwise: bool) -> Iterator[C
     if cell.layout in GENERATED:
         return _generated(cell, sample)
     if cell.layout == ALIASED:
-        return _aliased(cell, sample)
+        return _aliased(cell, sample, pointwise)
     if cell.layout == MIXED:
         return _mixed(cell, sample)
     if cell.layout == AS_STRIDED:
@@ -345,15 +348,17 @@ def cells(
     samples: Iterable[Sample],
     tier: Tier = TIERS["wide"],
     generated: Mapping[str, Iterable[str]] | None = None,
+    pointwise: bool = False,
 ) -> list[CellId]:
     """The cells of one overload: the dtypes its samples run in, and for each the layouts that fit a sample.
 
     ``generated``: the dtypes of samples that are not given, by the layouts of :func:`of_generated` that fit them.
+    ``pointwise``: the overload broadcasts its arguments.
     """
     samples = list(samples)
     fits = _of_contexts(overload, samples, tier)
     for sample in samples:
-        for dtype, names in _fitting(sample, tier).items():
+        for dtype, names in _fitting(sample, tier, pointwise).items():
             fits.setdefault(dtype, set()).update(names)
     for name, dtypes in (generated or {}).items():
         if tier.layouts is None or name in tier.layouts:
@@ -368,7 +373,7 @@ def cells(
     ]
 
 
-def _fitting(sample: Sample, tier: Tier) -> dict[str, set[str]]:
+def _fitting(sample: Sample, tier: Tier, pointwise: bool) -> dict[str, set[str]]:
     """Layouts that fit a sample, by dtype. Shapes decide for all dtypes at once; only the bits ask for the dtype."""
     dtypes = [d for d in sample.dtypes if tier.dtypes is None or d in tier.dtypes]
     if not dtypes:
@@ -384,7 +389,7 @@ def _fitting(sample: Sample, tier: Tier) -> dict[str, set[str]]:
         names = set(shaped)
         names.update(bit for bit in ("conj", "neg") if _bit_fits(sample, bit, dtype))
         probe = CellId("", sample.overload, dtype, ALIASED)
-        if next(_aliased(probe, sample), None):
+        if next(_aliased(probe, sample, pointwise), None):
             names.add(ALIASED)
         if next(_mixed(probe, sample), None):
             names.add(MIXED)

@@ -115,7 +115,8 @@ class Plan:
         """The cells of one overload in the tier asked for; none in which even the CPU's kernel does harm."""
         facts = ops.facts(overload)
         recorded, generated = self.corpus.recorded(overload), self.corpus.generated_cells(overload)
-        found = cases_.cells(facts.family, overload, recorded, self.tier, generated)
+        pointwise = "pointwise" in self.inventory[overload].tags
+        found = cases_.cells(facts.family, overload, recorded, self.tier, generated, pointwise)
         if self.inventory[overload].route is not Route.NATIVE:
             found = [c for c in found if c.layout != SEQUENCE]
         found = [c for c in found if c.layout not in CONTEXTS or self._has_context(c)]
