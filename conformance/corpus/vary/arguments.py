@@ -108,7 +108,7 @@ def spread(of: Sequence[Other]) -> Sequence[Other]:
 
 def others(source: Sample, schema: Any, pointwise: bool) -> Iterator[Other]:
     """Yield other values of each argument that is no tensor. None of them has been tried."""
-    given = _by_name(source, schema)
+    given = by_name(source, schema)
     for formal in schema.arguments:
         if formal.is_out or formal.name in _KEPT:
             continue
@@ -117,7 +117,7 @@ def others(source: Sample, schema: Any, pointwise: bool) -> Iterator[Other]:
             yield Other(formal, value)
 
 
-def _by_name(source: Sample, schema: Any) -> dict[str, Arg]:
+def by_name(source: Sample, schema: Any) -> dict[str, Arg]:
     names = [a.name for a in schema.arguments if not a.kwarg_only]
     return {**dict(zip(names, source.args, strict=False)), **dict(source.kwargs)}
 
@@ -211,7 +211,7 @@ def replaced(source: Sample, schema: Any, other: Other) -> Sample:
     A list of integers as long as a list of dimensions, such as the ``shifts`` of ``roll``, becomes as long as new ones.
     """
     sample = _with(source, schema, other)
-    given = _by_name(source, schema)
+    given = by_name(source, schema)
     old, new = given.get(other.formal.name), other.value
     if other.is_dim and isinstance(old, tuple) and isinstance(new, tuple) and old:
         for formal in schema.arguments:

@@ -19,7 +19,7 @@ _DTYPES = (
     "float32", "float64", "float16", "bfloat16", "complex64", "complex128", "int64", "int32", "int16", "int8", "uint8",
     "uint16", "uint32", "uint64", "bool",
 )  # fmt: skip
-_SOURCES = 4  # samples that are tried in other dtypes
+_SOURCES = 4  # samples of several elements that are tried in other dtypes; as many of one element
 
 
 def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, values: HasValues) -> Iterator[Sample]:
@@ -31,7 +31,10 @@ def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, valu
     filled = [s for s in samples if usable(s) and _is_filled(s)]
     for base in BASES:
         missing = [d for d in _DTYPES if kind_of(d) == kind_of(base) and d not in there]
-        for source in sorted(filled, key=lambda s: s.base != base)[:_SOURCES]:
+        near = sorted(filled, key=lambda s: s.base != base)
+        large = [s for s in near if not _is_small(s)]
+        small = [s for s in near if _is_small(s)]
+        for source in (*large[:_SOURCES], *small[:_SOURCES]):
             sample = _in_base(source, base)
             ran = tuple(d for d in missing if trials.run(sample, d))
             if ran:
@@ -43,6 +46,11 @@ def _is_filled(sample: Sample) -> bool:
     """Whether a sample has values in the dtype of the call, and each of its arguments has elements."""
     slots = [s for s in sample.tensors if s.pool]
     return any(s.dtype is None for s in slots) and all(s.numel for s in slots)
+
+
+def _is_small(sample: Sample) -> bool:
+    """Whether a tensor in the dtype of the call has a single element: no other sizes can be made of a number."""
+    return any(s.numel < 2 for s in sample.tensors if s.pool and s.dtype is None)
 
 
 def _in_base(source: Sample, base: str) -> Sample:

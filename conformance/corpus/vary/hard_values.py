@@ -9,7 +9,8 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
-from itertools import zip_longest
+from itertools import chain, zip_longest
+from typing import Any
 
 from conformance.corpus import fills
 from conformance.corpus.calls import HasValues
@@ -42,10 +43,12 @@ _REFUSED = {"int": ("all/min",), "float": ("all/-inf", "all/nan")}
 _INDICES = ("index", "indices", "target", "repeats")
 _REFUSED_INDICES = ("all/-1", "all/70001", "last/-1")
 _COUNTED_FROM_END = ("all/-1", "last/-1")  # taken by ops that count such an index from the end
+_WRITTEN = "value"  # CPU refuses a number that float16 does not hold, or writes infinity, as the op has it
 _OF_ONE_NUMBER = ("hard/all", "hard/last")
 # A count that is larger than the usual tile.
 _COUNT = 1031
 _CANDIDATES = 4  # samples in which a count is tried: the size of a result may be another argument
+_FORMS = 2  # samples of other ranks, or along other dimensions, in which a few values are tried
 # Of a complex zero, CPU's loops over single elements and over vectors give another imaginary part.
 _UNEVEN = ("log2",)
 _ARGUMENTS = 10  # other values of arguments that are tried with hard values
@@ -61,7 +64,8 @@ def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, valu
         source = max(candidates, key=_tensors, default=None)
         uneven = base == "complex64" and overload.base.rstrip("_") in _UNEVEN
         if source and base != "bool" and not uneven:
-            yield from _Varied(source, overload, trials, values).samples()
+            others = _of_other_forms(source, candidates, schema) if "pointwise" not in overload.tags else []
+            yield from _in_forms([_Varied(s, overload, trials, values) for s in (source, *others)])
         if base != "bool" and "pointwise" not in overload.tags:
             counted = (list(_Varied(s, overload, trials, values).counted()) for s in candidates[:_CANDIDATES])
             yield from next(filter(None, counted), [])
@@ -76,10 +80,51 @@ def _tensors(sample: Sample) -> int:
     return sum(s.numel > 1 and s.dtype is None and bool(s.pool) for s in sample.tensors)
 
 
+def _in_forms(forms: Sequence[_Varied]) -> Iterator[Sample]:
+    """Yield the samples of the first form, and a few of each other one.
+
+    An op that refuses an index below 0 in one form does not count from the end in another: it does not check there.
+    """
+    yield from forms[0].samples()
+    for form in forms[1:]:
+        yield from form.of_a_form()
+    if not any(form.refuses_negative for form in forms):
+        yield from chain.from_iterable(form.from_end for form in forms)
+
+
+def _of_other_forms(source: Sample, samples: Sequence[Sample], schema: Any) -> list[Sample]:
+    """Return a few samples whose tensors have other ranks than the source's; then those along another dimension."""
+    ranks = {_ranks(source)}
+    dims = {(_ranks(source), _dims(source, schema))}
+    found = []
+    for of_ranks in (True, False):
+        for sample in samples:
+            form = (_ranks(sample), _dims(sample, schema))
+            if form not in dims and (form[0] not in ranks or not of_ranks) and any(s.numel > 1 for s in sample.tensors):
+                ranks.add(form[0])
+                dims.add(form)
+                found.append(sample)
+    return found[:_FORMS]
+
+
+def _ranks(sample: Sample) -> tuple[int, ...]:
+    return tuple(len(s.shape) for s in sample.tensors)
+
+
+def _dims(sample: Sample, schema: Any) -> tuple[object, ...]:
+    """Return for each dimension among the arguments whether it is the first one, the last one, or another."""
+    rank = max(_ranks(sample), default=0)
+    given = arguments.by_name(sample, schema)
+    named = (given.get(formal.name) for formal in schema.arguments if arguments.names_dimensions(formal))
+    return tuple({0: "first", rank - 1: "last"}.get(d % rank, "other") if rank else "" for d in named if type(d) is int)
+
+
 class _Varied:
     """The samples with hard values that one sample gives."""
 
     def __init__(self, source: Sample, overload: Overload, trials: Trials, values: HasValues) -> None:
+        self.refuses_negative = False  # whether CPU refuses an index below 0, once the samples are made
+        self.from_end: list[Sample] = []  # those with such an index that CPU takes
         self._source = source
         self._pointwise = "pointwise" in overload.tags
         self._schema = schema_of(call_of(overload.name))
@@ -116,6 +161,13 @@ class _Varied:
         if not self._pointwise:
             yield from self._refused()
 
+    def of_a_form(self) -> Iterator[Sample]:
+        """Yield a few samples, for a sample of another form than that in which all values are tried."""
+        slots = [s for s in self._source.tensors if s.pool and not s.same_as and s.dtype is None and s.numel > 1]
+        for slot in [s for s in slots if s.argument not in self._fixed][:1] if self._dtypes else ():
+            yield from self._sparse(slot)
+        yield from self._refused()
+
     def counted(self) -> Iterator[Sample]:
         """Yield samples with one large number in an argument of integers on which the size of a result depends."""
         for slot in [s for s in self._source.tensors if s.pool and not s.same_as and s.numel]:
@@ -140,8 +192,11 @@ class _Varied:
             for value in (*_REFUSED.get(kind_of(slot.dtype or self._source.base), ()), *more):
                 found = self._refused_in(forms, slot, value)
                 yield from found
-                if not found and value in _COUNTED_FROM_END:
-                    yield from self._made(self._source, {slot.index: f"hard/{value}"}, "." + value.replace("/", "."))
+                if found and value in _COUNTED_FROM_END:
+                    self.refuses_negative = True
+                elif value in _COUNTED_FROM_END:
+                    name = "." + value.replace("/", ".")
+                    self.from_end += self._made(self._source, {slot.index: f"hard/{value}"}, name)
 
     def _refused_in(self, forms: dict[str, Sample], slot: TensorSlot, value: str) -> list[Sample]:
         """Return a sample of each form of the call with a value in an argument; none if CPU takes it in one form."""
@@ -151,7 +206,8 @@ class _Varied:
             if index is None:
                 continue
             sample = _with_fills(source, {index: f"hard/{value}"}, "")
-            dtypes = tuple(d for d in self._dtypes if self._trials.raises(sample, d))
+            dtypes = tuple(d for d in self._dtypes if d != "float16" or slot.argument != _WRITTEN)
+            dtypes = tuple(d for d in dtypes if self._trials.raises(sample, d))
             if not (dtypes and self._trials.run(source, dtypes[0])):
                 return []
             name = f"{self._source.name}.hard={slot.name}.{value.removeprefix('all/').replace('/', '.')}{more}.refused"

@@ -11,6 +11,17 @@ def test_kinds_that_opinfo_does_not_list_are_tried() -> None:
     assert (found.base, found.dtypes) == ("complex64", ("complex64", "complex128"))
 
 
+def test_a_sample_of_several_elements_is_tried_before_one_of_a_number() -> None:
+    (found,) = made_by(generate, "nan_to_num.out")
+    assert any(s.tensors[0].numel == 1 for s in corpus().samples("nan_to_num.out"))
+    assert found.tensors[0].numel > 1
+
+
+def test_a_number_is_tried_where_a_tensor_does_not_run() -> None:
+    (found,) = made_by(generate, "cumprod.out")
+    assert (found.dtypes, found.tensors[0].shape) == (("bool",), ())
+
+
 def test_floats_that_are_made_of_integers_are_no_whole_numbers() -> None:
     found = next(s for s in made_by(generate, "scatter.reduce_out") if s.base == "float32")
     value = corpus().value(found.tensors[0], "float32")

@@ -131,11 +131,41 @@ def test_a_reduction_meets_nan_with_other_arguments_too() -> None:
 
 
 def test_an_index_out_of_bounds_is_refused_below_beyond_and_at_the_last_element_alone() -> None:
-    refused = {s.name.rpartition("hard=")[2]: s for s in made("gather") if s.raises}
+    first = next(s.name.rpartition("hard=")[0] for s in made("gather") if s.raises)
+    refused = {s.name.removeprefix(f"{first}hard="): s for s in made("gather") if s.raises and s.name.startswith(first)}
     assert refused.keys() == {f"index.{value}.refused" for value in ("min", "-1", "70001", "last.-1")}
     last = values(refused["index.last.-1.refused"], "index", "int64").flatten()
     assert last[-1] == -1
     assert bool((last[:-1] >= 0).all())
+
+
+def test_an_index_out_of_bounds_and_nan_are_tried_in_tensors_of_other_ranks() -> None:
+    found = [s for s in made("gather") if s.base == "float32"]
+    refused = {len(s.tensors[0].shape) for s in found if s.name.endswith("hard=index.-1.refused")}
+    sparse = {len(s.tensors[0].shape) for s in found if s.name.endswith("hard=self.sparse")}
+    assert len(refused) == len(sparse) == 3
+
+
+def test_nan_is_tried_along_the_first_and_the_last_dimension() -> None:
+    found = [s for s in made("cumsum") if s.base == "float32" and s.name.endswith("hard=self.sparse")]
+    assert {(len(s.tensors[0].shape), s.args[1]) for s in found} >= {(3, 1), (2, 1), (1, -1)}
+
+
+def test_a_pointwise_op_has_one_sample_with_hard_values_in_an_argument() -> None:
+    sources = {s.name.partition(".hard=")[0] for s in made("add.Tensor") if s.base == "float32"}
+    assert len(sources) == 1
+
+
+def test_an_index_that_is_refused_in_one_form_is_not_counted_from_the_end_in_another() -> None:
+    names = [s.name.rpartition("hard=target.")[2] for s in made("nll_loss_backward") if "hard=target." in s.name]
+    assert {"-1.refused", "last.-1.refused"} <= set(names)
+    assert "last.-1" not in names, "CPU does not check the targets of a loss that is not reduced"
+    assert any(s.name.endswith("hard=indices[0].last.-1") for s in made("index.Tensor"))
+
+
+def test_what_a_number_beyond_half_is_written_as_is_left_to_the_op() -> None:
+    refused = [s for s in made("masked_fill.Tensor_out") if "hard=value" in s.name and s.raises]
+    assert not any("float16" in s.dtypes for s in refused)
 
 
 def test_an_argument_of_integers_has_one_large_count() -> None:
