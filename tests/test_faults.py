@@ -179,6 +179,8 @@ FOUND_IN = {
     "softmax_first_block_masked_gives_nan": ("_softmax.out", "float32", "values", "value"),
     "embedding_frequency_counted_in_dtype": ("embedding_dense_backward", "bfloat16", "sizes", "value"),
     "sum_out_strided_after_two_dims": ("sum.IntList_out", "float32", "variants_strided", "value"),
+    # A result that is one of the arguments.
+    "lerp_result_starts_from_self": ("lerp.Tensor_out", "float32", "aliased", "value"),
     # Unusual arguments in strided tensors.
     "var_of_strided_counts_one_less": ("var.correction_out", "float32", "variants_strided", "value"),
     # Metadata of results.
@@ -199,6 +201,7 @@ FOUND_IN = {
     "repeat_interleave_skips_negative": ("repeat_interleave.Tensor", "int64", "values", "error_parity"),
     "poisson_of_negative_rate": ("poisson", "float32", "values", "error_parity"),
     "gather_counts_back": ("gather", "float32", "values", "error_parity"),
+    "index_add_counts_back_in_matrix": ("index_add", "float32", "values", "error_parity"),
     "nll_loss_bad_target_ignored": ("nll_loss_forward.output", "float32", "zero_size", "error_parity"),
     "masked_fill_takes_bytes": ("masked_fill_.Scalar", "float32", "variants", "error_parity"),
     "addr_float_alpha_of_integers_accepted": ("addr", "int64", "variants", "error_parity"),

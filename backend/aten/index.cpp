@@ -227,7 +227,8 @@ at::Tensor& index_add_out(const at::Tensor& self, int64_t given_dim, const at::T
   // CPU hands the outermost and the innermost dimension to scatter_add, which throws another type.
   const bool scattered =
       out.dim() > 1 && (dim == 0 || dim == out.dim() - 1) && index.scalar_type() == at::kLong && alpha.equal(1);
-  check_bounds("index_add_", index, at_least_1d(out).size(dim), false,
+  const bool wraps = out.dim() > 1 && fault(Fault::index_add_counts_back_in_matrix);
+  check_bounds("index_add_", index, at_least_1d(out).size(dim), wraps,
                scattered ? Bounds::runtime_error : Bounds::index_error);
   if (source.numel() == 0) return out;
   const at::Tensor read = dense ? misread_as_dense(source) : source;

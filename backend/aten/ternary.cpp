@@ -54,6 +54,8 @@ at::Tensor& addcdiv_out(const at::Tensor& self, const at::Tensor& first, const a
 }
 
 at::Tensor& lerp_tensor_out(const at::Tensor& self, const at::Tensor& end, const at::Tensor& weight, at::Tensor& out) {
+  if (!out.is_same(self) && out.sizes() == self.sizes() && fault(Fault::lerp_result_starts_from_self))
+    return lerp_tensor_out(out.copy_(self), end, weight, out);
   Structured<at::meta::structured_lerp_Tensor> op(out);
   op.meta(self, end, weight);
   run("lerp", op, row<Ternary::lerp>, kInexact);

@@ -394,6 +394,9 @@ result = torch.zeros(2, 2, device=d).index_add_(0, index, torch.arange(4.0, devi
 index = torch.ones(1, 2).long().to(d)
 result = torch.arange(6.0, device=d).view(2, 3).gather(0, index)""",
     "sum_of_expanded_counts_once": "result = torch.ones(1, device=d).expand(3).sum()",
+    "lerp_result_starts_from_self": """
+end = torch.ones(3, device=d)
+result = torch.lerp(torch.zeros(3, device=d), end, torch.full((3,), 0.5, device=d), out=end)""",
     # sequences
     "extreme_plan_without_strides": """
 x = torch.arange(6.0, device=d)
@@ -666,6 +669,9 @@ result = d == "cpu" or error == torch.OutOfMemoryError.__name__""",
     "devices_compared_by_type": """
 i = torch.zeros(1, dtype=torch.int64, device=torch.device(d, 1 if d == "npu" else None))
 result = d == "cpu" or bool(raised(lambda: torch.ones(3, device=d).index_select(0, i)))""",
+    "index_add_counts_back_in_matrix": """
+x = torch.zeros(2, 2, device=d)
+result = raised(lambda: x.index_add_(0, torch.tensor([-1]).to(d), torch.ones(1, 2, device=d)))""",
     "repeat_interleave_trusts_output_size": (
         "result = raised(lambda: torch.repeat_interleave(torch.tensor([2]).to(d), output_size=5))"
     ),
