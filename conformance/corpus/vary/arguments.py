@@ -118,6 +118,7 @@ def others(source: Sample, schema: Any, pointwise: bool) -> Iterator[Other]:
 
 
 def by_name(source: Sample, schema: Any) -> dict[str, Arg]:
+    """Return the arguments that a sample gives, by their names in the op's schema."""
     names = [a.name for a in schema.arguments if not a.kwarg_only]
     return {**dict(zip(names, source.args, strict=False)), **dict(source.kwargs)}
 

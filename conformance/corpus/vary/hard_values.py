@@ -138,11 +138,15 @@ class _Varied:
     def _groups(self) -> list[Group]:
         return Maker(self._trials, self._values).groups(self._source, self._dtypes[0]) if self._dtypes else []
 
+    def _free_slots(self) -> list[TensorSlot]:
+        """Return the arguments whose elements have the dtype of the call and may be any number."""
+        slots = [s for s in self._source.tensors if s.pool and not s.same_as and s.dtype is None and s.numel]
+        return [s for s in slots if s.argument not in self._fixed]
+
     def samples(self) -> Iterator[Sample]:
         """Yield the samples that run on CPU in some dtype."""
-        slots = [s for s in self._source.tensors if s.pool and not s.same_as and s.dtype is None and s.numel]
-        slots = [s for s in slots if s.argument not in self._fixed]
-        for slot in slots[:ARGUMENTS] if self._dtypes else ():
+        slots = self._free_slots() if self._dtypes else []
+        for slot in slots[:ARGUMENTS]:
             hard = self._hard([slot], _ONE)
             yield from hard
             if hard and self._source.base == "complex64" and self._exact:
@@ -156,15 +160,15 @@ class _Varied:
                 yield from self._with_arguments(slot, "hard/0" if hard else "hard/sparse")
             elif hard and self._pointwise:
                 yield from self._times_zero(slot)
-        if self._dtypes and self._pointwise and len(slots) > 1:
+        if self._pointwise and len(slots) > 1:
             yield from self._hard(slots[:2], _PAIRS)
         if not self._pointwise:
             yield from self._refused()
 
     def of_a_form(self) -> Iterator[Sample]:
         """Yield a few samples, for a sample of another form than that in which all values are tried."""
-        slots = [s for s in self._source.tensors if s.pool and not s.same_as and s.dtype is None and s.numel > 1]
-        for slot in [s for s in slots if s.argument not in self._fixed][:1] if self._dtypes else ():
+        slots = [s for s in self._free_slots() if s.numel > 1] if self._dtypes else []
+        for slot in slots[:1]:
             yield from self._sparse(slot)
         yield from self._refused()
 
