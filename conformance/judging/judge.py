@@ -14,7 +14,8 @@ from conformance.backends import Capabilities
 from conformance.contexts import PLAIN, Context
 from conformance.judging import bringup, device_memory, distribution, facts, kernels, oracle, repetition, storages
 from conformance.judging.oracle import Caller, CallOutcome
-from conformance.judging.outcomes import Comparison, OtherReferences, error_parity, first_line
+from conformance.judging.other_references import OtherReferences
+from conformance.judging.outcomes import Comparison, error_parity, first_line
 from conformance.judging.reference import NotJudged, Reference
 from conformance.judging.tolerances import Criteria
 from conformance.judging.twins import CPU, DeviceLacks, Twins, lacks_dtype

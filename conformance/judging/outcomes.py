@@ -2,129 +2,21 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cached_property, partial
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 
-from conformance.judging import bits, compare, conditioning, equivalence, facts, host_memory, oracle, storages
+from conformance.judging import bits, compare, equivalence, facts, host_memory, storages
 from conformance.judging.oracle import CallOutcome
+from conformance.judging.other_references import OtherReference, OtherReferences
 from conformance.judging.tolerances import Criteria, position_of
-from conformance.judging.twins import Argument, Sides
+from conformance.judging.twins import Argument
 from conformance.judging.views import can_fetch, fetch, host_copy, over, view
 from conformance.ops.family import Equivalence
-from conformance.plan.cases import Case
 from conformance.records import Mismatch
 from conformance.torch_versions import has_no_memory
 from conformance.vocabulary import Check, Fact, Route
-
-
-@dataclass(frozen=True, slots=True)
-class OtherReference:
-    """The other references of one result."""
-
-    outcomes: OtherReferences
-    pick: Callable[[CallOutcome], torch.Tensor | None]  # the result, of an outcome
-
-    def float64(self) -> torch.Tensor | None:
-        """The result in double precision; None where there is no float64 reference."""
-        outcome = self.outcomes.wide
-        return self.pick(outcome) if outcome else None
-
-    def spread(self, reference: torch.Tensor) -> torch.Tensor:
-        """How far rounding of the arguments moves each element of ``reference``, see :mod:`conditioning`."""
-        if not self.outcomes.may_round:
-            return torch.zeros_like(reference.abs())
-        near, far = ([self._drawn(outcome, reference.shape) for outcome in draws] for draws in self.outcomes.draws)
-        return conditioning.spread(reference, near, far)
-
-    def without_nan(self) -> torch.Tensor | None:
-        """The result for arguments with zeros in place of NaN; None where CPU raises."""
-        outcome = self.outcomes.without_nan
-        return self.pick(outcome) if outcome else None
-
-    def _drawn(self, outcome: CallOutcome | None, shape: torch.Size) -> torch.Tensor:
-        """The result in one draw; NaN where that raised or has another shape."""
-        found = self.pick(outcome) if outcome else None
-        if found is None or found.shape != shape:
-            return torch.full(shape, float("nan"), dtype=torch.float64)
-        return compare.widen(found)
-
-
-class OtherReferences:
-    """The other references of a case, each computed when it is first asked for.
-
-    ``may_round`` is asked before the arguments are perturbed, which takes many calls: whether rounding may explain that
-    CPU's result is another one. They are perturbed by ``half_unit`` at most.
-    """
-
-    def __init__(
-        self, case: Case, twins: Sides, op: Callable[..., Any], may_round: Callable[[], bool] = lambda: True,
-        half_unit: float = math.inf,
-    ) -> None:  # fmt: skip
-        self._of = (case, twins, op)
-        self._half_unit = half_unit
-        self._may_round = may_round
-
-    @cached_property
-    def may_round(self) -> bool:
-        """Whether rounding may explain a difference."""
-        return self._may_round()
-
-    @cached_property
-    def wide(self) -> CallOutcome | None:
-        """The case in double precision; None where that adds nothing or raises."""
-        return oracle.float64(*self._of)
-
-    @cached_property
-    def draws(self) -> tuple[list[CallOutcome | None], list[CallOutcome | None]]:
-        """The case with its arguments perturbed: the near draws and the far ones."""
-        wide = self.wide is not None
-        draws = range(conditioning.DRAWS)
-        near, far = (
-            [oracle.perturbed(*self._of, wide, size, i, self._half_unit) for i in draws]
-            for size in (conditioning.NEAR, conditioning.FAR)
-        )
-        return near, far
-
-    @cached_property
-    def without_nan(self) -> CallOutcome | None:
-        """The case with zeros in place of the NaN of its arguments; None where CPU raises."""
-        return oracle.without_nan(*self._of)
-
-    def promoted_strides(self, i: int, dtype: torch.dtype) -> tuple[int, ...] | None:
-        """The strides of result ``i`` where no argument has to be promoted to its ``dtype``; None where none has to."""
-        outcome = oracle.promoted(*self._of, str(dtype).removeprefix("torch."))
-        leaf = outcome.leaves[i][1] if outcome and i < len(outcome.leaves) else None
-        return leaf.stride() if isinstance(leaf, torch.Tensor) else None
-
-    def follows_arguments(self, i: int) -> bool:
-        """Whether result ``i`` is where the arguments are: on Meta for such arguments. False where Meta raises."""
-        outcome = oracle.on_meta(*self._of)
-        leaf = outcome.leaves[i][1] if outcome and i < len(outcome.leaves) else None
-        return isinstance(leaf, torch.Tensor) and leaf.is_meta
-
-    @property
-    def shares_by_schema(self) -> bool:
-        """Whether the op's schema says that a result shares memory with an argument, or there is no schema."""
-        schema = getattr(self._of[2], "_schema", None)
-        return schema is None or any(r.alias_info for r in schema.returns)
-
-    def leaf(self, i: int) -> OtherReference:
-        """The references of result ``i``."""
-        return OtherReference(self, partial(_leaf, i))
-
-    def argument(self, i: int) -> OtherReference:
-        """The references of written argument ``i`` after the call."""
-        return OtherReference(self, lambda outcome: outcome.side.arguments[i].tensor)
-
-
-def _leaf(i: int, outcome: CallOutcome) -> torch.Tensor | None:
-    leaf = outcome.leaves[i][1] if i < len(outcome.leaves) else None
-    return leaf if isinstance(leaf, torch.Tensor) else None
 
 
 class Comparison:

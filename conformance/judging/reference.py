@@ -14,7 +14,8 @@ import torch
 from conformance.contexts import PLAIN, Context
 from conformance.judging import later_torch, oracle
 from conformance.judging.oracle import Caller, CallOutcome
-from conformance.judging.outcomes import Comparison, OtherReferences, first_line, nowhere
+from conformance.judging.other_references import OtherReferences
+from conformance.judging.outcomes import Comparison, first_line, nowhere
 from conformance.judging.tolerances import Criteria, position_of
 from conformance.judging.twins import CPU, DenseTwins, Twins
 from conformance.layouts import DRAWN

@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from conformance.judging import oracle
-from conformance.judging.outcomes import Comparison, OtherReferences
+from conformance.judging.other_references import OtherReferences
+from conformance.judging.outcomes import Comparison
 from conformance.judging.tolerances import Criteria
 from conformance.judging.twins import CPU, Twins
 from conformance.ops.family import EXACT, Accumulation, Equivalence, OpFacts, Tolerance
