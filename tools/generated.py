@@ -67,10 +67,10 @@ def _variant_classes(sample: Sample) -> Iterator[str]:
         yield "a dimension that CPU refuses"
     elif sample.name.rpartition(".")[2] in BASES:
         yield "dtypes that no recorded sample has"
+    elif ".indices=" in sample.name and any(t.name.startswith("indices[") for t in sample.tensors):
+        yield "lists of indices that are apart, broadcast, masks, or on the host"
     elif any(t.on_host for t in sample.tensors):
         yield "an operand on the host"
-    elif ".indices=" in sample.name and any(t.name.startswith("indices[") for t in sample.tensors):
-        yield "lists of indices that are apart, broadcast, or masks"
     elif len({t.dtype for t in sample.tensors if t.pool}) > 1:
         yield "operands of two dtypes"
     else:

@@ -10,6 +10,7 @@
 #include <ATen/ops/index_add_meta.h>
 #include <ATen/ops/index_copy_meta.h>
 #include <ATen/ops/index_meta.h>
+#include <ATen/ops/zeros_like.h>
 
 #include "aten/index_nest.h"
 #include "aten/plan.h"
@@ -90,7 +91,10 @@ std::pair<at::Tensor, std::vector<at::Tensor>> normalize(at::Tensor self, const 
     std::tie(self, indices) = at::native::transposeToFront(self, indices);
   }
   for (at::Tensor& index : indices) {
-    if (index.defined()) index = index.to(self.device(), at::kLong);
+    if (!index.defined()) continue;
+    const bool forgotten = index.is_cpu() && fault(Fault::index_put_host_index_not_copied);
+    const at::Tensor given = forgotten ? at::zeros_like(index, self.options().dtype(at::kLong)) : index;
+    index = given.to(self.device(), at::kLong);
   }
   return {self, indices};
 }

@@ -290,6 +290,8 @@ result = torch.where(x > 2, x, torch.tensor(5, dtype=torch.int32))""",
     "index_put_host_number_not_added": """
 zero = torch.tensor([0]).to(d)
 result = torch.ones(1, device=d).index_put_((zero,), torch.tensor(2.0), accumulate=True)""",
+    "index_put_host_index_not_copied": """
+result = torch.zeros(3, device=d).index_put_((torch.tensor([2]),), torch.ones(1, device=d))""",
     "var_mean_correction_zero": "result = torch.var_mean(torch.arange(3.0, device=d), correction=0)[0]",
     "gelu_gradient_ignores_tanh": (
         "result = torch.ops.aten.gelu_backward(torch.ones(1, device=d), torch.ones(1, device=d), approximate='tanh')"

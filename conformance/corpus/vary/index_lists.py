@@ -1,7 +1,8 @@
 """Samples of ops that take a list of indices, one for each dimension: which dimensions have one, and of what shape.
 
 A recorded list often has one index, or one for each of the first dimensions. Indices that are apart move the dimensions
-of the result to its front, those of several shapes are broadcast, and a mask takes as many dimensions as it has.
+of the result to its front, those of several shapes are broadcast, a mask takes as many dimensions as it has, and each
+may be on the host.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import torch
 
 from conformance.corpus.calls import HasValues
 from conformance.corpus.model import Arg, Sample, TensorSlot
-from conformance.corpus.places import with_arguments
+from conformance.corpus.places import with_arguments, with_tensors
 from conformance.corpus.vary.arguments import Other, replaced
 from conformance.corpus.vary.sizes import Maker, Turns, sources
 from conformance.corpus.vary.trial import Trials
@@ -57,6 +58,9 @@ LISTS: Mapping[str, tuple[Index, ...]] = {
     "mask_and_one": (Mask(SHAPE[:1]), None, ()),
 }
 
+# Lists that are tried with all indices on the host and, if there are several, with the last one alone.
+ON_HOST = ("second", "apart_behind", "crossed", "mask_of_two")
+
 
 def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, values: HasValues) -> Iterator[Sample]:
     """Yield samples of an overload with other lists of indices, if it takes one."""
@@ -75,15 +79,32 @@ def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, valu
             continue
         bases.append(source.base)
         maker, turns = Maker(trials, values), Turns(source)
-        lists = list(enumerate(LISTS.items()))
-        for turn, (name, indices) in lists if len(bases) == 1 else lists[len(bases) :: _OTHERS]:
+        lists = list(enumerate(_lists()))
+        for turn, (name, indices, on_host) in lists if len(bases) == 1 else lists[len(bases) :: _OTHERS]:
             shape = _shape_of_read(indices)
             for values_are, written in _shapes_of_values(shape, turn) if writes else [([], shape)]:
                 sample = _indexed(source, formal.name, index, indices, written)
+                sample = with_tensors(sample, _with_indices_on_host(sample, formal.name, on_host))
                 on = (False, True) if written == shape else (turn % 2 == 0,)
                 for flag, one in _flagged(sample, schema, flags, on):
                     whole = ".".join([f"{formal.name}={name}", *values_are, *flag])
                     yield from turns.counted(maker.called_with(source, one, whole, turns.of(whole), AXIS))
+
+
+def _lists() -> Iterator[tuple[str, tuple[Index, ...], slice]]:
+    """Yield the lists by their names, and which of their indices are on the host."""
+    for name, indices in LISTS.items():
+        yield name, indices, slice(0)
+    for name in ON_HOST:
+        yield f"{name}_on_host", LISTS[name], slice(None)
+        if sum(index is not None for index in LISTS[name]) > 1:
+            yield f"{name}_last_on_host", LISTS[name], slice(-1, None)
+
+
+def _with_indices_on_host(sample: Sample, argument: str, which: slice) -> list[TensorSlot]:
+    """Return a sample's tensors, with some of the indices in this argument on the host."""
+    there = [slot.index for slot in sample.tensors if slot.argument == argument][which]
+    return [replace(slot, on_host=slot.index in there) for slot in sample.tensors]
 
 
 def _flagged(

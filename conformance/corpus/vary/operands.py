@@ -29,7 +29,7 @@ _CONVERTED = (
 # a number on the host.
 _BROUGHT = {
     "index_put": ("values",), "_index_put_impl": ("values",), "_unsafe_index_put": ("values",),
-    "index_fill": ("value",), "masked_fill": ("value",), "fill": ("value",), "where": ("self", "other"),
+    "index_fill": ("value",), "masked_fill": ("value",), "fill": ("value",), "where": ("condition", "self", "other"),
 }  # fmt: skip
 
 
@@ -116,6 +116,9 @@ def _operands(source: Sample, on_host: range, brought: Collection[str]) -> Itera
             yield f"{slot.name}=host_scalar_largest", _slot(source, large)
             tenth = replace(one, on_host=True, dtype="float64", fill="hard/all/0.1", source=1)
             yield f"{slot.name}=host_tenth_float64", _slot(source, tenth)
+    for slot in source.tensors:
+        if slot.argument in brought and slot.dtype and slot.pool and not slot.same_as:
+            yield f"{slot.name}{HOST}", _slot(source, replace(slot, shape=(), on_host=True))
 
 
 def _in_dtype(slot: TensorSlot, dtype: str, base: str) -> TensorSlot:

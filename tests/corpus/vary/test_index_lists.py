@@ -6,8 +6,10 @@ import pytest
 import torch
 
 from conformance.corpus.model import Sample, TensorSlot
-from conformance.corpus.vary.index_lists import LISTS, SHAPE, generate
+from conformance.corpus.vary.index_lists import LISTS, ON_HOST, SHAPE, generate
 from tests.generated import made_by
+
+LAST_ON_HOST = ("apart_behind_last_on_host", "crossed_last_on_host")
 
 
 def made(overload: str) -> tuple[Sample, ...]:
@@ -48,7 +50,18 @@ def test_no_element_is_named_twice() -> None:
 
 def test_every_list_runs_on_cpu() -> None:
     found = {s.name.partition("indices=")[2] for s in made("index.Tensor_out") if s.base == "float32"}
-    assert found == set(LISTS)
+    assert found == {*LISTS, *(f"{name}_on_host" for name in ON_HOST), *LAST_ON_HOST}
+
+
+@pytest.mark.parametrize("overload", ["index.Tensor_out", "index_put"])
+def test_indices_are_on_the_host_all_of_them_or_the_last(overload: str) -> None:
+    found = {s.name.partition("indices=")[2].partition(".")[0]: s for s in made(overload)}
+    on_host = {name: [t.on_host for t in s.tensors if t.argument == "indices"] for name, s in found.items()}
+    assert on_host["apart_behind"] == [False, False]
+    assert on_host["apart_behind_on_host"] == [True, True]
+    assert on_host["apart_behind_last_on_host"] == [False, True]
+    assert on_host["mask_of_two_on_host"] == [True]
+    assert not any(t.on_host for s in found.values() for t in s.tensors if t.argument != "indices")
 
 
 def test_slots_are_numbered_in_the_order_of_the_arguments() -> None:

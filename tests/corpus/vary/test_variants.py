@@ -120,7 +120,13 @@ def test_a_number_that_the_dtype_cannot_hold_is_refused_where_it_is_written() ->
 
 
 @pytest.mark.parametrize(
-    ("overload", "argument"), [("where.self", "other"), ("index_put", "values"), ("index_fill.int_Tensor", "value")]
+    ("overload", "argument"),
+    [
+        ("where.self", "condition"),
+        ("where.self", "other"),
+        ("index_put", "values"),
+        ("index_fill.int_Tensor", "value"),
+    ],
 )
 def test_an_argument_that_torch_brings_to_the_device_may_be_a_number_on_the_host(overload: str, argument: str) -> None:
     assert argument in {t.name for s in made(overload) for t in s.tensors if t.on_host}
