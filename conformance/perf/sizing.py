@@ -10,7 +10,9 @@ from conformance.corpus.calls import HasValues
 from conformance.corpus.model import Sample
 from conformance.corpus.places import Place, extents, resized
 from conformance.corpus.values import kind_of
-from conformance.corpus.vary.sizes import Group, Maker, filled, usable
+from conformance.corpus.vary.fills import filled
+from conformance.corpus.vary.sizes import Group, Maker
+from conformance.corpus.vary.sources import usable
 from conformance.corpus.vary.trial import Ran, Trials
 from conformance.perf.model import Size
 from conformance.perf.sides import leaves, side

@@ -17,7 +17,7 @@ from conformance.corpus.model import Sample
 from conformance.corpus.reader import GENERATED, Corpus
 from conformance.corpus.values import kind_of
 from conformance.corpus.vary import counts, dims, dtypes, hard_values, index_lists, large, rows, sizes, variants
-from conformance.corpus.vary.sizes import usable
+from conformance.corpus.vary.sources import usable
 from conformance.corpus.vary.trial import Generate, Trials, generate
 from conformance.inventory import Overload, inventory
 

@@ -10,7 +10,8 @@ from conformance.corpus.calls import HasValues
 from conformance.corpus.model import Sample
 from conformance.corpus.places import Integer, Place, integers, label
 from conformance.corpus.vary.arguments import names_dimensions
-from conformance.corpus.vary.sizes import Maker, Turns, sources
+from conformance.corpus.vary.sizes import Maker
+from conformance.corpus.vary.sources import Turns, sources
 from conformance.corpus.vary.trial import Trials
 from conformance.inventory import Overload, call_of
 from conformance.torch_versions import schema_of

@@ -12,7 +12,9 @@ from typing import Any
 from conformance.corpus.calls import HasValues
 from conformance.corpus.model import Arg, EnumArg, Sample
 from conformance.corpus.vary.arguments import Other, names_dimensions, replaced
-from conformance.corpus.vary.sizes import Maker, Turns, deeper, sources
+from conformance.corpus.vary.longer import deeper
+from conformance.corpus.vary.sizes import Maker
+from conformance.corpus.vary.sources import Turns, sources
 from conformance.corpus.vary.trial import Trials
 from conformance.inventory import Overload, call_of
 from conformance.torch_versions import schema_of

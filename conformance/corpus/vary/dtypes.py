@@ -9,7 +9,7 @@ from conformance.corpus.calls import HasValues
 from conformance.corpus.model import BASES, Sample
 from conformance.corpus.places import with_empty_outputs
 from conformance.corpus.values import kind_of
-from conformance.corpus.vary.sizes import usable
+from conformance.corpus.vary.sources import usable
 from conformance.corpus.vary.trial import Trials
 from conformance.inventory import Overload
 

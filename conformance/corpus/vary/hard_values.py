@@ -19,7 +19,9 @@ from conformance.corpus.places import Extent, label, resized, with_tensors
 from conformance.corpus.values import kind_of
 from conformance.corpus.vary import arguments, operands
 from conformance.corpus.vary.arguments import Other
-from conformance.corpus.vary.sizes import Group, Maker, filled, usable
+from conformance.corpus.vary.fills import filled
+from conformance.corpus.vary.sizes import Group, Maker
+from conformance.corpus.vary.sources import usable
 from conformance.corpus.vary.trial import Ran, Trials
 from conformance.inventory import Overload, call_of
 from conformance.ops import facts

@@ -17,7 +17,8 @@ from conformance.corpus.calls import HasValues
 from conformance.corpus.model import Arg, Sample, TensorSlot
 from conformance.corpus.places import with_arguments, with_tensors
 from conformance.corpus.vary.arguments import Other, replaced
-from conformance.corpus.vary.sizes import Maker, Turns, sources
+from conformance.corpus.vary.sizes import Maker
+from conformance.corpus.vary.sources import Turns, sources
 from conformance.corpus.vary.trial import Trials
 from conformance.inventory import Overload, call_of
 from conformance.torch_versions import schema_of

@@ -14,7 +14,8 @@ from conformance.corpus.model import Sample
 from conformance.corpus.places import Place, label
 from conformance.corpus.vary.arguments import Other, defined, others, replaced, spread
 from conformance.corpus.vary.operands import Form, beside_half, operands
-from conformance.corpus.vary.sizes import LARGE, Maker, Turns, sources
+from conformance.corpus.vary.sizes import LARGE, Maker
+from conformance.corpus.vary.sources import Turns, sources
 from conformance.corpus.vary.trial import Trials
 from conformance.inventory import Overload, call_of
 from conformance.ops import facts

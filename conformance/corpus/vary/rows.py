@@ -13,7 +13,8 @@ from dataclasses import replace
 from conformance.corpus.calls import HasValues
 from conformance.corpus.model import Sample
 from conformance.corpus.places import Extent, label
-from conformance.corpus.vary.sizes import Maker, Turns, sources
+from conformance.corpus.vary.sizes import Maker
+from conformance.corpus.vary.sources import Turns, sources
 from conformance.corpus.vary.trial import Trials
 from conformance.inventory import Overload
 from conformance.ops import facts

@@ -11,11 +11,9 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, product
 
-import torch
-
 from conformance import ops
 from conformance.corpus.calls import HasValues
-from conformance.corpus.model import Arg, Sample, TensorSlot
+from conformance.corpus.model import Sample
 from conformance.corpus.places import (
     Extent,
     Place,
@@ -26,7 +24,10 @@ from conformance.corpus.places import (
     with_tensors,
 )
 from conformance.corpus.values import kind_of
-from conformance.corpus.vary.trial import MOST_ELEMENTS, Ran, Trials
+from conformance.corpus.vary.fills import filled, indexes, refilled
+from conformance.corpus.vary.longer import longer_or_deeper
+from conformance.corpus.vary.sources import OTHER_DTYPES, Turns, sources
+from conformance.corpus.vary.trial import Ran, Trials
 from conformance.inventory import Overload, call_of
 from conformance.torch_versions import schema_of
 
@@ -45,19 +46,11 @@ TOGETHER = ((67, 35, 19, 9, 5), (129, 257, 3, 2, 2), (5, 9, 131, 17, 3), (521, 5
 # Orders of the values of the largest sample, by which what is searched for lies at its end.
 ORDERS = ("ascending", "descending")
 LARGE = 4000  # beside a size above, the other free sizes are 2
-LENGTHS = (5, 9, 33, 70)  # of lists of tensors
-RANKS = (6, 9)
-_INDEXED = 6, 5  # a rank, and the length of lists that have an element for each of its dimensions but one
 _MOST_CANDIDATES = 16
 # A trial resizes n to 2 * n + 5, which is odd and larger; or to n + 1, where another size is a limit, as that of a
 # tensor of whose elements an index may name none twice.
 _PROBES = (2, 5), (1, 1)
-
-SAMPLES = {"float32": 2, "int64": 1, "complex64": 1, "bool": 1}  # sources of an overload, by base
 GROUPS = {"float32": 5, "int64": 3, "complex64": 2, "bool": 2}  # of sizes of one source
-# A sample of another size runs in the first dtype, and in so many others. The sizes of a group take the others in
-# turns, the largest first, so that each dtype has large sizes.
-OTHER_DTYPES = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,46 +68,6 @@ def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, valu
     maker = Maker(trials, values, pointwise="pointwise" in overload.tags)
     for source in sources(samples, values):
         yield from maker.of(source)
-
-
-def sources(samples: Sequence[Sample], values: HasValues) -> list[Sample]:
-    """Return the samples to vary: of each base, those that differ most in the ranks of their arguments."""
-    plainness = {s.name: _plainness(s, values) for s in samples if usable(s)}
-    found: list[Sample] = []
-    for base, most in SAMPLES.items():
-        if base == "bool" and found:
-            break  # its kernels move or compare bytes, as those of the other dtypes do
-        seen: set[object] = set()
-        for sample in sorted((s for s in samples if s.base == base and usable(s)), key=lambda s: plainness[s.name]):
-            signature = _signature(sample)
-            if signature not in seen and len(seen) < most:
-                seen.add(signature)
-                found.append(sample)
-    return found
-
-
-def usable(sample: Sample) -> bool:
-    """Whether a sample is one to generate others from."""
-    return not sample.raises and not sample.axis
-
-
-def _is_alike(sample: Sample, values: HasValues) -> bool:
-    """Whether each argument of more than one element has equal ones, such as the counts of a mask."""
-    slots = [s for s in sample.tensors if s.pool and s.numel > 1 and s.dtype is None and not s.same_as]
-    flat = (values.value(s, sample.base).view(-1) for s in slots)
-    return bool(slots) and all(bool((v == v[0]).all()) for v in flat)
-
-
-def _plainness(sample: Sample, values: HasValues) -> tuple[bool, bool, bool, int, str]:
-    """A key that puts samples with empty or one-element tensors last, before them those with equal values or dtypes."""
-    sizes = [s.numel for s in sample.tensors if s.pool]
-    other = sum(bool(s.pool) and (s.dtype is not None or bool(s.same_as)) for s in sample.tensors)
-    return (0 in sizes, bool(sizes) and max(sizes) < 2, _is_alike(sample, values), other, sample.name)
-
-
-def _signature(sample: Sample) -> object:
-    ranks = tuple((len(s.shape), 1 in s.shape) for s in sample.tensors if s.pool)
-    return ranks, tuple(name for name, arg in sample.kwargs if arg is not None)
 
 
 class Maker:
@@ -148,7 +101,7 @@ class Maker:
                 change = {p: n for g, n in zip(groups, together, strict=False) for p in g.places}
                 name = "all=" + "x".join(map(str, together[: len(groups)]))
                 yield from turns.counted(self.made(source, change, name, turns.dtypes()))
-        for candidate, name in (*_longer(source), *_deeper(source), *_longer_and_deeper(source)):
+        for candidate, name in longer_or_deeper(source):
             candidates = filled(source, candidate, {}, self._values)
             yield from turns.counted(self._tried(candidates, name, turns.dtypes()))
 
@@ -160,7 +113,7 @@ class Maker:
         Sizes that are equal by chance change together, and may be too large together. Not every CPU kernel checks that
         the sizes of other arguments agree.
         """
-        read = {s.index for s in source.tensors if _indexes(s) and not s.written}
+        read = {s.index for s in source.tensors if indexes(s) and not s.written}
         indices = [p for p in group.places if isinstance(p, Extent) and p.slot in read]
         for place in indices if len(group.places) > 1 else ():
             one: dict[Place, int] = {place: n}
@@ -213,7 +166,7 @@ class Maker:
         self, source: Sample, sample: Sample, name: str, dtypes: tuple[str, ...], axis: str
     ) -> Iterator[Sample]:
         """Yield the sample, if it runs on CPU, with values as in ``source`` for the tensors that have no fill."""
-        slots = [s if s.fill else _refilled(source, s, self._values, 0) for s in sample.tensors]
+        slots = [s if s.fill else refilled(source, s, self._values, 0) for s in sample.tensors]
         for made in self._tried([with_tensors(sample, slots)], name, dtypes):
             yield replace(made, axis=axis)
 
@@ -222,7 +175,7 @@ class Maker:
         for slot in sample.tensors[:1]:
             exact = kind_of(slot.dtype or sample.base) in ("int", "bool")
             movable = slot.fill == "jitter" or (slot.fill == "choose" and exact)
-            for fill in ORDERS if movable and not _indexes(slot) else ():
+            for fill in ORDERS if movable and not indexes(slot) else ():
                 ordered = with_tensors(sample, [replace(slot, fill=fill), *sample.tensors[1:]])
                 yield from self._tried([ordered], fill, dtypes)
 
@@ -281,81 +234,6 @@ def _sizes(name: str, size: int, always: Iterable[int]) -> list[int]:
     return [n for n in sorted({*always, EDGES[at % len(EDGES)]}) if n != size]
 
 
-class Turns:
-    """The dtypes of the samples that are made from one: always the first, and the others in turns."""
-
-    def __init__(self, source: Sample) -> None:
-        self.first = source.base if source.base in source.dtypes else source.dtypes[0]
-        self._others = [d for d in source.dtypes if d != self.first and not d.startswith("float8") and d != "complex32"]
-        self._start = zlib.crc32(source.name.encode())
-        self.taken = 0  # turns
-
-    def dtypes(self) -> tuple[str, ...]:
-        """Return the first dtype, and the others beginning with those whose turn it is."""
-        return (self.first, *self._from(self.taken))
-
-    def counted(self, samples: Iterable[Sample]) -> Iterator[Sample]:
-        """Yield the samples. Each takes a turn."""
-        for sample in samples:
-            self.taken += 1
-            yield sample
-
-    def of(self, name: str) -> tuple[str, ...]:
-        """Return the first dtype, and another one: that with which the varied part's name ends, or one chosen by it."""
-        named = tuple(d for d in self._others if name.endswith(f"_{d}"))
-        return (self.first, *(named or self._from(zlib.crc32(name.encode())))[:1])
-
-    def _from(self, turn: int) -> tuple[str, ...]:
-        at = (self._start + turn * OTHER_DTYPES) % max(len(self._others), 1)
-        return (*self._others[at:], *self._others[:at])
-
-
-def filled(source: Sample, sample: Sample, change: dict[Place, int], values: HasValues) -> Iterator[Sample]:
-    """Yield a resized sample with values, in the order in which to try them on CPU.
-
-    First, integers that index a resized dimension reach its new end; then all are drawn from the stored ones.
-    """
-    indexes = any(_indexes(s) for s in sample.tensors)
-    if indexes and ops.facts(sample.overload).last_wins:
-        for bound in sorted({n for s in sample.tensors for n in s.shape if not _indexes(s)}, reverse=True):
-            if all(max(s.shape, default=1) <= bound for s in sample.tensors if _indexes(s)):
-                yield with_tensors(
-                    sample, [_distinct(s, bound) or _refilled(source, s, values, 0) for s in sample.tensors]
-                )
-        return
-    grown = max(change.values(), default=0)
-    if grown and indexes:
-        yield with_tensors(sample, [_refilled(source, s, values, grown) for s in sample.tensors])
-    yield with_tensors(sample, [_refilled(source, s, values, 0) for s in sample.tensors])
-
-
-def _distinct(slot: TensorSlot, bound: int) -> TensorSlot | None:
-    """Return an index that names no element twice; None for other arguments, and for an index of a higher rank."""
-    if not _indexes(slot) or slot.same_as:
-        return None
-    return replace(slot, fill=f"rows/{slot.shape[-1] if slot.shape else 1}/{bound}", source=0)
-
-
-def _indexes(slot: TensorSlot) -> bool:
-    return bool(slot.pool) and slot.dtype in ("int64", "int32")
-
-
-def _refilled(source: Sample, slot: TensorSlot, values: HasValues, bound: int) -> TensorSlot:
-    """Return the slot with the fill that suits its stored values; an index is drawn below ``bound``, if not 0."""
-    named = (s for s in source.tensors if s.name == slot.name)
-    stored_there = (s for s in source.tensors if (s.pool, s.start) == (slot.pool, slot.start))  # in a longer list
-    old = next(named, None) or next(stored_there, slot)
-    if not slot.pool or slot.same_as or not old.numel:
-        return slot
-    stored = values.value(replace(old, fill="", source=0), slot.dtype or source.base).view(-1)
-    kept = "choose" if _is_whole(stored) else "jitter"
-    index = _indexes(slot) and slot.argument not in ops.facts(source.overload).fixed
-    fill = _index_fill(stored, slot.numel, bound) if index else kept
-    if slot.numel == old.numel and not (bound and index):
-        return replace(slot, fill="", source=0)
-    return replace(slot, fill=fill, source=old.numel)
-
-
 def _is_fixed(source: Sample, place: Place) -> bool:
     """Whether a place is an integer of an argument that keeps its values, such as an end of ``logspace``."""
     fixed = ops.facts(source.overload).fixed
@@ -363,93 +241,3 @@ def _is_fixed(source: Sample, place: Place) -> bool:
         return False
     first = place.path[0]
     return (first if isinstance(first, str) else schema_of(call_of(source.overload)).arguments[first].name) in fixed
-
-
-def _is_whole(stored: torch.Tensor) -> bool:
-    """Whether the values are whole numbers; of floats these are often counts, and are not to be moved."""
-    if stored.is_complex():
-        return False
-    wide = stored.double()  # CPU truncates no float8
-    return bool((wide == wide.trunc()).all())
-
-
-def _index_fill(stored: torch.Tensor, count: int, bound: int) -> str:
-    ascending = stored.numel() > 2 and bool((stored[1:] >= stored[:-1]).all())
-    distinct = stored.unique().numel() == stored.numel() > 1
-    if bound and int(stored.min()) >= 0 and not ascending:
-        return f"distinct/{bound}" if distinct and count <= bound else f"below/{bound}"
-    if distinct and not ascending and int(stored.min()) == 0 and int(stored.max()) == stored.numel() - 1:
-        return f"distinct/{count}"
-    return "sorted" if ascending else "choose"
-
-
-def _longer(source: Sample, wanted: Sequence[int] = LENGTHS) -> Iterator[tuple[Sample, str]]:
-    """Yield the sample with longer lists of tensors, and of whatever else has a list as long as theirs."""
-    lists = [a for a in (*source.args, *(a for _, a in source.kwargs)) if _is_tensors(a)]
-    lengths = {len(a) for a in lists if isinstance(a, tuple)}
-    if len(lengths) != 1:
-        return
-    (length,) = lengths
-    for n in wanted:
-        yield _with_lists(source, length, n), f"list={n}"
-
-
-def _is_tensors(arg: Arg) -> bool:
-    return isinstance(arg, tuple) and bool(arg) and all(isinstance(a, TensorSlot) for a in arg)
-
-
-def _with_lists(source: Sample, length: int, n: int) -> Sample:
-    """Return the sample with each list of ``length`` repeated up to ``n``."""
-    slots: list[TensorSlot] = []
-
-    def repeated(arg: Arg) -> Arg:
-        if isinstance(arg, TensorSlot):
-            slots.append(replace(arg, index=len(slots)))
-            return slots[-1]
-        if isinstance(arg, tuple) and len(arg) == length and not any(isinstance(a, (tuple, int)) for a in arg):
-            return tuple(repeated(_renamed(arg[i % length], i)) for i in range(n))
-        return tuple(repeated(a) for a in arg) if isinstance(arg, tuple) else arg
-
-    args = tuple(repeated(a) for a in source.args)
-    kwargs = tuple((k, repeated(a)) for k, a in source.kwargs)
-    return replace(source, args=args, kwargs=kwargs, tensors=tuple(slots))
-
-
-def _renamed(arg: Arg, i: int) -> Arg:
-    """Return an element of a list as its element ``i``."""
-    if not isinstance(arg, TensorSlot):
-        return arg
-    return replace(arg, name=f"{arg.name.partition('[')[0]}[{i}]", same_as="")
-
-
-def _deeper(source: Sample) -> Iterator[tuple[Sample, str]]:
-    """Yield the sample with more dimensions in front of those of its tensors of the highest rank."""
-    for wanted in RANKS:
-        yield from ((sample, f"rank={wanted}") for sample in deeper(source, wanted, (2, 1, 3, 1, 2, 1, 1, 2, 1)))
-
-
-def deeper(source: Sample, wanted: int, front: tuple[int, ...]) -> Iterator[Sample]:
-    """Yield the sample with ``wanted`` dimensions, the first of ``front`` in front; none if it has as many or none."""
-    rank = max((len(s.shape) for s in source.tensors if s.pool), default=0)
-    if 0 < rank < wanted:
-        yield _with_front(source, rank, front[: wanted - rank])
-
-
-def _with_front(source: Sample, rank: int, front: tuple[int, ...]) -> Sample:
-    slots = [replace(s, shape=(*front, *s.shape)) if len(s.shape) == rank else s for s in source.tensors]
-    return with_tensors(source, slots)
-
-
-def _longer_and_deeper(source: Sample) -> Iterator[tuple[Sample, str]]:
-    """Yield the sample with a longer list of tensors, such as indices, of which each needs a dimension of another one.
-
-    The dimensions in front are as large as the largest, so that an index of any is an index of all.
-    """
-    wanted, length = _INDEXED
-    shapes = [s.shape for s in source.tensors if s.pool and s.shape]
-    rank = max(map(len, shapes), default=0)
-    largest = max((n for shape in shapes for n in shape), default=0)
-    if 0 < rank < wanted and largest**wanted <= MOST_ELEMENTS:
-        deeper = _with_front(source, rank, (largest,) * (wanted - rank))
-        for sample, name in _longer(deeper, (length,)):
-            yield sample, f"rank={wanted}.{name}"

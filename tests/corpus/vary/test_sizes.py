@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-import torch
 
 from conformance.corpus.model import Sample
-from conformance.corpus.places import Extent, Place, label, resized
-from conformance.corpus.vary.sizes import OTHER_DTYPES, Maker, Turns, filled, generate, sources
+from conformance.corpus.places import label
+from conformance.corpus.vary.sizes import Maker, generate
+from conformance.corpus.vary.sources import OTHER_DTYPES, sources
 from conformance.corpus.vary.trial import MOST_ELEMENTS, Trials
 from tests.generated import corpus, made_by
 
@@ -41,13 +41,6 @@ def test_an_integer_argument_follows_its_dimension() -> None:
     assert any({"input.1", "arg1.0", "weight.0"} <= group for group in found)
 
 
-def test_an_argument_of_a_dtype_that_cpu_cannot_truncate_is_filled() -> None:
-    source = next(s for s in corpus().samples("_scaled_mm") if (s.tensors[0].dtype or "").startswith("float8"))
-    change: dict[Place, int] = {Extent(0, 0): 40}
-    (found,) = filled(source, resized(source, change), change, corpus())
-    assert (found.tensors[0].shape, found.tensors[0].fill) == ((40, 16), "jitter")
-
-
 def test_a_factory_has_sizes_among_its_arguments_alone() -> None:
     found = made("zeros")
     assert found
@@ -79,45 +72,8 @@ def test_each_dimension_is_also_empty() -> None:
     assert {shape.index(0) for shape in shapes} == {0, 1, 2}
 
 
-def test_lists_of_tensors_grow() -> None:
-    assert max(len(s.args[0]) for s in made("_foreach_add.List") if isinstance(s.args[0], tuple)) == 70
-
-
-def test_ranks_grow() -> None:
-    assert {6, 9} <= {len(t.shape) for s in made("masked_fill_.Scalar") for t in s.tensors}
-
-
-def test_an_index_reaches_the_end_of_the_dimension_that_grew() -> None:
-    grown = [s for s in made("index_select") if s.tensors[0].shape == (65537,)]
-    values = [corpus().value(s.tensors[1], "float32") for s in grown if s.tensors[1].numel > 20]
-    assert not values or max(int(v.max()) for v in values) > 4097
-
-
-@pytest.mark.parametrize("overload", ["scatter_.src", "index_put_", "index_copy_"])
-def test_an_index_names_no_element_twice_where_the_last_write_wins(overload: str) -> None:
-    found = [s for s in made(overload) if any(t.fill.startswith("rows/") and t.numel for t in s.tensors)]
-    assert found
-    for s in found:
-        (index,) = (t for t in s.tensors if t.fill.startswith("rows/"))
-        value = corpus().value(index, s.dtypes[0])
-        rows = value.view(-1, value.shape[-1]).tolist() if value.dim() else []
-        assert all(len(set(row)) == len(row) for row in rows), s.name
-
-
 def test_the_same_samples_are_generated_every_time() -> None:
     assert made_by.__wrapped__(generate, "cat") == made("cat")  # past the cache
-
-
-def test_dtypes_take_turns_after_the_first() -> None:
-    turns = Turns(sample("addmm", ((2, 3), (2, 2), (2, 3))))
-    given = []
-    for _ in range(9):
-        given.append(turns.dtypes())
-        turns.taken += 1
-    assert {dtypes[0] for dtypes in given} == {turns.first}
-    assert len({frozenset(dtypes) for dtypes in given}) == 1
-    assert {d for dtypes in given for d in dtypes[1 : 1 + OTHER_DTYPES]} == set(given[0][1:])
-    assert {turns.of(str(i)) for i in range(20)} == {(turns.first, other) for other in given[0][1:]}
 
 
 def test_every_dtype_of_a_source_has_a_size_past_the_usual_tiles() -> None:
@@ -130,18 +86,9 @@ def test_sizes_that_are_equal_by_chance_change_alone_where_they_are_too_large_to
     assert {((5, 5), (n,)) for n in (1024, 4097)} <= shapes
 
 
-def test_samples_whose_values_are_alike_are_the_last_to_be_varied() -> None:
-    (source,) = (s for s in sources(corpus().samples("sum.dim_IntList"), corpus()) if s.base == "int64")
-    assert corpus().value(source.tensors[0], "int64").unique().numel() > 1
-
-
 def test_complex_samples_have_other_sizes_too() -> None:
     found = [s for s in made("mul.out") if s.base == "complex64"]
     assert max(t.numel for s in found for t in s.tensors) > 65536
-
-
-def test_a_list_of_indices_grows_with_the_dimensions_that_they_index() -> None:
-    assert any(len([t for t in s.tensors if t.name.startswith("indices")]) == 5 for s in made("index.Tensor"))
 
 
 def test_sizes_are_full_blocks_too_and_long_in_two_dimensions_at_once() -> None:
@@ -156,13 +103,6 @@ def test_the_largest_samples_have_what_is_searched_for_at_their_end_too() -> Non
     assert not any(t.fill == "ascending" for s in made("neg") for t in s.tensors)
 
 
-def test_counts_stay_whole() -> None:
-    found = [t for s in made("binomial") for t in s.tensors if t.name == "count" and t.fill]
-    assert {t.fill for t in found} == {"choose"}
-    drawn = torch.cat([corpus().value(t, "float32").view(-1) for t in found])
-    assert torch.equal(drawn, drawn.trunc())
-
-
 def test_the_largest_samples_have_narrow_indices_too() -> None:
     narrow = [s for s in made("embedding") if s.name.endswith(".int32")]
     assert narrow
@@ -171,12 +111,6 @@ def test_the_largest_samples_have_narrow_indices_too() -> None:
 
 def test_dimensions_have_equal_sizes_in_some_sample() -> None:
     assert any(set(s.tensors[0].shape) == {7} and len(s.tensors[0].shape) > 1 for s in made("roll"))
-
-
-def test_a_longer_list_takes_its_values_from_those_that_are_stored() -> None:
-    found = [s for s in made("block_diag.out") if "list=" in s.name]
-    assert found
-    assert all(t.source <= 15 for s in found for t in s.tensors if t.pool)
 
 
 def test_indices_that_name_no_element_twice_are_resized_with_all_other_sizes() -> None:

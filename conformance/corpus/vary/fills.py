@@ -1,0 +1,77 @@
+"""Values for samples of other sizes: drawn from those that are stored, and indices that reach the new ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import torch
+
+from conformance import ops
+from conformance.corpus.calls import HasValues
+from conformance.corpus.model import Sample, TensorSlot
+from conformance.corpus.places import Place, with_tensors
+
+
+def filled(source: Sample, sample: Sample, change: dict[Place, int], values: HasValues) -> Iterator[Sample]:
+    """Yield a resized sample with values, in the order in which to try them on CPU.
+
+    First, integers that index a resized dimension reach its new end; then all are drawn from the stored ones.
+    """
+    named = any(indexes(s) for s in sample.tensors)
+    if named and ops.facts(sample.overload).last_wins:
+        for bound in sorted({n for s in sample.tensors for n in s.shape if not indexes(s)}, reverse=True):
+            if all(max(s.shape, default=1) <= bound for s in sample.tensors if indexes(s)):
+                yield with_tensors(
+                    sample, [_distinct(s, bound) or refilled(source, s, values, 0) for s in sample.tensors]
+                )
+        return
+    grown = max(change.values(), default=0)
+    if grown and named:
+        yield with_tensors(sample, [refilled(source, s, values, grown) for s in sample.tensors])
+    yield with_tensors(sample, [refilled(source, s, values, 0) for s in sample.tensors])
+
+
+def _distinct(slot: TensorSlot, bound: int) -> TensorSlot | None:
+    """Return an index that names no element twice; None for other arguments, and for an index of a higher rank."""
+    if not indexes(slot) or slot.same_as:
+        return None
+    return replace(slot, fill=f"rows/{slot.shape[-1] if slot.shape else 1}/{bound}", source=0)
+
+
+def indexes(slot: TensorSlot) -> bool:
+    return bool(slot.pool) and slot.dtype in ("int64", "int32")
+
+
+def refilled(source: Sample, slot: TensorSlot, values: HasValues, bound: int) -> TensorSlot:
+    """Return the slot with the fill that suits its stored values; an index is drawn below ``bound``, if not 0."""
+    named = (s for s in source.tensors if s.name == slot.name)
+    stored_there = (s for s in source.tensors if (s.pool, s.start) == (slot.pool, slot.start))  # in a longer list
+    old = next(named, None) or next(stored_there, slot)
+    if not slot.pool or slot.same_as or not old.numel:
+        return slot
+    stored = values.value(replace(old, fill="", source=0), slot.dtype or source.base).view(-1)
+    kept = "choose" if _is_whole(stored) else "jitter"
+    index = indexes(slot) and slot.argument not in ops.facts(source.overload).fixed
+    fill = _index_fill(stored, slot.numel, bound) if index else kept
+    if slot.numel == old.numel and not (bound and index):
+        return replace(slot, fill="", source=0)
+    return replace(slot, fill=fill, source=old.numel)
+
+
+def _is_whole(stored: torch.Tensor) -> bool:
+    """Whether the values are whole numbers; of floats these are often counts, and are not to be moved."""
+    if stored.is_complex():
+        return False
+    wide = stored.double()  # CPU truncates no float8
+    return bool((wide == wide.trunc()).all())
+
+
+def _index_fill(stored: torch.Tensor, count: int, bound: int) -> str:
+    ascending = stored.numel() > 2 and bool((stored[1:] >= stored[:-1]).all())
+    distinct = stored.unique().numel() == stored.numel() > 1
+    if bound and int(stored.min()) >= 0 and not ascending:
+        return f"distinct/{bound}" if distinct and count <= bound else f"below/{bound}"
+    if distinct and not ascending and int(stored.min()) == 0 and int(stored.max()) == stored.numel() - 1:
+        return f"distinct/{count}"
+    return "sorted" if ascending else "choose"

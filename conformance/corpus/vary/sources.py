@@ -1,0 +1,83 @@
+"""Which of an overload's recorded samples others are made of, and in which dtypes these run."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+
+from conformance.corpus.calls import HasValues
+from conformance.corpus.model import Sample
+
+SAMPLES = {"float32": 2, "int64": 1, "complex64": 1, "bool": 1}  # sources of an overload, by base
+# A sample of another size runs in the first dtype, and in so many others. The sizes of a group take the others in
+# turns, the largest first, so that each dtype has large sizes.
+OTHER_DTYPES = 2
+
+
+def sources(samples: Sequence[Sample], values: HasValues) -> list[Sample]:
+    """Return the samples to vary: of each base, those that differ most in the ranks of their arguments."""
+    plainness = {s.name: _plainness(s, values) for s in samples if usable(s)}
+    found: list[Sample] = []
+    for base, most in SAMPLES.items():
+        if base == "bool" and found:
+            break  # its kernels move or compare bytes, as those of the other dtypes do
+        seen: set[object] = set()
+        for sample in sorted((s for s in samples if s.base == base and usable(s)), key=lambda s: plainness[s.name]):
+            signature = _signature(sample)
+            if signature not in seen and len(seen) < most:
+                seen.add(signature)
+                found.append(sample)
+    return found
+
+
+def usable(sample: Sample) -> bool:
+    """Whether a sample is one to generate others from."""
+    return not sample.raises and not sample.axis
+
+
+def _is_alike(sample: Sample, values: HasValues) -> bool:
+    """Whether each argument of more than one element has equal ones, such as the counts of a mask."""
+    slots = [s for s in sample.tensors if s.pool and s.numel > 1 and s.dtype is None and not s.same_as]
+    flat = (values.value(s, sample.base).view(-1) for s in slots)
+    return bool(slots) and all(bool((v == v[0]).all()) for v in flat)
+
+
+def _plainness(sample: Sample, values: HasValues) -> tuple[bool, bool, bool, int, str]:
+    """A key that puts samples with empty or one-element tensors last, before them those with equal values or dtypes."""
+    sizes = [s.numel for s in sample.tensors if s.pool]
+    other = sum(bool(s.pool) and (s.dtype is not None or bool(s.same_as)) for s in sample.tensors)
+    return (0 in sizes, bool(sizes) and max(sizes) < 2, _is_alike(sample, values), other, sample.name)
+
+
+def _signature(sample: Sample) -> object:
+    ranks = tuple((len(s.shape), 1 in s.shape) for s in sample.tensors if s.pool)
+    return ranks, tuple(name for name, arg in sample.kwargs if arg is not None)
+
+
+class Turns:
+    """The dtypes of the samples that are made from one: always the first, and the others in turns."""
+
+    def __init__(self, source: Sample) -> None:
+        self.first = source.base if source.base in source.dtypes else source.dtypes[0]
+        self._others = [d for d in source.dtypes if d != self.first and not d.startswith("float8") and d != "complex32"]
+        self._start = zlib.crc32(source.name.encode())
+        self.taken = 0  # turns
+
+    def dtypes(self) -> tuple[str, ...]:
+        """Return the first dtype, and the others beginning with those whose turn it is."""
+        return (self.first, *self._from(self.taken))
+
+    def counted(self, samples: Iterable[Sample]) -> Iterator[Sample]:
+        """Yield the samples. Each takes a turn."""
+        for sample in samples:
+            self.taken += 1
+            yield sample
+
+    def of(self, name: str) -> tuple[str, ...]:
+        """Return the first dtype, and another one: that with which the varied part's name ends, or one chosen by it."""
+        named = tuple(d for d in self._others if name.endswith(f"_{d}"))
+        return (self.first, *(named or self._from(zlib.crc32(name.encode())))[:1])
+
+    def _from(self, turn: int) -> tuple[str, ...]:
+        at = (self._start + turn * OTHER_DTYPES) % max(len(self._others), 1)
+        return (*self._others[at:], *self._others[:at])

@@ -1,0 +1,47 @@
+"""Values for samples of other sizes."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from conformance.corpus.model import Sample
+from conformance.corpus.places import Extent, Place, resized
+from conformance.corpus.vary.fills import filled
+from conformance.corpus.vary.sizes import generate
+from tests.generated import corpus, made_by
+
+
+def made(overload: str) -> tuple[Sample, ...]:
+    return made_by(generate, overload)
+
+
+def test_an_argument_of_a_dtype_that_cpu_cannot_truncate_is_filled() -> None:
+    source = next(s for s in corpus().samples("_scaled_mm") if (s.tensors[0].dtype or "").startswith("float8"))
+    change: dict[Place, int] = {Extent(0, 0): 40}
+    (found,) = filled(source, resized(source, change), change, corpus())
+    assert (found.tensors[0].shape, found.tensors[0].fill) == ((40, 16), "jitter")
+
+
+def test_an_index_reaches_the_end_of_the_dimension_that_grew() -> None:
+    grown = [s for s in made("index_select") if s.tensors[0].shape == (65537,)]
+    values = [corpus().value(s.tensors[1], "float32") for s in grown if s.tensors[1].numel > 20]
+    assert not values or max(int(v.max()) for v in values) > 4097
+
+
+@pytest.mark.parametrize("overload", ["scatter_.src", "index_put_", "index_copy_"])
+def test_an_index_names_no_element_twice_where_the_last_write_wins(overload: str) -> None:
+    found = [s for s in made(overload) if any(t.fill.startswith("rows/") and t.numel for t in s.tensors)]
+    assert found
+    for s in found:
+        (index,) = (t for t in s.tensors if t.fill.startswith("rows/"))
+        value = corpus().value(index, s.dtypes[0])
+        rows = value.view(-1, value.shape[-1]).tolist() if value.dim() else []
+        assert all(len(set(row)) == len(row) for row in rows), s.name
+
+
+def test_counts_stay_whole() -> None:
+    found = [t for s in made("binomial") for t in s.tensors if t.name == "count" and t.fill]
+    assert {t.fill for t in found} == {"choose"}
+    drawn = torch.cat([corpus().value(t, "float32").view(-1) for t in found])
+    assert torch.equal(drawn, drawn.trunc())
