@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -23,6 +23,7 @@ from tools.kill_rate.summary import Facts, Hunt, summary
 LATER = ("smoke", "contexts", trial.HAZARDS, "full")
 # Environments in which work runs later than it is submitted. The hazards run in them as well.
 LATE = ("late", "lazy")
+Step = tuple[Lane, str]  # a stage in a lane
 PEERS = {"opinfo_device_checks": "opinfo", "plain_allclose": "allclose"}
 
 
@@ -43,31 +44,39 @@ class Session:
         """Run the missing trials, and write the summary. Raises KeyboardInterrupt; finished trials are kept."""
         started = time.monotonic()
         self._side_by_side([partial(self._work, lane, trial.FIRST, self.faults) for lane in self.lanes])
-        self._second_look()
+        steps = self._later_steps([(lane, trial.FIRST) for lane in self.lanes])
         for name in self.peers:
             self._together(self.lanes[0], name, self.faults)
-        hunts = list(self.hunts())
-        killed = {t.fault for h in hunts if not h.peer for t in h.trials if t.killed}
         python = process.start(self.root, self.lanes[0].name).python
         own = OwnTests(self.root, self.matrix, python, self.results / "own_tests.json")
-        tests = own.kills([f for f in self.faults if f not in killed]) if self.own_tests else None
+        tests = own.kills(list(self._left(steps))) if self.own_tests else None
         facts = Facts(self.faults, self.matrix.main_torch.version, round(time.monotonic() - started))
-        made = summary(facts, hunts, tests)
+        made = summary(facts, self._hunts(steps), tests)
         (self.results / "summary.json").write_text(json.dumps(made, indent=1) + "\n", encoding="utf-8")
         return made
 
-    def hunts(self) -> Iterator[Hunt]:
-        """Return the stored trials of each lane and of each peer."""
-        for lane in self.lanes:
-            first = trial.read(self._file(lane, trial.FIRST))
-            later = [t for stage in LATER for t in self._shared(lane, stage)]
-            yield Hunt(short(lane, self.matrix), (*first, *later))
-        for name in self.peers:
-            yield Hunt(name, tuple(self._shared(self.lanes[0], name)), peer=True)
+    def _hunts(self, steps: Sequence[Step]) -> list[Hunt]:
+        """Return the stored trials of each lane, in these steps, and of each peer."""
+        peers = [Hunt(name, self._trials(self.lanes[0], name), peer=True) for name in self.peers]
+        return [*self._in_lanes(steps), *peers]
 
-    def _shared(self, lane: Lane, hunter: str) -> list[trial.Trial]:
-        """Return the trials of all parts."""
-        return [t for part in self._parts for t in trial.read(part.file(self._file(lane, hunter)))]
+    def _in_lanes(self, steps: Sequence[Step]) -> list[Hunt]:
+        found: dict[str, list[trial.Trial]] = {short(lane, self.matrix): [] for lane in self.lanes}
+        for lane, stage in steps:
+            found[short(lane, self.matrix)] += self._trials(lane, stage)
+        return [Hunt(name, tuple(trials)) for name, trials in found.items()]
+
+    def _left(self, steps: Sequence[Step]) -> tuple[str, ...]:
+        """Return the faults that no lane has found in these steps."""
+        killed = {t.fault for hunt in self._in_lanes(steps) for t in hunt.trials if t.killed}
+        return tuple(fault for fault in self.faults if fault not in killed)
+
+    def _trials(self, lane: Lane, hunter: str) -> tuple[trial.Trial, ...]:
+        """Return the stored trials of these faults, and those without a fault: the files may have others."""
+        file = self._file(lane, hunter)
+        files = [file] if hunter == trial.FIRST else [part.file(file) for part in self._parts]
+        wanted = {trial.CLEAN, *self.faults}
+        return tuple(t for each in files for t in trial.read(each) if t.fault in wanted)
 
     def _side_by_side(self, jobs: Sequence[Callable[[], None]]) -> None:
         """Run workers in parallel. After a failure no other worker starts."""
@@ -80,18 +89,22 @@ class Session:
                 pool.shutdown(wait=True, cancel_futures=True)
                 raise
 
-    def _second_look(self) -> None:
-        """Run the later stages, for faults that survived the first stage in every lane.
+    def _later_steps(self, first: Sequence[Step]) -> list[Step]:
+        """Run the later stages while faults are left that no lane has found. Return all steps that ran.
 
         All workers share the items of a stage.
         """
+        steps = list(first)
         late = [lane for lane in self.lanes[1:] if short(lane, self.matrix) in LATE]
         for stage in LATER:
             for lane in [self.lanes[0], *(late if stage == trial.HAZARDS else ())]:
+                if not self._left(steps):
+                    return steps
                 self._together(lane, stage, ())  # without faults, which deletes trials of another plan
-                killed = {t.fault for hunt in self.hunts() if not hunt.peer for t in hunt.trials if t.killed}
-                if left := tuple(f for f in self.faults if f not in killed):
+                steps.append((lane, stage))
+                if left := self._left(steps):  # an interrupted measurement may have found them in this step
                     self._together(lane, stage, left)
+        return steps
 
     def _together(self, lane: Lane, stage: str, faults: tuple[str, ...]) -> None:
         self._side_by_side([partial(self._work, lane, stage, faults, part) for part in self._parts])

@@ -1,0 +1,110 @@
+"""The steps of a kill-rate measurement: which run, for which faults, and from where an interrupted one continues."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from unittest.mock import Mock
+
+import pytest
+
+from conformance.lanes import matrix, process
+from conformance.lanes.matrix import Lane
+from tools.kill_rate.session import Session, measured
+from tools.kill_rate.trial import CLEAN, WHOLE, Finding, Part, TrialFile, fill
+
+ROOT = Path(__file__).parents[2]
+MATRIX = matrix.load(ROOT / "matrices" / "refnpu.toml")
+# The stage in which the only item fails with a fault awake; no other stage finds it.
+FOUND_IN = {"early": "quick", "middle": "contexts", "other": "quick", "never": ""}
+
+
+@dataclass
+class Workers:
+    """Stands in for the processes of a session: each stage has one item. ``stop_at``: where Ctrl-C comes."""
+
+    build: str = "this build"
+    stop_at: tuple[str, str] = ("", "")  # the stage and the fault
+    told: list[tuple[str, str]] = field(default_factory=list)  # the trials that ran: stage and fault
+    plan: tuple[str, ...] = ("item",)
+    untraced: tuple[str, ...] = ()
+    _stage: str = ""
+    _awake: str = CLEAN
+
+    def work(self, session: Session, lane: Lane, hunter: str, faults: tuple[str, ...], part: Part = WHOLE) -> None:
+        """Run a stage as the worker of a lane does."""
+        self._stage = hunter
+        file = TrialFile(part.file(session._file(lane, hunter)), {"build": self.build})  # noqa: SLF001 - as the worker
+        fill(file, self, faults, self, lambda: 0.0, lambda t: self.told.append((hunter, t.fault)), part)
+
+    def wake(self, fault: str) -> None:
+        self._awake = fault
+
+    def trace(self) -> None:
+        """Of no item is it known what it asks for."""
+
+    def attempt(self, item: str) -> Finding | None:
+        if (self._stage, self._awake) == self.stop_at:
+            raise KeyboardInterrupt
+        return Finding("value", item) if self._awake and FOUND_IN[self._awake] == self._stage else None
+
+    def rest(self) -> None:
+        """Nothing runs."""
+
+
+@pytest.fixture
+def workers(monkeypatch: pytest.MonkeyPatch) -> Workers:
+    found = Workers()
+
+    def work(*given: Any) -> None:  # a function, to which the session is bound
+        found.work(*given)
+
+    monkeypatch.setattr(Session, "_work", work)
+    monkeypatch.setattr(process, "start", Mock())
+    return found
+
+
+def session(results: Path, *faults: str) -> Session:
+    return Session(MATRIX, faults, (measured(MATRIX)[0],), (), ROOT, results, workers=1, own_tests=False)
+
+
+def test_later_steps_run_while_a_fault_is_left_that_no_lane_has_found(tmp_path: Path, workers: Workers) -> None:
+    assert session(tmp_path, "early").run()["killed"] == 1
+    assert workers.told == [("quick", CLEAN), ("quick", "early")]
+    workers.told.clear()
+    made = session(tmp_path, "early", "middle").run()
+    later = [(stage, fault) for stage in ("smoke", "contexts") for fault in (CLEAN, "middle")]
+    assert workers.told == [("quick", "middle"), *later]
+    assert (made["killed"], made["lanes"]["malloc"]["tried"]) == (2, 3)
+
+
+def test_a_survivor_is_tried_in_every_step(tmp_path: Path, workers: Workers) -> None:
+    made = session(tmp_path, "never").run()
+    assert [stage for stage, fault in workers.told if fault] == ["quick", "smoke", "contexts", "hazards", "full"]
+    assert [s["fault"] for s in made["survivors"]] == ["never"]
+
+
+def test_an_interrupted_measurement_continues_beside_trials_of_other_faults(tmp_path: Path, workers: Workers) -> None:
+    session(tmp_path, "other", "never").run()  # another measurement, in the same directory
+    workers.stop_at = ("contexts", "middle")
+    with pytest.raises(KeyboardInterrupt):
+        session(tmp_path, "early", "middle").run()
+    workers.stop_at = ("", "")
+    workers.told.clear()
+    made = session(tmp_path, "early", "middle").run()
+    assert workers.told == [("contexts", "middle")]
+    assert list(made["detail"]) == ["early", "middle"]
+    alone = session(tmp_path / "alone", "early", "middle").run()
+    for totals in (made["lanes"]["malloc"], alone["lanes"]["malloc"]):
+        del totals["clean"]  # its times
+    assert {**made, "seconds": 0} == {**alone, "seconds": 0}
+
+
+def test_no_trial_of_another_build_counts(tmp_path: Path, workers: Workers) -> None:
+    session(tmp_path, "never").run()
+    workers.build = "a later build"
+    workers.told.clear()
+    made = session(tmp_path, "early").run()
+    assert workers.told == [("quick", CLEAN), ("quick", "early")]
+    assert made["lanes"]["malloc"]["tried"] == 1
