@@ -12,7 +12,7 @@ from typing import Any
 from conformance.lanes import matrix, process
 from tools.causes import clean, outcome, trial
 from tools.faults import with_results
-from tools.kill_rate.__main__ import chosen
+from tools.kill_rate.options import chosen
 from tools.kill_rate.session import clean as without_lanes
 
 ROOT = Path(__file__).parents[2]

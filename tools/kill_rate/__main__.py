@@ -2,33 +2,32 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
-from conformance.lanes import matrix
-from tools.faults import with_results
-from tools.kill_rate.session import PEERS, Session, measured, short
+from tools.kill_rate import options
+from tools.kill_rate.published import joined, restricted
 
-ROOT = Path(__file__).parents[2]
 INTERRUPTED = 130
 
 
 def main(arguments: list[str]) -> int:
     """Return 0 if every survivor has a reason and there is no false alarm, else 1."""
-    session, publish = _session(arguments)
+    given = options.parse(__doc__, arguments)
+    if not given.session.faults:
+        return _nothing_left(given)
     try:
-        made = session.run()
+        made = given.session.run()
     except LookupError as e:
         sys.exit(f"kill-rate: {e}")
     except KeyboardInterrupt:
-        print(f"interrupted; {session.results} keeps what was measured, and the same command goes on from there")
+        print(f"interrupted; {given.session.results} keeps what was measured, and the same command goes on from there")
         return INTERRUPTED
     print(closing(made))
-    if publish:
-        (ROOT / "docs" / "kill-rate.json").write_text(json.dumps(made, indent=1) + "\n", encoding="utf-8")
+    if given.publish:
+        _write(joined(options.published(), made, given.every) if given.unmeasured else made)
     return 1 if made["false_alarms"] or any(not s["why"] for s in made["survivors"]) else 0
 
 
@@ -40,43 +39,16 @@ def closing(made: dict[str, Any]) -> str:
     return "\n".join([*lines, f"{made['cpu_s']} s of CPU, {made['seconds']} s"])
 
 
-def _session(arguments: list[str]) -> tuple[Session, bool]:
-    """Return the options: what to measure, and whether to publish it in the docs."""
-    parser = argparse.ArgumentParser(prog="kill-rate", description=__doc__)
-    parser.add_argument("--matrix", type=Path, default=ROOT / "matrices" / "refnpu.toml")
-    parser.add_argument("--results", type=Path, default=ROOT / "results" / "kill-rate", help="where trials are kept")
-    parser.add_argument("--workers", type=int, default=2, help="lanes at a time")
-    parser.add_argument("--lanes", default="", help="only these, e.g. malloc,guard")
-    parser.add_argument("--faults", default="", help="only these")
-    parser.add_argument("--peers", default="", help="only these; none: the suite alone")
-    parser.add_argument("--skip-own-tests", action="store_true", help="do not run the backend's tests with survivors")
-    parser.add_argument("--publish", action="store_true", help="write the summary where the docs take it from")
-    given = parser.parse_args(arguments)
-    found = matrix.load(given.matrix)
-    lanes = {short(lane, found): lane for lane in measured(found)}
-    faults = tuple(with_results(ROOT / found.project))
-    session = Session(
-        matrix=found,
-        faults=chosen("fault", given.faults, faults),
-        lanes=tuple(lanes[name] for name in chosen("lane", given.lanes, tuple(lanes))),
-        peers=() if given.peers == "none" else chosen("peer", given.peers, tuple(PEERS)),
-        root=ROOT,
-        results=given.results,
-        workers=given.workers,
-        own_tests=not given.skip_own_tests,
-    )
-    return session, given.publish
+def _nothing_left(given: options.Options) -> int:
+    """Say that the published summary covers all faults. Publishing leaves out those that are no faults any more."""
+    print(f"{options.PUBLISHED.name} covers all {len(given.every)} faults: nothing to measure")
+    if given.publish:
+        _write(restricted(options.published(), given.every))
+    return 0
 
 
-def chosen(what: str, text: str, there: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the names in a comma-separated text, all if it is empty. Exits for an unknown name."""
-    from conformance.support.suggestions import unknown
-
-    names = tuple(text.split(",")) if text else there
-    for name in names:
-        if name not in there:
-            sys.exit(unknown(what, name, there))
-    return names
+def _write(made: Mapping[str, Any]) -> None:
+    options.PUBLISHED.write_text(json.dumps(made, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

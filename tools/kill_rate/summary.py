@@ -107,4 +107,12 @@ def _totals(hunt: Hunt) -> dict[str, Any]:
         "false_alarms": _alarms(hunt),
         "tried": sum(t.tried for t in hunt.of(CLEAN)),
         "cpu_s": round(sum(t.cpu_s for t in hunt.trials)),
+        "clean": [_run(t) for t in hunt.of(CLEAN)],
     }
+
+
+def _run(clean: Trial) -> dict[str, Any]:
+    """Return the numbers of one run without a fault. Its times, in milliseconds, tell it from any other run."""
+    return {
+        "tried": clean.tried, "false_alarms": len(clean.findings), "seconds": clean.seconds, "cpu_s": clean.cpu_s,
+    }  # fmt: skip

@@ -1,0 +1,142 @@
+"""The options of the command line: what is measured, and whether it can be published."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from conformance.lanes import matrix
+from conformance.support.suggestions import unknown
+from tools.faults import with_results
+from tools.kill_rate.published import cannot_join
+from tools.kill_rate.session import PEERS, Session, measured, short
+from tools.kill_rate.summary import unmeasured
+
+ROOT = Path(__file__).parents[2]
+PUBLISHED = ROOT / "docs" / "kill-rate.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What is measured, by name."""
+
+    faults: tuple[str, ...]
+    lanes: tuple[str, ...]
+    peers: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The request. ``session`` has no faults if none is left to measure. ``every``: all faults, in their order."""
+
+    session: Session
+    every: tuple[str, ...]
+    publish: bool
+    unmeasured: bool  # only the faults that the published summary lacks, which they join when published
+
+
+def parse(description: str | None, arguments: list[str]) -> Options:
+    """Return the request. Exits for an unknown name, and for a measurement that ``--publish`` could not publish."""
+    given = _parser(description).parse_args(arguments)
+    found = matrix.load(given.matrix)
+    lanes = {short(lane, found): lane for lane in measured(found)}
+    every = tuple(with_results(ROOT / found.project))
+    if given.unmeasured:
+        names = _unmeasured(given, every, tuple(lanes), found.main_torch.version)
+    else:
+        names = _named(given, every, tuple(lanes))
+        _check_whole(given.publish, names, every, tuple(lanes))
+    session = Session(
+        matrix=found,
+        faults=names.faults,
+        lanes=tuple(lanes[name] for name in names.lanes),
+        peers=names.peers,
+        root=ROOT,
+        results=given.results,
+        workers=given.workers,
+        own_tests=not given.skip_own_tests,
+    )
+    return Options(session, every, given.publish, given.unmeasured)
+
+
+def published() -> dict[str, Any]:
+    """Return the published summary. Exits if there is none."""
+    if not PUBLISHED.is_file():
+        sys.exit(f"kill-rate: there is no {PUBLISHED} that --unmeasured could add to: measure all faults without it")
+    made: dict[str, Any] = json.loads(PUBLISHED.read_text(encoding="utf-8"))
+    return made
+
+
+def chosen(what: str, text: str, there: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the names in a comma-separated text, all if it is empty. Exits for an unknown name."""
+    names = tuple(text.split(",")) if text else there
+    for name in names:
+        if name not in there:
+            sys.exit(unknown(what, name, there))
+    return names
+
+
+def _parser(description: str | None) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="kill-rate", description=description)
+    parser.add_argument("--matrix", type=Path, default=ROOT / "matrices" / "refnpu.toml")
+    parser.add_argument("--results", type=Path, default=ROOT / "results" / "kill-rate", help="where trials are kept")
+    parser.add_argument("--workers", type=int, default=2, help="lanes at a time")
+    parser.add_argument("--lanes", default="", help="only these, e.g. malloc,guard")
+    parser.add_argument("--faults", default="", help="only these")
+    parser.add_argument("--peers", default="", help="only these; none: the suite alone")
+    parser.add_argument(
+        "--unmeasured",
+        action="store_true",
+        help="only faults that the published summary lacks, in its lanes and with its peers unless others are given",
+    )
+    parser.add_argument("--skip-own-tests", action="store_true", help="do not run the backend's tests with survivors")
+    parser.add_argument(
+        "--publish",
+        action="store_true",
+        help="write the summary where the docs take it from; with --unmeasured, add it to what is there",
+    )
+    return parser
+
+
+def _named(given: argparse.Namespace, every: tuple[str, ...], lanes: tuple[str, ...]) -> Names:
+    """Return the names given, and all where none are."""
+    peers = () if given.peers == "none" else chosen("peer", given.peers, tuple(PEERS))
+    return Names(chosen("fault", given.faults, every), chosen("lane", given.lanes, lanes), peers)
+
+
+def _check_whole(publish: bool, names: Names, every: tuple[str, ...], lanes: tuple[str, ...]) -> None:
+    """Exit if a part of the faults or of the lanes would replace the published summary."""
+    if publish and (set(names.faults) != set(every) or set(names.lanes) != set(lanes)):
+        sys.exit(
+            f"kill-rate: --publish replaces {PUBLISHED.name}, which covers all faults in all lanes, and --faults or "
+            "--lanes leaves some out. Leave out --publish; or add --unmeasured, which adds new faults to that file"
+        )
+
+
+def _unmeasured(given: argparse.Namespace, every: tuple[str, ...], lanes: tuple[str, ...], torch: str) -> Names:
+    """Return the faults that the published summary lacks, and its lanes and peers unless others are given.
+
+    Exits if a given fault is not one of these, and if ``--publish`` could not add the measurement to that summary.
+    """
+    there = published()
+    given.lanes = given.lanes or ",".join(there["lanes"])
+    given.peers = given.peers or ",".join(there["peers"]) or "none"
+    names = _named(given, every, lanes)
+    missing = unmeasured(there, every)
+    if given.faults and (known := [fault for fault in names.faults if fault not in missing]):
+        sys.exit(
+            f"kill-rate: {PUBLISHED.name} covers {', '.join(known)} already, and --unmeasured measures other faults "
+            "only. Leave out --unmeasured to measure it again"
+        )
+    if given.publish and (wrong := cannot_join(there, names.lanes, names.peers, torch)):
+        sys.exit(
+            f"kill-rate: the measurement cannot be added to {PUBLISHED.name}: {'; '.join(wrong)}. "
+            "Leave out --lanes and --peers, or measure all faults without --unmeasured"
+        )
+    # The first lane is that of the published summary: the later steps run in it.
+    ordered = tuple(name for name in dict.fromkeys((*there["lanes"], *names.lanes)) if name in names.lanes)
+    return Names(names.faults if given.faults else tuple(missing), ordered, names.peers)

@@ -1,0 +1,89 @@
+"""The published summary, and how a later measurement of new faults joins it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+from tools.kill_rate.reasons import REASONS
+
+Summary = Mapping[str, Any]
+_SUMS = ("tried", "false_alarms", "cpu_s")  # of a lane or a peer: they add up over measurements
+
+
+def cannot_join(published: Summary, lanes: Collection[str], peers: Collection[str], torch: str) -> list[str]:
+    """Return why a measurement in these lanes, with these peers and this torch, cannot join; empty if it can."""
+    wrong = []
+    for what, there, given in (("lanes", published["lanes"], lanes), ("peers", published["peers"], peers)):
+        if set(there) != set(given):
+            wrong.append(f"its {what} are {_listed(there)}, not {_listed(given)}")
+    if published["torch"] != torch:
+        wrong.append(f"its torch is {published['torch']}, not {torch}")
+    return wrong
+
+
+def joined(published: Summary, made: Summary, faults: Sequence[str]) -> dict[str, Any]:
+    """Return a summary of both measurements, with the faults in this order. Faults not among these are left out.
+
+    Seconds, CPU seconds and false alarms add up. A run without a fault that both measurements contain counts once.
+    Raises ValueError if they have other lanes, peers or versions of torch.
+    """
+    if wrong := cannot_join(published, made["lanes"], made["peers"], made["torch"]):
+        raise ValueError(f"the measurement cannot join the published summary: {'; '.join(wrong)}")
+    found = dict(published) | {
+        "lanes": _added(published["lanes"], made["lanes"]),
+        "peer_totals": _added(published["peer_totals"], made["peer_totals"]),
+        "seconds": published["seconds"] + made["seconds"],
+        "detail": published["detail"] | made["detail"],
+        "survivors": [*published["survivors"], *made["survivors"]],
+    }
+    return restricted(found, faults)
+
+
+def restricted(published: Summary, faults: Iterable[str]) -> dict[str, Any]:
+    """Return a summary without faults that are not among these, in this order. The times that they took remain."""
+    detail = {fault: published["detail"][fault] for fault in faults if fault in published["detail"]}
+    lanes = _counted(published["lanes"], detail)
+    peers = _counted(published["peer_totals"], detail)
+    own = {s["fault"]: s["found_by_own_tests"] for s in published["survivors"]}
+    left = [fault for fault, rows in detail.items() if not any(_finds(name, rows) for name in lanes)]
+    return {
+        "faults": len(detail),
+        "killed": len(detail) - len(left),
+        "survivors": [{"fault": f, "why": REASONS.get(f, ""), "found_by_own_tests": own.get(f)} for f in left],
+        "false_alarms": sum(t["false_alarms"] for t in lanes.values()),
+        "peers": {name: t["killed"] for name, t in peers.items()},
+        "lanes": lanes,
+        "peer_totals": peers,
+        "torch": published["torch"],
+        "seconds": published["seconds"],
+        "cpu_s": sum(t["cpu_s"] for t in (*lanes.values(), *peers.values())),
+        "detail": detail,
+    }
+
+
+def _added(published: Summary, made: Summary) -> dict[str, Any]:
+    """Return the totals of lanes or of peers, without the fault-free runs of ``made`` that are published already."""
+    return {name: _sum(totals, made[name]) for name, totals in published.items()}
+
+
+def _sum(published: Summary, made: Summary) -> dict[str, Any]:
+    known = published.get("clean", [])
+    twice = [run for run in made["clean"] if run in known]
+    sums = {key: round(published[key] + made[key] - sum(run[key] for run in twice)) for key in _SUMS}
+    return dict(published) | sums | {"clean": [*known, *(run for run in made["clean"] if run not in known)]}
+
+
+def _counted(totals: Summary, detail: Summary) -> dict[str, Any]:
+    """Return the totals with the number of faults that each lane or peer finds."""
+    return {
+        name: dict(of) | {"killed": sum(_finds(name, rows) for rows in detail.values())} for name, of in totals.items()
+    }
+
+
+def _finds(name: str, rows: Summary) -> bool:
+    return bool(rows.get(name, {}).get("killed_by"))
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(names) or "none"
