@@ -18,10 +18,11 @@ from conformance.results.causes import FALLBACK, FailingCell
 from conformance.running.cell_runner import CellRunner
 from conformance.running.progress import Progress
 from conformance.vocabulary import CellId, Status
+from tools.causes import __main__ as measurement
 from tools.causes import asleep, clean, sample, tables
 from tools.causes.clean import Clean
-from tools.causes.outcome import RIGHT, UNSEEN, WRONG, causes_of, lacking, lies_in, summary, verdict
-from tools.causes.trial import Trial, load
+from tools.causes.outcome import RIGHT, UNSEEN, WRONG, causes_of, joined, lacking, lies_in, restricted, summary, verdict
+from tools.causes.trial import Trial, forget_others, load
 
 
 def cell(overload: str, layout: str = "contiguous") -> CellId:
@@ -158,6 +159,47 @@ def test_a_summary_counts_each_fault_once_and_says_where_it_lies() -> None:
     assert tables.totals(made)[1] == [["3", "1 of 2 (50.0 %)", "1", "1", "4"]]
     assert tables.faults(made)[1][0] == ["`strides`", "`_copy_from`", "`_copy_from`", "1 of 1 failing cells", "right"]
     assert [row[0] for row in tables.misses(made)[1]] == ["`zero`", "`never`"]
+
+
+def test_causes_of_new_faults_join_those_that_are_published() -> None:
+    there = {c.cell: c for c in (asked("clone", ("strides", "_copy_from")), asked("neg", ("zero", "neg")))}
+    tried = {t.fault: t for t in (trial("strides", "_copy_from"), trial("zero", "clone"), trial("never"))}
+    first, later = ("strides", "never"), ("zero",)
+    one, other = (summary(some, {f: tried[f] for f in some}, there, "2.13") for some in (first, later))
+    whole = summary(("strides", "zero", "never"), tried, there, "2.13")
+    assert joined(one, other, ("strides", "zero", "never")) == whole | {"cpu_s": one["cpu_s"] + other["cpu_s"]}
+    assert joined(one, other, ("zero", "strides"))["detail"].keys() == {"zero", "strides"}
+    assert restricted(whole, ("zero",)) == other | {"cpu_s": whole["cpu_s"]}
+    with pytest.raises(ValueError, match=r"torch 2\.13 cannot join one with 2\.6"):
+        joined(one | {"torch": "2.6"}, other, ("zero",))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("--publish --faults seed_ignored", "causes.json, which covers all faults, and --faults leaves some out"),
+        ("--unmeasured --faults seed_ignored", "causes.json covers seed_ignored already"),
+        ("--unmeasured --publish", r"causes.json is of torch 2\.6, not 2\.13"),
+    ],
+)
+def test_causes_that_cannot_be_published_are_an_error_before_the_measurement(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: str, message: str
+) -> None:
+    file = tmp_path / "causes.json"
+    file.write_text(json.dumps(summary(("seed_ignored",), {"seed_ignored": trial("seed_ignored")}, {}, "2.6")))
+    monkeypatch.setattr(measurement, "PUBLISHED", file)
+    with pytest.raises(SystemExit, match=message):
+        measurement.main(arguments.split())
+
+
+def test_trials_of_another_build_are_deleted_and_those_of_this_one_stay(tmp_path: Path) -> None:
+    forget_others(tmp_path, {"build": "this"})
+    (tmp_path / "strides.json").write_text(json.dumps(trial("strides").to_json()))
+    (tmp_path / clean.FILE).write_text("")
+    forget_others(tmp_path, {"build": "this"})
+    assert list(load(tmp_path, ("strides",))) == ["strides"]
+    forget_others(tmp_path, {"build": "a later one"})
+    assert [file.name for file in tmp_path.iterdir()] == ["made_with.json"]
 
 
 def test_faults_that_are_missed_for_the_same_reason_share_a_row() -> None:

@@ -63,10 +63,31 @@ def summary(
     """Return the JSON-able summary: counts, and for each tried fault where it lies and its first causes."""
     places = lies_in(clean.values())
     rows = {f: _row(trials[f], clean.values(), places.get(f, frozenset())) for f in faults if f in trials}
+    return _counted(rows, len(clean), torch, round(sum(t.cpu_s for t in trials.values())))
+
+
+def joined(published: Mapping[str, Any], made: Mapping[str, Any], faults: Iterable[str]) -> dict[str, Any]:
+    """Return a summary of both measurements, with the faults in this order. Faults not among these are left out.
+
+    The CPU seconds add up; the number of cells is that of ``made``. Raises ValueError if the versions of torch differ.
+    """
+    if published["torch"] != made["torch"]:
+        raise ValueError(f"a measurement with torch {made['torch']} cannot join one with {published['torch']}")
+    cpu_s = published["cpu_s"] + made["cpu_s"]
+    return restricted({**made, "detail": published["detail"] | made["detail"], "cpu_s": cpu_s}, faults)
+
+
+def restricted(made: Mapping[str, Any], faults: Iterable[str]) -> dict[str, Any]:
+    """Return a summary without faults that are not among these, in this order. The time that they took remains."""
+    rows = {fault: made["detail"][fault] for fault in faults if fault in made["detail"]}
+    return _counted(rows, made["cells"], made["torch"], made["cpu_s"])
+
+
+def _counted(rows: Mapping[str, Mapping[str, Any]], cells: int, torch: str, cpu_s: int) -> dict[str, Any]:
     counts = {word: sum(row["verdict"] == word for row in rows.values()) for word in (RIGHT, WRONG, UNSEEN)}
     return {
         "faults": len(rows), "right": counts[RIGHT], "wrong": counts[WRONG], "unseen": counts[UNSEEN],
-        "cells": len(clean), "torch": torch, "cpu_s": round(sum(t.cpu_s for t in trials.values())), "detail": rows,
+        "cells": cells, "torch": torch, "cpu_s": cpu_s, "detail": rows,
     }  # fmt: skip
 
 

@@ -11,6 +11,8 @@ from typing import Any
 from conformance.results.causes import FailingCell
 from conformance.vocabulary import CellId
 
+MADE_WITH = "made_with.json"  # in the directory: what its trials were made with
+
 
 @dataclass(frozen=True, slots=True)
 class Trial:
@@ -37,6 +39,15 @@ class Trial:
             FailingCell(**{**f, "cell": CellId(*f["cell"]), "kernels": tuple(f["kernels"])}) for f in d["failing"]
         )
         return Trial(**{**d, "failing": failing, "passing": tuple(CellId(*fields) for fields in d["passing"])})
+
+
+def forget_others(directory: Path, made_with: Mapping[str, str]) -> None:
+    """Delete what another build, torch or sample of cells left in the directory."""
+    head = directory / MADE_WITH
+    if not head.is_file() or json.loads(head.read_text(encoding="utf-8")) != made_with:
+        for file in (*directory.glob("*.json"), *directory.glob("*.jsonl")):
+            file.unlink()
+        head.write_text(json.dumps(made_with) + "\n", encoding="utf-8")
 
 
 def load(directory: Path, faults: Iterable[str]) -> dict[str, Trial]:

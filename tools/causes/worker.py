@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import json
 import sys
@@ -25,7 +26,7 @@ from conformance.running.runner import Runner
 from conformance.vocabulary import DEFAULT_SEED, CellId, Status
 from tools.causes import asleep, clean, sample
 from tools.causes.clean import Clean
-from tools.causes.trial import Trial
+from tools.causes.trial import Trial, forget_others
 from tools.kill_rate.worker import cpu_s
 
 TIMEOUT = 5.0  # seconds a cell
@@ -37,11 +38,14 @@ def main(module: str, name: str, directory: str, *faults: str) -> int:
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     testing = importlib.import_module(f"{module}.testing")
-    work = CellRunner(Plan(backends.find(name), Selection(tier=TIERS["smoke"]), DEFAULT_SEED))
+    backend = backends.find(name)
+    work = CellRunner(Plan(backend, Selection(tier=TIERS["smoke"]), DEFAULT_SEED))
     work.prepare()
+    cells = sample.of_plan(work.plan)
     place = Path(directory)
+    forget_others(place, made_with(backend, cells))
     try:
-        found = asleep.run(work, sample.of_plan(work.plan), testing.questions, place / clean.FILE, TIMEOUT)
+        found = asleep.run(work, cells, testing.questions, place / clean.FILE, TIMEOUT)
         for fault in faults:
             file = place / f"{fault}.json"
             if not file.is_file():
@@ -51,6 +55,12 @@ def main(module: str, name: str, directory: str, *faults: str) -> int:
     except KeyboardInterrupt:
         return 130
     return 0
+
+
+def made_with(backend: backends.Capabilities, cells: Sequence[CellId]) -> dict[str, str]:
+    """Return what trials depend on: they are continued with the same alone."""
+    plan = hashlib.sha256("\n".join(map(str, cells)).encode()).hexdigest()[:16]
+    return {"torch": torch.__version__, "build": backend.build_info().get("commit", ""), "plan": plan}
 
 
 def with_fault(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -80,6 +81,23 @@ def chosen(what: str, text: str, there: tuple[str, ...]) -> tuple[str, ...]:
     return names
 
 
+def new_faults(text: str, made: Mapping[str, Any], every: tuple[str, ...], file: str) -> tuple[str, ...]:
+    """Return the faults that the published summary ``made`` lacks, of these only those that ``text`` names, if any.
+
+    Exits for an unknown name, and for a fault that the summary, which ``file`` names, covers.
+    """
+    missing = tuple(unmeasured(made, every))
+    if not text:
+        return missing
+    named = chosen("fault", text, every)
+    if known := [fault for fault in named if fault not in missing]:
+        sys.exit(
+            f"{file} covers {', '.join(known)} already, and --unmeasured measures other faults only. "
+            "Leave out --unmeasured to measure a fault again"
+        )
+    return named
+
+
 def _parser(description: str | None) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="kill-rate", description=description)
     parser.add_argument("--matrix", type=Path, default=ROOT / "matrices" / "refnpu.toml")
@@ -123,15 +141,10 @@ def _unmeasured(given: argparse.Namespace, every: tuple[str, ...], lanes: tuple[
     Exits if a given fault is not one of these, and if ``--publish`` could not add the measurement to that summary.
     """
     there = published()
+    faults = new_faults(given.faults, there, every, PUBLISHED.name)
     given.lanes = given.lanes or ",".join(there["lanes"])
     given.peers = given.peers or ",".join(there["peers"]) or "none"
     names = _named(given, every, lanes)
-    missing = unmeasured(there, every)
-    if given.faults and (known := [fault for fault in names.faults if fault not in missing]):
-        sys.exit(
-            f"kill-rate: {PUBLISHED.name} covers {', '.join(known)} already, and --unmeasured measures other faults "
-            "only. Leave out --unmeasured to measure it again"
-        )
     if given.publish and (wrong := cannot_join(there, names.lanes, names.peers, torch)):
         sys.exit(
             f"kill-rate: the measurement cannot be added to {PUBLISHED.name}: {'; '.join(wrong)}. "
@@ -139,4 +152,4 @@ def _unmeasured(given: argparse.Namespace, every: tuple[str, ...], lanes: tuple[
         )
     # The first lane is that of the published summary: the later steps run in it.
     ordered = tuple(name for name in dict.fromkeys((*there["lanes"], *names.lanes)) if name in names.lanes)
-    return Names(names.faults if given.faults else tuple(missing), ordered, names.peers)
+    return Names(faults, ordered, names.peers)
