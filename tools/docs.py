@@ -225,7 +225,7 @@ def _measured() -> dict[str, Any]:
     wrong = lacking(made, _planted())
     if wrong:
         raise ValueError(
-            f"{KILL_RATE.name} is stale ({'; '.join(wrong)}); renew it with: nox -s kill-rate -- --publish"
+            f"{KILL_RATE.name} is stale ({'; '.join(wrong)}); renew it with: nox -s kill-rate -- --unmeasured --publish"
         )
     return made
 
