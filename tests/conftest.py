@@ -9,8 +9,9 @@ import select
 import signal
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -66,6 +67,24 @@ def _settle() -> None:
         from conformance.torch_versions import settle_threads
 
         settle_threads()
+
+
+@pytest.fixture
+def forked_runs(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fork what pytester runs, where that makes no difference, see ``tests/forked_runs.py``."""
+    from tests import forked_runs
+
+    for name, value in forked_runs.WITHOUT_HYPOTHESIS.items():
+        monkeypatch.setenv(name, value)
+    started = pytester.popen
+
+    def popen(command: Sequence[str], stdout: Any, stderr: Any, **others: Any) -> Any:
+        environment = {"PYTHONPATH": os.pathsep.join(filter(None, (str(Path.cwd()), os.environ.get("PYTHONPATH"))))}
+        if forked_runs.can_be_forked(command, os.environ | environment):
+            return forked_runs.start(command, Path.cwd(), stdout, stderr, **environment)
+        return started(command, stdout, stderr, **others)
+
+    monkeypatch.setattr(pytester, "popen", popen)
 
 
 @pytest.fixture(autouse=True)

@@ -12,6 +12,7 @@ from conformance.support.exit_codes import Exit
 from conformance.vocabulary import Status
 
 pytest_plugins = ["pytester"]
+pytestmark = pytest.mark.usefixtures("forked_runs")
 
 # The reference NPU without as_strided.
 BROKEN = """

@@ -9,6 +9,7 @@ from _pytest.mark.expression import Expression
 from conformance.vocabulary import CellId
 
 pytest_plugins = ["pytester"]
+pytestmark = pytest.mark.usefixtures("forked_runs")
 
 FAMILY = ("--pyargs", "conformance.ops.masking", "--backend", "torch:cpu", "--tier", "smoke")
 

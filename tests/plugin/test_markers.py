@@ -11,6 +11,7 @@ from conformance.support.exit_codes import Exit
 from conformance.vocabulary import CellId
 
 pytest_plugins = ["pytester"]
+pytestmark = pytest.mark.usefixtures("forked_runs")
 
 FAMILY = ("--pyargs", "conformance.ops.masking")
 CPU = ("--backend", "torch:cpu", "-q", "-p", "no:cacheprovider")

@@ -12,6 +12,7 @@ import pytest
 from conformance.support.exit_codes import Exit
 
 pytest_plugins = ["pytester"]
+pytestmark = pytest.mark.usefixtures("forked_runs")
 
 # Four cells that pass, one of which a rule expects to fail: a failure.
 CELLS = ("-k", "masked_fill.Scalar and float32 and (contiguous or expanded)")

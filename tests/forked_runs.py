@@ -1,0 +1,120 @@
+"""Programs that tests run with ``python -m``, forked from a process that has imported torch and the suite.
+
+To import torch and the suite takes two thirds of a short run. Where a program could find a difference, and on other
+systems than Linux, a new process is started instead: see :func:`can_be_forked`.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import IO, Any
+
+from conformance.triage.warm import Forked, Warm, forkable
+
+ROOT = Path(__file__).parents[1]
+LIMIT = 600  # seconds until a run is taken to hang
+_OF_A_RUN = {"PYTHONPATH"}  # a forked process does as Python does with it
+# The plugin of Hypothesis, which no cell needs, imports all of it at the end of a session.
+WITHOUT_HYPOTHESIS = {"PYTEST_ADDOPTS": "-p no:hypothesispytest"}
+_AT_FIRST = dict(os.environ)
+
+
+def can_be_forked(command: Sequence[str], environment: Mapping[str, str]) -> bool:
+    """Return whether ``python -m MODULE`` would do the same in a forked process.
+
+    Not with workers of pytest-xdist, since they are new processes that are told of the first one's state, and not if
+    Python or torch read one of the variables that differ when they start.
+    """
+    if sys.platform != "linux" or command[0] != sys.executable or not command[1].startswith("-m"):
+        return False
+    if any(word.startswith("-n") for word in command):  # workers
+        return False
+    changed = {name: "" for name, _ in environment.items() ^ _AT_FIRST.items() if name not in _OF_A_RUN}
+    return forkable(changed)
+
+
+class Run:
+    """A forked process, with the methods of ``subprocess.Popen`` that tests and pytester use."""
+
+    stdin = None
+
+    def __init__(self, forked: Forked, outputs: Sequence[Path]) -> None:
+        self._forked = forked
+        self._outputs = outputs
+        self.pid = forked.pid
+
+    @property
+    def returncode(self) -> int | None:
+        return self._forked.returncode
+
+    def poll(self) -> int | None:
+        return self._forked.poll()
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Return the exit code or minus the signal.
+
+        Raises subprocess.TimeoutExpired. Without ``timeout``, kills a process that hangs and raises AssertionError.
+        """
+        try:
+            return self._forked.wait(LIMIT if timeout is None else timeout)
+        except subprocess.TimeoutExpired:
+            if timeout is not None:
+                raise
+        os.kill(self.pid, signal.SIGABRT)  # pytest has it print where it is
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._forked.wait(5)
+        self.kill()
+        said = "\n".join(file.read_text(errors="replace")[-10_000:] for file in self._outputs)
+        raise AssertionError(f"the run did not end within {LIMIT} s; its output:\n{said}")
+
+    def kill(self) -> None:
+        """Kill the process and its children."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
+
+
+def start(
+    command: Sequence[str], directory: Path, stdout: IO[Any], stderr: IO[Any] | None = None, **variables: str
+) -> Run | subprocess.Popen[bytes]:
+    """Start ``python -m MODULE`` in a session of its own; it is forked where that makes no difference.
+
+    ``stdout`` and ``stderr``: named files. Without ``stderr``, both outputs go to ``stdout``. ``variables``: of the
+    environment, in addition to those of this process.
+    """
+    environment = {**os.environ, **WITHOUT_HYPOTHESIS, **variables}
+    if not can_be_forked(command, environment):
+        errors = stderr or subprocess.STDOUT
+        return subprocess.Popen(
+            command, cwd=directory, stdin=subprocess.DEVNULL, stdout=stdout, stderr=errors, env=environment,
+            start_new_session=True,
+        )  # fmt: skip
+    words = [word for word in (command[1].removeprefix("-m"), *command[2:]) if word]
+    outputs = [Path(file.name) for file in (stdout, stderr) if file]
+    arguments = [str(directory), str(Path(stderr.name).absolute()) if stderr else "", *words]
+    return Run(_process().run("tests.forked_process", arguments, environment, stdout), outputs)
+
+
+def run(command: Sequence[str], directory: Path) -> subprocess.CompletedProcess[str]:
+    """Run ``python -m MODULE`` as :func:`start` does, and return its exit code and its output."""
+    with TemporaryDirectory() as place:
+        files = [Path(place) / name for name in ("stdout", "stderr")]
+        with files[0].open("wb") as stdout, files[1].open("wb") as stderr:
+            code = start(command, directory, stdout, stderr).wait()
+        return subprocess.CompletedProcess(command, code, *(file.read_text(errors="replace") for file in files))
+
+
+@cache
+def _process() -> Warm:
+    """The process that forks, which starts when the first program is run. It has no device and no threads."""
+    warm = Warm(sys.executable, ("tests.forked_process",), {"PYTHONPATH": str(ROOT)})
+    atexit.register(warm.__exit__)
+    return warm
