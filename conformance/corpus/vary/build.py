@@ -16,14 +16,25 @@ from conformance.corpus.codec import encode
 from conformance.corpus.model import Sample
 from conformance.corpus.reader import GENERATED, Corpus
 from conformance.corpus.values import kind_of
-from conformance.corpus.vary import counts, dims, dtypes, hard_values, index_lists, large, rows, sizes, variants
+from conformance.corpus.vary import (
+    counts,
+    dims,
+    dtypes,
+    hard_values,
+    index_lists,
+    large,
+    rows,
+    sizes,
+    variants,
+    vectors,
+)
 from conformance.corpus.vary.sources import usable
 from conformance.corpus.vary.trial import Generate, Trials, generate
 from conformance.inventory import Overload, inventory
 
 AXES = (
     sizes.generate, counts.generate, large.generate, hard_values.generate, rows.generate, variants.generate,
-    dims.generate, index_lists.generate,
+    dims.generate, index_lists.generate, vectors.generate,
 )  # fmt: skip
 
 Progress = Callable[[str], None]

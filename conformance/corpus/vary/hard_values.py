@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
-from itertools import chain, zip_longest
+from itertools import chain, product, zip_longest
 from typing import Any
 
 from conformance.corpus import fills
@@ -45,6 +45,10 @@ _REFUSED = {"int": ("all/min",), "float": ("all/-inf", "all/nan")}
 _INDICES = ("index", "indices", "target", "repeats")
 _REFUSED_INDICES = ("all/-1", "all/70001", "last/-1")
 _COUNTED_FROM_END = ("all/-1", "last/-1")  # taken by ops that count such an index from the end
+# Those that are tried where a dimension is long: a kernel may check indices in a loop of its own only if they are many,
+# or if there are few to index.
+_REFUSED_IN_LONG = ("last/70001", "last/-1")
+_LENGTH = 1031
 _WRITTEN = "value"  # CPU refuses a number that float16 does not hold, or writes infinity, as the op has it
 _OF_ONE_NUMBER = ("hard/all", "hard/last")
 # A count that is larger than the usual tile.
@@ -192,8 +196,10 @@ class _Varied:
         absent = [other for other in others if other.value is None and other.formal.name not in self._fixed]
         forms = {"": self._source}
         forms |= {f".{o.name}": arguments.replaced(self._source, self._schema, o) for o in absent[:1]}
-        slots = (s for s in self._source.tensors if s.pool and not s.same_as and s.numel)
-        for slot in (s for s in slots if s.argument not in self._fixed):
+        slots = [s for s in self._source.tensors if s.pool and not s.same_as and s.numel]
+        slots = [s for s in slots if s.argument not in self._fixed]
+        indices = [s for s in slots if s.argument in _INDICES]
+        for slot in slots:
             more = _REFUSED_INDICES if slot.argument in _INDICES else ()
             for value in (*_REFUSED.get(kind_of(slot.dtype or self._source.base), ()), *more):
                 found = self._refused_in(forms, slot, value)
@@ -203,6 +209,18 @@ class _Varied:
                 elif value in _COUNTED_FROM_END:
                     name = "." + value.replace("/", ".")
                     self.from_end += self._made(self._source, {slot.index: f"hard/{value}"}, name)
+        for group in self._groups if indices else ():
+            if long := self._lengthened(group, _LENGTH):
+                form = {f".{label(self._source, group.places)}={_LENGTH}": long}
+                for slot, value in product(indices, _REFUSED_IN_LONG):
+                    yield from self._refused_in(form, slot, value)
+
+    def _lengthened(self, group: Group, length: int) -> Sample | None:
+        """Return the source with other sizes of a group, if it runs on CPU."""
+        change = dict.fromkeys(group.places, length)
+        candidates = filled(self._source, resized(self._source, change), change, self._values)
+        ran = next(filter(None, (self._trials.run(sample, self._dtypes[0]) for sample in candidates)), None)
+        return ran.sample if ran else None
 
     def _refused_in(self, forms: dict[str, Sample], slot: TensorSlot, value: str) -> list[Sample]:
         """Return a sample of each form of the call with a value in an argument; none if CPU takes it in one form."""
@@ -261,12 +279,8 @@ class _Varied:
     def _along(self, slot: TensorSlot, kind: str) -> Iterator[Sample]:
         """Yield samples that are long in one dimension after the other: an op may take elements of that for a row."""
         for group in self._groups:
-            if slot.index in _slots(group):
-                change = dict.fromkeys(group.places, _LONG)
-                for sample in filled(self._source, resized(self._source, change), change, self._values):
-                    if ran := self._trials.run(sample, self._dtypes[0]):
-                        yield from self._made(ran.sample, {slot.index: kind}, f".{label(self._source, group.places)}")
-                        break
+            if slot.index in _slots(group) and (long := self._lengthened(group, _LONG)):
+                yield from self._made(long, {slot.index: kind}, f".{label(self._source, group.places)}")
 
     def _alike(self, slot: TensorSlot) -> Iterator[Sample]:
         """Yield samples in which all elements of an argument are equal."""

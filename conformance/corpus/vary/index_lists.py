@@ -89,7 +89,7 @@ def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, valu
                 on = (False, True) if written == shape else (turn % 2 == 0,)
                 for flag, one in _flagged(sample, schema, flags, on):
                     whole = ".".join([f"{formal.name}={name}", *values_are, *flag])
-                    yield from turns.counted(maker.called_with(source, one, whole, turns.of(whole), AXIS))
+                    yield from turns.counted(maker.called(source, one, whole, turns.of(whole), AXIS))
 
 
 def _lists() -> Iterator[tuple[str, tuple[Index, ...], slice]]:

@@ -14,7 +14,7 @@ from conformance.corpus.calls import HasValues
 from conformance.corpus.model import Sample
 from conformance.corpus.places import Extent, label
 from conformance.corpus.vary.sizes import Maker
-from conformance.corpus.vary.sources import Turns, sources
+from conformance.corpus.vary.sources import Turns, with_bools
 from conformance.corpus.vary.trial import Trials
 from conformance.inventory import Overload
 from conformance.ops import facts
@@ -37,7 +37,7 @@ def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, valu
         return
     known = facts(overload.name)
     maker = Maker(trials, values)
-    for source in _sources(samples, values):
+    for source in with_bools(samples, values):
         dtypes = tuple(d for d in source.dtypes if known.tolerance.exact or d not in _WIDEST)
         if not dtypes:
             continue
@@ -57,10 +57,3 @@ def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, valu
                     halves = tuple(d for d in _HALVES if d in dtypes)
                     made = maker.made_of(source, change, (slot.index, "hard/offset"), (turns.first, *halves))
                     yield from (replace(s, name=f"{source.name}.offset={name}", axis=AXIS) for s in made)
-
-
-def _sources(samples: Sequence[Sample], values: HasValues) -> list[Sample]:
-    """Return the samples to vary, also one of bools: a kernel may look for the first true value in words."""
-    found = sources(samples, values)
-    bools = sources([s for s in samples if s.base == "bool"], values)
-    return list({s.name: s for s in (*found, *bools)}.values())

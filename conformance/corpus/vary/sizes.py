@@ -26,7 +26,7 @@ from conformance.corpus.places import (
 from conformance.corpus.values import kind_of
 from conformance.corpus.vary.fills import filled, indexes, refilled
 from conformance.corpus.vary.longer import longer_or_deeper
-from conformance.corpus.vary.sources import OTHER_DTYPES, Turns, sources
+from conformance.corpus.vary.sources import OTHER_DTYPES, Turns, sources, with_bools
 from conformance.corpus.vary.trial import Ran, Trials
 from conformance.inventory import Overload, call_of
 from conformance.torch_versions import schema_of
@@ -35,8 +35,8 @@ AXIS = "sizes"
 
 # None, one, past the usual vectors, tiles and blocks, past 65,535 blocks, and full blocks. Every group takes them all.
 ALWAYS = (0, 1, 33, 1024, 1025, 4097, 65537)
-# Those of complex samples, which mostly share their loops with the others.
-OF_COMPLEX = (33, 1025, 65537)
+# Those of complex samples, and of bools beside others, which mostly share their loops with those.
+FEWER = (33, 1025, 65537)
 # At the edges of tiles. A group takes one of these, by its name.
 EDGES = (
     15, 16, 17, 31, 32, 63, 64, 65, 127, 128, 129, 255, 257, 511, 512, 513, 1023, 2047, 2048, 2049, 4095, 4096, 8191,
@@ -65,9 +65,12 @@ def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, valu
     """Yield samples of an overload with other sizes; none if it is composite on every device."""
     if overload.is_composite_implicit:
         return
-    maker = Maker(trials, values, pointwise="pointwise" in overload.tags)
-    for source in sources(samples, values):
-        yield from maker.of(source)
+    pointwise = "pointwise" in overload.tags
+    maker = Maker(trials, values, pointwise=pointwise)
+    varied = sources(samples, values) if pointwise else with_bools(samples, values)
+    for source in varied:
+        beside_others = source.base == "bool" and varied[0].base != "bool"
+        yield from maker.of(source, FEWER if beside_others or source.base == "complex64" else ALWAYS)
 
 
 class Maker:
@@ -78,13 +81,12 @@ class Maker:
         self._values = values
         self._pointwise = pointwise
 
-    def of(self, source: Sample) -> Iterator[Sample]:
-        """Yield samples of other sizes than those of ``source``."""
+    def of(self, source: Sample, always: Sequence[int] = ALWAYS) -> Iterator[Sample]:
+        """Yield samples of other sizes than those of ``source``; each of its groups takes those of ``always``."""
         turns = Turns(source)
         groups = self.groups(source, turns.first)
         for group in groups[: GROUPS[source.base]]:
             name = label(source, group.places)
-            always = OF_COMPLEX if source.base == "complex64" else ALWAYS
             for n in reversed(_sizes(f"{source.overload} {name}", group.size, always)):
                 beside = {p: min(g.size, 2) for g in groups if g != group for p in g.places} if n > LARGE else {}
                 dtypes = turns.dtypes()
@@ -157,14 +159,7 @@ class Maker:
                 yield from found
                 return
 
-    def called(self, sample: Sample, name: str, dtypes: tuple[str, ...], axis: str) -> Iterator[Sample]:
-        """Yield the sample with values for its sizes, if it runs on CPU."""
-        for made in self._tried(filled(sample, sample, {}, self._values), name, dtypes):
-            yield replace(made, axis=axis)
-
-    def called_with(
-        self, source: Sample, sample: Sample, name: str, dtypes: tuple[str, ...], axis: str
-    ) -> Iterator[Sample]:
+    def called(self, source: Sample, sample: Sample, name: str, dtypes: tuple[str, ...], axis: str) -> Iterator[Sample]:
         """Yield the sample, if it runs on CPU, with values as in ``source`` for the tensors that have no fill."""
         slots = [s if s.fill else refilled(source, s, self._values, 0) for s in sample.tensors]
         for made in self._tried([with_tensors(sample, slots)], name, dtypes):

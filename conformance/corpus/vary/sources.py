@@ -30,6 +30,12 @@ def sources(samples: Sequence[Sample], values: HasValues) -> list[Sample]:
     return found
 
 
+def with_bools(samples: Sequence[Sample], values: HasValues) -> list[Sample]:
+    """Return the samples to vary, with those of bools also beside others: a kernel may read bools in words."""
+    bools = sources([s for s in samples if s.base == "bool"], values)
+    return list({s.name: s for s in (*sources(samples, values), *bools)}.values())
+
+
 def usable(sample: Sample) -> bool:
     """Whether a sample is one to generate others from."""
     return not sample.raises and not sample.axis

@@ -124,3 +124,8 @@ def test_a_number_that_is_to_keep_its_value_is_no_size() -> None:
     ends = [t for s in made("logspace.Tensor_Tensor") for t in s.tensors if t.argument in ("start", "end")]
     assert ends
     assert not any(t.fill.startswith("below") for t in ends)
+
+
+def test_bools_have_other_sizes_beside_other_dtypes_unless_each_element_is_alone() -> None:
+    assert max(t.numel for s in made("sort.values_stable") for t in s.tensors if s.base == "bool") > 65536
+    assert not any(s.base == "bool" for s in made("mul.out"))

@@ -1,0 +1,71 @@
+"""Samples of one dimension, of overloads that were recorded with more alone.
+
+A vector takes ways of its own through many kernels: its only dimension is the first and the last one, and has a stride.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from conformance.corpus.calls import HasValues
+from conformance.corpus.model import Arg, Sample
+from conformance.corpus.places import Place, extents, with_empty_outputs
+from conformance.corpus.vary.arguments import Other, by_name, names_dimensions, replaced
+from conformance.corpus.vary.fills import indexes
+from conformance.corpus.vary.sizes import Maker
+from conformance.corpus.vary.sources import Turns, sources, usable
+from conformance.corpus.vary.trial import Trials
+from conformance.inventory import Overload, call_of
+from conformance.torch_versions import schema_of
+
+AXIS = "variants"
+
+#: Sizes that a vector has besides its own, where elements depend on each other: past a block, and past 65,536.
+SIZES = (4099, 65537)
+
+
+def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, values: HasValues) -> Iterator[Sample]:
+    """Yield vectors for an overload whose samples all have more dimensions, or none."""
+    if overload.is_composite_implicit or any(_rank(s) == 1 for s in samples if usable(s)):
+        return
+    schema = schema_of(call_of(overload.name))
+    pointwise = "pointwise" in overload.tags
+    maker = Maker(trials, values)
+    for source in sources(samples, values):
+        turns = Turns(source)
+        for form, (name, vector) in enumerate(_vectors(source, schema)):
+            for size in (0,) if pointwise or form else (0, *SIZES):
+                whole = f"rank=1{name}" + (f".{size}" if size else "")
+                made = maker.made(vector, _sizes(vector, size), whole, turns.of(whole))
+                yield from (replace(sample, axis=AXIS) for sample in made)
+
+
+def _sizes(vector: Sample, size: int) -> dict[Place, int]:
+    """Return the sizes of the tensors but for indices, of which there may be any number; 0 stands for their own."""
+    return {at: size or n for at, n in extents(vector) if not (size and indexes(vector.tensors[at.slot]))}
+
+
+def _rank(sample: Sample) -> int:
+    return max((len(s.shape) for s in sample.tensors if s.pool), default=0)
+
+
+def _vectors(source: Sample, schema: Any) -> Iterator[tuple[str, Sample]]:
+    """Yield the sample with the last dimension of each tensor, and with every name that the dimension has in it."""
+    if _rank(source) < 2:
+        return
+    slots = [replace(s, shape=s.shape[-1:]) if s.pool else s for s in source.tensors]
+    if not any(s.numel > 1 for s in slots if s.pool):
+        return
+    vector = with_empty_outputs(source, slots)
+    given = by_name(source, schema)
+    formals = [a for a in schema.arguments if names_dimensions(a) and given.get(a.name) is not None]
+    for dim in (0, -1) if formals else ():
+        sample = vector
+        for formal in formals:
+            value: Arg = (dim,) if isinstance(given[formal.name], tuple) else dim
+            sample = replaced(sample, schema, Other(formal, value))
+        yield f".dim={dim}", sample
+    if not formals:
+        yield "", vector
