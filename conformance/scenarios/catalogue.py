@@ -18,6 +18,7 @@ from conformance.scenarios import (
     handles,
     loading,
     masks,
+    millions,
     parallel,
     profiling,
     serialization,
@@ -34,8 +35,8 @@ from conformance.support.suggestions import unknown
 # Importing them fills the table.
 MODULES = (
     block_masks, compiled_calls, compiled_models, compiled_tensors, decoder, devices, distributed, exporting,
-    flex_attention, forms, generators, groups, handles, loading, masks, parallel, profiling, serialization, sharing,
-    storages, streams, threads, training, transfers,
+    flex_attention, forms, generators, groups, handles, loading, masks, millions, parallel, profiling, serialization,
+    sharing, storages, streams, threads, training, transfers,
 )  # fmt: skip
 
 
