@@ -15,7 +15,7 @@ from conformance.corpus.places import Place, extents, with_empty_outputs
 from conformance.corpus.vary.arguments import Other, by_name, names_dimensions, replaced
 from conformance.corpus.vary.fills import indexes
 from conformance.corpus.vary.sizes import Maker
-from conformance.corpus.vary.sources import Turns, sources, usable
+from conformance.corpus.vary.sources import Turns, sources, usable, with_bools
 from conformance.corpus.vary.trial import Trials
 from conformance.inventory import Overload, call_of
 from conformance.torch_versions import schema_of
@@ -33,7 +33,7 @@ def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, valu
     schema = schema_of(call_of(overload.name))
     pointwise = "pointwise" in overload.tags
     maker = Maker(trials, values)
-    for source in sources(samples, values):
+    for source in sources(samples, values) if pointwise else with_bools(samples, values):
         turns = Turns(source)
         for form, (name, vector) in enumerate(_vectors(source, schema)):
             for size in (0,) if pointwise or form else (0, *SIZES):

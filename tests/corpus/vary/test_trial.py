@@ -80,6 +80,12 @@ def test_without_a_limit_of_time_a_slow_call_is_a_sample(monkeypatch: pytest.Mon
     assert Trials(CORPUS, timed=False).run(sample(), "float32")
 
 
+def test_a_call_that_is_slow_once_on_a_busy_machine_is_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds = iter((0.0, 1.0, 1.0, 1.0))  # before and behind the first call, then the second one
+    monkeypatch.setattr(trial.time, "process_time", lambda: next(seconds))
+    assert Trials(CORPUS).run(sample(), "float32")
+
+
 def test_an_overload_of_which_the_generator_raises_an_error_has_none_and_the_others_have_theirs() -> None:
     def make(overload: str, trials: Trials) -> Iterator[Sample]:
         if overload != "neg":

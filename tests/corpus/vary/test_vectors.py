@@ -23,6 +23,10 @@ def test_a_vector_of_an_op_that_is_not_pointwise_is_also_long() -> None:
     assert max(t.numel for s in made("asin") for t in s.tensors) < min(SIZES)
 
 
+def test_a_vector_of_bools_is_tried_beside_those_of_other_dtypes() -> None:
+    assert {s.base for s in made("sort.values_stable")} == {"float32", "int64", "bool"}
+
+
 def test_indices_stay_few_and_name_elements_of_the_vector() -> None:
     assert made("index.Tensor")
     for sample in made("index.Tensor"):
