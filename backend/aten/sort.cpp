@@ -47,10 +47,13 @@ std::tuple<Tensor&, Tensor&> topk_out(const Tensor& self, int64_t k, int64_t dim
   Structured<at::meta::structured_topk, 2> op(values, indices);
   op.meta(self, k, dim, largest, sorted);
   if (k == 1 && fault(Fault::topk_of_one_is_largest)) largest = true;
+  if (self.dim() > 4 && at::maybe_wrap_dim(dim, self.dim()) == 0 && fault(Fault::topk_first_of_many_dims_refused))
+    TORCH_CHECK(false, "topk: dimension 0 of more than four is not supported");
   if (!picked_trivially(self, values, indices)) {
     require_dtype(RealTypes{}, "topk", self);
-    const Rows<3> rows =
+    Rows<3> rows =
         rows_of<3>({self, op.maybe_get_output(0), op.maybe_get_output(1)}, at::maybe_wrap_dim(dim, self.dim()));
+    if (self.dim() == 1 && fault(Fault::topk_of_vector_out_as_dense)) rows.strides[1] = self.element_size();
     launch("topk_rows", [=] { topk_rows(rows, largest); });
   }
   op.finish();

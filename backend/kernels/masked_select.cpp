@@ -33,9 +33,11 @@ void nonzero(const View& self, const View& out) {
   const View to = fault(Fault::nonzero_transposed) ? with_columns_reversed(out) : out;
   std::array<int64_t, kMaxDims> at{};
   int64_t found = 0;
+  const bool in_float = fault(Fault::nonzero_counts_in_float);
   const bool narrow = fault(Fault::nonzero_position_in_32_bits);
   const auto write = [&] {
-    char* row = to.data + found++ * to.strides[0];
+    char* row = to.data + found * to.strides[0];
+    found = in_float ? int64_t(float(found) + 1.0f) : found + 1;
     for (int d = 0; d < self.ndim; ++d) store<int64_t>(row + d * to.strides[1], narrow ? int32_t(at[d]) : at[d]);
   };
   const bool spills = self.ndim == 1 && fault(Fault::nonzero_writes_past_end);

@@ -96,8 +96,16 @@ void cut_to_48_bits(std::vector<int64_t>& keys) {
 template <class C>
 void cut_to_48_bits(std::vector<C>&) {}
 
+// The fault of a row of bools that is counted in a block's shared memory.
+void sort_first_4096(std::vector<int64_t>& order) {
+  const auto behind = std::stable_partition(order.begin(), order.end(), [](int64_t i) { return i < 4096; });
+  std::iota(behind, order.end(), 4096);
+}
+
 void pick_rows(const Rows<3>& rows, bool descending, bool reversed, int64_t first) {
   const int64_t n = rows.lengths[0];
+  const bool past_grid = fault(Fault::sort_rows_past_grid);
+  int64_t row = 0;
   dispatch_wide(rows.outer.dtypes[0], [&]<class C>() {
     if constexpr (!is_complex_v<C>) {
       std::vector<C> keys(n);
@@ -110,6 +118,8 @@ void pick_rows(const Rows<3>& rows, bool descending, bool reversed, int64_t firs
         const bool in_blocks = descending && fault(Fault::descending_sort_in_blocks);
         const auto sort = in_blocks || fault(Fault::sort_blocks_not_merged) ? sort_blocks<C> : sort_positions<C>;
         sort(order, keys, descending);
+        if (rows.outer.dtypes[0] == DType::b8 && fault(Fault::sort_of_bools_in_first_4096)) sort_first_4096(order);
+        if (past_grid && row++ >= int64_t(1) << 22) std::iota(order.begin(), order.end(), 0);
         if (fault(Fault::sort_unstable)) reverse_ties(order, keys);
         if (descending && fault(Fault::descending_sort_reverses_ties)) reverse_ties(order, keys);
         if (fault(Fault::sort_orders_zeros_by_sign)) order_zeros(order, keys, descending);

@@ -34,6 +34,9 @@ DEMONSTRATIONS: dict[str, str] = {
     "gemm_drops_depth_tail": "result = torch.ones(1, 130, device=d) @ torch.ones(130, 1, device=d)",
     "mean_counts_in_16_bits": "result = torch.ones(65537, device=d).mean()",
     "argmin_index_in_16_bits": "result = torch.arange(40000, 0, -1, device=d).argmin()",
+    "sort_of_bools_in_first_4096": "result = (torch.arange(4100, device=d) == 0).sort().values",
+    "sort_rows_past_grid": "result = torch.tensor([[2, 1]], device=d).expand(2**22 + 1, 2).sort().values[-1]",
+    "nonzero_counts_in_float": "result = torch.ones(2**24 + 3, dtype=torch.bool, device=d).nonzero()[-1]",
     "count_nonzero_in_bytes": "result = torch.ones(300, device=d).count_nonzero()",
     "upload_drops_last_page": "result = torch.arange(300001.0).to(d)",
     "staged_download_repeats_chunk": "result = torch.arange(40000.0, device=d)[::2].cpu()",
@@ -201,6 +204,7 @@ result = x.clamp(nan * x, 2 * x)""",
 x = torch.tensor([[1.0, 2.0], [3.0, 5.0]]).to(d)
 result = torch.ops.aten._softmax_backward_data(x, x, -2, torch.float32)""",
     "aminmax_ignores_keepdim": "result = torch.ones(2, 3, device=d).aminmax(dim=1, keepdim=True).min",
+    "topk_first_of_many_dims_refused": "result = torch.rand(3, 1, 2, 1, 2).to(d).topk(2, dim=0).values",
     "topk_of_one_is_largest": "result = torch.tensor([1.0, 2.0]).to(d).topk(1, largest=False).values",
     "descending_sort_reverses_ties": "result = torch.ones(3, device=d).sort(stable=True, descending=True).indices",
     "non_blocking_source_as_dense": """
@@ -353,6 +357,9 @@ result = F.nll_loss(torch.ones(2, 2, device=d), torch.tensor([0, 1]).to(d), weig
     "conversion_drops_conj": """
 source = torch.tensor([1 + 2j], device=d).conj()
 result = torch.zeros(1, dtype=torch.complex128, device=d).copy_(source)""",
+    "topk_of_vector_out_as_dense": """
+out = torch.zeros(6, device=d)[::2], torch.zeros(3, dtype=torch.int64, device=d)
+result = torch.topk(torch.arange(5.0, device=d), 3, out=out).values""",
     "index_fill_strided_from_zero": """
 result = torch.zeros(3, 4, device=d).t()
 result.index_fill_(0, torch.tensor([-1], device=d), 5.0)""",
@@ -656,6 +663,8 @@ result = raised(lambda: F.nll_loss(torch.ones(1, 2, device=d), torch.tensor([5])
     "masked_fill_takes_bytes": """
 mask = torch.ones(2, dtype=torch.uint8, device=d)
 result = raised(lambda: torch.ones(2, device=d).masked_fill_(mask, 3.0))""",
+    "index_fill_few_not_checked": """
+result = raised(lambda: torch.zeros(1100, device=d).index_fill_(0, torch.tensor([1100], device=d), 1.0))""",
     "addr_float_alpha_of_integers_accepted": """
 one = torch.ones(2, dtype=torch.int64, device=d)
 result = raised(lambda: torch.addr(torch.ones(2, 2, dtype=torch.int64, device=d), one, one, alpha=2.5))""",
