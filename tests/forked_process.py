@@ -1,4 +1,4 @@
-"""What a forked process does to run a module as ``python -m`` does in a new process.
+"""What a forked process does to run a module or a file as Python does in a new process.
 
 The process that is forked imports this module and, with it, what takes a run longest to import and to read. No plugin
 of another distribution is imported, because pytest could not rewrite its assertions any more. :func:`main` is called in
@@ -49,18 +49,18 @@ _OWN = [name for name in sys.modules if name.partition(".")[0] == "tests"]
 
 
 def main(arguments: Sequence[str]) -> NoReturn:
-    """Run a module and end this process as Python would.
+    """Run a program and end this process as Python would.
 
-    ``arguments``: the working directory, a file for standard error ("" if it has the place of standard output), the
-    module, and its arguments.
+    ``arguments``: the working directory, a file for standard error ("" if it has the place of standard output), and
+    what follows the interpreter in the command: ``-m MODULE`` or the path of a file, and arguments.
     """
-    directory, errors, module, *given = arguments
+    directory, errors, *command = arguments
     os.setsid()  # whoever starts it may send a signal to its group
     os.chdir(directory)
     if errors:
         _redirect_errors(errors)
-    _be_new([sys.executable, "-m", module, *given])
-    code = _run(module)
+    _be_new(command)
+    code = _run(command)
     for thread in threading.enumerate():
         if thread is not threading.current_thread() and not thread.daemon:
             thread.join()
@@ -82,9 +82,10 @@ def _redirect_errors(file: str) -> None:
 def _be_new(command: list[str]) -> None:
     """Put in place what Python and torch set at their start."""
     named = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
-    sys.path[:] = [str(Path.cwd()), *named, *_PATH]
-    sys.orig_argv = command
-    sys.argv = ["-m", *command[3:]]
+    first = Path.cwd() if command[0] == "-m" else Path(command[0]).resolve().parent
+    sys.path[:] = [str(first), *named, *_PATH]
+    sys.orig_argv = [sys.executable, *command]
+    sys.argv = ["-m", *command[2:]] if command[0] == "-m" else command
     for name in _OWN:
         sys.modules.pop(name, None)
     importlib.invalidate_caches()
@@ -94,10 +95,13 @@ def _be_new(command: list[str]) -> None:
             backend.load()()
 
 
-def _run(module: str) -> int:
-    """Return the exit code of a module, or minus the signal that ends it."""
+def _run(command: list[str]) -> int:
+    """Return the exit code of a program, or minus the signal that ends it."""
     try:
-        runpy.run_module(module, run_name="__main__", alter_sys=True)
+        if command[0] == "-m":
+            runpy.run_module(command[1], run_name="__main__", alter_sys=True)
+        else:
+            runpy.run_path(command[0], run_name="__main__")
     except SystemExit as e:
         if e.code is None or isinstance(e.code, int):
             return int(e.code or 0) & 0xFF

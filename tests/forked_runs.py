@@ -1,4 +1,4 @@
-"""Programs that tests run with ``python -m``, forked from a process that has imported torch and the suite.
+"""Programs in Python that tests run, forked from a process that has imported torch and the suite.
 
 To import torch and the suite takes two thirds of a short run. Where a program could find a difference, and on other
 systems than Linux, a new process is started instead: see :func:`can_be_forked`.
@@ -29,17 +29,19 @@ _AT_FIRST = dict(os.environ)
 
 
 def can_be_forked(command: Sequence[str], environment: Mapping[str, str]) -> bool:
-    """Return whether ``python -m MODULE`` would do the same in a forked process.
+    """Return whether ``python -m MODULE`` or ``python FILE`` would do the same in a forked process.
 
     Not with workers of pytest-xdist, since they are new processes that are told of the first one's state, and not if
     Python or torch read one of the variables that differ when they start.
     """
-    if sys.platform != "linux" or command[0] != sys.executable or not command[1].startswith("-m"):
+    if sys.platform != "linux" or command[0] != sys.executable:
+        return False
+    if not command[1].startswith("-m") and not command[1].endswith(".py"):
         return False
     if any(word.startswith("-n") for word in command):  # workers
         return False
-    changed = {name: "" for name, _ in environment.items() ^ _AT_FIRST.items() if name not in _OF_A_RUN}
-    return forkable(changed)
+    changed = {name for name, _ in environment.items() ^ _AT_FIRST.items()} - _OF_A_RUN
+    return forkable(dict.fromkeys(changed, ""))
 
 
 class Run:
@@ -85,7 +87,7 @@ class Run:
 def start(
     command: Sequence[str], directory: Path, stdout: IO[Any], stderr: IO[Any] | None = None, **variables: str
 ) -> Run | subprocess.Popen[bytes]:
-    """Start ``python -m MODULE`` in a session of its own; it is forked where that makes no difference.
+    """Start a program in a session of its own; it is forked where that makes no difference.
 
     ``stdout`` and ``stderr``: named files. Without ``stderr``, both outputs go to ``stdout``. ``variables``: of the
     environment, in addition to those of this process.
@@ -97,18 +99,18 @@ def start(
             command, cwd=directory, stdin=subprocess.DEVNULL, stdout=stdout, stderr=errors, env=environment,
             start_new_session=True,
         )  # fmt: skip
-    words = [word for word in (command[1].removeprefix("-m"), *command[2:]) if word]
+    words = ["-m", command[1][2:], *command[2:]] if command[1] != "-m" and command[1].startswith("-m") else command[1:]
     outputs = [Path(file.name) for file in (stdout, stderr) if file]
     arguments = [str(directory), str(Path(stderr.name).absolute()) if stderr else "", *words]
     return Run(_process().run("tests.forked_process", arguments, environment, stdout), outputs)
 
 
-def run(command: Sequence[str], directory: Path) -> subprocess.CompletedProcess[str]:
-    """Run ``python -m MODULE`` as :func:`start` does, and return its exit code and its output."""
+def run(command: Sequence[str], directory: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run a program as :func:`start` does, and return its exit code and its output."""
     with TemporaryDirectory() as place:
         files = [Path(place) / name for name in ("stdout", "stderr")]
         with files[0].open("wb") as stdout, files[1].open("wb") as stderr:
-            code = start(command, directory, stdout, stderr).wait()
+            code = start(command, directory, stdout, stderr, **variables).wait()
         return subprocess.CompletedProcess(command, code, *(file.read_text(errors="replace") for file in files))
 
 

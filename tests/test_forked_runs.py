@@ -30,11 +30,17 @@ ENDS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("end", ENDS)
-def test_a_forked_run_ends_as_a_new_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: str) -> None:
+@pytest.mark.parametrize(
+    ("end", "program"), [*((end, ("-m", "demo")) for end in ENDS), ("message", ("below/demo.py",))]
+)
+def test_a_forked_run_ends_as_a_new_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: str, program: tuple[str, ...]
+) -> None:
     monkeypatch.setenv("DEMO", "x")
-    (tmp_path / "demo.py").write_text(TELLS + ENDS[end])
-    command = (sys.executable, "-m", "demo", "an argument")
+    (tmp_path / "below").mkdir()
+    for file in (tmp_path / "demo.py", tmp_path / "below/demo.py"):
+        file.write_text(TELLS + ENDS[end])
+    command = (sys.executable, *program, "an argument")
     assert can_be_forked(command, os.environ)
     forked = forked_runs.run(command, tmp_path)
     new = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
@@ -89,7 +95,8 @@ def test_a_run_that_hangs_is_killed_and_its_output_shown(tmp_path: Path, monkeyp
         (("-mpytest",), {"REFNPU_FAULT": "x", "PYTHONPATH": "x"}, True),
         (("-m", "pytest"), {"OMP_NUM_THREADS": "1"}, False),
         (("-m", "pytest", "-n", "2"), {}, False),
-        (("program.py",), {}, False),
+        (("program.py",), {}, True),
+        (("-c", "pass"), {}, False),
     ],
 )
 def test_runs_that_could_tell_the_difference_are_new_processes(

@@ -6,7 +6,6 @@ import json
 import os
 import resource
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -17,6 +16,7 @@ import pytest
 from conformance.results import store
 from conformance.support.exit_codes import Exit
 from conformance.vocabulary import Status
+from tests import forked_runs
 
 COMMAND = (
     sys.executable, "-m", "pytest", "--pyargs", "conformance.ops.masking", "--backend", "torch:cpu", "-q",
@@ -49,9 +49,9 @@ class Run:
         (directory / "held.py").write_text(HELD)
         if held:
             arguments = ("-p", "held", *arguments)
-        self._process = subprocess.Popen(
-            [*COMMAND, *arguments], cwd=directory, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        )  # fmt: skip
+        self._said = directory / "said"
+        with self._said.open("wb") as output:
+            self._process = forked_runs.start((*COMMAND, *arguments), directory, output)
         if largest_file:  # a file that cannot grow stands for a disk that is full
             resource.prlimit(self._process.pid, resource.RLIMIT_FSIZE, (largest_file, largest_file))
         self.pid = self._process.pid
@@ -70,8 +70,7 @@ class Run:
 
     def end(self) -> tuple[int, str]:
         """(exit code, what it said)."""
-        said, _ = self._process.communicate(timeout=PATIENCE)
-        return self._process.returncode, said
+        return self._process.wait(PATIENCE), self._said.read_text()
 
 
 def lane(directory: Path) -> Path:

@@ -26,9 +26,11 @@ from conformance.results import store
 from conformance.results.store import runs
 from conformance.support.exit_codes import Exit
 from conformance.vocabulary import CellId
+from tests import forked_runs
 from tests.plugin.test_interruptions import HELD
 
 pytest_plugins = ["pytester"]
+pytestmark = pytest.mark.usefixtures("forked_runs")
 
 PATIENCE = 300  # seconds that a run may take on a loaded machine
 
@@ -211,14 +213,16 @@ def test_an_interrupted_run_keeps_its_observations_and_counts_the_rest(
     held = ("-p", "held", *workers)
     command = (sys.executable, "-m", "pytest", "--pyargs", "conformance.ops.masking", *CPU, *selection, *held)
     kill, number = SIGNALS[how]
-    with subprocess.Popen(command, cwd=pytester.path, stdout=subprocess.PIPE, text=True, start_new_session=True) as p:
-        wait_for_cells(pytester.path, 20)
-        for _ in range(2):  # the second one is the impatient user's, and comes while the account is written
-            with contextlib.suppress(ProcessLookupError):  # it ended after the first one
-                kill(p.pid, number)
-            time.sleep(0.3)
-        said, _ = p.communicate(timeout=PATIENCE)
-    assert p.returncode == Exit.INTERRUPTED
+    output = pytester.path / "said"
+    with output.open("wb") as stdout:
+        p = forked_runs.start(command, pytester.path, stdout)
+    wait_for_cells(pytester.path, 20)
+    for _ in range(2):  # the second one is the impatient user's, and comes while the account is written
+        with contextlib.suppress(ProcessLookupError):  # it ended after the first one
+            kill(p.pid, number)
+        time.sleep(0.3)
+    assert p.wait(PATIENCE) == Exit.INTERRUPTED
+    said = output.read_text()
     found = summary(pytester)
     assert found["collected"] == sum(found["by_status"].values())
     assert found["by_status"]["pass"] >= 15

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ import conformance.running.cell_runner  # noqa: F401  # loads torch, so that run
 from conformance.results import store
 from conformance.results.store import runs
 from conformance.support.exit_codes import Exit
+from tests import forked_runs
 
 pytest_plugins = ["pytester"]
 
@@ -21,7 +23,8 @@ SELECTION = ("-k", "masked_fill", "--tier", "smoke")
 
 
 FAMILY = ("--pyargs", "conformance.ops.masking", "--backend", "torch:cpu", "-q", "-p", "no:cacheprovider")
-# Several runs in one process, so that torch is loaded once.
+# Several runs in one process, so that torch is loaded once. The interpreter reports what leaked when it ends, which a
+# forked process does not do.
 RUNS = """
 import json, sys
 import pytest
@@ -34,21 +37,20 @@ def run_each(directory: Path, runs: list[tuple[str, ...]], selection: tuple[str,
     """The exit codes of runs of one family, on the CPU, one after the other."""
     given = json.dumps([[*FAMILY, *selection, *arguments] for arguments in runs])
     command = (sys.executable, "-c", RUNS, given)
-    done = subprocess.run(command, cwd=directory, capture_output=True, text=True, check=False)
+    environment = {**os.environ, **forked_runs.WITHOUT_HYPOTHESIS}
+    done = subprocess.run(command, cwd=directory, capture_output=True, text=True, check=False, env=environment)
     assert "leaked" not in done.stderr
     return [int(line.split()[1]) for line in done.stdout.splitlines() if line.startswith("ENDED ")]
 
 
 def run(directory: Path, *arguments: str, selection: tuple[str, ...] = SELECTION) -> tuple[int, str]:
     """(exit code, what was said) of one run."""
-    command = (sys.executable, "-m", "pytest", *FAMILY, *selection, *arguments)
-    done = subprocess.run(command, cwd=directory, capture_output=True, text=True, check=False)
+    done = forked_runs.run((sys.executable, "-m", "pytest", *FAMILY, *selection, *arguments), directory)
     return done.returncode, done.stdout + done.stderr
 
 
 def merge(directory: Path) -> tuple[int, str]:
-    command = (sys.executable, "-m", "conformance.cli", "merge")
-    done = subprocess.run(command, cwd=directory, capture_output=True, text=True, check=False)
+    done = forked_runs.run((sys.executable, "-m", "conformance.cli", "merge"), directory)
     return done.returncode, done.stdout + done.stderr
 
 
