@@ -36,7 +36,8 @@ AXIS = "sizes"
 # None, one, past the usual vectors, tiles and blocks, past 65,535 blocks, and full blocks. Every group takes them all.
 ALWAYS = (0, 1, 33, 1024, 1025, 4097, 65537)
 # Those of complex samples, and of bools beside others, which mostly share their loops with those.
-FEWER = (33, 1025, 65537)
+OF_COMPLEX = (33, 1025, 65537)
+OF_BOOLS = (33, 1025, 4097, 65537)
 # At the edges of tiles. A group takes one of these, by its name.
 EDGES = (
     15, 16, 17, 31, 32, 63, 64, 65, 127, 128, 129, 255, 257, 511, 512, 513, 1023, 2047, 2048, 2049, 4095, 4096, 8191,
@@ -69,8 +70,8 @@ def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, valu
     maker = Maker(trials, values, pointwise=pointwise)
     varied = sources(samples, values) if pointwise else with_bools(samples, values)
     for source in varied:
-        beside_others = source.base == "bool" and varied[0].base != "bool"
-        yield from maker.of(source, FEWER if beside_others or source.base == "complex64" else ALWAYS)
+        fewer = {"complex64": OF_COMPLEX, "bool": OF_BOOLS if varied[0].base != "bool" else ALWAYS}
+        yield from maker.of(source, fewer.get(source.base, ALWAYS))
 
 
 class Maker:
