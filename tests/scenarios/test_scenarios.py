@@ -71,6 +71,8 @@ FINDS = {
     "fallback_written_kept_by_name": "forms:results_after_results",
     "gathered_in_reverse": "groups:collectives_of_two_processes",
     "received_tensor_dropped": "groups:collectives_of_two_processes",
+    "sort_rows_past_grid": "millions:rows_in_order",
+    "nonzero_counts_in_float": "millions:positions",
     "future_without_result": "parallel:data_parallel_step",
     "scattered_sum_of_own": "parallel:sharded_step",
     "coalesced_gather_of_first": "parallel:distributed_tensors",
