@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +12,7 @@ import torch
 from conformance import backends
 from conformance.calls import file
 from conformance.triage.watch import Watch
+from tests import forked_runs
 
 PROGRAM = """
 import torch
@@ -23,8 +23,7 @@ y = x.t().contiguous() + 1
 
 
 def conformance(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "conformance.cli", *arguments]
-    return subprocess.run(command, env=os.environ | environment, capture_output=True, text=True, check=False)
+    return forked_runs.run((sys.executable, "-m", "conformance.cli", *arguments), Path.cwd(), **environment)
 
 
 @pytest.fixture(scope="module")

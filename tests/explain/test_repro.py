@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import subprocess
 import sys
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from conformance.plan.selection import Selection
 from conformance.records import Observation
 from conformance.scenarios import catalogue
 from conformance.vocabulary import CellId, Status
+from tests import forked_runs
 from tests.records import failure
 
 
@@ -53,7 +53,8 @@ def test_a_script_runs_by_itself_and_finds_equal_sides_equal(
     script = tmp_path / "repro.py"
     script.write_text(repro.script(plan, case))
     assert "conformance" not in script.read_text().partition('"""\n\nimport os')[2]
-    ran = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=True)
+    ran = forked_runs.run((sys.executable, str(script)), tmp_path)
+    assert ran.returncode == 0, ran.stderr
     assert ran.stdout.endswith("the device does as CPU does\n")
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -16,6 +14,7 @@ from conformance.calls.recording import Recorder
 from conformance.cli import commands
 from conformance.perf import store
 from conformance.perf.model import End, Size
+from tests import forked_runs
 from tests.perf.times import ended, record, timed
 
 
@@ -110,7 +109,7 @@ def test_a_run_stores_a_record_of_each_overload_and_size(tmp_path: Path, backend
     command = [sys.executable, "-m", "conformance.cli", "perf", "run", "--backend", backend]
     command += ["--overloads", "neg.out,erfinv.out,unsqueeze_", "--sizes", "small", "--seconds-per-case", "0.01"]
     command += ["--rounds", "2", "--results", str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = forked_runs.run(command, tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     (name,) = store.names(tmp_path)
     run = store.find(tmp_path, name)
@@ -142,9 +141,7 @@ def test_a_case_that_the_device_cannot_run_has_a_record_and_so_has_the_next(
     command = [sys.executable, "-m", "conformance.cli", "perf", "run", "--backend", "refnpu", "--sizes", "small"]
     command += ["--overloads", "masked_fill_.Scalar,neg.out", "--seconds-per-case", "0.01", "--rounds", "1"]
     command += ["--timeout", "5", "--results", str(tmp_path)]
-    done = subprocess.run(
-        command, env=os.environ | {"REFNPU_FAULT": fault}, capture_output=True, text=True, check=False
-    )
+    done = forked_runs.run(command, tmp_path, REFNPU_FAULT=fault)
     assert done.returncode == 0, done.stdout + done.stderr
     (name,) = store.names(tmp_path)
     broken, sound = store.find(tmp_path, name).records

@@ -125,6 +125,7 @@ def install_backend(pytester: pytest.Pytester, expected: str) -> None:
     installed.joinpath("entry_points.txt").write_text("[conformance.backends]\nmine = mine:adapter\n")
 
 
+@pytest.mark.usefixtures("forked_runs")
 @pytest.mark.parametrize("named_by", ["option", "adapter attribute", "adapter method", "pyproject"])
 def test_a_run_takes_the_rules_and_the_commands_find_them_again(pytester: pytest.Pytester, named_by: str) -> None:
     known = pytester.mkdir("known") / "failures.toml"

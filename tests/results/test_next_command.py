@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +18,7 @@ from conformance.cli import commands
 from conformance.models import file
 from conformance.results import store, summary
 from conformance.vocabulary import Status
+from tests import forked_runs
 from tests.records import manifest, observed
 
 LANE = "demo-torch2.8-malloc-release"
@@ -80,9 +79,8 @@ def test_a_run_without_routes_says_that_they_are_missing(tmp_path: Path) -> None
 
 def of_no_backend(results: Path, *arguments: str) -> str:
     """The output for a device without kernels. In this process another test may have loaded some."""
-    command = [sys.executable, "-W", "ignore", "-m", "conformance.cli", "next", *arguments]
-    command += ["--backend", "torch:privateuseone", "--results", str(results)]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    options = ("--backend", "torch:privateuseone", "--results", str(results))
+    return python(results, "-m", "conformance.cli", "next", *arguments, *options)
 
 
 def test_a_run_and_a_backend_take_the_routes_of_the_backend(tmp_path: Path) -> None:
@@ -165,10 +163,6 @@ def test_the_bytes_of_fallbacks_are_those_that_a_backend_s_fallback_copies(tmp_p
 
 def python(where: Path, *arguments: str) -> str:
     """Run the interpreter in a directory, and return what it printed."""
-    root = Path(__file__).parents[2]
-    command = (sys.executable, *arguments)
-    done = subprocess.run(
-        command, cwd=where, env={**os.environ, "PYTHONPATH": str(root)}, capture_output=True, text=True, check=False
-    )
+    done = forked_runs.run((sys.executable, *arguments), where, PYTHONPATH=str(forked_runs.ROOT))
     assert done.returncode == 0, done.stderr
     return done.stdout
