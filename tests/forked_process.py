@@ -43,6 +43,9 @@ inventory.exists("add.Tensor")
 for module in (conformance, conformance.plugin):
     module.__doc__ = f"{module.__doc__}\nPYTEST_DONT_REWRITE"
 
+if threading.active_count() > 1:
+    raise RuntimeError(f"a forked process would miss the threads of what was imported: {threading.enumerate()}")
+
 # Without the directory that `python -m` puts first, and the entries of PYTHONPATH.
 _PATH = [entry for entry in sys.path[1:] if entry not in os.environ["PYTHONPATH"].split(os.pathsep)]
 _OWN = [name for name in sys.modules if name.partition(".")[0] == "tests"]

@@ -116,7 +116,10 @@ def run(command: Sequence[str], directory: Path, **variables: str) -> subprocess
 
 @cache
 def _process() -> Warm:
-    """The process that forks, which starts when the first program is run. It has no device and no threads."""
+    """The process that forks, which starts when the first program is run. It uses no device.
+
+    The only thread that it has beside its own is of numpy's linear algebra, which starts it again after a fork.
+    """
     warm = Warm(sys.executable, ("tests.forked_process",), {"PYTHONPATH": str(ROOT)})
     atexit.register(warm.__exit__)
     return warm

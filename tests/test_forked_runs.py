@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are f
 TELLS = """
 import atexit, os, sys
 atexit.register(print, "at exit")
-here = [sys.path[0], sys.argv, sys.orig_argv, os.getcwd(), __name__, os.environ.get("DEMO")]
+here = [sys.path, sys.argv, sys.orig_argv, os.getcwd(), __name__, os.environ.get("DEMO")]
 print(here, [name for name in sys.modules if name.startswith("tests")], len(os.listdir("/proc/self/fd")))
 print("an error", file=sys.stderr)
 """
