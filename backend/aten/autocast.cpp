@@ -35,9 +35,16 @@ void cast_arguments(const c10::OperatorHandle& op, Stack* stack, at::ScalarType 
   }
 }
 
+// The fault of a lower precision that is asked for once.
+at::ScalarType first_lower_dtype() {
+  static const at::ScalarType first = at::autocast::get_autocast_dtype(kDevice);
+  return first;
+}
+
 void lower_precision(const c10::OperatorHandle& op, Stack* stack) {
   Excluded below(kKey);
-  cast_arguments(op, stack, at::autocast::get_autocast_dtype(kDevice));
+  const bool kept = fault(Fault::autocast_dtype_of_first_use);
+  cast_arguments(op, stack, kept ? first_lower_dtype() : at::autocast::get_autocast_dtype(kDevice));
   op.callBoxed(stack);
 }
 
@@ -53,7 +60,8 @@ void float32_result(const c10::OperatorHandle& op, Stack* stack) {
   Excluded below(kKey);
   c10::IValue* first = arguments(op, stack);
   auto index = op.schema().argumentIndexWithName("dtype");
-  if (index && first[*index].isNone() && first[0].isTensor() && eligible(first[0].toTensor())) {
+  const bool asked = index && !first[*index].isNone() && !fault(Fault::autocast_overrides_dtype);
+  if (index && !asked && first[0].isTensor() && eligible(first[0].toTensor())) {
     first[*index] = at::kFloat;
   }
   op.callBoxed(stack);

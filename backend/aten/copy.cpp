@@ -121,6 +121,13 @@ void fill_stretch(const at::Tensor& view, const at::Scalar& value) {
   view.as_strided({length}, {1}).fill_(value);
 }
 
+// The fault of a cast that is computed in the memory of its source, where a view begins inside a block.
+void cast_over_source(const at::Tensor& source, const at::Tensor& cast) {
+  const bool fits = cast.scalar_type() != source.scalar_type() && cast.nbytes() <= source.nbytes();
+  if (!fits || source.storage_offset() == 0 || !source.is_contiguous() || cast.numel() == 0) return;
+  REFNPU_CHECK(npuMemcpy(source.mutable_data_ptr(), cast.const_data_ptr(), cast.nbytes(), npuMemcpyDeviceToDevice));
+}
+
 void copy_host_to_device(const at::Tensor& target, const at::Tensor& source, Waits waits) {
   at::assert_no_internal_overlap(target);
   if (is_one_block(target, source)) return copy_block(target, source, npuMemcpyHostToDevice, waits);
@@ -128,7 +135,8 @@ void copy_host_to_device(const at::Tensor& target, const at::Tensor& source, Wai
   // Pending bits are left out of the staged values and put on the staged tensor: the device resolves them.
   const at::Tensor dense = with_bits_of(source, source).contiguous();
   const at::Tensor staged = empty_on(source, source.scalar_type(), target.device());
-  copy_block(staged, dense, npuMemcpyHostToDevice, Waits::yes);
+  const bool early = fault(Fault::staged_pinned_upload_not_awaited) && dense.is_pinned();
+  copy_block(staged, dense, npuMemcpyHostToDevice, early ? Waits::no : Waits::yes);
   copy_on_device(target, with_bits_of(staged, source));
 }
 
@@ -137,6 +145,7 @@ void copy_device_to_host(const at::Tensor& target, const at::Tensor& source, Wai
   if (is_one_block(target, source)) return copy_block(target, source, npuMemcpyDeviceToHost, waits);
   const at::Tensor staged = empty_on(source, target.scalar_type(), source.device());
   copy_on_device(staged, source);
+  if (fault(Fault::converted_download_overwrites_source)) cast_over_source(source, staged);
   if (waits == Waits::no && fault(Fault::staged_download_not_awaited)) {
     const auto pinned = at::TensorOptions().dtype(target.scalar_type()).device(at::kCPU).pinned_memory(true);
     const at::Tensor early = at::empty(source.sizes(), pinned);

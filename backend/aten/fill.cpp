@@ -3,6 +3,7 @@
 
 #include <ATen/TensorIterator.h>
 
+#include <algorithm>
 #include <map>
 
 #include "aten/plan.h"
@@ -56,7 +57,17 @@ at::Tensor& fill_tensor(at::Tensor& self, const at::Tensor& value) {
   return self;
 }
 
-at::Tensor& zero(at::Tensor& self) { return fill_scalar(self, 0); }
+// The fault of dense memory that is cleared in words of four bytes; only where that stays inside the storage.
+void clear_words(const at::Tensor& self) {
+  if (!self.is_contiguous() || self.numel() == 0) return;
+  const size_t room = self.storage().nbytes() - size_t(self.storage_offset() * self.itemsize());
+  REFNPU_CHECK(npuMemset(self.mutable_data_ptr(), 0, std::min(room, (self.nbytes() + 3) / 4 * 4)));
+}
+
+at::Tensor& zero(at::Tensor& self) {
+  if (fault(Fault::zero_clears_whole_words)) clear_words(self);
+  return fill_scalar(self, 0);
+}
 
 }  // namespace
 

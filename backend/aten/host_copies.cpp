@@ -97,7 +97,10 @@ at::Tensor HostCopies::host(const at::Tensor& argument) {
     check_supported(argument, "an argument");
     join_device(argument);
   }
-  at::Tensor host = on_device ? rebuild(host_storage(argument.storage()), c10::DispatchKey::CPU, argument) : argument;
+  const bool anew = on_device && argument.storage_offset() > 0 && fault(Fault::fallback_copies_each_view_anew);
+  if (anew) storages_.push_back({argument.storage(), download(argument.storage())});
+  const auto storage = [&] { return anew ? storages_.back().host : host_storage(argument.storage()); };
+  at::Tensor host = on_device ? rebuild(storage(), c10::DispatchKey::CPU, argument) : argument;
   tensors_.push_back({argument, host});
   return host;
 }
@@ -153,6 +156,8 @@ at::Tensor HostCopies::device(const at::Tensor& result) {
   }
   check_supported(result, "the result");
   if (!result.is_cpu()) return result;
+  const bool ordered = result.is_contiguous(at::MemoryFormat::ChannelsLast) && !result.is_contiguous();
+  if (ordered && fault(Fault::fallback_result_channels_last_lost)) return device(result.contiguous());
   return rebuild(pair_of_host(result.storage()).device, c10::DispatchKey::PrivateUse1, result);
 }
 

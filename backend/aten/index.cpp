@@ -1,4 +1,5 @@
 // Indexing by lists of index tensors, and by one vector along a dimension.
+#include <ATen/Context.h>
 #include <ATen/ExpandUtils.h>
 #include <ATen/MemoryOverlap.h>
 #include <ATen/WrapDimUtils.h>
@@ -163,13 +164,19 @@ at::Tensor& index_put_impl_(at::Tensor& self, const OptionalTensors& indices, co
   }
   const bool from_host = value.device() != self.device() && value.dim() == 0;
   const at::Tensor source = from_host ? value.to(self.device()) : value;
-  at::assert_no_overlap(self, value);
+  if (!accumulate || !fault(Fault::index_put_adds_overlapping_values)) at::assert_no_overlap(self, value);
   for (const std::optional<at::Tensor>& index : indices) {
     if (index.has_value()) at::assert_no_overlap(self, *index);
   }
   if (from_host && fault(Fault::index_put_host_number_not_added)) accumulate = false;
   if (accumulate && fault(Fault::index_put_accumulate_races)) {
     return index_put_impl_(self, indices, at::index(self, indices).add(source), false, unsafe);
+  }
+  const bool packs = !accumulate && !self.is_contiguous() && at::globalContext().deterministicAlgorithms();
+  if (packs && fault(Fault::deterministic_index_put_to_copy)) {
+    at::Tensor copy = self.contiguous();
+    index_put_impl_(copy, indices, source, accumulate, unsafe);
+    return self;
   }
   const Indexed plan = plan_indices(self, indices);
   const at::TensorIterator iter = iterate(plan, source);

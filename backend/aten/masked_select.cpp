@@ -6,6 +6,7 @@
 #include <ATen/native/Resize.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/nonzero.h>
 
 #include <utility>
 #include <vector>
@@ -121,6 +122,9 @@ at::Tensor& nonzero_out(const at::Tensor& self, at::Tensor& out) {
   if (at::native::resize_output(out, {found, self.dim()}) && !row_major)
     out.as_strided_({found, self.dim()}, {1, found});
   if (out.numel() == 0) return out;
+  const bool is_transposed = self.dim() == 2 && !self.is_contiguous() && self.t().is_contiguous();
+  if (is_transposed && self.numel() > 1024 && fault(Fault::nonzero_in_memory_order))
+    return out.copy_(at::nonzero(self.t()).flip(1));
   const View from = view_of(self), to = view_of(out);
   launch("nonzero", [=] { refnpu::nonzero(from, to); });
   return out;

@@ -112,6 +112,9 @@ void multiply(const char* name, const Tensor& out, const Tensor& self, const Ten
   g.out = view_of(is_mm && fault(Fault::mm_column_major_out) ? as_rows(target) : target);
   g.a = view_of(left);
   g.b = view_of(right);
+  const bool in_vectors = out.dim() == 3 && at::isReducedFloatingType(right.scalar_type());
+  if (in_vectors && fault(Fault::bmm_of_halves_loads_aligned))
+    g.b.data -= right.storage_offset() * right.element_size() % 16;
   if (third.defined()) g.self = view_of(third);
   const bool unscaled = self.defined() && self.dim() == 1 && fault(Fault::addmm_row_ignores_beta);
   g.beta = factor_of(!third.defined() ? Scalar(0) : unscaled ? Scalar(1) : beta, out.scalar_type());

@@ -5,6 +5,7 @@
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/zeros.h>
 
+#include "aten/index_nest.h"
 #include "aten/register.h"
 #include "aten/rows_plan.h"
 #include "refnpu/fault.h"
@@ -53,6 +54,13 @@ at::ScalarType statistics_type(const Tensor& input, const Tensor& weight, const 
   return c10::kFloat;
 }
 
+bool is_expanded(const Tensor& tensor) {
+  for (int64_t d = 0; d < tensor.dim(); ++d) {
+    if (tensor.stride(d) == 0 && tensor.size(d) > 1) return true;
+  }
+  return false;
+}
+
 // The fault of a kernel that is kept with the eps of its first call.
 double kept_eps(double eps) {
   static const double first = eps;
@@ -98,7 +106,9 @@ std::tuple<Tensor, Tensor, Tensor> layer_norm_backward(const Tensor& grad, const
   const auto [rows, width] = rows_and_width(input, shape);
   check_parameter("weight", weight, shape);
   check_parameter("bias", bias, shape);
-  const Tensor held[] = {grad.contiguous(), input.contiguous(), mean.contiguous(), rstd.contiguous()};
+  const bool misread = is_expanded(grad) && fault(Fault::layer_norm_backward_of_expanded_gradient);
+  const Tensor held[] = {misread ? misread_as_dense(grad) : grad.contiguous(), input.contiguous(), mean.contiguous(),
+                         rstd.contiguous()};
   const Tensor& like_weight = weight.defined() ? weight : input;
   Tensor grad_input, grad_weight, grad_bias;
   if (mask[0]) grad_input = at::empty(input.sizes(), input.options());

@@ -5,6 +5,8 @@
 
 #include <cmath>
 #include <cstring>
+#include <map>
+#include <utility>
 
 #include "refnpu/fault.h"
 #include "runtime/version.h"
@@ -17,6 +19,13 @@ const bool kSaturationSet = [] {
   float8_e4m3fn_saturates = !std::isnan(static_cast<float>(c10::Float8_e4m3fn(1e6f)));
   return true;
 }();
+
+// The fault of tensors on the host whose number is kept with them.
+Immediate read_before(const at::TensorBase& tensor, const Immediate& number) {
+  thread_local std::map<std::pair<const void*, at::ScalarType>, Immediate> kept;
+  const c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
+  return impl->is_wrapped_number() ? number : kept.try_emplace({impl, tensor.scalar_type()}, number).first->second;
+}
 
 }  // namespace
 
@@ -80,6 +89,7 @@ bool operand_is_host(const at::TensorIteratorBase& iter, int operand) { return i
 Immediate read_host_operand(const at::TensorIteratorBase& iter, int operand) {
   Immediate result;
   std::memcpy(result.bytes.data(), iter.data_ptr(operand), iter.element_size(operand));
+  if (fault(Fault::host_number_read_once)) return read_before(iter.tensor_base(operand), result);
   if (iter.dtype(operand) == c10::kDouble && fault(Fault::host_scalar_in_float)) {
     const double cut = static_cast<float>(*static_cast<const double*>(iter.data_ptr(operand)));
     std::memcpy(result.bytes.data(), &cut, sizeof(cut));

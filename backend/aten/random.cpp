@@ -49,7 +49,8 @@ struct Normal {
   void operator()(at::Tensor& self, double mean, double std, const MaybeGenerator& generator) {
     require_floating("normal_", self);
     const View out = view_of(self);
-    const Draw bits = draw(generator, self);
+    const bool skips = std == 0 && fault(Fault::normal_without_spread_draws_nothing);
+    const Draw bits = skips ? Draw{} : draw(generator, self);
     launch("normal_", [=] { fill_normal(out, bits, mean, std); });
   }
 };
@@ -128,7 +129,8 @@ struct Bernoulli {
     require_same_device("bernoulli_", {self, p});
     require_floating("bernoulli_", p);
     const auto expanded = at::expand_inplace(self, p, "bernoulli_");
-    TORCH_CHECK(expanded->ge(0).logical_and(expanded->le(1)).all().item<bool>(),
+    const bool unchecked = p.numel() < self.numel() && fault(Fault::bernoulli_broadcast_chances_unchecked);
+    TORCH_CHECK(unchecked || expanded->ge(0).logical_and(expanded->le(1)).all().item<bool>(),
                 "Expected p_in >= 0 && p_in <= 1 to be true, but got false.");
     const View out = view_of(self), chances = view_of(*expanded);
     const Draw bits = draw(generator, self);

@@ -9,6 +9,7 @@
 #include "aten/index_nest.h"
 #include "aten/plan.h"
 #include "aten/register.h"
+#include "kernels/misread.h"
 #include "kernels/random.h"
 #include "refnpu/fault.h"
 #include "refnpu/launch.h"
@@ -65,7 +66,10 @@ at::Tensor& multinomial_out(const at::Tensor& self, int64_t count, bool replacem
   const View weights = as_matrix(self), to = as_matrix(out);
   require_weights(weights, self);
   const Draw bits = draw(generator, out);
-  launch("multinomial", [=] { sample_multinomial(weights, to, replacement, bits); });
+  View read = weights;
+  const bool misread = !replacement && fault(Fault::multinomial_strided_weights_as_dense);
+  if (misread) read.strides[1] = std::min(read.strides[1], size_of(read.dtype));
+  launch("multinomial", [=] { sample_multinomial(read, to, replacement, bits); });
   return out;
 }
 
@@ -78,7 +82,7 @@ at::Tensor& randperm_out(int64_t n, MaybeGenerator generator, at::Tensor& out) {
   TORCH_CHECK(n >= 0, "n must be non-negative, got", n);
   at::native::check_supported_max_int_with_precision(n, out);
   out.resize_({n});
-  const View to = view_of(out);
+  const View to = fault(Fault::randperm_out_as_dense) ? taken_for_dense(view_of(out)) : view_of(out);
   const Draw bits = draw(generator, out);
   launch("randperm", [=] { random_permutation(to, bits); });
   return out;

@@ -74,7 +74,8 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> gru_cell_backward(const Tenso
   const Tensor grad_reset = grad_fresh.mul(hidden).mul(sigmoid_slope(reset));
   const Tensor input = at::cat({grad_reset, grad_update, grad_fresh}, 1);
   const Tensor output = at::cat({grad_reset, grad_update, grad_fresh.mul(reset)}, 1);
-  return {input, output, grad_hy.mul(update), has_bias ? input.sum(0) : Tensor(), has_bias ? output.sum(0) : Tensor()};
+  const Tensor& summed = fault(Fault::gru_hidden_bias_gradient_of_input) ? input : output;
+  return {input, output, grad_hy.mul(update), has_bias ? input.sum(0) : Tensor(), has_bias ? summed.sum(0) : Tensor()};
 }
 
 }  // namespace

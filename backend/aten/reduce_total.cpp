@@ -4,7 +4,9 @@
 #include <ATen/ops/nan_to_num.h>
 #include <ATen/ops/nansum.h>
 #include <ATen/ops/prod_meta.h>
+#include <ATen/ops/sum.h>
 #include <ATen/ops/sum_meta.h>
+#include <ATen/ops/zeros.h>
 #include <c10/util/strides.h>
 
 #include "aten/index_nest.h"
@@ -74,10 +76,30 @@ void total(const char* name, const Tensor& self, DimMask reduced, bool keepdim, 
   spoil_kept_strides(out, reduced, keepdim);
 }
 
+// Whether dims name one dimension of size 1 from the end, behind others of a shape that a kernel squeezes.
+bool names_squeezed_dim(const Tensor& self, OptionalIntArrayRef dims) {
+  if (!dims.has_value() || dims->size() != 1 || dims->front() >= 0) return false;
+  const int64_t dim = self.dim() + dims->front();
+  return self.dim() > 4 && dim > 0 && self.size(dim) == 1 && self.numel() > 0;
+}
+
+// The fault of a dimension that is counted from the end of a squeezed shape: the one before it is summed up, and the
+// sums lie at the start of the result.
+void sum_dim_before(const Tensor& self, int64_t dim, const Tensor& out) {
+  const Tensor sums = at::sum(self, self.dim() + dim - 1, /*keepdim=*/false, out.scalar_type());
+  const Tensor filled = at::zeros({out.numel()}, out.options());
+  filled.narrow(0, 0, sums.numel()).copy_(sums.reshape({-1}));
+  out.copy_(filled.view(out.sizes()));
+}
+
 Tensor& sum_out(const Tensor& self, OptionalIntArrayRef dim, bool keepdim, std::optional<ScalarType> dtype,
                 Tensor& out) {
   Structured<at::meta::structured_sum_dim_IntList> op(out);
   op.meta(self, dim, keepdim, dtype);
+  if (names_squeezed_dim(self, dim) && fault(Fault::sum_of_dim_before_squeezed_one)) {
+    sum_dim_before(self, dim->front(), out);
+    return out;
+  }
   total("sum", self, reduced_dims(dim, self.dim()), keepdim, out, Total::sum);
   return out;
 }
@@ -102,7 +124,14 @@ Tensor& mean_out(const Tensor& self, OptionalIntArrayRef dim, bool keepdim, std:
 Tensor& prod_out(const Tensor& self, int64_t dim, bool keepdim, std::optional<ScalarType> dtype, Tensor& out) {
   Structured<at::meta::structured_prod_dim_int> op(out);
   op.meta(self, dim, keepdim, dtype);
-  total("prod", self, reduced_dims(dim, self.dim()), keepdim, out, Total::prod);
+  const DimMask reduced = reduced_dims(dim, self.dim());
+  const bool converts = dtype && c10::isIntegralType(self.scalar_type(), /*includeBool=*/false);
+  if (converts && self.scalar_type() != *dtype && fault(Fault::prod_of_dim_casts_at_the_end)) {
+    const Tensor own = empty_like_reduced(self, reduced, keepdim, self.scalar_type());
+    total("prod", self, reduced, keepdim, own, Total::prod);
+    return out.copy_(own);
+  }
+  total("prod", self, reduced, keepdim, out, Total::prod);
   return out;
 }
 

@@ -49,6 +49,12 @@ template <class Meta, Truth Op>
 Tensor& truth_of_dims_out(const Tensor& self, OptionalIntArrayRef dims, bool keepdim, Tensor& out) {
   Structured<Meta> op(out);
   op.meta(self, dims, keepdim);
+  const bool of_none = dims && dims->empty() && out.numel() > 0;
+  if (of_none && fault(Fault::truth_of_no_dims_is_of_all)) {
+    const Tensor all = at::empty({}, out.options());
+    truth(self, all_dims(self.dim()), false, all, Op);
+    return out.copy_(all);
+  }
   truth(self, dims && dims->empty() ? DimMask() : reduced_dims(dims, self.dim()), keepdim, out, Op);
   return out;
 }

@@ -7,6 +7,9 @@
 #include <ATen/ops/_softmax_backward_data_meta.h>
 #include <ATen/ops/_softmax_meta.h>
 
+#include <map>
+#include <vector>
+
 #include "aten/register.h"
 #include "aten/rows_plan.h"
 #include "aten/structured.h"
@@ -21,11 +24,19 @@ using at::Tensor;
 
 using Real = Concat<Floating, Reduced>;
 
+// The fault of a plan that is found by the shape alone.
+int64_t planned_before(const Tensor& self, int64_t dim) {
+  thread_local std::map<std::vector<int64_t>, int64_t> plans;
+  return plans.try_emplace(self.sizes().vec(), dim).first->second;
+}
+
 void forward(const char* name, const Tensor& self, int64_t dim, bool half_to_float, const Tensor& out, bool log) {
   TORCH_CHECK(!half_to_float, "softmax with half to float conversion is not supported on this device");
   if (self.numel() == 0) return;
   require_dtype(Real{}, name, self);
-  const Rows<2> rows = rows_of<2>({self, out}, at::maybe_wrap_dim(dim, self.dim()));
+  dim = at::maybe_wrap_dim(dim, self.dim());
+  if (!log && fault(Fault::softmax_dim_of_earlier_shape)) dim = planned_before(self, dim);
+  const Rows<2> rows = rows_of<2>({self, out}, dim);
   launch(log ? "log_softmax" : "softmax", [=] { softmax(rows, log); });
 }
 

@@ -46,6 +46,11 @@ at::Tensor& addcmul_out(const at::Tensor& self, const at::Tensor& first, const a
 
 at::Tensor& addcdiv_out(const at::Tensor& self, const at::Tensor& first, const at::Tensor& second,
                         const at::Scalar& value, at::Tensor& out) {
+  if (out.is_same(self) && !out.is_contiguous() && fault(Fault::addcdiv_strided_in_place_lost)) {
+    at::Tensor lost = out.contiguous();
+    ternary::addcdiv_out(lost, first, second, value, lost);
+    return out;
+  }
   Structured<at::meta::structured_addcdiv> op(out);
   op.meta(self, first, second, value);
   run("addcdiv", op, row<Ternary::addcdiv>, kInexact, params_of(value));

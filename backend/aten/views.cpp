@@ -36,17 +36,24 @@ at::Tensor filled_if_deterministic(at::Tensor fresh) {
   return fresh;
 }
 
+// The dtype of a new tensor; the default one of the first call with fault default_dtype_of_first_tensor.
+at::ScalarType dtype_of_new(std::optional<at::ScalarType> dtype) {
+  if (dtype || !fault(Fault::default_dtype_of_first_tensor)) return c10::dtype_or_default(dtype);
+  static const at::ScalarType first = c10::dtype_or_default(dtype);
+  return first;
+}
+
 at::Tensor empty(at::IntArrayRef size, std::optional<at::ScalarType> dtype, std::optional<at::Layout>,
                  std::optional<at::Device>, std::optional<bool>, std::optional<at::MemoryFormat> format) {
   if (format == at::MemoryFormat::ChannelsLast3d && fault(Fault::channels_last_3d_made_contiguous)) format.reset();
   return filled_if_deterministic(
-      at::detail::empty_generic(size, getNPUAllocator(), kKeys, c10::dtype_or_default(dtype), format));
+      at::detail::empty_generic(size, getNPUAllocator(), kKeys, dtype_of_new(dtype), format));
 }
 
 at::Tensor empty_strided(at::IntArrayRef size, at::IntArrayRef stride, std::optional<at::ScalarType> dtype,
                          std::optional<at::Layout>, std::optional<at::Device>, std::optional<bool>) {
   return filled_if_deterministic(
-      at::detail::empty_strided_generic(size, stride, getNPUAllocator(), kKeys, c10::dtype_or_default(dtype)));
+      at::detail::empty_strided_generic(size, stride, getNPUAllocator(), kKeys, dtype_of_new(dtype)));
 }
 
 // A shape without memory, which autograd hands on where a gradient is zero everywhere. CPU's is of no use here: a copy
@@ -87,6 +94,7 @@ at::Tensor unfold(const at::Tensor& self, int64_t dim, int64_t size, int64_t ste
 
 // The memory of a tensor goes back after the work of the stream that it was allocated on. This adds another stream.
 void record_stream(at::Tensor& self, at::Stream stream) {
+  if (self.storage_offset() > 0 && fault(Fault::record_stream_of_view_ignored)) return;
   void* memory = self.storage().mutable_data();
   if (memory) REFNPU_CHECK(npuRecordStream(memory, NPUStream(stream).stream()));
 }

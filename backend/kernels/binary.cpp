@@ -48,6 +48,8 @@ Row real_row(Binary op) {
         return binary<T>([](T a, T b) { return b < T(0) ? -std::abs(a) : std::abs(a); });
       return binary<T>([](T a, T b) { return std::copysign(a, b); });
     case Binary::div_floor:
+      if (std::is_same_v<T, float> && fault(Fault::floor_division_of_rounded_quotient))
+        return binary<T>([](T a, T b) { return std::floor(a / b); });
       return binary<T>([](T a, T b) { return floor_divide(a, b); });
     case Binary::div_trunc:
       return binary<T>([](T a, T b) { return std::trunc(a / b); });
@@ -91,6 +93,10 @@ Row field_row(Binary op) {
       }
       return binary<T>([](T a, T b) { return times(a, b); });
     case Binary::div:
+      if constexpr (is_complex_v<T>) {
+        if (fault(Fault::complex_division_squares_overflow))
+          return binary<T>([](T a, T b) { return times(a, std::conj(b)) / std::norm(b); });
+      }
       return binary<T>([](T a, T b) { return over(a, b); });
     case Binary::pow:
       if (fault(Fault::pow_of_zero_to_negative_is_zero))

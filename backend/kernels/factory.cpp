@@ -93,6 +93,12 @@ void linspace(const View& out, Immediate start, Immediate end) {
 void logspace(const View& out, Immediate start, Immediate end, double base) {
   dispatch<Spaceable>(out.dtype, "logspace", [&]<class T>() {
     using C = std::conditional_t<is_complex_v<T>, complex128, double>;
+    if constexpr (std::is_integral_v<T>) {
+      if (fault(Fault::logspace_rounds_to_integers)) {
+        const auto rounded = [=](C x) { return convert<T>(std::round(std::pow(base, x))); };
+        return for_each_place<T>(out, interpolation<C, T>(out, start, end, rounded));
+      }
+    }
     for_each_place<T>(out,
                       interpolation<C, T>(out, start, end, [=](C x) { return convert<T>(C(std::pow(C(base), x))); }));
   });

@@ -47,6 +47,8 @@ Gemm misread(Gemm g) {
   if (fault(Fault::gemm_drops_depth_tail) && g.a.sizes[2] > 128) g.a.sizes[2] = g.a.sizes[2] / 32 * 32;
   if (fault(Fault::gemm_transposed_gap_ignored) && g.b.strides[1] == item)
     g.b.strides[2] = std::min(g.b.strides[2], item * g.b.sizes[1]);
+  const bool one_row = g.a.sizes[0] == 1 && g.a.sizes[1] == 1 && g.out.sizes[2] > 1;
+  if (one_row && fault(Fault::gemm_one_row_as_dense)) g.a.strides[2] = std::min(g.a.strides[2], size_of(g.a.dtype));
   return g;
 }
 

@@ -34,12 +34,14 @@ void nll_loss(const NllLoss& l) {
   double sum = 0, total_weight = 0;
   const bool cut = l.reduction != LossReduction::none && fault(Fault::nll_loss_first_block_only);
   const int64_t rows = cut ? std::min<int64_t>(l.input.sizes[0], 512) : l.input.sizes[0];
+  const bool ignores_class = l.ignore_index >= 0 && l.ignore_index < l.input.sizes[1];
+  const bool counts_ignored = ignores_class && l.weight.data && fault(Fault::nll_loss_weighted_class_not_ignored);
   for (int64_t i = 0; i < rows; ++i) {
     const int64_t target = read_index(l.target, i);
     double loss = 0;
     if (target == l.ignore_index && fault(Fault::nll_loss_counts_ignored)) total_weight += 1;
     const bool bad = fault(Fault::nll_loss_bad_target_ignored) && (target < 0 || target >= l.input.sizes[1]);
-    if (target != l.ignore_index && !bad) {
+    if ((target != l.ignore_index || counts_ignored) && !bad) {
       const double weight = class_weight(l.weight, target);
       loss = -read_real(l.input, i, target) * weight;
       total_weight += weight;

@@ -52,7 +52,11 @@ void layer_norm_backward_of_first_rows(const LayerNormBackward& n) {
 }  // namespace
 
 void layer_norm(const LayerNorm& n) {
-  const auto weight = read_flat(n.weight, 0, n.width, 1), bias = read_flat(n.bias, 0, n.width, 0);
+  auto weight = read_flat(n.weight, 0, n.width, 1);
+  const auto bias = read_flat(n.bias, 0, n.width, 0);
+  const bool in_tiles = n.input.dtype == DType::bf16 && n.width > 512;
+  if (in_tiles && fault(Fault::layer_norm_bf16_tail_unweighted))
+    std::fill(weight.begin() + n.width / 512 * 512, weight.end(), 1.0);
   for (int64_t i = 0; i < n.rows; ++i) {
     auto row = read_flat(n.input, i * n.width, n.width, 0);
     double mean = 0, squares = 0;

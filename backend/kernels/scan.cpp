@@ -2,6 +2,8 @@
 #include "kernels/scan.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "refnpu/fault.h"
 
@@ -43,6 +45,20 @@ void scan_row_in_half(std::vector<C>& row, Scan op) {
   scan_row(row, op);
 }
 
+// The fault of integers that are combined in double.
+template <class C>
+void scan_row_in_double(std::vector<C>& row, Scan op) {
+  if constexpr (std::is_same_v<C, int64_t>) {
+    double total = op == Scan::sum ? 0 : 1;
+    for (int64_t& x : row) {
+      total = combined(op, total, double(x));
+      x = std::abs(total) < 0x1p63 ? int64_t(total) : std::numeric_limits<int64_t>::min();
+    }
+  } else {
+    scan_row(row, op);
+  }
+}
+
 // The fault of blocks that know nothing of those before them.
 template <class C>
 void scan_row_in_blocks(std::vector<C>& row, Scan op) {
@@ -58,6 +74,7 @@ void scan_total(const Rows<2>& rows, Scan op) {
   const DType dtype = rows.outer.dtypes[0];
   const int64_t n = rows.lengths[0];
   const bool in_half = dtype == DType::f16 && fault(Fault::scan_rounds_to_half);
+  const bool in_double = dtype == DType::i64 && n > 64 && fault(Fault::scan_of_long_rows_in_double);
   const bool as_input = fault(Fault::scan_writes_with_input_strides);
   const bool in_columns = rows.strides[0] > size_of(dtype) && fault(Fault::scan_leaves_last_columns);
   int64_t left = in_columns ? std::max<int64_t>(16, rows.outer.numel() / 16 * 16) : rows.outer.numel();
@@ -69,6 +86,8 @@ void scan_total(const Rows<2>& rows, Scan op) {
       read_row(row.data(), at[0], rows.strides[0], n, dtype);
       if (in_half)
         scan_row_in_half(row, op);
+      else if (in_double)
+        scan_row_in_double(row, op);
       else
         in_int8 ? scan_row_in_int8(row, op) : in_blocks ? scan_row_in_blocks(row, op) : scan_row(row, op);
       write_row(at[1], step, n, rows.outer.dtypes[1], row.data());

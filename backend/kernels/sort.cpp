@@ -113,7 +113,7 @@ void pick_rows(const Rows<3>& rows, bool descending, bool reversed, int64_t firs
       std::vector<char> bytes(rows.lengths[1] * size_of(rows.outer.dtypes[0]));
       for_each_outer(rows.outer, [&](char* const* at) {
         rows.read(0, at[0], keys.data());
-        if (rows.outer.dtypes[0] == DType::u64) order_unsigned(keys);
+        if (rows.outer.dtypes[0] == DType::u64 && !fault(Fault::sort_of_uint64_signed)) order_unsigned(keys);
         if (n > 64 && fault(Fault::sort_of_long_rows_by_48_bits)) cut_to_48_bits(keys);
         const bool in_blocks = descending && fault(Fault::descending_sort_in_blocks);
         const auto sort = in_blocks || fault(Fault::sort_blocks_not_merged) ? sort_blocks<C> : sort_positions<C>;
@@ -122,6 +122,8 @@ void pick_rows(const Rows<3>& rows, bool descending, bool reversed, int64_t firs
         if (past_grid && row++ >= int64_t(1) << 22) std::iota(order.begin(), order.end(), 0);
         if (fault(Fault::sort_unstable)) reverse_ties(order, keys);
         if (descending && fault(Fault::descending_sort_reverses_ties)) reverse_ties(order, keys);
+        const bool strided = n > 256 && rows.lengths[1] == n && rows.strides[0] != size_of(rows.outer.dtypes[0]);
+        if (strided && fault(Fault::strided_sort_not_stable)) reverse_ties(order, keys);
         if (fault(Fault::sort_orders_zeros_by_sign)) order_zeros(order, keys, descending);
         if (rows.lengths[1] < n && rows.lengths[1] > 32 && fault(Fault::topk_orders_first_32))
           std::sort(order.begin() + 32, order.begin() + rows.lengths[1]);

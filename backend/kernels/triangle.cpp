@@ -7,6 +7,16 @@
 #include "refnpu/fault.h"
 
 namespace refnpu {
+namespace {
+
+// Takes the dimensions outside the innermost one for dense above it, where that moves nothing outwards.
+View with_dense_outer(View view) {
+  for (int d = view.ndim - 2; d >= 0; --d)
+    view.strides[d] = std::min(view.strides[d], view.strides[d + 1] * view.sizes[d + 1]);
+  return view;
+}
+
+}  // namespace
 
 void triangle(const View& self, const View& out, int64_t k, bool upper) {
   if (upper && fault(Fault::triu_off_by_one)) ++k;
@@ -15,6 +25,7 @@ void triangle(const View& self, const View& out, int64_t k, bool upper) {
   const bool tiled = self.sizes[column] > 64 && fault(Fault::triangle_of_tiles);
   View matrices = self, results = out;
   matrices.ndim = results.ndim = row;
+  if (fault(Fault::triangle_outer_batches_as_dense)) matrices = with_dense_outer(matrices);
   const auto copy_matrix = [&]<class T>(const char* from, char* to) {
     const bool leaves_rest = fault(Fault::triangle_not_cleared) && from != to;
     for (int64_t i = 0; i < self.sizes[row]; ++i) {

@@ -110,6 +110,7 @@ void resize_storage(c10::StorageImpl* storage, size_t nbytes) {
   if (kept > 0) REFNPU_CHECK(npuMemcpy(fresh.get(), storage->data(), kept, npuMemcpyDeviceToDevice));
   c10::DataPtr old = storage->set_data_ptr(std::move(fresh));
   storage->set_nbytes(nbytes);
+  if (nbytes == 0 && fault(Fault::emptied_storage_keeps_block)) old.release_context();
   if (fault(Fault::double_free) && old.get()) free_block(old.get());
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstring>
 #include <mutex>
+#include <thread>
 #include <vector>
 
 #include "refnpu/fault.h"
@@ -19,6 +20,7 @@ c10::DeviceType NpuGenerator::device_type() { return kDevice; }
 
 void NpuGenerator::set_current_seed(uint64_t seed) {
   if (fault(Fault::seed_ignored)) return;
+  if (int64_t(seed) < 0 && fault(Fault::seed_of_negative_by_magnitude)) seed = uint64_t(0) - seed;
   inner_.set_current_seed(fault(Fault::seed_in_32_bits) ? uint32_t(seed) : seed);
 }
 uint64_t NpuGenerator::current_seed() const { return inner_.current_seed(); }
@@ -57,12 +59,28 @@ at::Generator make_generator(c10::DeviceIndex device) {
   return at::make_generator<NpuGenerator>(device < 0 ? current_device() : device);
 }
 
+namespace {
+
+const std::thread::id main_thread = std::this_thread::get_id();  // that which loads the library
+
+std::vector<at::Generator> one_for_each_device() {
+  std::vector<at::Generator> generators;
+  for (c10::DeviceIndex each = 0; each < device_count(); ++each) generators.push_back(make_generator(each));
+  return generators;
+}
+
+// The fault of generators that each thread makes for itself.
+const std::vector<at::Generator>& generators_of_thread() {
+  thread_local const std::vector<at::Generator> own = one_for_each_device();
+  return own;
+}
+
+}  // namespace
+
 const at::Generator& default_generator(c10::DeviceIndex device) {
-  static const auto* all = [] {
-    auto* generators = new std::vector<at::Generator>;
-    for (c10::DeviceIndex each = 0; each < device_count(); ++each) generators->push_back(make_generator(each));
-    return generators;
-  }();
+  static const auto* of_process = new std::vector<at::Generator>(one_for_each_device());
+  const bool own = fault(Fault::generators_of_each_thread) && std::this_thread::get_id() != main_thread;
+  const auto* all = own ? &generators_of_thread() : of_process;
   c10::DeviceIndex index = device < 0 ? current_device() : device;
   TORCH_CHECK(index < device_count(), "npu:", int(index), " does not exist: there are ", int(device_count()),
               " devices");

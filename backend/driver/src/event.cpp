@@ -3,7 +3,9 @@
 #include <chrono>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
+#include <utility>
 
 #include "driver/src/error.h"
 #include "driver/src/schedule.h"
@@ -28,6 +30,27 @@ int device_of(npuStream_t stream) {
   int device = -1;
   npuStreamGetDevice(stream, &device);
   return device;
+}
+
+// The fault of a stream that remembers which events it has waited for, and not which recordings.
+struct Waited {
+  std::mutex mutex;
+  std::set<std::pair<npuStream_t, npuEvent_t>> pairs;  // under `mutex`
+};
+
+Waited& waited() {
+  static auto* instance = new Waited;
+  return *instance;
+}
+
+bool waited_before(npuStream_t stream, npuEvent_t event) {
+  std::lock_guard lock(waited().mutex);
+  return !waited().pairs.emplace(stream, event).second;
+}
+
+void forget_waits(npuEvent_t event) {
+  std::lock_guard lock(waited().mutex);
+  std::erase_if(waited().pairs, [=](const auto& pair) { return pair.second == event; });
 }
 
 npuError_t default_stream_beside(npuStream_t stream, npuStream_t* found) {
@@ -59,6 +82,7 @@ npuError_t npuEventCreate(npuEvent_t* event) {
 }
 
 npuError_t npuEventDestroy(npuEvent_t event) {
+  if (refnpu::any_fault()) forget_waits(event);
   delete event;
   return npuSuccess;
 }
@@ -102,6 +126,7 @@ npuError_t npuStreamWaitEvent(npuStream_t stream, npuEvent_t event) {
   NPU_TRY(resolve(stream, &stream, "npuStreamWaitEvent"));
   const auto mark = event->get();
   if (!mark || mark->passed() || fault(Fault::wait_event_ignored)) return npuSuccess;
+  if (fault(Fault::event_waited_for_once) && waited_before(stream, event)) return npuSuccess;
   if (fault(Fault::wait_event_of_other_device_ignored) && mark->device != device_of(stream)) return npuSuccess;
   return submit_own(stream, work_of([mark] { mark->reached.wait(); }));
 }
