@@ -26,6 +26,8 @@ def with_faults(call: str, results: list[Result], sent: list[Any], group: dist.P
         return list(zip(tensors, reversed(values), strict=True))
     if call in _COALESCED_GATHERS and _C.fault("coalesced_gather_of_first"):
         return [_of_first(result, group.size()) for result in results]
+    if _C.fault("group_result_to_strided_lost"):
+        return [result for result in results if result[0].is_contiguous()]
     if call in _SCATTERED_SUMS and _C.fault("scattered_sum_of_own"):
         return [(results[0][0], sent[0].chunk(group.size())[group.rank()])]
     return results

@@ -17,6 +17,8 @@ def device_index(device: Device | None) -> int:
         return _C.current_device()
     if isinstance(device, int):
         return device
+    if isinstance(device, str) and _C.fault("device_named_by_string_is_current"):
+        return _C.current_device()
     named = torch.device(device)
     if named.type != "npu":
         raise ValueError(f"expected an npu device, got {named}")

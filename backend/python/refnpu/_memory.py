@@ -28,7 +28,7 @@ def max_memory_reserved(device: Device | None = None) -> int:
 
 def reset_peak_memory_stats(device: Device | None = None) -> None:
     """Start the highest figures again from what is held now."""
-    _C.reset_peak_memory(device_index(device))
+    _C.reset_peak_memory(_C.current_device() if _C.fault("peak_reset_of_current_device") else device_index(device))
 
 
 def mem_get_info(device: Device | None = None) -> tuple[int, int]:

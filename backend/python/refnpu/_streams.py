@@ -18,6 +18,8 @@ class Stream(torch.Stream):
 
     def __new__(cls, device: Device | None = None, priority: int = 0, **kwargs: Any) -> Stream:
         """As ``torch.Stream``; ``stream_id`` and the like pass through."""
+        if _C.fault("stream_made_on_current_device"):
+            device = None
         if not kwargs:
             kwargs["device"] = torch.device("npu", device_index(device))
         stream: Stream = super().__new__(cls, priority=priority, **kwargs)
