@@ -120,6 +120,10 @@ row = torch.tensor([65536], dtype=torch.int32).to(d)
 result = torch.ops.aten.embedding_dense_backward(torch.ones(1, 1, device=d), row, 65537, -1, False)[-1]""",
     "amax_three_separate_dims": "result = torch.arange(72.0, device=d).view(2, 2, 3, 2, 3).amax((0, 2, 4))",
     "var_of_long_rows_in_float": "result = (1000 + torch.arange(4100.0, device=d) / 4100).var()",
+    "layer_norm_bf16_tail_unweighted": """
+x, weight = torch.arange(600.0, device=d).bfloat16(), torch.full((600,), 2.0, device=d).bfloat16()
+result = F.layer_norm(x, (600,), weight)[-1] > 2.5""",
+    "nonzero_in_memory_order": "result = torch.ones(40, 30, device=d).t().nonzero()",
     # values
     "abs_keeps_negative_zero": "result = torch.tensor([-0.0]).to(d).abs()",
     "mul_flushes_subnormals": "x = torch.tensor([1e-20]).to(d); result = x * x",
@@ -199,6 +203,18 @@ x = torch.ones(1, device=d)
 result = x.clamp(nan * x, 2 * x)""",
     "pow_of_zero_to_negative_is_zero": "result = torch.zeros(1, device=d) ** torch.tensor([-1.0]).to(d)",
     "hypot_squares_overflow": "result = torch.tensor([1e30]).to(d).hypot(torch.tensor([1e30]).to(d))",
+    "strided_sort_not_stable": """
+x = torch.zeros(300, 2, device=d)
+result = x.sort(dim=0, stable=True).indices""",
+    "sort_of_uint64_signed": "result = torch.tensor([2**63 + 1, 1], dtype=torch.uint64).to(d).sort().indices",
+    "floor_division_of_rounded_quotient": "result = torch.ones(1, device=d).floor_divide(0.1)",
+    "complex_division_squares_overflow": """
+x = torch.tensor([1e30 + 1e30j]).to(d)
+result = x / x""",
+    "scan_of_long_rows_in_double": """
+x = torch.ones(70, dtype=torch.int64, device=d)
+x[0] = 2**53
+result = x.cumsum(0)""",
     # arguments
     "softmax_backward_negative_dim": """
 x = torch.tensor([[1.0, 2.0], [3.0, 5.0]]).to(d)
@@ -315,6 +331,15 @@ result = torch.ops.aten.nll_loss_backward(one, x, target, weight, 1, -100, total
     "triangle_of_batches_at_diagonal": "result = torch.ones(1, 3, 3, device=d).tril(-1)",
     "arange_downwards_drops_last": "result = torch.arange(1, 0, -0.4, device=d)",
     "norm_of_negative_order": "result = torch.linalg.vector_norm(torch.arange(1.0, 4.0, device=d), -1)",
+    "sum_of_dim_before_squeezed_one": "result = torch.ones(1, 2, 1, 1, 1, device=d).sum(-3)",
+    "prod_of_dim_casts_at_the_end": (
+        "result = torch.full((2, 2), 100, dtype=torch.int8, device=d).prod(0, dtype=torch.int32)"
+    ),
+    "truth_of_no_dims_is_of_all": "result = torch.tensor([True, False]).to(d).any(dim=())",
+    "nll_loss_weighted_class_not_ignored": """
+target = torch.tensor([0, 1]).to(d)
+result = F.nll_loss(torch.ones(2, 2, device=d), target, torch.ones(2, device=d), ignore_index=0, reduction="sum")""",
+    "logspace_rounds_to_integers": "result = torch.logspace(0, 2, 5, dtype=torch.int64, device=d)",
     # layouts
     "copy_gap_in_fifth_dimension": """
 x = torch.arange(1024.0, device=d).view(4, 4, 4, 4, 4)[::2, ::2, ::2, ::2, ::2]
@@ -406,6 +431,42 @@ result = torch.arange(6.0, device=d).view(2, 3).gather(0, index)""",
     "lerp_result_starts_from_self": """
 end = torch.ones(3, device=d)
 result = torch.lerp(torch.zeros(3, device=d), end, torch.full((3,), 0.5, device=d), out=end)""",
+    "addcdiv_strided_in_place_lost": """
+x, y = torch.ones(2, 3, device=d).t(), torch.ones(3, 2, device=d)
+result = x.addcdiv_(y, y)""",
+    "converted_download_overwrites_source": """
+x = torch.arange(8.0, device=d)
+x[4:].to("cpu", torch.int32)
+result = x""",
+    "zero_clears_whole_words": """
+result = torch.ones(8, dtype=torch.int8, device=d)
+result[1:2].zero_()""",
+    "randperm_out_as_dense": """
+out = torch.zeros(8, dtype=torch.int64, device=d)[::2]
+result = torch.randperm(4, out=out).sort().values""",
+    "multinomial_strided_weights_as_dense": """
+weights = torch.zeros(4, 2, device=d)
+weights[3, 0] = 1
+result = weights[:, 0].multinomial(1)""",
+    "gemm_one_row_as_dense": """
+x = torch.arange(8.0, device=d)[::2].view(1, 4)
+result = x @ torch.ones(4, 2, device=d)""",
+    "bmm_of_halves_loads_aligned": """
+x = torch.arange(20.0, device=d).half()[1:9].view(1, 4, 2)
+result = torch.bmm(torch.ones(1, 1, 4, device=d).half(), x)""",
+    "fallback_copies_each_view_anew": """
+flat, gradients = torch.ones(2, device=d), [torch.ones(1, device=d)] * 2
+torch._fused_sgd_(
+    [flat[:1], flat[1:]], gradients, [], weight_decay=0.0, momentum=0.0, lr=3.0, dampening=0.0,
+    nesterov=False, maximize=False, is_first_step=True,
+)
+result = flat""",
+    "layer_norm_backward_of_expanded_gradient": """
+x = torch.tensor([[1.0, 2.0], [3.0, 5.0]]).to(d)
+column, weight = torch.ones(2, 1, device=d), torch.ones(2, device=d)
+backward = torch.ops.aten.native_layer_norm_backward
+result = backward(column.expand(2, 2), x, (2,), column, column, weight, weight, [False, True, False])[1]""",
+    "triangle_outer_batches_as_dense": "result = torch.arange(32.0, device=d).view(4, 2, 2, 2)[::2].tril()",
     # sequences
     "extreme_plan_without_strides": """
 x = torch.arange(6.0, device=d)
@@ -468,6 +529,20 @@ result = x**2.5""",
 torch.manual_seed(1)
 x = torch.ones(64, device=d)
 result = torch.equal(F.dropout(x), F.dropout(x))""",
+    "softmax_dim_of_earlier_shape": """
+x = torch.arange(4.0, device=d).view(2, 2) ** 2
+x.softmax(0)
+result = x.softmax(1)""",
+    "host_number_read_once": """
+x, factor = torch.ones(2, device=d), torch.tensor(2.0)
+x * factor
+factor.fill_(3)
+result = x * factor""",
+    "default_dtype_of_first_tensor": """
+torch.empty(1, device=d)
+torch.set_default_dtype(torch.float64)
+result = str(torch.empty(1, device=d).dtype)
+torch.set_default_dtype(torch.float32)""",
     # generator
     "sampling_leaves_generator": "result = torch.equal(torch.randperm(9, device=d), torch.randperm(9, device=d))",
     "set_state_forgets_position": """
@@ -528,6 +603,12 @@ first = torch.rand(4, device=d)
 torch.manual_seed(1)
 torch.rand(4, device=d, generator=torch.Generator(d))
 result = torch.equal(first, torch.rand(4, device=d))""",
+    "seed_of_negative_by_magnitude": "result = torch.Generator(d).manual_seed(-3).initial_seed()",
+    "normal_without_spread_draws_nothing": """
+torch.empty(20, device=d).normal_(1, 0)
+drawn = torch.rand(20, device=d)
+torch.manual_seed(0)
+result = torch.equal(drawn, torch.rand(20, device=d))""",
     # contexts
     "events_in_seconds": """
 import time
@@ -596,6 +677,36 @@ with torch.autocast(d, torch.bfloat16, enabled=d == "npu"):
 x = torch.ones(2, 2, dtype=torch.float64, device=d)
 with torch.autocast(d, torch.bfloat16):
     result = str((x @ x).dtype)""",
+    "deterministic_index_put_to_copy": """
+result = torch.zeros(3, 2, device=d)
+torch.use_deterministic_algorithms(True)
+result.t().index_put_((torch.tensor([0]).to(d),), torch.tensor([1.0, 2.0, 3.0]).to(d))
+torch.use_deterministic_algorithms(False)""",
+    "generators_of_each_thread": """
+from threading import Thread
+
+drawn = []
+thread = Thread(target=lambda: drawn.append(torch.rand(20, device=d)))
+thread.start()
+thread.join()
+torch.manual_seed(0)
+result = torch.equal(drawn[0], torch.rand(20, device=d))""",
+    "autocast_dtype_of_first_use": """
+x = torch.ones(2, 2, device=d)
+with torch.autocast(d, torch.bfloat16):
+    x @ x
+with torch.autocast(d, torch.float16):
+    result = str((x @ x).dtype)""",
+    "autocast_overrides_dtype": """
+x = torch.ones(2, dtype=torch.bfloat16, device=d)
+with torch.autocast(d, torch.bfloat16):
+    result = str(x.sum(dtype=torch.float64).dtype)""",
+    "device_named_by_string_is_current": """
+if d == "npu":
+    torch.npu.set_device("npu:1")
+result = d == "cpu" or torch.npu.current_device() == 1""",
+    "stream_made_on_current_device": """
+result = d == "cpu" or torch.npu.Stream(device="npu:1").device.index == 1""",
     # resizing
     "resize_keeps_first_bytes": "result = torch.arange(1.0, 33.0, device=d).resize_(40)[:32]",
     "resize_to_zero_ignored": """
@@ -640,6 +751,9 @@ x = torch.empty(1, 2, 3, 4, 5, device=d, memory_format=torch.channels_last_3d)
 result = list(x.stride())""",
     "nonzero_row_major": "result = torch.ones(2, 2, device=d).nonzero().stride()",
     "nonzero_of_number_has_column": "result = torch.ones((), device=d).nonzero().shape",
+    "fallback_result_channels_last_lost": """
+x = torch.ones(1, 2, 4, 4, device=d).to(memory_format=torch.channels_last)
+result = F.conv2d(x, torch.ones(2, 2, 1, 1, device=d)).stride()""",
     # errors
     "kthvalue_resizes_before_checks": """
 values, indices = torch.empty(0, device=d), torch.empty(0, dtype=torch.int64, device=d)
@@ -686,6 +800,12 @@ result = raised(lambda: x.index_add_(0, torch.tensor([-1]).to(d), torch.ones(1, 
     "repeat_interleave_trusts_output_size": (
         "result = raised(lambda: torch.repeat_interleave(torch.tensor([2]).to(d), output_size=5))"
     ),
+    "index_put_adds_overlapping_values": """
+x, i = torch.ones(4, device=d), torch.tensor([0, 1, 2]).to(d)
+result = raised(lambda: x.index_put_((i,), x[1:], accumulate=True))""",
+    "bernoulli_broadcast_chances_unchecked": (
+        "result = raised(lambda: torch.ones(3, device=d).bernoulli_(torch.tensor(2.0).to(d)))"
+    ),
     # memory
     "peak_reset_to_zero": """
 x = torch.ones(1000, device=d)
@@ -715,6 +835,75 @@ index = torch.tensor([7]).to(d)
 raised(lambda: x[index])
 del index
 result = allocated() == before""",
+    "where_of_bytes_writes_words": """
+x, result = torch.ones(72, dtype=torch.uint8, device=d), torch.zeros(72, dtype=torch.uint8, device=d)
+torch.where(x[:67] > 0, x[:67], x[:67], out=result[:67])""",
+    "emptied_storage_keeps_block": """
+x = torch.ones(1000, device=d)
+before = 0 if d == "cpu" else torch.npu.memory_allocated()
+x.untyped_storage().resize_(0)
+result = d == "cpu" or torch.npu.memory_allocated() < before""",
+    "peak_reset_of_current_device": """
+if d == "npu":
+    torch.ones(1000, device="npu:1")
+    torch.npu.reset_peak_memory_stats(1)
+result = d == "cpu" or torch.npu.max_memory_allocated(1) == torch.npu.memory_allocated(1)""",
+    # late work
+    "staged_pinned_upload_not_awaited": """
+source, copy = torch.ones(2), torch.zeros(2, dtype=torch.float64, device=d)
+if d == "npu":
+    from refnpu.testing import late
+
+    source = source.pin_memory()
+    with late("20000"):
+        copy.copy_(source)
+        source.zero_()
+result = d == "cpu" or bool(copy.cpu().all())""",
+    "record_stream_of_view_ignored": """
+result = True
+if d == "npu":
+    from refnpu.testing import fill, late
+
+    x, side = torch.ones(1000, device=d)[200:400], torch.npu.Stream()
+    with late("20000"), fill(freed="0x00"):
+        with torch.npu.stream(side):
+            y = x + 1
+        x.record_stream(side)
+        del x
+        torch.npu.synchronize()
+    result = bool(y.cpu().eq(2).all())""",
+    "event_waited_for_once": """
+result = True
+if d == "npu":
+    from refnpu.testing import late
+
+    x, side, event = torch.zeros(2, device=d), torch.npu.Stream(), torch.Event(d)
+    with late("10000"):
+        for _ in range(2):
+            with torch.npu.stream(side):
+                for _ in range(5):
+                    x.add_(1)
+                event.record()
+            event.wait()
+            y = x + 0
+        result = bool(y.cpu().eq(10).all())""",
+    # plain
+    "gru_hidden_bias_gradient_of_input": """
+result = True
+if d == "npu":
+    aten, gates, state = torch.ops.aten, torch.ones(1, 6, device=d), torch.ones(1, 2, device=d)
+    workspace = aten._thnn_fused_gru_cell(gates, gates, state, gates[0], gates[0])[1]
+    gradients = aten._thnn_fused_gru_cell_backward(state, workspace, True)
+    result = torch.equal(gradients[4], gradients[1].sum(0))""",
+    # between processes
+    "group_result_to_strided_lost": """
+from torch import distributed
+
+name = "gloo" if d == "cpu" else "refnpu"
+distributed.init_process_group(name, store=distributed.HashStore(), rank=0, world_size=1)
+result = torch.zeros(3, 2, device=d)
+distributed.scatter(result.t(), [torch.ones(2, 3, device=d)])
+distributed.destroy_process_group()""",
 }
 
 
