@@ -180,7 +180,7 @@ def from_hard(fill: str, stored: torch.Tensor, count: int, dtype: str, seed: int
     together have every pair. ``hard/sparse`` has one for every seven values made from ``stored``; they are summed, so
     that the largest of float64 are left out. A third part limits them: ``nonzero``, ``positive``, or what an integer
     dtype holds (``hard/0/int8``), since the conversion of others to it is undefined in C. ``hard/all/X`` has the same
-    value everywhere: ``0``, and ``0.1``, ``inf``, ``-inf`` or ``nan`` of floats, or ``min``, ``max`` or a number of
+    value everywhere: ``0`` or ``max``, and ``0.1``, ``inf``, ``-inf`` or ``nan`` of floats, or ``min`` or a number of
     integers.
     ``hard/last/X`` has it in the last element alone, behind values made from ``stored``, and ``hard/rare/X`` in all
     elements but a few. ``hard/offset`` has numbers around 100, none of which is further off than 1. ``hard/infinite``
@@ -240,6 +240,8 @@ def _number(word: str, dtype: str) -> float:
     inexact = target.is_floating_point or target.is_complex
     if word in ("min", "max") and not inexact and dtype != "bool":
         return int(getattr(torch.iinfo(target), word))
+    if word == "max" and target.is_floating_point:
+        return float(torch.finfo(target).max)
     if word == "1" and dtype == "bool":
         return 1
     if word == "0" or (word in ("0.1", "inf", "-inf", "nan") and inexact):

@@ -1,13 +1,14 @@
 """Samples of four and more dimensions, called with some of them; and of those of memory formats.
 
 A recorded sample often has two dimensions. All of them are then reduced, or one, and what lies between those that are
-reduced is never tried. Of many dimensions, a kernel may refuse the first ones. A memory format is one of four or of
-five dimensions, and refused for others.
+reduced is never tried. Of many dimensions, a kernel may refuse the first ones, or leave out those of size 1. A memory
+format is one of four or of five dimensions, and refused for others.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from conformance.corpus.calls import HasValues
@@ -24,13 +25,25 @@ AXIS = "variants"
 
 RANK = 4
 _FRONT = (5, 2, 3, 2, 1, 3, 2, 1)  # the sizes of the dimensions in front
-#: The dimensions that are named, by the rank: of arguments that are lists, and of others.
-_OF_LISTS: dict[int, tuple[Arg, ...]] = {
-    RANK: ((0, 2), (-1, 1), (0, 1, 3), (1, 2)),
-    6: ((0,), (0, 2, 4), (1, 3)),
-    9: ((0, -2),),
-}
-_OF_INTEGERS: dict[int, tuple[Arg, ...]] = {RANK: (1, -2), 6: (0, 2), 9: (0,)}
+_ONES = (1, 2, 1, 1)  # those in front where what is named has one element
+
+
+@dataclass(frozen=True, slots=True)
+class _Named:
+    """The dimensions that are named of tensors of a rank, with the sizes of those in front."""
+
+    rank: int
+    front: tuple[int, ...]
+    lists: tuple[Arg, ...]  # of arguments that are lists
+    integers: tuple[Arg, ...]  # of others
+
+
+_NAMED = (
+    _Named(RANK, _FRONT, ((0, 2), (-1, 1), (0, 1, 3), (1, 2)), (1, -2)),
+    _Named(5, _ONES, ((-5,), (-3,), (-5, 1)), (-5, -3)),
+    _Named(6, _FRONT, ((0,), (0, 2, 4), (1, 3)), (0, 2)),
+    _Named(9, _FRONT, ((0, -2),), (0,)),
+)
 _KEEP = "keepdim"
 # The memory formats with their number of dimensions, and sizes for so many.
 _FORMATS = {"channels_last": 4, "channels_last_3d": 5}
@@ -45,10 +58,11 @@ def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, valu
     formals = [a for a in schema.arguments if names_dimensions(a)]
     for source in sources(samples, values):
         maker, turns = Maker(trials, values), Turns(source)
-        for rank in _OF_INTEGERS if len(formals) == 1 else ():
-            for deep in deeper(source, rank, _FRONT):
-                for name, sample in _forms(deep, rank, schema, formals[0]):
-                    yield from turns.counted(maker.called(source, sample, f"rank={rank}.{name}", turns.of(name), AXIS))
+        for named in _NAMED if len(formals) == 1 else ():
+            for deep in deeper(source, named.rank, named.front):
+                for form, sample in _forms(deep, named, schema, formals[0]):
+                    name = f"rank={named.rank}.{form}"
+                    yield from turns.counted(maker.called(source, sample, name, turns.of(form), AXIS))
         for name, sample in _in_formats(source, schema):
             yield from turns.counted(maker.called(source, sample, name, turns.of(name), AXIS))
 
@@ -69,9 +83,9 @@ def _in_formats(source: Sample, schema: Any) -> Iterator[tuple[str, Sample]]:
             yield f"rank={rank}.memory_format={name}", in_format
 
 
-def _forms(deep: Sample, rank: int, schema: Any, formal: Any) -> Iterator[tuple[str, Sample]]:
-    """Yield the calls of a sample of a rank with each choice of dimensions; with several, kept and removed in turns."""
-    dims = (_OF_LISTS if "List[int]" in str(formal.type) else _OF_INTEGERS)[rank]
+def _forms(deep: Sample, named: _Named, schema: Any, formal: Any) -> Iterator[tuple[str, Sample]]:
+    """Yield the calls of a sample with each choice of dimensions; with several, kept and removed in turns."""
+    dims = named.lists if "List[int]" in str(formal.type) else named.integers
     keep = next((a for a in schema.arguments if a.name == _KEEP), None)
     for turn, value in enumerate(dims):
         other = Other(formal, value)

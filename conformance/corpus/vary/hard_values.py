@@ -14,8 +14,8 @@ from typing import Any
 
 from conformance.corpus import fills
 from conformance.corpus.calls import HasValues
-from conformance.corpus.model import Arg, Sample, TensorSlot
-from conformance.corpus.places import Extent, label, resized, with_tensors
+from conformance.corpus.model import Arg, DtypeArg, Sample, TensorSlot
+from conformance.corpus.places import Extent, label, resized, with_empty_outputs, with_tensors
 from conformance.corpus.values import kind_of
 from conformance.corpus.vary import arguments, operands
 from conformance.corpus.vary.arguments import Other
@@ -58,6 +58,11 @@ _FORMS = 2  # samples of other ranks, or along other dimensions, in which a few 
 # Of a complex zero, CPU's loops over single elements and over vectors give another imaginary part.
 _UNEVEN = ("log2",)
 _ARGUMENTS = 10  # other values of arguments that are tried with hard values
+# Dtypes in which an op may be asked to compute, by the base, and narrower ones, in which it would overflow.
+_WIDER = {
+    "float32": ("float64", ("float32", "float16", "bfloat16")),
+    "int64": ("int64", ("int32", "int16", "int8", "uint8")),
+}
 
 
 def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, values: HasValues) -> Iterator[Sample]:
@@ -162,6 +167,8 @@ class _Varied:
                 yield from self._alike(slot)
             if slot is slots[0] and not self._pointwise:
                 yield from self._along(slot, "hard/0" if hard else "hard/sparse")
+            if slot is slots[0] and not self._pointwise:
+                yield from self._in_wider_dtype(slot)
             if slot is slots[0]:
                 yield from self._with_arguments(slot, "hard/0" if hard else "hard/sparse")
             elif hard and self._pointwise:
@@ -262,6 +269,18 @@ class _Varied:
                 (index,) = (s.index for s in changed.tensors if s.name == slot.name)
                 yield from self._made(changed, {index: kind}, (".sparse." if sparse else ".") + other.name)
 
+    def _in_wider_dtype(self, slot: TensorSlot) -> Iterator[Sample]:
+        """Yield samples of the largest numbers in which the op is asked to compute in a wider dtype."""
+        wider, narrow = _WIDER.get(self._source.base, ("", ()))
+        formals = (a for a in self._schema.arguments if "ScalarType" in str(a.real_type) and not a.is_out)
+        for formal in formals if wider and slot.numel > 1 else ():
+            other = Other(formal, DtypeArg(wider))
+            asked = arguments.replaced(self._source, self._schema, other)
+            (index,) = (s.index for s in asked.tensors if s.name == slot.name)
+            slots = (s if s.pool else replace(s, dtype=wider) for s in asked.tensors)
+            sample = with_empty_outputs(asked, slots)
+            yield from self._made(sample, {index: "hard/all/max"}, f".max.{other.name}", narrow)
+
     def _times_zero(self, slot: TensorSlot) -> Iterator[Sample]:
         """Yield samples with hard values in which a number is zero: zero times infinity is NaN, not nothing."""
         large = self._enlarged([slot], _ONE)
@@ -287,19 +306,22 @@ class _Varied:
         for value in _ALIKE[self._source.base] if slot.numel > 1 else ():
             yield from self._made(self._source, {slot.index: f"hard/all/{value}"}, f".{value}")
 
-    def _made(self, large: Sample, kinds: dict[int, str], more: str = "") -> list[Sample]:
-        """Return a sample for each limit that some dtypes need. ``more`` is a part of its name."""
+    def _made(self, large: Sample, kinds: dict[int, str], more: str = "", dtypes: tuple[str, ...] = ()) -> list[Sample]:
+        """Return a sample for each limit that some dtypes need. ``more`` is a part of its name.
+
+        ``dtypes``: in which to try it; if empty, those of the source.
+        """
         by_limit: dict[str, list[str]] = {}
-        for dtype in arguments.defined(self._dtypes, more):
+        for dtype in arguments.defined(dtypes or self._dtypes, more):
             limit = self._limit(large, kinds, dtype)
             if limit is not None:
                 by_limit.setdefault(limit, []).append(dtype)
         named = "x".join(large.tensors[i].name for i in kinds)
         found = []
-        for limit, dtypes in by_limit.items():
+        for limit, taken in by_limit.items():
             name = f"{self._source.name}.hard={named}{more}" + limit.replace("/", ".")
             sample = _with_fills(large, kinds, limit)
-            found.append(replace(sample, name=name, dtypes=tuple(dtypes), axis=AXIS))
+            found.append(replace(sample, name=name, dtypes=tuple(taken), axis=AXIS))
         return found
 
     def _limit(self, large: Sample, kinds: dict[int, str], dtype: str) -> str | None:

@@ -51,3 +51,9 @@ def test_a_memory_format_has_as_many_dimensions_as_it_needs() -> None:
     for overload in ("clone", "empty_like", "empty.memory_format"):
         named = {s.name.partition("rank=")[2] for s in made(overload)}
         assert {"4.memory_format=channels_last", "5.memory_format=channels_last_3d"} <= named, overload
+
+
+def test_dimensions_of_size_one_are_named_from_the_end() -> None:
+    found = of_rank(5, "sum.IntList_out")
+    assert any(s.tensors[0].shape[-5] == s.tensors[0].shape[-3] == 1 for s in found)
+    assert {s.args[1] for s in found} == {(-5,), (-3,), (-5, 1)}

@@ -198,3 +198,10 @@ def test_an_index_out_of_bounds_is_refused_where_a_dimension_is_long() -> None:
     shapes = {tuple(t.shape for t in s.tensors) for s in refused}
     assert ((5, 1031), (5,)) in shapes
     assert all(values(s, "index", "int64").view(-1)[-1] == 70001 for s in refused)
+
+
+def test_the_largest_numbers_are_reduced_in_a_wider_dtype_that_is_asked_for() -> None:
+    (whole,) = (s for s in made("prod.int_out") if s.name.endswith(".max.dtype=int64"))
+    assert {"int8", "int32"} <= set(whole.dtypes)
+    assert whole.tensors[1].dtype == "int64"
+    assert bool((values(whole, "self", "int8") == 127).all())

@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import count
@@ -82,7 +83,7 @@ def test_without_a_limit_of_time_a_slow_call_is_a_sample(monkeypatch: pytest.Mon
 
 def test_a_call_that_is_slow_once_on_a_busy_machine_is_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:
     seconds = iter((0.0, 1.0, 1.0, 1.0))  # before and behind the first call, then the second one
-    monkeypatch.setattr(trial.time, "process_time", lambda: next(seconds))
+    monkeypatch.setattr(time, "process_time", lambda: next(seconds))
     assert Trials(CORPUS).run(sample(), "float32")
 
 
