@@ -256,6 +256,7 @@ CONTEXT_VARIANTS = {
     "backward": ("dense", "strided", "expanded", "accumulate", "first", "last"),
     "forward_ad": ("all", "one", "last"),
     "vmap": ("0", "-1", "nested"),
+    "deterministic": ("", "strided+transposed"),
     "no_grad": ("no_grad", "grad"),
     "copied": ("deepcopy", "pickle"),
     "compiled": ("eager", "aot_eager"),
