@@ -8,9 +8,12 @@ from conformance.scenarios import (
     compiled_models,
     compiled_tensors,
     decoder,
+    defaults,
+    device_names,
     devices,
     distributed,
     exporting,
+    flat_tensors,
     flex_attention,
     forms,
     generators,
@@ -34,9 +37,9 @@ from conformance.support.suggestions import unknown
 
 # Importing them fills the table.
 MODULES = (
-    block_masks, compiled_calls, compiled_models, compiled_tensors, decoder, devices, distributed, exporting,
-    flex_attention, forms, generators, groups, handles, loading, masks, millions, parallel, profiling, serialization,
-    sharing, storages, streams, threads, training, transfers,
+    block_masks, compiled_calls, compiled_models, compiled_tensors, decoder, defaults, device_names, devices,
+    distributed, exporting, flat_tensors, flex_attention, forms, generators, groups, handles, loading, masks, millions,
+    parallel, profiling, serialization, sharing, storages, streams, threads, training, transfers,
 )  # fmt: skip
 
 

@@ -270,9 +270,15 @@ def statistics_add_up(device: str) -> Results:
         tensor.untyped_storage().resize_(3 * SIZE)
         return 2 * SIZE <= allocated() - before < 3 * SIZE
 
+    def emptied() -> bool:
+        tensor = torch.empty(SIZE, dtype=torch.uint8, device=device)
+        before = allocated()
+        tensor.untyped_storage().resize_(0)
+        return before - allocated() >= SIZE
+
     return held(device, {
         "counted": counted, "views_are_free": views_are_free, "peak": peak, "given_back": given_back,
-        "resized": resized,
+        "resized": resized, "emptied": emptied,
     })  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from threading import Thread
 from typing import Any
 
 import torch
@@ -232,6 +233,33 @@ def manual_seed_reaches_the_device(device: str) -> Results:
         return torch.tensor([all(map(_same, first, again)), not _same(first[-1], other[-1])])
 
     return {name: offered(partial(holds, draw)) for name, draw in DEFAULT_SAMPLERS.items()}
+
+
+@scenario(exact=True)
+def threads_share_the_default_generator(device: str) -> Results:
+    """Return whether a seed reaches the draws of another thread, and whether these advance the stream of this one."""
+    _must_be_seedable(device)
+
+    def drawn(in_thread: bool) -> list[torch.Tensor]:
+        torch.manual_seed(7)
+        found: list[torch.Tensor] = []
+
+        def draw() -> None:
+            found.append(torch.rand(MANY, device=device).cpu())
+
+        if in_thread:
+            thread = Thread(target=draw)
+            thread.start()
+            thread.join()
+        else:
+            draw()
+        return [*found, torch.rand(MANY, device=device).cpu()]
+
+    here, there = drawn(in_thread=False), drawn(in_thread=True)
+    return {
+        "seeded": torch.tensor(_same(here[0], there[0])),
+        "advanced": torch.tensor(_same(here[1], there[1])),
+    }
 
 
 @scenario(exact=True)

@@ -16,8 +16,9 @@ from conformance.scenarios.new_processes import results_of
 PROCESSES = 2
 #: Seconds that a process waits for the other one: longer than any limit of a cell.
 PATIENCE = 3600
-#: What torch says where a backend has no such call, and where old versions lack numpy, with which they send objects.
-LACKING = ("not support", "Numpy is not available")
+#: What torch says where a backend has no such call, or takes no strided tensors, and where old versions lack numpy,
+#: with which they send objects.
+LACKING = ("not support", "Numpy is not available", "contiguous")
 #: What a process does on its device.
 Work = Callable[[str], Results]
 
@@ -156,6 +157,38 @@ def _scattered(dist: Any, x: torch.Tensor) -> torch.Tensor:
     return output
 
 
+def _strided(x: torch.Tensor) -> torch.Tensor:
+    """Return zeros for as many elements, in every second element of a storage.
+
+    They are dense on CPU: gloo takes strided tensors for dense ones.
+    """
+    return torch.zeros_like(x) if x.device.type == "cpu" else x.new_zeros(2 * x.numel())[::2]
+
+
+def _scattered_to_strided(dist: Any, x: torch.Tensor) -> torch.Tensor:
+    output = _strided(x)
+    dist.scatter(output, [x * 2, x * 3] if dist.get_rank() == 0 else None, src=0)
+    return output
+
+
+def _reduced_strided(dist: Any, x: torch.Tensor) -> torch.Tensor:
+    y = _strided(x).copy_(x)
+    dist.all_reduce(y)
+    return y
+
+
+def _broadcast_to_strided(dist: Any, x: torch.Tensor) -> torch.Tensor:
+    y = _strided(x).copy_(x)
+    dist.broadcast(y, src=1)
+    return y
+
+
+def _gathered_in_strided(dist: Any, x: torch.Tensor) -> torch.Tensor:
+    outputs = [_strided(x) for _ in range(PROCESSES)]
+    dist.all_gather(outputs, x)
+    return torch.stack(outputs)
+
+
 def _scattered_sum(dist: Any, x: torch.Tensor) -> torch.Tensor:
     output = x.new_zeros(x.numel() // PROCESSES)
     dist.reduce_scatter_tensor(output, x)
@@ -221,6 +254,10 @@ COLLECTIVES: dict[str, Callable[[Any, torch.Tensor], torch.Tensor]] = {
     "all_gather_into_tensor": _gathered_in_one,
     "gather": _gathered_by_one,
     "scatter": _scattered,
+    "scatter to strided": _scattered_to_strided,
+    "all_reduce, strided": _reduced_strided,
+    "broadcast to strided": _broadcast_to_strided,
+    "all_gather to strided": _gathered_in_strided,
     "reduce_scatter_tensor": _scattered_sum,
     "all_to_all_single": _exchanged,
     "all_to_all_single, uneven": _exchanged_unevenly,

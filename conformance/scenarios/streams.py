@@ -105,7 +105,10 @@ def _rounds(part: Callable[[str, float], torch.Tensor], device: str) -> torch.Te
 @scenario(exact=True, area="memory")
 def memory_in_use(device: str) -> Results:
     """Memory that was freed goes to no other tensor while a stream that uses it is not done."""
-    return _parts(device, _soon_and_late, _late_and_soon, _freed_under_another, _sent_from_pinned, _fetched_to_pinned)
+    return _parts(
+        device, _soon_and_late, _late_and_soon, _freed_under_another, _named_by_a_view, _sent_from_pinned,
+        _fetched_to_pinned,
+    )  # fmt: skip
 
 
 def _used_by_two(calls: tuple[int, int], device: str, value: float) -> torch.Tensor:
@@ -138,6 +141,24 @@ def _freed_under_another(device: str) -> torch.Tensor:
         with busy_stream(device):
             x = _filled(device, value)
             made = x + 1
+        del x
+        taken = _take(device)
+        synchronize(device)
+        del taken
+        return made
+
+    return _rounds(part, device)
+
+
+def _named_by_a_view(device: str) -> torch.Tensor:
+    """Free memory of which only a part in its middle was told to be used by a stream."""
+
+    def part(device: str, value: float) -> torch.Tensor:
+        x = _filled(device, value)[SIZE // 4 : SIZE // 2]
+        with busy_stream(device) as stream:
+            made = x + 1
+        if stream is not None:
+            x.record_stream(stream)
         del x
         taken = _take(device)
         synchronize(device)
@@ -194,13 +215,26 @@ def copies_that_arrive(device: str) -> Results:
         synchronize(device)
         return found.contiguous()
 
-    return {way: offered(partial(_rounds, partial(copied, way), device)) for way in ways}
+    def sent(device: str, value: float) -> torch.Tensor:
+        source = _pinned(device, torch.full((SIZE,), value))
+        with busy_stream(device):
+            there = torch.zeros(SIZE, dtype=torch.float64, device=device)
+            there.copy_(source)  # blocks
+            source.zero_()
+        synchronize(device)
+        return there
+
+    results = {way: offered(partial(_rounds, partial(copied, way), device)) for way in ways}
+    return {**results, "sent_and_converted": offered(partial(_rounds, sent, device))}
 
 
 @scenario(exact=True, area="devices")
 def events_in_order(device: str) -> Results:
     """A stream that waits for an event begins behind it, also if the event is recorded again or gone by then."""
-    return _parts(device, _destroyed, _recorded_again, _in_a_row, _asked, _stream_asked, _awaited, _stream_awaited)
+    return _parts(
+        device, _destroyed, _recorded_again, _waited_for_again, _in_a_row, _asked, _stream_asked, _awaited,
+        _stream_awaited,
+    )  # fmt: skip
 
 
 Wait = Callable[[torch.Stream, torch.Stream, torch.Event], object]
@@ -241,6 +275,24 @@ def _recorded_again(device: str) -> torch.Tensor:
         event.record(torch.accelerator.current_stream(first.device))
 
     return _rounds(partial(_behind, wait), device)
+
+
+def _waited_for_again(device: str) -> torch.Tensor:
+    """Record an event several times. A stream waits each time, and reads what is written before."""
+    stream = _stream(device)
+    event = torch.Event(device) if stream is not None else None
+    x, made = torch.zeros(SIZE, device=device), []
+    for value in range(ROUNDS):
+        with _on(stream):
+            _keep_busy(device)
+            x.fill_(value)
+            if event is not None:
+                event.record(torch.accelerator.current_stream(x.device))
+        if event is not None:
+            event.wait(torch.accelerator.current_stream(x.device))
+        made.append(x + 1)
+    synchronize(device)
+    return torch.stack(made)
 
 
 def _in_a_row(device: str) -> torch.Tensor:

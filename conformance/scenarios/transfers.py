@@ -144,6 +144,26 @@ def with_conversion(device: str) -> Results:
     return results
 
 
+@scenario(exact=True)
+def sources_of_conversions(device: str) -> Results:
+    """Return whole tensors of which a view was converted to another dtype on its way to the other side."""
+    results: Results = {}
+    for source, target in CONVERSIONS:
+        for name, layout in LAYOUTS.items():
+            for way, there, to in (("up", "cpu", device), ("down", device, "cpu")):
+                made = partial(
+                    _left_by_conversion, _values(EDGES[0], torch.int64).to(source), there, layout, to, target
+                )
+                results[f"{source}_{target}_{name}_{way}".replace("torch.", "")] = offered(made)
+    return results
+
+
+def _left_by_conversion(values: torch.Tensor, there: str, layout: Layout, to: str, dtype: torch.dtype) -> torch.Tensor:
+    source = on(there, values.clone())
+    layout(source).to(to, dtype)
+    return source
+
+
 def _converted(values: torch.Tensor, device: str, layout: Layout, to: str, dtype: torch.dtype) -> torch.Tensor:
     source = on(device, values) if to == "cpu" else values
     return _dense(layout(source).to(to, dtype))

@@ -1,0 +1,129 @@
+"""A device by its index, by its name and as a ``torch.device``: the functions of ``torch.<device>`` take each.
+
+CPU has none of it. Its results are what is promised: that each property holds. What a function refuses to take is not
+offered; what it takes must mean the same device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import torch
+
+from conformance.scenarios.devices import accelerator, held, module_of, named
+from conformance.scenarios.model import NotOffered, Results, first_line, scenario
+
+SECOND = 1  # the device that is named while another one is current
+SIZE = 1 << 20  # bytes of a tensor that statistics have to show
+
+#: The names of a device.
+FORMS: dict[str, Callable[[str, int], Any]] = {
+    "index": lambda _, index: index,
+    "name": lambda kind, index: f"{kind}:{index}",
+    "device": torch.device,
+}
+#: What is asked of a device by one of its names, and must hold.
+Asked = Callable[[str, Any], bool]
+
+
+@contextmanager
+def _first_is_current() -> Iterator[None]:
+    """Make the first device current, and the one before again afterwards."""
+    before = torch.accelerator.current_device_index()
+    torch.accelerator.set_device_index(0)
+    try:
+        yield
+    finally:
+        torch.accelerator.set_device_index(before)
+
+
+def _taken(call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Return what a function gives. Raises NotOffered if it does not take a device in this form."""
+    try:
+        return call(*args, **kwargs)
+    except (TypeError, ValueError) as e:
+        raise NotOffered(first_line(e)) from e
+
+
+def _set(kind: str, form: Any) -> bool:
+    _taken(named(module_of(kind), "set_device"), form)
+    return bool(torch.accelerator.current_device_index() == SECOND)
+
+
+def _in_a_block(kind: str, form: Any) -> bool:
+    with _taken(named(module_of(kind), "device"), form):
+        within = torch.accelerator.current_device_index()
+    return bool((within, torch.accelerator.current_device_index()) == (SECOND, 0))
+
+
+def _synchronized(kind: str, form: Any) -> bool:
+    there = torch.ones(1000, device=f"{kind}:{SECOND}").add_(1)
+    _taken(named(module_of(kind), "synchronize"), form)
+    return bool(there.cpu().eq(2).all()) and torch.accelerator.current_device_index() == 0
+
+
+def _own_stream(kind: str, form: Any) -> bool:
+    return bool(_taken(named(module_of(kind), "Stream"), device=form).device.index == SECOND)
+
+
+def _torch_stream(_: str, form: Any) -> bool:
+    return bool(_taken(torch.Stream, device=form).device.index == SECOND)
+
+
+def _current_stream(kind: str, form: Any) -> bool:
+    return bool(_taken(named(module_of(kind), "current_stream"), form).device.index == SECOND)
+
+
+def _allocated(kind: str, form: Any) -> bool:
+    allocated = named(module_of(kind), "memory_allocated")
+    before, of_first = _taken(allocated, form), allocated(0)
+    kept = torch.empty(SIZE, dtype=torch.uint8, device=f"{kind}:{SECOND}")
+    return bool(_taken(allocated, form) - before >= kept.nbytes and allocated(0) == of_first)
+
+
+def _peak(kind: str, form: Any) -> bool:
+    module = module_of(kind)
+    highest, reset, allocated = (
+        named(module, name) for name in ("max_memory_allocated", "reset_peak_memory_stats", "memory_allocated")
+    )
+    torch.empty(SIZE, dtype=torch.uint8, device=f"{kind}:{SECOND}")
+    _taken(reset, form)
+    return bool(_taken(highest, form) == allocated(SECOND))
+
+
+def _rng_state(kind: str, form: Any) -> bool:
+    module = module_of(kind)
+    get, put = (named(module, name) for name in ("get_rng_state", "set_rng_state"))
+    state = _taken(get, form)
+    drawn = torch.rand(50, device=f"{kind}:{SECOND}").cpu()
+    _taken(put, state, form)
+    return bool(torch.equal(torch.rand(50, device=f"{kind}:{SECOND}").cpu(), drawn))
+
+
+ASKED: dict[str, Asked] = {
+    "set_device": _set, "device": _in_a_block, "synchronize": _synchronized, "Stream": _own_stream,
+    "torch.Stream": _torch_stream, "current_stream": _current_stream, "memory_allocated": _allocated,
+    "reset_peak_memory_stats": _peak, "get_rng_state": _rng_state,
+}  # fmt: skip
+
+
+@scenario(exact=True, area="devices", accelerators=True)
+def second_device_by_each_name(device: str) -> Results:
+    """A function of the device's module means the same device by its index, its name and its ``torch.device``."""
+
+    def holds(asked: Asked, form: Callable[[str, int], Any]) -> bool:
+        accelerator(device)
+        kind = torch.device(device).type
+        if torch.accelerator.device_count() <= SECOND:
+            raise NotOffered("a second device")
+        with _first_is_current():
+            return asked(kind, form(kind, SECOND))
+
+    return held(device, {
+        f"{name}_by_{form}": partial(holds, asked, made)
+        for name, asked in ASKED.items()
+        for form, made in FORMS.items()
+    })  # fmt: skip
