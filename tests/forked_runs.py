@@ -22,7 +22,9 @@ from conformance.triage.warm import Forked, Warm, forkable
 
 ROOT = Path(__file__).parents[1]
 LIMIT = 600  # seconds until a run is taken to hang
-_OF_A_RUN = {"PYTHONPATH"}  # a forked process does as Python does with it
+# A forked process does as Python does with the first one. Inductor sets the other one in a process that uses it, and
+# reads it when it compiles.
+_OF_A_RUN = {"PYTHONPATH", "TORCHINDUCTOR_CACHE_DIR"}
 # The plugin of Hypothesis, which no cell needs, imports all of it at the end of a session.
 WITHOUT_HYPOTHESIS = {"PYTEST_ADDOPTS": "-p no:hypothesispytest"}
 _AT_FIRST = dict(os.environ)
