@@ -86,6 +86,7 @@ def test_the_compiler_s_line_is_the_finding() -> None:
     assert compiler_error(RuntimeError("an error: of another kind")) == ""
 
 
+@pytest.mark.forked  # Inductor lists its devices
 def test_a_device_without_inductor_is_unsupported() -> None:
     assert not compilers.inductor_knows("hand")
     assert compilers.inductor_knows("cpu")
