@@ -119,7 +119,8 @@ _SMOKE = dict.fromkeys(Route, Share(True, layouts=1, dtypes=1, samples={"": 1, "
 _CHOSEN = {
     "second_device": ("_softmax", "erfinv.out"), "thread": ("neg.out", "cumsum.out"), "stream": ("cat.out", "erfinv"),
     "second_stream": ("mean.out",),
-    "after_error": ("neg.out",), "inference_mode": ("unfold", "embedding"), "autocast": ("group_norm", "addcmul", "prelu", "log_softmax.int"),
+    "after_error": ("neg.out",), "inference_mode": ("unfold", "embedding"),
+    "autocast": ("group_norm", "addcmul", "prelu", "log_softmax.int"),
     "vmap": ("_logcumsumexp", "_standard_gamma_grad"), "functionalize": ("polygamma_", "_cummax_helper"),
     "no_grad": ("celu", "fill_.Scalar"), "copied": ("celu", "_logcumsumexp"),
 }  # fmt: skip
