@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import torch
 
-from conformance.scenarios.model import Results, on, scenario
+from conformance.scenarios.model import NotOffered, Results, first_line, offered, on, scenario
 
 Made = Callable[[str], torch.Tensor]
 
@@ -52,8 +53,15 @@ def default_dtype(device: str) -> Results:
     results: Results = {}
     for i, dtype in enumerate(_ORDER):
         with _default_dtype(dtype):
-            results.update({f"{name}_{i}": made(device) for name, made in CALLS.items()})
+            results.update({f"{name}_{i}": offered(partial(_called, made, device)) for name, made in CALLS.items()})
     return results
+
+
+def _called(made: Made, device: str) -> torch.Tensor:
+    try:
+        return made(device)
+    except TypeError as e:  # the device does not have the dtype
+        raise NotOffered(first_line(e)) from e
 
 
 @scenario(exact=True)

@@ -44,7 +44,7 @@ def _taken(call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Return what a function gives. Raises NotOffered if it does not take a device in this form."""
     try:
         return call(*args, **kwargs)
-    except (TypeError, ValueError) as e:
+    except (TypeError, ValueError, RuntimeError) as e:
         raise NotOffered(first_line(e)) from e
 
 

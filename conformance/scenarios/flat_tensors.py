@@ -77,15 +77,19 @@ def optimizer_steps(device: str) -> Results:
 @scenario()
 def clipped_gradients(device: str) -> Results:
     """Clip gradients that are views of one tensor."""
-    results: Results = {}
-    for name, clip in (("norm", nn.utils.clip_grad_norm_), ("value", nn.utils.clip_grad_value_)):
+
+    def clipped(clip: Callable[[list[nn.Parameter], float], object]) -> torch.Tensor:
         gradients = _flat(device)
         parameters = [nn.Parameter(view.clone()) for view in _views(gradients)]
         for parameter, gradient in zip(parameters, _views(gradients), strict=True):
             parameter.grad = gradient
         clip(parameters, 0.25)
-        results[name] = gradients
-    return results
+        return gradients
+
+    return {
+        "norm": offered(partial(clipped, nn.utils.clip_grad_norm_)),
+        "value": offered(partial(clipped, nn.utils.clip_grad_value_)),
+    }
 
 
 Written = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], object]
