@@ -22,9 +22,9 @@ from conformance.triage.warm import Forked, Warm, forkable
 
 ROOT = Path(__file__).parents[1]
 LIMIT = 600  # seconds until a run is taken to hang
-# A forked process does as Python does with the first one. Inductor sets the other one in a process that uses it, and
-# reads it when it compiles.
-_OF_A_RUN = {"PYTHONPATH", "TORCHINDUCTOR_CACHE_DIR"}
+# A forked process does as Python does with the first one. The others are set in a process that compiles, for example by
+# an earlier test, and are read when Inductor is loaded, which the process that forks does not do.
+_OF_A_RUN = ("PYTHONPATH", "TORCHINDUCTOR_", "TORCH_WARM_POOL", "KMP_DUPLICATE_LIB_OK")
 # The plugin of Hypothesis, which no cell needs, imports all of it at the end of a session.
 WITHOUT_HYPOTHESIS = {"PYTEST_ADDOPTS": "-p no:hypothesispytest"}
 _AT_FIRST = dict(os.environ)
@@ -42,8 +42,8 @@ def can_be_forked(command: Sequence[str], environment: Mapping[str, str]) -> boo
         return False
     if any(word.startswith("-n") for word in command):  # workers
         return False
-    changed = {name for name, _ in environment.items() ^ _AT_FIRST.items()} - _OF_A_RUN
-    return forkable(dict.fromkeys(changed, ""))
+    changed = {name for name, _ in environment.items() ^ _AT_FIRST.items()}
+    return forkable({name: "" for name in changed if not name.startswith(_OF_A_RUN)})
 
 
 class Run:
