@@ -272,7 +272,10 @@ def in_context(cell: CellId, samples: Sequence[Sample]) -> Iterator[Case]:
     most = FEWER_CONTEXT_SAMPLES.get(cell.layout, CONTEXT_SAMPLES)
     for sample in [s for s in own if not s.raises][:most]:
         for variant in CONTEXT_VARIANTS.get(cell.layout, ("",)):
-            yield Case(cell, sample, variant, _in_layout(sample, variant.partition("+")[2], cell.dtype))
+            layout = variant.partition("+")[2]
+            placements = _in_layout(sample, layout, cell.dtype)
+            if not layout or any(p.layout == layout for p in placements):  # else it is the case without the layout
+                yield Case(cell, sample, variant, placements)
         for other in [s for s in own if s.raises][:2] if cell.layout == "after_error" else []:
             yield Case(cell, sample, f"after={other.name}", _put(sample, {}), (), (_plainly(cell, cell.dtype, other),))
 

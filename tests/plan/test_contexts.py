@@ -89,3 +89,10 @@ def test_contexts_that_compile_take_few_overloads_of_each_family_in_the_wide_tie
 def test_a_compiled_graph_gets_arguments_at_an_offset_too() -> None:
     found = {c.variant: c.placements[0].layout for c in of("inductor", PLAIN)}
     assert found == {"inductor": "contiguous", "inductor+offset1": "offset1"}
+
+
+def test_a_layout_that_fits_no_argument_makes_no_case_of_its_own() -> None:
+    row = TensorSlot(0, "self", (4,), None, False, "float32", 0)
+    vector = replace(PLAIN, name="opinfo.neg.3", args=(row,), tensors=(row,))
+    assert [case.variant for case in of("deterministic", PLAIN, vector) if case.sample is vector] == [""]
+    assert [case.variant for case in of("deterministic", PLAIN)] == ["", "strided+transposed"]
