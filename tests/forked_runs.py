@@ -33,8 +33,8 @@ _AT_FIRST = dict(os.environ)
 def can_be_forked(command: Sequence[str], environment: Mapping[str, str]) -> bool:
     """Return whether ``python -m MODULE`` or ``python FILE`` would do the same in a forked process.
 
-    Not with workers of pytest-xdist, since they are new processes that are told of the first one's state, and not if
-    Python or torch read one of the variables that differ when they start.
+    A run with workers of pytest-xdist is not forked: its workers are new processes, and start from what pytest says of
+    the first one. Nor is a run in whose environment a variable differs that Python or torch reads at its start.
     """
     if sys.platform != "linux" or command[0] != sys.executable:
         return False

@@ -64,7 +64,7 @@ def workshop(tmp_path: Path, log: Path, monkeypatch: pytest.MonkeyPatch) -> Call
     stand_in.write_text(UV.format(python=sys.executable, log=str(log)))
     stand_in.chmod(0o755)
     monkeypatch.setenv("PATH", str(stand_in.parent), prepend=":")
-    monkeypatch.setenv("UV_DEFAULT_INDEX", "https://index.invalid/simple")  # so that no real index is asked
+    monkeypatch.setenv("UV_DEFAULT_INDEX", tmp_path.as_uri())  # so that no real index is asked
     monkeypatch.delenv("UV_FIND_LINKS", raising=False)
     monkeypatch.delenv("PIP_FIND_LINKS", raising=False)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(0, 0, 2**40))
