@@ -92,6 +92,13 @@ def _take(device: str) -> list[torch.Tensor]:
     return [_filled(device, -1.0) for _ in range(TAKEN)]
 
 
+def _overwrite_free_memory(device: str) -> None:
+    """Fill memory that is free now, and wait for the device."""
+    taken = _take(device)
+    synchronize(device)
+    del taken
+
+
 def _pinned(device: str, tensor: torch.Tensor) -> torch.Tensor:
     """Return a copy in pinned memory, on CPU in any memory."""
     return tensor.clone() if device == "cpu" else tensor.pin_memory()
@@ -142,9 +149,7 @@ def _freed_under_another(device: str) -> torch.Tensor:
             x = _filled(device, value)
             made = x + 1
         del x
-        taken = _take(device)
-        synchronize(device)
-        del taken
+        _overwrite_free_memory(device)
         return made
 
     return _rounds(part, device)
@@ -160,9 +165,7 @@ def _named_by_a_view(device: str) -> torch.Tensor:
         if stream is not None:
             x.record_stream(stream)
         del x
-        taken = _take(device)
-        synchronize(device)
-        del taken
+        _overwrite_free_memory(device)
         return made
 
     return _rounds(part, device)
@@ -189,9 +192,7 @@ def _fetched_to_pinned(device: str) -> torch.Tensor:
             x = _filled(device, value)
             whole[64:].copy_(x, non_blocking=True)
         del x
-        taken = _take(device)
-        synchronize(device)
-        del taken
+        _overwrite_free_memory(device)
         return whole
 
     return _rounds(part, device)
