@@ -13,7 +13,7 @@ from typing import Any
 from conformance.lanes import matrix, process
 from tools.causes import clean, outcome, trial
 from tools.faults import with_results
-from tools.kill_rate.options import chosen, new_faults
+from tools.kill_rate.options import add_publish, chosen, new_faults
 from tools.kill_rate.session import clean as without_lanes
 
 ROOT = Path(__file__).parents[2]
@@ -28,11 +28,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--results", type=Path, default=ROOT / "results" / "causes", help="where trials are kept")
     parser.add_argument("--faults", default="", help="only these")
     parser.add_argument("--unmeasured", action="store_true", help="only faults that the published summary lacks")
-    parser.add_argument(
-        "--publish",
-        action="store_true",
-        help="write the summary where the docs take it from; with --unmeasured, add it to what is there",
-    )
+    add_publish(parser)
     given = parser.parse_args(arguments)
     found = matrix.load(given.matrix)
     every = tuple(with_results(ROOT / found.project))

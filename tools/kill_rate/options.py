@@ -98,6 +98,15 @@ def new_faults(text: str, made: Mapping[str, Any], every: tuple[str, ...], file:
     return named
 
 
+def add_publish(parser: argparse.ArgumentParser) -> None:
+    """Add ``--publish``, of a tool that also has ``--unmeasured``."""
+    parser.add_argument(
+        "--publish",
+        action="store_true",
+        help="write the summary where the docs take it from; with --unmeasured, add it to what is there",
+    )
+
+
 def _parser(description: str | None) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="kill-rate", description=description)
     parser.add_argument("--matrix", type=Path, default=ROOT / "matrices" / "refnpu.toml")
@@ -112,11 +121,7 @@ def _parser(description: str | None) -> argparse.ArgumentParser:
         help="only faults that the published summary lacks, in its lanes and with its peers unless others are given",
     )
     parser.add_argument("--skip-own-tests", action="store_true", help="do not run the backend's tests with survivors")
-    parser.add_argument(
-        "--publish",
-        action="store_true",
-        help="write the summary where the docs take it from; with --unmeasured, add it to what is there",
-    )
+    add_publish(parser)
     return parser
 
 
