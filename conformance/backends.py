@@ -38,6 +38,9 @@ class Backend(Protocol):
     device: str  # e.g. "mydev:0"
     # Optional: whether kernels keep subnormal numbers, in arguments and results. Without it they may be flushed to 0.
     keeps_subnormals: bool
+    # Optional: whether a process cannot use the device any more once a kernel has failed, as with CUDA. Bad arguments
+    # may then end so. Without it, a device that is lost by an error is at fault.
+    sticky_errors: bool
     # Optional: CPU threads of the processes that run cells. Without it: 1. With more, ``isolation`` must be "spawn".
     threads: int
 
@@ -124,6 +127,7 @@ class Capabilities:
         self._expected = getattr(backend, "expected", None)
         self._synchronize = getattr(backend, "synchronize", None)
         self.keeps_subnormals = bool(getattr(backend, "keeps_subnormals", False))
+        self.sticky_errors = bool(getattr(backend, "sticky_errors", False))
         self.threads = int(getattr(backend, "threads", 1))
         self.bare = isinstance(backend, BareDevice)
         self._initialized = False

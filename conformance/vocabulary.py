@@ -103,6 +103,10 @@ class Fact(Word):
     DEVICE = "device", "device: the result's device; wanted: the expected device"
     ERRORS = "errors", "device, cpu: type and first line of the error; null if the side did not raise"
     LATE_ERROR = "late_error", "device: type and first line of the error that it raised when it was synchronized later"
+    DEVICE_LOST = (
+        "device_lost",
+        "device: type and first line of the error that it raises ever since the call raised",
+    )
     UNREADABLE = "unreadable", "device: type and first line of the error that it raised when a tensor was read back"
     ALIASING = "aliasing", "device, cpu: the argument whose storage the result shares; null for none"
     IDENTITY = "identity", "argument; device, cpu: whether the result is that argument, not a view of its storage"

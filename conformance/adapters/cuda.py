@@ -6,10 +6,22 @@ from conformance.adapters.model import ShippedAdapter
 
 
 class Adapter(ShippedAdapter):
-    """The first GPU. What torch's modules offer is enough; the environments bring errors to the op that caused them."""
+    """The first GPU, with float32 and sums of halves as exact as they can be.
+
+    What torch's modules offer is enough; the environments bring errors to the op that caused them.
+    """
 
     NAME, DEVICE = "cuda", "cuda:0"
+    sticky_errors = True
     INSTALL = "install a build of torch with CUDA (https://pytorch.org/get-started) on a machine with an NVIDIA GPU"
+
+    def __init__(self) -> None:
+        super().__init__()
+        import torch
+
+        torch.backends.cudnn.allow_tf32 = False
+        torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
+        torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
 
     def environments(self) -> dict[str, dict[str, str]]:
         """An allocation for each tensor, launches that wait, and both, which is how to run under compute-sanitizer."""

@@ -30,6 +30,7 @@ _STEADY: dict[str, tuple[str, ...]] = {
     Fact.IDENTITY: ("device", "cpu"),
     Fact.ERRORS: ("device", "cpu"),
     Fact.LATE_ERROR: ("device",),
+    Fact.DEVICE_LOST: ("device",),
     Fact.UNREADABLE: ("device",),
     Fact.SECOND_CALL_RAISED: ("error",),
     Fact.DEVICE: ("device", "wanted"),

@@ -17,6 +17,7 @@ from conformance.corpus.drafts import SEED
 from conformance.corpus.model import Arg, DtypeArg, Sample
 from conformance.inventory import call_of
 from conformance.support.descriptors import ready
+from conformance.support.forking import fork
 from conformance.support.signals import signal_name
 from conformance.torch_versions import has_no_memory
 
@@ -94,7 +95,7 @@ def _run_child(
 ) -> tuple[list[bytes], str]:
     """Return the outcomes up to the job that ended the child, and how the child ended."""
     read, write = os.pipe()
-    pid = os.fork()
+    pid = fork()
     if pid == 0:
         os.close(read)
         _child(samples, jobs, values, write)

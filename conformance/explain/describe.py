@@ -389,6 +389,7 @@ _RENDERERS: dict[str, Callable[[Mismatch], str]] = {
     Fact.DEVICE: lambda m: f"is on {m.facts['device']}, not on {m.facts['wanted']}",
     Fact.ERRORS: _errors,
     Fact.UNREADABLE: lambda m: f"the device {_raised(m.facts['device'])}, when the tensor was read after the call",
+    Fact.DEVICE_LOST: lambda m: f"after the call raised, the device cannot be used: it {_raised(m.facts['device'])}",
     Fact.LATE_ERROR: lambda m: f"the device {_raised(m.facts['device'])}, when it was synchronized after the case",
     Fact.ALIASING: _aliasing,
     Fact.IDENTITY: _identity,

@@ -22,21 +22,30 @@ WELL_CONDITIONED = 2.0
 # Dtypes that have no wider one to compute a reference in.
 _WIDEST = (torch.float64, torch.complex128)
 
-# Returns how far rounding of the arguments alone moves each element of a reference, see conditioning.py.
-SpreadOf = Callable[[torch.Tensor], torch.Tensor]
+# Returns a number for each element of a widened reference.
+OfEach = Callable[[torch.Tensor], torch.Tensor]
+# Returns another reference; None if there is none.
+Another = Callable[[], "torch.Tensor | None"]
 
-# Returns the reference for arguments with zeros in place of NaN, None if there is none.
-WithoutNan = Callable[[], "torch.Tensor | None"]
+
+@dataclass(frozen=True, slots=True)
+class Further:
+    """What is asked about a result of which an element is beyond its bound. None: it is not asked."""
+
+    spread: OfEach | None = None  # how far rounding of the arguments alone moves each element, see conditioning.py
+    own: OfEach | None = None  # how far CPU is from the float64 result for nearby arguments
+    without_nan: Another | None = None  # the reference for arguments with zeros in place of NaN
+    of_magnitudes: Another | None = None  # the float64 reference for the magnitudes of the arguments
 
 
 @dataclass(frozen=True, slots=True)
 class Closeness:
     """How far a native result may be from the float64 one.
 
-    Bound per element: ``multiple`` × (the CPU's own distance) + ``ulps`` × eps(``dtype``) × scale, where scale is the
-    element's own magnitude or, for a result that accumulates, the largest magnitude in it × what rounding adds up to
-    over ``terms``: their square root; less for small floats, which are to be summed in float32, as CPU does. Scale is
-    never less than ``magnitude``.
+    Bound per element: ``multiple`` × (the CPU's own distance, for these or for nearby arguments) + ``ulps`` ×
+    eps(``dtype``) × scale, where scale is the element's own magnitude or, for a result that accumulates, the largest
+    magnitude in it × what rounding adds up to over ``terms``: their square root; less for small floats, which are to be
+    summed in float32, as CPU does. Scale is never less than ``magnitude``.
 
     Of an ill-conditioned element, which rounding of the arguments moves by its *spread* (conditioning.py), scale is at
     least (magnitude + excess) x what rounding adds up to. The excess is 2 x spread / eps, the magnitude whose half unit
@@ -126,26 +135,24 @@ def close(
     wide: torch.Tensor | None,
     closeness: Closeness,
     subject: str,
-    spread_of: SpreadOf | None = None,
+    further: Further = Further(),
     stale: torch.Tensor | None = None,
-    without_nan: WithoutNan | None = None,
 ) -> Mismatch | None:
     """Whether ``actual`` is about as near to the float64 result ``wide`` as ``expected`` (the CPU's own) is.
 
     Without a float64 result the CPU's own stands in for it. Bools are equal, and so are integers that have no spread.
-    ``spread_of`` is called with the widened reference if an element is beyond its bound. ``stale``: see :func:`exact`.
-    ``without_nan`` is called if an element is infinite where CPU has NaN.
+    ``stale``: see :func:`exact`.
     """
     reference = expected if wide is None or wide.shape != expected.shape else wide
-    wrong = beyond(expected, actual, wide, closeness, spread_of, without_nan)
+    wrong = beyond(expected, actual, wide, closeness, further)
     if not bool(wrong.any()):
         return None
     if not (expected.dtype.is_floating_point or expected.dtype.is_complex):
         allowed = {"exact": True, "signed_zeros": True}
-        if spread_of is not None and expected.dtype is not torch.bool:
+        if further.spread is not None and expected.dtype is not torch.bool:
             allowed["spread"] = True
         return _first(wrong, expected, actual, None, subject, allowed, stale)
-    allowed = bound(closeness.dtype or expected.dtype, closeness, spread=spread_of is not None)
+    allowed = bound(closeness.dtype or expected.dtype, closeness, spread=further.spread is not None)
     return _first(wrong, expected, actual, reference, subject, allowed, stale)
 
 
@@ -154,34 +161,59 @@ def beyond(
     actual: torch.Tensor,
     wide: torch.Tensor | None,
     closeness: Closeness,
-    spread_of: SpreadOf | None = None,
-    without_nan: WithoutNan | None = None,
+    further: Further = Further(),
 ) -> torch.Tensor:
     """Elementwise: what :func:`close` finds wrong."""
     if not (expected.dtype.is_floating_point or expected.dtype.is_complex):
         wrong = ~same_exactly(expected, actual)
-        if spread_of is not None and expected.dtype is not torch.bool and bool(wrong.any()):
-            wrong &= ~_is_rounded(expected, actual, closeness, spread_of)
+        if further.spread is not None and expected.dtype is not torch.bool and bool(wrong.any()):
+            wrong &= ~_is_rounded(expected, actual, closeness, further.spread)
         return wrong
     reference = expected if wide is None or wide.shape != expected.shape else wide
     wrong = _too_far(expected, actual, reference, closeness) & ~same_exactly(expected, actual)
-    if spread_of is not None and bool(wrong.any()):
-        wrong &= _too_far(expected, actual, reference, closeness, spread_of(widen(reference)))
-    if without_nan is not None:
-        wrong |= _loses_nan(expected, actual, without_nan)
+    if bool(wrong.any()):
+        wrong &= _further_off(expected, actual, reference, closeness, further)
+    if further.without_nan is not None:
+        wrong |= _loses_nan(expected, actual, further.without_nan)
     return wrong | _other_zero(expected, actual, reference) if closeness.signed_zeros else wrong
 
 
-def _is_rounded(
-    expected: torch.Tensor, actual: torch.Tensor, closeness: Closeness, spread_of: SpreadOf
+def _further_off(
+    expected: torch.Tensor, actual: torch.Tensor, reference: torch.Tensor, closeness: Closeness, further: Further
 ) -> torch.Tensor:
+    """Elementwise: what is wrong by the further references too."""
+    wrong, spread = torch.ones_like(actual, dtype=torch.bool), None
+    if further.spread is not None:
+        spread = further.spread(widen(reference))
+        wrong = _too_far(expected, actual, reference, closeness, spread)
+    if further.own is not None and bool(wrong.any()):
+        wrong = _too_far(expected, actual, reference, closeness, spread, further.own(widen(reference)))
+    if further.of_magnitudes is not None and closeness.accumulates and bool(wrong.any()):
+        wrong &= ~_overflowed_in_part(expected, actual, further.of_magnitudes)
+    return wrong
+
+
+def _overflowed_in_part(expected: torch.Tensor, actual: torch.Tensor, of_magnitudes: Another) -> torch.Tensor:
+    """Elementwise: not finite where CPU is, because a part of the sum may be too large for the dtype that adds it up.
+
+    Which parts there are depends on the order of the terms. Small floats are to be summed in float32, as CPU does.
+    """
+    lost = ~widen(actual).isfinite() & expected.isfinite()
+    total = of_magnitudes() if not expected.dtype.is_complex and bool(lost.any()) else None
+    if total is None or total.shape != expected.shape:
+        return torch.zeros_like(lost)
+    summed_in = expected.dtype if expected.dtype is torch.float64 else torch.float32
+    return lost & (widen(total) > torch.finfo(summed_in).max)
+
+
+def _is_rounded(expected: torch.Tensor, actual: torch.Tensor, closeness: Closeness, spread_of: OfEach) -> torch.Tensor:
     """Elementwise: whether the spread explains two integers that differ, such as large powers cut from float64."""
     ours, theirs = widen(actual), widen(expected)
     spread = spread_of(theirs)
     return (spread > 0) & ((ours - theirs).abs() <= closeness.ulps * 2 * spread)
 
 
-def _loses_nan(expected: torch.Tensor, actual: torch.Tensor, without_nan: WithoutNan) -> torch.Tensor:
+def _loses_nan(expected: torch.Tensor, actual: torch.Tensor, without_nan: Another) -> torch.Tensor:
     """Elementwise: infinite where CPU has NaN, because an argument has NaN and not because infinities cancel.
 
     Complex numbers of a NaN and an infinity count as infinite, so they are left out.
@@ -252,8 +284,9 @@ def _too_far(
     reference: torch.Tensor,
     closeness: Closeness,
     spread: torch.Tensor | None = None,
+    nearby: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """Elementwise: further from the reference than allowed.
+    """Elementwise: further from the reference than allowed. ``nearby``: CPU's own distance for nearby arguments.
 
     Not-a-number must stay so, and infinities must agree, but where CPU itself left its dtype's range on the way to a
     finite result: how a sum that overflows ends depends on the order of its terms.
@@ -262,6 +295,7 @@ def _too_far(
     true = torch.where(theirs.isfinite() & ~true.isfinite(), theirs, true)
     own = (theirs - true).abs()
     own = torch.where(own.isfinite(), own, torch.zeros_like(own))
+    own = own if nearby is None else torch.maximum(own, nearby)
     eps = torch.finfo(closeness.dtype or expected.dtype).eps
     magnitude = torch.where(true.isfinite(), _magnitude(true), torch.zeros_like(own))
     scale = magnitude

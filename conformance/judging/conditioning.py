@@ -21,9 +21,21 @@ import torch
 DRAWS = 8
 NEAR, FAR = 8.0, 64.0  # half units in the last place
 
+_FARTHEST = 2.0**-8  # of a number: the results shall stay about as large as they are
+
 # How much larger the distances of the far draws are than those of the near ones, at least and at most: 8 times where
 # the result depends smoothly on the arguments, 2.8 times where a root is taken of what cancels, once at a jump.
 _GROWS = (2.5, 16.0)
+
+
+def nearby(half_unit: float, draw: int) -> float:
+    """By how much of itself a number is moved at most, to see how far CPU is off for nearby arguments.
+
+    A number that is computed on the way, such as the sigmoid of 20, may lie on a much coarser grid than the arguments.
+    So the draws are large, and every other one is larger still.
+    """
+    size = FAR if draw % 2 else FAR * FAR
+    return min(size * half_unit, max(_FARTHEST, half_unit))
 
 
 def perturb(storage: torch.Tensor, eps: float, size: float, draw: int) -> None:

@@ -27,6 +27,7 @@ from conformance.vocabulary import Check, Fact, Route
 #: Layouts in which draws alone are made again: nothing else compares their values.
 DRAWN_ALONE = ("as_strided", "expanded", "sizes", "variants", "variants_strided")
 
+LOST_EARLIER = "an earlier call of the case raised, and the device cannot be used since"
 CPU_ALONE = "the backend has no kernel, and torch's own for all devices takes CPU memory alone"
 
 Counters = tuple[int, int] | None
@@ -41,6 +42,7 @@ class CaseResult:
     tainted: bool = False  # CPU may have written where it should not: the process is not to be trusted any more
     raw_ns: int = 0  # inside the calls of both sides
     left_out: str = ""  # of a scenario: what could not be compared, although the rest was
+    raised: CallOutcome | None = None  # the device's outcome, if it raised and cannot be used any more
 
 
 class Judge:
@@ -62,6 +64,18 @@ class Judge:
         self._on_cpu = Caller(op, seed_of_draws)
         self._comparison = Comparison(criteria, route, self._device)
         self.reference = Reference(self._on_cpu, twins, criteria, self._comparison, context)
+        self._lost: BaseException | None = None
+        self._late: BaseException | None = None
+
+    @property
+    def has_lost_device(self) -> bool:
+        """Whether the device raised, and has raised at everything since: only another process can use it."""
+        return self._lost is not None
+
+    def take_late_error(self) -> BaseException | None:
+        """Return an error of late work that a question about the device has met, and forget it."""
+        late, self._late = self._late, None
+        return late
 
     def judge(self, case: Case, on_phase: Callable[[str], None] | None = None) -> CaseResult:
         """Run and compare one case.
@@ -70,7 +84,11 @@ class Judge:
         """
         self._prepare(case)
         live = partial(self._judge_call, case)
-        result = self._judge(case, live, lambda: self._on_device(case), on_phase or _ignore)
+        try:
+            result = self._judge(case, live, lambda: self._on_device(case), on_phase or _ignore)
+        except Exception:
+            self._ask_whether_lost()
+            raise
         result.raw_ns = self._call.raw_ns + self._on_cpu.raw_ns
         return result
 
@@ -132,8 +150,10 @@ class Judge:
             tell("device")
             others = self._others(case, expected)
             result = compared(expected, others)
+            raised = result.raised
             if result.mismatches and not any(m.check is Check.REDZONE for m in result.mismatches):
-                self.reference.doubt(case, expected, result.mismatches, actual, others)
+                again = actual if raised is None else lambda: raised
+                self.reference.doubt(case, expected, result.mismatches, again, others)
         except NotJudged as e:
             return CaseResult(skipped=e.why, tainted=e.tainted)
         except DeviceLacks as e:
@@ -207,9 +227,12 @@ class Judge:
     def _judge_call(self, case: Case, expected: CallOutcome, others: OtherReferences) -> CaseResult:
         """Make the call on the device: what differs, and what its calls left behind in device memory."""
         for earlier in case.before:
-            self._on_device(earlier)
+            if self._is_lost_after(self._on_device(earlier)):
+                return CaseResult(skipped=LOST_EARLIER)
         before = self._backend.live_memory()
         result = self._compare_call(case, expected, others)
+        if result.raised is not None:
+            return result
         leaked = device_memory.leak(before, self._backend.live_memory())
         if leaked and (self._backend.bare or min(leaked.facts["blocks"], leaked.facts["bytes"]) < 0):
             leaked = self._leaked_again(case)
@@ -238,6 +261,8 @@ class Judge:
         before = self._backend.route_counters()
         actual = self._on_device(case)
         after = self._backend.route_counters()
+        if self._is_lost_after(actual):
+            return self._without_device(expected, actual)
         found = device_memory.damage(self._backend, actual)
         refused = oracle.lacks_kernel(actual.error, self._route, expected.error) or self._context.refuses(actual.error)
         if refused and not found:
@@ -257,6 +282,29 @@ class Judge:
                 in_turn = (partial(self._in_turn, case, device) for device in (self._device, CPU))
                 found = repetition.same_stream(actual, self._criteria, *in_turn)
         return CaseResult(found)
+
+    def _is_lost_after(self, outcome: CallOutcome) -> bool:
+        """Whether the call raised, and the device raises at whatever else it is asked."""
+        if outcome.error is not None:
+            self._ask_whether_lost()
+        return self._lost is not None
+
+    def _ask_whether_lost(self) -> None:
+        """Ask the device twice: the first answer may be the error of work that was still queued."""
+        late = None if self._lost else self._backend.late_error()
+        if late is not None:
+            self._lost = self._backend.late_error()
+            self._late = self._late or late
+
+    def _without_device(self, expected: CallOutcome, actual: CallOutcome) -> CaseResult:
+        """Compare the errors alone, of a call after which the device cannot be used."""
+        if expected.error is None:
+            parity = error_parity(None, actual.error)
+            return CaseResult([parity] if parity else [], raised=actual)
+        if self._backend.sticky_errors:
+            return CaseResult(raised=actual)
+        lost = {"kind": Fact.DEVICE_LOST.value, "device": facts.error(self._lost)}
+        return CaseResult([Mismatch(Check.ERROR_PARITY, "", lost)], raised=actual)
 
     def _is_repeated(self, case: Case) -> bool:
         """Whether the call is made again, for its bits or for its draws."""

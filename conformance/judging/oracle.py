@@ -120,7 +120,7 @@ def float64(case: Case, twins: Sides, op: Callable[..., Any]) -> CallOutcome | N
 
     Called only when the bits of the two sides differ, which is rare, so it is worth the third call.
     """
-    if not any(dtype in _WIDE for dtype in _dtypes(case)):
+    if _is_widest(case):
         return None
     try:
         outcome = call(op, twins.side(case, CPU, widened))
@@ -167,6 +167,42 @@ def perturbed(
     return None if outcome.error else outcome
 
 
+def nearby(case: Case, twins: Sides, op: Callable[..., Any], draw: int) -> tuple[CallOutcome, CallOutcome] | None:
+    """The case on CPU with its floating tensors moved a bit, in its own dtype and in a wider one.
+
+    Both calls get the same numbers. What is float64 has no wider dtype, and is rounded to float32 first: as many units
+    of float32 as the narrower call is off, as many of float64 it may be off, see :func:`nearby_unit`. None where CPU
+    raises, or where nothing can be moved.
+    """
+    narrower, wider = (_narrowed, str) if _is_widest(case) else (str, widened)
+    try:
+        narrow, wide = (twins.side(case, CPU, dtypes) for dtypes in (narrower, wider))
+    except (RuntimeError, LookupError, TypeError):
+        return None  # the arguments themselves do not exist in the other dtype
+    pairs = {id(a.base): (a, b) for a, b in zip(narrow.arguments, wide.arguments, strict=True) if a.slot.pool}
+    moved = [(a, b) for a, b in pairs.values() if _can_be_moved(a.tensor.dtype)]
+    for i, (a, b) in enumerate(moved, start=draw * _DRAWN_AT_MOST):
+        numbers = a.base.view(a.tensor.dtype)
+        conditioning.perturb(numbers, 1.0, conditioning.nearby(_half_unit(a.tensor.dtype), draw), i)
+        b.base.view(b.tensor.dtype).copy_(numbers)
+    found = call(op, narrow), call(op, wide)
+    return None if not moved or any(outcome.error for outcome in found) else found
+
+
+def nearby_unit(case: Case) -> float:
+    """The units of the case's dtype in those of the narrower one of :func:`nearby`."""
+    return _half_unit(torch.float64) / _half_unit(torch.float32) if _is_widest(case) else 1.0
+
+
+def _is_widest(case: Case) -> bool:
+    """Whether nothing of a case has a wider dtype."""
+    return not any(dtype in _WIDE for dtype in _dtypes(case))
+
+
+def _narrowed(dtype: str) -> str:
+    return {"float64": "float32", "complex128": "complex64"}.get(dtype, dtype)
+
+
 def half_unit_of_results(outcome: CallOutcome) -> float:
     """Half a unit in the last place of 1 in the coarsest floating dtype of a call's results; in float64 without one.
 
@@ -185,6 +221,22 @@ def without_nan(case: Case, twins: Sides, op: Callable[..., Any]) -> CallOutcome
         if a.slot.pool and _can_be_moved(a.tensor.dtype) and not a.tensor.is_complex():
             numbers = a.base.view(a.tensor.dtype)
             numbers.masked_fill_(numbers.isnan(), 0)
+    outcome = call(op, side)
+    return None if outcome.error else outcome
+
+
+def of_magnitudes(case: Case, twins: Sides, op: Callable[..., Any]) -> CallOutcome | None:
+    """The case in double precision with the magnitudes of its tensors' real numbers. None where CPU raises.
+
+    The result of an op that adds up products is then the sum of the terms' magnitudes.
+    """
+    try:
+        side = twins.side(case, CPU, widened)
+    except (RuntimeError, LookupError, TypeError):
+        return None  # the arguments themselves do not exist in the wide dtype
+    for a in side.arguments:
+        if a.slot.pool and a.tensor.dtype.is_floating_point and _can_be_moved(a.tensor.dtype):
+            a.base.view(a.tensor.dtype).abs_()
     outcome = call(op, side)
     return None if outcome.error else outcome
 

@@ -35,9 +35,29 @@ class OtherReference:
         near, far = ([self._drawn(outcome, reference.shape) for outcome in draws] for draws in self.outcomes.draws)
         return conditioning.spread(reference, near, far)
 
+    def own(self, reference: torch.Tensor) -> torch.Tensor:
+        """CPU's own distance from a wider dtype for nearby arguments, the largest of several draws per element.
+
+        CPU may be right by luck for the arguments of a case, where what it computes on the way is rounded.
+        """
+        largest = torch.zeros_like(reference.abs())
+        if not self.outcomes.may_round:
+            return largest
+        for narrow, wide in self.outcomes.nearby:
+            true = self._drawn(wide, reference.shape)
+            distance = (self._drawn(narrow, reference.shape) - true).abs()
+            counts = distance.isfinite() & (true.abs() >= self.outcomes.least_nearby)
+            largest = torch.maximum(largest, torch.where(counts, distance, torch.zeros_like(distance)))
+        return largest * self.outcomes.nearby_unit
+
     def without_nan(self) -> torch.Tensor | None:
         """The result for arguments with zeros in place of NaN; None where CPU raises."""
         outcome = self.outcomes.without_nan
+        return self.pick(outcome) if outcome else None
+
+    def of_magnitudes(self) -> torch.Tensor | None:
+        """The result for the magnitudes of the arguments; None where CPU raises."""
+        outcome = self.outcomes.of_magnitudes
         return self.pick(outcome) if outcome else None
 
     def _drawn(self, outcome: CallOutcome | None, shape: torch.Size) -> torch.Tensor:
@@ -85,9 +105,31 @@ class OtherReferences:
         return near, far
 
     @cached_property
+    def nearby(self) -> list[tuple[CallOutcome, CallOutcome]]:
+        """CPU's call with nearby arguments, each in the case's dtype and in a wider one; float64 in float32 instead."""
+        found = (oracle.nearby(*self._of, draw) for draw in range(conditioning.DRAWS))
+        return [pair for pair in found if pair is not None]
+
+    @property
+    def nearby_unit(self) -> float:
+        """What a distance between two outcomes of :attr:`nearby` counts as in the case's dtype."""
+        return oracle.nearby_unit(self._of[0])
+
+    @property
+    def least_nearby(self) -> float:
+        """The magnitude below which a result in place of a float64 one has too few digits to tell of its rounding."""
+        info = torch.finfo(torch.float32)
+        return float(info.tiny / info.eps) if self.nearby_unit != 1 else 0.0
+
+    @cached_property
     def without_nan(self) -> CallOutcome | None:
         """The case with zeros in place of the NaN of its arguments; None where CPU raises."""
         return oracle.without_nan(*self._of)
+
+    @cached_property
+    def of_magnitudes(self) -> CallOutcome | None:
+        """The case with the magnitudes of its arguments; None where CPU raises."""
+        return oracle.of_magnitudes(*self._of)
 
     def promoted_strides(self, i: int, dtype: torch.dtype) -> tuple[int, ...] | None:
         """The strides of result ``i`` where no argument has to be promoted to its ``dtype``; None where none has to."""

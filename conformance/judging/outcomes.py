@@ -219,9 +219,15 @@ class Comparison:
         closeness = self._criteria.closeness(expected, want)
         if compare.near(want, here, closeness):
             return None
-        spread_of = reference.spread if self._criteria.sums(want.dtype) else None
-        wide, without_nan = reference.float64(), reference.without_nan
-        return compare.close(want, here, wide, closeness, name, spread_of, stale, without_nan)
+        further = self._further(want.dtype, reference)
+        return compare.close(want, here, reference.float64(), closeness, name, further, stale)
+
+    def _further(self, dtype: torch.dtype, reference: OtherReference | None) -> compare.Further:
+        """What is asked about a result of a dtype that is beyond its bound."""
+        if reference is None:
+            return compare.Further()
+        spread = reference.spread if self._criteria.sums(dtype) else None
+        return compare.Further(spread, reference.own, reference.without_nan, reference.of_magnitudes)
 
     def _moved_from(self, expected: CallOutcome) -> list[torch.Tensor]:
         """What the arguments that are read held before the call, if results are elements of them."""
@@ -250,10 +256,8 @@ class Comparison:
         closeness = self._criteria.closeness(one, a)
         if compare.near(a, b, closeness):
             return _NOWHERE
-        spread_of = further.spread if further and self._criteria.sums(a.dtype) else None
         wide = further.float64() if further else None
-        without_nan = further.without_nan if further else None
-        return compare.beyond(a, b, wide, closeness, spread_of, without_nan)
+        return compare.beyond(a, b, wide, closeness, self._further(a.dtype, further))
 
 
 _NOWHERE = torch.zeros((), dtype=torch.bool)

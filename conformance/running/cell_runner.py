@@ -68,8 +68,14 @@ class CellRunner:
         print_stacks_of_deaths()
 
     def settle(self) -> dict[str, str] | None:
-        """Wait for all work of the device. Return the error (type, message) that this raises, None if there is none."""
-        return facts.error(self.plan.backend.late_error())
+        """Wait for all work of the device. Return the error (type, message) that this raises, None if there is none.
+
+        None also if a case is known to have lost the device.
+        """
+        if self._has_lost_device:
+            return None
+        met = self._judge[1].take_late_error() if self._judge else None
+        return facts.error(met or self.plan.backend.late_error())
 
     def settle_each_case(self) -> None:
         """From now on, wait for all work of the device after each call and each case."""
@@ -121,7 +127,7 @@ class CellRunner:
         judge = self._judge_of(cell)
         for index, case in enumerate(self.plan.cases(cell)[first:stop], start=first):
             self._run_case(judge, case, index, progress, tally)
-            if tally.tainted:
+            if tally.tainted or self._has_lost_device:
                 return tally.observation(), index + 1
         observation = tally.observation()
         if observation.status is Status.PASS and not self.plan.takes_all(cell):
@@ -176,11 +182,17 @@ class CellRunner:
     def _run_case(self, judge: Judge, case: Case, index: int, progress: Progress, tally: _Tally) -> None:
         def told(failure: CaseFailure) -> CaseFailure:
             found = replace(failure, arguments=placed_arguments(case))
-            return replace(found, boundary=_boundary(judge, case)) if tally.is_first else found
+            searched = tally.is_first and not judge.has_lost_device
+            return replace(found, boundary=_boundary(judge, case)) if searched else found
 
         tally.add(case.id, lambda: judge.judge(case, partial(progress.note, index)), told)
         if self._settles and (late := self.settle()):
             tally.failed(CaseFailure(case.id, (late_error(late),), placed_arguments(case)))
+
+    @property
+    def _has_lost_device(self) -> bool:
+        """Whether a case of this process's latest cell has lost the device."""
+        return self._judge is not None and self._judge[1].has_lost_device
 
     def _judge_of(self, cell: CellId) -> Judge:
         overload, context = cell.overload, contexts.of(cell.layout)
@@ -205,11 +217,12 @@ def _boundary(judge: Judge, case: Case) -> Boundary | None:
 
     def fails(n: int) -> bool:
         try:
-            return judge.differs(scaled.at_size(case, n))
+            return not judge.has_lost_device and judge.differs(scaled.at_size(case, n))
         except Exception:  # noqa: BLE001 - a size at which the arguments do not fit
             return False
 
-    return boundary.search(fails, largest)
+    found = boundary.search(fails, largest)
+    return None if judge.has_lost_device else found
 
 
 class _Tally:

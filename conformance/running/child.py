@@ -25,6 +25,7 @@ from conformance.lanes import sanitizers
 from conformance.records import SanitizerReport
 from conformance.running import sanitizer_report
 from conformance.support.descriptors import ready
+from conformance.support.forking import fork
 from conformance.support.signals import ignore_interruptions
 
 # The exit code of a child in which the suite itself failed (sysexits' EX_SOFTWARE). An op may exit with any code, so
@@ -70,7 +71,7 @@ class Child:
         sys.stdout.flush()
         sys.stderr.flush()
         gc.freeze()  # the child's garbage collector must not write to the pages that it shares with the parent
-        self.pid = os.fork()
+        self.pid = fork()
         if self.pid == 0:
             os.close(self._requests)
             os.close(self._replies)

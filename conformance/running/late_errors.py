@@ -66,6 +66,6 @@ def _raising(observation: Observation) -> frozenset[str]:
 
 def _raised_alone(m: Mismatch) -> bool:
     kind = m.facts.get("kind")
-    return kind in (Fact.LATE_ERROR.value, Fact.UNREADABLE.value) or (
+    return kind in (Fact.LATE_ERROR.value, Fact.DEVICE_LOST.value, Fact.UNREADABLE.value) or (
         kind == Fact.ERRORS.value and bool(m.facts["device"]) and not m.facts["cpu"]
     )

@@ -23,6 +23,7 @@ from typing import Any, NoReturn
 from conformance.records import Gate, GateFailure, Observation
 from conformance.running.child import BROKEN, tie_to
 from conformance.running.runner import Runner
+from conformance.support.forking import fork
 from conformance.support.signals import ignore_interruptions, signal_name
 from conformance.vocabulary import CellId
 
@@ -131,7 +132,7 @@ class _Worker:
         sys.stdout.flush()
         sys.stderr.flush()
         gc.freeze()  # keep pages shared: the worker's collector does not touch them
-        self.pid = os.fork()
+        self.pid = fork()
         if self.pid == 0:
             for descriptor in (self.requests, self.replies, *others):
                 os.close(descriptor)

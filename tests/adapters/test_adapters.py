@@ -151,6 +151,23 @@ def test_with_a_stand_in_for_the_device_torchs_own_functions_are_used(
     assert backend.environments()
 
 
+def test_cuda_computes_in_float32_and_in_whole_sums(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    products = torch.backends.cuda.matmul
+    settings = (
+        (torch.backends.cudnn, "allow_tf32"),
+        (products, "allow_fp16_reduced_precision_reduction"),
+        (products, "allow_bf16_reduced_precision_reduction"),
+    )
+    before = [getattr(module, name) for module, name in settings]
+    try:
+        assert backends.find("cuda").sticky_errors
+        assert not any(getattr(module, name) for module, name in settings)
+    finally:
+        for (module, name), value in zip(settings, before, strict=True):
+            setattr(module, name, value)
+
+
 def test_cuda_offers_uncached_allocations_and_blocking_launches() -> None:
     found = adapters.class_of("cuda").environments
     assert found(SimpleNamespace()) == {  # type: ignore[arg-type]  # it uses nothing of the adapter

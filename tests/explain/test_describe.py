@@ -185,6 +185,10 @@ _TEXTS: list[tuple[Fact, dict[str, object], str]] = [
     (Fact.DEVICE, {"device": "cpu", "wanted": "dev:0"}, "is on cpu, not on dev:0"),
     (Fact.ERRORS, {"device": _ERROR, "cpu": None}, "the device raised ValueError: not today; CPU raised nothing"),
     (
+        Fact.DEVICE_LOST, {"device": _ERROR},
+        "after the call raised, the device cannot be used: it raised ValueError: not today",
+    ),
+    (
         Fact.LATE_ERROR, {"device": _ERROR},
         "the device raised ValueError: not today, when it was synchronized after the case",
     ),

@@ -9,7 +9,7 @@ import torch
 
 from conformance.corpus import fills
 from conformance.judging import compare
-from conformance.judging.compare import Closeness
+from conformance.judging.compare import Closeness, Further
 from conformance.records import Mismatch
 from conformance.vocabulary import Check
 
@@ -372,7 +372,7 @@ class TestNumbersBeyondTheDtype:
         def compared(without_nan: torch.Tensor | None) -> object:
             nan, inf = torch.tensor([1.0, NAN]), torch.tensor([1.0, INF])
             sums = Closeness(accumulates=True)
-            return compare.close(nan, inf, nan.double(), sums, "r", without_nan=lambda: without_nan)
+            return compare.close(nan, inf, nan.double(), sums, "r", Further(without_nan=lambda: without_nan))
 
         assert compared(torch.tensor([1.0, INF])) is not None
         assert compared(torch.tensor([1.0, NAN])) is None, "infinities cancel"
@@ -401,7 +401,7 @@ class TestIntegersWithASpread:
     def passes(self, device: tuple[int, int], spread: tuple[float, float]) -> bool:
         of = torch.tensor(spread, dtype=torch.float64)
         closeness = Closeness(ulps=2.0)
-        return compare.close(self.CPU, torch.tensor(device), None, closeness, "r", spread_of=lambda _: of) is None
+        return compare.close(self.CPU, torch.tensor(device), None, closeness, "r", Further(spread=lambda _: of)) is None
 
     def test_an_integer_may_be_off_by_its_spread_times_twice_the_bound(self) -> None:
         assert self.passes((3, 1_149_307_199_541_196), (0.0, 2.0))
@@ -411,17 +411,19 @@ class TestIntegersWithASpread:
         assert not self.passes((2, 1_149_307_199_541_191), (0.0, 2.0))
         assert not self.passes((3, 1_149_307_199_541_192), (0.0, 0.0))
         beyond_float64 = torch.tensor([2**60])
-        without = compare.close(beyond_float64, beyond_float64 + 1, None, Closeness(), "r", spread_of=torch.zeros_like)
+        without = compare.close(
+            beyond_float64, beyond_float64 + 1, None, Closeness(), "r", Further(spread=torch.zeros_like)
+        )
         assert without is not None, "float64 does not tell them apart"
 
     def test_the_bound_of_an_integer_tells_of_the_spread(self) -> None:
-        found = compare.close(self.CPU, self.CPU + 9, None, Closeness(), "r", spread_of=torch.zeros_like)
+        found = compare.close(self.CPU, self.CPU + 9, None, Closeness(), "r", Further(spread=torch.zeros_like))
         assert found
         assert found.facts["bound"] == {"exact": True, "signed_zeros": True, "spread": True}
 
     def test_truth_values_are_exact(self) -> None:
         one = torch.tensor([True])
-        found = compare.close(one, ~one, None, Closeness(), "r", spread_of=lambda t: torch.full_like(t, 9.0))
+        found = compare.close(one, ~one, None, Closeness(), "r", Further(spread=lambda t: torch.full_like(t, 9.0)))
         assert found
         assert "spread" not in found.facts["bound"]
 
@@ -440,3 +442,32 @@ def test_strides_of_a_device_without_strides_are_not_compared_where_it_is_row_ma
     assert compare.metadata(cpu, other, "result", strided=False) is not None, "it has strides, and they are others"
     assert compare.metadata(cpu, dense, "result") is not None
     assert compare.metadata(cpu, torch.zeros(3, 2), "result", strided=False) is not None, "the shape is compared"
+
+
+class TestASumOfWhichAPartOverflows:
+    """3e38 + 3e38 - 3e38 is 3e38, and infinite if it is added up in this order."""
+
+    TERMS = (3e38, 3e38, -3e38)
+
+    def passes(self, device: float, terms: tuple[float, ...] = TERMS, dtype: torch.dtype = torch.float32) -> bool:
+        wide = torch.tensor([sum(terms)], dtype=torch.float64)
+        total = torch.tensor([sum(map(abs, terms))], dtype=torch.float64)
+        found = Further(of_magnitudes=lambda: total)
+        result = torch.tensor([device], dtype=dtype)
+        return compare.close(wide.to(dtype), result, wide, Closeness(accumulates=True), "r", found) is None
+
+    @pytest.mark.parametrize("device", [INF, -INF, math.nan])
+    def test_it_may_be_infinite_or_nan(self, device: float) -> None:
+        assert self.passes(device)
+
+    def test_it_may_not_be_another_number(self) -> None:
+        assert not self.passes(1e38)
+
+    def test_a_sum_whose_parts_are_all_in_range_is_finite(self) -> None:
+        assert not self.passes(INF, (1e38, 1e38, -1e38))
+
+    def test_halves_are_summed_in_float32(self) -> None:
+        assert not self.passes(INF, (6e4, 6e4, -6e4), torch.float16)
+
+    def test_float64_has_its_own_range(self) -> None:
+        assert self.passes(INF, (1e308, -1e308, 1e308), torch.float64)

@@ -10,6 +10,7 @@ import torch
 
 from conformance.corpus.model import DeviceArg, TensorSlot
 from conformance.judging import conditioning
+from conformance.judging.other_references import OtherReference
 from conformance.ops.family import SUMMED, TRANSCENDENTAL, Accumulation, OpFacts, Tolerance
 from conformance.plan.cases import cases
 from conformance.vocabulary import CellId, Check
@@ -63,7 +64,8 @@ def value_of_all(dtype: str) -> torch.Tensor:
     return CANCELLING.to(getattr(torch, dtype))
 
 
-def test_the_rounding_of_a_cancelling_sum_exceeds_the_pointwise_bound() -> None:
+def test_the_rounding_of_a_cancelling_sum_exceeds_the_pointwise_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(OtherReference, "own", lambda _, reference: torch.zeros_like(reference.abs()))
     pointwise = Tolerance(SUMMED.ulps, SUMMED.cpu_multiple)
     assert checks(in_order, in_another_order, "float64", pointwise) == [Check.VALUE]
 
@@ -191,3 +193,45 @@ def test_rounding_of_number_arguments_is_excused_too() -> None:
     assert not torch.equal(line(torch.ones(1), 4.3), from_both_ends(torch.ones(1), 4.3))
     assert judge(line, from_both_ends, case, few).mismatches == []
     assert judge(line, lambda x, s: from_both_ends(x, s) + 1e-6, case, few).mismatches
+
+
+# What is computed on the way ------------------------------------------------------------------------------------------
+
+
+def rest_of_sigmoid(x: torch.Tensor) -> torch.Tensor:
+    return 1 - torch.sigmoid(x)
+
+
+def rest_of_sigmoid_off_by(units: int) -> Op:
+    """The same, with a sigmoid that is so many units in its last place too small."""
+
+    def op(x: torch.Tensor) -> torch.Tensor:
+        unit = torch.finfo(x.dtype).eps / 2  # of numbers between 0.5 and 1
+        return 1 - (torch.sigmoid(x) - units * unit)
+
+    return op
+
+
+def of_a_few(slot: TensorSlot, dtype: str) -> torch.Tensor:
+    """Arguments whose sigmoid is nearly 1."""
+    return torch.linspace(5, 6, slot.numel, dtype=torch.float64).reshape(slot.shape).to(getattr(torch, dtype))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+class TestANumberThatIsRoundedOnTheWay:
+    def found(self, wrong: Op, dtype: str) -> list[Check]:
+        tolerance = Tolerance(ulps=4, cpu_multiple=4)
+        judged = judge(rest_of_sigmoid, wrong, case_of(dtype=dtype), OpFacts("misc", tolerance), values=of_a_few)
+        return [m.check for m in judged.mismatches]
+
+    def test_a_device_that_rounds_it_the_other_way_passes(self, dtype: str) -> None:
+        assert self.found(rest_of_sigmoid_off_by(1), dtype) == []
+
+    def test_a_device_that_is_further_off_than_cpu_is_nearby_fails(self, dtype: str) -> None:
+        assert self.found(rest_of_sigmoid_off_by(5), dtype) == [Check.VALUE]
+
+    def test_without_the_nearby_arguments_the_first_device_would_fail(
+        self, dtype: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(OtherReference, "own", lambda _, reference: torch.zeros_like(reference.abs()))
+        assert self.found(rest_of_sigmoid_off_by(1), dtype) == [Check.VALUE]

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
+import torch
 
 from conformance import backends, ops
+from conformance.backends import Capabilities
+from conformance.judging import oracle
+from conformance.judging.oracle import CallOutcome
+from conformance.judging.twins import Side, Twins
+from conformance.plan.cases import Case
 from conformance.plan.plan import Plan
 from conformance.plan.selection import Selection
 from conformance.records import CaseFailure, Mismatch, Observation
@@ -105,3 +112,41 @@ def test_without_the_second_run_the_next_op_would_be_blamed(monkeypatch: pytest.
     monkeypatch.setattr(CellRunner, "settle", lambda _: None)
     monkeypatch.setattr(LateErrorInquiry, "suspects", lambda *_: False)
     assert statuses()["neg.out"] == (Status.FAIL, {"launch failure: kernel 'masked_fill': planted"})
+
+
+@pytest.fixture
+def lost(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A device that a failing kernel makes useless until its process ends."""
+    testing = pytest.importorskip("refnpu.testing", reason="the reference NPU is not installed")
+    call, side, errors = oracle.call, Twins.side, list[BaseException]()
+
+    def called(*given: Any) -> CallOutcome:
+        outcome = call(*given)
+        errors.extend([outcome.error] if outcome.error and "planted" in str(outcome.error) else [])
+        return outcome
+
+    def placed(twins: Twins, case: Case, device: torch.device) -> Side:
+        if errors and device.type == "npu":
+            raise errors[0]
+        return side(twins, case, device)
+
+    monkeypatch.setattr(oracle, "call", called)
+    monkeypatch.setattr(Twins, "side", placed)
+    monkeypatch.setattr(Capabilities, "late_error", lambda _: errors[0] if errors else None)
+    testing.set_fault("kernel_raises")
+    yield
+    testing.set_fault(None)
+
+
+@pytest.mark.usefixtures("lost")
+def test_no_case_meets_a_device_that_another_has_lost() -> None:
+    plan = Plan(backends.find("refnpu"), Selection(), seed=20)
+    cells = [CellId(ops.facts(o).family, o, "float32", "contiguous") for o in ("masked_fill_.Scalar", "neg.out")]
+    runner = Runner(CellRunner(plan), timeout=60)
+    try:
+        failing, passing = map(runner.observe, cells)
+    finally:
+        runner.close()
+    assert (failing.status, passing.status) == (Status.FAIL, Status.PASS)
+    assert failing.cases == len(plan.case_ids(cells[0]))
+    assert [f.trouble for f in failing.failures] == [""] * len(failing.failures)

@@ -10,6 +10,8 @@ import traceback
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+from conformance.support.forking import fork
+
 
 class Answering:
     """A process forked from this one, in which ``answer`` is called. Questions and answers are JSON.
@@ -19,7 +21,7 @@ class Answering:
 
     def __init__(self, answer: Callable[[Any], Any]) -> None:
         theirs, mine = os.pipe(), os.pipe()
-        self._pid = os.fork()
+        self._pid = fork()
         if self._pid == 0:
             os.close(theirs[1])
             os.close(mine[0])

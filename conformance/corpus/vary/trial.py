@@ -30,6 +30,7 @@ from conformance.corpus.vary.answering import Answering
 from conformance.inventory import call_of
 from conformance.ops import facts
 from conformance.support import guarded_heap, host_heap
+from conformance.support.forking import fork
 from conformance.torch_versions import without_onednn
 
 # A generated sample has at most so many elements in its arguments, and in its results.
@@ -340,7 +341,7 @@ class _Child:
         self.overload = overload
         self.isolated = isolated
         self._file = os.memfd_create(overload)
-        self.pid = os.fork()
+        self.pid = fork()
         if self.pid == 0:
             self._live(values, make)
 
