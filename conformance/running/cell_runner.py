@@ -175,6 +175,7 @@ class CellRunner:
     def kernels(self, cell: CellId, index: int, *, on_cpu: bool) -> list[str]:
         """Run one case once more, on the device or on CPU; returns the operators that ran there, in order."""
         warnings.simplefilter("ignore")
+        self.plan.backend.initialize()
         if cell.is_scenario:
             return programs.operators(catalogue.find(cell.overload), "cpu" if on_cpu else self.plan.backend.device)
         return self._judge_of(cell).kernels(self.plan.cases(cell)[index], on_cpu=on_cpu)
