@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from conformance.contexts import PLAIN, Context
-from conformance.judging import later_torch, oracle
+from conformance.judging import factors, later_torch, oracle, writes
 from conformance.judging.oracle import Caller, CallOutcome
 from conformance.judging.other_references import OtherReferences
 from conformance.judging.outcomes import Comparison, first_line, nowhere
@@ -44,6 +44,9 @@ LATER = "the CPU of a later torch gives another result than this one's, and the 
 HELD = "CPU's values depend on what an out= argument held before, and the device has those of one that held zeros"
 QUIETED = "C leaves open what a signalling NaN does, and the device gives what CPU gives for quiet ones"
 RESIZED = "CPU gave the argument of an in-place op another size instead of an error"
+ORDER = "which of several writes to one element comes last is not defined, and the device has another one of the values"
+NOT_FINITE = "what is left of numbers that are not finite in a factorization is not defined"
+PIVOTS = "the matrix has no such factors, or others with other pivots, as those of the device are"
 TWICE = "CPU silently wrote an overlapping argument, so the result is undefined"
 
 
@@ -51,6 +54,8 @@ TWICE = "CPU silently wrote an overlapping argument, so the result is undefined"
 _COMPOSED_OTHERWISE = frozenset({
     Check.ALIASING, Check.DTYPE, Check.ERROR_PARITY, Check.OFFSET, Check.SHAPE, Check.STRIDE, Check.VALUE,
 })  # fmt: skip
+#: The checks that fail with the numbers of a result, which a call may also refuse.
+_OF_NUMBERS = frozenset({Check.ERROR_PARITY, Check.VALUE})
 #: The checks that fail with the sizes of a result.
 _OF_OTHER_SIZES = frozenset({Check.SHAPE, Check.STRIDE, Check.VALUE})
 
@@ -130,6 +135,8 @@ class Reference:
         """
         if self._is_unsound(case, expected):
             raise NotJudged(UNSOUND, tainted=True)
+        if self._factorizes and {m.check for m in mismatches} <= _OF_NUMBERS and not factors.are_finite(expected):
+            raise NotJudged(NOT_FINITE)
         if self._does_as_composed(case, expected, mismatches, actual, others):
             raise NotJudged(COMPOSED)
         if self._ends_as_later(case, expected, actual):
@@ -176,11 +183,28 @@ class Reference:
             raise NotJudged(DENSE_STRIDES)
         if checks != {Check.VALUE}:
             return
+        if self._may_choose or self._factorizes:
+            device = actual()
+            wrong = self._comparison.wrong_values(expected, device, others)
+            if self._may_choose and writes.explain(self._call.op, expected, device, wrong):
+                raise NotJudged(ORDER)
+            if self._factorizes and factors.explain(self._call.op, expected, device, wrong):
+                raise NotJudged(PIVOTS)
         reason = self._otherwise(case, expected, actual, others)
         if reason:
             raise NotJudged(reason, tainted=self._may_write_behind(case))
         if not oracle.agrees_with_itself(expected, lambda: self.again(case), ROUNDS):
             raise NotJudged(UNSOUND, tainted=True)
+
+    @property
+    def _may_choose(self) -> bool:
+        """Whether a kernel of the device's own may leave another of the values that it writes to one element."""
+        return self._criteria.facts.last_wins and not self._comparison.by_cpu
+
+    @property
+    def _factorizes(self) -> bool:
+        """Whether a kernel of the device's own makes factors."""
+        return self._criteria.facts.factorizes and not self._comparison.by_cpu
 
     def _may_write_behind(self, case: Case) -> bool:
         """Whether CPU writes behind the storage of an argument, tried where that does no harm, or the trial raises."""

@@ -150,9 +150,19 @@ def lies_as_new(want: torch.Tensor, got: torch.Tensor) -> bool:
 
     The stride of a dimension of size 1 leads nowhere, and torch promises none.
     """
+    return _leads_as(want, got) and got.stride() == torch.empty(got.shape, device="meta").stride()
+
+
+def lies_as_an_argument(want: torch.Tensor, got: torch.Tensor, side: Side) -> bool:
+    """The same of a tensor that has the strides of an argument of its size."""
+    like = any(a.tensor.shape == got.shape and a.tensor.stride() == got.stride() for a in side.arguments)
+    return like and _leads_as(want, got)
+
+
+def _leads_as(want: torch.Tensor, got: torch.Tensor) -> bool:
+    """Whether a tensor has CPU's strides in each dimension of more than one element."""
     pairs = zip(got.shape, want.stride(), got.stride(), strict=True)
-    alike = want.shape == got.shape and all(n == 1 or a == b for n, a, b in pairs)
-    return alike and got.stride() == torch.empty(got.shape, device="meta").stride()
+    return want.shape == got.shape and all(n == 1 or a == b for n, a, b in pairs)
 
 
 def _is_out(argument: Argument) -> bool:

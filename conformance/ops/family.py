@@ -16,6 +16,7 @@ class Equivalence(str, Enum):
     METADATA = "metadata"  # content is undefined, or an implementation's own: shape, dtype, stride only
     INDEX_OF_EQUAL = "index_of_equal"  # any index at which the first tensor argument holds an equal value
     UP_TO_PHASE = "up_to_phase"  # columns, each times a number of modulus one
+    ROWS_UP_TO_PHASE = "rows_up_to_phase"  # the same of rows
     UNORDERED = "unordered"  # the same elements in any order
 
     def __str__(self) -> str:
@@ -89,7 +90,8 @@ class OpFacts:
     moves: bool = False  # results are elements of the arguments, bit for bit, where nothing is added up
     signed_zeros: bool = False  # the sign of a zero is that of IEEE 754, or of the C standard's annex F
     fixed: tuple[str, ...] = ()  # arguments that no sample is generated with other values of: results would be open
-    last_wins: bool = False  # of two writes to one element the last one wins: generated indices are distinct
+    last_wins: bool = False  # of two writes to one element either may win: generated indices are distinct
+    factorizes: bool = False  # what it makes of a matrix that is not finite, or has no factors, is not defined
     computed_in: str = ""  # a dtype that the CPU's kernel rounds to on its way, whatever the arguments'; "" if none
     unstable: str = ""  # why not even the CPU gives the same bits twice
     cpu_alone: bool = False  # torch registers a kernel for all devices that takes CPU memory alone

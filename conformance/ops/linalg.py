@@ -5,6 +5,7 @@ from __future__ import annotations
 from conformance.ops.family import EXACT, ITERATED, Equivalence, Family, T, own, words
 
 _SPD = (4.0, 1.0, 0.5, 1.0, 3.0, 0.25, 0.5, 0.25, 2.0)
+_FACTORS = {"factorizes": True}
 _VECTORS = {"equivalence": ((1, Equivalence.UP_TO_PHASE),)}
 
 FAMILY = Family(
@@ -24,20 +25,36 @@ FAMILY = Family(
     {"tolerance": ITERATED},
     but={
         # Pivots of one matrix, repeated or moved, are none of another: LAPACK takes them for places in memory.
-        "linalg_ldl_solve": {"overruns": ("expanded", "overlapping", "mixed")},
+        "linalg_ldl_solve": {**_FACTORS, "overruns": ("expanded", "overlapping", "mixed")},
         **{name: {"tolerance": EXACT} for name in words("tril triu tril_indices triu_indices lu_unpack block_diag")},
         # Batches of out= are taken for evenly spaced. In a large tensor that is far behind its storage.
         **{name: {"tolerance": EXACT, "overruns": ("sizes_strided",)} for name in words("tril.out triu.out")},
-        **dict.fromkeys(words("linalg_eigh _linalg_eigh"), _VECTORS),
+        **dict.fromkeys(
+            words(
+                "cholesky cholesky_inverse cholesky_solve _cholesky_solve_helper det geqrf inverse linalg_cholesky "
+                "linalg_cholesky_ex linalg_cond linalg_det _linalg_det linalg_eigvalsh linalg_householder_product "
+                "linalg_inv linalg_inv_ex linalg_ldl_factor linalg_ldl_factor_ex linalg_lu linalg_lu_factor "
+                "linalg_lu_factor_ex linalg_lu_solve linalg_matrix_rank linalg_pinv linalg_qr linalg_slogdet "
+                "_linalg_slogdet linalg_solve linalg_solve_ex _linalg_solve_ex linalg_svdvals logdet lu_solve "
+                "_lu_with_info orgqr ormqr pinverse qr slogdet"
+            ),
+            _FACTORS,
+        ),
+        **{name: {**_FACTORS, **_VECTORS} for name in words("linalg_eigh _linalg_eigh")},
         # With NaN in a matrix LAPACK writes outside of its arguments, and no check is before it.
         "linalg_eig": {**_VECTORS, "fixed": ("self",)},
         **{name: {"fixed": ("self",)} for name in words("linalg_eigvals _linalg_eigvals")},
         **{
-            name: {"equivalence": ((0, Equivalence.UP_TO_PHASE), (2, Equivalence.UP_TO_PHASE))}
-            for name in words("linalg_svd _linalg_svd svd")
+            name: {**_FACTORS, "equivalence": ((0, Equivalence.UP_TO_PHASE), (2, Equivalence.ROWS_UP_TO_PHASE))}
+            for name in words("linalg_svd _linalg_svd")
         },
+        "svd": {**_FACTORS, "equivalence": ((0, Equivalence.UP_TO_PHASE), (2, Equivalence.UP_TO_PHASE))},
         # The rank and the singular values are only given for some drivers.
-        "linalg_lstsq": {"undefined": (2, 3), "unstable": "LAPACK's drivers round by where their workspace lies"},
+        "linalg_lstsq": {
+            **_FACTORS,
+            "undefined": (2, 3),
+            "unstable": "LAPACK's drivers round by where their workspace lies",
+        },
     },
     samples=(
         own("_cholesky_solve_helper", "lower", T((3, 2)), T((3, 3), _SPD), False, bases="float32 complex64"),

@@ -118,7 +118,8 @@ def test_without_the_second_run_the_next_op_would_be_blamed(monkeypatch: pytest.
 def lost(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A device that a failing kernel makes useless until its process ends."""
     testing = pytest.importorskip("refnpu.testing", reason="the reference NPU is not installed")
-    call, side, late, errors = oracle.call, Twins.side, Capabilities.late_error, list[BaseException]()
+    call, side, initialize = oracle.call, Twins.side, Capabilities.initialize
+    errors, used = list[BaseException](), list[Capabilities]()
 
     def called(*given: Any) -> CallOutcome:
         outcome = call(*given)
@@ -130,12 +131,14 @@ def lost(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
             raise errors[0]
         return side(twins, case, device)
 
-    def asked(backend: Capabilities) -> BaseException | None:
-        return errors[0] if errors and late(backend) is None and backend._reads_back else None
+    def initialized(backend: Capabilities) -> None:
+        used.append(backend)
+        initialize(backend)
 
+    monkeypatch.setattr(Capabilities, "initialize", initialized)
+    monkeypatch.setattr(Capabilities, "late_error", lambda _: errors[0] if errors and used else None)
     monkeypatch.setattr(oracle, "call", called)
     monkeypatch.setattr(Twins, "side", placed)
-    monkeypatch.setattr(Capabilities, "late_error", asked)
     testing.set_fault("kernel_raises")
     yield
     testing.set_fault(None)
