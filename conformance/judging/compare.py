@@ -42,10 +42,13 @@ class Further:
 class Closeness:
     """How far a native result may be from the float64 one.
 
-    Bound per element: ``multiple`` × (the CPU's own distance, for these or for nearby arguments) + ``ulps`` ×
-    eps(``dtype``) × scale, where scale is the element's own magnitude or, for a result that accumulates, the largest
-    magnitude in it × what rounding adds up to over ``terms``: their square root; less for small floats, which are to be
-    summed in float32, as CPU does. Scale is never less than ``magnitude``.
+    Bound per element: ``multiple`` × (the CPU's own distance) + ``ulps`` × eps(``dtype``) × scale, where scale is the
+    element's own magnitude or, for a result that accumulates, the largest magnitude in it × what rounding adds up to
+    over ``terms``: their square root; less for small floats, which are to be summed in float32, as CPU does. Scale is
+    never less than ``magnitude``.
+
+    CPU's distance for *nearby* arguments is what half a unit of what is computed on the way makes of a result. The
+    first part of the bound is at least 2 x ``ulps`` of these.
 
     Of an ill-conditioned element, which rounding of the arguments moves by its *spread* (conditioning.py), scale is at
     least (magnitude + excess) x what rounding adds up to. The excess is 2 x spread / eps, the magnitude whose half unit
@@ -295,7 +298,6 @@ def _too_far(
     true = torch.where(theirs.isfinite() & ~true.isfinite(), theirs, true)
     own = (theirs - true).abs()
     own = torch.where(own.isfinite(), own, torch.zeros_like(own))
-    own = own if nearby is None else torch.maximum(own, nearby)
     eps = torch.finfo(closeness.dtype or expected.dtype).eps
     magnitude = torch.where(true.isfinite(), _magnitude(true), torch.zeros_like(own))
     scale = magnitude
@@ -305,7 +307,10 @@ def _too_far(
     if spread is not None:
         excess = (2 * spread / eps - WELL_CONDITIONED * magnitude).clamp_min(0)
         scale = torch.maximum(scale, (magnitude + excess) * growth(eps, closeness.terms))
-    allowed = closeness.multiple * own + closeness.ulps * eps * scale + closeness.least(expected.dtype)
+    allowed = closeness.multiple * own
+    if nearby is not None:
+        allowed = torch.maximum(allowed, max(closeness.multiple, 2 * closeness.ulps) * nearby)
+    allowed += closeness.ulps * eps * scale + closeness.least(expected.dtype)
     distance = (ours - true).abs()
     ok = (distance <= allowed) | (ours == true) | (ours == theirs)
     ok |= same_exactly(actual, reference.to(expected.dtype))  # beyond the dtype's largest number, that is not finite

@@ -220,7 +220,7 @@ def of_a_few(slot: TensorSlot, dtype: str) -> torch.Tensor:
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 class TestANumberThatIsRoundedOnTheWay:
     def found(self, wrong: Op, dtype: str) -> list[Check]:
-        tolerance = Tolerance(ulps=4, cpu_multiple=4)
+        tolerance = Tolerance(ulps=2, cpu_multiple=2)
         judged = judge(rest_of_sigmoid, wrong, case_of(dtype=dtype), OpFacts("misc", tolerance), values=of_a_few)
         return [m.check for m in judged.mismatches]
 
