@@ -158,6 +158,9 @@ PLACERS: dict[str, Callable[[Shape], Placement | None]] = {
     "zero_dim": _zero_dim,
 }
 
+# An argument in whose storage another one lies, see plan/cases.py: its values fill all of it, again and again.
+FILLED = "filled"
+
 # Layouts of a whole argument list rather than of one tensor.
 ALIASED = "aliased"
 MIXED = "mixed"
@@ -223,7 +226,7 @@ LAYOUTS: dict[str, str] = {
     "zero_size": "dimension 0 emptied",
     "zero_dim": "one element, no dimension",
     ALIASED: "two arguments are one tensor, or views of a storage that overlap, have other strides, or are an element; "
-    "of a pointwise op, an input and an `out=` too",
+    "two that are written lie in one storage, behind each other or in turns; of a pointwise op, an input and an `out=` too",
     MIXED: "each argument in another layout",
     AS_STRIDED: "drawn: dimensions in any order, gaps, one expanded, any stride of size 1, any offset, conjugated",
     "sizes": "contiguous, of generated sizes at the edges of tiles and past 65,535 rows",

@@ -201,7 +201,7 @@ def _overflowed_in_part(expected: torch.Tensor, actual: torch.Tensor, of_magnitu
 
     Which parts there are depends on the order of the terms. Small floats are to be summed in float32, as CPU does.
     """
-    lost = ~widen(actual).isfinite() & expected.isfinite()
+    lost = ~widen(actual).isfinite() & widen(expected).isfinite()
     total = of_magnitudes() if not expected.dtype.is_complex and bool(lost.any()) else None
     if total is None or total.shape != expected.shape:
         return torch.zeros_like(lost)

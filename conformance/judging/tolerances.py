@@ -160,6 +160,9 @@ def position_of(outcome: CallOutcome, argument: int) -> int | None:
     """The position of the result that is this argument, or lies in its storage; None where it is not returned."""
     wanted = outcome.side.arguments[argument].tensor
     for i, (_, leaf) in enumerate(outcome.leaves):
+        if leaf is wanted:
+            return i
+    for i, (_, leaf) in enumerate(outcome.leaves):
         if isinstance(leaf, torch.Tensor) and leaf.layout == torch.strided and storages.same_storage(leaf, wanted):
             return i
     return None

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import torch
 
-from conformance.layouts import Placement
+from conformance.layouts import FILLED, Placement
 from conformance.torch_versions import has_no_memory, neg_view
 from conformance.vocabulary import DTYPES
 
@@ -56,6 +56,8 @@ def fill(base: torch.Tensor, placement: Placement, value: torch.Tensor) -> None:
         # Several indices share an element, so the storage is filled in order and the view repeats it.
         typed.copy_(value.reshape(-1)[: placement.storage])
         return
+    if placement.layout == FILLED:
+        typed.copy_(value.reshape(-1).repeat(-(-placement.storage // value.numel()))[: placement.storage])
     shaped = _shaped(value, placement)
     for dim, step in enumerate(placement.stride):
         if step == 0:

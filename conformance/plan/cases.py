@@ -5,12 +5,12 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, islice
+from itertools import chain, combinations, islice
 from random import Random
 
 from conformance import layouts
 from conformance.corpus.model import Sample, TensorSlot
-from conformance.layouts import ALIASED, AS_STRIDED, CONTEXTS, GENERATED, MIXED, SEQUENCE, Placement
+from conformance.layouts import ALIASED, AS_STRIDED, CONTEXTS, FILLED, GENERATED, MIXED, SEQUENCE, Placement
 from conformance.ops import facts
 from conformance.plan import kinds
 from conformance.plan.tiers import TIERS, Tier
@@ -115,6 +115,25 @@ def _aliased(cell: CellId, sample: Sample, pointwise: bool) -> Iterator[Case]:
                 placements = _put(sample, {a.index: whole, b.index: moved})
                 yield Case(cell, sample, f"{a.name}^{b.name}", placements, ((b.index, a.index, 0),))
     yield from _elements(cell, sample)
+    yield from _neighbours(cell, sample)
+
+
+def _neighbours(cell: CellId, sample: Sample) -> Iterator[Case]:
+    """Two arguments that are written, behind each other in one storage, and where they are alike also in turns.
+
+    Each keeps what was written to it, unless the other one is written as the whole storage.
+    """
+    written = [s for s in _free(sample) if s.written and s.numel > 0 and not s.on_host]
+    pairs = ((a, b) for a, b in combinations(written, 2) if bool(a.pool) == bool(b.pool))
+    like = [(a, b) for a, b in pairs if slot_dtype(a, cell.dtype) == slot_dtype(b, cell.dtype)]
+    for a, b in like[:SINGLES]:
+        first = replace(_contiguous(a), layout=FILLED, storage=a.numel + b.numel)
+        yield Case(cell, sample, f"{a.name}+{b.name}", _put(sample, {a.index: first}), ((b.index, a.index, a.numel),))
+        if a.shape == b.shape and a.numel > 1:
+            every_other = tuple(2 * step for step in first.stride)
+            first, second = (replace(p, stride=every_other) for p in (first, _contiguous(b)))
+            placements = _put(sample, {a.index: first, b.index: second})
+            yield Case(cell, sample, f"{a.name}&{b.name}", placements, ((b.index, a.index, 1),))
 
 
 def _elements(cell: CellId, sample: Sample) -> Iterator[Case]:

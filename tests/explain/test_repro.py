@@ -35,6 +35,7 @@ CELLS = [
     ("masking", "masked_fill_.Scalar", "bfloat16", "expanded"),
     ("pointwise_binary", "add.Tensor", "complex64", "conj"),
     ("pointwise_binary", "add.Tensor", "float32", "aliased"),
+    ("foreach", "_foreach_add_.List", "float32", "aliased"),
     ("concatenation", "cat", "int64", "mixed"),
     ("pointwise_unary", "neg", "float32", "values"),
     ("masking", "masked_fill_.Scalar", "float32", "sequence"),

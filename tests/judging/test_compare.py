@@ -466,6 +466,9 @@ class TestASumOfWhichAPartOverflows:
     def test_a_sum_whose_parts_are_all_in_range_is_finite(self) -> None:
         assert not self.passes(INF, (1e38, 1e38, -1e38))
 
+    def test_a_float8_that_is_nan_may_be_judged_too(self) -> None:
+        assert not self.passes(math.nan, (6e1, 6e1, -6e1), torch.float8_e4m3fn)
+
     def test_halves_are_summed_in_float32(self) -> None:
         assert not self.passes(INF, (6e4, 6e4, -6e4), torch.float16)
 

@@ -85,6 +85,24 @@ def test_arguments_in_other_strides_are_views_of_one_storage() -> None:
     assert a.stride() != b.stride()
 
 
+@pytest.mark.parametrize(("variant", "elements"), [("self[0]+self[1]", (2, 3)), ("self[0]&self[1]", (1, 3))])
+def test_of_two_written_arguments_in_one_storage_the_second_has_values_of_the_first(
+    variant: str, elements: tuple[int, int]
+) -> None:
+    two = sample("hand", *(slot(i, f"self[{i}]", (2,), written=True) for i in range(2)))
+    (case,) = [c for c in cases(CellId("f", "hand", "float32", "aliased"), [two]) if c.variant == variant]
+    side = Twins(value_of).side(case, CPU)
+    a, b = side.args
+    assert a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr()
+    whole = side.arguments[0].base.view(torch.float32)
+    values = value_of(two.tensors[0], "float32")
+    assert torch.equal(a, values)
+    assert torch.isin(b, values).all()
+    a.fill_(7)
+    b.fill_(8)
+    assert (whole[0].item(), whole[elements[0]].item(), whole[elements[1]].item()) == (7, 8, 8)
+
+
 def test_a_widened_side_has_the_same_numbers_in_the_wider_dtype() -> None:
     case = one_argument("transposed")
     (narrow,) = Twins(value_of).side(case, CPU).arguments

@@ -53,6 +53,30 @@ def test_a_written_argument_never_overlaps_another_in_part() -> None:
     assert ids("aliased", ADD_) == ["hand.made@self=other"]
 
 
+def two_outs(shape: tuple[int, ...], dtype: str | None = None, pool: str = "") -> Sample:
+    first = slot(1, "min", (2, 3), written=True)
+    second = slot(2, "max", shape, dtype=dtype, written=True)
+    return sample("aminmax.out", slot(0, "self", (4,)), replace(first, pool=""), replace(second, pool=pool))
+
+
+def test_two_written_arguments_lie_behind_each_other_and_in_turns_in_one_storage() -> None:
+    behind, in_turns = cases(CellId("f", "aminmax.out", "float32", "aliased"), [two_outs((2, 3))])
+    assert [c.variant for c in (behind, in_turns)] == ["min+max", "min&max"]
+    assert (behind.shared, in_turns.shared) == (((2, 1, 6),), ((2, 1, 1),))
+    for case in (behind, in_turns):
+        assert case.placements[1].storage == 12
+    assert [p.stride for p in in_turns.placements[1:]] == [(6, 2), (6, 2)]
+
+
+def test_written_arguments_of_other_sizes_lie_behind_each_other_alone() -> None:
+    assert ids("aliased", two_outs((5,))) == ["hand.made@min+max"]
+
+
+def test_written_arguments_that_are_not_alike_share_no_storage() -> None:
+    assert ids("aliased", two_outs((2, 3), dtype="int64")) == []
+    assert ids("aliased", two_outs((2, 3), pool="float32")) == []
+
+
 def test_an_argument_without_dimensions_is_an_element_of_another_one() -> None:
     one = sample("add.Tensor", slot(0, "self", (2, 3)), slot(1, "other", ()))
     (case,) = cases(CellId("f", one.overload, "float32", "aliased"), [one])
