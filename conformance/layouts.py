@@ -226,8 +226,8 @@ LAYOUTS: dict[str, str] = {
     "zero_size": "dimension 0 emptied",
     "zero_dim": "one element, no dimension",
     ALIASED: "two arguments are one tensor, or views of a storage that overlap, have other strides, or are an element; "
-    "two that are written lie in one storage, behind each other or in turns; of a pointwise op, an input and an `out=` "
-    "too",
+    "two of which one is written lie in one storage, behind each other or in turns; of a pointwise op, an `out=` is an "
+    "input",
     MIXED: "each argument in another layout",
     AS_STRIDED: "drawn: dimensions in any order, gaps, one expanded, any stride of size 1, any offset, conjugated",
     "sizes": "contiguous, of generated sizes at the edges of tiles and past 65,535 rows",

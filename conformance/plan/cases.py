@@ -119,21 +119,38 @@ def _aliased(cell: CellId, sample: Sample, pointwise: bool) -> Iterator[Case]:
 
 
 def _neighbours(cell: CellId, sample: Sample) -> Iterator[Case]:
-    """Two arguments that are written, behind each other in one storage, and where they are alike also in turns.
+    """Two arguments in one storage, of which one or both are written, behind each other; and in turns where alike.
 
     Each keeps what was written to it, unless the other one is written as the whole storage.
     """
-    written = [s for s in _free(sample) if s.written and s.numel > 0 and not s.on_host]
-    pairs = ((a, b) for a, b in combinations(written, 2) if bool(a.pool) == bool(b.pool))
-    like = [(a, b) for a, b in pairs if slot_dtype(a, cell.dtype) == slot_dtype(b, cell.dtype)]
-    for a, b in like[:SINGLES]:
+    for a, b in _neighbour_pairs(cell, sample):
         first = replace(_contiguous(a), layout=FILLED, storage=a.numel + b.numel)
         yield Case(cell, sample, f"{a.name}+{b.name}", _put(sample, {a.index: first}), ((b.index, a.index, a.numel),))
-        if a.shape == b.shape and a.numel > 1:
+        if a.written and a.shape == b.shape and a.numel > 1:
             every_other = tuple(2 * step for step in first.stride)
             first, second = (replace(p, stride=every_other) for p in (first, _contiguous(b)))
             placements = _put(sample, {a.index: first, b.index: second})
             yield Case(cell, sample, f"{a.name}&{b.name}", placements, ((b.index, a.index, 1),))
+
+
+def _neighbour_pairs(cell: CellId, sample: Sample) -> list[tuple[TensorSlot, TensorSlot]]:
+    """Pairs of one dtype: both written, an input and an ``out=``, or what is written in place and an input.
+
+    The second one gets values of the first, or has none before the call. Integers that are read may be indices.
+    """
+    host = facts(sample.overload).host
+    free = [s for s in _free(sample) if s.numel > 0 and not s.on_host and s.argument not in host]
+    both, to_out, in_place = [], [], []
+    for a, b in combinations(free, 2):
+        if slot_dtype(a, cell.dtype) != slot_dtype(b, cell.dtype):
+            continue
+        if a.written and b.written and bool(a.pool) == bool(b.pool):
+            both.append((a, b))
+        elif b.written and not (a.written or b.pool):
+            to_out.append((a, b))
+        elif a.written and a.pool and not b.written and b.dtype is None:
+            in_place.append((a, b))
+    return both[:SINGLES] + to_out[:1] + in_place[:1]
 
 
 def _elements(cell: CellId, sample: Sample) -> Iterator[Case]:
