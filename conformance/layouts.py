@@ -195,6 +195,7 @@ CONTEXTS: dict[str, str] = {
     "deterministic": "contiguous and transposed, under torch.use_deterministic_algorithms(True)",
     "backward": "contiguous: the gradients of the floating arguments, for gradients of the results in several layouts",
     "gradgrad": "contiguous: the gradients of the first gradients, by the arguments and the results' gradients",
+    "overwritten": "contiguous: gradients after an argument or a result has been written",
     "gradcheck": "contiguous: the gradients on the device, against differences of the device's own results",
     "jacrev": "contiguous: a batch of gradients under torch.vmap, against gradients on CPU one after the other",
     "forward_ad": "contiguous: tangents of the results, for those of all floating arguments, the first, the last",

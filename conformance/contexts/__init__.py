@@ -18,6 +18,7 @@ from conformance.contexts.inference_mode import InferenceMode
 from conformance.contexts.jacrev import Jacrev
 from conformance.contexts.model import Context
 from conformance.contexts.no_grad import NoGrad
+from conformance.contexts.overwritten import Overwritten
 from conformance.contexts.second_device import SecondDevice, SecondStream
 from conformance.contexts.stream import Stream
 from conformance.contexts.thread import Thread
@@ -28,8 +29,8 @@ __all__ = ["CONTEXTS", "PLAIN", "Context", "of"]
 PLAIN = Context()
 _ALL = (
     SecondDevice(), Thread(), Stream(), SecondStream(), AfterError(), InferenceMode(), Autocast(), Deterministic(),
-    Backward(), Gradgrad(), Gradcheck(), Jacrev(), ForwardAd(), Vmap(), Functionalize(), Decomposed(), Fake(), NoGrad(),
-    Copied(), Compiled(), Inductor(),
+    Backward(), Gradgrad(), Overwritten(), Gradcheck(), Jacrev(), ForwardAd(), Vmap(), Functionalize(), Decomposed(),
+    Fake(), NoGrad(), Copied(), Compiled(), Inductor(),
 )  # fmt: skip
 CONTEXTS: dict[str, Context] = {context.name: context for context in _ALL}
 

@@ -48,20 +48,25 @@ class SecondDevice(_OnSecond):
             storages = [t.untyped_storage() for t in tensors if t.device == device]
             return [torch.empty(0, dtype=torch.uint8, device=device).set_(s).cpu() for s in storages]
 
+        def check() -> None:
+            now = torch.accelerator.current_device_index()
+            torch.accelerator.set_device_index(before)
+            if now != before:
+                raise AssertionError(f"the call made device {now} the current one; it was {before}")
+
         before = torch.accelerator.current_device_index()
         try:
             with how.delayed():
                 torch.zeros(1, device=torch.device(device.type, before))
                 result = op(*args, **kwargs)
-        finally:
-            now = torch.accelerator.current_device_index()
-            torch.accelerator.set_device_index(before)
+        except Exception:
+            check()
+            raise
         torch.accelerator.synchronize(device)
         early = contents([result, *args, *kwargs.values()])
         torch.accelerator.synchronize(before)
         late = contents([result, *args, *kwargs.values()])
-        if now != before:
-            raise AssertionError(f"the call made device {now} the current one; it was {before}")
+        check()
         if not all(map(torch.equal, early, late)):
             raise AssertionError(f"work of the call ran on device {before} and not on {device}")
         return result

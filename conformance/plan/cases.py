@@ -305,6 +305,7 @@ FEWER_CONTEXT_SAMPLES = {"decomposed": 3, "compiled": 2, "inductor": 2}
 def in_context(cell: CellId, samples: Sequence[Sample]) -> Iterator[Case]:
     """Yield the cases of a cell of a context: contiguous calls of some of the overload's samples."""
     own = [s for s in samples if not s.axis and cell.dtype in s.dtypes]
+    refused = [s for s in own if s.raises][:2]
     most = FEWER_CONTEXT_SAMPLES.get(cell.layout, CONTEXT_SAMPLES)
     for sample in [s for s in own if not s.raises][:most]:
         for variant in CONTEXT_VARIANTS.get(cell.layout, ("",)):
@@ -312,8 +313,10 @@ def in_context(cell: CellId, samples: Sequence[Sample]) -> Iterator[Case]:
             placements = _in_layout(sample, layout, cell.dtype)
             if not layout or any(p.layout == layout for p in placements):  # else it is the case without the layout
                 yield Case(cell, sample, variant, placements)
-        for other in [s for s in own if s.raises][:2] if cell.layout == "after_error" else []:
+        for other in refused if cell.layout == "after_error" else []:
             yield Case(cell, sample, f"after={other.name}", _put(sample, {}), (), (_plainly(cell, cell.dtype, other),))
+    for sample in refused if cell.layout == "second_device" else []:
+        yield Case(cell, sample, "", _put(sample, {}))
 
 
 def _in_layout(sample: Sample, layout: str, dtype: str) -> tuple[Placement, ...]:

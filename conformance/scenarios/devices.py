@@ -113,6 +113,11 @@ def streams_and_events(device: str) -> Results:
         with current(stream):
             return bool(torch.accelerator.current_stream(device) == stream) and bool(stream != before)
 
+    def another_one() -> bool:
+        accelerator(device)
+        streams = [torch.Stream(device) for _ in range(2)]
+        return bool(streams[0] != streams[1])
+
     def waited() -> bool:
         accelerator(device)
         stream, done, x = torch.Stream(device), torch.Event(device), torch.zeros(1000, device=device)
@@ -129,7 +134,10 @@ def streams_and_events(device: str) -> Results:
         torch.accelerator.synchronize(device)
         return bool(stream.query())
 
-    return held(device, {"new_stream": new_stream, "work_behind_an_event": waited, "synchronized": synchronized})
+    return held(device, {
+        "new_stream": new_stream, "another_one": another_one, "work_behind_an_event": waited,
+        "synchronized": synchronized,
+    })  # fmt: skip
 
 
 @scenario(exact=True, area="devices", accelerators=True)

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
-from conformance.scenarios.model import NotOffered, Results, offered, scenario
+from conformance.scenarios.model import NotOffered, Results, offered, on, scenario
 
 Made = tuple[nn.Module, tuple[torch.Tensor, ...]]
 
@@ -232,6 +232,25 @@ def scaled_gradients(device: str) -> Results:
         scaler.update()
         scales.append(scaler.get_scale())
     return {"scales": torch.tensor(scales), "weight": weight.detach().cpu()}
+
+
+@scenario(area="training")
+def autocast_of_written_weights(device: str) -> Results:
+    """Each ``torch.autocast`` computes with the weights as they are when it is entered, whatever wrote them before."""
+    kind = torch.device(device).type
+    if not torch.amp.is_autocast_available(kind):
+        raise NotOffered("autocast")
+    weight, bias = (on(device, t).requires_grad_() for t in (torch.eye(3) * 0.5, torch.zeros(3)))
+    x = on(device, torch.arange(6.0).view(2, 3))
+    results: Results = {}
+    for step in range(3):
+        with torch.autocast(kind, dtype=torch.bfloat16):
+            results[f"product_{step}"] = (x @ weight).detach()
+            results[f"layer_{step}"] = nn.functional.linear(x, weight, bias).detach()
+        with torch.no_grad():
+            weight.mul_(2)
+            bias.add_(1)
+    return results
 
 
 @scenario(exact=True, area="training")
