@@ -181,7 +181,8 @@ def from_hard(fill: str, stored: torch.Tensor, count: int, dtype: str, seed: int
     that the largest of float64 are left out. A third part limits them: ``nonzero``, ``positive``, or what an integer
     dtype holds (``hard/0/int8``), since the conversion of others to it is undefined in C; of uint8 also numbers that
     int32 holds, since torch converts by way of int64 (c10/util/TypeCast.h). ``hard/all/X`` has the same value
-    everywhere: ``0`` or ``max``, and ``0.1``, ``inf``, ``-inf`` or ``nan`` of floats, or ``min`` or a number of integers.
+    everywhere: ``0`` or ``max``, and ``0.1``, ``inf``, ``-inf`` or ``nan`` of floats, or ``min`` or a number of
+    integers.
     ``hard/last/X`` has it in the last element alone, behind values made from ``stored``, and ``hard/rare/X`` in all
     elements but a few. ``hard/offset`` has numbers around 100, none of which is further off than 1. ``hard/infinite``
     has complex numbers with infinities and NaN, which ``hard/0`` leaves out.

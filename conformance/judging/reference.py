@@ -47,6 +47,7 @@ RESIZED = "CPU gave the argument of an in-place op another size instead of an er
 ORDER = "which of several writes to one element comes last is not defined, and the device has another one of the values"
 NOT_FINITE = "what is left of numbers that are not finite in a factorization is not defined"
 PIVOTS = "the matrix has no such factors, or others with other pivots, as those of the device are"
+OVERLAP = "CPU refuses an argument that overlaps the one that is written"
 TWICE = "CPU silently wrote an overlapping argument, so the result is undefined"
 
 
@@ -94,6 +95,8 @@ class Reference:
             raise NotJudged(f"CPU: {first_line(expected.error)}")
         if twice and expected.error is None:
             raise NotJudged(TWICE, tainted=True)
+        if expected.error is not None and _reads_turned(case):
+            raise NotJudged(OVERLAP)
         if self._criteria.doubts(case.cell.layout) and self._is_unsound(case, expected):
             raise NotJudged(UNSOUND, tainted=True)
         return expected
@@ -426,6 +429,12 @@ def _writes_twice(case: Case) -> bool:
     """Whether an argument that the op writes has several indices for one element."""
     pairs = zip(case.sample.tensors, case.placements, strict=True)
     return any(slot.written and placement.layout == "expanded" for slot, placement in pairs)
+
+
+def _reads_turned(case: Case) -> bool:
+    """Whether an argument is the one that is written, turned. A device may take what CPU refuses then."""
+    pairs = [(case.sample.tensors[a], case.placements[b]) for b, a, distance in case.shared if not distance]
+    return any(a.written and placement.layout == "transposed" for a, placement in pairs)
 
 
 def _resizes_self(expected: CallOutcome, op: Callable[..., Any]) -> bool:

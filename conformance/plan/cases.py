@@ -108,6 +108,9 @@ def _alias_pairs(cell: CellId, sample: Sample, pointwise: bool) -> list[tuple[Te
 def _aliased(cell: CellId, sample: Sample, pointwise: bool) -> Iterator[Case]:
     for a, b in _alias_pairs(cell, sample, pointwise):
         yield Case(cell, sample, f"{a.name}={b.name}", _put(sample, {}), ((b.index, a.index, 0),))
+        if a.written and a.pool and len(a.shape) > 1 and a.shape[-1] == a.shape[-2] > 1:
+            placements = _put(sample, {b.index: _turned(b)})
+            yield Case(cell, sample, f"{a.name}%{b.name}", placements, ((b.index, a.index, 0),))
         if not (a.written or b.written):  # a fallback that copies to the host cannot see that memory overlaps
             yield Case(cell, sample, f"{a.name}~{b.name}", _overlap(sample, a), ((b.index, a.index, 1),))
             if moved := layouts.place("transposed", b.shape) or layouts.place("step2", b.shape):
@@ -151,6 +154,12 @@ def _neighbour_pairs(cell: CellId, sample: Sample) -> list[tuple[TensorSlot, Ten
         elif a.written and a.pool and not b.written and b.dtype is None:
             in_place.append((a, b))
     return both[:SINGLES] + to_out[:1] + in_place[:1]
+
+
+def _turned(slot: TensorSlot) -> Placement:
+    """A batch of square matrices, each read along its columns."""
+    *outer, rows, columns = _contiguous(slot).stride
+    return Placement("transposed", slot.shape, (*outer, columns, rows), 0, slot.numel)
 
 
 def _elements(cell: CellId, sample: Sample) -> Iterator[Case]:

@@ -61,6 +61,15 @@ def two_outs(shape: tuple[int, ...], dtype: str | None = None, pool: str = "") -
     )
 
 
+def test_a_square_that_is_written_is_read_along_its_columns() -> None:
+    one = sample("addmm_", slot(0, "self", (2, 3, 3), written=True), slot(1, "mat1", (2, 3, 3)))
+    case = next(c for c in cases(CellId("f", "addmm_", "float32", "aliased"), [one]) if c.variant == "self%mat1")
+    assert case.shared == ((1, 0, 0),)
+    assert case.placements[1].stride == (9, 1, 3)
+    flat = sample("addmm_", slot(0, "self", (2, 3), written=True), slot(1, "mat1", (2, 3)))
+    assert not any("%" in found for found in ids("aliased", flat))
+
+
 def test_two_written_arguments_lie_behind_each_other_and_in_turns_in_one_storage() -> None:
     behind, in_turns = cases(CellId("f", "aminmax.out", "float32", "aliased"), [two_outs((2, 3))])
     assert [c.variant for c in (behind, in_turns)] == ["min+max", "min&max"]
