@@ -1,6 +1,9 @@
 // torch.autocast("npu"): which ops run in the lower precision, which in float32, which in their widest argument's.
 #include <torch/library.h>
 
+#include <map>
+#include <utility>
+
 #include "aten/boxed.h"
 #include "refnpu/fault.h"
 #include "refnpu/guard.h"
@@ -28,10 +31,24 @@ c10::IValue* arguments(const c10::OperatorHandle& op, Stack* stack) {
   return stack->data() + (stack->size() - op.schema().arguments().size());
 }
 
+// The fault of the cast of a weight that is kept, and found by the weight whatever was written to it since.
+at::Tensor cast_before(const at::Tensor& tensor, at::ScalarType dtype) {
+  if (dtype == at::kFloat || !tensor.requires_grad() || !tensor.is_leaf()) return tensor.to(dtype);
+  thread_local std::map<std::pair<const void*, at::ScalarType>, std::pair<at::Tensor, at::Tensor>> kept;
+  const auto [found, fresh] = kept.try_emplace({tensor.unsafeGetTensorImpl(), dtype});
+  if (fresh) found->second = {tensor, tensor.to(dtype)};
+  return found->second.second;
+}
+
+at::Tensor cast_of(const at::Tensor& tensor, at::ScalarType dtype) {
+  return fault(Fault::autocast_keeps_cast_of_weight) ? cast_before(tensor, dtype) : tensor.to(dtype);
+}
+
 void cast_arguments(const c10::OperatorHandle& op, Stack* stack, at::ScalarType dtype) {
   c10::IValue* first = arguments(op, stack);
   for (size_t i = 0; i < op.schema().arguments().size(); ++i) {
-    first[i] = map_tensors(first[i], [&](const at::Tensor& each) { return eligible(each) ? each.to(dtype) : each; });
+    first[i] =
+        map_tensors(first[i], [&](const at::Tensor& each) { return eligible(each) ? cast_of(each, dtype) : each; });
   }
 }
 

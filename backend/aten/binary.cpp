@@ -220,7 +220,7 @@ at::Tensor& shift_by_(at::Tensor& self, const at::Scalar& other) {
 }
 
 at::Tensor rsub(const at::Tensor& self, const at::Tensor& other, const at::Scalar& alpha) {
-  return at::sub(other, self, alpha);
+  return at::sub(other, self, fault(Fault::rsub_ignores_alpha) ? at::Scalar(1) : alpha);
 }
 
 at::Tensor& floor_divide_out(const at::Tensor& self, const at::Tensor& other, at::Tensor& out) {

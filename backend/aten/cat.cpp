@@ -8,6 +8,7 @@
 #include <ATen/ops/cat_meta.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
+#include <c10/util/strides.h>
 
 #include <algorithm>
 #include <utility>
@@ -46,6 +47,11 @@ void copy_into(const at::Tensor& slice, const at::Tensor& input) {
   launch("cat", [=] { move_elements(from, to); });
 }
 
+// The fault of an output that is taken for contiguous: its memory from the first element on.
+at::Tensor packed_over(const at::Tensor& out) {
+  return out.as_strided(out.sizes(), c10::contiguous_strides(out.sizes()), out.storage_offset());
+}
+
 at::Tensor& cat_out(const at::ITensorListRef& tensors, int64_t given_dim, at::Tensor& out) {
   Structured<at::meta::structured_cat> op(out);
   const auto planned = op.meta(tensors, given_dim);
@@ -58,7 +64,8 @@ at::Tensor& cat_out(const at::ITensorListRef& tensors, int64_t given_dim, at::Te
     if (is_skipped(input) || dropped) continue;
     require_same_device("cat", {out, input});
     const int64_t length = input.size(planned.dim);
-    if (input.numel() > 0) copy_into(out.narrow(planned.dim, offset, length), input);
+    const bool packed = !out.is_non_overlapping_and_dense() && fault(Fault::cat_out_strided_as_contiguous);
+    if (input.numel() > 0) copy_into((packed ? packed_over(out) : out).narrow(planned.dim, offset, length), input);
     offset += length;
   }
   return out;
@@ -123,6 +130,10 @@ at::Tensor flip(const at::Tensor& self, at::IntArrayRef dims) {
   if (self.numel() == 0) return out;
   View from = view_of(self);
   const View to = view_of(out);
+  if (self.dim() == 1 && flipped[0] && fault(Fault::flip_from_end_of_storage)) {
+    const int64_t held = int64_t(self.storage().nbytes()) / self.element_size() - self.storage_offset();
+    from.data += (held - 1) * self.element_size() - (from.sizes[0] - 1) * from.strides[0];
+  }
   for (int d = 0; d < from.ndim; ++d) {
     if (!flipped[d] || (d >= 5 && fault(Fault::flip_at_most_five_dims))) continue;
     from.data += (from.sizes[d] - 1) * from.strides[d];

@@ -156,6 +156,7 @@ class Call {
     } catch (const std::exception& error) {
       write_back();  // what the op did before it raised, as on the CPU
       if (fault(Fault::leak_on_error)) make_storage(64, copies_.device_index()).unsafeReleaseStorageImpl();
+      if (fault(Fault::failed_fallback_leaves_device)) REFNPU_CHECK(npuSetDevice(copies_.device_index()));
       if (fault(Fault::wrong_error_type)) throw std::runtime_error(error.what());
       throw;
     }

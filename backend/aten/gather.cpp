@@ -233,6 +233,11 @@ IndexedNest nest_linear(const at::Tensor& values, const at::Tensor& ravelled, co
   nest.indices[0] = {nest.indexed, DType::i64, nest.indexed_strides, ravelled.numel(), 0};
   nest.linear = true;
   nest.ravelled = view_of(ravelled);
+  const bool in_memory = ravelled.is_non_overlapping_and_dense() && !ravelled.is_contiguous();
+  if (in_memory && fault(Fault::take_in_memory_order)) {
+    int64_t stride = ravelled.element_size();
+    for (int d = nest.ravelled.ndim - 1; d >= 0; stride *= nest.ravelled.sizes[d--]) nest.ravelled.strides[d] = stride;
+  }
   if (fault(Fault::take_ignores_offset)) nest.ravelled.data -= ravelled.storage_offset() * ravelled.element_size();
   nest.indexed = nest.ravelled.data;
   nest.indexed_strides = {};

@@ -65,9 +65,12 @@ void scale_into(const Tensor& out, const Tensor& self, const Scalar& beta) {
   }
 }
 
+bool is_transposed(const Tensor& tensor) { return tensor.dim() > 1 && tensor.stride(-2) < tensor.stride(-1); }
+
 // The operand as gemm reads it: no bits, and not the memory that gemm writes.
 Tensor operand(const Tensor& tensor, const Tensor& out) {
   const Tensor plain = tensor.resolve_conj().resolve_neg();
+  if (is_transposed(plain) && fault(Fault::gemm_transposed_factor_overwritten)) return with_three_dims(plain);
   return with_three_dims(plain.is_alias_of(out) ? plain.clone() : plain);
 }
 
@@ -97,6 +100,7 @@ void multiply(const char* name, const Tensor& out, const Tensor& self, const Ten
     return;
   }
   const bool of_nothing = a.size(-1) == 0 || (sums_batches && a.size(0) == 0);
+  if (of_nothing && !self.defined() && fault(Fault::mm_of_nothing_not_cleared)) return;
   if (of_nothing && c10::isIntegralType(out.scalar_type(), /*includeBool=*/true)) {
     scale_into(out, added, beta);
     return;
@@ -104,8 +108,10 @@ void multiply(const char* name, const Tensor& out, const Tensor& self, const Ten
   if (!of_nothing && !takes_bool) require_dtype(Multiplied{}, name, out);
   if (!of_nothing && takes_bool) require_dtype(Concat<NumericTypes, Bool>{}, name, out);
   const Tensor second = b.is_conj() && fault(Fault::gemm_second_conj_ignored) ? at::_conj(b) : b;
+  const bool adjoint = a.is_conj() && is_transposed(a) && fault(Fault::gemm_adjoint_as_transpose);
   const bool is_mm = std::strcmp(name, "mm") == 0;
-  const Tensor left = operand(a, out), right = operand(second, out), target = with_three_dims(out);
+  const Tensor left = operand(adjoint ? at::_conj(a) : a, out), right = operand(second, out);
+  const Tensor target = with_three_dims(out);
   Tensor third = added.defined() ? with_three_dims(added.resolve_conj().resolve_neg()) : added;
   if (third.defined() && fault(Fault::addmm_column_as_row)) third = columns_as_rows(third);
   Gemm g;
@@ -119,6 +125,7 @@ void multiply(const char* name, const Tensor& out, const Tensor& self, const Ten
   const bool unscaled = self.defined() && self.dim() == 1 && fault(Fault::addmm_row_ignores_beta);
   g.beta = factor_of(!third.defined() ? Scalar(0) : unscaled ? Scalar(1) : beta, out.scalar_type());
   g.alpha = factor_of(alpha, out.scalar_type());
+  if (fault(Fault::gemm_alpha_drops_imaginary)) g.alpha.complex = g.alpha.complex.real();
   g.sums_batches = sums_batches;
   launch("gemm", [=] { gemm(g); });
 }
@@ -280,6 +287,8 @@ void check_vectors(const Tensor& self, const Tensor& other) {
 Tensor product_of_vectors(const Tensor& self, const Tensor& other) {
   check_vectors(self, other);
   require_dtype(NumericTypes{}, "dot", self);
+  if (self.scalar_type() == at::kDouble && self.numel() > 1024 && fault(Fault::dot_of_long_doubles_in_float))
+    return product_of_vectors(self.to(at::kFloat), other.to(at::kFloat)).to(at::kDouble);
   Tensor out = at::empty({}, self.options());
   multiply("dot", out, {}, self.unsqueeze(0), other.unsqueeze(1), 0, 1);
   return out;

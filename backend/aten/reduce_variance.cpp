@@ -85,6 +85,8 @@ std::tuple<Tensor, Tensor> variance_and_mean(const char* name, const Tensor& sel
   Tensor mean = empty_like_reduced(self, reduced, keepdim, self.scalar_type());
   const bool of_one_less = fault(Fault::var_mean_correction_zero) && correction && correction->equal(0);
   variance(name, self, reduced, keepdim, of_one_less ? std::nullopt : correction, out, mean, root);
+  if (keepdim && fault(Fault::var_mean_keepdim_of_variance_alone))
+    return {out, mean.reshape(reduced_shape(self, reduced, /*keepdim=*/false))};
   return {out, mean};
 }
 

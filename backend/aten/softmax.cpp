@@ -10,6 +10,7 @@
 #include <map>
 #include <vector>
 
+#include "aten/index_nest.h"
 #include "aten/register.h"
 #include "aten/rows_plan.h"
 #include "aten/structured.h"
@@ -62,7 +63,10 @@ void backward(const char* name, const Tensor& grad, const Tensor& output, int64_
   if (grad.numel() == 0) return;
   require_dtype(Real{}, name, grad);
   const bool last = dim < 0 && fault(Fault::softmax_backward_negative_dim);
-  const Rows<3> rows = rows_of<3>({grad, output, grad_input}, at::maybe_wrap_dim(last ? -1 : dim, grad.dim()));
+  const bool permuted = grad.is_non_overlapping_and_dense() && !grad.is_contiguous();
+  const bool misread = permuted && fault(Fault::softmax_backward_permuted_gradient);
+  const Tensor read = misread ? misread_as_dense(grad) : grad;
+  const Rows<3> rows = rows_of<3>({read, output, grad_input}, at::maybe_wrap_dim(last ? -1 : dim, grad.dim()));
   launch(log ? "log_softmax_backward" : "softmax_backward", [=] { softmax_backward(rows, log); });
 }
 

@@ -47,17 +47,31 @@ Tensor with_graph(c10::DispatchKeySet keys, const Arguments&... arguments) {
 
 // Formulas of gradients that are wrong where torch's are not. With no fault, the graph is torch's.
 struct FaultyHypot : torch::autograd::Function<FaultyHypot> {
-  static bool wanted() { return fault(Fault::hypot_gradient_of_detached) || fault(Fault::hypot_gradient_asks_number); }
+  static bool wanted() {
+    return fault(Fault::hypot_gradient_of_detached) || fault(Fault::hypot_gradient_asks_number) ||
+           fault(Fault::hypot_saved_without_version);
+  }
 
   static Tensor forward(AutogradContext* context, const Tensor& self, const Tensor& other) {
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
     Tensor result = at::hypot(self, other);
+    if (fault(Fault::hypot_saved_without_version)) {
+      context->saved_data["self"] = self;
+      context->saved_data["other"] = other;
+      return result;
+    }
     context->save_for_backward({self, other, result});
     return result;
   }
 
+  static variable_list saved_by(AutogradContext* context) {
+    if (!fault(Fault::hypot_saved_without_version)) return context->get_saved_variables();
+    const Tensor self = context->saved_data["self"].toTensor(), other = context->saved_data["other"].toTensor();
+    return {self, other, at::hypot(self, other)};
+  }
+
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    const variable_list saved = context->get_saved_variables();
+    const variable_list saved = saved_by(context);
     const Tensor& result = saved[2];
     Tensor gradient = gradients[0];
     if (fault(Fault::hypot_gradient_asks_number) && !gradient.any().item<bool>()) gradient = at::zeros_like(result);
@@ -68,7 +82,8 @@ struct FaultyHypot : torch::autograd::Function<FaultyHypot> {
 
 struct FaultyCelu : torch::autograd::Function<FaultyCelu> {
   static bool wanted() {
-    return fault(Fault::celu_gradient_of_detached) || fault(Fault::celu_gradient_written_in_place);
+    return fault(Fault::celu_gradient_of_detached) || fault(Fault::celu_gradient_written_in_place) ||
+           fault(Fault::celu_gradient_in_given_memory);
   }
 
   static Tensor forward(AutogradContext* context, const Tensor& self, const Scalar& alpha) {
@@ -83,6 +98,10 @@ struct FaultyCelu : torch::autograd::Function<FaultyCelu> {
     const double alpha = context->saved_data["alpha"].toScalar().toDouble();
     const Tensor slope_at = fault(Fault::celu_gradient_of_detached) ? self.detach() : self;
     const Tensor gradient = at::elu_backward(gradients[0], alpha, 1, 1 / alpha, false, slope_at);
+    if (gradients[0].is_contiguous() && fault(Fault::celu_gradient_in_given_memory)) {
+      Tensor given = gradients[0];
+      return {given.copy_(gradient), Tensor()};
+    }
     if (!fault(Fault::celu_gradient_written_in_place)) return {gradient, Tensor()};
     return {at::empty_like(self).copy_(gradient), Tensor()};
   }

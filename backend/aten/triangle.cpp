@@ -10,6 +10,7 @@
 #include "aten/plan.h"
 #include "aten/register.h"
 #include "aten/structured.h"
+#include "refnpu/fault.h"
 #include "refnpu/launch.h"
 
 namespace refnpu::triangles {
@@ -21,6 +22,11 @@ at::Tensor& triangle_out(const at::Tensor& self, int64_t diagonal, at::Tensor& o
   op.meta(self, diagonal);
   if (self.numel() == 0) return out;
   const View from = view_of(self), to = view_of(out);
+  const bool in_place = out.is_same(self) && self.stride(-2) < self.stride(-1);
+  if (in_place && fault(Fault::triangle_in_place_of_transposed)) {
+    launch(upper ? "triu" : "tril", [=] { triangle(from, to, -diagonal, !upper); });
+    return out;
+  }
   launch(upper ? "triu" : "tril", [=] { triangle(from, to, diagonal, upper); });
   return out;
 }
@@ -47,6 +53,7 @@ at::Tensor triangle_indices(int64_t rows, int64_t columns, int64_t k, std::optio
   TORCH_CHECK(layout.value_or(at::kStrided) == at::kStrided, "only support layout=torch.strided, got ", *layout);
   const int64_t below = elements_below(rows, columns, upper ? std::max(k, -rows) - 1 : k);
   const int64_t count = upper ? rows * columns - below : below;
+  if (fault(Fault::triangle_indices_ignore_dtype)) dtype.reset();
   at::Tensor out = at::empty({2, count}, dtype.value_or(at::kLong), layout, device, pin_memory, std::nullopt);
   const View to = view_of(out);
   launch("triangle_indices", [=] { refnpu::triangle_indices(to, rows, columns, k, upper); });

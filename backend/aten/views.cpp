@@ -92,6 +92,13 @@ at::Tensor unfold(const at::Tensor& self, int64_t dim, int64_t size, int64_t ste
   return windows;
 }
 
+at::Tensor view_as_real(const at::Tensor& self) {
+  at::Tensor parts = at::native::view_as_real(self);
+  if (fault(Fault::view_as_real_offset_not_doubled))
+    parts.unsafeGetTensorImpl()->set_storage_offset(self.storage_offset());
+  return parts;
+}
+
 // The memory of a tensor goes back after the work of the stream that it was allocated on. This adds another stream.
 void record_stream(at::Tensor& self, at::Stream stream) {
   if (self.storage_offset() > 0 && fault(Fault::record_stream_of_view_ignored)) return;
@@ -183,7 +190,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   m.impl("view", &view);
   m.impl("_reshape_alias", &at::native::_reshape_alias);
   m.impl("unfold", &unfold);
-  m.impl("view_as_real", &at::native::view_as_real);
+  m.impl("view_as_real", &view_as_real);
   m.impl("view_as_complex", &at::native::view_as_complex);
   m.impl("_local_scalar_dense", &local_scalar_dense);
   m.impl_unchecked("resize_", &resize_);

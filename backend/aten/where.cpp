@@ -15,6 +15,12 @@
 namespace refnpu::choice {
 namespace {
 
+// The dtype of the result. With fault where_number_tensor_widens, dimensions do not count.
+at::ScalarType dtype_of_result(const at::Tensor& self, const at::Tensor& other) {
+  if (!fault(Fault::where_number_tensor_widens)) return at::result_type(self, other);
+  return c10::promoteTypes(self.scalar_type(), other.scalar_type());
+}
+
 // A zero-dim host tensor may stand beside device tensors: it is brought over.
 at::Tensor operand(const at::Tensor& tensor, at::Device device, at::ScalarType dtype) {
   const bool moves = tensor.device() != device && tensor.dim() == 0 && tensor.is_cpu();
@@ -40,7 +46,7 @@ at::Tensor condition_operand(const at::Tensor& condition, at::Device device) {
 
 at::Tensor& where_self_out(const at::Tensor& condition, const at::Tensor& self, const at::Tensor& other,
                            at::Tensor& out) {
-  const at::ScalarType dtype = at::result_type(self, other);
+  const at::ScalarType dtype = dtype_of_result(self, other);
   TORCH_CHECK(out.scalar_type() == dtype, "Expected out type to be ", dtype, " but got ", out.scalar_type());
   const at::Device device = out.device();
   auto iter = at::TensorIteratorConfig()
@@ -71,7 +77,7 @@ at::DimVector broadcast_shape(const at::Tensor& condition, const at::Tensor& sel
 
 at::Tensor where_self(const at::Tensor& condition, const at::Tensor& self, const at::Tensor& other) {
   const auto options =
-      at::TensorOptions().device(device_of_result(condition, self, other)).dtype(at::result_type(self, other));
+      at::TensorOptions().device(device_of_result(condition, self, other)).dtype(dtype_of_result(self, other));
   const bool sized = fault(Fault::where_result_contiguous);
   at::Tensor result = at::empty(sized ? broadcast_shape(condition, self, other) : at::DimVector{0}, options);
   return choice::where_self_out(condition, self, other, result);

@@ -142,6 +142,8 @@ T left_shift(P p, T a, T b) {
 // Beyond the width nothing is left but the sign.
 template <class T>
 T right_shift(P p, T a, T b) {
+  const bool of_bytes = p.numbers[0].i == 8 && p.numbers[1].i == 0;
+  if (of_bytes && fault(Fault::right_shift_of_bytes_signed)) a = T(int8_t(a));
   const int64_t last = std::min<int64_t>(p.numbers[0].i - p.numbers[1].i, 63);
   return a >> (b < T(0) || b >= T(last) ? last : int64_t(b));
 }

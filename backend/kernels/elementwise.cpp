@@ -90,6 +90,8 @@ void Elementwise<N>::operator()() const {
   if (fault(Fault::tail_element_skipped)) return run(without_tail(nest));
   if (N == 2 && fault(Fault::unary_loads_aligned)) return run(loaded_aligned(nest));
   if (N == 2 && fault(Fault::unary_in_order_of_storage)) return run(in_order_of_storage(nest));
+  if (N == 3 && fault(Fault::binary_broadcast_past_grid)) return run(broadcast_within_grid(nest));
+  if (N == 3 && fault(Fault::binary_strides_of_six_dims)) return run(taken_for_dense_from(nest, 6));
   if (N == 4 && fault(Fault::ternary_expanded_in_between)) return run(carried_by_expanded(nest));
   run(nest);
 }

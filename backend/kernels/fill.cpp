@@ -35,6 +35,22 @@ void masked_fill_rows(const Nest<2>& nest, const Immediate& value) {
   });
 }
 
+// The fault of a mask that repeats, of which the first 1024 elements of a row are kept for all of it.
+void masked_fill_by_tile(const Nest<2>& nest, const Immediate& value) {
+  const int64_t size = size_of(nest.dtypes[0]);
+  for_each_row(nest, [&](char* const* data, const int64_t* strides, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) {
+      if (load<bool>(data[1] + i % 1024 * strides[1])) std::memcpy(data[0] + i * strides[0], value.bytes.data(), size);
+    }
+  });
+}
+
+bool repeats_over_rows(const Nest<2>& nest) {
+  bool repeats = false;
+  for (int d = 1; d < nest.ndim; ++d) repeats |= nest.strides[1][d] == 0 && nest.sizes[d] > 1;
+  return repeats;
+}
+
 }  // namespace
 
 void fill_kernel(const Nest<1>& nest, Immediate value) {
@@ -49,6 +65,7 @@ void fill_kernel(const Nest<1>& nest, Immediate value) {
 
 void masked_fill_kernel(const Nest<2>& nest, Immediate value) {
   if (fault(Fault::masked_fill_writes_gaps)) return masked_fill_rows(taken_for_dense(nest, 0), value);
+  if (repeats_over_rows(nest) && fault(Fault::masked_fill_mask_tile_repeats)) return masked_fill_by_tile(nest, value);
   masked_fill_rows(nest, value);
 }
 

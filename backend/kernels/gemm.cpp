@@ -103,7 +103,10 @@ struct Product {
       if (twice && j == columns / 128 * 128) beta = beta + beta;
       const C* column = packed.data() + j * batches * depth;
       const int64_t n = batches * depth;
-      const C product = alpha * (in_half ? dot_in_half(row.data(), column, n) : dot_of(row.data(), column, n));
+      C product = alpha * (in_half ? dot_in_half(row.data(), column, n) : dot_of(row.data(), column, n));
+      if constexpr (std::is_same_v<C, int64_t>) {
+        if (g.out.dtype == DType::i64 && fault(Fault::gemm_of_int64_in_32_bits)) product = int32_t(product);
+      }
       line[j] = reads_self ? beta * line[j] + product : product;
     }
     char* out = g.out.data + batch * g.out.strides[0] + i * g.out.strides[1];

@@ -80,6 +80,17 @@ Nest<N> carried_by_expanded(Nest<N> nest) {
   return nest;
 }
 
+// Leaves out what lies beyond the limit of a grid in an outer dimension, where an operand is broadcast.
+template <int N>
+Nest<N> broadcast_within_grid(Nest<N> nest) {
+  bool repeats = false;
+  for (int k = 1; k < N; ++k) {
+    for (int d = 0; d < nest.ndim; ++d) repeats |= nest.data[k] && nest.strides[k][d] == 0 && nest.sizes[d] > 1;
+  }
+  for (int d = 1; repeats && d < nest.ndim; ++d) nest.sizes[d] = std::min<int64_t>(nest.sizes[d], 65535);
+  return nest;
+}
+
 // Reads operand 1, where it is dense, from the multiple of 16 bytes below its address.
 template <int N>
 Nest<N> loaded_aligned(Nest<N> nest) {

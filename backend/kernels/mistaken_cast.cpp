@@ -35,6 +35,18 @@ CastRow mistaken_cast(DType to, DType from) {
   if (to == DType::b8 && from == DType::c64 && fault(Fault::complex_to_bool_by_real_part)) {
     return cast_by<bool, complex64>([](complex64 x) { return x.real() != 0; });
   }
+  if (to == DType::u8 && from == DType::f32 && fault(Fault::float_to_uint8_saturates)) {
+    return cast_by<uint8_t, float>([](float x) { return uint8_t(x > 0 ? std::min(x, 255.0f) : 0); });
+  }
+  if (to == DType::b8 && from == DType::f32 && fault(Fault::nan_to_bool_is_false)) {
+    return cast_by<bool, float>([](float x) { return x > 0 || x < 0; });
+  }
+  if (to == DType::f16 && from == DType::f32 && fault(Fault::half_copy_ties_away)) {
+    return cast_by<half, float>([](float x) {
+      const bool normal = std::isfinite(x) && std::fabs(x) >= 0x1p-14f;
+      return half(normal ? std::bit_cast<float>((std::bit_cast<uint32_t>(x) + 0x1000u) & ~0x1fffu) : x);
+    });
+  }
   if (to == DType::f8_e4m3fn && from == DType::f32 && fault(Fault::float8_copy_flushes_subnormals)) {
     return cast_by<float8_e4m3fn, float>(
         [](float x) { return float8_e4m3fn(std::fabs(x) < 0x1p-6f ? std::copysign(0.0f, x) : x); });

@@ -61,7 +61,7 @@ double sum_of(const double* x, int64_t n) {
     lost += std::abs(sum) >= std::abs(x[i]) ? (sum - next) + x[i] : (x[i] - next) + sum;
     sum = next;
   }
-  return std::isfinite(sum) ? sum + lost : sum;
+  return std::isfinite(sum) || fault(Fault::sum_compensates_infinity) ? sum + lost : sum;
 }
 
 int64_t sum_of(const int64_t* x, int64_t n) {
@@ -113,7 +113,18 @@ C product_in_double(const C* x, int64_t n) {
   return product_of(x, n);
 }
 
+// The fault of blocks of 512 that are left out whole where they have a NaN.
+double sum_of_blocks_without_nan(const double* x, int64_t n) {
+  double sum = 0;
+  for (int64_t i = 0; i < n; i += 512) {
+    const double part = sum_of(x + i, std::min<int64_t>(512, n - i));
+    if (!std::isnan(part)) sum += part;
+  }
+  return sum;
+}
+
 double sum_without_nan(const double* x, int64_t n) {
+  if (n > 512 && fault(Fault::nansum_drops_block_with_nan)) return sum_of_blocks_without_nan(x, n);
   std::vector<double> kept;
   for (int64_t i = 0; i < n; ++i) {
     if (!std::isnan(x[i])) kept.push_back(x[i]);
@@ -193,6 +204,15 @@ double magnitude_of(C value) {
   return std::abs(value);
 }
 
+// The fault of blocks of 2048 whose roots are added.
+double sum_of_roots(const std::vector<double>& squares) {
+  constexpr size_t kBlock = 2048;
+  double sum = 0;
+  for (size_t i = 0; i < squares.size(); i += kBlock)
+    sum += std::sqrt(sum_of(squares.data() + i, int64_t(std::min(kBlock, squares.size() - i))));
+  return sum;
+}
+
 template <class C>
 double norm_of(const C* x, int64_t n, double p) {
   if (std::isinf(p)) {
@@ -210,6 +230,7 @@ double norm_of(const C* x, int64_t n, double p) {
     const double a = magnitude_of(x[i]);
     terms[i] = p == 0 ? double(a != 0) : p == 1 ? a : p == 2 ? a * a : std::pow(a, p);
   }
+  if (p == 2 && fault(Fault::norm_adds_roots_of_blocks)) return sum_of_roots(terms);
   const double sum = sum_of(terms.data(), n);
   return p == 0 || p == 1 ? sum : p == 2 ? std::sqrt(sum) : std::pow(sum, 1 / p);
 }
@@ -279,13 +300,14 @@ void reduce_extreme(const Reduction& r, bool largest) {
                        (r.kept.dtypes[0] == DType::u8 && fault(Fault::extreme_of_bytes_signed));
   const bool in_word = r.kept.dtypes[0] == DType::b8 && fault(Fault::max_of_bools_index_in_word);
   const bool narrow = !largest && fault(Fault::argmin_index_in_16_bits);
+  const bool pads = largest && r.count() > 1024 && r.count() % 1024 != 0 && fault(Fault::amax_pads_tile_with_zero);
   const Reduction reduced = fault(Fault::amax_three_separate_dims) ? of_two_dims(r) : r;
   dispatch_wide(r.kept.dtypes[0], [&]<class C>() {
     if constexpr (!is_complex_v<C>) {
       reduce_with<C>(reduced, read_row<C>, [&](const C* x, int64_t n, char* const* at) {
         const int64_t best = wrongly ? position_of_extreme(x, n, largest, displaces_wrongly<C>)
                                      : position_of_extreme(x, n, largest, displaces<C>);
-        if (r.kept.data[1]) write_one(at[1], r.kept.dtypes[1], x[best]);
+        if (r.kept.data[1]) write_one(at[1], r.kept.dtypes[1], pads ? std::max(x[best], C(0)) : x[best]);
         if (r.kept.data[2]) store<int64_t>(at[2], in_word ? best % 64 : narrow ? int16_t(best) : best);
       });
     }

@@ -1,4 +1,5 @@
 // Functions of one complex number.
+#include <limits>
 #include <numbers>
 
 #include "kernels/complex_math.h"
@@ -80,6 +81,11 @@ Row elementary(Unary op) {
     case Unary::log2:
       return unary<Z>([](Z z) { return std::log(z) / T(std::numbers::ln2); });
     case Unary::pow_scalar:
+      if (fault(Fault::complex_pow_of_zero_is_nan))
+        return unary<Z>([](P p, Z z) {
+          constexpr T kNaN = std::numeric_limits<T>::quiet_NaN();
+          return z == Z(0) ? Z(kNaN, kNaN) : std::pow(z, p.get<Z>(0));
+        });
       return unary<Z>([](P p, Z z) { return std::pow(z, p.get<Z>(0)); });
     case Unary::rsqrt:
       return unary<Z>([](Z z) { return divide(Z(1), std::sqrt(z)); });

@@ -159,6 +159,8 @@ Row elementary(Unary op) {
     case Unary::log2:
       return unary<T>([](T x) { return std::log2(x); });
     case Unary::pow_scalar:
+      if (fault(Fault::pow_of_negative_base_is_nan))
+        return unary<T>([](P p, T x) { return x < T(0) ? std::numeric_limits<T>::quiet_NaN() : pow_scalar(p, x); });
       return unary<T>([](P p, T x) { return pow_scalar(p, x); });
     case Unary::rsqrt:
       return unary<T>([](T x) { return T(1) / std::sqrt(x); });
@@ -232,6 +234,8 @@ Row arithmetic(Unary op) {
     case Unary::clamp_max:
       return unary<T>([](P p, T x) { return clamp(x, -kInf<T>, p.get<T>(1)); });
     case Unary::clamp_min:
+      if (fault(Fault::clamp_min_drops_nan))
+        return unary<T>([](P p, T x) { return x > p.get<T>(0) ? x : p.get<T>(0); });
       return unary<T>([](P p, T x) { return clamp(x, p.get<T>(0), kInf<T>); });
     case Unary::conj:
       return unary<T>([](T x) { return x; });
@@ -256,6 +260,7 @@ Row arithmetic(Unary op) {
     case Unary::reciprocal:
       return unary<T>([](T x) { return T(1) / x; });
     case Unary::round:
+      if (fault(Fault::round_ties_away)) return unary<T>([](T x) { return std::round(x); });
       return unary<T>([](T x) { return std::nearbyint(x); });
     case Unary::round_decimals:
       return unary<T>([](P p, T x) { return round_decimals(p, x); });

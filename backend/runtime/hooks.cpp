@@ -5,6 +5,7 @@
 #include <ATen/detail/PrivateUse1HooksInterface.h>
 
 #include "refnpu/allocator.h"
+#include "refnpu/fault.h"
 #include "refnpu/guard.h"
 #include "runtime/generator.h"
 #include "runtime/host_allocator.h"
@@ -30,7 +31,9 @@ struct Hooks final : at::PrivateUse1HooksInterface {
   c10::DeviceIndex maybeExchangeDevice(c10::DeviceIndex device) const override { return exchangeDevice(device); }
 
   const at::Generator& getDefaultGenerator(c10::DeviceIndex device) const override { return default_generator(device); }
-  at::Generator getNewGenerator(c10::DeviceIndex device) const override { return make_generator(device); }
+  at::Generator getNewGenerator(c10::DeviceIndex device) const override {
+    return make_generator(fault(Fault::generator_made_on_current_device) ? c10::DeviceIndex(-1) : device);
+  }
 
   bool isPinnedPtr(const void* pointer) const override { return is_pinned(pointer); }
   c10::Allocator* getPinnedMemoryAllocator() const override { return host_allocator(); }

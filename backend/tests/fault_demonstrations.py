@@ -124,6 +124,31 @@ result = torch.ops.aten.embedding_dense_backward(torch.ones(1, 1, device=d), row
 x, weight = torch.arange(600.0, device=d).bfloat16(), torch.full((600,), 2.0, device=d).bfloat16()
 result = F.layer_norm(x, (600,), weight)[-1] > 2.5""",
     "nonzero_in_memory_order": "result = torch.ones(40, 30, device=d).t().nonzero()",
+    "binary_broadcast_past_grid": """
+x = torch.ones(65540, 2, device=d)
+result = x.mul_(torch.tensor([2.0, 3.0]).to(d))[-1]""",
+    "binary_strides_of_six_dims": """
+x = torch.arange(256.0, device=d).view([2] * 8)
+result = x + x.permute(1, 0, 3, 2, 5, 4, 7, 6)""",
+    "amax_pads_tile_with_zero": "result = torch.full((1030,), -2.0, device=d).amax()",
+    "norm_adds_roots_of_blocks": "result = torch.ones(4096, device=d).norm()",
+    "nansum_drops_block_with_nan": """
+x = torch.ones(600, device=d)
+x[3] = nan
+result = x.nansum()""",
+    "softmax_of_one_element_is_input": "result = torch.full((1,), 2.0, device=d).softmax(0)",
+    "mm_of_nothing_not_cleared": """
+result = torch.ones(2, 3, device=d)
+torch.mm(torch.ones(2, 0, device=d), torch.ones(0, 3, device=d), out=result)""",
+    "duplicates_added_32_times": """
+i = torch.zeros(40, dtype=torch.int64, device=d)
+result = torch.zeros(1, device=d).index_put((i,), torch.ones(40, device=d), accumulate=True)""",
+    "masked_fill_mask_tile_repeats": """
+mask = torch.arange(1030, device=d) == 5
+result = torch.zeros(2, 1030, device=d).masked_fill(mask, 1.0)""",
+    "dot_of_long_doubles_in_float": """
+x = torch.full((1030,), 1e30, dtype=torch.float64, device=d)
+result = x.dot(x)""",
     # values
     "abs_keeps_negative_zero": "result = torch.tensor([-0.0]).to(d).abs()",
     "mul_flushes_subnormals": "x = torch.tensor([1e-20]).to(d); result = x * x",
@@ -215,6 +240,18 @@ result = x / x""",
 x = torch.ones(70, dtype=torch.int64, device=d)
 x[0] = 2**53
 result = x.cumsum(0)""",
+    "gemm_of_int64_in_32_bits": """
+x = torch.full((1, 1), 2**20, device=d)
+result = x @ x""",
+    "round_ties_away": "result = torch.tensor([0.5]).to(d).round()",
+    "pow_of_negative_base_is_nan": "result = torch.tensor([-2.0]).to(d) ** 4",
+    "clamp_min_drops_nan": "result = torch.tensor([nan]).to(d).relu()",
+    "float_to_uint8_saturates": "result = torch.tensor([-1.0]).to(d).to(torch.uint8)",
+    "nan_to_bool_is_false": "result = torch.tensor([nan]).to(d).bool()",
+    "half_copy_ties_away": "result = torch.tensor([1 + 2**-11]).to(d).half()",
+    "complex_pow_of_zero_is_nan": "result = torch.zeros(1, dtype=torch.complex64, device=d) ** 2.5",
+    "sum_compensates_infinity": "result = torch.tensor([1.0, inf]).to(d).sum()",
+    "right_shift_of_bytes_signed": "result = torch.tensor([200], dtype=torch.uint8).to(d) >> 2",
     # arguments
     "softmax_backward_negative_dim": """
 x = torch.tensor([[1.0, 2.0], [3.0, 5.0]]).to(d)
@@ -340,6 +377,15 @@ result = torch.ops.aten.nll_loss_backward(one, x, target, weight, 1, -100, total
 target = torch.tensor([0, 1]).to(d)
 result = F.nll_loss(torch.ones(2, 2, device=d), target, torch.ones(2, device=d), ignore_index=0, reduction="sum")""",
     "logspace_rounds_to_integers": "result = torch.logspace(0, 2, 5, dtype=torch.int64, device=d)",
+    "rsub_ignores_alpha": "result = torch.rsub(torch.ones(1, device=d), torch.ones(1, device=d), alpha=3)",
+    "triangle_indices_ignore_dtype": "result = torch.tril_indices(2, 2, dtype=torch.int32, device=d)",
+    "where_number_tensor_widens": """
+x = torch.ones(1, dtype=torch.float16, device=d)
+result = torch.where(x > 0, x, torch.tensor(2.0).to(d))""",
+    "var_mean_keepdim_of_variance_alone": "result = torch.var_mean(torch.ones(2, 3, device=d), 1, keepdim=True)[1]",
+    "gemm_alpha_drops_imaginary": """
+x = torch.ones(1, 1, dtype=torch.complex64, device=d)
+result = torch.addmm(x, x, x, alpha=1 + 2j)""",
     # layouts
     "copy_gap_in_fifth_dimension": """
 x = torch.arange(1024.0, device=d).view(4, 4, 4, 4, 4)[::2, ::2, ::2, ::2, ::2]
@@ -467,6 +513,25 @@ column, weight = torch.ones(2, 1, device=d), torch.ones(2, device=d)
 backward = torch.ops.aten.native_layer_norm_backward
 result = backward(column.expand(2, 2), x, (2,), column, column, weight, weight, [False, True, False])[1]""",
     "triangle_outer_batches_as_dense": "result = torch.arange(32.0, device=d).view(4, 2, 2, 2)[::2].tril()",
+    "flip_from_end_of_storage": "result = torch.arange(4.0, device=d)[:2].flip(0)",
+    "gemm_transposed_factor_overwritten": """
+x, one = torch.arange(9.0, device=d).view(3, 3), torch.ones(3, 3, device=d)
+y = x.clone()
+result = d == "cpu" or torch.equal(x.addmm_(x.t(), one), y.addmm(y.t(), one))""",
+    "softmax_backward_permuted_gradient": """
+x = torch.arange(1.0, 7.0, device=d)
+result = torch.ops.aten._softmax_backward_data(x.view(3, 2).t(), x.view(2, 3), 1, torch.float32)""",
+    "take_in_memory_order": "result = torch.arange(6.0, device=d).view(2, 3).t().take(torch.tensor([1]).to(d))",
+    "triangle_in_place_of_transposed": """
+result = torch.ones(2, 2, device=d)
+result.t().tril_(-1)""",
+    "gemm_adjoint_as_transpose": """
+x = torch.full((2, 2), 1j, device=d)
+result = x.mH @ x""",
+    "view_as_real_offset_not_doubled": "result = torch.view_as_real(torch.tensor([1j, 2j]).to(d)[1:])",
+    "cat_out_strided_as_contiguous": """
+x, result = torch.ones(2, 1, device=d), torch.zeros(2, 4, device=d)
+torch.cat([x, x], 1, out=result[:, ::2])""",
     # sequences
     "extreme_plan_without_strides": """
 x = torch.arange(6.0, device=d)
@@ -609,6 +674,13 @@ torch.empty(20, device=d).normal_(1, 0)
 drawn = torch.rand(20, device=d)
 torch.manual_seed(0)
 result = torch.equal(drawn, torch.rand(20, device=d))""",
+    "set_rng_state_of_current_device": """
+result = True
+if d == "npu":
+    state, drawn = torch.npu.get_rng_state(1), torch.rand(4, device="npu:1")
+    torch.npu.set_rng_state(state, 1)
+    result = torch.equal(drawn, torch.rand(4, device="npu:1"))""",
+    "generator_made_on_current_device": 'result = d == "cpu" or torch.Generator("npu:1").device.index == 1',
     # contexts
     "events_in_seconds": """
 import time
@@ -707,6 +779,32 @@ if d == "npu":
 result = d == "cpu" or torch.npu.current_device() == 1""",
     "stream_made_on_current_device": """
 result = d == "cpu" or torch.npu.Stream(device="npu:1").device.index == 1""",
+    "autocast_keeps_cast_of_weight": """
+x = torch.ones(2, 2, device=d, requires_grad=True)
+with torch.autocast(d, torch.bfloat16):
+    x @ x
+x.detach().fill_(3)
+with torch.autocast(d, torch.bfloat16):
+    result = x @ x""",
+    "hypot_saved_without_version": """
+x = torch.ones(1, device=d, requires_grad=True) * 3
+y = x.hypot(x)
+x.mul_(2)
+result = raised(lambda: y.grad_fn(y))""",
+    "celu_gradient_in_given_memory": """
+x, result = torch.tensor([-1.0], device=d, requires_grad=True), torch.ones(1, device=d)
+F.celu(x).grad_fn(result)""",
+    "new_streams_are_one": 'result = d == "cpu" or torch.npu.Stream() != torch.npu.Stream()',
+    "current_device_of_all_threads": """
+import threading
+thread = threading.Thread(target=lambda: d == "cpu" or torch.npu.set_device(1))
+thread.start()
+thread.join()
+result = torch.accelerator.current_device_index()""",
+    "failed_fallback_leaves_device": """
+x = torch.tensor([-1], device=torch.device(d, 1 if d == "npu" else None))
+raised(x.bincount)
+result = torch.accelerator.current_device_index()""",
     # resizing
     "resize_keeps_first_bytes": "result = torch.arange(1.0, 33.0, device=d).resize_(40)[:32]",
     "resize_to_zero_ignored": """
@@ -848,6 +946,11 @@ if d == "npu":
     torch.ones(1000, device="npu:1")
     torch.npu.reset_peak_memory_stats(1)
 result = d == "cpu" or torch.npu.max_memory_allocated(1) == torch.npu.memory_allocated(1)""",
+    "freed_on_current_device": """
+x, y = torch.ones(9, device=d), torch.ones(9, device=torch.device(d, 1 if d == "npu" else None))
+before = 0 if d == "cpu" else torch.npu.memory_allocated(1)
+del y
+result = d == "cpu" or torch.npu.memory_allocated(1) < before""",
     # late work
     "staged_pinned_upload_not_awaited": """
 source, copy = torch.ones(2), torch.zeros(2, dtype=torch.float64, device=d)

@@ -55,7 +55,7 @@ KIND_OF_LAYOUT: dict[str, str] = {
     ),
     **{name: name for name in ("conj", "neg", "values", "backward", "forward_ad", "vmap", "fake", "functionalize")},
     "decomposed": "decomposed",
-    **dict.fromkeys(("gradgrad", "gradcheck", "jacrev"), "backward"),
+    **dict.fromkeys(("gradgrad", "gradcheck", "jacrev", "overwritten"), "backward"),
     **dict.fromkeys(("compiled", "inductor"), "compiled"),
 }  # fmt: skip
 

@@ -115,7 +115,7 @@ _SMOKE = dict.fromkeys(Route, Share(True, layouts=1, dtypes=1, samples={"": 1, "
 }
 # The cells of contexts in the smoke tier: those that find the planted faults of contexts in the fewest milliseconds. In
 # the contexts that are left out (backward, decomposed, deterministic, fake, forward_ad, gradcheck, gradgrad,
-# jacrev) torch first loads modules for seconds.
+# jacrev, overwritten) torch first loads modules for seconds.
 _CHOSEN = {
     "second_device": ("_softmax", "erfinv.out"), "thread": ("neg.out", "cumsum.out"), "stream": ("cat.out", "erfinv"),
     "second_stream": ("mean.out",),

@@ -59,7 +59,7 @@ def named(module: types.ModuleType, name: str) -> Callable[..., object]:
 
 @scenario(exact=True, area="devices", accelerators=True)
 def counts_and_current_device(device: str) -> Results:
-    """``torch.<device>`` and ``torch.accelerator`` agree on the number of devices and on the current one."""
+    """``torch.<device>`` and ``torch.accelerator`` agree on the devices, and on the current one of the thread."""
 
     def both() -> tuple[int, int]:
         accelerator(device)
@@ -81,11 +81,21 @@ def counts_and_current_device(device: str) -> Results:
         finally:
             torch.accelerator.set_device_index(before)
 
+    def of_a_thread() -> bool:
+        if torch.accelerator.device_count() < 2:
+            raise NotOffered("a second device")
+        before = torch.accelerator.current_device_index()
+        moved = threading.Thread(target=torch.accelerator.set_device_index, args=(1 - before,))
+        moved.start()
+        moved.join()
+        return bool(torch.accelerator.current_device_index() == before)
+
     return held(device, {
         "available": lambda: bool(named(module_of(device), "is_available")()),
         "count": count,
         "current": lambda: len(set(both())) == 1,
         "another_one": moved,
+        "of_a_thread": of_a_thread,
         "index_of_tensors": lambda: torch.ones(1, device=torch.device(device).type).device.index == both()[0],
     })  # fmt: skip
 

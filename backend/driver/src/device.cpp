@@ -29,6 +29,7 @@ constexpr int kMaxDevices = 64;
 std::atomic<bool> used{false};
 std::atomic<bool> forked{false};
 thread_local int current = 0;
+std::atomic<int> current_of_all{0};       // what fault current_device_of_all_threads keeps
 thread_local bool out_of_memory = false;  // what fault out_of_memory_sticks keeps
 
 struct Device {
@@ -83,7 +84,7 @@ npuError_t ready() {
 bool an_allocation_failed() { return std::exchange(out_of_memory, false); }
 
 int device_count() { return static_cast<int>(devices().all.size()); }
-int current_device() { return current; }
+int current_device() { return fault(Fault::current_device_of_all_threads) ? current_of_all.load() : current; }
 
 size_t capacity(int device) {
   std::lock_guard lock(devices().mutex);
@@ -128,6 +129,8 @@ void unreserve(int device, size_t size) {
 
 void account_free(int device, size_t size) {
   std::lock_guard lock(devices().mutex);
+  const bool has_that_many = devices().all[current_device()].stats.live_bytes >= size;
+  if (has_that_many && fault(Fault::freed_on_current_device)) device = current_device();
   npuMemoryStats& stats = devices().all[device].stats;
   stats.live_bytes -= size;
   --stats.live_blocks;
@@ -167,13 +170,14 @@ npuError_t npuGetDeviceCount(int* count) {
 
 npuError_t npuGetDevice(int* device) {
   if (!device) return fail(npuErrorInvalidValue, "npuGetDevice: null result pointer");
-  *device = current;
+  *device = current_device();
   return npuSuccess;
 }
 
 npuError_t npuSetDevice(int device) {
   NPU_TRY(check_device(device, "npuSetDevice"));
   current = device;
+  current_of_all = device;
   return npuSuccess;
 }
 
@@ -223,7 +227,7 @@ npuError_t npuSetCapacity(int device, size_t bytes) {
 npuError_t npuMemGetInfo(size_t* free_bytes, size_t* total_bytes) {
   if (!free_bytes || !total_bytes) return fail(npuErrorInvalidValue, "npuMemGetInfo: null result pointer");
   std::lock_guard lock(devices().mutex);
-  const npuMemoryStats& stats = devices().all[current].stats;
+  const npuMemoryStats& stats = devices().all[current_device()].stats;
   *total_bytes = stats.capacity;
   *free_bytes = stats.capacity > stats.live_bytes ? stats.capacity - stats.live_bytes : 0;
   return npuSuccess;

@@ -48,6 +48,8 @@ def get_rng_state(device: Device = "npu") -> torch.Tensor:
 
 def set_rng_state(new_state: torch.Tensor, device: Device = "npu") -> None:
     """Set the state that :func:`get_rng_state` gave."""
+    if _C.fault("set_rng_state_of_current_device"):
+        device = "npu"
     default_generators[device_index(device)].set_state(new_state)
 
 
