@@ -25,15 +25,19 @@ class OwnTests:
     python: str
     kept: Path  # what is known from an earlier run
 
-    def kills(self, faults: list[str]) -> dict[str, str]:
-        """Return the first failing test for each fault. Raises RuntimeError if a test fails without a fault."""
+    def kills(self, faults: list[str]) -> dict[str, str] | None:
+        """Return the first failing test for each fault. None if a test fails without a fault, which is printed.
+
+        Such a failure is not kept: a busy machine may be the reason.
+        """
         known: dict[str, str] = json.loads(self.kept.read_text(encoding="utf-8")) if self.kept.is_file() else {}
         for fault in ["", *faults] if faults else []:
             if fault not in known:
                 known[fault] = self._first_failing(fault)
-                self.kept.write_text(json.dumps(known), encoding="utf-8")
-        if known.get(""):
-            raise RuntimeError(f"the backend's own tests fail without any fault: {known['']}")
+            if known.get(""):
+                print(f"the backend's own tests were not used: they fail without any fault: {known['']}")
+                return None
+            self.kept.write_text(json.dumps(known), encoding="utf-8")
         return {fault: known[fault] for fault in faults if known[fault]}
 
     def _first_failing(self, fault: str) -> str:
