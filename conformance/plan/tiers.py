@@ -117,8 +117,8 @@ _SMOKE = dict.fromkeys(Route, Share(True, layouts=1, dtypes=1, samples={"": 1, "
 # the contexts that are left out (backward, decomposed, deterministic, fake, forward_ad, gradcheck, gradgrad,
 # jacrev, overwritten) torch first loads modules for seconds.
 _CHOSEN = {
-    "second_device": ("_softmax", "erfinv.out"), "thread": ("neg.out", "cumsum.out"), "stream": ("cat.out", "erfinv"),
-    "second_stream": ("mean.out",),
+    "second_device": ("_softmax", "erfinv.out", "_histogramdd_bin_edges"), "thread": ("neg.out", "cumsum.out"),
+    "stream": ("cat.out", "erfinv"), "second_stream": ("mean.out",),
     "after_error": ("neg.out",), "inference_mode": ("unfold", "embedding"),
     "autocast": ("group_norm", "addcmul", "prelu", "log_softmax.int"),
     "vmap": ("_logcumsumexp", "_standard_gamma_grad"), "functionalize": ("polygamma_", "_cummax_helper"),
