@@ -96,6 +96,7 @@ def test_a_file_of_inputs_cannot_run_code(file: Path, tmp_path: Path) -> None:
         inputs_from(tmp_path / "inputs.pt", load(str(file), "cpu"), "cpu")
 
 
+@pytest.mark.forked
 def test_a_device_that_inductor_does_not_know_is_said_to_be_unknown() -> None:
     assert "Inductor knows no device 'mydev', only " in compilers.inductor_lacks("mydev")
     assert compilers.inductor_lacks("cpu") == ""
