@@ -9,7 +9,7 @@ import torch
 
 from conformance.contexts.backward import Backward
 from conformance.contexts.model import How, Op
-from conformance.contexts.trees import tensors_of, with_tensors
+from conformance.contexts.trees import alike, on_host, tensors_of, with_tensors
 
 
 def gradients_after(
@@ -41,18 +41,11 @@ def gradients_after(
     return list(torch.autograd.grad(results, leaves, given, allow_unused=True))
 
 
-def is_same(one: torch.Tensor | None, other: torch.Tensor | None) -> bool:
-    """Return whether two gradients are the same but for rounding, or there are none."""
-    if one is None or other is None:
-        return one is other
-    return bool(torch.allclose(one.cpu(), other.cpu(), rtol=1e-3, atol=1e-5, equal_nan=True))
-
-
 class Overwritten(Backward):
     """The results are the gradients of the floating arguments, with nothing written."""
 
     name = "overwritten"
-    helpers = (tensors_of, with_tensors, gradients_after, is_same)
+    helpers = (tensors_of, with_tensors, gradients_after, on_host, alike)
 
     @staticmethod
     def call(op: Op, device: torch.device, how: How, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
@@ -71,6 +64,6 @@ class Overwritten(Backward):
                     continue
                 if again is None:
                     break
-                if not all(map(is_same, right or (), again)):
+                if not alike(*on_host([right, again], {})[0]):
                     raise AssertionError(f"tensor {place} of arguments and results was written, and gradients changed")
             return right

@@ -118,18 +118,11 @@ def _moved_to(_: str, form: Any) -> bool:
     return bool(_taken(torch.ones(2).to, form).device.index == SECOND)
 
 
-def _event(kind: str, form: Any) -> bool:
-    event = _taken(torch.Event, device=form)
-    event.record(torch.accelerator.current_stream(f"{kind}:{SECOND}"))
-    event.synchronize()
-    return bool(event.device.index == SECOND)
-
-
 ASKED: dict[str, Asked] = {
     "set_device": _set, "device": _in_a_block, "synchronize": _synchronized, "Stream": _own_stream,
     "torch.Stream": _torch_stream, "current_stream": _current_stream, "memory_allocated": _allocated,
     "reset_peak_memory_stats": _peak, "get_rng_state": _rng_state, "Generator": _generator, "torch.ones": _made_on,
-    "to": _moved_to, "torch.Event": _event,
+    "to": _moved_to,
 }  # fmt: skip
 
 

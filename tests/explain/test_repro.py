@@ -43,7 +43,11 @@ CELLS = [
 IN_CONTEXTS = [
     ("masking", "masked_fill_.Scalar", "float32", context)
     for context in ("thread", "after_error", "inference_mode", "deterministic")
-] + [("matmul", "mm", "float32", "autocast"), ("pointwise_unary", "exp", "float32", "backward")]
+] + [
+    ("matmul", "mm", "float32", "autocast"),
+    ("pointwise_unary", "exp", "float32", "backward"),
+    ("pointwise_unary", "exp", "float32", "overwritten"),
+]
 
 
 @pytest.mark.parametrize("cell", CELLS + IN_CONTEXTS, ids=lambda cell: "-".join(cell[1:]))

@@ -99,6 +99,15 @@ def test_what_is_left_of_a_matrix_without_factors_is_not_defined() -> None:
     assert judged(CHOLESKY, other(0), MATRICES).mismatches
 
 
+def test_a_device_that_was_wrong_once_is_not_excused() -> None:
+    calls = iter(range(99))
+
+    def once(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return changed(CHOLESKY, lambda f, _: f.fill_(7))(x) if next(calls) == 0 else tuple(CHOLESKY(x))
+
+    assert judged(CHOLESKY, once, MATRICES[:1]).mismatches
+
+
 def test_which_matrix_has_no_factors_is_defined() -> None:
     other = changed(CHOLESKY, lambda factor, info: info.fill_(1))
     assert judged(CHOLESKY, other, MATRICES).mismatches

@@ -17,6 +17,7 @@ from conformance.judging.reference import (
     HELD,
     LAYOUT,
     LOST,
+    OVERLAP,
     OVERRUN,
     QUIETED,
     RESIZED,
@@ -40,6 +41,21 @@ def one_as_two() -> Case:
     """Two arguments that are one tensor."""
     both = sample("hand", slot(0, "self", (2, 3)), slot(1, "other", (2, 3)), DeviceArg())
     return cases(CellId("misc", "hand", "float32", "aliased"), [both])[0]
+
+
+def turned() -> Case:
+    """A square that is written, and read along its columns too."""
+    both = sample("hand", slot(0, "self", (3, 3), written=True), slot(1, "other", (3, 3)), DeviceArg())
+    return next(c for c in cases(CellId("misc", "hand", "float32", "aliased"), [both]) if c.variant == "self%other")
+
+
+def test_a_device_may_take_an_overlap_that_cpu_refuses() -> None:
+    def takes(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return x.copy_(x + y)
+
+    assert judge(torch.Tensor.add_, takes, turned()).skipped == OVERLAP
+    assert judge(takes, case=turned()).mismatches == []
+    assert judge(takes, lambda x, y: x.copy_(x + y + 1), turned()).mismatches
 
 
 def test_an_expanded_argument_that_cpu_writes_silently_is_skipped() -> None:
