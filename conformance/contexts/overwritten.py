@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -13,7 +13,7 @@ from conformance.contexts.trees import alike, on_host, tensors_of, with_tensors
 
 
 def gradients_after(
-    place: int, op: Op, args: Sequence[Any], kwargs: Mapping[str, Any]
+    place: int, op: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> list[torch.Tensor | None] | None:
     """Return the gradients of the floating arguments, after one of the tensors has been written.
 
