@@ -140,15 +140,20 @@ class CellRunner:
         tally.add(case, lambda: programs.judge(scenario, self.plan.backend, partial(progress.note, 0)))
         return tally.observation()
 
-    def reference(self, cell: CellId, index: int) -> None:
-        """Run the CPU side alone of one case, several times over other leftovers in memory."""
+    def reference(self, cell: CellId, index: int) -> bool:
+        """Run the CPU side alone of one case, several times over other leftovers in memory.
+
+        Return whether the results are the same each time. A scenario runs once.
+        """
         if cell.is_scenario:
             catalogue.find(cell.overload).run("cpu")
-            return
+            return True
         case = self.plan.cases(cell)[index]
+        sound = True
         for _ in range(3):
-            self._judge_of(cell).reference_is_sound(case)
+            sound &= self._judge_of(cell).reference_is_sound(case)
             host_heap.shake()
+        return sound
 
     def checks(self, cell: CellId, index: int) -> list[str]:
         """Judge one case, as :meth:`run` does; returns the checks that fail."""

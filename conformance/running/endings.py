@@ -61,6 +61,14 @@ def reference_death(cell: CellId, route: str, end: End) -> Observation:
     )
 
 
+def unsound_reference(cell: CellId, route: str, end: End) -> Observation:
+    """Return the observation of a cell that died by chance, in a case in which CPU reads past its arguments."""
+    reason = f"the CPU reference of {end.case} reads memory that nobody wrote; a process that did so died: {end.signal}"
+    return Observation(
+        cell, route, Status.UNSUPPORTED, end.cases, reason=reason, signal=end.signal, wall_ns=end.wall_ns
+    )
+
+
 def told(observation: Observation, finding: Finding, after: str) -> Observation:
     """Return the observation of a death with the result of repeating it."""
     (failure,) = observation.failures

@@ -36,8 +36,8 @@ class Work(Protocol):
         Return the observation, and the index at which a fresh process has to continue, None if there is none.
         """
 
-    def reference(self, cell: CellId, index: int) -> None:
-        """Run only the CPU side of one case, several times."""
+    def reference(self, cell: CellId, index: int) -> bool:
+        """Run only the CPU side of one case, several times. Return whether it needs no memory but its arguments'."""
 
     def kernels(self, cell: CellId, index: int, *, on_cpu: bool) -> list[str]:
         """Run one case, on the device or on CPU, and return the operators that run there."""
@@ -157,8 +157,7 @@ class Server:
             return {}
         cell, first = CellId(*request["cell"]), request["first"]
         if request["what"] == "reference":
-            self._work.reference(cell, first)
-            return {}
+            return {"sound": self._work.reference(cell, first)}
         if request["what"] == "checks":
             return {"checks": self._work.checks(cell, first)}
         if request["what"] == "kernels":

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from enum import Enum, auto
 from typing import Any
 
 from conformance.records import Gate, GateFailure, Observation, Setting
@@ -17,7 +18,17 @@ from conformance.running import crash_log
 from conformance.running.child import Child, Hang
 from conformance.running.child import Death as ChildDeath
 from conformance.running.deaths import SECONDS, DeathInquiry, Finding
-from conformance.running.endings import End, broken, death, merge, reference_death, told, with_leak, with_stack
+from conformance.running.endings import (
+    End,
+    broken,
+    death,
+    merge,
+    reference_death,
+    told,
+    unsound_reference,
+    with_leak,
+    with_stack,
+)
 from conformance.running.failures import FailureInquiry
 from conformance.running.host_leaks import Batch, Lost, beyond, culprit, searchable
 from conformance.running.isolation import Children, Forking
@@ -47,6 +58,14 @@ SEARCH_TIMEOUT = 120  # seconds that a search for leaks may take, in addition to
 REFERENCES = 5
 # Seconds for a crash whose stack is printed: the printing may hang where the heap is damaged.
 STACK_TIMEOUT = 20.0
+
+
+class _Reference(Enum):
+    """What the CPU side of a case does alone."""
+
+    SOUND = auto()
+    UNSOUND = auto()  # its results depend on memory that is not its arguments'
+    DIES = auto()
 
 
 class Runner:
@@ -270,12 +289,15 @@ class Runner:
         end = End(how, self._work.case_ids(cell)[index], phase, index - first + 1, wall)
         route = self._work.route(cell)
         tries = REFERENCES if isinstance(how, ChildDeath) else 1
-        if phase and not end.broken and self._reference_dies(cell, index, tries):
+        alone = self._reference(cell, index, tries) if phase and not end.broken else _Reference.SOUND
+        if alone is _Reference.DIES:
             return reference_death(cell, route, end), index + 1
         observation = death(cell, route, end, self._work.arguments(cell, index))
         if observation.status is Status.CRASH:
             signature = (cell.overload, observation.signal, phase)
             finding = self._inquiry.of(signature, Stretch(cell, index, index + 1), lived)
+            if alone is _Reference.UNSOUND and finding.kind == "flaky":
+                return unsound_reference(cell, route, end), index + 1
             observation = told(observation, finding, self._name(finding.after))
             observation = with_stack(observation, self._stack(Stretch(cell, index, index + 1), finding))
         return observation, index + 1
@@ -301,18 +323,24 @@ class Runner:
             self._child = None
         self._lived = []
 
-    def _reference_dies(self, cell: CellId, index: int, tries: int) -> bool:
-        """Return whether the CPU side of a case also dies alone in a fresh child. Then it is not the device's fault."""
+    def _reference(self, cell: CellId, index: int, tries: int) -> _Reference:
+        """Return what the CPU side of a case does alone in fresh children. If it dies, that is not the device's fault.
+
+        Nor is a death by chance, where CPU reads or writes past its arguments: it depends on what lies there.
+        """
+        found = _Reference.SOUND
         for left in reversed(range(tries)):
             child = self._fresh()
             reply = child.ask(reference_request(cell, index), self._limit(cell))
-            if isinstance(reply, dict) and not left:
-                self._child = child  # it has only run the CPU side, so it can run the next case
-                return False
-            child.close()
             if not isinstance(reply, dict):
-                return not broken(reply)
-        return False
+                child.close()
+                return found if broken(reply) else _Reference.DIES
+            found = found if reply["sound"] else _Reference.UNSOUND
+            if left or found is _Reference.UNSOUND:
+                child.close()
+            else:
+                self._child = child  # it has only run the CPU side, so it can run the next case
+        return found
 
     def _dies(self, order: Sequence[Stretch]) -> bool:
         """Return whether a fresh process that runs these stretches in order dies in the last one."""

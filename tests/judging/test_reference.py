@@ -8,9 +8,11 @@ from itertools import count
 
 import torch
 
+from conformance.backends import Capabilities
 from conformance.corpus import fills
 from conformance.corpus.model import DeviceArg, TensorSlot
 from conformance.judging import conditioning
+from conformance.judging.judge import Judge
 from conformance.judging.reference import (
     BEHIND,
     DENSE_STRIDES,
@@ -25,13 +27,13 @@ from conformance.judging.reference import (
     UNSOUND,
 )
 from conformance.judging.tolerances import Criteria
-from conformance.judging.twins import ROOM
+from conformance.judging.twins import ROOM, Twins
 from conformance.ops.family import EXACT, Accumulation, OpFacts, Tolerance
 from conformance.plan.cases import Case, cases
 from conformance.torch_versions import schema_of
-from conformance.vocabulary import CellId, Check
+from conformance.vocabulary import CellId, Check, Route
 from tests.samples import sample, slot
-from tests.two_sides import behind, case_of, judge
+from tests.two_sides import Device, behind, case_of, judge, value_of
 
 NAN = float("nan")
 SUMS = OpFacts("misc", tolerance=Tolerance(4.0, accumulation=Accumulation.REDUCED))
@@ -170,6 +172,17 @@ def test_a_case_is_skipped_if_cpu_reads_behind_its_arguments() -> None:
 
     found = judge(beyond, torch.neg)
     assert (found.skipped, found.tainted) == (UNSOUND, True)
+
+
+def test_cpu_alone_is_sound_if_it_reads_its_arguments_alone() -> None:
+    def alone(right: Callable[..., torch.Tensor]) -> Judge:
+        device = Capabilities(Device(), "hand")
+        return Judge(Twins(value_of), device, lambda x, _: right(x), Route.NATIVE, Criteria(OpFacts("misc")), 20)
+
+    calls = count()
+    assert alone(torch.neg).reference_is_sound(case_of())
+    assert not alone(lambda x: x + 1 if behind(x) == 1.0 else x + 2).reference_is_sound(case_of())
+    assert not alone(lambda x: x + next(calls)).reference_is_sound(case_of())
 
 
 def test_a_doubtful_layout_is_skipped_even_if_the_device_agrees() -> None:

@@ -56,9 +56,10 @@ class Work:
     def route(self, cell: CellId) -> str:
         return self._route
 
-    def reference(self, cell: CellId, index: int) -> None:
+    def reference(self, cell: CellId, index: int) -> bool:
         if self._cases[index] in ("cpu dies", "reference dies"):
             ctypes.string_at(0)
+        return True
 
     def checks(self, cell: CellId, index: int) -> list[str]:
         observation, _ = self.run(cell, index, Progress(), index + 1)
@@ -240,10 +241,11 @@ class DyingNowAndThen(Work):
         super().__init__(*cases)
         self._calls = mmap.mmap(-1, 1)  # shared with the children
 
-    def reference(self, cell: CellId, index: int) -> None:
+    def reference(self, cell: CellId, index: int) -> bool:
         self._calls[0] += 1
         if self._calls[0] == 4:
             ctypes.string_at(0)
+        return True
 
 
 @pytest.mark.parametrize("case", ["cpu dies of damage", "dies"])
@@ -253,6 +255,46 @@ def test_a_case_whose_cpu_side_dies_alone_now_and_then_is_unsupported(case: str)
         assert runner.observe(CELL).status is Status.UNSUPPORTED
     finally:
         runner.close()
+
+
+class DyingOnce(Work):
+    """Dies in its first ``times`` runs in all processes, in a case that CPU is sound in or not."""
+
+    def __init__(self, times: int, sound: bool) -> None:
+        super().__init__("ok", "dies", "ok")
+        self._times = times
+        self._sound = sound
+        self._deaths = mmap.mmap(-1, 1)  # shared with the children
+
+    def reference(self, cell: CellId, index: int) -> bool:
+        return self._sound
+
+    def run(
+        self, cell: CellId, first: int, progress: Progress, stop: int | None = None
+    ) -> tuple[Observation, int | None]:
+        runs = range(first, len(self._cases) if stop is None else stop)
+        if 1 in runs and self._deaths[0] < self._times:
+            self._deaths[0] += 1
+            return super().run(cell, first, progress, stop)
+        return super().run(OTHER, first, progress, stop)
+
+
+@pytest.mark.parametrize(
+    ("times", "sound", "status"),
+    [(1, False, Status.PASS), (1, True, Status.CRASH), (99, False, Status.CRASH), (99, True, Status.CRASH)],
+)
+def test_a_death_by_chance_is_none_of_the_device_where_cpu_reads_past_its_arguments(
+    times: int, sound: bool, status: Status
+) -> None:
+    runner = Runner(DyingOnce(times, sound), 10)
+    try:
+        found = runner.observe(CELL)
+    finally:
+        runner.close()
+    assert found.status is status
+    assert found.cases == 3
+    assert ("reads memory that nobody wrote" in found.reason) == (status is Status.PASS)
+    assert found.signal == "SIGSEGV"
 
 
 def test_a_death_on_the_cpu_side_that_does_not_repeat_alone_is_a_crash() -> None:
