@@ -10,6 +10,7 @@ import gc
 import json
 import os
 import resource
+import shutil
 import signal
 import struct
 import subprocess
@@ -63,7 +64,8 @@ class Child:
     """A forked child that runs ``serve(request) -> reply``; both are JSON. See also :class:`Spawned`.
 
     The child's output is kept for the report: libc's message, or the stack of a fatal signal. If there are megabytes of
-    it, only the beginning stays on the disk.
+    it, only the beginning stays on the disk. Its temporary directory is its own, and is removed with it: an op that
+    kills the process, or a server that the process started, leaves files there.
     """
 
     def __init__(self, serve: Callable[[Any], dict[str, Any]]) -> None:
@@ -75,13 +77,16 @@ class Child:
         if self.pid == 0:
             os.close(self._requests)
             os.close(self._replies)
+            os.environ.update(self._environment())
+            tempfile.tempdir = None  # to be looked up again
             live(serve, requests, replies, self._log.fileno())
         os.close(requests)
         os.close(replies)
         self._watch()
 
     def _open(self) -> tuple[int, int]:
-        """Open the pipes and the log. Return the child's descriptors for requests and for replies."""
+        """Open the pipes, the log and the directory. Return the child's descriptors for requests and for replies."""
+        self._directory = tempfile.mkdtemp(prefix="conformance-child-")
         self._log = tempfile.TemporaryFile()  # noqa: SIM115  # closed by close()
         fcntl.fcntl(self._log, fcntl.F_SETFL, fcntl.fcntl(self._log, fcntl.F_GETFL) | os.O_APPEND)  # see _cut
         requests, self._requests = os.pipe()
@@ -89,6 +94,10 @@ class Child:
         self._status: int | None = None
         self._asked_at = 0
         return requests, replies
+
+    def _environment(self) -> dict[str, str]:
+        """Return the variables that are the child's own."""
+        return dict.fromkeys(("TMPDIR", "TEMP", "TMP"), self._directory)
 
     def _watch(self) -> None:
         """Open a descriptor that says when the process ends: processes that it started may keep its pipes open."""
@@ -141,6 +150,7 @@ class Child:
             self._ended = -1
         self._reap()
         self._log.close()
+        shutil.rmtree(self._directory, ignore_errors=True)
 
     def kill(self) -> None:
         """Kill the child."""
@@ -199,8 +209,10 @@ class Spawned(Child):
         requests, replies = self._open()
         given = (requests, replies, self._log.fileno(), *arguments)
         command = [sys.executable, "-m", module, *map(str, (os.getpid(), *given))]
-        log = self._log
-        self._process = subprocess.Popen(command, pass_fds=given, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        log, variables = self._log, os.environ | self._environment()
+        self._process = subprocess.Popen(
+            command, env=variables, pass_fds=given, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+        )
         self.pid = self._process.pid
         os.close(requests)
         os.close(replies)

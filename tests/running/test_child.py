@@ -8,6 +8,7 @@ import resource
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -177,6 +178,27 @@ def test_a_child_neither_prints_to_the_terminal_nor_reads_from_it(
     assert one.ask("x", 60) == {"read": "", "said": None, "c": 6}
     one.close()
     assert "heard?" not in capfd.readouterr().out
+
+
+@pytest.mark.parametrize("end", ["segv", "done"])
+def test_a_child_leaves_nothing_in_the_temporary_directory(
+    end: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def serve_with_files(request: Any) -> dict[str, Any]:
+        if request == "segv":
+            ctypes.string_at(0)
+        of_c = subprocess.run("mktemp", capture_output=True, text=True, check=True).stdout.strip()
+        return {"made": [tempfile.mkdtemp(), of_c]}
+
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    child = Child(serve_with_files)
+    reply = child.ask("make", 60)
+    assert isinstance(reply, dict)
+    assert all(Path(made).exists() and tmp_path in Path(made).parents for made in reply["made"])
+    child.ask(end, 60)
+    child.close()
+    assert [*tmp_path.iterdir()] == []
 
 
 def test_a_request_to_a_dead_child_returns_its_death(child: Child) -> None:
