@@ -31,6 +31,8 @@ _WIDE = {
     "complex32": "complex128", "complex64": "complex128",
 }  # fmt: skip
 
+_WIDEST = frozenset(_WIDE.values())
+
 
 @dataclass(slots=True)
 class CallOutcome:
@@ -118,15 +120,34 @@ def _flatten(name: str, value: Any, into: list[tuple[str, Any]]) -> None:
 def float64(case: Case, twins: Sides, op: Callable[..., Any]) -> CallOutcome | None:
     """The case computed on CPU in double precision from the very same numbers; None where that adds nothing or raises.
 
+    Of integers too, if torch promotes them to its default dtype.
+
     Called only when the bits of the two sides differ, which is rare, so it is worth the third call.
     """
-    if _is_widest(case):
+    dtypes = set(_dtypes(case))
+    if not dtypes & _WIDE.keys() and dtypes & _WIDEST:
         return None
     try:
-        outcome = call(op, twins.side(case, CPU, widened))
+        outcome = _called_wide(op, twins.side(case, CPU, widened))
     except (RuntimeError, LookupError, TypeError):
         return None  # the arguments themselves do not exist in the wide dtype
-    return None if outcome.error else outcome
+    if outcome.error or (_is_widest(case) and not any(_is_wide(leaf) for _, leaf in outcome.leaves)):
+        return None
+    return outcome
+
+
+def _called_wide(op: Callable[..., Any], side: Side) -> CallOutcome:
+    """The call where the default dtype, to which torch promotes integers, is float64."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        return call(op, side)
+    finally:
+        torch.set_default_dtype(before)
+
+
+def _is_wide(leaf: Any) -> bool:
+    return isinstance(leaf, torch.Tensor) and leaf.dtype in (torch.float64, torch.complex128)
 
 
 def _dtypes(case: Case) -> Iterator[str]:
@@ -163,7 +184,7 @@ def perturbed(
     whole = _scalars_of(op) if _can_be_moved(dtype) and not bases else set()
     side.args = tuple(_moved(arg, half_unit, size, draws, whole=i in whole) for i, arg in enumerate(side.args))
     side.kwargs = {k: _moved(arg, half_unit, size, draws, whole=k in whole) for k, arg in side.kwargs.items()}
-    outcome = call(op, side)
+    outcome = _called_wide(op, side) if wide else call(op, side)
     return None if outcome.error else outcome
 
 

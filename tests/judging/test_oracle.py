@@ -88,6 +88,13 @@ def test_integers_and_raising_calls_have_no_float64_reference() -> None:
     assert oracle.float64(integers, Twins(value_of), lambda x, where: x) is None
 
 
+def test_integers_that_torch_promotes_have_a_float64_reference() -> None:
+    found = oracle.float64(case_of(dtype="int32"), Twins(value_of), lambda x, where: torch.log10(x))
+    assert found is not None
+    assert torch.equal(found.leaves[0][1], value_of(case_of().sample.tensors[0], "float64").log10())
+    assert torch.get_default_dtype() is torch.float32
+
+
 def test_a_reference_with_equal_repetitions_agrees_with_itself() -> None:
     assert oracle.agrees_with_itself(call(torch.neg), lambda: call(torch.neg))
 
