@@ -135,6 +135,8 @@ class Comparison:
         if elsewhere or (got.is_cpu and self.device.type != "cpu" and self._left_on_host(i, others)):
             found = {"kind": Fact.DEVICE.value, "device": str(got.device), "wanted": str(self.device)}
             return Mismatch(Check.DEVICE, name, found)
+        if self._criteria.equivalence(i) is Equivalence.PRIVATE and self._route is Route.NATIVE:
+            return None
         if want.layout != torch.strided or got.layout != torch.strided:
             return _sparse(name, want, got)
         relation = None if self._criteria.may_alias else storages.aliasing(*sharing, i)
@@ -164,7 +166,7 @@ class Comparison:
         """
         return (
             not self.is_composite
-            and self._criteria.equivalence(i) is not Equivalence.METADATA
+            and self._criteria.equivalence(i).is_of_values
             and others.follows_arguments(i)
         )
 
@@ -207,7 +209,7 @@ class Comparison:
     ) -> Mismatch | None:
         """Equal bits settle it. Else the fallback has to be exact, and a kernel about as near to float64 as the CPU."""
         kind = self._criteria.equivalence(position)
-        if kind is Equivalence.METADATA:
+        if not kind.is_of_values:
             return None
         here = _equal_or_copy(want, got)
         if here is None or bits.same_bits(want, here):
@@ -253,7 +255,7 @@ class Comparison:
             return _NOWHERE if _sparse("", a, b) is None else None
         a, b = a.to(b.dtype), host_copy(b)  # an out= may have another dtype than what is computed
         kind = self._criteria.equivalence(position)
-        if kind is Equivalence.METADATA or bits.same_bits(a, b) or equivalence.holds(kind, _source(one), a, b):
+        if not kind.is_of_values or bits.same_bits(a, b) or equivalence.holds(kind, _source(one), a, b):
             return _NOWHERE
         if self.by_cpu or self._criteria.exact:
             return compare.differing(a, b, _has_signed_zeros(self._criteria, one), self._moved_from(one))

@@ -19,7 +19,6 @@ from conformance.judging.outcomes import Comparison, first_line, nowhere
 from conformance.judging.tolerances import Criteria, position_of
 from conformance.judging.twins import CPU, DenseTwins, Twins
 from conformance.layouts import DRAWN
-from conformance.ops.family import Equivalence
 from conformance.plan.cases import Case
 from conformance.records import Mismatch
 from conformance.torch_versions import as_composed, decomposition_of, overload_of, tags, without_onednn
@@ -300,7 +299,7 @@ class Reference:
     def _is_unsound(self, case: Case, expected: CallOutcome) -> bool:
         """Whether CPU's results depend on memory that is not its arguments'."""
         facts = self._criteria.facts
-        undefined = [i for i in range(len(expected.leaves)) if facts.equivalence_of(i) is Equivalence.METADATA]
+        undefined = [i for i in range(len(expected.leaves)) if not facts.equivalence_of(i).is_of_values]
         if not oracle.agrees_with_itself(expected, lambda: self.again(case), undefined=undefined):
             return True
         return expected.error is None and oracle.reads_behind_its_arguments(

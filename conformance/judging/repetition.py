@@ -13,7 +13,6 @@ from conformance.judging.oracle import CallOutcome
 from conformance.judging.outcomes import error_parity
 from conformance.judging.tolerances import Criteria
 from conformance.judging.views import host_copy
-from conformance.ops.family import Equivalence
 from conformance.records import Mismatch
 from conformance.vocabulary import Check, Fact
 
@@ -58,7 +57,7 @@ def _why_differing(second: CallOutcome, name: str, criteria: Criteria, on_device
 def _differing(first: CallOutcome, second: CallOutcome, criteria: Criteria) -> str:
     """The first result whose bits are not the same in two calls; "" when there is none."""
     for i, ((name, a), (_, b)) in enumerate(zip(first.leaves, second.leaves, strict=True)):
-        defined = criteria.drawn(i) or criteria.equivalence(i) is not Equivalence.METADATA
+        defined = criteria.drawn(i) or criteria.equivalence(i).is_of_values
         if defined and isinstance(a, torch.Tensor) and a.layout == torch.strided and not _same(a, b):
             return name
     return ""

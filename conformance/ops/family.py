@@ -14,10 +14,16 @@ class Equivalence(str, Enum):
 
     EQUAL = "equal"  # element by element, within the tolerance
     METADATA = "metadata"  # content is undefined, or an implementation's own: shape, dtype, stride only
+    PRIVATE = "private"  # what a kernel keeps for the one of its backward: a tensor of any size
     INDEX_OF_EQUAL = "index_of_equal"  # any index at which the first tensor argument holds an equal value
     UP_TO_PHASE = "up_to_phase"  # columns, each times a number of modulus one
     ROWS_UP_TO_PHASE = "rows_up_to_phase"  # the same of rows
     UNORDERED = "unordered"  # the same elements in any order
+
+    @property
+    def is_of_values(self) -> bool:
+        """Whether values are compared."""
+        return self not in (Equivalence.METADATA, Equivalence.PRIVATE)
 
     def __str__(self) -> str:
         return self.value

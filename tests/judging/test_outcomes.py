@@ -56,6 +56,18 @@ def test_a_result_that_is_not_unique_is_compared_by_its_equivalence() -> None:
     assert [m.check for m in judge(torch.clone, third, facts=facts).mismatches] == [Check.VALUE]
 
 
+def test_what_a_native_kernel_keeps_for_its_backward_has_any_size() -> None:
+    def with_kept(size: int) -> Op:
+        return lambda x: (x.neg(), x.new_empty(size))
+
+    facts = OpFacts("misc", equivalence=((1, Equivalence.PRIVATE),))
+    assert judge(with_kept(6), with_kept(0), facts=facts).mismatches == []
+    (found,) = judge(with_kept(6), with_kept(0), facts=facts, route=Route.FALLBACK).mismatches
+    assert found.check is Check.SHAPE
+    (found,) = judge(with_kept(6), lambda x: (x.exp(), x.new_empty(0)), facts=facts).mismatches
+    assert (found.check, found.subject) == (Check.VALUE, "result[0]")
+
+
 @pytest.mark.parametrize("wrong", [2.5, 3, None])
 def test_results_that_are_not_tensors_are_compared_by_type_and_value(wrong: object) -> None:
     assert judge(lambda _: 2.0).mismatches == []
