@@ -196,7 +196,7 @@ class Reference:
         reason = self._otherwise(case, expected, actual, others)
         if reason:
             raise NotJudged(reason, tainted=self._may_write_behind(case))
-        if not oracle.agrees_with_itself(expected, lambda: self.again(case), ROUNDS):
+        if not oracle.agrees_with_itself(expected, lambda: self.again(case), ROUNDS, self._undefined(expected)):
             raise NotJudged(UNSOUND, tainted=True)
 
     @property
@@ -298,13 +298,16 @@ class Reference:
 
     def _is_unsound(self, case: Case, expected: CallOutcome) -> bool:
         """Whether CPU's results depend on memory that is not its arguments'."""
-        facts = self._criteria.facts
-        undefined = [i for i in range(len(expected.leaves)) if not facts.equivalence_of(i).is_of_values]
+        undefined = self._undefined(expected)
         if not oracle.agrees_with_itself(expected, lambda: self.again(case), undefined=undefined):
             return True
         return expected.error is None and oracle.reads_behind_its_arguments(
             lambda value: self._call(self._twins.surrounded(case, value)), undefined
         )
+
+    def _undefined(self, outcome: CallOutcome) -> list[int]:
+        """The positions of results of which no value is promised."""
+        return [i for i in range(len(outcome.leaves)) if not self._criteria.facts.equivalence_of(i).is_of_values]
 
     def _does_without_onednn(self, case: Case, actual: CallOutcome) -> bool:
         """Whether CPU, where its kernels do not use oneDNN, takes the call and gives what the device gives."""

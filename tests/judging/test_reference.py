@@ -160,6 +160,13 @@ def test_a_result_without_defined_values_still_has_a_size_and_strides() -> None:
     assert judge(lambda x: x + next(calls), torch.neg, facts=undefined).mismatches == []
 
 
+def test_a_result_without_defined_values_excuses_no_other_result() -> None:
+    calls = count()
+    undefined = OpFacts("misc", undefined=(1,))
+    found = judge(lambda x: (x.neg(), x + next(calls)), lambda x: (x.exp(), x + 1), facts=undefined)
+    assert (found.skipped, [m.check for m in found.mismatches]) == ("", [Check.VALUE])
+
+
 def test_a_case_is_skipped_if_cpu_gives_other_bits_once_in_many_calls() -> None:
     calls = count(1)
     found = judge(lambda x: x + (next(calls) % 8 == 0), torch.neg)
