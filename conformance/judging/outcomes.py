@@ -164,11 +164,7 @@ class Comparison:
 
         A composite op is torch's own, and some of these make their results on the host.
         """
-        return (
-            not self.is_composite
-            and self._criteria.equivalence(i).is_of_values
-            and others.follows_arguments(i)
-        )
+        return not self.is_composite and self._criteria.equivalence(i).is_of_values and others.follows_arguments(i)
 
     def _may_be_new(self, relation: Mismatch, others: OtherReferences) -> bool:
         """Whether a result with memory of its own is right though CPU's shares some: the schema promises no sharing.

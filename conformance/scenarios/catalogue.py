@@ -22,6 +22,7 @@ from conformance.scenarios import (
     loading,
     masks,
     millions,
+    not_current,
     parallel,
     profiling,
     serialization,
@@ -39,7 +40,7 @@ from conformance.support.suggestions import unknown
 MODULES = (
     block_masks, compiled_calls, compiled_models, compiled_tensors, decoder, defaults, device_names, devices,
     distributed, exporting, flat_tensors, flex_attention, forms, generators, groups, handles, loading, masks, millions,
-    parallel, profiling, serialization, sharing, storages, streams, threads, training, transfers,
+    not_current, parallel, profiling, serialization, sharing, storages, streams, threads, training, transfers,
 )  # fmt: skip
 
 

@@ -20,6 +20,7 @@ from conformance.scenarios.model import NotOffered, Results, offered, scenario, 
 
 Property = Callable[[], bool]
 SIZE = 1 << 20  # bytes of a tensor that statistics have to show
+LARGE = 64 << 20  # bytes of one that the free memory has to show
 WAIT = 0.02  # seconds between two events
 RESOLUTION = 0.001  # seconds by which the times of events may be off
 PATIENCE = 20.0  # seconds until a few calls have to be done
@@ -294,9 +295,24 @@ def statistics_add_up(device: str) -> Results:
         tensor.untyped_storage().resize_(0)
         return before - allocated() >= SIZE
 
+    def free() -> bool:
+        info, empty, wait = (named(module_of(device), f) for f in ("mem_get_info", "empty_cache", "synchronize"))
+
+        def left() -> int:
+            wait(*of)
+            empty()
+            return int(info(*of)[0])  # type: ignore[index]
+
+        before = left()
+        tensor = torch.empty(LARGE, dtype=torch.uint8, device=device)
+        wait(*of)
+        during = int(info(*of)[0])  # type: ignore[index]
+        del tensor
+        return before - during >= LARGE // 2 and left() - during >= LARGE // 2  # other programs may use the device
+
     return held(device, {
         "counted": counted, "views_are_free": views_are_free, "peak": peak, "given_back": given_back,
-        "resized": resized, "emptied": emptied,
+        "resized": resized, "emptied": emptied, "free": free,
     })  # fmt: skip
 
 
@@ -340,6 +356,12 @@ _OF_TWO: dict[str, tuple[str, Callable[[torch.Tensor, torch.Tensor], object]]] =
     "index_add": ("indices", lambda a, b: a.index_add(0, b, a)),
     "take": ("indices", torch.take),
     "masked_select": ("mask", torch.masked_select),
+    "masked_fill": ("mask", lambda a, b: a.masked_fill(b, 1.0)),
+    "lerp": ("floats", lambda a, b: torch.lerp(a, b, 0.5)),
+    "cross": ("floats", torch.linalg.cross),
+    "cdist": ("floats", lambda a, b: torch.cdist(a[None], b[None])),
+    "searchsorted": ("floats", torch.searchsorted),
+    "heaviside": ("floats", torch.heaviside),
 }
 
 

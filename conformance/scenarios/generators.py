@@ -206,7 +206,7 @@ def generators_are_apart(device: str) -> Results:
 
 @scenario(exact=True)
 def seed_is_kept(device: str) -> Results:
-    """Return whether a generator has the seed that it was given, also after draws, and those that it chose."""
+    """Return whether a generator has the seed that it was given, chose, or had when its state was saved."""
     generator = generator_of(device)
     kept = []
     for seed in SEEDS:
@@ -215,6 +215,9 @@ def seed_is_kept(device: str) -> Results:
         kept.append(generator.initial_seed() == torch.Generator().manual_seed(seed).initial_seed())
     chosen = generator.seed()
     results = {"given": torch.tensor(kept), "chosen": torch.tensor(generator.initial_seed() == chosen)}
+    state = generator.manual_seed(11).get_state()
+    restored = generator.manual_seed(12).set_state(state)
+    results["restored"] = torch.tensor(restored.initial_seed() == 11)
     # Of 64 random bits: two equal seeds are no chance.
     return {**results, "chosen_again": torch.tensor(len({chosen, generator.seed(), generator.seed()}))}
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 import torch
 from torch.utils.data import DataLoader, TensorDataset
 
-from conformance.scenarios.model import Results, scenario
+from conformance.scenarios.model import Results, on, scenario
+
+#: Bytes beside which an allocator may take another way.
+SIZES = tuple(edge + more for edge in (4 << 10, 64 << 10, 1 << 20, 4 << 20) for more in (-64, 64))
 
 
 def _pinned(device: str, tensor: torch.Tensor) -> torch.Tensor:
@@ -15,10 +18,13 @@ def _pinned(device: str, tensor: torch.Tensor) -> torch.Tensor:
 
 @scenario(exact=True, area="loading", accelerators=True)
 def pinned_memory(device: str) -> Results:
-    """A pinned tensor says so and keeps its values, also one that is allocated with ``pin_memory=True``."""
+    """A pinned tensor of any size says so and keeps its values, also one that is allocated with ``pin_memory=True``."""
     tensor = _pinned(device, torch.arange(100.0))
     empty = torch.zeros(5, pin_memory=device != "cpu")
+    of_sizes = {size: _pinned(device, (torch.arange(size) % 251).to(torch.uint8)) for size in SIZES}
     return {
+        **{f"{size}_bytes": on(device, pinned) for size, pinned in of_sizes.items()},
+        **{f"{size}_pinned": torch.tensor(device == "cpu" or p.is_pinned()) for size, p in of_sizes.items()},
         "values": tensor.clone(),
         "pinned": torch.tensor(device == "cpu" or tensor.is_pinned()),
         "allocated": torch.tensor(device == "cpu" or empty.is_pinned()),

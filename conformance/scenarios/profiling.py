@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import torch
 from torch.autograd import DeviceType
 from torch.profiler import ProfilerActivity, profile, supported_activities
 
-from conformance.scenarios.model import NotOffered, Results, scenario
+from conformance.scenarios.model import NotOffered, Results, offered, scenario
 
 CALLS = 3
 
@@ -22,7 +23,7 @@ def _of_device(device: str) -> ProfilerActivity:
     return wanted
 
 
-def _profiled(device: str, *activities: ProfilerActivity) -> profile:
+def _profiled(device: str | torch.device, *activities: ProfilerActivity) -> profile:
     """Profile three products of matrices, each of which is copied to CPU, so that it is done."""
     with profile(activities=[ProfilerActivity.CPU, *activities], record_shapes=True) as profiled:
         x = torch.ones(4, 8).to(device)
@@ -61,6 +62,30 @@ def kernels_of_ops(device: str) -> Results:
         raise NotOffered("a profile links no kernel to an op")
     products = [event for event in events if event.name == "aten::mm" and event.cpu_parent is None]
     return {"have kernels": torch.tensor([_has_kernels(event) for event in products])}
+
+
+@scenario(exact=True, area="profiler", accelerators=True)
+def devices_of_kernels(device: str) -> Results:
+    """A profile of the device's activity says of each kernel on which device it ran, also where that is not current."""
+    if device == "cpu":
+        return {"first": torch.tensor(True), "second": torch.tensor(True)}
+    kind, activity = torch.device(device).type, _of_device(device)
+    return {
+        name: offered(partial(_ran_on, index, f"{kind}:{index}", activity))
+        for index, name in enumerate(("first", "second"))
+    }
+
+
+def _ran_on(index: int, device: str, activity: ProfilerActivity) -> torch.Tensor:
+    """Return whether the kernels of a profile on a device are of the device with this index."""
+    if torch.accelerator.device_count() <= index:
+        raise NotOffered("a second device")
+    events = _profiled(device, activity).events() or ()
+    found = {e.device_index for e in events if e.device_type != DeviceType.CPU}
+    found |= {kernel.device for e in events for kernel in e.kernels}
+    if not found:
+        raise NotOffered("a profile has no event of the device")
+    return torch.tensor(found == {index})
 
 
 def _has_kernels(event: Any) -> bool:

@@ -149,6 +149,7 @@ def set_to_another_storage(device: str) -> Results:
         "strided_tensor": torch.empty(3, device=device).set_(source[1::3]),
         "storage": torch.empty(0, device=device).set_(storage),
         "storage_with_offset": torch.empty(0, device=device).set_(storage, 7, (3, 2), (1, 4)),
+        "storage_for_a_view": torch.empty(9, device=device)[4:].set_(storage),
         "storage_view_of_view": torch.empty(9, device=device)[4:].set_(storage, 3, (5,), (2,)),
         "nothing": torch.ones(4, device=device).set_(),
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from itertools import product
 
 import torch
 
@@ -20,6 +21,14 @@ CONVERSIONS = (
     (torch.float16, torch.bfloat16),
 )  # fmt: skip
 _ROWS = 67
+#: Numbers of each dtype, some of which float32, 32 bits, or the lowest byte do not hold.
+_WHOLE = (0, 1, -1, 255, 256, 1 << 16, (1 << 24) + 1, -(1 << 24) - 1, (1 << 31) - 1, -(1 << 31))
+_LONG = (*_WHOLE, 1 << 31, 1 << 32, (1 << 40) + 1, (1 << 53) - 1)
+_REAL = (0.0, -0.0, 0.1, -2.5, 1e-30, 3e38, *map(float, _WHOLE))
+NUMBERS: dict[torch.dtype, tuple[float, ...]] = {
+    torch.int32: _WHOLE, torch.int64: _LONG, torch.float32: _REAL, torch.float64: (*_REAL, *map(float, _LONG)),
+    torch.complex128: _REAL, torch.bool: (0, 1), torch.int16: (0, 1, -1, 256, -(1 << 15)),
+}  # fmt: skip
 
 Layout = Callable[[torch.Tensor], torch.Tensor]
 
@@ -142,6 +151,25 @@ def with_conversion(device: str) -> Results:
             results[f"{label}_up"] = offered(partial(_converted, values, device, LAYOUTS[name], device, target))
             results[f"{label}_down"] = offered(partial(_converted, values, device, LAYOUTS[name], "cpu", target))
     return results
+
+
+@scenario(exact=True)
+def numbers_converted(device: str) -> Results:
+    """Return numbers that narrow dtypes do not hold, converted to another dtype on the way to the other side."""
+    results: Results = {}
+    for source, target in product(NUMBERS, repeat=2):
+        held = [n for n in NUMBERS[source] if _holds(target, n)]
+        for way, there, to in (("up", "cpu", device), ("down", device, "cpu")):
+            made = partial(_converted, torch.tensor(held, dtype=source), there, LAYOUTS["dense"], to, target)
+            results[f"{source}_{target}_{way}".replace("torch.", "")] = offered(made)
+    return results
+
+
+def _holds(dtype: torch.dtype, number: float) -> bool:
+    """Whether a conversion of the number to a dtype is defined: to integers, those in their range."""
+    if dtype.is_floating_point or dtype.is_complex or dtype is torch.bool:
+        return True
+    return bool(torch.iinfo(dtype).min <= number <= torch.iinfo(dtype).max)
 
 
 @scenario(exact=True)

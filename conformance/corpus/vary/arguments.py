@@ -31,7 +31,7 @@ _MEMORY_FORMATS = ("contiguous_format", "preserve_format", "channels_last")
 # Words that a string argument may be, by its name.
 _WORDS = {
     "rounding_mode": ("trunc", "floor"), "approximate": ("none", "tanh"),
-    "reduce": ("sum", "prod", "mean", "amax", "amin"),
+    "reduce": ("sum", "prod", "mean", "amax", "amin", "add", "multiply"),
     "ord": ("fro", "nuc"), "side": ("left", "right"), "mode": ("reduced", "complete", "r"), "UPLO": ("L", "U"),
     "padding": ("same", "valid"), "driver": ("gelsy", "gels"), "indexing": ("ij", "xy"),
 }  # fmt: skip

@@ -36,8 +36,9 @@ _ONE = 80  # elements, more than the hard values of any dtype
 _PAIRS = 4800  # elements, more than their pairs
 _SPARSE = 7 * _ONE
 _LONG = 2 * _ONE + 3  # elements of a row
-# Values that all elements of an argument have, by the base of the sample.
+# Values that all elements of an argument have, by the base of the sample; and those of one that has a single element.
 _ALIKE = {"float32": ("0", "inf", "-inf", "nan"), "int64": ("0", "min", "max"), "complex64": ("0",)}
+_ALONE = {"float32": ("inf", "-inf", "nan", "max"), "int64": ("min", "max"), "complex64": ("0",)}
 # Values that an op may refuse, by the kind of an argument: below every index and count, below 0, and unordered.
 _REFUSED = {"int": ("all/min",), "float": ("all/-inf", "all/nan")}
 # Arguments that are indices or counts by their names, and more values of those: the first one below 0, which a kernel
@@ -162,6 +163,7 @@ class _Varied:
             yield from hard
             if hard and self._source.base == "complex64" and self._exact:
                 yield from self._made(hard[0], {slot.index: "hard/infinite"}, ".infinite")
+                yield from self._with_arguments(slot, "hard/infinite")
             if not (hard and self._pointwise):
                 yield from self._sparse(slot)
                 yield from self._alike(slot)
@@ -261,13 +263,13 @@ class _Varied:
 
     def _with_arguments(self, slot: TensorSlot, kind: str) -> Iterator[Sample]:
         """Yield samples with hard values in which an argument that is no tensor has another value."""
-        sparse = kind == "hard/sparse"
+        sparse, more = kind == "hard/sparse", {"hard/0": "."}.get(kind, f".{kind.removeprefix('hard/')}.")
         large = self._enlarged([slot], _SPARSE if sparse else _ONE)
         for other in _few(arguments.others(self._source, self._schema, pointwise=True)) if large else ():
             if large and other.formal.name not in self._fixed:
                 changed = arguments.replaced(large, self._schema, other)
                 (index,) = (s.index for s in changed.tensors if s.name == slot.name)
-                yield from self._made(changed, {index: kind}, (".sparse." if sparse else ".") + other.name)
+                yield from self._made(changed, {index: kind}, more + other.name)
 
     def _in_wider_dtype(self, slot: TensorSlot) -> Iterator[Sample]:
         """Yield samples of the largest numbers in which the op is asked to compute in a wider dtype."""
@@ -302,8 +304,8 @@ class _Varied:
                 yield from self._made(long, {slot.index: kind}, f".{label(self._source, group.places)}")
 
     def _alike(self, slot: TensorSlot) -> Iterator[Sample]:
-        """Yield samples in which all elements of an argument are equal."""
-        for value in _ALIKE[self._source.base] if slot.numel > 1 else ():
+        """Yield samples in which all elements of an argument are equal, or its only one is hard."""
+        for value in (_ALIKE if slot.numel > 1 else _ALONE)[self._source.base]:
             yield from self._made(self._source, {slot.index: f"hard/all/{value}"}, f".{value}")
 
     def _made(self, large: Sample, kinds: dict[int, str], more: str = "", dtypes: tuple[str, ...] = ()) -> list[Sample]:

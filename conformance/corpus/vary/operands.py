@@ -16,6 +16,7 @@ from conformance.torch_versions import is_composed
 _OPERANDS = ("bool", "uint8", "int32", "float64", "float16", "complex64")
 # In the names of operands without the first dimensions, without any, and without any on the host.
 ROW, SCALAR, HOST = "=row_", "=scalar", "=host_scalar"
+BYTES = "=bytes"  # in the name of a mask of bytes that are not 0 and 1 alone
 _OF_ROWS = ("int64", "float64")  # of an operand without the first dimensions
 # Dtypes that an index or a mask may have, or is refused in.
 _INDICES = {"int64": ("int32", "float32"), "bool": ("uint8", "float32")}
@@ -62,16 +63,20 @@ def indices(source: Sample) -> Iterator[tuple[str, Sample]]:
     for slot in source.tensors:
         for dtype in _INDICES.get(slot.dtype or "", ()) if slot.pool and not slot.same_as else ():
             yield f"{slot.name}={dtype}", _slot(source, replace(slot, dtype=dtype))
+            if dtype == "uint8":  # every byte but 0 is true
+                yield f"{slot.name}{BYTES}", _slot(source, replace(slot, dtype=dtype, fill="hard/0"))
 
 
 def misshapen(source: Sample) -> Iterator[Form]:
-    """Yield named samples, each with a tensor of another shape: one element more in each row, or turned."""
+    """Yield named samples, each with a tensor of another shape: one element more in each row, turned, or flat."""
     slots = [s for s in source.tensors if s.pool and not s.same_as and s.numel > 1]
     for slot in slots if len(slots) > 1 else ():
         more = replace(slot, shape=(*slot.shape[:-1], slot.shape[-1] + 1), fill="choose", source=slot.numel)
         yield f"{slot.name}=longer", _slot(source, more)
         if slot.shape != slot.shape[::-1]:
             yield f"{slot.name}=turned", _slot(source, replace(slot, shape=slot.shape[::-1]))
+        if len(slot.shape) > 1:
+            yield f"{slot.name}=flat", _slot(source, replace(slot, shape=(slot.numel,)))
         elif len(slot.shape) == 1:
             yield f"{slot.name}=column", _slot(source, replace(slot, shape=(*slot.shape, 1)))
 

@@ -19,7 +19,7 @@ from conformance.corpus.calls import HasValues
 from conformance.corpus.model import Sample
 from conformance.corpus.values import holds
 from conformance.corpus.vary.arguments import LARGE, Other, defined, others, replaced, spread
-from conformance.corpus.vary.operands import HOST, ROW, SCALAR, Form, beside_half, indices, misshapen, operands
+from conformance.corpus.vary.operands import BYTES, HOST, ROW, SCALAR, Form, beside_half, indices, misshapen, operands
 from conformance.corpus.vary.sources import Turns, sources
 from conformance.corpus.vary.trial import Trials
 from conformance.inventory import Overload, call_of
@@ -51,7 +51,8 @@ def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, valu
         yield from _tensors(maker, operand, trials.raises_without_memory, taken)
         yield from _tensors(maker, index, trials.refuses, taken)
         for name, sample in misshapen(source):
-            yield from maker.refused(name, sample, trials.raises_without_memory)
+            found = list(maker.made(name, sample))
+            yield from found or maker.refused(name, sample, trials.raises_without_memory)
         for dtype, sample in beside_half(source):
             yield from maker.made(f"others=float32_{dtype}", sample, dtypes=(dtype,))
         if source.base != "complex64":
@@ -85,7 +86,9 @@ def _tensors(
         found = list(maker.made(name, sample))
         yield from found
         taken |= {name for one in found if not one.raises}
-        if ROW not in name and SCALAR not in name:  # refused for its size, which not every kernel checks
+        if not any(
+            word in name for word in (ROW, SCALAR, BYTES)
+        ):  # refused for its size, which not every kernel checks
             yield from maker.refused(name, sample, refuses)
 
 

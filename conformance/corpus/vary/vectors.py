@@ -1,4 +1,4 @@
-"""Samples of one dimension, of overloads that were recorded with more alone.
+"""Samples of one dimension, of overloads that were recorded with more alone, or with none.
 
 A vector takes ways of its own through many kernels: its only dimension is the first and the last one, and has a stride.
 """
@@ -52,11 +52,12 @@ def _rank(sample: Sample) -> int:
 
 
 def _vectors(source: Sample, schema: Any) -> Iterator[tuple[str, Sample]]:
-    """Yield the sample with the last dimension of each tensor, and with every name that the dimension has in it."""
-    if _rank(source) < 2:
-        return
-    slots = [replace(s, shape=s.shape[-1:]) if s.pool else s for s in source.tensors]
-    if not any(s.numel > 1 for s in slots if s.pool):
+    """Yield the sample with the last dimension of each tensor, and with every name that the dimension has in it.
+
+    Where no tensor has a dimension, each gets one.
+    """
+    slots = [replace(s, shape=s.shape[-1:] or (1,) * (not _rank(source))) if s.pool else s for s in source.tensors]
+    if _rank(source) and not any(s.numel > 1 for s in slots if s.pool):
         return
     vector = with_empty_outputs(source, slots)
     given = by_name(source, schema)

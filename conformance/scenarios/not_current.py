@@ -1,0 +1,171 @@
+"""What concerns one device while another one is current: seeds, generators, streams, storages, and the current one.
+
+CPU has none of it. Its results are what is promised: that each property holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import torch
+
+from conformance.scenarios.devices import Property, accelerator, current, held, module_of, named
+from conformance.scenarios.model import NotOffered, Results, first_line, scenario
+from conformance.torch_versions import seeds
+
+MANY = 100  # draws that two streams have all in common by a negligible chance
+SIZE = 1 << 16  # bytes
+
+#: Functions of a device's module that are told a device, and are asked for nothing but to leave the current one.
+TOLD = (
+    "synchronize", "current_stream", "default_stream", "memory_allocated", "memory_reserved", "max_memory_allocated",
+    "reset_peak_memory_stats", "memory_stats", "mem_get_info", "get_rng_state", "get_device_properties",
+    "get_device_name", "get_device_capability",
+)  # fmt: skip
+
+
+@contextmanager
+def _second_is_current(device: str) -> Iterator[tuple[str, str]]:
+    """Make the second device current, and the one before again afterwards. Gives the names of the first and the second.
+
+    Raises NotOffered if there is one device only.
+    """
+    accelerator(device)
+    if torch.accelerator.device_count() < 2:
+        raise NotOffered("a second device")
+    kind, before = torch.device(device).type, torch.accelerator.current_device_index()
+    torch.accelerator.set_device_index(1)
+    try:
+        yield f"{kind}:0", f"{kind}:1"
+    finally:
+        torch.accelerator.set_device_index(before)
+
+
+def _function(device: str, name: str) -> Callable[..., Any]:
+    return named(module_of(device), name)
+
+
+def _taken(call: Callable[..., Any], *of: Any) -> Any:
+    """Return what a function gives. Raises NotOffered if it does not take a device in this form."""
+    try:
+        return call(*of)
+    except (TypeError, ValueError, RuntimeError, NotImplementedError) as e:
+        raise NotOffered(first_line(e)) from e
+
+
+def _drawn(there: str, generator: torch.Generator | None = None) -> torch.Tensor:
+    return torch.rand(MANY, device=there, generator=generator).cpu()
+
+
+@scenario(exact=True, area="devices", accelerators=True)
+def a_device_that_is_not_current(device: str) -> Results:
+    """Seeds, clones, streams, storages and tensors of a device are its own while another device is current."""
+
+    def seeded() -> bool:
+        if not seeds(torch.device(device).type):
+            raise NotOffered("torch.manual_seed of the device")
+        with _second_is_current(device) as (first, second):
+            drawn = []
+            for _ in range(2):
+                torch.manual_seed(7)
+                drawn.append(torch.cat([_drawn(first), _drawn(second)]))
+            return bool(torch.equal(*drawn))
+
+    def cloned() -> bool:
+        with _second_is_current(device) as (first, _):
+            generator = torch.Generator(first).manual_seed(3)
+            clone = generator.clone_state()
+            return bool(
+                clone.device == generator.device and torch.equal(_drawn(first, clone), _drawn(first, generator))
+            )
+
+    def default_stream() -> bool:
+        with _second_is_current(device) as (first, _):
+            before = _taken(_function(device, "default_stream"), first)
+            with current(torch.Stream(first)):
+                torch.accelerator.set_device_index(1)  # that of the stream may be the current one now
+                return bool(_taken(_function(device, "default_stream"), first) == before)
+
+    def resized() -> bool:
+        with _second_is_current(device) as (first, _):
+            tensor = torch.arange(SIZE, dtype=torch.uint8, device=first)
+            tensor.untyped_storage().resize_(3 * SIZE)
+            return bool(torch.equal(tensor.cpu(), torch.arange(SIZE, dtype=torch.uint8)))
+
+    def set_to_nothing() -> bool:
+        with _second_is_current(device) as (first, _):
+            tensor = torch.ones(4, device=first).set_()
+            return bool(tensor.device == torch.device(first) and tensor.numel() == 0)
+
+    def computed() -> bool:
+        with _second_is_current(device) as (first, _):
+            x = torch.arange(12.0, device=first).view(3, 4)
+            made = (x.t() @ x, torch.cat((x, x)), x[x > 3], x.new_zeros(2), torch.zeros_like(x), x.clone(), x.sum())
+            return all(tensor.device == x.device for tensor in made) and bool(made[-1].item() == 66)
+
+    return held(device, {
+        "seeded": seeded, "cloned_generator": cloned, "default_stream": default_stream, "resized_storage": resized,
+        "set_to_nothing": set_to_nothing, "results": computed,
+    })  # fmt: skip
+
+
+@scenario(exact=True, area="devices", accelerators=True)
+def current_device_is_left(device: str) -> Results:
+    """A function that is told another device leaves the current one."""
+
+    def left(name: str) -> bool:
+        with _second_is_current(device) as (first, second):
+            _taken(_function(device, name), first)
+            index = torch.accelerator.current_device_index()
+            return bool(index == 1 and torch.ones(1, device=torch.device(device).type).device == torch.device(second))
+
+    return held(device, {name: partial(left, name) for name in TOLD})
+
+
+def _stream(kind: str) -> bool:
+    return bool(_taken(_function(kind, "current_stream"), kind).device.index == 1)
+
+
+def _rng_state(kind: str) -> bool:
+    get, put = (_function(kind, name) for name in ("get_rng_state", "set_rng_state"))
+    state = _taken(get, kind)
+    drawn = _drawn(f"{kind}:1")
+    _taken(put, state, kind)
+    return bool(torch.equal(_drawn(f"{kind}:1"), drawn))
+
+
+def _allocated(kind: str) -> bool:
+    allocated = _function(kind, "memory_allocated")
+    before = _taken(allocated, kind)
+    kept = torch.empty(1 << 20, dtype=torch.uint8, device=f"{kind}:1")
+    return bool(_taken(allocated, kind) - before >= kept.nbytes)
+
+
+def _generator(kind: str) -> bool:
+    generator = _taken(torch.Generator, kind)
+    return bool(generator.device.index == 1)
+
+
+@scenario(exact=True, area="devices", accelerators=True)
+def device_without_an_index(device: str) -> Results:
+    """The name of a kind of device, without an index, means the current one of that kind."""
+    kind = torch.device(device).type
+
+    def current_one(means: Callable[[str], bool]) -> bool:
+        with _second_is_current(device):
+            return means(kind)
+
+    meanings: dict[str, Callable[[str], bool]] = {
+        "tensor": lambda kind: torch.ones(1, device=kind).device.index == 1,
+        "to": lambda kind: torch.ones(1).to(kind).device.index == 1,
+        "torch.Stream": lambda kind: torch.Stream(kind).device.index == 1,
+        "torch.Generator": _generator,
+        "current_stream": _stream,
+        "get_rng_state": _rng_state,
+        "memory_allocated": _allocated,
+    }
+    properties: dict[str, Property] = {name: partial(current_one, means) for name, means in meanings.items()}
+    return held(device, properties)
