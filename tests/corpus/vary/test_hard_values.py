@@ -205,3 +205,13 @@ def test_the_largest_numbers_are_reduced_in_a_wider_dtype_that_is_asked_for() ->
     assert {"int8", "int32"} <= set(whole.dtypes)
     assert whole.tensors[1].dtype == "int64"
     assert bool((values(whole, "self", "int8") == 127).all())
+
+
+def test_a_tensor_of_one_number_is_hard() -> None:
+    found = {(s.base, t.fill) for s in made("masked_fill.Tensor") for t in s.tensors if t.name == "value" and t.fill}
+    assert {("int64", "hard/all/max"), ("int64", "hard/all/min"), ("float32", "hard/all/nan")} <= found
+
+
+def test_complex_numbers_that_are_not_finite_meet_other_arguments() -> None:
+    names = [s.name for s in made("masked_fill.Scalar") if s.base == "complex64"]
+    assert any(".infinite.value=" in name for name in names)

@@ -191,3 +191,22 @@ def test_bfloat16_stands_beside_no_complex_number() -> None:
     beside = [s for s in made("where.self") if s.name.endswith("=complex64")]
     assert beside
     assert not any("bfloat16" in s.dtypes for s in beside)
+
+
+def test_a_mask_of_bytes_has_others_than_0_and_1() -> None:
+    found = [s for s in made("where.self") if s.name.endswith("condition=bytes")]
+    assert found
+    for sample in found:
+        condition = corpus().value(sample.tensors[0], "uint8")
+        assert {0, 2} <= set(condition.view(-1).tolist())
+    assert not any(s.name.endswith("mask=bytes") for s in made("masked_fill.Tensor"))  # which takes none
+
+
+def test_a_tensor_has_another_shape_where_cpu_takes_it() -> None:
+    sources = {(s.tensors[1].shape, s.tensors[2].shape) for s in made("put_") if not s.raises}
+    assert {((3, 1), (3,)), ((3,), (3, 1))} <= sources
+    assert not any(s.raises for s in made("put_") if s.name.endswith(("=column", "=flat")))
+
+
+def test_a_word_is_every_one_that_an_op_of_the_family_takes() -> None:
+    assert any(s.name.endswith("reduce=multiply") and not s.raises for s in made("scatter.value_reduce"))

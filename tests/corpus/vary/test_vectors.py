@@ -45,3 +45,8 @@ def test_a_list_of_dimensions_names_the_one() -> None:
 @pytest.mark.parametrize("overload", ["add.Tensor", "bmm"])
 def test_an_op_that_has_vectors_or_takes_none_gets_none(overload: str) -> None:
     assert not made(overload)
+
+
+def test_an_op_that_was_recorded_without_dimensions_gets_vectors() -> None:
+    shapes = {s.tensors[0].shape for s in made("scatter.value_reduce")}
+    assert {(1,), *((n,) for n in SIZES)} <= shapes
