@@ -18,7 +18,7 @@ def _pinned(device: str, tensor: torch.Tensor) -> torch.Tensor:
 
 @scenario(exact=True, area="loading", accelerators=True)
 def pinned_memory(device: str) -> Results:
-    """A pinned tensor of any size says so and keeps its values, also one that is allocated with ``pin_memory=True``."""
+    """A pinned tensor says so and keeps its values, also one that is allocated with ``pin_memory=True``."""
     tensor = _pinned(device, torch.arange(100.0))
     empty = torch.zeros(5, pin_memory=device != "cpu")
     of_sizes = {size: _pinned(device, (torch.arange(size) % 251).to(torch.uint8)) for size in SIZES}
