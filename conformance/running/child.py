@@ -86,7 +86,7 @@ class Child:
 
     def _open(self) -> tuple[int, int]:
         """Open the pipes, the log and the directory. Return the child's descriptors for requests and for replies."""
-        self._directory = tempfile.mkdtemp(prefix="conformance-child-")
+        self._directory = tempfile.mkdtemp(prefix="opc-")  # short: a socket's path may have 104 characters
         self._log = tempfile.TemporaryFile()  # noqa: SIM115  # closed by close()
         fcntl.fcntl(self._log, fcntl.F_SETFL, fcntl.fcntl(self._log, fcntl.F_GETFL) | os.O_APPEND)  # see _cut
         requests, self._requests = os.pipe()
