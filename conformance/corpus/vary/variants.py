@@ -31,6 +31,8 @@ AXIS = "variants"
 MOST = 48  # of one source, with one argument replaced
 PAIRS = 24  # of one source, with two replaced; none of complex ones
 CROSSED = 8  # arguments of one source that are replaced together with a tensor of another dtype or shape
+# Tensors that may be refused for their sizes, which not every kernel checks.
+_OF_OTHER_SIZES = (ROW, SCALAR, BYTES)
 # Numbers that are written as they are, if the op does not round.
 _WRITTEN = ("value", "fill_value")
 
@@ -86,9 +88,7 @@ def _tensors(
         found = list(maker.made(name, sample))
         yield from found
         taken |= {name for one in found if not one.raises}
-        if not any(
-            word in name for word in (ROW, SCALAR, BYTES)
-        ):  # refused for its size, which not every kernel checks
+        if not any(word in name for word in _OF_OTHER_SIZES):
             yield from maker.refused(name, sample, refuses)
 
 
