@@ -25,9 +25,12 @@ from conformance.scenarios import (
     not_current,
     parallel,
     profiling,
+    python_values,
+    seeding,
     serialization,
     sharing,
     storages,
+    stream_handles,
     streams,
     threads,
     training,
@@ -39,8 +42,9 @@ from conformance.support.suggestions import unknown
 # Importing them fills the table.
 MODULES = (
     block_masks, compiled_calls, compiled_models, compiled_tensors, decoder, defaults, device_names, devices,
-    distributed, exporting, flat_tensors, flex_attention, forms, generators, groups, handles, loading, masks, millions,
-    not_current, parallel, profiling, serialization, sharing, storages, streams, threads, training, transfers,
+    distributed, exporting, flat_tensors, flex_attention, forms, generators, groups, handles, loading, masks,
+    millions, not_current, parallel, profiling, python_values, seeding, serialization, sharing, storages,
+    stream_handles, streams, threads, training, transfers,
 )  # fmt: skip
 
 

@@ -1,0 +1,99 @@
+"""The functions of a device's module about random numbers: which devices each of them seeds, saves and restores.
+
+CPU has none of it. Its results are what is promised: that each property holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import torch
+
+from conformance.scenarios.devices import accelerator, held, module_of, named
+from conformance.scenarios.model import NotOffered, Results, scenario
+
+MANY = 100  # draws that two streams have all in common by a negligible chance
+SEED = 20
+
+
+class _Seeds:
+    """The functions of the module of a device, and draws on its first two devices."""
+
+    def __init__(self, device: str) -> None:
+        self._device = device
+        self._kind = torch.device(device).type
+
+    def _call(self, name: str, *of: Any) -> Any:
+        return named(module_of(self._kind), name)(*of)
+
+    def _current(self) -> int:
+        accelerator(self._device)
+        return int(torch.accelerator.current_device_index())
+
+    def _drawn(self, index: int) -> torch.Tensor:
+        return torch.rand(MANY, device=f"{self._kind}:{index}").cpu()
+
+    def _of_every(self) -> torch.Tensor:
+        return torch.cat([self._drawn(index) for index in range(min(torch.accelerator.device_count(), 2))])
+
+    def _repeats(self, seed: str, draw: Callable[[], torch.Tensor]) -> bool:
+        streams = []
+        for _ in range(2):
+            self._call(seed, SEED)
+            streams.append(draw())
+        return bool(torch.equal(*streams))
+
+    def of_current(self) -> bool:
+        return self._repeats("manual_seed", partial(self._drawn, self._current()))
+
+    def of_current_alone(self) -> bool:
+        other = 1 - self._current()
+        if torch.accelerator.device_count() < 2:
+            raise NotOffered("a second device")
+        self._call("manual_seed_all", SEED)
+        wanted = [self._drawn(other), self._drawn(other)]
+        self._call("manual_seed_all", SEED)
+        found = [self._drawn(other)]
+        self._call("manual_seed", SEED + 1)
+        found.append(self._drawn(other))
+        return bool(torch.equal(torch.cat(found), torch.cat(wanted)))
+
+    def of_all(self) -> bool:
+        self._current()
+        return self._repeats("manual_seed_all", self._of_every)
+
+    def told(self) -> bool:
+        self._current()
+        self._call("manual_seed", SEED)
+        return bool(self._call("initial_seed") == SEED)
+
+    def chosen(self, name: str) -> bool:
+        self._current()
+        seeds = set()
+        for _ in range(2):
+            self._call("manual_seed_all", SEED)
+            self._call(name)
+            seeds.add(self._call("initial_seed"))
+        return SEED not in seeds and len(seeds) == 2
+
+    def restored(self) -> bool:
+        self._current()
+        self._call("manual_seed_all", SEED)
+        self._of_every()
+        saved = self._call("get_rng_state_all")
+        wanted = self._of_every()
+        self._call("set_rng_state_all", saved)
+        return len(saved) == torch.accelerator.device_count() and bool(torch.equal(self._of_every(), wanted))
+
+
+@scenario(exact=True, area="devices", accelerators=True)
+def seeds_of_the_module(device: str) -> Results:
+    """``torch.<device>`` seeds the current device or all, tells the seed, and saves and restores the states of all."""
+    seeds = _Seeds(device)
+    return held(device, {
+        "manual_seed": seeds.of_current, "manual_seed_of_current_alone": seeds.of_current_alone,
+        "manual_seed_all": seeds.of_all, "initial_seed": seeds.told, "seed": partial(seeds.chosen, "seed"),
+        "seed_all": partial(seeds.chosen, "seed_all"), "states_of_all": seeds.restored,
+    })  # fmt: skip
