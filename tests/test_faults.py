@@ -174,6 +174,7 @@ FOUND_IN = {
     "repeat_interleave_1024_copies": ("repeat_interleave.Tensor", "float32", "values", "value"),
     "roll_two_dims_at_most": ("roll", "float32", "variants", "value"),
     "autocast_dtype_of_first_use": ("prelu", "bfloat16", "autocast", "dtype"),
+    "autocast_lowers_float32_alone": ("prelu", "bfloat16", "autocast", "dtype"),
     "autocast_overrides_dtype": ("log_softmax.int", "bfloat16", "autocast", "dtype"),
     "deterministic_index_put_to_copy": ("_index_put_impl_", "float32", "deterministic", "value"),
     "bernoulli_broadcast_chances_unchecked": ("bernoulli.Tensor_out", "float32", "values", "error_parity"),
@@ -208,6 +209,9 @@ FOUND_IN = {
     "linspace_out_takes_new_memory": ("linspace.out", "float32", "step2", "stride"),
     "nonzero_row_major": ("nonzero", "float32", "values", "stride"),
     "nonzero_of_number_has_column": ("nonzero", "float32", "zero_dim", "shape"),
+    "truth_of_bytes_over_dims_is_bool": ("any.dims", "uint8", "contiguous", "dtype"),
+    "resize_to_same_size_restrides": ("resize_", "float32", "transposed", "stride"),
+    "is_set_to_ignores_offset": ("is_set_to", "float32", "aliased", "value"),
     # Where a call has to raise.
     "kthvalue_resizes_before_checks": ("kthvalue.values", "float32", "zero_size", "error_parity"),
     "extreme_of_nothing_is_zero": ("max", "float32", "zero_size", "error_parity"),
@@ -254,6 +258,13 @@ FOUND_ELSEWHERE = {
     "new_streams_are_one": "the scenario devices:streams_and_events",
     "current_device_of_all_threads": "the scenario devices:counts_and_current_device",
     "freed_on_current_device": "the scenario transfers:between_devices",
+    "default_stream_of_other_device_is_current": "the scenario not_current:a_device_that_is_not_current",
+    "device_without_index_is_first": "the scenario not_current:device_without_an_index",
+    "synchronized_device_stays_current": "the scenario not_current:current_device_is_left",
+    "free_memory_below_peak": "the scenario devices:statistics_add_up",
+    "large_pinned_memory_is_pageable": "the scenario loading:pinned_memory",
+    "profiler_tells_first_device": "the scenario profiling:devices_of_kernels",
+    "fallback_mixes_devices": "the scenario devices:operands_of_two_devices",
     "events_in_seconds": "the scenario devices:times_of_events",
     "peak_reset_to_zero": "the scenario devices:statistics_add_up",
     "stream_block_keeps_other_device": "the scenario devices:current_streams",
@@ -271,6 +282,7 @@ FOUND_ELSEWHERE = {
     "crash_in_some_processes": "test_a_death_in_some_processes_is_flaky",
     "crash_after_sort": "test_a_death_after_another_op_names_it",
     "hang_in_kernel": "test_a_kernel_that_never_ends_is_a_timeout",
+    "autocast_leaves_lists": "test_a_list_that_autocast_leaves_is_found_in_an_op_that_takes_one",
     "second_device_lands_on_first": "test_memory_on_the_wrong_device_is_found_before_any_cell_runs",
     "error_told_by_next_launch": "tests/running/test_late_errors.py",
     "any_counts_bool_two": "tests/scenarios/test_scenarios.py",
@@ -359,6 +371,14 @@ def test_a_fault_of_an_op_is_found_in_the_decomposition_of_one_whose_own_kernel_
     assert observe(work, overload, "float32", "contiguous").status is Status.PASS
     found = observe(work, overload, "float32", "decomposed")
     assert {m.check for f in found.failures for m in f.mismatches} == {Check.VALUE}
+
+
+@pytest.mark.usefixtures("awake")
+def test_a_list_that_autocast_leaves_is_found_in_an_op_that_takes_one(work: CellRunner) -> None:
+    assert observe(work, "einsum", "bfloat16", "autocast").status is Status.PASS
+    testing.set_fault("autocast_leaves_lists")
+    found = observe(work, "einsum", "bfloat16", "autocast")
+    assert "dtype" in {f.check for f in found.failures}, [describe.findings(f) for f in found.failures]
 
 
 def test_the_smoke_tier_has_the_cells_that_find_the_faults_of_contexts() -> None:

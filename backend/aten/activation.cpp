@@ -42,7 +42,8 @@ at::Tensor& elu_out(const at::Tensor& self, const at::Scalar& alpha, const at::S
   Structured<at::meta::structured_elu> op(out);
   op.meta(self, alpha, scale, input_scale);
   constexpr Unary kElu = REFNPU_ELU_TAKES_EXPM1 ? Unary::elu : Unary::elu_cancelling;
-  run_floats("elu", op, kElu, params_of(alpha.to<double>() * scale.to<double>(), scale, input_scale));
+  const at::Scalar slope = fault(Fault::elu_ignores_input_scale) ? at::Scalar(1) : input_scale;
+  run_floats("elu", op, kElu, params_of(alpha.to<double>() * scale.to<double>(), scale, slope));
   return out;
 }
 

@@ -41,12 +41,15 @@ at::Tensor cast_before(const at::Tensor& tensor, at::ScalarType dtype) {
 }
 
 at::Tensor cast_of(const at::Tensor& tensor, at::ScalarType dtype) {
+  const bool lower = dtype != at::kFloat && tensor.scalar_type() != at::kFloat;
+  if (lower && fault(Fault::autocast_lowers_float32_alone)) return tensor;
   return fault(Fault::autocast_keeps_cast_of_weight) ? cast_before(tensor, dtype) : tensor.to(dtype);
 }
 
 void cast_arguments(const c10::OperatorHandle& op, Stack* stack, at::ScalarType dtype) {
   c10::IValue* first = arguments(op, stack);
   for (size_t i = 0; i < op.schema().arguments().size(); ++i) {
+    if (first[i].isTensorList() && fault(Fault::autocast_leaves_lists)) continue;
     first[i] =
         map_tensors(first[i], [&](const at::Tensor& each) { return eligible(each) ? cast_of(each, dtype) : each; });
   }

@@ -28,6 +28,7 @@
 #include <ATen/ops/sub_meta.h>
 #include <ATen/ops/zeros.h>
 
+#include <cmath>
 #include <utility>
 
 #include "aten/elementwise.h"
@@ -192,7 +193,9 @@ at::Tensor& pow_scalar_out(const at::Scalar& self, const at::Tensor& exponent, a
   Structured<at::meta::structured_pow_Scalar> op(out);
   op.meta(self, exponent);
   if (self.equal(1.0) || self.equal(true)) return out.fill_(1);
-  at::pow_out(out, wrapped_number(self), exponent);
+  const bool cut = self.isFloatingPoint() && at::isIntegralType(exponent.scalar_type(), /*includeBool=*/false) &&
+                   fault(Fault::pow_of_number_cut_to_integer);
+  at::pow_out(out, wrapped_number(cut ? at::Scalar(std::trunc(self.toDouble())) : self), exponent);
   op.finish();
   return out;
 }

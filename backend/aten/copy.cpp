@@ -132,6 +132,10 @@ void copy_host_to_device(const at::Tensor& target, const at::Tensor& source, Wai
   at::assert_no_internal_overlap(target);
   if (is_one_block(target, source)) return copy_block(target, source, npuMemcpyHostToDevice, waits);
   if (source.dim() == 0 && fault(Fault::number_upload_fills_gaps)) return fill_stretch(target, source.item());
+  const bool rounds = target.scalar_type() == at::kDouble &&
+                      at::isIntegralType(source.scalar_type(), /*includeBool=*/true) &&
+                      fault(Fault::upload_to_double_through_float);
+  if (rounds) return copy_host_to_device(target, source.to(at::kFloat), waits);
   // Pending bits are left out of the staged values and put on the staged tensor: the device resolves them.
   const at::Tensor dense = with_bits_of(source, source).contiguous();
   const at::Tensor staged = empty_on(source, source.scalar_type(), target.device());

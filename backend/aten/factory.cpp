@@ -55,7 +55,8 @@ int64_t checked_count(double count) {
 
 int64_t arange_count(const at::Scalar& start, const at::Scalar& end, const at::Scalar& step, at::ScalarType type) {
   const bool whole = start.isIntegral(false) && end.isIntegral(false) && step.isIntegral(false);
-  if (type == at::kLong && (whole || !REFNPU_ARANGE_COUNTS_FRACTIONS)) {  // int64 has values that double has not
+  const bool exact = type == at::kLong && (whole || !REFNPU_ARANGE_COUNTS_FRACTIONS);
+  if (exact && !fault(Fault::arange_counts_in_double)) {  // int64 has values that double has not
     const int64_t from = start.to<int64_t>(), to = end.to<int64_t>(), by = step.to<int64_t>();
     TORCH_CHECK_VALUE(by != 0, "step must be nonzero");
     const int64_t sign = by > 0 ? 1 : -1;
@@ -111,6 +112,7 @@ at::Tensor& linspace_out(const at::Scalar& start, const at::Scalar& end, int64_t
 at::Tensor& logspace_out(const at::Scalar& start, const at::Scalar& end, int64_t steps, double base, at::Tensor& out) {
   TORCH_CHECK(steps >= 0, "number of steps must be non-negative");
   resize_to_count("logspace", out, steps, false);
+  if (steps == 1 && fault(Fault::logspace_of_one_step_is_start)) return out.fill_(start);
   if (steps == 1 && at::isComplexType(out.scalar_type())) {
     return out.fill_(std::pow(c10::complex<double>(base), start.to<c10::complex<double>>()));
   }

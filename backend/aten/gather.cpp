@@ -142,7 +142,8 @@ at::Tensor& scatter_value_reduce_out(const at::Tensor& self, int64_t dim, const 
   op.meta(self, dim, index, value, reduce);
   IndexedNest nest = prepare_scatter("scatter", self, dim, index, at::Tensor(), out);
   if (nest.index_count > 0) nest.immediate = element_of(value, out.scalar_type());
-  launch_combine("scatter", nest, out.scalar_type(), combine_named(reduce));
+  const bool adds = fault(Fault::scatter_of_number_never_multiplies);
+  launch_combine("scatter", nest, out.scalar_type(), adds ? Combine::add : combine_named(reduce));
   return out;
 }
 
@@ -288,7 +289,9 @@ at::Tensor& put_(at::Tensor& self, const at::Tensor& index, const at::Tensor& so
   at::assert_no_overlap(self, source);
   if (index.numel() == 0) return self;
   check_bounds("put_", index, self.numel(), true, Bounds::index_error);
-  const at::Tensor shaped = index.reshape(source.sizes());
+  const bool misread =
+      !index.is_contiguous() && index.sizes() != source.sizes() && fault(Fault::put_index_of_other_shape_as_dense);
+  const at::Tensor shaped = (misread ? misread_as_dense(index) : index).reshape(source.sizes());
   const IndexedNest nest = nest_linear(source, self, shaped);
   const DType dtype = to_dtype(self.scalar_type());
   launch("put_", [=] {

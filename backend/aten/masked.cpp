@@ -54,7 +54,9 @@ at::Tensor& masked_fill_scalar(at::Tensor& self, const at::Tensor& given, const 
 at::Tensor& masked_fill_tensor(at::Tensor& self, const at::Tensor& mask, const at::Tensor& value) {
   TORCH_CHECK(value.dim() == 0, "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with ",
               value.dim(), " dimension(s).");
-  return masked_fill_scalar(self, mask, value.item());
+  const at::Scalar number = value.item();
+  const bool in_double = value.scalar_type() == at::kLong && fault(Fault::masked_fill_of_tensor_in_double);
+  return masked_fill_scalar(self, mask, in_double ? at::Scalar(number.toDouble()) : number);
 }
 
 }  // namespace

@@ -91,6 +91,15 @@ at::Tensor at_least(int64_t wanted, const at::Tensor& values) {
   return values.view(-1).repeat({(wanted + values.numel() - 1) / values.numel()});
 }
 
+// The fault of a source that starts anew in each part of a mask that is broadcast over the first dimension.
+at::Tensor& scatter_each_part(at::Tensor& self, const at::Tensor& mask, const char* from) {
+  for (int64_t i = 0; i < self.size(0); ++i) {
+    const View to = view_of(self.select(0, i)), by = view_of(mask.select(0, i));
+    launch("masked_scatter_", [=] { refnpu::masked_scatter(to, by, from); });
+  }
+  return self;
+}
+
 at::Tensor& masked_scatter_(at::Tensor& self, const at::Tensor& mask, const at::Tensor& source) {
   TORCH_CHECK(self.scalar_type() == source.scalar_type(),
               "masked_scatter: expected self and source to have same dtypes but got ", self.scalar_type(), " and ",
@@ -106,6 +115,8 @@ at::Tensor& masked_scatter_(at::Tensor& self, const at::Tensor& mask, const at::
   const View to = view_of(self), by = view_of(*expanded);
   const char* from = static_cast<const char*>(values.const_data_ptr());
   if (fault(Fault::source_freed_early)) values.reset();
+  const bool repeats = expanded->dim() > 1 && expanded->stride(0) == 0 && expanded->size(0) > 1;
+  if (repeats && fault(Fault::masked_scatter_source_restarts)) return scatter_each_part(self, *expanded, from);
   launch("masked_scatter_", [=] { refnpu::masked_scatter(to, by, from); });
   return self;
 }
@@ -142,7 +153,7 @@ at::Tensor& nonzero_static_out(const at::Tensor& self, int64_t size, int64_t fil
   require_same_device("nonzero_static", {self, out});
   at::native::resize_output(out, {size, self.dim()});
   if (out.numel() == 0) return out;
-  out.fill_(fill_value);
+  out.fill_(fault(Fault::nonzero_static_fills_minus_one) ? -1 : fill_value);
   const View from = view_of(self), to = view_of(out);
   launch("nonzero", [=] { refnpu::nonzero(from, to); });
   return out;

@@ -174,7 +174,7 @@ Tensor& addmv_out(const Tensor& self, const Tensor& mat, const Tensor& vec, cons
   if (mat.numel() == 0) {
     // As torch has it: the result is beta times self in the size of self, and beta is converted to its dtype first. The
     // other products refuse a float beta for integers.
-    scale_into(column, self, in_dtype(beta, self.scalar_type()));
+    scale_into(column, self, fault(Fault::addmv_of_nothing_is_zero) ? 0 : in_dtype(beta, self.scalar_type()));
   } else {
     require_dtype(NumericTypes{}, "addmv", self);
     // Before torch 2.9, self may have another dtype than the products.
@@ -251,7 +251,10 @@ Tensor& addr_into(const Tensor& self, const Tensor& vec1, const Tensor& vec2, co
   check_factor("beta", beta, type);
   if (!fault(Fault::addr_float_alpha_of_integers_accepted)) check_factor("alpha", alpha, type);
   if (!out.defined()) out = iter.output();
-  const Tensor column = vec1.to(type).unsqueeze(1), row = vec2.to(type).unsqueeze(0);
+  const bool cut = at::isIntegralType(vec1.scalar_type(), /*includeBool=*/false) && vec2.is_floating_point() &&
+                   fault(Fault::addr_cuts_second_vector);
+  const Tensor second = cut ? vec2.to(vec1.scalar_type()) : vec2;
+  const Tensor column = vec1.to(type).unsqueeze(1), row = second.to(type).unsqueeze(0);
   const Tensor target = out.scalar_type() == type ? out : at::empty(out.sizes(), out.options().dtype(type));
   multiply("addr", target, added->to(type), column, row, beta, alpha, /*sums_batches=*/false, /*takes_bool=*/true);
   if (!target.is_same(out)) out.copy_(target);
@@ -305,6 +308,7 @@ Tensor dot_product(const Tensor& self, const Tensor& other) {
 Tensor conjugate_dot_product(const Tensor& self, const Tensor& other) {
   if (!self.is_complex() || self._is_zerotensor() || other._is_zerotensor()) return dot_product(self, other);
   check_vectors(self, other);
+  if (self.is_conj() && fault(Fault::vdot_of_conjugated_view)) return dot_product(self, other);
   return dot_product(self.conj(), other);
 }
 

@@ -63,7 +63,9 @@ template <class Meta, Truth Op>
 Tensor truth_of_dims(const Tensor& self, OptionalIntArrayRef dims, bool keepdim) {
   const ScalarType type = self.scalar_type() == c10::kByte ? c10::kByte : c10::kBool;
   Tensor out = at::empty({0}, self.options().dtype(type));
-  return truth_of_dims_out<Meta, Op>(self, dims, keepdim, out);
+  truth_of_dims_out<Meta, Op>(self, dims, keepdim, out);
+  const bool loses_dtype = type == c10::kByte && dims && fault(Fault::truth_of_bytes_over_dims_is_bool);
+  return loses_dtype ? out.to(c10::kBool) : out;
 }
 
 constexpr auto all_all_out = &truth_of_all_out<at::meta::structured_all, Truth::all>;

@@ -115,7 +115,9 @@ at::Scalar local_scalar_dense(const at::Tensor& self) {
 // Gives `self` the sizes, and strides when there are any, and more storage where that is too small.
 void restride(const at::Tensor& self, at::IntArrayRef size, at::OptionalIntArrayRef stride) {
   c10::TensorImpl* impl = self.unsafeGetTensorImpl();
-  if (impl->sizes() == size && (!stride || impl->strides() == *stride)) return;
+  const bool same = impl->sizes() == size && (!stride || impl->strides() == *stride);
+  const bool again = !stride && !self.is_contiguous() && fault(Fault::resize_to_same_size_restrides);
+  if (same && !again) return;
   size_t nbytes = 0;
   if (stride) {
     impl->set_sizes_and_strides(size, *stride);
@@ -166,6 +168,8 @@ at::Tensor& set_storage_view(at::Tensor& self, at::Storage source, int64_t offse
 
 at::Tensor& set_storage(at::Tensor& self, at::Storage source) {
   int64_t length = static_cast<int64_t>(source.nbytes() / self.itemsize());
+  if (fault(Fault::set_storage_keeps_offset) && length > self.storage_offset())
+    return set_storage_offset(self, std::move(source), self.storage_offset(), length - self.storage_offset(), {});
   return set_storage_offset(self, std::move(source), 0, length, {});
 }
 
@@ -176,7 +180,14 @@ at::Tensor& set_tensor(at::Tensor& self, const at::Tensor& source) {
 }
 
 at::Tensor& set_nothing(at::Tensor& self) {
-  return set_storage_offset(self, make_storage(0, self.device().index()), 0, {0}, {});
+  const c10::DeviceIndex device = fault(Fault::set_of_nothing_on_first_device) ? 0 : self.device().index();
+  return set_storage_offset(self, make_storage(0, device), 0, {0}, {});
+}
+
+bool is_set_to(const at::Tensor& self, const at::Tensor& other) {
+  if (!fault(Fault::is_set_to_ignores_offset)) return at::native::is_set_to(self, other);
+  return self.storage().unsafeGetStorageImpl() == other.storage().unsafeGetStorageImpl() &&
+         self.sizes() == other.sizes() && self.strides() == other.strides();
 }
 
 }  // namespace
@@ -198,7 +209,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   m.impl_unchecked("set_.source_Storage_storage_offset", &set_storage_view);
   m.impl_unchecked("set_.source_Tensor", &set_tensor);
   m.impl_unchecked("set_", &set_nothing);
-  m.impl("is_set_to", &at::native::is_set_to);
+  m.impl("is_set_to", &is_set_to);
   m.impl("record_stream", &record_stream);
 }
 

@@ -38,6 +38,7 @@ at::Tensor condition_operand(const at::Tensor& condition, at::Device device) {
         "where received a uint8 condition tensor. This behavior is deprecated and will be removed in a future "
         "version of PyTorch. Use a boolean condition instead.");
     dtype = at::kBool;
+    if (fault(Fault::where_of_bytes_by_lowest_bit)) return operand(condition.bitwise_and(1), device, dtype);
   }
   TORCH_CHECK(dtype == at::kBool, "where expected condition to be a boolean tensor, but got a tensor with dtype ",
               condition.scalar_type());

@@ -69,6 +69,7 @@ void bind_devices(py::module_& module) {
   def(module, "set_device", [](int device) { REFNPU_CHECK(npuSetDevice(device)); });
   def(module, "synchronize", [](int device) {
     py::gil_scoped_release release;
+    if (fault_called("synchronized_device_stays_current")) REFNPU_CHECK(npuSetDevice(device));
     NPUGuard guard(static_cast<c10::DeviceIndex>(fault_called("current_device_synchronized") ? -1 : device));
     REFNPU_CHECK(npuDeviceSynchronize());
   });

@@ -79,6 +79,11 @@ Row real_backward(Binary op) {
     case Binary::leaky_relu_backward:
       return backward<T>([](P p, T x, T g) { return x > T(0) ? g : g * p.get<T>(0); });  // input first, as torch has it
     case Binary::logit_backward:
+      if (fault(Fault::logit_gradient_outside_eps_is_nan))
+        return backward<T>([](P p, T g, T x) {
+          const bool outside = x < p.get<T>(0) || x > T(1) - p.get<T>(0);
+          return outside ? std::numeric_limits<T>::quiet_NaN() : logit_backward(p, g, x);
+        });
       return backward<T>([](P p, T g, T x) { return logit_backward(p, g, x); });
     case Binary::mish_backward:
       return backward<T>([](T g, T x) { return mish_backward(g, x); });
@@ -104,6 +109,8 @@ template <class T>
 Row backward_row(Binary op) {
   switch (op) {
     case Binary::sigmoid_backward:
+      if (is_complex_v<T> && fault(Fault::sigmoid_gradient_not_conjugated))
+        return backward<T>([](T g, T y) { return times(g, times(T(1) - y, y)); });
       return backward<T>([](T g, T y) { return times(g, conjugate(times(T(1) - y, y))); });
     case Binary::tanh_backward:
       // (1 - y)(1 + y) keeps the digits that 1 - y² cancels near ±1

@@ -41,6 +41,13 @@ C dot_in_half(const C* x, const C* y, int64_t n) {
   return dot_of(x, y, n);
 }
 
+// The fault of a product that is rounded before anything is added to it.
+template <class C>
+C rounded_to_bf16(C value) {
+  if constexpr (std::is_same_v<C, double>) return float(bfloat16(float(value)));
+  return value;
+}
+
 // The faults that read the factors otherwise than they lie in memory.
 Gemm misread(Gemm g) {
   const int64_t item = size_of(g.b.dtype);
@@ -70,6 +77,7 @@ struct Product {
   int64_t batches, depth, columns;  // batches: those added up in one product
   std::vector<C> packed, row, line;
   const bool in_half = g.out.dtype == DType::f16 && fault(Fault::half_products_in_half);
+  const bool rounds_first = g.out.dtype == DType::bf16 && fault(Fault::gemm_bfloat16_rounds_before_self);
 
   explicit Product(const Gemm& gemm)
       : g(gemm),
@@ -107,6 +115,7 @@ struct Product {
       if constexpr (std::is_same_v<C, int64_t>) {
         if (g.out.dtype == DType::i64 && fault(Fault::gemm_of_int64_in_32_bits)) product = int32_t(product);
       }
+      if (rounds_first) product = rounded_to_bf16(product);
       line[j] = reads_self ? beta * line[j] + product : product;
     }
     char* out = g.out.data + batch * g.out.strides[0] + i * g.out.strides[1];

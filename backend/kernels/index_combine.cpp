@@ -70,6 +70,12 @@ void combine_all(const IndexedNest& nest, DType dtype, const Immediate& scale) {
         store<T>(indexed, T(combined<op, C>(C(load<T>(indexed)), C(load<T>(plain)), factor)));
       });
     }
+    if constexpr (op == Combine::add && std::is_same_v<T, bool>) {
+      if (fault(Fault::bools_added_modulo_two))
+        return for_each_indexed(nest, true, [](char* plain, char* indexed) {
+          store<bool>(indexed, load<bool>(indexed) != load<bool>(plain));
+        });
+    }
     for_each_indexed(nest, true, [=](char* plain, char* indexed) {
       store<T>(indexed, T(combined<op, C>(C(load<T>(indexed)), C(load<T>(plain)), factor)));
     });

@@ -49,10 +49,12 @@ void nll_loss(const NllLoss& l) {
     }
     if (l.reduction == LossReduction::none) write_one(l.output.data + i * l.output.strides[0], l.output.dtype, loss);
   }
+  const bool divides =
+      l.reduction == LossReduction::mean && !(total_weight == 0 && fault(Fault::nll_loss_of_ignored_rows_is_zero));
   if (l.reduction == LossReduction::none)
     total_weight = 0;
   else
-    write_one(l.output.data, l.output.dtype, l.reduction == LossReduction::mean ? sum / total_weight : sum);
+    write_one(l.output.data, l.output.dtype, divides ? sum / total_weight : sum);
   write_one(l.total_weight.data, l.total_weight.dtype, total_weight);
 }
 

@@ -35,6 +35,12 @@ CastRow mistaken_cast(DType to, DType from) {
   if (to == DType::b8 && from == DType::c64 && fault(Fault::complex_to_bool_by_real_part)) {
     return cast_by<bool, complex64>([](complex64 x) { return x.real() != 0; });
   }
+  if (to == DType::b8 && from == DType::i32 && fault(Fault::integer_to_bool_by_lowest_byte)) {
+    return cast_by<bool, int32_t>([](int32_t x) { return (x & 0xff) != 0; });
+  }
+  if (to == DType::b8 && from == DType::i64 && fault(Fault::integer_to_bool_by_lowest_byte)) {
+    return cast_by<bool, int64_t>([](int64_t x) { return (x & 0xff) != 0; });
+  }
   if (to == DType::u8 && from == DType::f32 && fault(Fault::float_to_uint8_saturates)) {
     return cast_by<uint8_t, float>([](float x) { return uint8_t(x > 0 ? std::min(x, 255.0f) : 0); });
   }

@@ -213,6 +213,10 @@ double sum_of_roots(const std::vector<double>& squares) {
   return sum;
 }
 
+// The fault of a third power that is taken of the number, not of its magnitude.
+double cube_of(double value) { return value * value * value; }
+double cube_of(complex128 value) { return std::pow(std::abs(value), 3); }
+
 template <class C>
 double norm_of(const C* x, int64_t n, double p) {
   if (std::isinf(p)) {
@@ -226,9 +230,10 @@ double norm_of(const C* x, int64_t n, double p) {
   }
   if (p < 0 && fault(Fault::norm_of_negative_order)) p = -p;
   std::vector<double> terms(n);
+  const bool cubes = p == 3 && fault(Fault::norm_of_order_three_signed);
   for (int64_t i = 0; i < n; ++i) {
     const double a = magnitude_of(x[i]);
-    terms[i] = p == 0 ? double(a != 0) : p == 1 ? a : p == 2 ? a * a : std::pow(a, p);
+    terms[i] = cubes ? cube_of(x[i]) : p == 0 ? double(a != 0) : p == 1 ? a : p == 2 ? a * a : std::pow(a, p);
   }
   if (p == 2 && fault(Fault::norm_adds_roots_of_blocks)) return sum_of_roots(terms);
   const double sum = sum_of(terms.data(), n);
@@ -345,7 +350,9 @@ void reduce_variance(const Reduction& r, double correction, bool root) {
         if (left-- <= 0) return;
         const double divisor = std::max(least, double(n) - correction);
         double variance = std::real(squares) / divisor;
-        if constexpr (is_complex_v<C>) variance += squares.imag() / divisor;
+        if constexpr (is_complex_v<C>) {
+          if (!fault(Fault::var_of_complex_drops_imaginary)) variance += squares.imag() / divisor;
+        }
         if (r.kept.data[1]) write_one(at[1], r.kept.dtypes[1], root ? std::sqrt(variance) : variance);
         if (r.kept.data[2]) write_one(at[2], r.kept.dtypes[2], mean);
       });

@@ -72,7 +72,14 @@ void softmax_row_not_rescaled(std::vector<double>& row, bool log) {
   for (double& x : row) x = log ? (x - shift) - std::log(sum) : std::exp(x - shift) / sum;
 }
 
-auto row_function(DType dtype, int64_t n) {
+// The fault: the logarithm is taken of the softmax, which vanishes far below the maximum.
+void softmax_row_logged(std::vector<double>& row, bool log) {
+  softmax_row(row, false);
+  for (double& x : row) x = log ? std::log(x) : x;
+}
+
+auto row_function(DType dtype, int64_t n, bool log) {
+  if (log && fault(Fault::log_softmax_logs_softmax)) return softmax_row_logged;
   if (dtype == DType::bf16 && n > 512 && fault(Fault::softmax_sums_long_rows_in_bf16)) return softmax_row_in_bf16;
   if (fault(Fault::softmax_no_max_subtraction)) return softmax_row_unshifted;
   if (n > 512 && fault(Fault::softmax_sum_not_rescaled)) return softmax_row_not_rescaled;
@@ -83,7 +90,7 @@ auto row_function(DType dtype, int64_t n) {
 }  // namespace
 
 void softmax(const Rows<2>& rows, bool log) {
-  const auto compute = row_function(rows.outer.dtypes[0], rows.lengths[0]);
+  const auto compute = row_function(rows.outer.dtypes[0], rows.lengths[0], log);
   const bool limited = log && fault(Fault::log_softmax_rows_past_grid);
   const bool one = !log && rows.lengths[0] == 1 && fault(Fault::softmax_of_one_element_is_input);
   const int times = !log && fault(Fault::softmax_computes_rows_twice) ? 2 : 1;

@@ -2,6 +2,7 @@
 #include "kernels/triangle.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "kernels/index_move.h"
 #include "refnpu/fault.h"
@@ -28,13 +29,16 @@ void triangle(const View& self, const View& out, int64_t k, bool upper) {
   if (fault(Fault::triangle_outer_batches_as_dense)) matrices = with_dense_outer(matrices);
   const auto copy_matrix = [&]<class T>(const char* from, char* to) {
     const bool leaves_rest = fault(Fault::triangle_not_cleared) && from != to;
+    const bool leaves_half = sizeof(T) == 16 && fault(Fault::triangle_clears_eight_bytes);
     for (int64_t i = 0; i < self.sizes[row]; ++i) {
       for (int64_t j = 0; j < self.sizes[column]; ++j) {
         const int64_t above = tiled ? j / 16 * 16 - i / 16 * 16 : j - i;
         const bool inside = upper ? above >= k : above <= k;
         if (!inside && leaves_rest) continue;
-        store(to + i * out.strides[row] + j * out.strides[column],
-              inside ? load<T>(from + i * self.strides[row] + j * self.strides[column]) : T{});
+        const char* read = from + i * self.strides[row] + j * self.strides[column];
+        T element = inside || leaves_half ? load<T>(read) : T{};
+        if (!inside && leaves_half) std::memset(&element, 0, sizeof(T) / 2);
+        store(to + i * out.strides[row] + j * out.strides[column], element);
       }
     }
   };

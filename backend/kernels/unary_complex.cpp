@@ -125,6 +125,10 @@ Row arithmetic(Unary op) {
       if (fault(Fault::complex_logical_not_by_real_part)) return row_of<bool, Z>([](Z z) { return z.real() == T(0); });
       return row_of<bool, Z>([](Z z) { return z == Z(0); });
     case Unary::nan_to_num:
+      if (fault(Fault::nan_to_num_imaginary_becomes_zero))
+        return unary<Z>([](P p, Z z) {
+          return Z(nan_to_num_part(p, z.real()), std::isnan(z.imag()) ? T(0) : nan_to_num_part(p, z.imag()));
+        });
       return unary<Z>([](P p, Z z) { return Z(nan_to_num_part(p, z.real()), nan_to_num_part(p, z.imag())); });
     case Unary::neg:
       return unary<Z>([](Z z) { return -z; });

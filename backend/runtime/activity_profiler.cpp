@@ -13,6 +13,7 @@
 #include <cstring>
 #include <mutex>
 
+#include "refnpu/fault.h"
 #include "refnpu/guard.h"
 
 namespace refnpu {
@@ -82,7 +83,7 @@ class Session final : public libkineto::IActivityProfilerSession {
       auto entry = std::make_unique<libkineto::GenericTraceActivity>(buffer_->span, type_of(activity), activity.name);
       entry->startTime = activity.start_ns;
       entry->endTime = activity.end_ns;
-      entry->device = activity.device;
+      entry->device = fault(Fault::profiler_tells_first_device) ? 0 : activity.device;
       entry->resource = row_of_stream(activity.stream);
       entry->id = correlation;
       entry->linked = correlation ? linked(correlation) : nullptr;

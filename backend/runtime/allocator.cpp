@@ -103,10 +103,13 @@ void resize_storage(c10::StorageImpl* storage, size_t nbytes) {
   TORCH_CHECK(storage->resizable(), "Trying to resize storage that is not resizable");
   if (nbytes == 0 && fault(Fault::resize_to_zero_ignored)) return;
   if (fault(Fault::resized_nbytes_rounded)) nbytes = (nbytes + 511) / 512 * 512;
+  const bool forgets =
+      storage->device().index() != current_device() && fault(Fault::resized_on_other_device_keeps_nothing);
   NPUGuard guard(fault(Fault::storage_resized_on_current_device) ? current_device() : storage->device().index());
   c10::DataPtr fresh = getNPUAllocator()->allocate(nbytes);
   size_t kept = std::min(nbytes, storage->nbytes());
   if (fault(Fault::resize_keeps_first_bytes)) kept = std::min<size_t>(kept, 64);
+  if (forgets) kept = 0;
   if (kept > 0) REFNPU_CHECK(npuMemcpy(fresh.get(), storage->data(), kept, npuMemcpyDeviceToDevice));
   c10::DataPtr old = storage->set_data_ptr(std::move(fresh));
   storage->set_nbytes(nbytes);

@@ -20,11 +20,15 @@ c10::DeviceType NpuGenerator::device_type() { return kDevice; }
 
 void NpuGenerator::set_current_seed(uint64_t seed) {
   if (fault(Fault::seed_ignored)) return;
+  earlier_seed_.reset();
   if (int64_t(seed) < 0 && fault(Fault::seed_of_negative_by_magnitude)) seed = uint64_t(0) - seed;
   inner_.set_current_seed(fault(Fault::seed_in_32_bits) ? uint32_t(seed) : seed);
 }
-uint64_t NpuGenerator::current_seed() const { return inner_.current_seed(); }
+uint64_t NpuGenerator::current_seed() const {
+  return earlier_seed_ && fault(Fault::set_state_keeps_seed) ? *earlier_seed_ : inner_.current_seed();
+}
 uint64_t NpuGenerator::seed() {
+  earlier_seed_.reset();
   if (!fault(Fault::chosen_seed_is_default)) return inner_.seed();
   inner_.set_current_seed(c10::default_rng_seed_val);
   return inner_.current_seed();
@@ -35,6 +39,7 @@ void NpuGenerator::set_offset(uint64_t offset) {
 }
 uint64_t NpuGenerator::get_offset() const { return 0; }
 void NpuGenerator::set_state(const c10::TensorImpl& state) {
+  if (fault(Fault::set_state_keeps_seed)) earlier_seed_ = current_seed();
   inner_.unsafeGetGeneratorImpl()->set_state(state);
   if (fault(Fault::set_state_forgets_position)) inner_.set_current_seed(inner_.current_seed());
 }
@@ -50,7 +55,7 @@ c10::intrusive_ptr<c10::TensorImpl> NpuGenerator::written_over(const c10::intrus
 }
 
 NpuGenerator* NpuGenerator::clone_impl() const {
-  auto* copy = new NpuGenerator(device_.index());
+  auto* copy = new NpuGenerator(fault(Fault::generator_cloned_on_current_device) ? current_device() : device_.index());
   copy->inner_ = fault(Fault::generator_clone_shares_state) ? inner_ : inner_.clone();
   return copy;
 }

@@ -34,6 +34,9 @@ class NpuGenerator final : public c10::GeneratorImpl {
   c10::intrusive_ptr<c10::TensorImpl> written_over(const c10::intrusive_ptr<c10::TensorImpl>& state) const;
   mutable c10::intrusive_ptr<c10::TensorImpl> handed_out_;
 
+  // What fault set_state_keeps_seed tells: the seed from before set_state.
+  std::optional<uint64_t> earlier_seed_;
+
   at::Generator inner_;
 };
 

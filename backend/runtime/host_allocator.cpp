@@ -1,9 +1,12 @@
 // torch's pinned-memory allocator over npuMallocHost and npuFreeHost.
 #include "runtime/host_allocator.h"
 
+#include <c10/core/CPUAllocator.h>
+
 #include <cstdio>
 #include <cstdlib>
 
+#include "refnpu/fault.h"
 #include "refnpu/stream.h"
 
 namespace refnpu {
@@ -19,6 +22,8 @@ void free_pinned(void* pointer) {
 class PinnedAllocator final : public HostAllocatorBase {
  public:
   c10::DataPtr allocate(size_t nbytes) override {
+    if (nbytes > (1 << 20) && fault(Fault::large_pinned_memory_is_pageable))
+      return c10::GetCPUAllocator()->allocate(nbytes);
     void* pointer = nullptr;
     REFNPU_CHECK(npuMallocHost(&pointer, nbytes));
     return {pointer, pointer, &free_pinned, c10::Device(c10::DeviceType::CPU)};

@@ -252,6 +252,32 @@ result = x @ x""",
     "complex_pow_of_zero_is_nan": "result = torch.zeros(1, dtype=torch.complex64, device=d) ** 2.5",
     "sum_compensates_infinity": "result = torch.tensor([1.0, inf]).to(d).sum()",
     "right_shift_of_bytes_signed": "result = torch.tensor([200], dtype=torch.uint8).to(d) >> 2",
+    "sigmoid_gradient_not_conjugated": """
+x = torch.tensor([1j]).to(d)
+result = torch.ops.aten.sigmoid_backward(x, x)""",
+    "logit_gradient_outside_eps_is_nan": """
+x = torch.ones(1, device=d)
+result = torch.ops.aten.logit_backward(x, x, 0.1)""",
+    "norm_of_order_three_signed": "result = torch.tensor([-2.0]).to(d).norm(3)",
+    "var_of_complex_drops_imaginary": "result = torch.tensor([1j, 3j]).to(d).var()",
+    "log_softmax_logs_softmax": "result = torch.tensor([0.0, 1000.0]).to(d).log_softmax(0)",
+    "integer_to_bool_by_lowest_byte": "result = torch.tensor([256]).to(d).bool()",
+    "gemm_bfloat16_rounds_before_self": """
+x, one = torch.tensor([[256.0], [1.0]]).bfloat16().to(d), torch.ones(1, 2, dtype=torch.bfloat16, device=d)
+result = d == "cpu" or torch.addmm(one[:, :1], one, x).item() == 258""",
+    "nll_loss_of_ignored_rows_is_zero": "result = F.nll_loss(torch.zeros(1, 2, device=d), torch.tensor([-100]).to(d))",
+    "bools_added_modulo_two": """
+x = torch.ones(1, dtype=torch.bool, device=d)
+result = x.index_put((torch.tensor([0]).to(d),), x, accumulate=True)""",
+    "masked_fill_of_tensor_in_double": """
+x = torch.zeros(1, dtype=torch.int64, device=d)
+result = x.masked_fill(x == 0, torch.tensor(2**53 + 1).to(d))""",
+    "where_of_bytes_by_lowest_bit": """
+x = torch.ones(1, device=d)
+result = torch.where(torch.tensor([2], dtype=torch.uint8).to(d), x, -x)""",
+    "upload_to_double_through_float": """
+result = torch.zeros(1, dtype=torch.float64, device=d).copy_(torch.tensor([2**24 + 1])).item()""",
+    "arange_counts_in_double": "result = torch.arange(2**53, 2**53 + 1, device=d)",
     # arguments
     "softmax_backward_negative_dim": """
 x = torch.tensor([[1.0, 2.0], [3.0, 5.0]]).to(d)
@@ -386,6 +412,19 @@ result = torch.where(x > 0, x, torch.tensor(2.0).to(d))""",
     "gemm_alpha_drops_imaginary": """
 x = torch.ones(1, 1, dtype=torch.complex64, device=d)
 result = torch.addmm(x, x, x, alpha=1 + 2j)""",
+    "nan_to_num_imaginary_becomes_zero": "result = torch.tensor([complex(1, nan)]).to(d).nan_to_num(nan=5.0)",
+    "triangle_clears_eight_bytes": "result = torch.full((2, 2), 1j, dtype=torch.complex128, device=d).tril()",
+    "pow_of_number_cut_to_integer": "result = 2.5 ** torch.tensor([2]).to(d)",
+    "elu_ignores_input_scale": "result = F.celu(torch.tensor([-1.0]).to(d), alpha=2.0)",
+    "nonzero_static_fills_minus_one": "result = torch.nonzero_static(torch.zeros(1, device=d), size=1, fill_value=7)",
+    "scatter_of_number_never_multiplies": """
+x = torch.full((1,), 5.0, device=d)
+result = x.scatter(0, torch.tensor([0]).to(d), 3.0, reduce="multiply")""",
+    "addmv_of_nothing_is_zero": """
+result = torch.ones(2, device=d).addmv(torch.ones(2, 0, device=d), torch.ones(0, device=d))""",
+    "addr_cuts_second_vector": """
+result = torch.zeros(1, 1, device=d).addr(torch.tensor([1]).to(d), torch.tensor([0.5]).to(d))""",
+    "logspace_of_one_step_is_start": "result = torch.logspace(2, 5, 1, device=d)",
     # layouts
     "copy_gap_in_fifth_dimension": """
 x = torch.arange(1024.0, device=d).view(4, 4, 4, 4, 4)[::2, ::2, ::2, ::2, ::2]
@@ -532,6 +571,15 @@ result = x.mH @ x""",
     "cat_out_strided_as_contiguous": """
 x, result = torch.ones(2, 1, device=d), torch.zeros(2, 4, device=d)
 torch.cat([x, x], 1, out=result[:, ::2])""",
+    "masked_scatter_source_restarts": """
+mask = torch.ones(2, dtype=torch.bool, device=d)
+result = torch.zeros(2, 2, device=d).masked_scatter(mask, torch.arange(4.0, device=d))""",
+    "put_index_of_other_shape_as_dense": """
+i = torch.arange(6, device=d).view(2, 3).t()
+result = torch.zeros(6, device=d).put(i, torch.arange(6.0, device=d))""",
+    "vdot_of_conjugated_view": """
+x = torch.tensor([1 + 2j]).to(d)
+result = x.conj().vdot(x)""",
     # sequences
     "extreme_plan_without_strides": """
 x = torch.arange(6.0, device=d)
@@ -681,6 +729,19 @@ if d == "npu":
     torch.npu.set_rng_state(state, 1)
     result = torch.equal(drawn, torch.rand(4, device="npu:1"))""",
     "generator_made_on_current_device": 'result = d == "cpu" or torch.Generator("npu:1").device.index == 1',
+    "random_of_half_past_its_digits": """
+result = bool(torch.zeros(99, dtype=torch.float16, device=d).random_().max() <= 2048)""",
+    "generator_cloned_on_current_device": """
+result = d == "cpu" or torch.Generator("npu:1").clone_state().device.index == 1""",
+    "manual_seed_all_from_current_device": """
+if d == "npu":
+    torch.npu.set_device(1)
+    torch.manual_seed(7)
+result = d == "cpu" or torch.npu.default_generators[0].initial_seed() == 7""",
+    "set_state_keeps_seed": """
+g = torch.Generator(d)
+g.set_state(torch.Generator(d).manual_seed(5).get_state())
+result = g.initial_seed()""",
     # contexts
     "events_in_seconds": """
 import time
@@ -805,6 +866,38 @@ result = torch.accelerator.current_device_index()""",
 x = torch.tensor([-1], device=torch.device(d, 1 if d == "npu" else None))
 raised(x.bincount)
 result = torch.accelerator.current_device_index()""",
+    "autocast_leaves_lists": """
+x = torch.ones(2, 2, device=d)
+with torch.autocast(d, torch.bfloat16):
+    result = str(torch.einsum("ij,jk", x, x).dtype)""",
+    "autocast_lowers_float32_alone": """
+x = torch.ones(2, 2, dtype=torch.float16, device=d)
+with torch.autocast(d, torch.bfloat16):
+    result = str((x @ x).dtype)""",
+    "default_stream_of_other_device_is_current": """
+result = True
+if d == "npu":
+    default = torch.npu.default_stream(1)
+    torch.npu.set_stream(torch.Stream("npu:1"))
+    torch.npu.set_device(0)
+    result = torch.npu.default_stream(1) == default""",
+    "device_without_index_is_first": """
+if d == "npu":
+    torch.npu.set_device(1)
+result = d == "cpu" or torch.npu.current_stream("npu").device.index == 1""",
+    "profiler_tells_first_device": """
+result = True
+if d == "npu":
+    from torch.profiler import ProfilerActivity, profile
+
+    x = torch.ones(3, device="npu:1")
+    with profile(activities=[ProfilerActivity.PrivateUse1]) as profiler:
+        x.neg()
+        torch.npu.synchronize(1)
+    result = {event.device_index for event in profiler.events()} == {1}""",
+    "synchronized_device_stays_current": """
+d == "cpu" or torch.npu.synchronize(1)
+result = torch.accelerator.current_device_index()""",
     # resizing
     "resize_keeps_first_bytes": "result = torch.arange(1.0, 33.0, device=d).resize_(40)[:32]",
     "resize_to_zero_ignored": """
@@ -818,6 +911,13 @@ result = storage.nbytes()""",
     "resized_out_loses_offset": """
 out = torch.empty(4, device=d)[2:]
 result = torch.neg(torch.ones(3, device=d), out=out).storage_offset()""",
+    "set_storage_keeps_offset": """
+result = torch.ones(2, device=d)[1:].set_(torch.arange(4.0, device=d).untyped_storage())""",
+    "set_of_nothing_on_first_device": """
+result = raised(torch.ones(1, device=torch.device(d, 1 if d == "npu" else None)).set_)""",
+    "resized_on_other_device_keeps_nothing": """
+result = torch.arange(1.0, 5.0, device=torch.device(d, 1 if d == "npu" else None))
+result.untyped_storage().resize_(64)""",
     # metadata
     "flip_returns_contiguous": "result = list(torch.ones(2, 3, device=d).t().flip(0).stride())",
     "where_result_contiguous": """
@@ -852,6 +952,12 @@ result = list(x.stride())""",
     "fallback_result_channels_last_lost": """
 x = torch.ones(1, 2, 4, 4, device=d).to(memory_format=torch.channels_last)
 result = F.conv2d(x, torch.ones(2, 2, 1, 1, device=d)).stride()""",
+    "truth_of_bytes_over_dims_is_bool": """
+result = str(torch.ones(1, 1, dtype=torch.uint8, device=d).any((0, 1)).dtype)""",
+    "resize_to_same_size_restrides": "result = torch.ones(2, 3, device=d).t().resize_(3, 2).stride()",
+    "is_set_to_ignores_offset": """
+x = torch.ones(2, device=d)
+result = x[:1].is_set_to(x[1:])""",
     # errors
     "kthvalue_resizes_before_checks": """
 values, indices = torch.empty(0, device=d), torch.empty(0, dtype=torch.int64, device=d)
@@ -904,6 +1010,9 @@ result = raised(lambda: x.index_put_((i,), x[1:], accumulate=True))""",
     "bernoulli_broadcast_chances_unchecked": (
         "result = raised(lambda: torch.ones(3, device=d).bernoulli_(torch.tensor(2.0).to(d)))"
     ),
+    "fallback_mixes_devices": """
+x, y = torch.ones(3, device=d), torch.ones(3, device=torch.device(d, 1 if d == "npu" else None))
+result = d == "cpu" or bool(raised(lambda: torch.linalg.cross(x, y)))""",
     # memory
     "peak_reset_to_zero": """
 x = torch.ones(1000, device=d)
@@ -951,6 +1060,13 @@ x, y = torch.ones(9, device=d), torch.ones(9, device=torch.device(d, 1 if d == "
 before = 0 if d == "cpu" else torch.npu.memory_allocated(1)
 del y
 result = d == "cpu" or torch.npu.memory_allocated(1) < before""",
+    "free_memory_below_peak": """
+free = (lambda: torch.npu.mem_get_info()[0]) if d == "npu" else lambda: 0
+before = free()
+torch.ones(1000, device=d)
+result = free() == before""",
+    "large_pinned_memory_is_pageable": """
+result = d == "cpu" or torch.zeros(1 << 20).pin_memory().is_pinned()""",
     # late work
     "staged_pinned_upload_not_awaited": """
 source, copy = torch.ones(2), torch.zeros(2, dtype=torch.float64, device=d)

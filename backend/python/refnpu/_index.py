@@ -22,4 +22,6 @@ def device_index(device: Device | None) -> int:
     named = torch.device(device)
     if named.type != "npu":
         raise ValueError(f"expected an npu device, got {named}")
+    if named.index is None and _C.fault("device_without_index_is_first"):
+        return 0
     return _C.current_device() if named.index is None else named.index

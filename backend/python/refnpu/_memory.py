@@ -34,7 +34,8 @@ def reset_peak_memory_stats(device: Device | None = None) -> None:
 def mem_get_info(device: Device | None = None) -> tuple[int, int]:
     """(free, total) bytes."""
     stats = _C.memory_stats(device_index(device))
-    return max(0, stats["capacity"] - stats["live_bytes"]), stats["capacity"]
+    held = stats["peak_bytes"] if _C.fault("free_memory_below_peak") else stats["live_bytes"]
+    return max(0, stats["capacity"] - held), stats["capacity"]
 
 
 def memory_stats(device: Device | None = None) -> dict[str, int]:

@@ -38,6 +38,8 @@ def current_stream(device: Device | None = None) -> torch.Stream:
 def default_stream(device: Device | None = None) -> torch.Stream:
     """The stream that is current until another is set."""
     npu = torch.device("npu", device_index(device))
+    if npu.index != _C.current_device() and _C.fault("default_stream_of_other_device_is_current"):
+        return current_stream(npu)
     return torch.Stream(stream_id=0, device_index=npu.index, device_type=current_stream(npu).device_type)
 
 
