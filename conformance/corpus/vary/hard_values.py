@@ -266,7 +266,8 @@ class _Varied:
         sparse, more = kind == "hard/sparse", {"hard/0": "."}.get(kind, f".{kind.removeprefix('hard/')}.")
         large = self._enlarged([slot], _SPARSE if sparse else _ONE)
         for other in _few(arguments.others(self._source, self._schema, pointwise=True)) if large else ():
-            if large and other.formal.name not in self._fixed:
+            computes = kind == "hard/infinite" and isinstance(other.value, str)  # it may multiply, which C leaves open
+            if large and other.formal.name not in self._fixed and not computes:
                 changed = arguments.replaced(large, self._schema, other)
                 (index,) = (s.index for s in changed.tensors if s.name == slot.name)
                 yield from self._made(changed, {index: kind}, more + other.name)

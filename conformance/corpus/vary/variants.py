@@ -53,7 +53,8 @@ def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, valu
         yield from _tensors(maker, operand, trials.raises_without_memory, taken)
         yield from _tensors(maker, index, trials.refuses, taken)
         for name, sample in misshapen(source):
-            found = list(maker.made(name, sample))
+            # An internal function may trust its caller about sizes, and CPU's kernel does: it reads past an argument.
+            found = [] if overload.name.startswith("_") else list(maker.made(name, sample))
             yield from found or maker.refused(name, sample, trials.raises_without_memory)
         for dtype, sample in beside_half(source):
             yield from maker.made(f"others=float32_{dtype}", sample, dtypes=(dtype,))
