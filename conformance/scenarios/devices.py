@@ -303,12 +303,15 @@ def statistics_add_up(device: str) -> Results:
             empty()
             return int(info(*of)[0])  # type: ignore[index]
 
-        before = left()
-        tensor = torch.empty(LARGE, dtype=torch.uint8, device=device)
-        wait(*of)
-        during = int(info(*of)[0])  # type: ignore[index]
-        del tensor
-        return before - during >= LARGE // 2 and left() - during >= LARGE // 2  # other programs may use the device
+        def shown() -> bool:
+            before = left()
+            tensor = torch.ones(LARGE, dtype=torch.uint8, device=device)
+            wait(*of)
+            during = int(info(*of)[0])  # type: ignore[index]
+            del tensor
+            return before - during >= LARGE // 2 and left() - during >= LARGE // 2
+
+        return any(shown() for _ in range(3))  # other programs may use the device
 
     return held(device, {
         "counted": counted, "views_are_free": views_are_free, "peak": peak, "given_back": given_back,
