@@ -15,7 +15,7 @@ FAMILY = Family(
     {"tolerance": Tolerance(8.0, 4.0, Accumulation.ALL)},
     but={
         "fft_*shift": {"tolerance": EXACT},
-        # No kernel checks what the functions of torch.fft check: that a dim is named once, and one of four scalings.
+        # No kernel checks what the functions of torch.fft check: that a dim is named once, and one of three scalings.
         "_fft_*": {"fixed": ("dim", "normalization")},
         "_cufft_*": {"cannot": "the plan cache of a vendor's library"},
     },

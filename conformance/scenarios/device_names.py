@@ -40,7 +40,7 @@ def _first_is_current() -> Iterator[None]:
         torch.accelerator.set_device_index(before)
 
 
-def _taken(call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def taken(call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Return what a function gives. Raises NotOffered if it does not take a device in this form."""
     try:
         return call(*args, **kwargs)
@@ -49,39 +49,39 @@ def _taken(call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 
 def _set(kind: str, form: Any) -> bool:
-    _taken(named(module_of(kind), "set_device"), form)
+    taken(named(module_of(kind), "set_device"), form)
     return bool(torch.accelerator.current_device_index() == SECOND)
 
 
 def _in_a_block(kind: str, form: Any) -> bool:
-    with _taken(named(module_of(kind), "device"), form):
+    with taken(named(module_of(kind), "device"), form):
         within = torch.accelerator.current_device_index()
     return bool((within, torch.accelerator.current_device_index()) == (SECOND, 0))
 
 
 def _synchronized(kind: str, form: Any) -> bool:
     there = torch.ones(1000, device=f"{kind}:{SECOND}").add_(1)
-    _taken(named(module_of(kind), "synchronize"), form)
+    taken(named(module_of(kind), "synchronize"), form)
     return bool(there.cpu().eq(2).all()) and torch.accelerator.current_device_index() == 0
 
 
 def _own_stream(kind: str, form: Any) -> bool:
-    return bool(_taken(named(module_of(kind), "Stream"), device=form).device.index == SECOND)
+    return bool(taken(named(module_of(kind), "Stream"), device=form).device.index == SECOND)
 
 
 def _torch_stream(_: str, form: Any) -> bool:
-    return bool(_taken(torch.Stream, device=form).device.index == SECOND)
+    return bool(taken(torch.Stream, device=form).device.index == SECOND)
 
 
 def _current_stream(kind: str, form: Any) -> bool:
-    return bool(_taken(named(module_of(kind), "current_stream"), form).device.index == SECOND)
+    return bool(taken(named(module_of(kind), "current_stream"), form).device.index == SECOND)
 
 
 def _allocated(kind: str, form: Any) -> bool:
     allocated = named(module_of(kind), "memory_allocated")
-    before, of_first = _taken(allocated, form), allocated(0)
+    before, of_first = taken(allocated, form), allocated(0)
     kept = torch.empty(SIZE, dtype=torch.uint8, device=f"{kind}:{SECOND}")
-    return bool(_taken(allocated, form) - before >= kept.nbytes and allocated(0) == of_first)
+    return bool(taken(allocated, form) - before >= kept.nbytes and allocated(0) == of_first)
 
 
 def _peak(kind: str, form: Any) -> bool:
@@ -90,32 +90,32 @@ def _peak(kind: str, form: Any) -> bool:
         named(module, name) for name in ("max_memory_allocated", "reset_peak_memory_stats", "memory_allocated")
     )
     torch.empty(SIZE, dtype=torch.uint8, device=f"{kind}:{SECOND}")
-    _taken(reset, form)
-    return bool(_taken(highest, form) == allocated(SECOND))
+    taken(reset, form)
+    return bool(taken(highest, form) == allocated(SECOND))
 
 
 def _rng_state(kind: str, form: Any) -> bool:
     module = module_of(kind)
     get, put = (named(module, name) for name in ("get_rng_state", "set_rng_state"))
-    state = _taken(get, form)
+    state = taken(get, form)
     drawn = torch.rand(50, device=f"{kind}:{SECOND}").cpu()
-    _taken(put, state, form)
+    taken(put, state, form)
     return bool(torch.equal(torch.rand(50, device=f"{kind}:{SECOND}").cpu(), drawn))
 
 
 def _generator(kind: str, form: Any) -> bool:
-    generator = _taken(torch.Generator, device=form)
+    generator = taken(torch.Generator, device=form)
     there = f"{kind}:{SECOND}"
     drawn = [torch.rand(50, generator=generator.manual_seed(3), device=there).cpu() for _ in range(2)]
     return bool(generator.device.index == SECOND and torch.equal(*drawn))
 
 
 def _made_on(_: str, form: Any) -> bool:
-    return bool(_taken(torch.ones, 2, device=form).device.index == SECOND)
+    return bool(taken(torch.ones, 2, device=form).device.index == SECOND)
 
 
 def _moved_to(_: str, form: Any) -> bool:
-    return bool(_taken(torch.ones(2).to, form).device.index == SECOND)
+    return bool(taken(torch.ones(2).to, form).device.index == SECOND)
 
 
 ASKED: dict[str, Asked] = {

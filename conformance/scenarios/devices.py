@@ -240,6 +240,26 @@ def times_of_events(device: str) -> Results:
     return held(device, {"timed": timed, "milliseconds": milliseconds, "time_of_work": time_of_work})
 
 
+def _shows_free_memory(device: str) -> bool:
+    """Whether ``mem_get_info`` tells of less free memory while a large tensor lives, and of more behind it."""
+    of = unless_first(device)
+    info, empty, wait = (named(module_of(device), f) for f in ("mem_get_info", "empty_cache", "synchronize"))
+
+    def left() -> int:
+        wait(*of)
+        empty()
+        return int(info(*of)[0])  # type: ignore[index]
+
+    def shown() -> bool:
+        before = left()
+        tensor = torch.ones(LARGE, dtype=torch.uint8, device=device)
+        during = left()
+        del tensor
+        return before - during >= LARGE // 2 and left() - during >= LARGE // 2
+
+    return any(shown() for _ in range(3))  # other programs may use the device
+
+
 @scenario(exact=True, area="memory", accelerators=True)
 def statistics_add_up(device: str) -> Results:
     """``memory_allocated`` counts a tensor while it lives, and the peak stays until it is reset."""
@@ -295,27 +315,9 @@ def statistics_add_up(device: str) -> Results:
         tensor.untyped_storage().resize_(0)
         return before - allocated() >= SIZE
 
-    def free() -> bool:
-        info, empty, wait = (named(module_of(device), f) for f in ("mem_get_info", "empty_cache", "synchronize"))
-
-        def left() -> int:
-            wait(*of)
-            empty()
-            return int(info(*of)[0])  # type: ignore[index]
-
-        def shown() -> bool:
-            before = left()
-            tensor = torch.ones(LARGE, dtype=torch.uint8, device=device)
-            wait(*of)
-            during = int(info(*of)[0])  # type: ignore[index]
-            del tensor
-            return before - during >= LARGE // 2 and left() - during >= LARGE // 2
-
-        return any(shown() for _ in range(3))  # other programs may use the device
-
     return held(device, {
         "counted": counted, "views_are_free": views_are_free, "peak": peak, "given_back": given_back,
-        "resized": resized, "emptied": emptied, "free": free,
+        "resized": resized, "emptied": emptied, "free": partial(_shows_free_memory, device),
     })  # fmt: skip
 
 

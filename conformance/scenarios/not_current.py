@@ -12,18 +12,23 @@ from typing import Any
 
 import torch
 
-from conformance.scenarios.devices import Property, accelerator, current, held, module_of, named
-from conformance.scenarios.model import NotOffered, Results, first_line, scenario
+from conformance.scenarios.device_names import ASKED, Asked, taken
+from conformance.scenarios.devices import accelerator, current, held, module_of, named
+from conformance.scenarios.model import NotOffered, Results, scenario
 from conformance.torch_versions import seeds
 
 MANY = 100  # draws that two streams have all in common by a negligible chance
 SIZE = 1 << 16  # bytes
 
-#: Functions of a device's module that are told a device, and are asked for nothing but to leave the current one.
-TOLD = (
+#: Functions of a device's module that take a device. None of them may make it the current one.
+TAKE_A_DEVICE = (
     "synchronize", "current_stream", "default_stream", "memory_allocated", "memory_reserved", "max_memory_allocated",
     "reset_peak_memory_stats", "memory_stats", "mem_get_info", "get_rng_state", "get_device_properties",
     "get_device_name", "get_device_capability",
+)  # fmt: skip
+#: What is asked of a device by the name of its kind alone.
+WITHOUT_INDEX = (
+    "torch.ones", "to", "torch.Stream", "Stream", "current_stream", "get_rng_state", "memory_allocated",
 )  # fmt: skip
 
 
@@ -46,14 +51,6 @@ def _second_is_current(device: str) -> Iterator[tuple[str, str]]:
 
 def _function(device: str, name: str) -> Callable[..., Any]:
     return named(module_of(device), name)
-
-
-def _taken(call: Callable[..., Any], *of: Any) -> Any:
-    """Return what a function gives. Raises NotOffered if it does not take a device in this form."""
-    try:
-        return call(*of)
-    except (TypeError, ValueError, RuntimeError, NotImplementedError) as e:
-        raise NotOffered(first_line(e)) from e
 
 
 def _drawn(there: str, generator: torch.Generator | None = None) -> torch.Tensor:
@@ -84,10 +81,10 @@ def a_device_that_is_not_current(device: str) -> Results:
 
     def default_stream() -> bool:
         with _second_is_current(device) as (first, _):
-            before = _taken(_function(device, "default_stream"), first)
+            before = taken(_function(device, "default_stream"), first)
             with current(torch.Stream(first)):
                 torch.accelerator.set_device_index(1)  # that of the stream may be the current one now
-                return bool(_taken(_function(device, "default_stream"), first) == before)
+                return bool(taken(_function(device, "default_stream"), first) == before)
 
     def resized() -> bool:
         with _second_is_current(device) as (first, _):
@@ -114,38 +111,19 @@ def a_device_that_is_not_current(device: str) -> Results:
 
 @scenario(exact=True, area="devices", accelerators=True)
 def current_device_is_left(device: str) -> Results:
-    """A function that is told another device leaves the current one."""
+    """A function of ``torch.<device>`` that takes a device does not make that device the current one."""
 
     def left(name: str) -> bool:
         with _second_is_current(device) as (first, second):
-            _taken(_function(device, name), first)
+            taken(_function(device, name), first)
             index = torch.accelerator.current_device_index()
             return bool(index == 1 and torch.ones(1, device=torch.device(device).type).device == torch.device(second))
 
-    return held(device, {name: partial(left, name) for name in TOLD})
+    return held(device, {name: partial(left, name) for name in TAKE_A_DEVICE})
 
 
-def _stream(kind: str) -> bool:
-    return bool(_taken(_function(kind, "current_stream"), kind).device.index == 1)
-
-
-def _rng_state(kind: str) -> bool:
-    get, put = (_function(kind, name) for name in ("get_rng_state", "set_rng_state"))
-    state = _taken(get, kind)
-    drawn = _drawn(f"{kind}:1")
-    _taken(put, state, kind)
-    return bool(torch.equal(_drawn(f"{kind}:1"), drawn))
-
-
-def _allocated(kind: str) -> bool:
-    allocated = _function(kind, "memory_allocated")
-    before = _taken(allocated, kind)
-    kept = torch.empty(1 << 20, dtype=torch.uint8, device=f"{kind}:1")
-    return bool(_taken(allocated, kind) - before >= kept.nbytes)
-
-
-def _generator(kind: str) -> bool:
-    generator = _taken(torch.Generator, kind)
+def _generator(_: str, form: str) -> bool:
+    generator = taken(torch.Generator, form)
     return generator.device.index in (None, -1, 1)  # it may be that of no device until it draws
 
 
@@ -154,18 +132,9 @@ def device_without_an_index(device: str) -> Results:
     """The name of a kind of device, without an index, means the current one of that kind."""
     kind = torch.device(device).type
 
-    def current_one(means: Callable[[str], bool]) -> bool:
+    def means_current(asked: Asked) -> bool:
         with _second_is_current(device):
-            return means(kind)
+            return asked(kind, kind)
 
-    meanings: dict[str, Callable[[str], bool]] = {
-        "tensor": lambda kind: torch.ones(1, device=kind).device.index == 1,
-        "to": lambda kind: torch.ones(1).to(kind).device.index == 1,
-        "torch.Stream": lambda kind: torch.Stream(kind).device.index == 1,
-        "torch.Generator": _generator,
-        "current_stream": _stream,
-        "get_rng_state": _rng_state,
-        "memory_allocated": _allocated,
-    }
-    properties: dict[str, Property] = {name: partial(current_one, means) for name, means in meanings.items()}
-    return held(device, properties)
+    asked = {name: ASKED[name] for name in WITHOUT_INDEX} | {"Generator": _generator}
+    return held(device, {name: partial(means_current, one) for name, one in asked.items()})

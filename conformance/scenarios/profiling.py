@@ -23,7 +23,7 @@ def _of_device(device: str) -> ProfilerActivity:
     return wanted
 
 
-def _profiled(device: str | torch.device, *activities: ProfilerActivity) -> profile:
+def _profiled(device: str, *activities: ProfilerActivity) -> profile:
     """Profile three products of matrices, each of which is copied to CPU, so that it is done."""
     with profile(activities=[ProfilerActivity.CPU, *activities], record_shapes=True) as profiled:
         x = torch.ones(4, 8).to(device)
