@@ -83,6 +83,7 @@ class Check(Word):
     DISTRIBUTION = "distribution", "random values do not follow CPU's distribution"
     DEVICE = "device", "a result is on another device"
     CONTEXT = "context", "the call did what its context forbids, e.g. left another device the current one"
+    STATE = "state", "the call changed what is no memory: the current device or stream, a mode of torch, a generator"
 
 
 class Fact(Word):
@@ -133,6 +134,7 @@ class Fact(Word):
     SAME_STREAM = "same_stream", "calls: number of calls that gave the same draws, with no seed between them"
     CONTEXT = "context", "context; broken: what the call did, as the context says it"
     ROUTE = "route", "registered: the route in the dispatcher; native, fallback: calls that the backend counted"
+    STATE = "state", "what: what the call changed; before, after: its values, which generators do not have"
 
 
 @dataclass(frozen=True, slots=True)

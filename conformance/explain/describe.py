@@ -374,6 +374,13 @@ def _repeated_block(m: Mismatch) -> str:
     return f"{draws}, CPU repeats no block of this length"
 
 
+def _state(m: Mismatch) -> str:
+    f = m.facts
+    if "before" not in f:
+        return f"the call draws from {f['what']}, or seeds it"
+    return f"the call leaves {f['what']} at {f['after']}; it was {f['before']}"
+
+
 def _route(m: Mismatch) -> str:
     if m.facts["registered"] == "native":
         return "registered natively, but no native kernel ran"
@@ -415,4 +422,5 @@ _RENDERERS: dict[str, Callable[[Mismatch], str]] = {
     Fact.SAME_STREAM: lambda m: f"{m.facts['calls']} calls gave the same draws, with no seed between them",
     Fact.CONTEXT: lambda m: str(m.facts["broken"]),
     Fact.ROUTE: _route,
+    Fact.STATE: _state,
 }

@@ -271,6 +271,7 @@ class _Judged:
 # Checks that need the backend's adapter, or several calls.
 _ONLY_THE_SUITE = frozenset({
     Check.VERSION, Check.REDZONE, Check.LEAK, Check.ROUTE, Check.DETERMINISM, Check.UNINITIALIZED, Check.DISTRIBUTION,
+    Check.STATE,
 })  # fmt: skip
 
 

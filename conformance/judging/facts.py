@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from conformance.ambient import Change
+from conformance.vocabulary import Fact
+
 _EXACT = 1 << 53  # beyond it a reader that has doubles alone loses digits
 
 
@@ -26,3 +29,9 @@ def error(raised: BaseException | None) -> dict[str, str] | None:
     if raised is None:
         return None
     return {"type": type(raised).__name__, "message": str(raised).strip().split("\n")[0]}
+
+
+def changed(change: Change) -> dict[str, Any]:
+    """What a call changed besides memory. A generator's state is too long for a fact."""
+    values = {} if change.is_draw else {"before": value(change.before), "after": value(change.after)}
+    return {"kind": Fact.STATE.value, "what": change.what, **values}

@@ -10,6 +10,8 @@ from typing import Any
 
 import torch
 
+from conformance import ambient
+from conformance.ambient import Ambient
 from conformance.backends import Capabilities
 from conformance.contexts import PLAIN, Context
 from conformance.judging import bringup, device_memory, distribution, facts, kernels, oracle, repetition, storages
@@ -27,6 +29,9 @@ from conformance.vocabulary import Check, Fact, Route
 #: Layouts in which draws alone are made again: nothing else compares their values.
 DRAWN_ALONE = ("as_strided", "expanded", "sizes", "variants", "variants_strided")
 
+#: Layouts in which it is watched whether a call draws random numbers. No other layout would make a difference.
+WITH_GENERATORS = ("contiguous", "variants", "zero_size")
+
 LOST_EARLIER = "an earlier call of the case raised, and the device cannot be used since"
 CPU_ALONE = "the backend has no kernel, and torch's own for all devices takes CPU memory alone"
 
@@ -39,7 +44,7 @@ class CaseResult:
 
     mismatches: list[Mismatch] = field(default_factory=list)
     skipped: str = ""
-    tainted: bool = False  # CPU may have written where it should not: the process is not to be trusted any more
+    tainted: bool = False  # the process is not to be trusted any more: CPU may have written where it should not
     raw_ns: int = 0  # inside the calls of both sides
     left_out: str = ""  # of a scenario: what could not be compared, although the rest was
     raised: CallOutcome | None = None  # the device's outcome, if it raised and cannot be used any more
@@ -213,10 +218,10 @@ class Judge:
         self._backend.verify_memory()
         return found
 
-    def _on_device(self, case: Case, seed: int | None = None) -> CallOutcome:
+    def _on_device(self, case: Case, seed: int | None = None, ambient: Ambient | None = None) -> CallOutcome:
         with self._context.around():
             side = self._twins.side(case, self._device)
-            return self._call(side, seed=seed, synchronize=self._backend.synchronize)
+            return self._call(side, seed=seed, synchronize=self._backend.synchronize, ambient=ambient)
 
     def _in_turn(self, case: Case, device: torch.device) -> Iterator[CallOutcome]:
         """Make the call again and again, with the same arguments and no seed in between."""
@@ -259,11 +264,13 @@ class Judge:
 
     def _compare_call(self, case: Case, expected: CallOutcome, others: OtherReferences) -> CaseResult:
         before = self._backend.route_counters()
-        actual = self._on_device(case)
+        watched = self._watched(case)
+        actual = self._on_device(case, ambient=watched)
         after = self._backend.route_counters()
         if self._is_lost_after(actual):
             return self._without_device(expected, actual)
-        found = device_memory.damage(self._backend, actual)
+        changed = self._changed(case, watched, actual)
+        found = device_memory.damage(self._backend, actual) + changed
         refused = oracle.lacks_kernel(actual.error, self._route, expected.error) or self._context.refuses(actual.error)
         if refused and not found:
             return CaseResult(skipped=first_line(actual.error))
@@ -281,7 +288,31 @@ class Judge:
             if not found and seed is not None and not self._context.name:
                 in_turn = (partial(self._in_turn, case, device) for device in (self._device, CPU))
                 found = repetition.same_stream(actual, self._criteria, *in_turn)
-        return CaseResult(found)
+        return CaseResult(found, tainted=bool(changed))
+
+    def _watched(self, case: Case) -> Ambient | None:
+        """Return what is read around the device's call. A context may set what is watched, so there it is None."""
+        if self._context.name:
+            return None
+        return ambient.of(self._device, generators=case.cell.layout in WITH_GENERATORS)
+
+    def _changed(self, case: Case, watched: Ambient | None, actual: CallOutcome) -> list[Mismatch]:
+        """Return what the device's call left changed besides memory.
+
+        Random ops draw, and where they do so by kernels for CPU they draw from CPU's generator. An op is random for
+        these arguments, too, if CPU's call draws.
+        """
+        changes = watched.changes(*actual.ambient) if watched else []
+        if watched and any(c.is_draw for c in changes) and (self._criteria.random or self._draws_on_cpu(case, watched)):
+            own = self._device.type != CPU.type  # a device has generators of its own, and native kernels use them
+            on_host = self._criteria.random and self._route is Route.NATIVE and own
+            changes = [c for c in changes if not c.is_draw or (on_host and c.is_draw_on_host)]
+        return [Mismatch(Check.STATE, "", facts.changed(one)) for one in changes]
+
+    def _draws_on_cpu(self, case: Case, watched: Ambient) -> bool:
+        """Whether CPU's call draws random numbers."""
+        again = self._on_cpu(self._twins.side(case, CPU), ambient=watched)
+        return any(c.is_draw_on_host for c in watched.changes(*again.ambient))
 
     def _is_lost_after(self, outcome: CallOutcome) -> bool:
         """Whether the call raised, and the device raises at whatever else it is asked."""

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from conformance import torch_versions
+from conformance.ambient import Ambient, State
 from conformance.contexts.trees import with_tensors
 from conformance.corpus.model import DtypeArg
 from conformance.judging import bits, conditioning
@@ -43,6 +44,7 @@ class CallOutcome:
     error: BaseException | None = None
     raw_ns: int = 0
     returned: Any = None  # the results as they were returned
+    ambient: tuple[State | None, State | None] = (None, None)  # before and after the call, if that was watched
 
 
 def widened(dtype: str) -> str:
@@ -51,15 +53,18 @@ def widened(dtype: str) -> str:
 
 
 def call(
-    op: Callable[..., Any], side: Side, seed: int | None = None, synchronize: Callable[[], None] | None = None
-) -> CallOutcome:
+    op: Callable[..., Any], side: Side, seed: int | None = None, synchronize: Callable[[], None] | None = None,
+    ambient: Ambient | None = None,
+) -> CallOutcome:  # fmt: skip
     """Call ``op`` with a side's arguments, timing the call and the wait for the device alone.
 
     For a call on CPU only CPU's generator is seeded: a program whose calls are judged may go on to draw on the device.
+    ``ambient``: read before and after the call.
     """
     outcome = CallOutcome(side)
     if seed is not None:
         seed_generators(seed, side.device)
+    before = ambient.now() if ambient else None
     start = time.perf_counter_ns()
     try:
         result = op(*side.args, **side.kwargs)
@@ -68,11 +73,13 @@ def call(
     except Exception as e:  # noqa: BLE001  # whatever an op under test raises is an observation
         # The traceback holds the frames' tensors alive, which would look like a leak of the op.
         outcome.error = e.with_traceback(None)
-        outcome.raw_ns = time.perf_counter_ns() - start
-        return outcome
+    else:
+        outcome.returned = result
     outcome.raw_ns = time.perf_counter_ns() - start
-    outcome.returned = result
-    _flatten("result", result, outcome.leaves)
+    if ambient:
+        outcome.ambient = before, ambient.now()
+    if outcome.error is None:
+        _flatten("result", outcome.returned, outcome.leaves)
     return outcome
 
 
@@ -101,10 +108,11 @@ class Caller:
         self.raw_ns = 0
 
     def __call__(
-        self, side: Side, *, seed: int | None = None, synchronize: Callable[[], None] | None = None
-    ) -> CallOutcome:
+        self, side: Side, *, seed: int | None = None, synchronize: Callable[[], None] | None = None,
+        ambient: Ambient | None = None,
+    ) -> CallOutcome:  # fmt: skip
         """Call the op with a side's arguments; ``seed`` instead of its own."""
-        outcome = call(self.op, side, self.seed if seed is None else seed, synchronize)
+        outcome = call(self.op, side, self.seed if seed is None else seed, synchronize, ambient)
         self.raw_ns += outcome.raw_ns
         return outcome
 

@@ -267,8 +267,8 @@ class _Tally:
         self.raw_ns += result.raw_ns
         self.reason = self.reason or result.skipped
         self.left_out = self.left_out or result.left_out
+        self.tainted |= result.tainted
         if result.skipped:
-            self.tainted |= result.tainted
             return
         self.compared += 1
         if result.mismatches:

@@ -26,6 +26,7 @@ from conformance.scenarios import (
     parallel,
     profiling,
     python_values,
+    queries,
     seeding,
     serialization,
     sharing,
@@ -43,7 +44,7 @@ from conformance.support.suggestions import unknown
 MODULES = (
     block_masks, compiled_calls, compiled_models, compiled_tensors, decoder, defaults, device_names, devices,
     distributed, exporting, flat_tensors, flex_attention, forms, generators, groups, handles, loading, masks,
-    millions, not_current, parallel, profiling, python_values, seeding, serialization, sharing, storages,
+    millions, not_current, parallel, profiling, python_values, queries, seeding, serialization, sharing, storages,
     stream_handles, streams, threads, training, transfers,
 )  # fmt: skip
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import pytest
@@ -106,6 +107,11 @@ def breaking_its_context(x: torch.Tensor) -> torch.Tensor:
     raise AssertionError("the call made device 1 the current one; it was 0")
 
 
+def leaving_grad_mode_off(x: torch.Tensor) -> torch.Tensor:
+    torch.set_grad_enabled(False)
+    return x + 1
+
+
 DEFECTS = {
     Check.VALUE: Defect(plus_one, plus_two),
     Check.DTYPE: Defect(plus_one, lambda x: plus_one(x).double()),
@@ -125,13 +131,16 @@ DEFECTS = {
     Check.DISTRIBUTION: Defect(uniform, uniform_to_a_half, facts=OpFacts("misc", random=Random("uniform"))),
     Check.DEVICE: Defect(plus_one, on_another_device),
     Check.CONTEXT: Defect(plus_one, breaking_its_context, context="thread"),
+    Check.STATE: Defect(plus_one, leaving_grad_mode_off),
 }
 
 
 @pytest.fixture(autouse=True)
-def sound_device() -> None:
+def sound_device() -> Iterator[None]:
     _calls.clear()
     _device.damage.clear()
+    with torch.enable_grad():
+        yield
 
 
 def test_every_check_has_a_planted_defect() -> None:

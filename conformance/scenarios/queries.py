@@ -1,0 +1,109 @@
+"""Functions of ``torch.<device>`` that only answer a question, about all devices or about the current one.
+
+CPU has none of it. Its results are what is promised: that each property holds.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import torch
+
+from conformance import ambient
+from conformance.scenarios.devices import accelerator, current, held, module_of, named
+from conformance.scenarios.model import NotOffered, Results, scenario
+
+#: Questions about all devices.
+OF_ALL = ("device_count", "is_available", "is_initialized", "get_rng_state_all", "current_device")
+#: Questions about one device, the current one if none is named.
+OF_ONE = (
+    "current_stream", "default_stream", "get_device_name", "get_device_properties", "get_device_capability",
+    "get_rng_state", "initial_seed", "is_bf16_supported", "max_memory_allocated", "max_memory_reserved", "mem_get_info",
+    "memory_allocated", "memory_reserved", "memory_snapshot", "memory_stats", "memory_summary", "utilization",
+)  # fmt: skip
+#: The numbers of memory, which no question may change.
+COUNTED = ("memory_allocated", "memory_reserved", "max_memory_allocated", "max_memory_reserved")
+#: Questions whose answer is that of the block or the thread in which they are asked, or of other processes too.
+ELSEWHERE_OTHERWISE = ("current_stream", "mem_get_info", "utilization")
+SIZE = 1 << 16  # bytes
+
+Question = Callable[[], Any]
+
+
+def _question(device: str, name: str) -> Question:
+    """Return the question. Raises NotOffered if the backend does not answer it."""
+    accelerator(device)
+    ask = named(module_of(device), name)
+    _taken(ask)
+    return ask
+
+
+def _taken(ask: Question) -> Any:
+    try:
+        return ask()
+    except (NotImplementedError, RuntimeError, ImportError) as e:
+        raise NotOffered(str(e)) from e
+
+
+def _text(answer: Any) -> Any:
+    """An answer as what can be compared: objects of a backend's own classes as text."""
+    if isinstance(answer, torch.Tensor):
+        return answer.tolist()
+    if isinstance(answer, (list, tuple)):
+        return [_text(one) for one in answer]
+    return str(answer)
+
+
+def _counts(device: str) -> list[Any]:
+    module = module_of(device)
+    return [ask() for ask in (getattr(module, name, None) for name in COUNTED) if callable(ask)]
+
+
+@scenario(exact=True, area="devices", accelerators=True)
+def asking_changes_nothing(device: str) -> Results:
+    """A question to ``torch.<device>`` changes no generator, mode, current device, stream or number of memory."""
+
+    def unchanged(name: str) -> bool:
+        ask, watched = _question(device, name), ambient.of(torch.device(device), generators=True)
+        kept = torch.ones(SIZE, dtype=torch.uint8, device=device)
+        before, counted = watched.now(), _counts(device)
+        ask()
+        same = not watched.changes(before, watched.now()) and _counts(device) == counted
+        return same and bool(kept.cpu().eq(1).all())
+
+    return held(device, {name: partial(unchanged, name) for name in (*OF_ALL, *OF_ONE)})
+
+
+@scenario(exact=True, area="devices", accelerators=True)
+def asking_elsewhere(device: str) -> Results:
+    """A question to ``torch.<device>`` has one answer: asked again, in another thread, and in a block with a stream."""
+
+    def again(ask: Question) -> Any:
+        return ask()
+
+    def in_a_thread(ask: Question) -> Any:
+        found: list[Any] = []
+        thread = threading.Thread(target=lambda: found.append(ask()))
+        thread.start()
+        thread.join()
+        return found[0] if found else None  # a thread that raised has printed its error
+
+    def with_a_stream(ask: Question) -> Any:
+        here = torch.device(torch.device(device).type, torch.accelerator.current_device_index())
+        with current(torch.Stream(here)):
+            return ask()
+
+    def same(name: str, where: Callable[[Question], Any]) -> bool:
+        ask = _question(device, name)
+        where(ask)  # the first thread and the first stream may need memory
+        first = _text(ask())
+        return bool(_text(where(ask)) == first)
+
+    places = {"again": again, "in_a_thread": in_a_thread, "with_a_stream": with_a_stream}
+    asked = [name for name in (*OF_ALL, *OF_ONE) if name not in ELSEWHERE_OTHERWISE]
+    return held(device, {
+        f"{name}_{place}": partial(same, name, where) for name in asked for place, where in places.items()
+    })  # fmt: skip

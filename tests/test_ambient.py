@@ -1,0 +1,109 @@
+"""What a call has to leave as it was: what is watched, and what the judge makes of a change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+import torch
+
+from conformance import ambient
+from conformance.judging.judge import CaseResult
+from conformance.ops.family import OpFacts, Random
+from conformance.vocabulary import Check, Route
+from tests.two_sides import case_of, judge
+
+DRAWS = "CPU's generator"
+UNIFORM = OpFacts("misc", random=Random("uniform"))
+
+
+@pytest.fixture(autouse=True)
+def as_before() -> Iterator[None]:
+    threads, dtype = torch.get_num_threads(), torch.get_default_dtype()
+    with torch.random.fork_rng(devices=()):
+        yield
+    torch.set_num_threads(threads)
+    torch.set_default_dtype(dtype)
+    torch.set_flush_denormal(False)
+    torch.set_float32_matmul_precision("highest")
+    torch.use_deterministic_algorithms(False)
+
+
+CHANGES: dict[str, Callable[[], object]] = {
+    "the default dtype": lambda: torch.set_default_dtype(torch.float64),
+    "the number of threads of CPU's kernels": lambda: torch.set_num_threads(torch.get_num_threads() + 1),
+    "deterministic algorithms": lambda: torch.use_deterministic_algorithms(True),
+    "the precision of float32 products": lambda: torch.set_float32_matmul_precision("medium"),
+    "subnormal numbers of CPU": lambda: torch.set_flush_denormal(True),
+    DRAWS: lambda: torch.rand(1),
+}
+
+
+def of(mode: Callable[[], object]) -> Callable[[torch.Tensor], torch.Tensor]:
+    """Return an op that changes something and gives the right result."""
+
+    def op(x: torch.Tensor) -> torch.Tensor:
+        mode()
+        return x + 1
+
+    return op
+
+
+def plus_one(x: torch.Tensor) -> torch.Tensor:
+    return x + 1
+
+
+def uniform(x: torch.Tensor) -> torch.Tensor:
+    return torch.rand(x.shape, dtype=x.dtype)
+
+
+def changed(result: CaseResult) -> list[str]:
+    assert {m.check for m in result.mismatches} <= {Check.STATE}
+    return [m.facts["what"] for m in result.mismatches]
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_a_change_is_found_and_named(what: str) -> None:
+    if what == "subnormal numbers of CPU" and not torch.set_flush_denormal(False):
+        pytest.skip("this processor does not flush subnormal numbers")
+    assert changed(judge(plus_one, of(CHANGES[what]))) == [what]
+
+
+def test_a_process_whose_state_was_changed_is_left() -> None:
+    assert judge(plus_one, of(CHANGES["the default dtype"])).tainted
+    assert not judge(plus_one).tainted
+
+
+def test_a_change_is_found_where_the_call_raises_as_cpus_does() -> None:
+    def right(x: torch.Tensor) -> torch.Tensor:
+        raise ValueError("not today")
+
+    def wrong(x: torch.Tensor) -> torch.Tensor:
+        torch.set_default_dtype(torch.float64)
+        raise ValueError("not today")
+
+    assert changed(judge(right, wrong)) == ["the default dtype"]
+
+
+def test_draws_are_watched_in_contiguous_cases_alone() -> None:
+    assert changed(judge(plus_one, of(CHANGES[DRAWS]), case_of("offset1"))) == []
+
+
+def test_an_op_that_draws_on_cpu_as_well_may_draw() -> None:
+    drawing = of(CHANGES[DRAWS])
+    assert changed(judge(drawing, drawing)) == []
+
+
+@pytest.mark.parametrize("route", [Route.NATIVE, Route.FALLBACK, Route.COMPOSITE])
+def test_an_op_that_is_random_may_draw(route: Route) -> None:
+    assert changed(judge(uniform, facts=UNIFORM, route=route)) == []
+
+
+def test_what_cannot_be_read_is_not_watched() -> None:
+    watched = ambient.of(torch.device("meta"), generators=True)
+    assert not watched.changes(watched.now(), watched.now())
+
+
+def test_a_device_that_cannot_be_asked_any_more_has_no_changes() -> None:
+    watched = ambient.Ambient(torch.device("cpu"), generators=False)
+    assert watched.changes(watched.now(), None) == watched.changes(None, watched.now()) == []
