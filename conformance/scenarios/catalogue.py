@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from conformance.scenarios import (
     block_masks,
+    blocks,
     compiled_calls,
     compiled_models,
     compiled_tensors,
@@ -42,7 +43,7 @@ from conformance.support.suggestions import unknown
 
 # Importing them fills the table.
 MODULES = (
-    block_masks, compiled_calls, compiled_models, compiled_tensors, decoder, defaults, device_names, devices,
+    block_masks, blocks, compiled_calls, compiled_models, compiled_tensors, decoder, defaults, device_names, devices,
     distributed, exporting, flat_tensors, flex_attention, forms, generators, groups, handles, loading, masks,
     millions, not_current, parallel, profiling, python_values, queries, seeding, serialization, sharing, storages,
     stream_handles, streams, threads, training, transfers,

@@ -292,6 +292,12 @@ def statistics_add_up(device: str) -> Results:
         reset(*of)
         return isinstance(stays, int) and stays >= before + 2 * SIZE and highest(*of) == allocated() == before
 
+    def peak_while_it_lives() -> bool:
+        highest, reset = (named(module_of(device), f) for f in ("max_memory_allocated", "reset_peak_memory_stats"))
+        reset(*of)
+        kept = torch.empty(2 * SIZE, dtype=torch.uint8, device=device)
+        return bool(highest(*of) == allocated() >= kept.nbytes)
+
     def given_back() -> bool:
         reserved, empty, wait = (named(module_of(device), f) for f in ("memory_reserved", "empty_cache", "synchronize"))
         empty()
@@ -316,8 +322,9 @@ def statistics_add_up(device: str) -> Results:
         return before - allocated() >= SIZE
 
     return held(device, {
-        "counted": counted, "views_are_free": views_are_free, "peak": peak, "given_back": given_back,
-        "resized": resized, "emptied": emptied, "free": partial(_shows_free_memory, device),
+        "counted": counted, "views_are_free": views_are_free, "peak": peak,
+        "peak_while_it_lives": peak_while_it_lives, "given_back": given_back, "resized": resized, "emptied": emptied,
+        "free": partial(_shows_free_memory, device),
     })  # fmt: skip
 
 

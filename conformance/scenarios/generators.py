@@ -205,6 +205,21 @@ def generators_are_apart(device: str) -> Results:
 
 
 @scenario(exact=True)
+def generator_of_the_host(device: str) -> Results:
+    """Return for each sampler whether it refuses a generator of CPU, or draws from it what CPU draws."""
+
+    def holds(draw: Sampler) -> bool:
+        wanted = draw("cpu", torch.Generator().manual_seed(3), MANY)
+        try:
+            drawn = draw(device, torch.Generator().manual_seed(3), MANY)
+        except RuntimeError:
+            return True
+        return _same(drawn, wanted)
+
+    return _each(holds)
+
+
+@scenario(exact=True)
 def seed_is_kept(device: str) -> Results:
     """Return whether a generator has the seed that it was given, chose, or had when its state was saved."""
     generator = generator_of(device)

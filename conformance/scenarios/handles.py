@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from threading import Thread
 from typing import Any
 
 import torch
@@ -88,6 +89,61 @@ def items_of_lazy_views(device: str) -> Results:
         "complex": _numbers([complex(table[1, 2].to(device))]),
         "index": _numbers([[10, 11, 12][torch.tensor(2, device=device)]]),
         "format": _numbers([float(f"{table[1, 0].to(device):.2f}")]),
+    }
+
+
+#: What a program writes to read a number.
+_READS: dict[str, Callable[[torch.Tensor], float]] = {
+    "item": lambda x: float(x.item()),
+    "list": lambda x: float(x.tolist()),
+    "host": lambda x: float(x.cpu().numpy()),
+    "condition": lambda x: float(bool(x > 4)),
+}
+
+
+def _over(x: torch.Tensor) -> torch.Tensor:
+    """Return another tensor over the storage of a number, which shares nothing else with it."""
+    return torch.empty(0, dtype=x.dtype, device=x.device).set_(x.untyped_storage(), x.storage_offset(), (), ())
+
+
+#: Ways to write 5 to a tensor of a number.
+_WRITES: dict[str, Callable[[torch.Tensor], object]] = {
+    "fill_": lambda x: x.fill_(5),
+    "copy_": lambda x: x.copy_(torch.tensor(5.0)),
+    "index": lambda x: x.__setitem__((), 5.0),
+    "view": lambda x: x.view(1)[0].fill_(5),
+    "detached": lambda x: x.detach().fill_(5),
+    "data": lambda x: x.data.fill_(5),
+    "data_exchanged": lambda x: setattr(x, "data", torch.full_like(x, 5)),
+    "storage": lambda x: _over(x).fill_(5),
+    "storage_copied": lambda x: x.untyped_storage().copy_(torch.full_like(x, 5).untyped_storage()),
+    "set_": lambda x: x.set_(torch.full_like(x, 5)),
+    "out": lambda x: torch.add(torch.full_like(x, 2), 3, out=x),
+    "list": lambda x: torch._foreach_add_([x], 5.0),
+    "other_thread": lambda x: _in_a_thread(lambda: x.data.fill_(5)),
+}
+
+
+def _in_a_thread(call: Callable[[], object]) -> None:
+    thread = Thread(target=call)
+    thread.start()
+    thread.join()
+
+
+@scenario(exact=True)
+def read_after_each_write(device: str) -> Results:
+    """Return a number that was read before and after it was written, for each way to write and to read."""
+
+    def read(write: Callable[[torch.Tensor], object], form: Callable[[torch.Tensor], float]) -> torch.Tensor:
+        x = torch.zeros((), device=device)
+        before = form(x)
+        write(x)
+        return torch.tensor([before, form(x)])
+
+    return {
+        f"{written}_{form}": offered(partial(read, write, number))
+        for written, write in _WRITES.items()
+        for form, number in _READS.items()
     }
 
 

@@ -12,6 +12,8 @@ from torch.profiler import ProfilerActivity, profile, supported_activities
 from conformance.scenarios.model import NotOffered, Results, offered, scenario
 
 CALLS = 3
+#: Calls of which none may be lost: more than a buffer of 64 KiB or of 4,096 records holds.
+MANY = 4500
 
 
 def _of_device(device: str) -> ProfilerActivity:
@@ -62,6 +64,23 @@ def kernels_of_ops(device: str) -> Results:
         raise NotOffered("a profile links no kernel to an op")
     products = [event for event in events if event.name == "aten::mm" and event.cpu_parent is None]
     return {"have kernels": torch.tensor([_has_kernels(event) for event in products])}
+
+
+@scenario(exact=True, slow=True, area="profiler", accelerators=True)
+def kernels_of_many_ops(device: str) -> Results:
+    """A profile of the device's activity has the kernels of thousands of calls, the last ones too."""
+    if device == "cpu":
+        return {"have kernels": torch.tensor(True)}
+    x, activity = torch.zeros(3, device=device), _of_device(device)
+    with profile(activities=[ProfilerActivity.CPU, activity]) as profiled:
+        for _ in range(MANY):
+            x.add_(1)
+        x.cpu()
+    events = [e for e in profiled.events() or () if e.name == "aten::add_"]
+    linked = sum(map(_has_kernels, events))
+    if not linked:
+        raise NotOffered("a profile links no kernel to an op")
+    return {"have kernels": torch.tensor(len(events) == linked == MANY)}
 
 
 @scenario(exact=True, area="profiler", accelerators=True)

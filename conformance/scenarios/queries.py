@@ -30,6 +30,14 @@ COUNTED = ("memory_allocated", "memory_reserved", "max_memory_allocated", "max_m
 ELSEWHERE_OTHERWISE = ("current_stream", "mem_get_info", "utilization")
 SIZE = 1 << 16  # bytes
 
+#: Questions about one device by their names in ``torch.accelerator`` and in the device's module.
+OF_BOTH = {
+    "current_stream": "current_stream", "memory_allocated": "memory_allocated", "memory_reserved": "memory_reserved",
+    "max_memory_allocated": "max_memory_allocated", "max_memory_reserved": "max_memory_reserved",
+    "get_memory_info": "mem_get_info",
+}  # fmt: skip
+LARGE = 64 << 20  # bytes that only one of two devices holds
+
 Question = Callable[[], Any]
 
 
@@ -106,4 +114,25 @@ def asking_elsewhere(device: str) -> Results:
     asked = [name for name in (*OF_ALL, *OF_ONE) if name not in ELSEWHERE_OTHERWISE]
     return held(device, {
         f"{name}_{place}": partial(same, name, where) for name in asked for place, where in places.items()
+    })  # fmt: skip
+
+
+@scenario(exact=True, area="devices", accelerators=True)
+def both_modules_agree(device: str) -> Results:
+    """``torch.accelerator`` answers a question about a device, current or not, as ``torch.<device>`` does."""
+
+    def agree(name: str, index: int) -> bool:
+        accelerator(device)
+        if index >= torch.accelerator.device_count():
+            raise NotOffered("a second device")
+        asked = named(torch.accelerator, name), named(module_of(device), OF_BOTH[name])
+        kept = torch.empty(LARGE, dtype=torch.uint8, device=f"{torch.device(device).type}:{index}")
+        one, other = (_taken(partial(ask, index)) for ask in asked)
+        if name == "get_memory_info":  # other programs may use the device
+            return bool(abs(one[0] - other[0]) < kept.nbytes // 2 and one[1] == other[1])
+        return bool(one == other)
+
+    return held(device, {
+        f"{name}_of_{place}": partial(agree, name, index)
+        for name in OF_BOTH for index, place in enumerate(("first", "second"))
     })  # fmt: skip

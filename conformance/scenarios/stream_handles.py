@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import torch
 
-from conformance.scenarios.devices import accelerator, held
+from conformance.scenarios.devices import accelerator, current, held, module_of, named
 from conformance.scenarios.model import Results, scenario
 
 
@@ -46,6 +46,16 @@ def streams_as_objects(device: str) -> Results:
         stream.synchronize()
         return bool(stream.query() and event.query())
 
+    def default() -> bool:
+        accelerator(device)
+        index = torch.device(device).index or 0
+        one, other = named(module_of(device), "default_stream")(index), torch.accelerator.current_stream(index)
+        own = named(module_of(device), "current_stream")(index)
+        with current(torch.Stream(device)):
+            within = named(module_of(device), "default_stream")(index)
+        return bool(one == other == own == within and len({hash(one), hash(other), hash(own), hash(within)}) == 1)
+
     return held(device, {
-        "same": same, "apart": apart, "found_again": found_again, "of_the_device": of_the_device, "idle": idle,
+        "same": same, "default": default, "apart": apart, "found_again": found_again,
+        "of_the_device": of_the_device, "idle": idle,
     })  # fmt: skip

@@ -251,6 +251,34 @@ def _moved(values: torch.Tensor, layout: Layout, to: str, dtype: torch.dtype) ->
     return _dense(layout(values).to(to, dtype))
 
 
+#: Sizes of a target and of a source that does not broadcast to it, some with as many elements.
+MISFITS = (((2, 3), (3, 2)), ((2, 3), (6,)), ((6,), (2, 3)), ((4,), (2, 2)), ((2, 3), (2,)), ((1,), (2,)), ((), (2,)))
+
+
+@scenario(exact=True)
+def shapes_that_do_not_fit(device: str) -> Results:
+    """Return whether a copy raises, and leaves its target, if the source does not broadcast to it."""
+    ways = {"up": ("cpu", device), "down": (device, "cpu"), "within": (device, device)}
+
+    def refused(source: str, target: str, dtype: torch.dtype) -> torch.Tensor:
+        found = []
+        for to, of in MISFITS:
+            there, here = torch.zeros(to, device=target), torch.ones(of, dtype=dtype, device=source)
+            try:
+                there.copy_(here)
+            except RuntimeError:
+                found.append(bool(there.cpu().eq(0).all()))
+            else:
+                found.append(False)
+        return torch.tensor(found)
+
+    return {
+        f"{way}_{dtype}".replace("torch.", ""): offered(partial(refused, *places, dtype))
+        for way, places in ways.items()
+        for dtype in (torch.float32, torch.int64)
+    }
+
+
 def another(device: str) -> str:
     """Return the name of a second device, or CPU itself. Raises NotOffered if there is one device only."""
     kind, _, index = device.partition(":")

@@ -1,0 +1,72 @@
+"""Blocks that make a device or a stream the current one, within each other.
+
+CPU has none of it. Its results are what is promised: that each property holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from functools import partial
+from itertools import product
+from typing import Any
+
+import torch
+
+from conformance.scenarios.devices import accelerator, held, module_of, named
+from conformance.scenarios.model import NotOffered, Results, scenario
+
+Block = AbstractContextManager[Any]
+
+
+def _stream(kind: str, index: int) -> Block:
+    return named(module_of(kind), "stream")(torch.Stream(f"{kind}:{index}"))  # type: ignore[return-value]
+
+
+def _torch_stream(kind: str, index: int) -> Block:
+    if not hasattr(torch.Stream, "__enter__"):
+        raise NotOffered(f"a block with a torch.Stream in torch {torch.__version__}")
+    stream: Block = torch.Stream(f"{kind}:{index}")
+    return stream
+
+
+def _device(kind: str, index: int) -> Block:
+    return named(module_of(kind), "device")(index)  # type: ignore[return-value]
+
+
+def _device_index(_: str, index: int) -> Block:
+    return named(torch.accelerator, "device_index")(index)  # type: ignore[return-value]
+
+
+BLOCKS: dict[str, Callable[[str, int], Block]] = {
+    "stream": _stream, "torch_stream": _torch_stream, "device": _device, "device_index": _device_index,
+}  # fmt: skip
+
+
+def _current(count: int) -> tuple[int, ...]:
+    """Return the current device, and the current stream of each device."""
+    streams = [torch.accelerator.current_stream(index).stream_id for index in range(count)]
+    return torch.accelerator.current_device_index(), *streams
+
+
+@scenario(exact=True, area="devices", accelerators=True)
+def nested(device: str) -> Results:
+    """A block with a device or a stream leaves current what was so before it, also within another block."""
+
+    def restored(outer: str, inner: str, second: bool) -> bool:
+        accelerator(device)
+        count, kind = torch.accelerator.device_count(), torch.device(device).type
+        if second and count < 2:
+            raise NotOffered("a second device")
+        first = _current(count)
+        with BLOCKS[outer](kind, 0):
+            within = _current(count)
+            with BLOCKS[inner](kind, int(second)):
+                pass
+            after = _current(count)
+        return after == within and _current(count) == first
+
+    return held(device, {
+        f"{inner}{'_of_second' if second else ''}_in_{outer}": partial(restored, outer, inner, second)
+        for outer, inner, second in product(BLOCKS, BLOCKS, (False, True))
+    })  # fmt: skip
