@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from conformance.judging.compare import widen
 from conformance.judging.oracle import CallOutcome
 from conformance.judging.views import host_copy
 
@@ -14,7 +15,7 @@ from conformance.judging.views import host_copy
 def are_finite(outcome: CallOutcome) -> bool:
     """Whether the floating arguments that a call reads hold finite numbers alone."""
     read = (a.tensor for a in outcome.side.arguments if a.slot.pool)
-    return all(bool(t.isfinite().all()) for t in read if t.is_floating_point() or t.is_complex())
+    return all(bool(widen(t).isfinite().all()) for t in read if t.is_floating_point() or t.is_complex())
 
 
 def explain(

@@ -127,3 +127,17 @@ def test_cpus_own_kernel_gives_cpus_bits_whatever_the_matrix() -> None:
     for value in (nan, MATRICES):
         other = changed(CHOLESKY, lambda factor, info: factor[1].fill_(7))
         assert judged(CHOLESKY, other, value, route=Route.FALLBACK).mismatches
+
+
+def test_numbers_of_a_dtype_without_an_op_for_finite_ones_are_asked_too() -> None:
+    def on_cpu(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return tuple(CHOLESKY(x.float()))
+
+    def on_device(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        raise RuntimeError("no such factors")
+
+    small = MATRICES.to(torch.float8_e4m3fn)
+    assert [m.check for m in judged(on_cpu, on_device, small).mismatches] == [Check.ERROR_PARITY]
+    nan = MATRICES.clone()
+    nan[0, 0, 0] = torch.nan
+    assert judged(on_cpu, on_device, nan.to(torch.float8_e4m3fn)).skipped == NOT_FINITE
