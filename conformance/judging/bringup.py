@@ -14,6 +14,7 @@ import torch
 
 from conformance.backends import Capabilities
 from conformance.judging import bits, views
+from conformance.layouts import CONTEXTS, GENERATED
 from conformance.torch_versions import neg_view, storage_id
 from conformance.vocabulary import CellId, Route
 
@@ -243,7 +244,9 @@ def _of_dtype(dtype: str) -> Needs:
 
 
 def _as_strided(cell: CellId, route: str, broken: Collection[str]) -> bool:  # noqa: ARG001
-    return cell.layout not in views.MADE_BY_OPS
+    """Cells with an argument that no view, permute or expand makes. Programs make their own tensors."""
+    layout = "contiguous" if cell.layout in CONTEXTS else GENERATED.get(cell.layout, ("", cell.layout))[1]
+    return not cell.is_scenario and layout not in views.MADE_BY_OPS
 
 
 def _instead_of_as_strided(*layouts: str) -> Needs:

@@ -110,6 +110,22 @@ def test_memory_that_torch_cannot_count_is_not_the_fault_of_an_adapter() -> None
     assert backend.live_memory() == (0, 0)
 
 
+@pytest.mark.parametrize(
+    ("layout", "needs"),
+    [
+        *((name, False) for name in ("contiguous", "transposed", "values", "variants", "sizes", "thread", "conj")),
+        *((name, True) for name in ("step2", "offset1", "mixed", "sizes_gap", "values_strided", "sequence", "aliased")),
+    ],
+)
+def test_cells_need_as_strided_for_arguments_that_other_views_do_not_make(layout: str, needs: bool) -> None:
+    cell = CellId("misc", "add", "float32", layout)
+    assert bringup.needed(cell, "native", ["as_strided"]) == ("as_strided" if needs else "")
+
+
+def test_a_program_needs_no_as_strided_of_the_suite() -> None:
+    assert bringup.needed(CellId.of_scenario("masks:masked_fill"), "", ["as_strided"]) == ""
+
+
 class TestCopiesOfADtype:
     """The device loses the imaginary part of complex128 on the way."""
 
