@@ -73,7 +73,11 @@ def _draws(
     calls = most if criteria.permutes else distribution.calls_for(first.leaves[i][1].numel(), most)
     ours: list[torch.Tensor] = []
     theirs: list[torch.Tensor] = []
-    for other in range(seed + 1, seed + 1 + calls):
+    for other in range(seed + 1, seed + 1 + max(calls, distribution.WANTED)):
+        if len(ours) >= calls:
+            if distribution.constant(theirs) or not distribution.may_be_same(theirs, ours):
+                break
+            calls = 2 * len(ours)  # rare draws alone tell a device that repeats its own
         cpu, device = on_cpu(other), on_device(other)
         if cpu.error is not None or device.error is not None:
             parity = error_parity(cpu.error, device.error)

@@ -57,6 +57,13 @@ def test_a_sampler_that_ignores_its_seed_is_reported() -> None:
     assert mismatch.facts == {"kind": "same_draws", "seeds": 20}
 
 
+@pytest.mark.parametrize(("others", "reported"), [(1, False), (12, False), (21, True), (39, True)])
+def test_draws_that_are_mostly_the_same_on_cpu_may_all_be_the_same(others: int, reported: bool) -> None:
+    expected = [torch.tensor(1.0)] * others + [torch.tensor(0.0)] * (40 - others)
+    mismatch = distribution.compare(expected, [torch.tensor(0.0)] * 40, "self")
+    assert (mismatch is not None) is reported
+
+
 def test_draws_that_every_call_repeats_count_once() -> None:
     expected, actual = uniform(torch.Generator().manual_seed(1)), uniform(torch.Generator().manual_seed(2))
     assert distribution.compare([expected] * 20, [actual] * 20, "self") is None

@@ -52,3 +52,22 @@ def test_draws_that_are_equal_by_chance_are_no_finding() -> None:
 
     assert not judge(rare, rare_from_a_copy, facts=UNIFORM).mismatches
     assert not judge(from_a_copy_of_the_generator, from_a_copy_of_the_generator, facts=UNIFORM).mismatches
+
+
+def test_a_device_that_draws_the_usual_alone_is_asked_until_chance_cannot_be_why() -> None:
+    one = case_of(shape=())
+    calls = iter(range(10_000))
+
+    def one_in_eight(x: torch.Tensor) -> torch.Tensor:
+        return torch.rand(x.shape) < 0.125
+
+    def never(x: torch.Tensor) -> torch.Tensor:
+        return torch.rand(x.shape) < 0
+
+    def never_at_first(x: torch.Tensor) -> torch.Tensor:
+        return one_in_eight(x) if next(calls) > 60 else never(x)
+
+    (found,) = judge(one_in_eight, never, case=one, facts=UNIFORM).mismatches
+    assert (found.check, found.kind) == (Check.DISTRIBUTION, "same_draws")
+    assert found.facts["seeds"] > 40
+    assert not judge(one_in_eight, never_at_first, case=one, facts=UNIFORM).mismatches
