@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from conformance.scenarios.model import Results, offered, on, scenario
+from conformance.scenarios.model import Results, laid_out, offered, on, scenario
 
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 EIGHT_BITS = (torch.float8_e4m3fn, torch.float8_e5m2, torch.float8_e4m3fnuz, torch.float8_e5m2fnuz)
@@ -153,14 +153,16 @@ def data_exchanged(device: str) -> Results:
     weight = torch.nn.Parameter(torch.arange(6.0, device=device).view(2, 3))
     view, other = weight.detach()[1], torch.arange(10.0, 22.0, device=device)
     weight.data = other.view(3, 4)[1:, 1:]
-    place = torch.tensor([*weight.shape, *weight.stride(), weight.storage_offset(), weight.is_leaf])
+    place = laid_out(device, *weight.stride(), weight.storage_offset())
+    kept = torch.tensor([*weight.shape, weight.is_leaf])
     weight.data.add_(100)
     (weight * weight).sum().backward()
     assert weight.grad is not None  # backward sets it
     return {
-        "place": place, "values": weight.detach(), "source": other, "old_view": view, "gradient": weight.grad,
+        "place": place, "kept": kept, "values": weight.detach(), "source": other, "old_view": view,
+        "gradient": weight.grad,
         "requires_grad": torch.tensor([weight.requires_grad, weight.data.requires_grad]),
-        "detached_shares": torch.tensor(weight.detach().untyped_storage().nbytes()),
+        "detached_shares": laid_out(device, weight.detach().untyped_storage().nbytes()),
     }  # fmt: skip
 
 
@@ -174,7 +176,8 @@ def tensors_swapped(device: str) -> Results:
     one.add_(1)
     results: Results = {
         "one": one, "two": two, "alias_is_one": torch.tensor(alias is one),
-        "places": torch.tensor([*one.shape, *one.stride(), one.storage_offset(), *two.shape, *two.stride()]),
+        "shapes": torch.tensor([*one.shape, *two.shape]),
+        "places": laid_out(device, *one.stride(), one.storage_offset(), *two.stride()),
     }  # fmt: skip
     results.update(_module_converted(device))
     return results

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch.utils.data import DataLoader, TensorDataset
 
+from conformance.scenarios.devices import accelerator
 from conformance.scenarios.model import Results, on, scenario
 
 #: Bytes beside which an allocator may take another way.
@@ -12,8 +13,11 @@ SIZES = tuple(edge + more for edge in (4 << 10, 64 << 10, 1 << 20, 4 << 20) for 
 
 
 def _pinned(device: str, tensor: torch.Tensor) -> torch.Tensor:
-    """Return a copy in pinned memory, of CPU the tensor itself: it has no memory to copy to."""
-    return tensor if device == "cpu" else tensor.pin_memory()
+    """Return a copy in pinned memory, of CPU the tensor itself: it has no memory to copy to. Raises NotOffered."""
+    if device == "cpu":
+        return tensor
+    accelerator(device)  # torch pins memory for its accelerator alone
+    return tensor.pin_memory()
 
 
 @scenario(exact=True, area="loading", accelerators=True)

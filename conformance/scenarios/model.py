@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -85,3 +86,25 @@ def on(device: str, tensor: torch.Tensor) -> torch.Tensor:
         return tensor.to(device)
     except (TypeError, NotImplementedError) as e:
         raise NotOffered(f"{tensor.dtype}: {first_line(e)}") from e
+    except RuntimeError as e:
+        if holds(device, tensor.dtype):
+            raise
+        raise NotOffered(f"{tensor.dtype}: {first_line(e)}") from e
+
+
+def holds(device: str, dtype: torch.dtype) -> bool:
+    """Whether numbers of a dtype can be sent to the device and back."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # torch warns of complex32
+            torch.tensor([0, 1]).to(dtype).to(device).cpu()
+    except Exception:  # noqa: BLE001  # whatever a backend raises
+        return False
+    return True
+
+
+def laid_out(device: str, *numbers: int) -> torch.Tensor | NotOffered:
+    """Return strides, offsets and sizes of storages, of a device whose tensors have them. A transposed one tells."""
+    if torch.empty((2, 3), device=device).t().stride() == (1, 3):
+        return torch.tensor(numbers)
+    return NotOffered("tensors with strides")

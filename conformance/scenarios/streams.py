@@ -71,8 +71,9 @@ def busy_stream(device: str, calls: int = CALLS) -> Iterator[torch.Stream | None
 
 
 def synchronize(device: str) -> None:
-    """Wait for all work of the device."""
+    """Wait for all work of the device. Raises NotOffered."""
     if device != "cpu":
+        accelerator(device)
         torch.accelerator.synchronize(device)
 
 
@@ -100,8 +101,11 @@ def _overwrite_free_memory(device: str) -> None:
 
 
 def _pinned(device: str, tensor: torch.Tensor) -> torch.Tensor:
-    """Return a copy in pinned memory, on CPU in any memory."""
-    return tensor.clone() if device == "cpu" else tensor.pin_memory()
+    """Return a copy in pinned memory, on CPU in any memory. Raises NotOffered."""
+    if device == "cpu":
+        return tensor.clone()
+    accelerator(device)  # torch pins memory for its accelerator alone
+    return tensor.pin_memory()
 
 
 def _rounds(part: Callable[[str, float], torch.Tensor], device: str) -> torch.Tensor:
