@@ -14,11 +14,21 @@ from conformance import ambient
 from conformance.ambient import Ambient
 from conformance.backends import Capabilities
 from conformance.contexts import PLAIN, Context
-from conformance.judging import bringup, device_memory, distribution, facts, kernels, oracle, repetition, storages
+from conformance.judging import (
+    bringup,
+    device_memory,
+    distribution,
+    facts,
+    kernels,
+    oracle,
+    private,
+    repetition,
+    storages,
+)
 from conformance.judging.oracle import Caller, CallOutcome
 from conformance.judging.other_references import OtherReferences
 from conformance.judging.outcomes import Comparison, error_parity, first_line
-from conformance.judging.reference import NotJudged, Reference
+from conformance.judging.reference import OF_NUMBERS, NotJudged, Reference
 from conformance.judging.tolerances import Criteria
 from conformance.judging.twins import CPU, DeviceLacks, Twins, lacks_dtype
 from conformance.judging.views import Unreadable, can_copy
@@ -33,6 +43,7 @@ DRAWN_ALONE = ("as_strided", "expanded", "sizes", "variants", "variants_strided"
 WITH_GENERATORS = ("contiguous", "variants", "zero_size")
 
 LOST_EARLIER = "an earlier call of the case raised, and the device cannot be used since"
+OWN = "the sample has what CPU's kernel of the forward keeps; the device's kernel is right with what its own keeps"
 CPU_ALONE = "the backend has no kernel, and torch's own for all devices takes CPU memory alone"
 
 Counters = tuple[int, int] | None
@@ -157,6 +168,7 @@ class Judge:
             result = compared(expected, others)
             raised = result.raised
             if result.mismatches and not any(m.check is Check.REDZONE for m in result.mismatches):
+                result.mismatches = self._with_own(case, expected, result.mismatches)
                 again = actual if raised is None else lambda: raised
                 self.reference.doubt(case, expected, result.mismatches, again, others)
         except NotJudged as e:
@@ -170,6 +182,25 @@ class Judge:
     def _others(self, case: Case, expected: CallOutcome) -> OtherReferences:
         may_round, half_unit = partial(self.reference.may_round, case, expected), oracle.half_unit_of_results(expected)
         return OtherReferences(case, self._twins, self._on_cpu.op, may_round, half_unit)
+
+    def _with_own(self, case: Case, expected: CallOutcome, mismatches: list[Mismatch]) -> list[Mismatch]:
+        """Return what differs if the kernel of a backward gets what the forward on its own device keeps for it.
+
+        Raises NotJudged if nothing does. Of other ops, and of other differences than those of numbers, ``mismatches``.
+        """
+        numbers = expected.error is None and {m.check for m in mismatches} <= OF_NUMBERS
+        own = private.with_own(self._op) if numbers and self._route is Route.NATIVE and not self._context.name else None
+        if own is None or self.has_lost_device:
+            return mismatches
+        cpu = oracle.call(own, self._twins.side(case, CPU))
+        device = oracle.call(own, self._twins.side(case, self._device), synchronize=self._backend.synchronize)
+        if cpu.error is not None or device.error is not None:
+            return mismatches
+        others = OtherReferences(case, self._twins, own, half_unit=oracle.half_unit_of_results(cpu))
+        found = self._comparison.differences(cpu, device, others)
+        if not found:
+            raise NotJudged(OWN)
+        return found
 
     def _not_copied(self, case: Case, expected: CallOutcome) -> str:
         """Return a dtype of the call's arguments or results that the bring-up gate found broken; "" if there is none.

@@ -55,7 +55,7 @@ _COMPOSED_OTHERWISE = frozenset({
     Check.ALIASING, Check.DTYPE, Check.ERROR_PARITY, Check.OFFSET, Check.SHAPE, Check.STRIDE, Check.VALUE,
 })  # fmt: skip
 #: The checks that fail with the numbers of a result, which a call may also refuse.
-_OF_NUMBERS = frozenset({Check.ERROR_PARITY, Check.VALUE})
+OF_NUMBERS = frozenset({Check.ERROR_PARITY, Check.VALUE})
 #: The checks that fail with the sizes of a result.
 _OF_OTHER_SIZES = frozenset({Check.SHAPE, Check.STRIDE, Check.VALUE})
 
@@ -137,7 +137,7 @@ class Reference:
         """
         if self._is_unsound(case, expected):
             raise NotJudged(UNSOUND, tainted=True)
-        if self._factorizes and {m.check for m in mismatches} <= _OF_NUMBERS and not factors.are_finite(expected):
+        if self._factorizes and {m.check for m in mismatches} <= OF_NUMBERS and not factors.are_finite(expected):
             raise NotJudged(NOT_FINITE)
         if self._does_as_composed(case, expected, mismatches, actual, others):
             raise NotJudged(COMPOSED)
