@@ -30,7 +30,7 @@ from conformance.judging.other_references import OtherReferences
 from conformance.judging.outcomes import Comparison, error_parity, first_line
 from conformance.judging.reference import OF_NUMBERS, NotJudged, Reference
 from conformance.judging.tolerances import Criteria
-from conformance.judging.twins import CPU, DeviceLacks, Twins, lacks_dtype
+from conformance.judging.twins import CPU, DeviceLacks, Side, Twins, lacks_dtype
 from conformance.judging.views import Unreadable, can_copy
 from conformance.plan.cases import Case
 from conformance.records import Mismatch
@@ -140,7 +140,7 @@ class Judge:
         counters (a live tensor's have moved before). The process's random numbers are as they were afterwards.
         """
         with torch.random.fork_rng(devices=()):
-            recorded = partial(self._differences, actual=actual, live=False)
+            recorded = partial(self._differences, actual=actual)
             return self._judge(case, lambda *of: CaseResult(recorded(*of)), lambda: actual, _ignore)
 
     def _judge(
@@ -310,7 +310,7 @@ class Judge:
             self._need_dtypes(case, expected, actual.error)
         if returned:
             found += route_taken(self._route, before, after)
-        found += self._differences(expected, others, actual, live=True)
+        found += self._differences(expected, others, actual, partial(self._twins.side, case, self._device))
         if returned and not found and self._is_repeated(case):
             on_device, on_cpu = partial(self._on_device, case), partial(self.reference.again, case)
             seed = self._call.seed
@@ -374,13 +374,16 @@ class Judge:
         return case.cell.layout == "contiguous" or draws or self._context.repeats
 
     def _differences(
-        self, expected: CallOutcome, others: OtherReferences, actual: CallOutcome, *, live: bool
-    ) -> list[Mismatch]:
+        self, expected: CallOutcome, others: OtherReferences, actual: CallOutcome,
+        send: Callable[[], Side] | None = None,
+    ) -> list[Mismatch]:  # fmt: skip
         """Return the differences in what both sides returned or raised, and in storages.
 
-        A ``live`` call's version counters are compared too. Its storages are not fetched where only one side raised: a
-        device that has just raised may not answer. Those of a recorded call have been fetched already.
+        ``send`` gives the arguments of a live call once more, None those of a recorded one. A live call's version
+        counters are compared too. Its storages are not fetched where only one side raised: a device that has just
+        raised may not answer. Those of a recorded call have been fetched already.
         """
+        live = send is not None
         broken = _broken(self._context, expected, actual)
         if broken:
             return [broken]
@@ -394,7 +397,7 @@ class Judge:
             found += self._comparison.written(expected, actual, others, fetched)
             counted = live and Check.VERSION not in self._context.unchecked
             found += storages.versions(expected.side, actual.side) if counted else []
-        return found + fetched.differences()
+        return found + fetched.differences(send)
 
 
 def _broken(context: Context, expected: CallOutcome, actual: CallOutcome) -> Mismatch | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 
@@ -123,14 +123,24 @@ class Fetched:
         there = all(_stayed(a) and a.tensor.storage_offset() == a.placement.offset for a in (want, got))
         return there and id(want.base) not in self._differing
 
-    def differences(self) -> list[Mismatch]:
+    def differences(self, send: Callable[[], Side] | None = None) -> list[Mismatch]:
         """Every storage, byte for byte, outside the views that may be written.
+
+        ``send`` gives the same arguments on the device, before any call: a byte that comes back as it does from these
+        is what copies to the device and back make of it, as one that flushes subnormal numbers to zero.
 
         A byte is right as it was before the call, and as CPU left it (which for some ops is not the same). Where CPU
         changes an element of an ``out=`` argument's storage that no view reaches, as ops do that give it another size
         for a while, its value is undefined. So is what CPU left where it wrote an element through several indices.
         """
-        found = (_changed(self._expected, want, after) for want, after in self._differing.values())
+        found = [_changed(self._expected, want, after) for want, after in self._differing.values()]
+        if send and any(one and one.check is Check.MUTATION for one in found):
+            fresh = zip(self._expected.arguments, send().arguments, strict=True)
+            sent = {id(want.base): device_bytes(got.base, got.before) for want, got in fresh}
+            found = [
+                _changed(self._expected, want, _where_copied(want, after, sent[base]))
+                for base, (want, after) in self._differing.items()
+            ]
         return [one for one in found if one]
 
 
@@ -200,6 +210,13 @@ def _changed(side: Side, argument: Argument, after: torch.Tensor) -> Mismatch | 
     if _is_out(argument):
         after = torch.where(~reached & _elements_changed(argument), argument.base, after)
     return compare.untouched(argument.before, argument.base, after, reached, written, argument.slot.name)
+
+
+def _where_copied(argument: Argument, after: torch.Tensor, sent: torch.Tensor) -> torch.Tensor:
+    """The bytes after a call, with CPU's where they came back as they do without a call."""
+    if not after.shape == sent.shape == argument.base.shape:
+        return after
+    return torch.where(after == sent, argument.base, after)
 
 
 def is_written_unmarked(argument: Argument, among: Sequence[Argument]) -> bool:

@@ -152,3 +152,16 @@ class TestSame:
         for op in (elsewhere, grown, moved):
             assert not self.same(op, op)
             assert not self.same(torch.clone, op)
+
+
+def test_what_copies_make_of_an_argument_is_not_the_mutation_of_a_call() -> None:
+    def found(call: Op, copy: Op | None) -> list[Check]:
+        expected, actual = of_one(torch.abs), of_one(call)
+        send = (lambda: of_one(copy).side) if copy else None
+        return [m.check for m in storages.Fetched(expected.side, actual.side).differences(send)]
+
+    assert found(writing(0.0, 1), None) == [Check.MUTATION]
+    assert found(writing(0.0, 1), writing(0.0, 1)) == []
+    for copy in (torch.abs, writing(0.0, 2), writing(7.0, 1)):
+        assert found(writing(0.0, 1), copy) == [Check.MUTATION]
+    assert found(lambda x: writing(0.0, 2)(writing(0.0, 1)(x)), writing(0.0, 1)) == [Check.MUTATION]
