@@ -67,6 +67,16 @@ def make_quiet(buffer: torch.Tensor, dtype: torch.dtype) -> bool:
     return bool(signalling.any())
 
 
+def flush(buffer: torch.Tensor, dtype: torch.dtype) -> bool:
+    """Make the subnormal numbers of ``dtype`` zeros of their sign in a buffer of bytes. Return whether it had any."""
+    if not (dtype.is_floating_point or dtype.is_complex) or dtype.itemsize == 1:
+        return False
+    numbers = real(buffer.view(dtype))
+    small = (numbers != 0) & (numbers.abs() < torch.finfo(dtype).tiny)
+    numbers[small] *= 0
+    return bool(small.any())
+
+
 def altered(expected: torch.Tensor, actual: torch.Tensor, sources: Sequence[torch.Tensor]) -> torch.Tensor:
     """Elementwise: CPU copied a signalling NaN from one of ``sources``, and the device has another NaN.
 

@@ -42,6 +42,7 @@ BEHIND = "CPU writes behind the storage of an argument"
 LATER = "the CPU of a later torch gives another result than this one's, and the device has that one"
 HELD = "CPU's values depend on what an out= argument held before, and the device has those of one that held zeros"
 QUIETED = "C leaves open what a signalling NaN does, and the device gives what CPU gives for quiet ones"
+FLUSHED = "a device may flush subnormal numbers to zero, and this one gives what CPU gives for zeros in their place"
 RESIZED = "CPU gave the argument of an in-place op another size instead of an error"
 ORDER = "which of several writes to one element comes last is not defined, and the device has another one of the values"
 NOT_FINITE = "what is left of numbers that are not finite in a factorization is not defined"
@@ -389,6 +390,8 @@ class Reference:
 
         The larger one of a number and a signalling NaN is the number in some math libraries and NaN in others. An op
         that moves numbers has to leave such a NaN as it is.
+
+        A device that may flush subnormal numbers may do so to its arguments: comparisons and slopes jump at zero.
         """
         strided = bool(case.shared) or any(p.layout != "contiguous" for p in case.placements)
         if strided:
@@ -401,6 +404,9 @@ class Reference:
         quieted = None if self._criteria.facts.moves else self._twins.quieted(case)
         if quieted is not None:
             yield QUIETED, self._call(quieted), None
+        flushed = None if self._criteria.subnormals or self._criteria.facts.moves else self._twins.flushed(case)
+        if flushed is not None:
+            yield FLUSHED, self._call(flushed), None
         of_later = later_torch.outcome(case, self._twins, self._context)
         if of_later is not None:
             yield LATER, of_later, None

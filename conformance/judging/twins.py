@@ -23,7 +23,7 @@ from conformance.corpus.model import (
     Sample,
     TensorSlot,
 )
-from conformance.judging.bits import make_quiet, same_bytes
+from conformance.judging.bits import flush, make_quiet, same_bytes
 from conformance.judging.views import all_work, can_fetch, can_view_as_dtype, fill, over, poison, torch_dtype, view
 from conformance.layouts import AS_STRIDED, Placement
 from conformance.ops import facts
@@ -249,6 +249,12 @@ class Twins:
         """The arguments of ``case`` on CPU with quiet NaN in place of signalling ones; None where it has none."""
         side = self.side(case, CPU)
         found = [make_quiet(a.base, a.tensor.dtype) for a in side.arguments if a.slot.pool]
+        return side if any(found) else None
+
+    def flushed(self, case: Case) -> Side | None:
+        """The arguments of ``case`` on CPU with zeros in place of subnormal numbers; None where it has none."""
+        side = self.side(case, CPU)
+        found = [flush(a.base, a.tensor.dtype) for a in side.arguments if a.slot.pool]
         return side if any(found) else None
 
     def spaced(self, case: Case) -> Side:

@@ -11,11 +11,12 @@ import torch
 from conformance.backends import Capabilities
 from conformance.corpus import fills
 from conformance.corpus.model import DeviceArg, TensorSlot
-from conformance.judging import conditioning
+from conformance.judging import bits, conditioning
 from conformance.judging.judge import Judge
 from conformance.judging.reference import (
     BEHIND,
     DENSE_STRIDES,
+    FLUSHED,
     HELD,
     LAYOUT,
     LOST,
@@ -405,6 +406,47 @@ class TestSignallingNan:
         facts = OpFacts("misc", tolerance=EXACT, moves=True)
         assert judge(torch.clone, values=self.values, facts=facts).mismatches == []
         assert judge(torch.clone, quieted, values=self.values, facts=facts).mismatches
+
+
+class TestSubnormalArgument:
+    """A device that flushes subnormal numbers to zero does so to its arguments, too."""
+
+    @staticmethod
+    def values(slot: TensorSlot, dtype: str) -> torch.Tensor:
+        numbers = torch.arange(1.0, slot.numel + 1)
+        numbers[1] = torch.finfo(torch.float32).tiny / 4
+        return numbers.reshape(slot.shape)
+
+    @staticmethod
+    def of_flushed(op: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[torch.Tensor], torch.Tensor]:
+        return lambda x: op(torch.where(x.abs() < torch.finfo(torch.float32).tiny, 0.0, x))
+
+    @staticmethod
+    def slope(x: torch.Tensor) -> torch.Tensor:
+        return torch.where(x > 0, x + 5, x - 5)
+
+    def test_a_device_that_takes_it_for_zero_is_not_wrong(self) -> None:
+        assert judge(self.slope, self.of_flushed(self.slope), values=self.values).skipped == FLUSHED
+
+    def test_a_device_that_gives_a_third_number_for_it_is_wrong(self) -> None:
+        wrong = self.of_flushed(lambda x: torch.where(x > 0, x + 5, x - 4))
+        assert judge(self.slope, wrong, values=self.values).mismatches
+
+    def test_a_device_that_is_wrong_at_another_number_is_wrong(self) -> None:
+        wrong = self.of_flushed(lambda x: torch.where(x > 1, x + 5, x - 5))
+        assert judge(self.slope, wrong, values=self.values).mismatches
+
+    def test_an_op_that_moves_numbers_has_to_leave_it_as_it_is(self) -> None:
+        facts = OpFacts("misc", tolerance=EXACT, moves=True)
+        assert judge(torch.clone, self.of_flushed(torch.clone), values=self.values, facts=facts).mismatches
+
+    def test_a_complex_number_has_two_parts(self) -> None:
+        tiny = torch.finfo(torch.float32).tiny
+        numbers = torch.tensor([complex(1, -tiny / 2), complex(tiny / 2, 2), complex(tiny, 0)])
+        buffer = numbers.view(torch.uint8).clone()
+        assert bits.flush(buffer, torch.complex64)
+        assert buffer.view(torch.complex64).tolist() == [complex(1, -0.0), complex(0, 2), complex(tiny, 0)]
+        assert not bits.flush(buffer, torch.complex64)
 
 
 class TestFormerValue:
