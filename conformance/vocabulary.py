@@ -125,7 +125,10 @@ class Fact(Word):
     DRAWS = "draws", "distance, allowed: Kolmogorov-Smirnov distances; draws: their number"
     DRAWS_AT = "draws_at", "position: the flat index of the draws that are compared; the others as those of draws"
     REPEATED_DRAWS = "repeated_draws", "rows: number of rows in which a number is drawn twice; of: number of rows"
-    STUCK_DRAWS = "stuck_draws", "position, value: flat index and what it always holds; draws; positions: so many do so"
+    STUCK_DRAWS = (
+        "stuck_draws",
+        "position, value: flat index and what it always holds; draws; others: CPU's, of other values; positions",
+    )
     TIED_DRAWS = (
         "tied_draws",
         "first, second: flat indices where length draws are equal; unequal: CPU's calls, of calls",

@@ -355,7 +355,7 @@ def _stuck_draws(m: Mismatch) -> str:
     f = m.facts
     more = f" (and at {f['positions'] - 1} more)" if f["positions"] > 1 else ""
     drew = f"each of {f['draws']} calls drew {f['value']:g} at flat index {f['position']}{more}"
-    return f"{drew}, CPU never drew a value twice there"
+    return f"{drew}, CPU drew other values there {f['others']} times"
 
 
 def _tied_draws(m: Mismatch) -> str:

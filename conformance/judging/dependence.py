@@ -7,7 +7,7 @@ from functools import cache
 
 import torch
 
-from conformance.judging.distribution import ALPHA, constant, differs, flat
+from conformance.judging.distribution import ALPHA, constant, differ, differs, flat
 from conformance.records import Mismatch
 from conformance.vocabulary import Fact
 
@@ -25,7 +25,7 @@ def compare(expected: list[torch.Tensor], actual: list[torch.Tensor], subject: s
     """Return how the device's draws, one tensor a seed, depend on each other; None if they do as CPU's do."""
     # With a generator among the arguments, every call repeats the draws of the first.
     expected, actual = (draws[:1] if constant(draws) else draws for draws in (expected, actual))
-    rules = (_repeated_in_row, _stuck, _tied, _repeated_block)
+    rules = (_repeated_in_row, stuck, _tied, _repeated_block)
     return next((found for rule in rules if (found := rule(expected, actual, subject))), None)
 
 
@@ -57,31 +57,50 @@ def _repeating(rows: torch.Tensor) -> int:
     return int((ordered[:, 1:] == ordered[:, :-1]).any(1).sum())
 
 
-def _stuck(expected: list[torch.Tensor], actual: list[torch.Tensor], subject: str) -> Mismatch | None:
-    """Return a mismatch if a position has one value in all calls, where CPU never draws a value twice."""
-    if len({t.shape for t in (*expected, *actual)}) > 1:
+def stuck(
+    expected: list[torch.Tensor], actual: list[torch.Tensor], subject: str, places: torch.Tensor | None = None
+) -> Mismatch | None:
+    """Return a mismatch if a position has one value in all calls, where CPU draws others.
+
+    ``places``: the flat indices of the draws, if these are some of a result.
+    """
+    others = _others_of_stuck(expected, actual)
+    told = others >= _fewest_others(len(actual), len(expected), others.numel())
+    if not bool(told.any()):
         return None
-    if expected[0].numel() * _chance_of_stuck(len(actual), len(expected)) > ALPHA:
-        return None
-    ours, theirs = (torch.stack([flat(t) for t in draws]).sort(dim=0).values for draws in (actual, expected))
-    stuck = (ours[0] == ours[-1]) & (theirs[1:] != theirs[:-1]).all(0)
-    if not bool(stuck.any()):
-        return None
-    at = int(stuck.nonzero()[0])
-    facts = {"position": at, "value": float(ours[0, at]), "draws": len(actual), "positions": int(stuck.sum())}
+    at = int(others.argmax())
+    value, draws, place = float(flat(actual[0])[at]), len(actual), at if places is None else int(places[at])
+    facts = {"position": place, "value": value, "draws": draws, "others": int(others[at]), "positions": int(told.sum())}
     return differs(subject, Fact.STUCK_DRAWS, **facts)
 
 
-@cache
-def _chance_of_stuck(ours: int, theirs: int) -> float:
-    """Return the chance that one sampler draws the same value each time, and another one no value twice.
+def may_be_stuck(expected: list[torch.Tensor], actual: list[torch.Tensor]) -> bool:
+    """Whether a position has one value in all calls, where CPU has drawn others, but too few to rule out chance."""
+    others = _others_of_stuck(expected, actual)
+    return bool(others.any()) and int(others.max()) < _fewest_others(len(actual), len(expected), others.numel())
 
-    Both draw from the distribution whose most frequent value has the least favourable probability p: the first has at
-    most p ** (ours - 1), and the second draws this value never or once.
+
+def _others_of_stuck(expected: list[torch.Tensor], actual: list[torch.Tensor]) -> torch.Tensor:
+    """Return for each position how many of CPU's draws are not the value that the device always has; 0 if it has none.
+
+    Of draws in tensors of different sizes nothing is returned.
     """
-    p = torch.linspace(0, 1, 201, dtype=torch.float64)
-    never_or_once = (1 - p) ** theirs + theirs * p * (1 - p) ** (theirs - 1)
-    return float((p ** (ours - 1) * never_or_once).max())
+    if len({t.shape for t in (*expected, *actual)}) > 1:
+        return torch.zeros(0, dtype=torch.int64)
+    ours, theirs = (torch.stack([flat(t) for t in draws]) for draws in (actual, expected))
+    return differ(theirs, ours[0], expected[0].dtype).sum(0) * (ours == ours[0]).all(0)
+
+
+@cache
+def _fewest_others(ours: int, theirs: int, positions: int) -> float:
+    """Return how many of another sampler's draws must be other values than one's, which has one alone, to be no chance.
+
+    If both draw alike, all draws with other values are the other sampler's with a chance of at most
+    ``comb(theirs, n) / comb(ours + theirs, n)``. It may be so at each position, with any of the values that are drawn.
+    """
+    tried = positions * (ours + theirs)
+    counts = (n for n in range(1, theirs + 1) if tried * math.comb(theirs, n) <= ALPHA * math.comb(ours + theirs, n))
+    return next(counts, math.inf)
 
 
 def _tied(expected: list[torch.Tensor], actual: list[torch.Tensor], subject: str) -> Mismatch | None:
@@ -130,9 +149,11 @@ def _chance_of_tie(ours: int, theirs: int, unequal: int) -> float:
 
     Both draw equal ones with the least favourable probability p: p ** ours, and a binomial distribution.
     """
-    p = torch.linspace(0, 1, 201, dtype=torch.float64)
-    differ = sum(math.comb(theirs, n) * (1 - p) ** n * p ** (theirs - n) for n in range(unequal, theirs + 1))
-    return float((p**ours * differ).max())
+    p = torch.linspace(0, 1, 201, dtype=torch.float64).unsqueeze(1)
+    n = torch.arange(unequal, theirs + 1, dtype=torch.float64)
+    ways = math.lgamma(theirs + 1) - torch.lgamma(n + 1) - torch.lgamma(theirs - n + 1)  # logarithms: they are huge
+    in_so_many = torch.exp(ways + torch.special.xlog1py(n, -p) + torch.xlogy(theirs - n + ours, p))
+    return float(in_so_many.sum(1).max())
 
 
 def _repeated_block(expected: list[torch.Tensor], actual: list[torch.Tensor], subject: str) -> Mismatch | None:

@@ -100,6 +100,12 @@ def _snapped(ours: torch.Tensor, ordered: torch.Tensor, dtype: torch.dtype) -> t
     return torch.where(near & ours.isfinite(), nearest, ours)
 
 
+def differ(ours: torch.Tensor, theirs: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """Elementwise: whether two draws of this dtype are no roundings of one number."""
+    eps = torch.finfo(dtype).eps if dtype.is_floating_point or dtype.is_complex else 0.0
+    return ~((ours == theirs) | ((ours - theirs).abs() <= ROUNDING * eps * theirs.abs()))
+
+
 def differs(subject: str, kind: Fact, **facts: float) -> Mismatch:
     """Return a mismatch of draws."""
     return Mismatch(Check.DISTRIBUTION, subject, {"kind": kind.value, **facts})

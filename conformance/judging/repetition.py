@@ -18,6 +18,11 @@ from conformance.vocabulary import Check, Fact
 
 # What fresh device memory holds in the second call: NaN in most floating dtypes, and no legal bool.
 REFILL = 0xFF
+# Calls after which none more are made to tell whether a position that has held one value always does.
+MOST_FOR_POSITIONS = 80
+# Of results with more draws, up to so many, this many at each end are drawn often: a kernel ends there.
+AT_ENDS = 8400
+ENDS = 128
 
 Again = Callable[[int | None], CallOutcome]  # makes the call of a case again, with another seed than the first
 Turns = Callable[[], Iterator[CallOutcome]]  # makes it again and again, with the same arguments and no seed between
@@ -70,23 +75,56 @@ def _draws(
     i = next((i for i in range(len(first.leaves)) if criteria.drawn(i)), None)
     if i is None or not isinstance(first.leaves[i][1], torch.Tensor) or first.leaves[i][1].numel() == 0:
         return []
-    calls = most if criteria.permutes else distribution.calls_for(first.leaves[i][1].numel(), most)
-    ours: list[torch.Tensor] = []
-    theirs: list[torch.Tensor] = []
-    for other in range(seed + 1, seed + 1 + max(calls, distribution.WANTED)):
-        if len(ours) >= calls:
-            if distribution.constant(theirs) or not distribution.may_be_same(theirs, ours):
-                break
-            calls = 2 * len(ours)  # rare draws alone tell a device that repeats its own
+    name, count = first.leaves[i][0], bits.real(first.leaves[i][1]).numel()
+    calls = most if criteria.permutes else distribution.calls_for(count, most)
+    try:
+        theirs, ours = _drawn(_pairs(seed, i, on_device, on_cpu), calls)
+        differs = distribution.compare(theirs, ours, name) or dependence.compare(theirs, ours, name)
+        if not differs and distribution.EACH_POSITION < count <= AT_ENDS:
+            ends = torch.cat((torch.arange(ENDS), torch.arange(count - ENDS, count)))
+            of_ends = (tuple(_at(ends, t) for t in pair) for pair in _pairs(seed, i, on_device, on_cpu))
+            differs = dependence.stuck(*_drawn(of_ends, distribution.FEW_CALLS), name, ends)
+    except _Raised as e:
+        return e.parity
+    return [differs] if differs else []
+
+
+def _at(places: torch.Tensor, draws: torch.Tensor) -> torch.Tensor:
+    """Return the draws at these flat indices, in their dtype. Not every torch indexes each dtype."""
+    return distribution.flat(draws)[places].to(bits.real(draws).dtype)
+
+
+class _Raised(Exception):
+    """A call raised. ``parity`` says so if the other side did not."""
+
+    def __init__(self, parity: list[Mismatch]) -> None:
+        super().__init__()
+        self.parity = parity
+
+
+def _pairs(seed: int, i: int, on_device: Again, on_cpu: Again) -> Iterator[tuple[torch.Tensor, ...]]:
+    """Yield result ``i`` of CPU and of the device under one seed after the other. Raises _Raised."""
+    for other in itertools.count(seed + 1):
         cpu, device = on_cpu(other), on_device(other)
         if cpu.error is not None or device.error is not None:
             parity = error_parity(cpu.error, device.error)
-            return [parity] if parity else []
-        theirs.append(cpu.leaves[i][1])
-        ours.append(host_copy(device.leaves[i][1]))
-    name = first.leaves[i][0]
-    differs = distribution.compare(theirs, ours, name) or dependence.compare(theirs, ours, name)
-    return [differs] if differs else []
+            raise _Raised([parity] if parity else [])
+        yield cpu.leaves[i][1], host_copy(device.leaves[i][1])
+
+
+def _drawn(pairs: Iterator[tuple[torch.Tensor, ...]], calls: int) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+    """Return the draws of CPU and of the device: of so many calls, more where chance is not ruled out."""
+    theirs: list[torch.Tensor] = []
+    ours: list[torch.Tensor] = []
+    most = max(calls, distribution.WANTED)
+    while len(ours) < min(calls, most):
+        cpu, device = next(pairs)
+        theirs.append(cpu)
+        ours.append(device)
+        if len(ours) == calls and not distribution.constant(theirs):
+            stuck = calls < MOST_FOR_POSITIONS and dependence.may_be_stuck(theirs, ours)
+            calls *= 2 if stuck or distribution.may_be_same(theirs, ours) else 1
+    return theirs, ours
 
 
 def same_stream(first: CallOutcome, criteria: Criteria, on_device: Turns, on_cpu: Turns) -> list[Mismatch]:

@@ -120,13 +120,51 @@ def test_a_position_that_always_holds_the_same_is_reported_where_cpu_never_repea
     found = dependence.compare(draws(uniform, 1), draws(stuck, 1000), "self")
     assert found is not None
     assert found.check is Check.DISTRIBUTION
-    assert found.facts == {"kind": "stuck_draws", "position": 64, "value": 0.5, "draws": 24, "positions": 1}
+    assert found.facts == {
+        "kind": "stuck_draws",
+        "position": 64,
+        "value": 0.5,
+        "draws": 24,
+        "others": 24,
+        "positions": 1,
+    }
     assert dependence.compare(draws(stuck, 1), draws(stuck, 1000), "self") is None
 
 
 def test_a_stuck_position_needs_more_calls_than_chance_could_explain() -> None:
     assert dependence.compare(draws(uniform, 1, calls=10), draws(stuck, 1000, calls=10), "self") is None
     assert dependence.compare(draws(coin, 1), draws(lambda g: coin(g) | (torch.arange(300) == 7), 9), "self") is None
+
+
+def one_is_never_tails(g: torch.Generator) -> torch.Tensor:
+    return coin(g) | (torch.arange(300) == 7)
+
+
+@pytest.mark.parametrize(("calls", "found"), [(24, False), (96, True)])
+def test_a_stuck_position_of_few_values_is_reported_after_enough_calls(calls: int, found: bool) -> None:
+    expected, actual = draws(coin, 1, calls=calls), draws(one_is_never_tails, 1000, calls=calls)
+    assert (dependence.compare(expected, actual, "self") is not None) is found
+    assert dependence.may_be_stuck(expected, actual) is not found
+
+
+def test_no_position_of_honest_coins_is_called_stuck() -> None:
+    for seed in range(0, 40_000, 400):
+        for calls in (8, 24, 96):
+            expected, actual = draws(coin, seed, calls=calls), draws(coin, seed + 200, calls=calls)
+            assert dependence.compare(expected, actual, "self") is None
+
+
+def test_roundings_of_one_number_are_not_other_draws() -> None:
+    expected = [torch.full((1000,), 0.81640625, dtype=torch.bfloat16) for _ in range(24)]
+    actual = [torch.full((1000,), 0.8125, dtype=torch.bfloat16) for _ in range(24)]
+    for made in (expected, actual):
+        made[0][5] = 0  # so that not all calls are alike
+    assert dependence.compare(expected, actual, "self") is None
+
+
+def test_hundreds_of_calls_can_be_compared() -> None:
+    expected, actual = draws(rare, 1, calls=800), draws(rare, 1000, calls=800)
+    assert dependence.compare(expected, actual, "self") is None
 
 
 def last_is_fifth(g: torch.Generator) -> torch.Tensor:
