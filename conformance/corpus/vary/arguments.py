@@ -10,9 +10,11 @@ from typing import Any
 from conformance.corpus.model import Arg, ComplexArg, DtypeArg, EnumArg, Sample, TensorSlot
 from conformance.corpus.places import with_arguments
 
+#: As an exponent, it takes integers past what float64 holds, and leaves them in 64 bits.
+POWER = 7
 # Other values of an argument, by its type in the schema.
 # Neither 0.1 nor 2**24 + 1 is a number of float32.
-_NUMBERS: tuple[Arg, ...] = (0, 1, -1, 2, 3, True, 0.5, -1.5, 300, -70000, 0.1, 2**24 + 1)
+_NUMBERS: tuple[Arg, ...] = (0, 1, -1, 2, 3, True, 0.5, -1.5, 300, -70000, POWER, 0.1, 2**24 + 1)
 _EXTREME: tuple[Arg, ...] = (1e10, float("inf"), float("nan"))
 _FLOATS: tuple[Arg, ...] = (0.0, 1.0, -1.0, 0.5, 2.5, 1e-30, 1e30, 0.1)
 # What CPU makes of such a number in float16 depends on the number of elements that it fills.

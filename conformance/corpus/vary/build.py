@@ -34,7 +34,7 @@ from conformance.inventory import Overload, inventory
 
 AXES = (
     sizes.generate, counts.generate, large.generate, hard_values.generate, rows.generate, variants.generate,
-    dims.generate, index_lists.generate, vectors.generate,
+    variants.of_other_ranks, dims.generate, index_lists.generate, vectors.generate,
 )  # fmt: skip
 
 Progress = Callable[[str], None]

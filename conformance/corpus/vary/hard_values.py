@@ -376,8 +376,9 @@ def _few(others: Iterable[Other]) -> list[Other]:
 
 
 def _is_extreme(value: Arg) -> bool:
-    """Whether a number is infinite, or an integer that float32 does not hold."""
-    return (isinstance(value, float) and math.isinf(value)) or value == arguments.BEYOND_FLOAT
+    """Whether a number is infinite, an integer that float32 does not hold, or one with large powers."""
+    large = type(value) is int and value in (arguments.BEYOND_FLOAT, arguments.POWER)
+    return large or (isinstance(value, float) and math.isinf(value))
 
 
 def _slots(group: Group) -> set[int]:

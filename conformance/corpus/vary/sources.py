@@ -9,6 +9,7 @@ from conformance.corpus.calls import HasValues
 from conformance.corpus.model import Sample
 
 SAMPLES = {"float32": 2, "int64": 1, "complex64": 1, "bool": 1}  # sources of an overload, by base
+OF_OTHER_RANKS = 3  # samples that are varied a little, because of the ranks of their arguments
 # A sample of another size runs in the first dtype, and in so many others. The sizes of a group take the others in
 # turns, the largest first, so that each dtype has large sizes.
 OTHER_DTYPES = 2
@@ -28,6 +29,20 @@ def sources(samples: Sequence[Sample], values: HasValues) -> list[Sample]:
                 seen.add(signature)
                 found.append(sample)
     return found
+
+
+def of_other_ranks(samples: Sequence[Sample], values: HasValues) -> list[Sample]:
+    """Return a few samples with arguments of other ranks than those of the samples to vary, e.g. of one row."""
+    plainness = {s.name: _plainness(s, values) for s in samples if usable(s)}
+    seen = {(s.base, _ranks(s)) for s in sources(samples, values)}
+    bases = {base for base, _ in seen}
+    found = []
+    for sample in sorted((s for s in samples if s.base in bases and usable(s)), key=lambda s: plainness[s.name]):
+        form = (sample.base, _ranks(sample))
+        if form not in seen and any(s.numel > 1 for s in sample.tensors):
+            seen.add(form)
+            found.append(sample)
+    return found[:OF_OTHER_RANKS]
 
 
 def with_bools(samples: Sequence[Sample], values: HasValues) -> list[Sample]:
@@ -53,6 +68,10 @@ def _plainness(sample: Sample, values: HasValues) -> tuple[bool, bool, bool, int
     sizes = [s.numel for s in sample.tensors if s.pool]
     other = sum(bool(s.pool) and (s.dtype is not None or bool(s.same_as)) for s in sample.tensors)
     return (0 in sizes, bool(sizes) and max(sizes) < 2, _is_alike(sample, values), other, sample.name)
+
+
+def _ranks(sample: Sample) -> tuple[int, ...]:
+    return tuple(len(s.shape) for s in sample.tensors if s.pool)
 
 
 def _signature(sample: Sample) -> object:

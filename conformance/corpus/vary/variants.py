@@ -21,6 +21,7 @@ from conformance.corpus.values import holds
 from conformance.corpus.vary.arguments import LARGE, Other, defined, others, replaced, spread
 from conformance.corpus.vary.operands import BYTES, HOST, ROW, SCALAR, Form, beside_half, indices, misshapen, operands
 from conformance.corpus.vary.sources import Turns, sources
+from conformance.corpus.vary.sources import of_other_ranks as sources_of_other_ranks
 from conformance.corpus.vary.trial import Trials
 from conformance.inventory import Overload, call_of
 from conformance.ops import facts
@@ -64,6 +65,22 @@ def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, valu
             operand, index = ([form for form in of if form[0] in taken] for of in (operand, index))
             for other, (name, sample) in _crossed(ran, operand, index):
                 yield from maker.made(f"{other.name}.{name}", replaced(sample, schema, other))
+
+
+def of_other_ranks(
+    overload: Overload, samples: Sequence[Sample], trials: Trials, values: HasValues
+) -> Iterator[Sample]:
+    """Yield samples with arguments of other ranks, in which one argument that is no tensor has a few other values."""
+    if overload.is_composite_implicit:
+        return
+    schema = schema_of(call_of(overload.name))
+    given = {_key(s) for s in samples}
+    for source in sources_of_other_ranks(samples, values):
+        by_formal: dict[str, list[Other]] = {}
+        for other in others(source, schema, pointwise=False):
+            by_formal.setdefault(other.formal.name, []).append(other)
+        few = [other for of in by_formal.values() for other in spread(of)]
+        yield from _arguments(_Maker(source, trials, given), few[:MOST], schema, [])
 
 
 def _arguments(maker: _Maker, of: Sequence[Other], schema: Any, ran: list[Other]) -> Iterator[Sample]:
