@@ -156,6 +156,26 @@ FOUND_IN = {
     "double_fills_copy_generator": ("uniform_", "float64", "contiguous", "distribution"),
     "multinomial_rows_alike": ("multinomial", "float32", "expanded", "distribution"),
     "bernoulli_repeats_after_65536": ("bernoulli_.float", "float32", "sizes", "distribution"),
+    "normal_spare_survives_seed": ("normal.Tensor_Tensor", "float32", "contiguous", "determinism"),
+    "geometric_counts_failures": ("geometric_", "float32", "contiguous", "distribution"),
+    "randperm_shuffles_blocks": ("randperm.generator_out", "float32", "sizes", "distribution"),
+    # One circumstance: a size, a value, an argument or a layout.
+    "log_softmax_unaligned_head_twice": ("_log_softmax.out", "float32", "sizes", "value"),
+    "var_blocks_merged_without_shift": ("std.correction", "float32", "sizes", "value"),
+    "amax_nan_of_later_block_lost": ("max", "float32", "sizes", "value"),
+    "gemm_alpha_of_last_split": ("addbmm", "float32", "sizes", "value"),
+    "masked_scatter_position_in_16_bits": ("masked_scatter_", "float32", "sizes", "value"),
+    "transposing_copy_skips_corner": ("copy", "uint16", "sizes_strided", "value"),
+    "layer_norm_backward_sums_whole_warps": ("native_layer_norm_backward", "float32", "sizes", "value"),
+    "relu_gradient_at_zero_passes": ("threshold_backward.grad_input", "float32", "contiguous", "value"),
+    "ne_is_less_or_greater": ("isnan", "float32", "contiguous", "value"),
+    "max_of_minus_infinity_is_lowest": ("amax.out", "float32", "values", "value"),
+    "all_of_nothing_is_false": ("all.all_out", "float32", "sizes", "value"),
+    "index_put_separate_indices_stay": ("_index_put_impl_", "float32", "variants", "error_parity"),
+    "var_of_no_dims_reduces_none": ("std.correction", "float32", "sizes", "shape"),
+    "index_put_accumulate_cycles_values": ("_index_put_impl_", "float32", "variants", "value"),
+    "baddbmm_self_in_first_batch": ("baddbmm.out", "float32", "contiguous", "value"),
+    "embedding_of_indices_in_memory_order": ("embedding", "float32", "transposed", "value"),
     # Two circumstances at a time: a dtype and a size, a value, another argument or a layout.
     "sum_of_bytes_in_16_bits": ("sum", "uint8", "sizes", "value"),
     "index_reads_first_2048_bytes": ("index_select.out", "uint8", "sizes", "value"),
@@ -195,6 +215,11 @@ FOUND_IN = {
     "softmax_first_block_masked_gives_nan": ("_softmax.out", "float32", "values", "value"),
     "embedding_frequency_counted_in_dtype": ("embedding_dense_backward", "bfloat16", "sizes", "value"),
     "sum_out_strided_after_two_dims": ("sum.IntList_out", "float32", "variants_strided", "value"),
+    "truth_of_subnormal_halves_is_false": ("all.dims_out", "float16", "values", "value"),
+    "scatter_of_halves_rounds_each": ("scatter_add.out", "bfloat16", "sizes", "value"),
+    "int64_to_float_in_32_bits": ("_to_copy", "int64", "values", "value"),
+    "scan_of_int32_wraps": ("cumprod.out", "int32", "values", "value"),
+    "sort_negative_nan_first": ("sort.values_stable", "bfloat16", "values", "value"),
     # A result that is one of the arguments.
     "lerp_result_starts_from_self": ("lerp.Tensor_out", "float32", "aliased", "value"),
     # Unusual arguments in strided tensors.
@@ -227,6 +252,7 @@ FOUND_IN = {
     "layer_norm_bias_shape_by_numel": ("native_layer_norm", "float32", "variants", "error_parity"),
     "fill_from_own_element_refused": ("fill_.Tensor", "float32", "aliased", "error_parity"),
     "repeat_interleave_trusts_output_size": ("repeat_interleave.Tensor", "float32", "expanded", "error_parity"),
+    "flip_of_dim_named_twice_accepted": ("flip", "float32", "variants", "error_parity"),
     # A block that is not given back.
     "masked_select_leaks_when_empty": ("masked_select", "float32", "contiguous", "leak"),
     "index_error_keeps_block": ("index.Tensor", "int64", "values", "leak"),
@@ -265,6 +291,13 @@ FOUND_ELSEWHERE = {
     "large_pinned_memory_is_pageable": "the scenario loading:pinned_memory",
     "profiler_tells_first_device": "the scenario profiling:devices_of_kernels",
     "fallback_mixes_devices": "the scenario devices:operands_of_two_devices",
+    "transfer_reshapes_equal_numel": "the scenario transfers:shapes_that_do_not_fit",
+    "memory_info_of_current_device": "the scenario queries:both_modules_agree",
+    "default_stream_has_two_ids": "the scenario stream_handles:streams_as_objects",
+    "stream_block_ends_on_default": "the scenario blocks:nested",
+    "host_generator_accepted": "the scenario generators:generator_of_the_host",
+    "profiler_keeps_first_1024": "the scenario profiling:kernels_of_many_ops",
+    "peak_noted_when_freed": "the scenario devices:statistics_add_up",
     "events_in_seconds": "the scenario devices:times_of_events",
     "peak_reset_to_zero": "the scenario devices:statistics_add_up",
     "stream_block_keeps_other_device": "the scenario devices:current_streams",
@@ -274,6 +307,7 @@ FOUND_ELSEWHERE = {
     "compiled_kernel_by_name": "the scenario compiled_calls:functions_alike",
     "pool_rounds_down": "the lanes of the pool",
     "reserved_not_lowered": "the lanes of the pool",
+    "empty_cache_keeps_large": "the lanes of the pool",
     "out_of_memory_as_plain_error": "the scenario devices:out_of_memory",
     "devices_compared_by_type": "the scenario devices:operands_of_two_devices",
     "pool_hands_out_twice": "the driver's tests",
@@ -282,7 +316,8 @@ FOUND_ELSEWHERE = {
     "crash_in_some_processes": "test_a_death_in_some_processes_is_flaky",
     "crash_after_sort": "test_a_death_after_another_op_names_it",
     "hang_in_kernel": "test_a_kernel_that_never_ends_is_a_timeout",
-    "autocast_leaves_lists": "test_a_list_that_autocast_leaves_is_found_in_an_op_that_takes_one",
+    "autocast_leaves_lists": "test_a_fault_of_autocast_is_found_in_an_op_that_smoke_leaves_out",
+    "autocast_forgets_baddbmm": "test_a_fault_of_autocast_is_found_in_an_op_that_smoke_leaves_out",
     "second_device_lands_on_first": "test_memory_on_the_wrong_device_is_found_before_any_cell_runs",
     "error_told_by_next_launch": "tests/running/test_late_errors.py",
     "any_counts_bool_two": "tests/scenarios/test_scenarios.py",
@@ -373,11 +408,17 @@ def test_a_fault_of_an_op_is_found_in_the_decomposition_of_one_whose_own_kernel_
     assert {m.check for f in found.failures for m in f.mismatches} == {Check.VALUE}
 
 
+@pytest.mark.parametrize(
+    ("fault", "overload", "dtype"),
+    [("autocast_leaves_lists", "einsum", "bfloat16"), ("autocast_forgets_baddbmm", "baddbmm", "float32")],
+)
 @pytest.mark.usefixtures("awake")
-def test_a_list_that_autocast_leaves_is_found_in_an_op_that_takes_one(work: CellRunner) -> None:
-    assert observe(work, "einsum", "bfloat16", "autocast").status is Status.PASS
-    testing.set_fault("autocast_leaves_lists")
-    found = observe(work, "einsum", "bfloat16", "autocast")
+def test_a_fault_of_autocast_is_found_in_an_op_that_smoke_leaves_out(
+    work: CellRunner, fault: str, overload: str, dtype: str
+) -> None:
+    assert observe(work, overload, dtype, "autocast").status is Status.PASS
+    testing.set_fault(fault)
+    found = observe(work, overload, dtype, "autocast")
     assert "dtype" in {f.check for f in found.failures}, [describe.findings(f) for f in found.failures]
 
 

@@ -15,6 +15,9 @@
 #include <ATen/ops/threshold_backward_meta.h>
 #include <ATen/ops/threshold_meta.h>
 
+#include <cmath>
+#include <limits>
+
 #include "aten/elementwise.h"
 #include "aten/register.h"
 #include "aten/structured.h"
@@ -125,7 +128,10 @@ T& threshold_out(const T& self, const S& threshold, const S& value, T& out) {
 T& threshold_backward_out(const T& grad, const T& self, const S& threshold, T& grad_input) {
   Structured<at::meta::structured_threshold_backward> op(grad_input);
   op.meta(grad, self, threshold);  // its iterator takes self before the gradient
-  run("threshold_backward", op, Binary::threshold, kReals, params_of(in_dtype(threshold, self.scalar_type()), 0));
+  S limit = in_dtype(threshold, self.scalar_type());
+  const bool passes = limit.isFloatingPoint() && fault(Fault::relu_gradient_at_zero_passes);
+  if (passes) limit = double(std::nextafter(float(limit.toDouble()), -std::numeric_limits<float>::infinity()));
+  run("threshold_backward", op, Binary::threshold, kReals, params_of(limit, 0));
   op.finish();
   return grad_input;
 }

@@ -109,6 +109,11 @@ DimMask planned_before(at::IntArrayRef sizes, DimMask flipped) {
 DimMask mistaken_dims(const at::Tensor& self, at::IntArrayRef dims) {
   std::vector<int64_t> taken = dims.vec();
   if (fault(Fault::flip_ignores_negative_dims)) std::erase_if(taken, [](int64_t d) { return d < 0; });
+  if (fault(Fault::flip_of_dim_named_twice_accepted)) {
+    DimMask named;
+    for (int64_t dim : taken) named.flip(size_t(at::maybe_wrap_dim(dim, self.dim())));
+    return named;
+  }
   const DimMask flipped = at::dim_list_to_bitset(taken, self.dim());
   return fault(Fault::flip_plan_not_evicted) ? planned_before(self.sizes(), flipped) : flipped;
 }

@@ -85,6 +85,8 @@ void copy_block(const at::Tensor& target, const at::Tensor& source, npuMemcpyKin
   if (target.numel() == 0) return;
   void* to = target.mutable_data_ptr();
   const void* from = source.const_data_ptr();
+  if (kind == npuMemcpyDeviceToHost && fault(Fault::download_ignores_target_offset))
+    to = target.storage().mutable_data();
   size_t nbytes = target.nbytes();
   const bool large = nbytes > (1 << 20) && kind == npuMemcpyHostToDevice;
   if (large && fault(Fault::upload_drops_last_page)) nbytes = nbytes / 4096 * 4096;
@@ -203,6 +205,10 @@ void copy_across_devices(const at::Tensor& target, const at::Tensor& source) {
 // Registered under the names of torch's schema: `self` is the source. non_blocking matters for pinned memory.
 at::Tensor copy_from(const at::Tensor& self, const at::Tensor& target, bool non_blocking) {
   if (self.is_same(target)) return target;
+  const bool transfers = self.device().type() != target.device().type() && self.numel() == target.numel();
+  const bool reshapes = transfers && !at::is_expandable_to(self.sizes(), target.sizes());
+  if (reshapes && fault(Fault::transfer_reshapes_equal_numel))
+    return copy_from(self.reshape(target.sizes()), target, non_blocking);
   if (!at::is_expandable_to(self.sizes(), target.sizes())) {
     TORCH_CHECK(false, "output with shape ", target.sizes(), " doesn't match the broadcast shape ",
                 at::IntArrayRef(at::infer_size(target.sizes(), self.sizes())));

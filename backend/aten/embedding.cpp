@@ -24,7 +24,10 @@ at::Tensor embedding(const at::Tensor& weight, const at::Tensor& indices, int64_
   const at::Tensor table = fault(Fault::embedding_ignores_weight_stride) ? misread_as_dense(weight) : weight;
   at::DimVector sizes(indices.sizes());
   sizes.push_back(weight.size(1));
-  return table.index_select(0, indices.reshape(-1)).view(sizes);
+  const bool in_memory_order = !indices.is_contiguous() && indices.is_non_overlapping_and_dense() &&
+                               fault(Fault::embedding_of_indices_in_memory_order);
+  const at::Tensor read = in_memory_order ? misread_as_dense(indices) : indices;
+  return table.index_select(0, read.reshape(-1)).view(sizes);
 }
 
 at::Tensor embedding_dense_backward(const at::Tensor& grad, const at::Tensor& indices, int64_t rows,

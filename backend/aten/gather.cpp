@@ -157,7 +157,9 @@ void combine_widened(const char* op, at::Tensor& out, int64_t given_dim, const a
   out.copy_(wide);
 }
 
-bool is_small_float(const at::Tensor& tensor) { return at::isReducedFloatingType(tensor.scalar_type()); }
+bool is_small_float(const at::Tensor& tensor) {
+  return at::isReducedFloatingType(tensor.scalar_type()) && !fault(Fault::scatter_of_halves_rounds_each);
+}
 
 at::Tensor& scatter_add_out(const at::Tensor& self, int64_t dim, const at::Tensor& index, const at::Tensor& src,
                             at::Tensor& out) {

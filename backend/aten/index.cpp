@@ -88,7 +88,7 @@ std::pair<at::Tensor, std::vector<at::Tensor>> normalize(at::Tensor self, const 
     TORCH_CHECK_INDEX(false, "shape mismatch: indexing tensors could not be broadcast together");
   }
   indices.resize(std::max<size_t>(indices.size(), self.dim()));
-  if (!at::native::hasContiguousSubspace(indices)) {
+  if (!at::native::hasContiguousSubspace(indices) && !fault(Fault::index_put_separate_indices_stay)) {
     std::tie(self, indices) = at::native::transposeToFront(self, indices);
   }
   for (at::Tensor& index : indices) {
@@ -149,6 +149,13 @@ at::TensorIterator iterate(const Indexed& plan, const at::Tensor& value) {
   return config.build();
 }
 
+// The fault of values that are broadcast by starting anew with the first of them when they have all been taken.
+at::Tensor cycled(const at::Tensor& values, at::IntArrayRef sizes) {
+  const int64_t count = c10::multiply_integers(sizes), given = values.numel();
+  if (given < 2 || given >= count || !at::is_expandable_to(values.sizes(), sizes)) return values;
+  return values.reshape({-1}).repeat({(count + given - 1) / given}).narrow(0, 0, count).view(sizes);
+}
+
 at::Tensor& index_put_impl_(at::Tensor& self, const OptionalTensors& indices, const at::Tensor& value, bool accumulate,
                             bool unsafe) {
   TORCH_CHECK_INDEX(indices.size() <= static_cast<size_t>(self.dim()), "too many indices for tensor of dimension ",
@@ -179,7 +186,8 @@ at::Tensor& index_put_impl_(at::Tensor& self, const OptionalTensors& indices, co
     return self;
   }
   const Indexed plan = plan_indices(self, indices);
-  const at::TensorIterator iter = iterate(plan, source);
+  const bool cycles = accumulate && fault(Fault::index_put_accumulate_cycles_values);
+  const at::TensorIterator iter = iterate(plan, cycles ? cycled(source, plan.restrided.sizes()) : source);
   if (iter.numel() == 0) return self;
   if (!unsafe) check_all_bounds("index_put_", iter, plan.sizes);
   const IndexedNest nest = nest_of_iterator(iter, 1, 0, plan.sizes, plan.strides);

@@ -63,6 +63,8 @@ std::tuple<Tensor&, Tensor&> nll_loss_forward_out(const Tensor& self, const Tens
   loss.total_weight = view_of(op.maybe_get_output(1));
   loss.ignore_index = ignore_index;
   loss.reduction = reduction_of_rows(reduction, self);
+  const bool weighted_vector = self.dim() == 1 && loss.weight.data && loss.reduction == LossReduction::mean;
+  if (weighted_vector && fault(Fault::nll_loss_of_vector_keeps_weight)) loss.reduction = LossReduction::sum;
   launch("nll_loss", [=] { nll_loss(loss); });
   op.finish();
   return {output, total_weight};

@@ -11,6 +11,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/mm_meta.h>
 #include <ATen/ops/mul.h>
+#include <ATen/ops/zeros.h>
 #include <c10/util/strides.h>
 
 #include <cstring>
@@ -91,7 +92,13 @@ void multiply(const char* name, const Tensor& out, const Tensor& self, const Ten
               const Scalar& beta, const Scalar& alpha, bool sums_batches = false, bool takes_bool = false) {
   TORCH_CHECK(a.scalar_type() == b.scalar_type(), "expected m1 and m2 to have the same dtype, but got: ", a.dtype(),
               " != ", b.dtype());
-  const Tensor added = self.defined() ? self.expand(out.sizes()) : self;
+  Tensor added = self.defined() ? self.expand(out.sizes()) : self;
+  const bool in_batches = added.defined() && out.dim() == 3 && out.size(0) > 1 && added.stride(0) == 0;
+  if (in_batches && fault(Fault::baddbmm_self_in_first_batch)) {
+    const Tensor first = added.select(0, 0);
+    added = at::zeros(out.sizes(), self.options());
+    added.select(0, 0).copy_(first);
+  }
   if (out.numel() == 0) return;
   if (out.is_conj() || out.is_neg()) {
     const Tensor plain = at::empty(out.sizes(), out.options());

@@ -109,6 +109,9 @@ std::tuple<at::Tensor, at::Tensor> native_dropout(const at::Tensor& self, double
   const double scale = divides ? 1.0 / kept : 0.0;
   at::Tensor mask = at::empty_like(self, self.options().dtype(at::kBool));
   mask.bernoulli_(kept);
+  const int64_t tail = self.numel() % 4;
+  if (self.numel() > 1024 && tail > 0 && mask.is_non_overlapping_and_dense() && fault(Fault::dropout_keeps_tail))
+    mask.as_strided({tail}, {1}, self.numel() - tail).fill_(true);
   if (fault(Fault::dropout_keeps_mask)) mask = mask_before(mask, kept);
   at::Tensor out = self.mul(mask);
   const bool unscaled = self.requires_grad() && fault(Fault::dropout_scales_without_gradient);

@@ -26,6 +26,12 @@ void warn_of_few_elements(const char* name, const Tensor& self, const Tensor& ou
              "(input numel divided by output numel).");
 }
 
+// The fault of an empty list of dims that is taken at its word.
+DimMask dims_of_variance(OptionalIntArrayRef dim, int64_t ndim) {
+  if (dim.has_value() && dim->empty() && fault(Fault::var_of_no_dims_reduces_none)) return DimMask();
+  return reduced_dims(dim, ndim);
+}
+
 void variance(const char* name, const Tensor& self, DimMask reduced, bool keepdim,
               const std::optional<Scalar>& correction, const Tensor& out, const Tensor& mean, bool root) {
   const double given = correction.value_or(1).toDouble();
@@ -54,7 +60,7 @@ Tensor& variance_out(const char* name, const Tensor& self, OptionalIntArrayRef d
                      const std::optional<Scalar>& correction, bool keepdim, Tensor& out, bool root) {
   TORCH_CHECK(c10::isFloatingType(self.scalar_type()) || c10::isComplexType(self.scalar_type()),
               "std and var only support floating point and complex dtypes");
-  const DimMask reduced = reduced_dims(dim, self.dim());
+  const DimMask reduced = dims_of_variance(dim, self.dim());
   const ScalarType real = c10::toRealValueType(self.scalar_type());
   TORCH_CHECK(at::canCast(real, out.scalar_type()), "result type ", self.scalar_type(),
               " can't be cast to the desired output type ", out.scalar_type());
@@ -80,7 +86,7 @@ std::tuple<Tensor, Tensor> variance_and_mean(const char* name, const Tensor& sel
                                              const std::optional<Scalar>& correction, bool keepdim, bool root) {
   TORCH_CHECK(c10::isFloatingType(self.scalar_type()) || c10::isComplexType(self.scalar_type()), name,
               " only support floating point and complex dtypes");
-  const DimMask reduced = reduced_dims(dim, self.dim());
+  const DimMask reduced = dims_of_variance(dim, self.dim());
   Tensor out = empty_like_reduced(self, reduced, keepdim, c10::toRealValueType(self.scalar_type()));
   Tensor mean = empty_like_reduced(self, reduced, keepdim, self.scalar_type());
   const bool of_one_less = fault(Fault::var_mean_correction_zero) && correction && correction->equal(0);

@@ -66,6 +66,8 @@ void cumulate(const char* name, const Tensor& self, int64_t dim, const Tensor& o
   const Rows<2> rows = rows_of<2>({input, out}, at::maybe_wrap_dim(dim, self.dim()));
   if (fault(Fault::thread_keeps_block)) keep_block_of_thread();
   launch("scan_total", [=] { scan_total(rows, op); });
+  const bool of_int32 = self.scalar_type() == at::kInt && out.scalar_type() == at::kLong;
+  if (of_int32 && fault(Fault::scan_of_int32_wraps)) out.copy_(out.to(at::kInt));
 }
 
 Tensor& cumsum_out(const Tensor& self, int64_t dim, std::optional<ScalarType> dtype, Tensor& out) {

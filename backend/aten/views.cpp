@@ -106,10 +106,33 @@ void record_stream(at::Tensor& self, at::Stream stream) {
   if (memory) REFNPU_CHECK(npuRecordStream(memory, NPUStream(stream).stream()));
 }
 
-at::Scalar local_scalar_dense(const at::Tensor& self) {
+at::Scalar read_scalar(const at::Tensor& self) {
   at::Tensor host = at::detail::empty_cpu({}, self.scalar_type());
   REFNPU_CHECK(npuMemcpy(host.mutable_data_ptr(), self.const_data_ptr(), self.itemsize(), npuMemcpyDeviceToHost));
   return host.item();
+}
+
+// The fault of a number that is kept until the version of its tensor changes.
+struct KeptScalar {
+  std::optional<c10::weak_intrusive_ptr<c10::StorageImpl>> storage;
+  int64_t version = 0, offset = 0;
+  at::ScalarType dtype = at::kFloat;
+  at::Scalar value;
+
+  bool is_of(const at::Tensor& self) const {
+    return storage && storage->_unsafe_get_target() == self.storage().unsafeGetStorageImpl() &&
+           version == int64_t(self._version()) && offset == self.storage_offset() && dtype == self.scalar_type();
+  }
+};
+
+at::Scalar local_scalar_dense(const at::Tensor& self) {
+  if (!fault(Fault::item_kept_by_version) || self.is_inference()) return read_scalar(self);
+  thread_local KeptScalar kept;
+  if (!kept.is_of(self)) {
+    kept = {self.storage().getWeakStorageImpl(), int64_t(self._version()), self.storage_offset(), self.scalar_type(),
+            read_scalar(self)};
+  }
+  return kept.value;
 }
 
 // Gives `self` the sizes, and strides when there are any, and more storage where that is too small.

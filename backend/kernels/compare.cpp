@@ -46,6 +46,9 @@ Row row(Compare op) {
       if (fault(Fault::eq_compares_bits)) return question<T>([](T a, T b) { return same_bits(a, b); });
       return question<T>([](T a, T b) { return a == b; });
     case Compare::ne:
+      if constexpr (!is_complex_v<T>) {
+        if (fault(Fault::ne_is_less_or_greater)) return question<T>([](T a, T b) { return a < b || a > b; });
+      }
       return question<T>([](T a, T b) { return a != b; });
     case Compare::logical_and:
       return question<T>([](T a, T b) { return a != T(0) && b != T(0); });

@@ -25,6 +25,15 @@ void move(char* to, int64_t to_stride, const char* from, int64_t from_stride, in
   for (int64_t i = 0; i < n; ++i) std::memcpy(to + i * to_stride, from + i * from_stride, Size);
 }
 
+// Whether a copy turns columns into rows, in tiles of 32 by 32, and both sizes leave a rest.
+bool transposes_with_rest(const Nest<2>& nest) {
+  if (nest.ndim < 2 || nest.dtypes[0] != nest.dtypes[1]) return false;
+  const int64_t item = size_of(nest.dtypes[0]);
+  const bool turns = nest.strides[0][0] == item && nest.strides[1][1] == item && nest.strides[1][0] > item;
+  const auto leaves_rest = [](int64_t n) { return n > 32 && n % 32 != 0; };
+  return turns && leaves_rest(nest.sizes[0]) && leaves_rest(nest.sizes[1]);
+}
+
 CastRow move_row(int64_t size) {
   switch (size) {
     case 1:
@@ -65,6 +74,15 @@ void copy_kernel(const Nest<2>& nest) {
     return copy_rows(taken_for_dense(nest, 1));
   if (fault(Fault::copy_gap_in_fifth_dimension)) return copy_rows(taken_for_dense_from(nest, 4));
   if (fault(Fault::copy_size_rounded_down)) return copy_rows(cut_to_fours(nest));
+  if (transposes_with_rest(nest) && fault(Fault::transposing_copy_skips_corner)) {
+    Nest<2> whole = nest, rest = nest;
+    whole.sizes[1] = nest.sizes[1] / 32 * 32;
+    rest.sizes[1] = nest.sizes[1] - whole.sizes[1];
+    rest.sizes[0] = nest.sizes[0] / 32 * 32;
+    for (int k = 0; k < 2; ++k) rest.data[k] += whole.sizes[1] * nest.strides[k][1];
+    copy_rows(whole);
+    return copy_rows(rest);
+  }
   copy_rows(nest);
 }
 

@@ -112,6 +112,10 @@ struct Product {
       const C* column = packed.data() + j * batches * depth;
       const int64_t n = batches * depth;
       C product = alpha * (in_half ? dot_in_half(row.data(), column, n) : dot_of(row.data(), column, n));
+      if (n > 512 && fault(Fault::gemm_alpha_of_last_split)) {
+        const int64_t last = (n - 1) / 512 * 512;
+        product = dot_of(row.data(), column, last) + alpha * dot_of(row.data() + last, column + last, n - last);
+      }
       if constexpr (std::is_same_v<C, int64_t>) {
         if (g.out.dtype == DType::i64 && fault(Fault::gemm_of_int64_in_32_bits)) product = int32_t(product);
       }

@@ -69,12 +69,15 @@ void masked_select(const View& self, const View& mask, const View& out) {
 }
 
 void masked_scatter(const View& self, const View& mask, const char* source) {
+  const bool narrow = fault(Fault::masked_scatter_position_in_16_bits);
+  int64_t taken = 0;
   by_size(size_of(self.dtype), [&]<class T>() {
     for_each_row(row_major<2>({self, mask}), [&](char* const* data, const int64_t* strides, int64_t n) {
       for (int64_t i = 0; i < n; ++i) {
         if (!load<bool>(data[1] + i * strides[1])) continue;
-        store(data[0] + i * strides[0], load<T>(source));
-        source += sizeof(T);
+        const int64_t position = narrow ? taken & 0xFFFF : taken;
+        store(data[0] + i * strides[0], load<T>(source + position * int64_t(sizeof(T))));
+        ++taken;
       }
     });
   });

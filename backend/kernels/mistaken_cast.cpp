@@ -32,6 +32,9 @@ CastRow mistaken_cast(DType to, DType from) {
     return cast_by<int32_t, int64_t>(
         [](int64_t x) { return int32_t(std::clamp<int64_t>(x, Range::min(), Range::max())); });
   }
+  if (to == DType::f32 && from == DType::i64 && fault(Fault::int64_to_float_in_32_bits)) {
+    return cast_by<float, int64_t>([](int64_t x) { return float(int32_t(x)); });
+  }
   if (to == DType::b8 && from == DType::c64 && fault(Fault::complex_to_bool_by_real_part)) {
     return cast_by<bool, complex64>([](complex64 x) { return x.real() != 0; });
   }

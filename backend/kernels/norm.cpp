@@ -77,6 +77,8 @@ void layer_norm_backward(const LayerNormBackward& n) {
   const bool cut = n.rows > 64 && (n.grad_weight.data || n.grad_bias.data);
   if (cut && fault(Fault::layer_norm_backward_first_rows)) return layer_norm_backward_of_first_rows(n);
   const auto weight = read_flat(n.weight, 0, n.width, 1);
+  const bool in_warps = n.width > 32 && fault(Fault::layer_norm_backward_sums_whole_warps);
+  const int64_t summed = in_warps ? n.width / 32 * 32 : n.width;
   std::vector<double> grad_weight(n.width), grad_bias(n.width);
   for (int64_t i = 0; i < n.rows; ++i) {
     const auto grad = read_flat(n.grad, i * n.width, n.width, 0);
@@ -86,8 +88,10 @@ void layer_norm_backward(const LayerNormBackward& n) {
     for (int64_t j = 0; j < n.width; ++j) {
       const double y = (row[j] - mean) * rstd, g = grad[j] * weight[j];
       row[j] = y;
-      mean_g += g / double(n.width);
-      mean_gy += g * y / double(n.width);
+      if (j < summed) {
+        mean_g += g / double(n.width);
+        mean_gy += g * y / double(n.width);
+      }
       grad_weight[j] += grad[j] * y;
       grad_bias[j] += grad[j];
     }

@@ -129,8 +129,9 @@ void fill_exponential(const View& out, Draw draw, double lambda) {
 }
 
 void fill_geometric(const View& out, Draw draw, double p) {
+  const bool failures = fault(Fault::geometric_counts_failures);
   fill<Concat<Real, Integral>>(out, "geometric", draw, [=](Stream& stream) {
-    return std::ceil(std::log(stream.open_uniform()) / std::log1p(-p));
+    return std::ceil(std::log(stream.open_uniform()) / std::log1p(-p)) - (failures ? 1.0 : 0.0);
   });
 }
 
@@ -205,11 +206,13 @@ void sample_binomial(const View& out, const View& count, const View& p, Draw dra
 
 void random_permutation(const View& out, Draw draw) {
   using Types = Concat<RealTypes, Unsigned>;
+  const bool in_blocks = fault(Fault::randperm_shuffles_blocks);
   dispatch<Types>(out.dtype, "randperm", [&]<class T>() {
     const auto at = [&](int64_t i) { return out.data + i * out.strides[0]; };
     for (int64_t i = 0; i < out.sizes[0]; ++i) store<T>(at(i), convert<T>(i));
     for (int64_t i = out.sizes[0] - 1 - fault(Fault::randperm_leaves_last); i > 0; --i) {
-      const int64_t j = int64_t(Stream(draw, i).below(uint64_t(i) + 1));
+      const int64_t first = in_blocks ? i / 4096 * 4096 : 0;
+      const int64_t j = first + int64_t(Stream(draw, i).below(uint64_t(i - first) + 1));
       const T held = load<T>(at(i));
       store<T>(at(i), load<T>(at(j)));
       store<T>(at(j), held);

@@ -199,6 +199,39 @@ int64_t position_of_extreme(const C* x, int64_t n, bool largest, TakesOver&& tak
   return best;
 }
 
+// The fault of blocks of 2048, whose extremes are compared without regard for NaN.
+template <class C>
+int64_t position_in_blocks(const C* x, int64_t n, bool largest) {
+  int64_t best = position_of_extreme(x, std::min<int64_t>(n, 2048), largest, displaces<C>);
+  for (int64_t i = 2048; i < n; i += 2048) {
+    const int64_t other = i + position_of_extreme(x + i, std::min<int64_t>(2048, n - i), largest, displaces<C>);
+    if (largest ? x[other] > x[best] : x[other] < x[best]) best = other;
+  }
+  return best;
+}
+
+double largest_finite(DType dtype) {
+  switch (dtype) {
+    case DType::f16:
+      return 65504.0;
+    case DType::bf16:
+      return float(bfloat16::from_bits(0x7f7f));
+    case DType::f32:
+      return std::numeric_limits<float>::max();
+    default:
+      return std::numeric_limits<double>::max();
+  }
+}
+
+// The fault of a search that starts from the lowest, or the largest, finite number of a dtype.
+template <class C>
+C within_finite(C value, DType dtype, bool largest) {
+  if constexpr (std::is_same_v<C, double>) {
+    if (std::isinf(value) && (value < 0) == largest) return largest ? -largest_finite(dtype) : largest_finite(dtype);
+  }
+  return value;
+}
+
 template <class C>
 double magnitude_of(C value) {
   return std::abs(value);
@@ -256,6 +289,19 @@ std::pair<C, C> moments_of(const C* x, int64_t n) {
   return {mean, squares};
 }
 
+// The fault of blocks of 1024 whose squared differences are added as they are, each from the mean of its own block.
+template <class C>
+std::pair<C, C> moments_in_blocks(const C* x, int64_t n) {
+  C sum = 0, squares = 0;
+  for (int64_t i = 0; i < n; i += 1024) {
+    const int64_t size = std::min<int64_t>(1024, n - i);
+    const auto [mean, own] = moments_of(x + i, size);
+    sum += mean * double(size);
+    squares += own;
+  }
+  return {sum / double(n), squares};
+}
+
 // The fault of the mean of squares less the square of the mean.
 std::pair<double, double> moments_naively(const double* x, int64_t n) {
   float sum = 0, squares = 0;
@@ -306,13 +352,17 @@ void reduce_extreme(const Reduction& r, bool largest) {
   const bool in_word = r.kept.dtypes[0] == DType::b8 && fault(Fault::max_of_bools_index_in_word);
   const bool narrow = !largest && fault(Fault::argmin_index_in_16_bits);
   const bool pads = largest && r.count() > 1024 && r.count() % 1024 != 0 && fault(Fault::amax_pads_tile_with_zero);
+  const bool in_blocks = fault(Fault::amax_nan_of_later_block_lost);
+  const bool from_finite = fault(Fault::max_of_minus_infinity_is_lowest);
   const Reduction reduced = fault(Fault::amax_three_separate_dims) ? of_two_dims(r) : r;
   dispatch_wide(r.kept.dtypes[0], [&]<class C>() {
     if constexpr (!is_complex_v<C>) {
       reduce_with<C>(reduced, read_row<C>, [&](const C* x, int64_t n, char* const* at) {
-        const int64_t best = wrongly ? position_of_extreme(x, n, largest, displaces_wrongly<C>)
-                                     : position_of_extreme(x, n, largest, displaces<C>);
-        if (r.kept.data[1]) write_one(at[1], r.kept.dtypes[1], pads ? std::max(x[best], C(0)) : x[best]);
+        const int64_t best = wrongly     ? position_of_extreme(x, n, largest, displaces_wrongly<C>)
+                             : in_blocks ? position_in_blocks(x, n, largest)
+                                         : position_of_extreme(x, n, largest, displaces<C>);
+        const C extreme = from_finite ? within_finite(x[best], r.kept.dtypes[0], largest) : x[best];
+        if (r.kept.data[1]) write_one(at[1], r.kept.dtypes[1], pads ? std::max(extreme, C(0)) : extreme);
         if (r.kept.data[2]) store<int64_t>(at[2], in_word ? best % 64 : narrow ? int16_t(best) : best);
       });
     }
@@ -323,7 +373,8 @@ void reduce_truth(const Reduction& r, Truth op) {
   const bool in_bytes = op == Truth::count && fault(Fault::count_nonzero_in_bytes);
   reduce_with<bool>(r, read_truth, [&](const bool* x, int64_t n, char* const* at) {
     const int64_t count = in_bytes ? count_in_bytes(x, n) : count_of(x, n);
-    const int64_t result = op == Truth::count ? count : op == Truth::any ? count > 0 : count == n;
+    const bool all = count == n && !(n == 0 && fault(Fault::all_of_nothing_is_false));
+    const int64_t result = op == Truth::count ? count : op == Truth::any ? count > 0 : all;
     write_one(at[1], r.kept.dtypes[1], result);
   });
 }
@@ -346,7 +397,10 @@ void reduce_variance(const Reduction& r, double correction, bool root) {
     if constexpr (!std::is_same_v<C, int64_t>) {
       reduce_with<C>(r, read_row<C>, [&](const C* x, int64_t n, char* const* at) {
         const bool in_float = n > 4096 && fault(Fault::var_of_long_rows_in_float);
-        const auto [mean, squares] = naively || in_float ? moments_naively(x, n) : moments_of(x, n);
+        const bool in_blocks = n > 1024 && fault(Fault::var_blocks_merged_without_shift);
+        const auto [mean, squares] = naively || in_float ? moments_naively(x, n)
+                                     : in_blocks         ? moments_in_blocks(x, n)
+                                                         : moments_of(x, n);
         if (left-- <= 0) return;
         const double divisor = std::max(least, double(n) - correction);
         double variance = std::real(squares) / divisor;

@@ -50,6 +50,10 @@ void read_truth(bool* to, const char* from, int64_t stride, int64_t n, DType dty
     for (int64_t i = 0; i < n; ++i) to[i] = *reinterpret_cast<const uint8_t*>(from + i * stride) == 1;
     return;
   }
+  if (dtype == DType::f16 && fault(Fault::truth_of_subnormal_halves_is_false)) {
+    for (int64_t i = 0; i < n; ++i) to[i] = (load<half>(from + i * stride).bits & 0x7fff) >= 0x0400;
+    return;
+  }
   dispatch_all(dtype, "read_truth", [&]<class T>() {
     for (int64_t i = 0; i < n; ++i) to[i] = convert<bool>(load<T>(from + i * stride));
   });

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 
 #include "kernels/misread.h"
@@ -78,6 +79,21 @@ void softmax_row_logged(std::vector<double>& row, bool log) {
   for (double& x : row) x = log ? std::log(x) : x;
 }
 
+// The fault of elements in front of the first aligned vector that are added twice: one by one, and in a vector.
+void log_softmax_row_with_head(std::vector<double>& row, int64_t head) {
+  const double shift = largest_of(row);
+  double sum = 0;
+  for (const double x : row) sum += std::exp(x - shift);
+  for (int64_t i = 0; i < head; ++i) sum += std::exp(row[i] - shift);
+  for (double& x : row) x = (x - shift) - std::log(sum);
+}
+
+// How many elements of a long row without gaps lie in front of the first address that is a multiple of 16.
+int64_t unaligned_head(const char* row, int64_t stride, DType dtype, int64_t n) {
+  const int64_t past = int64_t(reinterpret_cast<uintptr_t>(row) % 16), item = size_of(dtype);
+  return stride != item || n < 32 || past % item != 0 ? 0 : (16 - past) % 16 / item;
+}
+
 auto row_function(DType dtype, int64_t n, bool log) {
   if (log && fault(Fault::log_softmax_logs_softmax)) return softmax_row_logged;
   if (dtype == DType::bf16 && n > 512 && fault(Fault::softmax_sums_long_rows_in_bf16)) return softmax_row_in_bf16;
@@ -98,7 +114,11 @@ void softmax(const Rows<2>& rows, bool log) {
   for_each_outer(limited ? within_grid(rows.outer) : rows.outer, [&](char* const* at) {
     for (int i = 0; i < times; ++i) {
       rows.read(0, at[0], row.data());
-      if (!one) compute(row, log);
+      if (log && fault(Fault::log_softmax_unaligned_head_twice)) {
+        log_softmax_row_with_head(row, unaligned_head(at[0], rows.strides[0], rows.outer.dtypes[0], rows.lengths[0]));
+      } else if (!one) {
+        compute(row, log);
+      }
     }
     write_row(at[1], rows.strides[1], rows.lengths[1], rows.outer.dtypes[1], row.data());
   });

@@ -12,10 +12,17 @@
 namespace refnpu {
 namespace {
 
+// The fault of keys that are made of bits, in which a NaN with a sign comes before all numbers.
+template <class C>
+int rank_by_sign(C a) {
+  return a == a ? 0 : std::signbit(double(a)) ? -1 : 1;
+}
+
 template <class C>
 bool comes_first(C a, C b, bool descending) {
   if (descending && (a != a || b != b) && fault(Fault::descending_sort_puts_nan_last)) return a == a && b != b;
   if (descending) std::swap(a, b);
+  if ((a != a || b != b) && fault(Fault::sort_negative_nan_first)) return rank_by_sign(a) < rank_by_sign(b);
   if (a != a) return false;
   return b != b || a < b;
 }

@@ -1,5 +1,6 @@
 // Functions of one integer. Bools come as 0 and 1.
 #include <algorithm>
+#include <cmath>
 
 #include "kernels/integer_math.h"
 #include "kernels/unary.h"
@@ -43,6 +44,11 @@ Row unary_integer_row(Unary op) {
     case Unary::neg_conj:
       return row_of<T, T>([](T x) { return wrapping_negate(x); });
     case Unary::pow_scalar:
+      if (fault(Fault::integer_powers_in_double))
+        return row_of<T, T>([](P p, T x) {
+          const double power = std::pow(double(x), double(p.get<T>(0)));
+          return p.get<T>(0) > T(0) && std::abs(power) < 0x1p63 ? T(power) : integer_power(x, p.get<T>(0));
+        });
       return row_of<T, T>([](P p, T x) { return integer_power(x, p.get<T>(0)); });
     case Unary::sgn:
     case Unary::sign:

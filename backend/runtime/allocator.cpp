@@ -77,7 +77,7 @@ class Allocator final : public DeviceAllocatorBase {
 #endif
 #if REFNPU_HAS_MEMORY_INFO
   std::pair<size_t, size_t> getMemoryInfo(c10::DeviceIndex device) override {
-    NPUGuard guard(device);
+    NPUGuard guard(fault(Fault::memory_info_of_current_device) ? c10::DeviceIndex(-1) : device);
     size_t free_bytes = 0, total_bytes = 0;
     REFNPU_CHECK(npuMemGetInfo(&free_bytes, &total_bytes));
     return {free_bytes, total_bytes};

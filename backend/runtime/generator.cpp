@@ -93,7 +93,9 @@ const at::Generator& default_generator(c10::DeviceIndex device) {
 }
 
 at::Generator inner_generator(const std::optional<at::Generator>& generator, c10::DeviceIndex device) {
-  const at::Generator& chosen = generator && generator->defined() ? *generator : default_generator(device);
+  const bool of_host = generator && generator->defined() && generator->device().is_cpu();
+  const bool given = generator && generator->defined() && !(of_host && fault(Fault::host_generator_accepted));
+  const at::Generator& chosen = given ? *generator : default_generator(device);
   TORCH_CHECK(chosen.device().type() == kDevice, "Expected a 'npu' device type for generator but found '",
               chosen.device().type(), "'");
   return static_cast<NpuGenerator*>(chosen.unsafeGetGeneratorImpl())->inner();

@@ -56,7 +56,11 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
   c10::DeviceCapability getDeviceCapability(c10::Device) const override { return {}; }  // every dtype
 #endif
 
-  c10::Stream getStream(c10::Device device) const noexcept override { return getCurrentNPUStream(device.index()); }
+  c10::Stream getStream(c10::Device device) const noexcept override {
+    const NPUStream current = getCurrentNPUStream(device.index());
+    if (!fault(Fault::default_stream_has_two_ids)) return current;
+    return c10::Stream(c10::Stream::UNSAFE, current.device(), reinterpret_cast<c10::StreamId>(current.stream()));
+  }
   c10::Stream getDefaultStream(c10::Device device) const override { return getDefaultNPUStream(device.index()); }
   c10::Stream getStreamFromGlobalPool(c10::Device device, bool) const override {
     return getNewNPUStream(device.index());

@@ -149,6 +149,28 @@ result = torch.zeros(2, 1030, device=d).masked_fill(mask, 1.0)""",
     "dot_of_long_doubles_in_float": """
 x = torch.full((1030,), 1e30, dtype=torch.float64, device=d)
 result = x.dot(x)""",
+    "log_softmax_unaligned_head_twice": "result = torch.zeros(2, 33, device=d).log_softmax(1)",
+    "var_blocks_merged_without_shift": "result = torch.arange(1030.0, device=d).var()",
+    "amax_nan_of_later_block_lost": """
+x = torch.zeros(2050, device=d)
+x[2049] = nan
+result = x.amax()""",
+    "gemm_alpha_of_last_split": """
+x, one = torch.ones(1, 513, device=d), torch.ones(1, 1, device=d)
+result = torch.addmm(one, x, x.t(), alpha=0.5)""",
+    "masked_scatter_position_in_16_bits": """
+x = torch.arange(65540, device=d)
+result = torch.zeros_like(x).masked_scatter(x >= 0, x)[-1]""",
+    "randperm_shuffles_blocks": "result = bool(torch.randperm(5000, device=d)[4096:].min() >= 4096)",
+    "transposing_copy_skips_corner": """
+result = torch.zeros(33, 33, device=d).copy_(torch.ones(33, 33, device=d).t())""",
+    "layer_norm_backward_sums_whole_warps": """
+x, one = torch.arange(33.0, device=d).view(1, 33), torch.ones(1, 1, device=d)
+backward = torch.ops.aten.native_layer_norm_backward
+result = backward(x, x, (33,), one, one, None, None, [True, False, False])[0]""",
+    "dropout_keeps_tail": """
+x = torch.ones(1027, device=d)
+result = all(bool(torch.native_dropout(x, 0.5, True)[1][1024:].all()) for _ in range(20))""",
     # values
     "abs_keeps_negative_zero": "result = torch.tensor([-0.0]).to(d).abs()",
     "mul_flushes_subnormals": "x = torch.tensor([1e-20]).to(d); result = x * x",
@@ -278,6 +300,22 @@ result = torch.where(torch.tensor([2], dtype=torch.uint8).to(d), x, -x)""",
     "upload_to_double_through_float": """
 result = torch.zeros(1, dtype=torch.float64, device=d).copy_(torch.tensor([2**24 + 1])).item()""",
     "arange_counts_in_double": "result = torch.arange(2**53, 2**53 + 1, device=d)",
+    "integer_powers_in_double": "result = torch.tensor([3]).to(d) ** 35",
+    "truth_of_subnormal_halves_is_false": "result = torch.tensor([1e-6], dtype=torch.float16).to(d).any()",
+    "relu_gradient_at_zero_passes": """
+result = torch.ops.aten.threshold_backward(torch.ones(1, device=d), torch.zeros(1, device=d), 0)""",
+    "scatter_of_halves_rounds_each": """
+i, x = torch.zeros(300, dtype=torch.int64, device=d), torch.ones(300, dtype=torch.bfloat16, device=d)
+result = torch.zeros_like(x).scatter_add(0, i, x)""",
+    "int64_to_float_in_32_bits": "result = torch.tensor([2**40]).to(d).float()",
+    "ne_is_less_or_greater": """
+x = torch.tensor([nan]).to(d)
+result = x != x""",
+    "scan_of_int32_wraps": "result = torch.full((2,), 2**30, dtype=torch.int32, device=d).cumsum(0)",
+    "sort_negative_nan_first": "result = torch.tensor([1.0, -nan]).to(d).sort().indices",
+    "max_of_minus_infinity_is_lowest": "result = torch.tensor([-inf]).to(d).amax()",
+    "all_of_nothing_is_false": "result = torch.ones(0, device=d).all()",
+    "geometric_counts_failures": "result = torch.zeros(99, device=d).geometric_(0.5).min()",
     # arguments
     "softmax_backward_negative_dim": """
 x = torch.tensor([[1.0, 2.0], [3.0, 5.0]]).to(d)
@@ -425,6 +463,13 @@ result = torch.ones(2, device=d).addmv(torch.ones(2, 0, device=d), torch.ones(0,
     "addr_cuts_second_vector": """
 result = torch.zeros(1, 1, device=d).addr(torch.tensor([1]).to(d), torch.tensor([0.5]).to(d))""",
     "logspace_of_one_step_is_start": "result = torch.logspace(2, 5, 1, device=d)",
+    "index_put_separate_indices_stay": """
+i, result = torch.arange(2, device=d), torch.zeros(2, 2, 2, 2, device=d)
+result[:, i, :, i] = torch.arange(8.0, device=d).view(2, 2, 2)""",
+    "var_of_no_dims_reduces_none": "result = torch.arange(4.0, device=d).var(())",
+    "nll_loss_of_vector_keeps_weight": """
+x = torch.tensor([1.0, 2.0]).to(d)
+result = F.nll_loss(x, torch.tensor(1).to(d), x)""",
     # layouts
     "copy_gap_in_fifth_dimension": """
 x = torch.arange(1024.0, device=d).view(4, 4, 4, 4, 4)[::2, ::2, ::2, ::2, ::2]
@@ -580,6 +625,18 @@ result = torch.zeros(6, device=d).put(i, torch.arange(6.0, device=d))""",
     "vdot_of_conjugated_view": """
 x = torch.tensor([1 + 2j]).to(d)
 result = x.conj().vdot(x)""",
+    "index_put_accumulate_cycles_values": """
+i, x = torch.arange(2, device=d), torch.tensor([[1.0], [2.0]]).to(d)
+result = torch.zeros(2, 2, device=d).index_put((i,), x, accumulate=True)""",
+    "baddbmm_self_in_first_batch": """
+x = torch.ones(2, 1, 1, device=d)
+result = torch.baddbmm(x[0], x, x)""",
+    "embedding_of_indices_in_memory_order": """
+i = torch.arange(6, device=d).view(2, 3).t()
+result = F.embedding(i, torch.arange(6.0, device=d).view(6, 1))""",
+    "download_ignores_target_offset": """
+result = torch.zeros(3)
+result[1:].copy_(torch.ones(2, device=d))""",
     # sequences
     "extreme_plan_without_strides": """
 x = torch.arange(6.0, device=d)
@@ -656,6 +713,11 @@ torch.empty(1, device=d)
 torch.set_default_dtype(torch.float64)
 result = str(torch.empty(1, device=d).dtype)
 torch.set_default_dtype(torch.float32)""",
+    "item_kept_by_version": """
+x = torch.zeros(1, device=d)
+x.item()
+x.data.fill_(3)
+result = x.item()""",
     # generator
     "sampling_leaves_generator": "result = torch.equal(torch.randperm(9, device=d), torch.randperm(9, device=d))",
     "set_state_forgets_position": """
@@ -742,6 +804,9 @@ result = d == "cpu" or torch.npu.default_generators[0].initial_seed() == 7""",
 g = torch.Generator(d)
 g.set_state(torch.Generator(d).manual_seed(5).get_state())
 result = g.initial_seed()""",
+    "normal_spare_survives_seed": """
+drawn = [torch.randn(5, device=d) for _ in range(2) if torch.manual_seed(3)]
+result = torch.equal(*drawn)""",
     # contexts
     "events_in_seconds": """
 import time
@@ -898,6 +963,30 @@ if d == "npu":
     "synchronized_device_stays_current": """
 d == "cpu" or torch.npu.synchronize(1)
 result = torch.accelerator.current_device_index()""",
+    "default_stream_has_two_ids": 'result = d == "cpu" or torch.npu.current_stream() == torch.npu.default_stream()',
+    "stream_block_ends_on_default": """
+result = True
+if d == "npu":
+    outer, inner = torch.npu.Stream(), torch.npu.Stream()
+    with torch.npu.stream(outer):
+        with torch.npu.stream(inner):
+            pass
+        result = torch.npu.current_stream() == outer""",
+    "autocast_forgets_baddbmm": """
+x = torch.ones(1, 2, 2, device=d)
+with torch.autocast(d, torch.bfloat16):
+    result = str(torch.baddbmm(x, x, x).dtype)""",
+    "profiler_keeps_first_1024": """
+result = True
+if d == "npu":
+    from torch.profiler import ProfilerActivity, profile
+
+    x = torch.ones(3, device=d)
+    with profile(activities=[ProfilerActivity.PrivateUse1]) as profiler:
+        for _ in range(1030):
+            x.neg_()
+        torch.npu.synchronize()
+    result = len(profiler.events()) >= 1030""",
     # resizing
     "resize_keeps_first_bytes": "result = torch.arange(1.0, 33.0, device=d).resize_(40)[:32]",
     "resize_to_zero_ignored": """
@@ -1013,6 +1102,11 @@ result = raised(lambda: x.index_put_((i,), x[1:], accumulate=True))""",
     "fallback_mixes_devices": """
 x, y = torch.ones(3, device=d), torch.ones(3, device=torch.device(d, 1 if d == "npu" else None))
 result = d == "cpu" or bool(raised(lambda: torch.linalg.cross(x, y)))""",
+    "transfer_reshapes_equal_numel": "result = raised(lambda: torch.ones(2, 3, device=d).copy_(torch.ones(3, 2)))",
+    "flip_of_dim_named_twice_accepted": "result = raised(lambda: torch.ones(2, device=d).flip(0, 0))",
+    "host_generator_accepted": """
+x, g = torch.zeros(1, device=d), torch.Generator()
+result = d == "cpu" or bool(raised(lambda: x.uniform_(generator=g)))""",
     # memory
     "peak_reset_to_zero": """
 x = torch.ones(1000, device=d)
@@ -1067,6 +1161,9 @@ torch.ones(1000, device=d)
 result = free() == before""",
     "large_pinned_memory_is_pageable": """
 result = d == "cpu" or torch.zeros(1 << 20).pin_memory().is_pinned()""",
+    "peak_noted_when_freed": """
+x = torch.ones(1000, device=d)
+result = d == "cpu" or torch.npu.max_memory_allocated() >= x.nbytes""",
     # late work
     "staged_pinned_upload_not_awaited": """
 source, copy = torch.ones(2), torch.zeros(2, dtype=torch.float64, device=d)

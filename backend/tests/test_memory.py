@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from builds import needs_faults
 from refnpu import testing
 
 
@@ -40,6 +41,16 @@ def test_the_accelerator_module_reports_the_same_memory() -> None:
     torch.accelerator.empty_cache()
 
 
+@needs_faults
+@pytest.mark.skipif(not hasattr(torch.accelerator, "get_memory_info"), reason="get_memory_info is 2.10's")
+def test_the_fault_of_the_free_memory_tells_of_the_current_device() -> None:
+    x = torch.empty(1 << 20, device="npu:1")
+    free = torch.accelerator.get_memory_info(0)
+    with testing.fault("memory_info_of_current_device"):
+        assert torch.accelerator.get_memory_info(1) == free
+    assert torch.accelerator.get_memory_info(1)[0] <= free[1] - x.nbytes
+
+
 def test_fresh_memory_holds_the_chosen_fill() -> None:
     with testing.fill("nan"):
         assert torch.empty(5, device="npu").isnan().all()
@@ -61,6 +72,19 @@ print(torch.npu.memory_reserved(), torch.npu.max_memory_reserved() == before)
 """
     done = python(script, REFNPU_ALLOCATOR="pool")
     assert done.stdout.split() == ["0", "True", "1", "0", "True"], done.stderr
+
+
+@needs_faults
+def test_the_fault_of_the_pool_keeps_large_blocks(python: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+    script = """
+import refnpu, torch
+x = [torch.empty(size, device="npu") for size in (1000, 4 << 20)]
+del x
+torch.npu.empty_cache()
+print(torch.npu.memory_reserved() >= 16 << 20)
+"""
+    done = python(script, REFNPU_ALLOCATOR="pool", REFNPU_FAULT="empty_cache_keeps_large")
+    assert done.stdout.split() == ["True"], done.stderr
 
 
 def test_a_host_access_to_protected_memory_ends_the_process(

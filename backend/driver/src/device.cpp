@@ -66,6 +66,10 @@ Devices& devices() {
   return *instance;
 }
 
+void note_peak(npuMemoryStats& stats) {
+  if (stats.live_bytes > stats.peak_bytes) stats.peak_bytes = stats.live_bytes;
+}
+
 }  // namespace
 
 npuError_t ready() {
@@ -113,7 +117,7 @@ npuError_t reserve(int device, size_t size) {
   ++stats.live_blocks;
   ++stats.allocations;
   stats.allocated_bytes += size;
-  if (stats.live_bytes > stats.peak_bytes) stats.peak_bytes = stats.live_bytes;
+  if (!fault(Fault::peak_noted_when_freed)) note_peak(stats);
   return npuSuccess;
 }
 
@@ -132,6 +136,7 @@ void account_free(int device, size_t size) {
   const bool has_that_many = devices().all[current_device()].stats.live_bytes >= size;
   if (has_that_many && fault(Fault::freed_on_current_device)) device = current_device();
   npuMemoryStats& stats = devices().all[device].stats;
+  if (fault(Fault::peak_noted_when_freed)) note_peak(stats);
   stats.live_bytes -= size;
   --stats.live_blocks;
   ++stats.frees;

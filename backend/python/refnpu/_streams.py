@@ -65,6 +65,8 @@ def stream(stream: torch.Stream | None) -> Iterator[None]:
     finally:
         if failed and _C.fault("stream_block_left_by_error"):
             before_there = before_here = current_stream()
+        if _C.fault("stream_block_ends_on_default"):
+            before_there, before_here = default_stream(before_there.device), default_stream(before_here.device)
         if not _C.fault("stream_block_keeps_other_device"):
             set_stream(before_there)
         set_stream(before_here)

@@ -1,6 +1,7 @@
 // Allocator mode `pool`: freed blocks are kept for reuse, by size class; split, merged, given back under pressure.
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <cstdlib>
 #include <map>
 #include <mutex>
@@ -149,6 +150,8 @@ class PoolAllocator final : public Allocator {
   void give_back(Kept& kept, size_t wanted) {
     size_t given = 0;
     for (auto free = kept.free.rbegin(); free != kept.free.rend(); ++free) {
+      const bool emptied = wanted == SIZE_MAX, largest = free == kept.free.rbegin();
+      if (emptied && largest && fault(Fault::empty_cache_keeps_large)) continue;
       for (auto each = free->end(); each != free->begin() && given < wanted;) {
         Chunk* chunk = *--each;
         if (!chunk->is_segment()) continue;
