@@ -146,6 +146,13 @@ FOUND_IN = {
     "set_storage_empty_keeps_size": ("celu", "float32", "copied", "context"),
     "compiled_tail_not_written": ("add.Tensor", "float32", "inductor", "value"),
     "compiled_launch_drops_offset": ("add.Tensor", "float32", "inductor", "value"),
+    # What a call leaves changed besides memory.
+    "trunc_leaves_grad_mode_off": ("trunc", "float32", "contiguous", "state"),
+    "triangle_leaves_stream_current": ("triu", "float32", "contiguous", "state"),
+    "silu_leaves_subnormals_flushed": ("silu", "float32", "contiguous", "state"),
+    "uniform_advances_host_generator": ("uniform_", "float32", "contiguous", "state"),
+    "sort_advances_generator": ("sort.values_stable", "float32", "contiguous", "state"),
+    "fallback_leaves_other_thread_count": ("erfinv", "float32", "contiguous", "state"),
     # Random draws.
     "uniform_includes_one": ("uniform_", "float32", "contiguous", "distribution"),
     "seed_ignored": ("uniform_", "float32", "contiguous", "determinism"),
@@ -298,6 +305,9 @@ FOUND_ELSEWHERE = {
     "host_generator_accepted": "the scenario generators:generator_of_the_host",
     "profiler_keeps_first_1024": "the scenario profiling:kernels_of_many_ops",
     "peak_noted_when_freed": "the scenario devices:statistics_add_up",
+    "initial_seed_seeds": "the scenario queries:asking_changes_nothing",
+    "memory_stats_resets_peak": "the scenario queries:asking_changes_nothing",
+    "rng_state_of_own_thread": "the scenario queries:asking_elsewhere",
     "events_in_seconds": "the scenario devices:times_of_events",
     "peak_reset_to_zero": "the scenario devices:statistics_add_up",
     "stream_block_keeps_other_device": "the scenario devices:current_streams",

@@ -7,6 +7,7 @@
 #include <ATen/ops/zeros.h>
 
 #include <cmath>
+#include <mutex>
 
 #include "aten/index_nest.h"
 #include "aten/plan.h"
@@ -30,6 +31,14 @@ Draw draw(const MaybeGenerator& given, const at::Tensor& out) {
   return {fault(Fault::seed_ignored_native) ? 0 : seed, 0};
 }
 
+// The fault of a draw from the generator of another device.
+void advance_host_generator() {
+  const at::Generator& host = at::detail::getDefaultCPUGenerator();
+  auto* engine = at::check_generator<at::CPUGeneratorImpl>(host);
+  std::lock_guard lock(engine->mutex_);
+  engine->random64();
+}
+
 void require_floating(const char* op, const at::Tensor& tensor) {
   check_has_kernel(at::isFloatingType(tensor.scalar_type()), op, tensor.scalar_type());
 }
@@ -43,6 +52,7 @@ struct Uniform {
     const View out = view_of(iter.tensor(0));
     const Draw bits = draw(generator, iter.tensor(0));
     launch("uniform_", [=] { fill_uniform(out, bits, from, to); });
+    if (fault(Fault::uniform_advances_host_generator)) advance_host_generator();
   }
 };
 

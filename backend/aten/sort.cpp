@@ -12,6 +12,7 @@
 #include "aten/structured.h"
 #include "refnpu/fault.h"
 #include "refnpu/launch.h"
+#include "runtime/generator.h"
 
 namespace refnpu::sorts {
 namespace {
@@ -37,6 +38,7 @@ std::tuple<Tensor&, Tensor&> sort_out(const Tensor& self, std::optional<bool> st
     const Rows<3> rows =
         rows_of<3>({self, op.maybe_get_output(0), op.maybe_get_output(1)}, at::maybe_wrap_dim(dim, self.dim()));
     launch("sort_rows", [=] { sort_rows(rows, descending); });
+    if (fault(Fault::sort_advances_generator)) draw_seed(std::nullopt, self.device().index());
   }
   op.finish();
   return {values, indices};

@@ -12,6 +12,7 @@
 #include "aten/structured.h"
 #include "refnpu/fault.h"
 #include "refnpu/launch.h"
+#include "refnpu/stream.h"
 
 namespace refnpu::triangles {
 namespace {
@@ -28,6 +29,7 @@ at::Tensor& triangle_out(const at::Tensor& self, int64_t diagonal, at::Tensor& o
     return out;
   }
   launch(upper ? "triu" : "tril", [=] { triangle(from, to, diagonal, upper); });
+  if (fault(Fault::triangle_leaves_stream_current)) setCurrentNPUStream(getNewNPUStream(out.device().index()));
   return out;
 }
 

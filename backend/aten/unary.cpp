@@ -1,6 +1,7 @@
 // Pointwise functions of one tensor: the table of structured ones, and those that torch leaves to a backend.
 #include "aten/unary.h"
 
+#include <ATen/Context.h>
 #include <ATen/Dispatch_v2.h>
 #include <ATen/native/Resize.h>
 #include <ATen/native/UnaryOps.h>
@@ -51,6 +52,7 @@
 #include <ATen/ops/tan_meta.h>
 #include <ATen/ops/tanh_meta.h>
 #include <ATen/ops/trunc_meta.h>
+#include <c10/core/GradMode.h>
 
 #include <chrono>
 #include <cmath>
@@ -75,6 +77,12 @@ void wait_needlessly() {
   }
 }
 
+// The faults of what an op leaves changed in the thread that called it.
+void change_thread(Unary op) {
+  if (op == Unary::trunc && fault(Fault::trunc_leaves_grad_mode_off)) c10::GradMode::set_enabled(false);
+  if (op == Unary::silu && fault(Fault::silu_leaves_subnormals_flushed)) at::globalContext().setFlushDenormal(true);
+}
+
 }  // namespace
 
 bool is_predicate(Unary op) {
@@ -93,6 +101,7 @@ void run_unary(const char* name, at::TensorIteratorBase& iter, at::ScalarType co
                           .row = unary_row(op, compute_dtype(dtype)),
                           .predicate = is_predicate(op),
                           .params = params});
+  change_thread(op);
 }
 
 at::Tensor& unary_out(const char* name, const at::Tensor& self, at::Tensor& out, Unary op, unsigned supported,

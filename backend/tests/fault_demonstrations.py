@@ -987,6 +987,48 @@ if d == "npu":
             x.neg_()
         torch.npu.synchronize()
     result = len(profiler.events()) >= 1030""",
+    "trunc_leaves_grad_mode_off": """
+torch.ones(1, device=d).trunc()
+result = torch.is_grad_enabled()""",
+    "triangle_leaves_stream_current": """
+stream = torch.npu.current_stream if d == "npu" else lambda: None
+before = stream()
+torch.ones(2, 2, device=d).triu()
+result = stream() == before""",
+    "silu_leaves_subnormals_flushed": """
+smallest = 2.0**-1022
+F.silu(torch.ones(1, device=d))
+result = smallest / 2 > 0""",
+    "uniform_advances_host_generator": """
+before = torch.get_rng_state()
+torch.rand(1, device=d)
+result = d == "cpu" or torch.equal(torch.get_rng_state(), before)""",
+    "sort_advances_generator": """
+state = torch.npu.get_rng_state if d == "npu" else torch.get_rng_state
+before = state()
+torch.ones(2, device=d).sort()
+result = torch.equal(state(), before)""",
+    "fallback_leaves_other_thread_count": """
+torch.ones(1, device=d).erfinv()
+result = torch.get_num_threads()""",
+    "initial_seed_seeds": """
+seed = torch.npu.initial_seed if d == "npu" else torch.initial_seed
+result = seed() == seed()""",
+    "memory_stats_resets_peak": """
+result = True
+if d == "npu":
+    torch.ones(1000, device=d)
+    peak = torch.npu.max_memory_allocated()
+    torch.npu.memory_stats()
+    result = torch.npu.max_memory_allocated() == peak""",
+    "rng_state_of_own_thread": """
+from threading import Thread
+
+state, found = torch.npu.get_rng_state if d == "npu" else torch.get_rng_state, []
+thread = Thread(target=lambda: found.append(state()))
+thread.start()
+thread.join()
+result = torch.equal(found[0], state())""",
     # resizing
     "resize_keeps_first_bytes": "result = torch.arange(1.0, 33.0, device=d).resize_(40)[:32]",
     "resize_to_zero_ignored": """

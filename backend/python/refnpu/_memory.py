@@ -41,6 +41,8 @@ def mem_get_info(device: Device | None = None) -> tuple[int, int]:
 def memory_stats(device: Device | None = None) -> dict[str, int]:
     """The driver's statistics, and the same under the keys that ``torch.cuda.memory_stats`` uses."""
     stats = _C.memory_stats(device_index(device))
+    if _C.fault("memory_stats_resets_peak"):
+        reset_peak_memory_stats(device)
     common = {
         "allocated_bytes.all.current": stats["live_bytes"],
         "allocated_bytes.all.peak": stats["peak_bytes"],

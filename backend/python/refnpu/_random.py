@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 
 import torch
@@ -37,6 +38,8 @@ def seed_all() -> None:
 
 def initial_seed() -> int:
     """The seed of the current device's generator."""
+    if _C.fault("initial_seed_seeds"):
+        seed()
     return int(default_generators[_C.current_device()].initial_seed())
 
 
@@ -44,6 +47,10 @@ def get_rng_state(device: Device = "npu") -> torch.Tensor:
     """The state of a device's generator."""
     if _C.fault("rng_state_of_current_device"):
         device = "npu"
+    in_main_thread = threading.current_thread() is threading.main_thread()
+    if not in_main_thread and _C.fault("rng_state_of_own_thread"):
+        own = torch.Generator(torch.device("npu", device_index(device)))
+        return own.manual_seed(threading.get_ident()).get_state()
     return default_generators[device_index(device)].get_state()
 
 
