@@ -125,7 +125,7 @@ _SUMMED = 1e150
 # types, arguments at which functions overflow, large angles, neighbours of powers of two.
 _FLOATS = (
     0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, -1.5, 2.5, -2.5, 3.5, 2.0, -2.0, 3.0, -3.0, 1 / 3, 0.1, 0.99, -0.99, 1.01,
-    float("inf"), float("-inf"), float("nan"), 1e-3, 1e-7, 1e-20, 7.0, -7.0, 10.5, 20.5, 22.0, 88.0, 89.5, -87.5,
+    float("inf"), float("-inf"), 1e-3, 1e-7, 1e-20, 7.0, -7.0, 20.5, 22.0, 88.0, 89.5, -87.5,
     -104.0, 126.5, 127.5, 128.0, -128.5, 255.5, 256.5, 1024.0, 2049.0, 32767.5, 65504.0, 65520.0, 1e5, 16777217.0,
     -16777217.0, 2147483647.0, 2147483648.0, -2147483649.0, 9007199254740993.0, 1e18, 1e30, 3e38, 710.0, -745.5,
 )  # fmt: skip
@@ -169,14 +169,17 @@ def hard(dtype: str) -> torch.Tensor:
     rounded = torch.tensor([*_FLOATS, *own_f], dtype=torch.float64).to(target)
     keys = list(zip(rounded.tolist(), rounded.signbit().tolist(), strict=True))
     first = [i for i, key in enumerate(keys) if keys.index(key) == i]
-    return torch.cat([rounded[first], _signalling_nan(target)])
+    return torch.cat([rounded[first], _nans(target)])
 
 
-def _signalling_nan(dtype: torch.dtype) -> torch.Tensor:
-    """Return a tensor with the NaN next to infinity. Moving it changes no bit, and computing with it makes it quiet."""
-    infinity = torch.tensor([float("inf")], dtype=dtype)
-    as_integer = {2: torch.int16, 4: torch.int32, 8: torch.int64}[infinity.element_size()]
-    return (infinity.view(as_integer) + 1).view(dtype)
+def _nans(dtype: torch.dtype) -> torch.Tensor:
+    """Return NaN, NaN with a negative sign, which 0 / 0 has on x86, and the NaN next to infinity.
+
+    Moving the last one changes no bit, and computing with it makes it quiet.
+    """
+    infinity = torch.tensor([float("inf"), float("-inf"), float("inf")], dtype=dtype).view(_SIGNED[dtype.itemsize])
+    quiet = round(0.5 / torch.finfo(dtype).eps)
+    return (infinity + torch.tensor([quiet, quiet, 1], dtype=infinity.dtype)).view(dtype)
 
 
 def from_hard(fill: str, stored: torch.Tensor, count: int, dtype: str, seed: int) -> torch.Tensor:

@@ -104,7 +104,9 @@ def test_hard_floats_have_each_special_value_once(dtype: str, quiet: int) -> Non
     found = fills.hard(dtype)
     zeros = found[found == 0]
     assert sorted(zeros.signbit().tolist()) == [False, True]
-    assert [bool(bits(nan).item() & quiet) for nan in found[found.isnan()]] == [True, False]
+    nans = found[found.isnan()]
+    assert [bool(bits(nan).item() & quiet) for nan in nans] == [True, True, False]
+    assert nans.signbit().tolist() == [False, True, False]
     assert int(found.isinf().sum()) == 2
     finfo = torch.finfo(getattr(torch, dtype))
     assert {finfo.max, finfo.min, finfo.smallest_normal, 1 + finfo.eps} <= set(found.tolist())

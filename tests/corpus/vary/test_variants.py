@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from conformance.corpus.model import ComplexArg, DtypeArg, Sample
-from conformance.corpus.vary.variants import PAIRS, generate
+from conformance.corpus.vary.variants import PAIRS, generate, of_other_ranks
 from tests.generated import corpus, made_by
 
 
@@ -49,6 +49,16 @@ def test_an_operand_may_have_another_dtype_and_be_broadcast() -> None:
     assert rows
     assert all(len(s.tensors[0].shape) > len(s.tensors[1].shape) == 1 for s in rows)
     assert {s.tensors[1].dtype for s in rows} == {"int64"}
+
+
+def test_a_row_without_a_batch_has_each_reduction_with_and_without_weights() -> None:
+    found = [s for s in made_by(of_other_ranks, "nll_loss_forward.output") if len(s.tensors[0].shape) == 1]
+    given = {(s.args[2] is not None, s.args[3]) for s in found}
+    assert {(True, 0), (True, 1), (False, 1)} <= given
+
+
+def test_integers_are_taken_to_a_power_past_what_float64_holds() -> None:
+    assert any(s.base == "int64" and s.name.endswith("exponent=7") for s in made("pow.Tensor_Scalar_out"))
 
 
 def test_floats_beside_integers_are_no_whole_numbers() -> None:
