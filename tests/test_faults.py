@@ -172,7 +172,9 @@ FOUND_IN = {
     "amax_nan_of_later_block_lost": ("max", "float32", "sizes", "value"),
     "gemm_alpha_of_last_split": ("addbmm", "float32", "sizes", "value"),
     "masked_scatter_position_in_16_bits": ("masked_scatter_", "float32", "sizes", "value"),
-    "transposing_copy_skips_corner": ("copy", "uint16", "sizes_strided", "value"),
+    "dropout_keeps_tail": ("native_dropout", "float32", "sizes", "distribution"),
+    "integer_powers_in_double": ("pow.Tensor_Scalar_out", "int64", "values", "value"),
+    "nll_loss_of_vector_keeps_weight": ("nll_loss_forward.output", "float32", "variants", "value"),
     "layer_norm_backward_sums_whole_warps": ("native_layer_norm_backward", "float32", "sizes", "value"),
     "relu_gradient_at_zero_passes": ("threshold_backward.grad_input", "float32", "contiguous", "value"),
     "ne_is_less_or_greater": ("isnan", "float32", "contiguous", "value"),
@@ -226,7 +228,7 @@ FOUND_IN = {
     "scatter_of_halves_rounds_each": ("scatter_add.out", "bfloat16", "sizes", "value"),
     "int64_to_float_in_32_bits": ("_to_copy", "int64", "values", "value"),
     "scan_of_int32_wraps": ("cumprod.out", "int32", "values", "value"),
-    "sort_negative_nan_first": ("sort.values_stable", "bfloat16", "values", "value"),
+    "sort_negative_nan_first": ("sort.values_stable", "float32", "values", "value"),
     # A result that is one of the arguments.
     "lerp_result_starts_from_self": ("lerp.Tensor_out", "float32", "aliased", "value"),
     # Unusual arguments in strided tensors.

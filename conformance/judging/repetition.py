@@ -83,7 +83,9 @@ def _draws(
         if not differs and distribution.EACH_POSITION < count <= AT_ENDS:
             ends = torch.cat((torch.arange(ENDS), torch.arange(count - ENDS, count)))
             of_ends = (tuple(_at(ends, t) for t in pair) for pair in _pairs(seed, i, on_device, on_cpu))
-            differs = dependence.stuck(*_drawn(of_ends, distribution.FEW_CALLS), name, ends)
+            theirs, ours = _drawn(of_ends, distribution.FEW_CALLS)
+            if not distribution.constant(theirs):  # as they are with a generator among the arguments
+                differs = dependence.stuck(theirs, ours, name, ends)
     except _Raised as e:
         return e.parity
     return [differs] if differs else []

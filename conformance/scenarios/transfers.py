@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
-from itertools import product
+from itertools import permutations, product
 
 import torch
 
@@ -249,6 +250,30 @@ def between_devices(device: str) -> Results:
 
 def _moved(values: torch.Tensor, layout: Layout, to: str, dtype: torch.dtype) -> torch.Tensor:
     return _dense(layout(values).to(to, dtype))
+
+
+#: Sizes beyond the tiles in which kernels turn tensors, none of which is a multiple of one.
+TURNED = ((35, 67), (3, 33, 65), (2, 3, 34, 37))
+
+
+@scenario(exact=True)
+def turned_within_the_device(device: str) -> Results:
+    """Return dense copies on the device of tensors with their dimensions in each other order."""
+
+    def made(shape: tuple[int, ...], order: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
+        values = on(device, _values(math.prod(shape) * dtype.itemsize, dtype)[: math.prod(shape)].view(shape))
+        turned = values.permute(order)
+        into = torch.zeros_like(values).permute(order).copy_(turned.contiguous())
+        return torch.stack((turned.contiguous(), into))
+
+    return {
+        f"{len(shape)}_{''.join(map(str, order))}_{dtype}".replace("torch.", ""): offered(
+            partial(made, shape, order, dtype)
+        )
+        for shape in TURNED
+        for order in permutations(range(len(shape)))
+        for dtype in DTYPES
+    }
 
 
 #: Sizes of a target and of a source that does not broadcast to it, some with as many elements.

@@ -71,3 +71,32 @@ def test_a_device_that_draws_the_usual_alone_is_asked_until_chance_cannot_be_why
     assert (found.check, found.kind) == (Check.DISTRIBUTION, "same_draws")
     assert found.facts["seeds"] > 40
     assert not judge(one_in_eight, never_at_first, case=one, facts=UNIFORM).mismatches
+
+
+def coins(x: torch.Tensor) -> torch.Tensor:
+    return (torch.rand(x.shape) < 0.5).float()
+
+
+def coins_but_for_the_end(x: torch.Tensor) -> torch.Tensor:
+    drawn = coins(x)
+    drawn[..., -1] = 1
+    return drawn
+
+
+def of_one_seed(x: torch.Tensor) -> torch.Tensor:
+    return torch.rand(x.shape, generator=torch.Generator().manual_seed(1))
+
+
+def of_another_seed(x: torch.Tensor) -> torch.Tensor:
+    return torch.rand(x.shape, generator=torch.Generator().manual_seed(2))
+
+
+def test_the_ends_of_long_results_are_drawn_often_enough_to_see_one_that_never_changes() -> None:
+    long = case_of(shape=(4099,))
+    (found,) = judge(coins, coins_but_for_the_end, long, UNIFORM).mismatches
+    assert (found.facts["kind"], found.facts["position"], found.facts["value"]) == ("stuck_draws", 4098, 1.0)
+    assert not judge(coins, coins, long, UNIFORM).mismatches
+
+
+def test_long_results_that_are_the_same_in_each_call_as_on_cpu_are_no_finding() -> None:
+    assert not judge(of_one_seed, of_another_seed, case_of(shape=(4099,)), UNIFORM).mismatches

@@ -102,6 +102,7 @@ FINDS = {
     "set_of_nothing_on_first_device": "storages:set_to_another_storage",
     "fallback_mixes_devices": "devices:operands_of_two_devices",
     "upload_to_double_through_float": "transfers:numbers_converted",
+    "transposing_copy_skips_corner": "transfers:turned_within_the_device",
     "transfer_reshapes_equal_numel": "transfers:shapes_that_do_not_fit",
     "download_ignores_target_offset": "transfers:into_tensors_of_the_host",
     "memory_info_of_current_device": "queries:both_modules_agree",
