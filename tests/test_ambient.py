@@ -85,6 +85,17 @@ def test_a_change_is_found_where_the_call_raises_as_cpus_does() -> None:
     assert changed(judge(right, wrong)) == ["the default dtype"]
 
 
+def test_no_doubt_about_cpus_values_excuses_a_change() -> None:
+    calls = iter(range(10_000))
+
+    def never_twice_the_same(x: torch.Tensor) -> torch.Tensor:
+        return x + next(calls)
+
+    result = judge(never_twice_the_same, of(CHANGES["the default dtype"]))
+    assert Check.STATE in {m.check for m in result.mismatches}
+    assert result.tainted
+
+
 def test_draws_are_watched_in_contiguous_cases_alone() -> None:
     assert changed(judge(plus_one, of(CHANGES[DRAWS]), case_of("offset1"))) == []
 

@@ -42,6 +42,9 @@ DRAWN_ALONE = ("as_strided", "expanded", "sizes", "variants", "variants_strided"
 #: Layouts in which it is watched whether a call draws random numbers. No other layout would make a difference.
 WITH_GENERATORS = ("contiguous", "variants", "zero_size")
 
+#: Findings that are the device's whatever CPU's result is worth.
+NEVER_EXCUSED = frozenset({Check.REDZONE, Check.STATE})
+
 LOST_EARLIER = "an earlier call of the case raised, and the device cannot be used since"
 OWN = "the sample has what CPU's kernel of the forward keeps; the device's kernel is right with what its own keeps"
 CPU_ALONE = "the backend has no kernel, and torch's own for all devices takes CPU memory alone"
@@ -167,7 +170,7 @@ class Judge:
             others = self._others(case, expected)
             result = compared(expected, others)
             raised = result.raised
-            if result.mismatches and not any(m.check is Check.REDZONE for m in result.mismatches):
+            if result.mismatches and not any(m.check in NEVER_EXCUSED for m in result.mismatches):
                 result.mismatches = self._with_own(case, expected, result.mismatches)
                 again = actual if raised is None else lambda: raised
                 self.reference.doubt(case, expected, result.mismatches, again, others)
