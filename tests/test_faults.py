@@ -152,7 +152,7 @@ FOUND_IN = {
     "silu_leaves_subnormals_flushed": ("silu", "float32", "contiguous", "state"),
     "uniform_advances_host_generator": ("uniform_", "float32", "contiguous", "state"),
     "sort_advances_generator": ("sort.values_stable", "float32", "contiguous", "state"),
-    "fallback_leaves_other_thread_count": ("erfinv", "float32", "contiguous", "state"),
+    "fallback_leaves_deterministic": ("erfinv", "float32", "contiguous", "state"),
     # Random draws.
     "uniform_includes_one": ("uniform_", "float32", "contiguous", "distribution"),
     "seed_ignored": ("uniform_", "float32", "contiguous", "determinism"),

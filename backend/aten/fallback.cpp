@@ -1,7 +1,7 @@
 // Ops without a native kernel: run on the CPU over copies of whole storages, by one boxed kernel for all of them.
 #include "aten/fallback.h"
 
-#include <ATen/Parallel.h>
+#include <ATen/Context.h>
 #include <torch/library.h>
 
 #include <exception>
@@ -108,7 +108,7 @@ class Call {
     write_back();
     results_to_device();
     if (fault(Fault::fallback_leaves_device_current)) REFNPU_CHECK(npuSetDevice(copies_.device_index()));
-    if (fault(Fault::fallback_leaves_other_thread_count)) at::set_num_threads(at::get_num_threads() == 1 ? 2 : 1);
+    if (fault(Fault::fallback_leaves_deterministic)) at::globalContext().setDeterministicAlgorithms(true, false);
   }
 
  private:

@@ -1008,9 +1008,9 @@ state = torch.npu.get_rng_state if d == "npu" else torch.get_rng_state
 before = state()
 torch.ones(2, device=d).sort()
 result = torch.equal(state(), before)""",
-    "fallback_leaves_other_thread_count": """
+    "fallback_leaves_deterministic": """
 torch.ones(1, device=d).erfinv()
-result = torch.get_num_threads()""",
+result = torch.are_deterministic_algorithms_enabled()""",
     "initial_seed_seeds": """
 seed = torch.npu.initial_seed if d == "npu" else torch.initial_seed
 result = seed() == seed()""",

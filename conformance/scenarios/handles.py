@@ -119,9 +119,15 @@ _WRITES: dict[str, Callable[[torch.Tensor], object]] = {
     "storage_copied": lambda x: x.untyped_storage().copy_(torch.full_like(x, 5).untyped_storage()),
     "set_": lambda x: x.set_(torch.full_like(x, 5)),
     "out": lambda x: torch.add(torch.full_like(x, 2), 3, out=x),
-    "list": lambda x: torch._foreach_add_([x], 5.0),
+    "optimizer": lambda x: _stepped(x, -5.0),
     "other_thread": lambda x: _in_a_thread(lambda: x.data.fill_(5)),
 }
+
+
+def _stepped(x: torch.Tensor, gradient: float) -> None:
+    """Subtract a gradient by an optimizer that takes a list of tensors in one call."""
+    x.grad = torch.full_like(x, gradient)
+    torch.optim.SGD([x], lr=1.0, foreach=True).step()
 
 
 def _in_a_thread(call: Callable[[], object]) -> None:
