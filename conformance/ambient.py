@@ -82,8 +82,8 @@ def _readers(device: torch.device) -> Iterator[tuple[str, Callable[[], Any]]]:
     yield "the number of threads of CPU's kernels", torch.get_num_threads
     yield "deterministic algorithms", torch.are_deterministic_algorithms_enabled
     yield "the precision of float32 products", torch.get_float32_matmul_precision
-    yield "subnormal numbers of CPU", lambda: _SMALLEST_NORMAL * _HALF > 0
-    yield "rounding to nearest of CPU", lambda: 1 + _MORE_THAN_HALF > 1 and -1 - _MORE_THAN_HALF < -1
+    yield "the keeping of subnormal numbers on CPU", lambda: _SMALLEST_NORMAL * _HALF > 0
+    yield "rounding to nearest on CPU", lambda: 1 + _MORE_THAN_HALF > 1 and -1 - _MORE_THAN_HALF < -1
     accelerator = getattr(torch, "accelerator", None)
     if accelerator is not None and _is_accelerator(accelerator, device):
         yield "the current device", accelerator.current_device_index

@@ -27,6 +27,7 @@ def as_before() -> Iterator[None]:
     torch.set_flush_denormal(False)
     torch.set_float32_matmul_precision("highest")
     torch.use_deterministic_algorithms(False)
+    torch.set_autocast_enabled("cpu", False)
 
 
 CHANGES: dict[str, Callable[[], object]] = {
@@ -34,7 +35,8 @@ CHANGES: dict[str, Callable[[], object]] = {
     "the number of threads of CPU's kernels": lambda: torch.set_num_threads(torch.get_num_threads() + 1),
     "deterministic algorithms": lambda: torch.use_deterministic_algorithms(True),
     "the precision of float32 products": lambda: torch.set_float32_matmul_precision("medium"),
-    "subnormal numbers of CPU": lambda: torch.set_flush_denormal(True),
+    "the keeping of subnormal numbers on CPU": lambda: torch.set_flush_denormal(True),
+    "autocast": lambda: torch.set_autocast_enabled("cpu", True),
     DRAWS: lambda: torch.rand(1),
 }
 
@@ -64,7 +66,7 @@ def changed(result: CaseResult) -> list[str]:
 
 @pytest.mark.parametrize("what", CHANGES)
 def test_a_change_is_found_and_named(what: str) -> None:
-    if what == "subnormal numbers of CPU" and not torch.set_flush_denormal(False):
+    if what == "the keeping of subnormal numbers on CPU" and not torch.set_flush_denormal(False):
         pytest.skip("this processor does not flush subnormal numbers")
     assert changed(judge(plus_one, of(CHANGES[what]))) == [what]
 

@@ -378,7 +378,7 @@ def _state(m: Mismatch) -> str:
     f = m.facts
     if "before" not in f:
         return f"the call draws from {f['what']}, or seeds it"
-    return f"the call leaves {f['what']} at {f['after']}; it was {f['before']}"
+    return f"the call changed {f['what']}: {f['before']} before, {f['after']} after"
 
 
 def _route(m: Mismatch) -> str:

@@ -41,10 +41,10 @@ def _first_is_current() -> Iterator[None]:
 
 
 def taken(call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Return what a function gives. Raises NotOffered if it does not take a device in this form."""
+    """Return what a function gives. Raises NotOffered if it does not take such arguments, or needs another package."""
     try:
         return call(*args, **kwargs)
-    except (TypeError, ValueError, RuntimeError) as e:
+    except (TypeError, ValueError, RuntimeError, ImportError) as e:
         raise NotOffered(first_line(e)) from e
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from conformance import ambient
+from conformance.scenarios.device_names import taken
 from conformance.scenarios.devices import accelerator, current, held, module_of, named
 from conformance.scenarios.model import NotOffered, Results, scenario
 
@@ -45,15 +46,8 @@ def _question(device: str, name: str) -> Question:
     """Return the question. Raises NotOffered if the backend does not answer it."""
     accelerator(device)
     ask = named(module_of(device), name)
-    _taken(ask)
+    taken(ask)
     return ask
-
-
-def _taken(ask: Question) -> Any:
-    try:
-        return ask()
-    except (NotImplementedError, RuntimeError, ImportError) as e:
-        raise NotOffered(str(e)) from e
 
 
 def _text(answer: Any) -> Any:
@@ -128,7 +122,7 @@ def both_modules_agree(device: str) -> Results:
             raise NotOffered("a second device")
         asked = named(torch.accelerator, name), named(module_of(device), OF_BOTH[name])
         kept = torch.empty(LARGE, dtype=torch.uint8, device=f"{torch.device(device).type}:{index}")
-        one, other = (_taken(partial(ask, index)) for ask in asked)
+        one, other = (taken(partial(ask, index)) for ask in asked)
         if name == "get_memory_info":  # other programs may use the device
             return bool(abs(one[0] - other[0]) < kept.nbytes // 2 and one[1] == other[1])
         return bool(one == other)

@@ -245,7 +245,7 @@ _TEXTS: list[tuple[Fact, dict[str, object], str]] = [
     (Fact.ROUTE, {"registered": "fallback", "native": 1, "fallback": 0},
      "served by the fallback, but the fallback did not run"),
     (Fact.STATE, {"what": "the current stream", "before": 0, "after": 32},
-     "the call leaves the current stream at 32; it was 0"),
+     "the call changed the current stream: 0 before, 32 after"),
     (Fact.STATE, {"what": "CPU's generator"}, "the call draws from CPU's generator, or seeds it"),
     (Fact.ELEMENTS, {**elements().facts, "device": "nan", "absolute": "nan", "ulp": "nan"},
      "2 of 6 elements differ, first at [0, 1]: device nan, CPU 2.5; distance nan (nan ULP); must be equal bit for bit"),

@@ -31,7 +31,7 @@ def sources(samples: Sequence[Sample], values: HasValues) -> list[Sample]:
     return found
 
 
-def of_other_ranks(samples: Sequence[Sample], values: HasValues) -> list[Sample]:
+def sources_of_other_ranks(samples: Sequence[Sample], values: HasValues) -> list[Sample]:
     """Return a few samples with arguments of other ranks than those of the samples to vary, e.g. of one row."""
     plainness = {s.name: _plainness(s, values) for s in samples if usable(s)}
     seen = {(s.base, _ranks(s)) for s in sources(samples, values)}

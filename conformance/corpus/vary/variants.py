@@ -20,8 +20,7 @@ from conformance.corpus.model import Sample
 from conformance.corpus.values import holds
 from conformance.corpus.vary.arguments import LARGE, Other, defined, others, replaced, spread
 from conformance.corpus.vary.operands import BYTES, HOST, ROW, SCALAR, Form, beside_half, indices, misshapen, operands
-from conformance.corpus.vary.sources import Turns, sources
-from conformance.corpus.vary.sources import of_other_ranks as sources_of_other_ranks
+from conformance.corpus.vary.sources import Turns, sources, sources_of_other_ranks
 from conformance.corpus.vary.trial import Trials
 from conformance.inventory import Overload, call_of
 from conformance.ops import facts
