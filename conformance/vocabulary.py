@@ -137,6 +137,10 @@ class Fact(Word):
     SAME_STREAM = "same_stream", "calls: number of calls that gave the same draws, with no seed between them"
     CONTEXT = "context", "context; broken: what the call did, as the context says it"
     ROUTE = "route", "registered: the route in the dispatcher; native, fallback: calls that the backend counted"
+    PROGRAM = (
+        "program",
+        "lines: of a program; at: index of the line that fails; error: type and first line, null of an assertion",
+    )
     STATE = "state", "what: what the call changed; before, after: its values, which generators do not have"
 
 

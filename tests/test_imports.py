@@ -80,7 +80,7 @@ OTHER_MODULES_WITHOUT_TORCH = {
     "running.child", "running.crash_log", "running.deaths", "running.host_leaks", "running.isolation",
     "running.progress", "running.protocol", "running.runner", "running.sanitizer_report", "running.spawned",
     "calls.program", "device_tests.kinds", "device_tests.model", "device_tests.reading",
-    "triage.ddmin", "triage.evidence", "triage.lanes", "triage.report", "triage.conclusions", "triage.warm", "plugin",
+    "triage.evidence", "triage.lanes", "triage.report", "triage.conclusions", "triage.warm", "plugin",
     "triage.compiled.model", "triage.compiled.stages", "triage.compiled.report",
     "perf.model", "perf.store", "perf.interval", "perf.diff", "perf.ranking", "perf.session", "perf.text",
     "perf.spawned",

@@ -33,6 +33,7 @@ _STEADY: dict[str, tuple[str, ...]] = {
     Fact.DEVICE_LOST: ("device",),
     Fact.UNREADABLE: ("device",),
     Fact.SECOND_CALL_RAISED: ("error",),
+    Fact.PROGRAM: ("error",),
     Fact.DEVICE: ("device", "wanted"),
     Fact.FRESH_MEMORY: ("byte",),
     Fact.ROUTE: ("registered",),

@@ -9,7 +9,7 @@ from typing import NoReturn
 
 import torch
 
-from conformance.scenarios.model import NotOffered, Program
+from conformance.scenarios.model import Broken, NotOffered, Program
 
 
 def main(run: Program, devices: list[str], exact: bool, bound: float, runs: int) -> None:
@@ -49,8 +49,14 @@ def leave(code: int) -> NoReturn:
     os._exit(code)
 
 
-def difference(theirs: torch.Tensor | NotOffered, ours: torch.Tensor | NotOffered, exact: bool, bound: float) -> str:
+def difference(
+    theirs: torch.Tensor | NotOffered | Broken, ours: torch.Tensor | NotOffered | Broken, exact: bool, bound: float
+) -> str:
     """Return how a result on the device differs, "" if it does not."""
+    if isinstance(ours, Broken):
+        marked = [f"{'->' if i == ours.at else '  '} {line}" for i, line in enumerate(ours.lines)]
+        return "\n".join([": ".join(ours.error or ("a line does not hold",)), *marked])
+    assert not isinstance(theirs, Broken)  # CPU has nothing to break
     if isinstance(theirs, NotOffered) or isinstance(ours, NotOffered):
         return ""
     want, got = (placed(tensor) for tensor in (theirs, ours))

@@ -374,6 +374,13 @@ def _repeated_block(m: Mismatch) -> str:
     return f"{draws}, CPU repeats no block of this length"
 
 
+def _program(m: Mismatch) -> str:
+    f = m.facts
+    said = f"the marked line {_raised(f['error'])}" if f["error"] else "the marked line does not hold"
+    marked = (f"{'->' if i == f['at'] else '  '} {line}" for i, line in enumerate(f["lines"]))
+    return "\n".join([f"{said}:", *marked])
+
+
 def _state(m: Mismatch) -> str:
     f = m.facts
     if "before" not in f:
@@ -422,5 +429,6 @@ _RENDERERS: dict[str, Callable[[Mismatch], str]] = {
     Fact.SAME_STREAM: lambda m: f"{m.facts['calls']} calls gave the same draws, with no seed between them",
     Fact.CONTEXT: lambda m: str(m.facts["broken"]),
     Fact.ROUTE: _route,
+    Fact.PROGRAM: _program,
     Fact.STATE: _state,
 }

@@ -15,6 +15,7 @@ from conformance.scenarios import model
 from conformance.scenarios.model import Scenario
 
 _OWN = "conformance"
+_WHOLE = (model.__package__, "conformance.support")  # packages whose modules are copied whole
 # The largest sum that rounds in one of a scenario's results.
 _TERMS = 4096
 
@@ -33,7 +34,7 @@ def script(scenario: Scenario, backend: Capabilities, case: str, runs: int = 1) 
         "from __future__ import annotations",
         # torch first: a backend that torch loads by itself cannot be imported before it
         "" if backend.module == "torch" else f"import torch\n\nimport {backend.module}  # loads the device",
-        _code(model), _helpers(module), _code(module), _code(both_runs),
+        _code(model), *_helpers(module), _code(module), _code(both_runs),
         f'if __name__ == "__main__":\n    main({arguments})',
     ]  # fmt: skip
     return "\n\n".join(filter(None, parts)) + "\n"
@@ -58,14 +59,17 @@ def _is_left_out(node: ast.ImportFrom) -> bool:
     return node.module == "__future__" or (node.module or "").partition(".")[0] == _OWN
 
 
-def _helpers(module: ModuleType) -> str:
-    """Return what the module imports from elsewhere in the suite: functions, and other modules of scenarios whole."""
-    found = []
+def _helpers(module: ModuleType) -> dict[str, None]:
+    """Return what the module imports from elsewhere in the suite, each once, behind what it imports itself.
+
+    That is single functions, but other modules of scenarios and of small helpers whole.
+    """
+    found: dict[str, None] = {}
     for node in ast.parse(inspect.getsource(module)).body:
         if isinstance(node, ast.ImportFrom) and node.module and _is_left_out(node) and node.module != "__future__":
             home = importlib.import_module(node.module)
-            if home is not model and home.__package__ == model.__package__:
-                found += [_helpers(home), _code(home)]
+            if home is not model and home.__package__ in _WHOLE:
+                found |= {**_helpers(home), _code(home): None}
                 continue
-            found += [inspect.getsource(getattr(home, name.name)) for name in node.names if home is not model]
-    return "\n\n".join(found)
+            found |= {inspect.getsource(getattr(home, name.name)): None for name in node.names if home is not model}
+    return found

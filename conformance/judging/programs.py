@@ -15,7 +15,7 @@ from conformance.judging import compare, facts, kernels
 from conformance.judging.judge import CaseResult
 from conformance.judging.views import can_fetch, host_copy
 from conformance.records import Mismatch
-from conformance.scenarios.model import NotOffered, Results, Scenario, first_line
+from conformance.scenarios.model import Broken, NotOffered, Results, Scenario, first_line
 from conformance.vocabulary import Check, Fact
 
 #: How far a result may be from CPU's: a program rounds many times, in another order.
@@ -102,7 +102,7 @@ def operators(scenario: Scenario, device: str) -> list[str]:
     return kernels.names(run)
 
 
-def _lacks(found: torch.Tensor | NotOffered) -> bool:
+def _lacks(found: torch.Tensor | NotOffered | Broken) -> bool:
     return isinstance(found, NotOffered)
 
 
@@ -123,6 +123,10 @@ def _difference(scenario: Scenario, name: str, expected: Results, actual: Result
     """Return the difference of one result. Integers and bools must be equal, floats close unless all must be equal."""
     want, got = expected[name], actual[name]
     assert isinstance(want, torch.Tensor)
+    if isinstance(got, Broken):
+        error = dict(zip(("type", "message"), got.error, strict=True)) if got.error else None
+        told = {"kind": Fact.PROGRAM.value, "lines": list(got.lines), "at": got.at, "error": error}
+        return Mismatch(Check.VALUE, name, told)
     assert isinstance(got, torch.Tensor)  # what is not offered has been left out
     if found := compare.metadata(want, got, name, strided=can_fetch()):
         return found

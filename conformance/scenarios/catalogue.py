@@ -37,6 +37,7 @@ from conformance.scenarios import (
     threads,
     training,
     transfers,
+    walks,
 )
 from conformance.scenarios.model import SCENARIOS, Scenario
 from conformance.support.suggestions import unknown
@@ -46,7 +47,7 @@ MODULES = (
     block_masks, blocks, compiled_calls, compiled_models, compiled_tensors, decoder, defaults, device_names, devices,
     distributed, exporting, flat_tensors, flex_attention, forms, generators, groups, handles, loading, masks,
     millions, not_current, parallel, profiling, python_values, queries, seeding, serialization, sharing, storages,
-    stream_handles, streams, threads, training, transfers,
+    stream_handles, streams, threads, training, transfers, walks,
 )  # fmt: skip
 
 

@@ -13,8 +13,17 @@ class NotOffered(Exception):
     """What a backend, or this torch, does not offer. The message names it. A scenario without it is not a failure."""
 
 
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """A result that is no tensor: lines of a program, one of which does not do what it has to."""
+
+    lines: tuple[str, ...]
+    at: int  # the index of the line
+    error: tuple[str, str] | None  # type and first line of what it raised; None for an assertion that does not hold
+
+
 #: The results of a scenario by name. Of a result that is not offered, the reason.
-Results = dict[str, torch.Tensor | NotOffered]
+Results = dict[str, torch.Tensor | NotOffered | Broken]
 Program = Callable[[str], Results]
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from conformance.calls import sequence
 from conformance.calls.model import Call
 from conformance.calls.sequence import Step
-from conformance.triage.ddmin import ddmin
+from conformance.support.ddmin import ddmin
 from conformance.triage.evidence import Before, Evidence
 from conformance.triage.job import Job
 from conformance.triage.questions import Prober, prober, wrong

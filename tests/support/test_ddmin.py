@@ -8,7 +8,7 @@ from itertools import chain, combinations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conformance.triage.ddmin import ddmin
+from conformance.support.ddmin import ddmin
 
 SIZE = 9
 CAUSES = st.lists(st.sets(st.integers(0, SIZE - 1), max_size=4), min_size=1, max_size=4)

@@ -1,0 +1,219 @@
+"""Walks: scripts without races, what they find on a device that is wrong, and that they find nothing on a right one."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conformance.scenarios import walk_steps, walks
+from conformance.scenarios.model import Broken, NotOffered, Program, Results
+from conformance.scenarios.walk_state import HOST, NotPossible, Order, State, Step
+
+AREAS = ("devices", "streams", "tensors", "memory", "errors", "generators", "modes")
+OTHER_SEEDS = range(1000, 1150)
+
+
+@pytest.fixture
+def testing() -> Iterator[Any]:
+    testing = pytest.importorskip("refnpu.testing")
+    yield testing
+    testing.set_fault(None)
+
+
+def new_state() -> State:
+    state = State("npu", 2)
+    walk_steps.begin(state)
+    return state
+
+
+def step(number: int = 0, luck: int = 0) -> Step:
+    return Step(number, "", luck)
+
+
+def broken(results: Results) -> dict[str, Broken]:
+    return {name: found for name, found in results.items() if isinstance(found, Broken)}
+
+
+@pytest.mark.forked
+@pytest.mark.parametrize("mode", ["as it is", "late", "recorded"])
+def test_150_walks_of_other_seeds_find_nothing_on_a_right_device(mode: str, testing: Any) -> None:
+    contexts = {"as it is": nullcontext, "late": lambda: testing.late("random:1"), "recorded": testing.lazy}
+    with contexts[mode]():
+        assert not broken(walks.walked("npu:0", AREAS, OTHER_SEEDS))
+
+
+# Faults that take several steps, the program that finds them, and what its marked line asks.
+@pytest.mark.forked
+@pytest.mark.parametrize(("fault", "program", "asked"), [
+    ("stream_block_ends_on_default", walks.devices_and_streams, "current_stream"),
+    ("default_stream_of_other_device_is_current", walks.devices_and_streams, "assert d"),
+    ("stream_block_keeps_other_device", walks.devices_and_streams, "current_stream"),
+    ("set_state_forgets_position", walks.generators_and_modes, "same("),
+])  # fmt: skip
+def test_a_wrong_device_is_found_and_the_walk_is_reduced(
+    fault: str, program: Program, asked: str, testing: Any
+) -> None:
+    testing.set_fault(fault)
+    found = broken(program("npu:0"))
+    assert found
+    shortest = min(found.values(), key=lambda one: len(one.lines))
+    assert asked in shortest.lines[shortest.at]
+    assert len(shortest.lines) <= 15
+
+
+@pytest.mark.forked
+def test_a_late_device_that_does_not_wait_is_found(testing: Any) -> None:
+    testing.set_fault("wait_event_ignored")
+    with testing.late("random:1"):
+        assert broken(walks.tensors_on_streams("npu:0"))
+
+
+@pytest.mark.forked
+def test_a_step_that_does_not_hold_alone_is_left_out_of_the_others(testing: Any) -> None:
+    testing.set_fault("peak_reset_to_zero")
+    found = broken(walks.walked("npu:0", ("memory", "tensors")))
+    assert any("reset_peak_memory_stats" in line for line in found["alone"].lines)
+
+
+@pytest.mark.forked
+def test_a_step_that_the_device_does_not_offer_is_left_out(testing: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    monkeypatch.delattr(torch.npu, "set_stream")
+    monkeypatch.delattr(torch.npu, "default_stream")
+    results = walks.walked("npu:0", ("devices", "streams"), range(20))
+    assert not broken(results)
+    assert isinstance(results["default_stream"], NotOffered)
+    assert "set_stream" not in results  # the other form of it works
+
+
+@pytest.mark.forked
+def test_what_a_walk_changes_is_restored(testing: Any) -> None:
+    import torch
+
+    before = torch.accelerator.current_stream(1)
+    walks.walked("npu:0", ("devices", "streams"), range(20))
+    assert torch.accelerator.current_device_index() == 0
+    assert torch.accelerator.current_stream(1) == before
+
+
+def test_a_choice_stays_the_same_if_others_come_and_go() -> None:
+    lucky = step(luck=7)
+    chosen = lucky.pick("tensor", ["t1", "t2", "t3"])
+    assert lucky.pick("tensor", ["t0", chosen]) in (chosen, "t0")
+    assert lucky.pick("tensor", [chosen]) == chosen
+    with pytest.raises(NotPossible):
+        lucky.pick("tensor", [])
+
+
+def test_each_option_is_chosen_by_some_luck() -> None:
+    assert {step(luck=luck).pick("device", range(5)) for luck in range(200)} == set(range(5))
+
+
+def test_work_is_before_what_waits_for_it_also_by_way_of_a_third_stream() -> None:
+    order = Order()
+    point = order.submit("a")
+    assert order.is_before(point, "a")
+    assert not order.is_before(point, "b")
+    order.wait("c", order.of("a"))
+    order.wait("b", order.of("c"))
+    assert order.is_before(point, "b")
+    assert not order.is_before(order.submit("a"), "b")
+
+
+def test_work_that_the_host_waited_for_is_before_everything() -> None:
+    order = Order()
+    point = order.submit("a")
+    order.wait(HOST, order.of("a"))
+    assert order.is_before(point, "b")
+
+
+def test_a_stream_waits_before_it_reads_what_another_one_writes_and_not_twice() -> None:
+    state = new_state()
+    state.write("new = torch.Stream('npu:0')")
+    state.streams["new"] = 0
+    tensor = state.made(step(1), 0, (3,))
+    state.make_current("new")
+    before = len(state.blocks[0].lines)
+    state.read(step(2), tensor)
+    waited = len(state.blocks[0].lines)
+    assert waited > before
+    state.read(step(3), tensor)
+    assert len(state.blocks[0].lines) == waited
+
+
+def test_memory_that_another_stream_uses_is_not_freed_before() -> None:
+    for luck in range(20):
+        state = new_state()
+        state.streams["new"] = 0
+        tensor = state.made(step(1), 0, (3,))
+        state.make_current("new")
+        state.read(step(2, luck), tensor)
+        before = len(state.blocks[0].lines)
+        state.forget(step(3, luck), tensor)
+        *said, last = state.blocks[0].lines[before:]
+        assert last == "del t1"
+        assert said  # record_stream, or a wait
+
+
+def test_a_view_keeps_the_memory() -> None:
+    state = new_state()
+    tensor = state.made(step(1), 1, (3,))
+    state.view(step(2), tensor, (3,))
+    state.forget(step(3), tensor)
+    assert state.held(1) == 12
+
+
+def test_the_end_of_a_block_restores_what_the_block_changed() -> None:
+    state = new_state()
+    state.streams["new"] = 1
+    state.open_stream("with torch.npu.stream(new):", "new")
+    assert (state.thread.device, state.current(1)) == (1, "new")
+    state.close(by_error=False)
+    assert (state.thread.device, state.current(1)) == (0, "s_1")
+    with pytest.raises(NotPossible):
+        state.close(by_error=False)
+
+
+def test_a_thread_has_a_device_of_its_own_and_shares_its_names() -> None:
+    state = new_state()
+    state.open_thread(1)
+    state.write("t1 = torch.ones(3)")
+    assert state.thread.device == 1
+    state.close(by_error=False)
+    assert state.thread.device == 0
+    assert state.lines()[-4:] == ["def work() -> None:", "    global t1", "    t1 = torch.ones(3)", "in_a_thread(work)"]
+
+
+def test_a_block_that_an_error_leaves_raises_it() -> None:
+    state = new_state()
+    state.open("with torch.no_grad():", "grad")
+    state.close(by_error=True)
+    assert state.lines()[-2:] == ["with suppress(Left), torch.no_grad():", "    raise Left"]
+
+
+def test_the_script_of_a_walk_runs_without_the_suite(tmp_path: Path) -> None:
+    pytest.importorskip("refnpu")
+    from conformance import backends
+    from conformance.explain import program_script
+    from conformance.scenarios import catalogue
+
+    text = program_script.script(catalogue.find("walks:devices_and_streams"), backends.find("refnpu"), "the case")
+    file = tmp_path / "script.py"
+    file.write_text(text)
+    for fault, code in (("", 0), ("stream_block_ends_on_default", 1)):
+        ended = subprocess.run(
+            [sys.executable, "-I", str(file)],
+            env=os.environ | {"REFNPU_FAULT": fault},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert ended.returncode == code, ended.stdout + ended.stderr
