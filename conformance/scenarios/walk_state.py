@@ -182,7 +182,7 @@ class Thread:
 
 
 class State:
-    """Everything that the steps before have made, and the script so far. ``kind``: of the devices, the part of a device's name before the colon."""
+    """Everything that the steps before have made, and the script so far. ``kind``: the type of the devices."""
 
     def __init__(self, kind: str, devices: int) -> None:
         self.kind, self.devices = kind, range(devices)
