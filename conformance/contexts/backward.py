@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
 
 import torch
 
 from conformance import ops, torch_versions
 from conformance.contexts.model import Context, How, Op
+from conformance.contexts.trees import tensors_of, with_tensors
 from conformance.inventory import Overload
 from conformance.ops.family import Accumulation, Equivalence, OpFacts, Tolerance
 from conformance.vocabulary import Route
@@ -23,53 +24,92 @@ def of_derivatives(facts: OpFacts) -> OpFacts:
     return OpFacts(facts.family, tolerance=tolerance, host=facts.host, may_alias=True)
 
 
+def with_graph(
+    op: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], which: slice
+) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+    """Call an op with some of its floating arguments needing gradients. Return those, and the results that need them.
+
+    Raises NotImplementedError if a result is an argument itself.
+    """
+    leaves: list[torch.Tensor] = []
+
+    def leaf(t: torch.Tensor) -> torch.Tensor:
+        if t.is_floating_point() or t.is_complex():
+            leaves.append(t := t.detach())
+        return t
+
+    positional, named = with_tensors(args, leaf), {name: with_tensors(a, leaf) for name, a in kwargs.items()}
+    chosen = [t.requires_grad_() for t in leaves[which]]
+    found = tensors_of(op(*positional, **named))
+    if any(t is one for t in found for one in leaves):
+        raise NotImplementedError("a result is an argument itself")
+    return chosen, [t for t in found if t.grad_fn is not None]
+
+
+def gradient_of(result: torch.Tensor, variant: str) -> torch.Tensor:
+    """Return the gradient of a result, laid out as a variant says."""
+    if variant == "expanded":
+        return torch.full((), 0.75).to(result.dtype).to(result.device).expand(result.shape)
+    values = torch.linspace(-0.75, 1.5, result.numel()).reshape(result.shape).to(result.dtype)
+    if variant == "strided" and result.dim():
+        return values.repeat_interleave(2, -1).to(result.device)[..., ::2]
+    return values.to(result.device)
+
+
+def gradients_of_each(
+    op: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> list[torch.Tensor | None]:
+    """Return the gradient of each of several floating arguments, where no other one needs a gradient."""
+    given = tensors_of([*args, *kwargs.values()])
+    count = sum(t.is_floating_point() or t.is_complex() for t in given)
+    found: list[torch.Tensor | None] = []
+    for i in range(count if count > 1 else 0):
+        leaves, results = with_graph(op, args, kwargs, slice(i, i + 1))
+        values = [gradient_of(t, "") for t in results]
+        found += torch.autograd.grad(results, leaves, values, allow_unused=True) if results else [None]
+    return found
+
+
 class Backward(Context):
     """The results are the gradients of the floating arguments."""
 
     name = "backward"
+    helpers: ClassVar[tuple[Callable[..., Any], ...]] = (
+        tensors_of,
+        with_tensors,
+        with_graph,
+        gradient_of,
+        gradients_of_each,
+    )
 
     @staticmethod
     def call(op: Op, device: torch.device, how: How, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        """Return the gradients. Raises NotImplementedError if no result needs one.
+        """Return the gradients. Raises NotImplementedError if no result needs one on CPU.
 
-        Variants: a gradient that is "strided" or "expanded", gradients that "accumulate" in an existing ``.grad``, and
-        those by the "first" or the "last" of several results alone.
+        Variants: a gradient that is "strided" or "expanded", gradients that "accumulate" in an existing ``.grad``,
+        those by the "first" or the "last" of several results alone, and "each": of each of several arguments, where it
+        is the only one that needs a gradient.
         """
-
-        def leaf(value: Any, leaves: list[torch.Tensor]) -> Any:  # no closure over tensors: it refers to itself
-            if isinstance(value, (list, tuple)):
-                return [leaf(v, leaves) for v in value]
-            if not isinstance(value, torch.Tensor) or not (value.is_floating_point() or value.is_complex()):
-                return value
-            leaves.append(value.detach().requires_grad_())
-            return leaves[-1]
-
-        def flat(value: Any) -> list[Any]:
-            return [t for v in value for t in flat(v)] if isinstance(value, (list, tuple)) else [value]
-
-        def gradient(result: torch.Tensor) -> torch.Tensor:
-            if how.variant == "expanded":
-                return torch.full((), 0.75).to(result.dtype).to(result.device).expand(result.shape)
-            values = torch.linspace(-0.75, 1.5, result.numel()).reshape(result.shape).to(result.dtype)
-            if how.variant == "strided" and result.dim():
-                return values.repeat_interleave(2, -1).to(result.device)[..., ::2]
-            return values.to(result.device)
-
+        # The device is asked only where CPU's results need a gradient.
+        nothing = NotImplementedError if device.type == "cpu" else AssertionError
         least, by = {"first": (2, slice(1)), "last": (2, slice(-1, None))}.get(how.variant, (1, slice(None)))
         with torch.enable_grad(), torch.autograd.set_multithreading_enabled(False):
-            leaves: list[torch.Tensor] = []
-            positional, named = [leaf(a, leaves) for a in args], {name: leaf(a, leaves) for name, a in kwargs.items()}
-            found = flat(op(*positional, **named))
-            results = [t for t in found if isinstance(t, torch.Tensor) and t.grad_fn is not None]
-            if len(results) < least or any(t is one for t in found for one in leaves):
-                raise NotImplementedError("no result needs a gradient, or no other one, or one is an argument itself")
+            if how.variant == "each":
+                each = gradients_of_each(op, args, kwargs)
+                if all(t is None for t in each):
+                    raise nothing("no result needs a gradient, or there is no other argument")
+                return each
+            leaves, results = with_graph(op, args, kwargs, slice(None))
+            if len(results) < least:
+                raise nothing("no result needs a gradient, or no other one")
             results = results[by]
+            values = [gradient_of(t, how.variant) for t in results]
             if how.variant != "accumulate":
-                return torch.autograd.grad(results, leaves, [gradient(t) for t in results], allow_unused=True)
+                return torch.autograd.grad(results, leaves, values, allow_unused=True)
             kept = [torch.full_like(t, 0.5) for t in leaves]
             for t, before in zip(leaves, kept):
                 t.grad = before
-            torch.autograd.backward(results, [gradient(t) for t in results])
+            torch.autograd.backward(results, values)
             if any(t.grad is not before for t, before in zip(leaves, kept)):
                 raise AssertionError("a gradient was not accumulated in the .grad that was there")
             return kept

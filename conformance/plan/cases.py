@@ -298,7 +298,7 @@ MORE_CONTEXT_DTYPES = {"autocast": ("bfloat16", "float64")}
 # Contexts of which a sample has several cases.
 CONTEXT_VARIANTS = {
     "autocast": ("bfloat16", "float16"),
-    "backward": ("dense", "strided", "expanded", "accumulate", "first", "last"),
+    "backward": ("dense", "strided", "expanded", "accumulate", "first", "last", "each"),
     "forward_ad": ("all", "one", "last"),
     "vmap": ("0", "-1", "nested"),
     "deterministic": ("", "strided+transposed"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +14,7 @@ import torch
 from conformance import contexts, torch_versions
 from conformance.backends import Capabilities
 from conformance.contexts.autocast import Autocast
+from conformance.contexts.backward import Backward
 from conformance.contexts.model import How
 from conformance.judging.judge import CaseResult, Judge
 from conformance.judging.tolerances import Criteria
@@ -210,6 +212,32 @@ def test_a_gradient_that_needs_all_results_is_found_by_one_of_them(variant: str,
 @pytest.mark.parametrize("variant", ["first", "last"])
 def test_of_one_result_none_is_first_or_last(variant: str) -> None:
     assert "no other one" in gradients_of(squared, variant).skipped
+
+
+@pytest.mark.parametrize("variant", ["dense", "accumulate", "each"])
+def test_a_device_whose_results_need_no_gradient_where_those_of_cpu_do_is_wrong(variant: str) -> None:
+    how, given = How(variant, "", nullcontext), [torch.ones(3), torch.ones(3)]
+    assert Backward.call(torch.hypot, CPU, how, given, {})
+    with pytest.raises(AssertionError, match="no result needs a gradient"):
+        Backward.call(lambda *_: torch.ones(3), torch.device("meta"), how, given, {})
+    with pytest.raises(NotImplementedError, match="no result needs a gradient"):
+        Backward.call(lambda *_: torch.ones(3), CPU, how, given, {})
+
+
+def test_a_graph_that_is_recorded_only_for_the_first_argument_is_found_by_each_argument_alone() -> None:
+    def wrong(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return torch.hypot(x, y) if x.requires_grad else torch.hypot(x, y).detach()
+
+    def gradients(op: Callable[..., torch.Tensor], variant: str) -> Any:
+        return Backward.call(op, CPU, How(variant, "", nullcontext), [torch.ones(3), torch.full((3,), 2.0)], {})
+
+    assert all(map(torch.equal, gradients(wrong, "dense"), gradients(torch.hypot, "dense")))
+    assert [g is None for g in gradients(torch.hypot, "each")] == [False, False]
+    assert [g is None for g in gradients(wrong, "each")] == [False, True]
+
+
+def test_an_op_of_one_argument_has_no_gradient_of_each() -> None:
+    assert "no other argument" in gradients_of(squared, "each").skipped
 
 
 def test_an_op_without_a_gradient_is_not_judged() -> None:
