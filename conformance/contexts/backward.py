@@ -21,7 +21,8 @@ _TOLERANCE = Tolerance(64.0, 8.0, Accumulation.CANCELS)
 def of_derivatives(facts: OpFacts) -> OpFacts:
     """Return the facts of gradients and tangents: sums that may cancel, defined in all elements."""
     tolerance = facts.tolerance if facts.tolerance.ulps >= _TOLERANCE.ulps else _TOLERANCE
-    return OpFacts(facts.family, tolerance=tolerance, host=facts.host, may_alias=True)
+    picks = facts.picks_kernel
+    return OpFacts(facts.family, tolerance=tolerance, host=facts.host, may_alias=True, picks_kernel=picks)
 
 
 def with_graph(

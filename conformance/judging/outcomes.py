@@ -152,7 +152,11 @@ class Comparison:
             is_right = (
                 argument is None
                 and differs.check is Check.STRIDE
-                and (storages.lies_as_new(want, got) or storages.lies_as_an_argument(want, got, actual.side))
+                and (
+                    storages.lies_as_new(want, got)
+                    or storages.lies_as_an_argument(want, got, actual.side)
+                    or (self._criteria.facts.picks_kernel and storages.lies_densely(got))
+                )
             )
             differs = None if is_new or promoted or kept or is_right else differs
         if differs or has_no_memory(want) or (sharing[0].argument(i) is not None and not is_new):

@@ -169,6 +169,16 @@ def lies_as_an_argument(want: torch.Tensor, got: torch.Tensor, side: Side) -> bo
     return like and _leads_as(want, got)
 
 
+def lies_densely(got: torch.Tensor) -> bool:
+    """Whether the elements of a tensor lie side by side, each once, in any order of its dimensions."""
+    expected = 1
+    for size, stride in sorted(zip(got.shape, got.stride(), strict=True), key=lambda pair: pair[1]):
+        if size != 1 and stride != expected:
+            return False
+        expected *= size
+    return True
+
+
 def _leads_as(want: torch.Tensor, got: torch.Tensor) -> bool:
     """Whether a tensor has CPU's strides in each dimension of more than one element."""
     pairs = zip(got.shape, want.stride(), got.stride(), strict=True)

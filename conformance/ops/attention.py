@@ -21,7 +21,7 @@ FAMILY = Family(
         "_scaled_dot_product_fused_attention_overrideable*": {
             "cannot": "a hook for out-of-tree backends: the CPU only raises"
         },
-        "scaled_dot_product_attention": {"doubtful": ("expanded",)},
+        "scaled_dot_product_attention": {"doubtful": ("expanded",), "picks_kernel": True},
         # Which of several fused kernels would run is a device's own choice.
         "_fused_sdp_choice": {"undefined": (0,)},
     },

@@ -99,6 +99,7 @@ class OpFacts:
     last_wins: bool = False  # of two writes to one element either may win: generated indices are distinct
     factorizes: bool = False  # what it makes of a matrix that is not finite, or has no factors, is not defined
     computed_in: str = ""  # a dtype that the CPU's kernel rounds to on its way, whatever the arguments'; "" if none
+    picks_kernel: bool = False  # calls another overload on another device, whose gradients may lie in another order
     unstable: str = ""  # why not even the CPU gives the same bits twice
     cpu_alone: bool = False  # torch registers a kernel for all devices that takes CPU memory alone
     cannot: str = ""  # why no sample reaches it; "" if one should

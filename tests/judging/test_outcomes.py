@@ -56,6 +56,19 @@ def test_a_result_that_is_not_unique_is_compared_by_its_equivalence() -> None:
     assert [m.check for m in judge(torch.clone, third, facts=facts).mismatches] == [Check.VALUE]
 
 
+def test_a_result_of_an_op_that_picks_its_kernel_may_lie_in_any_dense_order() -> None:
+    def turned(x: torch.Tensor) -> torch.Tensor:
+        return x.neg().t().contiguous().t()
+
+    def with_a_gap(x: torch.Tensor) -> torch.Tensor:
+        return torch.stack([x.neg(), x], -1)[..., 0]
+
+    facts = OpFacts("misc", picks_kernel=True)
+    assert judge(torch.neg, turned, facts=facts).mismatches == []
+    for wrong, given in ((turned, OpFacts("misc")), (with_a_gap, facts)):
+        assert [m.check for m in judge(torch.neg, wrong, facts=given).mismatches] == [Check.STRIDE]
+
+
 def test_what_a_native_kernel_keeps_for_its_backward_has_any_size() -> None:
     def with_kept(size: int) -> Op:
         return lambda x: (x.neg(), x.new_empty(size))

@@ -165,3 +165,13 @@ def test_what_copies_make_of_an_argument_is_not_the_mutation_of_a_call() -> None
     for copy in (torch.abs, writing(0.0, 2), writing(7.0, 1)):
         assert found(writing(0.0, 1), copy) == [Check.MUTATION]
     assert found(lambda x: writing(0.0, 2)(writing(0.0, 1)(x)), writing(0.0, 1)) == [Check.MUTATION]
+
+
+@pytest.mark.parametrize(("size", "stride", "dense"), [
+    ((2, 3), (3, 1), True), ((2, 3), (1, 2), True), ((2, 1, 3), (3, 99, 1), True), ((), (), True),
+    ((2, 3), (4, 1), False), ((2, 3), (0, 1), False), ((2, 3), (1, 1), False),
+])  # fmt: skip
+def test_a_tensor_lies_densely_if_its_elements_lie_side_by_side(
+    size: tuple[int, ...], stride: tuple[int, ...], dense: bool
+) -> None:
+    assert storages.lies_densely(torch.zeros(20).as_strided(size, stride)) is dense
