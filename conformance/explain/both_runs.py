@@ -5,18 +5,19 @@ Scripts contain a copy of the code below this docstring, so it needs torch and t
 
 import os
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from typing import NoReturn
 
 import torch
 
-from conformance.scenarios.model import Broken, NotOffered, Program
+from conformance.scenarios.model import Broken, NotOffered, Program, Results
 
 
-def main(run: Program, devices: list[str], exact: bool, bound: float, runs: int) -> None:
+def main(run: Program, devices: list[str], exact: bool, bound: float, runs: int, in_thread: bool) -> None:
     """Exit with 1 if a result on one of the devices, which are tried in turn, differs from CPU.
 
     ``bound``: how far a float may be off, as a part of the largest magnitude of its result; not used if ``exact``.
-    ``runs``: run in so many processes, until one differs.
+    ``runs``: run in so many processes, until one differs. ``in_thread``: on the first device again, in another thread.
     """
     for _ in range(runs - 1):
         child = os.fork()
@@ -25,22 +26,35 @@ def main(run: Program, devices: list[str], exact: bool, bound: float, runs: int)
         if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]):
             leave(1)
     torch.set_num_threads(1)
-    theirs = run("cpu")
-    for device in devices:
+    theirs, offered = run("cpu"), set[str]()
+    for device, thread in [*((device, False) for device in devices), *([(devices[0], True)] if in_thread else [])]:
+        place = f"on {device}{' in another thread' if thread else ''}"
         try:
-            ours = run(device)
+            ours = results_in_thread(run, device) if thread else run(device)
         except (NotOffered, NotImplementedError) as e:
-            print(f"not offered: {e}")
-            leave(0)
+            if not offered or not thread:
+                print(f"not offered {place}: {e}")
+                continue
+            ours = dict.fromkeys(theirs, NotOffered(str(e)))
         pairs = {name: (theirs[name], ours[name]) for name in theirs if name in ours}
         found = [f"{name}: {said}" for name, pair in pairs.items() if (said := difference(*pair, exact, bound))]
         if theirs.keys() != ours.keys() and not any(isinstance(result, NotOffered) for result in ours.values()):
             found.append(f"{len(ours)} results on the device, {len(theirs)} on CPU")
+        now = {name for name, pair in pairs.items() if not any(isinstance(result, NotOffered) for result in pair)}
+        found += [f"{name}: not offered, as it was before" for name in sorted(offered - now) if thread]
+        offered |= now if device == devices[0] else set()
         if found:
-            print("\n".join(f"DIFFERS: on {device}: {line}" for line in found))
+            print("\n".join(f"DIFFERS: {place}: {line}" for line in found))
             leave(1)
-    print("the device does as CPU does")
+    if offered:
+        print("the device does as CPU does")
     leave(0)
+
+
+def results_in_thread(run: Program, device: str) -> Results:
+    """Return the results of a program that runs in a new thread."""
+    with ThreadPoolExecutor(1) as threads:
+        return threads.submit(run, device).result()
 
 
 def leave(code: int) -> NoReturn:

@@ -28,7 +28,8 @@ def script(scenario: Scenario, backend: Capabilities, case: str, runs: int = 1) 
     runs = runs if backend.isolation == "fork" else 1
     module = importlib.import_module(scenario.run.__module__)
     devices = programs.devices(scenario, backend)
-    arguments = f"{scenario.run.__name__}, {devices!r}, {scenario.exact}, {_bound()!r}, {runs}"
+    settings = scenario.exact, _bound(), runs, programs.runs_in_thread(scenario)
+    arguments = f"{scenario.run.__name__}, {devices!r}, {', '.join(map(repr, settings))}"
     parts = [
         f'"""{case}\n\nExits with 1 and prints the difference if the device differs from CPU, else exits with 0.\n"""',
         "from __future__ import annotations",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import torch
@@ -28,8 +29,9 @@ def judge(scenario: Scenario, backend: Capabilities, on_phase: Callable[[str], N
     """Run a scenario on CPU and on the device, and compare the results.
 
     If they agree, a scenario that is not slow runs on the second device as well, if there is one, while the first is
-    current. Calls ``on_phase`` with "cpu" before the program runs on CPU, and with "device" before it runs on a device.
-    The result names what one of them does not offer, which is not compared. Raises what the program raises on CPU.
+    current, and then in another thread. Calls ``on_phase`` with "cpu" before the program runs on CPU, and with "device"
+    before it runs on a device. The result names what one of them does not offer, which is not compared. Raises what the
+    program raises on CPU.
     """
     torch.set_num_threads(1)  # the threads of the process that forked this one do not exist here
     started = time.perf_counter_ns()
@@ -37,15 +39,38 @@ def judge(scenario: Scenario, backend: Capabilities, on_phase: Callable[[str], N
         on_phase("cpu")
         expected = scenario.run("cpu")
         on_phase("device")
-        result = _compared(scenario, backend, expected, backend.device)
+        result, compared = _compared(scenario, backend, expected, backend.device)
         for second in devices(scenario, backend)[1:] if not result.mismatches and not result.skipped else ():
             with contextlib.suppress(NotOffered):
-                found = _compared(scenario, backend, expected, second).mismatches
-                result.mismatches += [replace(m, subject=f"{m.subject} on {second}".strip()) for m in found]
+                found, _ = _compared(scenario, backend, expected, second)
+                result.mismatches += _where(f"on {second}", found)
+        if runs_in_thread(scenario) and not result.mismatches and not result.skipped:
+            result.mismatches += _where("in another thread", _in_a_thread(scenario, backend, expected, compared))
     except NotOffered as e:
         return CaseResult(skipped=f"not offered: {e}")
     result.raw_ns = time.perf_counter_ns() - started
     return result
+
+
+def _where(place: str, found: CaseResult) -> list[Mismatch]:
+    return [replace(m, subject=f"{m.subject} {place}".strip()) for m in found.mismatches]
+
+
+def _in_a_thread(scenario: Scenario, backend: Capabilities, expected: Results, before: Sequence[str]) -> CaseResult:
+    """Run a scenario in a new thread, and compare its results. It offers what it offered before."""
+    with ThreadPoolExecutor(1) as threads:
+        try:
+            result, compared = threads.submit(_compared, scenario, backend, expected, backend.device).result()
+        except NotOffered as e:
+            return CaseResult([_lost("", e)])
+    lost = sorted(set(before) - set(compared)) if not result.mismatches else ()
+    result.mismatches += [_lost(name, NotOffered("a result that was there before")) for name in lost]
+    return result
+
+
+def _lost(name: str, e: NotOffered) -> Mismatch:
+    found = {"kind": Fact.ERRORS.value, "device": facts.error(e), "cpu": None}
+    return Mismatch(Check.ERROR_PARITY, name, found)
 
 
 def devices(scenario: Scenario, backend: Capabilities) -> list[str]:
@@ -55,13 +80,23 @@ def devices(scenario: Scenario, backend: Capabilities) -> list[str]:
     return [backend.device, str(_SECOND.device(torch.device(backend.device)))]
 
 
-def _compared(scenario: Scenario, backend: Capabilities, expected: Results, device: str) -> CaseResult:
-    """Run a scenario on a device, and compare the results with the expected ones. Raises NotOffered."""
+def runs_in_thread(scenario: Scenario) -> bool:
+    """Whether a scenario runs again in another thread, unless it is slow."""
+    return not (scenario.slow or scenario.compiles)
+
+
+def _compared(
+    scenario: Scenario, backend: Capabilities, expected: Results, device: str
+) -> tuple[CaseResult, Sequence[str]]:
+    """Run a scenario on a device, and compare the results with the expected ones. Returns which ones were, too.
+
+    Raises NotOffered.
+    """
     actual, raised = _on_device(scenario, backend, device)
     result = CaseResult([_damage(line) for line in backend.verify_memory()])
     if raised:
         result.mismatches.append(raised)
-        return result
+        return result, ()
     lacking = {name: found for side in (expected, actual) for name, found in side.items() if _lacks(found)}
     left = [name for name in expected if name not in lacking and name in actual]
     result.mismatches += [m for name in left if (m := _difference(scenario, name, expected, actual))]
@@ -69,10 +104,10 @@ def _compared(scenario: Scenario, backend: Capabilities, expected: Results, devi
     if not lacking and expected.keys() != actual.keys():
         found = {"kind": Fact.COUNT.value, "device": len(actual), "cpu": len(expected)}
         result.mismatches.append(Mismatch(Check.SHAPE, "", found))
-        return result
+        return result, left
     if not left:
         result.skipped = result.left_out
-    return result
+    return result, left
 
 
 def _on_device(scenario: Scenario, backend: Capabilities, device: str) -> tuple[Results, Mismatch | None]:

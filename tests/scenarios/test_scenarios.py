@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from conformance.running.cell_runner import CellRunner
 from conformance.running.runner import Runner
 from conformance.scenarios import catalogue, decoder
 from conformance.scenarios.model import SCENARIOS, NotOffered, Results, Scenario
-from conformance.vocabulary import RUN, CaseId, CellId, Status
+from conformance.vocabulary import RUN, CaseId, CellId, Check, Status
 
 # Of each fault in the state that programs keep, a scenario that finds it.
 FINDS = {
@@ -218,6 +219,33 @@ def test_a_difference_on_the_second_device_says_so(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(programs, "devices", lambda *_: ["cpu", "cpu:1"])
     (found,) = programs.judge(Scenario("m:f", run), planned("torch:cpu").backend, lambda _: None).mismatches
     assert found.subject == "value on cpu:1"
+
+
+@pytest.mark.forked
+def test_a_scenario_that_is_not_slow_runs_in_another_thread_too() -> None:
+    main, threads = threading.get_ident(), list[bool]()
+
+    def run(device: str) -> Results:
+        threads.append(threading.get_ident() == main)
+        return {"value": torch.tensor(float(threads[-1])), "lost": torch.ones(1) if threads[-1] else NotOffered("it")}
+
+    backend = planned("torch:cpu").backend
+    assert not programs.judge(Scenario("m:f", run, slow=True), backend, lambda _: None).mismatches
+    assert threads == [True, True]
+    (found,) = programs.judge(Scenario("m:f", run), backend, lambda _: None).mismatches
+    assert found.subject == "value in another thread"
+
+
+@pytest.mark.forked
+def test_what_is_offered_once_is_offered_again_in_another_thread() -> None:
+    calls = list[str]()
+
+    def run(device: str) -> Results:
+        calls.append(device)
+        return {"value": torch.ones(1), "lost": torch.ones(1) if len(calls) < 3 else NotOffered("it")}
+
+    (found,) = programs.judge(Scenario("m:f", run), planned("torch:cpu").backend, lambda _: None).mismatches
+    assert (found.check, found.subject) == (Check.ERROR_PARITY, "lost in another thread")
 
 
 def run_script(script: Path, fault: str) -> subprocess.CompletedProcess[str]:
