@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from io import BytesIO
 from typing import Any
 
 import torch
@@ -124,6 +125,51 @@ ASKED: dict[str, Asked] = {
     "reset_peak_memory_stats": _peak, "get_rng_state": _rng_state, "Generator": _generator, "torch.ones": _made_on,
     "to": _moved_to,
 }  # fmt: skip
+
+
+def _loaded(there: str) -> torch.Tensor:
+    file = BytesIO()
+    torch.save(torch.ones(2), file)
+    file.seek(0)
+    found: torch.Tensor = torch.load(file, map_location=there)
+    return found
+
+
+#: What has to raise if it is told of a device that is not there.
+REFUSED: dict[str, Callable[[str], object]] = {
+    "torch.empty": lambda there: torch.empty(2, device=there),
+    "to": lambda there: torch.ones(2).to(there),
+    "copy_": lambda there: torch.ones(2, device=there.partition(":")[0]).to(there),
+    "load": _loaded,
+    "set_device_index": lambda there: torch.accelerator.set_device_index(torch.device(there).index),
+    "set_device": lambda there: named(module_of(there), "set_device")(torch.device(there).index),
+    "Stream": torch.Stream,
+}
+
+
+@scenario(exact=True, area="devices", accelerators=True)
+def a_device_that_is_not_there(device: str) -> Results:
+    """What is told of a device that is not there raises an error, and leaves the current device as it was."""
+
+    def refused(call: Callable[[str], object], beyond: int) -> bool:
+        accelerator(device)
+        there = f"{torch.device(device).type}:{torch.accelerator.device_count() + beyond}"
+        before = torch.accelerator.current_device_index()
+        try:
+            call(there)
+        except (NotOffered, NotImplementedError):
+            raise
+        except Exception:  # noqa: BLE001  # whatever a backend raises
+            return bool(torch.accelerator.current_device_index() == before)
+        finally:
+            torch.accelerator.set_device_index(before)
+        return False
+
+    return held(device, {
+        f"{name}_{'next' if not beyond else 'far'}": partial(refused, call, beyond)
+        for name, call in REFUSED.items()
+        for beyond in (0, 60)
+    })  # fmt: skip
 
 
 @scenario(exact=True, area="devices", accelerators=True)

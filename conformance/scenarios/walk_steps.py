@@ -364,7 +364,7 @@ def fetch_to_pinned(s: State, step: Step) -> None:
     """Copy a tensor to pinned memory without a wait, and wait for the stream."""
     source = _tensor(s, step)
     stream = s.read(step, source)
-    s.write(f"p = torch.full({source.shape}, -99.0, device=CPU).pin_memory()",
+    s.write(f"p = torch.full({source.shape}, -99.0, dtype=torch.float32, device=CPU).pin_memory()",
             f"p.copy_({source.name}, non_blocking=True)", f"{stream}.synchronize()",
             f"assert same(p, {source.twin})")  # fmt: skip
     s.order.wait(HOST, s.order.of(stream))
@@ -377,7 +377,7 @@ def send_from_pinned(s: State, step: Step) -> None:
     s.overwrite(step, target)
     s.write(f"p = counted({target.shape}, 2, CPU).pin_memory()", f"{target.name}.copy_(p, non_blocking=True)",
             f"{target.twin}.copy_(p)", "del p",
-            f"p = torch.full({target.shape}, -99.0, device=CPU).pin_memory()")  # fmt: skip
+            f"p = torch.full({target.shape}, -99.0, dtype=torch.float32, device=CPU).pin_memory()")  # fmt: skip
 
 
 @_kind("tensors", "new_tensor")
@@ -421,8 +421,9 @@ def gradient(s: State, step: Step) -> None:
 # --------------------------------------------------------------------------------------------------------- generators
 
 _DRAWS = (
-    "torch.rand({n}, device=D{g})", "torch.randn({n}, device=D{g})", "torch.randint(0, 1 << 30, ({n},), device=D{g})",
-    "torch.randperm({n}, device=D{g})", "torch.zeros({n}, device=D).exponential_({e})",
+    "torch.rand({n}, dtype=torch.float32, device=D{g})", "torch.randn({n}, dtype=torch.float32, device=D{g})",
+    "torch.randint(0, 1 << 30, ({n},), device=D{g})", "torch.randperm({n}, device=D{g})",
+    "torch.zeros({n}, dtype=torch.float32, device=D).exponential_({e})",
     "torch.zeros({n}, dtype=torch.float64, device=D).normal_({e})",
 )  # fmt: skip
 _SIZES = (1, 3, 64, 130)
@@ -525,6 +526,23 @@ def restore_state(s: State, step: Step) -> None:
         s.default_generators[f"{source.device}"] = source
 
 
+@_kind("generators", "seed_all", "seed_current")
+def save_all_states(s: State, step: Step) -> None:
+    """Save the states of all devices, and restore them behind some draws."""
+    if len(s.default_generators) < len(s.devices):
+        raise NotPossible("a seed of each device")
+    s.write(f"x{step.number} = torch.{s.kind}.get_rng_state_all()")
+    s.saved_of_all[f"x{step.number}"] = dict(s.default_generators)
+
+
+@_kind("generators", "seed_all", "save_all_states", weight=2)
+def restore_all_states(s: State, step: Step) -> None:
+    """Restore the states of all devices."""
+    name = step.pick("states", s.saved_of_all)
+    s.write(f"torch.{s.kind}.set_rng_state_all({name})")
+    s.default_generators = dict(s.saved_of_all[name])
+
+
 @_kind("generators", "seed_all", weight=2)
 def in_fork(s: State, _: Step) -> None:
     """Begin a block behind which the default generators are as they were."""
@@ -553,15 +571,70 @@ def in_autocast(s: State, step: Step) -> None:
     s.thread.autocast = dtype
 
 
+#: What a program sets for all that follows: the call that sets it, the one that asks, and its values.
+_SETTINGS = {
+    "threads": ("torch.set_num_threads({})", "torch.get_num_threads()", ("1", "2", "3")),
+    "dtype": ("torch.set_default_dtype({})", "torch.get_default_dtype()", ("torch.float32", "torch.float64")),
+    "deterministic": (
+        "torch.use_deterministic_algorithms({}, warn_only=True)", "torch.are_deterministic_algorithms_enabled()",
+        ("False", "True"),
+    ),
+    "precision": (
+        "torch.set_float32_matmul_precision({})", "torch.get_float32_matmul_precision()", ('"highest"', '"high"'),
+    ),
+}  # fmt: skip
+
+
+@_kind("modes", weight=2)
+def change_setting(s: State, step: Step) -> None:
+    """Change a setting of torch, in the main thread: others have a number of threads of their own."""
+    if len(s.threads) > 1:
+        raise NotPossible("within another thread")
+    name = step.pick("setting", _SETTINGS)
+    value = step.pick("value", _SETTINGS[name][2])
+    s.write(_SETTINGS[name][0].format(value))
+    s.settings[name] = value
+
+
+@_kind("modes", weight=2)
+def settings(s: State, _: Step) -> None:
+    """Ask for the settings of torch that were changed."""
+    if len(s.threads) > 1:
+        raise NotPossible("within another thread")
+    for name, value in s.settings.items():
+        s.write(f"assert {_SETTINGS[name][1]} == {value}")
+
+
+#: Ops of all kinds, many of which no backend has kernels for. X is a square matrix, of float32.
+_OPS = (
+    "X.lgamma()", "X.erfinv()", "X.cumsum(0)", "X.sort()", "X.topk(2)", "X.unique()", "X.nonzero()", "X.histc(4)",
+    "X.logsumexp(0)", "X.cumprod(1)", "X.kthvalue(1)", "X.mode()", "X.renorm(2, 0, 1.0)", "X.trace()", "X.tril()",
+    "X.logit(0.1)", "X.softmax(1)", "X.median()", "X.index_select(0, X[0].long())",
+    "torch.linalg.det(X)", "torch.linalg.qr(X)", "torch.cdist(X, X)", "torch.bincount(X.flatten().abs().long())",
+    "torch.searchsorted(X[0].sort().values, X)", "torch.nn.functional.conv2d(X[None, None], X[None, None])",
+    "torch.nn.functional.embedding(X[0].long(), X)",
+    "torch.nn.functional.max_pool2d(X[None, None], 2)", "torch.nn.functional.interpolate(X[None, None], size=5)",
+    "torch.nn.functional.layer_norm(X, (4,))", "torch.nn.functional.cross_entropy(X, X.softmax(1))",
+)  # fmt: skip
+
+
+@_kind("ops", weight=3)
+def call_op(s: State, step: Step) -> None:
+    """Call an op. What it changes besides, what is asked later tells."""
+    device = _device(s, step)
+    s.write(f"X = torch.eye(4, dtype=torch.float32, device={s.name(device)})", step.pick("op", _OPS))
+    s.order.submit(s.current(device))
+
+
 @_kind("modes", weight=2)
 def modes(s: State, step: Step) -> None:
     """Ask for the modes, and what an op does in them."""
     thread, there = s.thread, s.name(_device(s, step))
     s.write(f"assert torch.is_grad_enabled() is {thread.grad}",
             f'assert torch.is_autocast_enabled("{s.kind}") is {bool(thread.autocast)}',
-            f"x = torch.ones((2, 2), device={there}, requires_grad=True)",
+            f"x = torch.ones((2, 2), dtype=torch.float32, device={there}, requires_grad=True)",
             "y = x @ x",
-            f"assert y.requires_grad is {thread.grad} and y.dtype == {thread.autocast or 'torch.float32'}")  # fmt: skip
+            f"assert y.requires_grad is {thread.grad} and y.dtype == {thread.autocast or 'x.dtype'}")  # fmt: skip
 
 
 # ------------------------------------------------------------------------------------------------------------- memory
@@ -598,7 +671,7 @@ def grow_and_free(s: State, step: Step) -> None:
     """Make a large tensor and free it. No more is allocated than before."""
     device = _device(s, step)
     s.write(f"before = torch.{s.kind}.memory_allocated({device})",
-            f"x = torch.ones({1 << 20}, device={s.name(device)})",
+            f"x = torch.ones({1 << 20}, dtype=torch.float32, device={s.name(device)})",
             f"assert torch.{s.kind}.memory_allocated({device}) >= {s.held(device) + (4 << 20)}",
             "del x",
             f"assert torch.{s.kind}.memory_allocated({device}) <= before")  # fmt: skip
@@ -610,7 +683,7 @@ def grow_and_free(s: State, step: Step) -> None:
 
 @_kind("errors", "new_tensor", weight=2)
 def refused(s: State, step: Step) -> None:
-    """Call what has to raise, and leaves everything as it was."""
+    """Call what has to raise, each call its own error, and leaves everything as it was."""
     device = s.name(_device(s, step))
     calls = (
         f"torch.ones(3, device={device}) + torch.ones(4, device={device})",
@@ -618,8 +691,11 @@ def refused(s: State, step: Step) -> None:
         f"torch.ones(3, device={device}).view(2)",
         f"torch.empty(1 << 60, dtype=torch.uint8, device={device})",
         f"torch.cat([torch.ones((2, 3), device={device}), torch.ones((3, 2), device={device})])",
-        f"torch.zeros(5, device={device}).copy_(torch.ones(4, device={device}))",
         f"torch.ones(3, device={device}).sum(2)",
         f"torch.linalg.cholesky(-torch.eye(3, device={device}))",
+        "torch.accelerator.set_device_index(torch.accelerator.device_count())",
     )  # fmt: skip
-    s.write(f"assert raises(lambda: {step.pick('call', calls)})")
+    which, name = step.pick("call", range(len(calls))), f"m{step.number}"
+    s.write(f"{name} = error_of(lambda: {calls[which]})")
+    s.write(*(f"assert {name} != {earlier}" for other, earlier in s.errors.items() if other != which))
+    s.errors[which] = name

@@ -9,7 +9,8 @@ from __future__ import annotations
 import gc
 import random
 import time
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -30,6 +31,7 @@ _TRIES = 8  # forms of a step, to find one that works
 #: What each script begins with.
 PROLOGUE = '''\
 import io
+import re
 import threading
 from contextlib import suppress
 
@@ -70,12 +72,12 @@ def gradient_of_square(tensor):
     return x.grad
 
 
-def raises(call):
+def error_of(call):
     try:
         call()
-    except (RuntimeError, IndexError, ValueError):
-        return True
-    return False
+    except Exception as e:
+        return type(e), re.sub(r"\\d+", "", str(e).partition("\\n")[0])
+    raise AssertionError("an error")
 
 
 def in_a_thread(work):
@@ -95,6 +97,14 @@ def in_a_thread(work):
 
 
 '''
+#: What a walk may change of torch: how it is changed, and how it is asked.
+SETTINGS: tuple[tuple[Callable[[Any], object], Callable[[], Any]], ...] = (
+    (torch.set_num_threads, torch.get_num_threads),
+    (torch.set_default_dtype, torch.get_default_dtype),
+    (torch.use_deterministic_algorithms, torch.are_deterministic_algorithms_enabled),
+    (torch.set_float32_matmul_precision, torch.get_float32_matmul_precision),
+)
+
 _BEFORE = PROLOGUE.count("\n")
 
 
@@ -127,6 +137,7 @@ class Walker:
             raise NotOffered("walks that begin on another device: they try all devices")
         self.kind, self.devices = where.type, min(2, torch.accelerator.device_count())
         self._streams = [torch.accelerator.current_stream(index) for index in range(self.devices)]
+        self._settings = [(change, ask()) for change, ask in SETTINGS]
         self._alone: dict[str, Broken | None] = {}
 
     def found(self, steps: Sequence[Step]) -> Broken | None:
@@ -134,7 +145,9 @@ class Walker:
         lines = _written(self.kind, self.devices, steps)
         names: dict[str, Any] = {}
         try:
-            exec(compile(PROLOGUE + "\n".join(lines), __name__, "exec"), names)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of ops that are not deterministic
+                exec(compile(PROLOGUE + "\n".join(lines), __name__, "exec"), names)
         except Exception as e:  # noqa: BLE001  # whatever a backend raises
             return _broken(lines, e)
         finally:
@@ -147,6 +160,8 @@ class Walker:
         for stream in self._streams:
             torch.accelerator.set_stream(stream)
         torch.accelerator.set_device_index(0)
+        for change, value in self._settings:
+            change(value)
         for index in range(self.devices):
             torch.accelerator.synchronize(index)
 
@@ -229,16 +244,16 @@ def walked(device: str, areas: Sequence[str], seeds: Sequence[int] = SEEDS) -> R
 @scenario(exact=True, area="devices", accelerators=True)
 def devices_and_streams(device: str) -> Results:
     """Walks over devices, streams, events and errors."""
-    return walked(device, ("devices", "streams", "errors"))
+    return walked(device, ("devices", "streams", "ops", "errors"))
 
 
 @scenario(exact=True, area="memory", accelerators=True)
 def tensors_on_streams(device: str) -> Results:
     """Walks over tensors, copies and memory on several streams and devices."""
-    return walked(device, ("devices", "streams", "tensors", "memory", "errors"))
+    return walked(device, ("devices", "streams", "tensors", "memory", "ops", "errors"))
 
 
 @scenario(exact=True, area="devices", accelerators=True)
 def generators_and_modes(device: str) -> Results:
     """Walks over generators, their states, modes, devices and threads."""
-    return walked(device, ("devices", "generators", "modes", "errors"))
+    return walked(device, ("devices", "generators", "modes", "ops", "errors"))
