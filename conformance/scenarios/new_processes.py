@@ -10,6 +10,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import astuple
 from multiprocessing import connection, parent_process
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from typing import Any
 import torch
 import torch.multiprocessing
 
-from conformance.scenarios.model import NotOffered, Results, first_line
+from conformance.scenarios.model import Broken, NotOffered, Results, first_line
 
 
 def results_of(device: str, work: Callable[..., Results], arguments: Sequence[tuple[Any, ...]]) -> list[Results]:
@@ -108,12 +109,15 @@ def _end(file: str, *, is_offered: bool, message: str) -> None:
 
 def _write(file: Path, results: Results) -> None:
     lacking = {name: str(result) for name, result in results.items() if isinstance(result, NotOffered)}
+    broken = {name: astuple(result) for name, result in results.items() if isinstance(result, Broken)}
     tensors = {name: result.cpu() for name, result in results.items() if isinstance(result, torch.Tensor)}
     torch.save(tensors, file)
-    Path(f"{file}.lacking").write_text(json.dumps([list(results), lacking]), encoding="utf-8")
+    Path(f"{file}.others").write_text(json.dumps([list(results), lacking, broken]), encoding="utf-8")
 
 
 def _read(file: Path) -> Results:
-    names, lacking = json.loads(Path(f"{file}.lacking").read_text(encoding="utf-8"))
+    names, lacking, broken = json.loads(Path(f"{file}.others").read_text(encoding="utf-8"))
     tensors = torch.load(file, weights_only=True)
-    return {name: NotOffered(lacking[name]) if name in lacking else tensors[name] for name in names}
+    failed = {name: Broken(tuple(lines), at, error and tuple(error)) for name, (lines, at, error) in broken.items()}
+    found = {name: NotOffered(why) for name, why in lacking.items()} | failed | tensors
+    return {name: found[name] for name in names}

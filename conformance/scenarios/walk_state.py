@@ -195,7 +195,7 @@ class State:
         self.saved: dict[str, Source] = {}
         self.saved_of_all: dict[str, dict[str, Source]] = {}
         self.settings: dict[str, str] = {}
-        self.errors: dict[int, str] = {}  # the name of the error of a call
+        self.errors: dict[str, str] = {}  # the name of the error of a call
         self.drawn: dict[tuple[Source, Draw], str] = {}  # the name of what a state gave
         self.peaks = dict.fromkeys(self.devices, 0)
         self.threads = [Thread(0, {})]

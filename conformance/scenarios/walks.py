@@ -18,6 +18,7 @@ import torch
 
 from conformance.scenarios.devices import accelerator
 from conformance.scenarios.model import Broken, NotOffered, Results, first_line, scenario
+from conformance.scenarios.new_processes import results_of
 from conformance.scenarios.walk_state import NotPossible, State, Step
 from conformance.scenarios.walk_steps import KINDS, begin, values
 from conformance.support.ddmin import ddmin
@@ -25,13 +26,16 @@ from conformance.support.ddmin import ddmin
 SEEDS = range(60)  # of the walks of a program
 STEPS = 60  # of a walk
 PATIENCE = 10.0  # seconds to reduce a walk
+ANEW = range(16)  # the seeds of walks that begin in new processes
+FEW_STEPS = 16  # of each
+#: The areas of these.
+MIXES = (("generators",), ("devices", "streams", "tensors"), ("devices", "memory", "modes", "ops", "errors"))
 _REDUCED = 3  # walks
 _TRIES = 8  # forms of a step, to find one that works
 
 #: What each script begins with.
 PROLOGUE = '''\
 import io
-import re
 import threading
 from contextlib import suppress
 
@@ -76,7 +80,7 @@ def error_of(call):
     try:
         call()
     except Exception as e:
-        return type(e), re.sub(r"\\d+", "", str(e).partition("\\n")[0])
+        return type(e), str(e).partition("\\n")[0]
     raise AssertionError("an error")
 
 
@@ -128,33 +132,56 @@ def _written(kind: str, devices: int, steps: Sequence[Step]) -> list[str]:
 
 
 class Walker:
-    """Runs walks on the devices of a kind. What a walk changes is restored. Raises NotOffered if there are too few."""
+    """Draws walks over the devices of a kind, and runs them. What a walk changes is restored.
 
-    def __init__(self, device: str) -> None:
+    Raises NotOffered for a device other than the first of torch's accelerator.
+    """
+
+    def __init__(self, device: str, areas: Sequence[str]) -> None:
         accelerator(device)
         where = torch.device(device)
         if where.index:
             raise NotOffered("walks that begin on another device: they try all devices")
         self.kind, self.devices = where.type, min(2, torch.accelerator.device_count())
+        self._kinds = [kind.name for kind in KINDS.values() if kind.area in areas for _ in range(kind.weight)]
         self._streams = [torch.accelerator.current_stream(index) for index in range(self.devices)]
         self._settings = [(change, ask()) for change, ask in SETTINGS]
         self._alone: dict[str, Broken | None] = {}
+        self._works: dict[str, Broken | None] = {}  # what is wrong in a kind of step, None if one of them works
 
-    def found(self, steps: Sequence[Step]) -> Broken | None:
-        """Return what is wrong in a walk, None if nothing is."""
-        lines = _written(self.kind, self.devices, steps)
-        names: dict[str, Any] = {}
+    def drawn(self, seed: int, count: int) -> list[Step]:
+        """Return the steps of a walk, without those that do not work alone."""
+        chance = random.Random(seed)
+        steps = []
+        for number in range(count):
+            step = Step(number, self._kinds[int(chance.random() * len(self._kinds))], chance.getrandbits(32))
+            found = self.alone(step)
+            self._works[step.kind] = found and self._works.get(step.kind, found)
+            steps += [step] if found is None else []
+        return steps
+
+    @property
+    def broken_alone(self) -> Broken | None:
+        """A step that does not hold alone, if there is one."""
+        return next((found for found in self._alone.values() if found and found.error is None), None)
+
+    @property
+    def not_offered(self) -> Results:
+        """The kinds of steps of which each raised."""
+        return {
+            kind: NotOffered(": ".join(found.error)) for kind, found in self._works.items() if found and found.error
+        }
+
+    def lines(self, steps: Sequence[Step]) -> list[str]:
+        """Return the script of a walk."""
+        return _written(self.kind, self.devices, steps)
+
+    def run(self, lines: list[str]) -> Broken | None:
+        """Run the script of a walk. Returns what is wrong, None if nothing is."""
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # of ops that are not deterministic
-                exec(compile(PROLOGUE + "\n".join(lines), __name__, "exec"), names)
-        except Exception as e:  # noqa: BLE001  # whatever a backend raises
-            return _broken(lines, e)
+            return _run(lines)
         finally:
             self._restore()
-            names.clear()
-            gc.collect(0)
-        return None
 
     def _restore(self) -> None:
         for stream in self._streams:
@@ -169,29 +196,43 @@ class Walker:
         """Return what is wrong in a step alone, behind what it needs; not tried again if its text was tried before."""
         needed = [Step(number, kind, self._luck(kind)) for number, kind in enumerate(KINDS[step.kind].needs)]
         steps = [*needed, Step(len(needed), step.kind, step.luck)]
-        text = "\n".join(_written(self.kind, self.devices, steps))
+        text = "\n".join(lines := self.lines(steps))
         if text not in self._alone:
-            self._alone[text] = self.found(steps)
+            self._alone[text] = self.run(lines)
         return self._alone[text]
 
     def _luck(self, kind: str) -> int:
         """Return a luck with which a kind of step works alone, of a few; the first if none does."""
         return next((luck for luck in range(_TRIES) if self.alone(Step(0, kind, luck)) is None), 0)
 
-    def reduced(self, steps: Sequence[Step], found: Broken) -> Broken:
-        """Return what is wrong in the fewest steps of a walk, as far as there is time."""
+    def reduced(self, steps: Sequence[Step], found: Broken, run: Callable[[list[str]], Broken | None]) -> Broken:
+        """Return what is wrong in the fewest steps of a walk, as far as there is time. ``run`` runs a script."""
         end = time.monotonic() + PATIENCE
         last: dict[tuple[int, ...], Broken] = {}
 
         def fails(indices: Sequence[int]) -> bool | None:
             if time.monotonic() > end:
                 return None
-            part = self.found([steps[i] for i in indices])
+            part = run(self.lines([steps[i] for i in indices]))
             if part is not None:
                 last[tuple(indices)] = part
             return part is not None
 
         return last.get(ddmin(len(steps), fails).kept, found)
+
+
+def _run(lines: list[str]) -> Broken | None:
+    names: dict[str, Any] = {}
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of ops that are not deterministic
+            exec(compile(PROLOGUE + "\n".join(lines), __name__, "exec"), names)
+    except Exception as e:  # noqa: BLE001  # whatever a backend raises
+        return _broken(lines, e)
+    finally:
+        names.clear()
+        gc.collect(0)
+    return None
 
 
 def _broken(lines: Sequence[str], e: Exception) -> Broken:
@@ -215,30 +256,14 @@ def walked(device: str, areas: Sequence[str], seeds: Sequence[int] = SEEDS) -> R
     results: Results = dict.fromkeys(("alone", "together"), torch.tensor(True))
     if device == "cpu":
         return results
-    walker, wrong = Walker(device), list[Broken]()
-    kinds = [kind.name for kind in KINDS.values() if kind.area in areas for _ in range(kind.weight)]
-    raised: dict[str, NotOffered] = {}
-    offered: set[str] = set()
+    walker, wrong = Walker(device, areas), list[Broken]()
     for seed in seeds:
-        chance = random.Random(seed)
-        drawn = [
-            Step(number, kinds[int(chance.random() * len(kinds))], chance.getrandbits(32)) for number in range(STEPS)
-        ]
-        steps = []
-        for step in drawn:
-            found = walker.alone(step)
-            if found is None:
-                steps.append(step)
-                offered.add(step.kind)
-            elif found.error is None:
-                results["alone"] = found
-            else:
-                raised[step.kind] = NotOffered(": ".join(found.error))
-        if len(wrong) < _REDUCED and (broken := walker.found(steps)) is not None:
-            wrong.append(walker.reduced(steps, broken))
-    if wrong:
-        results["together"] = min(wrong, key=lambda one: len(one.lines))
-    return {**results, **{kind: why for kind, why in raised.items() if kind not in offered}}
+        steps = walker.drawn(seed, STEPS)
+        if len(wrong) < _REDUCED and (broken := walker.run(walker.lines(steps))) is not None:
+            wrong.append(walker.reduced(steps, broken, walker.run))
+    results |= {"alone": found} if (found := walker.broken_alone) else {}
+    results |= {"together": min(wrong, key=lambda one: len(one.lines))} if wrong else {}
+    return {**results, **walker.not_offered}
 
 
 @scenario(exact=True, area="devices", accelerators=True)
@@ -257,3 +282,30 @@ def tensors_on_streams(device: str) -> Results:
 def generators_and_modes(device: str) -> Results:
     """Walks over generators, their states, modes, devices and threads."""
     return walked(device, ("devices", "generators", "modes", "ops", "errors"))
+
+
+@scenario(exact=True, slow=True, area="devices", accelerators=True)
+def first_calls_of_a_process(device: str) -> Results:
+    """Short walks that begin in new processes, in which nothing was called before."""
+    results: Results = {"anew": torch.tensor(True)}
+    if device == "cpu":
+        return results
+    walkers = [Walker(device, areas) for areas in MIXES]
+
+    def run(lines: list[str]) -> Broken | None:
+        (found,) = results_of(device, _begun, [(lines,)])
+        return found["anew"] if isinstance(found["anew"], Broken) else None
+
+    for seed in ANEW:
+        walks = [walker.drawn(seed, FEW_STEPS) for walker in walkers]
+        scripts = [walker.lines(steps) for walker, steps in zip(walkers, walks)]
+        ended = results_of(device, _begun, [(lines,) for lines in scripts])
+        for walker, steps, found in zip(walkers, walks, ended):
+            if isinstance(broken := found["anew"], Broken):
+                return {"anew": walker.reduced(steps, broken, run)}
+    return results
+
+
+def _begun(lines: list[str]) -> Results:
+    """Run the script of a walk in this process."""
+    return {"anew": _run(lines) or torch.tensor(True)}
