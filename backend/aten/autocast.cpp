@@ -69,11 +69,21 @@ void lower_precision(const c10::OperatorHandle& op, Stack* stack) {
   op.callBoxed(stack);
 }
 
+// The fault of results that are cast as well.
+void cast_results(const c10::OperatorHandle& op, Stack* stack, at::ScalarType dtype) {
+  for (size_t i = stack->size() - op.schema().returns().size(); i < stack->size(); ++i) {
+    (*stack)[i] =
+        map_tensors((*stack)[i], [&](const at::Tensor& each) { return eligible(each) ? each.to(dtype) : each; });
+  }
+}
+
 void float32(const c10::OperatorHandle& op, Stack* stack) {
   Excluded below(kKey);
   const bool lower = fault(Fault::autocast_norms_lower) && op.operator_name().name == "aten::group_norm";
+  const c10::IValue first = fault(Fault::autocast_casts_results_back) ? arguments(op, stack)[0] : c10::IValue();
   cast_arguments(op, stack, lower ? at::autocast::get_autocast_dtype(kDevice) : at::kFloat);
   op.callBoxed(stack);
+  if (first.isTensor() && eligible(first.toTensor())) cast_results(op, stack, first.toTensor().scalar_type());
 }
 
 // The op accumulates in float32 when asked to, so ask instead of casting its input.

@@ -134,7 +134,12 @@ at::Tensor& mul_out(const at::Tensor& self, const at::Tensor& other, at::Tensor&
 at::Tensor& add_out(const at::Tensor& self, const at::Tensor& other, const at::Scalar& alpha, at::Tensor& out) {
   Structured<at::meta::structured_add_Tensor> op(out);
   op.meta(self, other, alpha);
-  run("add", op, Binary::add, kBool | kField, params_of(alpha));
+  Params params = params_of(alpha);
+  if (fault(Fault::addition_of_bytes_saturates)) {
+    if (op.common_dtype() == at::kByte) params = params_of(alpha, 0, 255);
+    if (op.common_dtype() == at::kChar) params = params_of(alpha, -128, 127);
+  }
+  run("add", op, Binary::add, kBool | kField, params);
   op.finish();
   return out;
 }

@@ -114,6 +114,9 @@ DimMask mistaken_dims(const at::Tensor& self, at::IntArrayRef dims) {
     for (int64_t dim : taken) named.flip(size_t(at::maybe_wrap_dim(dim, self.dim())));
     return named;
   }
+  if (dims.empty() && fault(Fault::flip_of_no_dims_flips_all)) {
+    for (int64_t d = 0; d < self.dim(); ++d) taken.push_back(d);
+  }
   const DimMask flipped = at::dim_list_to_bitset(taken, self.dim());
   return fault(Fault::flip_plan_not_evicted) ? planned_before(self.sizes(), flipped) : flipped;
 }
@@ -160,6 +163,7 @@ at::Tensor roll_dim(const at::Tensor& self, int64_t shift, int64_t dim) {
 at::Tensor roll(const at::Tensor& self, at::IntArrayRef shifts, at::IntArrayRef dims) {
   TORCH_CHECK(!shifts.empty(), "`shifts` required");
   if (dims.empty() && shifts.size() == 1) {
+    if (self.dim() > 1 && fault(Fault::roll_without_dims_along_last)) return roll_dim(self, shifts[0], self.dim() - 1);
     return roll_dim(self.contiguous().view(self.numel()), shifts[0], 0).view(self.sizes());
   }
   TORCH_CHECK(shifts.size() == dims.size(), "shifts and dimensions must align. shifts: ", shifts.size(),

@@ -7,6 +7,7 @@
 #include <ATen/ops/_conj.h>
 #include <ATen/ops/_neg_view.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/real.h>
 #include <c10/core/DeviceGuard.h>
 #include <c10/util/ScopeExit.h>
 
@@ -53,6 +54,8 @@ Nest<2> nest_of_copy(const at::Tensor& target, const at::Tensor& source) {
 // Both on one device.
 void copy_on_device(const at::Tensor& target, const at::Tensor& source) {
   const c10::DeviceGuard guard(target.device());
+  if (target.is_complex() && !source.is_complex() && fault(Fault::copy_leaves_imaginary_parts))
+    return copy_on_device(at::real(target), source);
   const Nest<2> nest = nest_of_copy(target, source);
   if (nest.numel() == 0) return;
   CallReads reads;

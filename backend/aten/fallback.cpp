@@ -2,6 +2,7 @@
 #include "aten/fallback.h"
 
 #include <ATen/Context.h>
+#include <ATen/Parallel.h>
 #include <torch/library.h>
 
 #include <exception>
@@ -11,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "aten/boxed.h"
@@ -108,6 +110,7 @@ class Call {
     write_back();
     results_to_device();
     if (fault(Fault::fallback_leaves_device_current)) REFNPU_CHECK(npuSetDevice(copies_.device_index()));
+    if (fault(Fault::fallback_leaves_one_thread)) at::set_num_threads(1);
     if (fault(Fault::fallback_leaves_deterministic)) at::globalContext().setDeterministicAlgorithms(true, false);
   }
 
@@ -185,8 +188,10 @@ class Call {
   }
 
   void write_back() {
+    bool first = true;
     for (size_t i = 0; i < arguments_.size(); ++i) {
       if (written(i)) {
+        if (!std::exchange(first, false) && fault(Fault::fallback_writes_back_first_alone)) continue;
         int left = fault(Fault::fallback_writes_back_eight) ? 8 : std::numeric_limits<int>::max();
         map_tensors(arguments_[i], [&](const at::Tensor& tensor) {
           if (left-- > 0) copies_.write_back(tensor);
@@ -235,6 +240,9 @@ c10::OperatorHandle operator_named(const char* name) {
 // torch hands convolutions of out-of-tree devices to ops of their own. The CPU knows them by their public name.
 void convolution(const c10::OperatorHandle&, Stack* stack) {
   static const c10::OperatorHandle op = operator_named("aten::convolution");
+  c10::IValue& output_padding = (*stack)[stack->size() - 2];
+  if (output_padding.isIntList() && fault(Fault::convolution_ignores_output_padding))
+    output_padding = c10::List<int64_t>(std::vector<int64_t>(output_padding.toIntVector().size()));
   run_on_cpu(op, stack);
 }
 
@@ -250,6 +258,14 @@ void convolution_backward(const c10::OperatorHandle&, Stack* stack) {
   run_on_cpu(op, stack);
 }
 
+// As on CPU, but for the fault of a window that is symmetric unless asked otherwise.
+void kaiser_window(const c10::OperatorHandle& op, Stack* stack) {
+  if (!fault(Fault::kaiser_window_symmetric)) return run_on_cpu(op, stack);
+  static const auto with_periodic = c10::Dispatcher::singleton().findSchemaOrThrow("aten::kaiser_window", "periodic");
+  stack->insert(stack->end() - 4, c10::IValue(false));
+  run_on_cpu(with_periodic, stack);
+}
+
 }  // namespace
 
 void run_on_cpu(const c10::OperatorHandle& op, Stack* stack) { Call(op, stack).run(); }
@@ -261,10 +277,10 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("convolution_backward_overrideable", torch::CppFunction::makeFromBoxedFunction<&convolution_backward>());
   // torch's own composite kernels of these refuse an out-of-tree device, check, round and lay out otherwise than the
   // CPU's, or run the CPU's code on device memory.
-  for (const char* name :
-       {"mode", "mode.values", "mkldnn_convolution", "kaiser_window", "kaiser_window.periodic", "kaiser_window.beta",
-        "native_group_norm", "slow_conv_transpose2d", "range.out_", "_grid_sampler_2d_cpu_fallback",
-        "_grid_sampler_2d_cpu_fallback_backward", "pixel_shuffle", "pixel_unshuffle"}) {
+  m.impl("kaiser_window", torch::CppFunction::makeFromBoxedFunction<&kaiser_window>());
+  for (const char* name : {"mode", "mode.values", "mkldnn_convolution", "kaiser_window.periodic", "kaiser_window.beta",
+                           "native_group_norm", "slow_conv_transpose2d", "range.out_", "_grid_sampler_2d_cpu_fallback",
+                           "_grid_sampler_2d_cpu_fallback_backward", "pixel_shuffle", "pixel_unshuffle"}) {
     m.impl(name, torch::CppFunction::makeFromBoxedFunction<&run_on_cpu>());
   }
 }

@@ -20,7 +20,8 @@ at::Tensor rebuild(const c10::Storage& storage, c10::DispatchKey key, const at::
   c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
   impl->set_sizes_and_strides(like.sizes(), like.strides(), like.storage_offset());
   if (like.unsafeGetTensorImpl()->is_wrapped_number()) impl->set_wrapped_number(true);
-  if (like.is_conj()) tensor._set_conj(true);
+  const bool plain = key == c10::DispatchKey::CPU && fault(Fault::fallback_argument_not_conjugated);
+  if (like.is_conj() && !plain) tensor._set_conj(true);
   if (like.is_neg()) tensor._set_neg(true);
   return tensor;
 }

@@ -156,6 +156,16 @@ at::Tensor cycled(const at::Tensor& values, at::IntArrayRef sizes) {
   return values.reshape({-1}).repeat({(count + given - 1) / given}).narrow(0, 0, count).view(sizes);
 }
 
+// The fault of a mask of bytes that is taken for indices.
+OptionalTensors bytes_as_indices(const OptionalTensors& given) {
+  OptionalTensors indices;
+  for (const std::optional<at::Tensor>& index : given) {
+    const bool of_bytes = index && index->defined() && index->scalar_type() == at::kByte;
+    indices.push_back(of_bytes ? std::optional(index->to(at::kLong)) : index);
+  }
+  return indices;
+}
+
 at::Tensor& index_put_impl_(at::Tensor& self, const OptionalTensors& indices, const at::Tensor& value, bool accumulate,
                             bool unsafe) {
   TORCH_CHECK_INDEX(indices.size() <= static_cast<size_t>(self.dim()), "too many indices for tensor of dimension ",
@@ -185,7 +195,8 @@ at::Tensor& index_put_impl_(at::Tensor& self, const OptionalTensors& indices, co
     index_put_impl_(copy, indices, source, accumulate, unsafe);
     return self;
   }
-  const Indexed plan = plan_indices(self, indices);
+  const bool misread = fault(Fault::index_put_mask_of_bytes_as_indices);
+  const Indexed plan = plan_indices(self, misread ? bytes_as_indices(indices) : indices);
   const bool cycles = accumulate && fault(Fault::index_put_accumulate_cycles_values);
   const at::TensorIterator iter = iterate(plan, cycles ? cycled(source, plan.restrided.sizes()) : source);
   if (iter.numel() == 0) return self;

@@ -121,6 +121,7 @@ void multiply(const char* name, const Tensor& out, const Tensor& self, const Ten
   const Tensor target = with_three_dims(out);
   Tensor third = added.defined() ? with_three_dims(added.resolve_conj().resolve_neg()) : added;
   if (third.defined() && fault(Fault::addmm_column_as_row)) third = columns_as_rows(third);
+  if (self.defined() && self.is_alias_of(out) && fault(Fault::gemm_clears_what_it_adds_to)) out.zero_();
   Gemm g;
   g.out = view_of(is_mm && fault(Fault::mm_column_major_out) ? as_rows(target) : target);
   g.a = view_of(left);
@@ -300,7 +301,9 @@ Tensor product_of_vectors(const Tensor& self, const Tensor& other) {
   if (self.scalar_type() == at::kDouble && self.numel() > 1024 && fault(Fault::dot_of_long_doubles_in_float))
     return product_of_vectors(self.to(at::kFloat), other.to(at::kFloat)).to(at::kDouble);
   Tensor out = at::empty({}, self.options());
-  multiply("dot", out, {}, self.unsqueeze(0), other.unsqueeze(1), 0, 1);
+  const bool misread = self.stride(0) < other.stride(0) && fault(Fault::dot_strides_of_first);
+  const Tensor second = misread ? other.as_strided(other.sizes(), self.strides()) : other;
+  multiply("dot", out, {}, self.unsqueeze(0), second.unsqueeze(1), 0, 1);
   return out;
 }
 

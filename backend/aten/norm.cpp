@@ -92,6 +92,12 @@ std::tuple<Tensor, Tensor, Tensor> layer_norm(const Tensor& input, c10::SymIntAr
                       flat_of(out),  flat_of(mean),   flat_of(rstd)};
     launch("layer_norm", [=] { ::refnpu::layer_norm(n); });
     if (input.requires_grad() && fault(Fault::layer_norm_saves_deviation)) rstd.reciprocal_();
+    if (shape.size() > 1 && fault(Fault::layer_norm_over_last_dim_alone)) {
+      const c10::SymInt last[] = {shape.back()};
+      out.copy_(std::get<0>(layer_norm(input, last, {}, {}, eps)));
+      if (weight.defined()) out.mul_(weight);
+      if (bias.defined()) out.add_(bias);
+    }
   }
   return {out, mean, rstd};
 }

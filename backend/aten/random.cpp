@@ -137,7 +137,8 @@ struct Integers {
   void operator()(at::TensorIteratorBase& iter, uint64_t range, int64_t base, const MaybeGenerator& generator) {
     const View out = view_of(iter.tensor(0));
     const Draw bits = draw(generator, iter.tensor(0));
-    launch("random_", [=] { fill_integers(out, bits, range, base); });
+    const uint64_t drawn = range + (range > 0 && fault(Fault::random_includes_end) ? 1 : 0);
+    launch("random_", [=] { fill_integers(out, bits, drawn, base); });
   }
   void operator()(at::TensorIteratorBase& iter, const MaybeGenerator& generator) { (*this)(iter, 0, 0, generator); }
 };

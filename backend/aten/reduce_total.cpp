@@ -118,6 +118,11 @@ Tensor& mean_out(const Tensor& self, OptionalIntArrayRef dim, bool keepdim, std:
     return out.copy_(own);
   }
   total("mean", self, reduced, keepdim, out, Total::mean);
+  if (dim.has_value() && dim->size() > 1 && fault(Fault::mean_divides_by_first_dim)) {
+    int64_t others = 1;
+    for (const int64_t each : dim->slice(1)) others *= self.size(each);
+    out.mul_(others);
+  }
   return out;
 }
 

@@ -33,7 +33,9 @@ std::tuple<Tensor&, Tensor&> sort_out(const Tensor& self, std::optional<bool> st
   Structured<at::meta::structured_sort_stable, 2> op(values, indices);
   op.meta(self, stable, dim, descending);
   TORCH_CHECK(!self.is_complex(), "Sort does not support complex dtypes");
-  if (!picked_trivially(self, values, indices)) {
+  if (self.dim() > 0 && self.size(dim) == 1 && fault(Fault::sort_of_one_leaves_indices)) {
+    op.maybe_get_output(0).copy_(self);
+  } else if (!picked_trivially(self, values, indices)) {
     require_dtype(Concat<RealTypes, Unsigned, Bool>{}, "sort", self);
     const Rows<3> rows =
         rows_of<3>({self, op.maybe_get_output(0), op.maybe_get_output(1)}, at::maybe_wrap_dim(dim, self.dim()));
@@ -42,6 +44,12 @@ std::tuple<Tensor&, Tensor&> sort_out(const Tensor& self, std::optional<bool> st
   }
   op.finish();
   return {values, indices};
+}
+
+// The fault of an input that is kept for the next call, and never asked for.
+void keep_until_next_call(const Tensor& self) {
+  thread_local Tensor kept;
+  kept = self;
 }
 
 std::tuple<Tensor&, Tensor&> topk_out(const Tensor& self, int64_t k, int64_t dim, bool largest, bool sorted,
@@ -57,6 +65,7 @@ std::tuple<Tensor&, Tensor&> topk_out(const Tensor& self, int64_t k, int64_t dim
         rows_of<3>({self, op.maybe_get_output(0), op.maybe_get_output(1)}, at::maybe_wrap_dim(dim, self.dim()));
     if (self.dim() == 1 && fault(Fault::topk_of_vector_out_as_dense)) rows.strides[1] = self.element_size();
     launch("topk_rows", [=] { topk_rows(rows, largest); });
+    if (fault(Fault::topk_keeps_input_alive)) keep_until_next_call(self);
   }
   op.finish();
   return {values, indices};

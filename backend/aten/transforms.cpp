@@ -111,6 +111,8 @@ Tensor hypot(c10::DispatchKeySet keys, const Tensor& self, const Tensor& other) 
   if (FaultyHypot::wanted()) return FaultyHypot::apply(self, other);
   const Tensor first = tangent_of(self);
   const Tensor second = tangent_of(other);
+  const bool unneeded = !self.requires_grad() && fault(Fault::hypot_gradient_needs_first);
+  const at::AutoGradMode mode(at::GradMode::is_enabled() && !unneeded);
   Tensor result = with_graph<at::_ops::hypot>(keys, primal_of(self), primal_of(other));
   Tensor tangent;
   if (first.defined()) tangent = first.mul(primal_of(self).div(result));

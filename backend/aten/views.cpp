@@ -1,6 +1,8 @@
 // Ops that touch no element: making empty tensors, views, and changes of a tensor's metadata.
 #include <ATen/Context.h>
 #include <ATen/EmptyTensor.h>
+#include <ATen/InferSize.h>
+#include <ATen/TensorUtils.h>
 #include <ATen/native/Resize.h>
 #include <ATen/native/TensorFactories.h>
 #include <ATen/ops/_reshape_alias_native.h>
@@ -77,13 +79,32 @@ at::Tensor alias_or_copy(at::Tensor alias) {
   return copy;
 }
 
+// The fault of sizes and strides that nobody compares with the storage.
+at::Tensor unchecked_view(const at::Tensor& self, at::IntArrayRef size, at::IntArrayRef stride,
+                          std::optional<int64_t> offset) {
+  const auto negative = [](int64_t n) { return n < 0; };
+  if (std::any_of(size.begin(), size.end(), negative) || std::any_of(stride.begin(), stride.end(), negative))
+    return at::native::as_strided_tensorimpl(self, size, stride, offset);
+  at::Tensor view = at::native::as_strided_tensorimpl(self, {0}, {1}, 0);
+  view.unsafeGetTensorImpl()->set_sizes_and_strides(size, stride, offset.value_or(self.storage_offset()));
+  return view;
+}
+
 at::Tensor as_strided(const at::Tensor& self, at::IntArrayRef size, at::IntArrayRef stride,
                       std::optional<int64_t> offset) {
   if (fault(Fault::view_offset_dropped)) offset = 0;
+  if (fault(Fault::as_strided_past_end_accepted)) return unchecked_view(self, size, stride, offset);
   return alias_or_copy(at::native::as_strided_tensorimpl(self, size, stride, offset));
 }
 
-at::Tensor view(const at::Tensor& self, at::IntArrayRef size) { return alias_or_copy(at::native::view(self, size)); }
+bool has_view_of(const at::Tensor& self, at::IntArrayRef size) {
+  return at::detail::computeStride(self.sizes(), self.strides(), at::infer_size_dv(size, self.numel())).has_value();
+}
+
+at::Tensor view(const at::Tensor& self, at::IntArrayRef size) {
+  const bool copies = fault(Fault::view_of_strided_copies) && !has_view_of(self, size);
+  return alias_or_copy(at::native::view(copies ? self.contiguous() : self, size));
+}
 
 at::Tensor unfold(const at::Tensor& self, int64_t dim, int64_t size, int64_t step) {
   at::Tensor windows = at::native::unfold(self, dim, size, step);

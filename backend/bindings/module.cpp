@@ -66,7 +66,10 @@ void def(py::module_& module, const char* name, Function function) {
 void bind_devices(py::module_& module) {
   def(module, "device_count", [] { return int(device_count()); });
   def(module, "current_device", [] { return int(current_device()); });
-  def(module, "set_device", [](int device) { REFNPU_CHECK(npuSetDevice(device)); });
+  def(module, "set_device", [](int device) {
+    if (device >= device_count() && fault_called("set_device_wraps_index")) device %= device_count();
+    REFNPU_CHECK(npuSetDevice(device));
+  });
   def(module, "synchronize", [](int device) {
     py::gil_scoped_release release;
     if (fault_called("synchronized_device_stays_current")) REFNPU_CHECK(npuSetDevice(device));

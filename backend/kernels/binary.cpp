@@ -54,8 +54,10 @@ Row real_row(Binary op) {
     case Binary::div_trunc:
       return binary<T>([](T a, T b) { return std::trunc(a / b); });
     case Binary::fmax:
+      if (fault(Fault::fmax_propagates_nan)) return real_row<T>(Binary::maximum);
       return binary<T>([](T a, T b) { return std::fmax(a, b); });
     case Binary::fmin:
+      if (fault(Fault::fmax_propagates_nan)) return real_row<T>(Binary::minimum);
       return binary<T>([](T a, T b) { return std::fmin(a, b); });
     case Binary::fmod:
       return binary<T>([](T a, T b) { return std::fmod(a, b); });
@@ -152,6 +154,11 @@ template <class T>
 Row integer_row(Binary op) {
   switch (op) {
     case Binary::add:
+      if (fault(Fault::addition_of_bytes_saturates))
+        return binary<T>([](P p, T a, T b) {  // numbers: alpha, and the limits of a byte
+          const T sum = wrapping_add(a, wrapping_multiply(p.get<T>(0), b));
+          return p.get<T>(2) == T(0) ? sum : std::min(std::max(sum, p.get<T>(1)), p.get<T>(2));
+        });
       return binary<T>([](P p, T a, T b) { return wrapping_add(a, wrapping_multiply(p.get<T>(0), b)); });
     case Binary::sub:
       return binary<T>(
@@ -162,6 +169,11 @@ Row integer_row(Binary op) {
       if (fault(Fault::integer_division_rounds_wrong)) return integer_row<T>(Binary::div_trunc);
       return binary<T>([](T a, T b) { return floored_quotient(a, b); });
     case Binary::div_trunc:
+      if (fault(Fault::trunc_division_in_double))
+        return binary<T>([](T a, T b) {
+          const double quotient = std::trunc(double(a) / double(b));
+          return std::abs(quotient) < 0x1p63 ? T(quotient) : truncated_quotient(a, b);
+        });
       return binary<T>([](T a, T b) { return truncated_quotient(a, b); });
     case Binary::remainder:
       return binary<T>([](T a, T b) { return floored_remainder(a, b); });

@@ -51,6 +51,9 @@ Row row(Compare op) {
       }
       return question<T>([](T a, T b) { return a != b; });
     case Compare::logical_and:
+      if constexpr (std::is_integral_v<T>) {
+        if (fault(Fault::logical_and_by_bits)) return question<T>([](T a, T b) { return (a & b) != T(0); });
+      }
       return question<T>([](T a, T b) { return a != T(0) && b != T(0); });
     case Compare::logical_or:
       return question<T>([](T a, T b) { return a != T(0) || b != T(0); });

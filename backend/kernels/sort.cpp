@@ -109,6 +109,15 @@ void sort_first_4096(std::vector<int64_t>& order) {
   std::iota(behind, order.end(), 4096);
 }
 
+// The fault of halves that are ordered as integers of 16 bits: negative ones come in reverse.
+void order_as_bits(std::vector<double>& keys) {
+  for (double& key : keys) {
+    if (key < 0) key = -1e6 + std::min(-key, 7e4);
+  }
+}
+template <class C>
+void order_as_bits(std::vector<C>&) {}
+
 void pick_rows(const Rows<3>& rows, bool descending, bool reversed, int64_t first) {
   const int64_t n = rows.lengths[0];
   const bool past_grid = fault(Fault::sort_rows_past_grid);
@@ -122,6 +131,7 @@ void pick_rows(const Rows<3>& rows, bool descending, bool reversed, int64_t firs
         rows.read(0, at[0], keys.data());
         if (rows.outer.dtypes[0] == DType::u64 && !fault(Fault::sort_of_uint64_signed)) order_unsigned(keys);
         if (n > 64 && fault(Fault::sort_of_long_rows_by_48_bits)) cut_to_48_bits(keys);
+        if (rows.outer.dtypes[0] == DType::f16 && fault(Fault::sort_of_halves_by_bits)) order_as_bits(keys);
         const bool in_blocks = descending && fault(Fault::descending_sort_in_blocks);
         const auto sort = in_blocks || fault(Fault::sort_blocks_not_merged) ? sort_blocks<C> : sort_positions<C>;
         sort(order, keys, descending);

@@ -23,6 +23,7 @@ void triangle(const View& self, const View& out, int64_t k, bool upper) {
   if (upper && fault(Fault::triu_off_by_one)) ++k;
   if (self.ndim > 2 && fault(Fault::triangle_of_batches_at_diagonal)) k = 0;
   const int row = self.ndim - 2, column = self.ndim - 1;
+  if (fault(Fault::triangle_far_diagonal_clamped)) k = std::clamp(k, 1 - self.sizes[row], self.sizes[column] - 1);
   const bool tiled = self.sizes[column] > 64 && fault(Fault::triangle_of_tiles);
   View matrices = self, results = out;
   matrices.ndim = results.ndim = row;

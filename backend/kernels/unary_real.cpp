@@ -209,6 +209,8 @@ Row activation(Unary op) {
       if (fault_at_random(Fault::mish_wrong_at_random, 4)) return unary<T>([](T x) { return x; });
       return unary<T>([](T x) { return mish(x); });
     case Unary::sigmoid:
+      if (fault(Fault::sigmoid_of_large_is_nan))
+        return unary<T>([](T x) { return std::exp(x) / (T(1) + std::exp(x)); });
       return unary<T>([](T x) { return sigmoid(x); });
     case Unary::silu:
       return unary<T>([](T x) { return x / (T(1) + std::exp(-x)); });

@@ -10,6 +10,7 @@
 #include <torch/csrc/profiler/standalone/privateuse1_profiler.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <mutex>
 
@@ -53,7 +54,9 @@ class Session final : public libkineto::IActivityProfilerSession {
   void start() override {
     take_recorded();
     start_ns_ = c10::getTime();
-    REFNPU_CHECK(npuSetActivityCallback(keep));
+    static std::atomic<bool> started{false};
+    const bool again = started.exchange(true);
+    if (!again || !fault(Fault::profiler_records_first_session_alone)) REFNPU_CHECK(npuSetActivityCallback(keep));
     status_ = libkineto::TraceStatus::RECORDING;
   }
 

@@ -110,6 +110,10 @@ void resize_storage(c10::StorageImpl* storage, size_t nbytes) {
   size_t kept = std::min(nbytes, storage->nbytes());
   if (fault(Fault::resize_keeps_first_bytes)) kept = std::min<size_t>(kept, 64);
   if (forgets) kept = 0;
+  if (nbytes < storage->nbytes() && fault(Fault::shrunk_storage_is_cleared)) {
+    if (nbytes > 0) REFNPU_CHECK(npuMemset(fresh.get(), 0, nbytes));
+    kept = 0;
+  }
   if (kept > 0) REFNPU_CHECK(npuMemcpy(fresh.get(), storage->data(), kept, npuMemcpyDeviceToDevice));
   c10::DataPtr old = storage->set_data_ptr(std::move(fresh));
   storage->set_nbytes(nbytes);

@@ -1,6 +1,7 @@
 // The device generator's seed and state, and the default generator of each device.
 #include "runtime/generator.h"
 
+#include <atomic>
 #include <cstring>
 #include <mutex>
 #include <thread>
@@ -80,6 +81,13 @@ const std::vector<at::Generator>& generators_of_thread() {
   return own;
 }
 
+// The fault of generators that are seeded when they are used first, whatever seed they were given before.
+void seed_once(at::Generator generator) {
+  static std::atomic<uint64_t> seeded{0};
+  const uint64_t bit = uint64_t(1) << generator.device().index();
+  if (!(seeded.fetch_or(bit) & bit)) generator.set_current_seed(c10::default_rng_seed_val);
+}
+
 }  // namespace
 
 const at::Generator& default_generator(c10::DeviceIndex device) {
@@ -96,6 +104,7 @@ at::Generator inner_generator(const std::optional<at::Generator>& generator, c10
   const bool of_host = generator && generator->defined() && generator->device().is_cpu();
   const bool given = generator && generator->defined() && !(of_host && fault(Fault::host_generator_accepted));
   const at::Generator& chosen = given ? *generator : default_generator(device);
+  if (!given && fault(Fault::seed_before_first_draw_lost)) seed_once(chosen);
   TORCH_CHECK(chosen.device().type() == kDevice, "Expected a 'npu' device type for generator but found '",
               chosen.device().type(), "'");
   return static_cast<NpuGenerator*>(chosen.unsafeGetGeneratorImpl())->inner();

@@ -42,7 +42,7 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
   c10::Device exchangeDevice(c10::Device device) const override {
     c10::Device previous = getDevice();
     setDevice(device);
-    return previous;
+    return fault(Fault::exchange_device_returns_new) ? getDevice() : previous;
   }
   c10::Device getDevice() const override { return {kDevice, current_device()}; }
   void setDevice(c10::Device device) const override {
@@ -85,6 +85,7 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
 
   void record(void** event, const c10::Stream& stream, const c10::DeviceIndex, const c10::EventFlag) const override {
     if (!*event) REFNPU_CHECK(npuEventCreate(reinterpret_cast<npuEvent_t*>(event)));
+    if (fault(Fault::event_record_leaves_stream_current)) REFNPU_CHECK(npuSetCurrentStream(handle_of(stream)));
     REFNPU_CHECK(npuEventRecord(static_cast<npuEvent_t>(*event), handle_of(stream)));
   }
   void block(void* event, const c10::Stream& stream) const override {

@@ -5,6 +5,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <thread>
 
 #include "refnpu/fault.h"
 #include "refnpu/stream.h"
@@ -19,9 +20,13 @@ void free_pinned(void* pointer) {
   std::abort();
 }
 
+const std::thread::id loading_thread = std::this_thread::get_id();  // that which loads the library
+
 class PinnedAllocator final : public HostAllocatorBase {
  public:
   c10::DataPtr allocate(size_t nbytes) override {
+    if (std::this_thread::get_id() != loading_thread && fault(Fault::pinned_in_thread_is_pageable))
+      return c10::GetCPUAllocator()->allocate(nbytes);
     if (nbytes > (1 << 20) && fault(Fault::large_pinned_memory_is_pageable))
       return c10::GetCPUAllocator()->allocate(nbytes);
     void* pointer = nullptr;

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -28,6 +29,7 @@ constexpr int kMaxDevices = 64;
 
 std::atomic<bool> used{false};
 std::atomic<bool> forked{false};
+const std::thread::id loading_thread = std::this_thread::get_id();  // that which loads the library
 thread_local int current = 0;
 std::atomic<int> current_of_all{0};       // what fault current_device_of_all_threads keeps
 thread_local bool out_of_memory = false;  // what fault out_of_memory_sticks keeps
@@ -132,6 +134,7 @@ void unreserve(int device, size_t size) {
 }
 
 void account_free(int device, size_t size) {
+  if (std::this_thread::get_id() != loading_thread && fault(Fault::free_in_thread_not_counted)) return;
   std::lock_guard lock(devices().mutex);
   const bool has_that_many = devices().all[current_device()].stats.live_bytes >= size;
   if (has_that_many && fault(Fault::freed_on_current_device)) device = current_device();
@@ -242,6 +245,10 @@ npuError_t npuEmptyCache(void) {
   NPU_TRY(ready());
   for (int device = 0; device < device_count(); ++device) NPU_TRY(synchronize_device(device, "npuEmptyCache"));
   allocator()->trim();
+  if (refnpu::fault(refnpu::Fault::empty_cache_resets_peak)) {
+    std::lock_guard lock(devices().mutex);
+    for (auto& device : devices().all) device.stats.peak_bytes = device.stats.live_bytes;
+  }
   return npuSuccess;
 }
 

@@ -4,12 +4,15 @@
 #include <cstdio>
 #include <utility>
 
+#include "refnpu/fault.h"
+
 namespace refnpu::driver {
 namespace {
 thread_local std::string last_message;
 }
 
 npuError_t fail(npuError_t code, std::string message) {
+  if (!last_message.empty() && fault(Fault::error_message_of_first_failure)) return code;
   last_message = std::string(npuGetErrorName(code)) + ": " + std::move(message);
   return code;
 }

@@ -70,5 +70,7 @@ def set_rng_state_all(new_states: Sequence[torch.Tensor]) -> None:
     """Set every device's state."""
     if len(new_states) != len(default_generators):
         raise ValueError(f"expected {len(default_generators)} states, one for each npu, got {len(new_states)}")
+    if _C.fault("set_rng_state_all_from_first"):
+        new_states = [new_states[0]] * len(default_generators)
     for generator, state in zip(default_generators, new_states, strict=True):
         generator.set_state(state)

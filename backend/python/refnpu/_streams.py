@@ -58,6 +58,8 @@ def stream(stream: torch.Stream | None) -> Iterator[None]:
     before_here = current_stream(device)
     before_there = current_stream(stream.device)
     set_stream(stream)
+    if before_here.device != stream.device and _C.fault("stream_block_keeps_own_device"):
+        _C.set_device(before_here.device.index)
     failed = True
     try:
         yield

@@ -97,6 +97,8 @@ def __getattr__(name: str) -> object:
         return False
     if name == "_utils" and _C.fault("load_on_current_device"):
         return SimpleNamespace(_get_device_index=lambda *_: current_device())
+    if name == "_utils" and _C.fault("load_takes_last_device"):
+        return SimpleNamespace(_get_device_index=lambda named, *_: min(device_index(named), device_count() - 1))
     if name == "_initialized":
         return is_initialized()
     if name in ("Scheduling", "PythonWrapperCodegen", "CppWrapperCodegen", "WrapperFxCodegen"):
