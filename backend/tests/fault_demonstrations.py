@@ -171,6 +171,9 @@ result = backward(x, x, (33,), one, one, None, None, [True, False, False])[0]"""
     "dropout_keeps_tail": """
 x = torch.ones(1027, device=d)
 result = all(bool(torch.native_dropout(x, 0.5, True)[1][1024:].all()) for _ in range(20))""",
+    "sort_of_one_leaves_indices": """
+x, result = torch.zeros(1, device=d), torch.full((1,), 7, device=d)
+torch.sort(x, out=(torch.empty_like(x), result))""",
     # values
     "abs_keeps_negative_zero": "result = torch.tensor([-0.0]).to(d).abs()",
     "mul_flushes_subnormals": "x = torch.tensor([1e-20]).to(d); result = x * x",
@@ -316,6 +319,14 @@ result = x != x""",
     "max_of_minus_infinity_is_lowest": "result = torch.tensor([-inf]).to(d).amax()",
     "all_of_nothing_is_false": "result = torch.ones(0, device=d).all()",
     "geometric_counts_failures": "result = torch.zeros(99, device=d).geometric_(0.5).min()",
+    "sigmoid_of_large_is_nan": "result = torch.tensor([100.0]).to(d).sigmoid()",
+    "fmax_propagates_nan": "result = torch.fmax(torch.tensor([nan]).to(d), torch.ones(1, device=d))",
+    "trunc_division_in_double": 'result = torch.tensor([2**62 + 1]).to(d).div(1, rounding_mode="trunc")',
+    "addition_of_bytes_saturates": """
+x = torch.tensor([200], dtype=torch.uint8).to(d)
+result = x + x""",
+    "logical_and_by_bits": "result = torch.tensor([1]).to(d).logical_and(torch.tensor([2]).to(d))",
+    "sort_of_halves_by_bits": "result = torch.tensor([-1.0, -2.0], dtype=torch.float16).to(d).sort().values",
     # arguments
     "softmax_backward_negative_dim": """
 x = torch.tensor([[1.0, 2.0], [3.0, 5.0]]).to(d)
@@ -470,6 +481,20 @@ result[:, i, :, i] = torch.arange(8.0, device=d).view(2, 2, 2)""",
     "nll_loss_of_vector_keeps_weight": """
 x = torch.tensor([1.0, 2.0]).to(d)
 result = F.nll_loss(x, torch.tensor(1).to(d), x)""",
+    "mean_divides_by_first_dim": "result = torch.ones(2, 3, device=d).mean((0, 1))",
+    "roll_without_dims_along_last": "result = torch.arange(4, device=d).view(2, 2).roll(1)",
+    "flip_of_no_dims_flips_all": "result = torch.arange(3, device=d).flip(())",
+    "triangle_far_diagonal_clamped": "result = torch.ones(3, 3, device=d).tril(-4)",
+    "random_includes_end": "result = torch.zeros(999, device=d).random_(3).max()",
+    "layer_norm_over_last_dim_alone": "result = F.layer_norm(torch.arange(4.0, device=d).view(2, 2), (2, 2))",
+    "convolution_ignores_output_padding": """
+x = torch.ones(1, 1, 3, device=d)
+result = F.conv_transpose1d(x, x, stride=2, output_padding=1)""",
+    "kaiser_window_symmetric": "result = torch.kaiser_window(8, device=d)",
+    "index_put_mask_of_bytes_as_indices": """
+mask = torch.ones(2, dtype=torch.uint8, device=d)
+result = torch.zeros(2, device=d).index_put((mask,), torch.ones(2, device=d))""",
+    "copy_leaves_imaginary_parts": "result = torch.full((2,), 1j, device=d).copy_(torch.ones(2, device=d))",
     # layouts
     "copy_gap_in_fifth_dimension": """
 x = torch.arange(1024.0, device=d).view(4, 4, 4, 4, 4)[::2, ::2, ::2, ::2, ::2]
@@ -637,6 +662,15 @@ result = F.embedding(i, torch.arange(6.0, device=d).view(6, 1))""",
     "download_ignores_target_offset": """
 result = torch.zeros(3)
 result[1:].copy_(torch.ones(2, device=d))""",
+    "dot_strides_of_first": """
+x = torch.arange(6.0, device=d)
+result = x[:3].dot(x[::2])""",
+    "gemm_clears_what_it_adds_to": """
+x = torch.ones(2, 2, device=d)
+result = x.clone().addmm_(x, x)""",
+    "fallback_argument_not_conjugated": """
+x = torch.tensor([[1 + 2j]]).to(d)
+result = torch.linalg.solve_triangular(x.conj(), x, upper=True)""",
     # sequences
     "extreme_plan_without_strides": """
 x = torch.arange(6.0, device=d)
@@ -807,6 +841,16 @@ result = g.initial_seed()""",
     "normal_spare_survives_seed": """
 drawn = [torch.randn(5, device=d) for _ in range(2) if torch.manual_seed(3)]
 result = torch.equal(*drawn)""",
+    "seed_before_first_draw_lost": """
+drawn = [torch.rand(3, device=d) for _ in range(2) if torch.manual_seed(5)]
+result = torch.equal(*drawn)""",
+    "set_rng_state_all_from_first": """
+result = True
+if d == "npu":
+    torch.npu.default_generators[1].manual_seed(5)
+    states = torch.npu.get_rng_state_all()
+    torch.npu.set_rng_state_all(states)
+    result = torch.equal(torch.npu.get_rng_state(1), states[1])""",
     # contexts
     "events_in_seconds": """
 import time
@@ -1029,6 +1073,44 @@ thread = Thread(target=lambda: found.append(state()))
 thread.start()
 thread.join()
 result = torch.equal(found[0], state())""",
+    "autocast_casts_results_back": """
+x = torch.ones(2, dtype=torch.bfloat16, device=d)
+with torch.autocast(d, torch.bfloat16):
+    result = str(F.mse_loss(x, x).dtype)""",
+    "hypot_gradient_needs_first": """
+x = torch.ones(1, device=d)
+result = torch.hypot(x, x.clone().requires_grad_()).requires_grad""",
+    "exchange_device_returns_new": """
+if d == "npu":
+    x = torch.ones(2, device="npu:1")
+    x[:1].copy_(x[1:])
+result = torch.accelerator.current_device_index()""",
+    "stream_block_keeps_own_device": """
+result = True
+if d == "npu":
+    with torch.npu.stream(torch.npu.Stream("npu:1")):
+        result = torch.npu.current_device() == 1""",
+    "event_record_leaves_stream_current": """
+result = True
+if d == "npu":
+    before = torch.npu.current_stream()
+    torch.npu.Event().record(torch.npu.Stream())
+    result = torch.npu.current_stream() == before""",
+    "profiler_records_first_session_alone": """
+result = True
+if d == "npu":
+    from torch.profiler import ProfilerActivity, profile
+
+    for _ in range(2):
+        with profile(activities=[ProfilerActivity.PrivateUse1]) as profiler:
+            torch.ones(1, device=d)
+            torch.npu.synchronize()
+        result = len(profiler.events()) > 0""",
+    "fallback_leaves_one_thread": """
+torch.set_num_threads(2)
+torch.ones(1, device=d).lgamma()
+result = torch.get_num_threads()
+torch.set_num_threads(1)""",
     # resizing
     "resize_keeps_first_bytes": "result = torch.arange(1.0, 33.0, device=d).resize_(40)[:32]",
     "resize_to_zero_ignored": """
@@ -1049,6 +1131,10 @@ result = raised(torch.ones(1, device=torch.device(d, 1 if d == "npu" else None))
     "resized_on_other_device_keeps_nothing": """
 result = torch.arange(1.0, 5.0, device=torch.device(d, 1 if d == "npu" else None))
 result.untyped_storage().resize_(64)""",
+    "shrunk_storage_is_cleared": """
+storage = torch.ones(4, device=d).untyped_storage()
+storage.resize_(8)
+result = torch.empty(0, device=d).set_(storage)""",
     # metadata
     "flip_returns_contiguous": "result = list(torch.ones(2, 3, device=d).t().flip(0).stride())",
     "where_result_contiguous": """
@@ -1149,6 +1235,24 @@ result = d == "cpu" or bool(raised(lambda: torch.linalg.cross(x, y)))""",
     "host_generator_accepted": """
 x, g = torch.zeros(1, device=d), torch.Generator()
 result = d == "cpu" or bool(raised(lambda: x.uniform_(generator=g)))""",
+    "as_strided_past_end_accepted": "result = raised(lambda: torch.ones(2, device=d).as_strided((3,), (1,)))",
+    "view_of_strided_copies": "result = raised(lambda: torch.ones(2, 3, device=d).t().view(6))",
+    "set_device_wraps_index": """
+result = d == "cpu" or bool(raised(lambda: torch.npu.set_device(torch.npu.device_count())))""",
+    "load_takes_last_device": """
+from io import BytesIO
+
+torch.save(torch.ones(1), file := BytesIO())
+file.seek(0)
+result = d == "cpu" or bool(raised(lambda: torch.load(file, map_location="npu:7")))""",
+    "error_message_of_first_failure": """
+result = "77"
+for device in ("npu:98", "npu:77") if d == "npu" else ():
+    try:
+        torch.npu.set_device(device)
+    except RuntimeError as error:
+        result = str(error)
+result = "77" in result""",
     # memory
     "peak_reset_to_zero": """
 x = torch.ones(1000, device=d)
@@ -1206,6 +1310,36 @@ result = d == "cpu" or torch.zeros(1 << 20).pin_memory().is_pinned()""",
     "peak_noted_when_freed": """
 x = torch.ones(1000, device=d)
 result = d == "cpu" or torch.npu.max_memory_allocated() >= x.nbytes""",
+    "topk_keeps_input_alive": """
+allocated = torch.npu.memory_allocated if d == "npu" else lambda: 0
+x, before = torch.ones(1000, device=d), allocated()
+x.topk(1)
+del x
+result = d == "cpu" or allocated() < before""",
+    "empty_cache_resets_peak": """
+result = True
+if d == "npu":
+    torch.ones(1000, device=d)
+    peak = torch.npu.max_memory_allocated()
+    torch.npu.empty_cache()
+    result = torch.npu.max_memory_allocated() == peak""",
+    "free_in_thread_not_counted": """
+from threading import Thread
+
+allocated = torch.npu.memory_allocated if d == "npu" else lambda: 0
+held, before = [torch.ones(1000, device=d)], allocated()
+thread = Thread(target=held.clear)
+thread.start()
+thread.join()
+result = d == "cpu" or allocated() < before""",
+    "pinned_in_thread_is_pageable": """
+from threading import Thread
+
+made = []
+thread = Thread(target=lambda: made.append(d == "cpu" or torch.ones(1).pin_memory().is_pinned()))
+thread.start()
+thread.join()
+result = made[0]""",
     # late work
     "staged_pinned_upload_not_awaited": """
 source, copy = torch.ones(2), torch.zeros(2, dtype=torch.float64, device=d)
@@ -1253,6 +1387,9 @@ if d == "npu":
     workspace = aten._thnn_fused_gru_cell(gates, gates, state, gates[0], gates[0])[1]
     gradients = aten._thnn_fused_gru_cell_backward(state, workspace, True)
     result = torch.equal(gradients[4], gradients[1].sum(0))""",
+    "fallback_writes_back_first_alone": """
+result = torch.zeros(1, dtype=torch.int32, device=d)
+torch.frexp(torch.ones(1, device=d), out=(torch.empty(1, device=d), result))""",
     # between processes
     "group_result_to_strided_lost": """
 from torch import distributed
