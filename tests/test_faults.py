@@ -55,6 +55,8 @@ FOUND_IN = {
     "fallback_not_copied_back": ("erfinv.out", "float32", "contiguous", "value"),
     "fallback_copies_back_to_contiguous": ("erfinv.out", "float32", "transposed", "value"),
     "fallback_output_dtype_wrong": ("cholesky", "float64", "contiguous", "dtype"),
+    "fallback_writes_back_first_alone": ("_amp_update_scale_", "float32", "contiguous", "value"),
+    "fallback_argument_not_conjugated": ("linalg_solve_triangular", "complex64", "conj", "value"),
     # Views and copies.
     "view_offset_dropped": ("as_strided", "float32", "contiguous", "offset"),
     "copy_expanded_source_as_dense": ("copy_", "float32", "expanded", "value"),
@@ -121,6 +123,7 @@ FOUND_IN = {
     "autocast_norms_lower": ("group_norm", "float32", "autocast", "dtype"),
     "autocast_promotes_to_lower": ("addcmul", "float32", "autocast", "dtype"),
     "autocast_lowers_double": ("group_norm", "float64", "autocast", "dtype"),
+    "autocast_casts_results_back": ("group_norm", "bfloat16", "autocast", "dtype"),
     "log_softmax_saves_softmax": ("_log_softmax", "float32", "backward", "value"),
     "layer_norm_saves_deviation": ("native_layer_norm", "float32", "backward", "value"),
     "dropout_saves_another_mask": ("native_dropout", "float64", "gradcheck", "context"),
@@ -166,6 +169,7 @@ FOUND_IN = {
     "normal_spare_survives_seed": ("normal.Tensor_Tensor", "float32", "contiguous", "determinism"),
     "geometric_counts_failures": ("geometric_", "float32", "contiguous", "distribution"),
     "randperm_shuffles_blocks": ("randperm.generator_out", "float32", "sizes", "distribution"),
+    "random_includes_end": ("random_.from", "float32", "contiguous", "distribution"),
     # One circumstance: a size, a value, an argument or a layout.
     "log_softmax_unaligned_head_twice": ("_log_softmax.out", "float32", "sizes", "value"),
     "var_blocks_merged_without_shift": ("std.correction", "float32", "sizes", "value"),
@@ -185,6 +189,17 @@ FOUND_IN = {
     "index_put_accumulate_cycles_values": ("_index_put_impl_", "float32", "variants", "value"),
     "baddbmm_self_in_first_batch": ("baddbmm.out", "float32", "contiguous", "value"),
     "embedding_of_indices_in_memory_order": ("embedding", "float32", "transposed", "value"),
+    "sort_of_one_leaves_indices": ("sort.values_stable", "float32", "sizes", "value"),
+    "sigmoid_of_large_is_nan": ("sigmoid.out", "float32", "values", "value"),
+    "fmax_propagates_nan": ("fmax.out", "float32", "values", "value"),
+    "mean_divides_by_first_dim": ("mean.out", "float32", "contiguous", "value"),
+    "roll_without_dims_along_last": ("roll", "float32", "variants", "value"),
+    "layer_norm_over_last_dim_alone": ("native_layer_norm", "float32", "contiguous", "value"),
+    "convolution_ignores_output_padding": ("conv_transpose1d", "float32", "contiguous", "shape"),
+    "kaiser_window_symmetric": ("kaiser_window", "float32", "contiguous", "value"),
+    "index_put_mask_of_bytes_as_indices": ("index_put_", "float32", "variants", "value"),
+    "dot_strides_of_first": ("dot", "float32", "step2", "value"),
+    "gemm_clears_what_it_adds_to": ("addbmm_", "float32", "contiguous", "value"),
     # Two circumstances at a time: a dtype and a size, a value, another argument or a layout.
     "sum_of_bytes_in_16_bits": ("sum", "uint8", "sizes", "value"),
     "index_reads_first_2048_bytes": ("index_select.out", "uint8", "sizes", "value"),
@@ -229,6 +244,13 @@ FOUND_IN = {
     "int64_to_float_in_32_bits": ("_to_copy", "int64", "values", "value"),
     "scan_of_int32_wraps": ("cumprod.out", "int32", "values", "value"),
     "sort_negative_nan_first": ("sort.values_stable", "float32", "values", "value"),
+    "trunc_division_in_double": ("div.out_mode", "int64", "values", "value"),
+    "addition_of_bytes_saturates": ("add.out", "int8", "values", "value"),
+    "logical_and_by_bits": ("logical_and.out", "int16", "contiguous", "value"),
+    "sort_of_halves_by_bits": ("kthvalue.values", "float16", "contiguous", "value"),
+    "flip_of_no_dims_flips_all": ("flip", "complex64", "sizes", "value"),
+    "triangle_far_diagonal_clamped": ("tril.out", "float16", "sizes", "value"),
+    "copy_leaves_imaginary_parts": ("copy_", "complex64", "contiguous", "value"),
     # A result that is one of the arguments.
     "lerp_result_starts_from_self": ("lerp.Tensor_out", "float32", "aliased", "value"),
     # Unusual arguments in strided tensors.
@@ -262,9 +284,12 @@ FOUND_IN = {
     "fill_from_own_element_refused": ("fill_.Tensor", "float32", "aliased", "error_parity"),
     "repeat_interleave_trusts_output_size": ("repeat_interleave.Tensor", "float32", "expanded", "error_parity"),
     "flip_of_dim_named_twice_accepted": ("flip", "float32", "variants", "error_parity"),
+    "as_strided_past_end_accepted": ("as_strided", "float32", "expanded", "error_parity"),
+    "view_of_strided_copies": ("view", "float32", "sizes_gap", "error_parity"),
     # A block that is not given back.
     "masked_select_leaks_when_empty": ("masked_select", "float32", "contiguous", "leak"),
     "index_error_keeps_block": ("index.Tensor", "int64", "values", "leak"),
+    "topk_keeps_input_alive": ("topk.values", "float32", "contiguous", "leak"),
 }
 
 # What makes calls slow, and changes no result: no cell can find it.
@@ -310,6 +335,11 @@ FOUND_ELSEWHERE = {
     "initial_seed_seeds": "the scenario queries:asking_changes_nothing",
     "memory_stats_resets_peak": "the scenario queries:asking_changes_nothing",
     "rng_state_of_own_thread": "the scenario queries:asking_elsewhere",
+    "exchange_device_returns_new": "the scenario blocks:nested",
+    "empty_cache_resets_peak": "the scenario walks:tensors_on_streams",
+    "free_in_thread_not_counted": "the scenario walks:tensors_on_streams",
+    "event_record_leaves_stream_current": "the scenario walks:devices_and_streams",
+    "stream_block_keeps_own_device": "the scenario walks:devices_and_streams",
     "events_in_seconds": "the scenario devices:times_of_events",
     "peak_reset_to_zero": "the scenario devices:statistics_add_up",
     "stream_block_keeps_other_device": "the scenario devices:current_streams",
