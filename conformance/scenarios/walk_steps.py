@@ -689,11 +689,12 @@ _WRONG = (
     "torch.ones(3, device=D).view(2)", "torch.cat([torch.ones((2, 3), device=D), torch.ones((3, 2), device=D)])",
     "torch.ones(3, device=D).sum(2)", "torch.linalg.cholesky(-torch.eye(3, device=D))", _TOO_LARGE,
     "torch.accelerator.set_device_index(torch.accelerator.device_count())",
+    "torch.accelerator.set_device_index(torch.accelerator.device_count() + 7)",
     "torch.accelerator.set_device_index(torch.accelerator.device_count() + 60)",
 )  # fmt: skip
 
 
-@_kind("errors", "new_tensor", weight=2)
+@_kind("errors", "new_tensor", weight=4)
 def refused(s: State, step: Step) -> None:
     """Call what has to raise, and leaves everything as it was. A call raises what it raised before."""
     wrong, name = step.pick("call", _WRONG), f"m{step.number}"
