@@ -206,6 +206,16 @@ class State:
         """The thread that runs."""
         return self.threads[-1]
 
+    def must_be_in_main_thread(self) -> None:
+        """Raise NotPossible in another thread."""
+        if len(self.threads) > 1:
+            raise NotPossible("the main thread")
+
+    def must_be_outside_of_streams(self) -> None:
+        """Raise NotPossible in a block with a stream."""
+        if any(block.stream for block in self.blocks):
+            raise NotPossible("a place outside of blocks with a stream")
+
     def name(self, device: int) -> str:
         """Return a device's name with its index, in quotes."""
         return f'"{self.kind}:{device}"'

@@ -19,8 +19,12 @@ import torch
 from conformance.scenarios.devices import accelerator
 from conformance.scenarios.model import Broken, NotOffered, Results, first_line, scenario
 from conformance.scenarios.new_processes import results_of
+from conformance.scenarios.walk_devices import DEVICES, STREAMS, begin
+from conformance.scenarios.walk_generators import GENERATORS
+from conformance.scenarios.walk_kinds import KINDS
+from conformance.scenarios.walk_modes import ERRORS, MODES, OPS
 from conformance.scenarios.walk_state import NotPossible, State, Step
-from conformance.scenarios.walk_steps import KINDS, begin, values
+from conformance.scenarios.walk_tensors import MEMORY, TENSORS, values
 from conformance.support.ddmin import ddmin
 
 SEEDS = range(60)  # of the walks of a program
@@ -29,7 +33,7 @@ PATIENCE = 10.0  # seconds to reduce a walk
 ANEW = range(16)  # the seeds of walks that begin in new processes
 FEW_STEPS = 16  # of each
 #: The areas of these.
-MIXES = (("generators",), ("devices", "streams", "tensors"), ("devices", "memory", "modes", "ops", "errors"))
+MIXES = ((GENERATORS,), (DEVICES, STREAMS, TENSORS), (DEVICES, MEMORY, MODES, OPS, ERRORS))
 _REDUCED = 3  # walks
 _TRIES = 8  # forms of a step, to find one that works
 
@@ -269,19 +273,19 @@ def walked(device: str, areas: Sequence[str], seeds: Sequence[int] = SEEDS) -> R
 @scenario(exact=True, area="devices", accelerators=True)
 def devices_and_streams(device: str) -> Results:
     """Walks over devices, streams, events and errors."""
-    return walked(device, ("devices", "streams", "ops", "errors"))
+    return walked(device, (DEVICES, STREAMS, OPS, ERRORS))
 
 
 @scenario(exact=True, area="memory", accelerators=True)
 def tensors_on_streams(device: str) -> Results:
     """Walks over tensors, copies and memory on several streams and devices."""
-    return walked(device, ("devices", "streams", "tensors", "memory", "ops", "errors"))
+    return walked(device, (DEVICES, STREAMS, TENSORS, MEMORY, OPS, ERRORS))
 
 
 @scenario(exact=True, area="devices", accelerators=True)
 def generators_and_modes(device: str) -> Results:
     """Walks over generators, their states, modes, devices and threads."""
-    return walked(device, ("devices", "generators", "modes", "ops", "errors"))
+    return walked(device, (DEVICES, GENERATORS, MODES, OPS, ERRORS))
 
 
 @scenario(exact=True, slow=True, area="devices", accelerators=True)

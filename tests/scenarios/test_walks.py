@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from conformance.scenarios import walk_steps, walks
+from conformance.scenarios import walk_devices, walks
 from conformance.scenarios.model import Broken, NotOffered, Program, Results
 from conformance.scenarios.walk_state import HOST, NotPossible, Order, State, Step
 
@@ -29,7 +29,7 @@ def testing() -> Iterator[Any]:
 
 def new_state() -> State:
     state = State("npu", 2)
-    walk_steps.begin(state)
+    walk_devices.begin(state)
     return state
 
 
