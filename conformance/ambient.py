@@ -10,6 +10,8 @@ from typing import Any
 
 import torch
 
+from conformance.torch_versions import accelerator_of
+
 _CPU_GENERATOR = "CPU's generator"
 # Generators of so many devices are watched, the first ones.
 _DEVICES = 2
@@ -84,8 +86,7 @@ def _readers(device: torch.device) -> Iterator[tuple[str, Callable[[], Any]]]:
     yield "the precision of float32 products", torch.get_float32_matmul_precision
     yield "the keeping of subnormal numbers on CPU", lambda: _SMALLEST_NORMAL * _HALF > 0
     yield "rounding to nearest on CPU", lambda: 1 + _MORE_THAN_HALF > 1 and -1 - _MORE_THAN_HALF < -1
-    accelerator = getattr(torch, "accelerator", None)
-    if accelerator is not None and _is_accelerator(accelerator, device):
+    if (accelerator := accelerator_of(device.type)) is not None:
         yield "the current device", accelerator.current_device_index
         index = device.index or 0  # a number is looked up faster than a device
         yield "the current stream", lambda: accelerator.current_stream(index).stream_id
@@ -110,11 +111,6 @@ def _bytes(state: Callable[[], torch.Tensor]) -> bytes:
 
 def _none(index: int) -> torch.Tensor:
     raise LookupError(f"no generator of device {index}")
-
-
-def _is_accelerator(accelerator: Any, device: torch.device) -> bool:
-    current = accelerator.current_accelerator()
-    return current is not None and current.type == device.type
 
 
 def _can(read: Callable[[], Any]) -> bool:

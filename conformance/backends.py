@@ -202,9 +202,7 @@ class Capabilities:
     @property
     def is_accelerator(self) -> bool:
         """Whether the device is torch's accelerator, so that ``torch.accelerator`` is about it."""
-        module = torch_versions.accelerator()
-        current = module.current_accelerator() if module else None
-        return current is not None and bool(current.type == self.kind)
+        return torch_versions.accelerator_of(self.kind) is not None
 
     @property
     def seedable(self) -> bool:

@@ -45,11 +45,9 @@ class BareDevice:
 
     def _accelerator(self) -> Any:
         """Return ``torch.accelerator`` if this device is the accelerator."""
-        import torch
+        from conformance.torch_versions import accelerator_of  # imports torch
 
-        module = getattr(torch, "accelerator", None)
-        current = module.current_accelerator() if module else None
-        return module if current is not None and current.type == self._kind else None
+        return accelerator_of(self._kind)
 
     def _memory_stats(self) -> Callable[[], dict[str, int]] | None:
         """Return a function for the bytes in use; torch does not count blocks everywhere."""

@@ -6,15 +6,14 @@ offered; what it takes must mean the same device.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from io import BytesIO
 from typing import Any
 
 import torch
 
-from conformance.scenarios.devices import accelerator, held, module_of, named
+from conformance.scenarios.devices import accelerator, held, module_of, named, on_device
 from conformance.scenarios.model import NotOffered, Results, first_line, scenario
 
 SECOND = 1  # the device that is named while another one is current
@@ -28,17 +27,6 @@ FORMS: dict[str, Callable[[str, int], Any]] = {
 }
 #: What is asked of a device by one of its names, and must hold.
 Asked = Callable[[str, Any], bool]
-
-
-@contextmanager
-def _first_is_current() -> Iterator[None]:
-    """Make the first device current, and the one before again afterwards."""
-    before = torch.accelerator.current_device_index()
-    torch.accelerator.set_device_index(0)
-    try:
-        yield
-    finally:
-        torch.accelerator.set_device_index(before)
 
 
 def taken(call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -181,7 +169,7 @@ def second_device_by_each_name(device: str) -> Results:
         kind = torch.device(device).type
         if torch.accelerator.device_count() <= SECOND:
             raise NotOffered("a second device")
-        with _first_is_current():
+        with on_device(0):
             return asked(kind, form(kind, SECOND))
 
     return held(device, {

@@ -17,6 +17,7 @@ from functools import partial
 import torch
 
 from conformance.scenarios.model import NotOffered, Results, offered, scenario, unless_first
+from conformance.torch_versions import accelerator_of
 
 Property = Callable[[], bool]
 SIZE = 1 << 20  # bytes of a tensor that statistics have to show
@@ -36,9 +37,19 @@ def module_of(device: str) -> types.ModuleType:
 
 def accelerator(device: str) -> None:
     """Raise NotOffered if ``torch.accelerator`` is not about the device."""
-    current = torch.accelerator.current_accelerator()
-    if current is None or current.type != torch.device(device).type:
+    if accelerator_of(torch.device(device).type) is None:
         raise NotOffered("a device that is torch's accelerator")
+
+
+@contextmanager
+def on_device(index: int) -> Iterator[None]:
+    """Make a device of torch's accelerator the current one, and the one before again afterwards."""
+    before = torch.accelerator.current_device_index()
+    torch.accelerator.set_device_index(index)
+    try:
+        yield
+    finally:
+        torch.accelerator.set_device_index(before)
 
 
 def held(device: str, properties: dict[str, Property]) -> Results:
@@ -75,12 +86,8 @@ def counts_and_current_device(device: str) -> Results:
     def moved() -> bool:
         if torch.accelerator.device_count() < 2:
             raise NotOffered("a second device")
-        before, kind = torch.accelerator.current_device_index(), torch.device(device).type
-        torch.accelerator.set_device_index(1)
-        try:
-            return both() == (1, 1) and torch.ones(1, device=kind).device.index == 1
-        finally:
-            torch.accelerator.set_device_index(before)
+        with on_device(1):
+            return both() == (1, 1) and torch.ones(1, device=torch.device(device).type).device.index == 1
 
     def of_a_thread() -> bool:
         if torch.accelerator.device_count() < 2:

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from conformance.scenarios.device_names import ASKED, Asked, taken
-from conformance.scenarios.devices import accelerator, current, held, module_of, named
+from conformance.scenarios.devices import accelerator, current, held, module_of, named, on_device
 from conformance.scenarios.model import NotOffered, Results, scenario
 from conformance.torch_versions import seeds
 
@@ -41,12 +41,9 @@ def _second_is_current(device: str) -> Iterator[tuple[str, str]]:
     accelerator(device)
     if torch.accelerator.device_count() < 2:
         raise NotOffered("a second device")
-    kind, before = torch.device(device).type, torch.accelerator.current_device_index()
-    torch.accelerator.set_device_index(1)
-    try:
+    kind = torch.device(device).type
+    with on_device(1):
         yield f"{kind}:0", f"{kind}:1"
-    finally:
-        torch.accelerator.set_device_index(before)
 
 
 def _function(device: str, name: str) -> Callable[..., Any]:

@@ -291,9 +291,11 @@ class WatchingMode(TorchDispatchMode):
         raise NotImplementedError
 
 
-def accelerator() -> Any:
-    """Return ``torch.accelerator``; None before torch 2.6, which has none."""
-    return getattr(torch, "accelerator", None)
+def accelerator_of(kind: str) -> Any:
+    """Return ``torch.accelerator`` if it is about devices of this type, else None; torch has it from 2.6 on."""
+    module = getattr(torch, "accelerator", None)
+    current = module.current_accelerator() if module else None
+    return module if current is not None and current.type == kind else None
 
 
 def privateuse1_name() -> str:
