@@ -87,7 +87,7 @@ class Backward(Context):
     def call(op: Op, device: torch.device, how: How, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Return the gradients. Raises NotImplementedError if no result needs one on CPU.
 
-        Variants: a gradient that is "strided" or "expanded", gradients that "accumulate" in an existing ``.grad``,
+        Variants: a gradient that is "strided" or "expanded", those that "accumulate" twice in an existing ``.grad``,
         those by the "first" or the "last" of several results alone, and "each": of each of several arguments, where it
         is the only one that needs a gradient.
         """
@@ -110,7 +110,8 @@ class Backward(Context):
             kept = [torch.full_like(t, 0.5) for t in leaves]
             for t, before in zip(leaves, kept):
                 t.grad = before
-            torch.autograd.backward(results, values)
+            torch.autograd.backward(results, values, retain_graph=True)
+            torch.autograd.backward(results, values)  # what is saved stays as it is
             if any(t.grad is not before for t, before in zip(leaves, kept)):
                 raise AssertionError("a gradient was not accumulated in the .grad that was there")
             return kept

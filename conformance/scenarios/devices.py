@@ -305,12 +305,19 @@ def statistics_add_up(device: str) -> Results:
         kept = torch.empty(2 * SIZE, dtype=torch.uint8, device=device)
         return bool(highest(*of) == allocated() >= kept.nbytes)
 
+    def pinned_is_on_the_host() -> bool:
+        before = allocated()
+        pinned = torch.ones(SIZE, dtype=torch.uint8).pin_memory()
+        return pinned.is_pinned() and allocated() == before
+
     def given_back() -> bool:
         reserved, empty, wait = (named(module_of(device), f) for f in ("memory_reserved", "empty_cache", "synchronize"))
         empty()
         before = reserved(*of)
         assert isinstance(before, int)
-        torch.empty(64 * SIZE, dtype=torch.uint8, device=device)
+        kept = [torch.empty(size, dtype=torch.uint8, device=device) for size in (64 * SIZE, *(1000,) * 7)]
+        for number in (0, 1, 3, 2, 7, 5, 6, 4):  # also between two that are free
+            kept[number] = torch.empty(0)
         wait(*of)
         empty()
         after = reserved(*of)
@@ -330,7 +337,8 @@ def statistics_add_up(device: str) -> Results:
 
     return held(device, {
         "counted": counted, "views_are_free": views_are_free, "peak": peak,
-        "peak_while_it_lives": peak_while_it_lives, "given_back": given_back, "resized": resized, "emptied": emptied,
+        "peak_while_it_lives": peak_while_it_lives, "given_back": given_back,
+        "pinned_is_on_the_host": pinned_is_on_the_host, "resized": resized, "emptied": emptied,
         "free": partial(_shows_free_memory, device),
     })  # fmt: skip
 

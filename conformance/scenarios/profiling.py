@@ -66,6 +66,27 @@ def kernels_of_ops(device: str) -> Results:
     return {"have kernels": torch.tensor([_has_kernels(event) for event in products])}
 
 
+@scenario(exact=True, area="profiler", accelerators=True)
+def kernels_of_gradients(device: str) -> Results:
+    """A profile of the device's activity has the kernels that ``backward()`` runs in threads of its own."""
+    if device == "cpu":
+        return {"more kernels": torch.tensor(True)}
+
+    def kernels(*, backward: bool) -> int:
+        x = torch.ones(4, 4).to(device).requires_grad_()
+        with profile(activities=[ProfilerActivity.CPU, _of_device(device)]) as profiled:
+            result = x.mm(x).sum()
+            if backward:
+                result.backward()
+            result.item()
+        return sum(e.device_type != DeviceType.CPU for e in profiled.events() or ())
+
+    alone = kernels(backward=False)
+    if not alone:
+        raise NotOffered("a profile has no event of the device")
+    return {"more kernels": torch.tensor(kernels(backward=True) > alone)}
+
+
 @scenario(exact=True, slow=True, area="profiler", accelerators=True)
 def kernels_of_many_ops(device: str) -> Results:
     """A profile of the device's activity has the kernels of thousands of calls, the last ones too."""

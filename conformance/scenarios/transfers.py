@@ -105,7 +105,7 @@ def into_tensors_of_the_host(device: str) -> Results:
     """Return whole host tensors, of which a view in some layout was overwritten from the device, and dense ones."""
 
     def made(values: torch.Tensor, layout: Layout) -> torch.Tensor:
-        target, source = torch.zeros_like(values), layout(on(device, values))
+        target, source = torch.ones_like(values), layout(on(device, values))
         layout(target).copy_(source)
         return torch.cat((target, torch.zeros(source.shape, dtype=source.dtype).copy_(source).flatten()))
 
@@ -117,7 +117,7 @@ def into_tensors_of_the_device(device: str) -> Results:
     """Return whole device tensors, of which a view in some layout was overwritten from the host, and dense ones."""
 
     def made(values: torch.Tensor, layout: Layout) -> torch.Tensor:
-        target, source = on(device, torch.zeros_like(values)), layout(values)
+        target, source = on(device, torch.ones_like(values)), layout(values)
         layout(target).copy_(source)
         dense = on(device, torch.zeros(source.shape, dtype=source.dtype)).copy_(source)
         return torch.cat((target, dense.flatten()))
@@ -222,7 +222,7 @@ def _broadcast(way: str, source: str, target: str) -> Results:
 
 def _spread(layout: Layout, part: Layout, dtype: torch.dtype, source: str, target: str) -> torch.Tensor:
     values = _values(EDGES[0], torch.float32)
-    whole = on(target, torch.zeros(values.shape, dtype=dtype))
+    whole = on(target, torch.ones(values.shape, dtype=dtype))
     layout(whole).copy_(on(source, part(layout(values)).clone()))
     return whole
 

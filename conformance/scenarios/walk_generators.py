@@ -79,8 +79,9 @@ def new_generator(s: State, step: Step) -> None:
     """Make a generator, or copy one with its state."""
     device, seed = device_of(s, step), step.pick("seed", _SEEDS)
     of = step.pick("of", ("", *s.generators))
-    name = f"g{step.number}"
-    s.write(f"{name} = {of}.clone_state()" if of else f"{name} = torch.Generator({s.name(device)}).manual_seed({seed})")
+    name, copies = f"g{step.number}", ("{}.clone_state()", "copy.deepcopy({})", "pickle.loads(pickle.dumps({}))")
+    made = step.pick("copy", copies).format(of) if of else f"torch.Generator({s.name(device)}).manual_seed({seed})"
+    s.write(f"{name} = {made}")
     s.generators[name] = s.generators[of] if of else Source(device, seed, own=True)
 
 

@@ -155,6 +155,14 @@ def resize_storage(s: State, step: Step) -> None:
 
 
 @kind(TENSORS, "new_tensor")
+def fail_to_resize(s: State, step: Step) -> None:
+    """Let the memory of a tensor grow beyond what there is. It raises, and its contents stay."""
+    tensor = tensor_of(s, step)
+    s.overwrite(step, tensor)
+    s.write(f"error_of(lambda: {tensor.name}.untyped_storage().resize_(1 << 60))")
+
+
+@kind(TENSORS, "new_tensor")
 def save_and_load(s: State, step: Step) -> None:
     """Save a tensor and load it, on its own device or another one."""
     source, device = tensor_of(s, step), device_of(s, step)

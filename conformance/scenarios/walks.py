@@ -39,7 +39,9 @@ _TRIES = 8  # forms of a step, to find one that works
 
 #: What each script begins with.
 PROLOGUE = '''\
+import copy
 import io
+import pickle
 import threading
 from contextlib import suppress
 
