@@ -74,7 +74,7 @@ def draw(s: State, step: Step) -> None:
     s.default_generators[index] = _draw(s, step, s.default_generators[index], "")
 
 
-@kind(GENERATORS, weight=2)
+@kind(GENERATORS, weight=4)
 def new_generator(s: State, step: Step) -> None:
     """Make a generator, or copy one with its state."""
     device, seed = device_of(s, step), step.pick("seed", _SEEDS)

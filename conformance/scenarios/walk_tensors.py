@@ -159,7 +159,8 @@ def fail_to_resize(s: State, step: Step) -> None:
     """Let the memory of a tensor grow beyond what there is. It raises, and its contents stay."""
     tensor = tensor_of(s, step)
     s.overwrite(step, tensor)
-    s.write(f"error_of(lambda: {tensor.name}.untyped_storage().resize_(1 << 60))")
+    nbytes = step.pick("bytes", ("1 << 45", "1 << 60"))
+    s.write(f"error_of(lambda: {tensor.name}.untyped_storage().resize_({nbytes}))")
 
 
 @kind(TENSORS, "new_tensor")

@@ -27,7 +27,7 @@ from conformance.scenarios.walk_state import NotPossible, State, Step
 from conformance.scenarios.walk_tensors import MEMORY, TENSORS, values
 from conformance.support.ddmin import ddmin
 
-SEEDS = range(60)  # of the walks of a program
+SEEDS = range(100)  # of the walks of a program
 STEPS = 60  # of a walk
 PATIENCE = 10.0  # seconds to reduce a walk
 ANEW = range(16)  # the seeds of walks that begin in new processes
@@ -118,8 +118,11 @@ SETTINGS: tuple[tuple[Callable[[Any], object], Callable[[], Any]], ...] = (
 _BEFORE = PROLOGUE.count("\n")
 
 
-def _written(kind: str, devices: int, steps: Sequence[Step]) -> list[str]:
-    """Return the lines of a walk: its steps where they are possible, the ends of its blocks, and all values."""
+def _written(kind: str, devices: int, steps: Sequence[Step]) -> tuple[list[str], int]:
+    """Return the lines of a walk: its steps where they are possible, the ends of its blocks, and all values.
+
+    And the number of the lines in front of those that ask for the state at the end.
+    """
     state = State(kind, devices)
     begin(state)
     for step in steps:
@@ -128,13 +131,14 @@ def _written(kind: str, devices: int, steps: Sequence[Step]) -> list[str]:
     with suppress(NotPossible):
         while True:
             state.close(by_error=False)
+    end = len(state.lines())
     state.write(f"assert torch.accelerator.current_device_index() == {state.thread.device}")
     for index, stream in state.thread.streams.items():
         state.write(f"assert torch.accelerator.current_stream({index}) == {stream}")
     for tensor in list(state.tensors.values()):
         state.fetch(Step(0, values.__name__, 0), tensor)
         state.write(f"assert same({tensor.name}.cpu(), {tensor.twin})")
-    return state.lines()
+    return state.lines(), end
 
 
 class Walker:
@@ -153,6 +157,7 @@ class Walker:
         self._streams = [torch.accelerator.current_stream(index) for index in range(self.devices)]
         self._settings = [(change, ask()) for change, ask in SETTINGS]
         self._alone: dict[str, Broken | None] = {}
+        self._wrong: list[Broken] = []  # of these, what is no lack of a step
         self._works: dict[str, Broken | None] = {}  # what is wrong in a kind of step, None if one of them works
 
     def drawn(self, seed: int, count: int) -> list[Step]:
@@ -169,18 +174,20 @@ class Walker:
     @property
     def broken_alone(self) -> Broken | None:
         """A step that does not hold alone, if there is one."""
-        return next((found for found in self._alone.values() if found and found.error is None), None)
+        return next(iter(self._wrong), None)
 
     @property
     def not_offered(self) -> Results:
         """The kinds of steps of which each raised."""
         return {
-            kind: NotOffered(": ".join(found.error)) for kind, found in self._works.items() if found and found.error
+            kind: NotOffered(": ".join(found.error))
+            for kind, found in self._works.items()
+            if found and found.error and found not in self._wrong
         }
 
     def lines(self, steps: Sequence[Step]) -> list[str]:
         """Return the script of a walk."""
-        return _written(self.kind, self.devices, steps)
+        return _written(self.kind, self.devices, steps)[0]
 
     def run(self, lines: list[str]) -> Broken | None:
         """Run the script of a walk. Returns what is wrong, None if nothing is."""
@@ -202,9 +209,12 @@ class Walker:
         """Return what is wrong in a step alone, behind what it needs; not tried again if its text was tried before."""
         needed = [Step(number, kind, self._luck(kind)) for number, kind in enumerate(KINDS[step.kind].needs)]
         steps = [*needed, Step(len(needed), step.kind, step.luck)]
-        text = "\n".join(lines := self.lines(steps))
+        lines, end = _written(self.kind, self.devices, steps)
+        text = "\n".join(lines)
         if text not in self._alone:
-            self._alone[text] = self.run(lines)
+            self._alone[text] = found = self.run(lines)
+            if found and (found.error is None or found.at >= end):  # else the step itself raised: it is not offered
+                self._wrong.append(found)
         return self._alone[text]
 
     def _luck(self, kind: str) -> int:
@@ -285,8 +295,14 @@ def tensors_on_streams(device: str) -> Results:
 
 
 @scenario(exact=True, area="devices", accelerators=True)
-def generators_and_modes(device: str) -> Results:
-    """Walks over generators, their states, modes, devices and threads."""
+def generators_of_devices(device: str) -> Results:
+    """Walks over generators, their states and copies, devices and threads."""
+    return walked(device, (DEVICES, GENERATORS))
+
+
+@scenario(exact=True, area="devices", accelerators=True)
+def modes_and_ops(device: str) -> Results:
+    """Walks over modes and settings of torch, ops, errors, devices and threads."""
     return walked(device, (DEVICES, GENERATORS, MODES, OPS, ERRORS))
 
 

@@ -55,7 +55,7 @@ def test_150_walks_of_other_seeds_find_nothing_on_a_right_device(mode: str, test
     ("stream_block_ends_on_default", walks.devices_and_streams, "current_stream"),
     ("default_stream_of_other_device_is_current", walks.devices_and_streams, "assert d"),
     ("stream_block_keeps_other_device", walks.devices_and_streams, "current_stream"),
-    ("set_state_forgets_position", walks.generators_and_modes, "same("),
+    ("set_state_forgets_position", walks.generators_of_devices, "same("),
 ])  # fmt: skip
 def test_a_wrong_device_is_found_and_the_walk_is_reduced(
     fault: str, program: Program, asked: str, testing: Any
