@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import math
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -315,13 +316,10 @@ class State:
         storage.reads.pop()
         storage.written = DONE
 
-    def made(self, step: Step, device: int, shape: tuple[int, ...], item: int = 4) -> Tensor:
-        """Return a new tensor, which the current stream of its device fills. Its name is not in the script yet."""
-        numel = 1
-        for size in shape:
-            numel *= size
-        stream = self.current(device)
-        tensor = Tensor(f"t{step.number}", Storage(device, numel * item, stream, self.order.submit(stream)), shape)
+    def made(self, step: Step, device: int, shape: tuple[int, ...]) -> Tensor:
+        """Return a new float32 tensor, which the current stream of its device fills. Its name is not written yet."""
+        nbytes, stream = 4 * math.prod(shape), self.current(device)
+        tensor = Tensor(f"t{step.number}", Storage(device, nbytes, stream, self.order.submit(stream)), shape)
         self.tensors[tensor.name] = tensor
         self.note_peak(device)
         return tensor
