@@ -144,7 +144,7 @@ def _written(kind: str, devices: int, steps: Sequence[Step]) -> tuple[list[str],
 class Walker:
     """Draws walks over the devices of a kind, and runs them. What a walk changes is restored.
 
-    Raises NotOffered for a device other than the first of torch's accelerator.
+    Raises NotOffered for a device other than the first of torch's accelerator, and for one without current streams.
     """
 
     def __init__(self, device: str, areas: Sequence[str]) -> None:
@@ -154,11 +154,17 @@ class Walker:
             raise NotOffered("walks that begin on another device: they try all devices")
         self.kind, self.devices = where.type, min(2, torch.accelerator.device_count())
         self._kinds = [kind.name for kind in KINDS.values() if kind.area in areas for _ in range(kind.weight)]
-        self._streams = [torch.accelerator.current_stream(index) for index in range(self.devices)]
         self._settings = [(change, ask()) for change, ask in SETTINGS]
         self._alone: dict[str, Broken | None] = {}
         self._wrong: list[Broken] = []  # of these, what is no lack of a step
         self._works: dict[str, Broken | None] = {}  # what is wrong in a kind of step, None if one of them works
+        try:
+            self._streams = [torch.accelerator.current_stream(index) for index in range(self.devices)]
+            empty = self.run(self.lines([]))
+        except (RuntimeError, AttributeError) as e:
+            raise NotOffered(f"a current stream: {first_line(e)}") from e
+        if empty and empty.error:
+            raise NotOffered(f"a current device and stream: {': '.join(empty.error)}")
 
     def drawn(self, seed: int, count: int) -> list[Step]:
         """Return the steps of a walk, without those that do not work alone."""

@@ -217,3 +217,16 @@ def test_the_script_of_a_walk_runs_without_the_suite(tmp_path: Path) -> None:
             check=False,
         )
         assert ended.returncode == code, ended.stdout + ended.stderr
+
+
+@pytest.mark.forked
+@pytest.mark.parametrize("name", ["current_stream", "set_stream", "set_device_index"])
+def test_a_device_without_streams_offers_no_walks(name: str, testing: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    def lacking(*_: object) -> object:
+        raise RuntimeError("the device doesn't support streams")
+
+    monkeypatch.setattr(torch.accelerator, name, lacking)
+    with pytest.raises(NotOffered, match="doesn't support streams"):
+        walks.walked("npu:0", ("devices", "streams"))
