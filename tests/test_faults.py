@@ -341,7 +341,7 @@ FOUND_ELSEWHERE = {
     "free_in_thread_not_counted": "the scenario walks:tensors_on_streams",
     "event_record_leaves_stream_current": "the scenario walks:devices_and_streams",
     "stream_block_keeps_own_device": "the scenario walks:devices_and_streams",
-    "fallback_leaves_one_thread": "the scenario walks:modes_and_ops",
+    "fallback_leaves_one_thread": "the scenario walks:first_calls_of_a_process",
     "error_message_of_first_failure": "the scenario walks:devices_and_streams",
     "load_takes_last_device": "the scenario device_names:a_device_that_is_not_there",
     "set_device_wraps_index": "the scenario device_names:a_device_that_is_not_there",

@@ -44,9 +44,12 @@ _SETTINGS = {
 
 @kind(MODES, weight=2)
 def change_setting(s: State, step: Step) -> None:
-    """Change a setting of torch, in the main thread: others have a number of threads of their own."""
+    """Change a setting of torch, in the main thread: others have a number of threads of their own.
+
+    Only in a new process CPU's kernels get threads: a forked one lacks those of its parent, and OpenMP waits for them.
+    """
     s.must_be_in_main_thread()
-    name = step.pick("setting", _SETTINGS)
+    name = step.pick("setting", [name for name in _SETTINGS if s.anew or name != "threads"])
     value = step.pick("value", _SETTINGS[name][2])
     s.write(_SETTINGS[name][0].format(value))
     s.settings[name] = value

@@ -183,10 +183,13 @@ class Thread:
 
 
 class State:
-    """Everything that the steps before have made, and the script so far. ``kind``: the type of the devices."""
+    """Everything that the steps before have made, and the script so far.
 
-    def __init__(self, kind: str, devices: int) -> None:
-        self.kind, self.devices = kind, range(devices)
+    ``kind``: the type of the devices. ``anew``: the script runs in a new process.
+    """
+
+    def __init__(self, kind: str, devices: int, *, anew: bool = False) -> None:
+        self.kind, self.devices, self.anew = kind, range(devices), anew
         self.order = Order()
         self.streams: dict[str, int] = {}  # the device of each
         self.events: dict[str, tuple[int, Clock]] = {}

@@ -33,7 +33,7 @@ PATIENCE = 10.0  # seconds to reduce a walk
 ANEW = range(16)  # the seeds of walks that begin in new processes
 FEW_STEPS = 16  # of each
 #: The areas of these.
-MIXES = ((GENERATORS,), (DEVICES, STREAMS, TENSORS), (DEVICES, MEMORY, MODES, OPS, ERRORS))
+MIXES = ((GENERATORS,), (DEVICES, STREAMS, TENSORS), (DEVICES, MEMORY, MODES, ERRORS), (MODES, OPS))
 _REDUCED = 3  # walks
 _TRIES = 8  # forms of a step, to find one that works
 
@@ -109,7 +109,6 @@ def in_a_thread(work):
 '''
 #: What a walk may change of torch: how it is changed, and how it is asked.
 SETTINGS: tuple[tuple[Callable[[Any], object], Callable[[], Any]], ...] = (
-    (torch.set_num_threads, torch.get_num_threads),
     (torch.set_default_dtype, torch.get_default_dtype),
     (torch.use_deterministic_algorithms, torch.are_deterministic_algorithms_enabled),
     (torch.set_float32_matmul_precision, torch.get_float32_matmul_precision),
@@ -118,12 +117,12 @@ SETTINGS: tuple[tuple[Callable[[Any], object], Callable[[], Any]], ...] = (
 _BEFORE = PROLOGUE.count("\n")
 
 
-def _written(kind: str, devices: int, steps: Sequence[Step]) -> tuple[list[str], int]:
+def _written(kind: str, devices: int, steps: Sequence[Step], *, anew: bool = False) -> tuple[list[str], int]:
     """Return the lines of a walk: its steps where they are possible, the ends of its blocks, and all values.
 
     And the number of the lines in front of those that ask for the state at the end.
     """
-    state = State(kind, devices)
+    state = State(kind, devices, anew=anew)
     begin(state)
     for step in steps:
         with suppress(NotPossible):
@@ -147,12 +146,13 @@ class Walker:
     Raises NotOffered for a device other than the first of torch's accelerator, and for one without current streams.
     """
 
-    def __init__(self, device: str, areas: Sequence[str]) -> None:
+    def __init__(self, device: str, areas: Sequence[str], *, anew: bool = False) -> None:
         accelerator(device)
         where = torch.device(device)
         if where.index:
             raise NotOffered("walks that begin on another device: they try all devices")
         self.kind, self.devices = where.type, min(2, torch.accelerator.device_count())
+        self._anew = anew  # whether the walks run in new processes; steps alone run in this one
         self._kinds = [kind.name for kind in KINDS.values() if kind.area in areas for _ in range(kind.weight)]
         self._settings = [(change, ask()) for change, ask in SETTINGS]
         self._alone: dict[str, Broken | None] = {}
@@ -193,7 +193,7 @@ class Walker:
 
     def lines(self, steps: Sequence[Step]) -> list[str]:
         """Return the script of a walk."""
-        return _written(self.kind, self.devices, steps)[0]
+        return _written(self.kind, self.devices, steps, anew=self._anew)[0]
 
     def run(self, lines: list[str]) -> Broken | None:
         """Run the script of a walk. Returns what is wrong, None if nothing is."""
@@ -318,7 +318,7 @@ def first_calls_of_a_process(device: str) -> Results:
     results: Results = {"anew": torch.tensor(True)}
     if device == "cpu":
         return results
-    walkers = [Walker(device, areas) for areas in MIXES]
+    walkers = [Walker(device, areas, anew=True) for areas in MIXES]
 
     def run(lines: list[str]) -> Broken | None:
         (found,) = results_of(device, _begun, [(lines,)])

@@ -58,7 +58,7 @@ class CountsWaits(Adapter):
 
 
 def test_the_adapter_waits_for_a_device_that_is_not_the_accelerator(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch_versions, "accelerator", lambda: None)
+    monkeypatch.setattr(torch_versions, "accelerator_of", lambda _: None)
     assert run("kernels_run_in_order", Adapter()).text() == "kernels_run_in_order: held in 1 rounds"
     assert (
         "the device raised RuntimeError: the third wait" in run("launches_keep_their_arguments", CountsWaits()).failure
@@ -77,7 +77,7 @@ def test_streams_pinned_memory_and_devices_are_those_of_the_accelerator(
     name: str, lacking: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert run(name, Adapter()).lacking == ""
-    monkeypatch.setattr(torch_versions, "accelerator", lambda: None)
+    monkeypatch.setattr(torch_versions, "accelerator_of", lambda _: None)
     assert run(name, Adapter()).lacking == lacking
 
 

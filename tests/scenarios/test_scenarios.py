@@ -121,7 +121,7 @@ FINDS = {
     "free_in_thread_not_counted": "walks:tensors_on_streams",
     "event_record_leaves_stream_current": "walks:devices_and_streams",
     "stream_block_keeps_own_device": "walks:devices_and_streams",
-    "fallback_leaves_one_thread": "walks:modes_and_ops",
+    "fallback_leaves_one_thread": "walks:first_calls_of_a_process",
     "error_message_of_first_failure": "walks:devices_and_streams",
     "load_takes_last_device": "device_names:a_device_that_is_not_there",
     "set_device_wraps_index": "device_names:a_device_that_is_not_there",
