@@ -15,6 +15,7 @@ import pytest
 from conformance.scenarios import walk_devices, walks
 from conformance.scenarios.model import Broken, NotOffered, Program, Results
 from conformance.scenarios.walk_state import HOST, NotPossible, Order, State, Step
+from tests.scenarios.test_scenarios import observe, planned, said
 
 AREAS = ("devices", "streams", "tensors", "memory", "errors", "generators", "modes")
 OTHER_SEEDS = range(1000, 1150)
@@ -68,11 +69,11 @@ def test_a_wrong_device_is_found_and_the_walk_is_reduced(
     assert len(shortest.lines) <= 15
 
 
-@pytest.mark.forked
-def test_a_late_device_that_does_not_wait_is_found(testing: Any) -> None:
+def test_a_late_device_that_does_not_wait_is_found_also_if_it_spoils_memory(testing: Any) -> None:
     testing.set_fault("wait_event_ignored")
     with testing.late("random:1"):
-        assert broken(walks.tensors_on_streams("npu:0"))
+        found = observe(planned("refnpu"), "walks:tensors_on_streams", timeout=300)
+    assert found.status.is_failure, said(found)
 
 
 @pytest.mark.forked
