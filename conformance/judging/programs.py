@@ -64,7 +64,7 @@ def _in_a_thread(scenario: Scenario, backend: Capabilities, expected: Results, b
         except NotOffered as e:
             return CaseResult([_lost("", e)])
     lost = sorted(set(before) - set(compared)) if not result.mismatches else ()
-    result.mismatches += [_lost(name, NotOffered("a result that was there before")) for name in lost]
+    result.mismatches += [_lost(name, NotOffered("this result, which was offered before")) for name in lost]
     return result
 
 
@@ -81,7 +81,7 @@ def devices(scenario: Scenario, backend: Capabilities) -> list[str]:
 
 
 def runs_in_thread(scenario: Scenario) -> bool:
-    """Whether a scenario runs again in another thread, unless it is slow."""
+    """Whether a scenario runs again in another thread, as all but the slow ones do."""
     return not (scenario.slow or scenario.compiles)
 
 

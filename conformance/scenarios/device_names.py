@@ -123,11 +123,11 @@ def _loaded(there: str) -> torch.Tensor:
     return found
 
 
-#: What has to raise if it is told of a device that is not there.
+#: Calls with the name of a device. Each must raise if the device does not exist.
 REFUSED: dict[str, Callable[[str], object]] = {
     "torch.empty": lambda there: torch.empty(2, device=there),
     "to": lambda there: torch.ones(2).to(there),
-    "copy_": lambda there: torch.ones(2, device=there.partition(":")[0]).to(there),
+    "to_from_another_device": lambda there: torch.ones(2, device=there.partition(":")[0]).to(there),
     "load": _loaded,
     "set_device_index": lambda there: torch.accelerator.set_device_index(torch.device(there).index),
     "set_device": lambda there: named(module_of(there), "set_device")(torch.device(there).index),
@@ -137,7 +137,7 @@ REFUSED: dict[str, Callable[[str], object]] = {
 
 @scenario(exact=True, area="devices", accelerators=True)
 def a_device_that_is_not_there(device: str) -> Results:
-    """What is told of a device that is not there raises an error, and leaves the current device as it was."""
+    """Using a device that does not exist raises an error, and does not change the current device."""
 
     def refused(call: Callable[[str], object], beyond: int) -> bool:
         accelerator(device)

@@ -7,10 +7,10 @@ from itertools import product
 from conformance.scenarios.walk_kinds import device_of, form_of, kind
 from conformance.scenarios.walk_state import NotPossible, Source, State, Step
 
-#: The areas of the kinds of steps.
+#: The area of the kinds of steps.
 GENERATORS = "generators"
 
-
+# Calls with D for a device, n for how many numbers, and g or e for the generator.
 _DRAWS = (
     "torch.rand({n}, dtype=torch.float32, device=D{g})", "torch.randn({n}, dtype=torch.float32, device=D{g})",
     "torch.randint(0, 1 << 30, ({n},), device=D{g})", "torch.randperm({n}, device=D{g})",
@@ -120,7 +120,7 @@ def restore_state(s: State, step: Step) -> None:
 
 @kind(GENERATORS, "seed_all", "seed_current")
 def save_all_states(s: State, step: Step) -> None:
-    """Save the states of all devices, and restore them behind some draws."""
+    """Save the states of all devices."""
     if len(s.default_generators) < len(s.devices):
         raise NotPossible("a seed of each device")
     s.write(f"x{step.number} = torch.{s.kind}.get_rng_state_all()")

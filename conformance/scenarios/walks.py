@@ -130,14 +130,15 @@ def _written(kind: str, devices: int, steps: Sequence[Step], *, anew: bool = Fal
     with suppress(NotPossible):
         while True:
             state.close(by_error=False)
-    end = len(state.lines())
+    before = len(state.blocks[0].lines)
     state.write(f"assert torch.accelerator.current_device_index() == {state.thread.device}")
     for index, stream in state.thread.streams.items():
         state.write(f"assert torch.accelerator.current_stream({index}) == {stream}")
     for tensor in list(state.tensors.values()):
         state.fetch(Step(0, values.__name__, 0), tensor)
         state.write(f"assert same({tensor.name}.cpu(), {tensor.twin})")
-    return state.lines(), end
+    lines = state.lines()
+    return lines, len(lines) - (len(state.blocks[0].lines) - before)
 
 
 class Walker:
@@ -244,6 +245,7 @@ class Walker:
 
 
 def _run(lines: list[str]) -> Broken | None:
+    """Run the script of a walk, and restore nothing. Returns what is wrong, None if nothing is."""
     names: dict[str, Any] = {}
     try:
         with warnings.catch_warnings():
@@ -258,13 +260,14 @@ def _run(lines: list[str]) -> Broken | None:
 
 
 def _broken(lines: Sequence[str], e: Exception) -> Broken:
+    """Return the line of a script that raised, without the questions at the end that were not asked."""
     trace, at = e.__traceback__, 0
     while trace is not None:
         if trace.tb_frame.f_code.co_filename == __name__ and trace.tb_lineno > _BEFORE:
             at = trace.tb_lineno - _BEFORE - 1
         trace = trace.tb_next
     end = len(lines)
-    while end > at + 1 and lines[end - 1].startswith("assert "):  # what was to be asked at the end
+    while end > at + 1 and lines[end - 1].startswith("assert "):
         end -= 1
     error = None if isinstance(e, AssertionError) else (type(e).__name__, first_line(e))
     return Broken(tuple(lines[:end]), at, error)

@@ -15,6 +15,7 @@ from conformance import contexts, torch_versions
 from conformance.backends import Capabilities
 from conformance.contexts.autocast import Autocast
 from conformance.contexts.backward import Backward
+from conformance.contexts.forward_ad import ForwardAd
 from conformance.contexts.model import How
 from conformance.judging.judge import CaseResult, Judge
 from conformance.judging.tolerances import Criteria
@@ -222,6 +223,35 @@ def test_a_device_whose_results_need_no_gradient_where_those_of_cpu_do_is_wrong(
         Backward.call(lambda *_: torch.ones(3), torch.device("meta"), how, given, {})
     with pytest.raises(NotImplementedError, match="no result needs a gradient"):
         Backward.call(lambda *_: torch.ones(3), CPU, how, given, {})
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated")  # by torch, which then calls it
+@pytest.mark.parametrize("variant", ["all", "one", "last"])
+def test_a_device_whose_results_have_no_tangent_where_those_of_cpu_do_is_wrong(variant: str) -> None:
+    how, given = How(variant, "", nullcontext), [torch.ones(3), torch.ones(3)]
+    assert ForwardAd.call(torch.hypot, CPU, how, given, {})
+    with pytest.raises(AssertionError, match="no result has a tangent"):
+        ForwardAd.call(lambda *_: torch.ones(3), torch.device("meta"), how, given, {})
+    with pytest.raises(NotImplementedError, match="no result has a tangent"):
+        ForwardAd.call(lambda *_: torch.ones(3), CPU, how, given, {})
+
+
+def test_a_second_gradient_through_a_kept_graph_that_is_wrong_is_found() -> None:
+    class Spoiled(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+            ctx.save_for_backward(x.clone())
+            return x * x
+
+        @staticmethod
+        def backward(ctx: Any, *gradients: torch.Tensor) -> torch.Tensor:
+            (x,) = ctx.saved_tensors
+            found = 2 * x * gradients[0]
+            x.data.zero_()
+            return found
+
+    assert gradients_of(Spoiled.apply, "dense").mismatches == []
+    assert [m.check for m in gradients_of(Spoiled.apply, "accumulate").mismatches] == [Check.VALUE]
 
 
 def test_a_graph_that_is_recorded_only_for_the_first_argument_is_found_by_each_argument_alone() -> None:

@@ -17,7 +17,7 @@ from conformance.scenarios.model import Broken, NotOffered, Program, Results
 from conformance.scenarios.walk_state import HOST, NotPossible, Order, State, Step
 from tests.scenarios.test_scenarios import observe, planned, said
 
-AREAS = ("devices", "streams", "tensors", "memory", "errors", "generators", "modes")
+AREAS = ("devices", "streams", "tensors", "memory", "errors", "generators", "modes", "ops")
 OTHER_SEEDS = range(1000, 1150)
 
 
@@ -77,7 +77,7 @@ def test_a_late_device_that_does_not_wait_is_found_also_if_it_spoils_memory(test
 
 
 @pytest.mark.forked
-def test_a_step_that_does_not_hold_alone_is_left_out_of_the_others(testing: Any) -> None:
+def test_a_step_that_does_not_hold_alone_is_found(testing: Any) -> None:
     testing.set_fault("peak_reset_to_zero")
     found = broken(walks.walked("npu:0", ("memory", "tensors")))
     assert any("reset_peak_memory_stats" in line for line in found["alone"].lines)
