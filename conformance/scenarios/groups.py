@@ -20,6 +20,8 @@ PATIENCE = 3600
 LACKING = ("not support", "Numpy is not available")
 #: What it says besides where a backend takes no strided tensors.
 NOT_STRIDED = "contiguous"
+#: A collective call of ``torch.distributed``, with what this process gives to it. Returns what the call gave.
+Collective = Callable[[Any, torch.Tensor], torch.Tensor]
 #: What a process does on its device.
 Work = Callable[[str], Results]
 
@@ -122,6 +124,37 @@ def _reduced_later(dist: Any, x: torch.Tensor) -> torch.Tensor:
     other = torch.ones_like(x) * 3  # in the meantime
     work.wait()
     return x + other
+
+
+def _waited_for_again(start: Callable[[Any, torch.Tensor], tuple[torch.Tensor, Any]]) -> Collective:
+    """Return a call whose result is written after it was waited for, and which then is waited for once more."""
+
+    def call(dist: Any, x: torch.Tensor) -> torch.Tensor:
+        result, work = start(dist, x)
+        work.wait()
+        result.add_(1)
+        work.wait()
+        return result
+
+    return call
+
+
+def _reducing(dist: Any, x: torch.Tensor) -> tuple[torch.Tensor, Any]:
+    return x, dist.all_reduce(x, async_op=True)
+
+
+def _broadcasting(dist: Any, x: torch.Tensor) -> tuple[torch.Tensor, Any]:
+    return x, dist.broadcast(x, src=1, async_op=True)
+
+
+def _gathering(dist: Any, x: torch.Tensor) -> tuple[torch.Tensor, Any]:
+    output = x.new_zeros(PROCESSES * x.numel())
+    return output, dist.all_gather_into_tensor(output, x, async_op=True)
+
+
+def _exchanging(dist: Any, x: torch.Tensor) -> tuple[torch.Tensor, Any]:
+    output = torch.zeros_like(x)
+    return output, dist.all_to_all_single(output, x, async_op=True)
 
 
 def _reduced_to_one(dist: Any, x: torch.Tensor) -> torch.Tensor:
@@ -246,10 +279,14 @@ def _in_a_group_of_its_own(dist: Any, x: torch.Tensor) -> torch.Tensor:
     return x
 
 
-COLLECTIVES: dict[str, Callable[[Any, torch.Tensor], torch.Tensor]] = {
+COLLECTIVES: dict[str, Collective] = {
     "all_reduce": _reduced,
     "all_reduce, the largest": _reduced_integers,
     "all_reduce, waited for later": _reduced_later,
+    "all_reduce, waited for twice": _waited_for_again(_reducing),
+    "broadcast, waited for twice": _waited_for_again(_broadcasting),
+    "all_gather_into_tensor, waited for twice": _waited_for_again(_gathering),
+    "all_to_all_single, waited for twice": _waited_for_again(_exchanging),
     "reduce": _reduced_to_one,
     "broadcast": _broadcast,
     "all_gather": _gathered,
