@@ -23,7 +23,7 @@ from conformance.judging.judge import CaseResult, Judge
 from conformance.judging.oracle import CallOutcome
 from conformance.judging.tolerances import criteria_of
 from conformance.ops.family import Equivalence
-from conformance.plan.cases import Case
+from conformance.plan.case import Case
 from conformance.plan.plan import Plan
 from conformance.plan.selection import Selection
 from conformance.plan.tiers import TIERS

@@ -158,7 +158,7 @@ PLACERS: dict[str, Callable[[Shape], Placement | None]] = {
     "zero_dim": _zero_dim,
 }
 
-# An argument in whose storage another one lies, see plan/cases.py: its values fill all of it, again and again.
+# An argument in whose storage another one lies, see plan/layout_cases.py: its values fill all of it, again and again.
 FILLED = "filled"
 
 # Layouts of a whole argument list rather than of one tensor.

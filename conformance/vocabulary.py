@@ -226,7 +226,7 @@ class CaseId:
         return CaseId(cell, sample, variant) if cell and sample else None
 
 
-# How much of a lane a run takes, by name; conformance/plan/cases.py says what each leaves out.
+# How much of a lane a run takes, by name; conformance/plan/tiers.py says what each leaves out.
 TIERS = ("wide", "full", "smoke")
 
 # The seed of the random overloads, unless --seed gives another.

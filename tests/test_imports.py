@@ -74,7 +74,8 @@ ROOMS_WITHOUT_TORCH = {
     "report", "cli",
 }  # fmt: skip
 OTHER_MODULES_WITHOUT_TORCH = {
-    "corpus.model", "plan.arguments", "plan.cases", "plan.scaled", "plan.selection", "plan.tiers",
+    "corpus.model", "plan.arguments", "plan.case", "plan.cases", "plan.context_cases", "plan.layout_cases",
+    "plan.scaled", "plan.selection", "plan.sequence_cases", "plan.tiers",
     "explain.describe",
     "explain.inventory_text",
     "running.child", "running.crash_log", "running.deaths", "running.host_leaks", "running.isolation",

@@ -16,7 +16,8 @@ from conformance.judging.judge import CaseResult, Judge
 from conformance.judging.tolerances import Criteria
 from conformance.judging.twins import Twins, ValueOf
 from conformance.ops.family import OpFacts
-from conformance.plan.cases import Case, cases
+from conformance.plan.case import Case
+from conformance.plan.cases import cases
 from conformance.vocabulary import CellId, Route
 from tests.samples import sample, slot
 

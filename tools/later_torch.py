@@ -21,7 +21,7 @@ from conformance.corpus.reader import DATA, LATER
 from conformance.inventory import call_of
 from conformance.judging import oracle
 from conformance.judging.twins import CPU, Twins
-from conformance.plan.cases import Case
+from conformance.plan.case import Case
 from conformance.plan.plan import Plan
 from conformance.plan.selection import Selection
 from conformance.records import Observation

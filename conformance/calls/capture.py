@@ -15,7 +15,7 @@ from conformance.corpus.model import Arg, DeviceArg, DtypeArg, GeneratorArg, Not
 from conformance.inventory import overload_of
 from conformance.judging.twins import Argument, Side
 from conformance.layouts import Placement, contiguous_stride
-from conformance.plan.cases import Case
+from conformance.plan.case import Case
 from conformance.torch_versions import has_no_memory, neg_view, schema_of, storage_id
 from conformance.vocabulary import CellId
 

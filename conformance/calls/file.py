@@ -20,7 +20,7 @@ from conformance.calls.model import Call
 from conformance.corpus import codec
 from conformance.judging.views import torch_dtype
 from conformance.layouts import Placement
-from conformance.plan.cases import Case
+from conformance.plan.case import Case
 from conformance.vocabulary import CellId
 
 FORMAT = "1"

@@ -11,7 +11,7 @@ from conformance.corpus.model import TensorSlot
 from conformance.judging.twins import Twins
 from conformance.judging.views import torch_dtype
 from conformance.layouts import Placement
-from conformance.plan.cases import Case
+from conformance.plan.case import Case
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from conformance.judging.twins import CPU, Twins
 from conformance.judging.views import torch_dtype
 from conformance.ops.family import Equivalence
 from conformance.plan.arguments import placed_arguments
-from conformance.plan.cases import Case, slot_dtype
+from conformance.plan.case import Case, slot_dtype
 from conformance.plan.plan import Plan
 from conformance.records import CaseFailure, Observation, Setting
 from conformance.scenarios import catalogue

@@ -32,7 +32,7 @@ from conformance.judging.reference import OF_NUMBERS, NotJudged, Reference
 from conformance.judging.tolerances import Criteria
 from conformance.judging.twins import CPU, DeviceLacks, Side, Twins, lacks_dtype
 from conformance.judging.views import Unreadable, can_copy
-from conformance.plan.cases import Case
+from conformance.plan.case import Case
 from conformance.records import Mismatch
 from conformance.vocabulary import Check, Fact, Route
 

@@ -7,7 +7,7 @@ from conformance.corpus import later
 from conformance.judging import oracle
 from conformance.judging.oracle import CallOutcome
 from conformance.judging.twins import Twins
-from conformance.plan.cases import Case
+from conformance.plan.case import Case
 from conformance.torch_versions import later_kernel
 
 

@@ -18,7 +18,7 @@ from conformance.corpus.model import DtypeArg
 from conformance.judging import bits, conditioning
 from conformance.judging.twins import CPU, Side, Sides, is_on_host
 from conformance.judging.views import torch_dtype
-from conformance.plan.cases import Case, slot_dtype
+from conformance.plan.case import Case, slot_dtype
 from conformance.support import host_heap
 from conformance.vocabulary import Route
 

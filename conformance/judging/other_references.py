@@ -13,7 +13,7 @@ import torch
 from conformance.judging import compare, conditioning, oracle
 from conformance.judging.oracle import CallOutcome
 from conformance.judging.twins import Sides
-from conformance.plan.cases import Case
+from conformance.plan.case import Case
 
 
 @dataclass(frozen=True, slots=True)

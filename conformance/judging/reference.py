@@ -19,7 +19,7 @@ from conformance.judging.outcomes import Comparison, first_line, nowhere
 from conformance.judging.tolerances import Criteria, position_of
 from conformance.judging.twins import CPU, DenseTwins, Twins
 from conformance.layouts import DRAWN
-from conformance.plan.cases import Case
+from conformance.plan.case import Case
 from conformance.records import Mismatch
 from conformance.torch_versions import as_composed, decomposition_of, overload_of, tags, without_onednn
 from conformance.vocabulary import Check

@@ -27,7 +27,7 @@ from conformance.judging.bits import flush, make_quiet, same_bytes
 from conformance.judging.views import all_work, can_fetch, can_view_as_dtype, fill, over, poison, torch_dtype, view
 from conformance.layouts import AS_STRIDED, Placement
 from conformance.ops import facts
-from conformance.plan.cases import Case
+from conformance.plan.case import Case
 
 CPU = torch.device("cpu")
 

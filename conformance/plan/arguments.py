@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from conformance.corpus.model import Arg, ComplexArg, DeviceArg, DtypeArg, EnumArg, GeneratorArg, TensorSlot
-from conformance.plan.cases import Case, slot_dtype
+from conformance.plan.case import Case, slot_dtype
 from conformance.records import PlacedArgument
 
 

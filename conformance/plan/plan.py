@@ -15,7 +15,7 @@ from conformance.corpus import reader
 from conformance.inventory import Overload, inventory
 from conformance.layouts import AS_STRIDED, CONTEXTS, OF_GENERATED, SEQUENCE, is_among
 from conformance.plan import cases as cases_
-from conformance.plan.cases import Case
+from conformance.plan.case import Case
 from conformance.plan.selection import Selection
 from conformance.plan.tiers import WIDEST, Share
 from conformance.scenarios import catalogue

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from conformance.corpus.model import TensorSlot
 from conformance.corpus.places import places, resized, with_tensors
-from conformance.plan.cases import Case, cases_of_sample
+from conformance.plan.case import Case
+from conformance.plan.cases import cases_of_sample
 
 AXIS = "sizes"
 

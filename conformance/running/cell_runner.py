@@ -21,7 +21,7 @@ from conformance.judging.twins import Twins
 from conformance.judging.views import poison
 from conformance.plan import scaled
 from conformance.plan.arguments import placed_arguments
-from conformance.plan.cases import Case
+from conformance.plan.case import Case
 from conformance.plan.plan import Plan
 from conformance.records import FAILURES_KEPT, Boundary, CaseFailure, Observation, PlacedArgument
 from conformance.running.late_errors import late_error

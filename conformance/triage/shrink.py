@@ -15,7 +15,7 @@ from conformance.corpus.model import Arg, TensorSlot
 from conformance.judging.twins import CPU
 from conformance.judging.views import poison, torch_dtype
 from conformance.layouts import Placement, contiguous_stride
-from conformance.plan.cases import Case
+from conformance.plan.case import Case
 
 T = TypeVar("T")
 Fails = Callable[[Call], bool]

@@ -15,7 +15,8 @@ from conformance.explain import describe
 from conformance.judging import compare
 from conformance.judging.compare import Closeness
 from conformance.plan.arguments import placed_arguments
-from conformance.plan.cases import Case, cases
+from conformance.plan.case import Case
+from conformance.plan.cases import cases
 from conformance.records import CaseFailure, Death, DeathFinding, LeftOut, Mismatch, SanitizerReport
 from conformance.vocabulary import CellId, Check, Fact, Status
 from tests.records import elements, observed

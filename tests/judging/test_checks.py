@@ -10,7 +10,7 @@ import torch
 
 from conformance import contexts
 from conformance.ops.family import OpFacts, Random
-from conformance.plan.cases import Case
+from conformance.plan.case import Case
 from conformance.vocabulary import Check
 from tests.two_sides import Device, Op, case_of, judge
 

@@ -30,7 +30,8 @@ from conformance.judging.reference import (
 from conformance.judging.tolerances import Criteria
 from conformance.judging.twins import ROOM, Twins
 from conformance.ops.family import EXACT, Accumulation, OpFacts, Tolerance
-from conformance.plan.cases import Case, cases
+from conformance.plan.case import Case
+from conformance.plan.cases import cases
 from conformance.torch_versions import schema_of
 from conformance.vocabulary import CellId, Check, Route
 from tests.samples import sample, slot

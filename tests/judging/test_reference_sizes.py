@@ -10,7 +10,8 @@ import torch
 from conformance.corpus.model import DeviceArg
 from conformance.judging.judge import CaseResult
 from conformance.judging.reference import PREDICTED
-from conformance.plan.cases import Case, cases
+from conformance.plan.case import Case
+from conformance.plan.cases import cases
 from conformance.vocabulary import CellId, Check
 from tests.samples import sample, slot
 from tests.two_sides import judge

@@ -11,7 +11,8 @@ import torch
 from conformance.judging import storages
 from conformance.judging.oracle import CallOutcome, call
 from conformance.judging.twins import CPU, Twins
-from conformance.plan.cases import Case, cases
+from conformance.plan.case import Case
+from conformance.plan.cases import cases
 from conformance.vocabulary import CellId, Check
 from tests.samples import sample, slot
 from tests.two_sides import case_of, value_of

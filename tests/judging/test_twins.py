@@ -13,7 +13,8 @@ from conformance.corpus.model import TensorSlot
 from conformance.judging import twins, views
 from conformance.judging.twins import CPU, Twins
 from conformance.judging.views import POISON, torch_dtype
-from conformance.plan.cases import Case, cases
+from conformance.plan.case import Case
+from conformance.plan.cases import cases
 from conformance.vocabulary import CellId
 from tests.samples import sample, slot
 from tests.two_sides import behind, value_of

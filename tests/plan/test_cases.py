@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from conformance.corpus.model import Sample
-from conformance.plan.cases import Case, cases, cells
+from conformance.plan.case import Case
+from conformance.plan.cases import cases, cells
 from conformance.plan.tiers import TIERS
 from conformance.vocabulary import TIERS as VOCABULARY
 from conformance.vocabulary import CellId

@@ -9,7 +9,9 @@ from conformance import backends
 from conformance.contexts import CONTEXTS as CONTEXTS_CLASSES
 from conformance.corpus.model import Sample, TensorSlot
 from conformance.layouts import CONTEXTS
-from conformance.plan.cases import CONTEXT_SAMPLES, Case, cases, cells
+from conformance.plan.case import Case
+from conformance.plan.cases import cases, cells
+from conformance.plan.context_cases import SAMPLES
 from conformance.plan.plan import Plan
 from conformance.plan.selection import Selection
 from conformance.plan.tiers import TIERS
@@ -53,7 +55,7 @@ def test_the_dtype_of_a_context_does_not_depend_on_the_selection() -> None:
 def test_a_context_calls_some_contiguous_samples_that_do_not_raise() -> None:
     (case,) = of("thread", PLAIN, REFUSED, replace(PLAIN, name="opinfo.neg.3", axis="sizes"))
     assert (case.sample, case.variant, case.placements[0].layout) == (PLAIN, "", "contiguous")
-    assert len(of("thread", *(sample(f"opinfo.neg.{i}") for i in range(20)))) == CONTEXT_SAMPLES
+    assert len(of("thread", *(sample(f"opinfo.neg.{i}") for i in range(20)))) == SAMPLES
 
 
 def test_a_call_comes_after_an_allocation_and_after_a_call_that_raise() -> None:

@@ -7,7 +7,8 @@ from dataclasses import replace
 from conformance.corpus.model import Sample, TensorSlot
 from conformance.layouts import AS_STRIDED, SEQUENCE
 from conformance.plan import scaled
-from conformance.plan.cases import Case, cases, cells, of_generated
+from conformance.plan.case import Case
+from conformance.plan.cases import cases, cells, of_generated
 from conformance.plan.tiers import TIERS
 from conformance.vocabulary import CellId
 

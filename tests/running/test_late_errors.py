@@ -13,7 +13,7 @@ from conformance.backends import Capabilities
 from conformance.judging import oracle
 from conformance.judging.oracle import CallOutcome
 from conformance.judging.twins import Side, Twins
-from conformance.plan.cases import Case
+from conformance.plan.case import Case
 from conformance.plan.plan import Plan
 from conformance.plan.selection import Selection
 from conformance.records import CaseFailure, Mismatch, Observation

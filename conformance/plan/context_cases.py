@@ -1,0 +1,70 @@
+"""The cases of a cell of a context, and the contexts in which an overload has cells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from conformance.corpus.model import Sample
+from conformance.layouts import CONTEXTS, Placement
+from conformance.plan.case import Case, movable, placed, plainly, put
+from conformance.plan.tiers import Tier
+from conformance.vocabulary import CellId
+
+# Samples of a cell of a context: what a context changes rarely depends on the values of the arguments.
+SAMPLES = 6
+# The dtype of an overload's cells of a context: the first of these that its samples have, else their first.
+DTYPES = ("float32", "int64", "bool")
+# Contexts with cells of other dtypes.
+OTHER_DTYPES = {"gradcheck": ("float64",)}
+# Contexts with cells of more dtypes.
+MORE_DTYPES = {"autocast": ("bfloat16", "float64")}
+# Contexts of which a sample has several cases.
+VARIANTS = {
+    "autocast": ("bfloat16", "float16"),
+    "backward": ("dense", "strided", "expanded", "accumulate", "first", "last", "each"),
+    "forward_ad": ("all", "one", "last"),
+    "vmap": ("0", "-1", "nested"),
+    "deterministic": ("", "strided+transposed"),
+    "no_grad": ("no_grad", "grad"),
+    "copied": ("deepcopy", "pickle"),
+    "compiled": ("eager", "aot_eager"),
+    "inductor": ("inductor", "inductor+offset1"),
+}
+# Contexts of which a case takes seconds, with fewer samples.
+FEWER_SAMPLES = {"decomposed": 3, "compiled": 2, "inductor": 2}
+
+
+def in_context(cell: CellId, samples: Sequence[Sample]) -> Iterator[Case]:
+    """Yield the cases of a cell of a context: contiguous calls of some of the overload's samples."""
+    own = [s for s in samples if not s.axis and cell.dtype in s.dtypes]
+    refused = [s for s in own if s.raises][:2]
+    most = FEWER_SAMPLES.get(cell.layout, SAMPLES)
+    for sample in [s for s in own if not s.raises][:most]:
+        for variant in VARIANTS.get(cell.layout, ("",)):
+            layout = variant.partition("+")[2]
+            placements = _in_layout(sample, layout, cell.dtype)
+            if not layout or any(p.layout == layout for p in placements):  # else it is the case without the layout
+                yield Case(cell, sample, variant, placements)
+        for other in refused if cell.layout == "after_error" else []:
+            yield Case(cell, sample, f"after={other.name}", put(sample, {}), (), (plainly(cell, cell.dtype, other),))
+    for sample in refused if cell.layout == "second_device" else []:
+        yield Case(cell, sample, "", put(sample, {}))
+
+
+def _in_layout(sample: Sample, layout: str, dtype: str) -> tuple[Placement, ...]:
+    """Return the placements of a sample with every argument that can have a layout in it; "" for contiguous ones."""
+    return put(sample, {s.index: p for s in movable(sample) if layout and (p := placed(s, layout, dtype))})
+
+
+def of_contexts(overload: str, samples: Sequence[Sample], tier: Tier) -> dict[str, set[str]]:
+    """Return the contexts in which an overload has cells, by dtype. The dtypes do not depend on those of the tier."""
+    known = {dtype for s in samples if not s.axis and not s.raises for dtype in s.dtypes}
+    wanted = [name for name in CONTEXTS if tier.has_context(name, overload)]
+    found: dict[str, set[str]] = {}
+    for name in wanted if known else ():
+        first = next((d for d in DTYPES if d in known), min(known))
+        others = OTHER_DTYPES.get(name, (first, *MORE_DTYPES.get(name, ())))
+        for dtype in {*others} & known:
+            if tier.dtypes is None or dtype in tier.dtypes:
+                found.setdefault(dtype, set()).add(name)
+    return found

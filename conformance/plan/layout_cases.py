@@ -1,0 +1,196 @@
+"""The cases of one sample in a cell of a layout: which arguments the layout falls on."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import combinations
+from random import Random
+
+from conformance import layouts
+from conformance.corpus.model import Sample, TensorSlot
+from conformance.layouts import AS_STRIDED, FILLED, GENERATED, Placement
+from conformance.ops import facts
+from conformance.plan.case import Case, contiguous, movable, placed, put, slot_dtype
+from conformance.vocabulary import CellId
+
+# Layouts that change the size of what they fall on.
+RESHAPING = frozenset({"zero_size", "zero_dim"})
+# A layout on one argument alone is tried on at most this many arguments of a sample (and on all of them at once).
+SINGLES = 3
+# How often a complex argument with drawn strides, which is not written, is a conjugated view.
+CONJUGATED = 0.5
+# Elements of the largest tensor of a generated sample with drawn strides.
+SMALL = 4096
+
+
+def in_one_layout(cell: CellId, sample: Sample, pointwise: bool) -> Iterator[Case]:
+    """The layout on every argument that can have it, then on each alone.
+
+    A layout that changes sizes falls on one argument alone only where sizes broadcast: other ops may trust that the
+    sizes of their arguments fit, and then not even the CPU's result is defined.
+    """
+    if cell.layout == "contiguous":
+        yield Case(cell, sample, "", put(sample, {}))
+        return
+    moved = {s.index: p for s in movable(sample) if (p := placed(s, cell.layout, cell.dtype))}
+    if not moved:
+        return
+    if len(moved) > 1:
+        yield Case(cell, sample, "all", put(sample, moved))
+        if cell.layout in RESHAPING and not pointwise:
+            return
+    for index in list(moved)[:SINGLES]:
+        yield Case(cell, sample, sample.tensors[index].name, put(sample, {index: moved[index]}))
+
+
+def _alias_pairs(cell: CellId, sample: Sample, pointwise: bool) -> list[tuple[TensorSlot, TensorSlot]]:
+    """Pairs of like arguments: both are read, or the first is ``self`` of an in-place op, or the second an ``out=``.
+
+    An ``out=`` that is also an input has no promised result outside pointwise ops, so it is not judged there.
+    """
+    free = [s for s in movable(sample) if s.numel > 0]
+    read, to_out = [], []
+    for i, a in enumerate(free):
+        for b in free[i + 1 :]:
+            same = a.shape == b.shape and slot_dtype(a, cell.dtype) == slot_dtype(b, cell.dtype)
+            if same and a.pool and b.pool and not b.written and (not a.written or a.name == "self"):
+                read.append((a, b))
+            if same and a.pool and pointwise and b.written and not a.written:
+                to_out.append((a, b))
+    return read[:SINGLES] + to_out[:SINGLES]
+
+
+def aliased(cell: CellId, sample: Sample, pointwise: bool) -> Iterator[Case]:
+    for a, b in _alias_pairs(cell, sample, pointwise):
+        yield Case(cell, sample, f"{a.name}={b.name}", put(sample, {}), ((b.index, a.index, 0),))
+        if a.written and a.pool and len(a.shape) > 1 and a.shape[-1] == a.shape[-2] > 1:
+            placements = put(sample, {b.index: _turned(b)})
+            yield Case(cell, sample, f"{a.name}%{b.name}", placements, ((b.index, a.index, 0),))
+        if not (a.written or b.written):  # a fallback that copies to the host cannot see that memory overlaps
+            yield Case(cell, sample, f"{a.name}~{b.name}", _overlap(sample, a), ((b.index, a.index, 1),))
+            if moved := layouts.place("transposed", b.shape) or layouts.place("step2", b.shape):
+                whole = replace(contiguous(a), storage=moved.storage)
+                placements = put(sample, {a.index: whole, b.index: moved})
+                yield Case(cell, sample, f"{a.name}^{b.name}", placements, ((b.index, a.index, 0),))
+    yield from _elements(cell, sample)
+    yield from _neighbours(cell, sample)
+
+
+def _neighbours(cell: CellId, sample: Sample) -> Iterator[Case]:
+    """Two arguments in one storage, of which one or both are written, behind each other; and in turns where alike.
+
+    Each keeps what was written to it, unless the other one is written as the whole storage.
+    """
+    for a, b in _neighbour_pairs(cell, sample):
+        first = replace(contiguous(a), layout=FILLED, storage=a.numel + b.numel)
+        yield Case(cell, sample, f"{a.name}+{b.name}", put(sample, {a.index: first}), ((b.index, a.index, a.numel),))
+        if a.written and a.shape == b.shape and a.numel > 1:
+            every_other = tuple(2 * step for step in first.stride)
+            first, second = (replace(p, stride=every_other) for p in (first, contiguous(b)))
+            placements = put(sample, {a.index: first, b.index: second})
+            yield Case(cell, sample, f"{a.name}&{b.name}", placements, ((b.index, a.index, 1),))
+
+
+def _neighbour_pairs(cell: CellId, sample: Sample) -> list[tuple[TensorSlot, TensorSlot]]:
+    """Pairs of one dtype: both written, an input and an ``out=``, or what is written in place and an input.
+
+    The second one gets values of the first, or has none before the call. Integers that are read may be indices.
+    """
+    host = facts(sample.overload).host
+    free = [s for s in movable(sample) if s.numel > 0 and not s.on_host and s.argument not in host]
+    both, to_out, in_place = [], [], []
+    for a, b in combinations(free, 2):
+        if slot_dtype(a, cell.dtype) != slot_dtype(b, cell.dtype):
+            continue
+        if a.written and b.written and bool(a.pool) == bool(b.pool):
+            both.append((a, b))
+        elif b.written and not (a.written or b.pool):
+            to_out.append((a, b))
+        elif a.written and a.pool and not b.written and b.dtype is None:
+            in_place.append((a, b))
+    return both[:SINGLES] + to_out[:1] + in_place[:1]
+
+
+def _turned(slot: TensorSlot) -> Placement:
+    """A batch of square matrices, each read along its columns."""
+    *outer, rows, columns = contiguous(slot).stride
+    return Placement("transposed", slot.shape, (*outer, columns, rows), 0, slot.numel)
+
+
+def _elements(cell: CellId, sample: Sample) -> Iterator[Case]:
+    """An argument without dimensions that is the last element of another one; of a written one, if it is its value.
+
+    An op reads a value before it writes. What another operand that it overwrites gives is not defined.
+    """
+    free = [s for s in movable(sample) if s.numel > 0 and s.pool]
+    host = facts(sample.overload).host
+    for b in [s for s in free if not (s.shape or s.written or s.on_host or s.argument in host)]:
+        earlier = [s for s in free if s.index < b.index and s.numel > 1 and (not s.written or b.argument == "value")]
+        for a in earlier[:1]:
+            if slot_dtype(a, cell.dtype) == slot_dtype(b, cell.dtype):
+                yield Case(cell, sample, f"{a.name}:{b.name}", put(sample, {}), ((b.index, a.index, a.numel - 1),))
+
+
+def _overlap(sample: Sample, a: TensorSlot) -> tuple[Placement, ...]:
+    """Slot ``a`` with one element to spare behind it, for another slot to begin one element later."""
+    p = contiguous(a)
+    return put(sample, {a.index: Placement("contiguous", p.size, p.stride, 0, p.storage + 1)})
+
+
+def mixed(cell: CellId, sample: Sample) -> Iterator[Case]:
+    """Two deals of the rotation, the starting point taken from the sample's name so that ids stay as they are."""
+    free = movable(sample)
+    if len(free) < 2:
+        return
+    start = zlib.crc32(sample.name.encode())
+    for deal in (0, 3):
+        moved: dict[int, Placement] = {}
+        at = start + deal
+        for slot in free:
+            at, placement = _deal(slot, at, cell.dtype)
+            moved[slot.index] = placement
+        if sum(p.layout != "contiguous" for p in moved.values()) >= 2:
+            yield Case(cell, sample, f"deal{deal}", put(sample, moved))
+
+
+def _deal(slot: TensorSlot, at: int, dtype: str) -> tuple[int, Placement]:
+    """The next layout of the rotation that fits the slot (expanded only where it is not written)."""
+    for _ in layouts.MIXABLE:
+        layout = layouts.MIXABLE[at % len(layouts.MIXABLE)]
+        at += 1
+        placement = placed(slot, layout, dtype)
+        if placement and not (slot.written and layout == "expanded"):
+            return at, placement
+    return at, contiguous(slot)
+
+
+def as_strided(cell: CellId, sample: Sample) -> Iterator[Case]:
+    """A draw for every argument. It depends on the sample's name and the dtype alone, so that it stays as it is."""
+    draw = Random(f"{sample.name} {cell.dtype}")
+    moved = {s.index: p for s in movable(sample) if (p := layouts.drawn(s.shape, draw, s.written))}
+    for slot in movable(sample):
+        is_read = slot.index in moved and not slot.written
+        if is_read and layouts.carries("conj", slot_dtype(slot, cell.dtype)) and draw.random() < CONJUGATED:
+            moved[slot.index] = replace(moved[slot.index], bit="conj")
+    if moved:
+        yield Case(cell, sample, "draw", put(sample, moved))
+
+
+def generated(cell: CellId, sample: Sample) -> Iterator[Case]:
+    """A generated sample, with every argument that can have it in the one layout."""
+    layout = GENERATED[cell.layout][1]
+    if layout == AS_STRIDED:
+        yield from as_strided(cell, sample)
+        return
+    moved = {s.index: p for s in movable(sample) if (p := placed(s, layout, cell.dtype))}
+    if moved or layout == "contiguous":
+        yield Case(cell, sample, "", put(sample, moved))
+
+
+def has_many_dimensions(sample: Sample) -> bool:
+    """Whether a generated sample is small and has a tensor of many dimensions, or of three with one of size 1."""
+    shapes = [s.shape for s in movable(sample)]
+    small = all(s.numel <= SMALL for s in sample.tensors)
+    return small and sample.axis == "sizes" and any(len(s) >= 3 and (len(s) > 4 or 1 in s) for s in shapes)
