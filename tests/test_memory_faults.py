@@ -59,6 +59,7 @@ TRIED: dict[str, tuple[dict[str, str], dict[str, list[Cell]]]] = {
             "reserved_not_lowered": [STATISTICS],
             "pool_rounds_down": [GROWN],
             "empty_cache_keeps_large": [STATISTICS],
+            "pool_middle_block_merges_one_side": [STATISTICS],
         },
     ),
     "zero": (ZERO, {"": [TRIANGLE], "triangle_not_cleared": [TRIANGLE]}),
@@ -170,7 +171,12 @@ def test_a_scratch_block_that_grows_is_a_leak() -> None:
 
 @pytest.mark.parametrize(
     ("fault", "program"),
-    [("reserved_not_lowered", STATISTICS), ("pool_rounds_down", GROWN), ("empty_cache_keeps_large", STATISTICS)],
+    [
+        ("reserved_not_lowered", STATISTICS),
+        ("pool_rounds_down", GROWN),
+        ("empty_cache_keeps_large", STATISTICS),
+        ("pool_middle_block_merges_one_side", STATISTICS),
+    ],
 )
 def test_a_program_finds_what_a_pool_counts_rounds_or_keeps_wrong(fault: str, program: Cell) -> None:
     check, _ = first_failure(observe("pool", fault, program))

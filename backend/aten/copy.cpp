@@ -149,6 +149,14 @@ void copy_host_to_device(const at::Tensor& target, const at::Tensor& source, Wai
   copy_on_device(target, with_bits_of(staged, source));
 }
 
+// The fault of a strided host tensor that is written as one stretch, with what lies between its elements.
+void clear_stretch(const at::Tensor& view) {
+  if (view.numel() == 0 || view.is_non_overlapping_and_dense()) return;
+  int64_t length = 1;
+  for (int64_t d = 0; d < view.dim(); ++d) length += (view.size(d) - 1) * view.stride(d);
+  view.as_strided({length}, {1}).zero_();
+}
+
 void copy_device_to_host(const at::Tensor& target, const at::Tensor& source, Waits waits) {
   at::assert_no_internal_overlap(target);
   if (is_one_block(target, source)) return copy_block(target, source, npuMemcpyDeviceToHost, waits);
@@ -165,6 +173,7 @@ void copy_device_to_host(const at::Tensor& target, const at::Tensor& source, Wai
   const at::Tensor dense = empty_on(source, target.scalar_type(), target.device());
   copy_block(dense, staged, npuMemcpyDeviceToHost, Waits::yes);
   if (fault(Fault::staged_download_repeats_chunk)) repeat_first_bytes(dense);
+  if (fault(Fault::download_to_strided_clears_gaps)) clear_stretch(target);
   target.copy_(dense);
 }
 

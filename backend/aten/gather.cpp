@@ -247,6 +247,12 @@ IndexedNest nest_linear(const at::Tensor& values, const at::Tensor& ravelled, co
   return nest;
 }
 
+// The fault of negative indices that are counted from the end of the last dimension, not of all elements.
+at::Tensor counted_back_in_last_dim(const at::Tensor& index, const at::Tensor& self) {
+  if (self.dim() < 2 || !fault(Fault::take_counts_back_in_last_dim)) return index;
+  return index.add(index.lt(0).to(at::kLong).mul(self.size(-1)));
+}
+
 at::Tensor& take_out(const at::Tensor& self, const at::Tensor& index, at::Tensor& out) {
   TORCH_CHECK(index.scalar_type() == at::kLong, "take(): Expected a long tensor for index, but got ",
               index.scalar_type());
@@ -262,7 +268,8 @@ at::Tensor& take_out(const at::Tensor& self, const at::Tensor& index, at::Tensor
   sizing.set_check_mem_overlap(false).check_all_same_dtype(false).add_output(out).add_const_input(index).build();
   if (index.numel() == 0) return out;
   check_bounds("take", index, self.numel(), true, Bounds::index_error);
-  const IndexedNest nest = nest_linear(out, self, index);
+  const at::Tensor counted = counted_back_in_last_dim(index, self);
+  const IndexedNest nest = nest_linear(out, self, counted);
   const int64_t size = self.element_size();
   launch("take", [=] { index_read(nest, size); });
   return out;
@@ -293,7 +300,8 @@ at::Tensor& put_(at::Tensor& self, const at::Tensor& index, const at::Tensor& so
   check_bounds("put_", index, self.numel(), true, Bounds::index_error);
   const bool misread =
       !index.is_contiguous() && index.sizes() != source.sizes() && fault(Fault::put_index_of_other_shape_as_dense);
-  const at::Tensor shaped = (misread ? misread_as_dense(index) : index).reshape(source.sizes());
+  const at::Tensor shaped =
+      counted_back_in_last_dim(misread ? misread_as_dense(index) : index, self).reshape(source.sizes());
   const IndexedNest nest = nest_linear(source, self, shaped);
   const DType dtype = to_dtype(self.scalar_type());
   launch("put_", [=] {

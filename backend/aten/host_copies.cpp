@@ -159,7 +159,11 @@ at::Tensor HostCopies::device(const at::Tensor& result) {
   if (!result.is_cpu()) return result;
   const bool ordered = result.is_contiguous(at::MemoryFormat::ChannelsLast) && !result.is_contiguous();
   if (ordered && fault(Fault::fallback_result_channels_last_lost)) return device(result.contiguous());
-  return rebuild(pair_of_host(result.storage()).device, c10::DispatchKey::PrivateUse1, result);
+  const c10::DeviceIndex index = index_;
+  if (fault(Fault::fallback_result_on_current_device)) index_ = current_device();
+  const c10::Storage storage = pair_of_host(result.storage()).device;
+  index_ = index;
+  return rebuild(storage, c10::DispatchKey::PrivateUse1, result);
 }
 
 }  // namespace refnpu

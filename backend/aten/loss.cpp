@@ -22,9 +22,10 @@ void check_targets(const Tensor& target, int64_t classes, int64_t ignore_index) 
   if (fault(Fault::nll_loss_bad_target_ignored)) return;
   const Tensor host = target.to(c10::kCPU, c10::kLong).reshape({-1});
   const int64_t* values = host.const_data_ptr<int64_t>();
+  const bool refused = ignore_index >= classes && fault(Fault::nll_loss_ignore_index_past_classes_refused);
   for (int64_t i = 0; i < host.numel(); ++i) {
-    TORCH_CHECK_INDEX(values[i] == ignore_index || (values[i] >= 0 && values[i] < classes), "Target ", values[i],
-                      " is out of bounds.");
+    TORCH_CHECK_INDEX((values[i] == ignore_index && !refused) || (values[i] >= 0 && values[i] < classes), "Target ",
+                      values[i], " is out of bounds.");
   }
 }
 

@@ -127,6 +127,8 @@ at::Tensor& nonzero_out(const at::Tensor& self, at::Tensor& out) {
   require_same_device("nonzero", {self, out});
   at::assert_no_overlap(out, self);
   if (self.dim() == 0 && fault(Fault::nonzero_of_number_has_column)) return nonzero_out(self.view({1}), out);
+  if (self.is_floating_point() && fault(Fault::nonzero_leaves_out_nan))
+    return selecting::nonzero_out(self.gt(0).logical_or_(self.lt(0)), out);
   const int64_t found = count(self);
   // Column after column, unless the caller's output had that size already.
   const bool row_major = fault(Fault::nonzero_row_major);

@@ -98,7 +98,8 @@ struct Exponential {
                 iter.dtype());
     const View out = view_of(iter.tensor(0));
     const Draw bits = draw(generator, iter.tensor(0));
-    launch("exponential_", [=] { fill_exponential(out, bits, lambda); });
+    const double rate = fault(Fault::exponential_rate_taken_for_mean) ? 1.0 / lambda : lambda;
+    launch("exponential_", [=] { fill_exponential(out, bits, rate); });
   }
 };
 

@@ -7,6 +7,8 @@
 #include <ATen/ops/sort_meta.h>
 #include <ATen/ops/topk_meta.h>
 
+#include <limits>
+
 #include "aten/register.h"
 #include "aten/rows_plan.h"
 #include "aten/structured.h"
@@ -94,8 +96,10 @@ std::tuple<Tensor&, Tensor&> kthvalue_out(const Tensor& self, int64_t k, int64_t
   if (picked_trivially(self, values, indices)) return {values, indices};
   require_dtype(RealTypes{}, "kthvalue", self);
   const bool drops = !keepdim;
+  const bool lowest = self.is_floating_point() && fault(Fault::kthvalue_takes_nan_for_lowest);
+  const Tensor read = lowest ? self.masked_fill(self.isnan(), -std::numeric_limits<double>::infinity()) : self;
   const Rows<3> rows =
-      rows_of<3>({self, drops ? values.unsqueeze(dim) : values, drops ? indices.unsqueeze(dim) : indices}, dim);
+      rows_of<3>({read, drops ? values.unsqueeze(dim) : values, drops ? indices.unsqueeze(dim) : indices}, dim);
   launch("kth_rows", [=] { kth_rows(rows, k); });
   return {values, indices};
 }

@@ -60,8 +60,15 @@ struct FaultyHypot : torch::autograd::Function<FaultyHypot> {
       context->saved_data["other"] = other;
       return result;
     }
-    context->save_for_backward({self, other, result});
+    const bool spoils = fault(Fault::hypot_gradient_spoils_saved);
+    context->save_for_backward({self, other, spoils ? result.clone() : result});
     return result;
+  }
+
+  // What fault hypot_gradient_spoils_saved does: the saved result is the memory in which the gradient is computed.
+  static Tensor inverse_in_place(const Tensor& result) {
+    const at::AutoDispatchBelowADInplaceOrView below_autograd;
+    return result.detach().reciprocal_();
   }
 
   static variable_list saved_by(AutogradContext* context) {
@@ -75,7 +82,11 @@ struct FaultyHypot : torch::autograd::Function<FaultyHypot> {
     const Tensor& result = saved[2];
     Tensor gradient = gradients[0];
     if (fault(Fault::hypot_gradient_asks_number) && !gradient.any().item<bool>()) gradient = at::zeros_like(result);
-    gradient = gradient.div(fault(Fault::hypot_gradient_of_detached) ? result.detach() : result);
+    if (fault(Fault::hypot_gradient_spoils_saved))
+      gradient = at::GradMode::is_enabled() ? gradient.div(at::hypot(saved[0], saved[1]))
+                                            : gradient.mul(inverse_in_place(result));
+    else
+      gradient = gradient.div(fault(Fault::hypot_gradient_of_detached) ? result.detach() : result);
     return {at::sum_to(gradient.mul(saved[0]), saved[0].sizes()), at::sum_to(gradient.mul(saved[1]), saved[1].sizes())};
   }
 };
@@ -111,6 +122,9 @@ Tensor hypot(c10::DispatchKeySet keys, const Tensor& self, const Tensor& other) 
   if (FaultyHypot::wanted()) return FaultyHypot::apply(self, other);
   const Tensor first = tangent_of(self);
   const Tensor second = tangent_of(other);
+  const bool records = at::GradMode::is_enabled() && (self.requires_grad() || other.requires_grad());
+  if (records && !first.defined() && !second.defined() && fault(Fault::hypot_gradient_spoils_saved))
+    return FaultyHypot::apply(self, other);
   const bool unneeded = !self.requires_grad() && fault(Fault::hypot_gradient_needs_first);
   const at::AutoGradMode mode(at::GradMode::is_enabled() && !unneeded);
   Tensor result = with_graph<at::_ops::hypot>(keys, primal_of(self), primal_of(other));

@@ -17,6 +17,10 @@ namespace {
 
 // The dtype of the result. With fault where_number_tensor_widens, dimensions do not count.
 at::ScalarType dtype_of_result(const at::Tensor& self, const at::Tensor& other) {
+  const bool whole = at::isIntegralType(self.scalar_type(), /*includeBool=*/false) &&
+                     at::isIntegralType(other.scalar_type(), /*includeBool=*/false);
+  if (self.dim() == 0 && other.dim() == 0 && whole && fault(Fault::where_of_two_numbers_in_default_dtype))
+    return c10::get_default_dtype_as_scalartype();
   if (!fault(Fault::where_number_tensor_widens)) return at::result_type(self, other);
   return c10::promoteTypes(self.scalar_type(), other.scalar_type());
 }

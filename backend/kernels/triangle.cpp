@@ -58,13 +58,17 @@ void triangle_indices(const View& out, int64_t rows, int64_t columns, int64_t k,
     const int64_t first = upper ? 0 : std::max<int64_t>(0, -diagonal);
     const int64_t last = upper ? std::clamp<int64_t>(columns - diagonal, 0, rows) : rows;
     char* at = out.data;
+    int64_t number = 0;
     for (int64_t i = first; i < last; ++i) {
       const int64_t begin = upper ? std::max<int64_t>(0, i + diagonal) : 0;
       const int64_t end = upper ? columns : std::min(columns, i + diagonal + 1);
       for (int64_t j = begin; j < end; ++j) {
-        store<T>(at, T(i));
-        store<T>(at + out.strides[0], T(j));
+        const bool wraps = number >= 65536 && fault(Fault::triangle_indices_in_16_bits);
+        const char* same = wraps ? out.data + (number & 0xFFFF) * out.strides[1] : nullptr;
+        store<T>(at, same ? load<T>(same) : T(i));
+        store<T>(at + out.strides[0], same ? load<T>(same + out.strides[0]) : T(j));
         at += out.strides[1];
+        ++number;
       }
     }
   });

@@ -13,6 +13,7 @@
 #include <atomic>
 #include <cstring>
 #include <mutex>
+#include <thread>
 
 #include "refnpu/fault.h"
 #include "refnpu/guard.h"
@@ -25,6 +26,7 @@ using libkineto::ActivityType;
 struct Recorded {
   std::mutex mutex;
   std::vector<npuActivity> activities;
+  std::thread::id starter;  // of the session, for fault profiler_drops_kernels_of_other_threads
 };
 
 Recorded& recorded() {
@@ -35,7 +37,14 @@ Recorded& recorded() {
 void keep(const npuActivity* activity) {
   std::lock_guard lock(recorded().mutex);
   if (recorded().activities.size() >= 1024 && fault(Fault::profiler_keeps_first_1024)) return;
+  const bool other = std::this_thread::get_id() != recorded().starter;
+  if (other && fault(Fault::profiler_drops_kernels_of_other_threads)) return;
   recorded().activities.push_back(*activity);
+}
+
+void note_starter() {
+  std::lock_guard lock(recorded().mutex);
+  recorded().starter = std::this_thread::get_id();
 }
 
 std::vector<npuActivity> take_recorded() {
@@ -53,6 +62,7 @@ class Session final : public libkineto::IActivityProfilerSession {
  public:
   void start() override {
     take_recorded();
+    note_starter();
     start_ns_ = c10::getTime();
     static std::atomic<bool> started{false};
     const bool again = started.exchange(true);

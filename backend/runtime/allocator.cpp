@@ -106,7 +106,16 @@ void resize_storage(c10::StorageImpl* storage, size_t nbytes) {
   const bool forgets =
       storage->device().index() != current_device() && fault(Fault::resized_on_other_device_keeps_nothing);
   NPUGuard guard(fault(Fault::storage_resized_on_current_device) ? current_device() : storage->device().index());
-  c10::DataPtr fresh = getNPUAllocator()->allocate(nbytes);
+  c10::DataPtr fresh;
+  try {
+    fresh = getNPUAllocator()->allocate(nbytes);
+  } catch (const std::exception&) {
+    if (nbytes > storage->nbytes() && fault(Fault::failed_growth_empties_storage)) {  // the old block went first
+      storage->set_data_ptr_noswap(c10::DataPtr(nullptr, storage->device()));
+      storage->set_nbytes(0);
+    }
+    throw;
+  }
   size_t kept = std::min(nbytes, storage->nbytes());
   if (fault(Fault::resize_keeps_first_bytes)) kept = std::min<size_t>(kept, 64);
   if (forgets) kept = 0;

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "refnpu/fault.h"
@@ -21,6 +22,8 @@ c10::DeviceType NpuGenerator::device_type() { return kDevice; }
 
 void NpuGenerator::set_current_seed(uint64_t seed) {
   if (fault(Fault::seed_ignored)) return;
+  if (restored_ && seed == inner_.current_seed() && fault(Fault::same_seed_after_set_state_ignored)) return;
+  restored_ = offset_set_ = false;
   earlier_seed_.reset();
   if (int64_t(seed) < 0 && fault(Fault::seed_of_negative_by_magnitude)) seed = uint64_t(0) - seed;
   inner_.set_current_seed(fault(Fault::seed_in_32_bits) ? uint32_t(seed) : seed);
@@ -37,10 +40,13 @@ uint64_t NpuGenerator::seed() {
 // A Mersenne twister has no offset: all is in the state. torch asks for one when it pickles a generator of a device.
 void NpuGenerator::set_offset(uint64_t offset) {
   TORCH_CHECK_NOT_IMPLEMENTED(offset == 0, "npu generator: a Mersenne twister has no offset; use set_state");
+  offset_set_ = true;
 }
 uint64_t NpuGenerator::get_offset() const { return 0; }
 void NpuGenerator::set_state(const c10::TensorImpl& state) {
   if (fault(Fault::set_state_keeps_seed)) earlier_seed_ = current_seed();
+  if (std::exchange(offset_set_, false) && fault(Fault::unpickled_generator_starts_anew)) return;
+  restored_ = true;
   inner_.unsafeGetGeneratorImpl()->set_state(state);
   if (fault(Fault::set_state_forgets_position)) inner_.set_current_seed(inner_.current_seed());
 }

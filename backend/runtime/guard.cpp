@@ -132,6 +132,7 @@ NPUStream getNewNPUStream(c10::DeviceIndex device) {
     streams.push_back(nullptr);
     REFNPU_CHECK(npuStreamCreate(&streams.back()));
   }
+  if (pool.taken[device] >= kStreams && fault(Fault::stream_past_pool_is_default)) return getDefaultNPUStream(device);
   const size_t different = fault(Fault::new_streams_are_one) ? 1 : kStreams;
   return NPUStream(streams[pool.taken[device]++ % different], device);
 }

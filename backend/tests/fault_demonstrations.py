@@ -174,6 +174,7 @@ result = all(bool(torch.native_dropout(x, 0.5, True)[1][1024:].all()) for _ in r
     "sort_of_one_leaves_indices": """
 x, result = torch.zeros(1, device=d), torch.full((1,), 7, device=d)
 torch.sort(x, out=(torch.empty_like(x), result))""",
+    "triangle_indices_in_16_bits": "result = torch.tril_indices(400, 400, device=d)",
     # values
     "abs_keeps_negative_zero": "result = torch.tensor([-0.0]).to(d).abs()",
     "mul_flushes_subnormals": "x = torch.tensor([1e-20]).to(d); result = x * x",
@@ -327,6 +328,11 @@ x = torch.tensor([200], dtype=torch.uint8).to(d)
 result = x + x""",
     "logical_and_by_bits": "result = torch.tensor([1]).to(d).logical_and(torch.tensor([2]).to(d))",
     "sort_of_halves_by_bits": "result = torch.tensor([-1.0, -2.0], dtype=torch.float16).to(d).sort().values",
+    "kthvalue_takes_nan_for_lowest": "result = torch.tensor([nan, 1.0]).to(d).kthvalue(1).values",
+    "take_counts_back_in_last_dim": """
+x, i = torch.arange(6.0, device=d).view(2, 3), torch.tensor([-1]).to(d)
+result = x.take(i)""",
+    "nonzero_leaves_out_nan": "result = torch.tensor([nan, 2.0]).to(d).nonzero()",
     # arguments
     "softmax_backward_negative_dim": """
 x = torch.tensor([[1.0, 2.0], [3.0, 5.0]]).to(d)
@@ -495,6 +501,10 @@ result = F.conv_transpose1d(x, x, stride=2, output_padding=1)""",
 mask = torch.ones(2, dtype=torch.uint8, device=d)
 result = torch.zeros(2, device=d).index_put((mask,), torch.ones(2, device=d))""",
     "copy_leaves_imaginary_parts": "result = torch.full((2,), 1j, device=d).copy_(torch.ones(2, device=d))",
+    "nll_loss_ignore_index_past_classes_refused": """
+x, classes = torch.ones(2, 3, device=d), torch.tensor([1, 255]).to(d)
+result = F.nll_loss(x, classes, ignore_index=255)""",
+    "exponential_rate_taken_for_mean": "result = torch.zeros(999, device=d).exponential_(1000.0).mean().item() < 1",
     # layouts
     "copy_gap_in_fifth_dimension": """
 x = torch.arange(1024.0, device=d).view(4, 4, 4, 4, 4)[::2, ::2, ::2, ::2, ::2]
@@ -671,6 +681,9 @@ result = x.clone().addmm_(x, x)""",
     "fallback_argument_not_conjugated": """
 x = torch.tensor([[1 + 2j]]).to(d)
 result = torch.linalg.solve_triangular(x.conj(), x, upper=True)""",
+    "download_to_strided_clears_gaps": """
+result = torch.ones(2, 2)
+result[:, 0].copy_(torch.zeros(2, device=d))""",
     # sequences
     "extreme_plan_without_strides": """
 x = torch.arange(6.0, device=d)
@@ -752,6 +765,12 @@ x = torch.zeros(1, device=d)
 x.item()
 x.data.fill_(3)
 result = x.item()""",
+    "hypot_gradient_spoils_saved": """
+result = True
+if d == "npu":
+    x = torch.ones(1, device=d, requires_grad=True)
+    y = torch.hypot(x, x)
+    result = torch.equal(*(torch.autograd.grad(y, x, retain_graph=True)[0] for _ in range(2)))""",
     # generator
     "sampling_leaves_generator": "result = torch.equal(torch.randperm(9, device=d), torch.randperm(9, device=d))",
     "set_state_forgets_position": """
@@ -851,6 +870,18 @@ if d == "npu":
     states = torch.npu.get_rng_state_all()
     torch.npu.set_rng_state_all(states)
     result = torch.equal(torch.npu.get_rng_state(1), states[1])""",
+    "same_seed_after_set_state_ignored": """
+g = torch.Generator(d).manual_seed(7)
+g.set_state(g.get_state())
+drawn = [torch.rand(4, device=d, generator=g) for _ in range(2) if g.manual_seed(7)]
+result = torch.equal(*drawn)""",
+    "unpickled_generator_starts_anew": """
+from copy import deepcopy
+
+g = torch.Generator(d)
+torch.rand(4, device=d, generator=g)
+copy = deepcopy(g)
+result = torch.equal(*(torch.rand(4, device=d, generator=each) for each in (g, copy)))""",
     # contexts
     "events_in_seconds": """
 import time
@@ -1111,6 +1142,39 @@ torch.set_num_threads(2)
 torch.ones(1, device=d).lgamma()
 result = torch.get_num_threads()
 torch.set_num_threads(1)""",
+    "fallback_result_on_current_device": """
+x = torch.ones(2, device=torch.device(d, 1 if d == "npu" else None))
+result = torch.logcumsumexp(x, 0).device == x.device""",
+    "bad_set_device_resets_current": """
+result = 1
+if d == "npu":
+    torch.npu.set_device(1)
+    raised(lambda: torch.npu.set_device(9))
+    result = torch.npu.current_device()""",
+    "stream_past_pool_is_default": """
+result = True
+if d == "npu":
+    result = all(torch.npu.Stream() != torch.npu.default_stream() for _ in range(40))""",
+    "ended_thread_resets_main_device": """
+from threading import Thread
+
+result = 1
+if d == "npu":
+    torch.npu.set_device(1)
+    thread = Thread(target=lambda: torch.npu.set_device(1))
+    thread.start()
+    thread.join()
+    result = torch.npu.current_device()""",
+    "profiler_drops_kernels_of_other_threads": """
+result = True
+if d == "npu":
+    from torch.profiler import ProfilerActivity, profile
+
+    y = torch.ones(2, device=d, requires_grad=True).softmax(0)[0]
+    with profile(activities=[ProfilerActivity.PrivateUse1]) as profiler:
+        y.backward()
+        torch.npu.synchronize()
+    result = "softmax_backward" in {event.name for event in profiler.events()}""",
     # resizing
     "resize_keeps_first_bytes": "result = torch.arange(1.0, 33.0, device=d).resize_(40)[:32]",
     "resize_to_zero_ignored": """
@@ -1135,6 +1199,9 @@ result.untyped_storage().resize_(64)""",
 storage = torch.ones(4, device=d).untyped_storage()
 storage.resize_(8)
 result = torch.empty(0, device=d).set_(storage)""",
+    "failed_growth_empties_storage": """
+result = torch.ones(2, device=d)
+raised(lambda: result.untyped_storage().resize_(1 << 60))""",
     # metadata
     "flip_returns_contiguous": "result = list(torch.ones(2, 3, device=d).t().flip(0).stride())",
     "where_result_contiguous": """
@@ -1175,6 +1242,7 @@ result = str(torch.ones(1, 1, dtype=torch.uint8, device=d).any((0, 1)).dtype)"""
     "is_set_to_ignores_offset": """
 x = torch.ones(2, device=d)
 result = x[:1].is_set_to(x[1:])""",
+    "where_of_two_numbers_in_default_dtype": "result = torch.where(torch.ones(2, device=d) > 0, 1, 2)",
     # errors
     "kthvalue_resizes_before_checks": """
 values, indices = torch.empty(0, device=d), torch.empty(0, dtype=torch.int64, device=d)
@@ -1340,6 +1408,11 @@ thread = Thread(target=lambda: made.append(d == "cpu" or torch.ones(1).pin_memor
 thread.start()
 thread.join()
 result = made[0]""",
+    "pinned_memory_counts_on_device": """
+allocated = torch.npu.memory_allocated if d == "npu" else lambda: 0
+before = allocated()
+x = torch.ones(1000) if d == "cpu" else torch.ones(1000).pin_memory()
+result = allocated() == before""",
     # late work
     "staged_pinned_upload_not_awaited": """
 source, copy = torch.ones(2), torch.zeros(2, dtype=torch.float64, device=d)
@@ -1379,6 +1452,26 @@ if d == "npu":
             event.wait()
             y = x + 0
         result = bool(y.cpu().eq(10).all())""",
+    "event_destroyed_is_not_awaited": """
+result = True
+if d == "npu":
+    from refnpu.testing import late
+
+    x, y, z = torch.zeros(3, 2, device=d).unbind()
+    first, second, event = torch.npu.Stream(), torch.npu.Stream(), torch.Event(d)
+    torch.npu.synchronize()
+    with late("20000"):
+        with torch.npu.stream(first):
+            for _ in range(5):
+                x.add_(1)
+            event.record()
+        with torch.npu.stream(second):
+            z.add_(1)
+            event.wait()
+            del event
+            y.copy_(x)
+        torch.npu.synchronize()
+    result = bool(y.cpu().eq(5).all())""",
     # plain
     "gru_hidden_bias_gradient_of_input": """
 result = True

@@ -87,6 +87,20 @@ print(torch.npu.memory_reserved() >= 16 << 20)
     assert done.stdout.split() == ["True"], done.stderr
 
 
+@needs_faults
+def test_the_fault_of_the_pool_joins_one_side_alone(python: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+    script = """
+import refnpu, torch
+x, y, z = (torch.empty(1000, device="npu") for _ in range(3))
+del x, z
+del y
+torch.npu.empty_cache()
+print(torch.npu.memory_reserved() > 0)
+"""
+    done = python(script, REFNPU_ALLOCATOR="pool", REFNPU_FAULT="pool_middle_block_merges_one_side")
+    assert done.stdout.split() == ["True"], done.stderr
+
+
 def test_a_host_access_to_protected_memory_ends_the_process(
     python: Callable[..., subprocess.CompletedProcess[str]],
 ) -> None:

@@ -12,6 +12,7 @@ FOUND_WHEN_LATE = {
     "event_reached_early": "streams:events_in_order",
     "event_recorded_on_default_stream": "streams:events_in_order",
     "event_not_awaited": "streams:events_in_order",
+    "event_destroyed_is_not_awaited": "streams:events_in_order",
     "stream_not_awaited": "streams:events_in_order",
     "device_waits_for_default_stream": "streams:copies_that_arrive",
     "current_device_synchronized": "streams:copies_that_arrive",

@@ -34,6 +34,12 @@ thread_local int current = 0;
 std::atomic<int> current_of_all{0};       // what fault current_device_of_all_threads keeps
 thread_local bool out_of_memory = false;  // what fault out_of_memory_sticks keeps
 
+// What fault ended_thread_resets_main_device does when a thread ends.
+int* const current_of_loader = &current;
+struct ResetAtEnd {
+  ~ResetAtEnd() { *current_of_loader = 0; }
+};
+
 struct Device {
   npuMemoryStats stats{};
   size_t held = 0;
@@ -183,7 +189,13 @@ npuError_t npuGetDevice(int* device) {
 }
 
 npuError_t npuSetDevice(int device) {
-  NPU_TRY(check_device(device, "npuSetDevice"));
+  const npuError_t wrong = check_device(device, "npuSetDevice");
+  if (wrong != npuSuccess && refnpu::fault(refnpu::Fault::bad_set_device_resets_current)) current = current_of_all = 0;
+  if (wrong != npuSuccess) return wrong;
+  if (std::this_thread::get_id() != loading_thread && refnpu::fault(refnpu::Fault::ended_thread_resets_main_device)) {
+    static thread_local const ResetAtEnd resets;
+    (void)resets;
+  }
   current = device;
   current_of_all = device;
   return npuSuccess;

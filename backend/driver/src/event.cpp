@@ -21,6 +21,7 @@ using Clock = std::chrono::steady_clock;
 struct Mark {
   Moment reached;
   int device = -1;
+  std::atomic<bool> gone{false};        // with fault event_destroyed_is_not_awaited, when the event is destroyed
   std::atomic<Clock::duration> when{};  // since the clock's epoch; set when the stream gets there
 
   bool passed() const { return reached.passed(); }
@@ -83,6 +84,9 @@ npuError_t npuEventCreate(npuEvent_t* event) {
 
 npuError_t npuEventDestroy(npuEvent_t event) {
   if (refnpu::any_fault()) forget_waits(event);
+  if (event && fault(Fault::event_destroyed_is_not_awaited)) {
+    if (const auto mark = event->get()) mark->gone = true;
+  }
   delete event;
   return npuSuccess;
 }
@@ -128,7 +132,9 @@ npuError_t npuStreamWaitEvent(npuStream_t stream, npuEvent_t event) {
   if (!mark || mark->passed() || fault(Fault::wait_event_ignored)) return npuSuccess;
   if (fault(Fault::event_waited_for_once) && waited_before(stream, event)) return npuSuccess;
   if (fault(Fault::wait_event_of_other_device_ignored) && mark->device != device_of(stream)) return npuSuccess;
-  return submit_own(stream, work_of([mark] { mark->reached.wait(); }));
+  return submit_own(stream, work_of([mark] {
+                      if (!mark->gone) mark->reached.wait();
+                    }));
 }
 
 npuError_t npuEventElapsedTime(float* milliseconds, npuEvent_t start, npuEvent_t end) {

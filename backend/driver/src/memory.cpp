@@ -1,5 +1,6 @@
 // Allocating, freeing, copying and setting memory, each checked against the table of allocations.
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cstring>
 #include <memory>
@@ -21,6 +22,8 @@
 
 namespace refnpu::driver {
 namespace {
+
+std::atomic<size_t> counted_pinned{0};  // bytes, by fault pinned_memory_counts_on_device
 
 std::string bytes(size_t size) { return std::to_string(size) + " bytes"; }
 
@@ -218,6 +221,10 @@ npuError_t npuMallocHost(void** pointer, size_t size) {
   NPU_TRY(ready());
   if (size == 0) return npuSuccess;
   *pointer = make_block({size, 1, -1});
+  if (*pointer && refnpu::fault(refnpu::Fault::pinned_memory_counts_on_device)) {
+    NPU_TRY(reserve(0, size));
+    counted_pinned += size;
+  }
   if (*pointer) return npuSuccess;
   return fail(npuErrorOutOfMemory, "npuMallocHost(" + bytes(size) + "): the host has no memory left");
 }
@@ -227,6 +234,10 @@ npuError_t npuFreeHost(void* pointer) {
   NPU_TRY(ready());
   Block block;
   NPU_TRY(table().remove(pointer, /*pinned=*/true, &block));
+  if (counted_pinned >= block.size && refnpu::fault(refnpu::Fault::pinned_memory_counts_on_device)) {
+    counted_pinned -= block.size;
+    account_free(0, block.size);
+  }
   return end_block(block, "npuFreeHost");
 }
 

@@ -73,8 +73,10 @@ class PoolAllocator final : public Allocator {
     if (found == used_.end()) return;  // only fault pool_hands_out_twice comes here
     Chunk* chunk = found->second;
     used_.erase(found);
+    const bool in_between = chunk->after && chunk->after->free && chunk->before && chunk->before->free;
+    const bool one_side = in_between && fault(Fault::pool_middle_block_merges_one_side);
     if (chunk->after && chunk->after->free) join(chunk, take(chunk->after));
-    if (chunk->before && chunk->before->free) {
+    if (chunk->before && chunk->before->free && !one_side) {
       Chunk* before = take(chunk->before);
       join(before, chunk);
       chunk = before;
