@@ -1202,6 +1202,10 @@ result = torch.empty(0, device=d).set_(storage)""",
     "failed_growth_empties_storage": """
 result = torch.ones(2, device=d)
 raised(lambda: result.untyped_storage().resize_(1 << 60))""",
+    "deterministic_resize_fills_kept": """
+torch.use_deterministic_algorithms(True)
+result = torch.ones(2, device=d).resize_(3)
+torch.use_deterministic_algorithms(False)""",
     # metadata
     "flip_returns_contiguous": "result = list(torch.ones(2, 3, device=d).t().flip(0).stride())",
     "where_result_contiguous": """
