@@ -26,20 +26,27 @@ def of_derivatives(facts: OpFacts) -> OpFacts:
 
 
 def with_graph(
-    op: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], which: slice
+    op: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], which: slice, equal: bool = False
 ) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
     """Call an op with some of its floating arguments needing gradients. Return those, and the results that need them.
 
-    Raises NotImplementedError if a result is an argument itself.
+    With ``equal``, the arguments that are like the first one have its values. Raises NotImplementedError if there are
+    none, or if a result is an argument itself.
     """
     leaves: list[torch.Tensor] = []
+    copies = 0
 
     def leaf(t: torch.Tensor) -> torch.Tensor:
+        nonlocal copies
         if t.is_floating_point() or t.is_complex():
-            leaves.append(t := t.detach())
+            like_first = equal and bool(leaves) and (t.shape, t.dtype) == (leaves[0].shape, leaves[0].dtype)
+            copies += like_first
+            leaves.append(t := leaves[0].clone() if like_first else t.detach())
         return t
 
     positional, named = with_tensors(args, leaf), {name: with_tensors(a, leaf) for name, a in kwargs.items()}
+    if equal and not copies:
+        raise NotImplementedError("no argument is like the first one")
     chosen = [t.requires_grad_() for t in leaves[which]]
     found = tensors_of(op(*positional, **named))
     if any(t is one for t in found for one in leaves):
@@ -88,8 +95,9 @@ class Backward(Context):
         """Return the gradients. Raises NotImplementedError if no result needs one on CPU.
 
         Variants: a gradient that is "strided" or "expanded", those that "accumulate" twice in an existing ``.grad``,
-        those by the "first" or the "last" of several results alone, and "each": of each of several arguments, where it
-        is the only one that needs a gradient.
+        those by the "first" or the "last" of several results alone, those of arguments that are "equal", where many
+        functions have ties or zeros, and "each": of each of several arguments, where it is the only one that needs a
+        gradient.
         """
         # The device is asked only where CPU's results need a gradient.
         nothing = NotImplementedError if device.type == "cpu" else AssertionError
@@ -100,7 +108,7 @@ class Backward(Context):
                 if all(t is None for t in each):
                     raise nothing("no result needs a gradient, or there is no other argument")
                 return each
-            leaves, results = with_graph(op, args, kwargs, slice(None))
+            leaves, results = with_graph(op, args, kwargs, slice(None), how.variant == "equal")
             if len(results) < least:
                 raise nothing("no result needs a gradient, or no other one")
             results = results[by]

@@ -225,6 +225,15 @@ def test_a_device_whose_results_need_no_gradient_where_those_of_cpu_do_is_wrong(
         Backward.call(lambda *_: torch.ones(3), CPU, how, given, {})
 
 
+def test_gradients_are_asked_for_where_like_arguments_are_equal() -> None:
+    x, y = torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0])
+    at_equal = How("equal", "", nullcontext)
+    first, second = Backward.call(torch.maximum, CPU, at_equal, [x, y], {})
+    assert torch.equal(first, second)  # each has half of a tie
+    with pytest.raises(NotImplementedError, match="no argument is like the first one"):
+        Backward.call(torch.maximum, CPU, at_equal, [x, y[:1]], {})
+
+
 @pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated")  # by torch, which then calls it
 @pytest.mark.parametrize("variant", ["all", "one", "last"])
 def test_a_device_whose_results_have_no_tangent_where_those_of_cpu_do_is_wrong(variant: str) -> None:
