@@ -107,10 +107,15 @@ class Values:
 
 
 def convert(flat: torch.Tensor, dtype: str) -> torch.Tensor:
-    """Convert stored values: floats round to nearest even; integers are clamped, and made positive for unsigned."""
+    """Convert stored values: floats round to nearest even; integers are clamped, and made positive for unsigned.
+
+    Of bools those are true whose number, or its real part, is positive: hardly any number is 0.
+    """
     target = getattr(torch, dtype)
     if flat.dtype == target:
         return flat.clone()
+    if target == torch.bool:
+        return (flat.real if flat.is_complex() else flat) > 0
     if kind_of(dtype) == "int":
         return _to_int(flat, target)
     if dtype in _FLOAT8_NAN:

@@ -21,7 +21,7 @@ MORE_DTYPES = {"autocast": ("bfloat16", "float64")}
 # Contexts of which a sample has several cases.
 VARIANTS = {
     "autocast": ("bfloat16", "float16"),
-    "backward": ("dense", "strided", "expanded", "accumulate", "first", "last", "each"),
+    "backward": ("dense", "strided", "expanded", "accumulate", "first", "last", "each", "equal"),
     "forward_ad": ("all", "one", "last"),
     "vmap": ("0", "-1", "nested"),
     "deterministic": ("", "strided+transposed"),
@@ -30,6 +30,8 @@ VARIANTS = {
     "compiled": ("eager", "aot_eager"),
     "inductor": ("inductor", "inductor+offset1"),
 }
+# Contexts that treat arguments by their dtypes, with so many samples in which a generated one has another dtype.
+MIXED_SAMPLES = {"autocast": 6}
 # Contexts of which a case takes seconds, with fewer samples.
 FEWER_SAMPLES = {"decomposed": 3, "compiled": 2, "inductor": 2}
 
@@ -39,7 +41,8 @@ def in_context(cell: CellId, samples: Sequence[Sample]) -> Iterator[Case]:
     own = [s for s in samples if not s.axis and cell.dtype in s.dtypes]
     refused = [s for s in own if s.raises][:2]
     most = FEWER_SAMPLES.get(cell.layout, SAMPLES)
-    for sample in [s for s in own if not s.raises][:most]:
+    mixed = _of_other_dtypes(samples, cell.dtype)[: MIXED_SAMPLES.get(cell.layout, 0)]
+    for sample in [s for s in own if not s.raises][:most] + mixed:
         for variant in VARIANTS.get(cell.layout, ("",)):
             layout = variant.partition("+")[2]
             placements = _in_layout(sample, layout, cell.dtype)
@@ -49,6 +52,21 @@ def in_context(cell: CellId, samples: Sequence[Sample]) -> Iterator[Case]:
             yield Case(cell, sample, f"after={other.name}", put(sample, {}), (), (plainly(cell, cell.dtype, other),))
     for sample in refused if cell.layout == "second_device" else []:
         yield Case(cell, sample, "", put(sample, {}))
+
+
+def _of_other_dtypes(samples: Sequence[Sample], dtype: str) -> list[Sample]:
+    """Return generated samples in which a tensor has another dtype than in the sample that they are made of.
+
+    They are one of each set of dtypes.
+    """
+    recorded = {_dtypes_by_argument(s) for s in samples if not s.axis}
+    varied = [s for s in samples if s.axis == "variants" and not s.raises and dtype in s.dtypes]
+    found = {_dtypes_by_argument(s): s for s in reversed(varied) if not any(t.on_host for t in s.tensors)}
+    return [found[key] for key in sorted(found.keys() - recorded)]
+
+
+def _dtypes_by_argument(sample: Sample) -> tuple[tuple[str, str], ...]:
+    return tuple((t.argument, t.dtype or "") for t in sample.tensors)
 
 
 def _in_layout(sample: Sample, layout: str, dtype: str) -> tuple[Placement, ...]:

@@ -120,7 +120,7 @@ _CHOSEN = {
     "second_device": ("_softmax", "erfinv.out", "_histogramdd_bin_edges"), "thread": ("neg.out", "cumsum.out"),
     "stream": ("cat.out", "erfinv"), "second_stream": ("mean.out",),
     "after_error": ("neg.out",), "inference_mode": ("unfold", "embedding"),
-    "autocast": ("group_norm", "addcmul", "prelu", "log_softmax.int"),
+    "autocast": ("group_norm", "addcmul", "prelu", "log_softmax.int", "scaled_dot_product_attention"),
     "vmap": ("_logcumsumexp", "_standard_gamma_grad"), "functionalize": ("polygamma_", "_cummax_helper"),
     "no_grad": ("celu", "fill_.Scalar"), "copied": ("celu", "_logcumsumexp"),
 }  # fmt: skip

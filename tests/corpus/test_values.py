@@ -37,6 +37,11 @@ def test_integers_are_clamped_and_made_positive_for_unsigned() -> None:
     assert convert(flat, "uint32").tolist() == [2**32 - 1, 300, 1, 0, 300, 2**32 - 1]
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.complex64])
+def test_bools_made_of_numbers_are_of_both_kinds(dtype: torch.dtype) -> None:
+    assert convert(torch.tensor([-2, -1, 0, 1, 2], dtype=dtype), "bool").tolist() == [False] * 3 + [True] * 2
+
+
 def test_float8_is_clamped_to_what_it_holds() -> None:
     assert convert(torch.tensor([1e6, -1e6]), "float8_e4m3fn").to(torch.float32).tolist() == [448.0, -448.0]
 

@@ -58,6 +58,20 @@ def test_a_context_calls_some_contiguous_samples_that_do_not_raise() -> None:
     assert len(of("thread", *(sample(f"opinfo.neg.{i}") for i in range(20)))) == SAMPLES
 
 
+def test_autocast_also_meets_arguments_of_several_dtypes() -> None:
+    one = sample("opinfo.neg.1")
+    other = TensorSlot(1, "other", (3, 4), "bool", False, "float32", 0)
+    mixed = [
+        replace(one, name=f"opinfo.neg.1.other={dtype}{i}", axis="variants", tensors=(*one.tensors, slot))
+        for i, dtype in enumerate(("bool", "bool", "float16"))
+        for slot in [replace(other, dtype=dtype)]
+    ]
+    on_host = replace(mixed[0], name="opinfo.neg.1.host", tensors=(*one.tensors, replace(other, on_host=True)))
+    tried = [c.sample.name for c in of("autocast", one, on_host, *mixed) if c.variant == "float16"]
+    assert tried == ["opinfo.neg.1", "opinfo.neg.1.other=bool0", "opinfo.neg.1.other=float162"]
+    assert [c.sample for c in of("thread", one, *mixed)] == [one]
+
+
 def test_a_call_comes_after_an_allocation_and_after_a_call_that_raise() -> None:
     memory, refused = of("after_error", PLAIN, REFUSED)
     assert (memory.variant, memory.before) == ("", ())

@@ -17,6 +17,10 @@ POWER = 7
 _NUMBERS: tuple[Arg, ...] = (0, 1, -1, 2, 3, True, 0.5, -1.5, 300, -70000, POWER, 0.1, 2**24 + 1)
 _EXTREME: tuple[Arg, ...] = (1e10, float("inf"), float("nan"))
 _FLOATS: tuple[Arg, ...] = (0.0, 1.0, -1.0, 0.5, 2.5, 1e-30, 1e30, 0.1)
+# Orders of norms, of which infinity is one of its own, and the arguments that are one. A probability is called so too,
+# and every op refuses an infinite one.
+_ORDERS: tuple[Arg, ...] = (float("inf"), float("-inf"))
+_OF_ORDER = ("ord", "p", "norm_type")
 # What CPU makes of such a number in float16 depends on the number of elements that it fills.
 _BEYOND_HALF = 1e30
 # A norm of such an order is infinite, but of a single element, of which CPU takes the absolute value.
@@ -167,6 +171,17 @@ def _numbers(formal: Any, current: Arg, source: Sample) -> Iterator[Arg]:  # noq
     yield from _NUMBERS
     if source.base == "complex64" or formal.name not in ("alpha", "beta"):
         yield ComplexArg(1.5, -0.5)
+    yield from _orders(formal)
+
+
+def _floats(formal: Any, current: Arg, source: Sample) -> Iterator[Arg]:  # noqa: ARG001
+    yield from _FLOATS
+    yield from _orders(formal)
+
+
+def _orders(formal: Any) -> Iterator[Arg]:
+    if formal.name in _OF_ORDER:
+        yield from _ORDERS
 
 
 def _lists(formal: Any, current: Arg, source: Sample) -> Iterator[Arg]:
@@ -192,7 +207,7 @@ def _masks(formal: Any, current: Arg, source: Sample) -> Iterator[Arg]:  # noqa:
 _OTHERS: dict[str, Callable[[Any, Arg, Sample], Iterator[Arg]]] = {
     "bool": lambda formal, current, source: iter((True, False)),  # noqa: ARG005
     "number": _numbers,
-    "float": lambda formal, current, source: iter(_FLOATS),  # noqa: ARG005
+    "float": _floats,
     "int": _ints,
     "List[int]": _lists,
     "List[bool]": _masks,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -43,6 +43,11 @@ def operands(source: Sample, schema: Any, pointwise: bool) -> Iterator[tuple[str
     first = 0 if two_tensors and not is_composed(source.overload) else 1
     on_host = range(first, 3 if pointwise and two_tensors else 0)
     yield from _operands(source, on_host, _BROUGHT.get(schema.name.removeprefix("aten::").rstrip("_"), ()))
+
+
+def dtypes_of_operands(source: Sample) -> Iterator[Form]:
+    """Yield named samples, each with an operand but the first in another dtype."""
+    yield from _in_dtypes(source, [s for s in source.tensors if s.pool and not s.same_as and s.dtype is None][1:])
 
 
 def converting(source: Sample, schema: Any) -> Iterator[tuple[str, str, Sample]]:
@@ -97,10 +102,7 @@ def _operands(source: Sample, on_host: range, brought: Collection[str]) -> Itera
     The operands ``on_host``, by their places, and the arguments ``brought``, by their names, are on the host as well.
     """
     slots = [s for s in source.tensors if s.pool and not s.same_as and s.dtype is None]
-    for slot in slots[1:3] if len(slots) > 1 else ():
-        for dtype in _OPERANDS:
-            if dtype != source.base:
-                yield f"{slot.name}={dtype}", _slot(source, _in_dtype(slot, dtype, source.base))
+    yield from _in_dtypes(source, slots[1:3])
     for i, slot in enumerate(slots[:3] if len(slots) > 1 else ()):
         if slot.written:
             continue
@@ -124,6 +126,13 @@ def _operands(source: Sample, on_host: range, brought: Collection[str]) -> Itera
     for slot in source.tensors:
         if slot.argument in brought and slot.dtype and slot.pool and not slot.same_as:
             yield f"{slot.name}{HOST}", _slot(source, replace(slot, shape=(), on_host=True))
+
+
+def _in_dtypes(source: Sample, slots: Sequence[TensorSlot]) -> Iterator[Form]:
+    for slot in slots:
+        for dtype in _OPERANDS:
+            if dtype != source.base:
+                yield f"{slot.name}={dtype}", _slot(source, _in_dtype(slot, dtype, source.base))
 
 
 def _in_dtype(slot: TensorSlot, dtype: str, base: str) -> TensorSlot:

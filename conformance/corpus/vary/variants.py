@@ -19,12 +19,23 @@ from conformance.corpus.calls import HasValues
 from conformance.corpus.model import Sample
 from conformance.corpus.values import holds
 from conformance.corpus.vary.arguments import LARGE, Other, defined, others, replaced, spread
-from conformance.corpus.vary.operands import BYTES, HOST, ROW, SCALAR, Form, beside_half, indices, misshapen, operands
+from conformance.corpus.vary.operands import (
+    BYTES,
+    HOST,
+    ROW,
+    SCALAR,
+    Form,
+    beside_half,
+    dtypes_of_operands,
+    indices,
+    misshapen,
+    operands,
+)
 from conformance.corpus.vary.sources import Turns, sources, sources_of_other_ranks
 from conformance.corpus.vary.trial import Trials
 from conformance.inventory import Overload, call_of
 from conformance.ops import facts
-from conformance.torch_versions import schema_of
+from conformance.torch_versions import autocast_policies, schema_of
 
 AXIS = "variants"
 
@@ -39,11 +50,12 @@ _WRITTEN = ("value", "fill_value")
 
 def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, values: HasValues) -> Iterator[Sample]:
     """Yield samples of an overload with other arguments."""
-    if overload.is_composite_implicit:
-        return
     schema = schema_of(call_of(overload.name))
     pointwise = "pointwise" in overload.tags
     given = {_key(s) for s in samples}
+    if overload.is_composite_implicit:
+        yield from _of_composite(overload, [_Maker(s, trials, given) for s in sources(samples, values)])
+        return
     for source in sources(samples, values):
         maker = _Maker(source, trials, given)
         ran: list[Other] = []
@@ -64,6 +76,19 @@ def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, valu
             operand, index = ([form for form in of if form[0] in taken] for of in (operand, index))
             for other, (name, sample) in _crossed(ran, operand, index):
                 yield from maker.made(f"{other.name}.{name}", replaced(sample, schema, other))
+
+
+def _of_composite(overload: Overload, makers: Sequence[_Maker]) -> Iterator[Sample]:
+    """Yield samples with an operand of another dtype, if autocast casts the operands of the composite itself.
+
+    What else a composite does is done by the ops that it calls, which have samples of their own.
+    """
+    if overload.name in autocast_policies():
+        for maker in makers:
+            for name, sample in dtypes_of_operands(maker.source):
+                yield from maker.made(name, sample)
+            for dtype, sample in beside_half(maker.source):
+                yield from maker.made(f"others=float32_{dtype}", sample, dtypes=(dtype,))
 
 
 def of_other_ranks(

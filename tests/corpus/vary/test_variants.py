@@ -220,3 +220,15 @@ def test_a_tensor_has_another_shape_where_cpu_takes_it() -> None:
 
 def test_a_word_is_every_one_that_an_op_of_the_family_takes() -> None:
     assert any(s.name.endswith("reduce=multiply") and not s.raises for s in made("scatter.value_reduce"))
+
+
+@pytest.mark.parametrize("overload", ["linalg_vector_norm", "dist", "renorm"])
+def test_the_order_of_a_norm_may_be_infinite(overload: str) -> None:
+    assert any(s.name.endswith(("ord=inf", "p=inf")) and not s.raises for s in made(overload))
+
+
+def test_a_composite_that_autocast_knows_has_operands_of_other_dtypes_and_nothing_else() -> None:
+    found = {s.name.rpartition(".")[2] for s in made("scaled_dot_product_attention")}
+    assert "attn_mask=bool" in found
+    assert all(name.startswith(("key=", "value=", "attn_mask=", "others=float32_")) for name in found)
+    assert not made("masked_select_backward")  # a composite that autocast does not know
