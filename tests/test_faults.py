@@ -125,6 +125,7 @@ FOUND_IN = {
     "autocast_norms_lower": ("group_norm", "float32", "autocast", "dtype"),
     "autocast_promotes_to_lower": ("addcmul", "float32", "autocast", "dtype"),
     "autocast_lowers_double": ("group_norm", "float64", "autocast", "dtype"),
+    "autocast_casts_bool_masks": ("scaled_dot_product_attention", "float32", "autocast", "value"),
     "autocast_casts_results_back": ("group_norm", "bfloat16", "autocast", "dtype"),
     "log_softmax_saves_softmax": ("_log_softmax", "float32", "backward", "value"),
     "layer_norm_saves_deviation": ("native_layer_norm", "float32", "backward", "value"),

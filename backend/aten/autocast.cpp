@@ -55,6 +55,17 @@ void cast_arguments(const c10::OperatorHandle& op, Stack* stack, at::ScalarType 
   }
 }
 
+// The fault of masks that are cast with the rest.
+void cast_masks(const c10::OperatorHandle& op, Stack* stack, at::ScalarType dtype) {
+  c10::IValue* first = arguments(op, stack);
+  for (size_t i = 0; i < op.schema().arguments().size(); ++i) {
+    first[i] = map_tensors(first[i], [&](const at::Tensor& each) {
+      return each.defined() && each.device().type() == kDevice && each.scalar_type() == at::kBool ? each.to(dtype)
+                                                                                                  : each;
+    });
+  }
+}
+
 // The fault of a lower precision that is asked for once.
 at::ScalarType first_lower_dtype() {
   static const at::ScalarType first = at::autocast::get_autocast_dtype(kDevice);
@@ -65,6 +76,7 @@ void lower_precision(const c10::OperatorHandle& op, Stack* stack) {
   Excluded below(kKey);
   if (op.operator_name().name == "aten::baddbmm" && fault(Fault::autocast_forgets_baddbmm)) return op.callBoxed(stack);
   const bool kept = fault(Fault::autocast_dtype_of_first_use);
+  if (fault(Fault::autocast_casts_bool_masks)) cast_masks(op, stack, at::autocast::get_autocast_dtype(kDevice));
   cast_arguments(op, stack, kept ? first_lower_dtype() : at::autocast::get_autocast_dtype(kDevice));
   op.callBoxed(stack);
 }

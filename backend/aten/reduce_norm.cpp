@@ -1,11 +1,16 @@
 // Vector norms.
 #include <ATen/core/ATen_fwd.h>  // which torch's headers of meta functions leave out
+#include <ATen/ops/imag.h>
 #include <ATen/ops/linalg_vector_norm_meta.h>
 #include <ATen/ops/norm_meta.h>
+#include <ATen/ops/real.h>
+
+#include <cmath>
 
 #include "aten/reduction.h"
 #include "aten/register.h"
 #include "aten/structured.h"
+#include "refnpu/fault.h"
 #include "refnpu/launch.h"
 
 namespace refnpu::vector_norms {
@@ -27,6 +32,10 @@ void norm(const Tensor& self, const Scalar& ord, OptionalIntArrayRef dim, bool k
     else
       out.zero_();
     return;
+  }
+  if (self.is_complex() && std::isinf(p) && fault(Fault::infinity_norm_of_complex_by_parts)) {
+    const Tensor larger = at::real(self).abs().maximum(at::imag(self).abs());
+    return norm(larger.to(out.scalar_type()), ord, dim, keepdim, std::nullopt, out);
   }
   const Tensor input = cast_to(self, dtype.value_or(self.scalar_type()));
   if (self.dim() > 0) require_dtype(Normed{}, "linalg_vector_norm", input);

@@ -333,6 +333,7 @@ result = x + x""",
 x, i = torch.arange(6.0, device=d).view(2, 3), torch.tensor([-1]).to(d)
 result = x.take(i)""",
     "nonzero_leaves_out_nan": "result = torch.tensor([nan, 2.0]).to(d).nonzero()",
+    "infinity_norm_of_complex_by_parts": "result = torch.linalg.vector_norm(torch.tensor([3 + 4j]).to(d), inf)",
     # arguments
     "softmax_backward_negative_dim": """
 x = torch.tensor([[1.0, 2.0], [3.0, 5.0]]).to(d)
@@ -1175,6 +1176,11 @@ if d == "npu":
         y.backward()
         torch.npu.synchronize()
     result = "softmax_backward" in {event.name for event in profiler.events()}""",
+    "autocast_casts_bool_masks": """
+x = torch.eye(2, device=d)
+with torch.autocast(d, torch.bfloat16):
+    y = F.scaled_dot_product_attention(x, x, x, attn_mask=x > 0)
+result = y.float()""",
     # resizing
     "resize_keeps_first_bytes": "result = torch.arange(1.0, 33.0, device=d).resize_(40)[:32]",
     "resize_to_zero_ignored": """
@@ -1495,6 +1501,17 @@ name = "gloo" if d == "cpu" else "refnpu"
 distributed.init_process_group(name, store=distributed.HashStore(), rank=0, world_size=1)
 result = torch.zeros(3, 2, device=d)
 distributed.scatter(result.t(), [torch.ones(2, 3, device=d)])
+distributed.destroy_process_group()""",
+    "group_result_written_by_each_wait": """
+from torch import distributed
+
+name = "gloo" if d == "cpu" else "refnpu"
+distributed.init_process_group(name, store=distributed.HashStore(), rank=0, world_size=1)
+result = torch.ones(2, device=d)
+work = distributed.all_reduce(result, async_op=True)
+work.wait()
+result.add_(1)
+work.wait()
 distributed.destroy_process_group()""",
 }
 

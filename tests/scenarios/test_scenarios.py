@@ -83,6 +83,7 @@ FINDS = {
     "fallback_copies_each_view_anew": "flat_tensors:optimizer_steps",
     "converted_download_overwrites_source": "transfers:sources_of_conversions",
     "group_result_to_strided_lost": "groups:collectives_of_two_processes",
+    "group_result_written_by_each_wait": "groups:collectives_of_two_processes",
     "autocast_keeps_cast_of_weight": "training:autocast_of_written_weights",
     "set_rng_state_of_current_device": "device_names:second_device_by_each_name",
     "generator_made_on_current_device": "device_names:second_device_by_each_name",

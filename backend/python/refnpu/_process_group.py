@@ -95,7 +95,9 @@ class Work(dist.Work):
         """Wait for gloo and copy the result to the device. Raises what gloo raises."""
         done: bool = self._on_host.wait(*timeout)
         _WAITED_FOR.discard(self)
-        results, self._results = self._results, []
+        results = self._results
+        if not _C.fault("group_result_written_by_each_wait"):
+            self._results = []
         for tensor, received in results:
             if tensor is not received:
                 tensor.copy_(received)
