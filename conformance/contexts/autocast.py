@@ -56,8 +56,8 @@ class Autocast(Context):
 
     def leaves_out(self, overload: str, backend: Capabilities) -> str:
         """The lists of torch are an offer: what a backend registers no kernel for is called as without autocast."""
-        key = f"Autocast{torch_versions.dispatch_key_of(backend.device)}"
-        return "" if torch_versions.has_own_kernel(overload, key) else "the backend's autocast leaves the op alone"
+        casts = torch_versions.autocasts(overload, backend.device)
+        return "" if casts else "the backend's autocast leaves the op alone"
 
     def applies(self, overload: Overload) -> bool:
         return bool(self.facts_of(overload.name))

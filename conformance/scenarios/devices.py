@@ -5,8 +5,6 @@ CPU has none of it. Its results are what is promised: that each property holds.
 
 from __future__ import annotations
 
-import os
-import signal
 import threading
 import time
 import types
@@ -17,6 +15,7 @@ from functools import partial
 import torch
 
 from conformance.scenarios.model import NotOffered, Results, offered, scenario, unless_first
+from conformance.scenarios.new_processes import child_ends, results_of
 from conformance.torch_versions import accelerator_of
 
 Property = Callable[[], bool]
@@ -144,7 +143,9 @@ def streams_and_events(device: str) -> Results:
             x.add_(1)
             done.record(stream)
         done.wait(torch.accelerator.current_stream(device))
-        return bool(x.sum().item() == 1000 and done.query())
+        seen = x.sum().item() == 1000
+        done.synchronize()  # a device may give values to the host before it says that an event is reached
+        return bool(seen and done.query())
 
     def synchronized() -> bool:
         accelerator(device)
@@ -347,27 +348,49 @@ def statistics_add_up(device: str) -> Results:
 def forked_process(device: str) -> Results:
     """A process that is forked after the device was used raises an error, or computes what its parent does."""
 
+    def adds_up_or_raises() -> bool:
+        try:
+            return _adds_up(device)
+        except Exception:  # noqa: BLE001  # it may be refused
+            return True
+
     def ends() -> bool:
-        if not hasattr(os, "fork"):
-            raise NotOffered("os.fork")
-        torch.ones(4, device=device).sum().item()
-        child = os.fork()
-        if child == 0:
-            right = True
-            with suppress(Exception):  # it may be refused
-                right = torch.ones(4, device=device).sum().item() == 4
-            os._exit(0 if right else 1)
-        end = time.monotonic() + PATIENCE
-        while time.monotonic() < end:
-            done, status = os.waitpid(child, os.WNOHANG)
-            if done:
-                return status == 0
-            time.sleep(0.01)
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-        return False
+        _adds_up(device)
+        return child_ends(adds_up_or_raises, PATIENCE)
 
     return held(device, {"ends": ends})
+
+
+#: What may be asked of a type of devices before a process is forked that uses one.
+_QUESTIONS: dict[str, Callable[[str], object]] = {
+    "torch.accelerator.is_available": lambda _: torch.accelerator.is_available(),
+    "torch.accelerator.device_count": lambda _: torch.accelerator.device_count(),
+    "is_available": lambda kind: getattr(torch, kind).is_available(),
+    "device_count": lambda kind: getattr(torch, kind).device_count(),
+}
+
+
+@scenario(exact=True, slow=True, area="devices", accelerators=True)
+def questions_before_a_fork(device: str) -> Results:
+    """A process may ask whether the device is there, and be forked then: its child uses the device."""
+    if device == "cpu":
+        return dict.fromkeys(_QUESTIONS, torch.tensor(True))
+    names = ["", *_QUESTIONS]  # "" asks nothing
+    ended = dict(zip(names, results_of(device, _forked_behind, [(device, name) for name in names])))
+    if not ended.pop("")["ends"]:
+        raise NotOffered("a forked process that uses the device")
+    return {name: found["ends"] for name, found in ended.items()}
+
+
+def _forked_behind(device: str, question: str) -> Results:
+    """Ask a question in this new process. Return whether a process that is forked then computes."""
+    if question:
+        _QUESTIONS[question](torch.device(device).type)
+    return {"ends": torch.tensor(child_ends(lambda: _adds_up(device), PATIENCE))}
+
+
+def _adds_up(device: str) -> bool:
+    return bool(torch.ones(4, device=device).sum().item() == 4)
 
 
 #: Second operands, and calls with one of them and a row of as many floats.

@@ -165,6 +165,28 @@ def state_is_a_copy(device: str) -> Results:
 
 
 @scenario(exact=True)
+def states_that_are_none(device: str) -> Results:
+    """Return whether what is no state of a generator is refused, and leaves the generator as it was."""
+    generator = generator_of(device).manual_seed(7)
+    torch.rand(3, device=device, generator=generator)
+    state = generator.get_state()
+    others = {
+        "empty": state[:0],
+        "longer": torch.cat((state, state[:1])),
+        "floats": torch.zeros(len(state), dtype=torch.float32),
+    }
+    refused = {}
+    for name, other in others.items():
+        try:
+            generator.set_state(other)
+        except (RuntimeError, TypeError, ValueError):
+            refused[name] = _same(generator.get_state(), state)
+        else:
+            refused[name] = False
+    return {name: torch.tensor(held) for name, held in refused.items()}
+
+
+@scenario(exact=True)
 def clones_go_on_alone(device: str) -> Results:
     """Return whether a clone, and another generator with the state, draw what the original draws, and leave it so."""
     copies: dict[str, Callable[[torch.Generator], torch.Generator]] = {

@@ -21,6 +21,16 @@ class Broken:
     at: int  # the index of the line
     error: tuple[str, str] | None  # type and first line of what it raised; None for an assertion that does not hold
 
+    @property
+    def kind(self) -> str:
+        """The type of what it raised; "" for an assertion that does not hold."""
+        return self.error[0] if self.error else ""
+
+    @property
+    def is_wrong(self) -> bool:
+        """Whether a device that offers what the lines before ask for must not do this."""
+        return self.kind != NotImplementedError.__name__
+
 
 #: The results of a scenario by name. Of a result that is not offered, the reason.
 Results = dict[str, torch.Tensor | NotOffered | Broken]

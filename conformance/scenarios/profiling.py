@@ -9,11 +9,13 @@ import torch
 from torch.autograd import DeviceType
 from torch.profiler import ProfilerActivity, profile, supported_activities
 
-from conformance.scenarios.model import NotOffered, Results, offered, scenario
+from conformance.scenarios.model import NotOffered, Results, first_line, offered, scenario
 
 CALLS = 3
 #: Calls of which none may be lost: more than a buffer of 64 KiB or of 4,096 records holds.
 MANY = 4500
+#: How far two times of the same work may be apart: less than a unit is from the next one.
+APART = 60
 
 
 def _of_device(device: str) -> ProfilerActivity:
@@ -86,6 +88,37 @@ def kernels_of_gradients(device: str) -> Results:
         raise NotOffered("a profile has no event of the device")
     # Each of the three products has two gradients.
     return {"more kernels": torch.tensor(kernels(backward=True) >= alone + 6)}
+
+
+@scenario(exact=True, area="profiler", accelerators=True)
+def units_of_times(device: str) -> Results:
+    """``torch.autograd.profiler`` has the time of an op on the device in microseconds, which events have in thousands.
+
+    The two are measured in calls of their own, so that only another unit makes the difference that counts.
+    """
+    if device == "cpu":
+        return {"microseconds": torch.tensor(True)}
+    kind = torch.device(device).type
+    x = torch.ones(400, 400, device=device)
+    x.mm(x)  # the first call may do more
+    try:
+        with torch.autograd.profiler.profile(use_device=kind, use_kineto=False) as profiled:
+            x.mm(x)
+    except (RuntimeError, AssertionError, TypeError) as e:
+        raise NotOffered(f"torch.autograd.profiler for {kind}: {first_line(e)}") from e
+    try:
+        begin, end = (torch.Event(device, enable_timing=True) for _ in range(2))
+        begin.record()
+        x.mm(x)
+        end.record()
+        end.synchronize()
+        wanted = begin.elapsed_time(end) * 1000
+    except (RuntimeError, TypeError, AttributeError) as e:
+        raise NotOffered(f"the time between events: {first_line(e)}") from e
+    found = sum(e.device_time_total for e in profiled.function_events or () if e.name == "aten::mm")
+    if not found:
+        raise NotOffered("the profiler of torch.autograd has no times of the device")
+    return {"microseconds": torch.tensor(wanted / APART < found < wanted * APART)}
 
 
 @scenario(exact=True, slow=True, area="profiler", accelerators=True)

@@ -12,6 +12,7 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 from conformance.scenarios.model import NotOffered, Results, offered, on, scenario
+from conformance.torch_versions import autocasts
 
 Made = tuple[nn.Module, tuple[torch.Tensor, ...]]
 
@@ -237,16 +238,15 @@ def scaled_gradients(device: str) -> Results:
 @scenario(area="training")
 def autocast_of_written_weights(device: str) -> Results:
     """Each ``torch.autocast`` computes with the weights as they are when it is entered, whatever wrote them before."""
-    kind = torch.device(device).type
-    if not torch.amp.is_autocast_available(kind):
-        raise NotOffered("autocast")
+    kind = _autocasts(device)
     weight, bias = (on(device, t).requires_grad_() for t in (torch.eye(3) * 0.5, torch.zeros(3)))
     x = on(device, torch.arange(6.0).view(2, 3))
     results: Results = {}
     for step in range(3):
         with torch.autocast(kind, dtype=torch.bfloat16):
-            results[f"product_{step}"] = (x @ weight).detach()
-            results[f"layer_{step}"] = nn.functional.linear(x, weight, bias).detach()
+            product, layer = x @ weight, nn.functional.linear(x, weight, bias)
+        for name, ops, found in ("product", ("matmul", "mm"), product), ("layer", ("linear", "addmm"), layer):
+            results[f"{name}_{step}"] = found.detach() if _casts(device, *ops) else _no_autocast(*ops)
         with torch.no_grad():
             weight.mul_(2)
             bias.add_(1)
@@ -256,15 +256,52 @@ def autocast_of_written_weights(device: str) -> Results:
 @scenario(exact=True, area="training")
 def autocast_of_modules(device: str) -> Results:
     """Under ``torch.autocast`` a linear layer computes in bfloat16, and a sum of exponentials in float32."""
-    kind = torch.device(device).type
-    if not torch.amp.is_autocast_available(kind):
-        raise NotOffered("autocast")
+    kind, ops = _autocasts(device), ("linear", "addmm")
     with torch.autocast(kind, dtype=torch.bfloat16):
         found = nn.Linear(4, 2).to(device)(torch.ones(1, 4, device=device))
         inside = torch.is_autocast_enabled(kind)
     outside = torch.is_autocast_enabled(kind)
     return {
-        "linear": torch.tensor(found.dtype is torch.bfloat16),
+        "linear": torch.tensor(found.dtype is torch.bfloat16) if _casts(device, *ops) else _no_autocast(*ops),
         "inside": torch.tensor(inside),
         "outside": torch.tensor(outside),
     }
+
+
+@scenario(exact=True, area="training")
+def autocast_behind_no_grad(device: str) -> Results:
+    """A weight that ``torch.autocast`` casts first under ``torch.no_grad`` and then outside of it has a gradient."""
+
+    def gradient(where: str) -> torch.Tensor | None:
+        weight = torch.eye(3, device=where).requires_grad_()
+        x = torch.ones(2, 3, device=where).requires_grad_()
+        with torch.autocast(torch.device(where).type, dtype=torch.bfloat16):
+            with torch.no_grad():
+                x @ weight
+            total = (x @ weight).sum()
+        if total.requires_grad:
+            total.backward()
+        return weight.grad
+
+    _autocasts(device)
+    if gradient("cpu") is None:
+        raise NotOffered("a gradient on CPU: this torch keeps the weight that was cast under no_grad")
+    found = gradient(device)
+    return {"gradient": torch.zeros(0) if found is None else found.cpu()}
+
+
+def _autocasts(device: str) -> str:
+    """Return the type of a device. Raises NotOffered if it has no autocast."""
+    kind = str(torch.device(device).type)
+    if not torch.amp.is_autocast_available(kind):
+        raise NotOffered("autocast")
+    return kind
+
+
+def _casts(device: str, *ops: str) -> bool:
+    """Whether one of the ops has a kernel for autocast on a device: the lists of torch are an offer to backends."""
+    return any(autocasts(op, torch.device(device).type) for op in ops)
+
+
+def _no_autocast(*ops: str) -> NotOffered:
+    return NotOffered(f"autocast of {' or '.join(ops)}")

@@ -6,6 +6,7 @@ from itertools import product
 
 from conformance.scenarios.walk_kinds import device_of, form_of, kind
 from conformance.scenarios.walk_state import NotPossible, Source, State, Step
+from conformance.torch_versions import seeds
 
 #: The area of the kinds of steps.
 GENERATORS = "generators"
@@ -25,8 +26,8 @@ _MANY = 64  # numbers that two streams have all in common by a negligible chance
 @kind(GENERATORS, weight=2)
 def seed_all(s: State, step: Step) -> None:
     """Seed all devices."""
-    seed = step.pick("seed", _SEEDS)
-    s.write(f"{step.pick('way', ('torch.manual_seed', f'torch.{s.kind}.manual_seed_all'))}({seed})")
+    seed, of_torch = step.pick("seed", _SEEDS), ("torch.manual_seed",) if seeds(s.kind) else ()
+    s.write(f"{step.pick('way', (*of_torch, f'torch.{s.kind}.manual_seed_all'))}({seed})")
     s.default_generators = {f"{index}": Source(index, seed) for index in s.devices}
 
 
@@ -74,15 +75,21 @@ def draw(s: State, step: Step) -> None:
     s.default_generators[index] = _draw(s, step, s.default_generators[index], "")
 
 
-@kind(GENERATORS, weight=4)
+@kind(GENERATORS, weight=2)
 def new_generator(s: State, step: Step) -> None:
-    """Make a generator, or copy one with its state."""
-    device, seed = device_of(s, step), step.pick("seed", _SEEDS)
-    of = step.pick("of", ("", *s.generators))
-    name, copies = f"g{step.number}", ("{}.clone_state()", "copy.deepcopy({})", "pickle.loads(pickle.dumps({}))")
-    made = step.pick("copy", copies).format(of) if of else f"torch.Generator({s.name(device)}).manual_seed({seed})"
-    s.write(f"{name} = {made}")
-    s.generators[name] = s.generators[of] if of else Source(device, seed, own=True)
+    """Make a generator."""
+    device, seed, name = device_of(s, step), step.pick("seed", _SEEDS), f"g{step.number}"
+    s.write(f"{name} = torch.Generator({s.name(device)}).manual_seed({seed})")
+    s.generators[name] = Source(device, seed, own=True)
+
+
+@kind(GENERATORS, "new_generator", weight=2)
+def copy_generator(s: State, step: Step) -> None:
+    """Copy a generator with its state."""
+    of, name = step.pick("of", s.generators), f"g{step.number}"
+    copies = "{}.clone_state()", "copy.deepcopy({})", "pickle.loads(pickle.dumps({}))"
+    s.write(f"{name} = {step.pick('copy', copies).format(of)}")
+    s.generators[name] = s.generators[of]
 
 
 @kind(GENERATORS, "new_generator", weight=3)

@@ -9,15 +9,32 @@ from __future__ import annotations
 import ast
 import hashlib
 import math
+import re
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 T = TypeVar("T")
 HOST = "the host"
+#: Ways to wait for a stream: lines with A for the stream that waits, B for the other one, and D for its device.
+WAITS = {
+    "wait_stream": ("A.wait_stream(B)",),
+    "event": ("e = torch.Event(D)", "e.record(B)", "A.wait_event(e)"),
+    "event_synchronize": ("e = torch.Event(D)", "e.record(B)", "e.synchronize()"),
+    "synchronize": ("B.synchronize()",),
+    "device": ("torch.accelerator.synchronize(D)",),
+}
+_OF_STREAMS = ("wait_stream", "event")  # of these, those in which the host does not wait
+RECORD_STREAM = "record_stream"
 _INDENT = "    "
 _DEPTH = 8  # blocks within each other; Python takes 20
+
+
+def wait_lines(way: str, waiting: str, other: str, device: str) -> list[str]:
+    """Return the lines in which a stream, or the host, waits for another stream of a device in one of the ``WAITS``."""
+    names = {"A": waiting, "B": other, "D": device}
+    return [re.sub(r"\b[ABD]\b", lambda name: names[name[0]], line) for line in WAITS[way]]
 
 
 class NotPossible(Exception):
@@ -185,11 +202,13 @@ class Thread:
 class State:
     """Everything that the steps before have made, and the script so far.
 
-    ``kind``: the type of the devices. ``anew``: the script runs in a new process.
+    ``kind``: the type of the devices. ``anew``: the script runs in a new process. ``lacks``: what the device does not
+    offer of the ways to wait, and of ``record_stream``.
     """
 
-    def __init__(self, kind: str, devices: int, *, anew: bool = False) -> None:
+    def __init__(self, kind: str, devices: int, *, anew: bool = False, lacks: Collection[str] = ()) -> None:
         self.kind, self.devices, self.anew = kind, range(devices), anew
+        self.lacks = lacks
         self.order = Order()
         self.streams: dict[str, int] = {}  # the device of each
         self.events: dict[str, tuple[int, Clock]] = {}
@@ -278,20 +297,12 @@ class State:
         for name in sorted({name for name, _ in points}):
             if all(self.order.is_before(point, stream) for point in points if point[0] == name):
                 continue
-            way = step.pick(f"wait for {name}", ("wait_stream", "event", "event_synchronize", "synchronize", "device"))
-            index, event = self.streams[name], f"torch.Event({self.name(self.streams[name])})"
-            waiting = stream if way in ("wait_stream", "event") else HOST
-            self.write(*{
-                "wait_stream": (f"{stream}.wait_stream({name})",),
-                "event": (f"e = {event}", f"e.record({name})", f"{stream}.wait_event(e)"),
-                "event_synchronize": (f"e = {event}", f"e.record({name})", "e.synchronize()"),
-                "synchronize": (f"{name}.synchronize()",),
-                "device": (f"torch.accelerator.synchronize({index})",),
-            }[way])  # fmt: skip
+            way = step.pick(f"wait for {name}", [way for way in WAITS if way not in self.lacks])
+            self.write(*wait_lines(way, stream, name, self.name(self.streams[name])))
             if way == "device":
-                self.synchronized(index)
+                self.synchronized(self.streams[name])
             else:
-                self.order.wait(waiting, self.order.of(name))
+                self.order.wait(stream if way in _OF_STREAMS else HOST, self.order.of(name))
 
     def synchronized(self, device: int) -> None:
         """Note that the host has waited for all streams of a device."""
@@ -347,7 +358,7 @@ class State:
         storage = tensor.storage
         if sum(other.storage is storage for other in self.tensors.values()) == 1:
             late = [p for p in storage.uses if not self.order.is_before(p, storage.made_on)]
-            if step.pick("free", ("record_stream", "wait")) == "record_stream":
+            if RECORD_STREAM not in self.lacks and step.pick("free", (RECORD_STREAM, "wait")) == RECORD_STREAM:
                 self.write(*(f"{tensor.name}.record_stream({name})" for name in sorted({name for name, _ in late})))
             else:
                 self.wait_for(step, late, storage.made_on)

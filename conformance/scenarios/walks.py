@@ -23,13 +23,14 @@ from conformance.scenarios.walk_devices import DEVICES, STREAMS, begin
 from conformance.scenarios.walk_generators import GENERATORS
 from conformance.scenarios.walk_kinds import KINDS
 from conformance.scenarios.walk_modes import ERRORS, MODES, OPS
-from conformance.scenarios.walk_state import NotPossible, State, Step
+from conformance.scenarios.walk_state import RECORD_STREAM, WAITS, NotPossible, State, Step, wait_lines
 from conformance.scenarios.walk_tensors import MEMORY, TENSORS, values
 from conformance.support.ddmin import ddmin
 
 SEEDS = range(100)  # of the walks of a program
 STEPS = 60  # of a walk
 PATIENCE = 10.0  # seconds to reduce a walk
+LIMIT = 120.0  # seconds of a program, after which it begins no other walk
 ANEW = range(16)  # the seeds of walks that begin in new processes
 FEW_STEPS = 16  # of each
 #: The areas of these.
@@ -117,12 +118,11 @@ SETTINGS: tuple[tuple[Callable[[Any], object], Callable[[], Any]], ...] = (
 _BEFORE = PROLOGUE.count("\n")
 
 
-def _written(kind: str, devices: int, steps: Sequence[Step], *, anew: bool = False) -> tuple[list[str], int]:
+def _written(state: State, steps: Sequence[Step]) -> tuple[list[str], int]:
     """Return the lines of a walk: its steps where they are possible, the ends of its blocks, and all values.
 
-    And the number of the lines in front of those that ask for the state at the end.
+    And the number of the lines in front of those that ask for the state at the end. ``state``: a new one.
     """
-    state = State(kind, devices, anew=anew)
     begin(state)
     for step in steps:
         with suppress(NotPossible):
@@ -159,6 +159,7 @@ class Walker:
         self._alone: dict[str, Broken | None] = {}
         self._wrong: list[Broken] = []  # of these, what is no lack of a step
         self._works: dict[str, Broken | None] = {}  # what is wrong in a kind of step, None if one of them works
+        self._lacks: list[str] = []
         try:
             self._streams = [torch.accelerator.current_stream(index) for index in range(self.devices)]
             empty = self.run(self.lines([]))
@@ -166,6 +167,10 @@ class Walker:
             raise NotOffered(f"a current stream: {first_line(e)}") from e
         if empty and empty.error:
             raise NotOffered(f"a current device and stream: {': '.join(empty.error)}")
+        streams = f'other = torch.Stream("{self.kind}:0")', "stream = torch.accelerator.current_stream(0)"
+        ways = {way: wait_lines(way, "stream", "other", f'"{self.kind}:0"') for way in WAITS}
+        ways[RECORD_STREAM] = [f'torch.ones(2, device="{self.kind}:0").record_stream(other)']
+        self._lacks += [way for way, lines in ways.items() if self.run([*streams, *lines])]
 
     def drawn(self, seed: int, count: int) -> list[Step]:
         """Return the steps of a walk, without those that do not work alone."""
@@ -194,7 +199,10 @@ class Walker:
 
     def lines(self, steps: Sequence[Step]) -> list[str]:
         """Return the script of a walk."""
-        return _written(self.kind, self.devices, steps, anew=self._anew)[0]
+        return _written(self._new_state(anew=self._anew), steps)[0]
+
+    def _new_state(self, *, anew: bool = False) -> State:
+        return State(self.kind, self.devices, anew=anew, lacks=self._lacks)
 
     def run(self, lines: list[str]) -> Broken | None:
         """Run the script of a walk. Returns what is wrong, None if nothing is."""
@@ -216,7 +224,7 @@ class Walker:
         """Return what is wrong in a step alone, behind what it needs; not tried again if its text was tried before."""
         needed = [Step(number, kind, self._luck(kind)) for number, kind in enumerate(KINDS[step.kind].needs)]
         steps = [*needed, Step(len(needed), step.kind, step.luck)]
-        lines, end = _written(self.kind, self.devices, steps)
+        lines, end = _written(self._new_state(), steps)
         text = "\n".join(lines)
         if text not in self._alone:
             self._alone[text] = found = self.run(lines)
@@ -229,7 +237,10 @@ class Walker:
         return next((luck for luck in range(_TRIES) if self.alone(Step(0, kind, luck)) is None), 0)
 
     def reduced(self, steps: Sequence[Step], found: Broken, run: Callable[[list[str]], Broken | None]) -> Broken:
-        """Return what is wrong in the fewest steps of a walk, as far as there is time. ``run`` runs a script."""
+        """Return what is wrong in the fewest steps of a walk, as far as there is time. ``run`` runs a script.
+
+        Fewer steps that raise another error, or none, show something else.
+        """
         end = time.monotonic() + PATIENCE
         last: dict[tuple[int, ...], Broken] = {}
 
@@ -237,9 +248,10 @@ class Walker:
             if time.monotonic() > end:
                 return None
             part = run(self.lines([steps[i] for i in indices]))
-            if part is not None:
-                last[tuple(indices)] = part
-            return part is not None
+            if part is None or part.kind != found.kind:
+                return False
+            last[tuple(indices)] = part
+            return True
 
         return last.get(ddmin(len(steps), fails).kept, found)
 
@@ -261,15 +273,17 @@ def _run(lines: list[str]) -> Broken | None:
 
 def _broken(lines: Sequence[str], e: Exception) -> Broken:
     """Return the line of a script that raised, without the questions at the end that were not asked."""
-    trace, at = e.__traceback__, 0
+    trace, at, own = e.__traceback__, 0, False
     while trace is not None:
-        if trace.tb_frame.f_code.co_filename == __name__ and trace.tb_lineno > _BEFORE:
+        own = trace.tb_frame.f_code.co_filename == __name__
+        if own and trace.tb_lineno > _BEFORE:
             at = trace.tb_lineno - _BEFORE - 1
         trace = trace.tb_next
     end = len(lines)
     while end > at + 1 and lines[end - 1].startswith("assert "):
         end -= 1
-    error = None if isinstance(e, AssertionError) else (type(e).__name__, first_line(e))
+    is_answer = own and isinstance(e, AssertionError)  # a backend may assert something about its arguments
+    error = None if is_answer else (type(e).__name__, first_line(e))
     return Broken(tuple(lines[:end]), at, error)
 
 
@@ -281,10 +295,11 @@ def walked(device: str, areas: Sequence[str], seeds: Sequence[int] = SEEDS) -> R
     results: Results = dict.fromkeys(("alone", "together"), torch.tensor(True))
     if device == "cpu":
         return results
-    walker, wrong = Walker(device, areas), list[Broken]()
+    walker, wrong, end = Walker(device, areas), list[Broken](), time.monotonic() + LIMIT
     for seed in seeds:
         steps = walker.drawn(seed, STEPS)
-        if len(wrong) < _REDUCED and (broken := walker.run(walker.lines(steps))) is not None:
+        broken = walker.run(walker.lines(steps)) if len(wrong) < _REDUCED and time.monotonic() < end else None
+        if broken and broken.is_wrong:
             wrong.append(walker.reduced(steps, broken, walker.run))
     results |= {"alone": found} if (found := walker.broken_alone) else {}
     results |= {"together": min(wrong, key=lambda one: len(one.lines))} if wrong else {}
@@ -332,7 +347,7 @@ def first_calls_of_a_process(device: str) -> Results:
         scripts = [walker.lines(steps) for walker, steps in zip(walkers, walks)]
         ended = results_of(device, _begun, [(lines,) for lines in scripts])
         for walker, steps, found in zip(walkers, walks, ended):
-            if isinstance(broken := found["anew"], Broken):
+            if isinstance(broken := found["anew"], Broken) and broken.is_wrong:
                 return {"anew": walker.reduced(steps, broken, run)}
     return results
 

@@ -134,6 +134,11 @@ def has_own_kernel(name: str, key: str) -> bool:
     return bool(torch._C._dispatch_has_kernel_for_dispatch_key(NAMESPACE + name, key))
 
 
+def autocasts(name: str, device: str) -> bool:
+    """Whether a kernel for autocast is registered for an overload and a device: torch's lists are an offer."""
+    return has_own_kernel(name, f"Autocast{dispatch_key_of(device)}")
+
+
 def has_autograd_kernel(name: str, key: str) -> bool:
     """Whether a backend registers a kernel of its own for the autograd key above its dispatch key."""
     try:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import os
+import pickle
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -93,6 +95,59 @@ def test_a_step_that_the_device_does_not_offer_is_left_out(testing: Any, monkeyp
     assert not broken(results)
     assert isinstance(results["default_stream"], NotOffered)
     assert "set_stream" not in results  # the other form of it works
+
+
+@pytest.mark.forked
+def test_ways_to_copy_a_generator_and_to_free_memory_that_the_device_lacks_are_left_out(
+    testing: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import torch
+
+    def lacking(*_: object) -> None:
+        raise SystemError("no such attribute")
+
+    def not_implemented(*_: object) -> None:
+        raise NotImplementedError("record_stream")
+
+    monkeypatch.setattr(copy, "deepcopy", lacking)
+    monkeypatch.setattr(pickle, "dumps", lacking)
+    monkeypatch.setattr(torch.Tensor, "record_stream", not_implemented)
+    assert not broken(walks.walked("npu:0", ("devices", "generators"), range(20)))
+    assert not broken(walks.walked("npu:0", ("devices", "streams", "tensors"), range(20)))
+
+
+@pytest.mark.forked
+def test_a_reduced_walk_raises_what_the_whole_one_raised(testing: Any) -> None:
+    walker = walks.Walker("npu:0", ("devices",))
+    steps = walker.drawn(1, 8)
+    whole = Broken(("assert False",), 0, None)
+
+    def run(lines: list[str]) -> Broken:
+        few = len(lines) < len(walker.lines(steps))
+        return Broken(tuple(lines), 0, ("SystemError", "something else") if few else None)
+
+    assert walker.reduced(steps, whole, run).kind == ""
+
+
+@pytest.mark.forked
+def test_an_assertion_of_the_backend_is_an_error_and_no_answer(testing: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    set_device = torch.npu.set_device
+
+    def of_index(device: object) -> None:
+        assert isinstance(device, int)
+        set_device(device)
+
+    monkeypatch.setattr(torch.npu, "set_device", of_index)
+    assert not broken(walks.walked("npu:0", ("devices",), range(20)))
+
+
+@pytest.mark.forked
+def test_a_program_begins_no_walk_after_its_time(testing: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(walks, "LIMIT", 0.0)
+    testing.set_fault("stream_block_ends_on_default")
+    assert not broken(walks.devices_and_streams("npu:0"))
 
 
 @pytest.mark.forked
