@@ -23,6 +23,7 @@ SIZE = 1 << 20  # bytes of a tensor that statistics have to show
 LARGE = 64 << 20  # bytes of one that the free memory has to show
 WAIT = 0.02  # seconds between two events
 RESOLUTION = 0.001  # seconds by which the times of events may be off
+FEW_BYTES = 1 << 30  # of free memory
 PATIENCE = 20.0  # seconds until a few calls have to be done
 
 
@@ -361,7 +362,7 @@ def forked_process(device: str) -> Results:
     return held(device, {"ends": ends})
 
 
-#: What may be asked of a type of devices before a process is forked that uses one.
+#: Questions to torch about devices of a type, which do not use a device.
 _QUESTIONS: dict[str, Callable[[str], object]] = {
     "torch.accelerator.is_available": lambda _: torch.accelerator.is_available(),
     "torch.accelerator.device_count": lambda _: torch.accelerator.device_count(),
@@ -371,22 +372,21 @@ _QUESTIONS: dict[str, Callable[[str], object]] = {
 
 
 @scenario(exact=True, slow=True, area="devices", accelerators=True)
-def questions_before_a_fork(device: str) -> Results:
-    """A process may ask whether the device is there, and be forked then: its child uses the device."""
+def questions_initialize_nothing(device: str) -> Results:
+    """A process that asks whether there are devices, and how many, has not initialized one."""
     if device == "cpu":
         return dict.fromkeys(_QUESTIONS, torch.tensor(True))
-    names = ["", *_QUESTIONS]  # "" asks nothing
-    ended = dict(zip(names, results_of(device, _forked_behind, [(device, name) for name in names])))
-    if not ended.pop("")["ends"]:
-        raise NotOffered("a forked process that uses the device")
-    return {name: found["ends"] for name, found in ended.items()}
+    found = results_of(device, _uninitialized_behind, [(device, name) for name in _QUESTIONS])
+    return {name: results["uninitialized"] for name, results in zip(_QUESTIONS, found)}
 
 
-def _forked_behind(device: str, question: str) -> Results:
-    """Ask a question in this new process. Return whether a process that is forked then computes."""
-    if question:
-        _QUESTIONS[question](torch.device(device).type)
-    return {"ends": torch.tensor(child_ends(lambda: _adds_up(device), PATIENCE))}
+def _uninitialized_behind(device: str, question: str) -> Results:
+    """Ask a question in this new process. Return whether no device is initialized."""
+    initialized = named(module_of(device), "is_initialized")
+    if initialized():
+        raise NotOffered("a new process in which the device is not initialized")
+    _QUESTIONS[question](torch.device(device).type)
+    return {"uninitialized": torch.tensor(not initialized())}
 
 
 def _adds_up(device: str) -> bool:
@@ -431,6 +431,26 @@ def operands_of_two_devices(device: str) -> Results:
         return False
 
     return held(device, {name: partial(raises, *of) for name, of in _OF_TWO.items()})
+
+
+@scenario(exact=True, area="memory", accelerators=True)
+def freed_memory_is_used_again(device: str) -> Results:
+    """Memory that tensors have given back serves an allocation that needs it, whether the allocator keeps it or not.
+
+    Tried where not much memory is free: other programs may need what a large device has.
+    """
+    of = unless_first(device)
+
+    def serves() -> bool:
+        named(module_of(device), "empty_cache")()
+        free = int(named(module_of(device), "mem_get_info")(*of)[0])  # type: ignore[index]
+        if free > FEW_BYTES:
+            raise NotOffered(f"a device with at most {FEW_BYTES} bytes of free memory")
+        tensors = [torch.empty(free // 16, dtype=torch.uint8, device=device) for _ in range(10)]
+        del tensors
+        return bool(torch.empty(free * 5 // 8, dtype=torch.uint8, device=device).numel())
+
+    return held(device, {"serves": serves})
 
 
 @scenario(exact=True, area="memory", accelerators=True)

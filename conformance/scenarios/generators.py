@@ -168,7 +168,6 @@ def state_is_a_copy(device: str) -> Results:
 def states_that_are_none(device: str) -> Results:
     """Return whether what is no state of a generator is refused, and leaves the generator as it was."""
     generator = generator_of(device).manual_seed(7)
-    torch.rand(3, device=device, generator=generator)
     state = generator.get_state()
     others = {
         "empty": state[:0],
