@@ -102,6 +102,7 @@ class Fact(Word):
     BYTES = "bytes", "bytes: number of changed bytes; byte: the first; of: size of the storage; before, device: values"
     COUNT = "count", "device, cpu: number of results"
     DEVICE = "device", "device: the result's device; wanted: the expected device"
+    MEMORY_DEVICE = "memory_device", "device: the device of the result's memory; wanted: the result's device"
     ERRORS = "errors", "device, cpu: type and first line of the error; null if the side did not raise"
     LATE_ERROR = "late_error", "device: type and first line of the error that it raised when it was synchronized later"
     DEVICE_LOST = (

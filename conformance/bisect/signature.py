@@ -35,6 +35,7 @@ _STEADY: dict[str, tuple[str, ...]] = {
     Fact.SECOND_CALL_RAISED: ("error",),
     Fact.PROGRAM: ("error",),
     Fact.DEVICE: ("device", "wanted"),
+    Fact.MEMORY_DEVICE: ("device", "wanted"),
     Fact.FRESH_MEMORY: ("byte",),
     Fact.ROUTE: ("registered",),
     Fact.DAMAGE: ("line",),

@@ -401,6 +401,7 @@ _RENDERERS: dict[str, Callable[[Mismatch], str]] = {
     Fact.BYTES: _bytes,
     Fact.COUNT: lambda m: f"the device returned {m.facts['device']} results, CPU {m.facts['cpu']}",
     Fact.DEVICE: lambda m: f"is on {m.facts['device']}, not on {m.facts['wanted']}",
+    Fact.MEMORY_DEVICE: lambda m: f"says that it is on {m.facts['wanted']}, and has its memory on {m.facts['device']}",
     Fact.ERRORS: _errors,
     Fact.UNREADABLE: lambda m: f"the device {_raised(m.facts['device'])}, when the tensor was read after the call",
     Fact.DEVICE_LOST: lambda m: f"after the call raised, the device cannot be used: it {_raised(m.facts['device'])}",

@@ -12,7 +12,7 @@ from conformance.judging.oracle import CallOutcome
 from conformance.judging.other_references import OtherReference, OtherReferences
 from conformance.judging.tolerances import Criteria, position_of
 from conformance.judging.twins import Argument
-from conformance.judging.views import can_fetch, fetch, host_copy, over, view
+from conformance.judging.views import can_fetch, device_of_memory, fetch, host_copy, over, view
 from conformance.ops.family import Equivalence
 from conformance.records import Mismatch
 from conformance.torch_versions import has_no_memory
@@ -139,6 +139,10 @@ class Comparison:
             return None
         if want.layout != torch.strided or got.layout != torch.strided:
             return _sparse(name, want, got)
+        memory = device_of_memory(got)
+        if memory not in (None, got.device):
+            found = {"kind": Fact.MEMORY_DEVICE.value, "device": str(memory), "wanted": str(got.device)}
+            return Mismatch(Check.DEVICE, name, found)
         relation = None if self._criteria.may_alias else storages.aliasing(*sharing, i)
         is_new = relation is not None and self._may_be_new(relation, others)
         relation = None if is_new else relation

@@ -208,3 +208,11 @@ def host_copy(tensor: torch.Tensor) -> torch.Tensor:
     if tensor.is_cpu:
         return tensor
     return over(fetch(tensor), tensor) if can_fetch() else _read(tensor)
+
+
+def device_of_memory(tensor: torch.Tensor) -> torch.device | None:
+    """Return the device on which a tensor's memory is; None if it has none that can be asked."""
+    try:
+        return tensor.untyped_storage().device
+    except (RuntimeError, NotImplementedError):
+        return None

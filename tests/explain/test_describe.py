@@ -184,6 +184,8 @@ _TEXTS: list[tuple[Fact, dict[str, object], str]] = [
      "3 bytes of an argument that the schema does not mark as written changed, first at byte 5 of 16: 0xff, not 0x00"),
     (Fact.COUNT, {"device": 1, "cpu": 2}, "the device returned 1 results, CPU 2"),
     (Fact.DEVICE, {"device": "cpu", "wanted": "dev:0"}, "is on cpu, not on dev:0"),
+    (Fact.MEMORY_DEVICE, {"device": "dev:0", "wanted": "dev:1"},
+     "says that it is on dev:1, and has its memory on dev:0"),
     (Fact.ERRORS, {"device": _ERROR, "cpu": None}, "the device raised ValueError: not today; CPU raised nothing"),
     (
         Fact.DEVICE_LOST, {"device": _ERROR},

@@ -44,6 +44,15 @@ def test_a_kernel_that_only_moves_values_must_equal_cpu_bit_for_bit() -> None:
     assert [m.check for m in judge(third, nearly_a_third, facts=facts).mismatches] == [Check.VALUE]
 
 
+def test_a_result_whose_memory_is_on_another_device_than_it_says_is_wrong() -> None:
+    class Elsewhere(torch.Tensor):
+        def untyped_storage(self) -> torch.UntypedStorage:
+            return torch.empty(3, device="meta").untyped_storage()
+
+    (found,) = judge(third, lambda x: third(x).as_subclass(Elsewhere)).mismatches
+    assert (found.check, found.facts["device"], found.facts["wanted"]) == (Check.DEVICE, "meta", "cpu")
+
+
 def test_an_undefined_result_is_compared_by_its_metadata_alone() -> None:
     facts = OpFacts("misc", undefined=(0,))
     assert judge(third, torch.neg, facts=facts).mismatches == []
