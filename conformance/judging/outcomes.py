@@ -80,6 +80,14 @@ class Comparison:
         """Whether CPU's two calls gave an element each that no rounding explains."""
         return any(compare.far_apart(a, b) for a, b in zip(_tensors(one), _tensors(other), strict=True))
 
+    def are_close(self, expected: CallOutcome, other: CallOutcome, others: OtherReferences) -> bool:
+        """Whether another call of CPU gives the values of ``expected`` within the tolerance of a native kernel.
+
+        ``others``: the further references of ``expected``.
+        """
+        native = Comparison(self._criteria, Route.NATIVE, self.device)
+        return nowhere(native.wrong_values(expected, other, others))
+
     def wrong_values(
         self, one: CallOutcome, other: CallOutcome, others: OtherReferences | None = None, *, left: bool = False
     ) -> list[torch.Tensor] | None:

@@ -15,6 +15,7 @@ from conformance.contexts import PLAIN, Context
 from conformance.judging import factors, later_torch, oracle, writes
 from conformance.judging.oracle import Caller, CallOutcome
 from conformance.judging.other_references import OtherReferences
+from conformance.judging.other_strides import OtherStrides
 from conformance.judging.outcomes import Comparison, first_line, nowhere
 from conformance.judging.tolerances import Criteria, position_of
 from conformance.judging.twins import CPU, DenseTwins, Twins
@@ -29,8 +30,6 @@ from conformance.vocabulary import Check
 ROUNDS = 4
 UNSOUND = "the CPU reference does not agree with itself: for these arguments it reads memory that nobody wrote"
 LAYOUT = "the CPU's own values depend on how its arguments lie in memory, and the device has those of another layout"
-DENSE_STRIDES = "the strides of CPU's results depend on gaps in its arguments, and the device has those of dense ones"
-DECOMPOSED_STRIDES = "torch's own decomposition of the op gives other strides than CPU's kernel, as the device does"
 PREDICTED = "torch's own kernel for Meta predicts other sizes than CPU's kernel gives, and the device has those"
 DECOMPOSED = "torch's own decomposition of the op gives other values than CPU's kernel, and the device has those"
 COMPOSED = "torch's own kernel for all devices gives another result than CPU's, and the device has that one"
@@ -59,6 +58,8 @@ _COMPOSED_OTHERWISE = frozenset({
 OF_NUMBERS = frozenset({Check.ERROR_PARITY, Check.VALUE})
 #: The checks that fail with the sizes of a result.
 _OF_OTHER_SIZES = frozenset({Check.SHAPE, Check.STRIDE, Check.VALUE})
+#: The checks that fail with how a result lies in memory, and with what it holds.
+_OF_STRIDES_AND_VALUES = frozenset({Check.STRIDE, Check.VALUE})
 
 
 class NotJudged(Exception):
@@ -81,6 +82,7 @@ class Reference:
         self._twins = twins
         self._criteria = criteria
         self._comparison = comparison
+        self._strides = OtherStrides(call, twins, comparison)
 
     def outcome(self, case: Case) -> CallOutcome:
         """What CPU does. Raises NotJudged where that is known to be no reference before the device is asked."""
@@ -180,25 +182,43 @@ class Reference:
             raise NotJudged(LAYOUT, tainted=self._may_write_behind(case))
         if Check.SHAPE in checks and checks <= _OF_OTHER_SIZES and self._has_sizes_of_meta(case, expected, actual()):
             raise NotJudged(PREDICTED)
-        if checks == {Check.STRIDE} and self._has_strides_of_decomposition(case, expected, actual()):
-            raise NotJudged(DECOMPOSED_STRIDES)
-        if checks == {Check.STRIDE} and self._has_strides_of_dense(case, expected, actual()):
-            raise NotJudged(DENSE_STRIDES)
-        if checks != {Check.VALUE}:
+        if not checks <= _OF_STRIDES_AND_VALUES:
             return
+        if Check.STRIDE in checks:
+            self._doubt_strides(case, expected, checks, actual, others)
+            return
+        excuse = self._excuse_of_values(case, expected, actual, others)
+        if excuse:
+            raise excuse
+        if not oracle.agrees_with_itself(expected, lambda: self.again(case), ROUNDS, self._undefined(expected)):
+            raise NotJudged(UNSOUND, tainted=True)
+
+    def _doubt_strides(
+        self, case: Case, expected: CallOutcome, checks: set[Check], actual: Callable[[], CallOutcome],
+        others: OtherReferences,
+    ) -> None:  # fmt: skip
+        """The same where strides differ, and perhaps values."""
+        device = actual()
+        if Check.VALUE in checks and self._comparison.same_values(expected, device):
+            return  # a device that agrees with CPU this time is not excused
+        reason = self._strides.explain(case, expected, device, others)
+        if reason:
+            raise NotJudged(reason)
+
+    def _excuse_of_values(
+        self, case: Case, expected: CallOutcome, actual: Callable[[], CallOutcome], others: OtherReferences
+    ) -> NotJudged | None:
+        """Return why the device's values are right though CPU's are others; None if they are not. Ignores strides."""
         if self._may_choose or self._factorizes:
             device = actual()
             wrong = self._comparison.wrong_values(expected, device, others)
             differs = not nowhere(wrong)  # a device that agrees with CPU this time is not excused
             if differs and self._may_choose and writes.explain(self._call.op, expected, device, wrong):
-                raise NotJudged(ORDER)
+                return NotJudged(ORDER)
             if differs and self._factorizes and factors.explain(self._call.op, expected, device, wrong):
-                raise NotJudged(PIVOTS)
+                return NotJudged(PIVOTS)
         reason = self._otherwise(case, expected, actual, others)
-        if reason:
-            raise NotJudged(reason, tainted=self._may_write_behind(case))
-        if not oracle.agrees_with_itself(expected, lambda: self.again(case), ROUNDS, self._undefined(expected)):
-            raise NotJudged(UNSOUND, tainted=True)
+        return NotJudged(reason, tainted=self._may_write_behind(case)) if reason else None
 
     @property
     def _may_choose(self) -> bool:
@@ -262,35 +282,6 @@ class Reference:
             return False
         sizes = [[_size(leaf) for _, leaf in outcome.leaves] for outcome in (expected, predicted, actual)]
         return sizes[1] == sizes[2] != sizes[0]
-
-    def _has_strides_of_dense(self, case: Case, expected: CallOutcome, actual: CallOutcome) -> bool:
-        """Whether the device gives CPU's values, and the strides that CPU gives for the same arguments without gaps.
-
-        Not if torch's kernel for Meta gives the strides that CPU gives for the arguments as they are. A written
-        argument has the strides that it had.
-        """
-        if case.shared or any(a.slot.written for a in expected.side.arguments):
-            return False
-        if not self._comparison.same_values(expected, actual):
-            return False
-        dense = self._call(self._twins.dense(case, torch.preserve_format))
-        if dense.error is not None or not _same_strides(dense, actual):
-            return False
-        predicted = oracle.on_meta(case, self._twins, self._call.op)
-        return predicted is None or not _same_strides(predicted, expected)
-
-    def _has_strides_of_decomposition(self, case: Case, expected: CallOutcome, actual: CallOutcome) -> bool:
-        """Whether the device gives CPU's values, and each result the strides of torch's decomposition or of CPU."""
-        decomposition = decomposition_of(self._call.op)
-        if decomposition is None or case.shared or not self._comparison.same_values(expected, actual):
-            return False
-        decomposed = oracle.call(decomposition, self._twins.side(case, CPU))
-        if decomposed.error is not None or len(decomposed.leaves) != len(expected.leaves):
-            return False
-        sides = zip(expected.leaves, decomposed.leaves, actual.leaves, strict=True)
-        strides = [(_strides(got), _strides(want), _strides(other)) for (_, want), (_, other), (_, got) in sides]
-        differs = any(got != want for got, want, _ in strides)
-        return differs and all(got in (want, other) for got, want, other in strides)
 
     def is_sound(self, case: Case) -> bool:
         """Whether CPU gives the same bits whatever memory holds, tried with every call that judging may make."""
@@ -417,15 +408,6 @@ class Reference:
 
 def _size(leaf: Any) -> torch.Size | None:
     return leaf.shape if isinstance(leaf, torch.Tensor) else None
-
-
-def _strides(leaf: Any) -> tuple[int, ...]:
-    return leaf.stride() if isinstance(leaf, torch.Tensor) and leaf.layout == torch.strided else ()
-
-
-def _same_strides(one: CallOutcome, other: CallOutcome) -> bool:
-    """Whether the results of two calls have the same strides."""
-    return [_strides(leaf) for _, leaf in one.leaves] == [_strides(leaf) for _, leaf in other.leaves]
 
 
 def _gives_a_view(op: Callable[..., Any]) -> bool:

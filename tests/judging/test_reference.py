@@ -13,9 +13,9 @@ from conformance.corpus import fills
 from conformance.corpus.model import DeviceArg, TensorSlot
 from conformance.judging import bits, conditioning
 from conformance.judging.judge import Judge
+from conformance.judging.other_strides import DENSE_STRIDES
 from conformance.judging.reference import (
     BEHIND,
-    DENSE_STRIDES,
     FLUSHED,
     HELD,
     LAYOUT,

@@ -7,8 +7,9 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from conformance.judging import reference
-from conformance.judging.reference import COMPOSED, DECOMPOSED, DECOMPOSED_STRIDES
+from conformance.judging import other_strides, reference
+from conformance.judging.other_strides import DECOMPOSED_STRIDES
+from conformance.judging.reference import COMPOSED, DECOMPOSED
 from conformance.vocabulary import Check, Route
 from tests.two_sides import judge
 
@@ -28,7 +29,7 @@ def test_a_result_may_have_the_strides_of_the_decomposition_of_torch(
         return torch.empty_strided(x.shape, (1, 2)).copy_(x)
 
     other = placed if decomposed is torch.Tensor.t else torch.clone
-    monkeypatch.setattr(reference, "decomposition_of", lambda op: lambda x, device: other(x))
+    monkeypatch.setattr(other_strides, "decomposition_of", lambda op: lambda x, device: other(x))
     found = judge(torch.clone, placed)
     assert found.skipped == (DECOMPOSED_STRIDES if other is placed else "")
     wrong = judge(torch.clone, lambda x: placed(x + 1))

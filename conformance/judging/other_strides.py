@@ -1,0 +1,98 @@
+"""Where a device's results may have other strides than CPU's: two other references for strides."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from conformance.judging import oracle
+from conformance.judging.oracle import Caller, CallOutcome
+from conformance.judging.other_references import OtherReferences
+from conformance.judging.outcomes import Comparison
+from conformance.judging.twins import CPU, Twins
+from conformance.plan.case import Case
+from conformance.torch_versions import decomposition_of
+
+DECOMPOSED_STRIDES = "torch's own decomposition of the op gives other strides than CPU's kernel, as the device does"
+DENSE_STRIDES = "the strides of CPU's results depend on gaps in its arguments, and the device has those of dense ones"
+
+#: The size and the strides of a tensor.
+Strides = tuple[tuple[int, ...], tuple[int, ...]]
+
+
+class OtherStrides:
+    """The other references for the strides of one overload's results."""
+
+    def __init__(self, call: Caller, twins: Twins, comparison: Comparison) -> None:
+        self._call = call
+        self._twins = twins
+        self._comparison = comparison
+
+    def explain(self, case: Case, expected: CallOutcome, actual: CallOutcome, others: OtherReferences) -> str:
+        """Return why the device's strides and values are right though the strides are not CPU's; "" if they are not.
+
+        ``others``: the references of ``expected`` for values.
+        """
+        if case.shared or actual.error is not None:
+            return ""
+        same_values = self._comparison.same_values(expected, actual)
+        if same_values and self._are_of_decomposition(case, expected, actual):
+            return DECOMPOSED_STRIDES
+        return DENSE_STRIDES if self._are_of_dense(case, expected, actual, others, same_values=same_values) else ""
+
+    def _are_of_dense(
+        self, case: Case, expected: CallOutcome, actual: CallOutcome, others: OtherReferences, *, same_values: bool
+    ) -> bool:
+        """Whether the device gives the strides that CPU gives for the same arguments without gaps.
+
+        The values are those of CPU's call, or all are those of the call without gaps, which may take another path. Then
+        CPU's two calls have to agree within the tolerance of the op.
+
+        Not if torch's kernel for Meta gives the strides that CPU gives for the arguments as they are. A written
+        argument has the strides that it had.
+        """
+        if any(a.slot.written for a in expected.side.arguments):
+            return False
+        strides = _of_leaves(actual)
+        if strides == _of_leaves(expected):  # a device that agrees with CPU this time is not excused
+            return False
+        dense = self._call(self._twins.dense(case, torch.preserve_format))
+        if dense.error is not None or _of_leaves(dense) != strides:
+            return False
+        if not same_values and not (
+            self._comparison.same_values(dense, actual) and self._comparison.are_close(expected, dense, others)
+        ):
+            return False
+        predicted = oracle.on_meta(case, self._twins, self._call.op)
+        return predicted is None or _of_leaves(predicted) != _of_leaves(expected)
+
+    def _are_of_decomposition(self, case: Case, expected: CallOutcome, actual: CallOutcome) -> bool:
+        """Whether each result has CPU's strides or those of torch's decomposition, and at least one has the latter."""
+        decomposition = decomposition_of(self._call.op)
+        if decomposition is None:
+            return False
+        decomposed = oracle.call(decomposition, self._twins.side(case, CPU))
+        if decomposed.error is not None:
+            return False
+        return _are_of_either(*(_of_leaves(outcome) for outcome in (expected, decomposed, actual)))
+
+
+def _are_of_either(expected: list[Strides], other: list[Strides], actual: list[Strides]) -> bool:
+    """Return whether each tensor has CPU's strides or the ``other`` ones, and at least one has not CPU's."""
+    if not len(expected) == len(other) == len(actual):
+        return False
+    sides = zip(actual, expected, other, strict=True)
+    return actual != expected and all(got in (want, another) for got, want, another in sides)
+
+
+def _of_leaves(outcome: CallOutcome) -> list[Strides]:
+    """Return the sizes and strides of a call's results."""
+    return [_strides(leaf) for _, leaf in outcome.leaves]
+
+
+def _strides(leaf: Any) -> Strides:
+    """Return the size and the strides of a tensor. One without elements has no strides, and a non-tensor neither."""
+    if not isinstance(leaf, torch.Tensor) or leaf.layout != torch.strided:
+        return (), ()
+    return tuple(leaf.shape), leaf.stride() if leaf.numel() else ()
