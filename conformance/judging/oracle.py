@@ -17,7 +17,7 @@ from conformance.contexts.trees import with_tensors
 from conformance.corpus.model import DtypeArg
 from conformance.judging import bits, conditioning
 from conformance.judging.twins import CPU, Side, Sides, is_on_host
-from conformance.judging.views import torch_dtype
+from conformance.judging.views import over, torch_dtype
 from conformance.plan.case import Case, slot_dtype
 from conformance.support import host_heap
 from conformance.vocabulary import Route
@@ -270,20 +270,32 @@ def of_magnitudes(case: Case, twins: Sides, op: Callable[..., Any]) -> CallOutco
     return None if outcome.error else outcome
 
 
-def on_meta(case: Case, twins: Sides, op: Callable[..., Any]) -> CallOutcome | None:
+def on_meta(case: Case, twins: Sides, op: Callable[..., Any], *, placed: bool = False) -> CallOutcome | None:
     """The case with tensors that have no memory, but for those that are on the host whatever the device.
 
-    None where torch's kernels for Meta raise.
+    An argument without gaps keeps its strides. ``placed``: every argument does. None where torch's kernels for Meta
+    raise.
     """
     given = twins.side(case, CPU)
-    kept = {id(a.tensor) for a in given.arguments if is_on_host(a.slot, case)}
+    tensors = {
+        id(a.tensor): a.tensor if is_on_host(a.slot, case) else _without_memory(a.tensor, placed=placed)
+        for a in given.arguments
+    }
 
     def moved(tensor: torch.Tensor) -> torch.Tensor:
-        return tensor if id(tensor) in kept else tensor.detach().to("meta")
+        return tensors[id(tensor)]
 
+    arguments = [replace(a, tensor=moved(a.tensor)) for a in given.arguments]
     kwargs = {name: with_tensors(arg, moved) for name, arg in given.kwargs.items()}
-    outcome = call(op, replace(given, args=with_tensors(given.args, moved), kwargs=kwargs))
+    outcome = call(op, replace(given, arguments=arguments, args=with_tensors(given.args, moved), kwargs=kwargs))
     return None if outcome.error else outcome
+
+
+def _without_memory(tensor: torch.Tensor, *, placed: bool) -> torch.Tensor:
+    """A tensor on Meta of the same dtype and size. ``placed``: with the same strides, offset and bits, too."""
+    if not placed:
+        return tensor.detach().to("meta")
+    return over(torch.empty(tensor.untyped_storage().nbytes(), dtype=torch.uint8, device="meta"), tensor)
 
 
 def _half_unit(dtype: torch.dtype) -> float:

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import count
 
 import torch
 
+from conformance.corpus.model import DeviceArg
 from conformance.judging.judge import CaseResult
-from conformance.judging.other_strides import DENSE_STRIDES
+from conformance.judging.other_strides import DENSE_STRIDES, PREDICTED_STRIDES
+from conformance.judging.reference import LAYOUT
 from conformance.ops.family import OpFacts, Tolerance
-from conformance.vocabulary import Check, Route
+from conformance.plan.case import Case
+from conformance.plan.cases import cases
+from conformance.vocabulary import CellId, Check, Route
+from tests.samples import sample, slot
 from tests.two_sides import case_of, judge
 
 COLUMN_MAJOR, ROW_MAJOR = (1, 2), (3, 1)
@@ -70,3 +76,97 @@ class TestPathOfDenseArguments:
             cpu, lambda x: placed(x + 0.01, ROW_MAJOR), self.gaps, self.facts, Route.FALLBACK
         ).mismatches
         assert mismatch.check is Check.STRIDE
+
+
+def with_out(layout: str = "contiguous") -> Case:
+    """A case of ``op(self, out, device)`` with an ``out=`` argument that has to be resized."""
+    out = slot(1, "out", (0,), written=True)
+    given = sample("hand", slot(0, "self", (2, 3)), replace(out, pool=""), DeviceArg())
+    return cases(CellId("misc", "hand", "float32", layout), [given])[0]
+
+
+def resized(x: torch.Tensor, out: torch.Tensor, stride: tuple[int, ...]) -> torch.Tensor:
+    """``out``, which holds ``x`` in the given strides."""
+    return out.resize_(8).as_strided_(x.shape, stride).copy_(x)
+
+
+def void(_: torch.Tensor) -> None:
+    """Return nothing, as an op without results."""
+
+
+class TestPredicted:
+    """CPU leaves a resized ``out=`` argument column-major."""
+
+    @staticmethod
+    def cpu(x: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
+        return resized(x, out, ROW_MAJOR if x.is_meta else COLUMN_MAJOR)
+
+    def test_a_device_that_gives_the_strides_of_meta_is_not_wrong(self) -> None:
+        found = judge(self.cpu, lambda x, out: resized(x, out, ROW_MAJOR), with_out())
+        assert (found.mismatches, found.skipped) == ([], PREDICTED_STRIDES)
+
+    def test_it_may_be_an_argument_that_the_op_does_not_return(self) -> None:
+        def cpu(x: torch.Tensor, out: torch.Tensor) -> None:
+            self.cpu(x, out)
+
+        def device(stride: tuple[int, ...]) -> Callable[[torch.Tensor, torch.Tensor], None]:
+            return lambda x, out: void(resized(x, out, stride))
+
+        assert judge(cpu, device(ROW_MAJOR), with_out()).skipped == PREDICTED_STRIDES
+        assert judge(cpu, device((4, 1)), with_out()).mismatches
+
+    def test_a_device_that_gives_third_strides_is_wrong(self) -> None:
+        found = judge(self.cpu, lambda x, out: resized(x, out, (4, 1)), with_out())
+        assert (found.skipped, {m.check for m in found.mismatches}) == ("", {Check.STRIDE})
+
+    def test_a_device_that_gives_other_values_is_wrong(self) -> None:
+        found = judge(self.cpu, lambda x, out: resized(x + 1, out, ROW_MAJOR), with_out())
+        assert (found.skipped, {m.check for m in found.mismatches}) == ("", {Check.STRIDE})
+
+    def test_other_strides_are_wrong_if_meta_predicts_those_of_cpu(self) -> None:
+        def cpu(x: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
+            return resized(x, out, COLUMN_MAJOR)
+
+        found = judge(cpu, lambda x, out: resized(x, out, ROW_MAJOR), with_out())
+        assert (found.skipped, {m.check for m in found.mismatches}) == ("", {Check.STRIDE})
+
+    def test_the_values_may_be_those_of_cpu_for_dense_arguments(self) -> None:
+        def cpu(x: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
+            return self.cpu(x + (0 if x.is_contiguous() else 1), out)
+
+        def device(added: int) -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor]:
+            return lambda x, out: resized(x + added, out, ROW_MAJOR)
+
+        gaps = with_out("offset_gap")
+        assert judge(cpu, device(0), gaps).skipped == LAYOUT
+        assert judge(cpu, device(2), gaps).mismatches
+
+    def test_meta_predicts_them_for_arguments_that_lie_as_cpu_s_do(self) -> None:
+        def cpu(x: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
+            return resized(x, out, ROW_MAJOR if is_dense(x) else COLUMN_MAJOR)
+
+        found = judge(cpu, lambda x, out: resized(x, out, ROW_MAJOR), with_out("offset_gap"))
+        assert (found.skipped, {m.check for m in found.mismatches}) == ("", {Check.STRIDE})
+
+    def test_a_new_result_has_the_strides_of_cpu(self) -> None:
+        def beside(of_cpu: bool) -> Callable[[torch.Tensor, torch.Tensor], tuple[torch.Tensor, torch.Tensor]]:
+            def op(x: torch.Tensor, out: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+                stride = ROW_MAJOR if x.is_meta or not of_cpu else COLUMN_MAJOR
+                return placed(x, stride), resized(x, out, stride)
+
+            return op
+
+        found = judge(beside(True), beside(False), with_out())
+        assert (found.skipped, {m.check for m in found.mismatches}) == ("", {Check.STRIDE})
+
+    def test_an_argument_that_keeps_its_size_has_the_strides_of_cpu_or_its_own(self) -> None:
+        def turned(x: torch.Tensor) -> torch.Tensor:
+            return x.as_strided_((2, 3), ROW_MAJOR if x.is_meta else COLUMN_MAJOR).fill_(1)
+
+        def row_major(x: torch.Tensor) -> torch.Tensor:
+            return x.as_strided_((2, 3), ROW_MAJOR).fill_(1)
+
+        found = judge(turned, row_major, case_of(written=True))
+        assert (found.skipped, {m.check for m in found.mismatches}) == ("", {Check.STRIDE})
+        found = judge(turned, row_major, case_of("transposed", written=True, defined=False))
+        assert (found.skipped, {m.check for m in found.mismatches}) == ("", {Check.STRIDE})
