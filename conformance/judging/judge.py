@@ -173,7 +173,7 @@ class Judge:
             if result.mismatches and not any(m.check in NEVER_EXCUSED for m in result.mismatches):
                 result.mismatches = self._with_own(case, expected, result.mismatches)
                 again = actual if raised is None else lambda: raised
-                self.reference.doubt(case, expected, result.mismatches, again, others)
+                result.mismatches = self.reference.doubt(case, expected, result.mismatches, again, others)
         except NotJudged as e:
             return CaseResult(skipped=e.why, tainted=e.tainted)
         except DeviceLacks as e:

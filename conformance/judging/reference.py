@@ -131,8 +131,11 @@ class Reference:
     def doubt(
         self, case: Case, expected: CallOutcome, mismatches: Sequence[Mismatch], actual: Callable[[], CallOutcome],
         others: OtherReferences,
-    ) -> None:  # fmt: skip
+    ) -> list[Mismatch]:  # fmt: skip
         """Raise NotJudged if CPU, and not the device, may be what is wrong about a difference.
+
+        Return the ``mismatches`` to report: all of them, or those of strides alone where the strides are wrong and the
+        values are right though they are not CPU's.
 
         ``actual`` gives the device's outcome of another call, asked for where the device may do as CPU does with other
         arguments. A device that agrees with CPU this time is not excused for what it did before.
@@ -151,14 +154,15 @@ class Reference:
                 raise NotJudged(ONEDNN)
             if self._does_as_if_dense(case, actual()) or self._raises_as_if_dense(case, expected, mismatches, actual):
                 raise NotJudged(REFUSED)
-            return
+            return list(mismatches)
         if _resizes_self(expected, self._call.op):
             raise NotJudged(RESIZED, tainted=True)
         if _loses_out(expected, self._call.op):
             if self._comparison.same_results(expected, actual()):
                 raise NotJudged(LOST, tainted=True)
-            return
-        self._doubt_results(case, expected, {m.check for m in mismatches}, actual, others)
+            return list(mismatches)
+        wrong = self._doubt_results(case, expected, {m.check for m in mismatches}, actual, others)
+        return [m for m in mismatches if m.check in wrong]
 
     def may_round(self, case: Case, expected: CallOutcome) -> bool:
         """Whether rounding may explain another result than CPU's.
@@ -175,39 +179,40 @@ class Reference:
     def _doubt_results(
         self, case: Case, expected: CallOutcome, checks: set[Check], actual: Callable[[], CallOutcome],
         others: OtherReferences,
-    ) -> None:  # fmt: skip
-        """The same where both sides returned, and results differ by these ``checks``."""
+    ) -> set[Check]:  # fmt: skip
+        """The same where both sides returned, and results differ by these ``checks``. Return those to report."""
         of_sizes = Check.SHAPE in checks and checks <= {Check.SHAPE, Check.VALUE}
         if of_sizes and self._has_sizes_of_dense(case, expected, actual):
             raise NotJudged(LAYOUT, tainted=self._may_write_behind(case))
         if Check.SHAPE in checks and checks <= _OF_OTHER_SIZES and self._has_sizes_of_meta(case, expected, actual()):
             raise NotJudged(PREDICTED)
         if not checks <= _OF_STRIDES_AND_VALUES:
-            return
+            return checks
         if Check.STRIDE in checks:
-            self._doubt_strides(case, expected, checks, actual, others)
-            return
+            return self._doubt_strides(case, expected, checks, actual, others)
         excuse = self._excuse_of_values(case, expected, actual, others)
         if excuse:
             raise excuse
         if not oracle.agrees_with_itself(expected, lambda: self.again(case), ROUNDS, self._undefined(expected)):
             raise NotJudged(UNSOUND, tainted=True)
+        return checks
 
     def _doubt_strides(
         self, case: Case, expected: CallOutcome, checks: set[Check], actual: Callable[[], CallOutcome],
         others: OtherReferences,
-    ) -> None:  # fmt: skip
+    ) -> set[Check]:  # fmt: skip
         """The same where strides differ, and perhaps values."""
         device = actual()
         if Check.VALUE in checks and self._comparison.same_values(expected, device):
-            return  # a device that agrees with CPU this time is not excused
+            return checks  # a device that agrees with CPU this time is not excused
         reason = self._strides.explain(case, expected, device, others)
         if reason:
             raise NotJudged(reason)
-        if self._strides.are_predicted(case, expected, device):
-            excuse = self._excuse_of_values(case, expected, actual, others)
-            if excuse:
-                raise excuse
+        predicted = self._strides.are_predicted(case, expected, device)
+        excuse = self._excuse_of_values(case, expected, actual, others) if predicted or Check.VALUE in checks else None
+        if excuse and predicted:
+            raise excuse
+        return checks - {Check.VALUE} if excuse else checks
 
     def _excuse_of_values(
         self, case: Case, expected: CallOutcome, actual: Callable[[], CallOutcome], others: OtherReferences

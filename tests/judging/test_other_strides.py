@@ -77,6 +77,18 @@ class TestPathOfDenseArguments:
         ).mismatches
         assert mismatch.check is Check.STRIDE
 
+    def test_it_excuses_values_alone_where_the_strides_are_wrong_for_another_reason(self) -> None:
+        def cpu(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            return placed(x, COLUMN_MAJOR), x.sum() * (self.rounded if is_dense(x) else 1)
+
+        def device(value: float) -> Callable[[torch.Tensor], tuple[torch.Tensor, torch.Tensor]]:
+            return lambda x: (placed(x, ROW_MAJOR), x.sum() * value)
+
+        found = judge(cpu, device(self.rounded), self.gaps, self.facts, Route.FALLBACK)
+        assert [m.check for m in found.mismatches] == [Check.STRIDE]
+        found = judge(cpu, device(2), self.gaps, self.facts, Route.FALLBACK)
+        assert [m.check for m in found.mismatches] == [Check.STRIDE, Check.VALUE]
+
 
 def with_out(layout: str = "contiguous") -> Case:
     """A case of ``op(self, out, device)`` with an ``out=`` argument that has to be resized."""
