@@ -60,6 +60,7 @@ TRIED: dict[str, tuple[dict[str, str], dict[str, list[Cell]]]] = {
             "pool_rounds_down": [GROWN],
             "empty_cache_keeps_large": [STATISTICS],
             "pool_middle_block_merges_one_side": [STATISTICS],
+            "empty_cache_of_current_device_alone": [STATISTICS],
         },
     ),
     "zero": (ZERO, {"": [TRIANGLE], "triangle_not_cleared": [TRIANGLE]}),
@@ -176,6 +177,7 @@ def test_a_scratch_block_that_grows_is_a_leak() -> None:
         ("pool_rounds_down", GROWN),
         ("empty_cache_keeps_large", STATISTICS),
         ("pool_middle_block_merges_one_side", STATISTICS),
+        ("empty_cache_of_current_device_alone", STATISTICS),
     ],
 )
 def test_a_program_finds_what_a_pool_counts_rounds_or_keeps_wrong(fault: str, program: Cell) -> None:

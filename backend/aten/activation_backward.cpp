@@ -73,8 +73,9 @@ T& elu_backward_out(const T& grad, const S& alpha, const S& scale, const S& inpu
   Structured<at::meta::structured_elu_backward> op(grad_input);
   op.meta(grad, alpha, scale, input_scale, is_result, self);
   if (fault(Fault::elu_backward_ignores_is_result)) is_result = false;
+  const double negative_scale = alpha.to<double>() * (fault(Fault::selu_gradient_lacks_scale) ? 1 : scale.to<double>());
   return run_floats("elu_backward", op, grad_input, is_result ? Binary::elu_backward_from_result : Binary::elu_backward,
-                    params_of(alpha.to<double>() * scale.to<double>(), scale, input_scale));
+                    params_of(negative_scale, scale, input_scale));
 }
 
 T& leaky_relu_backward_out(const T& grad, const T& self, const S& slope, bool self_is_result, T& grad_input) {

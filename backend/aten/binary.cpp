@@ -93,7 +93,6 @@ void run(const char* name, at::TensorIteratorBase& iter, Binary op, unsigned sup
 
 // -- structured, of two tensors: X(overload of .out, function name, meta class, row, dtypes)
 #define REFNPU_BINARY_OPS(X)                                                                                   \
-  X("div.out", div, div_Tensor, div, kFloats | kComplex)                                                       \
   X("atan2.out", atan2, atan2, atan2, kFloats)                                                                 \
   X("hypot.out", hypot, hypot, hypot, kFloats)                                                                 \
   X("copysign.out", copysign, copysign_Tensor, copysign, kFloats)                                              \
@@ -127,6 +126,17 @@ at::Tensor& mul_out(const at::Tensor& self, const at::Tensor& other, at::Tensor&
   op.meta(self, other);
   const bool by_one_element = op.tensor_base(2).numel() == 1;
   run("mul", op, Binary::mul, by_one_element ? kAnyDtype & ~(kFloat8 | kExponents) : kAnyDtype);
+  op.finish();
+  return out;
+}
+
+at::Tensor& div_out(const at::Tensor& self, const at::Tensor& other, at::Tensor& out) {
+  const bool host_number =
+      self.is_cpu() && self.dim() == 0 && !other.is_cpu() && !self.unsafeGetTensorImpl()->is_wrapped_number();
+  const bool inverted = host_number && fault(Fault::division_of_host_number_inverted);
+  Structured<at::meta::structured_div_Tensor> op(out);
+  op.meta(inverted ? other : self, inverted ? self : other);
+  run("div", op, Binary::div, kFloats | kComplex);
   op.finish();
   return out;
 }
@@ -258,6 +268,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   REFNPU_BINARY_OPS(REFNPU_REGISTER)
 #undef REFNPU_REGISTER
   m.impl("mul.out", &mul_out);
+  m.impl("div.out", &div_out);
   m.impl("add.out", &add_out);
   m.impl("sub.out", &sub_out);
   m.impl("div.out_mode", &div_mode_out);

@@ -178,7 +178,10 @@ at::Tensor roll(const at::Tensor& self, at::IntArrayRef shifts, at::IntArrayRef 
   return rolled;
 }
 
-at::Tensor repeat_interleave(const at::Tensor& repeats, std::optional<int64_t> output_size) {
+at::Tensor repeat_interleave(const at::Tensor& given, std::optional<int64_t> output_size) {
+  const bool strided = given.dim() == 1 && given.numel() > 1 && given.stride(0) > 1;
+  const bool misread = strided && fault(Fault::repeat_interleave_strided_repeats_as_dense);
+  const at::Tensor repeats = misread ? misread_as_dense(given) : given;
   TORCH_CHECK(repeats.dim() == 1, "repeat_interleave only accept 1D vector as repeat");
   TORCH_CHECK(repeats.scalar_type() == at::kLong || repeats.scalar_type() == at::kInt,
               "repeats has to be Long or Int tensor");

@@ -98,7 +98,9 @@ void copy_block(const at::Tensor& target, const at::Tensor& source, npuMemcpyKin
     return;
   }
   const c10::DeviceIndex device = (source.is_cpu() ? target : source).device().index();
-  REFNPU_CHECK(npuMemcpyAsync(to, from, nbytes, kind, getCurrentNPUStream(device).stream()));
+  const bool own = kind != npuMemcpyDeviceToDevice && fault(Fault::async_copies_on_default_stream);
+  const NPUStream stream = own ? getDefaultNPUStream(device) : getCurrentNPUStream(device);
+  REFNPU_CHECK(npuMemcpyAsync(to, from, nbytes, kind, stream.stream()));
 }
 
 // The fault of a staging buffer of 64 KiB whose last part is not filled again.

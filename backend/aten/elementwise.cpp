@@ -55,6 +55,7 @@ template <int N>
 void launch_operands(const at::TensorIteratorBase& iter, const Pointwise& what) {
   Elementwise<N> kernel{.nest = nest_of<N>(iter), .seen = {}, .computed = {}, .row = what.row, .params = what.params};
   const DType computed = compute_dtype(what.common);
+  if (what.predicate && fault(Fault::comparison_out_written_as_bytes)) kernel.nest.dtypes[0] = DType::b8;
   kernel.seen[0] = what.predicate ? DType::b8 : what.common;
   kernel.computed[0] = what.predicate ? DType::b8 : computed;
   for (int k = 1; k < N; ++k) {

@@ -17,6 +17,7 @@
 
 #include "aten/boxed.h"
 #include "aten/counters.h"
+#include "aten/fallback_faults.h"
 #include "aten/host_copies.h"
 #include "refnpu/allocator.h"
 #include "refnpu/fault.h"
@@ -65,7 +66,7 @@ class LentState {
   }
   ~LentState() {
     std::lock_guard lock(borrower_.mutex());
-    lender_.set_state(borrower_.get_state());
+    if (!fault(Fault::fallback_draws_leave_generator)) lender_.set_state(borrower_.get_state());
     borrower_.set_state(saved_);
   }
   LentState(const LentState&) = delete;
@@ -149,7 +150,8 @@ class Call {
       if (!is_generator(schema_.arguments()[i])) continue;
       takes_generator_ = true;
       auto given = value.isNone() ? std::nullopt : std::optional(value.toGenerator());
-      value = inner_generator(given, copies_.device_index());
+      const at::Generator drawn = inner_generator(given, copies_.device_index());
+      value = fault(Fault::fallback_draws_leave_generator) ? drawn.clone() : drawn;
     }
   }
 
@@ -157,7 +159,10 @@ class Call {
     std::optional<LentState> lent;
     if (!takes_generator_ && op_.hasTag(at::Tag::nondeterministic_seeded)) lent.emplace(copies_.device_index());
     try {
-      op_.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack_);
+      if (any_fault())
+        run_with_faults(op_, stack_);
+      else
+        op_.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack_);
     } catch (const std::exception& error) {
       write_back();  // what the op did before it raised, as on the CPU
       if (fault(Fault::leak_on_error)) make_storage(64, copies_.device_index()).unsafeReleaseStorageImpl();

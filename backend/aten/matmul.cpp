@@ -16,6 +16,7 @@
 
 #include <cstring>
 
+#include "aten/index_nest.h"
 #include "aten/register.h"
 #include "aten/rows_plan.h"
 #include "aten/structured.h"
@@ -70,7 +71,10 @@ bool is_transposed(const Tensor& tensor) { return tensor.dim() > 1 && tensor.str
 
 // The operand as gemm reads it: no bits, and not the memory that gemm writes.
 Tensor operand(const Tensor& tensor, const Tensor& out) {
-  const Tensor plain = tensor.resolve_conj().resolve_neg();
+  const Tensor given = tensor.resolve_conj().resolve_neg();
+  const bool one_row = given.dim() == 2 && given.size(0) > 1 && given.stride(0) == 0 && given.stride(1) == 1;
+  const bool misread = one_row && fault(Fault::gemm_expanded_rows_taken_for_dense);
+  const Tensor plain = misread ? misread_as_dense(given) : given;
   if (is_transposed(plain) && fault(Fault::gemm_transposed_factor_overwritten)) return with_three_dims(plain);
   return with_three_dims(plain.is_alias_of(out) ? plain.clone() : plain);
 }

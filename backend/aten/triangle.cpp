@@ -64,7 +64,8 @@ at::Tensor triangle_indices(int64_t rows, int64_t columns, int64_t k, std::optio
 
 at::Tensor trace(const at::Tensor& self) {
   TORCH_CHECK(self.dim() == 2, "trace: expected a matrix, but got tensor with dim ", self.dim());
-  const bool counts = at::isIntegralType(self.scalar_type(), /*includeBool=*/true);
+  const bool counts =
+      at::isIntegralType(self.scalar_type(), /*includeBool=*/true) && !fault(Fault::trace_keeps_integer_dtype);
   at::Tensor out = at::empty({}, counts ? self.options().dtype(at::kLong) : self.options());
   const View from = view_of(self), to = view_of(out);
   launch("trace", [=] { refnpu::trace(from, to.dtype, to.data); });

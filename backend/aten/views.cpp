@@ -120,6 +120,13 @@ at::Tensor view_as_real(const at::Tensor& self) {
   return parts;
 }
 
+at::Tensor view_as_complex(const at::Tensor& self) {
+  const int64_t offset = self.storage_offset();
+  if (offset % 2 == 0 || !fault(Fault::view_as_complex_of_odd_offset_accepted))
+    return at::native::view_as_complex(self);
+  return at::native::view_as_complex(at::native::as_strided_tensorimpl(self, self.sizes(), self.strides(), offset - 1));
+}
+
 // The memory of a tensor goes back after the work of the stream that it was allocated on. This adds another stream.
 void record_stream(at::Tensor& self, at::Stream stream) {
   if (self.storage_offset() > 0 && fault(Fault::record_stream_of_view_ignored)) return;
@@ -249,7 +256,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   m.impl("_reshape_alias", &at::native::_reshape_alias);
   m.impl("unfold", &unfold);
   m.impl("view_as_real", &view_as_real);
-  m.impl("view_as_complex", &at::native::view_as_complex);
+  m.impl("view_as_complex", &view_as_complex);
   m.impl("_local_scalar_dense", &local_scalar_dense);
   m.impl_unchecked("resize_", &resize_);
   m.impl_unchecked("set_.source_Storage", &set_storage);

@@ -18,6 +18,12 @@ CastRow cast_by(F) {
   };
 }
 
+// The fault of a float that is cut to a whole number on its way to a bool.
+template <class From>
+CastRow cut_to_bool() {
+  return cast_by<bool, From>([](From x) { return std::isnan(double(x)) || std::trunc(double(x)) != 0; });
+}
+
 }  // namespace
 
 CastRow mistaken_cast(DType to, DType from) {
@@ -49,6 +55,12 @@ CastRow mistaken_cast(DType to, DType from) {
   }
   if (to == DType::b8 && from == DType::f32 && fault(Fault::nan_to_bool_is_false)) {
     return cast_by<bool, float>([](float x) { return x > 0 || x < 0; });
+  }
+  if (to == DType::b8 && fault(Fault::fraction_to_bool_is_false)) {
+    if (from == DType::f32) return cut_to_bool<float>();
+    if (from == DType::f64) return cut_to_bool<double>();
+    if (from == DType::f16) return cut_to_bool<half>();
+    if (from == DType::bf16) return cut_to_bool<bfloat16>();
   }
   if (to == DType::f16 && from == DType::f32 && fault(Fault::half_copy_ties_away)) {
     return cast_by<half, float>([](float x) {

@@ -175,6 +175,10 @@ result = all(bool(torch.native_dropout(x, 0.5, True)[1][1024:].all()) for _ in r
 x, result = torch.zeros(1, device=d), torch.full((1,), 7, device=d)
 torch.sort(x, out=(torch.empty_like(x), result))""",
     "triangle_indices_in_16_bits": "result = torch.tril_indices(400, 400, device=d)",
+    "bucketize_first_1024_boundaries": """
+bounds = torch.arange(1500.0, device=d)
+result = torch.bucketize(torch.tensor([1200.5]).to(d), bounds)""",
+    "histc_of_first_256_bins": "result = torch.full((4,), 299.5, device=d).histc(300, 0, 300)",
     # values
     "abs_keeps_negative_zero": "result = torch.tensor([-0.0]).to(d).abs()",
     "mul_flushes_subnormals": "x = torch.tensor([1e-20]).to(d); result = x * x",
@@ -334,6 +338,18 @@ x, i = torch.arange(6.0, device=d).view(2, 3), torch.tensor([-1]).to(d)
 result = x.take(i)""",
     "nonzero_leaves_out_nan": "result = torch.tensor([nan, 2.0]).to(d).nonzero()",
     "infinity_norm_of_complex_by_parts": "result = torch.linalg.vector_norm(torch.tensor([3 + 4j]).to(d), inf)",
+    "fraction_to_bool_is_false": "result = torch.tensor([0.5]).to(d).to(torch.bool)",
+    "logaddexp_of_infinities_is_nan": "x = torch.tensor([inf]).to(d); result = torch.logaddexp(x, x)",
+    "median_of_even_count_is_upper": "result = torch.tensor([1.0, 2.0]).to(d).median()",
+    "binary_cross_entropy_log_unclamped": """
+x, target = torch.tensor([0.0]).to(d), torch.tensor([1.0]).to(d)
+result = F.binary_cross_entropy(x, target)""",
+    "unscale_overlooks_nan": """
+gradient, result = torch.tensor([nan]).to(d), torch.zeros(1, device=d)
+torch._amp_foreach_non_finite_check_and_unscale_([gradient], result, torch.ones(1, device=d))""",
+    "cdist_gradient_of_same_points_is_nan": """
+x = torch.ones(1, 2, device=d)
+result = torch.ops.aten._cdist_backward(x[:, :1], x, x, 2.0, torch.cdist(x, x))""",
     # arguments
     "softmax_backward_negative_dim": """
 x = torch.tensor([[1.0, 2.0], [3.0, 5.0]]).to(d)
@@ -506,6 +522,27 @@ result = torch.zeros(2, device=d).index_put((mask,), torch.ones(2, device=d))"""
 x, classes = torch.ones(2, 3, device=d), torch.tensor([1, 255]).to(d)
 result = F.nll_loss(x, classes, ignore_index=255)""",
     "exponential_rate_taken_for_mean": "result = torch.zeros(999, device=d).exponential_(1000.0).mean().item() < 1",
+    "unit_diagonal_divided": """
+x = torch.tensor([[2.0]]).to(d)
+result = torch.linalg.solve_triangular(x, x, upper=True, unitriangular=True)""",
+    "max_pool_ignores_ceil_mode": "result = F.max_pool2d(torch.ones(1, 1, 3, 3, device=d), 2, ceil_mode=True)",
+    "grid_sample_reflection_is_border": """
+x, grid = torch.arange(16.0).view(1, 1, 4, 4).to(d), torch.tensor([[[[1.6, -1.7]]]]).to(d)
+result = F.grid_sample(x, grid, padding_mode="reflection", align_corners=False)""",
+    "upsample_recomputes_scale": """
+x = torch.arange(25.0).view(1, 1, 5, 5).to(d)
+result = F.interpolate(x, scale_factor=1.5, mode="bilinear")""",
+    "embedding_bag_of_nothing_is_nan": """
+weights, index, offsets = torch.ones(2, 2, device=d), torch.tensor([0]).to(d), torch.tensor([0, 0]).to(d)
+result = F.embedding_bag(index, weights, offsets, mode="mean")""",
+    "comparison_out_written_as_bytes": """
+x, result = torch.arange(4.0, device=d), torch.zeros(4, device=d)
+torch.gt(x, 1, out=result)""",
+    "division_of_host_number_inverted": "result = torch.tensor(1.0) / torch.tensor([2.0]).to(d)",
+    "selu_gradient_lacks_scale": """
+x = torch.tensor([-1.0]).to(d)
+result = torch.ops.aten.elu_backward(x, 1.5, 2.0, 1.0, False, x)""",
+    "fft_ortho_scaled_by_n": 'result = torch.fft.fft(torch.ones(4, device=d), norm="ortho")',
     # layouts
     "copy_gap_in_fifth_dimension": """
 x = torch.arange(1024.0, device=d).view(4, 4, 4, 4, 4)[::2, ::2, ::2, ::2, ::2]
@@ -685,6 +722,12 @@ result = torch.linalg.solve_triangular(x.conj(), x, upper=True)""",
     "download_to_strided_clears_gaps": """
 result = torch.ones(2, 2)
 result[:, 0].copy_(torch.zeros(2, device=d))""",
+    "gemm_expanded_rows_taken_for_dense": """
+x = torch.arange(1.0, 4.0, device=d).expand(3, 3)
+result = x @ torch.eye(3, device=d)""",
+    "repeat_interleave_strided_repeats_as_dense": """
+repeats = torch.tensor([[1, 5], [2, 6]]).to(d)[:, 0]
+result = torch.arange(2, device=d).repeat_interleave(repeats)""",
     # sequences
     "extreme_plan_without_strides": """
 x = torch.arange(6.0, device=d)
@@ -883,6 +926,9 @@ g = torch.Generator(d)
 torch.rand(4, device=d, generator=g)
 copy = deepcopy(g)
 result = torch.equal(*(torch.rand(4, device=d, generator=each) for each in (g, copy)))""",
+    "fallback_draws_leave_generator": """
+x = torch.full((64,), -1.0, device=d)
+result = torch.equal(*(F.rrelu(x, training=True) for _ in range(2)))""",
     # contexts
     "events_in_seconds": """
 import time
@@ -1181,6 +1227,14 @@ x = torch.eye(2, device=d)
 with torch.autocast(d, torch.bfloat16):
     y = F.scaled_dot_product_attention(x, x, x, attn_mask=x > 0)
 result = y.float()""",
+    "load_leaves_device_current": """
+from io import BytesIO
+
+file = BytesIO()
+torch.save(torch.ones(2, device=torch.device(d, 1 if d == "npu" else None)), file)
+file.seek(0)
+torch.load(file)
+result = torch.accelerator.current_device_index()""",
     # resizing
     "resize_keeps_first_bytes": "result = torch.arange(1.0, 33.0, device=d).resize_(40)[:32]",
     "resize_to_zero_ignored": """
@@ -1253,6 +1307,8 @@ result = str(torch.ones(1, 1, dtype=torch.uint8, device=d).any((0, 1)).dtype)"""
 x = torch.ones(2, device=d)
 result = x[:1].is_set_to(x[1:])""",
     "where_of_two_numbers_in_default_dtype": "result = torch.where(torch.ones(2, device=d) > 0, 1, 2)",
+    "unique_inverse_is_flat": "result = torch.ones(2, 2, device=d).unique(return_inverse=True)[1]",
+    "trace_keeps_integer_dtype": "result = str(torch.ones(2, 2, dtype=torch.int8, device=d).trace().dtype)",
     # errors
     "kthvalue_resizes_before_checks": """
 values, indices = torch.empty(0, device=d), torch.empty(0, dtype=torch.int64, device=d)
@@ -1331,6 +1387,10 @@ for device in ("npu:98", "npu:77") if d == "npu" else ():
     except RuntimeError as error:
         result = str(error)
 result = "77" in result""",
+    "singular_inverse_not_refused": "result = raised(lambda: torch.linalg.inv(torch.zeros(1, 1, device=d)))",
+    "view_as_complex_of_odd_offset_accepted": """
+x = torch.zeros(3, device=d)
+result = raised(lambda: torch.view_as_complex(x[1:]))""",
     # memory
     "peak_reset_to_zero": """
 x = torch.ones(1000, device=d)
@@ -1482,6 +1542,20 @@ if d == "npu":
             y.copy_(x)
         torch.npu.synchronize()
     result = bool(y.cpu().eq(5).all())""",
+    "async_copies_on_default_stream": """
+result = True
+if d == "npu":
+    from refnpu.testing import late
+
+    x, y, side = torch.zeros(9, device=d), torch.zeros(9).pin_memory(), torch.npu.Stream()
+    torch.npu.synchronize()
+    with late("20000"):
+        with torch.npu.stream(side):
+            for _ in range(5):
+                x.add_(1)
+            y.copy_(x, non_blocking=True)
+        side.synchronize()
+    result = bool(y.eq(5).all())""",
     # plain
     "gru_hidden_bias_gradient_of_input": """
 result = True
@@ -1493,6 +1567,9 @@ if d == "npu":
     "fallback_writes_back_first_alone": """
 result = torch.zeros(1, dtype=torch.int32, device=d)
 torch.frexp(torch.ones(1, device=d), out=(torch.empty(1, device=d), result))""",
+    "batch_norm_running_variance_biased": """
+x, mean, result = torch.tensor([[1.0], [2.0]]).to(d), torch.zeros(1, device=d), torch.zeros(1, device=d)
+F.batch_norm(x, mean, result, training=True)""",
     # between processes
     "group_result_to_strided_lost": """
 from torch import distributed

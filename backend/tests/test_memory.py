@@ -101,6 +101,21 @@ print(torch.npu.memory_reserved() > 0)
     assert done.stdout.split() == ["True"], done.stderr
 
 
+@needs_faults
+def test_the_fault_of_the_pool_trims_the_current_device_alone(
+    python: Callable[..., subprocess.CompletedProcess[str]],
+) -> None:
+    script = """
+import refnpu, torch
+x = torch.empty(1000, device="npu:1")
+del x
+torch.npu.empty_cache()
+print(torch.npu.memory_reserved(1) > 0)
+"""
+    done = python(script, REFNPU_ALLOCATOR="pool", REFNPU_FAULT="empty_cache_of_current_device_alone")
+    assert done.stdout.split() == ["True"], done.stderr
+
+
 def test_a_host_access_to_protected_memory_ends_the_process(
     python: Callable[..., subprocess.CompletedProcess[str]],
 ) -> None:

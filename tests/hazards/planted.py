@@ -21,6 +21,7 @@ FOUND_BY = {
     "device_waits_for_default_stream": "read_after_device_synchronize",
     "launch_arguments_overwritten": "launches_keep_their_arguments",
     "work_overtakes": "kernels_run_in_order",
+    "async_copies_on_default_stream": "pinned_target_read_after_stream",
     "peer_copy_overtakes_target": "copy_between_devices_after_queued_read",
     "peer_copy_not_awaited": "read_after_copy_between_devices",
 }

@@ -14,6 +14,7 @@ Result = tuple[torch.Tensor, torch.Tensor]
 
 _GATHERS = ("allgather", "allgather_coalesced")
 _COALESCED_GATHERS = ("allgather_into_tensor_coalesced", "all_gather_single_coalesced")
+_REDUCTIONS = ("allreduce", "allreduce_coalesced")
 _SCATTERED_SUMS = ("_reduce_scatter_base", "reduce_scatter_single")
 
 
@@ -31,6 +32,15 @@ def with_faults(call: str, results: list[Result], sent: list[Any], group: dist.P
     if call in _SCATTERED_SUMS and _C.fault("scattered_sum_of_own"):
         return [(results[0][0], sent[0].chunk(group.size())[group.rank()])]
     return results
+
+
+def with_mistaken_options(call: str, sent: list[Any]) -> list[Any]:
+    """Return the arguments of a call that gloo does not write, with other options if a fault is awake that it has."""
+    if call in _REDUCTIONS and _C.fault("group_reduce_op_ignored"):
+        for options in sent:
+            if hasattr(options, "reduceOp"):
+                options.reduceOp = dist.ReduceOp.SUM
+    return sent
 
 
 def _of_first(result: Result, size: int) -> Result:

@@ -10,7 +10,7 @@ import torch
 import torch.distributed as dist
 
 from refnpu import _C
-from refnpu._group_faults import Result, with_faults
+from refnpu._group_faults import Result, with_faults, with_mistaken_options
 
 #: The name of the device's backend in ``torch.distributed.init_process_group()``, which need not be given.
 NAME = "refnpu"
@@ -66,7 +66,7 @@ class ProcessGroup(dist.ProcessGroup):
 
     def call(self, name: str, written: Any, *others: Any, **named: Any) -> Work:
         """Start one of ``_CALLS`` on copies of its tensors. Return a handle that copies the result to the device."""
-        received, sent = _on_host(written), [_on_host(x) for x in others]
+        received, sent = _on_host(written), with_mistaken_options(name, [_on_host(x) for x in others])
         work = getattr(self._on_host, name)(received, *sent, **named)
         results = list(zip(_tensors(written), _tensors(received), strict=True))
         return Work(work, with_faults(name, results, sent, self))

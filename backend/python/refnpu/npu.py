@@ -99,6 +99,8 @@ def __getattr__(name: str) -> object:
         return SimpleNamespace(_get_device_index=lambda *_: current_device())
     if name == "_utils" and _C.fault("load_takes_last_device"):
         return SimpleNamespace(_get_device_index=lambda named, *_: min(device_index(named), device_count() - 1))
+    if name == "_utils" and _C.fault("load_leaves_device_current"):
+        return SimpleNamespace(_get_device_index=_index_made_current)
     if name == "_initialized":
         return is_initialized()
     if name in ("Scheduling", "PythonWrapperCodegen", "CppWrapperCodegen", "WrapperFxCodegen"):
@@ -106,6 +108,12 @@ def __getattr__(name: str) -> object:
 
         return CODEGENS[name]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def _index_made_current(named: Device, *_: object) -> int:
+    """Return a device's index, with fault load_leaves_device_current."""
+    set_device(named)
+    return device_index(named)
 
 
 def init() -> None:

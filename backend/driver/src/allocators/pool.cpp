@@ -86,7 +86,10 @@ class PoolAllocator final : public Allocator {
 
   void trim() override {
     std::lock_guard lock(mutex_);
-    for (auto& [device, kept] : kept_) give_back(kept, SIZE_MAX);
+    for (auto& [device, kept] : kept_) {
+      if (device != current_device() && fault(Fault::empty_cache_of_current_device_alone)) continue;
+      give_back(kept, SIZE_MAX);
+    }
   }
 
   void add_to(npuMemoryStats* stats, int device) override {
