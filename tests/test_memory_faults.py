@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[1]
 REDZONE = {"REFNPU_ALLOCATOR": "redzone"}
 GUARD = {"REFNPU_ALLOCATOR": "guard"}
 GUARD_LEFT = {"REFNPU_ALLOCATOR": "guard_left"}
-POOL = {"REFNPU_ALLOCATOR": "pool"}
+POOL = {"REFNPU_ALLOCATOR": "pool", "REFNPU_CAPACITY": str(1 << 30)}
 PLAIN = {"REFNPU_ALLOCATOR": "aligned_alloc"}
 ZERO = {"REFNPU_FILL_FRESH": "zero"}
 
@@ -36,6 +36,7 @@ NO_CELL: Cell = ()
 # Programs.
 STATISTICS = ("devices:statistics_add_up",)
 GROWN = ("storages:grown_tensor_keeps_elements",)
+FREED = ("devices:freed_memory_is_used_again",)
 
 # Fault ("" for none) → cells to try, by lane. One process a lane: the allocator mode is chosen when a process starts.
 TRIED: dict[str, tuple[dict[str, str], dict[str, list[Cell]]]] = {
@@ -53,7 +54,7 @@ TRIED: dict[str, tuple[dict[str, str], dict[str, list[Cell]]]] = {
     "pool": (
         POOL,
         {
-            "": [COUNT, STATISTICS, GROWN],
+            "": [COUNT, STATISTICS, GROWN, FREED],
             "scratch_grows": [COUNT],
             "pool_hands_out_twice": [NO_CELL],
             "reserved_not_lowered": [STATISTICS],
@@ -61,6 +62,7 @@ TRIED: dict[str, tuple[dict[str, str], dict[str, list[Cell]]]] = {
             "empty_cache_keeps_large": [STATISTICS],
             "pool_middle_block_merges_one_side": [STATISTICS],
             "empty_cache_of_current_device_alone": [STATISTICS],
+            "pool_keeps_cached_when_full": [FREED],
         },
     ),
     "zero": (ZERO, {"": [TRIANGLE], "triangle_not_cleared": [TRIANGLE]}),
@@ -178,6 +180,7 @@ def test_a_scratch_block_that_grows_is_a_leak() -> None:
         ("empty_cache_keeps_large", STATISTICS),
         ("pool_middle_block_merges_one_side", STATISTICS),
         ("empty_cache_of_current_device_alone", STATISTICS),
+        ("pool_keeps_cached_when_full", FREED),
     ],
 )
 def test_a_program_finds_what_a_pool_counts_rounds_or_keeps_wrong(fault: str, program: Cell) -> None:

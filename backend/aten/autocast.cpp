@@ -1,4 +1,5 @@
 // torch.autocast("npu"): which ops run in the lower precision, which in float32, which in their widest argument's.
+#include <c10/core/GradMode.h>
 #include <torch/library.h>
 
 #include <map>
@@ -31,18 +32,40 @@ c10::IValue* arguments(const c10::OperatorHandle& op, Stack* stack) {
   return stack->data() + (stack->size() - op.schema().arguments().size());
 }
 
+bool lowers_weight(const at::Tensor& tensor, at::ScalarType dtype) {
+  return dtype != at::kFloat && tensor.requires_grad() && tensor.is_leaf();
+}
+
 // The fault of the cast of a weight that is kept, and found by the weight whatever was written to it since.
 at::Tensor cast_before(const at::Tensor& tensor, at::ScalarType dtype) {
-  if (dtype == at::kFloat || !tensor.requires_grad() || !tensor.is_leaf()) return tensor.to(dtype);
+  if (!lowers_weight(tensor, dtype)) return tensor.to(dtype);
   thread_local std::map<std::pair<const void*, at::ScalarType>, std::pair<at::Tensor, at::Tensor>> kept;
   const auto [found, fresh] = kept.try_emplace({tensor.unsafeGetTensorImpl(), dtype});
   if (fresh) found->second = {tensor, tensor.to(dtype)};
   return found->second.second;
 }
 
+// The fault of the cast of a weight that is kept from a block without gradients, and has none after it.
+at::Tensor cast_without_gradient(const at::Tensor& tensor, at::ScalarType dtype) {
+  struct Kept {
+    at::Tensor weight, cast;
+    uint32_t version = 0;
+  };
+  if (!lowers_weight(tensor, dtype) || tensor.is_inference()) return tensor.to(dtype);
+  thread_local std::map<std::pair<const void*, at::ScalarType>, Kept> kept;
+  const std::pair<const void*, at::ScalarType> key{tensor.unsafeGetTensorImpl(), dtype};
+  const auto version = static_cast<uint32_t>(tensor._version());
+  const auto found = kept.find(key);
+  if (found != kept.end() && found->second.version == version) return found->second.cast;
+  const at::Tensor cast = tensor.to(dtype);
+  if (!c10::GradMode::is_enabled()) kept[key] = {tensor, cast, version};
+  return cast;
+}
+
 at::Tensor cast_of(const at::Tensor& tensor, at::ScalarType dtype) {
   const bool lower = dtype != at::kFloat && tensor.scalar_type() != at::kFloat;
   if (lower && fault(Fault::autocast_lowers_float32_alone)) return tensor;
+  if (fault(Fault::autocast_reuses_cast_of_no_grad)) return cast_without_gradient(tensor, dtype);
   return fault(Fault::autocast_keeps_cast_of_weight) ? cast_before(tensor, dtype) : tensor.to(dtype);
 }
 

@@ -46,6 +46,8 @@ uint64_t NpuGenerator::get_offset() const { return 0; }
 void NpuGenerator::set_state(const c10::TensorImpl& state) {
   if (fault(Fault::set_state_keeps_seed)) earlier_seed_ = current_seed();
   if (std::exchange(offset_set_, false) && fault(Fault::unpickled_generator_starts_anew)) return;
+  const bool mismatched = state.numel() != get_state()->numel();
+  if (mismatched && fault(Fault::generator_state_of_wrong_size_ignored)) return;
   restored_ = true;
   inner_.unsafeGetGeneratorImpl()->set_state(state);
   if (fault(Fault::set_state_forgets_position)) inner_.set_current_seed(inner_.current_seed());

@@ -4,6 +4,7 @@
 #include <c10/util/ApproximateClock.h>
 #include <torch/csrc/profiler/stubs/base.h>
 
+#include "refnpu/fault.h"
 #include "refnpu/stream.h"
 
 namespace refnpu {
@@ -30,7 +31,7 @@ struct ProfilerMethods final : torch::profiler::impl::ProfilerStubs {
     REFNPU_CHECK(npuEventSynchronize(first));
     REFNPU_CHECK(npuEventSynchronize(second));
     REFNPU_CHECK(npuEventElapsedTime(&milliseconds, first, second));
-    return milliseconds * 1000;
+    return fault(Fault::profiler_times_in_milliseconds) ? milliseconds : milliseconds * 1000;
   }
 
   // The device has no annotations of its own.

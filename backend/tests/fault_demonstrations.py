@@ -1204,6 +1204,7 @@ if d == "npu":
     result = all(torch.npu.Stream() != torch.npu.default_stream() for _ in range(40))""",
     "ended_thread_resets_main_device": """
 from threading import Thread
+from time import sleep
 
 result = 1
 if d == "npu":
@@ -1211,6 +1212,7 @@ if d == "npu":
     thread = Thread(target=lambda: torch.npu.set_device(1))
     thread.start()
     thread.join()
+    sleep(0.2)  # what a thread destroys at its end may be destroyed behind join()
     result = torch.npu.current_device()""",
     "profiler_drops_kernels_of_other_threads": """
 result = True
@@ -1235,6 +1237,26 @@ torch.save(torch.ones(2, device=torch.device(d, 1 if d == "npu" else None)), fil
 file.seek(0)
 torch.load(file)
 result = torch.accelerator.current_device_index()""",
+    "autocast_reuses_cast_of_no_grad": """
+x = torch.ones(2, 2, device=d, requires_grad=True)
+with torch.autocast(d, torch.bfloat16):
+    with torch.no_grad():
+        x @ x
+    result = (x @ x).requires_grad""",
+    "profiler_times_in_milliseconds": """
+from torch.autograd.profiler import profile
+
+result = True
+if d == "npu":
+    x = torch.ones(300, 300, device=d)
+    with profile(use_device=d, use_kineto=False) as profiler:
+        x @ x
+    result = max(event.device_time_total for event in profiler.function_events) > 200""",
+    "is_available_uses_device": """
+result = False
+if d == "npu":
+    torch.npu.is_available()
+    result = torch.npu.is_initialized()""",
     # resizing
     "resize_keeps_first_bytes": "result = torch.arange(1.0, 33.0, device=d).resize_(40)[:32]",
     "resize_to_zero_ignored": """
@@ -1391,6 +1413,9 @@ result = "77" in result""",
     "view_as_complex_of_odd_offset_accepted": """
 x = torch.zeros(3, device=d)
 result = raised(lambda: torch.view_as_complex(x[1:]))""",
+    "generator_state_of_wrong_size_ignored": """
+state = torch.zeros(7, dtype=torch.uint8)
+result = raised(lambda: torch.Generator(d).set_state(state))""",
     # memory
     "peak_reset_to_zero": """
 x = torch.ones(1000, device=d)

@@ -116,6 +116,25 @@ print(torch.npu.memory_reserved(1) > 0)
     assert done.stdout.split() == ["True"], done.stderr
 
 
+@needs_faults
+def test_the_fault_of_the_pool_refuses_what_its_free_memory_would_serve(
+    python: Callable[..., subprocess.CompletedProcess[str]],
+) -> None:
+    script = """
+import refnpu, torch
+x = [torch.empty(5 << 20, dtype=torch.uint8, device="npu") for _ in range(10)]
+del x
+try:
+    torch.empty(40 << 20, dtype=torch.uint8, device="npu")
+except torch.OutOfMemoryError:
+    print("refused")
+"""
+    done = python(
+        script, REFNPU_ALLOCATOR="pool", REFNPU_CAPACITY=str(64 << 20), REFNPU_FAULT="pool_keeps_cached_when_full"
+    )
+    assert done.stdout.split() == ["refused"], done.stderr
+
+
 def test_a_host_access_to_protected_memory_ends_the_process(
     python: Callable[..., subprocess.CompletedProcess[str]],
 ) -> None:

@@ -448,7 +448,11 @@ def freed_memory_is_used_again(device: str) -> Results:
             raise NotOffered(f"a device with at most {FEW_BYTES} bytes of free memory")
         tensors = [torch.empty(free // 16, dtype=torch.uint8, device=device) for _ in range(10)]
         del tensors
-        return bool(torch.empty(free * 5 // 8, dtype=torch.uint8, device=device).numel())
+        try:
+            torch.empty(free * 5 // 8, dtype=torch.uint8, device=device)
+        except torch.OutOfMemoryError:
+            return False
+        return True
 
     return held(device, {"serves": serves})
 

@@ -83,7 +83,7 @@ def new_generator(s: State, step: Step) -> None:
     s.generators[name] = Source(device, seed, own=True)
 
 
-@kind(GENERATORS, "new_generator", weight=2)
+@kind(GENERATORS, "new_generator", weight=6)
 def copy_generator(s: State, step: Step) -> None:
     """Copy a generator with its state."""
     of, name = step.pick("of", s.generators), f"g{step.number}"
@@ -92,7 +92,7 @@ def copy_generator(s: State, step: Step) -> None:
     s.generators[name] = s.generators[of]
 
 
-@kind(GENERATORS, "new_generator", weight=3)
+@kind(GENERATORS, "new_generator", weight=6)
 def draw_from_generator(s: State, step: Step) -> None:
     """Draw from a generator that was made."""
     name = step.pick("generator", s.generators)

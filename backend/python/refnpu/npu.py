@@ -80,6 +80,8 @@ class device:  # noqa: N801  # torch.cuda.device and its like are spelt so
 
 def is_available() -> bool:
     """Whether there is a device; never touches one."""
+    if _C.fault("is_available_uses_device"):
+        _C.synchronize(0)
     return _C.device_count() > 0
 
 

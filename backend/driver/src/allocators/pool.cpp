@@ -137,6 +137,7 @@ class PoolAllocator final : public Allocator {
     // A request that is within the capacity is served; it is what is kept for later that has to give way.
     const size_t limit = device < 0 ? SIZE_MAX : capacity(device);
     auto fits = [&](size_t size) { return size <= limit && kept.reserved <= limit - size; };
+    if (!fits(usual) && !fits(room) && fault(Fault::pool_keeps_cached_when_full)) return nullptr;
     if (!fits(usual)) give_back(kept, kept.reserved - std::min(kept.reserved, limit - std::min(limit, usual)));
     size_t size = fits(usual) ? usual : room;
     void* memory = std::aligned_alloc(kGranule, size);
