@@ -446,10 +446,10 @@ def freed_memory_is_used_again(device: str) -> Results:
         free = int(named(module_of(device), "mem_get_info")(*of)[0])  # type: ignore[index]
         if free > FEW_BYTES:
             raise NotOffered(f"a device with at most {FEW_BYTES} bytes of free memory")
-        tensors = [torch.empty(free // 16, dtype=torch.uint8, device=device) for _ in range(10)]
+        tensors = [torch.empty(free // 16, dtype=torch.uint8, device=device) for _ in range(12)]
         del tensors
-        try:
-            torch.empty(free * 5 // 8, dtype=torch.uint8, device=device)
+        try:  # more than is left beside these, and little enough for a memory of one piece with something in its middle
+            torch.empty(free * 5 // 16, dtype=torch.uint8, device=device)
         except torch.OutOfMemoryError:
             return False
         return True

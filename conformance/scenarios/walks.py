@@ -297,8 +297,10 @@ def walked(device: str, areas: Sequence[str], seeds: Sequence[int] = SEEDS) -> R
         return results
     walker, wrong, end = Walker(device, areas), list[Broken](), time.monotonic() + LIMIT
     for seed in seeds:
+        if time.monotonic() > end:
+            break
         steps = walker.drawn(seed, STEPS)
-        broken = walker.run(walker.lines(steps)) if len(wrong) < _REDUCED and time.monotonic() < end else None
+        broken = walker.run(walker.lines(steps)) if len(wrong) < _REDUCED else None
         if broken and broken.is_wrong:
             wrong.append(walker.reduced(steps, broken, walker.run))
     results |= {"alone": found} if (found := walker.broken_alone) else {}

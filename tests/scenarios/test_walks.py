@@ -117,6 +117,21 @@ def test_ways_to_copy_a_generator_and_to_free_memory_that_the_device_lacks_are_l
 
 
 @pytest.mark.forked
+def test_a_walk_may_meet_what_is_not_implemented(testing: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    record = torch.Tensor.record_stream
+
+    def of_few_elements(tensor: Any, stream: Any) -> None:
+        if tensor.numel() > 2:
+            raise NotImplementedError("record_stream of so many")
+        record(tensor, stream)
+
+    monkeypatch.setattr(torch.Tensor, "record_stream", of_few_elements)
+    assert not broken(walks.walked("npu:0", ("devices", "streams", "tensors"), range(20)))
+
+
+@pytest.mark.forked
 def test_a_reduced_walk_raises_what_the_whole_one_raised(testing: Any) -> None:
     walker = walks.Walker("npu:0", ("devices",))
     steps = walker.drawn(1, 8)
