@@ -255,7 +255,7 @@ def autocast_of_written_weights(device: str) -> Results:
 
 @scenario(exact=True, area="training")
 def autocast_of_modules(device: str) -> Results:
-    """Under ``torch.autocast`` a linear layer computes in bfloat16, and a sum of exponentials in float32."""
+    """Within ``torch.autocast`` a linear layer computes in bfloat16, and behind it autocast is off again."""
     kind, ops = _autocasts(device), ("linear", "addmm")
     with torch.autocast(kind, dtype=torch.bfloat16):
         found = nn.Linear(4, 2).to(device)(torch.ones(1, 4, device=device))
