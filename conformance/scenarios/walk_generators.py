@@ -23,7 +23,7 @@ _SEEDS = (5, 6)
 _MANY = 64  # numbers that two streams have all in common by a negligible chance
 
 
-@kind(GENERATORS, weight=2)
+@kind(GENERATORS, weight=6)
 def seed_all(s: State, step: Step) -> None:
     """Seed all devices."""
     seed, of_torch = step.pick("seed", _SEEDS), ("torch.manual_seed",) if seeds(s.kind) else ()
@@ -31,7 +31,7 @@ def seed_all(s: State, step: Step) -> None:
     s.default_generators = {f"{index}": Source(index, seed) for index in s.devices}
 
 
-@kind(GENERATORS, "seed_all", weight=2)
+@kind(GENERATORS, "seed_all", weight=3)
 def seed_current(s: State, step: Step) -> None:
     """Seed the current device."""
     seed = step.pick("seed", _SEEDS)
@@ -68,7 +68,7 @@ def _draw(s: State, step: Step, source: Source, generator: str) -> Source:
     return source.behind((call, n))
 
 
-@kind(GENERATORS, "seed_all", weight=6)
+@kind(GENERATORS, "seed_all", weight=12)
 def draw(s: State, step: Step) -> None:
     """Draw from the generator of a device."""
     index = step.pick("device", s.default_generators)
@@ -83,7 +83,7 @@ def new_generator(s: State, step: Step) -> None:
     s.generators[name] = Source(device, seed, own=True)
 
 
-@kind(GENERATORS, "new_generator", weight=6)
+@kind(GENERATORS, "new_generator", weight=4)
 def copy_generator(s: State, step: Step) -> None:
     """Copy a generator with its state."""
     of, name = step.pick("of", s.generators), f"g{step.number}"
