@@ -28,7 +28,7 @@ class Broken:
 
     @property
     def is_wrong(self) -> bool:
-        """Whether a device that offers what the lines before ask for must not do this."""
+        """Whether it is a failure. A device may say of any call that it is not implemented."""
         return self.kind != NotImplementedError.__name__
 
 

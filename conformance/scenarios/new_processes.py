@@ -5,11 +5,9 @@ from __future__ import annotations
 import importlib
 import json
 import os
-import signal
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import astuple
@@ -51,30 +49,6 @@ def started_anew() -> Any:
     context = torch.multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["torch", "torch.distributed.fsdp"])  # seconds that each process would need
     return context
-
-
-def child_ends(work: Callable[[], bool], patience: float) -> bool:
-    """Fork a process that works. Returns whether it ends within so many seconds, and says that all went well.
-
-    Raises NotOffered on a system that cannot fork.
-    """
-    if not hasattr(os, "fork"):
-        raise NotOffered("os.fork")
-    child = os.fork()
-    if child == 0:
-        right = False
-        with suppress(Exception):
-            right = work()
-        os._exit(0 if right else 1)
-    end = time.monotonic() + patience
-    while time.monotonic() < end:
-        done, status = os.waitpid(child, os.WNOHANG)
-        if done:
-            return status == 0
-        time.sleep(0.01)
-    os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-    return False
 
 
 def _loaded_by(device: str) -> str:

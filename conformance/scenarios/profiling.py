@@ -93,7 +93,7 @@ def kernels_of_gradients(device: str) -> Results:
 
 @scenario(exact=True, area="profiler", accelerators=True)
 def units_of_times(device: str) -> Results:
-    """``torch.autograd.profiler`` has the time of an op on the device in microseconds, which events have in thousands.
+    """``torch.autograd.profiler`` has the time of an op on the device in microseconds, as two events confirm.
 
     Each is the shortest of a few calls, so that only another unit makes the difference that counts.
     """

@@ -47,7 +47,7 @@ def operands(source: Sample, schema: Any, pointwise: bool) -> Iterator[tuple[str
 
 def dtypes_of_operands(source: Sample) -> Iterator[Form]:
     """Yield named samples, each with an operand but the first in another dtype."""
-    yield from _in_dtypes(source, [s for s in source.tensors if s.pool and not s.same_as and s.dtype is None][1:])
+    yield from _in_dtypes(source, _of_cell_dtype(source)[1:])
 
 
 def converting(source: Sample, schema: Any) -> Iterator[tuple[str, str, Sample]]:
@@ -88,7 +88,7 @@ def misshapen(source: Sample) -> Iterator[Form]:
 
 def beside_half(source: Sample) -> Iterator[Form]:
     """Yield half-precision dtypes, each with the sample in which all tensors but the first have float32."""
-    slots = [s for s in source.tensors if s.pool and s.dtype is None and not s.same_as]
+    slots = _of_cell_dtype(source)
     others = {s.index for s in slots[1:]}
     wide = [replace(s, dtype="float32") if s.index in others else s for s in source.tensors]
     for dtype in _HALVES if others else ():
@@ -101,7 +101,7 @@ def _operands(source: Sample, on_host: range, brought: Collection[str]) -> Itera
 
     The operands ``on_host``, by their places, and the arguments ``brought``, by their names, are on the host as well.
     """
-    slots = [s for s in source.tensors if s.pool and not s.same_as and s.dtype is None]
+    slots = _of_cell_dtype(source)
     yield from _in_dtypes(source, slots[1:3])
     for i, slot in enumerate(slots[:3] if len(slots) > 1 else ()):
         if slot.written:
@@ -126,6 +126,11 @@ def _operands(source: Sample, on_host: range, brought: Collection[str]) -> Itera
     for slot in source.tensors:
         if slot.argument in brought and slot.dtype and slot.pool and not slot.same_as:
             yield f"{slot.name}{HOST}", _slot(source, replace(slot, shape=(), on_host=True))
+
+
+def _of_cell_dtype(source: Sample) -> list[TensorSlot]:
+    """Return the slots with values of their own in the dtype of the cell."""
+    return [s for s in source.tensors if s.pool and not s.same_as and s.dtype is None]
 
 
 def _in_dtypes(source: Sample, slots: Sequence[TensorSlot]) -> Iterator[Form]:
