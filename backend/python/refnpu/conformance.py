@@ -91,10 +91,11 @@ class Adapter:
 
     def environments(self) -> dict[str, dict[str, str]]:
         """The allocator modes, and those with protection or a fill: what triage tries outside of this repository."""
-        modes = ("malloc", "aligned_alloc", "pool", "redzone", "guard", "guard_left")
+        modes = ("malloc", "aligned_alloc", "redzone", "guard", "guard_left")
         exact = {"REFNPU_ALLOCATOR": "malloc"}
         return {
             **{mode: {"REFNPU_ALLOCATOR": mode} for mode in modes},
+            "pool": {"REFNPU_ALLOCATOR": "pool", "REFNPU_CAPACITY": str(1 << 30)},
             "protect": {"REFNPU_ALLOCATOR": "guard", "REFNPU_PROTECT": "1"},
             "late": exact | {"REFNPU_LATE": "1", "REFNPU_DELAY_US": "random:1"},
             "lazy": exact | {"REFNPU_LAZY": "1"},
