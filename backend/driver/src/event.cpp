@@ -99,7 +99,7 @@ npuError_t npuEventRecord(npuEvent_t event, npuStream_t stream) {
   mark->device = device_of(stream);
   const bool early = fault(Fault::event_time_of_recording);
   if (early) mark->when = Clock::now().time_since_epoch();
-  auto reach = [mark, early] {
+  auto reach = [=] {
     if (!early) mark->when = Clock::now().time_since_epoch();
   };
   NPU_TRY(submit_own(stream, work_of(std::move(reach)), &mark->reached));

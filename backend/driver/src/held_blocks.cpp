@@ -61,7 +61,7 @@ std::vector<Moment> take_uses(const Block& block) {
 void release_after(const std::vector<Moment>& uses, std::function<void()> release) {
   const auto left = std::make_shared<std::atomic<size_t>>(uses.size());
   const size_t last = fault(Fault::freed_after_first_stream) ? uses.size() : 1;
-  const auto count = [left, last, release = std::move(release)] {
+  const auto count = [=, release = std::move(release)] {
     if (left->fetch_sub(1) == last) release();
   };
   // Work of the queue itself, so that a synchronization waits for it, too. The thread exists: the queue was not idle.
