@@ -25,6 +25,7 @@ std::map<std::string, size_t> memory_stats(int device) {
   return {{"live_bytes", stats.live_bytes},
           {"live_blocks", stats.live_blocks},
           {"peak_bytes", stats.peak_bytes},
+          {"peak_blocks", stats.peak_blocks},
           {"allocations", stats.allocations},
           {"frees", stats.frees},
           {"allocated_bytes", stats.allocated_bytes},
@@ -34,10 +35,12 @@ std::map<std::string, size_t> memory_stats(int device) {
           {"reserved_bytes", stats.reserved_bytes},
           {"peak_reserved_bytes", stats.peak_reserved_bytes},
           {"segments", stats.segments},
+          {"peak_segments", stats.peak_segments},
           {"reused_blocks", stats.reused_blocks},
           {"splits", stats.splits},
           {"merges", stats.merges},
-          {"returned_bytes", stats.returned_bytes}};
+          {"returned_bytes", stats.returned_bytes},
+          {"returned_segments", stats.returned_segments}};
 }
 
 std::vector<std::string> verify_memory() {

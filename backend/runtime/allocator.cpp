@@ -63,9 +63,10 @@ class Allocator final : public DeviceAllocatorBase {
       fill(*bytes, stats.live_bytes, stats.peak_bytes, stats.allocated_bytes, stats.freed_bytes);
     fill(result.reserved_bytes, stats.reserved_bytes, stats.peak_reserved_bytes,
          stats.reserved_bytes + stats.returned_bytes, stats.returned_bytes);
-    fill(result.segment, stats.segments, stats.segments, stats.segments, 0);
+    fill(result.segment, stats.segments, stats.peak_segments, stats.segments + stats.returned_segments,
+         stats.returned_segments);
     for (auto* count : {&result.allocation, &result.active})
-      fill(*count, stats.live_blocks, stats.live_blocks, stats.allocations, stats.frees);
+      fill(*count, stats.live_blocks, stats.peak_blocks, stats.allocations, stats.frees);
     result.num_ooms = static_cast<int64_t>(stats.failed_allocations);
     return result;
   }

@@ -36,9 +36,9 @@ TEST(statistics_follow_the_blocks) {
   char* second = allocate(50);
   EXPECT(stats().live_bytes == 150 && stats().live_blocks == 2);
   npuFree(first);
-  EXPECT(stats().live_bytes == 50 && stats().peak_bytes == 150 && stats().frees == 1);
+  EXPECT(stats().live_bytes == 50 && stats().peak_bytes == 150 && stats().peak_blocks == 2 && stats().frees == 1);
   EXPECT(npuResetPeakMemory(0) == npuSuccess);
-  EXPECT(stats().peak_bytes == 50);
+  EXPECT(stats().peak_bytes == 50 && stats().peak_blocks == 1);
   npuFree(second);
   EXPECT(stats().allocated_bytes == 150 && stats().freed_bytes == 150 && stats(1).allocations == 0);
 }

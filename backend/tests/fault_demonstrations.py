@@ -965,6 +965,25 @@ blocks = (lambda: torch.npu.memory_stats()["live_blocks"]) if d == "npu" else la
 before = blocks()
 raised(lambda: torch.empty(1 << 60, dtype=torch.uint8, device=d))
 result = blocks() - before""",
+    "failed_allocation_not_told": """
+told = (lambda: torch.npu.memory_stats()["num_ooms"]) if d == "npu" else iter((0, 1)).__next__
+before = told()
+raised(lambda: torch.empty(1 << 60, dtype=torch.uint8, device=d))
+result = told() - before""",
+    "freed_bytes_lower_what_was_allocated": """
+key = "allocated_bytes.all.allocated"
+allocated = (lambda: torch.npu.memory_stats()[key]) if d == "npu" else lambda: 0
+before = allocated()
+torch.ones(3, device=d)
+result = d == "cpu" or allocated() > before""",
+    "peak_of_blocks_not_reset": """
+x = [torch.ones(1, device=d) for _ in range(9)]
+del x
+result = True
+if d == "npu":
+    torch.npu.reset_peak_memory_stats()
+    stats = torch.npu.memory_stats()
+    result = stats["allocation.all.peak"] == stats["allocation.all.current"]""",
     "out_of_memory_sticks": """
 x = torch.ones(3, device=d)
 raised(lambda: torch.empty(1 << 60, dtype=torch.uint8, device=d))
@@ -1603,6 +1622,27 @@ name = "gloo" if d == "cpu" else "refnpu"
 distributed.init_process_group(name, store=distributed.HashStore(), rank=0, world_size=1)
 result = torch.zeros(3, 2, device=d)
 distributed.scatter(result.t(), [torch.ones(2, 3, device=d)])
+distributed.destroy_process_group()""",
+    "group_input_in_memory_order": """
+from torch import distributed
+
+name = "gloo" if d == "cpu" else "refnpu"
+distributed.init_process_group(name, store=distributed.HashStore(), rank=0, world_size=1)
+result = torch.zeros(2, 3, device=d)
+x = torch.arange(6.0).to(d).view(3, 2).t()
+distributed.all_gather([result], x.contiguous() if d == "cpu" else x)
+distributed.destroy_process_group()""",
+    "group_completed_without_result": """
+from torch import distributed
+
+name = "gloo" if d == "cpu" else "refnpu"
+distributed.init_process_group(name, store=distributed.HashStore(), rank=0, world_size=1)
+result = torch.zeros(2, device=d)
+work = distributed.all_gather([result], torch.ones(2, device=d), async_op=True)
+while not work.is_completed():
+    pass
+result = result.clone()
+work.wait()
 distributed.destroy_process_group()""",
     "group_result_written_by_each_wait": """
 from torch import distributed

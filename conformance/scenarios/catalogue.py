@@ -13,6 +13,7 @@ from conformance.scenarios import (
     device_names,
     devices,
     distributed,
+    drawn_collectives,
     exporting,
     flat_tensors,
     flex_attention,
@@ -22,6 +23,7 @@ from conformance.scenarios import (
     handles,
     loading,
     masks,
+    memory_numbers,
     millions,
     not_current,
     parallel,
@@ -45,9 +47,9 @@ from conformance.support.suggestions import unknown
 # Importing them fills the table.
 MODULES = (
     block_masks, blocks, compiled_calls, compiled_models, compiled_tensors, decoder, defaults, device_names, devices,
-    distributed, exporting, flat_tensors, flex_attention, forms, generators, groups, handles, loading, masks,
-    millions, not_current, parallel, profiling, python_values, queries, seeding, serialization, sharing, storages,
-    stream_handles, streams, threads, training, transfers, walks,
+    distributed, drawn_collectives, exporting, flat_tensors, flex_attention, forms, generators, groups, handles,
+    loading, masks, memory_numbers, millions, not_current, parallel, profiling, python_values, queries, seeding,
+    serialization, sharing, storages, stream_handles, streams, threads, training, transfers, walks,
 )  # fmt: skip
 
 

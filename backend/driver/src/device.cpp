@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -75,7 +76,13 @@ Devices& devices() {
 }
 
 void note_peak(npuMemoryStats& stats) {
-  if (stats.live_bytes > stats.peak_bytes) stats.peak_bytes = stats.live_bytes;
+  stats.peak_bytes = std::max(stats.peak_bytes, stats.live_bytes);
+  stats.peak_blocks = std::max(stats.peak_blocks, stats.live_blocks);
+}
+
+void reset_peak(npuMemoryStats& stats) {
+  stats.peak_bytes = stats.live_bytes;
+  if (!fault(Fault::peak_of_blocks_not_reset)) stats.peak_blocks = stats.live_blocks;
 }
 
 }  // namespace
@@ -113,7 +120,7 @@ npuError_t reserve(int device, size_t size) {
   std::lock_guard lock(devices().mutex);
   npuMemoryStats& stats = devices().all[device].stats;
   if (size > stats.capacity || stats.live_bytes > stats.capacity - size) {
-    ++stats.failed_allocations;
+    if (!fault(Fault::failed_allocation_not_told)) ++stats.failed_allocations;
     if (fault(Fault::failed_allocation_counted)) ++stats.live_blocks;
     if (fault(Fault::out_of_memory_sticks)) out_of_memory = true;
     return fail(npuErrorOutOfMemory, "npuMalloc(" + std::to_string(size) + " bytes) on npu:" + std::to_string(device) +
@@ -150,6 +157,7 @@ void account_free(int device, size_t size) {
   --stats.live_blocks;
   ++stats.frees;
   stats.freed_bytes += size;
+  if (fault(Fault::freed_bytes_lower_what_was_allocated)) stats.allocated_bytes -= size;
 }
 
 void hold(int device, size_t size) {
@@ -233,7 +241,8 @@ npuError_t npuResetPeakMemory(int device) {
   if (allocator()) allocator()->reset_peak(device);
   std::lock_guard lock(devices().mutex);
   npuMemoryStats& stats = devices().all[device].stats;
-  stats.peak_bytes = refnpu::fault(refnpu::Fault::peak_reset_to_zero) ? 0 : stats.live_bytes;
+  reset_peak(stats);
+  if (refnpu::fault(refnpu::Fault::peak_reset_to_zero)) stats.peak_bytes = 0;
   return npuSuccess;
 }
 
@@ -259,7 +268,7 @@ npuError_t npuEmptyCache(void) {
   allocator()->trim();
   if (refnpu::fault(refnpu::Fault::empty_cache_resets_peak)) {
     std::lock_guard lock(devices().mutex);
-    for (auto& device : devices().all) device.stats.peak_bytes = device.stats.live_bytes;
+    for (auto& device : devices().all) reset_peak(device.stats);
   }
   return npuSuccess;
 }

@@ -43,6 +43,11 @@ def with_mistaken_options(call: str, sent: list[Any]) -> list[Any]:
     return sent
 
 
+def in_memory_order(dense: torch.Tensor) -> torch.Tensor:
+    """Return a tensor of the same sizes whose elements come as they lie in memory, whatever the strides are."""
+    return dense.as_strided(dense.shape, torch.empty(dense.shape, device="meta").stride())
+
+
 def _of_first(result: Result, size: int) -> Result:
     """Return a result of which each part is the first."""
     tensor, value = (x.view(size, -1) for x in result)

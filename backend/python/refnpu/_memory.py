@@ -49,11 +49,17 @@ def memory_stats(device: Device | None = None) -> dict[str, int]:
         "allocated_bytes.all.allocated": stats["allocated_bytes"],
         "allocated_bytes.all.freed": stats["freed_bytes"],
         "allocation.all.current": stats["live_blocks"],
+        "allocation.all.peak": stats["peak_blocks"],
         "allocation.all.allocated": stats["allocations"],
         "allocation.all.freed": stats["frees"],
         "reserved_bytes.all.current": stats["reserved_bytes"],
         "reserved_bytes.all.peak": stats["peak_reserved_bytes"],
+        "reserved_bytes.all.allocated": stats["reserved_bytes"] + stats["returned_bytes"],
+        "reserved_bytes.all.freed": stats["returned_bytes"],
         "segment.all.current": stats["segments"],
+        "segment.all.peak": stats["peak_segments"],
+        "segment.all.allocated": stats["segments"] + stats["returned_segments"],
+        "segment.all.freed": stats["returned_segments"],
         "num_ooms": stats["failed_allocations"],
     }
     return stats | common

@@ -10,7 +10,7 @@ import torch
 import torch.distributed as dist
 
 from refnpu import _C
-from refnpu._group_faults import Result, with_faults, with_mistaken_options
+from refnpu._group_faults import Result, in_memory_order, with_faults, with_mistaken_options
 
 #: The name of the device's backend in ``torch.distributed.init_process_group()``, which need not be given.
 NAME = "refnpu"
@@ -105,6 +105,8 @@ class Work(dist.Work):
 
     def is_completed(self) -> bool:
         """Return whether gloo is done, and if so, copy the result to the device."""
+        if _C.fault("group_completed_without_result"):
+            return bool(self._on_host.is_completed())
         return bool(self._on_host.is_completed()) and self.wait()
 
     def get_future(self) -> torch.futures.Future[list[torch.Tensor]]:
@@ -123,12 +125,18 @@ class Work(dist.Work):
 
 
 def _on_host(value: Any) -> Any:
-    """Return an argument with copies of its tensors on the host. A tensor of CPU stays itself."""
+    """Return an argument with dense copies of its tensors on the host, since gloo takes strided tensors for dense ones.
+
+    A tensor of CPU keeps its memory.
+    """
     if isinstance(value, torch.Tensor):
-        if value.device.type == "npu" and _C.fault("group_reads_default_stream"):
+        if value.device.type == "cpu":
+            return value.detach()
+        if _C.fault("group_reads_default_stream"):
             with torch.npu.stream(torch.npu.default_stream(value.device)):
-                return value.detach().cpu()
-        return value.detach().cpu()
+                return value.detach().cpu().contiguous()
+        on_host = value.detach().cpu()
+        return in_memory_order(on_host) if _C.fault("group_input_in_memory_order") else on_host.contiguous()
     return [_on_host(x) for x in value] if isinstance(value, (list, tuple)) else value
 
 

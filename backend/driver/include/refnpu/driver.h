@@ -61,16 +61,16 @@ typedef enum npuMemcpyKind {
 
 typedef struct npuMemoryStats {
   size_t live_bytes, live_blocks;
-  size_t peak_bytes;                   /* highest live_bytes since start or npuResetPeakMemory */
+  size_t peak_bytes, peak_blocks;      /* the highest of these since start or npuResetPeakMemory */
   size_t allocations, frees;           /* how many, since start */
   size_t allocated_bytes, freed_bytes; /* summed since start */
   size_t failed_allocations;           /* refused: out of memory */
   size_t capacity;
   /* What the allocator mode holds for the device; more than live_bytes where it keeps freed memory for reuse. */
   size_t reserved_bytes, peak_reserved_bytes;
-  size_t segments;                      /* pieces in which it was had from the host */
-  size_t reused_blocks, splits, merges; /* of a caching mode, since start */
-  size_t returned_bytes;                /* given back to the host, since start */
+  size_t segments, peak_segments;           /* pieces in which it was had from the host */
+  size_t reused_blocks, splits, merges;     /* of a caching mode, since start */
+  size_t returned_bytes, returned_segments; /* given back to the host, since start */
 } npuMemoryStats;
 
 typedef enum npuMemoryType { npuMemoryUnregistered = 0, npuMemoryPinned = 1, npuMemoryDevice = 2 } npuMemoryType;

@@ -38,7 +38,9 @@ class Allocator {
     stats->reserved_bytes = stats->live_bytes;
     stats->peak_reserved_bytes = stats->peak_bytes;
     stats->segments = stats->live_blocks;
+    stats->peak_segments = stats->peak_blocks;
     stats->returned_bytes = stats->freed_bytes;
+    stats->returned_segments = stats->frees;
   }
   virtual void reset_peak(int device) { (void)device; }
 };

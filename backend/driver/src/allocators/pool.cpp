@@ -49,7 +49,8 @@ struct BySize {
 };
 
 struct Kept {
-  size_t reserved = 0, peak = 0, segments = 0, reused = 0, splits = 0, merges = 0, returned = 0;
+  size_t reserved = 0, peak = 0, reused = 0, splits = 0, merges = 0, returned = 0;
+  size_t segments = 0, peak_segments = 0, returned_segments = 0;
   std::array<std::set<Chunk*, BySize>, kClasses.size()> free;
 };
 
@@ -98,6 +99,8 @@ class PoolAllocator final : public Allocator {
     stats->reserved_bytes = kept.reserved;
     stats->peak_reserved_bytes = kept.peak;
     stats->segments = kept.segments;
+    stats->peak_segments = kept.peak_segments;
+    stats->returned_segments = kept.returned_segments;
     stats->reused_blocks = kept.reused;
     stats->splits = kept.splits;
     stats->merges = kept.merges;
@@ -107,6 +110,7 @@ class PoolAllocator final : public Allocator {
   void reset_peak(int device) override {
     std::lock_guard lock(mutex_);
     kept_[device].peak = kept_[device].reserved;
+    kept_[device].peak_segments = kept_[device].segments;
   }
 
  private:
@@ -148,7 +152,7 @@ class PoolAllocator final : public Allocator {
     if (!memory) return nullptr;
     kept.reserved += size;
     kept.peak = std::max(kept.peak, kept.reserved);
-    ++kept.segments;
+    kept.peak_segments = std::max(kept.peak_segments, ++kept.segments);
     return new Chunk{static_cast<char*>(memory), size, device, size_class, false};
   }
 
@@ -164,6 +168,7 @@ class PoolAllocator final : public Allocator {
         each = free->erase(each);
         given += chunk->size;
         --kept.segments;
+        ++kept.returned_segments;
         std::free(chunk->start);
         delete chunk;
       }

@@ -1,0 +1,150 @@
+"""The numbers of ``memory_stats``, under the keys that torch documents for all accelerators.
+
+CPU has none of it. Its results are what is promised: that each property holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import torch
+
+from conformance.scenarios.devices import Property, accelerator, held, module_of, named
+from conformance.scenarios.model import NotOffered, Results, scenario
+
+BYTES = 1 << 16  # of a tensor
+TENSORS = 5
+#: What is counted, and whether in bytes.
+COUNTED = {
+    "allocation": False, "active": False, "segment": False,
+    "allocated_bytes": True, "active_bytes": True, "requested_bytes": True, "reserved_bytes": True,
+}  # fmt: skip
+#: What is there as long as a tensor, and is not kept for later.
+OF_TENSORS = ("allocation", "allocated_bytes", "requested_bytes")
+#: The functions that give one of the numbers.
+FUNCTIONS = {
+    "memory_allocated": "allocated_bytes.all.current", "max_memory_allocated": "allocated_bytes.all.peak",
+    "memory_reserved": "reserved_bytes.all.current", "max_memory_reserved": "reserved_bytes.all.peak",
+}  # fmt: skip
+
+
+class Numbers:
+    """The numbers of a device, as ``torch.accelerator`` or the device's module gives them. Raises NotOffered."""
+
+    def __init__(self, device: str, module: Any) -> None:
+        self.device, self.module = device, module
+        self._index = torch.device(device).index or 0
+
+    def ask(self, function: str) -> Any:
+        """Call a function of the module for the device."""
+        return named(self.module, function)(self._index)
+
+    def __call__(self, key: str) -> int:
+        """Return a number as it is now."""
+        found = self.ask("memory_stats").get(key)
+        if not isinstance(found, int):
+            raise NotOffered(f"{self.module.__name__}.memory_stats()[{key!r}]")
+        return found
+
+    def of(self, counted: str, *metrics: str) -> list[int]:
+        """Return metrics of what is counted. A backend that counts nothing has 0, also with a tensor."""
+        kept = torch.empty(BYTES, dtype=torch.uint8, device=self.device)
+        if not self(f"{counted}.all.current"):
+            raise NotOffered(f"{self.module.__name__}.memory_stats() that counts {counted}")
+        del kept
+        return [self(f"{counted}.all.{metric}") for metric in metrics]
+
+    def tensors(self) -> list[torch.Tensor]:
+        """Make new tensors."""
+        return [torch.empty(BYTES, dtype=torch.uint8, device=self.device) for _ in range(TENSORS)]
+
+
+def _while_they_live(counted: str, numbers: Numbers) -> bool:
+    """Tensors are counted while they live."""
+    (before,) = numbers.of(counted, "current")
+    tensors = numbers.tensors()
+    (between,) = numbers.of(counted, "current")
+    del tensors
+    least = TENSORS * (BYTES if COUNTED[counted] else 1)
+    return between - before >= least and numbers.of(counted, "current") == [before]
+
+
+def _adds_up(counted: str, numbers: Numbers) -> bool:
+    """What was allocated and not freed is what is held, at most the peak. Neither ever falls."""
+    sums = []
+    for kept in (TENSORS, 1):
+        tensors = numbers.tensors()[:kept]
+        current, peak, allocated, freed = numbers.of(counted, "current", "peak", "allocated", "freed")
+        del tensors
+        if allocated - freed != current or current > peak:
+            return False
+        sums.append((allocated, freed))
+    return sums == sorted(sums)
+
+
+def _peaks(counted: str, numbers: Numbers) -> bool:
+    """The peak is what was held at once since it was reset."""
+    tensors = numbers.tensors()
+    numbers.ask("reset_peak_memory_stats")
+    (at_once,) = numbers.of(counted, "current")
+    tensors += numbers.tensors()
+    (highest,) = numbers.of(counted, "current")
+    del tensors
+    (stays,) = numbers.of(counted, "peak")
+    numbers.ask("reset_peak_memory_stats")
+    current, peak = (numbers(f"{counted}.all.{metric}") for metric in ("current", "peak"))
+    grown = highest - at_once
+    return grown > 0 and highest <= stays <= highest + grown and peak == current
+
+
+def _of_function(name: str, numbers: Numbers) -> bool:
+    """The number is the one that the function gives."""
+    kept = numbers.tensors()
+    counted, _, metric = FUNCTIONS[name].split(".")
+    return numbers.of(counted, metric) == [numbers.ask(name)] and len(kept) == TENSORS
+
+
+def _failures(numbers: Numbers) -> bool:
+    """An allocation for which there is not enough memory is counted once, and not as an allocation."""
+    keys = ("num_ooms", "allocation.all.current", "allocation.all.allocated", "allocated_bytes.all.allocated")
+    before = [numbers(key) for key in keys]
+    try:
+        torch.empty(1 << 60, dtype=torch.uint8, device=numbers.device)
+    except torch.OutOfMemoryError:
+        failed, *after = (numbers(key) for key in keys)
+        return failed == before[0] + 1 and after == before[1:]
+    except RuntimeError as e:
+        raise NotOffered("torch.OutOfMemoryError") from e
+    return False
+
+
+def _properties(device: str, module_named: Callable[[str], Any]) -> dict[str, Property]:
+    def holds(property_of: Callable[..., bool], *given: str) -> bool:
+        return property_of(*given, Numbers(device, module_named(device)))
+
+    return {
+        **{f"{counted}_while_they_live": partial(holds, _while_they_live, counted) for counted in OF_TENSORS},
+        **{f"{counted}_adds_up": partial(holds, _adds_up, counted) for counted in COUNTED},
+        **{f"{counted}_peak": partial(holds, _peaks, counted) for counted in OF_TENSORS},
+        **{name: partial(holds, _of_function, name) for name in FUNCTIONS},
+        "failures": partial(holds, _failures),
+    }
+
+
+def _accelerator(device: str) -> Any:
+    accelerator(device)
+    return torch.accelerator
+
+
+@scenario(exact=True, area="memory", accelerators=True)
+def numbers_of_the_device(device: str) -> Results:
+    """``torch.<device>.memory_stats`` counts tensors, bytes, peaks and failures under torch's keys."""
+    return held(device, _properties(device, module_of))
+
+
+@scenario(exact=True, area="memory", accelerators=True)
+def numbers_of_the_accelerator(device: str) -> Results:
+    """``torch.accelerator.memory_stats`` counts tensors, bytes, peaks and failures."""
+    return held(device, _properties(device, _accelerator))
