@@ -16,6 +16,7 @@ from conformance.scenarios.model import NotOffered, Results, scenario
 
 BYTES = 1 << 16  # of a tensor
 TENSORS = 5
+LARGE = 64 << 20  # bytes of a tensor that has memory of its own
 #: What is counted, and whether in bytes.
 COUNTED = {
     "allocation": False, "active": False, "segment": False,
@@ -72,16 +73,27 @@ def _while_they_live(counted: str, numbers: Numbers) -> bool:
 
 
 def _adds_up(counted: str, numbers: Numbers) -> bool:
-    """What was allocated and not freed is what is held, at most the peak. Neither ever falls."""
-    sums = []
+    """What was allocated and not freed in between is what is held more, at most the peak. Neither sum ever falls."""
+    metrics = ("current", "allocated", "freed")
+    before = numbers.of(counted, *metrics)
     for kept in (TENSORS, 1):
         tensors = numbers.tensors()[:kept]
-        current, peak, allocated, freed = numbers.of(counted, "current", "peak", "allocated", "freed")
+        *after, peak = numbers.of(counted, *metrics, "peak")
         del tensors
-        if allocated - freed != current or current > peak:
+        held_more, allocated, freed = (b - a for a, b in zip(before, after))
+        if allocated - freed != held_more or min(allocated, freed) < 0 or after[0] > peak:
             return False
-        sums.append((allocated, freed))
-    return sums == sorted(sums)
+        before = after
+    return True
+
+
+def _starts_sums_again(counted: str, numbers: Numbers) -> bool:
+    """Sums begin again at 0 where they are reset. What is held stays."""
+    tensors = numbers.tensors()
+    (before,) = numbers.of(counted, "current")
+    numbers.ask("reset_accumulated_memory_stats")
+    sums = [numbers(f"{counted}.all.{metric}") for metric in ("allocated", "freed")]
+    return sums == [0, 0] and numbers.of(counted, "current") == [before] and len(tensors) == TENSORS
 
 
 def _peaks(counted: str, numbers: Numbers) -> bool:
@@ -97,6 +109,23 @@ def _peaks(counted: str, numbers: Numbers) -> bool:
     current, peak = (numbers(f"{counted}.all.{metric}") for metric in ("current", "peak"))
     grown = highest - at_once
     return grown > 0 and highest <= stays <= highest + grown and peak == current
+
+
+def _gives_back(numbers: Numbers) -> bool:
+    """Memory that is kept for later is given back where that is asked for."""
+
+    def emptied() -> int:
+        numbers.ask("synchronize")
+        named(numbers.module, "empty_cache")()
+        (reserved,) = numbers.of("reserved_bytes", "current")
+        named(numbers.module, "empty_cache")()
+        return reserved
+
+    before = emptied()
+    tensors = [*numbers.tensors(), torch.empty(LARGE, dtype=torch.uint8, device=numbers.device)]
+    (grown,) = numbers.of("reserved_bytes", "current")
+    del tensors
+    return grown - before >= LARGE and emptied() <= before
 
 
 def _of_function(name: str, numbers: Numbers) -> bool:
@@ -128,7 +157,9 @@ def _properties(device: str, module_named: Callable[[str], Any]) -> dict[str, Pr
         **{f"{counted}_while_they_live": partial(holds, _while_they_live, counted) for counted in OF_TENSORS},
         **{f"{counted}_adds_up": partial(holds, _adds_up, counted) for counted in COUNTED},
         **{f"{counted}_peak": partial(holds, _peaks, counted) for counted in OF_TENSORS},
+        **{f"{counted}_sums": partial(holds, _starts_sums_again, counted) for counted in OF_TENSORS},
         **{name: partial(holds, _of_function, name) for name in FUNCTIONS},
+        "gives_back": partial(holds, _gives_back),
         "failures": partial(holds, _failures),
     }
 

@@ -207,9 +207,9 @@ def reset_peak(s: State, step: Step) -> None:
 
 
 @kind(MEMORY, "new_tensor")
-def give_back(s: State, _: Step) -> None:
+def give_back(s: State, step: Step) -> None:
     """Give back memory that is not in use, and make sure that what is in use stays."""
-    s.write(f"torch.{s.kind}.empty_cache()")
+    s.write(f"torch.{step.pick('module', (s.kind, 'accelerator'))}.empty_cache()")
 
 
 @kind(MEMORY, weight=2)
