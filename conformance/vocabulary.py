@@ -135,6 +135,10 @@ class Fact(Word):
         "first, second: flat indices where length draws are equal; unequal: CPU's calls, of calls",
     )
     REPEATED_BLOCK = "repeated_block", "length: draws from flat index first on recur at second, calls_apart calls later"
+    FOREIGN_DRAWS = (
+        "foreign_draws",
+        "calls, of: how many have a number that no first call of CPU has in the row; cpu_calls, cpu_of: its later ones",
+    )
     SAME_STREAM = "same_stream", "calls: number of calls that gave the same draws, with no seed between them"
     CONTEXT = "context", "context; broken: what the call did, as the context says it"
     ROUTE = "route", "registered: the route in the dispatcher; native, fallback: calls that the backend counted"

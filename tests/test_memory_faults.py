@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[1]
 REDZONE = {"REFNPU_ALLOCATOR": "redzone"}
 GUARD = {"REFNPU_ALLOCATOR": "guard"}
 GUARD_LEFT = {"REFNPU_ALLOCATOR": "guard_left"}
-POOL = {"REFNPU_ALLOCATOR": "pool", "REFNPU_CAPACITY": str(1 << 30)}
+POOL = {"REFNPU_ALLOCATOR": "pool", "REFNPU_CAPACITY": str(1 << 30), "REFNPU_DEVICES": "3"}
 PLAIN = {"REFNPU_ALLOCATOR": "aligned_alloc"}
 ZERO = {"REFNPU_FILL_FRESH": "zero"}
 

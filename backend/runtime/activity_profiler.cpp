@@ -85,14 +85,15 @@ class Session final : public libkineto::IActivityProfilerSession {
     processTrace(logger, [](int32_t) { return nullptr; }, start_ns_, c10::getTime());
   }
 
-  // Hands over what was recorded; the buffer owns it for as long as the trace lives.
+  // Hands over what was recorded; the buffer owns it for as long as the trace lives. What stop() waited for is part of
+  // it, though the window ended before.
   void processTrace(libkineto::ActivityLogger& logger, libkineto::getLinkedActivityCallback linked, int64_t start_ns,
-                    int64_t end_ns) override {
+                    int64_t) override {
     buffer_ = std::make_unique<libkineto::CpuTraceBuffer>();
     buffer_->gpuOpCount = 0;
     buffer_->span = libkineto::TraceSpan(start_ns_, c10::getTime(), "Reference NPU");
     for (const npuActivity& activity : take_recorded()) {
-      if (activity.end_ns < start_ns || activity.start_ns > end_ns) continue;
+      if (activity.end_ns < start_ns) continue;
       const auto correlation = static_cast<int32_t>(activity.correlation);
       auto entry = std::make_unique<libkineto::GenericTraceActivity>(buffer_->span, type_of(activity), activity.name);
       entry->startTime = activity.start_ns;

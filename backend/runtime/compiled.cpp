@@ -11,6 +11,7 @@
 #include "refnpu/check.h"
 #include "refnpu/driver.h"
 #include "refnpu/fault.h"
+#include "refnpu/guard.h"
 
 namespace refnpu {
 namespace {
@@ -65,6 +66,14 @@ void leave_tail(uintptr_t* entry, std::vector<uint64_t>* slots, const std::vecto
   }
 }
 
+c10::DeviceIndex device_of(const std::vector<CompiledArgument>& arguments) {
+  for (const CompiledArgument& argument : arguments) {
+    const auto* tensor = std::get_if<at::Tensor>(&argument.value);
+    if (tensor && tensor->device().type() == kDevice) return tensor->device().index();
+  }
+  return current_device();
+}
+
 }  // namespace
 
 void launch_compiled(const std::string& name, uintptr_t entry, const std::vector<CompiledArgument>& arguments) {
@@ -72,8 +81,8 @@ void launch_compiled(const std::string& name, uintptr_t entry, const std::vector
   for (const CompiledArgument& argument : arguments) slots.push_back(packed(argument));
   if (fault(Fault::compiled_tail_not_written)) leave_tail(&entry, &slots, arguments);
   npuStream_t stream = nullptr;
-  int device = 0;
-  REFNPU_CHECK(npuGetDevice(&device));
+  const NPUGuard guard(device_of(arguments));  // Inductor guards the kinds of devices that it knows alone
+  const int device = current_device();
   REFNPU_CHECK((fault(Fault::compiled_on_default_stream) ? npuGetDefaultStream : npuGetCurrentStream)(&stream, device));
   const auto kernel = reinterpret_cast<npuKernel_t>(entry);
   REFNPU_CHECK(npuLaunch(stream, kept(name), kernel, slots.data(), slots.size() * sizeof(uint64_t)));

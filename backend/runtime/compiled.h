@@ -18,8 +18,9 @@ struct CompiledArgument {
   bool written;  // points to what the kernel writes
 };
 
-// Submits the function at `entry` (an npuKernel_t) to the current stream. Its argument is an array with 8 bytes for
-// each of `arguments`: a pointer, an int64_t or a double. A kernel that gets host memory is done on return.
+// Submits the function at `entry` (an npuKernel_t) to the current stream of its tensors' device. Its argument is an
+// array with 8 bytes for each of `arguments`: a pointer, an int64_t or a double. A kernel that gets host memory is done
+// on return.
 REFNPU_API void launch_compiled(const std::string& name, uintptr_t entry,
                                 const std::vector<CompiledArgument>& arguments);
 

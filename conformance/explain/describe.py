@@ -427,6 +427,10 @@ _RENDERERS: dict[str, Callable[[Mismatch], str]] = {
     Fact.STUCK_DRAWS: _stuck_draws,
     Fact.TIED_DRAWS: _tied_draws,
     Fact.REPEATED_BLOCK: _repeated_block,
+    Fact.FOREIGN_DRAWS: lambda m: (
+        f"{m.facts['calls']} of {m.facts['of']} calls drew a number that CPU did not draw in that row before; of CPU's "
+        f"later calls {m.facts['cpu_calls']} of {m.facts['cpu_of']} did"
+    ),
     Fact.SAME_STREAM: lambda m: f"{m.facts['calls']} calls gave the same draws, with no seed between them",
     Fact.CONTEXT: lambda m: str(m.facts["broken"]),
     Fact.ROUTE: _route,

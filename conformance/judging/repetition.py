@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import torch
 
 from conformance.backends import Capabilities
-from conformance.judging import bits, dependence, distribution, facts
+from conformance.judging import bits, dependence, distribution, facts, support
 from conformance.judging.oracle import CallOutcome
 from conformance.judging.outcomes import error_parity
 from conformance.judging.tolerances import Criteria
@@ -68,6 +68,27 @@ def _differing(first: CallOutcome, second: CallOutcome, criteria: Criteria) -> s
     return ""
 
 
+def foreign_draws(
+    first: CallOutcome, criteria: Criteria, seed: int, on_device: Again, on_cpu: Again, calls: int
+) -> list[Mismatch]:
+    """Return a mismatch if the device draws numbers that CPU does not draw; ``first``: the device's outcome.
+
+    For arguments that leave the distribution open, such as infinite ones: a number of chance 0 stays one.
+    """
+    i = next((i for i in range(len(first.leaves)) if criteria.drawn(i)), None)
+    if i is None or not isinstance(first.leaves[i][1], torch.Tensor):
+        return []
+    name, draws = first.leaves[i]
+    if not support.is_of_numbers(host_copy(draws)):
+        return []
+    try:
+        theirs, ours = _drawn(_pairs(seed, i, on_device, on_cpu), calls)
+    except _Raised as e:
+        return e.parity
+    found = support.compare(theirs, ours, name)
+    return [found] if found else []
+
+
 def _draws(
     first: CallOutcome, criteria: Criteria, seed: int, on_device: Again, on_cpu: Again, most: int
 ) -> list[Mismatch]:
@@ -79,7 +100,8 @@ def _draws(
     calls = most if criteria.permutes else distribution.calls_for(count, most)
     try:
         theirs, ours = _drawn(_pairs(seed, i, on_device, on_cpu), calls)
-        differs = distribution.compare(theirs, ours, name) or dependence.compare(theirs, ours, name)
+        rules = (distribution.compare, dependence.compare, support.compare)
+        differs = next((found for rule in rules if (found := rule(theirs, ours, name))), None)
         if not differs and distribution.EACH_POSITION < count <= AT_ENDS:
             ends = torch.cat((torch.arange(ENDS), torch.arange(count - ENDS, count)))
             of_ends = (tuple(_at(ends, t) for t in pair) for pair in _pairs(seed, i, on_device, on_cpu))
@@ -125,7 +147,8 @@ def _drawn(pairs: Iterator[tuple[torch.Tensor, ...]], calls: int) -> tuple[list[
         ours.append(device)
         if len(ours) == calls and not distribution.constant(theirs):
             stuck = calls < MOST_FOR_POSITIONS and dependence.may_be_stuck(theirs, ours)
-            calls *= 2 if stuck or distribution.may_be_same(theirs, ours) else 1
+            doubtful = stuck or distribution.may_be_same(theirs, ours) or support.may_differ(theirs, ours)
+            calls *= 2 if doubtful else 1
     return theirs, ours
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from conformance.corpus.model import Sample
+from conformance.corpus.places import with_tensors
 from conformance.layouts import CONTEXTS, Placement
 from conformance.plan.case import Case, movable, placed, plainly, put
 from conformance.plan.tiers import Tier
@@ -32,6 +34,8 @@ VARIANTS = {
 }
 # Contexts that treat arguments by their dtypes, with so many samples in which a generated one has another dtype.
 MIXED_SAMPLES = {"autocast": 6}
+# Contexts that may take the widest dtype of all operands, with the dtype that the last one has in cells of a dtype.
+LAST_WIDER = {"autocast": {"bfloat16": "float32"}}
 # Contexts of which a case takes seconds, with fewer samples.
 FEWER_SAMPLES = {"decomposed": 3, "compiled": 2, "inductor": 2}
 
@@ -42,7 +46,8 @@ def in_context(cell: CellId, samples: Sequence[Sample]) -> Iterator[Case]:
     refused = [s for s in own if s.raises][:2]
     most = FEWER_SAMPLES.get(cell.layout, SAMPLES)
     mixed = _of_other_dtypes(samples, cell.dtype)[: MIXED_SAMPLES.get(cell.layout, 0)]
-    for sample in [s for s in own if not s.raises][:most] + mixed:
+    returning = [s for s in own if not s.raises][:most]
+    for sample in returning + mixed + _with_last_wider(returning, LAST_WIDER.get(cell.layout, {}).get(cell.dtype)):
         for variant in VARIANTS.get(cell.layout, ("",)):
             layout = variant.partition("+")[2]
             placements = _in_layout(sample, layout, cell.dtype)
@@ -63,6 +68,18 @@ def _of_other_dtypes(samples: Sequence[Sample], dtype: str) -> list[Sample]:
     varied = [s for s in samples if s.axis == "variants" and not s.raises and dtype in s.dtypes]
     found = {_dtypes_by_argument(s): s for s in reversed(varied) if not any(t.on_host for t in s.tensors)}
     return [found[key] for key in sorted(found.keys() - recorded)]
+
+
+def _with_last_wider(samples: Sequence[Sample], dtype: str | None) -> list[Sample]:
+    """Return samples of three or more operands with the last one in another dtype; none if that is None."""
+    found = []
+    for sample in samples if dtype else ():
+        operands = [t for t in sample.tensors if t.pool and t.dtype is None and not t.same_as]
+        if len(operands) > 2 and not operands[-1].written:
+            last = operands[-1]
+            changed = (replace(t, dtype=dtype) if t is last else t for t in sample.tensors)
+            found.append(replace(with_tensors(sample, changed), name=f"{sample.name}.{last.name}={dtype}"))
+    return found
 
 
 def _dtypes_by_argument(sample: Sample) -> tuple[tuple[str, str], ...]:

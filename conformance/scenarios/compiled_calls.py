@@ -12,6 +12,7 @@ from conformance.scenarios.streams import busy_stream, synchronize
 
 ROUNDS = 4
 SIZE = 4096  # elements
+SIDE = 32  # of a matrix
 #: A function, and what is compiled of it; on CPU the function itself, as what it has to give.
 Compiler = Callable[[Callable[..., torch.Tensor]], Callable[..., torch.Tensor]]
 
@@ -41,6 +42,25 @@ def on_a_stream(device: str) -> Results:
         return torch.stack(found)
 
     return _calls("a function of a tensor", device, made)
+
+
+@scenario(exact=True, slow=True, compiles=True)
+def on_the_device_of_its_arguments(device: str) -> Results:
+    """A compiled function computes on the device of its arguments, and gives its result there, whichever is current."""
+
+    def made(compiled: Compiler) -> torch.Tensor:
+        function = compiled(lambda x: (x * 2) @ x.t() + 1)
+        found = []
+        for index in (1, 0, 1):
+            where = torch.device(device if device == "cpu" else f"{torch.device(device).type}:{index}")
+            x = torch.arange(SIDE * SIDE, dtype=torch.float32).remainder_(5 + index).view(SIDE, SIDE)
+            one = function(x.to(where))
+            found += [one.cpu(), torch.full((SIDE, SIDE), float(one.device == where))]
+        return torch.stack(found)
+
+    if device != "cpu" and torch.get_device_module(device).device_count() < 2:
+        raise NotOffered("a second device")
+    return _calls("a function of a tensor of any device", device, made)
 
 
 @scenario(exact=True, slow=True, compiles=True)

@@ -24,6 +24,7 @@ Property = Callable[[], bool]
 SIZE = 1 << 20  # bytes of a tensor that statistics have to show
 LARGE = 64 << 20  # bytes of one that the free memory has to show
 WAIT = 0.02  # seconds between two events
+TIMES, SHORT = 5, 0.0013  # times between events that are so many seconds apart
 RESOLUTION = 0.001  # seconds by which the times of events may be off
 FEW_BYTES = 1 << 30  # of free memory
 PATIENCE = 20.0  # seconds until a few calls have to be done
@@ -100,7 +101,33 @@ def counts_and_current_device(device: str) -> Results:
         moved.join()
         return bool(torch.accelerator.current_device_index() == before)
 
+    def of_a_later_thread() -> bool:
+        if torch.accelerator.device_count() < 2:
+            raise NotOffered("a second device")
+        before, found = torch.accelerator.current_device_index(), list[int]()
+        for other in (1 - before, before):
+            for work in (
+                partial(torch.accelerator.set_device_index, other),
+                lambda: found.append(torch.accelerator.current_device_index()),
+            ):
+                thread = threading.Thread(target=work)
+                thread.start()
+                thread.join()
+        return len(set(found)) == 1
+
+    def below_zero() -> bool:
+        accelerator(device)
+        before = torch.accelerator.current_device_index()
+        try:
+            with suppress(RuntimeError, ValueError, AssertionError):
+                named(module_of(device), "set_device")(-1)
+            return bool(torch.accelerator.current_device_index() == before)
+        finally:
+            torch.accelerator.set_device_index(before)
+
     return held(device, {
+        "of_a_later_thread": of_a_later_thread,
+        "below_zero": below_zero,
         "available": lambda: bool(named(module_of(device), "is_available")()),
         "count": count,
         "current": lambda: len(set(both())) == 1,
@@ -248,7 +275,21 @@ def times_of_events(device: str) -> Results:
         last.synchronize()
         return bool(first.elapsed_time(last) / 1000 >= 0.9 * (not_done - begin) - RESOLUTION)
 
-    return held(device, {"timed": timed, "milliseconds": milliseconds, "time_of_work": time_of_work})
+    def fractions() -> bool:
+        accelerator(device)
+        first, last = (torch.Event(device, enable_timing=True) for _ in range(2))
+        passed = []
+        for _ in range(TIMES):
+            first.record()
+            time.sleep(SHORT)
+            last.record()
+            last.synchronize()
+            passed.append(first.elapsed_time(last))
+        return any(milliseconds != round(milliseconds) for milliseconds in passed)
+
+    return held(device, {
+        "timed": timed, "milliseconds": milliseconds, "time_of_work": time_of_work, "fractions": fractions,
+    })  # fmt: skip
 
 
 def _shows_free_memory(device: str) -> bool:

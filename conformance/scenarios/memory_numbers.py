@@ -6,6 +6,7 @@ CPU has none of it. Its results are what is promised: that each property holds.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -57,6 +58,13 @@ class Numbers:
         del kept
         return [self(f"{counted}.all.{metric}") for metric in metrics]
 
+    def begin(self) -> None:
+        """Give back what is kept for later, and start the peaks again, as far as the module offers it."""
+        with suppress(NotOffered, NotImplementedError):
+            named(self.module, "empty_cache")()
+        with suppress(NotOffered, NotImplementedError):
+            self.ask("reset_peak_memory_stats")
+
     def tensors(self) -> list[torch.Tensor]:
         """Make new tensors."""
         return [torch.empty(BYTES, dtype=torch.uint8, device=self.device) for _ in range(TENSORS)]
@@ -74,6 +82,7 @@ def _while_they_live(counted: str, numbers: Numbers) -> bool:
 
 def _adds_up(counted: str, numbers: Numbers) -> bool:
     """What was allocated and not freed in between is what is held more, at most the peak. Neither sum ever falls."""
+    numbers.begin()
     metrics = ("current", "allocated", "freed")
     before = numbers.of(counted, *metrics)
     for kept in (TENSORS, 1):

@@ -36,7 +36,7 @@ class _Seeds:
         return torch.rand(MANY, device=f"{self._kind}:{index}").cpu()
 
     def _of_every(self) -> torch.Tensor:
-        return torch.cat([self._drawn(index) for index in range(min(torch.accelerator.device_count(), 2))])
+        return torch.cat([self._drawn(index) for index in range(torch.accelerator.device_count())])
 
     def _repeats(self, seed: str, draw: Callable[[], torch.Tensor]) -> bool:
         streams = []

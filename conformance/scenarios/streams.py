@@ -118,7 +118,7 @@ def memory_in_use(device: str) -> Results:
     """Memory that was freed goes to no other tensor while a stream that uses it is not done."""
     return _parts(
         device, _soon_and_late, _late_and_soon, _freed_under_another, _named_by_a_view, _sent_from_pinned,
-        _fetched_to_pinned,
+        _fetched_to_pinned, _fetched_to_freed_pinned,
     )  # fmt: skip
 
 
@@ -202,6 +202,21 @@ def _fetched_to_pinned(device: str) -> torch.Tensor:
     return _rounds(part, device)
 
 
+def _fetched_to_freed_pinned(device: str) -> torch.Tensor:
+    """Free pinned memory while a copy writes to it late. What takes its place keeps its own values."""
+
+    def part(device: str, value: float) -> torch.Tensor:
+        target = _pinned(device, torch.zeros(SIZE))
+        with busy_stream(device):
+            target.copy_(_filled(device, value + 1), non_blocking=True)
+        del target
+        taken = [_pinned(device, torch.full((SIZE,), value)) for _ in range(TAKEN)]
+        synchronize(device)
+        return torch.stack(taken)
+
+    return _rounds(part, device)
+
+
 @scenario(exact=True, area="loading")
 def copies_that_arrive(device: str) -> Results:
     """A non-blocking copy to the host has arrived when the device is synchronized, also one that converts or packs."""
@@ -237,16 +252,21 @@ def copies_that_arrive(device: str) -> Results:
 def events_in_order(device: str) -> Results:
     """A stream that waits for an event begins behind it, also if the event is recorded again or gone by then."""
     return _parts(
-        device, _destroyed, _recorded_again, _waited_for_again, _in_a_row, _asked, _stream_asked, _awaited,
-        _stream_awaited,
+        device, _destroyed, _recorded_again, _recorded_elsewhere_before, _awaited_though_recorded_elsewhere_before,
+        _waited_for_again, _in_a_row, _asked, _stream_asked, _awaited, _stream_awaited,
     )  # fmt: skip
 
 
 Wait = Callable[[torch.Stream, torch.Stream, torch.Event], object]
 
 
-def _behind(wait: Wait, device: str, value: float, *, keeps_event: bool = True) -> torch.Tensor:
-    """Return what a second stream reads of what a first one writes late, once it has waited."""
+def _behind(
+    wait: Wait, device: str, value: float, *, keeps_event: bool = True, recorded_before: bool = False
+) -> torch.Tensor:
+    """Return what a second stream reads of what a first one writes late, once it has waited.
+
+    ``recorded_before``: the event is recorded on the second stream first, which has nothing to do.
+    """
     first, second = _stream(device), _stream(device)
     if first is None or second is None:
         return _filled(device, value) + 1
@@ -254,6 +274,8 @@ def _behind(wait: Wait, device: str, value: float, *, keeps_event: bool = True) 
     event: torch.Event | None = torch.Event(device)
     assert event is not None
     second.wait_stream(torch.accelerator.current_stream(x.device))
+    if recorded_before:
+        event.record(second)
     with _on(first):
         _keep_busy(device)
         x.fill_(value)
@@ -280,6 +302,14 @@ def _recorded_again(device: str) -> torch.Tensor:
         event.record(torch.accelerator.current_stream(first.device))
 
     return _rounds(partial(_behind, wait), device)
+
+
+def _recorded_elsewhere_before(device: str) -> torch.Tensor:
+    return _rounds(partial(_behind, lambda _, second, event: second.wait_event(event), recorded_before=True), device)
+
+
+def _awaited_though_recorded_elsewhere_before(device: str) -> torch.Tensor:
+    return _rounds(partial(_behind, lambda _, __, event: event.synchronize(), recorded_before=True), device)
 
 
 def _waited_for_again(device: str) -> torch.Tensor:

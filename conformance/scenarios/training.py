@@ -192,7 +192,26 @@ def fused_optimizers(device: str) -> Results:
     results: Results = {}
     for name in FUSED:
         results |= run(name)
+        results[f"{name}_fused_scaled"] = offered(partial(_scaled_steps, device, name))
     return results
+
+
+def _scaled_steps(device: str, name: str) -> torch.Tensor:
+    """Return a weight after steps of a fused optimizer with scaled gradients, of which the second are infinite."""
+    scaler = torch.amp.GradScaler(torch.device(device).type, init_scale=8.0, growth_interval=1)
+    weight = torch.ones(3, device=device, requires_grad=True)
+    try:
+        optimizer = OPTIMIZERS[name]([weight], lr=0.5, fused=True)
+        for factor in (1.0, float("inf"), 2.0):
+            optimizer.zero_grad()
+            scaler.scale((weight * factor).sum()).backward()
+            scaler.step(optimizer)
+            scaler.update()
+    except RuntimeError as e:
+        if "fused=True" not in str(e):
+            raise
+        raise NotOffered(str(e)) from None
+    return weight.detach().cpu()
 
 
 @scenario(exact=True, slow=True, area="training")

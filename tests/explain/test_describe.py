@@ -241,6 +241,8 @@ _TEXTS: list[tuple[Fact, dict[str, object], str]] = [
     (Fact.REPEATED_BLOCK, {"first": 1, "second": 0, "calls_apart": 1, "length": 4},
      ("the 4 draws from flat index 0 on repeat those from 1 on of the seed before, CPU repeats no block of this "
       "length")),
+    (Fact.FOREIGN_DRAWS, {"calls": 20, "of": 48, "cpu_calls": 0, "cpu_of": 24},
+     "20 of 48 calls drew a number that CPU did not draw in that row before; of CPU's later calls 0 of 24 did"),
     (Fact.SAME_STREAM, {"calls": 24}, "24 calls gave the same draws, with no seed between them"),
     (Fact.CONTEXT, {"context": "second_device", "broken": "the call made device 1 the current one; it was 0"},
      "the call made device 1 the current one; it was 0"),

@@ -95,7 +95,7 @@ class Adapter:
         exact = {"REFNPU_ALLOCATOR": "malloc"}
         return {
             **{mode: {"REFNPU_ALLOCATOR": mode} for mode in modes},
-            "pool": {"REFNPU_ALLOCATOR": "pool", "REFNPU_CAPACITY": str(1 << 30)},
+            "pool": {"REFNPU_ALLOCATOR": "pool", "REFNPU_CAPACITY": str(1 << 30), "REFNPU_DEVICES": "3"},
             "protect": {"REFNPU_ALLOCATOR": "guard", "REFNPU_PROTECT": "1"},
             "late": exact | {"REFNPU_LATE": "1", "REFNPU_DELAY_US": "random:1"},
             "lazy": exact | {"REFNPU_LAZY": "1"},

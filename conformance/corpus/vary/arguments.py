@@ -33,6 +33,8 @@ BEYOND_FLOAT = 2**24 + 1
 _KEPT = ("generator", "pin_memory")
 # Arguments that name dimensions.
 _DIMS = ("dim", "dims", "dim0", "dim1", "dim2", "axis", "axes", "start_dim", "end_dim", "axis0", "axis1")
+# Arguments that are the sizes of a result.
+_SIZES = ("size", "shape")
 _MEMORY_FORMATS = ("contiguous_format", "preserve_format", "channels_last")
 # Words that a string argument may be, by its name.
 _WORDS = {
@@ -185,7 +187,10 @@ def _orders(formal: Any) -> Iterator[Arg]:
 
 
 def _lists(formal: Any, current: Arg, source: Sample) -> Iterator[Arg]:
-    """Lists of integers: of dimensions each alone, all, none, and from the end; of others, a few that differ."""
+    """Lists of integers: of dimensions each alone, all, none, and from the end; of others, a few that differ.
+
+    Of sizes, those that the first tensor has already.
+    """
     rank = max((len(s.shape) for s in source.tensors), default=0)
     if formal.name in _DIMS:
         yield from ((d,) for d in range(rank))
@@ -196,6 +201,8 @@ def _lists(formal: Any, current: Arg, source: Sample) -> Iterator[Arg]:
         if isinstance(first, int):
             yield (first + 1, *current[1:])
         yield current[::-1]
+        if formal.name in _SIZES and source.tensors:
+            yield source.tensors[0].shape
 
 
 def _masks(formal: Any, current: Arg, source: Sample) -> Iterator[Arg]:  # noqa: ARG001

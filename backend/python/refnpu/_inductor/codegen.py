@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
+import torch
 from torch._inductor.codegen.cpp import CppScheduling
 from torch._inductor.codegen.wrapper import PythonWrapperCodegen, SubgraphPythonWrapperCodegen
 from torch._inductor.scheduler import BaseSchedulerNode
 from torch._inductor.virtualized import V
+
+from refnpu import _C
 
 _DEVICE_CODE = "// device code of the npu\n"  # tells kernels of the npu from those of the CPU in the same graph
 _COMPILES = "async_compile.cpp_pybinding("
@@ -43,6 +46,13 @@ class _Launches:
         if _DEVICE_CODE in kernel_body:
             kernel_body = kernel_body.replace(_COMPILES, f"npu_kernel({kernel_name!r}, ", 1)
         super().define_kernel(kernel_name, kernel_body, *args, **kwargs)  # type: ignore[misc]
+
+    def make_allocation(self, name: str, device: torch.device, *args: Any, **kwargs: Any) -> str:
+        """Return the line that makes a tensor. Inductor's own names no index for a device that it does not know."""
+        line: str = super().make_allocation(name, device, *args, **kwargs)  # type: ignore[misc]
+        if device.type != "npu" or _C.fault("compiled_result_on_current_device"):
+            return line
+        return line.replace("device='npu'", f"device='{device}'", 1)
 
     def _generate_kernel_call_helper(self, kernel_name: str, call_args: Any, **kwargs: Any) -> None:
         device = kwargs.get("device") or V.graph.get_current_device_or_throw()

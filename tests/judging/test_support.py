@@ -1,0 +1,66 @@
+"""Draws of numbers that CPU never draws. A number that is rare on both sides is none of them."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from conformance.judging import support
+from conformance.vocabulary import Check, Fact
+
+Draws = list[torch.Tensor]
+
+
+def drawn(weights: list[list[float]], calls: int, seed: int, count: int = 2, *, replacement: bool = False) -> Draws:
+    generator = torch.Generator().manual_seed(seed)
+    table = torch.tensor(weights)
+    return [torch.multinomial(table, count, replacement, generator=generator) for _ in range(calls)]
+
+
+ZEROS = [[0.0, 1, 0, 1, 0, 1, 1, 0]]
+LIFTED = [[0.3, 1, 0.3, 1, 0.3, 1, 1, 0.3]]
+
+
+def test_numbers_that_cpu_never_draws_are_found() -> None:
+    found = support.compare(drawn(ZEROS, 96, 1), drawn(LIFTED, 96, 2), "result")
+    assert found is not None
+    assert (found.check, found.subject, found.facts["kind"]) == (Check.DISTRIBUTION, "result", Fact.FOREIGN_DRAWS.value)
+    assert (found.facts["cpu_calls"], found.facts["cpu_of"], found.facts["of"]) == (0, 48, 96)
+    assert found.facts["calls"] > 40
+
+
+def test_a_row_has_numbers_of_its_own() -> None:
+    rows = [[1.0, 1, 0, 0], [0.0, 0, 1, 1]]
+    assert support.compare(drawn(rows, 96, 1), drawn(rows[::-1], 96, 2), "") is not None
+    assert support.compare(drawn(rows, 96, 1), drawn(rows, 96, 2), "") is None
+
+
+def test_few_calls_leave_it_open_and_more_tell() -> None:
+    few = drawn(ZEROS, 24, 1), drawn(LIFTED, 24, 2)
+    assert support.compare(*few, "") is None
+    assert support.may_differ(*few)
+    many = drawn(ZEROS, 96, 1), drawn(LIFTED, 96, 2)
+    assert not support.may_differ(*many)  # what is found is not open
+
+
+@pytest.mark.parametrize("weights", [ZEROS, [[1e-3, 1, 1, 1]], [[1.0] * 200], [[5.0, 1, 0.1, 0.01, 0]]])
+def test_honest_draws_pass_under_many_seeds(weights: list[list[float]]) -> None:
+    pairs = [(drawn(weights, 40, 2 * seed), drawn(weights, 40, 2 * seed + 1)) for seed in range(100)]
+    assert not any(support.compare(*pair, "") for pair in pairs)
+    assert sum(support.may_differ(*pair) for pair in pairs) < 20  # one in ten is open
+
+
+def test_fractions_are_no_numbers_to_know() -> None:
+    theirs, ours = (
+        [torch.rand(4, generator=torch.Generator().manual_seed(s)) for s in range(a, a + 50)] for a in (0, 50)
+    )
+    assert support.compare(theirs, ours, "") is None
+
+
+def test_draws_that_are_the_same_in_each_call_are_not_compared() -> None:
+    assert support.compare([torch.tensor([1])] * 50, [torch.tensor([2])] * 50, "") is None
+
+
+def test_a_result_of_many_numbers_is_left_out() -> None:
+    theirs, ours = ([torch.full((support.MOST + 1,), float(k % 2 + a)) for k in range(50)] for a in (0, 5))
+    assert support.compare(theirs, ours, "") is None
