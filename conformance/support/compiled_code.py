@@ -9,15 +9,19 @@ import tempfile
 
 _DIRECTORY = "TORCHINDUCTOR_CACHE_DIR"
 _THREADS = "TORCHINDUCTOR_COMPILE_THREADS"
+_OF_TORCH = "torchinductor_"  # what torch names its directory in that of temporary files; the user's name follows
 
 
 def use_own_cache() -> None:
     """Give this process and its children a directory for compiled code, which is removed when this process ends.
 
-    The compiler then runs in the process that calls it: a pool of workers does not survive a fork. Call it before
-    ``torch._inductor`` is imported. A directory or a number of threads that the user has set in the environment stays.
+    The compiler then runs in the process that calls it: a pool of workers does not survive a fork. A directory or a
+    number of threads that the user has set in the environment stays. Code that another version of a backend generated
+    must not be taken for this one's, so torch's own directory does not: torch sets it when it is first asked for it.
     """
     os.environ.setdefault(_THREADS, "1")
+    if os.environ.get(_DIRECTORY, "").startswith(os.path.join(tempfile.gettempdir(), _OF_TORCH)):
+        del os.environ[_DIRECTORY]
     if _DIRECTORY not in os.environ:
         directory = tempfile.mkdtemp(prefix="conformance-compiled-")
         os.environ[_DIRECTORY] = directory

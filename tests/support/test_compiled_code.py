@@ -36,3 +36,10 @@ def test_what_the_user_has_set_stays(tmp_path: Path) -> None:
     directory, _, threads = run(TORCHINDUCTOR_CACHE_DIR=str(tmp_path), TORCHINDUCTOR_COMPILE_THREADS="3")
     assert (directory, threads) == (str(tmp_path), "3")
     assert tmp_path.exists()
+
+
+def test_the_directory_that_torch_has_set_is_not_used(tmp_path: Path) -> None:
+    of_torch = tmp_path / "torchinductor_someone"
+    directory, existed, _ = run(TMPDIR=str(tmp_path), TORCHINDUCTOR_CACHE_DIR=str(of_torch))
+    assert Path(directory).parent == tmp_path
+    assert (Path(directory) != of_torch, existed) == (True, "True")
