@@ -122,7 +122,7 @@ void require_ordered(const char* op, Combine combine, at::ScalarType type) {
 void launch_combine(const char* op, const IndexedNest& nest, at::ScalarType type, Combine combine) {
   require_ordered(op, combine, type);
   const DType dtype = to_dtype(type);
-  launch("scatter_reduce", [=] { index_combine(nest, dtype, combine, one_of(dtype)); });
+  launch("scatter_reduce", [=] { index_combine(nest, dtype, combine); });
 }
 
 at::Tensor& scatter_reduce_out(const at::Tensor& self, int64_t dim, const at::Tensor& index, const at::Tensor& src,
@@ -306,7 +306,7 @@ at::Tensor& put_(at::Tensor& self, const at::Tensor& index, const at::Tensor& so
   const DType dtype = to_dtype(self.scalar_type());
   launch("put_", [=] {
     if (accumulate)
-      index_combine(nest, dtype, Combine::add, one_of(dtype));
+      index_combine(nest, dtype, Combine::add);
     else
       index_write(nest, size_of(dtype));
   });

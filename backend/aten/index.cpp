@@ -205,7 +205,7 @@ at::Tensor& index_put_impl_(at::Tensor& self, const OptionalTensors& indices, co
   const DType dtype = to_dtype(self.scalar_type());
   launch("index_put_", [=] {
     if (accumulate)
-      index_combine(nest, dtype, Combine::add, one_of(dtype));
+      index_combine(nest, dtype, Combine::add);
     else
       index_write(nest, size_of(dtype));
   });

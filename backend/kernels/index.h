@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "kernels/view.h"
 
@@ -44,14 +45,13 @@ struct BadIndex {
 
 void index_read(const IndexedNest& nest, int64_t element_size);   // plain = indexed
 void index_write(const IndexedNest& nest, int64_t element_size);  // indexed = plain
-// indexed = combine(indexed, plain * scale): `scale` is one element of the dtype and only `add` uses it.
-// maximum and minimum take no complex dtype and propagate NaN.
-void index_combine(const IndexedNest& nest, DType dtype, Combine combine, Immediate scale);
+// indexed = combine(indexed, plain), with plain * scale if there is a scale, one element of the dtype, which only `add`
+// uses: an infinite complex number times one is not itself. maximum and minimum take no complex dtype and propagate
+// NaN.
+void index_combine(const IndexedNest& nest, DType dtype, Combine combine,
+                   std::optional<Immediate> scale = std::nullopt);
 
 // Looks for an index outside [-size, size), or outside [0, size) where negative ones are not allowed.
 void index_check(const View& index, int64_t size, bool negative_allowed, BadIndex* bad);
-
-// The 1 of a dtype, as a scale.
-Immediate one_of(DType dtype);
 
 }  // namespace refnpu

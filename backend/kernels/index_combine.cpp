@@ -33,9 +33,9 @@ C product(C a, C b) {
 
 // C is the type computed in. bool adds as "or" and multiplies as "and", as its conversion from int does.
 template <Combine op, class C>
-C combined(C left, C right, C scale) {
+C combined(C left, C right, const std::optional<C>& scale) {
   if constexpr (op == Combine::add)
-    return sum(left, product(right, scale));
+    return sum(left, scale ? product(right, *scale) : right);
   else if constexpr (op == Combine::multiply)
     return product(left, right);
   else if constexpr (is_complex_v<C>)
@@ -49,11 +49,12 @@ C combined(C left, C right, C scale) {
 }
 
 template <Combine op>
-void combine_all(const IndexedNest& nest, DType dtype, const Immediate& scale) {
+void combine_all(const IndexedNest& nest, DType dtype, const std::optional<Immediate>& scale) {
   using Types = std::conditional_t<op == Combine::add, Addable, Combinable>;
   dispatch<Types>(dtype, "index_combine", [&]<class T>() {
     using C = compute_t<T>;
-    const C factor = C(load<T>(scale.bytes.data()));
+    std::optional<C> factor;
+    if (scale) factor = C(load<T>(scale->bytes.data()));
     if (op == Combine::add && fault(Fault::scatter_add_segment_edge_lost)) {
       int64_t turn = 0;
       const char* last = nullptr;
@@ -84,7 +85,7 @@ void combine_all(const IndexedNest& nest, DType dtype, const Immediate& scale) {
 
 }  // namespace
 
-void index_combine(const IndexedNest& nest, DType dtype, Combine combine, Immediate scale) {
+void index_combine(const IndexedNest& nest, DType dtype, Combine combine, std::optional<Immediate> scale) {
   switch (combine) {
     case Combine::add:
       return combine_all<Combine::add>(nest, dtype, scale);
@@ -95,12 +96,6 @@ void index_combine(const IndexedNest& nest, DType dtype, Combine combine, Immedi
     case Combine::minimum:
       return combine_all<Combine::minimum>(nest, dtype, scale);
   }
-}
-
-Immediate one_of(DType dtype) {
-  Immediate one;
-  dispatch_all(dtype, "one_of", [&]<class T>() { store<T>(one.bytes.data(), convert<T>(float(1))); });
-  return one;
 }
 
 }  // namespace refnpu

@@ -20,7 +20,7 @@ def use_own_cache() -> None:
     must not be taken for this one's, so torch's own directory does not: torch sets it when it is first asked for it.
     """
     os.environ.setdefault(_THREADS, "1")
-    if os.environ.get(_DIRECTORY, "").startswith(os.path.join(tempfile.gettempdir(), _OF_TORCH)):
+    if os.environ.get(_DIRECTORY, "").startswith(f"{tempfile.gettempdir()}/{_OF_TORCH}"):
         del os.environ[_DIRECTORY]
     if _DIRECTORY not in os.environ:
         directory = tempfile.mkdtemp(prefix="conformance-compiled-")

@@ -50,6 +50,7 @@ _COUNTED_FROM_END = ("all/-1", "last/-1")  # taken by ops that count such an ind
 # or if there are few to index.
 _REFUSED_IN_LONG = ("last/70001", "last/-1")
 _LENGTH = 1031
+_BEYOND_16_BITS = 65_603
 _WRITTEN = "value"  # CPU refuses a number that float16 does not hold, or writes infinity, as the op has it
 _OF_ONE_NUMBER = ("hard/all", "hard/last")
 # A count that is larger than the usual tile.
@@ -218,10 +219,11 @@ class _Varied:
                 elif value in _COUNTED_FROM_END:
                     name = "." + value.replace("/", ".")
                     self.from_end += self._made(self._source, {slot.index: f"hard/{value}"}, name)
-        for group in self._groups if indices else ():
-            if long := self._lengthened(group, _LENGTH):
-                form = {f".{label(self._source, group.places)}={_LENGTH}": long}
-                for slot, value in product(indices, _REFUSED_IN_LONG):
+        for group, length in product(self._groups if indices else (), (_LENGTH, _BEYOND_16_BITS)):
+            of = [s for s in indices if length == _LENGTH or s.index in _slots(group)]
+            if of and (long := self._lengthened(group, length)):
+                form = {f".{label(self._source, group.places)}={length}": long}
+                for slot, value in product(of, _REFUSED_IN_LONG):
                     yield from self._refused_in(form, slot, value)
 
     def _lengthened(self, group: Group, length: int) -> Sample | None:
