@@ -137,8 +137,10 @@ void widest(const c10::OperatorHandle& op, Stack* stack) {
   Excluded below(kKey);
   at::ScalarType dtype = at::autocast::get_autocast_dtype(kDevice);
   c10::IValue* first = arguments(op, stack);
+  int seen = 0;
   for (size_t i = 0; i < op.schema().arguments().size(); ++i) {
     map_tensors(first[i], [&](const at::Tensor& each) {
+      if (++seen > 2 && fault(Fault::autocast_promotes_first_two)) return each;
       if (eligible(each) && !fault(Fault::autocast_promotes_to_lower))
         dtype = c10::promoteTypes(dtype, each.scalar_type());
       return each;

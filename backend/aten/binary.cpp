@@ -84,11 +84,12 @@ void run(const char* name, at::TensorIteratorBase& iter, Binary op, unsigned sup
   check_dtype(name, iter.common_dtype(), supported);
   if (is_integer_division(iter, op)) check_no_zero(iter);
   const DType common = to_dtype(iter.common_dtype());
-  launch_pointwise(iter, {.op = name,
-                          .common = common,
-                          .row = binary_row(op, compute_dtype(common)),
-                          .params = params,
-                          .exact_scalars = takes_exact_scalars(op)});
+  Row row = binary_row(op, compute_dtype(common));
+  const bool by_number = op == Binary::div_floor && common == DType::f32 && iter.device(2).is_cpu();
+  if (by_number && fault(Fault::floor_division_by_number_multiplies))
+    row = row_of<float, float, float>([](float a, float b) { return std::floor(a * (1.0f / b)); });
+  launch_pointwise(
+      iter, {.op = name, .common = common, .row = row, .params = params, .exact_scalars = takes_exact_scalars(op)});
 }
 
 // -- structured, of two tensors: X(overload of .out, function name, meta class, row, dtypes)

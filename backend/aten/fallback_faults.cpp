@@ -13,6 +13,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "refnpu/fault.h"
 
@@ -96,7 +97,60 @@ void with_division_by_size(HostCall& call) {
   call.run();
 }
 
+void of_lower_triangle(HostCall& call) {
+  call.change("UPLO", std::string("L"));
+  call.run();
+}
+
+void with_bins_of_values(HostCall& call) {
+  if (call.tensor("weights").defined()) call.change("minlength", int64_t(0));
+  call.run();
+}
+
+void without_found_inf(HostCall& call) {
+  call.change("found_inf", {});
+  call.run();
+}
+
+void with_padding_in_mean(HostCall& call) {
+  constexpr int64_t kMean = 1;
+  if (call.given("mode").toInt() == kMean) call.change("padding_idx", int64_t(-1));
+  call.run();
+}
+
+void with_sides_swapped(HostCall& call) {
+  std::vector<int64_t> padding = call.given("padding").toIntVector();
+  for (size_t i = 0; i + 1 < padding.size(); i += 2) std::swap(padding[i], padding[i + 1]);
+  call.change("padding", c10::List<int64_t>(padding));
+  call.run();
+}
+
+void without_sorter(HostCall& call) {
+  call.change("sorter", {});
+  call.run();
+}
+
 // -- other results
+
+void leave_out_upper_bound(HostCall& call) {
+  call.run();
+  const Tensor self = call.tensor("self"), counts = call.tensor(0);
+  if (self.numel() == 0) return;
+  double high = call.given("max").toScalar().toDouble();
+  if (call.given("min").toScalar().toDouble() == high) {
+    high = self.max().item<double>();
+    if (self.min().item<double>() == high) return;
+  }
+  counts.select(0, -1).sub_(self.eq(high).sum().item<double>());
+}
+
+void keep_one_of_overlap(HostCall& call) {
+  call.run();
+  const Tensor result = call.tensor(0), indices = call.tensor("indices");
+  if (result.numel() == 0 || !result.is_contiguous()) return;
+  result.zero_();
+  result.flatten(-2).scatter_(-1, indices.flatten(-2), call.tensor("grad_output").flatten(-2));
+}
 
 void clear_bins_after_256(HostCall& call) {
   call.run();
@@ -212,6 +266,18 @@ constexpr Mistake kMistakes[] = {
     {Fault::batch_norm_running_variance_biased, "aten::_native_batch_norm_legit", &update_by_biased_variance},
     {Fault::unique_inverse_is_flat, "aten::_unique2", &flatten_inverse},
     {Fault::unscale_overlooks_nan, "aten::_amp_foreach_non_finite_check_and_unscale_", &look_for_infinities_alone},
+    {Fault::eigh_reads_lower_triangle, "aten::_linalg_eigh", &of_lower_triangle},
+    {Fault::bincount_with_weights_ignores_minlength, "aten::bincount", &with_bins_of_values},
+    {Fault::fused_step_despite_overflow, "aten::_fused_adam_", &without_found_inf},
+    {Fault::fused_step_despite_overflow, "aten::_fused_adamw_", &without_found_inf},
+    {Fault::fused_step_despite_overflow, "aten::_fused_sgd_", &without_found_inf},
+    {Fault::embedding_bag_mean_counts_padding, "aten::_embedding_bag", &with_padding_in_mean},
+    {Fault::embedding_bag_mean_counts_padding, "aten::_embedding_bag_forward_only", &with_padding_in_mean},
+    {Fault::reflection_pad_sides_swapped, "aten::reflection_pad1d", &with_sides_swapped},
+    {Fault::reflection_pad_sides_swapped, "aten::reflection_pad2d", &with_sides_swapped},
+    {Fault::searchsorted_ignores_sorter, "aten::searchsorted", &without_sorter},
+    {Fault::histc_leaves_out_upper_bound, "aten::histc", &leave_out_upper_bound},
+    {Fault::max_pool_gradient_of_overlap_overwritten, "aten::max_pool2d_with_indices_backward", &keep_one_of_overlap},
     {Fault::cdist_gradient_of_same_points_is_nan, "aten::_cdist_backward", &divide_by_distance_of_zero},
 };
 

@@ -191,7 +191,9 @@ Tensor& addmv_out(const Tensor& self, const Tensor& mat, const Tensor& vec, cons
     require_dtype(NumericTypes{}, "addmv", self);
     // Before torch 2.9, self may have another dtype than the products.
     const Tensor added = self.to(column.scalar_type()).expand(column.sizes()).unsqueeze(1);
-    multiply("addmv", column.unsqueeze(1), added, mat, vec.unsqueeze(1), beta, alpha);
+    const bool strided = out.is_alias_of(self) && self.dim() == 1 && self.stride(0) != 1;
+    const Scalar scale = strided && fault(Fault::addmv_of_strided_self_ignores_beta) ? Scalar(1) : beta;
+    multiply("addmv", column.unsqueeze(1), added, mat, vec.unsqueeze(1), scale, alpha);
   }
   op.finish();
   return out;

@@ -187,12 +187,13 @@ void restride(const at::Tensor& self, at::IntArrayRef size, at::OptionalIntArray
 
 const at::Tensor& resize_(const at::Tensor& self, at::IntArrayRef size, std::optional<at::MemoryFormat> format) {
   const auto held = self.storage().nbytes();
+  const bool skipped = self.sizes() == size && fault(Fault::resize_to_same_size_ignores_format);
   restride(self, size, std::nullopt);
   if (fills_fresh_memory()) {
     const bool all = fault(Fault::deterministic_resize_fills_kept);
     at::native::fill_resize_deterministic_(self, all ? 0 : static_cast<int64_t>(held));
   }
-  if (format && !fault(Fault::resize_ignores_memory_format)) {
+  if (format && !skipped && !fault(Fault::resize_ignores_memory_format)) {
     TORCH_CHECK(*format != at::MemoryFormat::Preserve, "Unsupported memory format", *format);
     self.unsafeGetTensorImpl()->empty_tensor_restride(*format);
   }

@@ -47,7 +47,9 @@ void nll_loss(const NllLoss& l) {
       total_weight += weight;
       sum += loss;
     }
-    if (l.reduction == LossReduction::none) write_one(l.output.data + i * l.output.strides[0], l.output.dtype, loss);
+    const bool leaves = target == l.ignore_index && fault(Fault::nll_loss_leaves_ignored_rows);
+    if (l.reduction == LossReduction::none && !leaves)
+      write_one(l.output.data + i * l.output.strides[0], l.output.dtype, loss);
   }
   const bool divides =
       l.reduction == LossReduction::mean && !(total_weight == 0 && fault(Fault::nll_loss_of_ignored_rows_is_zero));

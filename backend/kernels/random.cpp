@@ -156,6 +156,7 @@ void fill_natural(const View& out, Draw draw) {
     uint64_t largest = uint64_t(1) << (kDigits<T> & 63);
     if constexpr (std::is_integral_v<T>) largest = uint64_t(std::numeric_limits<T>::max());
     if (std::is_same_v<T, half> && fault(Fault::random_of_half_past_its_digits)) largest = uint64_t(1) << 24;
+    if (std::is_same_v<T, uint8_t> && fault(Fault::random_of_bytes_signed)) largest = 127;
     for_each_draw<1>({out}, draw,
                      [&](auto at, Stream& stream) { store<T>(at[0], convert<T>(stream.below(largest + 1))); });
   });

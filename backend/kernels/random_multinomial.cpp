@@ -45,7 +45,10 @@ void draw_with_replacement(std::vector<double> sums, int64_t count, Stream strea
 template <class Take>
 void draw_without_replacement(const std::vector<double>& weights, int64_t count, Stream stream, Take&& take) {
   std::vector<double> arrival(weights.size());
-  for (size_t j = 0; j < weights.size(); ++j) arrival[j] = -std::log(stream.open_uniform()) / weights[j];
+  const bool lifts = fault(Fault::multinomial_draws_zero_weights) && !weights.empty();
+  const double least = lifts ? 0.02 * *std::max_element(weights.begin(), weights.end()) : 0.0;
+  for (size_t j = 0; j < weights.size(); ++j)
+    arrival[j] = -std::log(stream.open_uniform()) / (weights[j] == 0.0 ? least : weights[j]);
   std::vector<int64_t> order(weights.size());
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return arrival[a] < arrival[b]; });

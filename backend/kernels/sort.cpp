@@ -118,6 +118,17 @@ void order_as_bits(std::vector<double>& keys) {
 template <class C>
 void order_as_bits(std::vector<C>&) {}
 
+// The fault of a descending order that is the ascending one of negated keys: the lowest integer is its own negative.
+void lowest_as_largest(std::vector<int64_t>& keys, DType dtype) {
+  if (dtype != DType::i8 && dtype != DType::i16 && dtype != DType::i32 && dtype != DType::i64) return;
+  const int64_t lowest = std::numeric_limits<int64_t>::min() >> (64 - 8 * size_of(dtype));
+  for (int64_t& key : keys) {
+    if (key == lowest) key = std::numeric_limits<int64_t>::max();
+  }
+}
+template <class C>
+void lowest_as_largest(std::vector<C>&, DType) {}
+
 void pick_rows(const Rows<3>& rows, bool descending, bool reversed, int64_t first) {
   const int64_t n = rows.lengths[0];
   const bool past_grid = fault(Fault::sort_rows_past_grid);
@@ -132,6 +143,7 @@ void pick_rows(const Rows<3>& rows, bool descending, bool reversed, int64_t firs
         if (rows.outer.dtypes[0] == DType::u64 && !fault(Fault::sort_of_uint64_signed)) order_unsigned(keys);
         if (n > 64 && fault(Fault::sort_of_long_rows_by_48_bits)) cut_to_48_bits(keys);
         if (rows.outer.dtypes[0] == DType::f16 && fault(Fault::sort_of_halves_by_bits)) order_as_bits(keys);
+        if (descending && fault(Fault::descending_sort_negates_keys)) lowest_as_largest(keys, rows.outer.dtypes[0]);
         const bool in_blocks = descending && fault(Fault::descending_sort_in_blocks);
         const auto sort = in_blocks || fault(Fault::sort_blocks_not_merged) ? sort_blocks<C> : sort_positions<C>;
         sort(order, keys, descending);

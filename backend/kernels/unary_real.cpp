@@ -230,6 +230,11 @@ Row arithmetic(Unary op) {
       if (fault(Fault::abs_keeps_negative_zero)) return unary<T>([](T x) { return x < T(0) ? -x : x; });
       return unary<T>([](T x) { return std::fabs(x); });
     case Unary::ceil:
+      if (fault(Fault::ceil_in_32_bits))
+        return unary<T>([](T x) {
+          const T c = std::ceil(x);
+          return std::isfinite(c) ? std::min(std::max(c, T(-2147483648.0)), T(2147483647.0)) : c;
+        });
       return unary<T>([](T x) { return std::ceil(x); });
     case Unary::clamp:
       return unary<T>([](P p, T x) { return clamp(x, p.get<T>(0), p.get<T>(1)); });

@@ -59,8 +59,9 @@ class Allocator final : public DeviceAllocatorBase {
     npuMemoryStats stats;
     REFNPU_CHECK(npuGetMemoryStats(&stats, device));
     c10::CachingDeviceAllocator::DeviceStats result;
+    const size_t peak = fault(Fault::accelerator_peak_is_current) ? stats.live_bytes : stats.peak_bytes;
     for (auto* bytes : {&result.allocated_bytes, &result.active_bytes, &result.requested_bytes})
-      fill(*bytes, stats.live_bytes, stats.peak_bytes, stats.allocated_bytes, stats.freed_bytes);
+      fill(*bytes, stats.live_bytes, peak, stats.allocated_bytes, stats.freed_bytes);
     fill(result.reserved_bytes, stats.reserved_bytes, stats.peak_reserved_bytes,
          stats.reserved_bytes + stats.returned_bytes, stats.returned_bytes);
     fill(result.segment, stats.segments, stats.peak_segments, stats.segments + stats.returned_segments,
@@ -122,6 +123,11 @@ void resize_storage(c10::StorageImpl* storage, size_t nbytes) {
   if (forgets) kept = 0;
   if (nbytes < storage->nbytes() && fault(Fault::shrunk_storage_is_cleared)) {
     if (nbytes > 0) REFNPU_CHECK(npuMemset(fresh.get(), 0, nbytes));
+    kept = 0;
+  }
+  if (kept > 0 && fault(Fault::storage_resized_on_default_stream)) {
+    const NPUStream stream = getDefaultNPUStream(storage->device().index());
+    REFNPU_CHECK(npuMemcpyAsync(fresh.get(), storage->data(), kept, npuMemcpyDeviceToDevice, stream.stream()));
     kept = 0;
   }
   if (kept > 0) REFNPU_CHECK(npuMemcpy(fresh.get(), storage->data(), kept, npuMemcpyDeviceToDevice));

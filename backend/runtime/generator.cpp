@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstring>
+#include <map>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -115,7 +116,12 @@ at::Generator inner_generator(const std::optional<at::Generator>& generator, c10
   if (!given && fault(Fault::seed_before_first_draw_lost)) seed_once(chosen);
   TORCH_CHECK(chosen.device().type() == kDevice, "Expected a 'npu' device type for generator but found '",
               chosen.device().type(), "'");
-  return static_cast<NpuGenerator*>(chosen.unsafeGetGeneratorImpl())->inner();
+  const at::Generator* drawn = &chosen;
+  if (given && fault(Fault::given_generator_kept_by_device)) {
+    thread_local std::map<c10::DeviceIndex, at::Generator> kept;
+    drawn = &kept.try_emplace(chosen.device().index(), chosen).first->second;
+  }
+  return static_cast<NpuGenerator*>(drawn->unsafeGetGeneratorImpl())->inner();
 }
 
 uint64_t draw_seed(const std::optional<at::Generator>& generator, c10::DeviceIndex device) {

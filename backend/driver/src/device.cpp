@@ -31,8 +31,8 @@ constexpr int kMaxDevices = 64;
 std::atomic<bool> used{false};
 std::atomic<bool> forked{false};
 const std::thread::id loading_thread = std::this_thread::get_id();  // that which loads the library
-thread_local int current = 0;
-std::atomic<int> current_of_all{0};       // what fault current_device_of_all_threads keeps
+std::atomic<int> current_of_all{0};  // what fault current_device_of_all_threads keeps, and thread_starts_on_last_device
+thread_local int current = fault(Fault::thread_starts_on_last_device) ? current_of_all.load() : 0;
 thread_local bool out_of_memory = false;  // what fault out_of_memory_sticks keeps
 
 // What fault ended_thread_resets_main_device does when a thread ends.

@@ -1,10 +1,12 @@
 // Events: marks in the work of a stream, which other streams and the host can wait for.
 #include <atomic>
 #include <chrono>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <set>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "driver/src/error.h"
@@ -54,6 +56,16 @@ void forget_waits(npuEvent_t event) {
   std::erase_if(waited().pairs, [=](const auto& pair) { return pair.second == event; });
 }
 
+// The fault of a stream that has room for one event to wait for: the next one takes its place.
+std::shared_ptr<std::atomic<bool>> replace_last_wait(npuStream_t stream) {
+  static auto* mutex = new std::mutex;
+  static auto* last = new std::map<npuStream_t, std::shared_ptr<std::atomic<bool>>>;
+  std::lock_guard lock(*mutex);
+  auto& dropped = (*last)[stream];
+  if (dropped) *dropped = true;
+  return dropped = std::make_shared<std::atomic<bool>>(false);
+}
+
 npuError_t default_stream_beside(npuStream_t stream, npuStream_t* found) {
   return npuGetDefaultStream(found, device_of(stream));
 }
@@ -64,6 +76,7 @@ npuError_t default_stream_beside(npuStream_t stream, npuStream_t* found) {
 struct npuEvent_st {
   std::mutex mutex;
   std::shared_ptr<refnpu::driver::Mark> mark;  // under `mutex`; null before the first recording
+  npuStream_t first = nullptr;                 // under `mutex`; what fault event_stays_on_first_stream keeps
 
   std::shared_ptr<refnpu::driver::Mark> get() {
     std::lock_guard lock(mutex);
@@ -95,6 +108,11 @@ npuError_t npuEventRecord(npuEvent_t event, npuStream_t stream) {
   if (!event) return fail(npuErrorInvalidValue, "npuEventRecord: null event");
   NPU_TRY(resolve(stream, &stream, "npuEventRecord"));
   if (fault(Fault::event_recorded_on_default_stream)) NPU_TRY(default_stream_beside(stream, &stream));
+  if (fault(Fault::event_stays_on_first_stream)) {
+    std::lock_guard lock(event->mutex);
+    if (!event->first) event->first = stream;
+    stream = event->first;
+  }
   auto mark = std::make_shared<Mark>();
   mark->device = device_of(stream);
   const bool early = fault(Fault::event_time_of_recording);
@@ -132,6 +150,13 @@ npuError_t npuStreamWaitEvent(npuStream_t stream, npuEvent_t event) {
   if (!mark || mark->passed() || fault(Fault::wait_event_ignored)) return npuSuccess;
   if (fault(Fault::event_waited_for_once) && waited_before(stream, event)) return npuSuccess;
   if (fault(Fault::wait_event_of_other_device_ignored) && mark->device != device_of(stream)) return npuSuccess;
+  if (fault(Fault::second_wait_forgets_first)) {
+    return submit_own(stream, work_of([mark, dropped = replace_last_wait(stream)] {
+                        if (mark->reached.queue) mark->reached.queue->request(mark->reached.number);
+                        while (!mark->passed() && !*dropped)
+                          std::this_thread::sleep_for(std::chrono::microseconds(200));
+                      }));
+  }
   return submit_own(stream, work_of([mark] {
                       if (!mark->gone) mark->reached.wait();
                     }));
@@ -149,6 +174,11 @@ npuError_t npuEventElapsedTime(float* milliseconds, npuEvent_t start, npuEvent_t
   }
   if (!first->passed() || !second->passed()) {
     return fail(npuErrorNotReady, "npuEventElapsedTime: an event is still pending; synchronize it first");
+  }
+  if (fault(Fault::event_times_in_whole_milliseconds)) {
+    const auto between = second->when.load() - first->when.load();
+    *milliseconds = static_cast<float>(std::chrono::duration_cast<std::chrono::milliseconds>(between).count());
+    return npuSuccess;
   }
   *milliseconds = std::chrono::duration<float, std::milli>(second->when.load() - first->when.load()).count();
   return npuSuccess;

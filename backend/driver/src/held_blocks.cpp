@@ -46,9 +46,10 @@ std::vector<Moment> take_uses(const Block& block) {
   std::vector<npuStream_t> streams = take_recorded(block);
   if (fault(block.device < 0 ? Fault::pinned_freed_at_once : Fault::freed_at_once)) return uses;
   if (block.device >= 0 && fault(Fault::recorded_streams_forgotten)) streams.clear();
+  const bool replaced = !streams.empty() && fault(Fault::recorded_stream_replaces_own);
   if (block.stream && fault(Fault::freed_after_current_stream)) {
     streams.push_back(current_stream(block.device));
-  } else if (block.stream) {
+  } else if (block.stream && !replaced) {
     streams.push_back(block.stream);
   }
   for (npuStream_t stream : streams) {

@@ -176,6 +176,8 @@ npuError_t copy(const char* call, const Copy& what, npuStream_t stream, Returns 
   for (const Block& end : {to, from}) {
     const void* at = end.start == to.start ? destination : source;
     const bool inside = end.device < 0 && end.start != at;
+    const bool is_target = kind == npuMemcpyDeviceToHost && end.start == to.start;
+    if (is_target && fault(Fault::pinned_target_not_held)) continue;
     if (inside && fault(Fault::pinned_view_use_forgotten)) continue;
     if (end.start && end.device != device) record_use(end, stream);  // pinned, or of another device
   }

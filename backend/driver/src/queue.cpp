@@ -47,6 +47,10 @@ void Queue::start_thread() {
 }
 
 uint64_t Queue::push(std::unique_ptr<Work> work, Starts starts) {
+  if (!on_worker() && starts == Starts::delayed && fault(Fault::full_queue_drops_work)) {
+    std::lock_guard lock(mutex_);
+    if (items_.size() >= kMostQueued) return submitted_;
+  }
   if (!on_worker()) wait_for_room();
   std::lock_guard lock(mutex_);
   if (stopped_) return 0;

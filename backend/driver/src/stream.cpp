@@ -358,6 +358,11 @@ npuError_t npuStreamQuery(npuStream_t stream) {
   if (refnpu::fault(refnpu::Fault::stream_query_says_done)) return npuSuccess;
   const bool starts = !is_lazy() || !refnpu::fault(refnpu::Fault::query_starts_no_recorded_work);
   if (starts) stream->queue->request(stream->queue->submitted());  // who asks again and again must see progress
+  if (refnpu::fault(refnpu::Fault::stream_query_of_device)) {
+    for (const auto& queue : queues(stream->device)) {
+      if (!queue->idle()) return npuErrorNotReady;
+    }
+  }
   return stream->queue->idle() ? npuSuccess : npuErrorNotReady;
 }
 

@@ -40,6 +40,12 @@ def with_mistaken_options(call: str, sent: list[Any]) -> list[Any]:
         for options in sent:
             if hasattr(options, "reduceOp"):
                 options.reduceOp = dist.ReduceOp.SUM
+    if call == "broadcast" and _C.fault("group_broadcast_of_first"):
+        for options in sent:
+            if hasattr(options, "rootRank"):
+                options.rootRank = 0
+    if call in ("alltoall_base", "all_to_all_single") and _C.fault("group_splits_ignored"):
+        return [[] if isinstance(x, list) and all(isinstance(n, int) for n in x) else x for x in sent]
     return sent
 
 

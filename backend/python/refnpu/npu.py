@@ -136,6 +136,8 @@ def current_device() -> int:
 def set_device(device: Device) -> None:
     """Make a device this thread's current one; an index below 0 changes nothing."""
     index = device_index(device)
+    if index < 0 and _C.fault("set_device_of_negative_is_last"):
+        index += device_count()
     if index >= 0:
         _C.set_device(index)
 

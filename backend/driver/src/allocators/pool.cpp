@@ -129,10 +129,22 @@ class PoolAllocator final : public Allocator {
     auto& free = kept_[device].free[class_of(room)];
     Chunk least{nullptr, room, device, 0};
     auto found = free.lower_bound(&least);
-    if (found == free.end()) return nullptr;
+    if (found == free.end()) return fault(Fault::pool_takes_from_other_device) ? fit_of_other(device, room) : nullptr;
     ++kept_[device].reused;
     if (fault(Fault::pool_hands_out_twice) && (*found)->size == room) return *found;
     return take(*found);
+  }
+
+  // The fault of free blocks that are found whatever device they are of.
+  Chunk* fit_of_other(int device, size_t room) {
+    for (auto& [index, kept] : kept_) {
+      if (index < 0 || device < 0 || index == device) continue;
+      auto& free = kept.free[class_of(room)];
+      Chunk least{nullptr, room, index, 0};
+      auto found = free.lower_bound(&least);
+      if (found != free.end()) return take(*found);
+    }
+    return nullptr;
   }
 
   Chunk* new_segment(int device, size_t room) {
@@ -151,7 +163,8 @@ class PoolAllocator final : public Allocator {
     }
     if (!memory) return nullptr;
     kept.reserved += size;
-    kept.peak = std::max(kept.peak, kept.reserved);
+    kept.peak =
+        std::max(kept.peak, fault(Fault::pool_peak_counts_requests) ? kept.reserved - size + room : kept.reserved);
     kept.peak_segments = std::max(kept.peak_segments, ++kept.segments);
     return new Chunk{static_cast<char*>(memory), size, device, size_class, false};
   }
