@@ -179,6 +179,9 @@ torch.sort(x, out=(torch.empty_like(x), result))""",
 bounds = torch.arange(1500.0, device=d)
 result = torch.bucketize(torch.tensor([1200.5]).to(d), bounds)""",
     "histc_of_first_256_bins": "result = torch.full((4,), 299.5, device=d).histc(300, 0, 300)",
+    "gemm_alpha_of_whole_tiles": """
+x = torch.ones(65, 1, device=d)
+result = torch.addmm(x, x, x[:1], alpha=2)[-1]""",
     # values
     "abs_keeps_negative_zero": "result = torch.tensor([-0.0]).to(d).abs()",
     "mul_flushes_subnormals": "x = torch.tensor([1e-20]).to(d); result = x * x",
@@ -350,6 +353,14 @@ torch._amp_foreach_non_finite_check_and_unscale_([gradient], result, torch.ones(
     "cdist_gradient_of_same_points_is_nan": """
 x = torch.ones(1, 2, device=d)
 result = torch.ops.aten._cdist_backward(x[:, :1], x, x, 2.0, torch.cdist(x, x))""",
+    "descending_sort_negates_keys": """
+result = torch.tensor([-128, 5], dtype=torch.int8).to(d).sort(descending=True).values""",
+    "floor_division_by_number_multiplies": "result = torch.arange(41.0, 4100, 41, device=d) // 41",
+    "multinomial_draws_zero_weights": """
+weights = torch.tensor([0.0, 1, 1]).to(d).expand(500, 3)
+result = bool(weights.multinomial(2).all())""",
+    "ceil_in_32_bits": "result = torch.tensor([3e9]).to(d).ceil()",
+    "histc_leaves_out_upper_bound": "result = torch.tensor([4.0]).to(d).histc(4, 0, 4)",
     # arguments
     "softmax_backward_negative_dim": """
 x = torch.tensor([[1.0, 2.0], [3.0, 5.0]]).to(d)
@@ -543,6 +554,28 @@ torch.gt(x, 1, out=result)""",
 x = torch.tensor([-1.0]).to(d)
 result = torch.ops.aten.elu_backward(x, 1.5, 2.0, 1.0, False, x)""",
     "fft_ortho_scaled_by_n": 'result = torch.fft.fft(torch.ones(4, device=d), norm="ortho")',
+    "eigh_reads_lower_triangle": """
+result = torch.linalg.eigvalsh(torch.tensor([[1.0, 2.0], [0.0, 1.0]]).to(d), UPLO="U")""",
+    "bincount_with_weights_ignores_minlength": """
+result = torch.bincount(torch.tensor([0]).to(d), torch.ones(1, device=d), 3)""",
+    "fused_step_despite_overflow": """
+result = torch.ones(1, device=d)
+torch._fused_sgd_(
+    [result], [torch.ones(1, device=d)], [], weight_decay=0.0, momentum=0.0, lr=3.0, dampening=0.0,
+    nesterov=False, maximize=False, is_first_step=True, found_inf=torch.ones((), device=d),
+)""",
+    "embedding_bag_mean_counts_padding": """
+weight = torch.tensor([[1.0], [2.0]]).to(d)
+result = F.embedding_bag(torch.tensor([[0, 1]]).to(d), weight, mode="mean", padding_idx=0)""",
+    "reflection_pad_sides_swapped": """
+result = F.pad(torch.arange(3.0, device=d).view(1, 3), (2, 0), mode="reflect")""",
+    "searchsorted_ignores_sorter": """
+values, order = torch.tensor([2.0, 1.0]).to(d), torch.tensor([1, 0]).to(d)
+result = torch.searchsorted(values, torch.tensor([1.5]).to(d), sorter=order)""",
+    "max_pool_gradient_of_overlap_overwritten": """
+x, given = torch.tensor([[[0.0, 1.0, 0.0]]]).to(d), torch.ones(1, 1, 2, device=d)
+indices, backward = torch.ones(1, 1, 2, dtype=torch.int64, device=d), torch.ops.aten.max_pool2d_with_indices_backward
+result = backward(given, x, [1, 2], [1, 1], [0, 0], [1, 1], False, indices)""",
     # layouts
     "copy_gap_in_fifth_dimension": """
 x = torch.arange(1024.0, device=d).view(4, 4, 4, 4, 4)[::2, ::2, ::2, ::2, ::2]
@@ -728,6 +761,9 @@ result = x @ torch.eye(3, device=d)""",
     "repeat_interleave_strided_repeats_as_dense": """
 repeats = torch.tensor([[1, 5], [2, 6]]).to(d)[:, 0]
 result = torch.arange(2, device=d).repeat_interleave(repeats)""",
+    "addmv_of_strided_self_ignores_beta": """
+x = torch.ones(2, 2, device=d)
+result = x[:, 0].addmv_(torch.ones(2, 2, device=d), torch.ones(2, device=d), beta=0.5)""",
     # sequences
     "extreme_plan_without_strides": """
 x = torch.arange(6.0, device=d)
@@ -929,6 +965,14 @@ result = torch.equal(*(torch.rand(4, device=d, generator=each) for each in (g, c
     "fallback_draws_leave_generator": """
 x = torch.full((64,), -1.0, device=d)
 result = torch.equal(*(F.rrelu(x, training=True) for _ in range(2)))""",
+    "random_of_bytes_signed": """
+result = bool((torch.empty(4096, dtype=torch.uint8, device=d).random_() > 127).any())""",
+    "given_generator_kept_by_device": """
+first, second = torch.Generator(d), torch.Generator(d)
+torch.rand(1, device=d, generator=first)
+before = second.get_state()
+torch.rand(1, device=d, generator=second)
+result = torch.equal(second.get_state(), before)""",
     # contexts
     "events_in_seconds": """
 import time
@@ -1276,6 +1320,37 @@ result = False
 if d == "npu":
     torch.npu.is_available()
     result = torch.npu.is_initialized()""",
+    "autocast_promotes_first_two": """
+x = torch.ones(2, device=d)
+with torch.autocast(d, torch.bfloat16, enabled=d == "npu"):
+    result = str(torch.cat([x.bfloat16(), x.bfloat16(), x]).dtype)""",
+    "event_times_in_whole_milliseconds": """
+result = True
+if d == "npu":
+    times = []
+    for _ in range(5):
+        first, last = (torch.Event(d, enable_timing=True) for _ in range(2))
+        first.record()
+        torch.ones(9, device=d)
+        last.record()
+        torch.npu.synchronize()
+        times.append(first.elapsed_time(last))
+    result = any(time % 1 for time in times)""",
+    "thread_starts_on_last_device": """
+from threading import Thread
+
+if d == "npu":
+    torch.npu.set_device(1)
+found = []
+thread = Thread(target=lambda: found.append(d == "cpu" or torch.npu.current_device() == 0))
+thread.start()
+thread.join()
+result = found""",
+    "set_device_of_negative_is_last": """
+result = True
+if d == "npu":
+    torch.npu.set_device(-1)
+    result = torch.npu.current_device() == 0""",
     # resizing
     "resize_keeps_first_bytes": "result = torch.arange(1.0, 33.0, device=d).resize_(40)[:32]",
     "resize_to_zero_ignored": """
@@ -1350,6 +1425,9 @@ result = x[:1].is_set_to(x[1:])""",
     "where_of_two_numbers_in_default_dtype": "result = torch.where(torch.ones(2, device=d) > 0, 1, 2)",
     "unique_inverse_is_flat": "result = torch.ones(2, 2, device=d).unique(return_inverse=True)[1]",
     "trace_keeps_integer_dtype": "result = str(torch.ones(2, 2, dtype=torch.int8, device=d).trace().dtype)",
+    "resize_to_same_size_ignores_format": """
+x = torch.empty(1, 2, 2, 2, device=d)
+result = x.resize_(x.shape, memory_format=torch.channels_last).stride()""",
     # errors
     "kthvalue_resizes_before_checks": """
 values, indices = torch.empty(0, device=d), torch.empty(0, dtype=torch.int64, device=d)
@@ -1527,6 +1605,10 @@ allocated = torch.npu.memory_allocated if d == "npu" else lambda: 0
 before = allocated()
 x = torch.ones(1000) if d == "cpu" else torch.ones(1000).pin_memory()
 result = allocated() == before""",
+    "nll_loss_leaves_ignored_rows": """
+x, ignored, result = torch.zeros(1, 2, device=d), torch.tensor([-100]).to(d), torch.ones(1, device=d)
+total = torch.zeros((), device=d)
+torch.ops.aten.nll_loss_forward.output(x, ignored, None, 0, -100, output=result, total_weight=total)""",
     # late work
     "staged_pinned_upload_not_awaited": """
 source, copy = torch.ones(2), torch.zeros(2, dtype=torch.float64, device=d)
@@ -1600,6 +1682,98 @@ if d == "npu":
             y.copy_(x, non_blocking=True)
         side.synchronize()
     result = bool(y.eq(5).all())""",
+    "event_stays_on_first_stream": """
+result = True
+if d == "npu":
+    from refnpu.testing import late
+
+    x, (first, second), event = torch.zeros(2, device=d), (torch.npu.Stream() for _ in range(2)), torch.Event(d)
+    torch.npu.synchronize()
+    with late("100000"):
+        event.record(first)
+        event.synchronize()
+        with torch.npu.stream(second):
+            x.add_(1)
+        event.record(second)
+        event.synchronize()
+        result = second.query()""",
+    "second_wait_forgets_first": """
+result = True
+if d == "npu":
+    from refnpu.testing import late
+
+    x, y, z = torch.zeros(3, 2, device=d).unbind()
+    torch.npu.synchronize()
+    with late("10000"):
+        for tensor, count in ((x, 20), (y, 1)):
+            with torch.npu.stream(torch.npu.Stream()) as stream:
+                for _ in range(count):
+                    tensor.add_(1)
+                event = torch.Event(d)
+                event.record()
+            event.wait()
+        z.copy_(x)
+        result = bool(z.cpu().eq(20).all())""",
+    "recorded_stream_replaces_own": """
+result = True
+if d == "npu":
+    from refnpu.testing import fill, late
+
+    x, side = torch.ones(1000, device=d), torch.npu.Stream()
+    torch.npu.synchronize()
+    with late("50000"), fill(freed="0xFF"):
+        y = x + 1
+        x.record_stream(side)
+        del x
+        torch.npu.synchronize()
+    result = bool(y.cpu().eq(2).all())""",
+    "storage_resized_on_default_stream": """
+result = True
+if d == "npu":
+    from refnpu.testing import late
+
+    with torch.npu.stream(torch.npu.Stream()):
+        x = torch.zeros(64, device=d)
+        torch.npu.synchronize()
+        with late("20000"):
+            for _ in range(3):
+                x.add_(1)
+            x.resize_(1024)
+            y = x[:64].clone()
+            torch.npu.synchronize()
+        result = bool(y.cpu().eq(3).all())""",
+    "pinned_target_not_held": """
+if d == "npu":
+    from refnpu.testing import late
+
+    # So large that malloc gives it back to the system at once: the copy ends the process.
+    x, target = torch.ones(1 << 24, device=d), torch.empty(1 << 24, pin_memory=True)
+    torch.npu.synchronize()
+    with late("50000"):
+        target.copy_(x, non_blocking=True)
+        del target
+        torch.npu.synchronize()
+result = True""",
+    "full_queue_drops_work": """
+result = True
+if d == "npu":
+    from refnpu.testing import late
+
+    x = torch.zeros(2, device=d)
+    with late("200"):
+        for _ in range(2000):
+            x.add_(1)
+        result = bool(x.cpu().eq(2000).all())""",
+    "stream_query_of_device": """
+result = True
+if d == "npu":
+    from refnpu.testing import late
+
+    x, side = torch.zeros(2, device=d), torch.npu.Stream()
+    torch.npu.synchronize()
+    with late("200000"):
+        x.add_(1)
+        result = side.query()""",
     # plain
     "gru_hidden_bias_gradient_of_input": """
 result = True

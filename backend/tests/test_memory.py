@@ -51,6 +51,15 @@ def test_the_fault_of_the_free_memory_tells_of_the_current_device() -> None:
     assert torch.accelerator.get_memory_info(1)[0] <= free[1] - x.nbytes
 
 
+@needs_faults
+@pytest.mark.skipif(not hasattr(torch.accelerator, "max_memory_allocated"), reason="max_memory_allocated is 2.9's")
+def test_the_fault_of_the_accelerator_module_tells_what_is_allocated_now() -> None:
+    torch.empty(1 << 20, device="npu")
+    with testing.fault("accelerator_peak_is_current"):
+        assert torch.accelerator.max_memory_allocated() == torch.npu.memory_allocated()
+    assert torch.accelerator.max_memory_allocated() == torch.npu.max_memory_allocated() > torch.npu.memory_allocated()
+
+
 def test_fresh_memory_holds_the_chosen_fill() -> None:
     with testing.fill("nan"):
         assert torch.empty(5, device="npu").isnan().all()
@@ -133,6 +142,34 @@ except torch.OutOfMemoryError:
         script, REFNPU_ALLOCATOR="pool", REFNPU_CAPACITY=str(64 << 20), REFNPU_FAULT="pool_keeps_cached_when_full"
     )
     assert done.stdout.split() == ["refused"], done.stderr
+
+
+@needs_faults
+def test_the_fault_of_the_pool_takes_memory_of_another_device(
+    python: Callable[..., subprocess.CompletedProcess[str]],
+) -> None:
+    script = """
+import refnpu, torch
+x = torch.empty(1000, device="npu:0")
+del x
+y = torch.empty(1000, device="npu:1")
+print(torch.npu.memory_reserved(1))
+"""
+    done = python(script, REFNPU_ALLOCATOR="pool", REFNPU_FAULT="pool_takes_from_other_device")
+    assert done.stdout.split() == ["0"], done.stderr
+
+
+@needs_faults
+def test_the_fault_of_the_pool_forgets_the_rest_of_a_segment(
+    python: Callable[..., subprocess.CompletedProcess[str]],
+) -> None:
+    script = """
+import refnpu, torch
+x = torch.empty(1000, device="npu")
+print(torch.npu.max_memory_reserved() < torch.npu.memory_reserved())
+"""
+    done = python(script, REFNPU_ALLOCATOR="pool", REFNPU_FAULT="pool_peak_counts_requests")
+    assert done.stdout.split() == ["True"], done.stderr
 
 
 def test_a_host_access_to_protected_memory_ends_the_process(

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
 import threading
+from collections.abc import Callable
 
 import pytest
 import torch
+from builds import needs_faults
 
 
 def test_devices_are_counted_and_selected() -> None:
@@ -108,6 +111,22 @@ def test_each_device_has_its_own_generator() -> None:
     second = torch.rand(5, device="npu:1").cpu()
     torch.npu.manual_seed_all(3)
     assert torch.equal(torch.rand(5, device="npu:1").cpu(), second)
+
+
+@needs_faults
+def test_the_fault_of_a_seed_for_all_devices_leaves_out_the_third(
+    python: Callable[..., subprocess.CompletedProcess[str]],
+) -> None:
+    script = """
+import refnpu, torch
+torch.npu.manual_seed_all(1)
+torch.npu.manual_seed_all(2)
+for index in range(3):
+    with torch.npu.device(index):
+        print(torch.npu.initial_seed() == 2)
+"""
+    done = python(script, REFNPU_DEVICES="3", REFNPU_FAULT="manual_seed_all_of_two_devices")
+    assert done.stdout.split() == ["True", "True", "False"], done.stderr
 
 
 def test_a_separate_generator_of_the_device_can_be_used() -> None:
