@@ -37,6 +37,9 @@ NO_CELL: Cell = ()
 STATISTICS = ("devices:statistics_add_up",)
 GROWN = ("storages:grown_tensor_keeps_elements",)
 FREED = ("devices:freed_memory_is_used_again",)
+WALK = ("walks:tensors_on_streams",)
+NUMBERS = ("memory_numbers:numbers_of_the_device",)
+SEEDS = ("seeding:seeds_of_the_module",)
 
 # Fault ("" for none) → cells to try, by lane. One process a lane: the allocator mode is chosen when a process starts.
 TRIED: dict[str, tuple[dict[str, str], dict[str, list[Cell]]]] = {
@@ -54,7 +57,7 @@ TRIED: dict[str, tuple[dict[str, str], dict[str, list[Cell]]]] = {
     "pool": (
         POOL,
         {
-            "": [COUNT, STATISTICS, GROWN, FREED],
+            "": [COUNT, STATISTICS, GROWN, FREED, WALK, NUMBERS, SEEDS],
             "scratch_grows": [COUNT],
             "pool_hands_out_twice": [NO_CELL],
             "reserved_not_lowered": [STATISTICS],
@@ -63,6 +66,9 @@ TRIED: dict[str, tuple[dict[str, str], dict[str, list[Cell]]]] = {
             "pool_middle_block_merges_one_side": [STATISTICS],
             "empty_cache_of_current_device_alone": [STATISTICS],
             "pool_keeps_cached_when_full": [FREED],
+            "pool_takes_from_other_device": [WALK],
+            "pool_peak_counts_requests": [NUMBERS],
+            "manual_seed_all_of_two_devices": [SEEDS],
         },
     ),
     "zero": (ZERO, {"": [TRIANGLE], "triangle_not_cleared": [TRIANGLE]}),
@@ -181,6 +187,9 @@ def test_a_scratch_block_that_grows_is_a_leak() -> None:
         ("pool_middle_block_merges_one_side", STATISTICS),
         ("empty_cache_of_current_device_alone", STATISTICS),
         ("pool_keeps_cached_when_full", FREED),
+        ("pool_takes_from_other_device", WALK),
+        ("pool_peak_counts_requests", NUMBERS),
+        ("manual_seed_all_of_two_devices", SEEDS),
     ],
 )
 def test_a_program_finds_what_a_pool_counts_rounds_or_keeps_wrong(fault: str, program: Cell) -> None:

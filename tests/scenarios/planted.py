@@ -28,6 +28,13 @@ FOUND_WHEN_LATE = {
     "stream_query_says_done": "streams:events_in_order",
     "compiled_on_default_stream": "compiled_calls:on_a_stream",
     "compiled_host_tensors_not_kept": "compiled_calls:scalars_of_the_host",
+    "full_queue_drops_work": "profiling:kernels_of_many_ops",
+    "stream_query_of_device": "walks:devices_and_streams",
+    "event_stays_on_first_stream": "streams:events_in_order",
+    "second_wait_forgets_first": "streams:events_in_order",
+    "recorded_stream_replaces_own": "transfers:between_devices",
+    "storage_resized_on_default_stream": "walks:tensors_on_streams",
+    "pinned_target_not_held": "streams:memory_in_use",
 }
 # fault: a scenario that finds it where work is recorded
 FOUND_WHEN_RECORDED = {

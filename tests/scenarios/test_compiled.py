@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -41,11 +42,22 @@ def test_a_finding_names_the_mode_and_the_output(refnpu: Any) -> None:
     assert "aot_eager" not in found
 
 
-def test_a_kernel_that_is_found_by_its_name_alone_is_found(refnpu: Any) -> None:
-    plan, name = planned("refnpu", "wide"), "compiled_calls:functions_alike"
-    assert observe(plan, name, timeout=300).status is Status.PASS
-    refnpu.set_fault("compiled_kernel_by_name")
-    assert observe(plan, name, timeout=300).status is Status.FAIL
+@pytest.mark.parametrize(
+    ("fault", "name"),
+    [
+        ("compiled_kernel_by_name", "compiled_calls:functions_alike"),
+        ("compiled_result_on_current_device", "compiled_calls:on_the_device_of_its_arguments"),
+    ],
+)
+def test_a_fault_of_compiled_calls_is_found(
+    refnpu: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fault: str, name: str
+) -> None:
+    plan = planned("refnpu", "wide")
+    for awake, status in ((None, Status.PASS), (fault, Status.FAIL)):
+        # What was compiled before would hide the fault.
+        monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / status))
+        refnpu.set_fault(awake)
+        assert observe(plan, name, timeout=300).status is status
 
 
 def fail() -> torch.Tensor:

@@ -156,6 +156,14 @@ FINDS = {
     "future_without_result": "parallel:data_parallel_step",
     "scattered_sum_of_own": "parallel:sharded_step",
     "coalesced_gather_of_first": "parallel:distributed_tensors",
+    "fused_step_despite_overflow": "training:fused_optimizers",
+    "event_times_in_whole_milliseconds": "devices:times_of_events",
+    "thread_starts_on_last_device": "devices:counts_and_current_device",
+    "set_device_of_negative_is_last": "devices:counts_and_current_device",
+    "given_generator_kept_by_device": "device_names:second_device_by_each_name",
+    "accelerator_peak_is_current": "memory_numbers:numbers_of_the_accelerator",
+    "group_broadcast_of_first": "groups:collectives_of_two_processes",
+    "group_splits_ignored": "groups:collectives_of_two_processes",
 }
 
 # As above, where the correct device refuses what the scenario needs.
