@@ -14,8 +14,6 @@ from conformance.vocabulary import Fact
 DOUBTFUL = 0.1
 #: The most numbers of a result that are looked at.
 MOST = 4096
-#: Numbers up to which a float64 holds every whole one.
-_EXACT = 2.0**53
 
 #: A number that is drawn, with its row.
 Number = tuple[int, float]
@@ -64,11 +62,15 @@ def _counts(expected: list[torch.Tensor], actual: list[torch.Tensor]) -> tuple[C
 
 
 def _numbered(draws: torch.Tensor) -> set[Number] | None:
-    """Return each number of a result with its row; None of too many, or of fractions. A row is the last dimension."""
+    """Return each number of a result with its row; None of too many, or of fractions. A row is the last dimension.
+
+    Where a dtype has no fractions any more, a whole number may be one that was rounded.
+    """
     if not 0 < draws.numel() <= MOST:
         return None
     values = flat(draws)
-    if not bool(((values == values.round()) & (values.abs() < _EXACT)).all()):
+    most = 1 / torch.finfo(draws.dtype).eps if draws.is_floating_point() or draws.is_complex() else 2.0**53
+    if not bool(((values == values.round()) & (values.abs() < most)).all()):
         return None
     length = draws.shape[-1] if draws.dim() else 1
     return {(at // length, value) for at, value in enumerate(values.tolist())}

@@ -33,6 +33,8 @@ OF_FLOATS, OF_INTEGERS = (*REDUCTIONS, "AVG"), (*REDUCTIONS, "BAND", "BOR", "BXO
 WAITS = ("at once", "wait", "wait", "future", "polled")
 SENT = "isend and irecv"
 GATHER = "gather"  # gloo has none of complex numbers, so that there is nothing to compare with
+#: What torch and backends say of reductions and dtypes that a group does not have.
+NOT_OF_ALL = ("Cannot use ReduceOp", "nsupported", "Unconvertible")
 GROUPS = ("", "", "a group of both", "a group of its own")
 
 
@@ -286,7 +288,7 @@ def _tried(device: str, call: Call, work: Callable[[], Started]) -> Ended:
     try:
         return work()
     except (RuntimeError, ValueError) as e:
-        if device == "cpu" or any(words in str(e) for words in (*LACKING, NOT_STRIDED)):
+        if device == "cpu" or any(words in str(e) for words in (*LACKING, NOT_STRIDED, *NOT_OF_ALL)):
             return NotOffered(first_line(e))
         return Broken((str(call),), 0, (type(e).__name__, first_line(e)))
 
