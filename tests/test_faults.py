@@ -208,7 +208,7 @@ FOUND_IN = {
     "layer_norm_over_last_dim_alone": ("native_layer_norm", "float32", "contiguous", "value"),
     "convolution_ignores_output_padding": ("conv_transpose1d", "float32", "contiguous", "shape"),
     "kaiser_window_symmetric": ("kaiser_window", "float32", "contiguous", "value"),
-    "index_put_mask_of_bytes_as_indices": ("index_put_", "float32", "variants", "value"),
+    "index_put_mask_of_bytes_as_indices": ("index_put_", "float32", "variants", "error_parity"),
     "dot_strides_of_first": ("dot", "float32", "step2", "value"),
     "gemm_clears_what_it_adds_to": ("addbmm_", "float32", "contiguous", "value"),
     "triangle_indices_in_16_bits": ("tril_indices", "float32", "sizes", "value"),
