@@ -322,11 +322,9 @@ class Judge:
             if not found and seed is not None and not self._context.name:
                 in_turn = (partial(self._in_turn, case, device) for device in (self._device, CPU))
                 found = repetition.same_stream(actual, self._criteria, *in_turn)
-        elif returned and not found and self._criteria.random and case.cell.layout == "values":
+        elif returned and not found and case.cell.layout == "values" and self._call.seed is not None:
             again = partial(self._on_device, case), partial(self.reference.again, case)
-            found = repetition.foreign_draws(
-                actual, self._criteria, self._call.seed or 0, *again, distribution.FEW_CALLS
-            )
+            found = repetition.foreign_draws(actual, self._criteria, self._call.seed, *again, distribution.FEW_CALLS)
         return CaseResult(found, tainted=bool(changed))
 
     def _watched(self, case: Case) -> Ambient | None:

@@ -68,6 +68,12 @@ def _differing(first: CallOutcome, second: CallOutcome, criteria: Criteria) -> s
     return ""
 
 
+def _drawn_result(first: CallOutcome, criteria: Criteria) -> int | None:
+    """Return which result of a call is drawn; None if none is, or if it is no tensor."""
+    i = next((i for i in range(len(first.leaves)) if criteria.drawn(i)), None)
+    return None if i is None or not isinstance(first.leaves[i][1], torch.Tensor) else i
+
+
 def foreign_draws(
     first: CallOutcome, criteria: Criteria, seed: int, on_device: Again, on_cpu: Again, calls: int
 ) -> list[Mismatch]:
@@ -75,8 +81,8 @@ def foreign_draws(
 
     For arguments that leave the distribution open, such as infinite ones: a number of chance 0 stays one.
     """
-    i = next((i for i in range(len(first.leaves)) if criteria.drawn(i)), None)
-    if i is None or not isinstance(first.leaves[i][1], torch.Tensor):
+    i = _drawn_result(first, criteria)
+    if i is None:
         return []
     name, draws = first.leaves[i]
     if not support.is_of_numbers(host_copy(draws)):
@@ -93,8 +99,8 @@ def _draws(
     first: CallOutcome, criteria: Criteria, seed: int, on_device: Again, on_cpu: Again, most: int
 ) -> list[Mismatch]:
     """Random results under several seeds on both sides, by their distribution."""
-    i = next((i for i in range(len(first.leaves)) if criteria.drawn(i)), None)
-    if i is None or not isinstance(first.leaves[i][1], torch.Tensor) or first.leaves[i][1].numel() == 0:
+    i = _drawn_result(first, criteria)
+    if i is None or first.leaves[i][1].numel() == 0:
         return []
     name, count = first.leaves[i][0], bits.real(first.leaves[i][1]).numel()
     calls = most if criteria.permutes else distribution.calls_for(count, most)
@@ -157,8 +163,8 @@ def same_stream(first: CallOutcome, criteria: Criteria, on_device: Turns, on_cpu
 
     ``first``: the device's outcome of the call. A kernel that draws from a copy of its generator does this.
     """
-    i = next((i for i in range(len(first.leaves)) if criteria.drawn(i)), None)
-    if i is None or not isinstance(first.leaves[i][1], torch.Tensor):
+    i = _drawn_result(first, criteria)
+    if i is None:
         return []
     ours = list(_until_another(_turns(on_device, i)))
     if len(ours) < distribution.FEW_CALLS:

@@ -72,6 +72,34 @@ def named(module: types.ModuleType, name: str) -> Callable[..., object]:
     return found  # type: ignore[no-any-return]
 
 
+def _starts_alike_in_each_thread() -> bool:
+    """Whether the current device of a new thread does not depend on what an earlier thread has chosen."""
+    if torch.accelerator.device_count() < 2:
+        raise NotOffered("a second device")
+    before, found = torch.accelerator.current_device_index(), list[int]()
+    for chosen in (1 - before, before):
+        for work in (
+            partial(torch.accelerator.set_device_index, chosen),
+            lambda: found.append(torch.accelerator.current_device_index()),
+        ):
+            thread = threading.Thread(target=work)
+            thread.start()
+            thread.join()
+    return len(set(found)) == 1
+
+
+def _is_left_by_a_negative_index(device: str) -> bool:
+    """Whether a negative index raises, or changes nothing."""
+    accelerator(device)
+    before = torch.accelerator.current_device_index()
+    try:
+        with suppress(RuntimeError, ValueError, AssertionError):
+            named(module_of(device), "set_device")(-1)
+        return bool(torch.accelerator.current_device_index() == before)
+    finally:
+        torch.accelerator.set_device_index(before)
+
+
 @scenario(exact=True, area="devices", accelerators=True)
 def counts_and_current_device(device: str) -> Results:
     """``torch.<device>`` and ``torch.accelerator`` agree on the devices, and on the current one of the thread."""
@@ -101,33 +129,9 @@ def counts_and_current_device(device: str) -> Results:
         moved.join()
         return bool(torch.accelerator.current_device_index() == before)
 
-    def of_a_later_thread() -> bool:
-        if torch.accelerator.device_count() < 2:
-            raise NotOffered("a second device")
-        before, found = torch.accelerator.current_device_index(), list[int]()
-        for other in (1 - before, before):
-            for work in (
-                partial(torch.accelerator.set_device_index, other),
-                lambda: found.append(torch.accelerator.current_device_index()),
-            ):
-                thread = threading.Thread(target=work)
-                thread.start()
-                thread.join()
-        return len(set(found)) == 1
-
-    def below_zero() -> bool:
-        accelerator(device)
-        before = torch.accelerator.current_device_index()
-        try:
-            with suppress(RuntimeError, ValueError, AssertionError):
-                named(module_of(device), "set_device")(-1)
-            return bool(torch.accelerator.current_device_index() == before)
-        finally:
-            torch.accelerator.set_device_index(before)
-
     return held(device, {
-        "of_a_later_thread": of_a_later_thread,
-        "below_zero": below_zero,
+        "of_a_later_thread": _starts_alike_in_each_thread,
+        "below_zero": partial(_is_left_by_a_negative_index, device),
         "available": lambda: bool(named(module_of(device), "is_available")()),
         "count": count,
         "current": lambda: len(set(both())) == 1,

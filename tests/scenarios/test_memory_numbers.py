@@ -1,0 +1,72 @@
+"""The numbers of memory, of a module that keeps sums since their last reset, and of modules that do it wrong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from conformance.scenarios import memory_numbers
+from conformance.scenarios.memory_numbers import Numbers
+
+COUNTED = "allocation"
+
+
+class Module:
+    """Counts the tensors of CPU that it makes in place of ``torch.empty``. ``resets``: whether sums begin again."""
+
+    __name__ = "module"
+
+    def __init__(self, *, resets: bool, gives_back: bool = True) -> None:
+        self.resets, self.gives_back = resets, gives_back
+        self.live = self.freed = self.cleared = self.reserved = 0
+        self._empty = torch.empty
+
+    def empty(self, size: int, **_: Any) -> torch.Tensor:
+        """Make a tensor that is counted until it is gone."""
+        tensor = self._empty(1)
+        self.live += 1
+        self.reserved += size
+        module = self
+
+        class Counted:
+            def __del__(self) -> None:
+                module.live -= 1
+                module.freed += 1
+
+        tensor.counted = Counted()
+        return tensor
+
+    def synchronize(self, _: int) -> None:
+        """Do nothing: there is no work."""
+
+    def empty_cache(self) -> None:
+        """Give back all memory, if this one does."""
+        self.reserved = 0 if self.gives_back else self.reserved
+
+    def reset_accumulated_memory_stats(self, _: int) -> None:
+        """Let the sums begin again, if this one does."""
+        self.cleared = self.live + self.freed if self.resets else 0
+
+    def memory_stats(self, _: int) -> dict[str, int]:
+        """Return the numbers."""
+        sums = (0, 0) if self.cleared else (self.live + self.freed, self.freed)
+        return {
+            "allocation.all.current": self.live, "allocation.all.allocated": sums[0], "allocation.all.freed": sums[1],
+            "reserved_bytes.all.current": self.reserved,
+        }  # fmt: skip
+
+
+@pytest.mark.parametrize("right", [True, False])
+def test_sums_begin_again_where_they_are_reset(monkeypatch: pytest.MonkeyPatch, right: bool) -> None:
+    module = Module(resets=right)
+    monkeypatch.setattr(torch, "empty", module.empty)
+    assert memory_numbers._starts_sums_again(COUNTED, Numbers("cpu", module)) is right  # noqa: SLF001
+
+
+@pytest.mark.parametrize("right", [True, False])
+def test_memory_that_is_kept_is_given_back(monkeypatch: pytest.MonkeyPatch, right: bool) -> None:
+    module = Module(resets=True, gives_back=right)
+    monkeypatch.setattr(torch, "empty", module.empty)
+    assert memory_numbers._gives_back(Numbers("cpu", module)) is right  # noqa: SLF001
