@@ -7,7 +7,8 @@ from functools import cache
 
 import torch
 
-from conformance.judging.distribution import ALPHA, constant, differ, differs, flat
+from conformance.judging.distribution import ALPHA, differ, differs
+from conformance.judging.draws import Draws, have_one_shape
 from conformance.records import Mismatch
 from conformance.vocabulary import Fact
 
@@ -21,23 +22,22 @@ POWERS = 8
 _MIX = 0x9E3779B97F4A7C15 - 2**64
 
 
-def compare(expected: list[torch.Tensor], actual: list[torch.Tensor], subject: str) -> Mismatch | None:
-    """Return how the device's draws, one tensor a seed, depend on each other; None if they do as CPU's do."""
-    # With a generator among the arguments, every call repeats the draws of the first.
-    expected, actual = (draws[:1] if constant(draws) else draws for draws in (expected, actual))
+def compare(expected: Draws, actual: Draws, subject: str) -> Mismatch | None:
+    """Return how the device's draws depend on each other; None if they do as CPU's do."""
+    expected, actual = expected.once(), actual.once()
     rules = (_repeated_in_row, stuck, _tied, _repeated_block)
     return next((found for rule in rules if (found := rule(expected, actual, subject))), None)
 
 
-def _repeated_in_row(expected: list[torch.Tensor], actual: list[torch.Tensor], subject: str) -> Mismatch | None:
+def _repeated_in_row(expected: Draws, actual: Draws, subject: str) -> Mismatch | None:
     """Return a mismatch if integers repeat in a row, where CPU draws without replacement.
 
     That CPU's rows have no repeated number is no chance if draws with replacement would seldom be like that: of n
     numbers out of m, the chance is at most exp(-n (n - 1) / 2m) in each row.
     """
-    if not all(_is_whole(t) and t.dim() and t.shape[-1] > 1 for t in (*expected, *actual)):
+    if not all(_is_whole(t) and t.dim() and t.shape[-1] > 1 for t in (*expected.results, *actual.results)):
         return None
-    ours, theirs = ([t.long().reshape(-1, t.shape[-1]) for t in draws] for draws in (actual, expected))
+    ours, theirs = ([t.long().reshape(-1, t.shape[-1]) for t in draws.results] for draws in (actual, expected))
     span = max(int(rows.max()) for rows in theirs) - min(int(rows.min()) for rows in theirs) + 1
     chance = -sum(rows.numel() * (rows.shape[1] - 1) for rows in theirs) / 2 / span
     if chance > math.log(ALPHA) or any(map(_repeating, theirs)):
@@ -57,9 +57,7 @@ def _repeating(rows: torch.Tensor) -> int:
     return int((ordered[:, 1:] == ordered[:, :-1]).any(1).sum())
 
 
-def stuck(
-    expected: list[torch.Tensor], actual: list[torch.Tensor], subject: str, places: torch.Tensor | None = None
-) -> Mismatch | None:
+def stuck(expected: Draws, actual: Draws, subject: str, places: torch.Tensor | None = None) -> Mismatch | None:
     """Return a mismatch if a position has one value in all calls, where CPU draws others.
 
     ``places``: the flat indices of the draws, if these are some of a result.
@@ -69,26 +67,26 @@ def stuck(
     if not bool(told.any()):
         return None
     at = int(others.argmax())
-    value, draws, place = float(flat(actual[0])[at]), len(actual), at if places is None else int(places[at])
+    value, draws, place = float(actual.calls[0][at]), len(actual), at if places is None else int(places[at])
     facts = {"position": place, "value": value, "draws": draws, "others": int(others[at]), "positions": int(told.sum())}
     return differs(subject, Fact.STUCK_DRAWS, **facts)
 
 
-def may_be_stuck(expected: list[torch.Tensor], actual: list[torch.Tensor]) -> bool:
+def may_be_stuck(expected: Draws, actual: Draws) -> bool:
     """Whether a position has one value in all calls, where CPU has drawn others, but too few to rule out chance."""
     others = _others_of_stuck(expected, actual)
     return bool(others.any()) and int(others.max()) < _fewest_others(len(actual), len(expected), others.numel())
 
 
-def _others_of_stuck(expected: list[torch.Tensor], actual: list[torch.Tensor]) -> torch.Tensor:
+def _others_of_stuck(expected: Draws, actual: Draws) -> torch.Tensor:
     """Return for each position how many of CPU's draws are not the value that the device always has; 0 if it has none.
 
     Of draws in tensors of different sizes nothing is returned.
     """
-    if len({t.shape for t in (*expected, *actual)}) > 1:
+    if not have_one_shape(expected, actual):
         return torch.zeros(0, dtype=torch.int64)
-    ours, theirs = (torch.stack([flat(t) for t in draws]) for draws in (actual, expected))
-    return differ(theirs, ours[0], expected[0].dtype).sum(0) * (ours == ours[0]).all(0)
+    ours = actual.matrix
+    return differ(expected.matrix, ours[0], expected.dtype).sum(0) * (ours == ours[0]).all(0)
 
 
 @cache
@@ -103,15 +101,15 @@ def _fewest_others(ours: int, theirs: int, positions: int) -> float:
     return next(counts, math.inf)
 
 
-def _tied(expected: list[torch.Tensor], actual: list[torch.Tensor], subject: str) -> Mismatch | None:
+def _tied(expected: Draws, actual: Draws, subject: str) -> Mismatch | None:
     """Return a mismatch if two positions, or two rows, have equal draws in all calls, where CPU's draws differ in most.
 
     Single draws of few values are often equal, rows of them are not.
     """
-    shape = actual[0].shape
-    if len({t.shape for t in (*expected, *actual)}) > 1 or not actual[0].numel():
+    shape = actual.shape
+    if shape is None or not have_one_shape(expected, actual) or not shape.numel():
         return None
-    ours, theirs = (torch.stack([flat(t) for t in draws]) for draws in (actual, expected))
+    ours, theirs = actual.matrix, expected.matrix
     (calls, count), rows = ours.shape, shape[:-1].numel()
     if _would_tell(count, calls, len(theirs), len(theirs)) and (found := _tied_columns(ours, theirs, 1, subject)):
         return found
@@ -156,7 +154,7 @@ def _chance_of_tie(ours: int, theirs: int, unequal: int) -> float:
     return float(in_so_many.sum(1).max())
 
 
-def _repeated_block(expected: list[torch.Tensor], actual: list[torch.Tensor], subject: str) -> Mismatch | None:
+def _repeated_block(expected: Draws, actual: Draws, subject: str) -> Mismatch | None:
     """Return a mismatch if a block of draws occurs again, in the same call or in one with another seed.
 
     Threads or blocks that share a state do this, and seeds whose sequences overlap. ``length`` is a power of two at
@@ -167,7 +165,7 @@ def _repeated_block(expected: list[torch.Tensor], actual: list[torch.Tensor], su
     parameters of their own match those of the same positions in other calls; there are 35 such places if the number of
     draws is 32 times the length, since fewer would leave CPU with longer matches.
     """
-    ours, theirs = (torch.cat([flat(t) for t in draws]) for draws in (actual, expected))
+    ours, theirs = actual.joined(), expected.joined()
     at = _compared(ours.numel())
     ours, theirs = ours[at], theirs[:IN_BLOCKS]
     if min(ours.numel(), theirs.numel()) < FOR_BLOCKS:
@@ -220,10 +218,10 @@ def _first_repeated(numbers: torch.Tensor) -> tuple[int, int] | None:
     return int(order[at]), int(order[at + 1])
 
 
-def _place(draws: list[torch.Tensor], position: int) -> tuple[int, int]:
+def _place(draws: Draws, position: int) -> tuple[int, int]:
     """Return the call and the flat index in it of a position among the draws of all calls."""
-    for call, tensor in enumerate(draws):
-        if position < flat(tensor).numel():
+    for call, values in enumerate(draws.calls):
+        if position < len(values):
             return call, position
-        position -= flat(tensor).numel()
+        position -= len(values)
     raise IndexError(position)

@@ -6,7 +6,7 @@ import math
 
 import torch
 
-from conformance.judging.bits import real
+from conformance.judging.draws import Draws, have_one_shape
 from conformance.records import Mismatch
 from conformance.vocabulary import Check, Fact
 
@@ -30,31 +30,25 @@ def calls_for(draws: int, most: int) -> int:
     return min(most, max(1 + WANTED // draws, FEW_CALLS if draws <= EACH_POSITION else 1))
 
 
-def flat(tensor: torch.Tensor) -> torch.Tensor:
-    """Every draw as a float64."""
-    return real(tensor).reshape(-1).to(torch.float64)
-
-
-def compare(expected: list[torch.Tensor], actual: list[torch.Tensor], subject: str) -> Mismatch | None:
-    """The draws of each side, one tensor a seed: same support, same distribution, and dependent on the seed alike.
+def compare(expected: Draws, actual: Draws, subject: str) -> Mismatch | None:
+    """The draws of each side: same support, same distribution, and dependent on the seed alike.
 
     Two-sample Kolmogorov-Smirnov, with the asymptotic threshold; ties make it conservative.
     """
-    if len(expected) > 1 and constant(actual) and not constant(expected) and not may_be_same(expected, actual):
+    if actual.are_constant and not expected.are_constant and not may_be_same(expected, actual):
         return differs(subject, Fact.SAME_DRAWS, seeds=len(actual))
-    ours, theirs = _different(actual), _different(expected)
+    ours, theirs = actual.once().joined(), expected.once().joined()
     if bool(ours.isnan().any()) and not bool(theirs.isnan().any()):
         return differs(subject, Fact.NAN_DRAWS)
     if not ours.numel() or not theirs.numel():
         return None
     if len(ours) == len(theirs):
         ours, theirs = _most(ours), _most(theirs)
-    ours, theirs = ours.sort().values, theirs.sort().values
-    distance = statistic(_snapped(ours, theirs, expected[0].dtype), theirs)
+    distance = float(distances(ours, theirs, expected.dtype))
     limit = allowed(ours.numel(), theirs.numel())
     if distance > limit:
         return differs(subject, Fact.DRAWS, distance=distance, allowed=limit, draws=ours.numel())
-    if constant(actual) or constant(expected):
+    if actual.are_constant or expected.are_constant:
         return None
     return _at_positions(expected, actual, subject)
 
@@ -64,36 +58,42 @@ def allowed(ours: int, theirs: int, tests: int = 1) -> float:
     return math.sqrt(-math.log(ALPHA / 2 / tests) / 2) * math.sqrt(1 / ours + 1 / theirs)
 
 
-def _at_positions(expected: list[torch.Tensor], actual: list[torch.Tensor], subject: str) -> Mismatch | None:
+def _at_positions(expected: Draws, actual: Draws, subject: str) -> Mismatch | None:
     """Return a mismatch if the draws of one position have another distribution, though those of all have not.
 
     Each position may have parameters of its own, or be left out of a permutation.
     """
-    count = expected[0].numel()
-    if len({t.shape for t in (*expected, *actual)}) > 1:
+    if not have_one_shape(expected, actual):
         return None
-    limit = allowed(len(actual), len(expected), count)
+    limit = allowed(len(actual), len(expected), expected.calls[0].numel())
     if limit >= 1:  # too few calls
         return None
-    ours, theirs = (torch.stack([flat(t) for t in draws], dim=1) for draws in (actual, expected))
-    ours, theirs = ours.sort().values, theirs.sort().values
-    distances = statistics(_snapped(ours, theirs, expected[0].dtype), theirs)
-    at = int(distances.argmax())
-    if float(distances[at]) <= limit:
+    found = distances(actual.matrix.t().contiguous(), expected.matrix.t().contiguous(), expected.dtype)
+    at = int(found.argmax())
+    if float(found[at]) <= limit:
         return None
-    facts = {"distance": float(distances[at]), "allowed": limit, "draws": len(actual), "position": at}
+    facts = {"distance": float(found[at]), "allowed": limit, "draws": len(actual), "position": at}
     return differs(subject, Fact.DRAWS_AT, **facts)
 
 
+def distances(ours: torch.Tensor, theirs: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """Return the largest difference between the two empirical distribution functions, of each row of two matrices."""
+    theirs = theirs.sort().values
+    ours = _snapped(ours, theirs, dtype).sort().values
+    at = torch.cat([ours, theirs], dim=-1)
+    below, of_theirs = (torch.searchsorted(side, at, right=True) / side.shape[-1] for side in (ours, theirs))
+    return (below - of_theirs).abs().amax(-1)
+
+
 def _snapped(ours: torch.Tensor, ordered: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """Return our draws, each one that rounding could make of one of CPU's replaced by that. Both are in order.
+    """Return our draws, each one that rounding could make of one of CPU's replaced by that. CPU's are in order.
 
     A draw may be computed from an argument, as dropout's are: two devices round it differently, and then all draws of
     one value would differ.
     """
     if not (dtype.is_floating_point or dtype.is_complex):
         return ours
-    above = torch.searchsorted(ordered, ours.contiguous()).clamp_max(ordered.shape[-1] - 1)
+    above = torch.searchsorted(ordered, ours).clamp_max(ordered.shape[-1] - 1)
     ends = ordered.gather(-1, above), ordered.gather(-1, (above - 1).clamp_min(0))
     nearest = torch.where((ends[0] - ours).abs() <= (ends[1] - ours).abs(), *ends)
     near = (nearest - ours).abs() <= ROUNDING * torch.finfo(dtype).eps * ours.abs()
@@ -111,11 +111,6 @@ def differs(subject: str, kind: Fact, **facts: float) -> Mismatch:
     return Mismatch(Check.DISTRIBUTION, subject, {"kind": kind.value, **facts})
 
 
-def _different(draws: list[torch.Tensor]) -> torch.Tensor:
-    """All draws; those of one call if the others repeat them, as with a generator among the arguments."""
-    return torch.cat([flat(t) for t in (draws[:1] if constant(draws) else draws)])
-
-
 def _most(draws: torch.Tensor) -> torch.Tensor:
     """Return at most MOST of the draws, the same of as many: all of the last, where a kernel may end too early."""
     if len(draws) <= MOST:
@@ -124,31 +119,13 @@ def _most(draws: torch.Tensor) -> torch.Tensor:
     return torch.cat((first[:: math.ceil(len(first) / (MOST - len(last)))], last))
 
 
-def constant(draws: list[torch.Tensor]) -> bool:
-    """Whether all calls gave the same draws."""
-    return all(torch.equal(flat(draws[0]), flat(t)) for t in draws[1:])
-
-
-def may_be_same(expected: list[torch.Tensor], actual: list[torch.Tensor]) -> bool:
+def may_be_same(expected: Draws, actual: Draws) -> bool:
     """Whether the device may have drawn the same in all calls by chance, because CPU drew that most of the time.
 
     Tells by the chance that of the calls of both sides together none of the device's is among those with other draws.
     """
-    usual = flat(actual[0])
-    others = sum(not torch.equal(flat(t), usual) for t in expected)
+    if not actual.are_constant:
+        return False
+    others = sum(not torch.equal(draws, actual.calls[0]) for draws in expected.calls)
     both = len(expected) + len(actual)
-    return constant(actual) and math.comb(len(expected), others) / math.comb(both, others) >= ALPHA
-
-
-def statistic(a: torch.Tensor, b: torch.Tensor) -> float:
-    """The largest difference between the two empirical distribution functions."""
-    return float(statistics(a, b))
-
-
-def statistics(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """The same of each row of two matrices."""
-    a, b = a.sort().values, b.sort().values
-    at = torch.cat([a, b], dim=-1)
-    below_a = torch.searchsorted(a, at, right=True) / a.shape[-1]
-    below_b = torch.searchsorted(b, at, right=True) / b.shape[-1]
-    return (below_a - below_b).abs().amax(-1)
+    return math.comb(len(expected), others) / math.comb(both, others) >= ALPHA

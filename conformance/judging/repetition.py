@@ -9,6 +9,7 @@ import torch
 
 from conformance.backends import Capabilities
 from conformance.judging import bits, dependence, distribution, facts, support
+from conformance.judging.draws import Draws, flat
 from conformance.judging.oracle import CallOutcome
 from conformance.judging.outcomes import error_parity
 from conformance.judging.tolerances import Criteria
@@ -112,7 +113,7 @@ def _draws(
             ends = torch.cat((torch.arange(ENDS), torch.arange(count - ENDS, count)))
             of_ends = (tuple(_at(ends, t) for t in pair) for pair in _pairs(seed, i, on_device, on_cpu))
             theirs, ours = _drawn(of_ends, distribution.FEW_CALLS)
-            if not distribution.constant(theirs):  # as they are with a generator among the arguments
+            if not theirs.are_constant:  # as they are with a generator among the arguments
                 differs = dependence.stuck(theirs, ours, name, ends)
     except _Raised as e:
         return e.parity
@@ -121,7 +122,7 @@ def _draws(
 
 def _at(places: torch.Tensor, draws: torch.Tensor) -> torch.Tensor:
     """Return the draws at these flat indices, in their dtype. Not every torch indexes each dtype."""
-    return distribution.flat(draws)[places].to(bits.real(draws).dtype)
+    return flat(draws)[places].to(bits.real(draws).dtype)
 
 
 class _Raised(Exception):
@@ -142,16 +143,14 @@ def _pairs(seed: int, i: int, on_device: Again, on_cpu: Again) -> Iterator[tuple
         yield cpu.leaves[i][1], host_copy(device.leaves[i][1])
 
 
-def _drawn(pairs: Iterator[tuple[torch.Tensor, ...]], calls: int) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+def _drawn(pairs: Iterator[tuple[torch.Tensor, ...]], calls: int) -> tuple[Draws, Draws]:
     """Return the draws of CPU and of the device: of so many calls, more where chance is not ruled out."""
-    theirs: list[torch.Tensor] = []
-    ours: list[torch.Tensor] = []
+    theirs, ours = Draws(), Draws()
     most = max(calls, distribution.WANTED)
     while len(ours) < min(calls, most):
-        cpu, device = next(pairs)
-        theirs.append(cpu)
-        ours.append(device)
-        if len(ours) == calls and not distribution.constant(theirs):
+        for side, draws in zip((theirs, ours), next(pairs), strict=True):
+            side.add(draws)
+        if len(ours) == calls and not theirs.are_constant:
             stuck = calls < MOST_FOR_POSITIONS and dependence.may_be_stuck(theirs, ours)
             doubtful = stuck or distribution.may_be_same(theirs, ours) or support.may_differ(theirs, ours)
             calls *= 2 if doubtful else 1
@@ -181,7 +180,7 @@ def _turns(calls: Turns, i: int) -> Iterator[torch.Tensor]:
     for outcome in itertools.islice(calls(), distribution.FEW_CALLS):
         if outcome.error is not None:
             return
-        yield distribution.flat(host_copy(outcome.leaves[i][1])).clone()
+        yield flat(host_copy(outcome.leaves[i][1])).clone()
 
 
 def _until_another(draws: Iterator[torch.Tensor]) -> Iterator[torch.Tensor]:

@@ -6,7 +6,8 @@ import math
 
 import torch
 
-from conformance.judging.distribution import ALPHA, constant, differs, flat
+from conformance.judging.distribution import ALPHA, differs
+from conformance.judging.draws import Draws, flat, have_one_shape
 from conformance.records import Mismatch
 from conformance.vocabulary import Fact
 
@@ -15,17 +16,15 @@ DOUBTFUL = 0.1
 #: The most numbers of a result that are looked at.
 MOST = 4096
 
-#: A number that is drawn, with its row.
-Number = tuple[int, float]
 #: Of calls behind those that tell which numbers are drawn: how many have another one, and how many there are.
 Counts = tuple[int, int]
 
 
-def compare(expected: list[torch.Tensor], actual: list[torch.Tensor], subject: str) -> Mismatch | None:
+def compare(expected: Draws, actual: Draws, subject: str) -> Mismatch | None:
     """Return a mismatch if calls on the device give whole numbers that CPU's calls do not give in that row.
 
     The first half of CPU's calls tells which numbers a row may have. Those behind tell how often one is missing there
-    by chance. ``expected``, ``actual``: the draws, one tensor a seed.
+    by chance.
     """
     counts = _counts(expected, actual)
     if counts is None or _chance(*counts) >= ALPHA:
@@ -34,46 +33,44 @@ def compare(expected: list[torch.Tensor], actual: list[torch.Tensor], subject: s
     return differs(subject, Fact.FOREIGN_DRAWS, calls=ours, of=of_ours, cpu_calls=theirs, cpu_of=of_theirs)
 
 
-def may_differ(expected: list[torch.Tensor], actual: list[torch.Tensor]) -> bool:
+def may_differ(expected: Draws, actual: Draws) -> bool:
     """Whether so few calls leave it open: the device's are unlike CPU's, though chance is not ruled out."""
     counts = _counts(expected, actual)
     return counts is not None and ALPHA <= _chance(*counts) < DOUBTFUL
 
 
 def is_of_numbers(draws: torch.Tensor) -> bool:
-    """Whether a result is of whole numbers, and of few enough."""
-    return _numbered(draws) is not None
-
-
-def _counts(expected: list[torch.Tensor], actual: list[torch.Tensor]) -> tuple[Counts, Counts] | None:
-    """Return the counts of CPU and of the device. None for draws that are not whole, or the same in each call."""
-    if len(expected) < 2 or constant(expected) or constant(actual):
-        return None
-    theirs, ours = ([_numbered(draws) for draws in side] for side in (expected, actual))
-    if any(numbers is None for numbers in (*theirs, *ours)):
-        return None
-    half = len(theirs) // 2
-    known = {number for numbers in theirs[:half] for number in numbers or ()}
-
-    def of(side: list[set[Number] | None]) -> Counts:
-        return sum(not known.issuperset(numbers or ()) for numbers in side), len(side)
-
-    return of(theirs[half:]), of(ours)
-
-
-def _numbered(draws: torch.Tensor) -> set[Number] | None:
-    """Return each number of a result with its row; None of too many, or of fractions. A row is the last dimension.
+    """Whether a result is of whole numbers, and of few enough.
 
     Where a dtype has no fractions any more, a whole number may be one that was rounded.
     """
-    if not 0 < draws.numel() <= MOST:
+    return 0 < draws.numel() <= MOST and _are_whole(flat(draws), draws.dtype)
+
+
+def _are_whole(values: torch.Tensor, dtype: torch.dtype) -> bool:
+    most = 1 / torch.finfo(dtype).eps if dtype.is_floating_point or dtype.is_complex else 2.0**53
+    return bool(((values == values.round()) & (values.abs() < most)).all())
+
+
+def _counts(expected: Draws, actual: Draws) -> tuple[Counts, Counts] | None:
+    """Return the counts of CPU and of the device. None for draws that are not whole, or the same in each call."""
+    if expected.are_constant or actual.are_constant or not have_one_shape(expected, actual):
         return None
-    values = flat(draws)
-    most = 1 / torch.finfo(draws.dtype).eps if draws.is_floating_point() or draws.is_complex() else 2.0**53
-    if not bool(((values == values.round()) & (values.abs() < most)).all()):
+    shape, half = expected.results[0].shape, len(expected) // 2
+    if not 0 < shape.numel() <= MOST:
         return None
-    length = draws.shape[-1] if draws.dim() else 1
-    return {(at // length, value) for at, value in enumerate(values.tolist())}
+    both = torch.cat((expected.matrix, actual.matrix))
+    if not _are_whole(both, expected.dtype):
+        return None
+    numbers, keys = both.unique(return_inverse=True)
+    rows = shape[:-1].numel()
+    row = torch.arange(keys.shape[1]) * rows // keys.shape[1]
+    in_rows, keys = (keys + row * len(numbers)).unique(return_inverse=True)
+    is_known = torch.zeros(len(in_rows), dtype=torch.bool)
+    is_known[keys[:half]] = True
+    has_others = ~is_known[keys].all(1)
+    theirs, ours = has_others[half : len(expected)], has_others[len(expected) :]
+    return (int(theirs.sum()), len(theirs)), (int(ours.sum()), len(ours))
 
 
 def _chance(theirs: Counts, ours: Counts) -> float:

@@ -8,14 +8,15 @@ import pytest
 import torch
 
 from conformance.judging import dependence, distribution
+from conformance.judging.draws import Draws
 from conformance.vocabulary import Check
 
 Draw = Callable[[torch.Generator], torch.Tensor]
 WEIGHTS = torch.tensor([[0.0, 1.0, 2.0, 3.0], [1.0, 1.0, 1.0, 0.0]])
 
 
-def draws(draw: Draw, first_seed: int, calls: int = 24) -> list[torch.Tensor]:
-    return [draw(torch.Generator().manual_seed(first_seed + i)) for i in range(calls)]
+def draws(draw: Draw, first_seed: int, calls: int = 24) -> Draws:
+    return Draws(draw(torch.Generator().manual_seed(first_seed + i)) for i in range(calls))
 
 
 def uniform(g: torch.Generator) -> torch.Tensor:
@@ -106,8 +107,8 @@ def test_a_number_that_is_drawn_twice_is_reported() -> None:
 
 
 def test_that_few_numbers_do_not_repeat_may_be_chance() -> None:
-    few = [torch.tensor([0, 1]), torch.tensor([1, 0])]
-    assert dependence.compare(few, [torch.tensor([0, 1]), torch.tensor([1, 1])], "result") is None
+    few = Draws([torch.tensor([0, 1]), torch.tensor([1, 0])])
+    assert dependence.compare(few, Draws([torch.tensor([0, 1]), torch.tensor([1, 1])]), "result") is None
 
 
 def stuck(g: torch.Generator) -> torch.Tensor:
@@ -159,7 +160,7 @@ def test_roundings_of_one_number_are_not_other_draws() -> None:
     actual = [torch.full((1000,), 0.8125, dtype=torch.bfloat16) for _ in range(24)]
     for made in (expected, actual):
         made[0][5] = 0  # so that not all calls are alike
-    assert dependence.compare(expected, actual, "self") is None
+    assert dependence.compare(Draws(expected), Draws(actual), "self") is None
 
 
 def test_hundreds_of_calls_can_be_compared() -> None:
@@ -210,9 +211,10 @@ def test_a_block_that_is_drawn_again_in_a_call_is_reported() -> None:
 
 
 def test_a_block_is_found_in_a_single_call_and_not_in_calls_that_repeat_the_first() -> None:
-    expected, wrong = ([draw(torch.Generator().manual_seed(1))] for draw in (many, lambda g: many(g)[:64].repeat(40)))
+    expected, wrong = (draws(draw, 1, calls=1) for draw in (many, lambda g: many(g)[:64].repeat(40)))
     assert dependence.compare(expected, wrong, "self") is not None
-    assert dependence.compare(expected * 24, draws(many, 7, calls=1) * 24, "self") is None
+    expected, actual = (Draws(draws(many, seed, calls=1).results * 24) for seed in (1, 7))
+    assert dependence.compare(expected, actual, "self") is None
 
 
 def test_coins_that_are_drawn_again_are_reported() -> None:
@@ -225,7 +227,7 @@ def test_coins_that_are_drawn_again_are_reported() -> None:
 
 def test_a_seed_whose_draws_are_those_of_the_seed_before_moved_on_is_reported() -> None:
     stream = torch.rand(500, generator=torch.Generator().manual_seed(5))
-    shifted = [stream[i : i + 65] for i in range(24)]
+    shifted = Draws(stream[i : i + 65] for i in range(24))
     found = dependence.compare(draws(uniform, 1), shifted, "self")
     assert found is not None
     assert (found.facts["first"], found.facts["second"], found.facts["calls_apart"]) == (1, 0, 1)

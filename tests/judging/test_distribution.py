@@ -8,13 +8,14 @@ import pytest
 import torch
 
 from conformance.judging import distribution
+from conformance.judging.draws import Draws
 from conformance.vocabulary import Check
 
 Draw = Callable[[torch.Generator], torch.Tensor]
 
 
-def draws(draw: Draw, first_seed: int, calls: int = 20) -> list[torch.Tensor]:
-    return [draw(torch.Generator().manual_seed(first_seed + i)) for i in range(calls)]
+def draws(draw: Draw, first_seed: int, calls: int = 20) -> Draws:
+    return Draws(draw(torch.Generator().manual_seed(first_seed + i)) for i in range(calls))
 
 
 def uniform(g: torch.Generator) -> torch.Tensor:
@@ -51,7 +52,7 @@ def test_a_wrong_range_or_probability_is_reported(wrong: Draw) -> None:
 
 
 def test_a_sampler_that_ignores_its_seed_is_reported() -> None:
-    same = [uniform(torch.Generator().manual_seed(3))] * 20
+    same = draws(lambda _: uniform(torch.Generator().manual_seed(3)), 1)
     mismatch = distribution.compare(draws(uniform, 1), same, "self")
     assert mismatch is not None
     assert mismatch.facts == {"kind": "same_draws", "seeds": 20}
@@ -59,15 +60,15 @@ def test_a_sampler_that_ignores_its_seed_is_reported() -> None:
 
 @pytest.mark.parametrize(("others", "reported"), [(1, False), (12, False), (21, True), (39, True)])
 def test_draws_that_are_mostly_the_same_on_cpu_may_all_be_the_same(others: int, reported: bool) -> None:
-    expected = [torch.tensor(1.0)] * others + [torch.tensor(0.0)] * (40 - others)
-    mismatch = distribution.compare(expected, [torch.tensor(0.0)] * 40, "self")
+    expected = Draws([torch.tensor(1.0)] * others + [torch.tensor(0.0)] * (40 - others))
+    mismatch = distribution.compare(expected, Draws([torch.tensor(0.0)] * 40), "self")
     assert (mismatch is not None) is reported
 
 
 def test_draws_that_every_call_repeats_count_once() -> None:
     expected, actual = uniform(torch.Generator().manual_seed(1)), uniform(torch.Generator().manual_seed(2))
-    assert distribution.compare([expected] * 20, [actual] * 20, "self") is None
-    mismatch = distribution.compare([expected] * 20, [actual + 2] * 20, "self")
+    assert distribution.compare(Draws([expected] * 20), Draws([actual] * 20), "self") is None
+    mismatch = distribution.compare(Draws([expected] * 20), Draws([actual + 2] * 20), "self")
     assert mismatch is not None
     assert mismatch.facts["draws"] == 50
 
@@ -76,21 +77,26 @@ def test_draws_that_every_call_repeats_count_once() -> None:
 def test_of_many_draws_some_are_compared_and_all_of_the_last(count: int) -> None:
     g = torch.Generator().manual_seed(count)
     expected, actual = torch.rand(count, generator=g), torch.rand(count, generator=g)
-    assert distribution.compare([expected], [actual], "self") is None
+    assert distribution.compare(Draws([expected]), Draws([actual]), "self") is None
     actual[-2000:] = 0.5
-    mismatch = distribution.compare([expected], [actual], "self")
+    mismatch = distribution.compare(Draws([expected]), Draws([actual]), "self")
     assert mismatch is not None
     assert distribution.MOST / 2 < mismatch.facts["draws"] <= distribution.MOST
     actual[-2000:] = torch.rand(2000, generator=g)
     actual[count // 3] = float("nan")
-    mismatch = distribution.compare([expected], [actual], "self")
+    mismatch = distribution.compare(Draws([expected]), Draws([actual]), "self")
     assert mismatch is not None
     assert mismatch.facts == {"kind": "nan_draws"}
 
 
 def test_nan_among_the_draws_is_reported() -> None:
-    spoilt = draws(uniform, 1000)
-    spoilt[3][7] = float("nan")
+    def spoilt_once(g: torch.Generator) -> torch.Tensor:
+        draws_of_call = uniform(g)
+        if g.initial_seed() == 1003:
+            draws_of_call[7] = float("nan")
+        return draws_of_call
+
+    spoilt = draws(spoilt_once, 1000)
     assert distribution.compare(draws(uniform, 1), spoilt, "self") is not None
 
 
@@ -147,4 +153,4 @@ def test_infinite_draws_are_those_of_no_other_number() -> None:
 
 def test_the_statistic_is_the_largest_gap_between_the_two_distributions() -> None:
     a, b = torch.tensor([0.0, 0.0, 1.0, 1.0]), torch.tensor([0.0, 1.0, 1.0, 1.0])
-    assert distribution.statistic(a, b) == pytest.approx(0.25)
+    assert float(distribution.distances(a, b, torch.int64)) == pytest.approx(0.25)

@@ -6,15 +6,14 @@ import pytest
 import torch
 
 from conformance.judging import support
+from conformance.judging.draws import Draws
 from conformance.vocabulary import Check, Fact
-
-Draws = list[torch.Tensor]
 
 
 def drawn(weights: list[list[float]], calls: int, seed: int, count: int = 2, *, replacement: bool = False) -> Draws:
     generator = torch.Generator().manual_seed(seed)
     table = torch.tensor(weights)
-    return [torch.multinomial(table, count, replacement, generator=generator) for _ in range(calls)]
+    return Draws(torch.multinomial(table, count, replacement, generator=generator) for _ in range(calls))
 
 
 ZEROS = [[0.0, 1, 0, 1, 0, 1, 1, 0]]
@@ -52,20 +51,20 @@ def test_honest_draws_pass_under_many_seeds(weights: list[list[float]]) -> None:
 
 def test_fractions_are_no_numbers_to_know() -> None:
     theirs, ours = (
-        [torch.rand(4, generator=torch.Generator().manual_seed(s)) for s in range(a, a + 50)] for a in (0, 50)
+        Draws(torch.rand(4, generator=torch.Generator().manual_seed(s)) for s in range(a, a + 50)) for a in (0, 50)
     )
     assert support.compare(theirs, ours, "") is None
 
 
 def test_whole_numbers_that_rounding_makes_are_not_compared() -> None:
-    theirs, ours = ([torch.full((4,), 2.0**24 + 2 * (k % 2) + a) for k in range(50)] for a in (0, 8))
+    theirs, ours = (Draws(torch.full((4,), 2.0**24 + 2 * (k % 2) + a) for k in range(50)) for a in (0, 8))
     assert support.compare(theirs, ours, "") is None
 
 
 def test_draws_that_are_the_same_in_each_call_are_not_compared() -> None:
-    assert support.compare([torch.tensor([1])] * 50, [torch.tensor([2])] * 50, "") is None
+    assert support.compare(Draws([torch.tensor([1])] * 50), Draws([torch.tensor([2])] * 50), "") is None
 
 
 def test_a_result_of_many_numbers_is_left_out() -> None:
-    theirs, ours = ([torch.full((support.MOST + 1,), float(k % 2 + a)) for k in range(50)] for a in (0, 5))
+    theirs, ours = (Draws(torch.full((support.MOST + 1,), float(k % 2 + a)) for k in range(50)) for a in (0, 5))
     assert support.compare(theirs, ours, "") is None
