@@ -188,7 +188,7 @@ Tensor& addmv_out(const Tensor& self, const Tensor& mat, const Tensor& vec, cons
     // other products refuse a float beta for integers.
     scale_into(column, self, fault(Fault::addmv_of_nothing_is_zero) ? 0 : in_dtype(beta, self.scalar_type()));
   } else {
-    require_dtype(NumericTypes{}, "addmv", self);
+    require_dtype(NumericTypes{}, "addmv", mat);
     // Before torch 2.9, self may have another dtype than the products.
     const Tensor added = self.to(column.scalar_type()).expand(column.sizes()).unsqueeze(1);
     const bool strided = out.is_alias_of(self) && self.dim() == 1 && self.stride(0) != 1;
