@@ -138,5 +138,6 @@ class Backward(Context):
 
     def refuses(self, error: BaseException | None) -> bool:
         """Whether torch raised because it has no formula for a gradient."""
-        texts = ("derivative for", "not differentiable", "is not implemented", "does not require grad")
+        lacking = "does not support automatic differentiation"
+        texts = ("derivative for", "not differentiable", "is not implemented", "does not require grad", lacking)
         return isinstance(error, RuntimeError) and any(text in str(error) for text in texts)

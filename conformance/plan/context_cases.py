@@ -19,7 +19,11 @@ DTYPES = ("float32", "int64", "bool")
 # Contexts with cells of other dtypes.
 OTHER_DTYPES = {"gradcheck": ("float64",)}
 # Contexts with cells of more dtypes.
-MORE_DTYPES = {"autocast": ("bfloat16", "float64")}
+MORE_DTYPES = {
+    "autocast": ("bfloat16", "float64"),
+    "backward": ("bfloat16", "complex64"),
+    "forward_ad": ("bfloat16", "complex64"),
+}
 # Contexts of which a sample has several cases.
 VARIANTS = {
     "autocast": ("bfloat16", "float16"),
@@ -33,7 +37,7 @@ VARIANTS = {
     "inductor": ("inductor", "inductor+offset1"),
 }
 # Contexts that treat arguments by their dtypes, with so many samples in which a generated one has another dtype.
-MIXED_SAMPLES = {"autocast": 6}
+MIXED_SAMPLES = {"autocast": 6, "backward": 6}
 # Contexts that may take the widest dtype of all operands, with the dtype that the last one has in cells of a dtype.
 LAST_WIDER = {"autocast": {"bfloat16": "float32"}}
 # Contexts of which a case takes seconds, with fewer samples.

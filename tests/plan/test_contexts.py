@@ -47,6 +47,12 @@ def test_autocast_has_cells_of_what_it_lowers_to_and_of_what_it_must_not_lower()
     assert sorted(dtypes_of("autocast", several)) == ["bfloat16", "float32", "float64"]
 
 
+def test_gradients_are_taken_in_half_precision_and_of_complex_numbers_too() -> None:
+    several = sample("a", ("float32", "float16", "bfloat16", "float64", "complex64"))
+    for context in ("backward", "forward_ad"):
+        assert sorted(dtypes_of(context, several)) == ["bfloat16", "complex64", "float32"]
+
+
 def test_the_dtype_of_a_context_does_not_depend_on_the_selection() -> None:
     assert dtypes_of("thread", PLAIN, dtypes=frozenset({"float64"})) == []
     assert dtypes_of("thread", PLAIN, dtypes=frozenset({"float32"})) == ["float32"]
