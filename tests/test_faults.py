@@ -433,6 +433,7 @@ FOUND_ELSEWHERE = {
     "pool_middle_block_merges_one_side": "the lanes of the pool",
     "empty_cache_of_current_device_alone": "the lanes of the pool",
     "pool_keeps_cached_when_full": "the lanes of the pool",
+    "held_memory_is_out_of_memory": "the late lane, with little memory",
     "pool_takes_from_other_device": "the lanes of the pool",
     "pool_peak_counts_requests": "the lanes of the pool",
     "manual_seed_all_of_two_devices": "the lanes of the pool",

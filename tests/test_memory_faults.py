@@ -22,6 +22,7 @@ REDZONE = {"REFNPU_ALLOCATOR": "redzone"}
 GUARD = {"REFNPU_ALLOCATOR": "guard"}
 GUARD_LEFT = {"REFNPU_ALLOCATOR": "guard_left"}
 POOL = {"REFNPU_ALLOCATOR": "pool", "REFNPU_CAPACITY": str(1 << 30), "REFNPU_DEVICES": "3"}
+LATE = {"REFNPU_LATE": "1", "REFNPU_DELAY_US": "random:1", "REFNPU_CAPACITY": str(1 << 30)}
 PLAIN = {"REFNPU_ALLOCATOR": "aligned_alloc"}
 ZERO = {"REFNPU_FILL_FRESH": "zero"}
 
@@ -36,7 +37,8 @@ NO_CELL: Cell = ()
 # Programs.
 STATISTICS = ("devices:statistics_add_up",)
 GROWN = ("storages:grown_tensor_keeps_elements",)
-FREED = ("devices:freed_memory_is_used_again",)
+FREED = ("memory_needed:freed_memory_is_used_again",)
+IN_USE = ("memory_needed:memory_in_use_is_waited_for",)
 WALK = ("walks:tensors_on_streams",)
 NUMBERS = ("memory_numbers:numbers_of_the_device",)
 SEEDS = ("seeding:seeds_of_the_module",)
@@ -57,7 +59,7 @@ TRIED: dict[str, tuple[dict[str, str], dict[str, list[Cell]]]] = {
     "pool": (
         POOL,
         {
-            "": [COUNT, STATISTICS, GROWN, FREED, WALK, NUMBERS, SEEDS],
+            "": [COUNT, STATISTICS, GROWN, FREED, IN_USE, WALK, NUMBERS, SEEDS],
             "scratch_grows": [COUNT],
             "pool_hands_out_twice": [NO_CELL],
             "reserved_not_lowered": [STATISTICS],
@@ -71,6 +73,7 @@ TRIED: dict[str, tuple[dict[str, str], dict[str, list[Cell]]]] = {
             "manual_seed_all_of_two_devices": [SEEDS],
         },
     ),
+    "late": (LATE, {"": [FREED, IN_USE], "held_memory_is_out_of_memory": [IN_USE]}),
     "zero": (ZERO, {"": [TRIANGLE], "triangle_not_cleared": [TRIANGLE]}),
     "plain": (PLAIN, {"fill_one_past_end": [FILL], "block_too_short": [NO_CELL]}),
 }
@@ -194,6 +197,11 @@ def test_a_scratch_block_that_grows_is_a_leak() -> None:
 )
 def test_a_program_finds_what_a_pool_counts_rounds_or_keeps_wrong(fault: str, program: Cell) -> None:
     check, _ = first_failure(observe("pool", fault, program))
+    assert check == "value"
+
+
+def test_a_program_finds_that_memory_in_use_is_not_waited_for() -> None:
+    check, _ = first_failure(observe("late", "held_memory_is_out_of_memory", IN_USE))
     assert check == "value"
 
 

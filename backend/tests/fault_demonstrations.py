@@ -1754,6 +1754,17 @@ if d == "npu":
         del target
         torch.npu.synchronize()
 result = True""",
+    "held_memory_is_out_of_memory": """
+result = True
+if d == "npu":
+    from refnpu.testing import capacity, late
+
+    with capacity(1 << 20), late("20000"):
+        try:
+            for _ in range(3):
+                torch.zeros(600_000, dtype=torch.uint8, device=d).add_(1)
+        except torch.OutOfMemoryError:
+            result = False""",
     "full_queue_drops_work": """
 result = True
 if d == "npu":

@@ -14,6 +14,7 @@ from conformance.scenarios import (
     devices,
     distributed,
     drawn_collectives,
+    exchange,
     exporting,
     flat_tensors,
     flex_attention,
@@ -23,8 +24,10 @@ from conformance.scenarios import (
     handles,
     loading,
     masks,
+    memory_needed,
     memory_numbers,
     millions,
+    named_methods,
     not_current,
     parallel,
     profiling,
@@ -46,10 +49,11 @@ from conformance.support.suggestions import unknown
 
 # Importing them fills the table.
 MODULES = (
-    block_masks, blocks, compiled_calls, compiled_models, compiled_tensors, decoder, defaults, device_names, devices,
-    distributed, drawn_collectives, exporting, flat_tensors, flex_attention, forms, generators, groups, handles,
-    loading, masks, memory_numbers, millions, not_current, parallel, profiling, python_values, queries, seeding,
-    serialization, sharing, storages, stream_handles, streams, threads, training, transfers, walks,
+    block_masks, blocks, compiled_calls, compiled_models, compiled_tensors, decoder, defaults, device_names,
+    devices, distributed, drawn_collectives, exchange, exporting, flat_tensors, flex_attention, forms, generators,
+    groups, handles, loading, masks, memory_needed, memory_numbers, millions, named_methods, not_current, parallel,
+    profiling, python_values, queries, seeding, serialization, sharing, storages, stream_handles, streams, threads,
+    training, transfers, walks,
 )  # fmt: skip
 
 

@@ -26,7 +26,6 @@ LARGE = 64 << 20  # bytes of one that the free memory has to show
 WAIT = 0.02  # seconds between two events
 TIMES, SHORT = 5, 0.0013  # times between events that are so many seconds apart
 RESOLUTION = 0.001  # seconds by which the times of events may be off
-FEW_BYTES = 1 << 30  # of free memory
 PATIENCE = 20.0  # seconds until a few calls have to be done
 
 
@@ -484,30 +483,6 @@ def operands_of_two_devices(device: str) -> Results:
         return False
 
     return held(device, {name: partial(raises, *of) for name, of in _OF_TWO.items()})
-
-
-@scenario(exact=True, area="memory", accelerators=True)
-def freed_memory_is_used_again(device: str) -> Results:
-    """Memory that tensors have given back serves an allocation that needs it, whether the allocator keeps it or not.
-
-    Tried where not much memory is free: other programs may need what a large device has.
-    """
-    of = unless_first(device)
-
-    def serves() -> bool:
-        named(module_of(device), "empty_cache")()
-        free = int(named(module_of(device), "mem_get_info")(*of)[0])  # type: ignore[index]
-        if free > FEW_BYTES:
-            raise NotOffered(f"a device with at most {FEW_BYTES} bytes of free memory")
-        tensors = [torch.empty(free // 16, dtype=torch.uint8, device=device) for _ in range(12)]
-        del tensors
-        try:  # more than is left beside these, and little enough for a memory of one piece with something in its middle
-            torch.empty(free * 5 // 16, dtype=torch.uint8, device=device)
-        except torch.OutOfMemoryError:
-            return False
-        return True
-
-    return held(device, {"serves": serves})
 
 
 @scenario(exact=True, area="memory", accelerators=True)

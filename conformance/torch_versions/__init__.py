@@ -115,8 +115,12 @@ def settle_threads() -> None:
 
 
 def cpu_capability() -> str:
-    """For which instructions the CPU kernels that run here were compiled, e.g. ``AVX512``."""
-    return str(torch.backends.cpu.get_cpu_capability())
+    """For which instructions the CPU kernels that run here were compiled, e.g. ``AVX512``.
+
+    Older versions, as 2.8, call those for every processor "NO AVX". Here they are "DEFAULT" too.
+    """
+    found = str(torch.backends.cpu.get_cpu_capability())
+    return "DEFAULT" if found == "NO AVX" else found
 
 
 def uses_mkldnn() -> bool:

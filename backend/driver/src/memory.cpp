@@ -109,6 +109,9 @@ npuError_t allocate_on_device(const char* call, void** pointer, const Request& w
   *pointer = nullptr;
   NPU_TRY(ready());
   if (wanted.size == 0) return npuSuccess;
+  if (fits_only_without_held(wanted.device, wanted.size) && fault(Fault::held_memory_is_out_of_memory)) {
+    return fail(npuErrorOutOfMemory, std::string(call) + "(" + bytes(wanted.size) + "): out of memory");
+  }
   wait_for_held(wanted);
   NPU_TRY(reserve(wanted.device, wanted.size));
   *pointer = make_block(wanted);

@@ -93,11 +93,12 @@ class Adapter:
         """The allocator modes, and those with protection or a fill: what triage tries outside of this repository."""
         modes = ("malloc", "aligned_alloc", "redzone", "guard", "guard_left")
         exact = {"REFNPU_ALLOCATOR": "malloc"}
+        little = {"REFNPU_CAPACITY": str(1 << 30)}
         return {
             **{mode: {"REFNPU_ALLOCATOR": mode} for mode in modes},
-            "pool": {"REFNPU_ALLOCATOR": "pool", "REFNPU_CAPACITY": str(1 << 30), "REFNPU_DEVICES": "3"},
+            "pool": little | {"REFNPU_ALLOCATOR": "pool", "REFNPU_DEVICES": "3"},
             "protect": {"REFNPU_ALLOCATOR": "guard", "REFNPU_PROTECT": "1"},
-            "late": exact | {"REFNPU_LATE": "1", "REFNPU_DELAY_US": "random:1"},
+            "late": exact | little | {"REFNPU_LATE": "1", "REFNPU_DELAY_US": "random:1"},
             "lazy": exact | {"REFNPU_LAZY": "1"},
             "fill_nan": exact | {"REFNPU_FILL_FRESH": "nan", "REFNPU_FILL_FREED": "0xAB"},
             "fill_random": exact | {"REFNPU_FILL_FRESH": "random:1", "REFNPU_FILL_FREED": "random:2"},

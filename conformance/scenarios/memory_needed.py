@@ -1,0 +1,68 @@
+"""Allocations that need memory which was freed, on a device that has little. CPU has none of it: all holds there.
+
+Tried where not much memory is free: other programs may need what a large device has.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from conformance.scenarios.devices import held, module_of, named
+from conformance.scenarios.model import NotOffered, Results, scenario, unless_first
+from conformance.scenarios.streams import CALLS, SIZE, busy_stream
+
+FEW_BYTES = 1 << 30  # of free memory
+PARTS = 16  # of the free memory
+FREED = 12  # of the parts
+#: Of the parts: more than is left beside those freed, and little enough for a memory of one piece with something in its
+#: middle.
+NEEDED = 5
+
+
+@scenario(exact=True, area="memory", accelerators=True)
+def freed_memory_is_used_again(device: str) -> Results:
+    """Memory that tensors have given back serves an allocation that needs it, whether the allocator keeps it or not."""
+
+    def serves() -> bool:
+        tensors = _parts_of_free(device)
+        needed = NEEDED * tensors[0].nbytes
+        del tensors
+        return _is_served(device, needed)
+
+    return held(device, {"serves": serves})
+
+
+@scenario(exact=True, area="memory", accelerators=True)
+def memory_in_use_is_waited_for(device: str) -> Results:
+    """An allocation that needs memory which was freed waits for the stream that still uses it. It does not fail."""
+
+    def serves() -> bool:
+        tensors = _parts_of_free(device)
+        needed = NEEDED * tensors[0].nbytes
+        with busy_stream(device, 8 * CALLS) as stream:
+            while tensors:
+                used = tensors.pop()[:SIZE].add_(1)
+                if stream is not None:
+                    used.record_stream(stream)
+            del used
+        return _is_served(device, needed)
+
+    return held(device, {"serves": serves})
+
+
+def _parts_of_free(device: str) -> list[torch.Tensor]:
+    """Return tensors that take most of a device's free memory. Raises NotOffered if there is much of it."""
+    named(module_of(device), "empty_cache")()
+    free = int(named(module_of(device), "mem_get_info")(*unless_first(device))[0])  # type: ignore[index]
+    if free > FEW_BYTES:
+        raise NotOffered(f"a device with at most {FEW_BYTES} bytes of free memory")
+    return [torch.empty(free // PARTS, dtype=torch.uint8, device=device) for _ in range(FREED)]
+
+
+def _is_served(device: str, size: int) -> bool:
+    """Whether the device has so many bytes for a tensor."""
+    try:
+        torch.empty(size, dtype=torch.uint8, device=device)
+    except torch.OutOfMemoryError:
+        return False
+    return True

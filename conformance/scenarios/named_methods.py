@@ -1,0 +1,119 @@
+"""``tensor.<device>()``, ``tensor.is_<device>`` and their kin: methods that have the name of a kind of device.
+
+``torch.utils.generate_methods_for_privateuse1_backend`` makes them for a backend that asks for it. CPU has none of it:
+all holds there.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import torch
+from torch.nn.utils.rnn import pack_padded_sequence
+
+from conformance.scenarios.devices import accelerator, held, on_device
+from conformance.scenarios.model import NotOffered, Results, scenario
+
+
+class _Named:
+    """The methods of a device, called with its index and, while it is the current one, without."""
+
+    def __init__(self, device: str, *, current: bool) -> None:
+        accelerator(device)
+        found = torch.device(device)
+        self.kind, self.device = found.type, torch.device(found.type, found.index or 0)
+        self.current = current
+
+    def to(self, value: Any, **options: Any) -> Any:
+        """Return what the method of a value gives. Raises NotOffered if it has none."""
+        method = getattr(value, self.kind, None)
+        if method is None:
+            raise NotOffered(f"{type(value).__name__}.{self.kind}()")
+        if not self.current:
+            return method(self.device.index, **options)
+        with on_device(self.device.index):
+            return method(**options)
+
+    def tells(self, value: Any) -> bool:
+        """Return what a value says of being on the device. Raises NotOffered if it has no such property."""
+        if not hasattr(value, f"is_{self.kind}"):
+            raise NotOffered(f"{type(value).__name__}.is_{self.kind}")
+        return bool(getattr(value, f"is_{self.kind}"))
+
+
+def _sends(names: _Named) -> bool:
+    host = torch.arange(24.0).reshape(2, 3, 4).transpose(0, 2)[1:]
+    there = names.to(host)
+    wanted = host.to(names.device)
+    return there.device == names.device and there.stride() == wanted.stride() and torch.equal(there.cpu(), host)
+
+
+def _sends_in_another_order(names: _Named) -> bool:
+    host = torch.arange(48.0).reshape(2, 3, 2, 4)
+    there = names.to(host, memory_format=torch.channels_last)
+    return there.is_contiguous(memory_format=torch.channels_last) and torch.equal(there.cpu(), host)
+
+
+def _sends_without_blocking(names: _Named) -> bool:
+    return torch.equal(names.to(torch.arange(9), non_blocking=True).cpu(), torch.arange(9))
+
+
+def _keeps_what_is_there(names: _Named) -> bool:
+    there = torch.ones(3, device=names.device)
+    return names.to(there) is there
+
+
+def _lets_gradients_through(names: _Named) -> bool:
+    host = torch.ones(3, requires_grad=True)
+    (names.to(host) * 2).sum().backward()
+    return host.grad is not None and host.grad.device.type == "cpu" and host.grad.tolist() == [2.0, 2.0, 2.0]
+
+
+def _tells_where_it_is(names: _Named) -> bool:
+    there, host, nowhere = (torch.ones(2, device=d) for d in (names.device, "cpu", "meta"))
+    return [names.tells(t) for t in (there, host, nowhere)] == [True, False, False]
+
+
+def _moves_modules(names: _Named) -> bool:
+    module = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.BatchNorm1d(3))
+    before = {name: value.clone() for name, value in module.state_dict().items()}
+    moved = names.to(module)
+    state = module.state_dict()
+    there = all(value.device == names.device for value in state.values())
+    same = moved is module and list(state) == list(before) and all(p.requires_grad for p in module.parameters())
+    return there and same and all(torch.equal(state[name].cpu(), value) for name, value in before.items())
+
+
+def _moves_packed_sequences(names: _Named) -> bool:
+    packed = pack_padded_sequence(torch.arange(12.0).reshape(3, 2, 2), torch.tensor([3, 2]))
+    there = names.to(packed)
+    on_host = there.batch_sizes.device.type == "cpu"  # whatever the device
+    return on_host and there.data.device == names.device and torch.equal(there.data.cpu(), packed.data)
+
+
+def _copies_storages(names: _Named) -> bool:
+    host = torch.arange(5, dtype=torch.int16)
+    there = names.to(host.untyped_storage())
+    back = torch.empty(0, dtype=torch.int16, device=names.device).set_(there)
+    return names.tells(there) and not names.tells(host.untyped_storage()) and torch.equal(back.cpu(), host)
+
+
+_PROPERTIES = (
+    _sends, _sends_in_another_order, _sends_without_blocking, _keeps_what_is_there, _lets_gradients_through,
+    _tells_where_it_is, _moves_modules, _moves_packed_sequences, _copies_storages,
+)  # fmt: skip
+
+
+@scenario(exact=True, area="devices", accelerators=True)
+def methods_named_after_the_device(device: str) -> Results:
+    """``<device>()`` of tensors, modules, packed sequences and storages sends them to that device, by index or current."""
+
+    def holds(which: Any, current: bool) -> bool:
+        return bool(which(_Named(device, current=current)))
+
+    asked = {"by_index": False, "current": True}
+    return held(device, {
+        f"{which.__name__.strip('_')}.{how}": partial(holds, which, current)
+        for which in _PROPERTIES for how, current in asked.items()
+    })  # fmt: skip
