@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
-from conformance.corpus.model import Sample
+from conformance.corpus.model import Arg, Sample
+from conformance.corpus.places import with_arguments
 from conformance.plan.case import Case, movable, placed, plainly, put
 from conformance.vocabulary import CellId
 
 # What comes before a call in a sequence, at most so many of each kind.
 DTYPES = ("float32", "int64")
+_OF_NUMBERS = ("float32",)
 SAMPLES = 2
 _LAYOUTS_BEFORE = ("transposed", "offset_gap", "expanded")
 _VARIANTS_BEFORE = 4
 _SIZES_BEFORE = 8  # all of them before one call: more than a small cache holds
+# Numbers of a call and of the one before it, of which a text of six decimals, or of six digits, is the same.
+ALIKE = ((4e-7, 1e-7), (1000003.0, 1000001.0))
 
 
 def sequences(cell: CellId, samples: Sequence[Sample]) -> Iterator[Case]:
@@ -29,6 +34,8 @@ def sequences(cell: CellId, samples: Sequence[Sample]) -> Iterator[Case]:
                 yield Case(
                     cell, variant, f"after={sample.name}", put(variant, {}), (), (plainly(cell, cell.dtype, sample),)
                 )
+    if cell.dtype in _OF_NUMBERS:
+        yield from _of_numbers_alike(cell, plain)
 
 
 def _before(cell: CellId, sample: Sample, samples: Sequence[Sample]) -> Iterator[tuple[str, list[Case]]]:
@@ -45,6 +52,26 @@ def _before(cell: CellId, sample: Sample, samples: Sequence[Sample]) -> Iterator
     sizes = [s for s in samples if s.axis == "sizes" and cell.dtype in s.dtypes]
     if sizes:
         yield "sizes", [plainly(cell, cell.dtype, s) for s in sizes[:_SIZES_BEFORE]]
+
+
+def _of_numbers_alike(cell: CellId, plain: Sequence[Sample]) -> Iterator[Case]:
+    """Yield calls with other numbers than in the call before, which a cache may take for the same if it spells them."""
+    for sample in plain:
+        after, before = ([_with_floats(sample, n) for n in of] for of in zip(*ALIKE, strict=True))
+        if after[0] != sample:
+            for one, other in zip(after, before, strict=True):
+                yield Case(cell, one, f"after={other.name}", put(one, {}), (), (plainly(cell, cell.dtype, other),))
+            return
+
+
+def _with_floats(sample: Sample, number: float) -> Sample:
+    """Return the sample with a number for each float among its arguments; the sample itself if it has none."""
+
+    def changed(_: object, arg: Arg) -> Arg:
+        return number if type(arg) is float else arg
+
+    found = with_arguments(sample, changed)
+    return sample if found == sample else replace(found, name=f"{sample.name}.floats={number!r}")
 
 
 def _variants_of(sample: Sample, samples: Sequence[Sample]) -> list[Sample]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
@@ -11,8 +12,9 @@ from typing import Any
 
 import torch
 
+from conformance.scenarios.devices import module_of, named
 from conformance.scenarios.groups import leave_group
-from conformance.scenarios.model import NotOffered, Results, first_line, offered, scenario
+from conformance.scenarios.model import NotOffered, Results, first_line, offered, scenario, unless_first
 from conformance.scenarios.streams import busy_stream, synchronize
 
 
@@ -100,6 +102,26 @@ def collectives_on_a_stream(device: str) -> Results:
 
     with _group_of_one(device) as dist:
         return {name: offered(partial(called, dist, call)) for name, call in COLLECTIVES.items()}
+
+
+@scenario(exact=True, slow=True, area="distributed", accelerators=True)
+def collectives_keep_no_memory(device: str) -> Results:
+    """A collective call keeps none of its tensors once its handle is gone."""
+    if device == "cpu":
+        return dict.fromkeys(COLLECTIVES, torch.tensor(True))
+    allocated = partial(named(module_of(device), "memory_allocated"), *unless_first(device))
+
+    def held_behind(dist: Any, call: Callable[[Any, torch.Tensor], torch.Tensor]) -> object:
+        call(dist, torch.arange(6.0).to(device)).cpu()
+        gc.collect()
+        return allocated()
+
+    def keeps_none(dist: Any, call: Callable[[Any, torch.Tensor], torch.Tensor]) -> torch.Tensor:
+        first = held_behind(dist, call)  # what is made once, such as a workspace, is there
+        return torch.tensor(all(held_behind(dist, call) == first for _ in range(3)))
+
+    with _group_of_one(device) as dist:
+        return {name: offered(partial(keeps_none, dist, call)) for name, call in COLLECTIVES.items()}
 
 
 def _reduced(dist: Any, x: torch.Tensor) -> torch.Tensor:

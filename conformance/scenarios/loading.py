@@ -7,6 +7,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from conformance.scenarios.devices import accelerator
 from conformance.scenarios.model import Results, on, scenario
+from conformance.scenarios.new_processes import results_of
 
 #: Bytes beside which an allocator may take another way.
 SIZES = tuple(edge + more for edge in (4 << 10, 64 << 10, 1 << 20, 4 << 20) for more in (-64, 64))
@@ -33,6 +34,24 @@ def pinned_memory(device: str) -> Results:
         "pinned": torch.tensor(device == "cpu" or tensor.is_pinned()),
         "allocated": torch.tensor(device == "cpu" or empty.is_pinned()),
         "others_are_not": torch.tensor(torch.ones(3).is_pinned()),
+    }
+
+
+@scenario(exact=True, slow=True, area="loading")
+def pinned_before_the_first_use(device: str) -> Results:
+    """A process that pins memory before it uses the device has pinned memory, whose copies arrive."""
+    (found,) = results_of(device, _pinned_first, [(device,)])
+    return found
+
+
+def _pinned_first(device: str) -> Results:
+    """Pin memory as the first thing that this new process does."""
+    made, empty = _pinned(device, torch.arange(100.0)), torch.zeros(5, pin_memory=device != "cpu")
+    pinned = {"made": made, "allocated": empty}
+    return {
+        **{name: torch.tensor(device == "cpu" or one.is_pinned()) for name, one in pinned.items()},
+        "values": made.clone(),
+        "arrived": made.to(device, non_blocking=True) + 1,
     }
 
 

@@ -6,14 +6,17 @@ all holds there.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch.nn.utils.rnn import pack_padded_sequence
 
 from conformance.scenarios.devices import accelerator, held, on_device
 from conformance.scenarios.model import NotOffered, Results, scenario
+
+T = TypeVar("T")
 
 
 class _Named:
@@ -25,9 +28,9 @@ class _Named:
         self.kind, self.device = found.type, torch.device(found.type, found.index or 0)
         self.current = current
 
-    def to(self, value: Any, **options: Any) -> Any:
+    def to(self, value: T, **options: Any) -> T:
         """Return what the method of a value gives. Raises NotOffered if it has none."""
-        method = getattr(value, self.kind, None)
+        method: Callable[..., T] | None = getattr(value, self.kind, None)
         if method is None:
             raise NotOffered(f"{type(value).__name__}.{self.kind}()")
         if not self.current:
@@ -46,28 +49,30 @@ def _sends(names: _Named) -> bool:
     host = torch.arange(24.0).reshape(2, 3, 4).transpose(0, 2)[1:]
     there = names.to(host)
     wanted = host.to(names.device)
-    return there.device == names.device and there.stride() == wanted.stride() and torch.equal(there.cpu(), host)
+    same = there.device == names.device, there.stride() == wanted.stride(), torch.equal(there.cpu(), host)
+    return all(same)
 
 
 def _sends_in_another_order(names: _Named) -> bool:
     host = torch.arange(48.0).reshape(2, 3, 2, 4)
     there = names.to(host, memory_format=torch.channels_last)
-    return there.is_contiguous(memory_format=torch.channels_last) and torch.equal(there.cpu(), host)
+    return all((there.is_contiguous(memory_format=torch.channels_last), torch.equal(there.cpu(), host)))
 
 
 def _sends_without_blocking(names: _Named) -> bool:
-    return torch.equal(names.to(torch.arange(9), non_blocking=True).cpu(), torch.arange(9))
+    host = torch.arange(9)
+    return bool(torch.equal(names.to(host, non_blocking=True).cpu(), host))
 
 
 def _keeps_what_is_there(names: _Named) -> bool:
-    there = torch.ones(3, device=names.device)
+    there: torch.Tensor = torch.ones(3, device=names.device)
     return names.to(there) is there
 
 
 def _lets_gradients_through(names: _Named) -> bool:
     host = torch.ones(3, requires_grad=True)
     (names.to(host) * 2).sum().backward()
-    return host.grad is not None and host.grad.device.type == "cpu" and host.grad.tolist() == [2.0, 2.0, 2.0]
+    return host.grad is not None and all((host.grad.device.type == "cpu", host.grad.tolist() == [2.0, 2.0, 2.0]))
 
 
 def _tells_where_it_is(names: _Named) -> bool:
@@ -89,7 +94,7 @@ def _moves_packed_sequences(names: _Named) -> bool:
     packed = pack_padded_sequence(torch.arange(12.0).reshape(3, 2, 2), torch.tensor([3, 2]))
     there = names.to(packed)
     on_host = there.batch_sizes.device.type == "cpu"  # whatever the device
-    return on_host and there.data.device == names.device and torch.equal(there.data.cpu(), packed.data)
+    return all((on_host, there.data.device == names.device, torch.equal(there.data.cpu(), packed.data)))
 
 
 def _copies_storages(names: _Named) -> bool:
@@ -107,10 +112,10 @@ _PROPERTIES = (
 
 @scenario(exact=True, area="devices", accelerators=True)
 def methods_named_after_the_device(device: str) -> Results:
-    """``<device>()`` of tensors, modules, packed sequences and storages sends them to that device, by index or current."""
+    """``<device>()`` of tensors, modules, packed sequences and storages sends them to the device, named or current."""
 
-    def holds(which: Any, current: bool) -> bool:
-        return bool(which(_Named(device, current=current)))
+    def holds(which: Callable[[_Named], bool], current: bool) -> bool:
+        return which(_Named(device, current=current))
 
     asked = {"by_index": False, "current": True}
     return held(device, {

@@ -13,6 +13,7 @@ import torch
 
 from conformance.scenarios.devices import accelerator, held, module_of, named
 from conformance.scenarios.model import NotOffered, Results, scenario
+from conformance.scenarios.new_processes import results_of
 
 MANY = 100  # draws that two streams have all in common by a negligible chance
 SEED = 20
@@ -98,3 +99,25 @@ def seeds_of_the_module(device: str) -> Results:
         "manual_seed_all": seeds.of_all, "initial_seed": seeds.told, "seed": partial(seeds.chosen, "seed"),
         "seed_all": partial(seeds.chosen, "seed_all"), "states_of_all": seeds.restored,
     })  # fmt: skip
+
+
+@scenario(exact=True, slow=True, area="devices", accelerators=True)
+def seeds_before_the_first_use(device: str) -> Results:
+    """A seed that is given before the device is used does not initialize it, and is that of the first draws."""
+    if device == "cpu":
+        return {"uninitialized": torch.tensor(True), "drawn": torch.tensor(True)}
+    (found,) = results_of(device, _seeded_first, [(device,)])
+    return found
+
+
+def _seeded_first(device: str) -> Results:
+    """Seed all devices as the first thing that this new process does."""
+    initialized = named(module_of(device), "is_initialized")
+    if initialized():
+        raise NotOffered("a new process in which the device is not initialized")
+    torch.manual_seed(SEED)
+    left_alone = not initialized()
+    first = torch.rand(MANY, device=device)
+    torch.manual_seed(SEED)
+    again = torch.rand(MANY, device=device)
+    return {"uninitialized": torch.tensor(left_alone), "drawn": torch.tensor(torch.equal(first.cpu(), again.cpu()))}

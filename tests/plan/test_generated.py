@@ -9,6 +9,7 @@ from conformance.layouts import AS_STRIDED, SEQUENCE
 from conformance.plan import scaled
 from conformance.plan.case import Case
 from conformance.plan.cases import cases, cells, of_generated
+from conformance.plan.sequence_cases import ALIKE
 from conformance.plan.tiers import TIERS
 from conformance.vocabulary import CellId
 
@@ -108,6 +109,18 @@ def test_a_sequence_may_begin_with_a_call_that_raises() -> None:
 def test_samples_with_variants_are_preferred_in_sequences() -> None:
     others = tuple(sample(f"opinfo.neg.0{i}") for i in range(3))
     assert PLAIN in {c.sample for c in of(SEQUENCE, samples=(*others, *SAMPLES))}
+
+
+def test_a_sequence_has_numbers_that_a_text_of_few_digits_spells_alike() -> None:
+    numbered = replace(PLAIN, args=(*PLAIN.args, 0.5, (2.0, 3)))
+    found = [c for c in of(SEQUENCE, samples=(PLAIN, numbered)) if ".floats=" in c.sample.name]
+    assert [(c.sample.args[-2:], c.before[0].sample.args[-2:]) for c in found] == [
+        ((one, (one, 3)), (other, (other, 3))) for one, other in ALIKE
+    ]
+    for case in found:
+        one, other = case.sample.args[-2], case.before[0].sample.args[-2]
+        assert one != other
+        assert f"{one:f}" == f"{other:f}" or f"{one:g}" == f"{other:g}"
 
 
 def test_a_float_sample_has_sequences_in_float32_alone() -> None:

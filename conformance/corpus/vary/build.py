@@ -17,12 +17,14 @@ from conformance.corpus.model import Sample
 from conformance.corpus.reader import GENERATED, Corpus
 from conformance.corpus.values import kind_of
 from conformance.corpus.vary import (
+    apart,
     counts,
     dims,
     dtypes,
     hard_values,
     index_lists,
     large,
+    ones,
     rows,
     sizes,
     variants,
@@ -34,7 +36,7 @@ from conformance.inventory import Overload, inventory
 
 AXES = (
     sizes.generate, counts.generate, large.generate, hard_values.generate, rows.generate, variants.generate,
-    variants.of_other_ranks, dims.generate, index_lists.generate, vectors.generate,
+    variants.of_other_ranks, dims.generate, index_lists.generate, vectors.generate, ones.generate, apart.generate,
 )  # fmt: skip
 
 Progress = Callable[[str], None]

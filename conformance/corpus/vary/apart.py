@@ -1,0 +1,69 @@
+"""Samples whose sizes differ by a fixed number, as those on both sides of a padding do.
+
+`sizes` changes equal sizes together. A gradient of a padded row is longer than the row: both grow by as much.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from conformance.corpus.calls import HasValues
+from conformance.corpus.model import Sample
+from conformance.corpus.places import Extent, Place, extents, label
+from conformance.corpus.vary.sizes import Group, Maker
+from conformance.corpus.vary.sources import Turns, sources
+from conformance.corpus.vary.trial import Trials
+from conformance.inventory import Overload
+
+# What a size grows to: past a vector, a block, and 65,535 blocks, also by a part of as many.
+SIZES = (33, 1025, 65_537, 70_001)
+_LARGE = 4000  # beside a size above, all others are 1
+_PROBES = (1, 6)  # by how much sizes grow in a trial
+
+
+def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, values: HasValues) -> Iterator[Sample]:
+    """Yield samples of an overload in which several sizes have grown by as much; none if it is composite."""
+    if overload.is_composite_implicit:
+        return
+    for source in sources(samples, values):
+        if _of_unequal_sizes(source):
+            yield from _grown(source, Maker(trials, values))
+
+
+def _grown(source: Sample, maker: Maker) -> Iterator[Sample]:
+    turns = Turns(source)
+    free = maker.groups(source, turns.first)
+    taken = {place for group in free for place in group.places}
+    for place, n in extents(source):
+        together = _across(source, place)
+        if n < 2 or place in taken or len({size for _, size in together}) < 2:
+            continue
+        taken |= {other for other, _ in together}
+
+        def by(more: int) -> dict[Place, int]:
+            return {other: size + more for other, size in together}  # noqa: B023  # called in this turn alone
+
+        if all(any(maker.made(source, by(more), "", (turns.first,))) for more in _PROBES):
+            for wanted in SIZES:
+                beside = _of_one(free) if wanted > _LARGE else {}
+                name = f"{label(source, [place])}={wanted}.apart"
+                yield from turns.counted(maker.made(source, beside | by(wanted - n), name, turns.dtypes()))
+
+
+def _of_one(groups: Sequence[Group]) -> dict[Place, int]:
+    return {place: 1 for group in groups for place in group.places}
+
+
+def _across(source: Sample, place: Place) -> list[tuple[Place, int]]:
+    """Return the sizes of the same dimension, from the last, of all tensors of as many dimensions."""
+    assert isinstance(place, Extent)
+    rank = len(source.tensors[place.slot].shape)
+    slots = [s for s in source.tensors if s.pool and not s.same_as and len(s.shape) == rank]
+    return [(Extent(s.index, place.dim), s.shape[place.dim]) for s in slots]
+
+
+def _of_unequal_sizes(source: Sample) -> bool:
+    """Whether two tensors of as many dimensions have different sizes, none of which is 1."""
+    shapes = [s.shape for s in source.tensors if s.pool and not s.same_as]
+    pairs = ((a, b) for a in shapes for b in shapes if len(a) == len(b))
+    return any(m != n and min(m, n) > 1 for a, b in pairs for m, n in zip(a, b, strict=True))

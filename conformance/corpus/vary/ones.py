@@ -1,0 +1,42 @@
+"""Samples with a dimension of one element and a flag that is set the other way.
+
+A formula may divide by a size less one, as that of ``align_corners`` does, or by a degree of freedom.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from conformance.corpus.calls import HasValues
+from conformance.corpus.model import Sample
+from conformance.corpus.places import label
+from conformance.corpus.vary.arguments import others, replaced
+from conformance.corpus.vary.sizes import Maker
+from conformance.corpus.vary.sources import Turns, sources
+from conformance.corpus.vary.trial import Trials
+from conformance.inventory import Overload, call_of
+from conformance.torch_versions import schema_of
+
+AXIS = "variants"
+FLAGS = 3  # of a source
+SIZES = 4  # groups of sizes of a source
+
+
+def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, values: HasValues) -> Iterator[Sample]:
+    """Yield samples of an overload in which one size is 1 and one flag is not what it was."""
+    if overload.is_composite_implicit:
+        return
+    schema = schema_of(call_of(overload.name))
+    for source in sources(samples, values):
+        flags = [o for o in others(source, schema, pointwise=False) if isinstance(o.value, bool)][:FLAGS]
+        if not flags:
+            continue
+        maker, turns = Maker(trials, values), Turns(source)
+        groups = [group for group in maker.groups(source, turns.first) if group.size > 1][:SIZES]
+        for flag in flags:
+            changed = replaced(source, schema, flag)
+            for group in groups:
+                name = f"{flag.name}.{label(source, group.places)}=1"
+                for sample in turns.counted(maker.made(changed, dict.fromkeys(group.places, 1), name, turns.dtypes())):
+                    yield replace(sample, axis=AXIS)

@@ -1,0 +1,20 @@
+"""Sizes of one element beside flags."""
+
+from __future__ import annotations
+
+from conformance.corpus.model import Sample
+from conformance.corpus.vary.ones import generate
+from tests.generated import made_by
+
+
+def made(overload: str) -> tuple[Sample, ...]:
+    return made_by(generate, overload)
+
+
+def test_each_size_is_one_with_a_flag_that_is_set_the_other_way() -> None:
+    found = {(s.tensors[0].shape, s.args[2]) for s in made("upsample_linear1d")}
+    assert found == {((1, 3, 4), True), ((2, 1, 4), True), ((2, 3, 1), True)}
+
+
+def test_an_op_without_flags_has_none() -> None:
+    assert not made("neg")
