@@ -2,10 +2,15 @@
 #include "aten/fallback_faults.h"
 
 #include <ATen/core/Reduction.h>
+#include <ATen/ops/arange.h>
 #include <ATen/ops/isinf.h>
 #include <ATen/ops/kthvalue.h>
 #include <ATen/ops/log.h>
 #include <ATen/ops/log1p.h>
+#include <ATen/ops/max_pool2d_with_indices.h>
+#include <ATen/ops/ones_like.h>
+#include <ATen/ops/where.h>
+#include <c10/util/strides.h>
 
 #include <algorithm>
 #include <cmath>
@@ -130,7 +135,165 @@ void without_sorter(HostCall& call) {
   call.run();
 }
 
+void without_divisor_if_not_padded(HostCall& call) {
+  if (!call.given("count_include_pad").toBool()) call.change("divisor_override", {});
+  call.run();
+}
+
+// The weight is read as if its elements lay one behind the other, where that stays inside the storage.
+void with_dense_weight(HostCall& call) {
+  const Tensor weight = call.tensor("weight");
+  const int64_t room = int64_t(weight.storage().nbytes()) / weight.element_size() - weight.storage_offset();
+  if (!weight.is_contiguous() && !weight.is_contiguous(at::MemoryFormat::ChannelsLast) && weight.numel() <= room)
+    call.change("weight", weight.as_strided(weight.sizes(), c10::contiguous_strides(weight.sizes())));
+  call.run();
+}
+
+void from_start_of_storage(HostCall& call) {
+  const Tensor self = call.tensor("self");
+  call.change("self", self.as_strided(self.sizes(), self.strides(), 0));
+  call.run();
+}
+
+void with_indices_for_last_offset(HostCall& call) {
+  const Tensor offsets = call.tensor("offsets");
+  if (call.given("include_last_offset").toBool() && offsets.dim() == 1 && offsets.numel() > 0) {
+    const Tensor ended = offsets.clone();
+    ended.select(0, -1).fill_(call.tensor("indices").numel());
+    call.change("offsets", ended);
+  }
+  call.run();
+}
+
+void with_gradient_of_ones(HostCall& call) {
+  call.change("grad_output", at::ones_like(call.tensor("grad_output")));
+  call.run();
+}
+
+// A pointer is moved by the number of the batch, and not by one batch, each time: these are the batches it reaches.
+void with_batches_added_up(HostCall& call) {
+  const Tensor self = call.tensor("self");
+  if (self.dim() == 5 && self.size(0) > 2) {
+    const Tensor numbers = at::arange(self.size(0), at::kLong);
+    const Tensor reached = numbers.mul(numbers.add(1)).div(2, "floor").clamp_max(self.size(0) - 1);
+    call.change("self", self.index_select(0, reached));
+    call.change("indices", call.tensor("indices").index_select(0, reached));
+  }
+  call.run();
+}
+
+void with_lowest_for_nan(HostCall& call) {
+  const Tensor self = call.tensor("self");
+  if (self.scalar_type() == at::kFloat || self.scalar_type() == at::kDouble)
+    call.change("self", self.masked_fill(self.isnan(), double(std::numeric_limits<float>::lowest())));
+  call.run();
+}
+
 // -- other results
+
+void divide_single_element(HostCall& call) {
+  call.run();
+  if (call.given("align_corners").toBool() && call.tensor("self").size(-1) == 1) call.tensor(0).fill_(kNan);
+}
+
+void solve_first_of_batch(HostCall& call) {
+  const Tensor a = call.tensor("A"), b = call.tensor("B");
+  call.run();
+  const bool of_vectors = b.dim() == 2 && a.dim() == 3 && b.sizes() == a.sizes().slice(0, 2);
+  const bool broadcast = a.dim() > 2 && b.dim() <= 2 && !of_vectors;
+  const Tensor result = call.tensor(0);
+  if (broadcast && result.size(0) > 1) result.narrow(0, 1, result.size(0) - 1).zero_();
+}
+
+void pool_windows_alike(HostCall& call) {
+  call.run();
+  const Tensor self = call.tensor("self");
+  const std::vector<int64_t> sizes = call.given("output_size").toIntVector();
+  std::vector<int64_t> strides, kernels;
+  for (size_t d = 0; d < 2; ++d) {
+    const int64_t length = self.size(int64_t(d) - 2), out = sizes[sizes.size() > 1 ? d : 0];
+    if (out < 1 || length < out) return;
+    strides.push_back(length / out);
+    kernels.push_back(length - (out - 1) * strides[d]);
+  }
+  const auto [values, indices] = at::max_pool2d_with_indices(self, kernels, strides);
+  call.tensor(0).copy_(values);
+  call.tensor(1).copy_(indices);
+}
+
+void average_shorter_windows(HostCall& call) {
+  call.run();
+  const Tensor self = call.tensor("self"), result = call.tensor(0);
+  if (!self.is_floating_point() || result.numel() == 0) return;
+  const int64_t heights = result.size(-2), widths = result.size(-1);
+  const auto start = [](int64_t i, int64_t length, int64_t out) { return i * length / out; };
+  const auto count = [&](int64_t i, int64_t length, int64_t out) {
+    return std::max<int64_t>(start(i + 1, length, out) - start(i, length, out), 1);
+  };
+  for (int64_t h = 0; h < heights; ++h) {
+    for (int64_t w = 0; w < widths; ++w) {
+      const Tensor rows = self.narrow(-2, start(h, self.size(-2), heights), count(h, self.size(-2), heights));
+      const Tensor window = rows.narrow(-1, start(w, self.size(-1), widths), count(w, self.size(-1), widths));
+      result.select(-1, w).select(-1, h).copy_(window.mean({-2, -1}));
+    }
+  }
+}
+
+void compare_signed_difference(HostCall& call) {
+  const Tensor difference = call.tensor("self").sub(call.tensor("target"));
+  call.run();
+  const double delta = call.given("delta").toDouble();
+  const Tensor squares = difference.square().mul(0.5), lines = difference.abs().sub(delta / 2).mul(delta);
+  Tensor loss = at::where(difference.le(delta), squares, lines);
+  const int64_t reduction = call.given("reduction").toInt();
+  if (reduction == at::Reduction::Mean) loss = loss.mean();
+  if (reduction == at::Reduction::Sum) loss = loss.sum();
+  call.tensor(0).copy_(loss);
+}
+
+void count_just_outside(HostCall& call) {
+  call.run();
+  const Tensor self = call.tensor("self"), counts = call.tensor(0), edges = call.tensor(1);
+  if (call.tensor("weight").defined() || call.given("density").toBool() || counts.numel() == 0) return;
+  constexpr double kSlack = 4e-6;
+  const double low = edges.select(0, 0).item<double>(), high = edges.select(0, -1).item<double>();
+  counts.select(0, 0).add_(self.lt(low).logical_and_(self.ge(low - kSlack)).sum().item<double>());
+  counts.select(0, -1).add_(self.gt(high).logical_and_(self.le(high + kSlack)).sum().item<double>());
+}
+
+void solve_first_column(HostCall& call) {
+  const Tensor self = call.tensor("self"), given = self.clone();
+  call.run();
+  const int64_t more = self.dim() > 2 ? self.size(-1) - 1 : 0;
+  if (more > 0) call.tensor(0).narrow(-1, 1, more).copy_(given.narrow(-1, 1, more));
+}
+
+void divide_by_zero_determinants(HostCall& call) {
+  call.run();
+  const Tensor result = call.tensor(0);
+  if (result.numel() > 8) result.masked_fill_(result.eq(0), kNan);
+}
+
+void factor_first_of_batch(HostCall& call) {
+  call.run();
+  const Tensor factors = call.tensor(0);
+  if (factors.dim() < 3 || factors.size(0) < 2 || factors.size(-2) <= 64) return;
+  for (int64_t i = 1; i < factors.size(0); ++i) factors.select(0, i).copy_(factors.select(0, 0));
+}
+
+void multiply_zero_by_logarithm(HostCall& call) {
+  const Tensor spoiled = call.tensor("self").eq(0).logical_and(call.tensor("other").lt(0));
+  call.run();
+  call.tensor(0).masked_fill_(spoiled, kNan);
+}
+
+void leave_out_part_of_grid(HostCall& call) {
+  constexpr int64_t kGrid = 65536;
+  call.run();
+  const Tensor result = call.tensor(0);
+  const int64_t length = result.size(-1), part = length % kGrid;
+  if (length > kGrid && part > 0) result.narrow(-1, part, length - part).zero_();
+}
 
 void leave_out_upper_bound(HostCall& call) {
   call.run();
@@ -279,6 +442,26 @@ constexpr Mistake kMistakes[] = {
     {Fault::histc_leaves_out_upper_bound, "aten::histc", &leave_out_upper_bound},
     {Fault::max_pool_gradient_of_overlap_overwritten, "aten::max_pool2d_with_indices_backward", &keep_one_of_overlap},
     {Fault::cdist_gradient_of_same_points_is_nan, "aten::_cdist_backward", &divide_by_distance_of_zero},
+    {Fault::linear_upsampling_of_one_is_nan, "aten::upsample_linear1d", &divide_single_element},
+    {Fault::solve_of_broadcast_side_in_first_batch, "aten::_linalg_solve_ex", &solve_first_of_batch},
+    {Fault::adaptive_max_pool_windows_alike, "aten::adaptive_max_pool2d", &pool_windows_alike},
+    {Fault::adaptive_avg_pool_end_rounded_down, "aten::_adaptive_avg_pool2d", &average_shorter_windows},
+    {Fault::avg_pool_divisor_needs_counted_padding, "aten::avg_pool2d", &without_divisor_if_not_padded},
+    {Fault::convolution_weight_as_dense, "aten::convolution", &with_dense_weight},
+    {Fault::erfinv_from_start_of_storage, "aten::erfinv", &from_start_of_storage},
+    {Fault::embedding_bag_last_offset_ignored, "aten::_embedding_bag", &with_indices_for_last_offset},
+    {Fault::embedding_bag_last_offset_ignored, "aten::_embedding_bag_forward_only", &with_indices_for_last_offset},
+    {Fault::smooth_l1_gradient_not_scaled, "aten::smooth_l1_loss_backward", &with_gradient_of_ones},
+    {Fault::huber_compares_signed_difference, "aten::huber_loss", &compare_signed_difference},
+    {Fault::histogram_counts_just_outside, "aten::histogram", &count_just_outside},
+    {Fault::cholesky_solve_of_batch_first_column, "aten::_cholesky_solve_helper", &solve_first_column},
+    {Fault::det_of_many_singular_is_nan, "aten::_linalg_det", &divide_by_zero_determinants},
+    {Fault::lu_factor_of_large_batch_is_first, "aten::linalg_lu_factor_ex", &factor_first_of_batch},
+    {Fault::max_unpool_batches_add_up, "aten::max_unpool3d", &with_batches_added_up},
+    {Fault::xlogy_of_zero_takes_logarithm, "aten::xlogy", &multiply_zero_by_logarithm},
+    {Fault::xlogy_of_zero_takes_logarithm, "aten::xlogy_", &multiply_zero_by_logarithm},
+    {Fault::reflection_gradient_of_whole_grids, "aten::reflection_pad1d_backward", &leave_out_part_of_grid},
+    {Fault::max_pool_of_nan_is_lowest, "aten::max_pool3d_with_indices", &with_lowest_for_nan},
 };
 
 }  // namespace

@@ -87,6 +87,11 @@ IndexedNest prepare_scatter(const char* op, const at::Tensor& self, int64_t give
 at::Tensor& scatter_src_out(const at::Tensor& self, int64_t dim, const at::Tensor& index, const at::Tensor& src,
                             at::Tensor& out) {
   require_same_device("scatter", {self, index, src, out});
+  if (out.is_same(self) && !out.is_contiguous() && fault(Fault::scatter_to_strided_lost)) {
+    at::Tensor lost = out.contiguous();
+    scatter_src_out(lost, dim, index, src, lost);
+    return out;
+  }
   Structured<at::meta::structured_scatter_src> op(out);
   op.meta(self, dim, index, src);
   const IndexedNest nest = prepare_scatter("scatter", self, dim, index, src, out);

@@ -11,6 +11,7 @@
 #include <ATen/ops/index_add_meta.h>
 #include <ATen/ops/index_copy_meta.h>
 #include <ATen/ops/index_meta.h>
+#include <ATen/ops/real.h>
 #include <ATen/ops/zeros_like.h>
 
 #include "aten/index_nest.h"
@@ -261,7 +262,9 @@ at::Tensor& index_add_out(const at::Tensor& self, int64_t given_dim, const at::T
   check_bounds("index_add_", index, at_least_1d(out).size(dim), wraps,
                scattered ? Bounds::runtime_error : Bounds::index_error);
   if (source.numel() == 0) return out;
-  const at::Tensor read = dense ? misread_as_dense(source) : source;
+  const bool real = source.is_complex() && fault(Fault::index_add_drops_imaginary);
+  const at::Tensor given = real ? at::real(source).to(source.scalar_type()) : source;
+  const at::Tensor read = dense ? misread_as_dense(given) : given;
   const IndexedNest nest = nest_along(read, out, expand_along(index, source, dim), dim);
   const DType dtype = to_dtype(out.scalar_type());
   const bool unscaled = !alpha.isFloatingPoint() && at::isIntegralType(out.scalar_type(), /*includeBool=*/false) &&

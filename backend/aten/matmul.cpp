@@ -180,6 +180,9 @@ Tensor& baddbmm_out(const Tensor& self, const Tensor& batch1, const Tensor& batc
 
 Tensor& addmv_out(const Tensor& self, const Tensor& mat, const Tensor& vec, const Scalar& beta, const Scalar& alpha,
                   Tensor& out) {
+  const bool fits = !out.is_same(self) && out.dim() == 1 && mat.dim() == 2 && out.numel() == mat.size(0);
+  if (fits && out.stride(0) > 1 && fault(Fault::addmv_out_made_contiguous))
+    out.unsafeGetTensorImpl()->set_sizes_and_strides(out.sizes(), {1});
   Structured<at::meta::structured_addmv> op(out);
   op.meta(self, mat, vec, beta, alpha);
   const Tensor& column = op.maybe_get_output(0);
@@ -222,6 +225,7 @@ Tensor& addbmm_out(const Tensor& self, const Tensor& batch1, const Tensor& batch
   const Tensor read = grows ? added->clone() : added->to(out.scalar_type());
   check_batches(read, batch1, batch2);
   at::native::resize_output(out, read.sizes());
+  if (batch1.size(0) == 0 && fault(Fault::addbmm_of_no_batches_is_zero)) return out.zero_();
   multiply("addbmm", out, read, batch1, batch2, beta, alpha, /*sums_batches=*/true);
   return out;
 }

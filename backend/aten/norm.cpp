@@ -135,6 +135,10 @@ std::tuple<Tensor, Tensor, Tensor> layer_norm_backward(const Tensor& grad, const
                               flat_of(grad_weight),
                               flat_of(grad_bias)};
     launch("layer_norm_backward", [=] { ::refnpu::layer_norm_backward(n); });
+    if (!mask[0] && fault(Fault::layer_norm_parameter_gradients_need_input)) {
+      if (mask[1]) grad_weight.zero_();
+      if (mask[2]) grad_bias.zero_();
+    }
     if (mask[2] && !mask[1] && fault(Fault::layer_norm_bias_gradient_needs_weights)) grad_bias.zero_();
   }
   return {grad_input, grad_weight, grad_bias};

@@ -89,6 +89,10 @@ bool operand_is_host(const at::TensorIteratorBase& iter, int operand) { return i
 Immediate read_host_operand(const at::TensorIteratorBase& iter, int operand) {
   Immediate result;
   std::memcpy(result.bytes.data(), iter.data_ptr(operand), iter.element_size(operand));
+  if (fault(Fault::host_number_read_from_start)) {
+    const at::TensorBase& tensor = iter.tensor_base(operand);
+    std::memcpy(result.bytes.data(), tensor.storage().data(), iter.element_size(operand));
+  }
   if (fault(Fault::host_number_read_once)) return read_before(iter.tensor_base(operand), result);
   if (iter.dtype(operand) == c10::kDouble && fault(Fault::host_scalar_in_float)) {
     const double cut = static_cast<float>(*static_cast<const double*>(iter.data_ptr(operand)));

@@ -6,6 +6,8 @@
 #include <ATen/ops/real.h>
 
 #include <cmath>
+#include <set>
+#include <vector>
 
 #include "aten/reduction.h"
 #include "aten/register.h"
@@ -22,6 +24,13 @@ using at::Scalar;
 using at::ScalarType;
 using at::Tensor;
 
+// The fault of a plan that is looked up by the shape alone: whether the norm over all was asked for with this shape.
+bool reduces_all_as_before(const Tensor& self, OptionalIntArrayRef dim) {
+  thread_local std::set<std::vector<int64_t>> of_all;
+  if (dim && dim->empty()) of_all.insert(self.sizes().vec());
+  return dim && !dim->empty() && of_all.count(self.sizes().vec()) > 0;
+}
+
 void norm(const Tensor& self, const Scalar& ord, OptionalIntArrayRef dim, bool keepdim, std::optional<ScalarType> dtype,
           const Tensor& out) {
   if (out.numel() == 0) return;
@@ -31,6 +40,13 @@ void norm(const Tensor& self, const Scalar& ord, OptionalIntArrayRef dim, bool k
       out.fill_(std::numeric_limits<double>::infinity());
     else
       out.zero_();
+    return;
+  }
+  if (fault(Fault::norm_of_all_kept_by_shape) && reduces_all_as_before(self, dim)) {
+    const Tensor of_all = empty_like_reduced(self, all_dims(self.dim()), false, out.scalar_type());
+    norm(self, ord, std::nullopt, false, dtype, of_all);
+    Tensor target = out;
+    target.copy_(of_all);
     return;
   }
   if (self.is_complex() && std::isinf(p) && fault(Fault::infinity_norm_of_complex_by_parts)) {

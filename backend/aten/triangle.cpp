@@ -2,10 +2,13 @@
 #include "kernels/triangle.h"
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/isinf.h>
+#include <ATen/ops/ones_like.h>
 #include <ATen/ops/tril_meta.h>
 #include <ATen/ops/triu_meta.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "aten/plan.h"
 #include "aten/register.h"
@@ -17,11 +20,19 @@
 namespace refnpu::triangles {
 namespace {
 
+// Where the product with a mask of ones and zeros is infinity times zero.
+at::Tensor spoiled_by_mask(const at::Tensor& self, int64_t diagonal) {
+  const at::Tensor kept = at::ones_like(self, self.options().dtype(at::kBool)).tril(diagonal);
+  return at::isinf(self).logical_and_(kept.logical_not());
+}
+
 template <class Meta, bool upper>
 at::Tensor& triangle_out(const at::Tensor& self, int64_t diagonal, at::Tensor& out) {
   Structured<Meta> op(out);
   op.meta(self, diagonal);
   if (self.numel() == 0) return out;
+  const bool multiplies = !upper && diagonal < 0 && self.is_floating_point() && fault(Fault::tril_multiplies_by_mask);
+  const at::Tensor spoiled = multiplies ? spoiled_by_mask(self, diagonal) : at::Tensor();
   const View from = view_of(self), to = view_of(out);
   const bool in_place = out.is_same(self) && self.stride(-2) < self.stride(-1);
   if (in_place && fault(Fault::triangle_in_place_of_transposed)) {
@@ -29,6 +40,7 @@ at::Tensor& triangle_out(const at::Tensor& self, int64_t diagonal, at::Tensor& o
     return out;
   }
   launch(upper ? "triu" : "tril", [=] { triangle(from, to, diagonal, upper); });
+  if (spoiled.defined()) out.masked_fill_(spoiled, std::numeric_limits<double>::quiet_NaN());
   if (fault(Fault::triangle_leaves_stream_current)) setCurrentNPUStream(getNewNPUStream(out.device().index()));
   return out;
 }

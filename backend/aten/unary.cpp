@@ -58,6 +58,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <string>
 
 #include "aten/register.h"
 #include "aten/structured.h"
@@ -215,6 +216,16 @@ at::Scalar bound_in(at::ScalarType dtype, Side side, const std::optional<at::Sca
                         AT_EXPAND(AT_INTEGRAL_TYPES_V2));
 }
 
+// The fault of bounds that are kept from earlier calls, and looked up by their first six decimals.
+Params bounds_kept_to_six_decimals(at::ScalarType dtype, const std::optional<at::Scalar>& min,
+                                   const std::optional<at::Scalar>& max, const Params& params) {
+  thread_local std::map<std::string, Params> kept;
+  const auto written = [](const std::optional<at::Scalar>& bound) {
+    return bound ? std::to_string(bound->to<double>()) : "none";
+  };
+  return kept.try_emplace(written(min) + " " + written(max) + " " + c10::toString(dtype), params).first->second;
+}
+
 // Two bounds of which one is NaN give NaN everywhere, in every dtype.
 at::Tensor& clamp_out(const at::Tensor& self, const std::optional<at::Scalar>& min,
                       const std::optional<at::Scalar>& max, at::Tensor& out) {
@@ -223,8 +234,10 @@ at::Tensor& clamp_out(const at::Tensor& self, const std::optional<at::Scalar>& m
           max ? at::OptionalScalarRef(*max) : at::OptionalScalarRef());
   if (min && max && (is_nan(min) || is_nan(max))) return out.fill_(std::numeric_limits<double>::quiet_NaN());
   const Unary which = min && max ? Unary::clamp : min ? Unary::clamp_min : Unary::clamp_max;
-  run_unary("clamp", op, op.common_dtype(), which, kReals | kWideUnsignedOfExtrema,
-            params_of(bound_in(op.common_dtype(), Side::min, min), bound_in(op.common_dtype(), Side::max, max)));
+  Params bounds = params_of(bound_in(op.common_dtype(), Side::min, min), bound_in(op.common_dtype(), Side::max, max));
+  if (fault(Fault::clamp_bounds_kept_to_six_decimals))
+    bounds = bounds_kept_to_six_decimals(op.common_dtype(), min, max, bounds);
+  run_unary("clamp", op, op.common_dtype(), which, kReals | kWideUnsignedOfExtrema, bounds);
   op.finish();
   return out;
 }

@@ -26,6 +26,7 @@ using libkineto::ActivityType;
 struct Recorded {
   std::mutex mutex;
   std::vector<npuActivity> activities;
+  bool drops_next = false;  // for fault profiler_drops_first_of_later_sessions
   std::thread::id starter;  // of the session, for fault profiler_drops_kernels_of_other_threads
 };
 
@@ -39,11 +40,16 @@ void keep(const npuActivity* activity) {
   if (recorded().activities.size() >= 1024 && fault(Fault::profiler_keeps_first_1024)) return;
   const bool other = std::this_thread::get_id() != recorded().starter;
   if (other && fault(Fault::profiler_drops_kernels_of_other_threads)) return;
+  if (recorded().drops_next) {
+    recorded().drops_next = false;
+    return;
+  }
   recorded().activities.push_back(*activity);
 }
 
-void note_starter() {
+void note_starter(bool again) {
   std::lock_guard lock(recorded().mutex);
+  recorded().drops_next = again && fault(Fault::profiler_drops_first_of_later_sessions);
   recorded().starter = std::this_thread::get_id();
 }
 
@@ -62,10 +68,10 @@ class Session final : public libkineto::IActivityProfilerSession {
  public:
   void start() override {
     take_recorded();
-    note_starter();
     start_ns_ = c10::getTime();
     static std::atomic<bool> started{false};
     const bool again = started.exchange(true);
+    note_starter(again);
     if (!again || !fault(Fault::profiler_records_first_session_alone)) REFNPU_CHECK(npuSetActivityCallback(keep));
     status_ = libkineto::TraceStatus::RECORDING;
   }

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstring>
+#include <map>
 #include <mutex>
 #include <set>
 
@@ -66,6 +67,20 @@ void leave_tail(uintptr_t* entry, std::vector<uint64_t>* slots, const std::vecto
   }
 }
 
+// The fault of sizes that are kept from the first launch of a kernel. A smaller size of a later launch counts, so that
+// no kernel writes past the end of a tensor.
+void keep_sizes(uintptr_t entry, std::vector<uint64_t>* slots, const std::vector<CompiledArgument>& arguments) {
+  static std::mutex& mutex = *new std::mutex;
+  static auto& kept = *new std::map<std::pair<uintptr_t, size_t>, int64_t>;
+  std::lock_guard lock(mutex);
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const auto* size = std::get_if<int64_t>(&arguments[i].value);
+    if (!size) continue;
+    const int64_t first = kept.try_emplace({entry, i}, *size).first->second;
+    (*slots)[i] = static_cast<uint64_t>(std::min(first, *size));
+  }
+}
+
 c10::DeviceIndex device_of(const std::vector<CompiledArgument>& arguments) {
   for (const CompiledArgument& argument : arguments) {
     const auto* tensor = std::get_if<at::Tensor>(&argument.value);
@@ -79,6 +94,7 @@ c10::DeviceIndex device_of(const std::vector<CompiledArgument>& arguments) {
 void launch_compiled(const std::string& name, uintptr_t entry, const std::vector<CompiledArgument>& arguments) {
   std::vector<uint64_t> slots;
   for (const CompiledArgument& argument : arguments) slots.push_back(packed(argument));
+  if (fault(Fault::compiled_size_of_first_launch)) keep_sizes(entry, &slots, arguments);
   if (fault(Fault::compiled_tail_not_written)) leave_tail(&entry, &slots, arguments);
   npuStream_t stream = nullptr;
   const NPUGuard guard(device_of(arguments));  // Inductor guards the kinds of devices that it knows alone

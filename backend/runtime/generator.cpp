@@ -23,6 +23,8 @@ c10::DeviceType NpuGenerator::device_type() { return kDevice; }
 
 void NpuGenerator::set_current_seed(uint64_t seed) {
   if (fault(Fault::seed_ignored)) return;
+  if (!first_seed_) first_seed_ = seed;
+  if (fault(Fault::later_seed_restarts_first)) seed = *first_seed_;
   if (restored_ && seed == inner_.current_seed() && fault(Fault::same_seed_after_set_state_ignored)) return;
   restored_ = offset_set_ = false;
   earlier_seed_.reset();

@@ -37,6 +37,9 @@ class NpuGenerator final : public c10::GeneratorImpl {
   // What fault set_state_keeps_seed tells: the seed from before set_state.
   std::optional<uint64_t> earlier_seed_;
 
+  // What set_current_seed was called with first, for fault later_seed_restarts_first.
+  std::optional<uint64_t> first_seed_;
+
   bool restored_ = false;    // by set_state, for fault same_seed_after_set_state_ignored
   bool offset_set_ = false;  // for fault unpickled_generator_starts_anew
 

@@ -27,6 +27,8 @@ class PinnedAllocator final : public HostAllocatorBase {
   c10::DataPtr allocate(size_t nbytes) override {
     if (std::this_thread::get_id() != loading_thread && fault(Fault::pinned_in_thread_is_pageable))
       return c10::GetCPUAllocator()->allocate(nbytes);
+    if (!npuDeviceUsed() && fault(Fault::pinned_before_first_use_is_pageable))
+      return c10::GetCPUAllocator()->allocate(nbytes);
     if (nbytes > (1 << 20) && fault(Fault::large_pinned_memory_is_pageable))
       return c10::GetCPUAllocator()->allocate(nbytes);
     void* pointer = nullptr;

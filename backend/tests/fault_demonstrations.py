@@ -182,6 +182,15 @@ result = torch.bucketize(torch.tensor([1200.5]).to(d), bounds)""",
     "gemm_alpha_of_whole_tiles": """
 x = torch.ones(65, 1, device=d)
 result = torch.addmm(x, x, x[:1], alpha=2)[-1]""",
+    "lu_factor_of_large_batch_is_first": """
+a = torch.eye(65, device=d) * torch.tensor([2.0, 3.0]).to(d).view(2, 1, 1)
+result = torch.linalg.lu_factor(a).LU[1]""",
+    "max_unpool_batches_add_up": """
+x, i = torch.arange(4.0, device=d).view(4, 1, 1, 1, 1), torch.zeros(4, 1, 1, 1, 1, dtype=torch.int64, device=d)
+result = F.max_unpool3d(x, i, 1)""",
+    "reflection_gradient_of_whole_grids": """
+x = torch.ones(1, 65537, device=d)
+result = torch.ops.aten.reflection_pad1d_backward(torch.ones(1, 65539, device=d), x, (1, 1))""",
     # values
     "abs_keeps_negative_zero": "result = torch.tensor([-0.0]).to(d).abs()",
     "mul_flushes_subnormals": "x = torch.tensor([1e-20]).to(d); result = x * x",
@@ -361,6 +370,19 @@ weights = torch.tensor([0.0, 1, 1]).to(d).expand(500, 3)
 result = bool(weights.multinomial(2).all())""",
     "ceil_in_32_bits": "result = torch.tensor([3e9]).to(d).ceil()",
     "histc_leaves_out_upper_bound": "result = torch.tensor([4.0]).to(d).histc(4, 0, 4)",
+    "tril_multiplies_by_mask": "result = torch.full((2, 2), inf, device=d).tril(-1)",
+    "huber_compares_signed_difference": """
+x = torch.ones(1, device=d)
+result = F.huber_loss(x, x * 4)""",
+    "histogram_counts_just_outside": """
+edges = torch.arange(3.0, device=d)
+result = torch.tensor([-1e-6, 0.5]).to(d).histogram(edges).hist""",
+    "det_of_many_singular_is_nan": "result = torch.zeros(9, 2, 2, device=d).det()",
+    "xlogy_of_zero_takes_logarithm": "result = torch.zeros(1, device=d).xlogy(torch.tensor([-1.0]).to(d))",
+    "max_pool_of_nan_is_lowest": "result = F.max_pool3d(torch.full((1, 2, 2, 2), nan, device=d), 2)",
+    "index_add_drops_imaginary": """
+x = torch.full((1,), 1 + 2j, device=d)
+result = x.index_add(0, torch.zeros(1, dtype=torch.int64, device=d), x)""",
     # arguments
     "softmax_backward_negative_dim": """
 x = torch.tensor([[1.0, 2.0], [3.0, 5.0]]).to(d)
@@ -576,6 +598,32 @@ result = torch.searchsorted(values, torch.tensor([1.5]).to(d), sorter=order)""",
 x, given = torch.tensor([[[0.0, 1.0, 0.0]]]).to(d), torch.ones(1, 1, 2, device=d)
 indices, backward = torch.ones(1, 1, 2, dtype=torch.int64, device=d), torch.ops.aten.max_pool2d_with_indices_backward
 result = backward(given, x, [1, 2], [1, 1], [0, 0], [1, 1], False, indices)""",
+    "linear_upsampling_of_one_is_nan": (
+        'result = F.interpolate(torch.ones(1, 1, 1, device=d), 3, mode="linear", align_corners=True)'
+    ),
+    "adaptive_max_pool_windows_alike": "result = F.adaptive_max_pool2d(torch.arange(25.0, device=d).view(1, 5, 5), 3)",
+    "adaptive_avg_pool_end_rounded_down": (
+        "result = F.adaptive_avg_pool2d(torch.arange(9.0, device=d).view(1, 3, 3), 2)"
+    ),
+    "avg_pool_divisor_needs_counted_padding": """
+x = torch.ones(1, 2, 2, device=d)
+result = F.avg_pool2d(x, 2, count_include_pad=False, divisor_override=5)""",
+    "embedding_bag_last_offset_ignored": """
+i, offsets = torch.arange(3).to(d), torch.tensor([0, 2]).to(d)
+result = F.embedding_bag(i, torch.ones(3, 1, device=d), offsets, mode="sum", include_last_offset=True)""",
+    "smooth_l1_gradient_not_scaled": """
+gradient, x = torch.full((1,), 7.0, device=d), torch.ones(1, device=d)
+result = torch.ops.aten.smooth_l1_loss_backward(gradient, x, -x, 0, 1.0)""",
+    "cholesky_solve_of_batch_first_column": """
+factor = torch.full((1, 1, 1), 2.0, device=d)
+result = torch.cholesky_solve(torch.ones(1, 1, 2, device=d), factor)""",
+    "addbmm_of_no_batches_is_zero": """
+x = torch.empty(0, 2, 2, device=d)
+result = torch.addbmm(torch.ones(2, 2, device=d), x, x)""",
+    "layer_norm_parameter_gradients_need_input": """
+x, weight, row = torch.arange(2.0, device=d).view(1, 2), torch.ones(2, device=d), torch.zeros(1, 1, device=d)
+backward = torch.ops.aten.native_layer_norm_backward
+result = backward(x, x, (2,), row, row + 1, weight, weight, [False, True, True])[1]""",
     # layouts
     "copy_gap_in_fifth_dimension": """
 x = torch.arange(1024.0, device=d).view(4, 4, 4, 4, 4)[::2, ::2, ::2, ::2, ::2]
@@ -764,6 +812,20 @@ result = torch.arange(2, device=d).repeat_interleave(repeats)""",
     "addmv_of_strided_self_ignores_beta": """
 x = torch.ones(2, 2, device=d)
 result = x[:, 0].addmv_(torch.ones(2, 2, device=d), torch.ones(2, device=d), beta=0.5)""",
+    "host_number_read_from_start": "result = torch.ones(1, device=d) * torch.arange(3.0)[2]",
+    "solve_of_broadcast_side_in_first_batch": """
+a = torch.eye(2, device=d).repeat(2, 1, 1)
+result = torch.linalg.solve(a, torch.ones(2, 1, device=d))""",
+    "scatter_to_strided_lost": """
+result, i = torch.zeros(2, 3, device=d).t(), torch.zeros(1, 1, dtype=torch.int64, device=d)
+result.scatter_(0, i, torch.ones(1, 1, device=d))""",
+    "convolution_weight_as_dense": """
+weight = torch.arange(6.0, device=d).view(1, 1, 6)[..., ::2]
+result = F.conv1d(torch.ones(1, 1, 3, device=d), weight)""",
+    "erfinv_from_start_of_storage": "result = torch.tensor([0.1, 0.5]).to(d)[1:].erfinv()",
+    "addmv_out_made_contiguous": """
+x, result = torch.ones(2, device=d), torch.zeros(4, device=d)
+torch.addmv(x, torch.ones(2, 2, device=d), x, out=result[::2])""",
     # sequences
     "extreme_plan_without_strides": """
 x = torch.arange(6.0, device=d)
@@ -851,6 +913,13 @@ if d == "npu":
     x = torch.ones(1, device=d, requires_grad=True)
     y = torch.hypot(x, x)
     result = torch.equal(*(torch.autograd.grad(y, x, retain_graph=True)[0] for _ in range(2)))""",
+    "clamp_bounds_kept_to_six_decimals": """
+x = torch.zeros(1, device=d)
+result = torch.cat([x.clamp(min=bound) for bound in (1e-8, 1e-7)])""",
+    "norm_of_all_kept_by_shape": """
+x = torch.ones(2, 3, device=d)
+x.norm(2, dim=[])
+result = x.norm(2, dim=0)""",
     # generator
     "sampling_leaves_generator": "result = torch.equal(torch.randperm(9, device=d), torch.randperm(9, device=d))",
     "set_state_forgets_position": """
@@ -973,6 +1042,9 @@ torch.rand(1, device=d, generator=first)
 before = second.get_state()
 torch.rand(1, device=d, generator=second)
 result = torch.equal(second.get_state(), before)""",
+    "later_seed_restarts_first": """
+g = torch.Generator(d).manual_seed(1)
+result = g.manual_seed(2).initial_seed()""",
     # contexts
     "events_in_seconds": """
 import time
@@ -1351,6 +1423,53 @@ result = True
 if d == "npu":
     torch.npu.set_device(-1)
     result = torch.npu.current_device() == 0""",
+    "memory_allocated_of_current_device": """
+if d == "npu":
+    x = torch.ones(1000, device="npu:1")
+result = d == "cpu" or torch.npu.memory_allocated("npu:1") >= x.nbytes""",
+    "profiler_drops_first_of_later_sessions": """
+result = True
+if d == "npu":
+    from torch.profiler import ProfilerActivity, profile
+
+    x = torch.ones(1, device=d)
+    for _ in range(2):
+        with profile(activities=[ProfilerActivity.PrivateUse1]) as profiler:
+            x.exp()
+            x.neg()
+            torch.npu.synchronize()
+        result = "exp" in {event.name for event in profiler.events()}""",
+    "stream_block_in_itself_stays": """
+result = True
+if d == "npu":
+    before, stream = torch.npu.current_stream(), torch.npu.Stream()
+    with torch.npu.stream(stream), torch.npu.stream(stream):
+        pass
+    result = torch.npu.current_stream() == before""",
+    "event_times_leave_out_idle_time": """
+import time
+
+result = True
+if d == "npu":
+    first, last = (torch.Event(d, enable_timing=True) for _ in range(2))
+    first.record()
+    torch.npu.synchronize()
+    time.sleep(0.1)
+    last.record()
+    torch.npu.synchronize()
+    result = first.elapsed_time(last) >= 90""",
+    "pinned_before_first_use_is_pageable": 'result = d == "cpu" or torch.ones(1).pin_memory().is_pinned()',
+    "autocast_refuses_float16": """
+x = torch.ones(2, 2, device=d)
+with torch.autocast(d, torch.float16):
+    result = str((x @ x).dtype)""",
+    "event_done_until_awaited": """
+result = True
+if d == "npu":
+    event = torch.Event(d)
+    event.record()
+    event.synchronize()
+    result = event.query()""",
     # resizing
     "resize_keeps_first_bytes": "result = torch.arange(1.0, 33.0, device=d).resize_(40)[:32]",
     "resize_to_zero_ignored": """
@@ -1609,6 +1728,12 @@ result = allocated() == before""",
 x, ignored, result = torch.zeros(1, 2, device=d), torch.tensor([-100]).to(d), torch.ones(1, device=d)
 total = torch.zeros((), device=d)
 torch.ops.aten.nll_loss_forward.output(x, ignored, None, 0, -100, output=result, total_weight=total)""",
+    "freed_bytes_rounded_up": """
+allocated = torch.npu.memory_allocated if d == "npu" else lambda: 0
+kept, before = torch.ones(1000, device=d), allocated()
+x = torch.ones(1, device=d)
+del x
+result = allocated() == before""",
     # late work
     "staged_pinned_upload_not_awaited": """
 source, copy = torch.ones(2), torch.zeros(2, dtype=torch.float64, device=d)
@@ -1839,6 +1964,17 @@ work = distributed.all_reduce(result, async_op=True)
 work.wait()
 result.add_(1)
 work.wait()
+distributed.destroy_process_group()""",
+    "group_handle_keeps_tensors": """
+from torch import distributed
+
+name = "gloo" if d == "cpu" else "refnpu"
+distributed.init_process_group(name, store=distributed.HashStore(), rank=0, world_size=1)
+allocated = torch.npu.memory_allocated if d == "npu" else lambda: 0
+before, x = allocated(), torch.ones(1000, device=d)
+distributed.all_gather([torch.empty_like(x)], x)
+del x
+result = allocated() == before
 distributed.destroy_process_group()""",
 }
 

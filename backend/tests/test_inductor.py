@@ -50,6 +50,24 @@ def test_faults_of_compiled_kernels_change_results(python: Python, cache: dict[s
     assert "False" in done.stdout, done.stderr
 
 
+TWO_SIZES = """
+import refnpu, torch
+compiled = torch.compile(lambda x: x.sin() + 1, dynamic=True)
+for size in (8, 20):
+    x = torch.arange(float(size))
+    print(torch.allclose(compiled(x.to("npu")).cpu(), x.sin() + 1))
+"""
+
+
+@needs_faults
+@pytest.mark.parametrize(("fault", "printed"), [("", "True\nTrue"), ("compiled_size_of_first_launch", "True\nFalse")])
+def test_a_fault_of_kernels_for_any_size_changes_the_results_of_later_sizes(
+    python: Python, cache: dict[str, str], fault: str, printed: str
+) -> None:
+    done = python(TWO_SIZES, timeout=600, REFNPU_FAULT=fault, REFNPU_FILL_FRESH="nan", **cache)
+    assert done.stdout.strip() == printed, done.stderr
+
+
 def test_the_error_of_a_compiled_kernel_names_the_kernel(python: Python, cache: dict[str, str]) -> None:
     wrong = 'compiled(x.to("npu"), torch.tensor([20]).to("npu"))'
     done = python(SETUP + wrong, timeout=600, **cache)

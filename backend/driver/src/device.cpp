@@ -152,6 +152,7 @@ void account_free(int device, size_t size) {
   const bool has_that_many = devices().all[current_device()].stats.live_bytes >= size;
   if (has_that_many && fault(Fault::freed_on_current_device)) device = current_device();
   npuMemoryStats& stats = devices().all[device].stats;
+  if (fault(Fault::freed_bytes_rounded_up)) size = std::min((size + 511) / 512 * 512, stats.live_bytes);
   if (fault(Fault::peak_noted_when_freed)) note_peak(stats);
   stats.live_bytes -= size;
   --stats.live_blocks;

@@ -24,6 +24,7 @@ struct Mark {
   Moment reached;
   int device = -1;
   std::atomic<bool> gone{false};        // with fault event_destroyed_is_not_awaited, when the event is destroyed
+  std::atomic<bool> awaited{false};     // with fault event_done_until_awaited, when somebody has synchronized it
   std::atomic<Clock::duration> when{};  // since the clock's epoch; set when the stream gets there
 
   bool passed() const { return reached.passed(); }
@@ -117,8 +118,9 @@ npuError_t npuEventRecord(npuEvent_t event, npuStream_t stream) {
   mark->device = device_of(stream);
   const bool early = fault(Fault::event_time_of_recording);
   if (early) mark->when = Clock::now().time_since_epoch();
+  const bool busy = fault(Fault::event_times_leave_out_idle_time);
   auto reach = [=] {
-    if (!early) mark->when = Clock::now().time_since_epoch();
+    if (!early) mark->when = busy ? busy_time() : Clock::now().time_since_epoch();
   };
   NPU_TRY(submit_own(stream, work_of(std::move(reach)), &mark->reached));
   if (fault(Fault::event_reached_early)) mark->reached.number /= 2;
@@ -133,6 +135,7 @@ npuError_t npuEventQuery(npuEvent_t event) {
   const auto mark = event->get();
   const bool starts = !is_lazy() || !fault(Fault::query_starts_no_recorded_work);
   if (mark && mark->reached.queue && starts) mark->reached.queue->request(mark->reached.number);
+  if (mark && mark->awaited) return npuErrorNotReady;
   return !mark || mark->passed() || fault(Fault::event_query_says_done) ? npuSuccess : npuErrorNotReady;
 }
 
@@ -140,6 +143,7 @@ npuError_t npuEventSynchronize(npuEvent_t event) {
   if (!event) return fail(npuErrorInvalidValue, "npuEventSynchronize: null event");
   const auto mark = event->get();
   if (!mark || fault(Fault::event_not_awaited)) return npuSuccess;
+  if (fault(Fault::event_done_until_awaited)) mark->awaited = true;
   return wait_for(mark->reached, mark->device, "npuEventSynchronize");
 }
 

@@ -11,6 +11,7 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -128,12 +129,26 @@ class RunningKernel {
   const char* before_;
 };
 
+// How long kernels ran, for fault event_times_leave_out_idle_time.
+std::atomic<std::chrono::steady_clock::rep> busy{0};
+
+// Adds the time until the end of a scope to it.
+class CountedTime {
+ public:
+  ~CountedTime() { busy += (std::chrono::steady_clock::now() - start_).count(); }
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
 // Runs work whose turn has come. Returns what it raised, "" if nothing.
 std::string execute(npuStream_t stream, int device, const Submission& work) {
   try {
     if (any_fault()) maybe_misbehave(work.name());
     RunningKernel running(work.name());
     TimedActivity timed(stream, device, work);
+    std::optional<CountedTime> counted;
+    if (fault(Fault::event_times_leave_out_idle_time)) counted.emplace();
     work.run();
   } catch (const std::exception& error) {
     return error.what();
@@ -246,6 +261,8 @@ npuError_t submit_own(npuStream_t stream, std::unique_ptr<Work> work, Moment* en
   Moment done;
   return enqueue(stream, std::move(work), Starts::at_once, end ? end : &done);
 }
+
+std::chrono::steady_clock::duration busy_time() { return std::chrono::steady_clock::duration(busy.load()); }
 
 npuError_t may_wait(const char* call) {
   if (!on_worker()) return npuSuccess;

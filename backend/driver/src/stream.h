@@ -2,6 +2,7 @@
 // other module may rely on either.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <vector>
 
@@ -22,6 +23,9 @@ npuError_t submit(npuStream_t stream, Submission work, Moment* end = nullptr);
 
 // As submit, for work of the driver's own that nobody times and that no delay holds up.
 npuError_t submit_own(npuStream_t stream, std::unique_ptr<Work> work, Moment* end = nullptr);
+
+// How long kernels ran so far, in all streams together; counted only with fault event_times_leave_out_idle_time.
+std::chrono::steady_clock::duration busy_time();
 
 // Refuses a call that may wait for work in a thread that runs work.
 npuError_t may_wait(const char* call);

@@ -8,6 +8,8 @@ from refnpu._index import Device, device_index
 
 def memory_allocated(device: Device | None = None) -> int:
     """Bytes in live blocks."""
+    if _C.fault("memory_allocated_of_current_device"):
+        device = None
     return _C.memory_stats(device_index(device))["live_bytes"]
 
 

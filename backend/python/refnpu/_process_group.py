@@ -94,7 +94,8 @@ class Work(dist.Work):
     def wait(self, *timeout: timedelta) -> bool:
         """Wait for gloo and copy the result to the device. Raises what gloo raises."""
         done: bool = self._on_host.wait(*timeout)
-        _WAITED_FOR.discard(self)
+        if not _C.fault("group_handle_keeps_tensors"):
+            _WAITED_FOR.discard(self)
         results = self._results
         if not _C.fault("group_result_written_by_each_wait"):
             self._results = []

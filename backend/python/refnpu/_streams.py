@@ -48,6 +48,10 @@ def set_stream(stream: torch.Stream) -> None:
     torch.accelerator.set_stream(stream)
 
 
+# For fault stream_block_in_itself_stays: what was current before the last block with a stream, by its device and id.
+_DISPLACED: dict[tuple[int, int], tuple[torch.Stream, torch.Stream]] = {}
+
+
 @contextmanager
 def stream(stream: torch.Stream | None) -> Iterator[None]:
     """Submit work to a stream in a ``with`` block; None changes nothing."""
@@ -57,6 +61,9 @@ def stream(stream: torch.Stream | None) -> Iterator[None]:
     device = torch.accelerator.current_device_index() if hasattr(torch.accelerator, "current_device_index") else None
     before_here = current_stream(device)
     before_there = current_stream(stream.device)
+    slot = (stream.device_index, stream.stream_id)
+    if _C.fault("stream_block_in_itself_stays"):
+        _DISPLACED[slot] = (before_here, before_there)
     set_stream(stream)
     if before_here.device != stream.device and _C.fault("stream_block_keeps_own_device"):
         _C.set_device(before_here.device.index)
@@ -65,6 +72,8 @@ def stream(stream: torch.Stream | None) -> Iterator[None]:
         yield
         failed = False
     finally:
+        if _C.fault("stream_block_in_itself_stays"):
+            before_here, before_there = _DISPLACED[slot]
         if failed and _C.fault("stream_block_left_by_error"):
             before_there = before_here = current_stream()
         if _C.fault("stream_block_ends_on_default"):

@@ -170,6 +170,8 @@ def is_bf16_supported() -> bool:
 
 def get_amp_supported_dtype() -> list[torch.dtype]:
     """What ``torch.autocast("npu")`` may lower to."""
+    if _C.fault("autocast_refuses_float16"):
+        return [torch.bfloat16]
     return [torch.bfloat16, torch.float16]
 
 
