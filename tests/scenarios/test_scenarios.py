@@ -164,6 +164,13 @@ FINDS = {
     "accelerator_peak_is_current": "memory_numbers:numbers_of_the_accelerator",
     "group_broadcast_of_first": "groups:collectives_of_two_processes",
     "group_splits_ignored": "groups:collectives_of_two_processes",
+    "memory_allocated_of_current_device": "device_names:second_device_by_each_name",
+    "stream_block_in_itself_stays": "walks:devices_and_streams",
+    "event_times_leave_out_idle_time": "devices:times_of_events",
+    "event_done_until_awaited": "devices:streams_and_events",
+    "later_seed_restarts_first": "generators:manual_seed_reaches_the_device",
+    "freed_bytes_rounded_up": "walks:tensors_on_streams",
+    "autocast_refuses_float16": "walks:modes_and_ops",
 }
 
 # As above, where the correct device refuses what the scenario needs.
@@ -211,6 +218,16 @@ def test_a_fault_in_kept_state_is_found_by_a_scenario_that_is_clean_without_it(f
     found = observe(plan, FINDS[fault])
     assert found.status is Status.FAIL
     assert found.failures[0].mismatches
+
+
+def test_a_fault_of_later_sessions_of_the_profiler_is_found_by_the_second_program_of_a_process(refnpu: Any) -> None:
+    refnpu.set_fault("profiler_drops_first_of_later_sessions")
+    runner = Runner(CellRunner(planned("refnpu")), timeout=60)
+    try:
+        found = [runner.observe(CellId.of_scenario("profiling:kernels_of_many_ops")) for _ in range(2)]
+    finally:
+        runner.close()
+    assert [one.status for one in found] == [Status.PASS, Status.FAIL]
 
 
 @pytest.mark.parametrize("fault", FINDS_WHERE_REFUSED)
