@@ -154,6 +154,9 @@ FOUND_IN = {
     "fill_refuses_leaf": ("fill_.Scalar", "float32", "no_grad", "error_parity"),
     "set_storage_of_number_as_row": ("_logcumsumexp", "float32", "copied", "context"),
     "set_storage_empty_keeps_size": ("celu", "float32", "copied", "context"),
+    "linear_upsampling_of_one_is_nan": ("upsample_linear1d", "float32", "variants", "value"),
+    "reflection_gradient_of_whole_grids": ("reflection_pad1d_backward", "float32", "sizes", "value"),
+    "clamp_bounds_kept_to_six_decimals": ("hardtanh", "float32", "sequence", "value"),
     "compiled_tail_not_written": ("add.Tensor", "float32", "inductor", "value"),
     "compiled_launch_drops_offset": ("add.Tensor", "float32", "inductor", "value"),
     # What a call leaves changed besides memory.
@@ -456,6 +459,8 @@ FOUND_ELSEWHERE = {
     "stream_block_left_by_error": "the scenario devices:current_streams",
     "current_stream_of_all_threads": "the scenario devices:current_streams",
     "load_on_current_device": "the scenario serialization:loaded_elsewhere",
+    "compiled_size_of_first_launch": "the scenario compiled_calls:of_any_size",
+    "pinned_before_first_use_is_pageable": "the scenario loading:pinned_before_the_first_use",
     "compiled_kernel_by_name": "the scenario compiled_calls:functions_alike",
     "compiled_result_on_current_device": "the scenario compiled_calls:on_the_device_of_its_arguments",
     "pool_rounds_down": "the lanes of the pool",

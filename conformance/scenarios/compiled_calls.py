@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import torch
 
@@ -13,15 +15,17 @@ from conformance.scenarios.streams import busy_stream, synchronize
 ROUNDS = 4
 SIZE = 4096  # elements
 SIDE = 32  # of a matrix
+#: Sizes that a function is called with, one after the other.
+ROWS_AND_COLUMNS = ((5, 35), (5, 18), (9, 70), (2, 3), (67, 129), (9, 70))
 #: A function, and what is compiled of it; on CPU the function itself, as what it has to give.
-Compiler = Callable[[Callable[..., torch.Tensor]], Callable[..., torch.Tensor]]
+Compiler = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
-def _calls(what: str, device: str, made: Callable[[Compiler], torch.Tensor]) -> Results:
+def _calls(what: str, device: str, made: Callable[[Compiler], torch.Tensor], *, dynamic: bool | None = None) -> Results:
     """Return what calls of compiled functions give; on CPU those of functions that are not compiled."""
     if torch.device(device).type == "cpu":
         return {"compiled": made(lambda function: function)}
-    found: torch.Tensor | NotOffered = by_inductor(what, device, lambda: made(torch.compile))
+    found: torch.Tensor | NotOffered = by_inductor(what, device, lambda: made(partial(torch.compile, dynamic=dynamic)))
     return {"compiled": found}
 
 
@@ -61,6 +65,20 @@ def on_the_device_of_its_arguments(device: str) -> Results:
     if device != "cpu" and torch.get_device_module(device).device_count() < 2:
         raise NotOffered("a second device")
     return _calls("a function of a tensor of any device", device, made)
+
+
+@scenario(exact=True, slow=True, compiles=True)
+def of_any_size(device: str) -> Results:
+    """A function that was compiled for any size computes all elements of smaller and of larger arguments."""
+
+    def made(compiled: Compiler) -> torch.Tensor:
+        function, found = compiled(lambda x: (x * 3 + 1, (x + x.flip(1)).sum(0))), []
+        for rows, columns in ROWS_AND_COLUMNS:
+            x = torch.arange(rows * columns, dtype=torch.float32).remainder_(7).view(rows, columns)
+            found += [one.cpu().view(-1) for one in function(x.to(device))]
+        return torch.cat(found)
+
+    return _calls("a function of a tensor of any size", device, made, dynamic=True)
 
 
 @scenario(exact=True, slow=True, compiles=True)

@@ -27,8 +27,8 @@ MODES: dict[str, tuple[str, bool]] = {
     "inductor": ("inductor", False),
     "inductor, dynamic": ("inductor", True),
 }
-#: The sizes that a program is called with. More than a vector of any dtype, with a tail, a smaller and a larger one.
-SIZES = (35, 18, 61)
+#: The sizes that a program is called with. More than a vector of any dtype, with a tail, and another one.
+SIZES = (35, 18)
 
 
 def program(make: Callable[[], Made]) -> Callable[[str], Results]:
