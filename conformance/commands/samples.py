@@ -21,7 +21,7 @@ def corpus() -> None:
     "--out", type=click.Path(file_okay=False, path_type=Path), help="A directory; default: the installed package."
 )
 def corpus_build(out: Path | None) -> None:
-    """Record, derive, check and write the samples on this machine's CPU, then generate others. Takes half an hour."""
+    """Record, derive, check and write the samples on this machine's CPU, then generate others. Takes hours."""
     from conformance.corpus import build, reader
 
     checked_heap.restart()
@@ -40,7 +40,8 @@ def corpus_build(out: Path | None) -> None:
 def corpus_generate(out: Path | None, check: bool, overloads: tuple[str, ...]) -> None:
     """Generate samples of other sizes, values and arguments from those that are there, and try them on CPU.
 
-    OVERLOADS are names, or parts or patterns of names; the generated samples of others stay. Default: all overloads.
+    OVERLOADS are names, or parts or patterns of names; the generated samples of others stay. Default: all overloads,
+    which takes hours. Ctrl-C keeps what was generated so far.
     Calls in which CPU reads or writes past a block of memory are left out. Their memory is guarded for that, which
     takes a C compiler; without one, the C library's checking allocator, where there is one, finds writes.
     """

@@ -1,4 +1,4 @@
-"""Memory that goes to another library and back by DLPack, and to Python by ``torch.utils.dlpack``'s capsules."""
+"""Tensors that go to another library by DLPack, and come back."""
 
 from __future__ import annotations
 

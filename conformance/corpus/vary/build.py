@@ -78,19 +78,24 @@ def check(where: Path, overloads: Collection[str], layouts_of: LayoutsOf, progre
 def _replaced(
     where: Path, corpus: Corpus, wanted: Sequence[str], make: Generate, layouts_of: LayoutsOf, progress: Progress
 ) -> str:
-    """Write what ``make`` gives for the wanted overloads, and what the corpus has of the others. Returns a summary."""
+    """Write what ``make`` gives for the wanted overloads, and what the corpus has of the others. Returns a summary.
+
+    What was made is written also if something ends the work, such as Ctrl-C: it takes hours for all overloads.
+    """
     corpus.load_values()
     found = {o: [s for s in corpus.samples(o) if s.axis] for o in corpus.overloads}
     failed: list[str] = []
     made = generate(wanted, corpus, make, len(os.sched_getaffinity(0)))
-    for done, (overload, samples) in enumerate(made, 1):
-        if samples is None:
-            failed.append(overload)
-        else:
-            found[overload] = sorted(samples, key=lambda s: s.name)
-        if done % 100 == 0:
-            progress(f"{done} of {len(wanted)} overloads")
-    write(where, {o: found[o] for o in sorted(found) if found[o]}, layouts_of)
+    try:
+        for done, (overload, samples) in enumerate(made, 1):
+            if samples is None:
+                failed.append(overload)
+            else:
+                found[overload] = sorted(samples, key=lambda s: s.name)
+            if done % 10 == 0:
+                progress(f"{done} of {len(wanted)} overloads")
+    finally:
+        write(where, {o: found[o] for o in sorted(found) if found[o]}, layouts_of)
     if failed:
         names = ", ".join(sorted(failed))
         raise GenerationError(f"no samples could be generated of {names} (see above); those that there were are kept")

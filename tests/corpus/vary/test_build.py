@@ -19,6 +19,22 @@ def generated(where: Path, overload: str) -> list[Sample]:
     return [s for s in reader.load(where).samples(overload) if s.axis]
 
 
+def test_what_was_made_before_an_interruption_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def one_then_interrupted(*_: object) -> Iterator[tuple[str, list[Sample]]]:
+        yield "abs", []
+        raise KeyboardInterrupt
+
+    where = Path(shutil.copytree(reader.DATA, tmp_path / "data"))
+    before = generated(where, "neg")
+    monkeypatch.setattr(build, "generate", one_then_interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        build.build(where, ["abs", "neg"], of_generated)
+    written = Path(shutil.copytree(where, tmp_path / "written"))
+    assert not generated(written, "abs")
+    assert generated(written, "neg") == before
+    assert before
+
+
 def test_of_an_overload_with_an_error_the_old_samples_are_kept_and_the_others_are_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
