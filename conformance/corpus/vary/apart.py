@@ -39,15 +39,15 @@ def _grown(source: Sample, maker: Maker) -> Iterator[Sample]:
         if n < 2 or place in taken or len({size for _, size in together}) < 2:
             continue
         taken |= {other for other, _ in together}
-
-        def by(more: int) -> dict[Place, int]:
-            return {other: size + more for other, size in together}  # noqa: B023  # called in this turn alone
-
-        if all(any(maker.made(source, by(more), "", (turns.first,))) for more in _PROBES):
+        if all(any(maker.made(source, _larger(together, by), "", (turns.first,))) for by in _PROBES):
             for wanted in SIZES:
-                beside = _of_one(free) if wanted > _LARGE else {}
+                change = (_of_one(free) if wanted > _LARGE else {}) | _larger(together, wanted - n)
                 name = f"{label(source, [place])}={wanted}.apart"
-                yield from turns.counted(maker.made(source, beside | by(wanted - n), name, turns.dtypes()))
+                yield from turns.counted(maker.made(source, change, name, turns.dtypes()))
+
+
+def _larger(sizes: Sequence[tuple[Place, int]], by: int) -> dict[Place, int]:
+    return {place: size + by for place, size in sizes}
 
 
 def _of_one(groups: Sequence[Group]) -> dict[Place, int]:
@@ -55,7 +55,7 @@ def _of_one(groups: Sequence[Group]) -> dict[Place, int]:
 
 
 def _across(source: Sample, place: Place) -> list[tuple[Place, int]]:
-    """Return the sizes of the same dimension, from the last, of all tensors of as many dimensions."""
+    """Return the sizes of the same dimension of all tensors of as many dimensions."""
     assert isinstance(place, Extent)
     rank = len(source.tensors[place.slot].shape)
     slots = [s for s in source.tensors if s.pool and not s.same_as and len(s.shape) == rank]
