@@ -2022,6 +2022,7 @@ def shown(source: str, expected: Any, fault: str | None) -> str:
     with tempfile.TemporaryFile("w+") as said:
         child = os.fork()
         if child == 0:
+            torch.set_num_threads(1)  # makes torch's pool anew; else autograd's threads do so at once, and abort
             testing.set_fault(fault)
             try:
                 said.write(difference(result_on("npu", source), expected))
