@@ -23,16 +23,29 @@ VIEWS = {
 
 
 def _again(tensor: torch.Tensor) -> torch.Tensor:
-    """Return the tensor that a capsule of a tensor gives. Raises NotOffered if torch makes none for the device."""
-    try:
-        capsule = to_dlpack(tensor)
-    except (RuntimeError, ValueError, BufferError) as e:
-        raise NotOffered(f"DLPack of {tensor.device.type}: {first_line(e)}") from e
+    """Return the tensor that a capsule of a tensor gives.
+
+    Raises NotOffered if torch makes none of a dense tensor of the device and dtype, either.
+    """
+    refused = _refused(tensor)
+    if refused is not None:
+        dense = _refused(torch.empty(2, dtype=tensor.dtype, device=tensor.device))
+        raise NotOffered(f"DLPack of {tensor.device.type}: {first_line(dense)}") if dense else refused
+    capsule = to_dlpack(tensor)
     found = from_dlpack(capsule)
     assert isinstance(found, torch.Tensor)
     if found.device != tensor.device:
         raise AssertionError(f"it is on {found.device}, and was on {tensor.device}")
     return found
+
+
+def _refused(tensor: torch.Tensor) -> Exception | None:
+    """Return the error with which torch refuses to make a capsule of a tensor; None if it makes one."""
+    try:
+        to_dlpack(tensor)
+    except (RuntimeError, ValueError, BufferError) as e:
+        return e
+    return None
 
 
 @scenario(exact=True, area="memory")

@@ -10,14 +10,13 @@ from collections.abc import Iterator, Sequence
 from conformance.corpus.calls import HasValues
 from conformance.corpus.model import Sample
 from conformance.corpus.places import Extent, Place, extents, label
-from conformance.corpus.vary.sizes import Group, Maker
+from conformance.corpus.vary.sizes import LARGE, Group, Maker
 from conformance.corpus.vary.sources import Turns, sources
 from conformance.corpus.vary.trial import Trials
 from conformance.inventory import Overload
 
 # What a size grows to: past a vector, a block, and 65,535 blocks, also by a part of as many.
 SIZES = (33, 1025, 65_537, 70_001)
-_LARGE = 4000  # beside a size above, all others are 1
 _PROBES = (1, 6)  # by how much sizes grow in a trial
 
 
@@ -41,7 +40,7 @@ def _grown(source: Sample, maker: Maker) -> Iterator[Sample]:
         taken |= {other for other, _ in together}
         if all(any(maker.made(source, _larger(together, by), "", (turns.first,))) for by in _PROBES):
             for wanted in SIZES:
-                change = (_of_one(free) if wanted > _LARGE else {}) | _larger(together, wanted - n)
+                change = (_of_one(free) if wanted > LARGE else {}) | _larger(together, wanted - n)
                 name = f"{label(source, [place])}={wanted}.apart"
                 yield from turns.counted(maker.made(source, change, name, turns.dtypes()))
 

@@ -1,0 +1,50 @@
+"""Tensors through DLPack: what comes back as a copy, dense or elsewhere differs from what CPU gives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch.utils.dlpack import from_dlpack, to_dlpack
+
+from conformance.scenarios import exchange
+from conformance.scenarios.exchange import tensors_through_dlpack
+from conformance.scenarios.model import NotOffered
+
+
+def different(wrong: Any, monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    right = tensors_through_dlpack("cpu")
+    monkeypatch.setattr(exchange, "from_dlpack", lambda capsule: wrong(from_dlpack(capsule)))
+    found = tensors_through_dlpack("cpu")
+    return {name for name, one in right.items() if not torch.equal(one, found[name])}
+
+
+def test_memory_that_is_not_shared_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = different(torch.clone, monkeypatch)
+    assert {name for name in found if name.startswith("written")} == {
+        f"written.{view}" for view in exchange.VIEWS if view != "of_nothing"
+    }
+
+
+def test_strides_that_are_lost_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert {"lies.transposed", "lies.every_second"} <= different(torch.Tensor.contiguous, monkeypatch)
+
+
+def test_a_view_that_is_refused_where_dense_tensors_are_not_is_no_lack(monkeypatch: pytest.MonkeyPatch) -> None:
+    def of_dense(tensor: torch.Tensor) -> Any:
+        if not tensor.is_contiguous():
+            raise RuntimeError("strides")
+        return to_dlpack(tensor)
+
+    monkeypatch.setattr(exchange, "to_dlpack", of_dense)
+    with pytest.raises(RuntimeError, match="strides"):
+        tensors_through_dlpack("cpu")
+
+
+def test_a_device_without_capsules_offers_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: torch.Tensor) -> Any:
+        raise BufferError("no such device")
+
+    monkeypatch.setattr(exchange, "to_dlpack", refuse)
+    assert all(isinstance(one, NotOffered) for one in tensors_through_dlpack("cpu").values())
