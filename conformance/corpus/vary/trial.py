@@ -377,6 +377,11 @@ class _Child:
 
 
 def _quiet() -> None:
-    """Keep what libraries print of a death, and torch's warnings, off the terminal; Python's errors stay there."""
+    """Keep what libraries print of errors and deaths, and torch's warnings, off the terminal.
+
+    Python's errors stay there. oneMKL prints to standard output.
+    """
     sys.stderr = os.fdopen(os.dup(2), "w", buffering=1)
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for printed in (1, 2):
+        os.dup2(nowhere, printed)

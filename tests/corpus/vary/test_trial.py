@@ -192,6 +192,26 @@ def test_a_call_in_which_cpu_writes_behind_a_block_of_its_own_is_no_sample() -> 
     assert (done.returncode, done.stdout) == (0, "True\nFalse\n"), done.stderr
 
 
+def test_what_libraries_print_while_samples_are_generated_stays_off_the_terminal(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    def make(overload: str, trials: Trials) -> list[Sample]:
+        del trials
+        for printed in (1, 2):
+            os.write(printed, b"oneMKL ERROR: Parameter 4 was incorrect\n")
+        if overload == "broken":
+            raise ValueError("an error of our own")
+        return [sample()]
+
+    assert {name: bool(found) for name, found in generate(["neg", "broken"], CORPUS, make, 1)} == {
+        "neg": True,
+        "broken": False,
+    }
+    out, err = capfd.readouterr()
+    assert "an error of our own" in err
+    assert "oneMKL" not in out + err
+
+
 def test_a_missing_kernel_is_no_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
     def raising(error: Exception) -> None:
         def call(*_: object) -> None:
