@@ -2,8 +2,13 @@
  * be touched either. A kernel that reads or writes past a block, its own or one it was given, ends by SIGSEGV. One that
  * writes before a block ends by SIGABRT when that is freed.
  *
- * A region of addresses is reserved and given out from one end to the other, each block once. Blocks that were
- * allocated while it was off are the C library's. Linux with glibc, 64 bits. */
+ * A region of addresses is reserved and given out from one end to the other. A block of several pages has its addresses
+ * for itself, and none may touch them once it is freed. A block of one page gets a page that was freed long ago, if there
+ * is one: making a page accessible and inaccessible again takes longer than most calls. A freed page holds the byte that
+ * fresh memory holds, so that a kernel that reads it gives other results when that byte is another one; a process in
+ * which a freed page was written ends by SIGABRT when the page is used again.
+ *
+ * Blocks that were allocated while it was off are the C library's. Linux with glibc, 64 bits. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -27,6 +32,13 @@ static size_t* sizes;        /* of blocks, by the page that they end in */
 static atomic_size_t used;   /* bytes of the region */
 static atomic_int fill = -1; /* what fresh memory holds; -1: off */
 
+/* Freed pages that may be used again, in the order in which they were freed. */
+#define WAITING 4096 /* at most */
+#define AMONG 1024   /* the first one is used again if so many others wait */
+static char* freed[WAITING];
+static size_t came, left; /* how many pages; page n is at n % WAITING */
+static atomic_flag busy = ATOMIC_FLAG_INIT;
+
 /* byte: 0 to 255, or -1 to switch it off. Returns 0, or an errno if there is no room for the region. */
 int guarded_heap(int byte) {
   if (byte >= 0 && !region) {
@@ -49,18 +61,47 @@ static size_t* size_of(const void* block) { return &sizes[((const char*)block - 
 
 static size_t rounded(size_t size, size_t to) { return (size + to - 1) / to * to; }
 
+/* NULL if the region is used up. */
+static char* fresh(size_t mapped) {
+  const size_t at = atomic_fetch_add(&used, mapped + PAGE);
+  if (at + mapped + PAGE > REGION) return NULL;
+  return mprotect(region + at, mapped, PROT_READ | PROT_WRITE) ? NULL : region + at;
+}
+
+static void lock(void) {
+  while (atomic_flag_test_and_set(&busy)) {
+  }
+}
+
+/* Returns 0 if too many wait. */
+static int wait_for_use(char* page) {
+  lock();
+  const int has_room = came - left < WAITING;
+  if (has_room) freed[came++ % WAITING] = page;
+  atomic_flag_clear(&busy);
+  return has_room;
+}
+
+/* NULL if too few wait. */
+static char* used_before(void) {
+  lock();
+  char* page = came - left > AMONG ? freed[left++ % WAITING] : NULL;
+  atomic_flag_clear(&busy);
+  if (page && memcmp(page, page + 1, PAGE - 1)) abort();
+  return page;
+}
+
 /* NULL if the region is used up: the C library serves the call then. */
 static void* take(size_t alignment, size_t size) {
   const int byte = fill;
   if (byte < 0 || size > LARGEST) return NULL;
   const size_t room = rounded(size ? size : 1, alignment), mapped = rounded(room, PAGE);
-  const size_t at = atomic_fetch_add(&used, mapped + PAGE);
-  if (at + mapped + PAGE > REGION) return NULL;
-  char* end = region + at + mapped;
-  if (mprotect(region + at, mapped, PROT_READ | PROT_WRITE)) return NULL;
-  memset(region + at, byte, mapped);
-  *size_of(end - room) = size;
-  return end - room;
+  char* page = mapped == PAGE ? used_before() : NULL;
+  if (!page) page = fresh(mapped);
+  if (!page) return NULL;
+  memset(page, byte, mapped);
+  *size_of(page + mapped - room) = size;
+  return page + mapped - room;
 }
 
 /* Small blocks need no more than the alignment of what fits into them. */
@@ -120,8 +161,11 @@ void free(void* block) {
   check_before(first, block);
   const size_t size = *size_of(block);
   const size_t mapped = rounded((size_t)((char*)block - first) + (size ? size : 1), PAGE);
-  madvise(first, mapped, MADV_DONTNEED);
-  mprotect(first, mapped, PROT_NONE);
+  if (mapped == PAGE) memset(first, fill < 0 ? 0 : fill, PAGE);
+  if (mapped > PAGE || !wait_for_use(first)) {
+    madvise(first, mapped, MADV_DONTNEED);
+    mprotect(first, mapped, PROT_NONE);
+  }
   errno = kept;
 }
 

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 _SOURCE = Path(__file__).with_suffix(".c")
@@ -39,6 +40,7 @@ def restart() -> bool:
         sys.exit(code if code >= 0 else 128 - code)  # as a shell says that a signal ended it
 
 
+@cache
 def _switch() -> ctypes._NamedFuncPointer | None:
     return getattr(ctypes.CDLL(None), "guarded_heap", None)
 

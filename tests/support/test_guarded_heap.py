@@ -37,7 +37,7 @@ def run(code: str) -> subprocess.CompletedProcess[str]:
 DEADLY = {
     "a read behind a block": "ctypes.string_at(c.malloc(64), 65)",
     "a write behind a block of no bytes": "ctypes.memset(c.malloc(0) + 40, 1, 8)",
-    "a read of a freed block": "block = c.malloc(64)\n    c.free(block)\n    ctypes.string_at(block, 8)",
+    "a read of a freed block of two pages": "block = c.malloc(8000)\n    c.free(block)\n    ctypes.string_at(block, 8)",
     "a read behind a block that has grown": "ctypes.string_at(c.realloc(c.malloc(8), 4096), 4097)",
 }
 
@@ -58,6 +58,63 @@ with guarded_heap.watched(0):
 print('alive')
 """)
     assert (found.stdout, found.returncode) == ("written\n", 128 + signal.SIGABRT), found.stderr
+
+
+MANY = 3000  # blocks, after which a page that was freed has been used again
+
+
+def test_a_freed_page_holds_what_fresh_memory_holds() -> None:
+    found = run("""
+for byte in (0, 0x40):
+    with guarded_heap.watched(byte):
+        block = c.malloc(64)
+        ctypes.memset(block, 7, 64)
+        c.free(block)
+        print(ctypes.string_at(block, 64) == bytes([byte]) * 64)
+""")
+    assert (found.returncode, found.stdout) == (0, "True\nTrue\n"), found.stderr
+
+
+def test_a_freed_page_is_used_again_and_a_read_behind_its_block_still_ends_the_process() -> None:
+    found = run(f"""
+with guarded_heap.watched(0):
+    pages = set()
+    for n in range({MANY}):
+        block = c.malloc(64)
+        pages.add(block // 4096)
+        c.free(block)
+    print(len(pages) < {MANY} // 2, flush=True)
+    ctypes.string_at(block, 65)
+print('alive')
+""")
+    assert (found.stdout, found.returncode) == ("True\n", 128 + signal.SIGSEGV), found.stderr
+
+
+def test_a_write_to_a_freed_page_ends_the_process_when_the_page_is_used_again() -> None:
+    found = run(f"""
+with guarded_heap.watched(0):
+    block = c.malloc(64)
+    c.free(block)
+    ctypes.memset(block + 60, 7, 1)
+    print('written', flush=True)
+    for n in range({MANY}):
+        c.free(c.malloc(64))
+print('alive')
+""")
+    assert (found.stdout, found.returncode) == ("written\n", 128 + signal.SIGABRT), found.stderr
+
+
+def test_pages_that_many_freed_ones_wait_before_are_inaccessible() -> None:
+    found = run(f"""
+with guarded_heap.watched(0):
+    blocks = [c.malloc(64) for _ in range(2 * {MANY})]
+    for block in blocks:
+        c.free(block)
+    print(ctypes.string_at(blocks[0], 1), flush=True)
+    ctypes.string_at(blocks[-1], 1)
+print('alive')
+""")
+    assert (found.stdout, found.returncode) == ("b'\\x00'\n", 128 + signal.SIGSEGV), found.stderr
 
 
 @pytest.mark.parametrize("elements", [1, 3, 16])

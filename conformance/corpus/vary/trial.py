@@ -32,6 +32,7 @@ from conformance.ops import facts
 from conformance.support import guarded_heap, host_heap
 from conformance.support.forking import fork
 from conformance.torch_versions import without_onednn
+from conformance.torch_versions.compilers import load_decompositions
 
 # A generated sample has at most so many elements in its arguments, and in its results.
 MOST_ELEMENTS = 400_000
@@ -318,6 +319,7 @@ def generate(
 
     An overload has None if ``make`` raised an error, which its child has printed, or if its last child died.
     """
+    load_decompositions()  # meta kernels are some; else each child would import what they need
     waiting = list(overloads)[::-1]
     running: dict[int, _Child] = {}
     while waiting or running:
