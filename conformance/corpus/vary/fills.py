@@ -9,8 +9,11 @@ import torch
 
 from conformance import ops
 from conformance.corpus.calls import HasValues
-from conformance.corpus.model import Sample, TensorSlot
+from conformance.corpus.model import Arg, Sample, TensorSlot
 from conformance.corpus.places import Place, with_tensors
+from conformance.corpus.vary.arguments import by_name
+from conformance.inventory import call_of
+from conformance.torch_versions import schema_of
 
 
 def filled(source: Sample, sample: Sample, change: dict[Place, int], values: HasValues) -> Iterator[Sample]:
@@ -20,8 +23,9 @@ def filled(source: Sample, sample: Sample, change: dict[Place, int], values: Has
     """
     named = any(indexes(s) for s in sample.tensors)
     if named and ops.facts(sample.overload).last_wins:
+        dim = by_name(sample, schema_of(call_of(sample.overload))).get("dim")
         for bound in sorted({n for s in sample.tensors for n in s.shape if not indexes(s)}, reverse=True):
-            if all(max(s.shape, default=1) <= bound for s in sample.tensors if indexes(s)):
+            if all(_named_once(s, dim) <= bound for s in sample.tensors if indexes(s)):
                 yield with_tensors(
                     sample, [_distinct(s, bound) or refilled(source, s, values, 0) for s in sample.tensors]
                 )
@@ -30,6 +34,13 @@ def filled(source: Sample, sample: Sample, change: dict[Place, int], values: Has
     if grown and named:
         yield with_tensors(sample, [refilled(source, s, values, grown) for s in sample.tensors])
     yield with_tensors(sample, [refilled(source, s, values, 0) for s in sample.tensors])
+
+
+def _named_once(slot: TensorSlot, dim: Arg) -> int:
+    """Return how many elements of an index must differ: those along the dimension that it indexes, if that is known."""
+    if isinstance(dim, int) and 0 < len(slot.shape) <= 2 and -len(slot.shape) <= dim < len(slot.shape):
+        return slot.shape[dim]
+    return max(slot.shape, default=1)
 
 
 def _distinct(slot: TensorSlot, bound: int) -> TensorSlot | None:

@@ -36,8 +36,23 @@ def test_an_index_names_no_element_twice_where_the_last_write_wins(overload: str
     for s in found:
         (index,) = (t for t in s.tensors if t.fill.startswith("rows/"))
         value = corpus().value(index, s.dtypes[0])
-        rows = value.view(-1, value.shape[-1]).tolist() if value.dim() else []
-        assert all(len(set(row)) == len(row) for row in rows), s.name
+        dim = s.args[1] if overload != "index_put_" and value.dim() else -1
+        assert isinstance(dim, int)
+        named = value.movedim(dim, -1).reshape(-1, value.shape[dim]).tolist() if value.dim() else []
+        assert all(len(set(one)) == len(one) for one in named), s.name
+
+
+def test_an_index_along_a_dimension_may_be_longer_in_another_one() -> None:
+    """Of ``scatter`` along dimension 0, a column of the index names an element once; a row may do so twice."""
+    (source,) = (s for s in corpus().samples("scatter.src_out") if s.name == "opinfo.scatter.out.27032842")
+    wide: dict[Place, int] = {Extent(slot, 1): 33 for slot in (0, 1, 2)}
+    assert [s.tensors[1].fill for s in filled(source, resized(source, wide), wide, corpus())] == [
+        "rows/33/33",
+        "rows/33/10",
+        "rows/33/5",
+    ]
+    long: dict[Place, int] = {Extent(slot, 0): 33 for slot in (1, 2)}
+    assert [s.tensors[1].fill for s in filled(source, resized(source, long), long, corpus())] == ["rows/5/33"]
 
 
 def test_counts_stay_whole() -> None:
