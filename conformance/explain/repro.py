@@ -18,7 +18,7 @@ from conformance.backends import Capabilities
 from conformance.contexts import PLAIN
 from conformance.corpus.model import Arg, ComplexArg, DeviceArg, DtypeArg, EnumArg, GeneratorArg, TensorSlot
 from conformance.explain import describe, program_script
-from conformance.judging import compare
+from conformance.judging.closeness import bound, growth
 from conformance.judging.oracle import CallOutcome
 from conformance.judging.tolerances import Criteria, criteria_of
 from conformance.judging.twins import CPU, Twins
@@ -250,8 +250,8 @@ class _Judged:
             return f"Bound(exact=True, signed_zeros={found.get('signed_zeros', False)})"
         dtype = torch_dtype(found["dtype"])
         eps = torch.finfo(dtype if dtype.is_floating_point or dtype.is_complex else torch.float32).eps
-        growth = compare.growth(eps, found["terms"]) if found["accumulates"] else 0.0
-        numbers = (found["multiple"], found["ulps"], eps, float(found["magnitude"]), growth)
+        grown = growth(eps, found["terms"]) if found["accumulates"] else 0.0
+        numbers = (found["multiple"], found["ulps"], eps, float(found["magnitude"]), grown)
         signed = ", signed_zeros=True" if found.get("signed_zeros") else ""
         return f"Bound(False, {', '.join(map(repr, numbers))}{signed})"
 
@@ -263,9 +263,7 @@ class _Judged:
         if self._criteria.exact or (self._criteria.stable and self.route is Route.FALLBACK):
             return {"exact": True}
         result = torch.empty(1, dtype=torch_dtype(self.case.cell.dtype))
-        return compare.bound(
-            result.dtype, self._criteria.closeness(CallOutcome(self.twins.side(self.case, CPU)), result)
-        )
+        return bound(result.dtype, self._criteria.closeness(CallOutcome(self.twins.side(self.case, CPU)), result))
 
 
 # Checks that need the backend's adapter, or several calls.

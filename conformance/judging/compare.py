@@ -4,70 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from conformance.judging import facts, patterns
 from conformance.judging.bits import altered, real, same_exactly
+from conformance.judging.closeness import NOTHING_FURTHER, Closeness, Further, beyond, bound, widen
 from conformance.records import Mismatch
 from conformance.torch_versions import has_no_memory
 from conformance.vocabulary import Check, Fact
-
-# A result is well-conditioned if half a unit in the last place of the arguments moves it by at most so many half units
-# of its own: a product of two does.
-WELL_CONDITIONED = 2.0
-
-# Dtypes that have no wider one to compute a reference in.
-_WIDEST = (torch.float64, torch.complex128)
-
-# Returns a number for each element of a widened reference.
-OfEach = Callable[[torch.Tensor], torch.Tensor]
-# Returns another reference; None if there is none.
-Another = Callable[[], "torch.Tensor | None"]
-
-
-@dataclass(frozen=True, slots=True)
-class Further:
-    """What is asked about a result of which an element is beyond its bound. None: it is not asked."""
-
-    spread: OfEach | None = None  # how far rounding of the arguments alone moves each element, see conditioning.py
-    own: OfEach | None = None  # how far CPU is from the float64 result for nearby arguments
-    without_nan: Another | None = None  # the reference for arguments with zeros in place of NaN
-    of_magnitudes: Another | None = None  # the float64 reference for the magnitudes of the arguments
-
-
-@dataclass(frozen=True, slots=True)
-class Closeness:
-    """How far a native result may be from the float64 one.
-
-    Bound per element: ``multiple`` × (the CPU's own distance) + ``ulps`` × eps(``dtype``) × scale, where scale is the
-    element's own magnitude or, for a result that accumulates, the largest magnitude in it × what rounding adds up to
-    over ``terms``: their square root; less for small floats, which are to be summed in float32, as CPU does. Scale is
-    never less than ``magnitude``.
-
-    CPU's distance for *nearby* arguments is what half a unit of what is computed on the way makes of a result. The
-    first part of the bound is at least 2 x ``ulps`` of these.
-
-    Of an ill-conditioned element, which rounding of the arguments moves by its *spread* (conditioning.py), scale is at
-    least (magnitude + excess) x what rounding adds up to. The excess is 2 x spread / eps, the magnitude whose half unit
-    in the last place is the spread, beyond that of a well-conditioned element.
-    """
-
-    multiple: float = 4.0
-    ulps: float = 4.0
-    accumulates: bool = False
-    terms: int = 1
-    magnitude: float = 0.0  # of what the result is a small difference of
-    dtype: torch.dtype | None = None  # what is computed in; None is the result's own
-    subnormals: bool = False  # the device keeps subnormal numbers; else their whole range is allowed on top
-    signed_zeros: bool = False  # a zero has the sign of CPU's, where CPU gives it in double precision too
-
-    def least(self, dtype: torch.dtype) -> float:
-        """What is allowed however small a result is."""
-        info = torch.finfo(dtype)
-        return self.ulps * float(info.tiny * info.eps if self.subnormals else info.tiny)
 
 
 def metadata(expected: torch.Tensor, actual: torch.Tensor, subject: str, *, strided: bool = True) -> Mismatch | None:
@@ -138,13 +84,12 @@ def close(
     wide: torch.Tensor | None,
     closeness: Closeness,
     subject: str,
-    further: Further = Further(),
+    further: Further = NOTHING_FURTHER,
     stale: torch.Tensor | None = None,
 ) -> Mismatch | None:
     """Whether ``actual`` is about as near to the float64 result ``wide`` as ``expected`` (the CPU's own) is.
 
-    Without a float64 result the CPU's own stands in for it. Bools are equal, and so are integers that have no spread.
-    ``stale``: see :func:`exact`.
+    See :func:`conformance.judging.closeness.beyond`. ``stale``: see :func:`exact`.
     """
     reference = expected if wide is None or wide.shape != expected.shape else wide
     wrong = beyond(expected, actual, wide, closeness, further)
@@ -159,84 +104,6 @@ def close(
     return _first(wrong, expected, actual, reference, subject, allowed, stale)
 
 
-def beyond(
-    expected: torch.Tensor,
-    actual: torch.Tensor,
-    wide: torch.Tensor | None,
-    closeness: Closeness,
-    further: Further = Further(),
-) -> torch.Tensor:
-    """Elementwise: what :func:`close` finds wrong."""
-    if not (expected.dtype.is_floating_point or expected.dtype.is_complex):
-        wrong = ~same_exactly(expected, actual)
-        if further.spread is not None and expected.dtype is not torch.bool and bool(wrong.any()):
-            wrong &= ~_is_rounded(expected, actual, closeness, further.spread)
-        return wrong
-    reference = expected if wide is None or wide.shape != expected.shape else wide
-    wrong = _too_far(expected, actual, reference, closeness) & ~same_exactly(expected, actual)
-    if bool(wrong.any()):
-        wrong &= _further_off(expected, actual, reference, closeness, further)
-    if further.without_nan is not None:
-        wrong |= _loses_nan(expected, actual, further.without_nan)
-    return wrong | _other_zero(expected, actual, reference) if closeness.signed_zeros else wrong
-
-
-def _further_off(
-    expected: torch.Tensor, actual: torch.Tensor, reference: torch.Tensor, closeness: Closeness, further: Further
-) -> torch.Tensor:
-    """Elementwise: what is wrong by the further references too."""
-    wrong, spread = torch.ones_like(actual, dtype=torch.bool), None
-    if further.spread is not None:
-        spread = further.spread(widen(reference))
-        wrong = _too_far(expected, actual, reference, closeness, spread)
-    if further.own is not None and bool(wrong.any()):
-        wrong = _too_far(expected, actual, reference, closeness, spread, further.own(widen(reference)))
-    if further.of_magnitudes is not None and closeness.accumulates and bool(wrong.any()):
-        wrong &= ~_overflowed_in_part(expected, actual, further.of_magnitudes)
-    return wrong
-
-
-def _overflowed_in_part(expected: torch.Tensor, actual: torch.Tensor, of_magnitudes: Another) -> torch.Tensor:
-    """Elementwise: not finite where CPU is, because a part of the sum may be too large for the dtype that adds it up.
-
-    Which parts there are depends on the order of the terms. Small floats are to be summed in float32, as CPU does.
-    """
-    lost = ~widen(actual).isfinite() & widen(expected).isfinite()
-    total = of_magnitudes() if not expected.dtype.is_complex and bool(lost.any()) else None
-    if total is None or total.shape != expected.shape:
-        return torch.zeros_like(lost)
-    summed_in = expected.dtype if expected.dtype is torch.float64 else torch.float32
-    return lost & (widen(total) > torch.finfo(summed_in).max)
-
-
-def _is_rounded(expected: torch.Tensor, actual: torch.Tensor, closeness: Closeness, spread_of: OfEach) -> torch.Tensor:
-    """Elementwise: whether the spread explains two integers that differ, such as large powers cut from float64."""
-    ours, theirs = widen(actual), widen(expected)
-    spread = spread_of(theirs)
-    return (spread > 0) & ((ours - theirs).abs() <= closeness.ulps * 2 * spread)
-
-
-def _loses_nan(expected: torch.Tensor, actual: torch.Tensor, without_nan: Another) -> torch.Tensor:
-    """Elementwise: infinite where CPU has NaN, because an argument has NaN and not because infinities cancel.
-
-    Complex numbers of a NaN and an infinity count as infinite, so they are left out.
-    """
-    lost = widen(expected).isnan() & widen(actual).isinf()
-    if expected.dtype.is_complex or not bool(lost.any()):
-        return torch.zeros_like(lost)
-    again = without_nan()
-    return lost & ~again.isnan() if again is not None and again.shape == lost.shape else torch.zeros_like(lost)
-
-
-def _other_zero(expected: torch.Tensor, actual: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
-    """Elementwise: a real zero whose sign is not that of CPU's and of the reference's zero."""
-    if expected.dtype.is_complex:
-        return torch.zeros(expected.shape, dtype=torch.bool)
-    zero = (expected == 0) & (actual == 0) & (reference == 0)
-    negative = expected.signbit()
-    return zero & (negative == reference.signbit()) & (negative != actual.signbit())
-
-
 def differing(
     expected: torch.Tensor, actual: torch.Tensor, signed_zeros: bool = True, sources: Sequence[torch.Tensor] = ()
 ) -> torch.Tensor:
@@ -245,161 +112,6 @@ def differing(
     if not signed_zeros:
         same |= (real(expected) == real(actual)).all(-1) if expected.dtype.is_complex else expected == actual
     return ~same | altered(expected, actual, sources) if sources else ~same
-
-
-# Part of the bound that :func:`near` uses: its own arithmetic rounds as well.
-_SAFE = 0.99
-
-
-def near(expected: torch.Tensor, actual: torch.Tensor, closeness: Closeness) -> bool:
-    """Whether :func:`close` finds no difference whatever numbers the float64 result holds, so that none is needed.
-
-    With u = ``ulps`` x eps: from |actual - expected| <= u x |expected| follows |actual - true| <= u x |true| + (1 + u)
-    x |expected - true|, which is within the bound if ``multiple`` >= 1 + u. False says nothing.
-    """
-    if not (expected.dtype.is_floating_point or expected.dtype.is_complex):
-        return False
-    unit = closeness.ulps * torch.finfo(closeness.dtype or expected.dtype).eps
-    if closeness.multiple < 1 + unit:
-        return False
-    ours, theirs = widen(actual), widen(expected)
-    if closeness.signed_zeros and bool(_other_zero(expected, actual, expected).any()):
-        return False
-    within = (ours - theirs).abs() < _SAFE * (_magnitude(theirs) * unit + closeness.least(expected.dtype))
-    return bool(within.all()) or bool((within | same_exactly(expected, actual)).all())
-
-
-# The part of the larger of two numbers by which they differ if one is no rounding of the other in any dtype.
-_GROSS = 1 / 8
-
-
-def far_apart(one: torch.Tensor, other: torch.Tensor) -> bool:
-    """Whether an element of two floating or complex tensors differs by more than an eighth of the larger of the two."""
-    if one.shape != other.shape or not (one.dtype.is_floating_point or one.dtype.is_complex):
-        return False
-    a, b = widen(one), widen(other)
-    return bool(((a - b).abs() > _GROSS * torch.maximum(a.abs(), b.abs())).any())
-
-
-def _too_far(
-    expected: torch.Tensor,
-    actual: torch.Tensor,
-    reference: torch.Tensor,
-    closeness: Closeness,
-    spread: torch.Tensor | None = None,
-    nearby: torch.Tensor | None = None,
-) -> torch.Tensor:
-    """Elementwise: further from the reference than allowed. ``nearby``: CPU's own distance for nearby arguments.
-
-    Not-a-number must stay so, and infinities must agree, but where CPU itself left its dtype's range on the way to a
-    finite result: how a sum that overflows ends depends on the order of its terms.
-    """
-    ours, theirs, true = widen(actual), widen(expected), widen(reference)
-    true = torch.where(theirs.isfinite() & ~true.isfinite(), theirs, true)
-    own = (theirs - true).abs()
-    own = torch.where(own.isfinite(), own, torch.zeros_like(own))
-    eps = torch.finfo(closeness.dtype or expected.dtype).eps
-    magnitude = torch.where(true.isfinite(), _magnitude(true), torch.zeros_like(own))
-    scale = magnitude
-    if closeness.accumulates and true.numel():
-        scale = torch.maximum(magnitude, magnitude.max()) * growth(eps, closeness.terms)
-    scale = scale.clamp_max(torch.finfo(torch.float64).max).clamp_min(closeness.magnitude)
-    if spread is not None:
-        excess = (2 * spread / eps - WELL_CONDITIONED * magnitude).clamp_min(0)
-        scale = torch.maximum(scale, (magnitude + excess) * growth(eps, closeness.terms))
-    allowed = closeness.multiple * own
-    if nearby is not None:
-        allowed = torch.maximum(allowed, max(closeness.multiple, 2 * closeness.ulps) * nearby)
-    allowed += closeness.ulps * eps * scale + closeness.least(expected.dtype)
-    distance = (ours - true).abs()
-    ok = (distance <= allowed) | (ours == true) | (ours == theirs)
-    ok |= same_exactly(actual, reference.to(expected.dtype))  # beyond the dtype's largest number, that is not finite
-    known = reference is not expected or expected.dtype not in _WIDEST
-    if not known:
-        info = torch.finfo(expected.dtype)
-        ok |= _at_the_edge(ours, theirs, info.max * (info.eps if closeness.accumulates else 0.5))
-    if closeness.accumulates:
-        ok |= _lost_in_sum(ours, theirs, true, known)
-    else:
-        ok |= _overflowed(ours, theirs, true, torch.finfo(expected.dtype).max)
-    if expected.dtype.is_complex:
-        ok |= _parts_agree(ours, true, widen(reference.to(expected.dtype)), allowed, closeness.ulps * eps)
-    return ~(ok | (ours.isnan() & (true.isnan() | theirs.isnan())))
-
-
-def _at_the_edge(ours: torch.Tensor, theirs: torch.Tensor, least: float) -> torch.Tensor:
-    """Elementwise: whether one side is infinite, and the other one has its sign and a magnitude of at least ``least``.
-
-    Some of CPU's functions overflow a little early. And a product that is too large is infinite if it is rounded, but a
-    fused multiply-add does not round it, and may return a finite sum. Such a sum is seldom below eps times the dtype's
-    largest number. Nothing wider than float64 says which side is right.
-    """
-    both = torch.minimum(ours.abs(), theirs.abs()) >= least
-    return both & (torch.sgn(ours) == torch.sgn(theirs)) & (ours.isinf() ^ theirs.isinf())
-
-
-def _overflowed(ours: torch.Tensor, theirs: torch.Tensor, true: torch.Tensor, largest: float) -> torch.Tensor:
-    """Elementwise: whether both sides left the dtype's range, up to ``largest``, on the way to a number within it."""
-    return (true.abs() <= largest) & ~theirs.isfinite() & ~ours.isfinite()
-
-
-def _parts_agree(
-    ours: torch.Tensor, true: torch.Tensor, rounded: torch.Tensor, allowed: torch.Tensor, unit: float
-) -> torch.Tensor:
-    """Elementwise: whether a complex number is infinite in a part that is so in its dtype, and near in the other.
-
-    ``allowed`` belongs to the magnitude of ``true``; if that is infinite, a part may be off by ``unit`` of itself.
-    """
-    parts, wanted, exact = map(torch.view_as_real, (ours, true, rounded))
-    most = torch.where(true.isfinite().unsqueeze(-1), allowed.unsqueeze(-1), unit * wanted.abs())
-    near = ((parts - wanted).abs() <= most) | (parts == exact)
-    return near.all(-1) & ours.isinf()
-
-
-def _lost_in_sum(ours: torch.Tensor, theirs: torch.Tensor, true: torch.Tensor, known: bool) -> torch.Tensor:
-    """Elementwise: whether a sum is not finite on both sides, in a way that depends on the order of its terms.
-
-    It is so where ``true`` is finite, and may be where no wider dtype says what is true (not ``known``). A sum that
-    CPU makes NaN may be infinite: by a running mean, one infinity cancels itself.
-    """
-    may_be = theirs.isnan() & ours.isinf()
-    may_be |= true.isfinite() if known else torch.ones_like(may_be)
-    return may_be & ~theirs.isfinite() & ~ours.isfinite()
-
-
-#: Beyond so many terms, the rounding errors of a float64 sum are not taken for independent.
-MANY_TERMS = 1 << 16
-
-
-def growth(eps: float, terms: int) -> float:
-    """Units in the last place, of relative size ``eps``, that a sum of so many terms may be off by.
-
-    Errors of CPU's running sums of equal terms add up. A wider reference does not have them; for float64 there is none.
-    """
-    if terms > MANY_TERMS and eps <= torch.finfo(torch.float64).eps:
-        return float(terms)
-    return float(max(1.0, max(terms, 1) ** 0.5 * min(1.0, torch.finfo(torch.float32).eps / eps)))
-
-
-def _magnitude(wide: torch.Tensor) -> torch.Tensor:
-    """Elementwise: the absolute value, finite for a complex number of finite parts too."""
-    return wide.abs().clamp_max(torch.finfo(torch.float64).max)
-
-
-def widen(t: torch.Tensor) -> torch.Tensor:
-    """The same numbers in float64 or complex128, without conj and neg bits."""
-    if t.is_conj() or t.is_neg():
-        t = t.resolve_conj().resolve_neg()
-    return t.to(torch.complex128 if t.dtype.is_complex else torch.float64)
-
-
-def bound(dtype: torch.dtype, closeness: Closeness, *, spread: bool = False) -> dict[str, Any]:
-    """The bound of a comparison as facts; ``spread``: widened where an element is ill-conditioned."""
-    return {
-        "exact": False, "multiple": closeness.multiple, "ulps": closeness.ulps, "dtype": facts.value(dtype),
-        "magnitude": facts.value(closeness.magnitude), "accumulates": closeness.accumulates, "terms": closeness.terms,
-        "spread": spread, "signed_zeros": closeness.signed_zeros,
-    }  # fmt: skip
 
 
 def _first(

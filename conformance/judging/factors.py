@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from conformance.judging.compare import widen
+from conformance.judging.closeness import widen
 from conformance.judging.oracle import CallOutcome
 from conformance.judging.views import host_copy
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import torch
 
-from conformance.judging import compare, conditioning, oracle
+from conformance.judging import conditioning, oracle
+from conformance.judging.closeness import widen
 from conformance.judging.oracle import CallOutcome
 from conformance.judging.twins import Sides
 from conformance.plan.case import Case
@@ -65,7 +66,7 @@ class OtherReference:
         found = self.pick(outcome) if outcome else None
         if found is None or found.shape != shape:
             return torch.full(shape, float("nan"), dtype=torch.float64)
-        return compare.widen(found)
+        return widen(found)
 
 
 class OtherReferences:

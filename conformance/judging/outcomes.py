@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from conformance.judging import bits, compare, equivalence, facts, host_memory, storages
+from conformance.judging.closeness import NOTHING_FURTHER, Closeness, Further, beyond, far_apart, near
 from conformance.judging.oracle import CallOutcome
 from conformance.judging.other_references import OtherReference, OtherReferences
 from conformance.judging.tolerances import Criteria, position_of
@@ -78,7 +79,7 @@ class Comparison:
 
     def differ_grossly(self, one: CallOutcome, other: CallOutcome) -> bool:
         """Whether CPU's two calls gave an element each that no rounding explains."""
-        return any(compare.far_apart(a, b) for a, b in zip(_tensors(one), _tensors(other), strict=True))
+        return any(far_apart(a, b) for a, b in zip(_tensors(one), _tensors(other), strict=True))
 
     def are_close(self, expected: CallOutcome, other: CallOutcome, others: OtherReferences) -> bool:
         """Whether another call of CPU gives the values of ``expected`` within the tolerance of a native kernel.
@@ -201,7 +202,7 @@ class Comparison:
         if want == got or (want != want and got != got) or self._criteria.equivalence(i) is not Equivalence.EQUAL:
             return None
         if isinstance(want, (float, complex)) and self._route != Route.FALLBACK:
-            return compare.close(torch.tensor(want), torch.tensor(got), None, compare.Closeness(), name)
+            return compare.close(torch.tensor(want), torch.tensor(got), None, Closeness(), name)
         return Mismatch(Check.VALUE, name, {"kind": Fact.PLAIN.value, "device": repr(got), "cpu": repr(want)})
 
     @property
@@ -235,17 +236,17 @@ class Comparison:
             signed_zeros = _has_signed_zeros(self._criteria, expected)
             return compare.exact(want, here, name, signed_zeros, stale, self._moved_from(expected))
         closeness = self._criteria.closeness(expected, want)
-        if compare.near(want, here, closeness):
+        if near(want, here, closeness):
             return None
         further = self._further(want.dtype, reference)
         return compare.close(want, here, reference.float64(), closeness, name, further, stale)
 
-    def _further(self, dtype: torch.dtype, reference: OtherReference | None) -> compare.Further:
+    def _further(self, dtype: torch.dtype, reference: OtherReference | None) -> Further:
         """What is asked about a result of a dtype that is beyond its bound."""
         if reference is None:
-            return compare.Further()
+            return NOTHING_FURTHER
         spread = reference.spread if self._criteria.sums(dtype) else None
-        return compare.Further(spread, reference.own, reference.without_nan, reference.of_magnitudes)
+        return Further(spread, reference.own, reference.without_nan, reference.of_magnitudes)
 
     def _moved_from(self, expected: CallOutcome) -> list[torch.Tensor]:
         """What the arguments that are read held before the call, if results are elements of them."""
@@ -272,10 +273,10 @@ class Comparison:
         if self.by_cpu or self._criteria.exact:
             return compare.differing(a, b, _has_signed_zeros(self._criteria, one), self._moved_from(one))
         closeness = self._criteria.closeness(one, a)
-        if compare.near(a, b, closeness):
+        if near(a, b, closeness):
             return _NOWHERE
         wide = further.float64() if further else None
-        return compare.beyond(a, b, wide, closeness, self._further(a.dtype, further))
+        return beyond(a, b, wide, closeness, self._further(a.dtype, further))
 
 
 _NOWHERE = torch.zeros((), dtype=torch.bool)

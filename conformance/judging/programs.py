@@ -13,6 +13,7 @@ import torch
 from conformance import contexts
 from conformance.backends import Capabilities
 from conformance.judging import compare, facts, kernels
+from conformance.judging.closeness import Closeness
 from conformance.judging.judge import CaseResult
 from conformance.judging.views import can_fetch, host_copy
 from conformance.records import Mismatch
@@ -167,5 +168,5 @@ def _difference(scenario: Scenario, name: str, expected: Results, actual: Result
         return found
     if scenario.exact:
         return compare.exact(want, host_copy(got), name)
-    closeness = compare.Closeness(ulps=CLOSENESS_ULPS, accumulates=True, terms=want.numel())
+    closeness = Closeness(ulps=CLOSENESS_ULPS, accumulates=True, terms=want.numel())
     return compare.close(want, host_copy(got), None, closeness, name)

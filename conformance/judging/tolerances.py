@@ -9,7 +9,7 @@ import torch
 
 from conformance import ops
 from conformance.judging import storages
-from conformance.judging.compare import Closeness
+from conformance.judging.closeness import Closeness
 from conformance.judging.oracle import CallOutcome
 from conformance.judging.views import torch_dtype, view
 from conformance.layouts import is_among

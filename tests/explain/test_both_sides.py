@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from conformance.explain import both_sides
-from conformance.judging import compare
+from conformance.judging.closeness import Closeness, beyond, growth, widen
 
 NAN, INF = math.nan, math.inf
 
@@ -37,14 +37,14 @@ def test_a_script_finds_the_elements_wrong_that_the_suite_does(
         0.01 * most,
         0.1 * eps * most,
     ]
-    wide = compare.widen(torch.empty(0, dtype=dtype)).dtype
-    closeness = compare.Closeness(accumulates=sums, signed_zeros=signed_zeros)
-    growth = compare.growth(eps, closeness.terms) if sums else 0.0
-    bound = both_sides.Bound(False, closeness.multiple, closeness.ulps, eps, 0.0, growth, signed_zeros)
+    wide = widen(torch.empty(0, dtype=dtype)).dtype
+    closeness = Closeness(accumulates=sums, signed_zeros=signed_zeros)
+    grown = growth(eps, closeness.terms) if sums else 0.0
+    bound = both_sides.Bound(False, closeness.multiple, closeness.ulps, eps, 0.0, grown, signed_zeros)
     for cpu, device, true in product(numbers, numbers, [*numbers, 3.0 * most]):
         theirs, ours = torch.tensor([cpu], dtype=dtype), torch.tensor([device], dtype=dtype)
         reference = theirs if dtype is torch.float64 else torch.tensor([true], dtype=wide)
-        of_suite = compare.beyond(theirs, ours, None if dtype is torch.float64 else reference, closeness)
+        of_suite = beyond(theirs, ours, None if dtype is torch.float64 else reference, closeness)
         assert both_sides.wrong(theirs, ours, reference, bound).tolist() == of_suite.tolist(), (cpu, device, true)
 
 

@@ -13,7 +13,7 @@ import torch
 from conformance.corpus.model import Arg, ComplexArg, DtypeArg, EnumArg, GeneratorArg
 from conformance.explain import describe
 from conformance.judging import compare
-from conformance.judging.compare import Closeness
+from conformance.judging.closeness import Closeness
 from conformance.plan.arguments import placed_arguments
 from conformance.plan.case import Case
 from conformance.plan.cases import cases

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from conformance.corpus.model import TensorSlot
-from conformance.judging.compare import Closeness
+from conformance.judging.closeness import Closeness
 from conformance.judging.oracle import CallOutcome, call
 from conformance.judging.tolerances import Criteria, criteria_of, position_of
 from conformance.judging.twins import CPU, Twins
