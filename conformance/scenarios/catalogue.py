@@ -14,12 +14,14 @@ from conformance.scenarios import (
     devices,
     distributed,
     drawn_collectives,
+    endings,
     exchange,
     exporting,
     flat_tensors,
     flex_attention,
     forms,
     generators,
+    graphs,
     groups,
     handles,
     loading,
@@ -50,10 +52,10 @@ from conformance.support.suggestions import unknown
 # Importing them fills the table.
 MODULES = (
     block_masks, blocks, compiled_calls, compiled_models, compiled_tensors, decoder, defaults, device_names,
-    devices, distributed, drawn_collectives, exchange, exporting, flat_tensors, flex_attention, forms, generators,
-    groups, handles, loading, masks, memory_needed, memory_numbers, millions, named_methods, not_current, parallel,
-    profiling, python_values, queries, seeding, serialization, sharing, storages, stream_handles, streams, threads,
-    training, transfers, walks,
+    devices, distributed, drawn_collectives, endings, exchange, exporting, flat_tensors, flex_attention, forms,
+    generators, graphs, groups, handles, loading, masks, memory_needed, memory_numbers, millions, named_methods,
+    not_current, parallel, profiling, python_values, queries, seeding, serialization, sharing, storages,
+    stream_handles, streams, threads, training, transfers, walks,
 )  # fmt: skip
 
 

@@ -28,7 +28,7 @@ def results_of(device: str, work: Callable[..., Results], arguments: Sequence[tu
     anything else or dies. Then the other processes are killed.
     """
     with tempfile.TemporaryDirectory() as folder:
-        given = [(f"{folder}/{i}", _loaded_by(device), work, each) for i, each in enumerate(arguments)]
+        given = [(f"{folder}/{i}", loaded_by(device), work, each) for i, each in enumerate(arguments)]
         processes = [started_anew().Process(target=_live, args=each, daemon=True) for each in given]
         try:
             for process in processes:
@@ -51,7 +51,7 @@ def started_anew() -> Any:
     return context
 
 
-def _loaded_by(device: str) -> str:
+def loaded_by(device: str) -> str:
     """Return the module that a new process imports to know the device. Raises NotOffered if torch has none of it."""
     if torch.device(device).type == "cpu":
         return "torch"

@@ -1,0 +1,137 @@
+"""What autograd does besides gradients: a device on which a part of it is wrong differs from CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+from conformance.scenarios import graphs
+from conformance.scenarios.model import Program, Results
+
+PROGRAMS = (
+    graphs.saved_tensors_elsewhere,
+    graphs.anomalies,
+    graphs.added_gradients,
+    graphs.hooks,
+    graphs.functions_of_their_own,
+)
+
+
+def different(program: Program, change: Callable[[], Any]) -> set[str]:
+    """Return the names of the results that a change of torch changes."""
+    right = program("cpu")
+    change()
+    found = program("cpu")
+    return {name for name, one in right.items() if not _same(one, found[name])}
+
+
+def _same(one: Any, other: Any) -> bool:
+    assert isinstance(one, torch.Tensor)
+    assert isinstance(other, torch.Tensor)
+    return torch.equal(one, other)
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_program_gives_the_same_results_again(program: Program) -> None:
+    assert different(program, lambda: None) == set()
+
+
+def test_saved_tensors_that_come_back_otherwise_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    was = torch.autograd.graph.saved_tensors_hooks
+
+    def lossy(pack: Callable[[torch.Tensor], Any], unpack: Callable[[Any], torch.Tensor]) -> Any:
+        return was(pack, lambda kept: unpack(kept).flip(-1))
+
+    found = different(
+        graphs.saved_tensors_elsewhere,
+        lambda: monkeypatch.setattr(torch.autograd.graph, "saved_tensors_hooks", lossy),
+    )
+    assert found == {"packed"}
+
+
+def test_an_anomaly_that_is_overlooked_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    was = torch.autograd.set_detect_anomaly
+
+    def overlooking(mode: bool, check_nan: bool) -> Any:
+        return was(mode, check_nan=not check_nan)
+
+    def change() -> None:
+        monkeypatch.setattr(torch.autograd, "set_detect_anomaly", overlooking)
+
+    assert different(graphs.anomalies, change) == {"of_nan"}
+
+
+def test_gradients_that_replace_those_that_are_there_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    was = torch.Tensor.backward
+
+    def replacing(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> None:
+        for leaf in _leaves_of(tensor):
+            if leaf.grad is not None:
+                leaf.grad.zero_()
+        was(tensor, *args, **kwargs)
+
+    found = different(graphs.added_gradients, lambda: monkeypatch.setattr(torch.Tensor, "backward", replacing))
+    assert {"twice", "into_a_dense_one", "into_a_transposed_one", "into_every_second", "of_expanded"} <= found
+    assert "into_none" not in found
+
+
+def test_gradients_in_another_tensor_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    was = torch.Tensor.backward
+
+    def copying(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> None:
+        was(tensor, *args, **kwargs)
+        for leaf in _leaves_of(tensor):
+            leaf.grad = None if leaf.grad is None else leaf.grad.clone()
+
+    monkeypatch.setattr(torch.Tensor, "backward", copying)
+    with pytest.raises(AssertionError, match="another tensor"):
+        graphs.added_gradients("cpu")
+
+
+def _leaves_of(tensor: torch.Tensor) -> list[torch.Tensor]:
+    """Return the leaves of the graph behind a tensor."""
+    found, waiting, seen = [], [tensor.grad_fn], set()
+    while waiting:
+        node: Any = waiting.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        if hasattr(node, "variable"):
+            found.append(node.variable)
+        waiting += [after for after, _ in node.next_functions]
+    return found
+
+
+def test_hooks_whose_results_are_ignored_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    was = torch.Tensor.register_hook
+
+    def ignoring(tensor: torch.Tensor, hook: Callable[[torch.Tensor], Any]) -> Any:
+        def see(gradient: torch.Tensor) -> None:
+            hook(gradient)
+
+        return was(tensor, see)
+
+    found = different(graphs.hooks, lambda: monkeypatch.setattr(torch.Tensor, "register_hook", ignoring))
+    assert {"gradients", "accumulated", "of_a_leaf"} <= found
+    assert "of_a_result" not in found
+
+
+def test_a_function_whose_written_argument_is_not_written_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    was = torch.Tensor.mul_
+
+    def half(tensor: torch.Tensor, other: Any) -> torch.Tensor:
+        was(tensor[:1], other)
+        return tensor
+
+    found = different(graphs.functions_of_their_own, lambda: monkeypatch.setattr(torch.Tensor, "mul_", half))
+    assert "of_all" in found
+
+
+def test_every_result_is_a_tensor_on_cpu() -> None:
+    results: Results = {}
+    for program in PROGRAMS:
+        results |= program("cpu")
+    assert all(isinstance(one, torch.Tensor) for one in results.values())
