@@ -131,11 +131,12 @@ class Trials:
     def _asked(self, what: str, sample: Sample, dtype: str) -> Any:
         """Return the child's answer, None if a child dies that answered no other question before."""
         question = [what, sample.overload, encode(sample, 0), sample.dtypes, dtype]
-        for fresh in (False, True):  # what kills a child may be what an earlier call did to its heap
-            if self._child is None or fresh:
-                self._child = Answering(self._answer)
+        if self._child is not None:  # what kills it may be what an earlier call did to its heap
             with contextlib.suppress(EOFError):
                 return self._child.ask(question)
+        self._child = Answering(self._answer)
+        with contextlib.suppress(EOFError):
+            return self._child.ask(question)
         self._child = None
         return None
 
