@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from conformance.scenarios.devices import accelerator, held, module_of, named
+from conformance.scenarios.asking import accelerator, held, module_of, named
 from conformance.scenarios.model import NotOffered, Results, scenario
 
 Block = AbstractContextManager[Any]

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from conformance.scenarios.devices import accelerator, held, module_of, named, on_device
+from conformance.scenarios.asking import accelerator, held, module_of, named, on_device
 from conformance.scenarios.model import NotOffered, Results, first_line, scenario
 
 SECOND = 1  # the device that is named while another one is current

@@ -9,66 +9,21 @@ import os
 import signal
 import threading
 import time
-import types
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 
 import torch
 
-from conformance.scenarios.model import NotOffered, Results, offered, scenario, unless_first
+from conformance.scenarios.asking import accelerator, current, held, module_of, named, on_device
+from conformance.scenarios.counted_memory import CountedMemory
+from conformance.scenarios.model import NotOffered, Results, scenario, unless_first
 from conformance.scenarios.new_processes import results_of
-from conformance.torch_versions import accelerator_of
 
-Property = Callable[[], bool]
-SIZE = 1 << 20  # bytes of a tensor that statistics have to show
-LARGE = 64 << 20  # bytes of one that the free memory has to show
 WAIT = 0.02  # seconds between two events
 TIMES, SHORT = 5, 0.0013  # times between events that are so many seconds apart
 RESOLUTION = 0.001  # seconds by which the times of events may be off
 PATIENCE = 20.0  # seconds until a few calls have to be done
-
-
-def module_of(device: str) -> types.ModuleType:
-    """Return ``torch.<device>``. Raises NotOffered if there is none."""
-    found = getattr(torch, device.partition(":")[0], None)
-    if not isinstance(found, types.ModuleType):
-        raise NotOffered(f"torch.{device.partition(':')[0]}")
-    return found
-
-
-def accelerator(device: str) -> None:
-    """Raise NotOffered if ``torch.accelerator`` is not about the device."""
-    if accelerator_of(torch.device(device).type) is None:
-        raise NotOffered("a device that is torch's accelerator")
-
-
-@contextmanager
-def on_device(index: int) -> Iterator[None]:
-    """Make a device of torch's accelerator the current one, and the one before again afterwards."""
-    before = torch.accelerator.current_device_index()
-    torch.accelerator.set_device_index(index)
-    try:
-        yield
-    finally:
-        torch.accelerator.set_device_index(before)
-
-
-def held(device: str, properties: dict[str, Property]) -> Results:
-    """Return whether each property holds on the device. On CPU nothing is asked."""
-
-    def asked(holds: Property) -> Callable[[], torch.Tensor]:
-        return lambda: torch.tensor(device == "cpu" or bool(holds()))
-
-    return {name: offered(asked(holds)) for name, holds in properties.items()}
-
-
-def named(module: types.ModuleType, name: str) -> Callable[..., object]:
-    """Return a function of a device module. Raises NotOffered if there is none."""
-    found = getattr(module, name, None)
-    if not callable(found):
-        raise NotOffered(f"{module.__name__}.{name}")
-    return found  # type: ignore[no-any-return]
 
 
 def _starts_alike_in_each_thread() -> bool:
@@ -138,18 +93,6 @@ def counts_and_current_device(device: str) -> Results:
         "of_a_thread": of_a_thread,
         "index_of_tensors": lambda: torch.ones(1, device=torch.device(device).type).device.index == both()[0],
     })  # fmt: skip
-
-
-@contextmanager
-def current(stream: torch.Stream) -> Iterator[None]:
-    """Make a stream the current one of its device. Setting it may make its device current, too."""
-    before, index = torch.accelerator.current_stream(stream.device), torch.accelerator.current_device_index()
-    torch.accelerator.set_stream(stream)
-    try:
-        yield
-    finally:
-        torch.accelerator.set_stream(before)
-        torch.accelerator.set_device_index(index)
 
 
 @scenario(exact=True, area="devices", accelerators=True)
@@ -295,100 +238,10 @@ def times_of_events(device: str) -> Results:
     })  # fmt: skip
 
 
-def _shows_free_memory(device: str) -> bool:
-    """Whether ``mem_get_info`` tells of less free memory while a large tensor lives, and of more behind it."""
-    of = unless_first(device)
-    info, empty, wait = (named(module_of(device), f) for f in ("mem_get_info", "empty_cache", "synchronize"))
-
-    def left() -> int:
-        wait(*of)
-        empty()
-        return int(info(*of)[0])  # type: ignore[index]
-
-    def shown() -> bool:
-        before = left()
-        tensor = torch.ones(LARGE, dtype=torch.uint8, device=device)
-        during = left()
-        del tensor
-        return before - during >= LARGE // 2 and left() - during >= LARGE // 2
-
-    return any(shown() for _ in range(3))  # other programs may use the device
-
-
 @scenario(exact=True, area="memory", accelerators=True)
 def statistics_add_up(device: str) -> Results:
     """``memory_allocated`` counts a tensor while it lives, and the peak stays until it is reset."""
-    of = unless_first(device)
-
-    def allocated() -> int:
-        found = named(module_of(device), "memory_allocated")(*of)
-        assert isinstance(found, int)
-        return found
-
-    def counted() -> bool:
-        before = allocated()
-        tensor = torch.empty(SIZE, dtype=torch.uint8, device=device)
-        grown = allocated() - before
-        del tensor
-        return SIZE <= grown < 2 * SIZE and allocated() == before
-
-    def views_are_free() -> bool:
-        tensor = torch.empty(SIZE, dtype=torch.uint8, device=device)
-        before = allocated()
-        return len(tensor.split(1024)) == 1024 and allocated() == before
-
-    def peak() -> bool:
-        highest, reset = (named(module_of(device), f) for f in ("max_memory_allocated", "reset_peak_memory_stats"))
-        kept = torch.empty(SIZE, dtype=torch.uint8, device=device)
-        reset(*of)
-        before = allocated()
-        torch.empty(2 * kept.nbytes, dtype=torch.uint8, device=device)
-        stays = highest(*of)
-        reset(*of)
-        return isinstance(stays, int) and stays >= before + 2 * SIZE and highest(*of) == allocated() == before
-
-    def peak_while_it_lives() -> bool:
-        highest, reset = (named(module_of(device), f) for f in ("max_memory_allocated", "reset_peak_memory_stats"))
-        reset(*of)
-        kept = torch.empty(2 * SIZE, dtype=torch.uint8, device=device)
-        return bool(highest(*of) == allocated() >= kept.nbytes)
-
-    def pinned_is_on_the_host() -> bool:
-        before = allocated()
-        pinned = torch.ones(SIZE, dtype=torch.uint8).pin_memory()
-        return pinned.is_pinned() and allocated() == before
-
-    def given_back() -> bool:
-        reserved, empty, wait = (named(module_of(device), f) for f in ("memory_reserved", "empty_cache", "synchronize"))
-        empty()
-        before = reserved(*of)
-        assert isinstance(before, int)
-        kept = [torch.empty(size, dtype=torch.uint8, device=device) for size in (64 * SIZE, *(1000,) * 7)]
-        for number in (0, 1, 3, 2, 7, 5, 6, 4):  # also between two that are free
-            kept[number] = torch.empty(0)
-        wait(*of)
-        empty()
-        after = reserved(*of)
-        return isinstance(after, int) and after <= before
-
-    def resized() -> bool:
-        tensor = torch.empty(SIZE, dtype=torch.uint8, device=device)
-        before = allocated()
-        tensor.untyped_storage().resize_(3 * SIZE)
-        return 2 * SIZE <= allocated() - before < 3 * SIZE
-
-    def emptied() -> bool:
-        tensor = torch.empty(SIZE, dtype=torch.uint8, device=device)
-        before = allocated()
-        tensor.untyped_storage().resize_(0)
-        return before - allocated() >= SIZE
-
-    return held(device, {
-        "counted": counted, "views_are_free": views_are_free, "peak": peak,
-        "peak_while_it_lives": peak_while_it_lives, "given_back": given_back,
-        "pinned_is_on_the_host": pinned_is_on_the_host, "resized": resized, "emptied": emptied,
-        "free": partial(_shows_free_memory, device),
-    })  # fmt: skip
+    return held(device, CountedMemory(device).properties)
 
 
 @scenario(exact=True, slow=True, area="devices", accelerators=True)

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from conformance.scenarios.devices import module_of, named
+from conformance.scenarios.asking import module_of, named
 from conformance.scenarios.groups import leave_group
 from conformance.scenarios.model import NotOffered, Results, first_line, offered, scenario, unless_first
 from conformance.scenarios.streams import busy_stream, synchronize

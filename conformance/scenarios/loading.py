@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch.utils.data import DataLoader, TensorDataset
 
-from conformance.scenarios.devices import accelerator
+from conformance.scenarios.asking import accelerator
 from conformance.scenarios.model import Results, on, scenario
 from conformance.scenarios.new_processes import results_of
 

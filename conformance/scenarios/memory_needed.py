@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import torch
 
-from conformance.scenarios.devices import held, module_of, named
+from conformance.scenarios.asking import held, module_of, named
 from conformance.scenarios.model import NotOffered, Results, scenario, unless_first
 from conformance.scenarios.streams import CALLS, SIZE, busy_stream
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from conformance.scenarios.devices import Property, accelerator, held, module_of, named
+from conformance.scenarios.asking import Property, accelerator, held, module_of, named
 from conformance.scenarios.model import NotOffered, Results, scenario
 
 BYTES = 1 << 16  # of a tensor

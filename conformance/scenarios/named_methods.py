@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import torch
 from torch.nn.utils.rnn import pack_padded_sequence
 
-from conformance.scenarios.devices import accelerator, held, on_device
+from conformance.scenarios.asking import accelerator, held, on_device
 from conformance.scenarios.model import NotOffered, Results, scenario
 
 T = TypeVar("T")

@@ -12,8 +12,8 @@ from typing import Any
 
 import torch
 
+from conformance.scenarios.asking import accelerator, current, held, module_of, named, on_device
 from conformance.scenarios.device_names import ASKED, Asked, taken
-from conformance.scenarios.devices import accelerator, current, held, module_of, named, on_device
 from conformance.scenarios.model import NotOffered, Results, scenario
 from conformance.torch_versions import seeds
 

@@ -13,8 +13,8 @@ from typing import Any
 import torch
 
 from conformance import ambient
+from conformance.scenarios.asking import accelerator, current, held, module_of, named
 from conformance.scenarios.device_names import taken
-from conformance.scenarios.devices import accelerator, current, held, module_of, named
 from conformance.scenarios.model import NotOffered, Results, scenario
 
 #: Questions about all devices.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import torch
 
-from conformance.scenarios.devices import accelerator, current, held, module_of, named
+from conformance.scenarios.asking import accelerator, current, held, module_of, named
 from conformance.scenarios.model import Results, scenario
 
 

@@ -13,7 +13,7 @@ from functools import partial
 
 import torch
 
-from conformance.scenarios.devices import accelerator, current
+from conformance.scenarios.asking import accelerator, current
 from conformance.scenarios.model import NotOffered, Results, first_line, offered, scenario
 
 SIZE = 4096  # elements of a tensor

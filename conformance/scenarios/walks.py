@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from conformance.scenarios.devices import accelerator
+from conformance.scenarios.asking import accelerator
 from conformance.scenarios.model import Broken, NotOffered, Results, first_line, scenario
 from conformance.scenarios.new_processes import results_of
 from conformance.scenarios.walk_devices import DEVICES, STREAMS, begin

@@ -1,0 +1,71 @@
+"""What programs ask of a device's module and of ``torch.accelerator``, and properties that hold or do not.
+
+CPU has none of it. Its results are what is promised: that each property holds.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import torch
+
+from conformance.scenarios.model import NotOffered, Results, offered
+from conformance.torch_versions import accelerator_of
+
+Property = Callable[[], bool]
+
+
+def module_of(device: str) -> types.ModuleType:
+    """Return ``torch.<device>``. Raises NotOffered if there is none."""
+    found = getattr(torch, device.partition(":")[0], None)
+    if not isinstance(found, types.ModuleType):
+        raise NotOffered(f"torch.{device.partition(':')[0]}")
+    return found
+
+
+def accelerator(device: str) -> None:
+    """Raise NotOffered if ``torch.accelerator`` is not about the device."""
+    if accelerator_of(torch.device(device).type) is None:
+        raise NotOffered("a device that is torch's accelerator")
+
+
+@contextmanager
+def on_device(index: int) -> Iterator[None]:
+    """Make a device of torch's accelerator the current one, and the one before again afterwards."""
+    before = torch.accelerator.current_device_index()
+    torch.accelerator.set_device_index(index)
+    try:
+        yield
+    finally:
+        torch.accelerator.set_device_index(before)
+
+
+def held(device: str, properties: dict[str, Property]) -> Results:
+    """Return whether each property holds on the device. On CPU nothing is asked."""
+
+    def asked(holds: Property) -> Callable[[], torch.Tensor]:
+        return lambda: torch.tensor(device == "cpu" or bool(holds()))
+
+    return {name: offered(asked(holds)) for name, holds in properties.items()}
+
+
+def named(module: types.ModuleType, name: str) -> Callable[..., object]:
+    """Return a function of a device module. Raises NotOffered if there is none."""
+    found = getattr(module, name, None)
+    if not callable(found):
+        raise NotOffered(f"{module.__name__}.{name}")
+    return found  # type: ignore[no-any-return]
+
+
+@contextmanager
+def current(stream: torch.Stream) -> Iterator[None]:
+    """Make a stream the current one of its device. Setting it may make its device current, too."""
+    before, index = torch.accelerator.current_stream(stream.device), torch.accelerator.current_device_index()
+    torch.accelerator.set_stream(stream)
+    try:
+        yield
+    finally:
+        torch.accelerator.set_stream(before)
+        torch.accelerator.set_device_index(index)
