@@ -52,7 +52,7 @@ class Ended:
 @timeout_option(300.0, "a program")
 @click.option(
     "-o", "--output", type=click.Path(dir_okay=False, path_type=Path),
-    help="A JSON file of results by backend. Those of this backend are replaced, or added.",
+    help="A JSON file of results by backend. Those of this backend's programs that run are replaced, or added.",
 )  # fmt: skip
 def contract_(areas: tuple[str, ...], backend: str, timeout: float, output: Path | None) -> None:
     """Run the programs about what PyTorch promises of devices, by area; without AREA, all. Print a Markdown table.
@@ -80,7 +80,12 @@ def contract_(areas: tuple[str, ...], backend: str, timeout: float, output: Path
         ends[name] = ended
         click.echo(f"| {ended.area} | `{name}` | {ended.text.replace('|', chr(92) + '|')} |")
     if output is not None:
-        ends_of[plan.backend.asked] = {name: asdict(ended) for name, ended in ends.items()}
+        others = {scenario.name for scenario in found} - ends.keys()  # those of other areas
+        kept = {name: ended for name, ended in ends_of.get(plan.backend.asked, {}).items() if name in others}
+        merged = kept | {name: asdict(ended) for name, ended in ends.items()}
+        ends_of[plan.backend.asked] = {
+            name: merged[name] for name in sorted(merged, key=lambda n: (merged[n]["area"], n))
+        }
         with mistakes(OSError):
             output.write_text(f"{json.dumps(ends_of, indent=1)}\n", encoding="utf-8")
     sys.exit(Exit.CELLS_FAILED if any(ended.end is End.FAILING for ended in ends.values()) else Exit.OK)

@@ -188,6 +188,14 @@ def test_the_command_prints_a_table_and_writes_the_ends_of_each_backend(tmp_path
     assert ends.keys() == {"other", "torch:cpu"}
     program = ends["torch:cpu"]["devices:streams_and_events"]
     assert (program["end"], program["detail"]) == ("not asked", "it is about accelerators")
+    kept = {"area": "devices", "promise": "", "end": "failing", "detail": "it was"}
+    gone = kept | {"area": "of_before"}
+    file.write_text(json.dumps({"torch:cpu": {"gone:program": gone, "devices:streams_and_events": kept}}))
+    assert contract("loading", "-o", str(file)).exit_code == 0
+    ends = json.loads(file.read_text())["torch:cpu"]
+    assert ends["devices:streams_and_events"] == kept, "an area that did not run keeps its ends"
+    assert "gone:program" not in ends
+    assert [ended["area"] for ended in ends.values()] == ["devices"] + ["loading"] * (len(ends) - 1)
 
 
 def test_an_unknown_area_is_answered_with_near_ones() -> None:
