@@ -80,6 +80,11 @@ class Other:
         return self.formal.name, type(self.value)
 
     @property
+    def is_flag(self) -> bool:
+        """Whether the argument is true or false."""
+        return isinstance(self.value, bool) and str(self.formal.real_type) == "bool"
+
+    @property
     def is_dim(self) -> bool:
         """Whether the argument names dimensions."""
         return names_dimensions(self.formal)

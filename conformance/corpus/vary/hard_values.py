@@ -170,6 +170,8 @@ class _Varied:
                 yield from self._alike(slot)
             if slot is slots[0] and not self._pointwise:
                 yield from self._along(slot, "hard/0" if hard else "hard/sparse")
+            if not self._pointwise:
+                yield from self._with_flags(slot)
             if slot is slots[0] and not self._pointwise:
                 yield from self._in_wider_dtype(slot)
             if slot is slots[0]:
@@ -310,6 +312,15 @@ class _Varied:
         """Yield samples in which all elements of an argument are equal, or its only one is hard."""
         for value in (_ALIKE if slot.numel > 1 else _ALONE)[self._source.base]:
             yield from self._made(self._source, {slot.index: f"hard/all/{value}"}, f".{value}")
+
+    def _with_flags(self, slot: TensorSlot) -> Iterator[Sample]:
+        """Yield samples whose argument is infinite throughout and in which a flag is turned: it may be about that."""
+        others = arguments.others(self._source, self._schema, pointwise=False) if self._source.base == "float32" else ()
+        for other in others:
+            if other.is_flag and other.formal.name not in self._fixed:
+                turned = arguments.replaced(self._source, self._schema, other)
+                (index,) = (s.index for s in turned.tensors if s.name == slot.name)
+                yield from self._made(turned, {index: "hard/all/inf"}, f".inf.{other.name}")
 
     def _made(self, large: Sample, kinds: dict[int, str], more: str = "", dtypes: tuple[str, ...] = ()) -> list[Sample]:
         """Return a sample for each limit that some dtypes need. ``more`` is a part of its name.

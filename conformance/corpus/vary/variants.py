@@ -164,13 +164,9 @@ def _crossed(ran: Sequence[Other], operand: Sequence[Form], index: Sequence[Form
     first = {other.formal.name: other for other in reversed(ran) if not other.is_default}
     host = [form for form in operand if form[0].endswith(HOST)][:1]
     for turn, other in enumerate(list(first.values())[:CROSSED]):
-        crossed = (*index, *operand[turn % max(len(operand), 1) :][:1], *(host if _is_flag(other) else ()))
+        crossed = (*index, *operand[turn % max(len(operand), 1) :][:1], *(host if other.is_flag else ()))
         for form in dict.fromkeys(crossed):
             yield other, form
-
-
-def _is_flag(other: Other) -> bool:
-    return isinstance(other.value, bool) and str(other.formal.real_type) == "bool"
 
 
 class _Maker:
