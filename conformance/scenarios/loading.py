@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch.utils.data import DataLoader, TensorDataset
 
@@ -64,6 +66,34 @@ def copies_that_do_not_block(device: str) -> Results:
     back.copy_(there, non_blocking=True)
     there.sum().item()  # waits for the stream
     return {"there": there.cpu(), "back": back.clone(), "strided": there[::3].to("cpu", non_blocking=True).contiguous()}
+
+
+#: Views of a matrix of 100 x 101 elements.
+VIEWS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "behind_an_offset": lambda t: t[40:],
+    "of_one_row": lambda t: t[7],
+    "of_columns": lambda t: t[:, 3:90],
+    "of_every_second": lambda t: t[::2, ::2],
+    "transposed": lambda t: t.t(),
+    "of_one_element": lambda t: t[99, 100],
+}
+
+
+@scenario(exact=True, area="loading")
+def views_of_pinned_memory(device: str) -> Results:
+    """Copies that do not block, from views of pinned memory and to them, reach their elements and no others."""
+    results: Results = {}
+    for dtype in (torch.float32, torch.uint8):
+        numbers = (torch.arange(100 * 101) % 251).view(100, 101).to(dtype)
+        on_device = on(device, numbers)
+        for name, view in VIEWS.items():
+            there = view(_pinned(device, numbers.clone())).to(device, non_blocking=True)
+            kept = _pinned(device, torch.zeros(100, 101, dtype=dtype))
+            view(kept).copy_(view(on_device), non_blocking=True)
+            there.sum().item()  # waits for the stream
+            results[f"from.{name}.{dtype}"] = there.contiguous()
+            results[f"to.{name}.{dtype}"] = kept.clone()
+    return results
 
 
 def _batches(device: str, **how: object) -> torch.Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from functools import partial
 
@@ -161,3 +162,59 @@ def set_to_another_storage(device: str) -> Results:
         tensor.add_(100)
         results[f"{name}_source"] = source.clone()
     return {**results}
+
+
+#: Calls of ops of several kinds, whose results are exact. For some of them a backend falls back to CPU.
+NEW_RESULTS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "clone": torch.clone,
+    "relu": torch.relu,
+    "add": lambda x: x + 1,
+    "comparison": lambda x: x > 2,
+    "where": lambda x: torch.where(x > 2, x, -x),
+    "conversion": lambda x: x.to(torch.int32),
+    "sum": lambda x: x.sum(0),
+    "argmax": lambda x: x.argmax(1),
+    "product": lambda x: x @ x.t(),
+    "cat": lambda x: torch.cat((x, x)),
+    "rows": lambda x: x[torch.tensor([2, 0], device=x.device)],
+    "nonzero": torch.nonzero,
+    "sorted": lambda x: x.sort(1).values,
+    "median": lambda x: x.median(1).indices,
+    "running_sum": lambda x: x.cumsum(0),
+    "histogram": lambda x: torch.histc(x, bins=8, min=0, max=8),
+    "counts": lambda x: torch.bincount(x.flatten().long()),
+    "crossed": lambda x: torch.linalg.cross(x[:, :3], x[:, 1:4]),
+    "rolled": lambda x: x.roll(1, 0),
+    "triangle": torch.tril,
+    "padded": lambda x: torch.nn.functional.pad(x[None], (1, 1), mode="reflect"),
+    "pooled": lambda x: torch.nn.functional.max_pool2d(x[None, None], 2),
+    "positions": lambda x: torch.searchsorted(x.sort(1).values, x),
+    "blocks": lambda x: torch.block_diag(x, x),
+}
+
+
+@scenario(exact=True, area="memory")
+def results_grow(device: str) -> Results:
+    """The result of an op can be resized, and can be the ``out=`` of a call whose result is larger."""
+
+    def resized(make: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
+        result = make(_values(24, torch.float32, device).view(4, 6))
+        kept = result.numel()
+        return result.resize_(10 * kept + 1)[:kept]
+
+    def given(make: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
+        result = make(_values(24, torch.float32, device).view(4, 6))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # torch warns of an `out=` that has elements and another size
+            torch.cat([_values(100, result.dtype, device), _values(300, result.dtype, device)], out=result)
+        return result
+
+    try:
+        torch.empty(2, device=device).resize_(9)
+    except RuntimeError as e:  # which other programs find
+        raise NotOffered(f"tensors that can be resized: {first_line(e)}") from e
+    results: Results = {}
+    for name, make in NEW_RESULTS.items():
+        results[f"{name}.resized"] = offered(partial(resized, make))
+        results[f"{name}.given"] = offered(partial(given, make))
+    return results

@@ -1,0 +1,60 @@
+"""Data on its way to a device: copies that take other elements of pinned memory are found."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from conformance.scenarios import loading
+
+
+def different() -> set[str]:
+    """Return the results that differ from those before, by name without the dtype."""
+    found = loading.views_of_pinned_memory("cpu")
+    numbers = (torch.arange(100 * 101) % 251).view(100, 101).float()
+    wrong = set()
+    for name, view in loading.VIEWS.items():
+        kept = torch.zeros(100, 101)
+        view(kept).copy_(view(numbers))
+        for way, wanted in (("from", view(numbers)), ("to", kept)):
+            one = found[f"{way}.{name}.{torch.float32}"]
+            assert isinstance(one, torch.Tensor)
+            if not torch.equal(one, wanted):
+                wrong.add(f"{way}.{name}")
+    return wrong
+
+
+def test_views_are_copied_as_they_are() -> None:
+    assert different() == set()
+
+
+def test_an_upload_that_ignores_the_offset_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    was = torch.Tensor.to
+
+    def upload(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
+        first = tensor.as_strided(tensor.shape, tensor.stride(), 0) if kwargs.get("non_blocking") else tensor
+        return was(first, *args, **kwargs).clone()
+
+    monkeypatch.setattr(torch.Tensor, "to", upload)
+    assert different() == {
+        "from.behind_an_offset", "from.of_one_row", "from.of_columns", "from.of_one_element",
+    }  # fmt: skip
+
+
+def test_a_download_that_fills_the_gaps_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    was = torch.Tensor.copy_
+
+    def download(target: torch.Tensor, source: torch.Tensor, non_blocking: bool = False) -> torch.Tensor:
+        if non_blocking and target.dim() == 2 and target.stride(1) == 2:
+            whole = target.as_strided((100, 101), (101, 1))
+            was(whole, torch.full((100, 101), 9))
+        return was(target, source)
+
+    right = loading.views_of_pinned_memory("cpu")["to.of_every_second.torch.float32"]
+    monkeypatch.setattr(torch.Tensor, "copy_", download)
+    found = loading.views_of_pinned_memory("cpu")["to.of_every_second.torch.float32"]
+    assert isinstance(right, torch.Tensor)
+    assert isinstance(found, torch.Tensor)
+    assert not torch.equal(found, right)
