@@ -91,7 +91,7 @@ def views_of_pinned_memory(device: str) -> Results:
             kept = _pinned(device, torch.zeros(100, 101, dtype=dtype))
             view(kept).copy_(view(on_device), non_blocking=True)
             there.sum().item()  # waits for the stream
-            results[f"from.{name}.{dtype}"] = there.contiguous()
+            results[f"from.{name}.{dtype}"] = there.clone(memory_format=torch.contiguous_format)
             results[f"to.{name}.{dtype}"] = kept.clone()
     return results
 

@@ -367,7 +367,7 @@ def _stream_awaited(device: str) -> torch.Tensor:
 @scenario(exact=True, area="devices")
 def gradients_of_streams(device: str) -> Results:
     """``backward`` runs on the streams of the forward calls, and the stream that called it sees the gradients."""
-    return _parts(device, _called_there, _called_elsewhere)
+    return _parts(device, _called_there, _called_elsewhere, _called_while_it_is_busy)
 
 
 def _forward(device: str, weight: torch.Tensor, value: float) -> torch.Tensor:
@@ -394,6 +394,26 @@ def _called_elsewhere(device: str) -> torch.Tensor:
             loss = _forward(device, weight, value)
         if stream is not None:
             torch.accelerator.current_stream(stream.device).wait_stream(stream)
+        loss.backward()
+        assert weight.grad is not None
+        seen = weight.grad + 0
+        synchronize(device)  # before the gradient's memory is given back
+        return seen
+
+    return _rounds(part, device)
+
+
+def _called_while_it_is_busy(device: str) -> torch.Tensor:
+    """Call ``backward`` while the stream of the forward call has other work, behind which the gradients wait."""
+
+    def part(device: str, value: float) -> torch.Tensor:
+        weight = _filled(device, 0.5).requires_grad_()
+        with busy_stream(device) as stream:
+            loss = _forward(device, weight, value)
+        if stream is not None:
+            torch.accelerator.current_stream(stream.device).wait_stream(stream)
+        with _on(stream):
+            _keep_busy(device)
         loss.backward()
         assert weight.grad is not None
         seen = weight.grad + 0
