@@ -215,3 +215,9 @@ def test_a_tensor_of_one_number_is_hard() -> None:
 def test_complex_numbers_that_are_not_finite_meet_other_arguments() -> None:
     names = [s.name for s in made("masked_fill.Scalar") if s.base == "complex64"]
     assert any(".infinite.value=" in name for name in names)
+
+
+def test_a_flag_is_turned_while_an_argument_is_infinite() -> None:
+    found = [s for s in made("logsumexp") if ".inf.keepdim=" in s.name]
+    assert found
+    assert all(s.tensors[0].fill == "hard/all/inf" for s in found)

@@ -192,6 +192,20 @@ def test_a_call_in_which_cpu_writes_behind_a_block_of_its_own_is_no_sample() -> 
     assert (done.returncode, done.stdout) == (0, "True\nFalse\n"), done.stderr
 
 
+@pytest.mark.forked
+def test_a_child_is_asked_about_a_call_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    trials = Trials(CORPUS, isolated=True, timed=False)
+    assert trials.run(sample(), "float32")
+
+    def ask(*_: object) -> None:
+        raise AssertionError("the child was asked")
+
+    monkeypatch.setattr(Trials, "_answered", ask)
+    assert trials.run(replace(sample(), name="another", axis="sizes"), "float32")
+    with pytest.raises(AssertionError, match="was asked"):
+        trials.run(sample(), "float64")
+
+
 def test_what_libraries_print_while_samples_are_generated_stays_off_the_terminal(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
