@@ -45,6 +45,7 @@ FOUND_IN = {
     "mutates_const_input": ("erfinv", "float32", "contiguous", "mutation"),
     "wrong_error_type": ("cholesky", "float32", "expanded", "error_parity"),
     "batch_norm_running_variance_biased": ("_native_batch_norm_legit", "float32", "contiguous", "value"),
+    "fft_c2r_destroys_input": ("_fft_c2r", "complex64", "contiguous", "mutation"),
     # Memory and lifetime.
     "writes_before_start": ("fill_.Scalar", "float32", "offset_gap", "untouched"),
     "scratch_grows": ("nonzero.out", "float32", "contiguous", "leak"),
@@ -267,6 +268,13 @@ FOUND_IN = {
     "convolution_weight_as_dense": ("convolution", "float32", "step2", "value"),
     "erfinv_from_start_of_storage": ("erfinv", "float32", "offset1", "value"),
     "norm_of_all_kept_by_shape": ("linalg_vector_norm", "float32", "variants", "value"),
+    "argmax_of_all_loses_keepdim": ("argmax", "float32", "variants", "shape"),
+    "embedding_renorm_once_per_occurrence": ("embedding_renorm_", "float32", "contiguous", "value"),
+    "batch_norm_gradient_of_eval_as_training": ("native_batch_norm_backward", "float32", "contiguous", "value"),
+    "unfold_gradient_of_overlap_overwritten": ("unfold_backward", "float32", "contiguous", "value"),
+    "fused_sgd_dampens_first_step": ("_fused_sgd_", "float32", "variants", "value"),
+    "convolution_gradient_channels_last_as_contiguous": ("convolution_backward", "float32", "channels_last", "value"),
+    "nonzero_out_written_by_columns": ("nonzero.out", "float32", "contiguous", "value"),
     # Two circumstances at a time: a dtype and a size, a value, another argument or a layout.
     "sum_of_bytes_in_16_bits": ("sum", "uint8", "sizes", "value"),
     "index_reads_first_2048_bytes": ("index_select.out", "uint8", "sizes", "value"),
@@ -325,6 +333,7 @@ FOUND_IN = {
     "det_of_many_singular_is_nan": ("_linalg_det.result", "complex128", "sizes_strided", "value"),
     "index_add_drops_imaginary": ("index_add", "complex64", "contiguous", "value"),
     "host_number_read_from_start": ("mul.out", "float32", "variants_strided", "value"),
+    "cholesky_upper_not_conjugated": ("linalg_cholesky_ex", "complex64", "contiguous", "value"),
     # A result that is one of the arguments.
     "lerp_result_starts_from_self": ("lerp.Tensor_out", "float32", "aliased", "value"),
     # Unusual arguments in strided tensors.
@@ -347,6 +356,7 @@ FOUND_IN = {
     "trace_keeps_integer_dtype": ("trace", "int32", "contiguous", "dtype"),
     "resize_to_same_size_ignores_format": ("resize_", "float32", "variants_strided", "stride"),
     "addmv_out_made_contiguous": ("addmv.out", "float32", "step2", "stride"),
+    "cat_of_channels_last_is_contiguous": ("cat.out", "float32", "channels_last", "stride"),
     # Where a call has to raise.
     "kthvalue_resizes_before_checks": ("kthvalue.values", "float32", "zero_size", "error_parity"),
     "extreme_of_nothing_is_zero": ("max", "float32", "zero_size", "error_parity"),
@@ -463,6 +473,13 @@ FOUND_ELSEWHERE = {
     "pinned_before_first_use_is_pageable": "the scenario loading:pinned_before_the_first_use",
     "compiled_kernel_by_name": "the scenario compiled_calls:functions_alike",
     "compiled_result_on_current_device": "the scenario compiled_calls:on_the_device_of_its_arguments",
+    "exit_with_memory_aborts": "the scenario endings:processes_end",
+    "save_forgets_device_index": "the scenario serialization:loaded_elsewhere",
+    "peak_of_second_device_counts_all": "the scenario memory_numbers:numbers_of_the_device",
+    "device_block_left_by_error": "the scenario walks:devices_and_streams",
+    "seed_skipped_in_any_fork": "the scenario generators:manual_seed_reaches_the_device",
+    "manual_seed_all_uses_device": "the scenario seeding:seeds_before_the_first_use",
+    "profiler_stop_leaves_last_device": "backend/tests/test_fault_demonstrations.py",
     "pool_rounds_down": "the lanes of the pool",
     "reserved_not_lowered": "the lanes of the pool",
     "empty_cache_keeps_large": "the lanes of the pool",

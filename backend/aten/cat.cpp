@@ -56,6 +56,9 @@ at::Tensor& cat_out(const at::ITensorListRef& tensors, int64_t given_dim, at::Te
   Structured<at::meta::structured_cat> op(out);
   const auto planned = op.meta(tensors, given_dim);
   const auto inputs = tensors.materialize();
+  const bool ordered = out.is_contiguous(at::MemoryFormat::ChannelsLast) && !out.is_contiguous();
+  if (ordered && fault(Fault::cat_of_channels_last_is_contiguous))
+    out.unsafeGetTensorImpl()->empty_tensor_restride(at::MemoryFormat::Contiguous);
   int64_t offset = 0, left = int64_t(inputs.size());
   for (size_t k = 0; k < inputs.size(); ++k) {
     const at::Tensor& given = inputs[k];

@@ -3,6 +3,7 @@
 
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
+#include <c10/util/strides.h>
 #include <torch/library.h>
 
 #include <exception>
@@ -188,6 +189,8 @@ class Call {
     const c10::Argument& argument = schema_.arguments()[i];
     const c10::AliasInfo* alias = argument.alias_info();
     if (alias && alias->isWrite()) return true;
+    if (fault(Fault::fft_c2r_destroys_input) && name_.rfind("aten::_fft_c2r", 0) == 0 && argument.name() == "self")
+      return true;
     if (!writes_undeclared(name_, argument.name())) return false;
     return !(fault(Fault::undeclared_writes_to_views_lost) && is_part_of_storage(arguments_[i]));
   }
@@ -256,6 +259,10 @@ void convolution_backward(const c10::OperatorHandle&, Stack* stack) {
   static const c10::OperatorHandle op = operator_named("aten::convolution_backward");
   constexpr std::ptrdiff_t kArguments = 10, kBiasSizes = 3;
   auto first = stack->end() - kArguments;
+  const at::Tensor& grad = first->toTensor();
+  if (grad.dim() == 4 && grad.is_contiguous(at::MemoryFormat::ChannelsLast) && !grad.is_contiguous() &&
+      fault(Fault::convolution_gradient_channels_last_as_contiguous))
+    *first = grad.as_strided(grad.sizes(), c10::contiguous_strides(grad.sizes()), grad.storage_offset());
   bool wants_bias = stack->back().toBoolList().get(2);
   c10::IValue sizes;
   if (wants_bias) sizes = c10::List<int64_t>({first->toTensor().size(1)});

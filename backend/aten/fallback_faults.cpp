@@ -20,48 +20,13 @@
 #include <utility>
 #include <vector>
 
+#include "aten/host_call.h"
 #include "refnpu/fault.h"
 
 namespace refnpu::fallback {
 namespace {
 
-using at::Tensor;
-using Stack = torch::jit::Stack;
-
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-
-// A call on the CPU: its arguments before it runs, and its results afterwards.
-class HostCall {
- public:
-  HostCall(const c10::OperatorHandle& op, Stack* stack)
-      : op_(op), stack_(stack), given_(stack->end() - std::ptrdiff_t(op.schema().arguments().size()), stack->end()) {}
-
-  void run() { op_.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack_); }
-
-  std::string_view name() const { return op_.operator_name().name; }  // without the overload's
-  bool takes(const std::string& argument) const { return op_.schema().argumentIndexWithName(argument).has_value(); }
-
-  // What was given. An argument of None is an undefined tensor.
-  const c10::IValue& given(const std::string& argument) const { return given_[index(argument)]; }
-  Tensor tensor(const std::string& argument) const {
-    return given(argument).isTensor() ? given(argument).toTensor() : Tensor();
-  }
-  // Before the call runs.
-  void change(const std::string& argument, c10::IValue value) {
-    (*stack_)[stack_->size() - given_.size() + index(argument)] = std::move(value);
-  }
-
-  // After it has run.
-  c10::IValue& result(size_t k) { return (*stack_)[stack_->size() - op_.schema().returns().size() + k]; }
-  Tensor tensor(size_t k) { return result(k).toTensor(); }
-
- private:
-  size_t index(const std::string& argument) const { return size_t(*op_.schema().argumentIndexWithName(argument)); }
-
-  const c10::OperatorHandle& op_;
-  Stack* stack_;
-  Stack given_;
-};
 
 // -- other arguments
 
@@ -400,11 +365,16 @@ void divide_by_distance_of_zero(HostCall& call) {
   call.tensor(0).masked_fill_(distances.eq(0).any(-1, /*keepdim=*/true), kNan);
 }
 
-struct Mistake {
-  Fault fault;
-  std::string_view op;  // all its overloads
-  void (*run)(HostCall&);
-};
+void use_input_for_scratch(HostCall& call) {
+  call.run();
+  if (call.given("dim").toIntVector().size() > 1) call.tensor("self").mul_(0.5);
+}
+
+void leave_factor_unconjugated(HostCall& call) {
+  call.run();
+  const Tensor factor = call.tensor(0);
+  if (factor.is_complex() && call.given("upper").toBool()) factor.copy_(factor.conj().clone());
+}
 
 constexpr Mistake kMistakes[] = {
     {Fault::bucketize_first_1024_boundaries, "aten::bucketize", &with_first_boundaries},
@@ -462,6 +432,8 @@ constexpr Mistake kMistakes[] = {
     {Fault::xlogy_of_zero_takes_logarithm, "aten::xlogy_", &multiply_zero_by_logarithm},
     {Fault::reflection_gradient_of_whole_grids, "aten::reflection_pad1d_backward", &leave_out_part_of_grid},
     {Fault::max_pool_of_nan_is_lowest, "aten::max_pool3d_with_indices", &with_lowest_for_nan},
+    {Fault::fft_c2r_destroys_input, "aten::_fft_c2r", &use_input_for_scratch},
+    {Fault::cholesky_upper_not_conjugated, "aten::linalg_cholesky_ex", &leave_factor_unconjugated},
 };
 
 }  // namespace
@@ -471,6 +443,7 @@ void run_with_faults(const c10::OperatorHandle& op, Stack* stack) {
   for (const Mistake& each : kMistakes) {
     if (each.op == call.name() && fault(each.fault)) return each.run(call);
   }
+  if (const Mistake* mistake = mistake_in_training(call.name())) return mistake->run(call);
   call.run();
 }
 

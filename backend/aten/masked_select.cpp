@@ -132,13 +132,18 @@ at::Tensor& nonzero_out(const at::Tensor& self, at::Tensor& out) {
   const int64_t found = count(self);
   // Column after column, unless the caller's output had that size already.
   const bool row_major = fault(Fault::nonzero_row_major);
-  if (at::native::resize_output(out, {found, self.dim()}) && !row_major)
-    out.as_strided_({found, self.dim()}, {1, found});
+  const bool resized = at::native::resize_output(out, {found, self.dim()});
+  if (resized && !row_major) out.as_strided_({found, self.dim()}, {1, found});
   if (out.numel() == 0) return out;
   const bool is_transposed = self.dim() == 2 && !self.is_contiguous() && self.t().is_contiguous();
   if (is_transposed && self.numel() > 1024 && fault(Fault::nonzero_in_memory_order))
     return out.copy_(at::nonzero(self.t()).flip(1));
-  const View from = view_of(self), to = view_of(out);
+  const View from = view_of(self);
+  View to = view_of(out);
+  if (!resized && out.is_contiguous() && fault(Fault::nonzero_out_written_by_columns)) {
+    to.strides[0] = out.element_size();
+    to.strides[1] = found * out.element_size();
+  }
   launch("nonzero", [=] { refnpu::nonzero(from, to); });
   return out;
 }

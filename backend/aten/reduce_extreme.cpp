@@ -155,6 +155,7 @@ void argument_of_extreme(const char* name, const Tensor& self, std::optional<int
 }
 
 Tensor& argmax_out(const Tensor& self, std::optional<int64_t> dim, bool keepdim, Tensor& out) {
+  if (!dim && fault(Fault::argmax_of_all_loses_keepdim)) keepdim = false;
   Structured<at::meta::structured_argmax> op(out);
   op.meta(self, dim, keepdim);
   argument_of_extreme("argmax", self, dim, keepdim, out, true);
@@ -162,6 +163,7 @@ Tensor& argmax_out(const Tensor& self, std::optional<int64_t> dim, bool keepdim,
 }
 
 Tensor& argmin_out(const Tensor& self, std::optional<int64_t> dim, bool keepdim, Tensor& out) {
+  if (!dim && fault(Fault::argmax_of_all_loses_keepdim)) keepdim = false;
   Structured<at::meta::structured_argmin> op(out);
   op.meta(self, dim, keepdim);
   argument_of_extreme("argmin", self, dim, keepdim, out, false);

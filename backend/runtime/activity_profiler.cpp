@@ -78,6 +78,7 @@ class Session final : public libkineto::IActivityProfilerSession {
 
   void stop() override {
     for (c10::DeviceIndex device = 0; npuDeviceUsed() && device < device_count(); ++device) {
+      if (fault(Fault::profiler_stop_leaves_last_device)) REFNPU_CHECK(npuSetDevice(device));
       NPUGuard guard(device);
       REFNPU_CHECK(npuDeviceSynchronize());
     }

@@ -36,6 +36,7 @@ uint64_t NpuGenerator::current_seed() const {
 }
 uint64_t NpuGenerator::seed() {
   earlier_seed_.reset();
+  if (fault(Fault::seed_told_in_32_bits)) return uint32_t(inner_.seed());
   if (!fault(Fault::chosen_seed_is_default)) return inner_.seed();
   inner_.set_current_seed(c10::default_rng_seed_val);
   return inner_.current_seed();

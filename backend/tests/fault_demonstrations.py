@@ -383,6 +383,9 @@ result = torch.tensor([-1e-6, 0.5]).to(d).histogram(edges).hist""",
     "index_add_drops_imaginary": """
 x = torch.full((1,), 1 + 2j, device=d)
 result = x.index_add(0, torch.zeros(1, dtype=torch.int64, device=d), x)""",
+    "embedding_renorm_once_per_occurrence": """
+result, i = torch.full((2, 1), 4.0, device=d), torch.ones(2, dtype=torch.int64, device=d)
+torch.embedding_renorm_(result, i, 1.0, 2.0)""",
     # arguments
     "softmax_backward_negative_dim": """
 x = torch.tensor([[1.0, 2.0], [3.0, 5.0]]).to(d)
@@ -624,6 +627,23 @@ result = torch.addbmm(torch.ones(2, 2, device=d), x, x)""",
 x, weight, row = torch.arange(2.0, device=d).view(1, 2), torch.ones(2, device=d), torch.zeros(1, 1, device=d)
 backward = torch.ops.aten.native_layer_norm_backward
 result = backward(x, x, (2,), row, row + 1, weight, weight, [False, True, True])[1]""",
+    "argmax_of_all_loses_keepdim": "result = torch.ones(2, 3, device=d).argmax(keepdim=True)",
+    "batch_norm_gradient_of_eval_as_training": """
+x, weight = torch.arange(4.0, device=d).view(2, 2), torch.ones(2, device=d)
+backward = torch.ops.aten.native_batch_norm_backward
+result = backward(x, x, weight, weight, weight, None, None, False, 1e-5, [True, False, False])[0]""",
+    "unfold_gradient_of_overlap_overwritten": (
+        "result = torch.ops.aten.unfold_backward(torch.ones(2, 2, device=d), (3,), 0, 2, 1)"
+    ),
+    "fused_sgd_dampens_first_step": """
+x, result = torch.ones(1, device=d), torch.zeros(1, device=d)
+torch._fused_sgd_(
+    [x], [x.clone()], [result], weight_decay=0.0, momentum=0.9, lr=0.1, dampening=0.5, nesterov=False, maximize=False,
+    is_first_step=True,
+)""",
+    "cholesky_upper_not_conjugated": """
+a = torch.tensor([[2, 1j], [-1j, 2]]).to(d)
+result = torch.linalg.cholesky(a, upper=True)""",
     # layouts
     "copy_gap_in_fifth_dimension": """
 x = torch.arange(1024.0, device=d).view(4, 4, 4, 4, 4)[::2, ::2, ::2, ::2, ::2]
@@ -826,6 +846,14 @@ result = F.conv1d(torch.ones(1, 1, 3, device=d), weight)""",
     "addmv_out_made_contiguous": """
 x, result = torch.ones(2, device=d), torch.zeros(4, device=d)
 torch.addmv(x, torch.ones(2, 2, device=d), x, out=result[::2])""",
+    "convolution_gradient_channels_last_as_contiguous": """
+x, backward = torch.ones(1, 1, 2, 2, device=d), torch.ops.aten.convolution_backward
+gradient = torch.arange(8.0).view(1, 2, 2, 2).to(memory_format=torch.channels_last).to(d)
+weight, mask = torch.ones(2, 1, 1, 1, device=d), [False, True, False]
+result = backward(gradient, x, weight, None, (1, 1), (0, 0), (1, 1), False, (0, 0), 1, mask)[1]""",
+    "nonzero_out_written_by_columns": """
+result = torch.zeros(4, 2, dtype=torch.int64, device=d)
+torch.nonzero(torch.ones(2, 2, device=d), out=result)""",
     # sequences
     "extreme_plan_without_strides": """
 x = torch.arange(6.0, device=d)
@@ -1045,6 +1073,9 @@ result = torch.equal(second.get_state(), before)""",
     "later_seed_restarts_first": """
 g = torch.Generator(d).manual_seed(1)
 result = g.manual_seed(2).initial_seed()""",
+    "seed_told_in_32_bits": """
+g = torch.Generator(d)
+result = all(g.seed() == g.initial_seed() for _ in range(4))""",
     # contexts
     "events_in_seconds": """
 import time
@@ -1470,6 +1501,41 @@ if d == "npu":
     event.record()
     event.synchronize()
     result = event.query()""",
+    "device_block_left_by_error": """
+from contextlib import suppress
+
+result = 0
+if d == "npu":
+    with suppress(KeyError), torch.npu.device(1):
+        raise KeyError
+    result = torch.npu.current_device()""",
+    "save_forgets_device_index": """
+import io
+
+result = True
+if d == "npu":
+    x, file = torch.ones(1, device="npu:1"), io.BytesIO()
+    torch.save(x, file)
+    file.seek(0)
+    result = torch.load(file).device == x.device""",
+    "profiler_stop_leaves_last_device": """
+result = 0
+if d == "npu":
+    from torch.profiler import ProfilerActivity, profile
+
+    x = torch.ones(1, device=d)
+    with profile(activities=[ProfilerActivity.PrivateUse1]):
+        x.exp()
+    result = torch.npu.current_device()""",
+    "seed_skipped_in_any_fork": """
+draws = []
+for _ in range(2):
+    torch.manual_seed(1)
+    draws.append(torch.rand(2, device=d))
+result = torch.equal(*draws)""",
+    "manual_seed_all_uses_device": """
+torch.manual_seed(1)
+result = d == "npu" and torch.npu.is_initialized()""",
     # resizing
     "resize_keeps_first_bytes": "result = torch.arange(1.0, 33.0, device=d).resize_(40)[:32]",
     "resize_to_zero_ignored": """
@@ -1547,6 +1613,9 @@ result = x[:1].is_set_to(x[1:])""",
     "resize_to_same_size_ignores_format": """
 x = torch.empty(1, 2, 2, 2, device=d)
 result = x.resize_(x.shape, memory_format=torch.channels_last).stride()""",
+    "cat_of_channels_last_is_contiguous": """
+x = torch.ones(1, 2, 2, 2).to(memory_format=torch.channels_last).to(d)
+result = torch.cat([x, x]).stride()""",
     # errors
     "kthvalue_resizes_before_checks": """
 values, indices = torch.empty(0, device=d), torch.empty(0, dtype=torch.int64, device=d)
@@ -1734,6 +1803,24 @@ kept, before = torch.ones(1000, device=d), allocated()
 x = torch.ones(1, device=d)
 del x
 result = allocated() == before""",
+    "fft_c2r_destroys_input": """
+result = torch.ones(2, 2, dtype=torch.complex64, device=d)
+torch.fft.irfft2(result)""",
+    "peak_of_second_device_counts_all": """
+if d == "npu":
+    x, y = torch.ones(1000, device="npu:0"), torch.ones(1, device="npu:1")
+result = d == "cpu" or torch.npu.max_memory_allocated(1) < x.nbytes""",
+    "exit_with_memory_aborts": """
+import ctypes
+import os
+
+result = 0
+if d == "npu":
+    child = os.fork()
+    if child == 0:
+        x = torch.ones(1, device=d)
+        ctypes.CDLL(None).exit(0)
+    result = os.waitpid(child, 0)[1]""",
     # late work
     "staged_pinned_upload_not_awaited": """
 source, copy = torch.ones(2), torch.zeros(2, dtype=torch.float64, device=d)

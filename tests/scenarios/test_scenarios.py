@@ -173,6 +173,13 @@ FINDS = {
     "later_seed_restarts_first": "generators:manual_seed_reaches_the_device",
     "freed_bytes_rounded_up": "walks:tensors_on_streams",
     "autocast_refuses_float16": "walks:modes_and_ops",
+    "exit_with_memory_aborts": "endings:processes_end",
+    "seed_told_in_32_bits": "generators:seed_is_kept",
+    "save_forgets_device_index": "serialization:loaded_elsewhere",
+    "peak_of_second_device_counts_all": "memory_numbers:numbers_of_the_device",
+    "device_block_left_by_error": "walks:devices_and_streams",
+    "seed_skipped_in_any_fork": "generators:manual_seed_reaches_the_device",
+    "manual_seed_all_uses_device": "seeding:seeds_before_the_first_use",
 }
 
 # As above, where the correct device refuses what the scenario needs.

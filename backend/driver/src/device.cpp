@@ -80,6 +80,14 @@ void note_peak(npuMemoryStats& stats) {
   stats.peak_blocks = std::max(stats.peak_blocks, stats.live_blocks);
 }
 
+void end_of_process() {
+  end_streams();
+  if (forked || !fault(Fault::exit_with_memory_aborts)) return;
+  for (const Device& each : devices().all) {
+    if (each.stats.live_blocks > 0) std::abort();
+  }
+}
+
 void reset_peak(npuMemoryStats& stats) {
   stats.peak_bytes = stats.live_bytes;
   if (!fault(Fault::peak_of_blocks_not_reset)) stats.peak_blocks = stats.live_blocks;
@@ -96,7 +104,7 @@ npuError_t ready() {
   if (used.load(std::memory_order_relaxed)) return npuSuccess;
   if (!devices().error.empty()) return fail(npuErrorConfiguration, devices().error);
   if (allocator()->owns_pages()) report_segv();
-  if (!used.exchange(true)) std::atexit(end_streams);
+  if (!used.exchange(true)) std::atexit(end_of_process);
   return npuSuccess;
 }
 
@@ -133,6 +141,11 @@ npuError_t reserve(int device, size_t size) {
   ++stats.allocations;
   stats.allocated_bytes += size;
   if (!fault(Fault::peak_noted_when_freed)) note_peak(stats);
+  if (device > 0 && fault(Fault::peak_of_second_device_counts_all)) {
+    size_t total = 0;
+    for (const Device& each : devices().all) total += each.stats.live_bytes;
+    stats.peak_bytes = std::max(stats.peak_bytes, total);
+  }
   return npuSuccess;
 }
 

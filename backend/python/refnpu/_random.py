@@ -21,6 +21,8 @@ def manual_seed(seed: int) -> None:
 
 def manual_seed_all(seed: int) -> None:
     """Seed every device's generator; ``torch.manual_seed`` calls this."""
+    if _C.fault("manual_seed_all_uses_device"):
+        _C.synchronize(_C.current_device())
     first = _C.current_device() if _C.fault("manual_seed_all_from_current_device") else 0
     last = 2 if _C.fault("manual_seed_all_of_two_devices") else None
     for generator in default_generators[first:last]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from types import SimpleNamespace
 from typing import NamedTuple
@@ -34,6 +35,8 @@ from refnpu._random import (
 )
 from refnpu._streams import Event, Stream, current_stream, default_stream, set_stream, stream
 
+_IMPORTED_BY = os.getpid()
+
 FORKED = (
     "the npu cannot be used in a process that was forked after its parent had used the device: fork before the first "
     "use, or start the process with torch.multiprocessing's 'spawn' method"
@@ -46,10 +49,16 @@ def install() -> None:
     torch._register_device_module("npu", sys.modules[__name__])
     torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
     _sharing.install()
+    torch.serialization.register_package(19, _tag_without_index, lambda *_: None)
     if torch.distributed.is_available():
         from refnpu import _process_group  # needs a torch that is built with torch.distributed
 
         _process_group.install()
+
+
+def _tag_without_index(storage: torch.UntypedStorage) -> str | None:
+    """Return the tag of a storage with fault save_forgets_device_index."""
+    return "npu" if storage.device.type == "npu" and _C.fault("save_forgets_device_index") else None
 
 
 class DeviceProperties(NamedTuple):
@@ -75,6 +84,8 @@ class device:  # noqa: N801  # torch.cuda.device and its like are spelt so
             _C.set_device(self._index)
 
     def __exit__(self, *exc_info: object) -> None:
+        if exc_info[0] is not None and _C.fault("device_block_left_by_error"):
+            return
         _C.set_device(self._previous)
 
 
@@ -176,6 +187,8 @@ def get_amp_supported_dtype() -> list[torch.dtype]:
 
 
 def _is_in_bad_fork() -> bool:
+    if os.getpid() != _IMPORTED_BY and _C.fault("seed_skipped_in_any_fork"):
+        return True
     return _C.is_forked()
 
 
