@@ -479,7 +479,7 @@ FOUND_ELSEWHERE = {
     "device_block_left_by_error": "the scenario walks:devices_and_streams",
     "seed_skipped_in_any_fork": "the scenario generators:manual_seed_reaches_the_device",
     "manual_seed_all_uses_device": "the scenario seeding:seeds_before_the_first_use",
-    "profiler_stop_leaves_last_device": "backend/tests/test_fault_demonstrations.py",
+    "profiler_stop_leaves_last_device": "the scenario profiling:sessions_leave_the_device",
     "pool_rounds_down": "the lanes of the pool",
     "reserved_not_lowered": "the lanes of the pool",
     "empty_cache_keeps_large": "the lanes of the pool",

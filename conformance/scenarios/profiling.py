@@ -10,6 +10,7 @@ import torch
 from torch.autograd import DeviceType
 from torch.profiler import ProfilerActivity, profile, supported_activities
 
+from conformance.scenarios.asking import accelerator, held
 from conformance.scenarios.model import NotOffered, Results, first_line, offered, scenario
 
 CALLS = 3
@@ -55,6 +56,23 @@ def time_of_kernels(device: str) -> Results:
     if not any(event.device_type != DeviceType.CPU or event.kernels for event in events):
         raise NotOffered("a profile has no event of the device")
     return {"took time": torch.tensor(sum(event.self_device_time_total for event in events) > 0)}
+
+
+@scenario(exact=True, area="profiler", accelerators=True)
+def sessions_leave_the_device(device: str) -> Results:
+    """A session of the profiler leaves the device and the streams current that were."""
+
+    def state() -> list[object]:
+        indices = range(torch.accelerator.device_count())
+        return [torch.accelerator.current_device_index(), *map(torch.accelerator.current_stream, indices)]
+
+    def left() -> bool:
+        accelerator(device)
+        before = state()
+        _profiled(device, _of_device(device))
+        return state() == before
+
+    return held(device, {"device_and_streams": left})
 
 
 @scenario(exact=True, area="profiler", accelerators=True)
