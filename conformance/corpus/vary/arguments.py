@@ -239,11 +239,12 @@ def replaced(source: Sample, schema: Any, other: Other) -> Sample:
     """Return the sample with one argument that is no tensor replaced, or added.
 
     A list of integers as long as a list of dimensions, such as the ``shifts`` of ``roll``, becomes as long as new ones.
+    Beside none it stays: they may stand for all dimensions.
     """
     sample = _with(source, schema, other)
     given = by_name(source, schema)
     old, new = given.get(other.formal.name), other.value
-    if other.is_dim and isinstance(old, tuple) and isinstance(new, tuple) and old:
+    if other.is_dim and isinstance(old, tuple) and isinstance(new, tuple) and old and new:
         for formal in schema.arguments:
             beside = given.get(formal.name)
             if isinstance(beside, tuple) and len(beside) == len(old) and not names_dimensions(formal):

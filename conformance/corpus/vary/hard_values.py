@@ -202,14 +202,16 @@ class _Varied:
     def _refused(self) -> Iterator[Sample]:
         """Yield samples that CPU refuses for the values of one argument, such as an index out of bounds.
 
-        An optional argument may be checked against the values first. So they must be refused without it, too.
+        An optional argument may be checked against the values first. So they must be refused without it, too. Arguments
+        of random ops keep their values for the sake of what is drawn, which nothing is of a call that is refused.
         """
+        kept = () if facts(self._source.overload).random else self._fixed
         others = arguments.others(self._source, self._schema, pointwise=False)
         absent = [other for other in others if other.value is None and other.formal.name not in self._fixed]
         forms = {"": self._source}
         forms |= {f".{o.name}": arguments.replaced(self._source, self._schema, o) for o in absent[:1]}
         slots = [s for s in self._source.tensors if s.pool and not s.same_as and s.numel]
-        slots = [s for s in slots if s.argument not in self._fixed]
+        slots = [s for s in slots if s.argument not in kept]
         indices = [s for s in slots if s.argument in _INDICES]
         for slot in slots:
             more = _REFUSED_INDICES if slot.argument in _INDICES else ()

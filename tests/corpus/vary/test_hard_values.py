@@ -193,6 +193,11 @@ def test_an_argument_that_is_to_keep_its_values_is_not_refused_for_others() -> N
     assert not any(s.raises for s in made("logspace.Tensor_Tensor"))
 
 
+def test_the_rates_of_a_random_op_keep_their_values_but_where_they_are_refused() -> None:
+    assert {s.tensors[0].fill for s in made("poisson") if s.raises} == {"hard/all/-inf", "hard/all/nan"}
+    assert all(s.raises for s in made("poisson"))
+
+
 def test_an_index_out_of_bounds_is_refused_where_a_dimension_is_long() -> None:
     refused = [s for s in made("index_fill_.int_Scalar") if s.raises and s.name.endswith("1031.refused")]
     shapes = {tuple(t.shape for t in s.tensors) for s in refused}

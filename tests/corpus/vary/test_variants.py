@@ -232,3 +232,11 @@ def test_a_composite_that_autocast_knows_has_operands_of_other_dtypes_and_nothin
     assert "attn_mask=bool" in found
     assert all(name.startswith(("key=", "value=", "attn_mask=", "others=float32_")) for name in found)
     assert not made("masked_select_backward")  # a composite that autocast does not know
+
+
+def test_numbers_beside_no_dims_stay_as_they_are() -> None:
+    """``roll`` without dims takes all elements for one row."""
+    flat = [s for s in made("roll") if s.name.endswith("dims=empty")]
+    assert flat
+    assert all(not s.raises and s.args[1:] == ((5,), ()) for s in flat if s.args[1] == (5,))
+    assert any(s.args[1] == (5,) for s in flat)
