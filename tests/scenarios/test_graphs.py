@@ -11,6 +11,8 @@ import torch
 from conformance.scenarios import graphs
 from conformance.scenarios.model import Program, Results
 
+pytestmark = pytest.mark.forked  # they run `backward`
+
 PROGRAMS = (
     graphs.saved_tensors_elsewhere,
     graphs.anomalies,
