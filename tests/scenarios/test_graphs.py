@@ -33,7 +33,7 @@ def different(program: Program, change: Callable[[], Any]) -> set[str]:
 def _same(one: Any, other: Any) -> bool:
     assert isinstance(one, torch.Tensor)
     assert isinstance(other, torch.Tensor)
-    return torch.equal(one, other)
+    return bool(torch.equal(one, other))
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
