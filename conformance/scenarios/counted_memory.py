@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-
 import torch
 
 from conformance.scenarios.asking import Property, module_of, named
@@ -20,7 +18,7 @@ class CountedMemory:
         self._device = device
         self._of = unless_first(device)
 
-    @cached_property
+    @property
     def properties(self) -> dict[str, Property]:
         """The properties by name. Each raises NotOffered without the functions that it asks."""
         return {

@@ -388,39 +388,31 @@ def _called_there(device: str) -> torch.Tensor:
 
 
 def _called_elsewhere(device: str) -> torch.Tensor:
-    def part(device: str, value: float) -> torch.Tensor:
-        weight = _filled(device, 0.5).requires_grad_()
-        with busy_stream(device) as stream:
-            loss = _forward(device, weight, value)
-        if stream is not None:
-            torch.accelerator.current_stream(stream.device).wait_stream(stream)
-        loss.backward()
-        assert weight.grad is not None
-        seen = weight.grad + 0
-        synchronize(device)  # before the gradient's memory is given back
-        return seen
-
-    return _rounds(part, device)
+    return _rounds(partial(_seen_elsewhere, False), device)
 
 
 def _called_while_it_is_busy(device: str) -> torch.Tensor:
-    """Call ``backward`` while the stream of the forward call has other work, behind which the gradients wait."""
+    return _rounds(partial(_seen_elsewhere, True), device)
 
-    def part(device: str, value: float) -> torch.Tensor:
-        weight = _filled(device, 0.5).requires_grad_()
-        with busy_stream(device) as stream:
-            loss = _forward(device, weight, value)
-        if stream is not None:
-            torch.accelerator.current_stream(stream.device).wait_stream(stream)
+
+def _seen_elsewhere(busy: bool, device: str, value: float) -> torch.Tensor:
+    """Return the gradient that the stream sees which calls ``backward``, and no forward call.
+
+    ``busy``: the gradients wait behind other work of the stream of the forward call.
+    """
+    weight = _filled(device, 0.5).requires_grad_()
+    with busy_stream(device) as stream:
+        loss = _forward(device, weight, value)
+    if stream is not None:
+        torch.accelerator.current_stream(stream.device).wait_stream(stream)
+    if busy:
         with _on(stream):
             _keep_busy(device)
-        loss.backward()
-        assert weight.grad is not None
-        seen = weight.grad + 0
-        synchronize(device)  # before the gradient's memory is given back
-        return seen
-
-    return _rounds(part, device)
+    loss.backward()
+    assert weight.grad is not None
+    seen = weight.grad + 0
+    synchronize(device)  # before the gradient's memory is given back
+    return seen
 
 
 @scenario(exact=True, area="devices")

@@ -54,6 +54,16 @@ def test_saved_tensors_that_come_back_otherwise_are_found(monkeypatch: pytest.Mo
     assert found == {"packed"}
 
 
+def test_saved_tensors_that_the_host_changes_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def lossy() -> Any:
+        return torch.autograd.graph.saved_tensors_hooks(torch.Tensor.clone, lambda kept: kept.flip(-1))
+
+    found = different(
+        graphs.saved_tensors_elsewhere, lambda: monkeypatch.setattr(torch.autograd.graph, "save_on_cpu", lossy)
+    )
+    assert found == {"on_the_host", "pinned"}
+
+
 def test_an_anomaly_that_is_overlooked_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     was = torch.autograd.set_detect_anomaly
 
