@@ -37,9 +37,13 @@ SETTINGS = (
     Setting("AVX2 kernels", {"ATEN_CPU_CAPABILITY": "avx2"}),
     Setting("baseline kernels", {"ATEN_CPU_CAPABILITY": "default"}),
     Setting("four threads, four jobs, shuffled", FOUR_THREADS, pytest=("--jobs", "4", "-p", "tools.settings.shuffled")),
-    Setting("clang++, no oneDNN", {"CXX": "clang++", "CC": "clang"}, pytest=("-p", "tools.settings.no_mkldnn")),
     Setting("one core, no byte code, small /tmp", BARE, ("taskset", "-c", "0", *SMALL_TMP), pytest=("--jobs", "1")),
-    Setting("Python 3.12, pytest-xdist", nox=("--force-python", "3.12"), pytest=("-n", "2")),
+    Setting(
+        "clang++, Python 3.12, no oneDNN, pytest-xdist",
+        {"CXX": "clang++", "CC": "clang"},
+        nox=("--force-python", "3.12"),
+        pytest=("-p", "tools.settings.no_mkldnn", "-n", "2"),
+    ),
 )
 
 
