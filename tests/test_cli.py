@@ -109,6 +109,12 @@ def test_a_mistake_is_one_line_and_exit_code_2(arguments: list[str], message: st
     assert isinstance(shown.exception, SystemExit)
 
 
+def test_samples_are_tried_again_or_generated_anew_but_not_both() -> None:
+    shown = run("corpus", "generate", "--check", "--anew", "neg")
+    assert shown.exit_code == 2
+    assert "--check generates none, and --anew is about generated ones: give one of them" in shown.output
+
+
 @pytest.mark.parametrize("command", ["aoti", "bisect", "contract", "hazard", "huge", "perf run", "replay", "triage"])
 def test_a_limit_of_no_time_is_a_mistake_before_anything_runs(command: str) -> None:
     shown = run(*command.split(), "--timeout", "-1", "x")

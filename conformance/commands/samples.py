@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,21 +37,24 @@ def corpus_build(out: Path | None) -> None:
     "--out", type=click.Path(file_okay=False, path_type=Path), help="A directory; default: the installed package."
 )
 @click.option("--check", is_flag=True, help="Generate none: try those that are there again, and keep those that run.")
+@click.option("--anew", is_flag=True, help="Remove the samples that earlier rules made and these do not.")
 @click.argument("overloads", nargs=-1)
-def corpus_generate(out: Path | None, check: bool, overloads: tuple[str, ...]) -> None:
+def corpus_generate(out: Path | None, check: bool, anew: bool, overloads: tuple[str, ...]) -> None:
     """Generate samples of other sizes, values and arguments from those that are there, and try them on CPU.
 
-    OVERLOADS are names, or parts or patterns of names; the generated samples of others stay. Default: all overloads,
-    which takes hours. Ctrl-C keeps what was generated so far.
+    OVERLOADS are names, or parts or patterns of names; default: all overloads, which takes hours. The generated samples
+    that are there stay, unless a new one has the same name. Ctrl-C keeps what was generated so far.
     Calls in which CPU reads or writes past a block of memory are left out. Their memory is guarded for that, which
     takes a C compiler; without one, the C library's checking allocator, where there is one, finds writes.
     """
+    if check and anew:
+        raise click.UsageError("--check generates none, and --anew is about generated ones: give one of them")
     if not guarded_heap.restart():
         checked_heap.restart()
-    _generate(out, overloads, check=check)
+    _generate(out, overloads, check=check, anew=anew)
 
 
-def _generate(out: Path | None, patterns: tuple[str, ...] = (), *, check: bool = False) -> None:
+def _generate(out: Path | None, patterns: tuple[str, ...] = (), *, check: bool = False, anew: bool = False) -> None:
     from conformance.corpus import reader
     from conformance.corpus.vary import build
     from conformance.plan.cases import of_generated
@@ -60,7 +64,7 @@ def _generate(out: Path | None, patterns: tuple[str, ...] = (), *, check: bool =
         known = reader.load(where, generated=False).overloads
         named = [{pattern} if pattern in known else matching(pattern, known) for pattern in patterns]
         wanted = sorted(set().union(*named)) if patterns else known
-        make = build.check if check else build.build
+        make = build.check if check else partial(build.build, anew=anew)
         click.echo(make(where, wanted, of_generated, lambda step: click.echo(step, err=True)))
 
 

@@ -47,11 +47,19 @@ class GenerationError(RuntimeError):
     """No samples of some overloads could be generated. Their old ones were kept, and those of the others written."""
 
 
-def build(where: Path, overloads: Collection[str], layouts_of: LayoutsOf, progress: Progress = lambda _: None) -> str:
-    """Generate the samples of some overloads of the corpus in ``where``, and write them. Returns a summary.
+def build(
+    where: Path,
+    overloads: Collection[str],
+    layouts_of: LayoutsOf,
+    progress: Progress = lambda _: None,
+    anew: bool = False,
+) -> str:
+    """Generate samples of some overloads of the corpus in ``where``, and write them. Returns a summary.
 
-    The generated samples of other overloads stay as they are. ``layouts_of`` names the layouts whose cells have a
-    generated sample, and the dtypes of these cells. Raises GenerationError in the end if an overload has an error.
+    The generated samples of other overloads stay as they are. Those of the given overloads stay too, unless ``anew``,
+    and a new one replaces an earlier one of its name: the rules change, and what earlier rules made may find a fault
+    that nothing else finds. ``layouts_of`` names the layouts whose cells have a generated sample, and the dtypes of
+    these cells. Raises GenerationError in the end if an overload has an error.
     """
     corpus = reader.load(where, generated=False)
     known = {o.name: o for o in inventory("CPU")}
@@ -61,26 +69,31 @@ def build(where: Path, overloads: Collection[str], layouts_of: LayoutsOf, progre
         if not set(overloads) >= set(corpus.overloads):
             raise
         kept = corpus
-    return _replaced(
-        where, kept, [o for o in overloads if o in known], partial(_generated, corpus, known), layouts_of, progress
-    )
+    wanted = [o for o in overloads if o in known]
+    return _written(where, kept, wanted, partial(_generated, corpus, known), layouts_of, progress, replaced=anew)
 
 
 def check(where: Path, overloads: Collection[str], layouts_of: LayoutsOf, progress: Progress = lambda _: None) -> str:
     """Try the generated samples of some overloads again, and write those that still run. Returns a summary."""
     corpus = reader.load(where)
     known = {o.name for o in inventory("CPU")}
-    return _replaced(
-        where, corpus, [o for o in overloads if o in known], partial(_still_running, corpus), layouts_of, progress
-    )
+    wanted = [o for o in overloads if o in known]
+    return _written(where, corpus, wanted, partial(_still_running, corpus), layouts_of, progress, replaced=True)
 
 
-def _replaced(
-    where: Path, corpus: Corpus, wanted: Sequence[str], make: Generate, layouts_of: LayoutsOf, progress: Progress
+def _written(
+    where: Path,
+    corpus: Corpus,
+    wanted: Sequence[str],
+    make: Generate,
+    layouts_of: LayoutsOf,
+    progress: Progress,
+    replaced: bool,
 ) -> str:
-    """Write what ``make`` gives for the wanted overloads, and what the corpus has of the others. Returns a summary.
+    """Write what ``make`` gives for the wanted overloads, and what the corpus has. Returns a summary.
 
-    What was made is written also if something ends the work, such as Ctrl-C: it takes hours for all overloads.
+    ``replaced``: without what the corpus has of the wanted overloads. What was made is written also if something ends
+    the work, such as Ctrl-C: it takes hours for all overloads.
     """
     corpus.load_values()
     found = {o: [s for s in corpus.samples(o) if s.axis] for o in corpus.overloads}
@@ -91,7 +104,9 @@ def _replaced(
             if samples is None:
                 failed.append(overload)
             else:
-                found[overload] = sorted(samples, key=lambda s: s.name)
+                earlier = {} if replaced else {s.name: s for s in found[overload]}
+                samples_by_name = earlier | {s.name: s for s in samples}
+                found[overload] = [samples_by_name[name] for name in sorted(samples_by_name)]
             if done % 10 == 0:
                 progress(f"{done} of {len(wanted)} overloads")
     finally:

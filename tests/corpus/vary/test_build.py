@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,16 +20,28 @@ def generated(where: Path, overload: str) -> list[Sample]:
     return [s for s in reader.load(where).samples(overload) if s.axis]
 
 
-def test_what_was_made_before_an_interruption_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def where(tmp_path: Path) -> Path:
+    """A corpus with generated samples of two overloads."""
+    corpus = reader.load()
+    corpus.load_values()
+    of_two = {overload: [s for s in corpus.samples(overload) if s.axis] for overload in ("abs", "neg")}
+    small = Path(shutil.copytree(reader.DATA, tmp_path / "small"))
+    build.write(small, of_two, of_generated)
+    return Path(shutil.copytree(small, tmp_path / "data"))  # a directory that is read once stays as it was read
+
+
+def test_what_was_made_before_an_interruption_is_written(
+    where: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def one_then_interrupted(*_: object) -> Iterator[tuple[str, list[Sample]]]:
         yield "abs", []
         raise KeyboardInterrupt
 
-    where = Path(shutil.copytree(reader.DATA, tmp_path / "data"))
     before = generated(where, "neg")
     monkeypatch.setattr(build, "generate", one_then_interrupted)
     with pytest.raises(KeyboardInterrupt):
-        build.build(where, ["abs", "neg"], of_generated)
+        build.build(where, ["abs", "neg"], of_generated, anew=True)
     written = Path(shutil.copytree(where, tmp_path / "written"))
     assert not generated(written, "abs")
     assert generated(written, "neg") == before
@@ -36,20 +49,33 @@ def test_what_was_made_before_an_interruption_is_written(tmp_path: Path, monkeyp
 
 
 def test_of_an_overload_with_an_error_the_old_samples_are_kept_and_the_others_are_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    where: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def none_of_neg(overload: Overload, *_: object) -> Iterator[Sample]:
         if overload.name == "neg":
             raise ValueError(overload)
         yield from ()
 
-    where = Path(shutil.copytree(reader.DATA, tmp_path / "data"))
     before = generated(where, "neg")
     monkeypatch.setattr(build, "AXES", (none_of_neg,))
     monkeypatch.setattr(dtypes, "generate", lambda *_: ())
     with pytest.raises(build.GenerationError, match="generated of neg "):
-        build.build(where, ["abs", "neg"], of_generated)
-    written = Path(shutil.copytree(where, tmp_path / "written"))  # a directory that is read once stays as it was read
+        build.build(where, ["abs", "neg"], of_generated, anew=True)
+    written = Path(shutil.copytree(where, tmp_path / "written"))
     assert generated(written, "neg") == before
     assert before
     assert not generated(written, "abs")
+
+
+def test_samples_of_earlier_rules_stay_beside_new_ones_unless_they_are_made_anew(
+    where: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept, changed, *_ = before = generated(where, "neg")
+    new = [replace(changed, dtypes=changed.dtypes[:1]), replace(kept, name=kept.name + ".new")]
+    monkeypatch.setattr(build, "generate", lambda *_: iter([("neg", new)]))
+    build.build(where, ["neg"], of_generated)
+    written = Path(shutil.copytree(where, tmp_path / "written"))
+    assert generated(written, "neg") == sorted([*new, *(s for s in before if s != changed)], key=lambda s: s.name)
+    build.build(where, ["neg"], of_generated, anew=True)
+    anew = Path(shutil.copytree(where, tmp_path / "anew"))
+    assert generated(anew, "neg") == sorted(new, key=lambda s: s.name)
