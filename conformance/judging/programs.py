@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +13,7 @@ import torch
 
 from conformance import contexts
 from conformance.backends import Capabilities
-from conformance.judging import compare, facts, kernels
+from conformance.judging import compare, device_memory, facts, kernels
 from conformance.judging.closeness import Closeness
 from conformance.judging.judge import CaseResult
 from conformance.judging.views import can_fetch, host_copy
@@ -22,6 +23,10 @@ from conformance.vocabulary import Check, Fact
 
 #: How far a result may be from CPU's: a program rounds many times, in another order.
 CLOSENESS_ULPS = 16.0
+#: After so many more runs, each of which keeps memory, a program leaks. What is kept once for all is a cache.
+MORE_RUNS = 3
+#: torch's own numbers, which stand in for an adapter's, include a workspace for each stream, and devices have some.
+MORE_RUNS_BY_TORCH = 64
 _SECOND = contexts.of("second_device")
 _LEFT_OUT = 3  # results that are not offered, as far as a reason lists them
 
@@ -30,7 +35,8 @@ def judge(scenario: Scenario, backend: Capabilities, on_phase: Callable[[str], N
     """Run a scenario on CPU and on the device, and compare the results.
 
     If they agree, a scenario that is not slow runs on the second device as well, if there is one, while the first is
-    current, and then in another thread. Calls ``on_phase`` with "cpu" before the program runs on CPU, and with "device"
+    current, and then in another thread. One that leaves device memory allocated runs again, to tell a leak from a
+    cache. Calls ``on_phase`` with "cpu" before the program runs on CPU, and with "device"
     before it runs on a device. The result names what one of them does not offer, which is not compared. Raises what the
     program raises on CPU.
     """
@@ -40,7 +46,10 @@ def judge(scenario: Scenario, backend: Capabilities, on_phase: Callable[[str], N
         on_phase("cpu")
         expected = scenario.run("cpu")
         on_phase("device")
+        before = backend.live_memory()
         result, compared = _compared(scenario, backend, expected, backend.device)
+        if not result.mismatches and not scenario.compiles and _has_grown(before, backend):
+            result.mismatches += _leaked(scenario, backend)
         for second in devices(scenario, backend)[1:] if not result.mismatches and not result.skipped else ():
             with contextlib.suppress(NotOffered):
                 found, _ = _compared(scenario, backend, expected, second)
@@ -51,6 +60,28 @@ def judge(scenario: Scenario, backend: Capabilities, on_phase: Callable[[str], N
         return CaseResult(skipped=f"not offered: {e}")
     result.raw_ns = time.perf_counter_ns() - started
     return result
+
+
+def _has_grown(before: tuple[int, int], backend: Capabilities) -> bool:
+    """Whether more device memory is allocated than before, with what Python's collector can free freed."""
+    if backend.live_memory() <= before:
+        return False
+    gc.collect()
+    return backend.live_memory() > before
+
+
+def _leaked(scenario: Scenario, backend: Capabilities) -> list[Mismatch]:
+    """Run a scenario some more times. Return what the last run kept, if each of them keeps memory."""
+    leaked: list[Mismatch] = []
+    for _ in range(MORE_RUNS_BY_TORCH if backend.bare else MORE_RUNS):
+        before = backend.live_memory()
+        with contextlib.suppress(Exception):  # what it raises now and did not raise at first is no leak
+            scenario.run(backend.device)
+        backend.synchronize()
+        if not _has_grown(before, backend):
+            return []
+        leaked = [found] if (found := device_memory.leak(before, backend.live_memory())) else []
+    return leaked
 
 
 def _where(place: str, found: CaseResult) -> list[Mismatch]:

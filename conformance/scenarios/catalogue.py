@@ -25,6 +25,7 @@ from conformance.scenarios import (
     groups,
     handles,
     loading,
+    long_draws,
     masks,
     memory_needed,
     memory_numbers,
@@ -44,6 +45,8 @@ from conformance.scenarios import (
     threads,
     training,
     transfers,
+    user_ops,
+    waits,
     walks,
 )
 from conformance.scenarios.model import SCENARIOS, Scenario
@@ -51,11 +54,11 @@ from conformance.support.suggestions import unknown
 
 # Importing them fills the table.
 MODULES = (
-    block_masks, blocks, compiled_calls, compiled_models, compiled_tensors, decoder, defaults, device_names,
-    devices, distributed, drawn_collectives, endings, exchange, exporting, flat_tensors, flex_attention, forms,
-    generators, graphs, groups, handles, loading, masks, memory_needed, memory_numbers, millions, named_methods,
-    not_current, parallel, profiling, python_values, queries, seeding, serialization, sharing, storages,
-    stream_handles, streams, threads, training, transfers, walks,
+    block_masks, blocks, compiled_calls, compiled_models, compiled_tensors, decoder, defaults, device_names, devices,
+    distributed, drawn_collectives, endings, exchange, exporting, flat_tensors, flex_attention, forms, generators,
+    graphs, groups, handles, loading, long_draws, masks, memory_needed, memory_numbers, millions, named_methods,
+    not_current, parallel, profiling, python_values, queries, seeding, serialization, sharing, storages, stream_handles,
+    streams, threads, training, transfers, user_ops, waits, walks,
 )  # fmt: skip
 
 

@@ -154,10 +154,11 @@ def hooks(device: str) -> Results:
         layer.weight.register_hook(lambda gradient: gradient.flip(0))
         layer.weight.register_post_accumulate_grad_hook(lambda leaf: see("accumulated", _gradients(leaf)))
         layer.register_full_backward_hook(lambda _, given, got: see("given_to_a_module", given[0] + got[0].sum()))
-        torch.autograd.graph.register_multi_grad_hook(
+        several = torch.autograd.graph.register_multi_grad_hook(
             [x, inner], lambda found: see("of_several", torch.cat([g.flatten() for g in found if g is not None]))
         )
         (layer(inner).relu() * 2).sum().backward()
+        several.remove()  # it keeps the tensors, and they keep it
         return _gradients(x, layer.weight)
 
     return {"gradients": offered(work), **seen}
@@ -200,3 +201,66 @@ def functions_of_their_own(device: str) -> Results:
         "of_the_written_one": offered(partial(through, 0)),
         "of_the_product": offered(partial(through, 1)),
     }
+
+
+def _written_through_a_view(x: torch.Tensor) -> None:
+    x[1:].t()[0].fill_(3)
+
+
+def _written_detached(x: torch.Tensor) -> None:
+    x.detach().fill_(3)
+
+
+def _written_as_data(x: torch.Tensor) -> None:
+    x.data.fill_(3)
+
+
+#: Ways to write a tensor of three rows and four columns. The last two are no writes for autograd.
+WRITES: dict[str, Callable[[torch.Tensor], Any]] = {
+    "fill_": lambda x: x.fill_(3),
+    "zero_": lambda x: x.zero_(),
+    "add_": lambda x: x.add_(1),
+    "mul_": lambda x: x.mul_(x.clone()),
+    "copy_": lambda x: x.copy_(x.clone()),
+    "copy_from_the_host": lambda x: x.copy_(torch.ones(3, 4)),
+    "converted": lambda x: x.copy_(x.double()),
+    "masked_fill_": lambda x: x.masked_fill_(x > 0, 5),
+    "index_put_": lambda x: x.index_put_((torch.tensor([0, 2], device=x.device),), x[:2].clone()),
+    "index_add_": lambda x: x.index_add_(0, torch.tensor([0, 2], device=x.device), x[:2].clone()),
+    "scatter_": lambda x: x.scatter_(1, torch.zeros(3, 1, dtype=torch.int64, device=x.device), 7),
+    "set_item": lambda x: x.__setitem__(0, 3),
+    "clamp_": lambda x: x.clamp_(min=0),
+    "relu_": torch.relu_,
+    "normal_": lambda x: x.normal_(),
+    "bernoulli_": lambda x: x.bernoulli_(0.5),
+    "cumsum_": lambda x: x.cumsum_(0),
+    "addmm_": lambda x: x.addmm_(x[:, :3].clone(), x.clone()),
+    "out": lambda x: torch.add(x.clone(), 1, out=x),
+    "out_of_a_sum": lambda x: torch.sum(x.clone().expand(2, 3, 4), 0, out=x),
+    "through_a_view": _written_through_a_view,
+    "detached": _written_detached,
+    "resized": lambda x: x.detach().t_().copy_(x.t().clone()),
+    "only_read": lambda x: x.add(1),
+    "as_data": _written_as_data,
+}
+
+
+@scenario(exact=True, area="training")
+def writes_after_saving(device: str) -> Results:
+    """``backward`` raises for a saved tensor that something wrote after it was saved, and for no other."""
+
+    def raises(write: Callable[[torch.Tensor], Any]) -> torch.Tensor:
+        leaf = on(device, _VALUES.clone()).requires_grad_()
+        saved = leaf * 2
+        loss = (saved * saved).sum()  # saves it
+        with torch.no_grad():
+            write(saved)
+        try:
+            loss.backward()
+        except RuntimeError as e:
+            if "modified by an inplace operation" not in str(e):
+                raise
+            return torch.tensor(1)
+        return torch.tensor(0)
+
+    return {name: offered(partial(raises, write)) for name, write in WRITES.items()}

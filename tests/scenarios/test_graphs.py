@@ -19,6 +19,7 @@ PROGRAMS = (
     graphs.added_gradients,
     graphs.hooks,
     graphs.functions_of_their_own,
+    graphs.writes_after_saving,
 )
 
 
@@ -147,3 +148,28 @@ def test_every_result_is_a_tensor_on_cpu() -> None:
     for program in PROGRAMS:
         results |= program("cpu")
     assert all(isinstance(one, torch.Tensor) for one in results.values())
+
+
+def test_writes_that_autograd_does_not_notice_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    was = torch.Tensor.add_
+
+    def unnoticed(tensor: torch.Tensor, other: Any) -> torch.Tensor:
+        was(tensor.data, other)
+        return tensor
+
+    def change() -> None:
+        monkeypatch.setattr(torch.Tensor, "add_", unnoticed)
+
+    assert different(graphs.writes_after_saving, change) == {"add_"}
+
+
+def test_reads_that_count_as_writes_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    was = torch.Tensor.add
+
+    def written(tensor: torch.Tensor, other: Any) -> torch.Tensor:
+        return was(tensor.mul_(1), other)
+
+    def change() -> None:
+        monkeypatch.setattr(torch.Tensor, "add", written)
+
+    assert different(graphs.writes_after_saving, change) == {"only_read"}

@@ -1,0 +1,108 @@
+"""Waits for a device: Python's other threads run meanwhile."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from threading import Event, Thread
+
+import torch
+
+from conformance.scenarios.asking import accelerator, held, module_of, named
+from conformance.scenarios.model import NotOffered, Results, first_line, scenario
+from conformance.scenarios.streams import LACKING, synchronize
+
+SIZE = 512  # rows of the matrices that keep a device busy
+LONG = 0.15  # seconds of a wait that another thread has to notice
+MOST = 1 << 14  # calls that are tried to make a wait so long
+ATTEMPTS = 3  # a wait in which no other thread runs may be the machine's doing, but not each time
+
+
+@scenario(exact=True, slow=True, area="devices", accelerators=True)
+def threads_run_meanwhile(device: str) -> Results:
+    """While a thread waits for the device, Python's other threads run."""
+    calls = 0 if device == "cpu" else _long_work(device)
+    ways: dict[str, Callable[[torch.Tensor], Callable[[], object]]] = {
+        "for_the_accelerator": lambda _: partial(synchronize, device),
+        "for_the_device": lambda _: named(module_of(device), "synchronize"),
+        "for_the_stream": lambda _: _stream_of(device).synchronize,
+        "for_an_event": lambda _: _event_of(device).synchronize,
+        "for_a_number": lambda x: x[0, 0].item,
+        "for_a_copy": lambda x: x.cpu,
+    }
+    return held(device, {name: partial(others_run, device, calls, way) for name, way in ways.items()})
+
+
+def _long_work(device: str) -> int:
+    """Return how many products the device is busy with for long after they were called; 0 if it computes at once."""
+    calls = 1
+    while calls <= MOST:
+        start = time.monotonic()
+        _multiplied(device, calls)
+        called = time.monotonic()
+        synchronize(device)
+        if time.monotonic() - called > LONG:
+            return calls
+        if called - start > 2 * LONG:
+            return 0
+        calls *= 2
+    return 0
+
+
+def _multiplied(device: str, calls: int) -> torch.Tensor:
+    x = torch.eye(SIZE, device=device)
+    for _ in range(calls):
+        result = x @ x
+    return result
+
+
+def others_run(device: str, calls: int, way: Callable[[torch.Tensor], Callable[[], object]]) -> bool:
+    """Return whether another thread runs while this one waits. True where no wait is long."""
+    for _ in range(ATTEMPTS if calls else 0):
+        with _ticking() as ticks:
+            wait = way(_multiplied(device, calls))
+            begun, start = len(ticks), time.monotonic()
+            wait()
+            noticed, waited = len(ticks) - begun, time.monotonic() - start
+        if noticed > 1 or waited < LONG / 2:
+            return True
+    return not calls
+
+
+@contextmanager
+def _ticking() -> Iterator[list[None]]:
+    """Run a thread that makes a list longer each millisecond, as far as it is let."""
+    ticks: list[None] = []
+    ended = Event()
+
+    def tick() -> None:
+        while not ended.wait(0.001):
+            ticks.append(None)
+
+    thread = Thread(target=tick)
+    thread.start()
+    try:
+        yield ticks
+    finally:
+        ended.set()
+        thread.join()
+
+
+def _stream_of(device: str) -> torch.Stream:
+    """Return the current stream. Raises NotOffered."""
+    accelerator(device)
+    return torch.accelerator.current_stream(device)
+
+
+def _event_of(device: str) -> torch.Event:
+    """Return an event that is recorded now. Raises NotOffered."""
+    try:
+        event = torch.Event(device)
+        event.record(_stream_of(device))
+    except RuntimeError as e:
+        if LACKING in str(e):
+            raise NotOffered(first_line(e)) from e
+        raise
+    return event

@@ -1,0 +1,71 @@
+"""What a program leaves in device memory: a leak is found, and a cache is none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from conformance import backends
+from conformance.bare_device import BareDevice
+from conformance.judging import programs
+from conformance.scenarios.model import Results, Scenario
+from conformance.vocabulary import Check
+
+BLOCK = 512
+
+
+class Device(backends.Capabilities):
+    """CPU as a device that counts blocks, by an adapter or by torch alone."""
+
+    def __init__(self, bare: bool = False) -> None:
+        super().__init__(BareDevice("hand", "cpu:0"), "torch")
+        self.bare = bare
+        self.blocks = 0
+
+    def live_memory(self) -> tuple[int, int]:
+        return self.blocks, self.blocks * BLOCK
+
+
+def runs_until_judged(device: Device, keep: Callable[[int], int]) -> tuple[list[str], int]:
+    """Judge a program that keeps blocks in each run. Return the checks that fail, and its runs on the device."""
+    runs = 0
+
+    def run(on: str) -> Results:
+        nonlocal runs
+        if on != "cpu":
+            device.blocks += keep(runs)
+            runs += 1
+        return {"x": torch.ones(2)}
+
+    found = programs.judge(Scenario("made:made", run, slow=True), device, lambda _: None)
+    assert [m.facts for m in found.mismatches if m.check is Check.LEAK] in ([], [_of_one_block()])
+    return [m.check.name for m in found.mismatches], runs
+
+
+def _of_one_block() -> dict[str, object]:
+    return {"kind": "device_leak", "blocks": 1, "bytes": BLOCK}
+
+
+@pytest.mark.parametrize(("bare", "more"), [(False, programs.MORE_RUNS), (True, programs.MORE_RUNS_BY_TORCH)])
+def test_a_program_that_keeps_a_block_in_each_run_leaks(bare: bool, more: int) -> None:
+    assert runs_until_judged(Device(bare), lambda _: 1) == (["LEAK"], 1 + more)
+
+
+def test_a_program_that_keeps_nothing_runs_once() -> None:
+    assert runs_until_judged(Device(), lambda _: 0) == ([], 1)
+
+
+def test_a_program_that_gives_back_memory_of_an_earlier_one_runs_once() -> None:
+    device = Device()
+    device.blocks = 5
+    assert runs_until_judged(device, lambda _: -1) == ([], 1)
+
+
+def test_what_is_kept_in_the_first_runs_alone_is_a_cache() -> None:
+    assert runs_until_judged(Device(), lambda run: int(run < 2)) == ([], 3)
+
+
+def test_workspaces_of_32_streams_are_no_leak_in_the_numbers_of_torch() -> None:
+    assert runs_until_judged(Device(bare=True), lambda run: int(run < 32)) == ([], 33)

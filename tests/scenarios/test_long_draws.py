@@ -1,0 +1,106 @@
+"""Long draws: what repeats or leaves its range is found, whatever its distribution."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+from conformance.scenarios import generators, long_draws
+from conformance.scenarios.model import Program
+
+UNIFORM = torch.Tensor.uniform_
+
+
+def failing(program: Program) -> set[str]:
+    """Return the names of the properties that do not hold."""
+    return {name for name, held in program("cpu").items() if isinstance(held, torch.Tensor) and not held}
+
+
+@pytest.mark.parametrize("program", [long_draws.draws_do_not_repeat, long_draws.draws_stay_in_their_range])
+def test_draws_of_cpu_hold_what_is_said_of_them(program: Program) -> None:
+    assert failing(program) == set()
+
+
+def _row_for_all(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.copy_(UNIFORM(tensor[:1].clone())) if tensor.dim() == 2 else UNIFORM(tensor)
+
+
+def _column_for_all(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.copy_(UNIFORM(tensor[:, :1].clone())) if tensor.dim() == 2 else UNIFORM(tensor)
+
+
+def _block_again(tensor: torch.Tensor) -> torch.Tensor:
+    drawn = UNIFORM(tensor).flatten()
+    if drawn.numel() > 5000:
+        drawn[4096:4196] = drawn[:100]
+    return tensor.copy_(drawn.view(tensor.shape))
+
+
+def _places(*dtypes: str) -> set[str]:
+    return {f"uniform_{dtype}_{way}" for dtype in dtypes for way in ("rows", "columns")}
+
+
+@pytest.mark.parametrize("wrong", [_row_for_all, _column_for_all, _block_again])
+def test_rows_and_blocks_that_come_again_are_found(
+    wrong: Callable[[torch.Tensor], torch.Tensor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(long_draws.FILLS, "uniform", wrong)
+    assert failing(long_draws.draws_do_not_repeat) == _places("float16", "float32", "float64")
+
+
+def test_a_call_that_begins_with_the_last_draws_of_the_call_before_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    last = torch.empty(0)
+
+    def overlapping(_: str, generator: torch.Generator, n: int) -> torch.Tensor:
+        nonlocal last
+        new = torch.rand(n, generator=generator)
+        drawn = torch.cat([last, new])[:n]
+        last = drawn[-32:]
+        return drawn
+
+    monkeypatch.setitem(generators.SAMPLERS, "rand", overlapping)
+    assert failing(long_draws.draws_do_not_repeat) == {"rand"}
+
+
+def test_dropout_that_keeps_the_same_elements_in_each_row_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def dropout(out: torch.Tensor) -> torch.Tensor:
+        return (out + 1) * torch.bernoulli(torch.full(out.shape[-1:], 0.5)).to(out.dtype)
+
+    monkeypatch.setitem(long_draws.FILLS, "dropout", dropout)
+    found = failing(long_draws.draws_do_not_repeat)
+    assert found == {name.replace("uniform", "dropout") for name in _places("float16", "float32", "float64")}
+
+
+def _rounded_to_the_end(tensor: torch.Tensor, *_: Any, **__: Any) -> torch.Tensor:
+    return tensor.copy_(torch.rand(tensor.shape))
+
+
+def _never_the_first(tensor: torch.Tensor, *bounds: int, **_: Any) -> torch.Tensor:
+    return tensor.copy_(torch.randint(bounds[0] + 1 if bounds else 0, bounds[1] if bounds else 250, tensor.shape))
+
+
+def _of_zero(tensor: torch.Tensor, *_: Any, **__: Any) -> torch.Tensor:
+    return UNIFORM(tensor).mul_(tensor > 1e-4)
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong", "expected"),
+    [
+        ("uniform_", _rounded_to_the_end, {"uniform_float16", "uniform_bfloat16"}),
+        ("exponential_", _of_zero, {"exponential_float32", "exponential_float64", "exponential_bfloat16"}),
+        ("random_", _never_the_first, {
+            *(f"random_between_{dtype}" for dtype in ("int64", "int32", "int16", "uint8")),
+            *(f"random_{dtype}" for dtype in ("int64", "int32", "int16")),
+        }),
+    ],
+)  # fmt: skip
+def test_draws_out_of_their_range_are_found(
+    name: str, wrong: Callable[..., torch.Tensor], expected: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch.manual_seed(20)
+    assert failing(long_draws.draws_stay_in_their_range) == set()  # what CPU holds is asked once
+    monkeypatch.setattr(torch.Tensor, name, wrong)
+    assert failing(long_draws.draws_stay_in_their_range) == expected
