@@ -30,6 +30,7 @@ from conformance.scenarios import (
     memory_needed,
     memory_numbers,
     millions,
+    modules,
     named_methods,
     not_current,
     parallel,
@@ -56,9 +57,9 @@ from conformance.support.suggestions import unknown
 MODULES = (
     block_masks, blocks, compiled_calls, compiled_models, compiled_tensors, decoder, defaults, device_names, devices,
     distributed, drawn_collectives, endings, exchange, exporting, flat_tensors, flex_attention, forms, generators,
-    graphs, groups, handles, loading, long_draws, masks, memory_needed, memory_numbers, millions, named_methods,
-    not_current, parallel, profiling, python_values, queries, seeding, serialization, sharing, storages, stream_handles,
-    streams, threads, training, transfers, user_ops, waits, walks,
+    graphs, groups, handles, loading, long_draws, masks, memory_needed, memory_numbers, millions, modules,
+    named_methods, not_current, parallel, profiling, python_values, queries, seeding, serialization, sharing, storages,
+    stream_handles, streams, threads, training, transfers, user_ops, waits, walks,
 )  # fmt: skip
 
 
