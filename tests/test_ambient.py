@@ -117,6 +117,17 @@ def test_what_cannot_be_read_is_not_watched() -> None:
     assert not watched.changes(watched.now(), watched.now())
 
 
+def test_the_rest_is_watched_where_torch_raises_since_there_is_no_accelerator(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none() -> None:
+        raise RuntimeError("Cannot access accelerator device when none is available.")  # as torch 2.6 does
+
+    monkeypatch.setattr(torch.accelerator, "current_accelerator", none)
+    watched = ambient.Ambient(torch.device("cpu"), generators=False)
+    before = watched.now()
+    torch.set_default_dtype(torch.float64)
+    assert [change.what for change in watched.changes(before, watched.now())] == ["the default dtype"]
+
+
 def test_a_device_that_cannot_be_asked_any_more_has_no_changes() -> None:
     watched = ambient.Ambient(torch.device("cpu"), generators=False)
     assert watched.changes(watched.now(), None) == watched.changes(None, watched.now()) == []

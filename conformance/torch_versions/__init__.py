@@ -303,7 +303,10 @@ class WatchingMode(TorchDispatchMode):
 def accelerator_of(kind: str) -> Any:
     """Return ``torch.accelerator`` if it is about devices of this type, else None; torch has it from 2.6 on."""
     module = getattr(torch, "accelerator", None)
-    current = module.current_accelerator() if module else None
+    try:
+        current = module.current_accelerator() if module else None
+    except RuntimeError:  # torch 2.6 raises where later ones return None: this machine has no accelerator
+        current = None
     return module if current is not None and current.type == kind else None
 
 
