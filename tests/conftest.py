@@ -114,7 +114,9 @@ def _spoiled() -> str:
     inductor = sys.modules.get("torch._inductor.codegen.common")
     if inductor is None or "npu" in inductor.device_codegens:
         return ""
-    return "had Inductor list its devices for good" if inductor.init_backend_registration.cache_info().currsize else ""
+    # From torch 2.15 on, Inductor asks for the backend's device again each time, and nothing is listed for good.
+    listed = getattr(inductor.init_backend_registration, "cache_info", None)
+    return "had Inductor list its devices for good" if listed and listed().currsize else ""
 
 
 def _threads() -> list[str]:
