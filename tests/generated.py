@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import cache
 
+import pytest
+
 from conformance.corpus import reader
 from conformance.corpus.model import Sample
 from conformance.corpus.reader import Corpus
+from conformance.corpus.vary import trial
 from conformance.corpus.vary.trial import Trials
 from conformance.inventory import inventory
 
@@ -20,7 +23,12 @@ def corpus() -> Corpus:
 
 
 @cache
-def made_by(generate: Generate, overload: str) -> tuple[Sample, ...]:
-    """The samples of an overload that ``generate`` makes, with trials that no clock limits."""
+def made_by(generate: Generate, overload: str, most: int = trial.MOST_ELEMENTS) -> tuple[Sample, ...]:
+    """The samples of an overload that ``generate`` makes, with trials that no clock limits.
+
+    ``most``: elements of a call that is tried.
+    """
     (known,) = (o for o in inventory("CPU") if o.name == overload)
-    return tuple(generate(known, corpus().samples(overload), Trials(corpus(), timed=False), corpus()))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(trial, "MOST_ELEMENTS", most)
+        return tuple(generate(known, corpus().samples(overload), Trials(corpus(), timed=False), corpus()))
