@@ -8,9 +8,9 @@ from typing import Any
 
 import torch
 
+from conformance.scenarios.busy_streams import busy_stream, synchronize
 from conformance.scenarios.compiling import by_inductor
 from conformance.scenarios.model import NotOffered, Results, scenario
-from conformance.scenarios.streams import busy_stream, synchronize
 
 ROUNDS = 4
 SIZE = 4096  # elements

@@ -13,9 +13,9 @@ from typing import Any
 import torch
 
 from conformance.scenarios.asking import module_of, named
+from conformance.scenarios.busy_streams import busy_stream, synchronize
 from conformance.scenarios.groups import leave_group
 from conformance.scenarios.model import NotOffered, Results, first_line, offered, scenario, unless_first
-from conformance.scenarios.streams import busy_stream, synchronize
 
 
 def _state(device: str, *, zeros: bool = False) -> dict[str, Any]:

@@ -15,9 +15,9 @@ from typing import Any
 
 import torch
 
+from conformance.scenarios.busy_streams import busy_stream, synchronize
 from conformance.scenarios.groups import LACKING, NOT_STRIDED, PROCESSES, in_a_group
 from conformance.scenarios.model import Broken, NotOffered, Results, first_line, offered, scenario
-from conformance.scenarios.streams import busy_stream, synchronize
 
 BATCHES = 100
 POLLS = 100  # a millisecond apart

@@ -8,8 +8,8 @@ from __future__ import annotations
 import torch
 
 from conformance.scenarios.asking import held, module_of, named
+from conformance.scenarios.busy_streams import CALLS, SIZE, busy_stream
 from conformance.scenarios.model import NotOffered, Results, scenario, unless_first
-from conformance.scenarios.streams import CALLS, SIZE, busy_stream
 
 FEW_BYTES = 1 << 30  # of free memory
 PARTS = 16  # of the free memory

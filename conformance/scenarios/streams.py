@@ -7,123 +7,46 @@ keeps a stream busy, and then does at once what would go wrong if the device for
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 
 import torch
 
-from conformance.scenarios.asking import accelerator, current
-from conformance.scenarios.model import NotOffered, Results, first_line, offered, scenario
+from conformance.scenarios.asking import current
+from conformance.scenarios.busy_streams import (
+    CALLS,
+    ROUNDS,
+    SIZE,
+    TAKEN,
+    busy_stream,
+    filled,
+    in_rounds,
+    keep_busy,
+    new_stream,
+    on_stream,
+    overwrite_free_memory,
+    pinned,
+    results_of,
+    synchronize,
+    take_memory,
+)
+from conformance.scenarios.model import Results, offered, scenario
 
-SIZE = 4096  # elements of a tensor
-ROUNDS = 4  # of a part that depends on who comes first
-CALLS = 40  # that keep a stream busy
-TAKEN = 16  # tensors that would get memory which is given back too early
 MANY = 3000  # calls without a wait
 PATIENCE = 30.0  # seconds until work has to be done
-#: What c10 says of a device that has no streams, or no events.
-LACKING = "doesn't support"
-
-Part = Callable[[str], torch.Tensor]
-
-
-def _parts(device: str, *parts: Part) -> Results:
-    """Return the tensor of each part, by its name."""
-
-    def of(part: Part) -> torch.Tensor:
-        try:
-            return part(device)
-        except RuntimeError as e:
-            if LACKING in str(e):
-                raise NotOffered(first_line(e)) from e
-            raise
-
-    return {part.__name__.strip("_"): offered(partial(of, part)) for part in parts}
-
-
-def _stream(device: str) -> torch.Stream | None:
-    """Return a new stream, None on CPU. Raises NotOffered."""
-    if device == "cpu":
-        return None
-    accelerator(device)
-    return torch.Stream(device)
-
-
-@contextmanager
-def _on(stream: torch.Stream | None) -> Iterator[None]:
-    """Make a stream the current one, behind what the current one has to do."""
-    if stream is None:
-        yield
-        return
-    stream.wait_stream(torch.accelerator.current_stream(stream.device))
-    with current(stream):
-        yield
-
-
-@contextmanager
-def busy_stream(device: str, calls: int = CALLS) -> Iterator[torch.Stream | None]:
-    """Make a new stream the current one, and give it some work before what is called. Raises NotOffered."""
-    stream = _stream(device)
-    with _on(stream):
-        _keep_busy(device, calls)
-        yield stream
-
-
-def synchronize(device: str) -> None:
-    """Wait for all work of the device. Raises NotOffered."""
-    if device != "cpu":
-        accelerator(device)
-        torch.accelerator.synchronize(device)
-
-
-def _filled(device: str, value: float, size: int = SIZE) -> torch.Tensor:
-    return torch.full((size,), value, device=device)
-
-
-def _keep_busy(device: str, calls: int = CALLS) -> None:
-    """Give the current stream some work."""
-    x = _filled(device, 1.0)
-    for _ in range(calls):
-        x.mul_(2).div_(2)
-
-
-def _take(device: str) -> list[torch.Tensor]:
-    """Return new tensors, which overwrite memory that is free."""
-    return [_filled(device, -1.0) for _ in range(TAKEN)]
-
-
-def _overwrite_free_memory(device: str) -> None:
-    """Fill memory that is free now, and wait for the device."""
-    taken = _take(device)
-    synchronize(device)
-    del taken
-
-
-def _pinned(device: str, tensor: torch.Tensor) -> torch.Tensor:
-    """Return a copy in pinned memory, on CPU in any memory. Raises NotOffered."""
-    if device == "cpu":
-        return tensor.clone()
-    accelerator(device)  # torch pins memory for its accelerator alone
-    return tensor.pin_memory()
-
-
-def _rounds(part: Callable[[str, float], torch.Tensor], device: str) -> torch.Tensor:
-    """Return what a part gives for several values, on the host."""
-    return torch.stack([part(device, float(i)).cpu() for i in range(ROUNDS)])
 
 
 @scenario(exact=True, area="memory")
 def memory_in_use(device: str) -> Results:
     """Memory that was freed goes to no other tensor while a stream that uses it is not done."""
-    return _parts(
+    return results_of(
         device, _soon_and_late, _late_and_soon, _freed_under_another, _named_by_a_view, _sent_from_pinned,
         _fetched_to_pinned, _fetched_to_freed_pinned,
     )  # fmt: skip
 
 
 def _used_by_two(calls: tuple[int, int], device: str, value: float) -> torch.Tensor:
-    x = _filled(device, value)
+    x = filled(device, value)
     made = []
     for count in calls:
         with busy_stream(device, count) as stream:
@@ -131,90 +54,90 @@ def _used_by_two(calls: tuple[int, int], device: str, value: float) -> torch.Ten
         if stream is not None:
             x.record_stream(stream)
     del x
-    taken = [_take(device)]
+    taken = [take_memory(device)]
     if device != "cpu":
         time.sleep(0.002)  # the first stream is done, the other one is not
-        taken.append(_take(device))
+        taken.append(take_memory(device))
     synchronize(device)
     return torch.cat([x.cpu() for x in made])
 
 
 def _soon_and_late(device: str) -> torch.Tensor:
-    return _rounds(partial(_used_by_two, (1, 2 * CALLS)), device)
+    return in_rounds(partial(_used_by_two, (1, 2 * CALLS)), device)
 
 
 def _late_and_soon(device: str) -> torch.Tensor:
-    return _rounds(partial(_used_by_two, (2 * CALLS, 1)), device)
+    return in_rounds(partial(_used_by_two, (2 * CALLS, 1)), device)
 
 
 def _freed_under_another(device: str) -> torch.Tensor:
     def part(device: str, value: float) -> torch.Tensor:
         with busy_stream(device):
-            x = _filled(device, value)
+            x = filled(device, value)
             made = x + 1
         del x
-        _overwrite_free_memory(device)
+        overwrite_free_memory(device)
         return made
 
-    return _rounds(part, device)
+    return in_rounds(part, device)
 
 
 def _named_by_a_view(device: str) -> torch.Tensor:
     """Free memory of which only a part in its middle was told to be used by a stream."""
 
     def part(device: str, value: float) -> torch.Tensor:
-        x = _filled(device, value)[SIZE // 4 : SIZE // 2]
+        x = filled(device, value)[SIZE // 4 : SIZE // 2]
         with busy_stream(device, 8 * CALLS) as stream:  # not done when the memory is taken, also if the host is slow
             made = x + 1
         if stream is not None:
             x.record_stream(stream)
         del x
-        _overwrite_free_memory(device)
+        overwrite_free_memory(device)
         return made
 
-    return _rounds(part, device)
+    return in_rounds(part, device)
 
 
 def _sent_from_pinned(device: str) -> torch.Tensor:
     def part(device: str, value: float) -> torch.Tensor:
-        whole = _pinned(device, torch.full((SIZE + 64,), value))
+        whole = pinned(device, torch.full((SIZE + 64,), value))
         with busy_stream(device):
             there = whole[64:].to(device, non_blocking=True)
         del whole
-        taken = [_pinned(device, torch.full((SIZE + 64,), -1.0)) for _ in range(TAKEN)]
+        taken = [pinned(device, torch.full((SIZE + 64,), -1.0)) for _ in range(TAKEN)]
         synchronize(device)
         del taken
         return there
 
-    return _rounds(part, device)
+    return in_rounds(part, device)
 
 
 def _fetched_to_pinned(device: str) -> torch.Tensor:
     def part(device: str, value: float) -> torch.Tensor:
-        whole = _pinned(device, torch.zeros(SIZE + 64))
+        whole = pinned(device, torch.zeros(SIZE + 64))
         with busy_stream(device):
-            x = _filled(device, value)
+            x = filled(device, value)
             whole[64:].copy_(x, non_blocking=True)
         del x
-        _overwrite_free_memory(device)
+        overwrite_free_memory(device)
         return whole
 
-    return _rounds(part, device)
+    return in_rounds(part, device)
 
 
 def _fetched_to_freed_pinned(device: str) -> torch.Tensor:
     """Free pinned memory while a copy writes to it late. What takes its place keeps its own values."""
 
     def part(device: str, value: float) -> torch.Tensor:
-        target = _pinned(device, torch.zeros(SIZE))
+        target = pinned(device, torch.zeros(SIZE))
         with busy_stream(device):
-            target.copy_(_filled(device, value + 1), non_blocking=True)
+            target.copy_(filled(device, value + 1), non_blocking=True)
         del target
-        taken = [_pinned(device, torch.full((SIZE,), value)) for _ in range(TAKEN)]
+        taken = [pinned(device, torch.full((SIZE,), value)) for _ in range(TAKEN)]
         synchronize(device)
         return torch.stack(taken)
 
-    return _rounds(part, device)
+    return in_rounds(part, device)
 
 
 @scenario(exact=True, area="loading")
@@ -236,7 +159,7 @@ def copies_that_arrive(device: str) -> Results:
         return found.contiguous()
 
     def sent(device: str, value: float) -> torch.Tensor:
-        source = _pinned(device, torch.full((SIZE,), value))
+        source = pinned(device, torch.full((SIZE,), value))
         with busy_stream(device):
             there = torch.zeros(SIZE, dtype=torch.float64, device=device)
             there.copy_(source)  # blocks
@@ -244,14 +167,14 @@ def copies_that_arrive(device: str) -> Results:
         synchronize(device)
         return there
 
-    results = {way: offered(partial(_rounds, partial(copied, way), device)) for way in ways}
-    return {**results, "sent_and_converted": offered(partial(_rounds, sent, device))}
+    results = {way: offered(partial(in_rounds, partial(copied, way), device)) for way in ways}
+    return {**results, "sent_and_converted": offered(partial(in_rounds, sent, device))}
 
 
 @scenario(exact=True, area="devices")
 def events_in_order(device: str) -> Results:
     """A stream that waits for an event begins behind it, also if the event is recorded again or gone by then."""
-    return _parts(
+    return results_of(
         device, _destroyed, _recorded_again, _recorded_elsewhere_before, _awaited_though_recorded_elsewhere_before,
         _waited_for_again, _in_a_row, _asked, _stream_asked, _awaited, _stream_awaited,
     )  # fmt: skip
@@ -267,17 +190,17 @@ def _behind(
 
     ``recorded_before``: the event is recorded on the second stream first, which has nothing to do.
     """
-    first, second = _stream(device), _stream(device)
+    first, second = new_stream(device), new_stream(device)
     if first is None or second is None:
-        return _filled(device, value) + 1
-    x = _filled(device, -1.0)
+        return filled(device, value) + 1
+    x = filled(device, -1.0)
     event: torch.Event | None = torch.Event(device)
     assert event is not None
     second.wait_stream(torch.accelerator.current_stream(x.device))
     if recorded_before:
         event.record(second)
-    with _on(first):
-        _keep_busy(device)
+    with on_stream(first):
+        keep_busy(device)
         x.fill_(value)
         event.record(first)
     wait(first, second, event)
@@ -293,7 +216,7 @@ def _destroyed(device: str) -> torch.Tensor:
     def wait(_: torch.Stream, second: torch.Stream, event: torch.Event) -> None:
         second.wait_event(event)
 
-    return _rounds(partial(_behind, wait, keeps_event=False), device)
+    return in_rounds(partial(_behind, wait, keeps_event=False), device)
 
 
 def _recorded_again(device: str) -> torch.Tensor:
@@ -301,25 +224,25 @@ def _recorded_again(device: str) -> torch.Tensor:
         second.wait_event(event)
         event.record(torch.accelerator.current_stream(first.device))
 
-    return _rounds(partial(_behind, wait), device)
+    return in_rounds(partial(_behind, wait), device)
 
 
 def _recorded_elsewhere_before(device: str) -> torch.Tensor:
-    return _rounds(partial(_behind, lambda _, second, event: second.wait_event(event), recorded_before=True), device)
+    return in_rounds(partial(_behind, lambda _, second, event: second.wait_event(event), recorded_before=True), device)
 
 
 def _awaited_though_recorded_elsewhere_before(device: str) -> torch.Tensor:
-    return _rounds(partial(_behind, lambda _, __, event: event.synchronize(), recorded_before=True), device)
+    return in_rounds(partial(_behind, lambda _, __, event: event.synchronize(), recorded_before=True), device)
 
 
 def _waited_for_again(device: str) -> torch.Tensor:
     """Record an event several times. A stream waits each time, and reads what is written before."""
-    stream = _stream(device)
+    stream = new_stream(device)
     event = torch.Event(device) if stream is not None else None
     x, made = torch.zeros(SIZE, device=device), []
     for value in range(ROUNDS):
-        with _on(stream):
-            _keep_busy(device)
+        with on_stream(stream):
+            keep_busy(device)
             x.fill_(value)
             if event is not None:
                 event.record(torch.accelerator.current_stream(x.device))
@@ -336,7 +259,7 @@ def _in_a_row(device: str) -> torch.Tensor:
         between.wait_stream(first)
         second.wait_stream(between)
 
-    return _rounds(partial(_behind, wait), device)
+    return in_rounds(partial(_behind, wait), device)
 
 
 def _until(done: Callable[[], bool]) -> None:
@@ -349,50 +272,50 @@ def _until(done: Callable[[], bool]) -> None:
 
 
 def _asked(device: str) -> torch.Tensor:
-    return _rounds(partial(_behind, lambda _, __, event: _until(event.query)), device)
+    return in_rounds(partial(_behind, lambda _, __, event: _until(event.query)), device)
 
 
 def _stream_asked(device: str) -> torch.Tensor:
-    return _rounds(partial(_behind, lambda first, _, __: _until(first.query)), device)
+    return in_rounds(partial(_behind, lambda first, _, __: _until(first.query)), device)
 
 
 def _awaited(device: str) -> torch.Tensor:
-    return _rounds(partial(_behind, lambda _, __, event: event.synchronize()), device)
+    return in_rounds(partial(_behind, lambda _, __, event: event.synchronize()), device)
 
 
 def _stream_awaited(device: str) -> torch.Tensor:
-    return _rounds(partial(_behind, lambda first, _, __: first.synchronize()), device)
+    return in_rounds(partial(_behind, lambda first, _, __: first.synchronize()), device)
 
 
 @scenario(exact=True, area="devices")
 def gradients_of_streams(device: str) -> Results:
     """``backward`` runs on the streams of the forward calls, and the stream that called it sees the gradients."""
-    return _parts(device, _called_there, _called_elsewhere, _called_while_it_is_busy)
+    return results_of(device, _called_there, _called_elsewhere, _called_while_it_is_busy)
 
 
 def _forward(device: str, weight: torch.Tensor, value: float) -> torch.Tensor:
-    x = _filled(device, value)
+    x = filled(device, value)
     return (x * weight).mul(x).sum()
 
 
 def _called_there(device: str) -> torch.Tensor:
     def part(device: str, value: float) -> torch.Tensor:
-        weight = _filled(device, 0.5).requires_grad_()
+        weight = filled(device, 0.5).requires_grad_()
         with busy_stream(device):
             _forward(device, weight, value).backward()
         synchronize(device)
         assert weight.grad is not None
         return weight.grad
 
-    return _rounds(part, device)
+    return in_rounds(part, device)
 
 
 def _called_elsewhere(device: str) -> torch.Tensor:
-    return _rounds(partial(_seen_elsewhere, False), device)
+    return in_rounds(partial(_seen_elsewhere, False), device)
 
 
 def _called_while_it_is_busy(device: str) -> torch.Tensor:
-    return _rounds(partial(_seen_elsewhere, True), device)
+    return in_rounds(partial(_seen_elsewhere, True), device)
 
 
 def _seen_elsewhere(busy: bool, device: str, value: float) -> torch.Tensor:
@@ -400,14 +323,14 @@ def _seen_elsewhere(busy: bool, device: str, value: float) -> torch.Tensor:
 
     ``busy``: the gradients wait behind other work of the stream of the forward call.
     """
-    weight = _filled(device, 0.5).requires_grad_()
+    weight = filled(device, 0.5).requires_grad_()
     with busy_stream(device) as stream:
         loss = _forward(device, weight, value)
     if stream is not None:
         torch.accelerator.current_stream(stream.device).wait_stream(stream)
     if busy:
-        with _on(stream):
-            _keep_busy(device)
+        with on_stream(stream):
+            keep_busy(device)
     loss.backward()
     assert weight.grad is not None
     seen = weight.grad + 0
@@ -421,7 +344,7 @@ def calls_without_a_wait(device: str) -> Results:
 
     Among them are scalars of the host that change afterwards.
     """
-    return _parts(device, _many, _one_of_many, _scalars_of_the_host)
+    return results_of(device, _many, _one_of_many, _scalars_of_the_host)
 
 
 def _many(device: str) -> torch.Tensor:
@@ -435,7 +358,7 @@ def _one_of_many(device: str) -> torch.Tensor:
     """Read one result while others wait, and then those."""
     found = []
     for value in range(ROUNDS):
-        sent = _pinned(device, torch.full((SIZE,), float(value))).to(device, non_blocking=True)
+        sent = pinned(device, torch.full((SIZE,), float(value))).to(device, non_blocking=True)
         others = [sent + i for i in range(4)]
         for i, other in enumerate(others):
             other.add_(other)
@@ -448,11 +371,11 @@ def _one_of_many(device: str) -> torch.Tensor:
 def _scalars_of_the_host(device: str) -> torch.Tensor:
     def part(device: str, value: float) -> torch.Tensor:
         scalar, x = torch.tensor(value), torch.arange(float(SIZE), device=device)
-        _keep_busy(device)
+        keep_busy(device)
         first = torch.arange(5, device=device)
         made = [x * scalar, torch.where(x > 7, x, scalar), x.clone().fill_(scalar), x.index_fill(0, first, scalar)]
         scalar.fill_(-1)
         synchronize(device)
         return torch.stack(made)
 
-    return _rounds(part, device)
+    return in_rounds(part, device)

@@ -11,8 +11,8 @@ from threading import Event, Thread
 import torch
 
 from conformance.scenarios.asking import accelerator, held, module_of, named
+from conformance.scenarios.busy_streams import LACKING, synchronize
 from conformance.scenarios.model import NotOffered, Results, first_line, scenario
-from conformance.scenarios.streams import LACKING, synchronize
 
 SIZE = 512  # rows of the matrices that keep a device busy
 LONG = 0.15  # seconds of a wait that another thread has to notice

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from conformance.scenarios import defaults, flat_tensors, loading, streams
+from conformance.scenarios import busy_streams, defaults, flat_tensors, loading
 from conformance.scenarios.model import NotOffered, holds, laid_out, on
 
 TO = torch.Tensor.to
@@ -65,7 +65,7 @@ def test_memory_is_pinned_and_waited_for_where_torch_has_the_device_as_its_accel
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda: torch.device("cuda"))
-    for program in (loading.pinned_memory, loading.copies_that_do_not_block, streams.synchronize):
+    for program in (loading.pinned_memory, loading.copies_that_do_not_block, busy_streams.synchronize):
         with pytest.raises(NotOffered, match=r"a device that is torch's accelerator"):
             program("xla:0")
 
