@@ -10,6 +10,8 @@ from conformance.judging.twins import Twins
 from conformance.plan.case import Case
 from conformance.torch_versions import later_kernel
 
+LATER = "the CPU of a later torch gives another result than this one's, and the device has that one"
+
 
 def outcome(case: Case, twins: Twins, context: Context) -> CallOutcome | None:
     """The results of CPU's call under a later torch; None if they are not known to differ, or it raises."""

@@ -6,42 +6,37 @@ CPU does: where CPU's result is defined in another way, the device has to give t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 
 from conformance.contexts import PLAIN, Context
 from conformance.judging import factors, later_torch, oracle, writes
+from conformance.judging.later_torch import LATER
 from conformance.judging.oracle import Caller, CallOutcome
 from conformance.judging.other_references import OtherReferences
 from conformance.judging.other_strides import OtherStrides
+from conformance.judging.other_values import LAYOUT, OtherValues
 from conformance.judging.outcomes import Comparison, first_line, nowhere
+from conformance.judging.refusals import Refusals
 from conformance.judging.tolerances import Criteria, position_of
-from conformance.judging.twins import CPU, DenseTwins, Twins
+from conformance.judging.twins import CPU, Twins
 from conformance.layouts import DRAWN
 from conformance.plan.case import Case
 from conformance.records import Mismatch
-from conformance.torch_versions import as_composed, decomposition_of, overload_of, tags, without_onednn
+from conformance.torch_versions import as_composed, overload_of, tags
 from conformance.vocabulary import Check
 
 #: How often CPU is asked once more, in rounds of calls, before its values are held against a device: some of its
 #: resampling kernels multiply by zero what lies behind a buffer of their own, which at times changes a zero's sign.
 ROUNDS = 4
 UNSOUND = "the CPU reference does not agree with itself: for these arguments it reads memory that nobody wrote"
-LAYOUT = "the CPU's own values depend on how its arguments lie in memory, and the device has those of another layout"
 PREDICTED = "torch's own kernel for Meta predicts other sizes than CPU's kernel gives, and the device has those"
-DECOMPOSED = "torch's own decomposition of the op gives other values than CPU's kernel, and the device has those"
 COMPOSED = "torch's own kernel for all devices gives another result than CPU's, and the device has that one"
-ONEDNN = "oneDNN refuses the call on this machine, and the device does what CPU does without it"
-REFUSED = "CPU refuses how an argument lies in memory, and the device gives what CPU gives for a contiguous one"
 LOST = "the CPU returns another tensor than the one that it was given to write"
 OVERRUN = "CPU takes an expanded argument for dense, and writes behind its storage before it raises"
 BEHIND = "CPU writes behind the storage of an argument"
-LATER = "the CPU of a later torch gives another result than this one's, and the device has that one"
-HELD = "CPU's values depend on what an out= argument held before, and the device has those of one that held zeros"
-QUIETED = "C leaves open what a signalling NaN does, and the device gives what CPU gives for quiet ones"
-FLUSHED = "a device may flush subnormal numbers to zero, and this one gives what CPU gives for zeros in their place"
 RESIZED = "CPU gave the argument of an in-place op another size instead of an error"
 ORDER = "which of several writes to one element comes last is not defined, and the device has another one of the values"
 NOT_FINITE = "what is left of numbers that are not finite in a factorization is not defined"
@@ -82,7 +77,9 @@ class Reference:
         self._twins = twins
         self._criteria = criteria
         self._comparison = comparison
+        self._refusals = Refusals(call, twins, comparison, context)
         self._strides = OtherStrides(call, twins, comparison, context)
+        self._values = OtherValues(call, twins, criteria, comparison, context)
 
     def outcome(self, case: Case) -> CallOutcome:
         """What CPU does. Raises NotJudged where that is known to be no reference before the device is asked."""
@@ -150,10 +147,9 @@ class Reference:
         if self._ends_as_later(case, expected, actual):
             raise NotJudged(LATER)
         if expected.error is not None:
-            if self._does_without_onednn(case, actual()):
-                raise NotJudged(ONEDNN)
-            if self._does_as_if_dense(case, actual()) or self._raises_as_if_dense(case, expected, mismatches, actual):
-                raise NotJudged(REFUSED)
+            reason = self._refusals.explain(case, expected, mismatches, actual)
+            if reason:
+                raise NotJudged(reason)
             return list(mismatches)
         if _resizes_self(expected, self._call.op):
             raise NotJudged(RESIZED, tainted=True)
@@ -226,7 +222,7 @@ class Reference:
                 return NotJudged(ORDER)
             if differs and self._factorizes and factors.explain(self._call.op, expected, device, wrong):
                 return NotJudged(PIVOTS)
-        reason = self._otherwise(case, expected, actual, others)
+        reason = self._values.explain(case, expected, actual, others)
         return NotJudged(reason, tainted=self._may_write_behind(case)) if reason else None
 
     @property
@@ -310,119 +306,9 @@ class Reference:
         """The positions of results of which no value is promised."""
         return [i for i in range(len(outcome.leaves)) if not self._criteria.facts.equivalence_of(i).is_of_values]
 
-    def _does_without_onednn(self, case: Case, actual: CallOutcome) -> bool:
-        """Whether CPU, where its kernels do not use oneDNN, takes the call and gives what the device gives."""
-        if actual.error is not None:
-            return False
-        with without_onednn():
-            expected = self.again(case)
-        return expected.error is None and self._comparison.same_values(expected, actual)
-
-    def _does_as_if_dense(self, case: Case, actual: CallOutcome) -> bool:
-        """Whether CPU takes the call with contiguous arguments, and the device gives the same values for these.
-
-        A device must refuse as CPU does what has no defined result, where writes share memory, and a view that strides
-        do not allow.
-        """
-        placed = list(zip(case.sample.tensors, case.placements, strict=True))
-        several = any(slot.written and placement.several_indices for slot, placement in placed)
-        if actual.error is not None or case.shared or several or _gives_a_view(self._call.op):
-            return False
-        if all(placement.layout == "contiguous" for _, placement in placed):
-            return False
-        expected = self._call(self._twins.dense(case))
-        return expected.error is None and self._comparison.same_values(expected, actual)
-
-    def _raises_as_if_dense(
-        self, case: Case, expected: CallOutcome, mismatches: Sequence[Mismatch], actual: Callable[[], CallOutcome]
-    ) -> bool:
-        """Whether the device raises what CPU raises for contiguous arguments.
-
-        There are two reasons to refuse such a call, and no promise about which one is found first.
-        """
-        dense = all(placement.layout == "contiguous" for placement in case.placements)
-        if case.shared or dense or {m.check for m in mismatches} != {Check.ERROR_PARITY}:
-            return False
-        device = actual()
-        if device.error is None or type(device.error) is type(expected.error):
-            return False
-        return type(self._call(self._twins.dense(case)).error) is type(device.error)
-
-    def _otherwise(
-        self, case: Case, expected: CallOutcome, actual: Callable[[], CallOutcome], others: OtherReferences
-    ) -> str:
-        """Why the device's values are right though CPU's call gives others; "" if they are not.
-
-        Each element has to be that of CPU's call, or of another reference that differs from it. For arguments that
-        share memory the right values are not defined: there CPU's disagreement is enough.
-        """
-        wrong: list[torch.Tensor] | None = None
-        for reason, other, further in self._other_references(case):
-            if other.error is not None or len(other.leaves) != len(expected.leaves):
-                continue
-            if self._comparison.same_values(other, expected):
-                continue
-            if case.shared:
-                return reason
-            if wrong is None:
-                device = actual()
-                wrong = self._comparison.wrong_values(expected, device, others)
-                if nowhere(wrong):
-                    return ""
-            # A reference that leaves an argument as it was says nothing about one that CPU's call wrote.
-            by_other = self._comparison.wrong_values(other, device, further, left=True)
-            if wrong is None or by_other is None:
-                continue
-            wrong = [a & b for a, b in zip(wrong, by_other, strict=True)]
-            if not any(bool(mask.any()) for mask in wrong):
-                return reason
-        return ""
-
-    def _other_references(self, case: Case) -> Iterator[tuple[str, CallOutcome, OtherReferences | None]]:
-        """What else may be right, with the reason: CPU's kernel over another layout or of a later torch, and others.
-
-        With dense arguments in place of strided ones, the wider and the perturbed calls have dense arguments too.
-
-        CPU's kernel over results that held zeros is right too: an out= argument has no value before the call.
-
-        CPU's vector loops run over contiguous tensors alone, and do not always do with NaN and infinities what its
-        loops over single elements do.
-
-        The larger one of a number and a signalling NaN is the number in some math libraries and NaN in others. An op
-        that moves numbers has to leave such a NaN as it is.
-
-        A device that may flush subnormal numbers may do so to its arguments: comparisons and slopes jump at zero.
-        """
-        strided = bool(case.shared) or any(p.layout != "contiguous" for p in case.placements)
-        if strided:
-            further = None if case.shared else OtherReferences(case, DenseTwins(self._twins), self._call.op)
-            yield LAYOUT, self._call(self._twins.dense(case)), further
-            yield LAYOUT, self._call(self._twins.dense(case, torch.preserve_format)), None
-        yield LAYOUT, self._call(self._twins.spaced(case)), None
-        if any(slot.written and not slot.pool for slot in case.sample.tensors) and not case.shared:
-            yield HELD, self._call(self._twins.zeroed(case)), None
-        quieted = None if self._criteria.facts.moves else self._twins.quieted(case)
-        if quieted is not None:
-            yield QUIETED, self._call(quieted), None
-        flushed = None if self._criteria.subnormals or self._criteria.facts.moves else self._twins.flushed(case)
-        if flushed is not None:
-            yield FLUSHED, self._call(flushed), None
-        of_later = later_torch.outcome(case, self._twins, self._context)
-        if of_later is not None:
-            yield LATER, of_later, None
-        decomposition = decomposition_of(self._call.op)
-        if decomposition is not None and not self._criteria.random and not case.shared:
-            yield DECOMPOSED, oracle.call(decomposition, self._twins.dense(case)), None
-
 
 def _size(leaf: Any) -> torch.Size | None:
     return leaf.shape if isinstance(leaf, torch.Tensor) else None
-
-
-def _gives_a_view(op: Callable[..., Any]) -> bool:
-    """Whether the op's schema says that a result shares memory with an argument that it does not write."""
-    schema = getattr(op, "_schema", None)
-    return schema is not None and any(r.alias_info and not r.alias_info.is_write for r in schema.returns)
 
 
 def _writes_twice(case: Case) -> bool:

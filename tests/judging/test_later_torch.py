@@ -10,7 +10,7 @@ import torch
 from conformance.corpus import later
 from conformance.corpus.later import Later
 from conformance.judging import later_torch
-from conformance.judging.reference import LATER
+from conformance.judging.later_torch import LATER
 from conformance.torch_versions import later_kernel
 from conformance.vocabulary import Check
 from tests.two_sides import SHAPE, case_of, judge, value_of

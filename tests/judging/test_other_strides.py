@@ -11,7 +11,7 @@ import torch
 from conformance.corpus.model import DeviceArg
 from conformance.judging.judge import CaseResult
 from conformance.judging.other_strides import DENSE_STRIDES, PREDICTED_STRIDES
-from conformance.judging.reference import LAYOUT
+from conformance.judging.other_values import LAYOUT
 from conformance.ops.family import OpFacts, Tolerance
 from conformance.plan.case import Case
 from conformance.plan.cases import cases
@@ -182,3 +182,29 @@ class TestPredicted:
         assert (found.skipped, {m.check for m in found.mismatches}) == ("", {Check.STRIDE})
         found = judge(turned, row_major, case_of("transposed", written=True, defined=False))
         assert (found.skipped, {m.check for m in found.mismatches}) == ("", {Check.STRIDE})
+
+
+def permuted_unless_dense(x: torch.Tensor) -> torch.Tensor:
+    """A new tensor, column-major if the argument has gaps."""
+    dense = x.untyped_storage().nbytes() == x.numel() * x.element_size()
+    return x.clone(memory_format=torch.contiguous_format) if dense else torch.empty_strided((2, 3), (1, 2)).copy_(x)
+
+
+def row_major(x: torch.Tensor) -> torch.Tensor:
+    return torch.empty(x.shape).copy_(x)
+
+
+def test_a_result_may_have_the_strides_that_cpu_gives_without_gaps() -> None:
+    gaps = case_of("offset_gap")
+    assert judge(permuted_unless_dense, row_major, gaps).skipped == DENSE_STRIDES
+    wrong = judge(permuted_unless_dense, lambda x: row_major(x) + 1, gaps)
+    assert (wrong.skipped, bool(wrong.mismatches)) == ("", True)
+
+
+def test_a_result_has_the_strides_that_cpu_gives_if_meta_predicts_them() -> None:
+    def permuted(x: torch.Tensor) -> torch.Tensor:
+        is_dense = not x.is_meta and x.untyped_storage().nbytes() == x.numel() * x.element_size()
+        return torch.empty_strided((2, 3), (3, 1) if is_dense else (1, 2), device=x.device).copy_(x)
+
+    found = judge(permuted, row_major, case_of("offset_gap"))
+    assert (found.skipped, [m.check for m in found.mismatches]) == ("", [Check.STRIDE])

@@ -9,27 +9,14 @@ from itertools import count
 import torch
 
 from conformance.backends import Capabilities
-from conformance.corpus import fills
 from conformance.corpus.model import DeviceArg, TensorSlot
-from conformance.judging import bits, conditioning
+from conformance.judging import conditioning
 from conformance.judging.judge import Judge
-from conformance.judging.other_strides import DENSE_STRIDES
-from conformance.judging.reference import (
-    BEHIND,
-    FLUSHED,
-    HELD,
-    LAYOUT,
-    LOST,
-    OVERLAP,
-    OVERRUN,
-    QUIETED,
-    RESIZED,
-    TWICE,
-    UNSOUND,
-)
+from conformance.judging.other_values import LAYOUT
+from conformance.judging.reference import BEHIND, LOST, OVERLAP, OVERRUN, RESIZED, TWICE, UNSOUND
 from conformance.judging.tolerances import Criteria
 from conformance.judging.twins import ROOM, Twins
-from conformance.ops.family import EXACT, Accumulation, OpFacts, Tolerance
+from conformance.ops.family import Accumulation, OpFacts, Tolerance
 from conformance.plan.case import Case
 from conformance.plan.cases import cases
 from conformance.torch_versions import schema_of
@@ -37,14 +24,7 @@ from conformance.vocabulary import CellId, Check, Route
 from tests.samples import sample, slot
 from tests.two_sides import Device, behind, case_of, judge, value_of
 
-NAN = float("nan")
 SUMS = OpFacts("misc", tolerance=Tolerance(4.0, accumulation=Accumulation.REDUCED))
-
-
-def one_as_two() -> Case:
-    """Two arguments that are one tensor."""
-    both = sample("hand", slot(0, "self", (2, 3)), slot(1, "other", (2, 3)), DeviceArg())
-    return cases(CellId("misc", "hand", "float32", "aliased"), [both])[0]
 
 
 def turned() -> Case:
@@ -210,23 +190,6 @@ def test_a_doubtful_layout_is_judged_if_cpu_reads_its_arguments_alone() -> None:
     assert (found.skipped, [m.check for m in found.mismatches]) == ("", [Check.VALUE])
 
 
-def test_a_case_is_skipped_if_the_cpu_result_depends_on_the_layout() -> None:
-    def by_memory_order(x: torch.Tensor) -> torch.Tensor:
-        return x + 1 if x.is_contiguous() else x - 1
-
-    found = judge(by_memory_order, lambda x: x + 1, case=case_of("transposed"))
-    assert found.skipped == LAYOUT
-
-
-def test_cpu_is_asked_for_its_loop_over_single_elements_where_it_has_strided_arguments_too() -> None:
-    def vector_loop(x: torch.Tensor) -> torch.Tensor:
-        return x + (1 if x.stride(-1) == 1 else 2)
-
-    case = case_of("outer_gap")
-    assert judge(vector_loop, lambda x: x + 2, case=case).skipped == LAYOUT
-    assert [m.check for m in judge(vector_loop, lambda x: x + 3, case=case).mismatches] == [Check.VALUE]
-
-
 def test_rounding_explains_a_difference_from_cpu_s_result_for_dense_arguments() -> None:
     def of_dense(x: torch.Tensor) -> torch.Tensor:
         return x.sum() if x.is_contiguous() else x.sum() - 7e15
@@ -294,66 +257,6 @@ def test_a_process_in_which_cpu_ignored_strides_and_wrote_behind_a_storage_ends(
     assert (found.skipped, found.tainted) == (LAYOUT, True)
 
 
-def test_the_device_must_give_one_of_the_values_of_a_layout_dependent_cpu() -> None:
-    def by_memory_order(x: torch.Tensor) -> torch.Tensor:
-        return x + 1 if x.is_contiguous() else x - 1
-
-    def fill_by_memory_order(x: torch.Tensor) -> torch.Tensor:
-        return x.fill_(1.0 if x.is_contiguous() else 2.0)
-
-    found = judge(by_memory_order, lambda x: x + 2, case=case_of("transposed"))
-    assert (found.skipped, [m.check for m in found.mismatches]) == ("", [Check.VALUE])
-    written = case_of("transposed", written=True)
-    found = judge(fill_by_memory_order, lambda x: x.fill_(3.0), case=written)
-    assert (found.skipped, {m.check for m in found.mismatches}) == ("", {Check.VALUE})
-    assert judge(fill_by_memory_order, lambda x: x.fill_(1.0), case=written).skipped == LAYOUT
-
-
-def test_any_device_value_is_skipped_if_cpu_depends_on_shared_memory() -> None:
-    def by_sharing(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-        return x - 1 if x.data_ptr() == y.data_ptr() else x + 1
-
-    assert judge(by_sharing, lambda x, _: x + 2, case=one_as_two()).skipped == LAYOUT
-
-
-def test_a_dense_call_with_more_results_raises_no_doubt_about_cpu() -> None:
-    def by_sharing(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        return (x + 1,) if x.data_ptr() == y.data_ptr() else (x + 1, y + 1)
-
-    found = judge(by_sharing, lambda x, _: (x + 2,), case=one_as_two())
-    assert (found.skipped, [m.check for m in found.mismatches]) == ("", [Check.VALUE])
-
-
-def test_a_device_that_alone_depends_on_the_layout_fails() -> None:
-    found = judge(lambda x: x + 1, lambda x: x - 1, case=case_of("transposed"))
-    assert [m.check for m in found.mismatches] == [Check.VALUE]
-
-
-def in_a_vector_loop(x: torch.Tensor, dense: float = 1.0, apart: float = 2.0) -> torch.Tensor:
-    """As CPU's kernels that treat a NaN in one way in their vector loop and in another behind its end."""
-    return torch.where(x > 0, dense if x.is_contiguous() else apart, x)
-
-
-def test_a_case_is_skipped_if_the_vector_loop_of_cpu_gives_the_device_value() -> None:
-    assert judge(in_a_vector_loop, lambda x: in_a_vector_loop(x, dense=2.0)).skipped == LAYOUT
-
-
-def test_each_element_may_equal_either_loop_of_cpu() -> None:
-    def some_as_one_and_some_as_the_other(x: torch.Tensor) -> torch.Tensor:
-        found = in_a_vector_loop(x)
-        found.view(-1)[::2] = in_a_vector_loop(x, dense=2.0).view(-1)[::2]
-        return found
-
-    assert judge(in_a_vector_loop, some_as_one_and_some_as_the_other).skipped == LAYOUT
-
-
-def test_an_element_that_equals_neither_loop_of_cpu_fails() -> None:
-    found = judge(in_a_vector_loop, lambda x: in_a_vector_loop(x, dense=3.0))
-    assert (found.skipped, [m.check for m in found.mismatches]) == ("", [Check.VALUE])
-    found = judge(in_a_vector_loop, lambda x: in_a_vector_loop(x, dense=2.0).reshape(-1))
-    assert found.skipped == ""
-
-
 def test_a_case_is_skipped_if_cpu_does_not_return_its_written_argument() -> None:
     def negated(x: torch.Tensor) -> torch.Tensor:
         return x.neg()
@@ -364,108 +267,6 @@ def test_a_case_is_skipped_if_cpu_does_not_return_its_written_argument() -> None
     assert judge(negated, torch.neg_, case=case).skipped == LOST
     found = judge(torch.neg_, torch.neg, case=case)
     assert (found.skipped, bool(found.mismatches)) == ("", True)
-
-
-def as_bits(x: torch.Tensor) -> torch.Tensor:
-    return x.view(torch.int32)
-
-
-class TestSignallingNan:
-    """An argument with a signalling NaN as its last element, of which C says little."""
-
-    @staticmethod
-    def values(slot: TensorSlot, dtype: str) -> torch.Tensor:
-        return fills.hard(dtype)[-slot.numel :].reshape(slot.shape).clone()
-
-    @staticmethod
-    def of_nan(signalling: float, quiet: float) -> Callable[[torch.Tensor], torch.Tensor]:
-        """An op that gives one number for signalling NaN and another one for quiet NaN."""
-
-        def op(x: torch.Tensor) -> torch.Tensor:
-            as_quiet = (as_bits(x) & 0x00400000) != 0
-            return torch.where(x.isnan(), torch.where(as_quiet, quiet, signalling), 3.0)
-
-        return op
-
-    def test_a_device_that_takes_it_for_a_quiet_one_is_not_wrong(self) -> None:
-        found = judge(self.of_nan(NAN, 1.0), self.of_nan(1.0, 1.0), values=self.values)
-        assert found.skipped == QUIETED
-
-    def test_a_device_that_gives_a_third_number_is_wrong(self) -> None:
-        assert judge(self.of_nan(NAN, 1.0), self.of_nan(2.0, 1.0), values=self.values).mismatches
-
-    def test_a_device_that_is_wrong_at_another_number_is_wrong(self) -> None:
-        def op(x: torch.Tensor) -> torch.Tensor:
-            return torch.where(x.isnan(), 1.0, 4.0)
-
-        assert judge(self.of_nan(NAN, 1.0), op, values=self.values).mismatches
-
-    def test_an_op_that_moves_numbers_has_to_leave_it_as_it_is(self) -> None:
-        def quieted(x: torch.Tensor) -> torch.Tensor:
-            return (as_bits(x) | torch.where(x.isnan(), 0x00400000, 0).int()).view(torch.float32)
-
-        facts = OpFacts("misc", tolerance=EXACT, moves=True)
-        assert judge(torch.clone, values=self.values, facts=facts).mismatches == []
-        assert judge(torch.clone, quieted, values=self.values, facts=facts).mismatches
-
-
-class TestSubnormalArgument:
-    """A device that flushes subnormal numbers to zero does so to its arguments, too."""
-
-    @staticmethod
-    def values(slot: TensorSlot, dtype: str) -> torch.Tensor:
-        numbers = torch.arange(1.0, slot.numel + 1)
-        numbers[1] = torch.finfo(torch.float32).tiny / 4
-        return numbers.reshape(slot.shape)
-
-    @staticmethod
-    def of_flushed(op: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[torch.Tensor], torch.Tensor]:
-        return lambda x: op(torch.where(x.abs() < torch.finfo(torch.float32).tiny, 0.0, x))
-
-    @staticmethod
-    def slope(x: torch.Tensor) -> torch.Tensor:
-        return torch.where(x > 0, x + 5, x - 5)
-
-    def test_a_device_that_takes_it_for_zero_is_not_wrong(self) -> None:
-        assert judge(self.slope, self.of_flushed(self.slope), values=self.values).skipped == FLUSHED
-
-    def test_a_device_that_gives_a_third_number_for_it_is_wrong(self) -> None:
-        wrong = self.of_flushed(lambda x: torch.where(x > 0, x + 5, x - 4))
-        assert judge(self.slope, wrong, values=self.values).mismatches
-
-    def test_a_device_that_is_wrong_at_another_number_is_wrong(self) -> None:
-        wrong = self.of_flushed(lambda x: torch.where(x > 1, x + 5, x - 5))
-        assert judge(self.slope, wrong, values=self.values).mismatches
-
-    def test_an_op_that_moves_numbers_has_to_leave_it_as_it_is(self) -> None:
-        facts = OpFacts("misc", tolerance=EXACT, moves=True)
-        assert judge(torch.clone, self.of_flushed(torch.clone), values=self.values, facts=facts).mismatches
-
-    def test_a_complex_number_has_two_parts(self) -> None:
-        tiny = torch.finfo(torch.float32).tiny
-        numbers = torch.tensor([complex(1, -tiny / 2), complex(tiny / 2, 2), complex(tiny, 0)])
-        buffer = numbers.view(torch.uint8).clone()
-        assert bits.flush(buffer, torch.complex64)
-        assert buffer.view(torch.complex64).tolist() == [complex(1, -0.0), complex(0, 2), complex(tiny, 0)]
-        assert not bits.flush(buffer, torch.complex64)
-
-
-class TestFormerValue:
-    """CPU adds to what an out= argument held."""
-
-    case = case_of(written=True, defined=False)
-
-    def test_a_device_that_gives_what_cpu_gives_over_zeros_is_not_wrong(self) -> None:
-        assert judge(lambda x: x.add_(3), lambda x: x.fill_(3), case=self.case).skipped == HELD
-
-    def test_a_device_that_gives_something_else_is_wrong(self) -> None:
-        assert judge(lambda x: x.add_(3), lambda x: x.fill_(4), case=self.case).mismatches
-
-    def test_a_device_that_alone_reads_the_former_value_is_wrong(self) -> None:
-        assert judge(lambda x: x.fill_(3), lambda x: x.add_(3), case=self.case).mismatches
-
-    def test_an_argument_in_place_has_a_former_value(self) -> None:
-        assert judge(lambda x: x.add_(3), lambda x: x.fill_(3), case=case_of(written=True)).mismatches
 
 
 class TestResizedInPlace:
@@ -519,16 +320,6 @@ class TestSeveralIndices:
         assert mismatch.check is Check.MUTATION
 
 
-def test_a_copy_with_the_order_of_the_strides_is_a_reference_too() -> None:
-    def code(x: torch.Tensor) -> torch.Tensor:
-        return torch.full((2, 3), {(1, 1): 1.0, (1, 2): 2.0, (3, 1): 3.0}[x.stride()])
-
-    case = case_of("overlapping")
-    assert judge(code, lambda x: torch.full((2, 3), 2.0), case=case).skipped == LAYOUT
-    assert judge(code, lambda x: torch.full((2, 3), 3.0), case=case).skipped == LAYOUT
-    assert judge(code, lambda x: torch.full((2, 3), 4.0), case=case).mismatches
-
-
 def test_sizes_that_depend_on_the_layout_on_cpu_may_be_those_of_dense_arguments() -> None:
     def by_stride(x: torch.Tensor) -> torch.Tensor:
         return torch.ones(2 if x.is_contiguous() else 3)
@@ -537,56 +328,3 @@ def test_sizes_that_depend_on_the_layout_on_cpu_may_be_those_of_dense_arguments(
     assert judge(by_stride, lambda x: torch.ones(4), case=case_of("transposed")).mismatches
     assert judge(by_stride, lambda x: torch.zeros(2), case=case_of("transposed")).mismatches
     assert judge(by_stride, lambda x: torch.ones(3)).mismatches
-
-
-def permuted_unless_dense(x: torch.Tensor) -> torch.Tensor:
-    """A new tensor, column-major if the argument has gaps."""
-    dense = x.untyped_storage().nbytes() == x.numel() * x.element_size()
-    return x.clone(memory_format=torch.contiguous_format) if dense else torch.empty_strided((2, 3), (1, 2)).copy_(x)
-
-
-def row_major(x: torch.Tensor) -> torch.Tensor:
-    return torch.empty(x.shape).copy_(x)
-
-
-def test_a_result_may_have_the_strides_that_cpu_gives_without_gaps() -> None:
-    gaps = case_of("offset_gap")
-    assert judge(permuted_unless_dense, row_major, gaps).skipped == DENSE_STRIDES
-    wrong = judge(permuted_unless_dense, lambda x: row_major(x) + 1, gaps)
-    assert (wrong.skipped, bool(wrong.mismatches)) == ("", True)
-
-
-def test_a_result_has_the_strides_that_cpu_gives_if_meta_predicts_them() -> None:
-    def permuted(x: torch.Tensor) -> torch.Tensor:
-        is_dense = not x.is_meta and x.untyped_storage().nbytes() == x.numel() * x.element_size()
-        return torch.empty_strided((2, 3), (3, 1) if is_dense else (1, 2), device=x.device).copy_(x)
-
-    found = judge(permuted, row_major, case_of("offset_gap"))
-    assert (found.skipped, [m.check for m in found.mismatches]) == ("", [Check.STRIDE])
-
-
-def test_an_excuse_by_layout_holds_for_what_cpu_writes_unmarked_too() -> None:
-    def by_layout(x: torch.Tensor) -> torch.Tensor:
-        total = x.sum() + (0 if x.is_contiguous() else 1)
-        x.data.add_(1)  # no schema says so
-        return total
-
-    def dense(x: torch.Tensor) -> torch.Tensor:
-        total = x.sum()
-        x.data.add_(1)
-        return total
-
-    gaps = case_of("offset_gap")
-    assert judge(by_layout, dense, gaps).skipped == LAYOUT
-    assert judge(by_layout, torch.sum, gaps).mismatches
-
-
-def test_a_reference_that_leaves_an_argument_says_nothing_about_it() -> None:
-    def writes_with_gaps(x: torch.Tensor) -> torch.Tensor:
-        total = x.sum()
-        if not x.is_contiguous():
-            total += 1
-            x.data.add_(1)
-        return total
-
-    assert judge(writes_with_gaps, torch.sum, case_of("offset_gap")).mismatches

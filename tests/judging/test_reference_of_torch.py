@@ -7,15 +7,16 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from conformance.judging import other_strides, reference
+from conformance.judging import other_strides, other_values, reference
 from conformance.judging.other_strides import DECOMPOSED_STRIDES
-from conformance.judging.reference import COMPOSED, DECOMPOSED
+from conformance.judging.other_values import DECOMPOSED
+from conformance.judging.reference import COMPOSED
 from conformance.vocabulary import Check, Route
 from tests.two_sides import judge
 
 
 def test_a_case_is_skipped_if_the_device_equals_the_decomposition_of_torch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reference, "decomposition_of", lambda op: lambda x, device: x + 2)
+    monkeypatch.setattr(other_values, "decomposition_of", lambda op: lambda x, device: x + 2)
     assert judge(lambda x: x + 1, lambda x: x + 2).skipped == DECOMPOSED
     found = judge(lambda x: x + 1, lambda x: x + 3)
     assert (found.skipped, [m.check for m in found.mismatches]) == ("", [Check.VALUE])
@@ -40,7 +41,7 @@ def test_a_decomposition_that_raises_excuses_no_mismatch(monkeypatch: pytest.Mon
     def refuse(x: torch.Tensor, device: torch.device) -> torch.Tensor:
         raise RuntimeError(x.shape, device)
 
-    monkeypatch.setattr(reference, "decomposition_of", lambda op: refuse)
+    monkeypatch.setattr(other_values, "decomposition_of", lambda op: refuse)
     assert [m.check for m in judge(lambda x: x + 1, lambda x: x + 2).mismatches] == [Check.VALUE]
 
 
@@ -53,7 +54,7 @@ def test_a_device_that_is_right_the_second_time_does_not_follow_the_decompositio
         calls.append(1)
         return x + (1 if len(calls) > 1 else 2)
 
-    monkeypatch.setattr(reference, "decomposition_of", lambda op: lambda x, device: x + 3)
+    monkeypatch.setattr(other_values, "decomposition_of", lambda op: lambda x, device: x + 3)
     found = judge(lambda x: x + 1, right_at_last)
     assert len(calls) > 1
     assert [m.check for m in found.mismatches] == [Check.VALUE]

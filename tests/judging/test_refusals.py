@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from conformance.judging.reference import ONEDNN, REFUSED
+from conformance.judging.refusals import ONEDNN, REFUSED
 from conformance.torch_versions import schema_of
 from conformance.vocabulary import Check
 from tests.two_sides import case_of, judge

@@ -1,0 +1,82 @@
+"""Where CPU refuses a call, and a device may take it or refuse it by another error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from conformance.contexts import Context
+from conformance.judging.oracle import Caller, CallOutcome
+from conformance.judging.outcomes import Comparison
+from conformance.judging.twins import CPU, Twins
+from conformance.plan.case import Case
+from conformance.records import Mismatch
+from conformance.torch_versions import without_onednn
+from conformance.vocabulary import Check
+
+ONEDNN = "oneDNN refuses the call on this machine, and the device does what CPU does without it"
+REFUSED = "CPU refuses how an argument lies in memory, and the device gives what CPU gives for a contiguous one"
+
+
+class Refusals:
+    """CPU's refusals of calls of one overload."""
+
+    def __init__(self, call: Caller, twins: Twins, comparison: Comparison, context: Context) -> None:
+        self._call = call
+        self._twins = twins
+        self._comparison = comparison
+        self._context = context
+
+    def explain(
+        self, case: Case, expected: CallOutcome, mismatches: Sequence[Mismatch], actual: Callable[[], CallOutcome]
+    ) -> str:
+        """Return why the device is right though it does not refuse the call as CPU does; "" if it is not."""
+        if self._does_without_onednn(case, actual()):
+            return ONEDNN
+        if self._does_as_if_dense(case, actual()) or self._raises_as_if_dense(case, expected, mismatches, actual):
+            return REFUSED
+        return ""
+
+    def _does_without_onednn(self, case: Case, actual: CallOutcome) -> bool:
+        """Whether CPU, where its kernels do not use oneDNN, takes the call and gives what the device gives."""
+        if actual.error is not None:
+            return False
+        with without_onednn(), self._context.around():
+            expected = self._call(self._twins.side(case, CPU))
+        return expected.error is None and self._comparison.same_values(expected, actual)
+
+    def _does_as_if_dense(self, case: Case, actual: CallOutcome) -> bool:
+        """Whether CPU takes the call with contiguous arguments, and the device gives the same values for these.
+
+        A device must refuse as CPU does what has no defined result, where writes share memory, and a view that strides
+        do not allow.
+        """
+        placed = list(zip(case.sample.tensors, case.placements, strict=True))
+        several = any(slot.written and placement.several_indices for slot, placement in placed)
+        if actual.error is not None or case.shared or several or _gives_a_view(self._call.op):
+            return False
+        if all(placement.layout == "contiguous" for _, placement in placed):
+            return False
+        expected = self._call(self._twins.dense(case))
+        return expected.error is None and self._comparison.same_values(expected, actual)
+
+    def _raises_as_if_dense(
+        self, case: Case, expected: CallOutcome, mismatches: Sequence[Mismatch], actual: Callable[[], CallOutcome]
+    ) -> bool:
+        """Whether the device raises what CPU raises for contiguous arguments.
+
+        There are two reasons to refuse such a call, and no promise about which one is found first.
+        """
+        dense = all(placement.layout == "contiguous" for placement in case.placements)
+        if case.shared or dense or {m.check for m in mismatches} != {Check.ERROR_PARITY}:
+            return False
+        device = actual()
+        if device.error is None or type(device.error) is type(expected.error):
+            return False
+        return type(self._call(self._twins.dense(case)).error) is type(device.error)
+
+
+def _gives_a_view(op: Callable[..., Any]) -> bool:
+    """Whether the op's schema says that a result shares memory with an argument that it does not write."""
+    schema = getattr(op, "_schema", None)
+    return schema is not None and any(r.alias_info and not r.alias_info.is_write for r in schema.returns)
