@@ -1,6 +1,6 @@
 """Frozen records of what was observed: of a cell, and of its failing cases. All of them convert to JSON.
 
-Only explain/describe.py renders them as text.
+Only explain/describe.py renders them as text, by way of explain/mismatch_text.py.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ import torch
 from conformance.backends import Capabilities
 from conformance.calls import judging
 from conformance.calls.model import Call
-from conformance.explain import describe
+from conformance.explain import describe, mismatch_text
 from conformance.plan.arguments import placed_arguments
 from conformance.running.child import Child, Death, Hang
 from conformance.support.signals import signal_name
@@ -54,7 +54,7 @@ def _judge(call: Call, backend: Capabilities) -> dict[str, Any]:
     warnings.simplefilter("ignore")
     verdict = judging.again(call, backend)
     return {
-        "failure": "\n".join(f"{m.check}: {describe.mismatch(m)}" for m in verdict.mismatches),
+        "failure": "\n".join(f"{m.check}: {mismatch_text.text(m)}" for m in verdict.mismatches),
         "skipped": verdict.skipped,
     }
 

@@ -23,7 +23,7 @@ from conformance.backends import Capabilities
 from conformance.calls import file, judging, sequence
 from conformance.calls.model import Call, RecordedTwins
 from conformance.calls.sequence import Step
-from conformance.explain import describe
+from conformance.explain import mismatch_text
 from conformance.inventory import call_of
 from conformance.judging import kernels as kernels_
 from conformance.judging.views import host_copy
@@ -58,7 +58,7 @@ def steps(backend: Capabilities, path: str, kept: list[int]) -> dict[str, Any]:
 def _first(mismatches: Sequence[Mismatch]) -> dict[str, Any]:
     if not mismatches:
         return {"check": ""}
-    return {"check": mismatches[0].check.value, "message": describe.mismatch(mismatches[0])}
+    return {"check": mismatches[0].check.value, "message": mismatch_text.text(mismatches[0])}
 
 
 @lru_cache(maxsize=1)

@@ -13,7 +13,7 @@ from conformance.calls import judging
 from conformance.calls.capture import Capture, touches
 from conformance.calls.model import Call
 from conformance.corpus.model import NotStorable
-from conformance.explain import describe
+from conformance.explain import mismatch_text
 from conformance.inventory import overload_of
 from conformance.judging import device_memory, oracle
 from conformance.judging.oracle import CallOutcome
@@ -87,7 +87,7 @@ class Watch(WatchingMode):
         wrong = differences(self._backend, call, actual, self._given.look(f"{name} (call {index})", actual))
         if wrong:
             where, functorch = _caller()
-            text = "; ".join(map(describe.mismatch, wrong))
+            text = "; ".join(map(mismatch_text.text, wrong))
             self._stop(Found(index, name, wrong[0].check.value, text, where, functorch), call)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from conformance.explain import describe
+from conformance.explain import mismatch_text
 from conformance.judging.oracle import CallOutcome
 from conformance.judging.twins import CPU, Side
 from conformance.torch_versions import storage_ref
@@ -20,7 +20,7 @@ def outcome(*leaves: torch.Tensor) -> CallOutcome:
 
 
 def said(known: GivenTwice, *leaves: torch.Tensor) -> list[str]:
-    return [describe.mismatch(m) for m in known.look("add (call 1)", outcome(*leaves))]
+    return [mismatch_text.text(m) for m in known.look("add (call 1)", outcome(*leaves))]
 
 
 def test_a_result_in_the_memory_of_a_tensor_that_is_there_is_found() -> None:
