@@ -25,6 +25,7 @@ from conformance.judging import (
     repetition,
     storages,
 )
+from conformance.judging.lost_device import Loss
 from conformance.judging.oracle import Caller, CallOutcome
 from conformance.judging.other_references import OtherReferences
 from conformance.judging.outcomes import Comparison, error_parity, first_line
@@ -83,18 +84,16 @@ class Judge:
         self._on_cpu = Caller(op, seed_of_draws)
         self._comparison = Comparison(criteria, route, self._device)
         self.reference = Reference(self._on_cpu, twins, criteria, self._comparison, context)
-        self._lost: BaseException | None = None
-        self._late: BaseException | None = None
+        self._loss = Loss(backend)
 
     @property
     def has_lost_device(self) -> bool:
         """Whether the device raised, and has raised at everything since: only another process can use it."""
-        return self._lost is not None
+        return self._loss.is_known
 
     def take_late_error(self) -> BaseException | None:
         """Return an error of late work that a question about the device has met, and forget it."""
-        late, self._late = self._late, None
-        return late
+        return self._loss.take_late_error()
 
     def judge(self, case: Case, on_phase: Callable[[str], None] | None = None) -> CaseResult:
         """Run and compare one case.
@@ -106,7 +105,7 @@ class Judge:
         try:
             result = self._judge(case, live, lambda: self._on_device(case), on_phase or _ignore)
         except Exception:
-            self._ask_whether_lost()
+            self._loss.ask()
             raise
         result.raw_ns = self._call.raw_ns + self._on_cpu.raw_ns
         return result
@@ -266,7 +265,7 @@ class Judge:
     def _judge_call(self, case: Case, expected: CallOutcome, others: OtherReferences) -> CaseResult:
         """Make the call on the device: what differs, and what its calls left behind in device memory."""
         for earlier in case.before:
-            if self._is_lost_after(self._on_device(earlier)):
+            if self._loss.is_met_by(self._on_device(earlier)):
                 return CaseResult(skipped=LOST_EARLIER)
         before = self._backend.live_memory()
         result = self._compare_call(case, expected, others)
@@ -301,8 +300,8 @@ class Judge:
         watched = self._watched(case)
         actual = self._on_device(case, ambient=watched)
         after = self._backend.route_counters()
-        if self._is_lost_after(actual):
-            return self._without_device(expected, actual)
+        if self._loss.is_met_by(actual):
+            return CaseResult(self._loss.differences(expected, actual), raised=actual)
         changed = self._changed(case, watched, actual)
         found = device_memory.damage(self._backend, actual) + changed
         refused = oracle.lacks_kernel(actual.error, self._route, expected.error) or self._context.refuses(actual.error)
@@ -350,29 +349,6 @@ class Judge:
         """Whether CPU's call draws random numbers."""
         again = self._on_cpu(self._twins.side(case, CPU), ambient=watched)
         return any(c.is_draw_on_host for c in watched.changes(*again.ambient))
-
-    def _is_lost_after(self, outcome: CallOutcome) -> bool:
-        """Whether the call raised, and the device raises at whatever else it is asked."""
-        if outcome.error is not None:
-            self._ask_whether_lost()
-        return self._lost is not None
-
-    def _ask_whether_lost(self) -> None:
-        """Ask the device twice: the first answer may be the error of work that was still queued."""
-        late = None if self._lost else self._backend.late_error()
-        if late is not None:
-            self._lost = self._backend.late_error()
-            self._late = self._late or late
-
-    def _without_device(self, expected: CallOutcome, actual: CallOutcome) -> CaseResult:
-        """Compare the errors alone, of a call after which the device cannot be used."""
-        if expected.error is None:
-            parity = error_parity(None, actual.error)
-            return CaseResult([parity] if parity else [], raised=actual)
-        if self._backend.sticky_errors:
-            return CaseResult(raised=actual)
-        lost = {"kind": Fact.DEVICE_LOST.value, "device": facts.error(self._lost)}
-        return CaseResult([Mismatch(Check.ERROR_PARITY, "", lost)], raised=actual)
 
     def _is_repeated(self, case: Case) -> bool:
         """Whether the call is made again, for its bits or for its draws."""
