@@ -7,7 +7,9 @@ distribution, and so has a call that draws what the call before it drew, shifted
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
+from threading import Barrier
 
 import torch
 
@@ -22,6 +24,10 @@ MATRICES = ((7, 1003), (301, 67), (67, 301))
 RUN = 8
 LONGER_RUNS = {"bernoulli": 128, "bernoulli_": 128, "dropout": 128, "poisson": 32, "geometric_": 32, "random_uint8": 32,
                "uniform_float16": 16, "multinomial": 16, "float16": 16}  # fmt: skip
+#: Threads that draw at the same time, how often each does, and how many numbers: more than any run has.
+THREADS, CALLS_OF_A_THREAD, LEAST = 4, 40, 260
+#: Samplers with and without a generator of their own.
+SHARED = ("rand", "randint", "bernoulli", "multinomial")
 #: So many draws that almost every call passes a bound which one draw in 16,384 passes.
 MANY = 1 << 18
 FILLS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
@@ -64,6 +70,29 @@ def draws_do_not_repeat(device: str) -> Results:
                     key = f"{name}_{name_of(dtype)}_{'columns' if transposed else 'rows'}"
                     results[key] = offered(partial(by_rows, name, dtype, transposed))
     return results
+
+
+@scenario(exact=True, slow=True)
+def threads_draw_apart(device: str) -> Results:
+    """Return for each sampler whether threads that draw from one generator at the same time draw other numbers."""
+
+    def apart(name: str, draw: Callable[[int], torch.Tensor]) -> torch.Tensor:
+        torch.manual_seed(20)
+        begin = Barrier(THREADS)
+
+        def drawn(_: int) -> torch.Tensor:
+            begin.wait()
+            return torch.cat([draw(LEAST).cpu() for _ in range(CALLS_OF_A_THREAD)])
+
+        with ThreadPoolExecutor(THREADS) as threads:
+            draws = torch.cat(list(threads.map(drawn, range(THREADS))))
+        return torch.tensor(not _has_repeats(draws, LONGER_RUNS.get(name, RUN)))
+
+    samplers: dict[str, Callable[[int], torch.Tensor]] = {}
+    for name in SHARED:
+        samplers[name] = partial(SAMPLERS[name], device, generator_of(device))
+        samplers[f"default_{name}"] = partial(DEFAULT_SAMPLERS[name], device)
+    return {name: offered(partial(apart, name.removeprefix("default_"), draw)) for name, draw in samplers.items()}
 
 
 def name_of(dtype: torch.dtype) -> str:

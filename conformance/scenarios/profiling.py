@@ -10,7 +10,7 @@ import torch
 from torch.autograd import DeviceType
 from torch.profiler import ProfilerActivity, profile, supported_activities
 
-from conformance.scenarios.asking import accelerator, held
+from conformance.scenarios.asking import accelerator, current, held
 from conformance.scenarios.model import NotOffered, Results, first_line, offered, scenario
 
 CALLS = 3
@@ -185,6 +185,27 @@ def _ran_on(index: int, device: str, activity: ProfilerActivity) -> torch.Tensor
     if not found:
         raise NotOffered("a profile has no event of the device")
     return torch.tensor(found == {index})
+
+
+@scenario(exact=True, area="profiler", accelerators=True)
+def streams_of_kernels(device: str) -> Results:
+    """A profile of the device's activity has the kernels of each stream in a row of its own."""
+
+    def apart() -> bool:
+        accelerator(device)
+        tensors, streams = [torch.ones(8, device=device) for _ in range(2)], [torch.Stream(device) for _ in range(2)]
+        torch.accelerator.synchronize(device)
+        with profile(activities=[ProfilerActivity.CPU, _of_device(device)]) as profiled:
+            for tensor, stream in zip(tensors, streams, strict=True):
+                with current(stream):
+                    tensor.mul_(2).mul_(3)
+            torch.accelerator.synchronize(device)
+        rows = {e.device_resource_id for e in profiled.events() or () if e.device_type != DeviceType.CPU}
+        if not rows:
+            raise NotOffered("a profile has no event of the device")
+        return len(rows) == 2
+
+    return held(device, {"apart": apart})
 
 
 def _has_kernels(event: Any) -> bool:

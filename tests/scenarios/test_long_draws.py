@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import count
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ import torch
 from conformance.scenarios import generators, long_draws
 from conformance.scenarios.model import Program
 
+PROGRAMS = (long_draws.draws_do_not_repeat, long_draws.draws_stay_in_their_range, long_draws.threads_draw_apart)
 UNIFORM = torch.Tensor.uniform_
 
 
@@ -19,7 +21,7 @@ def failing(program: Program) -> set[str]:
     return {name for name, held in program("cpu").items() if isinstance(held, torch.Tensor) and not held}
 
 
-@pytest.mark.parametrize("program", [long_draws.draws_do_not_repeat, long_draws.draws_stay_in_their_range])
+@pytest.mark.parametrize("program", PROGRAMS)
 def test_draws_of_cpu_hold_what_is_said_of_them(program: Program) -> None:
     assert failing(program) == set()
 
@@ -72,6 +74,16 @@ def test_dropout_that_keeps_the_same_elements_in_each_row_is_found(monkeypatch: 
     monkeypatch.setitem(long_draws.FILLS, "dropout", dropout)
     found = failing(long_draws.draws_do_not_repeat)
     assert found == {name.replace("uniform", "dropout") for name in _places("float16", "float32", "float64")}
+
+
+def test_threads_that_draw_the_same_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = count()
+
+    def in_pairs(_: str, n: int) -> torch.Tensor:
+        return torch.rand(n, generator=torch.Generator().manual_seed(next(calls) // 2))
+
+    monkeypatch.setitem(generators.DEFAULT_SAMPLERS, "rand", in_pairs)
+    assert failing(long_draws.threads_draw_apart) == {"default_rand"}
 
 
 def _rounded_to_the_end(tensor: torch.Tensor, *_: Any, **__: Any) -> torch.Tensor:
