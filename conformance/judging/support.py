@@ -16,19 +16,24 @@ DOUBTFUL = 0.1
 #: The most numbers of a result that are looked at.
 MOST = 4096
 
+#: What is so near to a whole number may be one: a device may scale what it draws by a quotient.
+NEARLY = 0.05
+
 #: Of calls behind those that tell which numbers are drawn: how many have another one, and how many there are.
 Counts = tuple[int, int]
 
 
 def compare(expected: Draws, actual: Draws, subject: str) -> Mismatch | None:
-    """Return a mismatch if calls on the device give whole numbers that CPU's calls do not give in that row.
+    """Return a mismatch if CPU's calls give whole numbers, and the device's give others in that row, or fractions.
 
     The first half of CPU's calls tells which numbers a row may have. Those behind tell how often one is missing there
     by chance.
     """
-    counts = _counts(expected, actual)
-    if counts is None or _chance(*counts) >= ALPHA:
-        return None
+    counts = _fractions(expected, actual)
+    if counts is None:
+        counts = _counts(expected, actual)
+        if counts is None or _chance(*counts) >= ALPHA:
+            return None
     (theirs, of_theirs), (ours, of_ours) = counts
     return differs(subject, Fact.FOREIGN_DRAWS, calls=ours, of=of_ours, cpu_calls=theirs, cpu_of=of_theirs)
 
@@ -50,6 +55,16 @@ def is_of_numbers(draws: torch.Tensor) -> bool:
 def _are_whole(values: torch.Tensor, dtype: torch.dtype) -> bool:
     most = 1 / torch.finfo(dtype).eps if dtype.is_floating_point or dtype.is_complex else 2.0**53
     return bool(((values == values.round()) & (values.abs() < most)).all())
+
+
+def _fractions(expected: Draws, actual: Draws) -> tuple[Counts, Counts] | None:
+    """Return how many calls have fractions, if only the device's have some: that is no chance."""
+    if expected.are_constant or not have_one_shape(expected, actual):
+        return None
+    if not _are_whole(expected.matrix, expected.dtype):
+        return None
+    ours = ((actual.matrix - actual.matrix.round()).abs() > NEARLY).any(1)
+    return ((0, len(expected)), (int(ours.sum()), len(ours))) if ours.any() else None
 
 
 def _counts(expected: Draws, actual: Draws) -> tuple[Counts, Counts] | None:

@@ -17,6 +17,8 @@ from conformance.vocabulary import CellId
 
 # Layouts that change the size of what they fall on.
 RESHAPING = frozenset({"zero_size", "zero_dim"})
+# The fill of an argument that has every hard value.
+HARD = "hard/0"
 # A layout on one argument alone is tried on at most this many arguments of a sample (and on all of them at once).
 SINGLES = 3
 # How often a complex argument with drawn strides, which is not written, is a conjugated view.
@@ -187,6 +189,15 @@ def generated(cell: CellId, sample: Sample) -> Iterator[Case]:
     moved = {s.index: p for s in movable(sample) if (p := placed(s, layout, cell.dtype))}
     if moved or layout == "contiguous":
         yield Case(cell, sample, "", put(sample, moved))
+    if cell.layout == "values":
+        yield from _hard_aliased(cell, sample)
+
+
+def _hard_aliased(cell: CellId, sample: Sample) -> Iterator[Case]:
+    """A sample with all hard values in one argument, which is given as another argument too: no NaN equals itself."""
+    for a, b in _alias_pairs(cell, sample, pointwise=False)[:1]:
+        if not a.written and HARD == a.fill != b.fill and sample.name.endswith(f".hard={a.name}"):
+            yield Case(cell, sample, f"{a.name}={b.name}", put(sample, {}), ((b.index, a.index, 0),))
 
 
 def has_many_dimensions(sample: Sample) -> bool:

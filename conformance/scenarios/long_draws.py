@@ -175,10 +175,17 @@ def _normal(device: str, dtype: torch.dtype) -> bool:
 
 
 def _poisson(device: str, dtype: torch.dtype) -> bool:
-    rates = _made("cpu", dtype)
-    rates[::2] = 2.5
+    rates = torch.tensor([0, 2.5, 80, 1000], dtype=dtype).repeat(MANY // 4)
     draws = torch.poisson(rates.to(device)).cpu()
-    return _all(draws[1::2] == 0) and _all(draws >= 0) and _all(draws == draws.round())
+    return _all(draws[::4] == 0) and _all(draws >= 0) and _all(draws == draws.round())
+
+
+def _binomial(device: str, dtype: torch.dtype) -> bool:
+    counts = torch.tensor([0, 3, 100, 1000, 5], dtype=dtype).repeat(MANY // 16)
+    chances = torch.tensor([0.5, 0.25, 0.5, 0.0, 1.0], dtype=dtype).repeat(MANY // 16)
+    draws = torch.binomial(counts.to(device), chances.to(device)).cpu()
+    ends = _all(draws[3::5] == 0) and _all(draws[4::5] == 5)
+    return ends and _all(draws >= 0) and _all(draws <= counts) and _all(draws == draws.round())
 
 
 def _multinomial(device: str, dtype: torch.dtype) -> bool:
@@ -218,6 +225,6 @@ def _random_order(device: str, dtype: torch.dtype) -> bool:
 
 RANGES: dict[str, Callable[[str, torch.dtype], bool]] = {
     "uniform": _uniform, "bernoulli": _bernoulli, "exponential": _exponential, "geometric": _geometric,
-    "normal": _normal, "poisson": _poisson, "multinomial": _multinomial, "dropout": _dropout, "rrelu": _rrelu,
-    "random": _random, "random_between": _random_between, "random_order": _random_order,
+    "normal": _normal, "poisson": _poisson, "binomial": _binomial, "multinomial": _multinomial, "dropout": _dropout,
+    "rrelu": _rrelu, "random": _random, "random_between": _random_between, "random_order": _random_order,
 }  # fmt: skip

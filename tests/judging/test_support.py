@@ -68,3 +68,20 @@ def test_draws_that_are_the_same_in_each_call_are_not_compared() -> None:
 def test_a_result_of_many_numbers_is_left_out() -> None:
     theirs, ours = (Draws(torch.full((support.MOST + 1,), float(k % 2 + a)) for k in range(50)) for a in (0, 5))
     assert support.compare(theirs, ours, "") is None
+
+
+def test_fractions_where_cpu_draws_whole_numbers_are_found() -> None:
+    rates = torch.full((8,), 90.0)
+    generator = torch.Generator().manual_seed(20)
+    whole, again = (Draws(torch.poisson(rates, generator=generator) for _ in range(40)) for _ in range(2))
+    normal = Draws(torch.normal(rates, rates.sqrt(), generator=generator) for _ in range(40))
+    assert support.compare(whole, again, "") is None
+    assert support.compare(whole, normal, "") is not None
+    assert support.compare(normal, whole, "") is None  # what CPU draws is no whole number
+
+
+def test_what_is_nearly_whole_is_whole() -> None:
+    generator = torch.Generator().manual_seed(20)
+    kept = [torch.rand(8, generator=generator) > 0.5 for _ in range(80)]
+    exact, scaled = Draws(x * 3.0 for x in kept[:40]), Draws(x * (1 / 0.1 * 0.3000001) for x in kept[40:])
+    assert support.compare(exact, scaled, "") is None

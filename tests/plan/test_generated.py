@@ -40,6 +40,25 @@ def test_generated_samples_have_their_own_cells() -> None:
     assert [(c.sample, p.layout) for c in of("variants_strided") for p in c.placements] == [(VARIANT, AS_STRIDED)]
 
 
+def hard(name: str, fill: str = "hard/0", other: tuple[int, ...] = (16, 5)) -> Sample:
+    first = TensorSlot(0, "self", (16, 5), None, False, "float32", 0, fill=fill, source=12)
+    second = TensorSlot(1, "other", other, None, False, "float32", 0, fill="jitter", source=12)
+    return Sample(name, "equal", "float32", ("float32",), (first, second), (), (first, second), False, "values")
+
+
+def test_an_argument_with_all_hard_values_is_given_as_another_one_too() -> None:
+    cell = CellId("pointwise_binary", "equal", "float32", "values")
+    plain, same = cases(cell, [hard("opinfo.equal.1.hard=self")])
+    assert (plain.variant, plain.shared) == ("", ())
+    assert (same.variant, same.shared) == ("self=other", ((1, 0, 0),))
+    others = [
+        hard("opinfo.equal.1.hard=self", other=(5,)),
+        hard("opinfo.equal.1.hard=self.nan", "hard/all/nan"),
+        hard("opinfo.equal.1.hard=self.alpha=2"),
+    ]
+    assert [c.variant for c in cases(cell, others)] == ["", "", ""]
+
+
 def test_a_generated_sample_without_tensors_has_cells_of_contiguous_layouts() -> None:
     larger = Sample("own.zeros.1.size=1025", "zeros", "float32", ("float32",), ((1025,),), (), (), False, "sizes")
     assert {c.layout for c in cells("factory", "zeros", [larger])} == {"sizes"}

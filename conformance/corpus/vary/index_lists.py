@@ -28,6 +28,8 @@ AXIS = "variants"
 _OTHERS = 3  # one list in so many is tried with the samples of other bases than the first
 # The indexed tensor. No size is that of another dimension, and each has room for the elements of an index.
 SHAPE = (7, 9, 6, 8)
+# One in which a mask fits other dimensions than those that it is for.
+EQUAL = (6, 6, 6)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,12 @@ LISTS: Mapping[str, tuple[Index, ...]] = {
     "mask_and_one": (Mask(SHAPE[:1]), None, ()),
 }
 
+MASKS_OF_EQUAL: Mapping[str, tuple[Index, ...]] = {
+    "mask_of_first_equal": (Mask(EQUAL[:1]),),
+    "mask_of_second_equal": (None, Mask(EQUAL[1:2])),
+    "mask_of_two_equal": (Mask(EQUAL[:2]),),
+}
+
 # Lists that are tried with all indices on the host and, if there are several, with the last one alone.
 ON_HOST = ("second", "apart_behind", "crossed", "mask_of_two")
 
@@ -81,10 +89,12 @@ def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, valu
         bases.append(source.base)
         maker, turns = Maker(trials, values), Turns(source)
         lists = list(enumerate(_lists()))
-        for turn, (name, indices, on_host) in lists if len(bases) == 1 else lists[len(bases) :: _OTHERS]:
-            shape = _shape_of_read(indices)
-            for values_are, written in _shapes_of_values(shape, turn) if writes else [([], shape)]:
-                sample = _indexed(source, formal.name, index, indices, written)
+        for turn, (name, of, indices, on_host) in lists if len(bases) == 1 else lists[len(bases) :: _OTHERS]:
+            shape = _shape_of_read(of, indices)
+            for values_are, written in (
+                _shapes_of_values(shape, 0 if of == EQUAL else turn) if writes else [([], shape)]
+            ):
+                sample = _indexed(source, formal.name, index, of, indices, written)
                 sample = with_tensors(sample, _with_indices_on_host(sample, formal.name, on_host))
                 on = (False, True) if written == shape else (turn % 2 == 0,)
                 for flag, one in _flagged(sample, schema, flags, on):
@@ -92,14 +102,16 @@ def generate(overload: Overload, samples: Sequence[Sample], trials: Trials, valu
                     yield from turns.counted(maker.called(source, one, whole, turns.of(whole), AXIS))
 
 
-def _lists() -> Iterator[tuple[str, tuple[Index, ...], slice]]:
-    """Yield the lists by their names, and which of their indices are on the host."""
+def _lists() -> Iterator[tuple[str, tuple[int, ...], tuple[Index, ...], slice]]:
+    """Yield names, shapes of the indexed tensor, lists, and which of the indices are on the host."""
     for name, indices in LISTS.items():
-        yield name, indices, slice(0)
+        yield name, SHAPE, indices, slice(0)
     for name in ON_HOST:
-        yield f"{name}_on_host", LISTS[name], slice(None)
+        yield f"{name}_on_host", SHAPE, LISTS[name], slice(None)
         if sum(index is not None for index in LISTS[name]) > 1:
-            yield f"{name}_last_on_host", LISTS[name], slice(-1, None)
+            yield f"{name}_last_on_host", SHAPE, LISTS[name], slice(-1, None)
+    for name, indices in MASKS_OF_EQUAL.items():
+        yield name, EQUAL, indices, slice(0)
 
 
 def _with_indices_on_host(sample: Sample, argument: str, which: slice) -> list[TensorSlot]:
@@ -120,9 +132,9 @@ def _flagged(
             yield [other.name], replaced(sample, schema, other)
 
 
-def _shape_of_read(indices: Sequence[Index]) -> tuple[int, ...]:
+def _shape_of_read(of: tuple[int, ...], indices: Sequence[Index]) -> tuple[int, ...]:
     # Brackets would take an index without dimensions for a number.
-    return tuple(torch.ops.aten.index.Tensor(torch.empty(SHAPE), [_stand_in(index) for index in indices]).shape)
+    return tuple(torch.ops.aten.index.Tensor(torch.empty(of), [_stand_in(index) for index in indices]).shape)
 
 
 def _shapes_of_values(shape: tuple[int, ...], turn: int) -> list[tuple[list[str], tuple[int, ...]]]:
@@ -139,9 +151,14 @@ def _stand_in(index: Index) -> torch.Tensor | None:
 
 
 def _indexed(
-    source: Sample, argument: str, index: TensorSlot, indices: Sequence[Index], written: tuple[int, ...]
+    source: Sample,
+    argument: str,
+    index: TensorSlot,
+    of: tuple[int, ...],
+    indices: Sequence[Index],
+    written: tuple[int, ...],
 ) -> Sample:
-    """Return the call with another list of indices: its first tensor has ``SHAPE``, other values are ``written``."""
+    """Return the call with another list of indices: its first tensor has the shape ``of``, other values ``written``."""
     slots: list[TensorSlot] = []
 
     def added(slot: TensorSlot) -> TensorSlot:
@@ -155,7 +172,7 @@ def _indexed(
         if isinstance(wanted, Mask):
             return added(replace(index, name=name, shape=wanted.shape, dtype="bool", fill="hard/0", source=index.numel))
         # Each element is named once: in what order equal indices are written is not defined.
-        fill = f"distinct/{_size(indices, position)}"
+        fill = f"distinct/{_size(of, indices, position)}"
         return added(replace(index, name=name, shape=wanted, fill=fill, source=index.numel))
 
     def changed(_: object, arg: Arg) -> Arg:
@@ -163,7 +180,7 @@ def _indexed(
             return arg
         if not arg.pool:
             return added(replace(arg, shape=(0,)))
-        return added(replace(arg, shape=written if slots else SHAPE, fill="", source=0))
+        return added(replace(arg, shape=written if slots else of, fill="", source=0))
 
     def call(arg: Arg, name: str) -> Arg:
         if name == argument:
@@ -176,7 +193,7 @@ def _indexed(
     return replace(source, args=args, kwargs=kwargs, tensors=tuple(slots))
 
 
-def _size(indices: Sequence[Index], position: int) -> int:
+def _size(of: tuple[int, ...], indices: Sequence[Index], position: int) -> int:
     """Return the size of the dimension that an index is for."""
     before = sum(len(i.shape) if isinstance(i, Mask) else 1 for i in indices[:position])
-    return SHAPE[before]
+    return of[before]

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from conformance.corpus.model import Sample, TensorSlot
-from conformance.corpus.vary.index_lists import LISTS, ON_HOST, SHAPE, generate
+from conformance.corpus.vary.index_lists import EQUAL, LISTS, MASKS_OF_EQUAL, ON_HOST, SHAPE, generate
 from tests.generated import made_by
 
 LAST_ON_HOST = ("apart_behind_last_on_host", "crossed_last_on_host")
@@ -32,6 +32,13 @@ def test_masks_take_one_dimension_or_several() -> None:
     assert {SHAPE[:1], SHAPE[1:2], SHAPE[:2], SHAPE[2:], SHAPE} <= masks
 
 
+def test_a_number_is_put_to_masks_that_fit_other_dimensions_too() -> None:
+    found = {s.name.partition("indices=")[2]: s for s in made("_index_put_impl_") if s.base == "float32"}
+    one = found["mask_of_first_equal.broadcast.accumulate=False"]
+    assert [t.shape for t in one.tensors] == [EQUAL, EQUAL[:1], ()]
+    assert {name.partition(".")[0] for name in found} >= set(MASKS_OF_EQUAL)
+
+
 @pytest.mark.parametrize("overload", ["index_put", "_index_put_impl_"])
 def test_what_is_read_is_written_and_added_and_what_is_less_is_broadcast(overload: str) -> None:
     found = [s for s in made(overload) if ".indices=apart" in s.name and s.base == "float32"]
@@ -50,7 +57,7 @@ def test_no_element_is_named_twice() -> None:
 
 def test_every_list_runs_on_cpu() -> None:
     found = {s.name.partition("indices=")[2] for s in made("index.Tensor_out") if s.base == "float32"}
-    assert found == {*LISTS, *(f"{name}_on_host" for name in ON_HOST), *LAST_ON_HOST}
+    assert found == {*LISTS, *MASKS_OF_EQUAL, *(f"{name}_on_host" for name in ON_HOST), *LAST_ON_HOST}
 
 
 @pytest.mark.parametrize("overload", ["index.Tensor_out", "index_put"])
