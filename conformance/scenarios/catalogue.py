@@ -43,6 +43,7 @@ from conformance.scenarios import (
     storages,
     stream_handles,
     streams,
+    subgroups,
     threads,
     training,
     transfers,
@@ -59,7 +60,7 @@ MODULES = (
     distributed, drawn_collectives, endings, exchange, exporting, flat_tensors, flex_attention, forms, generators,
     graphs, groups, handles, loading, long_draws, masks, memory_needed, memory_numbers, millions, modules,
     named_methods, not_current, parallel, profiling, python_values, queries, seeding, serialization, sharing, storages,
-    stream_handles, streams, threads, training, transfers, user_ops, waits, walks,
+    stream_handles, streams, subgroups, threads, training, transfers, user_ops, waits, walks,
 )  # fmt: skip
 
 

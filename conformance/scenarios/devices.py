@@ -17,12 +17,13 @@ import torch
 
 from conformance.scenarios.asking import accelerator, current, held, module_of, named, on_device
 from conformance.scenarios.counted_memory import CountedMemory
-from conformance.scenarios.model import NotOffered, Results, scenario, unless_first
+from conformance.scenarios.model import NotOffered, Results, first_line, scenario, unless_first
 from conformance.scenarios.new_processes import results_of
 
 WAIT = 0.02  # seconds between two events
 TIMES, SHORT = 5, 0.0013  # times between events that are so many seconds apart
 RESOLUTION = 0.001  # seconds by which the times of events may be off
+THREADS = 4  # that end with a stream of their own, one after the other
 PATIENCE = 20.0  # seconds until a few calls have to be done
 
 
@@ -174,10 +175,35 @@ def current_streams(device: str) -> Results:
             ask.join()
         return found == [False]
 
-    return held(
-        device,
-        {"block": block, "with_stream": with_stream, "left_by_an_error": left_by_an_error, "of_a_thread": of_a_thread},
-    )
+    def after_threads_that_ended() -> bool:
+        accelerator(device)
+        found: list[object] = []
+        streams = [torch.Stream(device) for _ in range(THREADS)]
+
+        def leave(stream: torch.Stream) -> None:
+            torch.accelerator.set_stream(stream)
+
+        def ask() -> None:
+            found.append(torch.accelerator.current_stream(device))
+
+        _in_a_new_thread(ask)
+        for stream in streams:
+            _in_a_new_thread(partial(leave, stream))
+            _in_a_new_thread(ask)
+        return len(found) == THREADS + 1 and all(stream == found[0] for stream in found)
+
+    return held(device, {
+        "block": block, "with_stream": with_stream, "left_by_an_error": left_by_an_error, "of_a_thread": of_a_thread,
+        "after_threads_that_ended": after_threads_that_ended,
+    })  # fmt: skip
+
+
+def _in_a_new_thread(work: Callable[[], object]) -> None:
+    """Call in a thread, and wait until it has ended, so that the system may give its id to the next one."""
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    time.sleep(0.02)  # its last steps are behind Python's
 
 
 @scenario(exact=True, area="devices", accelerators=True)
@@ -221,6 +247,18 @@ def times_of_events(device: str) -> Results:
         last.synchronize()
         return bool(first.elapsed_time(last) / 1000 >= 0.9 * (not_done - begin) - RESOLUTION)
 
+    def backwards() -> bool:
+        accelerator(device)
+        first, last = (torch.Event(device, enable_timing=True) for _ in range(2))
+        first.record()
+        torch.ones(1000, device=device).add_(1)
+        last.record()
+        last.synchronize()
+        try:
+            return bool(abs(last.elapsed_time(first) + first.elapsed_time(last)) <= 1000 * RESOLUTION)
+        except RuntimeError as e:
+            raise NotOffered(f"the time from a later event to an earlier one: {first_line(e)}") from e
+
     def fractions() -> bool:
         accelerator(device)
         first, last = (torch.Event(device, enable_timing=True) for _ in range(2))
@@ -235,6 +273,7 @@ def times_of_events(device: str) -> Results:
 
     return held(device, {
         "timed": timed, "milliseconds": milliseconds, "time_of_work": time_of_work, "fractions": fractions,
+        "backwards": backwards,
     })  # fmt: skip
 
 

@@ -6,6 +6,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import torch
@@ -26,36 +27,36 @@ Collective = Callable[[Any, torch.Tensor], torch.Tensor]
 Work = Callable[[str], Results]
 
 
-def in_a_group(device: str, work: Work) -> Results:
-    """Call a function in two new processes that form a process group. Return the results of both.
+def in_a_group(device: str, work: Work, processes: int = PROCESSES) -> Results:
+    """Call a function in new processes that form a process group. Return the results of all.
 
     Each process has a device of its own. Raises NotOffered if there are none, if they have no process group, or if this
     torch or this machine cannot do the work on CPU, where there is nothing to compare with then.
     """
     with tempfile.TemporaryDirectory() as folder:
         try:
-            found = results_of(device, _meet, [(work, device, rank, folder) for rank in range(PROCESSES)])
+            found = results_of(device, _meet, [(work, device, rank, folder, processes) for rank in range(processes)])
         except RuntimeError as e:
             if device != "cpu":
                 raise
-            raise NotOffered(f"two processes on CPU, for comparison: {e}") from e
+            raise NotOffered(f"{processes} processes on CPU, for comparison: {e}") from e
     return {f"process {rank}: {name}": x for rank, results in enumerate(found) for name, x in results.items()}
 
 
-def _meet(work: Work, device: str, rank: int, folder: str) -> Results:
+def _meet(work: Work, device: str, rank: int, folder: str, processes: int) -> Results:
     """Join the process group of the device's default backend, and do the work there."""
     from torch import distributed as dist  # takes its time
 
     if not dist.is_available():
         raise NotOffered(f"torch {torch.__version__} is built without torch.distributed")
-    place = _place(device, rank)
+    place = _place(device, rank, processes)
     try:
         backend = dist.get_default_backend_for_device(place)
     except ValueError as e:
         raise NotOffered(str(e)) from None
-    store = dist.FileStore(f"{folder}/store", PROCESSES)
+    store = dist.FileStore(f"{folder}/store", processes)
     limit = timedelta(seconds=PATIENCE)
-    dist.init_process_group(backend, store=store, rank=rank, world_size=PROCESSES, timeout=limit)
+    dist.init_process_group(backend, store=store, rank=rank, world_size=processes, timeout=limit)
     results = work(place)
     leave_group()
     return results
@@ -73,14 +74,14 @@ def leave_group() -> None:
     dist.destroy_process_group()
 
 
-def _place(device: str, rank: int) -> str:
+def _place(device: str, rank: int, processes: int) -> str:
     """Make the process' own device the current one, and return its name."""
     kind = torch.device(device).type
     if kind == "cpu":
         return device
     module = torch.get_device_module(kind)
-    if module.device_count() < PROCESSES:
-        raise NotOffered(f"a device for each of {PROCESSES} processes")
+    if module.device_count() < processes:
+        raise NotOffered(f"a device for each of {processes} processes")
     module.set_device(rank)
     return f"{kind}:{rank}"
 
@@ -94,17 +95,20 @@ def collectives_of_two_processes(device: str) -> Results:
 def _collectives(device: str) -> Results:
     from torch import distributed as dist
 
-    results: Results = {}
-    for name, call in COLLECTIVES.items():
-        x = torch.arange(4.0).add(10 * dist.get_rank()).to(device)
-        try:
-            results[name] = call(dist, x)
-        except RuntimeError as e:
-            lacking = (*LACKING, NOT_STRIDED) if "strided" in name else LACKING
-            if not any(words in str(e) for words in lacking):
-                raise RuntimeError(f"{name}: {first_line(e)}") from e
-            results[name] = NotOffered(first_line(e))
-    return results
+    return {name: called(name, partial(call, dist), device) for name, call in COLLECTIVES.items()}
+
+
+def called(name: str, call: Callable[[torch.Tensor], torch.Tensor], device: str) -> torch.Tensor | NotOffered:
+    """Return what a call gives for values of this process, or that the device's process group does not offer it."""
+    from torch import distributed as dist
+
+    try:
+        return call(torch.arange(4.0).add(10 * dist.get_rank()).to(device))
+    except RuntimeError as e:
+        lacking = (*LACKING, NOT_STRIDED) if "strided" in name else LACKING
+        if not any(words in str(e) for words in lacking):
+            raise RuntimeError(f"{name}: {first_line(e)}") from e
+        return NotOffered(first_line(e))
 
 
 def _reduced(dist: Any, x: torch.Tensor) -> torch.Tensor:

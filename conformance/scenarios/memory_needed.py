@@ -50,13 +50,38 @@ def memory_in_use_is_waited_for(device: str) -> Results:
     return held(device, {"serves": serves})
 
 
-def _parts_of_free(device: str) -> list[torch.Tensor]:
-    """Return tensors that take most of a device's free memory. Raises NotOffered if there is much of it."""
+@scenario(exact=True, area="memory", accelerators=True)
+def devices_have_memory_of_their_own(device: str) -> Results:
+    """What is in use on one device takes nothing from what another one has."""
+
+    def serve() -> bool:
+        if torch.accelerator.device_count() < 2:
+            raise NotOffered("a second device")
+        kind, index = torch.device(device).type, torch.device(device).index or 0
+        mine, others = f"{kind}:{index}", f"{kind}:{1 - index if index < 2 else 0}"
+        before = _free(mine)
+        in_use = _parts_of_free(others)
+        free = _free(mine)
+        serves = _is_served(mine, before // PARTS * FREED)
+        del in_use
+        return serves and free == before
+
+    return held(device, {"serve": serve})
+
+
+def _free(device: str) -> int:
+    """Return how many bytes of memory a device has free. Raises NotOffered if these are many."""
     named(module_of(device), "empty_cache")()
     free = int(named(module_of(device), "mem_get_info")(*unless_first(device))[0])  # type: ignore[index]
     if free > FEW_BYTES:
         raise NotOffered(f"a device with at most {FEW_BYTES} bytes of free memory")
-    return [torch.empty(free // PARTS, dtype=torch.uint8, device=device) for _ in range(FREED)]
+    return free
+
+
+def _parts_of_free(device: str) -> list[torch.Tensor]:
+    """Return tensors that take most of a device's free memory. Raises NotOffered if there is much of it."""
+    size = _free(device) // PARTS
+    return [torch.empty(size, dtype=torch.uint8, device=device) for _ in range(FREED)]
 
 
 def _is_served(device: str, size: int) -> bool:

@@ -69,6 +69,17 @@ def _keeps_what_is_there(names: _Named) -> bool:
     return names.to(there) is there
 
 
+def _moves_between_devices(names: _Named) -> bool:
+    """Whether a tensor and a module of another device of the kind arrive at the one that is asked for."""
+    if torch.accelerator.device_count() < 2:
+        raise NotOffered("a second device")
+    elsewhere = torch.device(names.kind, 0 if names.device.index else 1)
+    x, module = torch.arange(6.0, device=elsewhere).view(2, 3).t(), torch.nn.Linear(2, 3).to(elsewhere)
+    there = names.to(x)
+    arrived = (there.device == names.device, names.to(module).weight.device == names.device)
+    return all((*arrived, there.stride() == x.stride(), torch.equal(there.cpu(), x.cpu())))
+
+
 def _lets_gradients_through(names: _Named) -> bool:
     host = torch.ones(3, requires_grad=True)
     (names.to(host) * 2).sum().backward()
@@ -105,8 +116,8 @@ def _copies_storages(names: _Named) -> bool:
 
 
 _PROPERTIES = (
-    _sends, _sends_in_another_order, _sends_without_blocking, _keeps_what_is_there, _lets_gradients_through,
-    _tells_where_it_is, _moves_modules, _moves_packed_sequences, _copies_storages,
+    _sends, _sends_in_another_order, _sends_without_blocking, _keeps_what_is_there, _moves_between_devices,
+    _lets_gradients_through, _tells_where_it_is, _moves_modules, _moves_packed_sequences, _copies_storages,
 )  # fmt: skip
 
 

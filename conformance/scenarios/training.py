@@ -240,18 +240,20 @@ def checkpoints_with_dropout(device: str) -> Results:
 @scenario(exact=True, area="training")
 def scaled_gradients(device: str) -> Results:
     """``torch.amp.GradScaler`` scales a loss, skips a step with an infinite gradient, and halves its scale then."""
-    kind = torch.device(device).type
-    scaler = torch.amp.GradScaler(kind, init_scale=8.0, growth_interval=1)
-    weight = torch.ones(3, device=device, requires_grad=True)
-    optimizer = torch.optim.SGD([weight], lr=0.5)
-    scales = []
-    for factor in (1.0, float("inf"), 2.0):
-        optimizer.zero_grad()
-        scaler.scale((weight * factor).sum()).backward()
-        scaler.step(optimizer)
-        scaler.update()
-        scales.append(scaler.get_scale())
-    return {"scales": torch.tensor(scales), "weight": weight.detach().cpu()}
+    results: Results = {}
+    for name, interval, factors in (("", 1, "1i2"), ("_that_grow_after_three", 3, "11i1111i11i111")):
+        scaler = torch.amp.GradScaler(torch.device(device).type, init_scale=8.0, growth_interval=interval)
+        weight = torch.ones(3, device=device, requires_grad=True)
+        optimizer = torch.optim.SGD([weight], lr=0.5)
+        scales = []
+        for factor in factors:
+            optimizer.zero_grad()
+            scaler.scale((weight * (torch.inf if factor == "i" else int(factor))).sum()).backward()
+            scaler.step(optimizer)
+            scaler.update()
+            scales.append(scaler.get_scale())
+        results |= {f"scales{name}": torch.tensor(scales), f"weight{name}": weight.detach().cpu()}
+    return results
 
 
 @scenario(area="training")

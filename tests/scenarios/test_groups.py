@@ -37,7 +37,7 @@ def fails(device: str) -> Results:
 def test_a_device_without_a_process_group_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delitem(torch.distributed.Backend.default_device_backend_map, "npu")
     with pytest.raises(NotOffered, match="Default backend not registered for device : npu:0"):
-        groups._meet(nothing, "npu:0", 0, str(tmp_path))  # noqa: SLF001
+        groups._meet(nothing, "npu:0", 0, str(tmp_path), 2)  # noqa: SLF001
 
 
 @pytest.mark.usefixtures("refnpu")
@@ -53,5 +53,5 @@ def test_a_device_without_a_module_is_not_known_to_new_processes() -> None:
 
 
 def test_an_error_on_cpu_leaves_nothing_to_compare_with() -> None:
-    with pytest.raises(NotOffered, match=r"two processes on CPU, for comparison: process \d raised ValueError: no sum"):
+    with pytest.raises(NotOffered, match=r"2 processes on CPU, for comparison: process \d raised ValueError: no sum"):
         groups.in_a_group("cpu", fails)

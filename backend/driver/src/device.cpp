@@ -55,7 +55,7 @@ struct Devices {
 Devices* make_devices() {
   auto* devices = new Devices;
   devices->error = fault_environment_error();
-  size_t count = number_from_environment("REFNPU_DEVICES", 2, 1, kMaxDevices, &devices->error);
+  size_t count = number_from_environment("REFNPU_DEVICES", 3, 1, kMaxDevices, &devices->error);
   size_t capacity = number_from_environment("REFNPU_CAPACITY", kDefaultCapacity, 0, SIZE_MAX, &devices->error);
   devices->all.resize(count);
   for (auto& device : devices->all) device.stats.capacity = capacity;

@@ -96,7 +96,7 @@ class Adapter:
         little = {"REFNPU_CAPACITY": str(1 << 30)}
         return {
             **{mode: {"REFNPU_ALLOCATOR": mode} for mode in modes},
-            "pool": little | {"REFNPU_ALLOCATOR": "pool", "REFNPU_DEVICES": "3"},
+            "pool": little | {"REFNPU_ALLOCATOR": "pool"},
             "protect": {"REFNPU_ALLOCATOR": "guard", "REFNPU_PROTECT": "1"},
             "late": exact | little | {"REFNPU_LATE": "1", "REFNPU_DELAY_US": "random:1"},
             "lazy": exact | {"REFNPU_LAZY": "1"},

@@ -135,7 +135,7 @@ def init() -> None:
 
 
 def device_count() -> int:
-    """How many devices there are: ``REFNPU_DEVICES``, 2 unless set."""
+    """How many devices there are: ``REFNPU_DEVICES``, 3 unless set."""
     return _C.device_count()
 
 
