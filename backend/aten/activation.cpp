@@ -56,6 +56,11 @@ Params kept_with_shape(const at::Tensor& self, const Params& params) {
 at::Tensor& leaky_relu_out(const at::Tensor& self, const at::Scalar& slope, at::Tensor& out) {
   Structured<at::meta::structured_leaky_relu> op(out);
   op.meta(self, slope);
+  if (!slope.isComplex() && slope.toDouble() > 1 && fault(Fault::steep_leaky_relu_is_maximum)) {
+    out.copy_(self.maximum(self.mul(slope)));
+    op.finish();
+    return out;
+  }
   const Params params = params_of(slope);
   const bool kept = fault(Fault::leaky_relu_slope_cached);
   run_floats("leaky_relu", op, Unary::leaky_relu, kept ? kept_with_shape(self, params) : params);

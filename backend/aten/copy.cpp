@@ -90,6 +90,8 @@ void copy_block(const at::Tensor& target, const at::Tensor& source, npuMemcpyKin
   const void* from = source.const_data_ptr();
   if (kind == npuMemcpyDeviceToHost && fault(Fault::download_ignores_target_offset))
     to = target.storage().mutable_data();
+  const bool of_view = kind == npuMemcpyHostToDevice && waits == Waits::no && source.storage_offset() > 0;
+  if (of_view && source.is_pinned() && fault(Fault::pinned_upload_ignores_offset)) from = source.storage().data();
   size_t nbytes = target.nbytes();
   const bool large = nbytes > (1 << 20) && kind == npuMemcpyHostToDevice;
   if (large && fault(Fault::upload_drops_last_page)) nbytes = nbytes / 4096 * 4096;

@@ -6,6 +6,7 @@
 #include <ATen/core/stack.h>
 
 #include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -57,7 +58,18 @@ struct Mistake {
   void (*run)(HostCall&);
 };
 
-// The fault of gradients, optimizers and embeddings that is awake and that the op has; null if there is none.
+// The first of the faults that is awake and that the op has; null if there is none.
+inline const Mistake* awake(std::span<const Mistake> mistakes, std::string_view op) {
+  for (const Mistake& each : mistakes) {
+    if (each.op == op && fault(each.fault)) return &each;
+  }
+  return nullptr;
+}
+
+// That of gradients, optimizers and embeddings.
 const Mistake* mistake_in_training(std::string_view op);
+
+// That of pooling, padding and resampling.
+const Mistake* mistake_in_sampling(std::string_view op);
 
 }  // namespace refnpu::fallback

@@ -9,6 +9,7 @@
 #include "refnpu/allocator.h"
 #include "refnpu/fault.h"
 #include "refnpu/guard.h"
+#include "refnpu/stream.h"
 
 namespace refnpu {
 namespace {
@@ -120,6 +121,7 @@ HostCopies::StoragePair& HostCopies::pair_of_host(const c10::Storage& host) {
   }
   StoragePair& made = storages_.emplace_back(StoragePair{make_storage(host.nbytes(), index_), host});
   upload(made);
+  if (fault(Fault::fallback_result_not_resizable)) made.device.unsafeGetStorageImpl()->set_resizable(false);
   return made;
 }
 
@@ -128,7 +130,15 @@ void HostCopies::upload(StoragePair& pair) {
   pair.written = true;
   size_t nbytes = pair.host.nbytes();
   if (nbytes != pair.device.nbytes()) resize_storage(pair.device.unsafeGetStorageImpl(), nbytes);
-  if (nbytes > 0) REFNPU_CHECK(npuMemcpy(pair.device.mutable_data(), pair.host.data(), nbytes, npuMemcpyHostToDevice));
+  if (nbytes == 0) return;
+  void* to = pair.device.mutable_data();
+  if (fault(Fault::fallback_results_on_default_stream)) {
+    const NPUStream stream = getDefaultNPUStream(pair.device.device().index());
+    REFNPU_CHECK(npuMemcpyAsync(to, pair.host.data(), nbytes, npuMemcpyHostToDevice, stream.stream()));
+    REFNPU_CHECK(npuRecordStream(to, stream.stream()));
+    return;
+  }
+  REFNPU_CHECK(npuMemcpy(to, pair.host.data(), nbytes, npuMemcpyHostToDevice));
 }
 
 void HostCopies::write_back(const at::Tensor& argument) {

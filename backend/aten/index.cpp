@@ -167,6 +167,14 @@ OptionalTensors bytes_as_indices(const OptionalTensors& given) {
   return indices;
 }
 
+// Whether a mask of the first dims of a tensor fits its last ones as well.
+bool is_mask_of_last_dims(const at::Tensor& self, const OptionalTensors& indices) {
+  if (indices.size() != 1) return false;
+  const at::Tensor mask = indices.get(0).value_or(at::Tensor());
+  return mask.scalar_type() == at::kBool && mask.device() == self.device() && mask.dim() < self.dim() &&
+         at::is_expandable_to(mask.sizes(), self.sizes());
+}
+
 at::Tensor& index_put_impl_(at::Tensor& self, const OptionalTensors& indices, const at::Tensor& value, bool accumulate,
                             bool unsafe) {
   TORCH_CHECK_INDEX(indices.size() <= static_cast<size_t>(self.dim()), "too many indices for tensor of dimension ",
@@ -178,6 +186,8 @@ at::Tensor& index_put_impl_(at::Tensor& self, const OptionalTensors& indices, co
   }
   if (!accumulate && value.numel() == 1) {
     const auto [is_fill, mask] = at::native::canDispatchToMaskedFill(self, indices, value.cpu());
+    if (is_fill && is_mask_of_last_dims(self, indices) && fault(Fault::row_mask_along_last_dim))
+      return self.masked_fill_(indices.get(0).value(), value.item());
     if (is_fill) return self.masked_fill_(mask, value.item());
   }
   const bool from_host = value.device() != self.device() && value.dim() == 0;

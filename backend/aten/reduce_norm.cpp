@@ -53,6 +53,10 @@ void norm(const Tensor& self, const Scalar& ord, OptionalIntArrayRef dim, bool k
     const Tensor larger = at::real(self).abs().maximum(at::imag(self).abs());
     return norm(larger.to(out.scalar_type()), ord, dim, keepdim, std::nullopt, out);
   }
+  if (p == 0 && fault(Fault::norm_of_order_zero_counts_zeros)) {
+    if (out.numel() > 0) out.fill_(self.numel() / out.numel());
+    return;
+  }
   const Tensor input = cast_to(self, dtype.value_or(self.scalar_type()));
   if (self.dim() > 0) require_dtype(Normed{}, "linalg_vector_norm", input);
   const DimMask reduced = reduced_dims(dim, self.dim());

@@ -73,7 +73,13 @@ void cumulate(const char* name, const Tensor& self, int64_t dim, const Tensor& o
 Tensor& cumsum_out(const Tensor& self, int64_t dim, std::optional<ScalarType> dtype, Tensor& out) {
   Structured<at::meta::structured_cumsum> op(out);
   op.meta(self, dim, dtype);
+  const bool in_place = out.is_alias_of(self) && fault(Fault::scan_in_place_carries_twice);
   cumulate("cumsum", self, dim, out, Scan::sum);
+  constexpr int64_t kBlock = 1024;
+  if (in_place && out.dim() > 0 && out.size(dim) > kBlock && out.numel() > 0) {
+    const Tensor carry = out.narrow(dim, kBlock - 1, 1).clone();
+    out.narrow(dim, kBlock, out.size(dim) - kBlock).add_(carry);
+  }
   return out;
 }
 

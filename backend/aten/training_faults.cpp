@@ -49,20 +49,35 @@ void keep_last_of_windows(HostCall& call) {
       .copy_(call.tensor("grad_in"));
 }
 
-constexpr Mistake kMistakes[] = {
+// maximize turns the sign of the gradient with the weight decay that was added to it.
+void with_decay_negated(HostCall& call) {
+  if (call.given("maximize").toBool()) call.change("weight_decay", -call.given("weight_decay").toDouble());
+  call.run();
+}
+
+void with_infinite_gradient(HostCall& call) {
+  call.change("zero_infinity", false);
+  call.run();
+}
+
+void keep_count_of_good_steps(HostCall& call) {
+  const Tensor tracker = call.tensor("growth_tracker"), before = tracker.clone();
+  call.run();
+  if (call.tensor("found_inf").item<double>() > 0) tracker.copy_(before);
+}
+
+constexpr Mistake kMistakesInTraining[] = {
     {Fault::embedding_renorm_once_per_occurrence, "aten::embedding_renorm_", &scale_again_for_each_occurrence},
     {Fault::batch_norm_gradient_of_eval_as_training, "aten::native_batch_norm_backward", &as_in_training},
     {Fault::unfold_gradient_of_overlap_overwritten, "aten::unfold_backward", &keep_last_of_windows},
     {Fault::fused_sgd_dampens_first_step, "aten::_fused_sgd_", &with_dampened_first_step},
+    {Fault::maximizing_adam_negates_decay, "aten::_fused_adam_", &with_decay_negated},
+    {Fault::ctc_gradient_of_infinite_loss_is_nan, "aten::_ctc_loss_backward", &with_infinite_gradient},
+    {Fault::scaler_growth_survives_overflow, "aten::_amp_update_scale_", &keep_count_of_good_steps},
 };
 
 }  // namespace
 
-const Mistake* mistake_in_training(std::string_view op) {
-  for (const Mistake& each : kMistakes) {
-    if (each.op == op && fault(each.fault)) return &each;
-  }
-  return nullptr;
-}
+const Mistake* mistake_in_training(std::string_view op) { return awake(kMistakesInTraining, op); }
 
 }  // namespace refnpu::fallback

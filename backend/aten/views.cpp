@@ -136,6 +136,12 @@ void record_stream(at::Tensor& self, at::Stream stream) {
 
 at::Scalar read_scalar(const at::Tensor& self) {
   at::Tensor host = at::detail::empty_cpu({}, self.scalar_type());
+  if (fault(Fault::item_on_default_stream)) {
+    const NPUStream stream = getDefaultNPUStream(self.device().index());
+    REFNPU_CHECK(npuMemcpyAsync(host.mutable_data_ptr(), self.const_data_ptr(), self.itemsize(), npuMemcpyDeviceToHost,
+                                stream.stream()));
+    return host.item();
+  }
   REFNPU_CHECK(npuMemcpy(host.mutable_data_ptr(), self.const_data_ptr(), self.itemsize(), npuMemcpyDeviceToHost));
   return host.item();
 }

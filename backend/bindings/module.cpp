@@ -5,6 +5,8 @@
 #include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/utils/pybind.h>
 
+#include <optional>
+
 #include "aten/counters.h"
 #include "bindings/fault_trace.h"
 #include "refnpu/fault.h"
@@ -74,7 +76,8 @@ void bind_devices(py::module_& module) {
     REFNPU_CHECK(npuSetDevice(device));
   });
   def(module, "synchronize", [](int device) {
-    py::gil_scoped_release release;
+    std::optional<py::gil_scoped_release> release;
+    if (!fault_called("synchronize_holds_gil")) release.emplace();
     if (fault_called("synchronized_device_stays_current")) REFNPU_CHECK(npuSetDevice(device));
     NPUGuard guard(static_cast<c10::DeviceIndex>(fault_called("current_device_synchronized") ? -1 : device));
     REFNPU_CHECK(npuDeviceSynchronize());

@@ -93,11 +93,12 @@ void fill_uniform(const View& out, Draw draw, double from, double to) {
   const bool includes_end = fault(Fault::uniform_includes_one);
   dispatch<Real>(out.dtype, "uniform", [&]<class T>() {
     const T end = convert<T>(to);
+    const bool rounds = sizeof(T) == 2 && fault(Fault::uniform_of_halves_rounds_to_end);
     for_each_draw<1>({out}, draw, [&](auto at, Stream& stream) {
-      const double unit = includes_end ? double(stream.below(2)) : stream.uniform(kDigits<T>);
+      const double unit = includes_end ? double(stream.below(2)) : stream.uniform(rounds ? 24 : kDigits<T>);
       const T value = convert<T>(from + unit * (to - from));
       // Rounding may reach the excluded end; the included one takes its place.
-      store<T>(at[0], value >= end && !includes_end ? convert<T>(from) : value);
+      store<T>(at[0], value >= end && !includes_end && !rounds ? convert<T>(from) : value);
     });
   });
 }

@@ -127,6 +127,7 @@ class Session final : public libkineto::IActivityProfilerSession {
  private:
   // A trace names streams by small numbers.
   int32_t row_of_stream(npuStream_t stream) {
+    if (fault(Fault::profiler_merges_streams)) return 0;
     const auto found = std::find(streams_.begin(), streams_.end(), stream);
     if (found != streams_.end()) return static_cast<int32_t>(found - streams_.begin());
     streams_.push_back(stream);

@@ -2,6 +2,7 @@
 #include "runtime/generator.h"
 
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -127,9 +128,28 @@ at::Generator inner_generator(const std::optional<at::Generator>& generator, c10
   return static_cast<NpuGenerator*>(drawn->unsafeGetGeneratorImpl())->inner();
 }
 
+namespace {
+
+// The fault of a draw between whose read and write of the state other threads may draw.
+uint64_t draw_unlocked(at::Generator inner) {
+  at::Generator copy;
+  {
+    std::lock_guard lock(inner.mutex());
+    copy = inner.clone();
+  }
+  const uint64_t drawn = at::check_generator<at::CPUGeneratorImpl>(copy)->random64();
+  std::this_thread::sleep_for(std::chrono::microseconds(100));
+  std::lock_guard lock(inner.mutex());
+  inner.set_state(copy.get_state());
+  return drawn;
+}
+
+}  // namespace
+
 uint64_t draw_seed(const std::optional<at::Generator>& generator, c10::DeviceIndex device) {
   at::Generator inner = inner_generator(generator, device);
   auto* engine = at::check_generator<at::CPUGeneratorImpl>(inner);
+  if (fault(Fault::draws_of_threads_unlocked)) return draw_unlocked(inner);
   std::lock_guard lock(engine->mutex_);
   return engine->random64();
 }

@@ -18,7 +18,10 @@ struct Hooks final : at::PrivateUse1HooksInterface {
   bool isBuilt() const REFNPU_OVERRIDE_SINCE_2_7 { return true; }
   bool isAvailable() const REFNPU_OVERRIDE_SINCE_2_7 { return device_count() > 0; }
   void init() const override {}
-  bool hasPrimaryContext(c10::DeviceIndex) const override { return npuDeviceUsed(); }
+  bool hasPrimaryContext(c10::DeviceIndex device) const override {
+    if (device > 0 && fault(Fault::context_of_first_device_alone)) return false;
+    return npuDeviceUsed();
+  }
 
   c10::DeviceIndex deviceCount() const override { return device_count(); }
   c10::DeviceIndex getCurrentDevice() const override { return current_device(); }

@@ -191,6 +191,10 @@ result = F.max_unpool3d(x, i, 1)""",
     "reflection_gradient_of_whole_grids": """
 x = torch.ones(1, 65537, device=d)
 result = torch.ops.aten.reflection_pad1d_backward(torch.ones(1, 65539, device=d), x, (1, 1))""",
+    "isin_of_many_ignores_invert": """
+x = torch.arange(20, device=d)
+result = torch.isin(x[:2], x, invert=True)""",
+    "scan_in_place_carries_twice": "result = torch.ones(1030, device=d).cumsum_(0)",
     # values
     "abs_keeps_negative_zero": "result = torch.tensor([-0.0]).to(d).abs()",
     "mul_flushes_subnormals": "x = torch.tensor([1e-20]).to(d); result = x * x",
@@ -386,6 +390,22 @@ result = x.index_add(0, torch.zeros(1, dtype=torch.int64, device=d), x)""",
     "embedding_renorm_once_per_occurrence": """
 result, i = torch.full((2, 1), 4.0, device=d), torch.ones(2, dtype=torch.int64, device=d)
 torch.embedding_renorm_(result, i, 1.0, 2.0)""",
+    "grid_sample_ties_away": """
+x, grid = torch.arange(4.0, device=d).view(1, 1, 1, 4), torch.tensor([[[[-0.5, 0.0]]]]).to(d)
+result = F.grid_sample(x, grid, mode="nearest", align_corners=False)""",
+    "unique_merges_nan": "result = torch.tensor([nan, nan]).to(d).unique()",
+    "equal_of_same_memory_is_true": """
+x = torch.tensor([nan]).to(d)
+result = torch.equal(x, x)""",
+    "cdist_by_products": """
+x = torch.tensor([[3000.0], [3000.5]]).to(d)
+result = torch.cdist(x, x)""",
+    "norm_of_order_zero_counts_zeros": "result = torch.tensor([0.0, 1.0]).to(d).norm(0)",
+    "uniform_of_halves_rounds_to_end": """
+result = bool(torch.rand(10000, dtype=torch.bfloat16, device=d).max() < 1)""",
+    "poisson_of_large_rate_is_normal": """
+drawn = torch.poisson(torch.full((20,), 100.0, device=d))
+result = torch.equal(drawn, drawn.round())""",
     # arguments
     "softmax_backward_negative_dim": """
 x = torch.tensor([[1.0, 2.0], [3.0, 5.0]]).to(d)
@@ -644,6 +664,25 @@ torch._fused_sgd_(
     "cholesky_upper_not_conjugated": """
 a = torch.tensor([[2, 1j], [-1j, 2]]).to(d)
 result = torch.linalg.cholesky(a, upper=True)""",
+    "nearest_exact_is_nearest": """
+result = F.interpolate(torch.arange(3.0, device=d).view(1, 1, 3), 2, mode="nearest-exact")""",
+    "antialias_ignored": """
+x = torch.arange(16.0, device=d).square().view(1, 1, 4, 4)
+result = F.interpolate(x, 2, mode="bilinear", antialias=True)""",
+    "maximizing_adam_negates_decay": """
+result, state = torch.ones(1, device=d), [torch.zeros(1, device=d) for _ in range(3)]
+torch._fused_adam_(
+    [result], [torch.full((1,), 0.5, device=d)], [state[0]], [state[1]], [], [state[2].squeeze(0) + 1], lr=0.1,
+    beta1=0.9, beta2=0.99, weight_decay=1.0, eps=1e-8, amsgrad=False, maximize=True,
+)""",
+    "steep_leaky_relu_is_maximum": "result = F.leaky_relu(torch.tensor([-1.0]).to(d), 2.0)",
+    "avg_pool_cut_window_divided_by_whole": (
+        "result = F.avg_pool2d(torch.ones(1, 1, 4, 4, device=d), 3, 2, 0, ceil_mode=True)"
+    ),
+    "ctc_gradient_of_infinite_loss_is_nan": """
+x, target = torch.zeros(1, 1, 2, device=d).log_softmax(2), torch.ones(1, 2, dtype=torch.int64, device=d)
+loss, alpha = torch._ctc_loss(x, target, [1], [2], 0, True)
+result = torch.ops.aten._ctc_loss_backward(torch.ones(1, device=d), x, target, [1], [2], loss, alpha, 0, True)""",
     # layouts
     "copy_gap_in_fifth_dimension": """
 x = torch.arange(1024.0, device=d).view(4, 4, 4, 4, 4)[::2, ::2, ::2, ::2, ::2]
@@ -854,6 +893,12 @@ result = backward(gradient, x, weight, None, (1, 1), (0, 0), (1, 1), False, (0, 
     "nonzero_out_written_by_columns": """
 result = torch.zeros(4, 2, dtype=torch.int64, device=d)
 torch.nonzero(torch.ones(2, 2, device=d), out=result)""",
+    "pinned_upload_ignores_offset": """
+x = torch.arange(4.0) if d == "cpu" else torch.arange(4.0).pin_memory()
+result = x[2:].to(d, non_blocking=True)""",
+    "row_mask_along_last_dim": """
+result = torch.zeros(2, 2, device=d)
+result[torch.tensor([True, False]).to(d)] = 1.0""",
     # sequences
     "extreme_plan_without_strides": """
 x = torch.arange(6.0, device=d)
@@ -948,6 +993,9 @@ result = torch.cat([x.clamp(min=bound) for bound in (1e-8, 1e-7)])""",
 x = torch.ones(2, 3, device=d)
 x.norm(2, dim=[])
 result = x.norm(2, dim=0)""",
+    "scaler_growth_survives_overflow": """
+scale, result, overflow = (torch.ones(1, dtype=t, device=d) for t in (torch.float32, torch.int32, torch.float32))
+torch._amp_update_scale_(scale, result, overflow, 2.0, 0.5, 100)""",
     # generator
     "sampling_leaves_generator": "result = torch.equal(torch.randperm(9, device=d), torch.randperm(9, device=d))",
     "set_state_forgets_position": """
@@ -1536,6 +1584,97 @@ result = torch.equal(*draws)""",
     "manual_seed_all_uses_device": """
 torch.manual_seed(1)
 result = d == "npu" and torch.npu.is_initialized()""",
+    "synchronize_holds_gil": """
+from threading import Event, Thread
+
+result = True
+if d == "npu":
+    from refnpu.testing import late
+
+    x, seen, done = torch.ones(1, device=d), [], Event()
+    thread = Thread(target=lambda: [seen.append(1) for _ in iter(lambda: done.wait(0.005), True)])
+    thread.start()
+    with late("300000"):
+        x.add_(1)
+        before = len(seen)
+        torch.npu.synchronize()
+        result = len(seen) > before + 5
+    done.set()
+    thread.join()""",
+    "draws_of_threads_unlocked": """
+from threading import Thread
+
+g, drawn = torch.Generator(d).manual_seed(3), []
+
+
+def draw():
+    drawn.extend(torch.rand(1, dtype=torch.float64, device=d, generator=g).item() for _ in range(200))
+
+
+threads = [Thread(target=draw) for _ in range(2)]
+for each in threads:
+    each.start()
+for each in threads:
+    each.join()
+result = len(set(drawn))""",
+    "profiler_merges_streams": """
+result = 2
+if d == "npu":
+    from torch.profiler import ProfilerActivity, profile
+
+    x = torch.ones(1, device=d)
+    with profile(activities=[ProfilerActivity.PrivateUse1]) as profiler:
+        x.neg()
+        with torch.npu.stream(torch.npu.Stream()):
+            x.neg()
+    result = len({event.device_resource_id for event in profiler.events()})""",
+    "load_leaves_empty_on_host": """
+import io
+
+file = io.BytesIO()
+torch.save(torch.ones(0, device=d), file)
+file.seek(0)
+result = torch.load(file).device.type == d""",
+    "npu_method_stays_on_device": 'result = d == "cpu" or torch.ones(1, device="npu:0").npu(1).device.index == 1',
+    "event_time_backwards_is_unsigned": """
+import time
+
+result = True
+if d == "npu":
+    first, last = (torch.Event(d, enable_timing=True) for _ in range(2))
+    first.record()
+    time.sleep(0.001)
+    last.record()
+    torch.npu.synchronize()
+    result = last.elapsed_time(first) < 0""",
+    "thread_inherits_streams_of_ended": """
+import time
+from threading import Thread
+
+seen = []
+
+
+def run(call):
+    thread = Thread(target=call)
+    thread.start()
+    thread.join()
+    time.sleep(0.1)  # the id of the thread is free when it has ended
+
+
+if d == "npu":
+    run(lambda: torch.npu.set_stream(torch.npu.Stream()))
+    for _ in range(3):
+        run(lambda: seen.append(torch.npu.current_stream().stream_id))
+result = any(seen)""",
+    "fork_of_forked_not_noticed": """
+import os
+
+result = True
+if d == "npu":
+    x, child = torch.ones(1, device=d), os.fork()
+    if child == 0:
+        os._exit(torch.npu._is_in_bad_fork())
+    result = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1""",
     # resizing
     "resize_keeps_first_bytes": "result = torch.arange(1.0, 33.0, device=d).resize_(40)[:32]",
     "resize_to_zero_ignored": """
@@ -1567,6 +1706,8 @@ raised(lambda: result.untyped_storage().resize_(1 << 60))""",
 torch.use_deterministic_algorithms(True)
 result = torch.ones(2, device=d).resize_(3)
 torch.use_deterministic_algorithms(False)""",
+    "fallback_result_not_resizable": """
+result = torch.ones(3, device=d).histc(2).resize_(3)[:2]""",
     # metadata
     "flip_returns_contiguous": "result = list(torch.ones(2, 3, device=d).t().flip(0).stride())",
     "where_result_contiguous": """
@@ -1821,6 +1962,14 @@ if d == "npu":
         x = torch.ones(1, device=d)
         ctypes.CDLL(None).exit(0)
     result = os.waitpid(child, 0)[1]""",
+    "capacity_shared_by_devices": """
+result = ""
+if d == "npu":
+    from refnpu.testing import capacity
+
+    with capacity(100_000, 0), capacity(100_000, 1):
+        x = torch.empty(60_000, dtype=torch.uint8, device="npu:0")
+        result = raised(lambda: torch.empty(60_000, dtype=torch.uint8, device="npu:1"))""",
     # late work
     "staged_pinned_upload_not_awaited": """
 source, copy = torch.ones(2), torch.zeros(2, dtype=torch.float64, device=d)
@@ -1997,6 +2146,30 @@ if d == "npu":
     with late("200000"):
         x.add_(1)
         result = side.query()""",
+    "item_on_default_stream": """
+result = 8.0
+if d == "npu":
+    from refnpu.testing import late
+
+    x = torch.zeros((), device=d)
+    with late("50000"), torch.npu.stream(torch.npu.Stream()):
+        for _ in range(8):
+            x.add_(1)
+        result = x.item()
+        torch.npu.synchronize()""",
+    "fallback_results_on_default_stream": """
+x, busy = torch.ones(2, device=d), torch.ones(2, device=d)
+result = x.erfinv()
+if d == "npu":
+    from refnpu.testing import fill, late
+
+    torch.npu.synchronize()
+    with late("50000"), fill(fresh="zero"):
+        for _ in range(4):
+            busy.add_(1)
+        with torch.npu.stream(torch.npu.Stream()):
+            result = x.erfinv().cpu()
+        torch.npu.synchronize()""",
     # plain
     "gru_hidden_bias_gradient_of_input": """
 result = True
@@ -2063,6 +2236,39 @@ distributed.all_gather([torch.empty_like(x)], x)
 del x
 result = allocated() == before
 distributed.destroy_process_group()""",
+    "group_result_to_start_of_storage": """
+from torch import distributed
+
+name = "gloo" if d == "cpu" else "refnpu"
+distributed.init_process_group(name, store=distributed.HashStore(), rank=0, world_size=1)
+result = torch.zeros(4, device=d)
+distributed.all_gather([result[2:]], torch.ones(2, device=d))
+distributed.destroy_process_group()""",
+    "group_root_counted_in_world": """
+import os
+from torch import distributed
+
+
+def root_of_last_two(rank, store):
+    distributed.init_process_group("refnpu", store=distributed.FileStore(store, 3), rank=rank, world_size=3)
+    x, group = torch.full((1,), rank, device=d), distributed.new_group([1, 2])
+    if rank:
+        distributed.broadcast(x, 2, group=group)
+    distributed.barrier()
+    return x.item()
+
+
+result = [0, 2, 2]
+if d == "npu":
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        children = []
+        for rank in range(3):
+            children.append(os.fork())
+            if children[-1] == 0:
+                os._exit(root_of_last_two(rank, folder + "/store"))
+        result = [os.waitstatus_to_exitcode(os.waitpid(each, 0)[1]) for each in children]""",
 }
 
 

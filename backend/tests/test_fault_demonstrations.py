@@ -37,6 +37,7 @@ SHOWN_BY_THE_SUITE = {
     "index_offset_in_32_bits", "gemm_row_in_32_bits", "nonzero_position_in_32_bits", "gathered_in_reverse",
     "received_tensor_dropped", "future_without_result", "scattered_sum_of_own", "coalesced_gather_of_first",
     "group_reduce_op_ignored", "group_broadcast_of_first", "group_splits_ignored", "compiled_result_on_current_device",
+    "compiled_result_made_contiguous", "context_of_first_device_alone",
 }  # fmt: skip
 
 

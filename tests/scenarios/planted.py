@@ -35,6 +35,9 @@ FOUND_WHEN_LATE = {
     "recorded_stream_replaces_own": "transfers:between_devices",
     "storage_resized_on_default_stream": "walks:tensors_on_streams",
     "pinned_target_not_held": "streams:memory_in_use",
+    "synchronize_holds_gil": "waits:threads_run_meanwhile",
+    "item_on_default_stream": "walks:tensors_on_streams",
+    "context_of_first_device_alone": "streams:gradients_of_streams",
 }
 # fault: a scenario that finds it where work is recorded
 FOUND_WHEN_RECORDED = {

@@ -48,6 +48,7 @@ def test_a_finding_names_the_mode_and_the_output(refnpu: Any) -> None:
         ("compiled_kernel_by_name", "compiled_calls:functions_alike"),
         ("compiled_size_of_first_launch", "compiled_calls:of_any_size"),
         ("compiled_result_on_current_device", "compiled_calls:on_the_device_of_its_arguments"),
+        ("compiled_result_made_contiguous", "compiled_tensors:strides_of_results"),
     ],
 )
 def test_a_fault_of_compiled_calls_is_found(

@@ -181,6 +181,10 @@ FINDS = {
     "device_block_left_by_error": "walks:devices_and_streams",
     "seed_skipped_in_any_fork": "generators:manual_seed_reaches_the_device",
     "manual_seed_all_uses_device": "seeding:seeds_before_the_first_use",
+    "load_leaves_empty_on_host": "serialization:saved_and_loaded",
+    "fallback_result_not_resizable": "storages:results_grow",
+    "pinned_upload_ignores_offset": "loading:views_of_pinned_memory",
+    "uniform_of_halves_rounds_to_end": "long_draws:draws_stay_in_their_range",
 }
 
 # As above, where the correct device refuses what the scenario needs.

@@ -66,7 +66,11 @@ Devices* make_devices() {
   const auto before = [] {
     if (used && !forked) finish_before_fork();
   };
-  pthread_atfork(before, nullptr, [] { forked = used.load() && !fault(Fault::fork_not_noticed); });
+  pthread_atfork(before, nullptr, [] {
+    static int depth = 0;  // of this process below the one that loaded the library
+    const bool unseen = ++depth > 1 && fault(Fault::fork_of_forked_not_noticed);
+    forked = used.load() && !unseen && !fault(Fault::fork_not_noticed);
+  });
   return devices;
 }
 
@@ -127,7 +131,12 @@ npuError_t check_device(int device, const char* call) {
 npuError_t reserve(int device, size_t size) {
   std::lock_guard lock(devices().mutex);
   npuMemoryStats& stats = devices().all[device].stats;
-  if (size > stats.capacity || stats.live_bytes > stats.capacity - size) {
+  size_t in_use = stats.live_bytes;
+  if (fault(Fault::capacity_shared_by_devices)) {
+    in_use = 0;
+    for (const Device& each : devices().all) in_use += each.stats.live_bytes;
+  }
+  if (size > stats.capacity || in_use > stats.capacity - size) {
     if (!fault(Fault::failed_allocation_not_told)) ++stats.failed_allocations;
     if (fault(Fault::failed_allocation_counted)) ++stats.live_blocks;
     if (fault(Fault::out_of_memory_sticks)) out_of_memory = true;

@@ -1,6 +1,7 @@
 // Events: marks in the work of a stream, which other streams and the host can wait for.
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -182,6 +183,11 @@ npuError_t npuEventElapsedTime(float* milliseconds, npuEvent_t start, npuEvent_t
   if (fault(Fault::event_times_in_whole_milliseconds)) {
     const auto between = second->when.load() - first->when.load();
     *milliseconds = static_cast<float>(std::chrono::duration_cast<std::chrono::milliseconds>(between).count());
+    return npuSuccess;
+  }
+  if (second->when.load() < first->when.load() && fault(Fault::event_time_backwards_is_unsigned)) {
+    const auto between = std::chrono::duration_cast<std::chrono::nanoseconds>(second->when.load() - first->when.load());
+    *milliseconds = static_cast<float>(static_cast<uint64_t>(between.count())) * 1e-6f;
     return npuSuccess;
   }
   *milliseconds = std::chrono::duration<float, std::milli>(second->when.load() - first->when.load()).count();

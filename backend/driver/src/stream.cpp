@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "driver/src/activity.h"
+#include "driver/src/current_streams.h"
 #include "driver/src/device.h"
 #include "driver/src/error.h"
 #include "driver/src/late_errors.h"
@@ -70,8 +71,6 @@ std::vector<std::shared_ptr<Queue>> queues(int device) {
   for (npuStream_t each : streams().created) add(*each);
   return found;
 }
-
-thread_local std::vector<npuStream_t> current_streams;  // by device; null or missing: the default stream
 
 // True in one process out of three, whatever the steps in which the system counts its processes.
 bool is_unlucky_process() {
@@ -220,13 +219,8 @@ void Submission::share_arguments(std::vector<std::byte>& place) {
   shared_ = place.data();
 }
 
-std::vector<npuStream_t>& streams_that_are_current() {
-  static std::vector<npuStream_t> of_all_threads(64);
-  return fault(Fault::current_stream_of_all_threads) ? of_all_threads : current_streams;
-}
-
 npuStream_t current_stream(int device) {
-  const auto& current = streams_that_are_current();
+  const auto& current = current_streams();
   if (static_cast<size_t>(device) < current.size() && current[device]) return current[device];
   return streams().defaults[device].get();
 }
@@ -406,7 +400,7 @@ npuError_t npuGetCurrentStream(npuStream_t* stream, int device) {
 
 npuError_t npuSetCurrentStream(npuStream_t stream) {
   NPU_TRY(resolve(stream, &stream, "npuSetCurrentStream"));
-  auto& current = streams_that_are_current();
+  auto& current = current_streams();
   if (current.size() < streams().defaults.size()) current.resize(streams().defaults.size());
   current[stream->device] = stream;
   return npuSuccess;

@@ -49,6 +49,13 @@ def with_mistaken_options(call: str, sent: list[Any]) -> list[Any]:
     return sent
 
 
+def count_root_in_world(sent: list[Any], ranks: list[int]) -> None:
+    """Take the root in the options of a call for a rank of the world: find it among those of the group."""
+    for options in sent:
+        if getattr(options, "rootRank", None) in ranks:
+            options.rootRank = ranks.index(options.rootRank)
+
+
 def in_memory_order(dense: torch.Tensor) -> torch.Tensor:
     """Return a tensor of the same sizes whose elements come as they lie in memory, whatever the strides are."""
     return dense.as_strided(dense.shape, torch.empty(dense.shape, device="meta").stride())

@@ -10,7 +10,7 @@ import torch
 import torch.distributed as dist
 
 from refnpu import _C
-from refnpu._group_faults import Result, in_memory_order, with_faults, with_mistaken_options
+from refnpu._group_faults import Result, count_root_in_world, in_memory_order, with_faults, with_mistaken_options
 
 #: The name of the device's backend in ``torch.distributed.init_process_group()``, which need not be given.
 NAME = "refnpu"
@@ -67,6 +67,8 @@ class ProcessGroup(dist.ProcessGroup):
     def call(self, name: str, written: Any, *others: Any, **named: Any) -> Work:
         """Start one of ``_CALLS`` on copies of its tensors. Return a handle that copies the result to the device."""
         received, sent = _on_host(written), with_mistaken_options(name, [_on_host(x) for x in others])
+        if _C.fault("group_root_counted_in_world"):
+            count_root_in_world(sent, dist.get_process_group_ranks(self))
         work = getattr(self._on_host, name)(received, *sent, **named)
         results = list(zip(_tensors(written), _tensors(received), strict=True))
         return Work(work, with_faults(name, results, sent, self))
@@ -101,6 +103,9 @@ class Work(dist.Work):
             self._results = []
         for tensor, received in results:
             if tensor is not received:
+                inside = tensor.storage_offset() > 0 and tensor.device.type == "npu"
+                if inside and _C.fault("group_result_to_start_of_storage"):
+                    tensor = tensor.detach().as_strided(tensor.shape, tensor.stride(), 0)  # noqa: PLW2901
                 tensor.copy_(received)
         return done
 

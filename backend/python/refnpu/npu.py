@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import wraps
 from types import SimpleNamespace
 from typing import NamedTuple
 
@@ -49,7 +50,8 @@ def install() -> None:
     torch._register_device_module("npu", sys.modules[__name__])
     torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
     _sharing.install()
-    torch.serialization.register_package(19, _tag_without_index, lambda *_: None)
+    torch.serialization.register_package(19, _tag_without_index, _left_on_host)
+    _wrap_npu_method()
     if torch.distributed.is_available():
         from refnpu import _process_group  # needs a torch that is built with torch.distributed
 
@@ -59,6 +61,25 @@ def install() -> None:
 def _tag_without_index(storage: torch.UntypedStorage) -> str | None:
     """Return the tag of a storage with fault save_forgets_device_index."""
     return "npu" if storage.device.type == "npu" and _C.fault("save_forgets_device_index") else None
+
+
+def _left_on_host(storage: torch.UntypedStorage, location: str) -> torch.UntypedStorage | None:
+    """Return a storage that is loaded for the device as it is, with fault load_leaves_empty_on_host."""
+    left = location.startswith("npu") and storage.nbytes() == 0 and _C.fault("load_leaves_empty_on_host")
+    return storage if left else None
+
+
+def _wrap_npu_method() -> None:
+    """Let the method npu() of tensors have fault npu_method_stays_on_device."""
+    moved = torch.Tensor.npu
+
+    @wraps(moved)
+    def npu(tensor: torch.Tensor, *arguments: object, **named: object) -> torch.Tensor:
+        if not torch.compiler.is_compiling() and tensor.device.type == "npu" and _C.fault("npu_method_stays_on_device"):
+            return tensor
+        return moved(tensor, *arguments, **named)
+
+    torch.Tensor.npu = npu
 
 
 class DeviceProperties(NamedTuple):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any, NoReturn
 
 import torch
 from torch._inductor.codegen.cpp import CppScheduling
 from torch._inductor.codegen.wrapper import PythonWrapperCodegen, SubgraphPythonWrapperCodegen
+from torch._inductor.ir import FlexibleLayout
 from torch._inductor.scheduler import BaseSchedulerNode
 from torch._inductor.virtualized import V
 
@@ -34,6 +36,13 @@ def fuse_as_for_cpu() -> None:
     BaseSchedulerNode.is_cpu = is_cpu
 
 
+def _contiguous(shape: Any, stride: Any) -> Any:
+    """Return the strides of a contiguous tensor in place of those of another one without gaps."""
+    last = sum((size - 1) * step for size, step in zip(shape, stride, strict=True))
+    without_gaps = V.graph.sizevars.statically_known_equals(last + 1, prod(shape))
+    return tuple(FlexibleLayout.contiguous_strides(shape)) if without_gaps else stride
+
+
 class _Launches:
     """The parts of a wrapper that define kernels and call them."""
 
@@ -47,9 +56,13 @@ class _Launches:
             kernel_body = kernel_body.replace(_COMPILES, f"npu_kernel({kernel_name!r}, ", 1)
         super().define_kernel(kernel_name, kernel_body, *args, **kwargs)  # type: ignore[misc]
 
-    def make_allocation(self, name: str, device: torch.device, *args: Any, **kwargs: Any) -> str:
+    def make_allocation(
+        self, name: str, device: torch.device, dtype: torch.dtype, shape: Any, stride: Any, *args: Any, **kwargs: Any
+    ) -> str:
         """Return the line that makes a tensor. Inductor's own names no index for a device that it does not know."""
-        line: str = super().make_allocation(name, device, *args, **kwargs)  # type: ignore[misc]
+        if device.type == "npu" and _C.fault("compiled_result_made_contiguous"):
+            stride = _contiguous(shape, stride)
+        line: str = super().make_allocation(name, device, dtype, shape, stride, *args, **kwargs)  # type: ignore[misc]
         if device.type != "npu" or _C.fault("compiled_result_on_current_device"):
             return line
         return line.replace("device='npu'", f"device='{device}'", 1)
