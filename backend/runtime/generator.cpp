@@ -1,6 +1,8 @@
 // The device generator's seed and state, and the default generator of each device.
 #include "runtime/generator.h"
 
+#include <ATen/core/Tensor.h>
+
 #include <atomic>
 #include <chrono>
 #include <cstring>
