@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[1]
 REDZONE = {"REFNPU_ALLOCATOR": "redzone"}
 GUARD = {"REFNPU_ALLOCATOR": "guard"}
 GUARD_LEFT = {"REFNPU_ALLOCATOR": "guard_left"}
-POOL = {"REFNPU_ALLOCATOR": "pool", "REFNPU_CAPACITY": str(1 << 30), "REFNPU_DEVICES": "3"}
+POOL = {"REFNPU_ALLOCATOR": "pool", "REFNPU_CAPACITY": str(1 << 30)}
 LATE = {"REFNPU_LATE": "1", "REFNPU_DELAY_US": "random:1", "REFNPU_CAPACITY": str(1 << 30)}
 PLAIN = {"REFNPU_ALLOCATOR": "aligned_alloc"}
 ZERO = {"REFNPU_FILL_FRESH": "zero"}
@@ -39,6 +39,7 @@ STATISTICS = ("devices:statistics_add_up",)
 GROWN = ("storages:grown_tensor_keeps_elements",)
 FREED = ("memory_needed:freed_memory_is_used_again",)
 IN_USE = ("memory_needed:memory_in_use_is_waited_for",)
+OWN = ("memory_needed:devices_have_memory_of_their_own",)
 WALK = ("walks:tensors_on_streams",)
 NUMBERS = ("memory_numbers:numbers_of_the_device",)
 SEEDS = ("seeding:seeds_of_the_module",)
@@ -59,7 +60,7 @@ TRIED: dict[str, tuple[dict[str, str], dict[str, list[Cell]]]] = {
     "pool": (
         POOL,
         {
-            "": [COUNT, STATISTICS, GROWN, FREED, IN_USE, WALK, NUMBERS, SEEDS],
+            "": [COUNT, STATISTICS, GROWN, FREED, IN_USE, OWN, WALK, NUMBERS, SEEDS],
             "scratch_grows": [COUNT],
             "pool_hands_out_twice": [NO_CELL],
             "reserved_not_lowered": [STATISTICS],
@@ -71,6 +72,7 @@ TRIED: dict[str, tuple[dict[str, str], dict[str, list[Cell]]]] = {
             "pool_takes_from_other_device": [WALK],
             "pool_peak_counts_requests": [NUMBERS],
             "manual_seed_all_of_two_devices": [SEEDS],
+            "capacity_shared_by_devices": [OWN],
         },
     ),
     "late": (LATE, {"": [FREED, IN_USE], "held_memory_is_out_of_memory": [IN_USE]}),
@@ -193,6 +195,7 @@ def test_a_scratch_block_that_grows_is_a_leak() -> None:
         ("pool_takes_from_other_device", WALK),
         ("pool_peak_counts_requests", NUMBERS),
         ("manual_seed_all_of_two_devices", SEEDS),
+        ("capacity_shared_by_devices", OWN),
     ],
 )
 def test_a_program_finds_what_a_pool_counts_rounds_or_keeps_wrong(fault: str, program: Cell) -> None:

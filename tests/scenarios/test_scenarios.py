@@ -185,6 +185,14 @@ FINDS = {
     "fallback_result_not_resizable": "storages:results_grow",
     "pinned_upload_ignores_offset": "loading:views_of_pinned_memory",
     "uniform_of_halves_rounds_to_end": "long_draws:draws_stay_in_their_range",
+    "draws_of_threads_unlocked": "long_draws:threads_draw_apart",
+    "poisson_of_large_rate_is_normal": "long_draws:draws_stay_in_their_range",
+    "profiler_merges_streams": "profiling:streams_of_kernels",
+    "npu_method_stays_on_device": "named_methods:methods_named_after_the_device",
+    "event_time_backwards_is_unsigned": "devices:times_of_events",
+    "thread_inherits_streams_of_ended": "devices:current_streams",
+    "scaler_growth_survives_overflow": "training:scaled_gradients",
+    "group_root_counted_in_world": "subgroups:ranks_in_subgroups",
 }
 
 # As above, where the correct device refuses what the scenario needs.
