@@ -527,7 +527,7 @@ FOUND_ELSEWHERE = {
     "error_told_by_next_launch": "tests/running/test_late_errors.py",
     "any_counts_bool_two": "tests/scenarios/test_scenarios.py",
     **dict.fromkeys(BETWEEN_PROCESSES, "tests/scenarios/test_scenarios.py"),
-    "group_result_to_start_of_storage": "the scenario drawn_collectives:drawn_collectives, not with each seed",
+    "group_result_to_start_of_storage": "the scenario groups:collectives_of_two_processes",
     **dict.fromkeys(by_programs.FOUND_WHEN_LATE, "tests/scenarios/test_streams.py"),
     **dict.fromkeys(by_programs.FOUND_WHEN_RECORDED, "tests/scenarios/test_streams.py"),
     **dict.fromkeys(by_programs.FOUND_AFTER_MINUTES, "a scenario, in the kill-rate"),

@@ -186,7 +186,7 @@ at::Tensor& index_put_impl_(at::Tensor& self, const OptionalTensors& indices, co
   }
   if (!accumulate && value.numel() == 1) {
     const auto [is_fill, mask] = at::native::canDispatchToMaskedFill(self, indices, value.cpu());
-    if (is_fill && is_mask_of_last_dims(self, indices) && fault(Fault::row_mask_along_last_dim))
+    if (is_fill && fault(Fault::row_mask_along_last_dim) && is_mask_of_last_dims(self, indices))
       return self.masked_fill_(indices.get(0).value(), value.item());
     if (is_fill) return self.masked_fill_(mask, value.item());
   }

@@ -117,6 +117,12 @@ def _reduced(dist: Any, x: torch.Tensor) -> torch.Tensor:
     return y + 1
 
 
+def _reduced_at_an_offset(dist: Any, x: torch.Tensor) -> torch.Tensor:
+    whole = torch.cat([x - 5, x, x + 5])
+    dist.all_reduce(whole[4:8])
+    return whole
+
+
 def _reduced_integers(dist: Any, x: torch.Tensor) -> torch.Tensor:
     y = x.to(torch.int64)
     dist.all_reduce(y, op=dist.ReduceOp.MAX)
@@ -285,6 +291,7 @@ def _in_a_group_of_its_own(dist: Any, x: torch.Tensor) -> torch.Tensor:
 
 COLLECTIVES: dict[str, Collective] = {
     "all_reduce": _reduced,
+    "all_reduce, at an offset": _reduced_at_an_offset,
     "all_reduce, the largest": _reduced_integers,
     "all_reduce, waited for later": _reduced_later,
     "all_reduce, waited for twice": _waited_for_again(_reducing),

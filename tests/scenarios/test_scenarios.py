@@ -193,6 +193,7 @@ FINDS = {
     "thread_inherits_streams_of_ended": "devices:current_streams",
     "scaler_growth_survives_overflow": "training:scaled_gradients",
     "group_root_counted_in_world": "subgroups:ranks_in_subgroups",
+    "group_result_to_start_of_storage": "groups:collectives_of_two_processes",
 }
 
 # As above, where the correct device refuses what the scenario needs.
