@@ -52,6 +52,11 @@ def is_of_numbers(draws: torch.Tensor) -> bool:
     return 0 < draws.numel() <= MOST and _are_whole(flat(draws), draws.dtype)
 
 
+def _are_few(expected: Draws, actual: Draws) -> bool:
+    """Whether both sides draw results of one shape, with as many numbers as are looked at."""
+    return have_one_shape(expected, actual) and 0 < expected.results[0].numel() <= MOST
+
+
 def _are_whole(values: torch.Tensor, dtype: torch.dtype) -> bool:
     most = 1 / torch.finfo(dtype).eps if dtype.is_floating_point or dtype.is_complex else 2.0**53
     return bool(((values == values.round()) & (values.abs() < most)).all())
@@ -59,9 +64,7 @@ def _are_whole(values: torch.Tensor, dtype: torch.dtype) -> bool:
 
 def _fractions(expected: Draws, actual: Draws) -> tuple[Counts, Counts] | None:
     """Return how many calls have fractions, if only the device's have some: that is no chance."""
-    if expected.are_constant or not have_one_shape(expected, actual):
-        return None
-    if not _are_whole(expected.matrix, expected.dtype):
+    if expected.are_constant or not _are_few(expected, actual) or not _are_whole(expected.matrix, expected.dtype):
         return None
     ours = ((actual.matrix - actual.matrix.round()).abs() > NEARLY).any(1)
     return ((0, len(expected)), (int(ours.sum()), len(ours))) if ours.any() else None
@@ -69,11 +72,9 @@ def _fractions(expected: Draws, actual: Draws) -> tuple[Counts, Counts] | None:
 
 def _counts(expected: Draws, actual: Draws) -> tuple[Counts, Counts] | None:
     """Return the counts of CPU and of the device. None for draws that are not whole, or the same in each call."""
-    if expected.are_constant or actual.are_constant or not have_one_shape(expected, actual):
+    if expected.are_constant or actual.are_constant or not _are_few(expected, actual):
         return None
     shape, half = expected.results[0].shape, len(expected) // 2
-    if not 0 < shape.numel() <= MOST:
-        return None
     both = torch.cat((expected.matrix, actual.matrix))
     if not _are_whole(both, expected.dtype):
         return None
