@@ -65,6 +65,13 @@ class Numbers:
         with suppress(NotOffered, NotImplementedError):
             self.ask("reset_peak_memory_stats")
 
+    def elsewhere(self) -> torch.Tensor | None:
+        """Return a large tensor on another device of the kind, which counts there alone. None if there is no other."""
+        if torch.accelerator.device_count() < 2:
+            return None
+        other = 0 if self._index else 1
+        return torch.empty(LARGE, dtype=torch.uint8, device=f"{torch.device(self.device).type}:{other}")
+
     def tensors(self) -> list[torch.Tensor]:
         """Make new tensors."""
         return [torch.empty(BYTES, dtype=torch.uint8, device=self.device) for _ in range(TENSORS)]
@@ -106,7 +113,8 @@ def _starts_sums_again(counted: str, numbers: Numbers) -> bool:
 
 
 def _peaks(counted: str, numbers: Numbers) -> bool:
-    """The peak is what was held at once since it was reset."""
+    """The peak is what was held at once since it was reset, on this device."""
+    there = numbers.elsewhere()
     tensors = numbers.tensors()
     numbers.ask("reset_peak_memory_stats")
     (at_once,) = numbers.of(counted, "current")
@@ -117,6 +125,7 @@ def _peaks(counted: str, numbers: Numbers) -> bool:
     numbers.ask("reset_peak_memory_stats")
     current, peak = (numbers(f"{counted}.all.{metric}") for metric in ("current", "peak"))
     grown = highest - at_once
+    del there
     return grown > 0 and highest <= stays <= highest + grown and peak == current
 
 
